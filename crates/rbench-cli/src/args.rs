@@ -22,6 +22,7 @@ use crate::{Communicator, Format, Invocation, Output, Progress, Start, Stop};
 use crate::{fio, ior, mdtest, values};
 
 mod after;
+mod check;
 mod commands;
 mod compare;
 mod foreign;
@@ -68,6 +69,8 @@ enum Command {
     Suite(SuiteArgs),
     /// What a mount is and can do, on every host: O_DIRECT, mmap, locks, names …
     Probe(probe::ProbeArgs),
+    /// Whether a mount keeps the promises of POSIX and Linux, one by one
+    Check(check::CheckArgs),
     /// Mount the built-in FUSE file system in the foreground
     Testfs(testfs::TestfsArgs),
     /// Watch a run that goes on with --serve
@@ -500,25 +503,11 @@ pub fn command() -> clap::Command {
         .subcommand(ior)
 }
 
-/// With the tests of `rbench find` as long options, where they are written as in find(1).
-fn as_long_options(argv: &[OsString]) -> Vec<OsString> {
-    let is_find = argv.get(1).is_some_and(|command| command == "find");
-    let long = |word: &OsString| match word.to_str() {
-        Some("-newer" | "-size" | "-name") if is_find => {
-            let mut long = OsString::from("-");
-            long.push(word);
-            long
-        }
-        _ => word.clone(),
-    };
-    argv.iter().map(long).collect()
-}
-
 impl Args {
     pub fn read(argv: &[OsString]) -> Result<Args, clap::Error> {
         let name = argv.get(1).and_then(|name| name.to_str());
         let matches = command()
-            .try_get_matches_from(as_long_options(argv))
+            .try_get_matches_from(foreign::as_long_options(argv))
             .map_err(|error| foreign::named(name, error))?;
         Args::from_arg_matches(&matches)
     }
@@ -535,6 +524,7 @@ impl Args {
             Command::Find(find) => find.common.start.into(),
             Command::Suite(suite) => suite.options.start.into(),
             Command::Probe(probe) => probe.start.into(),
+            Command::Check(check) => check.start.into(),
             Command::Clean(clean) => clean.start.into(),
             Command::Testfs(_)
             | Command::Watch(_)
@@ -563,6 +553,7 @@ impl Args {
             Command::Find(find) => find.invocation(env_dir),
             Command::Suite(suite) => suite.invocation(env_dir)?,
             Command::Probe(probe) => probe.invocation(),
+            Command::Check(check) => check.invocation(env_dir),
             Command::Testfs(args) => Invocation::Testfs(args.into()),
             Command::Watch(watch) => watch.invocation(),
             Command::Show(show) => show.invocation(),

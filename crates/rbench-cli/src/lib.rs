@@ -37,6 +37,8 @@ pub enum Invocation {
     Testfs(Testfs),
     /// What the file system of a directory can do.
     Probe(Probe),
+    /// Which promises the file system of a directory keeps.
+    Check(Check),
     /// What became of acknowledged writes.
     Verify(Verify),
     /// Removal of what interrupted runs left behind.
@@ -117,6 +119,41 @@ pub struct Probe {
     pub format: Format,
     /// `--quiet`: no progress on stderr.
     pub quiet: bool,
+}
+
+/// `rbench check`
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Check {
+    /// `--dir`, else `RBENCH_DIR`.
+    pub dir: Option<PathBuf>,
+    /// `--only`: patterns of names; empty: all.
+    pub only: Vec<String>,
+    /// `--list`: print what there is, and try nothing.
+    pub list: bool,
+    /// `--expect`: a file, or the name of a preset.
+    pub expect: Option<PathBuf>,
+    /// `--seed`
+    pub seed: Option<u64>,
+    /// `--time-limit`: of one promise.
+    pub time_limit: Option<Nanos>,
+    /// `--format`
+    pub format: CheckFormat,
+    /// `--quiet`: no progress on stderr.
+    pub quiet: bool,
+}
+
+/// The format of what `rbench check` prints.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
+pub enum CheckFormat {
+    /// Tables for people
+    #[default]
+    Text,
+    /// Everything, for machines
+    Json,
+    /// XML as JUnit writes it
+    Junit,
+    /// The Test Anything Protocol
+    Tap,
 }
 
 /// `rbench verify`
@@ -416,6 +453,10 @@ pub struct Testfs {
     pub latency: Option<String>,
     /// `--fault`, unparsed, in the order given.
     pub faults: Vec<String>,
+    /// `--broken`, unparsed, in the order given.
+    pub broken: Vec<String>,
+    /// `--allow-other`: other users are let in, and the kernel checks permissions.
+    pub allow_other: bool,
     /// `--attr-timeout`
     pub attr_timeout: Option<Nanos>,
     /// `--entry-timeout`

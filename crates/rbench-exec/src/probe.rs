@@ -13,9 +13,9 @@ use rbench_sys::files;
 use rbench_sys::residency::{RoundTrip, round_trip};
 
 use crate::group::{ExecError, Group};
+use crate::limited::limited;
 use crate::removal::Remover;
 use crate::target::{Place, Target, Workspace as _};
-use crate::thread::in_thread;
 
 /// A file system that has not answered by then does not answer: nothing more is tried on
 /// that host.
@@ -96,7 +96,7 @@ pub async fn answers(group: &Group<'_>, directory: &Path) -> Result<(), ExecErro
     let mut said = Ok(());
     if group.is_leader() {
         let path = directory.to_owned();
-        if limited(group, move || abilities::is_there(&path))
+        if limited(group, PATIENCE, move || abilities::is_there(&path))
             .await?
             .is_none()
         {
@@ -163,7 +163,7 @@ async fn host(group: &Group<'_>, target: &Path) -> Result<HostProbe, ExecError> 
         files::make_directory(&made).ok();
         round_trip(&made)
     };
-    let Some(trip) = limited(group, first).await? else {
+    let Some(trip) = limited(group, PATIENCE, first).await? else {
         found.silent_at = Some("mkdir".to_owned());
         return Ok(found);
     };
@@ -190,7 +190,7 @@ async fn attempt(
     ability: &'static Ability,
     directory: PathBuf,
 ) -> Result<Option<Verdict>, ExecError> {
-    let found = limited(group, move || ability.attempt(&directory)).await?;
+    let found = limited(group, PATIENCE, move || ability.attempt(&directory)).await?;
     let reply = |Answer { call, errno, what }| Reply {
         call: call.to_owned(),
         errno,
@@ -201,19 +201,6 @@ async fn attempt(
         Found::No(answer) => Verdict::No(reply(answer)),
         Found::Unknown(answer) => Verdict::Unknown(reply(answer)),
     }))
-}
-
-/// Work in a thread that is abandoned if it takes too long.
-async fn limited<T: Send + 'static>(
-    group: &Group<'_>,
-    work: impl FnOnce() -> T + Send + 'static,
-) -> Result<Option<T>, ExecError> {
-    let found = tokio::time::timeout(PATIENCE, in_thread(work));
-    let found = group.attend(found, || 0).await?;
-    match found {
-        Ok(done) => done.map(Some).map_err(ExecError::SetUp),
-        Err(_) => Ok(None),
-    }
 }
 
 /// Each host makes a file; all others look for it. At rank 0 all pairs; on every rank why
@@ -234,14 +221,14 @@ async fn sights(group: &Group<'_>, target: &Path) -> Result<Result<Vec<Sight>, S
         if looks {
             // Clients may remember that there is none.
             let path = path.clone();
-            limited(group, move || abilities::is_there(&path)).await?;
+            limited(group, PATIENCE, move || abilities::is_there(&path)).await?;
         }
         group.quietly(group.world.barrier()).await?;
         let mut trouble = None;
         if group.rank() == leader(maker) {
             let (path, content) = (path.clone(), content(maker));
             let made = move || abilities::put(&path, content.as_bytes());
-            let why = match limited(group, made).await? {
+            let why = match limited(group, PATIENCE, made).await? {
                 Some(Ok(())) => None,
                 Some(Err(errno)) => Some(format!("{} ({errno:?})", errno.desc())),
                 None => Some("no answer".to_owned()),
@@ -257,7 +244,7 @@ async fn sights(group: &Group<'_>, target: &Path) -> Result<Result<Vec<Sight>, S
         }
         let mut message = Writer::default();
         if looks {
-            let seen = limited(group, move || look(&path, &content(maker))).await?;
+            let seen = limited(group, PATIENCE, move || look(&path, &content(maker))).await?;
             let (after, whole) = seen.unwrap_or((None, false));
             message
                 .number(me as u64)

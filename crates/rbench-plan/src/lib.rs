@@ -9,6 +9,7 @@ pub mod cache;
 pub mod demand;
 mod describe;
 pub mod estimate;
+pub mod expect;
 pub mod find;
 pub mod io;
 pub mod io500;

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 
 use crate::series::{Over, Selection};
 
-mod read;
+pub(crate) mod read;
 pub(crate) mod scaled;
 
 pub use read::read;

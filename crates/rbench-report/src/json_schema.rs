@@ -7,8 +7,8 @@ use serde_json::Value;
 
 use crate::json::pretty;
 use crate::schema::{
-    COMPARE_SCHEMA, ComparisonResult, LIVE_SCHEMA, LiveResult, PROBE_SCHEMA, ProbeResult,
-    RunResult, SCHEMA, SERIES_SCHEMA, SeriesResult,
+    CHECK_SCHEMA, COMPARE_SCHEMA, CheckResult, ComparisonResult, LIVE_SCHEMA, LiveResult,
+    PROBE_SCHEMA, ProbeResult, RunResult, SCHEMA, SERIES_SCHEMA, SeriesResult,
 };
 
 /// The schema of one kind of file.
@@ -40,6 +40,10 @@ pub const FILE_SCHEMAS: &[FileSchema] = &[
     FileSchema {
         name: LIVE_SCHEMA,
         make: SchemaGenerator::into_root_schema_for::<LiveResult>,
+    },
+    FileSchema {
+        name: CHECK_SCHEMA,
+        make: SchemaGenerator::into_root_schema_for::<CheckResult>,
     },
 ];
 
@@ -108,7 +112,8 @@ mod tests {
                 "rbench.result-1.json",
                 "rbench.series-1.json",
                 "rbench.compare-1.json",
-                "rbench.probe-1.json"
+                "rbench.probe-1.json",
+                "rbench.check-1.json"
             ]
         );
     }

@@ -4,6 +4,7 @@
 //! Everything here is a pure function of its arguments: no file, terminal,
 //! clock or environment. Only the binary writes.
 
+pub mod check;
 pub mod compare;
 pub mod csv;
 mod document;

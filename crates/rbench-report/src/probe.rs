@@ -4,19 +4,21 @@ use std::collections::BTreeMap;
 
 use rbench_core::units::human_nanos;
 
-use crate::schema::{AbilityResult, AbilityVerdict, HostProbeResult, ProbeResult, remarks};
+use crate::schema::{
+    AbilityResult, AbilityVerdict, HostProbeResult, ProbeResult, Surroundings, remarks,
+};
 use crate::table::{NONE, Table, left, right, wrapped};
 use crate::view::View;
 
 /// For people; ends with a newline.
 pub fn text(probe: &ProbeResult, view: View) -> String {
     let mut out = format!("rbench {}: probe of {}\n\n", probe.version, probe.directory);
-    for (what, names) in each(probe, mount) {
-        line(&mut out, view, "Mount", &what, names.as_deref());
-    }
-    for (what, names) in each(probe, client) {
-        line(&mut out, view, "Client", &what, names.as_deref());
-    }
+    let around: Vec<(&str, &Surroundings)> = probe
+        .hosts
+        .iter()
+        .map(|host| (host.host.as_str(), &host.surroundings))
+        .collect();
+    out.push_str(&mounted(&around, view));
     for host in &probe.hosts {
         let trip = match (&host.round_trip_call, host.round_trip_ns) {
             (Some(call), Some(ns)) => format!("{call} {}", human_nanos(ns as f64)),
@@ -47,6 +49,18 @@ pub fn json(probe: &ProbeResult) -> String {
     format!("{}\n", text.expect("the schema's types always serialise"))
 }
 
+/// What is mounted on each host, and the program that serves it.
+pub(crate) fn mounted(hosts: &[(&str, &Surroundings)], view: View) -> String {
+    let mut out = String::new();
+    for (what, names) in each(hosts, mount) {
+        line(&mut out, view, "Mount", &what, names.as_deref());
+    }
+    for (what, names) in each(hosts, client) {
+        line(&mut out, view, "Client", &what, names.as_deref());
+    }
+    out
+}
+
 fn line(out: &mut String, view: View, label: &str, what: &str, names: Option<&str>) {
     let what = match names {
         Some(names) => format!("{what} ({names})"),
@@ -57,16 +71,16 @@ fn line(out: &mut String, view: View, label: &str, what: &str, names: Option<&st
 }
 
 /// What is the same everywhere once, and else with the hosts that have it.
-fn each<T: Fn(&HostProbeResult) -> Option<String>>(
-    probe: &ProbeResult,
-    of: T,
+fn each(
+    hosts: &[(&str, &Surroundings)],
+    of: fn(&Surroundings) -> Option<String>,
 ) -> Vec<(String, Option<String>)> {
     let mut found: BTreeMap<String, Vec<&str>> = BTreeMap::new();
-    for host in &probe.hosts {
-        let text = of(host).unwrap_or_else(|| NONE.to_owned());
-        found.entry(text).or_default().push(&host.host);
+    for (host, around) in hosts {
+        let text = of(around).unwrap_or_else(|| NONE.to_owned());
+        found.entry(text).or_default().push(host);
     }
-    let all = |names: &Vec<&str>| names.len() == probe.hosts.len();
+    let all = |names: &Vec<&str>| names.len() == hosts.len();
     found
         .into_iter()
         .filter(|(text, names)| text != NONE || !all(names))
@@ -77,13 +91,13 @@ fn each<T: Fn(&HostProbeResult) -> Option<String>>(
         .collect()
 }
 
-fn mount(host: &HostProbeResult) -> Option<String> {
-    let mount = host.surroundings.mount.as_ref()?;
+fn mount(around: &Surroundings) -> Option<String> {
+    let mount = around.mount.as_ref()?;
     let mut text = format!(
         "{} from {} at {}, {}",
         mount.fs_type, mount.source, mount.point, mount.options
     );
-    if let Some(fuse) = &host.surroundings.fuse {
+    if let Some(fuse) = &around.fuse {
         let settings = [
             ("max_background", fuse.max_background),
             ("congestion_threshold", fuse.congestion_threshold),
@@ -97,8 +111,8 @@ fn mount(host: &HostProbeResult) -> Option<String> {
     Some(text)
 }
 
-fn client(host: &HostProbeResult) -> Option<String> {
-    let client = host.surroundings.client.as_ref()?;
+fn client(around: &Surroundings) -> Option<String> {
+    let client = around.client.as_ref()?;
     let version = client.version.as_deref().unwrap_or("version unknown");
     Some(format!(
         "{} ({version}): {}",

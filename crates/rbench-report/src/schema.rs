@@ -4,6 +4,7 @@
 //! Fields may be added, never renamed. Reading ignores fields it does not
 //! know. What the fields mean is in docs/result-file.md.
 
+mod check;
 mod client;
 mod client_cost;
 mod comparison;
@@ -34,6 +35,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, de};
 use serde_json::{Map, Value};
 
+pub use check::{CHECK_SCHEMA, CheckResult, HostChecksResult, PromiseResult, PromiseVerdict};
 pub use client::{CLIENT_WORK, ClientCounters, ClientWork};
 pub use client_cost::{ClientCostResult, HostClientResult};
 pub use comparison::{

@@ -26,6 +26,7 @@ mod null_fs;
 pub mod own_files;
 pub mod posix;
 pub mod processes;
+pub mod promises;
 mod remove;
 pub mod residency;
 pub mod senders;

@@ -7,6 +7,7 @@ use std::str::FromStr;
 use rbench_core::units::ParseQuantityError;
 use rbench_core::{Bytes, Nanos};
 
+use crate::broken::BrokenPromise;
 use crate::fault::{Action, Fault};
 use crate::kind::{Kind, UnknownKind};
 
@@ -150,6 +151,8 @@ pub struct Config {
     pub latency: Latencies,
     /// Injected faults; more than one may hit the same request.
     pub faults: Vec<Fault>,
+    /// Promises that are broken. In memory only.
+    pub broken: Vec<BrokenPromise>,
     /// For how long the kernel may answer from attributes it has seen; zero
     /// makes every call reach the file system.
     pub attr_timeout: Nanos,
@@ -203,6 +206,7 @@ impl Config {
             backing,
             latency: Latencies::default(),
             faults: Vec::new(),
+            broken: Vec::new(),
             attr_timeout: Nanos::SECOND,
             entry_timeout: Nanos::SECOND,
             threads: cpus.max(4),

@@ -9,6 +9,7 @@
 //! Linux only; mounts as root without further programs, as an ordinary user
 //! with fusermount3.
 
+mod broken;
 mod config;
 mod control;
 mod cut;
@@ -29,6 +30,7 @@ mod stats;
 mod store;
 mod sync;
 
+pub use broken::{BrokenPromise, UnknownPromise};
 pub use config::{Backing, Config, Latencies, ParseLatencyError, ParseRootStatsError, RootStats};
 pub use cut::{PowerCutError, Survivors};
 pub use fault::log::{Damage, FaultRecord, OtherPlace};

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 
 use fuser::{Session, SessionACL};
 
+use crate::broken::effects::Broken;
 use crate::config::{Backing, Config};
 use crate::control::Control;
 use crate::cut::{NotifierSlot, PowerCutError, PowerSwitch, Survivors};
@@ -62,7 +63,13 @@ pub fn mount(config: Config, mountpoint: &Path) -> Result<Mounted, MountError> {
             };
             let memory = Arc::new(Memory::new(*cap, wishes));
             let notifier = NotifierSlot::default();
-            let mut mounted = start(Arc::clone(&memory), &config, &point, &notifier)?;
+            let mut mounted = match config.broken.is_empty() {
+                true => start(Arc::clone(&memory), &config, &point, &notifier)?,
+                false => {
+                    let broken = Broken::new(Arc::clone(&memory), &config.broken);
+                    start(Arc::new(broken), &config, &point, &notifier)?
+                }
+            };
             mounted.power = config.power_cut.then(|| PowerSwitch::new(memory, notifier));
             Ok(mounted)
         }
@@ -72,6 +79,9 @@ pub fn mount(config: Config, mountpoint: &Path) -> Result<Mounted, MountError> {
             }
             if config.power_cut {
                 return Err(MountError::MemoryOnly("a power cut"));
+            }
+            if !config.broken.is_empty() {
+                return Err(MountError::MemoryOnly("a broken promise"));
             }
             let failed = |source| MountError::Folder {
                 path: folder.clone(),

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rbench_cli::series::Series;
-use rbench_cli::{Clean, Invocation, Output, Probe};
+use rbench_cli::{Check, Clean, Invocation, Output, Probe};
 use rbench_comm::Communicator;
 use rbench_core::Rank;
 use rbench_core::event::check_events;
@@ -217,6 +217,8 @@ pub enum Asked {
     Series(Box<Series>),
     /// What a mount can do.
     Probe(Probe),
+    /// Which promises a mount keeps.
+    Check(Check),
     /// What runs left behind goes.
     Clean(Clean),
 }
@@ -255,6 +257,7 @@ pub fn read(launch: &Launch) -> Result<Asked, Refusal> {
         }
         Invocation::Series(series) => Ok(Asked::Series(series)),
         Invocation::Probe(probe) => Ok(Asked::Probe(probe)),
+        Invocation::Check(check) => Ok(Asked::Check(check)),
         Invocation::Clean(clean) => Ok(Asked::Clean(clean)),
         Invocation::Testfs(_)
         | Invocation::Watch(_)

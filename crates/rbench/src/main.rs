@@ -9,6 +9,7 @@ use std::process::ExitCode;
 use rbench_cli::Invocation;
 use rbench_core::plain::plain_lines;
 
+mod check;
 mod clean;
 mod client_counters;
 mod compare;
@@ -83,6 +84,7 @@ fn main() -> ExitCode {
             Invocation::Run(..)
             | Invocation::Series(_)
             | Invocation::Probe(_)
+            | Invocation::Check(_)
             | Invocation::Clean(_),
         )
         | Err(_) => run::run(&argv),

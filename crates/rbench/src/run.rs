@@ -33,7 +33,6 @@ use crate::files;
 use crate::front::{self, Asked, FrontEnd, Scope};
 use crate::launch::Launch;
 use crate::live::{Stops, Watched};
-use crate::probe;
 use crate::progress::Display;
 use crate::recording::{Job, Recording, Report, Sink};
 use crate::result::{Frame, warning};
@@ -44,6 +43,7 @@ use crate::surroundings;
 use crate::target;
 use crate::version;
 use crate::{FAILED, SUCCESS, USAGE, WITHOUT_TESTFS, complain, print};
+use crate::{check, probe};
 
 /// The warning of a run that could not go on.
 pub const ENDED_EARLY: &str = "ended-early";
@@ -214,6 +214,7 @@ async fn pipeline(world: &mut World, argv: &[OsString]) -> Result<u8, Refusal> {
             series::run(comm, &launch, &series, &outside).await
         }
         Asked::Probe(asked) => probe::run(comm, &launch, &asked, &signals).await,
+        Asked::Check(asked) => check::run(comm, &launch, &asked, &signals).await,
         Asked::Clean(asked) => clean::run(comm, &launch, &asked, &signals).await,
     }
 }

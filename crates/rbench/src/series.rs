@@ -146,9 +146,9 @@ fn cell_of(launch: &Launch, series: &Series) -> Result<(Spec, Output), Refusal> 
             };
             Ok((spec, output))
         }
-        Asked::Series(_) | Asked::Probe(_) | Asked::Clean(_) => Err(Refusal::Usage(
-            "a series cannot be part of another one".to_owned(),
-        )),
+        Asked::Series(_) | Asked::Probe(_) | Asked::Check(_) | Asked::Clean(_) => Err(
+            Refusal::Usage("a series cannot be part of another one".to_owned()),
+        ),
     }
 }
 

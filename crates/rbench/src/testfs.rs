@@ -52,6 +52,12 @@ fn config(args: &Testfs) -> Result<Config, String> {
             .faults
             .push(text.parse().map_err(|e| format!("--fault: {e}"))?);
     }
+    for text in &args.broken {
+        config
+            .broken
+            .push(text.parse().map_err(|e| format!("--broken: {e}"))?);
+    }
+    config.allow_other = args.allow_other;
     config.attr_timeout = args.attr_timeout.unwrap_or(config.attr_timeout);
     config.entry_timeout = args.entry_timeout.unwrap_or(config.entry_timeout);
     if let Some(threads) = args.threads {

@@ -41,6 +41,13 @@ pub(super) struct TestfsArgs {
     /// Write a line of JSON to this file for each fault that fires
     #[arg(long, value_name = "FILE")]
     fault_log: Option<PathBuf>,
+    /// Break a promise that rbench check tries, such as rename-loses-target;
+    /// may be repeated; a wrong name lists all
+    #[arg(long, value_name = "PROMISE", conflicts_with = "passthrough")]
+    broken: Vec<String>,
+    /// Let other users in; the kernel then checks permissions
+    #[arg(long)]
+    allow_other: bool,
     /// Size of the file system in memory, counted in blocks of 4 KiB; beyond it
     /// writes fail with ENOSPC
     #[arg(long, value_name = "SIZE", value_parser = values::bytes, conflicts_with = "passthrough")]
@@ -92,6 +99,8 @@ impl From<TestfsArgs> for Testfs {
             passthrough: args.passthrough,
             latency: args.latency,
             faults: args.fault,
+            broken: args.broken,
+            allow_other: args.allow_other,
             attr_timeout: args.attr_timeout,
             entry_timeout: args.entry_timeout,
             threads: args.threads,

@@ -6,16 +6,17 @@ use toml::de::{DeTable, DeValue};
 use super::{Step, Suite, SuiteError};
 use crate::series::{Over, Selection};
 
-type Value<'t> = Spanned<DeValue<'t>>;
+/// A value and where it stands.
+pub(crate) type Value<'t> = Spanned<DeValue<'t>>;
 
 const SUITE_KEYS: [&str; 3] = ["version", "title", "step"];
 const STEP_KEYS: [&str; 6] = ["name", "run", "over", "hosts", "ranks-per-host", "ranks"];
 
-/// The text, for lines.
-struct Text<'t>(&'t str);
+/// The text of a file, for the lines of mistakes.
+pub(crate) struct Text<'t>(pub(crate) &'t str);
 
 impl Text<'_> {
-    fn error(&self, at: usize, message: impl Into<String>) -> SuiteError {
+    pub(crate) fn error(&self, at: usize, message: impl Into<String>) -> SuiteError {
         let before = self.0.as_bytes().iter().take(at);
         SuiteError {
             line: before.filter(|b| **b == b'\n').count() + 1,
@@ -24,7 +25,7 @@ impl Text<'_> {
     }
 
     /// Refuses keys that are not known.
-    fn known(&self, table: &DeTable<'_>, keys: &[&str]) -> Result<(), SuiteError> {
+    pub(crate) fn known(&self, table: &DeTable<'_>, keys: &[&str]) -> Result<(), SuiteError> {
         let unknown = table
             .keys()
             .find(|key| !keys.contains(&key.get_ref().as_ref()));
@@ -41,7 +42,7 @@ impl Text<'_> {
         }
     }
 
-    fn words<'v>(&self, key: &str, value: &'v Value<'_>) -> Result<&'v str, SuiteError> {
+    pub(crate) fn words<'v>(&self, key: &str, value: &'v Value<'_>) -> Result<&'v str, SuiteError> {
         match value.get_ref() {
             DeValue::String(text) if !text.trim().is_empty() => Ok(text),
             _ => Err(self.error(
@@ -64,7 +65,11 @@ impl Text<'_> {
         })
     }
 
-    fn list<'v, 't>(&self, key: &str, value: &'v Value<'t>) -> Result<&'v [Value<'t>], SuiteError> {
+    pub(crate) fn list<'v, 't>(
+        &self,
+        key: &str,
+        value: &'v Value<'t>,
+    ) -> Result<&'v [Value<'t>], SuiteError> {
         match value.get_ref() {
             DeValue::Array(list) => Ok(list),
             _ => Err(self.error(value.span().start, format!("'{key}' must be a list"))),

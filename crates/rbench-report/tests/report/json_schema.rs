@@ -5,7 +5,7 @@ use std::path::Path;
 use rbench_report::json;
 use rbench_report::json_schema::FILE_SCHEMAS;
 use rbench_report::schema::{
-    COMPARE_SCHEMA, LIVE_SCHEMA, PROBE_SCHEMA, SCHEMA, SERIES_SCHEMA, TIMELINE_ROWS,
+    CHECK_SCHEMA, COMPARE_SCHEMA, LIVE_SCHEMA, PROBE_SCHEMA, SCHEMA, SERIES_SCHEMA, TIMELINE_ROWS,
 };
 use serde_json::{Value, json};
 
@@ -43,6 +43,11 @@ fn the_published_schema_of_probes_is_that_of_their_types() {
 #[test]
 fn the_published_schema_of_runs_that_go_on_is_that_of_their_types() {
     check_published(LIVE_SCHEMA);
+}
+
+#[test]
+fn the_published_schema_of_checks_is_that_of_their_types() {
+    check_published(CHECK_SCHEMA);
 }
 
 #[test]

@@ -21,6 +21,7 @@ use nix::errno::Errno;
 use rbench_core::{Clock, MonotonicClock, Nanos};
 
 use self::stats_file::OwnFile;
+use crate::broken::BrokenPromise;
 use crate::config::{Config, Latencies};
 use crate::control::Control;
 use crate::delay::DelayQueue;
@@ -66,6 +67,19 @@ pub(crate) struct Service<S> {
     keep_cache: bool,
     /// The statistics as a file.
     own_file: Option<OwnFile>,
+    /// Promises broken here, not by the back end.
+    lies: Lies,
+}
+
+/// Promises that the service itself breaks.
+#[derive(Debug, Clone, Copy)]
+struct Lies {
+    /// Copies nothing and says that it did.
+    copy: bool,
+    /// Gives every lock of a whole file.
+    flock: bool,
+    /// Gives every lock of a range.
+    lock: bool,
 }
 
 /// A request that is being served.
@@ -196,6 +210,7 @@ impl<S: Store> Service<S> {
         delays: DelayQueue,
     ) -> Self {
         let wants = |action| config.faults.iter().any(|fault| fault.action == action);
+        let breaks = |broken| config.broken.contains(&broken);
         let accounts = !config.faults.is_empty() || config.quota.is_some();
         Service {
             store,
@@ -212,6 +227,11 @@ impl<S: Store> Service<S> {
             direct_io: config.bypasses_page_cache(),
             keep_cache: config.keep_cache,
             own_file: OwnFile::new(config.stats_file),
+            lies: Lies {
+                copy: breaks(BrokenPromise::CopyNothing),
+                flock: breaks(BrokenPromise::FlockTwice),
+                lock: breaks(BrokenPromise::LockTwice),
+            },
         }
     }
 
@@ -445,14 +465,17 @@ impl<S: Store> Service<S> {
     }
 }
 
-/// What the kernel is asked to do, where it can.
-fn capabilities(cached: bool) -> InitFlags {
-    let always = InitFlags::FUSE_PARALLEL_DIROPS
+/// What the kernel is asked to do, where it can. Locks it gives itself, unless there are lies
+/// about them.
+fn capabilities(cached: bool, lies: Lies) -> InitFlags {
+    let mut always = InitFlags::FUSE_PARALLEL_DIROPS
         | InitFlags::FUSE_ASYNC_DIO
         | InitFlags::FUSE_DIRECT_IO_ALLOW_MMAP
         | InitFlags::FUSE_ATOMIC_O_TRUNC
         // Without it, every write asks for the attribute security.capability.
         | InitFlags::FUSE_HANDLE_KILLPRIV_V2;
+    always.set(InitFlags::FUSE_FLOCK_LOCKS, lies.flock);
+    always.set(InitFlags::FUSE_POSIX_LOCKS, lies.lock);
     // Attributes that come with a listing are of use only if they may be kept.
     let listing = InitFlags::FUSE_DO_READDIRPLUS | InitFlags::FUSE_READDIRPLUS_AUTO;
     if cached { always | listing } else { always }

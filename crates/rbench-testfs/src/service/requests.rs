@@ -11,8 +11,8 @@ use fuser::{
     AccessFlags, BsdFileFlags, CopyFileRangeFlags, FileAttr, FileHandle, Filesystem, FopenFlags,
     INodeNo, IoctlFlags, KernelConfig, LockOwner, OpenFlags, PollEvents, PollFlags, PollNotifier,
     RenameFlags, ReplyAttr, ReplyCreate, ReplyData, ReplyDirectory, ReplyDirectoryPlus, ReplyEmpty,
-    ReplyEntry, ReplyIoctl, ReplyLseek, ReplyOpen, ReplyPoll, ReplyStatfs, ReplyWrite, ReplyXattr,
-    Request, TimeOrNow, WriteFlags,
+    ReplyEntry, ReplyIoctl, ReplyLock, ReplyLseek, ReplyOpen, ReplyPoll, ReplyStatfs, ReplyWrite,
+    ReplyXattr, Request, TimeOrNow, WriteFlags,
 };
 use nix::errno::Errno;
 use rbench_core::Nanos;
@@ -32,7 +32,7 @@ thread_local! {
 
 impl<S: Store> Filesystem for Service<S> {
     fn init(&mut self, _request: &Request, config: &mut KernelConfig) -> io::Result<()> {
-        let wanted = capabilities(!self.common_ttl().is_zero()) & config.capabilities();
+        let wanted = capabilities(!self.common_ttl().is_zero(), self.lies) & config.capabilities();
         let refused = |what: &str| io::Error::other(format!("the FUSE library refuses {what}"));
         config
             .add_capabilities(wanted)
@@ -589,6 +589,39 @@ impl<S: Store> Filesystem for Service<S> {
         });
     }
 
+    // The kernel asks for locks only where there are lies about them: each is given.
+
+    fn getlk(
+        &self,
+        _request: &Request,
+        _ino: INodeNo,
+        _handle: FileHandle,
+        _owner: LockOwner,
+        start: u64,
+        end: u64,
+        _kind: i32,
+        _process: u32,
+        reply: ReplyLock,
+    ) {
+        reply.locked(start, end, libc::F_UNLCK, 0);
+    }
+
+    fn setlk(
+        &self,
+        _request: &Request,
+        _ino: INodeNo,
+        _handle: FileHandle,
+        _owner: LockOwner,
+        _start: u64,
+        _end: u64,
+        _kind: i32,
+        _process: u32,
+        _waits: bool,
+        reply: ReplyEmpty,
+    ) {
+        reply.ok();
+    }
+
     fn copy_file_range(
         &self,
         _request: &Request,
@@ -598,7 +631,7 @@ impl<S: Store> Filesystem for Service<S> {
         _ino_out: INodeNo,
         _handle_out: FileHandle,
         _offset_out: u64,
-        _length: u64,
+        length: u64,
         _flags: CopyFileRangeFlags,
         reply: ReplyWrite,
     ) {
@@ -606,6 +639,11 @@ impl<S: Store> Filesystem for Service<S> {
             Ok(copied) => reply.written(copied),
             Err(error) => reply.error(code(error)),
         };
-        self.serve(Kind::CopyFileRange, ino_in, |_| Err(Errno::ENOSYS), send);
+        let lies = self.lies.copy;
+        let copy = |_: &S| match lies {
+            true => Ok(length.min(u64::from(MAX_WRITE)) as u32),
+            false => Err(Errno::ENOSYS),
+        };
+        self.serve(Kind::CopyFileRange, ino_in, copy, send);
     }
 }

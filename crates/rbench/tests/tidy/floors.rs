@@ -112,6 +112,7 @@ const HOUSES: &[House] = &[
                 "engine/pvsync2",
                 "engine/splice",
                 "engine/vsync",
+                "promises",
                 "testdir",
             ],
             // The table of engines.
@@ -137,7 +138,7 @@ const HOUSES: &[House] = &[
             &["marks"],
             // What one worker records, what blocks carry, and the talk of the ranks.
             &["group", "meter", "verify"],
-            &["removal", "single", "worker", "workload"],
+            &["limited", "removal", "single", "worker", "workload"],
             // What operations are made of, and what a phase is.
             &[
                 "ack", "caches", "extents", "hooks", "ops", "phase", "target",
@@ -147,7 +148,7 @@ const HOUSES: &[House] = &[
             &["round"],
             &["spots", "testdirs", "warm_up"],
             // Workloads.
-            &["find", "io", "jobs", "meta", "probe"],
+            &["check", "find", "io", "jobs", "meta", "probe"],
             &["calibrate", "needs", "room"],
             &["run"],
         ],

@@ -1,0 +1,149 @@
+//! Expectations: which promises a file system is known not to keep (`rbench check --expect`),
+//! written as TOML.
+
+use toml::de::{DeTable, DeValue};
+
+use crate::suite::SuiteError;
+use crate::suite::read::{Text, Value};
+
+/// The expectations that are part of the program: name and text.
+pub const PRESETS: [(&str, &str); 3] = [
+    ("juicefs", include_str!("../expect/juicefs.toml")),
+    ("nfs", include_str!("../expect/nfs.toml")),
+    ("s3fs", include_str!("../expect/s3fs.toml")),
+];
+
+const KEYS: [&str; 2] = ["title", "deviation"];
+const DEVIATION_KEYS: [&str; 3] = ["promise", "why", "source"];
+
+/// What is expected of a file system.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Expectation {
+    /// Which file system it is about, in a line.
+    pub title: String,
+    /// What it is known not to keep, in the order of the file.
+    pub deviations: Vec<Deviation>,
+}
+
+/// Promises that are known not to be kept.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Deviation {
+    /// A name, the beginning of one up to a dot, or either with `*`.
+    pub promise: String,
+    /// Why: a clause.
+    pub why: String,
+    /// Who says so.
+    pub source: String,
+    /// The line of the file in which `promise` stands, from 1.
+    pub line: usize,
+}
+
+/// The text of a preset.
+pub fn preset(name: &str) -> Option<&'static str> {
+    let found = PRESETS.iter().find(|(known, _)| *known == name)?;
+    Some(found.1)
+}
+
+/// Reads an expectation.
+///
+/// # Errors
+/// What is wrong, and in which line.
+pub fn read(text: &str) -> Result<Expectation, SuiteError> {
+    let of = Text(text);
+    let table = DeTable::parse(text).map_err(|error| {
+        let at = error.span().map_or(0, |span| span.start);
+        of.error(at, error.message().lines().collect::<Vec<_>>().join(", "))
+    })?;
+    let table = table.get_ref();
+    of.known(table, &KEYS)?;
+    let title = table.get("title");
+    let title = title.ok_or_else(|| of.error(0, "there is no 'title'"))?;
+    let mut deviations = Vec::new();
+    if let Some(list) = table.get("deviation") {
+        for one in of.list("deviation", list)? {
+            deviations.push(deviation(&of, one)?);
+        }
+    }
+    Ok(Expectation {
+        title: of.words("title", title)?.to_owned(),
+        deviations,
+    })
+}
+
+fn deviation(of: &Text<'_>, value: &Value<'_>) -> Result<Deviation, SuiteError> {
+    let DeValue::Table(table) = value.get_ref() else {
+        return Err(of.error(value.span().start, "a deviation begins with [[deviation]]"));
+    };
+    of.known(table, &DEVIATION_KEYS)?;
+    let word = |key: &str| {
+        let found = table.get(key);
+        let found = found
+            .ok_or_else(|| of.error(value.span().start, format!("a deviation has no '{key}'")))?;
+        Ok((
+            of.words(key, found)?.to_owned(),
+            of.error(found.span().start, "").line,
+        ))
+    };
+    let (promise, line) = word("promise")?;
+    Ok(Deviation {
+        promise,
+        why: word("why")?.0,
+        source: word("source")?.0,
+        line,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_preset_is_sound() {
+        for (name, text) in PRESETS {
+            let read = read(text).unwrap_or_else(|error| panic!("{name}: {error}"));
+            assert!(!read.deviations.is_empty(), "{name}");
+            assert_eq!(preset(name), Some(text));
+        }
+        assert_eq!(preset("ext4"), None);
+    }
+
+    #[test]
+    fn a_mistake_is_named_with_its_line() {
+        let check = |text: &str, expect: &str| {
+            let error = read(text).expect_err(text).to_string();
+            assert_eq!(error, expect);
+        };
+        check("deviation = 1", "line 1: there is no 'title'");
+        check(
+            "title = 'x'\ncolour = 1",
+            "line 2: there is no 'colour' here, only title, deviation",
+        );
+        check(
+            "title = 'x'\n\n[[deviation]]\npromise = 'a'",
+            "line 3: a deviation has no 'why'",
+        );
+        check(
+            "title = 'x'\ndeviation = [1]",
+            "line 2: a deviation begins with [[deviation]]",
+        );
+        check(
+            "title = 'x'\n[[deviation]]\npromise = 1",
+            "line 3: 'promise' must be words in quotes",
+        );
+    }
+
+    #[test]
+    fn a_deviation_keeps_its_reason_and_source() {
+        let text = "title = 'mine'\n[[deviation]]\npromise = 'locks.*'\nwhy = 'no locks'\nsource = 'its manual'\n";
+        let expect = Expectation {
+            title: "mine".to_owned(),
+            deviations: vec![Deviation {
+                promise: "locks.*".to_owned(),
+                why: "no locks".to_owned(),
+                source: "its manual".to_owned(),
+                line: 3,
+            }],
+        };
+        assert_eq!(read(text), Ok(expect));
+    }
+}

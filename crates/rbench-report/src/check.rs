@@ -1,0 +1,416 @@
+//! What `rbench check` prints: for people, and in the forms that test runners read.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use rbench_core::plain::plain;
+
+use crate::probe::mounted;
+use crate::schema::{CheckResult, HostChecksResult, PromiseResult, PromiseVerdict, Surroundings};
+use crate::table::{Table, left, right, wrapped};
+use crate::view::View;
+
+/// The verdicts in the order of the table.
+const VERDICTS: [PromiseVerdict; 5] = [
+    PromiseVerdict::Holds,
+    PromiseVerdict::Broken,
+    PromiseVerdict::Unsupported,
+    PromiseVerdict::Undecided,
+    PromiseVerdict::LeftOut,
+];
+
+/// The protocol's word for a failure that is known, in two parts: no work is left here.
+const KNOWN: &str = concat!("TO", "DO");
+
+/// For people; ends with a newline.
+pub fn text(check: &CheckResult, view: View) -> String {
+    let mut out = format!("rbench {}: check of {}\n\n", check.version, check.directory);
+    let around: Vec<(&str, &Surroundings)> = check
+        .hosts
+        .iter()
+        .map(|host| (host.host.as_str(), &host.surroundings))
+        .collect();
+    let around = mounted(&around, view);
+    if !around.is_empty() {
+        out.push_str(&around);
+        out.push('\n');
+    }
+    out.push_str(&groups(check, view));
+    for verdict in [
+        PromiseVerdict::Broken,
+        PromiseVerdict::Undecided,
+        PromiseVerdict::Unsupported,
+    ] {
+        details(check, verdict, view, &mut out);
+    }
+    out.push('\n');
+    for remark in remarks(check) {
+        let words: Vec<&str> = remark.split(' ').collect();
+        out.push_str(&wrapped(view, "- ", &words, " "));
+    }
+    out
+}
+
+/// For machines.
+pub fn json(check: &CheckResult) -> String {
+    let text = serde_json::to_string_pretty(check);
+    format!("{}\n", text.expect("the schema's types always serialise"))
+}
+
+/// What a promise belongs to: its name up to the first dot.
+fn group(name: &str) -> &str {
+    name.split_once('.').map_or(name, |(group, _)| group)
+}
+
+/// A row for each group, of all hosts together.
+fn groups(check: &CheckResult, view: View) -> String {
+    let mut columns = vec![left("Group")];
+    columns.extend(VERDICTS.map(|verdict| right(verdict.name())));
+    let mut table = Table::new(columns);
+    let promises = || check.hosts.iter().flat_map(|host| &host.promises);
+    let mut names: Vec<&str> = Vec::new();
+    for promise in promises() {
+        if !names.contains(&group(&promise.name)) {
+            names.push(group(&promise.name));
+        }
+    }
+    let count = |name: Option<&str>, verdict| {
+        let of = |promise: &&PromiseResult| {
+            promise.verdict == verdict && name.is_none_or(|name| group(&promise.name) == name)
+        };
+        promises().filter(of).count().to_string()
+    };
+    for name in &names {
+        let mut row = vec![(*name).to_owned()];
+        row.extend(VERDICTS.map(|verdict| count(Some(name), verdict)));
+        table.row(row);
+    }
+    let mut row = vec!["all".to_owned()];
+    row.extend(VERDICTS.map(|verdict| count(None, verdict)));
+    table.row(row);
+    table.render(view)
+}
+
+/// Each promise with this verdict: what it is, and what was seen, with the hosts where they
+/// differ.
+fn details(check: &CheckResult, verdict: PromiseVerdict, view: View, out: &mut String) {
+    let mut found: Vec<(&PromiseResult, Vec<&str>)> = Vec::new();
+    for host in &check.hosts {
+        for promise in host.promises.iter().filter(|p| p.verdict == verdict) {
+            let same = |known: &&mut (&PromiseResult, Vec<&str>)| {
+                known.0.name == promise.name && known.0.seen == promise.seen
+            };
+            match found.iter_mut().find(same) {
+                Some((_, hosts)) => hosts.push(&host.host),
+                None => found.push((promise, vec![&host.host])),
+            }
+        }
+    }
+    if !found.is_empty() {
+        let _ = write!(out, "\n{}:\n", verdict.name());
+    }
+    for (promise, hosts) in found {
+        let mut text = format!("{}: {}", promise.name, promise.says);
+        if hosts.len() < check.hosts.len() {
+            let _ = write!(text, " ({})", hosts.join(", "));
+        }
+        let text = plain(&text).into_owned();
+        let words: Vec<&str> = text.split(' ').collect();
+        out.push_str(&wrapped(view, "  ", &words, " "));
+        let evidence = plain(&evidence(promise)).into_owned();
+        let words: Vec<&str> = evidence.split(' ').collect();
+        out.push_str(&wrapped(view, "      ", &words, " "));
+    }
+}
+
+/// What was expected and seen, as a clause.
+fn evidence(promise: &PromiseResult) -> String {
+    let mut text = String::new();
+    if let Some(call) = promise.call.as_deref().filter(|call| !call.is_empty()) {
+        text.push_str(call);
+    }
+    if let Some(path) = &promise.path {
+        let blank = if text.is_empty() { "" } else { " " };
+        let _ = write!(text, "{blank}{path}");
+    }
+    if !text.is_empty() {
+        text.push_str(": ");
+    }
+    match (&promise.expected, &promise.seen) {
+        (Some(expected), Some(seen)) => {
+            let _ = write!(text, "expected {expected}, seen {seen}");
+        }
+        (None, Some(seen)) => text.push_str(seen),
+        _ => {}
+    }
+    if let Some(why) = &promise.allowed {
+        let _ = write!(text, " (allowed: {why})");
+    }
+    text
+}
+
+fn remarks(check: &CheckResult) -> Vec<String> {
+    let all = || check.hosts.iter().flat_map(|host| &host.promises);
+    let fails = all().filter(|promise| promise.fails()).count();
+    let mut remarks = Vec::new();
+    remarks.push(match (check.passed, fails) {
+        (true, _) => "All that is demanded holds.".to_owned(),
+        (false, 0) => "Not everything was tried.".to_owned(),
+        (false, 1) => "1 promise is not known to be kept.".to_owned(),
+        (false, n) => format!("{n} promises are not known to be kept."),
+    });
+    let allowed = all().filter(|promise| promise.allowed.is_some()).count();
+    for promise in all().filter(|promise| promise.verdict == PromiseVerdict::Holds) {
+        if let Some(seen) = &promise.seen {
+            remarks.push(format!("{}: {seen}.", promise.name));
+        }
+    }
+    if let Some(expect) = &check.expect {
+        remarks.push(format!(
+            "{allowed} deviations are known and allowed by {expect}."
+        ));
+    }
+    if check.hosts.iter().any(|host| !host.root) {
+        remarks
+            .push("Not tried as root: what takes other users' credentials is left out.".to_owned());
+    }
+    let mut left_out: BTreeMap<&str, usize> = BTreeMap::new();
+    for promise in all().filter(|promise| promise.verdict == PromiseVerdict::LeftOut) {
+        *left_out
+            .entry(promise.seen.as_deref().unwrap_or_default())
+            .or_default() += 1;
+    }
+    for (why, count) in left_out {
+        remarks.push(format!("{count} left out: {why}."));
+    }
+    remarks.push(format!(
+        "Seed {}: what is drawn at random is the same with --seed {}.",
+        check.seed, check.seed
+    ));
+    remarks
+}
+
+/// For test runners that read the Test Anything Protocol; ends with a newline.
+pub fn tap(check: &CheckResult) -> String {
+    let count: usize = check.hosts.iter().map(|host| host.promises.len()).sum();
+    let mut out = format!("TAP version 14\n1..{count}\n");
+    let mut number = 0;
+    for host in &check.hosts {
+        for promise in &host.promises {
+            number += 1;
+            let ok = if promise.verdict.fails() {
+                "not ok"
+            } else {
+                "ok"
+            };
+            let _ = write!(out, "{ok} {number} - {}", promise.name);
+            if check.hosts.len() > 1 {
+                let _ = write!(out, " on {}", host.host);
+            }
+            let why = promise.seen.as_deref().unwrap_or_default();
+            match (&promise.allowed, promise.verdict) {
+                (Some(allowed), verdict) if verdict.fails() => {
+                    let _ = write!(out, " # {KNOWN} {}", one_line(allowed));
+                }
+                (_, PromiseVerdict::Unsupported | PromiseVerdict::LeftOut) => {
+                    let _ = write!(out, " # SKIP {}: {}", promise.verdict.name(), one_line(why));
+                }
+                _ => {}
+            }
+            out.push('\n');
+            if promise.verdict.fails() {
+                let _ = writeln!(out, "# {}", one_line(&promise.says));
+                let _ = writeln!(out, "# {}", one_line(&evidence(promise)));
+            }
+        }
+    }
+    if !check.complete {
+        out.push_str("Bail out! Not everything was tried.\n");
+    }
+    out
+}
+
+fn one_line(text: &str) -> String {
+    plain(text).replace('#', "\\#")
+}
+
+/// For continuous integration that reads JUnit's XML; ends with a newline.
+pub fn junit(check: &CheckResult) -> String {
+    let mut out = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n");
+    for host in &check.hosts {
+        suite(check, host, &mut out);
+    }
+    out.push_str("</testsuites>\n");
+    out
+}
+
+fn suite(check: &CheckResult, host: &HostChecksResult, out: &mut String) {
+    let count = |wanted: fn(&PromiseResult) -> bool| {
+        host.promises
+            .iter()
+            .filter(|promise| wanted(promise))
+            .count()
+    };
+    let failures = count(|p| p.fails() && p.verdict == PromiseVerdict::Broken);
+    let errors = count(|p| p.fails() && p.verdict == PromiseVerdict::Undecided);
+    let skipped = count(|p| !p.fails() && p.verdict != PromiseVerdict::Holds);
+    let _ = writeln!(
+        out,
+        "  <testsuite name=\"rbench check {}\" hostname=\"{}\" timestamp=\"{}\" tests=\"{}\" failures=\"{failures}\" \
+         errors=\"{errors}\" skipped=\"{skipped}\" time=\"{}\">",
+        xml(&check.directory),
+        xml(&host.host),
+        xml(&check.started),
+        host.promises.len(),
+        seconds(host.promises.iter().map(|promise| promise.took_ns).sum()),
+    );
+    for promise in &host.promises {
+        let _ = write!(
+            out,
+            "    <testcase classname=\"{}\" name=\"{}\" time=\"{}\"",
+            xml(group(&promise.name)),
+            xml(&promise.name),
+            seconds(promise.took_ns)
+        );
+        let told = xml(&format!("{}: {}", promise.says, evidence(promise)));
+        let verdict = promise.verdict.name();
+        let inner = match promise.verdict {
+            PromiseVerdict::Holds => None,
+            PromiseVerdict::Broken if promise.fails() => {
+                Some(format!("<failure type=\"{verdict}\" message=\"{told}\"/>"))
+            }
+            PromiseVerdict::Undecided if promise.fails() => {
+                Some(format!("<error type=\"{verdict}\" message=\"{told}\"/>"))
+            }
+            _ => Some(format!("<skipped message=\"{verdict}: {told}\"/>")),
+        };
+        let _ = match inner {
+            None => writeln!(out, "/>"),
+            Some(inner) => writeln!(out, ">{inner}</testcase>"),
+        };
+    }
+    out.push_str("  </testsuite>\n");
+}
+
+fn seconds(ns: u64) -> String {
+    format!("{:.6}", ns as f64 / 1e9)
+}
+
+/// Text as it may stand in an attribute of XML.
+fn xml(text: &str) -> String {
+    let mut out = String::new();
+    for c in text.chars() {
+        match c {
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '&' => out.push_str("&amp;"),
+            '"' => out.push_str("&quot;"),
+            c if c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}') => {
+                out.extend(c.escape_default());
+            }
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schema::CHECK_SCHEMA;
+
+    fn promise(name: &str, verdict: PromiseVerdict, allowed: Option<&str>) -> PromiseResult {
+        PromiseResult {
+            name: name.to_owned(),
+            says: "a <promise>".to_owned(),
+            verdict,
+            expected: Some("\"success\"".to_owned()),
+            seen: Some("EINVAL #1".to_owned()),
+            call: Some("openat".to_owned()),
+            errno: Some("EINVAL".to_owned()),
+            path: Some("/mnt/a\u{1}b".to_owned()),
+            allowed: allowed.map(str::to_owned),
+            took_ns: 1_500_000,
+        }
+    }
+
+    fn result() -> CheckResult {
+        CheckResult {
+            schema: CHECK_SCHEMA.to_owned(),
+            version: "1".to_owned(),
+            directory: "/mnt/fs".to_owned(),
+            started: "2026-01-01T00:00:00Z".to_owned(),
+            seed: 7,
+            expect: Some("juicefs".to_owned()),
+            passed: false,
+            complete: true,
+            hosts: vec![HostChecksResult {
+                host: "one".to_owned(),
+                kernel: "6.1".to_owned(),
+                surroundings: Surroundings::default(),
+                root: true,
+                promises: vec![
+                    PromiseResult {
+                        seen: Some("7 of 10 operations".to_owned()),
+                        ..promise("a.holds", PromiseVerdict::Holds, None)
+                    },
+                    promise("a.broken", PromiseVerdict::Broken, None),
+                    promise("a.known", PromiseVerdict::Broken, Some("documented")),
+                    promise("b.none", PromiseVerdict::Unsupported, None),
+                    promise("b.open", PromiseVerdict::Undecided, None),
+                    promise("b.root", PromiseVerdict::LeftOut, None),
+                ],
+            }],
+        }
+    }
+
+    #[test]
+    fn lines_of_tap_say_what_fails_and_what_is_known() {
+        let out = tap(&result());
+        let lines: Vec<&str> = out.lines().filter(|line| !line.starts_with('#')).collect();
+        assert_eq!(
+            lines,
+            [
+                "TAP version 14",
+                "1..6",
+                "ok 1 - a.holds",
+                "not ok 2 - a.broken",
+                &format!("not ok 3 - a.known # {KNOWN} documented"),
+                "ok 4 - b.none # SKIP not supported: EINVAL \\#1",
+                "not ok 5 - b.open",
+                "ok 6 - b.root # SKIP left out: EINVAL \\#1",
+            ]
+        );
+        assert!(out.contains("# openat /mnt/a"), "{out}");
+    }
+
+    #[test]
+    fn junit_counts_and_escapes() {
+        let out = junit(&result());
+        assert!(
+            out.contains("tests=\"6\" failures=\"1\" errors=\"1\" skipped=\"3\" time=\"0.009000\""),
+            "{out}"
+        );
+        assert!(
+            out.contains("a &lt;promise&gt;: openat /mnt/a\\u{1}b: expected &quot;success&quot;"),
+            "{out}"
+        );
+        assert_eq!(out.matches("<testcase").count(), 6);
+        assert_eq!(out.matches("<failure").count(), 1);
+        assert_eq!(out.matches("<skipped").count(), 3);
+    }
+
+    #[test]
+    fn people_read_what_is_broken_and_how_many() {
+        let out = text(&result(), View::USUAL);
+        for part in [
+            "a.broken: a <promise>",
+            "expected \"success\", seen EINVAL #1",
+            "(allowed: documented)",
+            "2 promises are not known to be kept.",
+            "- a.holds: 7 of 10 operations.",
+        ] {
+            assert!(out.contains(part), "{part}: {out}");
+        }
+    }
+}

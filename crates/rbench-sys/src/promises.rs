@@ -1,0 +1,147 @@
+//! What POSIX and Linux promise of a file system, each promise found out by a few calls in
+//! a directory of its own (`rbench check`).
+//!
+//! A promise is data: a name, a sentence and the calls. Who runs them, for how long and
+//! what is told of it is others' business; whether they are measured never arises.
+
+use std::path::Path;
+
+mod content;
+mod ground;
+mod limits;
+mod links;
+mod listing;
+mod locks;
+mod model;
+mod names;
+mod opening;
+mod owners;
+mod rename;
+mod size;
+mod times;
+mod xattrs;
+
+pub use ground::{Evidence, Promise, Verdict};
+
+/// Promises about one thing.
+#[derive(Debug)]
+pub struct Group {
+    /// What the names of its promises begin with: `rename`.
+    pub name: &'static str,
+    /// What it is about.
+    pub about: &'static str,
+    /// Its promises, in the order of the report.
+    pub promises: &'static [Promise],
+}
+
+/// Every promise, in the order of the report.
+pub const GROUPS: &[Group] = &[
+    names::GROUP,
+    rename::GROUP,
+    links::GROUP,
+    owners::GROUP,
+    times::GROUP,
+    opening::GROUP,
+    size::SIZE,
+    size::SPACE,
+    content::GROUP,
+    listing::GROUP,
+    xattrs::GROUP,
+    locks::GROUP,
+    limits::GROUP,
+    model::GROUP,
+];
+
+/// All of them, one after the other.
+pub fn all() -> impl Iterator<Item = &'static Promise> {
+    GROUPS.iter().flat_map(|group| group.promises)
+}
+
+/// Whether a pattern names a promise: its name, the beginning of it up to a dot, or either
+/// with `*` for any part of a name.
+pub fn names(pattern: &str, name: &str) -> bool {
+    if pattern.contains('*') {
+        return glob(pattern.as_bytes(), name.as_bytes());
+    }
+    let rest = name.strip_prefix(pattern);
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
+}
+
+fn glob(pattern: &[u8], name: &[u8]) -> bool {
+    match (pattern.split_first(), name.split_first()) {
+        (None, rest) => rest.is_none(),
+        (Some((b'*', rest)), None) => glob(rest, name),
+        (Some((b'*', rest)), Some((_, behind))) => glob(rest, name) || glob(pattern, behind),
+        (Some((wanted, rest)), Some((found, behind))) => wanted == found && glob(rest, behind),
+        (Some(_), None) => false,
+    }
+}
+
+/// Whether this process may do what a promise needs that is for root.
+pub fn is_root() -> bool {
+    nix::unistd::geteuid().is_root()
+}
+
+/// Removes what a promise left in its directory, and the directory; what resists is left to
+/// the removal of the run.
+pub fn clear(directory: &Path) {
+    let _ = std::fs::remove_dir_all(directory);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_unique_and_begin_with_their_group() {
+        let mut names = std::collections::BTreeSet::new();
+        for group in GROUPS {
+            for promise in group.promises {
+                let name = promise.name;
+                assert!(names.insert(name), "{name} twice");
+                assert!(super::names(group.name, name), "{name} in {}", group.name);
+                assert!(
+                    !promise.says.is_empty() && !promise.says.ends_with('.'),
+                    "{name}"
+                );
+            }
+        }
+        assert!(names.len() >= 200, "{} promises", names.len());
+    }
+
+    #[test]
+    fn a_local_file_system_breaks_no_promise() {
+        let dir = tempfile::tempdir().expect("temporary directory");
+        let mut wrong = Vec::new();
+        for promise in all() {
+            match promise.keep(dir.path(), 1, &|| false) {
+                Verdict::Holds(_) | Verdict::LeftOut(_) | Verdict::Unsupported(_) => {}
+                verdict => wrong.push(format!("{}: {verdict:?}", promise.name)),
+            }
+        }
+        assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+        let left = std::fs::read_dir(dir.path()).expect("readable").count();
+        assert_eq!(left, 0, "what promises made is removed");
+    }
+
+    #[test]
+    fn a_place_that_takes_nothing_decides_nothing() {
+        for promise in all().take(20) {
+            let verdict = promise.keep(Path::new("/proc"), 1, &|| false);
+            let fine = matches!(verdict, Verdict::Undecided(_) | Verdict::LeftOut(_));
+            assert!(fine, "{}: {verdict:?}", promise.name);
+        }
+    }
+
+    #[test]
+    fn patterns_name_groups_promises_and_parts() {
+        let check = |pattern, name, expect| assert_eq!(names(pattern, name), expect, "{pattern}");
+        check("rename", "rename.noreplace.refuses", true);
+        check("rename.noreplace", "rename.noreplace.refuses", true);
+        check("rename.no", "rename.noreplace.refuses", false);
+        check("*.refuses", "rename.noreplace.refuses", true);
+        check("ren*refuse", "rename.noreplace.refuses", false);
+        check("*", "rename.noreplace.refuses", true);
+        check("", "rename.noreplace.refuses", false);
+    }
+}

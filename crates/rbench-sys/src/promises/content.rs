@@ -1,0 +1,417 @@
+//! Content: what is written is read, by every way that the kernel has.
+
+use std::num::NonZeroUsize;
+use std::os::fd::{AsRawFd as _, OwnedFd};
+
+use nix::errno::Errno;
+use nix::fcntl::{OFlag, copy_file_range};
+use nix::libc;
+use nix::sys::memfd::{MFdFlags, memfd_create};
+use nix::sys::mman::{MapFlags, MsFlags, ProtFlags, mmap, msync, munmap};
+use nix::unistd::{Whence, ftruncate, lseek};
+
+use super::Group;
+use super::ground::{Breach, Ground, Kept, Promise, pattern, promise};
+
+pub(super) const GROUP: Group = Group {
+    name: "content",
+    about: "what is written is read: blocks of any size, mmap against read, copy_file_range",
+    promises: PROMISES,
+};
+
+const KIB: usize = 1024;
+
+const PROMISES: &[Promise] = &[
+    promise(
+        "content.sizes",
+        "blocks of any size at any offset come back",
+        |g| {
+            let fd = g.file("a")?;
+            let mut offset = 0;
+            let sizes = [
+                1, 2, 511, 512, 513, 4095, 4096, 4097, 65_535, 65_537, 131_073,
+            ];
+            for size in sizes {
+                g.write("a", &fd, &pattern(size), offset).ok()?;
+                offset += size as i64 + 3;
+            }
+            drop(fd);
+            let fd = g.open("a", OFlag::O_RDONLY).ok()?;
+            let mut offset = 0;
+            for size in sizes {
+                let found = g.read("a", &fd, size, offset).ok()?;
+                g.bytes("pread64", "a", &pattern(size), &found)?;
+                offset += size as i64 + 3;
+            }
+            Ok(())
+        },
+    ),
+    promise(
+        "content.whole-write",
+        "a write into a file system with room writes everything",
+        |g| {
+            let fd = g.file("a")?;
+            let bytes = pattern(300_000);
+            let n = nix::sys::uio::pwrite(&fd, &bytes, 0);
+            g.same(
+                "pwrite64",
+                "a",
+                "bytes written",
+                (300_000, g.did("pwrite64", "a", n).ok()?),
+            )
+        },
+    ),
+    promise(
+        "content.whole-read",
+        "a read inside a file reads everything",
+        |g| {
+            g.put("a", &pattern(300_000))?;
+            let fd = g.open("a", OFlag::O_RDONLY).ok()?;
+            let mut bytes = vec![0; 200_000];
+            let n = nix::sys::uio::pread(&fd, &mut bytes, 50_000);
+            g.same(
+                "pread64",
+                "a",
+                "bytes read",
+                (200_000, g.did("pread64", "a", n).ok()?),
+            )?;
+            g.bytes("pread64", "a", &pattern(300_000)[50_000..250_000], &bytes)
+        },
+    ),
+    promise(
+        "content.overwrite",
+        "a write inside a file changes these bytes and no others",
+        |g| {
+            let mut wanted = pattern(50_000);
+            g.put("a", &wanted)?;
+            let fd = g.reopened("a")?;
+            for (offset, bytes) in [(0, b"first"), (20_001, b"inner"), (49_995, b"last!")] {
+                g.write("a", &fd, bytes, offset as i64).ok()?;
+                wanted[offset..offset + 5].copy_from_slice(bytes);
+            }
+            drop(fd);
+            g.holds("a", &wanted)
+        },
+    ),
+    promise(
+        "content.backwards",
+        "a file that is written from its end to its beginning is whole",
+        |g| {
+            let wanted = pattern(64 * KIB);
+            let fd = g.file("a")?;
+            for number in (0..64).rev() {
+                let at = number * KIB;
+                g.write("a", &fd, &wanted[at..at + KIB], at as i64).ok()?;
+            }
+            drop(fd);
+            g.holds("a", &wanted)
+        },
+    ),
+    promise(
+        "content.zero-bytes",
+        "a write of no bytes changes nothing",
+        |g| {
+            let fd = g.file("a")?;
+            g.did("pwrite64", "a", nix::sys::uio::pwrite(&fd, b"", 1000))
+                .ok()?;
+            g.same("stat", "a", "size", (0, g.stat("a").ok()?.st_size))
+        },
+    ),
+    promise(
+        "content.vectors",
+        "writev and readv move pieces in their order",
+        |g| {
+            let fd = g.file("a")?;
+            let pieces = [&b"one"[..], &b""[..], &b"two"[..], &b"three"[..]];
+            let pieces = pieces.map(std::io::IoSlice::new);
+            let n = nix::sys::uio::writev(&fd, &pieces);
+            g.same("writev", "a", "bytes", (11, g.did("writev", "a", n).ok()?))?;
+            g.did("lseek", "a", lseek(&fd, 0, Whence::SeekSet))
+                .ready()?;
+            let (mut one, mut two) = ([0; 6], [0; 5]);
+            let mut into = [
+                std::io::IoSliceMut::new(&mut one),
+                std::io::IoSliceMut::new(&mut two),
+            ];
+            let n = nix::sys::uio::readv(&fd, &mut into);
+            g.same("readv", "a", "bytes", (11, g.did("readv", "a", n).ok()?))?;
+            g.bytes("readv", "a", b"onetwothree", &[&one[..], &two[..]].concat())
+        },
+    ),
+    promise(
+        "content.many-files",
+        "50 files keep their own content",
+        |g| {
+            for number in 0..50 {
+                g.put(format!("file-{number}"), &[number; 3000])?;
+            }
+            for number in 0..50 {
+                g.holds(format!("file-{number}"), &[number; 3000])?;
+            }
+            Ok(())
+        },
+    ),
+    promise(
+        "content.mmap.read",
+        "a mapping shows what was written before",
+        |g| {
+            g.put("a", &pattern(16 * KIB))?;
+            let fd = g.reopened("a")?;
+            let map = Mapping::new(g, &fd, 16 * KIB)?;
+            g.bytes("mmap", "a", &pattern(16 * KIB), &map.read(g, 0, 16 * KIB)?)
+        },
+    ),
+    promise(
+        "content.mmap.sees-write",
+        "a mapping shows what is written while it is there",
+        |g| {
+            g.put("a", &pattern(16 * KIB))?;
+            let fd = g.reopened("a")?;
+            let map = Mapping::new(g, &fd, 16 * KIB)?;
+            map.read(g, 0, 16 * KIB)?;
+            g.write("a", &fd, b"written", 5000).ready()?;
+            g.bytes("mmap", "a", b"written", &map.read(g, 5000, 7)?)
+        },
+    ),
+    promise(
+        "content.mmap.read-sees",
+        "read returns what was stored through a mapping",
+        |g| {
+            g.put("a", &pattern(16 * KIB))?;
+            let fd = g.reopened("a")?;
+            let map = Mapping::new(g, &fd, 16 * KIB)?;
+            map.store(g, 5000, b"stored")?;
+            let found = g.read("a", &fd, 6, 5000).ok()?;
+            g.bytes("pread64", "a", b"stored", &found)
+        },
+    ),
+    promise(
+        "content.mmap.synced",
+        "what was stored and synced through a mapping is there after a new open",
+        |g| {
+            let mut wanted = pattern(16 * KIB);
+            g.put("a", &wanted)?;
+            let fd = g.reopened("a")?;
+            let map = Mapping::new(g, &fd, 16 * KIB)?;
+            map.store(g, 5000, b"stored")?;
+            map.sync(g)?;
+            drop(map);
+            drop(fd);
+            wanted[5000..5006].copy_from_slice(b"stored");
+            g.holds("a", &wanted)
+        },
+    ),
+    promise(
+        "content.mmap.closed",
+        "what was stored through a mapping is there after it was unmapped",
+        |g| {
+            let mut wanted = pattern(16 * KIB);
+            g.put("a", &wanted)?;
+            let fd = g.reopened("a")?;
+            let map = Mapping::new(g, &fd, 16 * KIB)?;
+            drop(fd);
+            map.store(g, 9000, b"stored")?;
+            drop(map);
+            wanted[9000..9006].copy_from_slice(b"stored");
+            g.holds("a", &wanted)
+        },
+    ),
+    promise(
+        "content.mmap.two",
+        "two mappings of one file show each other's stores",
+        |g| {
+            g.put("a", &pattern(16 * KIB))?;
+            let (one, two) = (g.reopened("a")?, g.reopened("a")?);
+            let (one, two) = (
+                Mapping::new(g, &one, 16 * KIB)?,
+                Mapping::new(g, &two, 16 * KIB)?,
+            );
+            one.store(g, 100, b"stored")?;
+            g.bytes("mmap", "a", b"stored", &two.read(g, 100, 6)?)
+        },
+    ),
+    promise(
+        "content.mmap.private",
+        "a store through a private mapping does not reach the file",
+        |g| {
+            g.put("a", &pattern(16 * KIB))?;
+            let fd = g.reopened("a")?;
+            let map = Mapping::with(g, &fd, 16 * KIB, MapFlags::MAP_PRIVATE)?;
+            map.store(g, 100, b"stored")?;
+            drop(map);
+            g.holds("a", &pattern(16 * KIB))
+        },
+    ),
+    promise(
+        "content.mmap.behind-end",
+        "in the last page of a mapping there are zeros behind the end",
+        |g| {
+            g.put("a", &pattern(1000))?;
+            let fd = g.reopened("a")?;
+            let map = Mapping::new(g, &fd, 4 * KIB)?;
+            g.bytes("mmap", "a", &[0; 3000], &map.read(g, 1000, 3000)?)
+        },
+    ),
+    promise(
+        "content.mmap.cut",
+        "what was cut off and comes back by truncate is zero in a mapping too",
+        |g| {
+            g.put("a", &pattern(16 * KIB))?;
+            let fd = g.reopened("a")?;
+            let map = Mapping::new(g, &fd, 16 * KIB)?;
+            map.read(g, 0, 16 * KIB)?;
+            g.did("ftruncate", "a", ftruncate(&fd, 1000)).ready()?;
+            g.did("ftruncate", "a", ftruncate(&fd, 16 * 1024)).ready()?;
+            g.bytes("mmap", "a", &[0; 8 * KIB], &map.read(g, 4 * KIB, 8 * KIB)?)
+        },
+    ),
+    promise("content.copy.whole", "copy_file_range copies a file", |g| {
+        g.put("a", &pattern(200_000))?;
+        let (from, to) = (g.reopened("a")?, g.file("b")?);
+        copy(g, (&from, 0), (&to, 0), 200_000)?;
+        drop(to);
+        g.holds("b", &pattern(200_000))
+    }),
+    promise(
+        "content.copy.part",
+        "copy_file_range copies a part to another offset, and nothing else changes",
+        |g| {
+            g.put("a", &pattern(50_000))?;
+            g.put("b", &[9; 50_000])?;
+            let (from, to) = (g.reopened("a")?, g.reopened("b")?);
+            copy(g, (&from, 1001), (&to, 20_003), 10_000)?;
+            drop(to);
+            let mut wanted = vec![9; 50_000];
+            wanted[20_003..30_003].copy_from_slice(&pattern(50_000)[1001..11_001]);
+            g.holds("b", &wanted)
+        },
+    ),
+    promise(
+        "content.copy.at-end",
+        "copy_file_range behind the end of a file copies nothing",
+        |g| {
+            g.put("a", b"0123")?;
+            let (from, to) = (g.reopened("a")?, g.file("b")?);
+            let (mut at, mut into) = (4, 0);
+            let n = copy_file_range(&from, Some(&mut at), &to, Some(&mut into), 100);
+            g.same(
+                "copy_file_range",
+                "b",
+                "bytes",
+                (0, g.did("copy_file_range", "b", n).able(&[Errno::EXDEV])?),
+            )
+        },
+    ),
+    promise(
+        "content.copy.fresh",
+        "copy_file_range copies what has just been written",
+        |g| {
+            let (from, to) = (g.file("a")?, g.file("b")?);
+            g.write("a", &from, &pattern(70_000), 0).ready()?;
+            g.write("a", &from, b"changed", 30_000).ready()?;
+            copy(g, (&from, 0), (&to, 0), 70_000)?;
+            let mut wanted = pattern(70_000);
+            wanted[30_000..30_007].copy_from_slice(b"changed");
+            g.holds_open("b", &to, &wanted)
+        },
+    ),
+    promise("content.sendfile", "sendfile copies a file", |g| {
+        g.put("a", &pattern(100_000))?;
+        let (from, to) = (g.reopened("a")?, g.file("b")?);
+        let mut done = 0;
+        while done < 100_000 {
+            let mut at = done as i64;
+            let n = nix::sys::sendfile::sendfile(&to, &from, Some(&mut at), 100_000 - done);
+            match g.did("sendfile", "b", n).able(&[Errno::EINVAL])? {
+                0 => break,
+                n => done += n,
+            }
+        }
+        drop(to);
+        g.holds("b", &pattern(100_000))
+    }),
+];
+
+fn copy(g: &Ground, from: (&OwnedFd, i64), to: (&OwnedFd, i64), length: usize) -> Kept {
+    let (mut at, mut into) = (from.1, to.1);
+    let mut left = length;
+    while left > 0 {
+        let n = copy_file_range(from.0, Some(&mut at), to.0, Some(&mut into), left);
+        match g
+            .did("copy_file_range", "b", n)
+            .able(&[Errno::EXDEV, Errno::EINVAL])?
+        {
+            0 => {
+                let seen = format!("{} bytes", length - left);
+                return g.broken("copy_file_range", "b", format!("{length} bytes"), seen);
+            }
+            n => left -= n,
+        }
+    }
+    Ok(())
+}
+
+/// A mapping of a file. The kernel moves bytes between it and a file in memory: where a page
+/// cannot be had, it returns an error, whereas a processor's access would end the program.
+pub(super) struct Mapping {
+    start: std::ptr::NonNull<libc::c_void>,
+    length: usize,
+    memory: OwnedFd,
+}
+
+impl Mapping {
+    pub(super) fn new(g: &Ground, fd: &OwnedFd, length: usize) -> Result<Mapping, Breach> {
+        Mapping::with(g, fd, length, MapFlags::MAP_SHARED)
+    }
+
+    fn with(g: &Ground, fd: &OwnedFd, length: usize, how: MapFlags) -> Result<Mapping, Breach> {
+        let memory = memfd_create(c"check", MFdFlags::MFD_CLOEXEC);
+        let memory = g.did("memfd_create", "a", memory).ready()?;
+        let access = ProtFlags::PROT_READ | ProtFlags::PROT_WRITE;
+        let size = NonZeroUsize::new(length).unwrap_or(NonZeroUsize::MIN);
+        // SAFETY: a new mapping at an address of the kernel's choice.
+        let mapped = unsafe { mmap(None, size, access, how, fd, 0) };
+        Ok(Mapping {
+            start: g.did("mmap", "a", mapped).able(&[Errno::ENODEV])?,
+            length: size.get(),
+            memory,
+        })
+    }
+
+    fn read(&self, g: &Ground, offset: usize, length: usize) -> Result<Vec<u8>, Breach> {
+        let length = length.min(self.length.saturating_sub(offset));
+        // SAFETY: `offset` and `length` lie inside the mapping, which the kernel reads.
+        let n = unsafe {
+            let from = self.start.as_ptr().byte_add(offset);
+            libc::pwrite(self.memory.as_raw_fd(), from, length, 0)
+        };
+        g.did("mmap", "a", Errno::result(n)).ok()?;
+        g.read("a", &self.memory, length, 0).ready()
+    }
+
+    pub(super) fn store(&self, g: &Ground, offset: usize, bytes: &[u8]) -> Kept {
+        let length = bytes.len().min(self.length.saturating_sub(offset));
+        g.write("a", &self.memory, bytes, 0).ready()?;
+        // SAFETY: `offset` and `length` lie inside the mapping, to which the kernel writes;
+        // nobody holds a reference into it.
+        let n = unsafe {
+            let to = self.start.as_ptr().byte_add(offset);
+            libc::pread(self.memory.as_raw_fd(), to, length, 0)
+        };
+        g.did("mmap", "a", Errno::result(n)).ok().map(drop)
+    }
+
+    fn sync(&self, g: &Ground) -> Kept {
+        // SAFETY: the mapping is there and as long.
+        let synced = unsafe { msync(self.start, self.length, MsFlags::MS_SYNC) };
+        g.did("msync", "a", synced).ok()
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: the mapping is ours, and nobody uses it after this. What unmapping says
+        // changes nothing.
+        let _ = unsafe { munmap(self.start, self.length) };
+    }
+}

@@ -1,0 +1,339 @@
+//! Hard and symbolic links, and files that have no name any more.
+
+use std::ffi::OsString;
+
+use nix::errno::Errno;
+use nix::fcntl::OFlag;
+
+use super::Group;
+use super::ground::{Promise, pattern, promise};
+
+pub(super) const GROUP: Group = Group {
+    name: "links",
+    about: "hard links and their count, symbolic links, files without a name",
+    promises: PROMISES,
+};
+
+const PROMISES: &[Promise] = &[
+    promise(
+        "links.hard.one-file",
+        "two names of a file show one inode and one content",
+        |g| {
+            g.put("a", b"before")?;
+            g.link("a", "b").able(&[Errno::EPERM])?;
+            let fd = g.reopened("a")?;
+            g.write("a", &fd, b"behind", 0).ready()?;
+            drop(fd);
+            g.holds("b", b"behind")?;
+            g.same(
+                "stat",
+                "b",
+                "inode",
+                (g.stat("a").ok()?.st_ino, g.stat("b").ok()?.st_ino),
+            )
+        },
+    ),
+    promise(
+        "links.hard.count",
+        "the number of links follows link and unlink",
+        |g| {
+            g.put("a", b"two")?;
+            g.same("stat", "a", "links", (1, g.stat("a").ok()?.st_nlink))?;
+            g.link("a", "b").able(&[Errno::EPERM])?;
+            g.same("stat", "a", "links", (2, g.stat("a").ok()?.st_nlink))?;
+            g.unlink("a").ready()?;
+            g.same("stat", "b", "links", (1, g.stat("b").ok()?.st_nlink))
+        },
+    ),
+    promise(
+        "links.hard.rename-over",
+        "rename over one of two names takes one link away",
+        |g| {
+            g.put("a", b"x")?;
+            g.link("a", "b").able(&[Errno::EPERM])?;
+            g.put("c", b"y")?;
+            g.rename("c", "b").ready()?;
+            g.same("stat", "a", "links", (1, g.stat("a").ok()?.st_nlink))?;
+            g.holds("a", b"x")
+        },
+    ),
+    promise(
+        "links.hard.keeps-content",
+        "content stays until the last name goes",
+        |g| {
+            g.put("a", b"x")?;
+            g.link("a", "b").able(&[Errno::EPERM])?;
+            g.unlink("a").ok()?;
+            g.holds("b", b"x")
+        },
+    ),
+    promise(
+        "links.hard.mode",
+        "a change of mode shows under every name",
+        |g| {
+            g.put("a", b"x")?;
+            g.link("a", "b").able(&[Errno::EPERM])?;
+            g.chmod("a", 0o640).ready()?;
+            g.same(
+                "stat",
+                "b",
+                "mode",
+                (0o640, g.stat("b").ok()?.st_mode & 0o7777),
+            )
+        },
+    ),
+    promise("links.hard.many", "a file has 100 names", |g| {
+        g.put("a", b"x")?;
+        for number in 1..100 {
+            g.link("a", format!("a{number}"))
+                .able(&[Errno::EPERM, Errno::EMLINK])?;
+        }
+        g.same("stat", "a", "links", (100, g.stat("a").ok()?.st_nlink))
+    }),
+    promise(
+        "links.hard.of-symlink",
+        "link names a symbolic link, not what it leads to",
+        |g| {
+            g.put("target", b"x")?;
+            g.symlink("target", "link").ready()?;
+            g.link("link", "second").able(&[Errno::EPERM])?;
+            let found = g.lstat("second").ok()?.st_mode & nix::libc::S_IFMT;
+            g.same("lstat", "second", "type", (nix::libc::S_IFLNK, found))
+        },
+    ),
+    promise(
+        "links.symbolic.target",
+        "a symbolic link gives back its target",
+        |g| {
+            for (name, target) in [
+                ("a", "x"),
+                ("b", "../else/where"),
+                ("c", "/an/absolute/path"),
+                ("d", " "),
+            ] {
+                g.symlink(target, name).able(&[Errno::EPERM])?;
+                let found = g.readlink(name).ok()?;
+                g.same("readlink", name, "target", (OsString::from(target), found))?;
+            }
+            Ok(())
+        },
+    ),
+    promise(
+        "links.symbolic.long-target",
+        "a target of 4095 bytes comes back whole",
+        |g| {
+            let target = "t".repeat(4095);
+            // Some keep it within one block of theirs.
+            g.symlink(&target, "link")
+                .able(&[Errno::EPERM, Errno::ENAMETOOLONG])?;
+            let found = g.readlink("link").ok()?;
+            g.same("readlink", "link", "length", (4095, found.len()))?;
+            g.is(
+                "readlink",
+                "link",
+                found == *target,
+                ("the target", "another one"),
+            )
+        },
+    ),
+    promise(
+        "links.symbolic.size",
+        "the size of a symbolic link is the length of its target",
+        |g| {
+            g.symlink("four", "link").able(&[Errno::EPERM])?;
+            let found = g.lstat("link").ok()?;
+            g.same("lstat", "link", "size", (4, found.st_size))
+        },
+    ),
+    promise(
+        "links.symbolic.follows",
+        "open, stat and chmod follow a symbolic link",
+        |g| {
+            g.put("target", b"x")?;
+            g.symlink("target", "link").able(&[Errno::EPERM])?;
+            g.holds("link", b"x")?;
+            g.chmod("link", 0o640).ok()?;
+            g.same(
+                "stat",
+                "target",
+                "mode",
+                (0o640, g.stat("target").ok()?.st_mode & 0o7777),
+            )?;
+            let kind = g.stat("link").ok()?.st_mode & nix::libc::S_IFMT;
+            g.same("stat", "link", "type", (nix::libc::S_IFREG, kind))
+        },
+    ),
+    promise(
+        "links.symbolic.directory",
+        "a symbolic link to a directory leads into it",
+        |g| {
+            g.dir("d")?;
+            g.put("d/file", b"x")?;
+            g.symlink("d", "link").able(&[Errno::EPERM])?;
+            g.holds("link/file", b"x")?;
+            g.put("link/more", b"y")?;
+            g.holds("d/more", b"y")
+        },
+    ),
+    promise(
+        "links.symbolic.dangling",
+        "a link that leads nowhere is there, and open of it fails with ENOENT",
+        |g| {
+            g.symlink("nowhere", "link").able(&[Errno::EPERM])?;
+            g.there("link")?;
+            g.open("link", OFlag::O_RDONLY).fails(Errno::ENOENT)
+        },
+    ),
+    promise(
+        "links.symbolic.create-through",
+        "open with O_CREAT makes what a link leads to",
+        |g| {
+            g.symlink("made", "link").able(&[Errno::EPERM])?;
+            g.open("link", OFlag::O_CREAT | OFlag::O_RDWR).ok()?;
+            g.there("made")
+        },
+    ),
+    promise(
+        "links.symbolic.exclusive",
+        "open with O_CREAT and O_EXCL does not follow a link: EEXIST",
+        |g| {
+            g.symlink("made", "link").able(&[Errno::EPERM])?;
+            g.open("link", OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_RDWR)
+                .fails(Errno::EEXIST)?;
+            g.gone("made")
+        },
+    ),
+    promise(
+        "links.symbolic.nofollow",
+        "open of a link with O_NOFOLLOW fails with ELOOP",
+        |g| {
+            g.put("target", b"x")?;
+            g.symlink("target", "link").able(&[Errno::EPERM])?;
+            g.open("link", OFlag::O_RDONLY | OFlag::O_NOFOLLOW)
+                .fails(Errno::ELOOP)
+        },
+    ),
+    promise(
+        "links.symbolic.unlink",
+        "unlink removes the link, not what it leads to",
+        |g| {
+            g.put("target", b"x")?;
+            g.symlink("target", "link").able(&[Errno::EPERM])?;
+            g.unlink("link").ok()?;
+            g.gone("link")?;
+            g.there("target")
+        },
+    ),
+    promise(
+        "links.symbolic.not-a-link",
+        "readlink of a file or directory fails with EINVAL",
+        |g| {
+            g.put("file", b"x")?;
+            g.dir("d")?;
+            g.readlink("file").fails(Errno::EINVAL)?;
+            g.readlink("d").fails(Errno::EINVAL)
+        },
+    ),
+    promise(
+        "links.unnamed.content",
+        "a file without a name keeps its content while it is open",
+        |g| {
+            let fd = g.file("a")?;
+            g.write("a", &fd, &pattern(10_000), 0).ready()?;
+            g.unlink("a").ready()?;
+            g.gone("a")?;
+            g.holds_open("a", &fd, &pattern(10_000))
+        },
+    ),
+    promise(
+        "links.unnamed.writes",
+        "a file without a name can be written and cut",
+        |g| {
+            let fd = g.file("a")?;
+            g.write("a", &fd, b"before", 0).ready()?;
+            g.unlink("a").ready()?;
+            g.write("a", &fd, b"behind", 6).ok()?;
+            g.holds_open("a", &fd, b"beforebehind")?;
+            g.did("ftruncate", "a", nix::unistd::ftruncate(&fd, 3))
+                .ok()?;
+            g.holds_open("a", &fd, b"bef")
+        },
+    ),
+    promise(
+        "links.unnamed.second-open",
+        "an open file outlives its name in a descriptor that only reads",
+        |g| {
+            g.put("a", &pattern(5000))?;
+            let fd = g.open("a", OFlag::O_RDONLY).ready()?;
+            g.unlink("a").ready()?;
+            g.holds_open("a", &fd, &pattern(5000))
+        },
+    ),
+    promise(
+        "links.unnamed.stat",
+        "fstat of a file without a name works",
+        |g| {
+            let fd = g.file("a")?;
+            g.write("a", &fd, b"12345", 0).ready()?;
+            g.unlink("a").ready()?;
+            g.same("fstat", "a", "size", (5, g.fstat("a", &fd).ok()?.st_size))
+        },
+    ),
+    promise(
+        "links.unnamed.count",
+        "a file without a name has no links",
+        |g| {
+            let fd = g.file("a")?;
+            g.unlink("a").ready()?;
+            g.same("fstat", "a", "links", (0, g.fstat("a", &fd).ok()?.st_nlink))
+        },
+    ),
+    promise(
+        "links.unnamed.hidden",
+        "a file without a name is in no listing, also while it is open",
+        |g| {
+            let _fd = g.file("a")?;
+            g.unlink("a").ready()?;
+            g.same("getdents64", ".", "entries", (0, g.list(".").ok()?.len()))
+        },
+    ),
+    promise(
+        "links.unnamed.directory",
+        "a directory whose files are open without a name can be removed",
+        |g| {
+            g.dir("d")?;
+            let _fd = g.file("d/a")?;
+            g.unlink("d/a").ready()?;
+            g.rmdir("d").ok()
+        },
+    ),
+    promise(
+        "links.unnamed.mode",
+        "fchmod of a file without a name works",
+        |g| {
+            let fd = g.file("a")?;
+            g.unlink("a").ready()?;
+            let mode = nix::sys::stat::Mode::from_bits_truncate(0o600);
+            g.did("fchmod", "a", nix::sys::stat::fchmod(&fd, mode))
+                .ok()?;
+            g.same(
+                "fstat",
+                "a",
+                "mode",
+                (0o600, g.fstat("a", &fd).ok()?.st_mode & 0o7777),
+            )
+        },
+    ),
+    promise(
+        "links.unnamed.same-name",
+        "a new file of the same name is another file",
+        |g| {
+            let fd = g.file("a")?;
+            g.write("a", &fd, b"old", 0).ready()?;
+            g.unlink("a").ready()?;
+            g.put("a", b"new!")?;
+            g.holds_open("a", &fd, b"old")?;
+            g.holds("a", b"new!")
+        },
+    ),
+];

@@ -1,0 +1,407 @@
+//! Listings: every entry once, with its inode and type, also while the directory changes.
+
+use std::collections::BTreeMap;
+use std::ffi::CString;
+use std::os::fd::{AsRawFd as _, OwnedFd};
+
+use nix::dir::Type;
+use nix::errno::Errno;
+use nix::fcntl::OFlag;
+use nix::libc;
+
+use super::Group;
+use super::ground::{Breach, Ground, Kept, Promise, promise};
+
+pub(super) const GROUP: Group = Group {
+    name: "listing",
+    about: "every entry once, inodes and types, cookies while the directory changes",
+    promises: PROMISES,
+};
+
+/// Entries of a directory whose listing takes several calls.
+const MANY: usize = 500;
+
+const PROMISES: &[Promise] = &[
+    promise(
+        "listing.empty",
+        "a new directory has no entries but '.' and '..'",
+        |g| {
+            g.dir("d")?;
+            g.same("getdents64", "d", "entries", (0, g.list("d").ok()?.len()))
+        },
+    ),
+    promise(
+        "listing.each-once",
+        "every entry of a large directory is listed exactly once",
+        |g| {
+            filled(g)?;
+            once(g, &names(g.list("d").ok()?), 0..MANY)
+        },
+    ),
+    promise(
+        "listing.new-entry",
+        "a new entry is in the next listing",
+        |g| {
+            g.dir("d")?;
+            g.list("d").ready()?;
+            g.put("d/new", b"")?;
+            g.same("getdents64", "d", "entries", (1, g.list("d").ok()?.len()))
+        },
+    ),
+    promise(
+        "listing.removed-entry",
+        "a removed entry is not in the next listing",
+        |g| {
+            g.dir("d")?;
+            g.put("d/a", b"")?;
+            g.put("d/b", b"")?;
+            g.list("d").ready()?;
+            g.unlink("d/a").ready()?;
+            let found: Vec<String> = names(g.list("d").ok()?).into_keys().collect();
+            g.same("getdents64", "d", "entries", (vec!["b".to_owned()], found))
+        },
+    ),
+    promise(
+        "listing.renamed-entry",
+        "a renamed entry is listed under its new name only",
+        |g| {
+            g.dir("d")?;
+            g.put("d/a", b"")?;
+            g.list("d").ready()?;
+            g.rename("d/a", "d/b").ready()?;
+            let found: Vec<String> = names(g.list("d").ok()?).into_keys().collect();
+            g.same("getdents64", "d", "entries", (vec!["b".to_owned()], found))
+        },
+    ),
+    promise(
+        "listing.types",
+        "an entry has the type of what it names, or none",
+        |g| {
+            g.dir("d")?;
+            g.put("d/file", b"")?;
+            g.dir("d/directory")?;
+            g.symlink("x", "d/link").ready()?;
+            for entry in g.list("d").ok()? {
+                let wanted = match entry.name.to_bytes() {
+                    b"file" => Type::File,
+                    b"directory" => Type::Directory,
+                    _ => Type::Symlink,
+                };
+                let name = entry.name.to_string_lossy().into_owned();
+                let right = entry.kind.is_none_or(|kind| kind == wanted);
+                let (wanted, seen) = (format!("{wanted:?}"), format!("{:?}", entry.kind));
+                g.is("getdents64", format!("d/{name}"), right, (&wanted, &seen))?;
+            }
+            Ok(())
+        },
+    ),
+    promise(
+        "listing.inodes",
+        "an entry has the inode number that stat tells",
+        |g| {
+            g.dir("d")?;
+            for number in 0..10 {
+                g.put(format!("d/{number}"), b"")?;
+            }
+            for entry in g.list("d").ok()? {
+                let name = format!("d/{}", entry.name.to_string_lossy());
+                g.same(
+                    "getdents64",
+                    &name,
+                    "inode",
+                    (g.lstat(&name).ok()?.st_ino, entry.ino),
+                )?;
+            }
+            Ok(())
+        },
+    ),
+    promise(
+        "listing.dots",
+        "'.' and '..' are listed once, '.' with the directory's inode",
+        |g| {
+            g.dir("d")?;
+            let fd = directory(g, "d")?;
+            let all = rest(g, &fd)?;
+            let of = |name: &[u8]| {
+                all.iter()
+                    .filter(|entry| entry.name.to_bytes() == name)
+                    .count()
+            };
+            g.same(
+                "getdents64",
+                "d",
+                "times '.' and '..'",
+                ((1, 1), (of(b"."), of(b".."))),
+            )?;
+            let own = all.iter().find(|entry| entry.name.to_bytes() == b".");
+            let own = own.map_or(0, |entry| entry.ino);
+            g.same(
+                "getdents64",
+                "d",
+                "inode of '.'",
+                (g.stat("d").ok()?.st_ino, own),
+            )
+        },
+    ),
+    promise(
+        "listing.rewind",
+        "a listing from the beginning again shows what has changed",
+        |g| {
+            g.dir("d")?;
+            g.put("d/a", b"")?;
+            let fd = directory(g, "d")?;
+            rest(g, &fd)?;
+            g.put("d/b", b"")?;
+            g.unlink("d/a").ready()?;
+            back_to(g, &fd, 0)?;
+            let all = rest(g, &fd)?;
+            let shown = |name: &[u8]| all.iter().any(|entry| entry.name.to_bytes() == name);
+            g.same(
+                "getdents64",
+                "d",
+                "'a' and 'b' listed",
+                ((false, true), (shown(b"a"), shown(b"b"))),
+            )
+        },
+    ),
+    promise(
+        "listing.cookie",
+        "a listing goes on behind the entry whose cookie it is given",
+        |g| {
+            filled(g)?;
+            let fd = directory(g, "d")?;
+            let all = rest(g, &fd)?;
+            for at in [0, 1, 7, all.len() / 2, all.len() - 2] {
+                back_to(g, &fd, all[at].cookie)?;
+                let again = rest(g, &fd)?;
+                let wanted: Vec<&CString> = all[at + 1..].iter().map(|entry| &entry.name).collect();
+                let found: Vec<&CString> = again.iter().map(|entry| &entry.name).collect();
+                let seen = format!("{} entries, from {:?} on", found.len(), found.first());
+                let expected = format!("{} entries, from {:?} on", wanted.len(), wanted.first());
+                g.is("getdents64", "d", wanted == found, (&expected, &seen))?;
+            }
+            Ok(())
+        },
+    ),
+    promise(
+        "listing.while-removing",
+        "of a directory that is emptied while it is listed, every entry is listed once",
+        |g| {
+            filled(g)?;
+            let fd = directory(g, "d")?;
+            let mut seen: BTreeMap<String, usize> = BTreeMap::new();
+            loop {
+                let part = some(g, &fd)?;
+                if part.is_empty() {
+                    break;
+                }
+                for entry in part {
+                    if matches!(entry.name.to_bytes(), b"." | b"..") {
+                        continue;
+                    }
+                    let name = entry.name.to_string_lossy().into_owned();
+                    if *seen
+                        .entry(name.clone())
+                        .and_modify(|n| *n += 1)
+                        .or_insert(1)
+                        == 1
+                    {
+                        g.unlink(format!("d/{name}")).ready()?;
+                    }
+                }
+            }
+            once(g, &seen, 0..MANY)
+        },
+    ),
+    promise(
+        "listing.while-making",
+        "what is there all the time is listed once while others come and go",
+        |g| {
+            filled(g)?;
+            let fd = directory(g, "d")?;
+            let mut seen: BTreeMap<String, usize> = BTreeMap::new();
+            let mut round = 0;
+            loop {
+                let part = some(g, &fd)?;
+                if part.is_empty() {
+                    break;
+                }
+                for entry in part {
+                    let name = entry.name.to_string_lossy().into_owned();
+                    if name.starts_with("file-") {
+                        *seen.entry(name).or_insert(0) += 1;
+                    }
+                }
+                if round < 20 {
+                    for number in 0..10 {
+                        g.put(format!("d/other-{round}-{number}"), b"")?;
+                        if round > 0 {
+                            g.unlink(format!("d/other-{}-{number}", round - 1))
+                                .ready()?;
+                        }
+                    }
+                }
+                round += 1;
+            }
+            once(g, &seen, 0..MANY)
+        },
+    ),
+    promise(
+        "listing.removed-directory",
+        "a directory that was removed while it is open lists nothing",
+        |g| {
+            g.dir("d")?;
+            let fd = directory(g, "d")?;
+            g.rmdir("d").ready()?;
+            match some_of(g, &fd).result {
+                Err(Errno::ENOENT) => Ok(()),
+                Ok(all) => {
+                    let others = all
+                        .iter()
+                        .filter(|e| !matches!(e.name.to_bytes(), b"." | b".."));
+                    g.same("getdents64", "d", "entries", (0, others.count()))
+                }
+                Err(errno) => g.did("getdents64", "d", Err::<(), _>(errno)).ok(),
+            }
+        },
+    ),
+    promise(
+        "listing.not-a-directory",
+        "a file is not listed: ENOTDIR",
+        |g| {
+            g.put("a", b"")?;
+            let fd = g.open("a", OFlag::O_RDONLY).ready()?;
+            g.did("getdents64", "a", some_of(g, &fd).result.map(drop))
+                .fails(Errno::ENOTDIR)
+        },
+    ),
+    promise(
+        "listing.same-order",
+        "a directory that does not change is listed in one order",
+        |g| {
+            filled(g)?;
+            let one: Vec<CString> = g
+                .list("d")
+                .ok()?
+                .into_iter()
+                .map(|entry| entry.name)
+                .collect();
+            let two: Vec<CString> = g
+                .list("d")
+                .ok()?
+                .into_iter()
+                .map(|entry| entry.name)
+                .collect();
+            g.is(
+                "getdents64",
+                "d",
+                one == two,
+                ("the same order twice", "another order"),
+            )
+        },
+    ),
+];
+
+/// The directory `d` with many files.
+fn filled(g: &Ground) -> Kept {
+    g.dir("d")?;
+    for number in 0..MANY {
+        g.put(format!("d/file-{number}"), b"")?;
+    }
+    Ok(())
+}
+
+fn names(all: Vec<super::ground::Listed>) -> BTreeMap<String, usize> {
+    let mut names = BTreeMap::new();
+    for entry in all {
+        *names
+            .entry(entry.name.to_string_lossy().into_owned())
+            .or_insert(0) += 1;
+    }
+    names
+}
+
+/// The promise is that the files with these numbers were listed once each.
+fn once(g: &Ground, seen: &BTreeMap<String, usize>, numbers: std::ops::Range<usize>) -> Kept {
+    let times = |number: usize| seen.get(&format!("file-{number}")).copied().unwrap_or(0);
+    let missing = numbers.clone().filter(|number| times(*number) == 0).count();
+    let more = numbers.filter(|number| times(*number) > 1).count();
+    g.same(
+        "getdents64",
+        "d",
+        "missing and more than once",
+        ((0, 0), (missing, more)),
+    )
+}
+
+/// An entry as the kernel gives it out.
+struct Entry {
+    name: CString,
+    ino: u64,
+    cookie: i64,
+}
+
+fn directory(g: &Ground, name: &str) -> Result<OwnedFd, Breach> {
+    g.open(name, OFlag::O_RDONLY | OFlag::O_DIRECTORY).ready()
+}
+
+fn back_to(g: &Ground, fd: &OwnedFd, cookie: i64) -> Kept {
+    let done = nix::unistd::lseek(fd, cookie, nix::unistd::Whence::SeekSet);
+    g.did("lseek", "d", done).ok().map(drop)
+}
+
+/// All entries that are still to come.
+fn rest(g: &Ground, fd: &OwnedFd) -> Result<Vec<Entry>, Breach> {
+    let mut all = Vec::new();
+    loop {
+        let part = some(g, fd)?;
+        // One that never ends ends here.
+        if part.is_empty() || all.len() > 20 * MANY {
+            return Ok(all);
+        }
+        all.extend(part);
+    }
+}
+
+fn some(g: &Ground, fd: &OwnedFd) -> Result<Vec<Entry>, Breach> {
+    some_of(g, fd).ok()
+}
+
+/// The entries that one call returns, in a buffer that holds a few dozen.
+fn some_of(g: &Ground, fd: &OwnedFd) -> super::ground::Did<Vec<Entry>> {
+    const SIZE: usize = 2048;
+    let mut buffer = vec![0_u8; SIZE];
+    // SAFETY: the kernel writes at most `SIZE` bytes to the buffer.
+    let n = unsafe {
+        libc::syscall(
+            libc::SYS_getdents64,
+            fd.as_raw_fd(),
+            buffer.as_mut_ptr(),
+            SIZE,
+        )
+    };
+    let parsed = Errno::result(n).map(|n| entries(&buffer[..n as usize]));
+    g.did("getdents64", "d", parsed)
+}
+
+/// Takes records of `struct linux_dirent64` apart: inode, cookie, length, type, name.
+fn entries(mut bytes: &[u8]) -> Vec<Entry> {
+    let mut all = Vec::new();
+    while let (Some(ino), Some(cookie), Some(length)) =
+        (bytes.get(..8), bytes.get(8..16), bytes.get(16..18))
+    {
+        let number = |bytes: &[u8]| bytes.iter().rev().fold(0, |n, b| n << 8 | u64::from(*b));
+        let (ino, cookie, length) = (number(ino), number(cookie) as i64, number(length) as usize);
+        let Some(name) = bytes.get(19..length) else {
+            break;
+        };
+        let end = name
+            .iter()
+            .position(|byte| *byte == 0)
+            .unwrap_or(name.len());
+        let name = CString::new(&name[..end]).unwrap_or_default();
+        all.push(Entry { name, ino, cookie });
+        bytes = &bytes[length..];
+    }
+    all
+}

@@ -1,0 +1,353 @@
+//! Locks of three kinds: of whole files (flock), of ranges by a process (POSIX) and of ranges
+//! by an open file (OFD). Whether another process holds one is asked by an open file of its
+//! own, which to the kernel is a stranger to both.
+
+use std::os::fd::OwnedFd;
+use std::sync::mpsc::channel;
+use std::time::Duration;
+
+use nix::errno::Errno;
+use nix::fcntl::{FcntlArg, Flock, FlockArg, OFlag, fcntl};
+use nix::libc;
+
+use super::Group;
+use super::ground::{Breach, Did, Ground, Kept, Promise, promise};
+
+pub(super) const GROUP: Group = Group {
+    name: "locks",
+    about: "flock, POSIX and OFD locks: given once, handed over, let go",
+    promises: PROMISES,
+};
+
+/// How long who waits for a lock may take to get it.
+const SOON: Duration = Duration::from_secs(10);
+
+const PROMISES: &[Promise] = &[
+    promise(
+        "locks.flock.once",
+        "an exclusive lock of a file is given once",
+        |g| {
+            let one = flock(g, g.file("a")?, FlockArg::LockExclusiveNonblock).able(&[])?;
+            let two = g.reopened("a")?;
+            flock(g, two, FlockArg::LockExclusiveNonblock).fails(Errno::EWOULDBLOCK)?;
+            let two = g.reopened("a")?;
+            flock(g, two, FlockArg::LockSharedNonblock).fails(Errno::EWOULDBLOCK)?;
+            drop(one);
+            Ok(())
+        },
+    ),
+    promise(
+        "locks.flock.shared",
+        "a shared lock is given many times, and keeps an exclusive one away",
+        |g| {
+            let _one = flock(g, g.file("a")?, FlockArg::LockSharedNonblock).able(&[])?;
+            let _two = flock(g, g.reopened("a")?, FlockArg::LockSharedNonblock).ok()?;
+            let three = g.reopened("a")?;
+            flock(g, three, FlockArg::LockExclusiveNonblock).fails(Errno::EWOULDBLOCK)
+        },
+    ),
+    promise(
+        "locks.flock.unlock",
+        "a lock that was let go is given again",
+        |g| {
+            let one = flock(g, g.file("a")?, FlockArg::LockExclusiveNonblock).able(&[])?;
+            let done = one.unlock().map_err(|(_, errno)| errno);
+            let one = g.did("flock", "a", done).ok()?;
+            let two = g.reopened("a")?;
+            flock(g, two, FlockArg::LockExclusiveNonblock).ok()?;
+            drop(one);
+            Ok(())
+        },
+    ),
+    promise(
+        "locks.flock.close",
+        "a lock goes when its file is closed",
+        |g| {
+            drop(flock(g, g.file("a")?, FlockArg::LockExclusiveNonblock).able(&[])?);
+            let two = g.reopened("a")?;
+            flock(g, two, FlockArg::LockExclusiveNonblock)
+                .ok()
+                .map(drop)
+        },
+    ),
+    promise(
+        "locks.flock.hand-over",
+        "who waits for a lock gets it when it is let go",
+        |g| {
+            let held = flock(g, g.file("a")?, FlockArg::LockExclusiveNonblock).able(&[])?;
+            let next = g.reopened("a")?;
+            let (sender, receiver) = channel();
+            std::thread::spawn(move || {
+                let got = Flock::lock(next, FlockArg::LockExclusive).map(drop);
+                // Who asked may have gone.
+                let _ = sender.send(got.map_err(|(_, errno)| errno));
+            });
+            let early = receiver.recv_timeout(Duration::from_millis(50));
+            g.is(
+                "flock",
+                "a",
+                early.is_err(),
+                ("to wait for the lock", "not to wait"),
+            )?;
+            drop(held);
+            match receiver.recv_timeout(SOON) {
+                Ok(got) => g.did("flock", "a", got).ok(),
+                Err(_) => g.broken(
+                    "flock",
+                    "a",
+                    "the lock".to_owned(),
+                    "nothing within 10 s".to_owned(),
+                ),
+            }
+        },
+    ),
+    promise(
+        "locks.flock.convert",
+        "a shared lock that nobody else has becomes an exclusive one",
+        |g| {
+            let one = g.file("a")?;
+            flock(g, g.reopened("a")?, FlockArg::LockSharedNonblock).able(&[])?;
+            let held = flock(g, one, FlockArg::LockSharedNonblock).ok()?;
+            let done = held.relock(FlockArg::LockExclusiveNonblock);
+            g.did("flock", "a", done).ok()?;
+            let two = g.reopened("a")?;
+            flock(g, two, FlockArg::LockSharedNonblock).fails(Errno::EWOULDBLOCK)
+        },
+    ),
+    promise(
+        "locks.posix.once",
+        "a lock of a process keeps others away",
+        |g| {
+            let (one, two) = two(g)?;
+            posix(g, &one, range(libc::F_WRLCK, 0, 0)).able(&[])?;
+            ofd(g, &two, range(libc::F_WRLCK, 0, 0)).fails_with(&TAKEN)
+        },
+    ),
+    promise(
+        "locks.posix.told",
+        "a lock of a process is told to who asks, with its range and process",
+        |g| {
+            let (one, two) = two(g)?;
+            posix(g, &one, range(libc::F_WRLCK, 100, 50)).able(&[])?;
+            let found = held(g, &two, 0, 0)?;
+            let told = (
+                i32::from(found.l_type),
+                found.l_start,
+                found.l_len,
+                found.l_pid,
+            );
+            let me = std::process::id() as i32;
+            g.same(
+                "fcntl",
+                "a",
+                "type, start, length, process",
+                ((libc::F_WRLCK, 100, 50, me), told),
+            )
+        },
+    ),
+    promise(
+        "locks.posix.ranges",
+        "a lock of a range leaves the rest of the file",
+        |g| {
+            let (one, two) = two(g)?;
+            posix(g, &one, range(libc::F_WRLCK, 100, 100)).able(&[])?;
+            free(g, &two, 0, 100, true)?;
+            free(g, &two, 150, 10, false)?;
+            free(g, &two, 200, 100, true)
+        },
+    ),
+    promise(
+        "locks.posix.split",
+        "unlocking the middle of a range leaves its ends locked",
+        |g| {
+            let (one, two) = two(g)?;
+            posix(g, &one, range(libc::F_WRLCK, 0, 300)).able(&[])?;
+            posix(g, &one, range(libc::F_UNLCK, 100, 100)).ok()?;
+            free(g, &two, 0, 100, false)?;
+            free(g, &two, 100, 100, true)?;
+            free(g, &two, 200, 100, false)
+        },
+    ),
+    promise(
+        "locks.posix.shared",
+        "a shared lock of a range keeps exclusive ones away, not shared ones",
+        |g| {
+            let (one, two) = two(g)?;
+            posix(g, &one, range(libc::F_RDLCK, 0, 100)).able(&[])?;
+            ofd(g, &two, range(libc::F_WRLCK, 0, 100)).fails_with(&TAKEN)?;
+            ofd(g, &two, range(libc::F_RDLCK, 0, 100)).ok()
+        },
+    ),
+    promise(
+        "locks.posix.unlock",
+        "a range that was unlocked can be locked by others",
+        |g| {
+            let (one, two) = two(g)?;
+            posix(g, &one, range(libc::F_WRLCK, 0, 0)).able(&[])?;
+            posix(g, &one, range(libc::F_UNLCK, 0, 0)).ok()?;
+            ofd(g, &two, range(libc::F_WRLCK, 0, 0)).ok()
+        },
+    ),
+    promise(
+        "locks.posix.close",
+        "a process's locks of a file go when it closes any descriptor of it",
+        |g| {
+            let (one, two) = two(g)?;
+            posix(g, &one, range(libc::F_WRLCK, 0, 0)).able(&[])?;
+            drop(g.reopened("a")?);
+            free(g, &two, 0, 0, true)
+        },
+    ),
+    promise("locks.posix.large", "locks reach ranges above 4 GiB", |g| {
+        const FAR: i64 = 5 << 30;
+        let (one, two) = two(g)?;
+        posix(g, &one, range(libc::F_WRLCK, FAR, 10)).able(&[Errno::EOVERFLOW])?;
+        free(g, &two, FAR, 10, false)?;
+        free(g, &two, FAR % (1 << 32), 10, true)
+    }),
+    promise(
+        "locks.posix.read-only",
+        "an exclusive lock takes a file that is open for writing: EBADF",
+        |g| {
+            g.put("a", b"")?;
+            let fd = g.open("a", OFlag::O_RDONLY).ready()?;
+            posix(g, &fd, range(libc::F_WRLCK, 0, 0)).fails(Errno::EBADF)
+        },
+    ),
+    promise(
+        "locks.ofd.once",
+        "a lock of an open file keeps other open files away",
+        |g| {
+            let (one, two) = two(g)?;
+            ofd(g, &one, range(libc::F_WRLCK, 0, 0)).able(&[Errno::EINVAL])?;
+            ofd(g, &two, range(libc::F_WRLCK, 0, 0)).fails_with(&TAKEN)?;
+            ofd(g, &two, range(libc::F_RDLCK, 0, 0)).fails_with(&TAKEN)
+        },
+    ),
+    promise(
+        "locks.ofd.ranges",
+        "open files lock ranges beside each other",
+        |g| {
+            let (one, two) = two(g)?;
+            ofd(g, &one, range(libc::F_WRLCK, 0, 100)).able(&[Errno::EINVAL])?;
+            ofd(g, &two, range(libc::F_WRLCK, 100, 100)).ok()?;
+            ofd(g, &two, range(libc::F_WRLCK, 50, 100)).fails_with(&TAKEN)
+        },
+    ),
+    promise(
+        "locks.ofd.shared",
+        "a shared lock is given to many open files",
+        |g| {
+            let (one, two) = two(g)?;
+            ofd(g, &one, range(libc::F_RDLCK, 0, 0)).able(&[Errno::EINVAL])?;
+            ofd(g, &two, range(libc::F_RDLCK, 0, 0)).ok()
+        },
+    ),
+    promise(
+        "locks.ofd.unlock",
+        "a lock that an open file lets go is given to another one",
+        |g| {
+            let (one, two) = two(g)?;
+            ofd(g, &one, range(libc::F_WRLCK, 0, 0)).able(&[Errno::EINVAL])?;
+            ofd(g, &one, range(libc::F_UNLCK, 0, 0)).ok()?;
+            ofd(g, &two, range(libc::F_WRLCK, 0, 0)).ok()
+        },
+    ),
+    promise(
+        "locks.ofd.close",
+        "an open file's lock goes with it, and not with others",
+        |g| {
+            let (one, two) = two(g)?;
+            ofd(g, &one, range(libc::F_WRLCK, 0, 0)).able(&[Errno::EINVAL])?;
+            drop(g.reopened("a")?);
+            ofd(g, &two, range(libc::F_WRLCK, 0, 0)).fails_with(&TAKEN)?;
+            drop(one);
+            ofd(g, &two, range(libc::F_WRLCK, 0, 0)).ok()
+        },
+    ),
+    promise(
+        "locks.ofd.hand-over",
+        "who waits for the lock of an open file gets it when it is let go",
+        |g| {
+            let (one, two) = two(g)?;
+            ofd(g, &one, range(libc::F_WRLCK, 0, 0)).able(&[Errno::EINVAL])?;
+            let (sender, receiver) = channel();
+            std::thread::spawn(move || {
+                let got = fcntl(&two, FcntlArg::F_OFD_SETLKW(&range(libc::F_WRLCK, 0, 0)));
+                // Who asked may have gone.
+                let _ = sender.send(got.map(drop));
+            });
+            let early = receiver.recv_timeout(Duration::from_millis(50));
+            g.is(
+                "fcntl",
+                "a",
+                early.is_err(),
+                ("to wait for the lock", "not to wait"),
+            )?;
+            ofd(g, &one, range(libc::F_UNLCK, 0, 0)).ok()?;
+            match receiver.recv_timeout(SOON) {
+                Ok(got) => g.did("fcntl", "a", got).ok(),
+                Err(_) => g.broken(
+                    "fcntl",
+                    "a",
+                    "the lock".to_owned(),
+                    "nothing within 10 s".to_owned(),
+                ),
+            }
+        },
+    ),
+];
+
+/// Errors that say that another one has the lock.
+const TAKEN: [Errno; 2] = [Errno::EAGAIN, Errno::EACCES];
+
+fn flock(g: &Ground, fd: OwnedFd, how: FlockArg) -> Did<Flock<OwnedFd>> {
+    g.did(
+        "flock",
+        "a",
+        Flock::lock(fd, how).map_err(|(_, errno)| errno),
+    )
+}
+
+/// Two open files of one new file.
+fn two(g: &Ground) -> Result<(OwnedFd, OwnedFd), Breach> {
+    Ok((g.file("a")?, g.reopened("a")?))
+}
+
+fn range(kind: libc::c_int, start: i64, length: i64) -> libc::flock {
+    libc::flock {
+        l_type: kind as libc::c_short,
+        l_whence: libc::SEEK_SET as libc::c_short,
+        l_start: start,
+        l_len: length,
+        l_pid: 0,
+    }
+}
+
+fn posix(g: &Ground, fd: &OwnedFd, range: libc::flock) -> Did<()> {
+    g.did("fcntl", "a", fcntl(fd, FcntlArg::F_SETLK(&range)).map(drop))
+}
+
+fn ofd(g: &Ground, fd: &OwnedFd, range: libc::flock) -> Did<()> {
+    g.did(
+        "fcntl",
+        "a",
+        fcntl(fd, FcntlArg::F_OFD_SETLK(&range)).map(drop),
+    )
+}
+
+/// The lock that stands in the way of an exclusive one of this range, or F_UNLCK.
+fn held(g: &Ground, fd: &OwnedFd, start: i64, length: i64) -> Result<libc::flock, Breach> {
+    let mut lock = range(libc::F_WRLCK, start, length);
+    let done = fcntl(fd, FcntlArg::F_OFD_GETLK(&mut lock));
+    g.did("fcntl", "a", done).able(&[Errno::EINVAL])?;
+    Ok(lock)
+}
+
+/// The promise is that this range is free, or not.
+fn free(g: &Ground, fd: &OwnedFd, start: i64, length: i64, wanted: bool) -> Kept {
+    let found = held(g, fd, start, length)?;
+    let is_free = i32::from(found.l_type) == libc::F_UNLCK;
+    let what = format!("bytes {start}+{length} are free:");
+    g.same("fcntl", "a", &what, (wanted, is_free))
+}

@@ -1,0 +1,196 @@
+//! Random operations against a model: of one file, byte for byte, and of a tree of names. What
+//! goes wrong is shrunk to a few operations that show it.
+
+use std::time::{Duration, Instant};
+
+use rbench_core::random::Stream;
+
+use super::Group;
+use super::ground::{Breach, Ground, promise};
+
+mod file;
+mod tree;
+
+pub(super) const GROUP: Group = Group {
+    name: "model",
+    about: "thousands of random operations against a model, shrunk to a short reproduction",
+    promises: &[
+        promise(
+            "model.file",
+            "random writes, reads, truncates, holes, copies and mappings of a file come out as in a model",
+            check::<file::File>,
+        ),
+        promise(
+            "model.tree",
+            "random operations on the names of a tree come out as in a model",
+            check::<tree::Tree>,
+        ),
+    ],
+};
+
+/// Operations of a whole check.
+const OPERATIONS: usize = 10_000;
+/// Where so many do not fit into this time there are fewer.
+const LONGEST: Duration = Duration::from_secs(10);
+/// How long is tried to find a shorter reproduction.
+const SHRINK_LONGEST: Duration = Duration::from_secs(8);
+
+/// Something that operations are done to, and its model.
+trait Subject: Sized {
+    type Operation: Clone + std::fmt::Debug;
+
+    /// A new one under a name that is not taken.
+    fn new(g: &Ground, number: usize) -> Result<Self, Breach>;
+
+    /// The next operation.
+    fn draw(draws: &mut Stream) -> Self::Operation;
+
+    /// Does it to both, and says what is different then.
+    fn step(
+        &mut self,
+        g: &Ground,
+        number: usize,
+        operation: &Self::Operation,
+    ) -> Result<Option<Wrong>, Breach>;
+
+    /// Those of `history` that may have to do with what is wrong, the last one among them.
+    fn concerned(
+        history: &[Numbered<Self::Operation>],
+        wrong: &Wrong,
+    ) -> Vec<Numbered<Self::Operation>>;
+}
+
+/// An operation with its number, from which its data follows.
+type Numbered<O> = (usize, O);
+
+/// What is different.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Wrong {
+    /// The byte, where there is one.
+    at: Option<u64>,
+    expected: String,
+    seen: String,
+}
+
+fn check<S: Subject>(g: &Ground) -> Result<(), Breach> {
+    let begun = Instant::now();
+    let mut draws = Stream::new(&[g.seed, OPERATIONS as u64]);
+    let mut subject = S::new(g, 0)?;
+    let mut history: Vec<Numbered<S::Operation>> = Vec::new();
+    while history.len() < OPERATIONS && begun.elapsed() < LONGEST {
+        if g.stopped() {
+            return Err(g.undecided("", "interrupted"));
+        }
+        let number = history.len();
+        let operation = S::draw(&mut draws);
+        history.push((number, operation.clone()));
+        if let Some(wrong) = subject.step(g, number, &operation)? {
+            drop(subject);
+            return Err(told(g, &shrunk::<S>(g, history, wrong)));
+        }
+    }
+    g.note(format!("{} of {OPERATIONS} operations", history.len()));
+    Ok(())
+}
+
+/// A reproduction: operations, and what is wrong behind them.
+struct Reproduction<O> {
+    operations: Vec<Numbered<O>>,
+    wrong: Wrong,
+    /// Whether it came again when they alone were done.
+    again: bool,
+    /// After how many operations it came first.
+    first: usize,
+}
+
+/// What is wrong behind these operations on something new.
+fn replay<S: Subject>(
+    g: &Ground,
+    number: usize,
+    operations: &[Numbered<S::Operation>],
+) -> Result<Option<Wrong>, Breach> {
+    let mut subject = S::new(g, number)?;
+    for (number, operation) in operations {
+        if let Some(wrong) = subject.step(g, *number, operation)? {
+            return Ok(Some(wrong));
+        }
+    }
+    Ok(None)
+}
+
+/// Fewer operations that go wrong too: first those that are concerned, then parts of them left
+/// out as long as it still goes wrong.
+fn shrunk<S: Subject>(
+    g: &Ground,
+    history: Vec<Numbered<S::Operation>>,
+    wrong: Wrong,
+) -> Reproduction<S::Operation> {
+    let begun = Instant::now();
+    let may_go_on = || begun.elapsed() < SHRINK_LONGEST && !g.stopped();
+    let first = history.len();
+    let mut tries = 0;
+    let mut fails = |operations: &[Numbered<S::Operation>]| {
+        tries += 1;
+        // A try that breaks off shows nothing.
+        replay::<S>(g, tries, operations).ok().flatten()
+    };
+    let concerned = S::concerned(&history, &wrong);
+    let again = fails(&concerned).map(|wrong| (concerned.clone(), wrong));
+    let again = again.or_else(|| fails(&history).map(|wrong| (history, wrong)));
+    let Some((mut operations, mut wrong)) = again else {
+        return Reproduction {
+            operations: concerned,
+            wrong,
+            again: false,
+            first,
+        };
+    };
+    let mut part = operations.len().div_ceil(2);
+    while part > 0 && may_go_on() {
+        let mut at = 0;
+        let mut fewer = false;
+        while at < operations.len() && may_go_on() {
+            let end = operations.len().min(at + part);
+            let rest = [&operations[..at], &operations[end..]].concat();
+            match fails(&rest) {
+                Some(found) => (operations, wrong, fewer) = (rest, found, true),
+                None => at = end,
+            }
+        }
+        if !fewer || part > operations.len() {
+            part /= 2;
+        }
+    }
+    Reproduction {
+        operations,
+        wrong,
+        again: true,
+        first,
+    }
+}
+
+fn told<O: std::fmt::Debug>(g: &Ground, found: &Reproduction<O>) -> Breach {
+    let Reproduction {
+        operations,
+        wrong,
+        again,
+        first,
+    } = found;
+    const SHOWN: usize = 20;
+    let from = operations.len().saturating_sub(SHOWN);
+    let words: Vec<String> = operations[from..]
+        .iter()
+        .map(|(_, operation)| format!("{operation:?}"))
+        .collect();
+    let how = match again {
+        true => "again",
+        false => "not again",
+    };
+    let seen = format!(
+        "{} after {first} operations, {how} with these {}: {}",
+        wrong.seen,
+        operations.len(),
+        words.join("; ")
+    );
+    g.breach("random operations", wrong.expected.clone(), seen)
+}

@@ -1,0 +1,258 @@
+//! One file against its bytes.
+
+use std::os::fd::OwnedFd;
+
+use nix::errno::Errno;
+use nix::fcntl::{FallocateFlags, OFlag, copy_file_range, fallocate};
+use nix::unistd::{ftruncate, write};
+use rbench_core::random::Stream;
+
+use super::super::content::Mapping;
+use super::super::ground::{Breach, Ground};
+use super::{Numbered, Subject, Wrong};
+
+/// The longest file, bytes.
+const LONGEST: usize = 256 << 10;
+/// The longest transfer, bytes.
+const PIECE: u64 = 16 << 10;
+/// Errors with which a file system says that it has no such operation.
+const UNSUPPORTED: [Errno; 5] = [
+    Errno::EOPNOTSUPP,
+    Errno::ENOSYS,
+    Errno::EXDEV,
+    Errno::ENODEV,
+    Errno::EINVAL,
+];
+
+/// A file, and what should be in it.
+pub(super) struct File {
+    name: String,
+    fd: OwnedFd,
+    model: Vec<u8>,
+}
+
+/// What is done to a file; offsets and lengths in bytes.
+#[derive(Debug, Clone)]
+pub(super) enum Operation {
+    Write {
+        at: usize,
+        length: usize,
+    },
+    Append {
+        length: usize,
+    },
+    Read {
+        at: usize,
+        length: usize,
+    },
+    Truncate {
+        to: usize,
+    },
+    Punch {
+        at: usize,
+        length: usize,
+    },
+    Copy {
+        from: usize,
+        to: usize,
+        length: usize,
+    },
+    Store {
+        at: usize,
+        length: usize,
+    },
+    Reopen,
+}
+
+impl Operation {
+    /// Whether it may change or show a byte. A change of size may concern every byte behind it.
+    fn concerns(&self, byte: usize) -> bool {
+        let within = |at: usize, length: usize| (at..at + length).contains(&byte);
+        match *self {
+            Operation::Write { at, length }
+            | Operation::Read { at, length }
+            | Operation::Punch { at, length }
+            | Operation::Store { at, length } => within(at, length),
+            Operation::Copy { from, to, length } => within(from, length) || within(to, length),
+            Operation::Append { .. } | Operation::Truncate { .. } | Operation::Reopen => true,
+        }
+    }
+
+    /// Whether the byte has no other past than this.
+    fn sets(&self, byte: usize) -> bool {
+        match *self {
+            Operation::Write { at, length } => (at..at + length).contains(&byte),
+            _ => false,
+        }
+    }
+}
+
+/// The data of the operation with this number.
+fn data(number: usize, length: usize) -> Vec<u8> {
+    let begin = number * 131 + 7;
+    (begin..begin + length)
+        .map(|i| (i + i / 251) as u8 | 1)
+        .collect()
+}
+
+impl File {
+    /// Compares a range with what was read of it.
+    fn compare(&self, at: usize, found: &[u8], length: usize) -> Option<Wrong> {
+        let end = self.model.len().min(at + length);
+        let expected = &self.model[at.min(end)..end];
+        let differs = expected.iter().zip(found).position(|(a, b)| a != b);
+        if let Some(place) = differs {
+            let byte = at + place;
+            return Some(Wrong {
+                at: Some(byte as u64),
+                expected: format!("byte {byte} is {:#04x}", expected[place]),
+                seen: format!("byte {byte} is {:#04x}", found[place]),
+            });
+        }
+        (expected.len() != found.len()).then(|| Wrong {
+            at: Some((at + expected.len().min(found.len())) as u64),
+            expected: format!("{} bytes at {at}", expected.len()),
+            seen: format!("{} bytes at {at}", found.len()),
+        })
+    }
+
+    fn read(&self, g: &Ground, at: usize, length: usize) -> Result<Option<Wrong>, Breach> {
+        let found = g.read(&self.name, &self.fd, length, at as i64).ok()?;
+        Ok(self.compare(at, &found, length))
+    }
+
+    fn put(&mut self, at: usize, bytes: &[u8]) {
+        let end = at + bytes.len();
+        if self.model.len() < end {
+            self.model.resize(end, 0);
+        }
+        self.model[at..end].copy_from_slice(bytes);
+    }
+
+    fn reopen(&mut self, g: &Ground) -> Result<Option<Wrong>, Breach> {
+        // Closed before it is opened again, so that nothing need be kept.
+        let null = g.open("/dev/null", OFlag::O_RDONLY).ready()?;
+        drop(std::mem::replace(&mut self.fd, null));
+        self.fd = g.open(&self.name, OFlag::O_RDWR).ok()?;
+        self.read(g, 0, LONGEST + 1)
+    }
+
+    fn copy(&mut self, g: &Ground, from: usize, to: usize, length: usize) -> Result<(), Breach> {
+        let length = length.min(self.model.len().saturating_sub(from));
+        let apart = from + length <= to || to + length <= from;
+        if length == 0 || !apart || to + length > LONGEST {
+            return Ok(());
+        }
+        let (mut at, mut into) = (from as i64, to as i64);
+        let mut left = length;
+        while left > 0 {
+            let n = copy_file_range(&self.fd, Some(&mut at), &self.fd, Some(&mut into), left);
+            match n {
+                Err(errno) if UNSUPPORTED.contains(&errno) => break,
+                n => match g.did("copy_file_range", &self.name, n).ok()? {
+                    0 => break,
+                    n => left -= n,
+                },
+            }
+        }
+        let bytes = self.model[from..from + length - left].to_vec();
+        self.put(to, &bytes);
+        Ok(())
+    }
+}
+
+impl Subject for File {
+    type Operation = Operation;
+
+    fn new(g: &Ground, number: usize) -> Result<File, Breach> {
+        let name = format!("file-{number}");
+        Ok(File {
+            fd: g.file(&name)?,
+            name,
+            model: Vec::new(),
+        })
+    }
+
+    fn draw(draws: &mut Stream) -> Operation {
+        let length = 1 + draws.below(PIECE) as usize;
+        let mut place = || draws.below(LONGEST as u64 - PIECE) as usize;
+        let (at, to) = (place(), place());
+        match draws.below(20) {
+            0..6 => Operation::Write { at, length },
+            6..8 => Operation::Append {
+                length: length % 1000 + 1,
+            },
+            8..12 => Operation::Read { at, length },
+            12..14 => Operation::Truncate { to },
+            14 => Operation::Punch { at, length },
+            15..17 => Operation::Copy {
+                from: at,
+                to,
+                length,
+            },
+            17..19 => Operation::Store { at, length },
+            _ => Operation::Reopen,
+        }
+    }
+
+    fn step(
+        &mut self,
+        g: &Ground,
+        number: usize,
+        operation: &Operation,
+    ) -> Result<Option<Wrong>, Breach> {
+        match *operation {
+            Operation::Write { at, length } => {
+                let bytes = data(number, length);
+                g.write(&self.name, &self.fd, &bytes, at as i64).ok()?;
+                self.put(at, &bytes);
+            }
+            Operation::Append { length } if self.model.len() + length <= LONGEST => {
+                let bytes = data(number, length);
+                let fd = g.open(&self.name, OFlag::O_WRONLY | OFlag::O_APPEND).ok()?;
+                let n = g.did("write", &self.name, write(&fd, &bytes)).ok()?;
+                self.put(self.model.len(), &bytes[..n]);
+            }
+            Operation::Append { .. } => {}
+            Operation::Read { at, length } => return self.read(g, at, length),
+            Operation::Truncate { to } => {
+                let done = ftruncate(&self.fd, to as i64);
+                g.did("ftruncate", &self.name, done).ok()?;
+                self.model.resize(to, 0);
+            }
+            Operation::Punch { at, length } => {
+                let how =
+                    FallocateFlags::FALLOC_FL_PUNCH_HOLE | FallocateFlags::FALLOC_FL_KEEP_SIZE;
+                match fallocate(&self.fd, how, at as i64, length as i64) {
+                    Err(errno) if UNSUPPORTED.contains(&errno) => {}
+                    done => {
+                        g.did("fallocate", &self.name, done).ok()?;
+                        let end = self.model.len().min(at + length);
+                        self.model[at.min(end)..end].fill(0);
+                    }
+                }
+            }
+            Operation::Copy { from, to, length } => self.copy(g, from, to, length)?,
+            Operation::Store { at, length } if at + length <= self.model.len() => {
+                if let Ok(map) = Mapping::new(g, &self.fd, self.model.len()) {
+                    let bytes = data(number, length);
+                    map.store(g, at, &bytes)?;
+                    self.put(at, &bytes);
+                }
+            }
+            Operation::Store { .. } => {}
+            Operation::Reopen => return self.reopen(g),
+        }
+        Ok(None)
+    }
+
+    fn concerned(history: &[Numbered<Operation>], wrong: &Wrong) -> Vec<Numbered<Operation>> {
+        let byte = wrong.at.unwrap_or(0) as usize;
+        let from = history
+            .iter()
+            .rposition(|(_, operation)| operation.sets(byte));
+        let concerned = |(_, operation): &&Numbered<Operation>| operation.concerns(byte);
+        let behind = &history[from.unwrap_or(0)..];
+        behind.iter().filter(concerned).cloned().collect()
+    }
+}

@@ -1,0 +1,299 @@
+//! Names in a tree against a map of them.
+
+use std::collections::BTreeMap;
+
+use nix::errno::Errno;
+use nix::fcntl::OFlag;
+use rbench_core::random::Stream;
+
+use super::super::ground::{Breach, Ground};
+use super::{Numbered, Subject, Wrong};
+
+/// What a name stands for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Node {
+    Directory,
+    /// With this content.
+    File(u64),
+    Symlink,
+}
+
+/// A tree, and what should be in it. Paths are those below its own directory.
+pub(super) struct Tree {
+    root: String,
+    model: BTreeMap<String, Node>,
+    steps: usize,
+}
+
+/// What is done to a tree.
+#[derive(Debug, Clone)]
+pub(super) enum Operation {
+    Create(String),
+    Mkdir(String),
+    Symlink(String),
+    Unlink(String),
+    Rmdir(String),
+    Rename(String, String),
+    Look(String),
+}
+
+/// Steps between two comparisons of the whole tree.
+const WHOLE_EVERY: usize = 50;
+/// Where symbolic links lead.
+const NOWHERE: &str = "nowhere-at-all";
+
+fn parent(path: &str) -> Option<&str> {
+    path.rsplit_once('/').map(|(parent, _)| parent)
+}
+
+impl Tree {
+    /// Why nothing can have this path.
+    fn no_parent(&self, path: &str) -> Result<(), Errno> {
+        let Some(parent) = parent(path) else {
+            return Ok(());
+        };
+        self.no_parent(parent)?;
+        match self.model.get(parent) {
+            Some(Node::Directory) => Ok(()),
+            // The link leads nowhere.
+            None | Some(Node::Symlink) => Err(Errno::ENOENT),
+            Some(Node::File(_)) => Err(Errno::ENOTDIR),
+        }
+    }
+
+    fn free(&self, path: &str) -> Result<(), Errno> {
+        self.no_parent(path)?;
+        match self.model.contains_key(path) {
+            true => Err(Errno::EEXIST),
+            false => Ok(()),
+        }
+    }
+
+    fn node(&self, path: &str) -> Result<Node, Errno> {
+        self.no_parent(path)?;
+        self.model.get(path).copied().ok_or(Errno::ENOENT)
+    }
+
+    fn is_empty(&self, path: &str) -> bool {
+        let below = format!("{path}/");
+        !self.model.keys().any(|name| name.starts_with(&below))
+    }
+
+    /// What should come of an operation, and the model behind it.
+    fn expect(&mut self, number: u64, operation: &Operation) -> Result<(), Errno> {
+        match operation {
+            Operation::Create(path) => {
+                self.free(path)?;
+                self.model.insert(path.clone(), Node::File(number));
+            }
+            Operation::Mkdir(path) => {
+                self.free(path)?;
+                self.model.insert(path.clone(), Node::Directory);
+            }
+            Operation::Symlink(path) => {
+                self.free(path)?;
+                self.model.insert(path.clone(), Node::Symlink);
+            }
+            Operation::Unlink(path) => {
+                if self.node(path)? == Node::Directory {
+                    return Err(Errno::EISDIR);
+                }
+                self.model.remove(path);
+            }
+            Operation::Rmdir(path) => {
+                if self.node(path)? != Node::Directory {
+                    return Err(Errno::ENOTDIR);
+                }
+                if !self.is_empty(path) {
+                    return Err(Errno::ENOTEMPTY);
+                }
+                self.model.remove(path);
+            }
+            Operation::Rename(from, to) => self.rename(from, to)?,
+            Operation::Look(path) => drop(self.node(path)?),
+        }
+        Ok(())
+    }
+
+    fn rename(&mut self, from: &str, to: &str) -> Result<(), Errno> {
+        self.no_parent(from)?;
+        self.no_parent(to)?;
+        let node = self.node(from)?;
+        if from == to {
+            return Ok(());
+        }
+        if to.starts_with(&format!("{from}/")) {
+            return Err(Errno::EINVAL);
+        }
+        if from.starts_with(&format!("{to}/")) {
+            return Err(Errno::ENOTEMPTY);
+        }
+        match (node, self.model.get(to)) {
+            (_, None) => {}
+            (Node::Directory, Some(Node::Directory)) if !self.is_empty(to) => {
+                return Err(Errno::ENOTEMPTY);
+            }
+            (Node::Directory, Some(Node::Directory)) => {}
+            (Node::Directory, Some(_)) => return Err(Errno::ENOTDIR),
+            (_, Some(Node::Directory)) => return Err(Errno::EISDIR),
+            (_, Some(_)) => {}
+        }
+        let below = format!("{from}/");
+        let moved: Vec<(String, Node)> = self
+            .model
+            .iter()
+            .filter(|(name, _)| *name == from || name.starts_with(&below))
+            .map(|(name, node)| (name.clone(), *node))
+            .collect();
+        for (name, _) in &moved {
+            self.model.remove(name);
+        }
+        for (name, node) in moved {
+            self.model
+                .insert(format!("{to}{}", &name[from.len()..]), node);
+        }
+        Ok(())
+    }
+
+    fn at(&self, path: &str) -> String {
+        format!("{}/{path}", self.root)
+    }
+
+    /// Does it to the file system.
+    fn carry_out(
+        &self,
+        g: &Ground,
+        number: u64,
+        operation: &Operation,
+    ) -> Result<Result<(), Errno>, Breach> {
+        Ok(match operation {
+            Operation::Create(path) => {
+                let flags = OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_RDWR;
+                match g.open(self.at(path), flags).result {
+                    Ok(fd) => {
+                        g.write(self.at(path), &fd, &number.to_le_bytes(), 0)
+                            .ready()?;
+                        Ok(())
+                    }
+                    Err(errno) => Err(errno),
+                }
+            }
+            Operation::Mkdir(path) => g.mkdir(self.at(path), 0o755).result,
+            Operation::Symlink(path) => g.symlink(NOWHERE, self.at(path)).result,
+            Operation::Unlink(path) => g.unlink(self.at(path)).result,
+            Operation::Rmdir(path) => g.rmdir(self.at(path)).result,
+            Operation::Rename(from, to) => g.rename(self.at(from), self.at(to)).result,
+            Operation::Look(path) => g.lstat(self.at(path)).result.map(drop),
+        })
+    }
+
+    /// Compares everything below a directory.
+    fn compare(
+        &self,
+        g: &Ground,
+        path: &str,
+        found: &mut BTreeMap<String, Node>,
+    ) -> Result<(), Breach> {
+        for entry in g.list(self.at(path)).ok()? {
+            let name = entry.name.to_string_lossy();
+            let below = match path {
+                "." => name.into_owned(),
+                path => format!("{path}/{name}"),
+            };
+            let Ok(told) = g.lstat(self.at(&below)).result else {
+                continue;
+            };
+            let node = match told.st_mode & nix::libc::S_IFMT {
+                nix::libc::S_IFDIR => Node::Directory,
+                nix::libc::S_IFLNK => Node::Symlink,
+                _ => {
+                    let fd = g.open(self.at(&below), OFlag::O_RDONLY).ok()?;
+                    let bytes = g.read(self.at(&below), fd, 9, 0).ok()?;
+                    let number = <[u8; 8]>::try_from(&bytes[..]).map(u64::from_le_bytes);
+                    Node::File(number.unwrap_or(u64::MAX))
+                }
+            };
+            found.insert(below.clone(), node);
+            if node == Node::Directory {
+                self.compare(g, &below, found)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn whole(&self, g: &Ground) -> Result<Option<Wrong>, Breach> {
+        let mut found = BTreeMap::new();
+        self.compare(g, ".", &mut found)?;
+        let told =
+            |node: Option<&Node>| node.map_or("nothing".to_owned(), |node| format!("{node:?}"));
+        let names = self.model.keys().chain(found.keys());
+        let mut wrong = names.filter(|name| self.model.get(*name) != found.get(*name));
+        Ok(wrong.next().map(|name| Wrong {
+            at: None,
+            expected: format!("{name} is {}", told(self.model.get(name))),
+            seen: format!("{name} is {}", told(found.get(name))),
+        }))
+    }
+}
+
+impl Subject for Tree {
+    type Operation = Operation;
+
+    fn new(g: &Ground, number: usize) -> Result<Tree, Breach> {
+        let root = format!("tree-{number}");
+        g.dir(&root)?;
+        Ok(Tree {
+            root,
+            model: BTreeMap::new(),
+            steps: 0,
+        })
+    }
+
+    fn draw(draws: &mut Stream) -> Operation {
+        let mut path = || {
+            let depth = 1 + draws.below(3);
+            let names = (0..depth).map(|_| ["a", "b", "c", "d"][draws.below(4) as usize]);
+            names.collect::<Vec<_>>().join("/")
+        };
+        let (one, two) = (path(), path());
+        match draws.below(12) {
+            0..3 => Operation::Create(one),
+            3..5 => Operation::Mkdir(one),
+            5 => Operation::Symlink(one),
+            6 => Operation::Unlink(one),
+            7 => Operation::Rmdir(one),
+            8..11 => Operation::Rename(one, two),
+            _ => Operation::Look(one),
+        }
+    }
+
+    fn step(
+        &mut self,
+        g: &Ground,
+        number: usize,
+        operation: &Operation,
+    ) -> Result<Option<Wrong>, Breach> {
+        let number = number as u64;
+        let expected = self.expect(number, operation);
+        let seen = self.carry_out(g, number, operation)?;
+        // Where several errors apply, which one comes is not promised.
+        if expected.is_ok() != seen.is_ok() {
+            return Ok(Some(Wrong {
+                at: None,
+                expected: format!("{operation:?}: {expected:?}"),
+                seen: format!("{operation:?}: {seen:?}"),
+            }));
+        }
+        self.steps += 1;
+        // A short sequence is compared behind every step.
+        match self.steps < WHOLE_EVERY || self.steps.is_multiple_of(WHOLE_EVERY) {
+            true => self.whole(g),
+            false => Ok(None),
+        }
+    }
+
+    fn concerned(history: &[Numbered<Operation>], _: &Wrong) -> Vec<Numbered<Operation>> {
+        let from = history.len().saturating_sub(2 * WHOLE_EVERY);
+        history[from..].to_vec()
+    }
+}

@@ -1,0 +1,572 @@
+//! Names: which operation refuses what with which error, how long names and paths may be,
+//! and of which bytes.
+
+use std::ffi::OsStr;
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::PathBuf;
+
+use nix::errno::Errno;
+use nix::fcntl::{OFlag, RenameFlags};
+
+use super::Group;
+use super::ground::{Did, Ground, Kept, Promise, promise};
+
+pub(super) const GROUP: Group = Group {
+    name: "names",
+    about: "errors of operations on names; long names, and names of any bytes",
+    promises: PROMISES,
+};
+
+const PROMISES: &[Promise] = &[
+    promise(
+        "names.missing.open",
+        "open of a missing name fails with ENOENT",
+        |g| g.open("missing", OFlag::O_RDONLY).fails(Errno::ENOENT),
+    ),
+    promise(
+        "names.missing.stat",
+        "stat of a missing name fails with ENOENT",
+        |g| g.stat("missing").fails(Errno::ENOENT),
+    ),
+    promise(
+        "names.missing.unlink",
+        "unlink of a missing name fails with ENOENT",
+        |g| g.unlink("missing").fails(Errno::ENOENT),
+    ),
+    promise(
+        "names.missing.rmdir",
+        "rmdir of a missing name fails with ENOENT",
+        |g| g.rmdir("missing").fails(Errno::ENOENT),
+    ),
+    promise(
+        "names.missing.readlink",
+        "readlink of a missing name fails with ENOENT",
+        |g| g.readlink("missing").fails(Errno::ENOENT),
+    ),
+    promise(
+        "names.missing.chmod",
+        "chmod of a missing name fails with ENOENT",
+        |g| g.chmod("missing", 0o600).fails(Errno::ENOENT),
+    ),
+    promise(
+        "names.missing.chown",
+        "chown of a missing name fails with ENOENT",
+        |g| g.chown("missing", None, None).fails(Errno::ENOENT),
+    ),
+    promise(
+        "names.missing.truncate",
+        "truncate of a missing name fails with ENOENT",
+        |g| g.truncate("missing", 0).fails(Errno::ENOENT),
+    ),
+    promise(
+        "names.missing.rename",
+        "rename of a missing name fails with ENOENT",
+        |g| g.rename("missing", "new").fails(Errno::ENOENT),
+    ),
+    promise(
+        "names.missing.link",
+        "link of a missing name fails with ENOENT",
+        |g| g.link("missing", "new").fails(Errno::ENOENT),
+    ),
+    promise(
+        "names.missing.parent",
+        "nothing is made in a missing directory: ENOENT",
+        |g| {
+            g.put("file", b"")?;
+            making(g, "missing/new", |did| did.fails(Errno::ENOENT))
+        },
+    ),
+    promise(
+        "names.removed.parent",
+        "nothing is made in a directory that was removed: ENOENT",
+        |g| {
+            g.dir("d")?;
+            let fd = g.open("d", OFlag::O_RDONLY | OFlag::O_DIRECTORY).ready()?;
+            g.rmdir("d").ready()?;
+            let flags = OFlag::O_CREAT | OFlag::O_RDWR | OFlag::O_CLOEXEC;
+            let mode = nix::sys::stat::Mode::from_bits_truncate(0o644);
+            let made = nix::fcntl::openat(&fd, "new", flags, mode);
+            g.did("openat", "d/new", made).fails(Errno::ENOENT)
+        },
+    ),
+    promise("names.empty", "an empty name fails with ENOENT", |g| {
+        let nowhere = |did: Did<()>| did.fails(Errno::ENOENT);
+        nowhere(g.did("mkdir", "", nix::unistd::mkdir("", MODE)))?;
+        nowhere(g.did("unlink", "", nix::unistd::unlink("")))?;
+        nowhere(g.did("stat", "", nix::sys::stat::stat("").map(drop)))
+    }),
+    promise(
+        "names.below-file.open",
+        "open of a name below a file fails with ENOTDIR",
+        |g| {
+            g.put("file", b"")?;
+            g.open("file/x", OFlag::O_RDONLY).fails(Errno::ENOTDIR)
+        },
+    ),
+    promise(
+        "names.below-file.make",
+        "nothing is made below a file: ENOTDIR",
+        |g| {
+            g.put("file", b"")?;
+            making(g, "file/new", |did| did.fails(Errno::ENOTDIR))
+        },
+    ),
+    promise(
+        "names.below-file.change",
+        "nothing below a file is changed or removed: ENOTDIR",
+        |g| {
+            g.put("file", b"")?;
+            g.stat("file/x").fails(Errno::ENOTDIR)?;
+            g.unlink("file/x").fails(Errno::ENOTDIR)?;
+            g.rmdir("file/x").fails(Errno::ENOTDIR)?;
+            g.chmod("file/x", 0o600).fails(Errno::ENOTDIR)?;
+            g.truncate("file/x", 0).fails(Errno::ENOTDIR)?;
+            g.rename("file/x", "new").fails(Errno::ENOTDIR)
+        },
+    ),
+    promise(
+        "names.slash.file",
+        "a file's name with a slash behind it fails with ENOTDIR",
+        |g| {
+            g.put("file", b"")?;
+            g.stat("file/").fails(Errno::ENOTDIR)?;
+            g.unlink("file/").fails(Errno::ENOTDIR)
+        },
+    ),
+    promise(
+        "names.slash.directory",
+        "a directory's name may have slashes behind it",
+        |g| {
+            g.dir("d")?;
+            g.stat("d///").ok()?;
+            g.mkdir("e/", 0o755).ok()?;
+            g.rmdir("e/").ok()
+        },
+    ),
+    promise(
+        "names.exists.mkdir",
+        "mkdir of a name that is there fails with EEXIST",
+        |g| {
+            g.put("file", b"")?;
+            g.dir("d")?;
+            g.symlink("nowhere", "link").ready()?;
+            for name in ["file", "d", "link"] {
+                g.mkdir(name, 0o755).fails(Errno::EEXIST)?;
+            }
+            Ok(())
+        },
+    ),
+    promise(
+        "names.exists.create",
+        "open with O_EXCL of a name that is there fails with EEXIST",
+        |g| {
+            g.put("file", b"")?;
+            g.dir("d")?;
+            let flags = OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_RDWR;
+            g.open("file", flags).fails(Errno::EEXIST)?;
+            g.open("d", flags).fails(Errno::EEXIST)
+        },
+    ),
+    promise(
+        "names.exists.link",
+        "link to a name that is there fails with EEXIST",
+        |g| {
+            g.put("file", b"")?;
+            g.put("other", b"")?;
+            g.dir("d")?;
+            g.link("file", "other").fails_with(&[Errno::EEXIST])?;
+            g.link("file", "d").fails(Errno::EEXIST)
+        },
+    ),
+    promise(
+        "names.exists.symlink",
+        "symlink at a name that is there fails with EEXIST",
+        |g| {
+            g.put("file", b"")?;
+            g.dir("d")?;
+            g.symlink("x", "file").fails(Errno::EEXIST)?;
+            g.symlink("x", "d").fails(Errno::EEXIST)
+        },
+    ),
+    promise(
+        "names.exists.mkfifo",
+        "mkfifo of a name that is there fails with EEXIST",
+        |g| {
+            g.put("file", b"")?;
+            g.mkfifo("file", 0o600).fails(Errno::EEXIST)
+        },
+    ),
+    promise(
+        "names.directory.unlink",
+        "unlink of a directory fails with EISDIR",
+        |g| {
+            g.dir("d")?;
+            g.unlink("d").fails(Errno::EISDIR)?;
+            g.there("d")
+        },
+    ),
+    promise(
+        "names.directory.write",
+        "a directory is not opened for writing: EISDIR",
+        |g| {
+            g.dir("d")?;
+            g.open("d", OFlag::O_WRONLY).fails(Errno::EISDIR)?;
+            g.open("d", OFlag::O_RDWR).fails(Errno::EISDIR)?;
+            g.open("d", OFlag::O_WRONLY | OFlag::O_TRUNC)
+                .fails(Errno::EISDIR)
+        },
+    ),
+    promise(
+        "names.directory.create",
+        "open with O_CREAT of a directory fails with EISDIR",
+        |g| {
+            g.dir("d")?;
+            g.open("d", OFlag::O_RDONLY | OFlag::O_CREAT)
+                .fails(Errno::EISDIR)
+        },
+    ),
+    promise(
+        "names.directory.truncate",
+        "truncate of a directory fails with EISDIR",
+        |g| {
+            g.dir("d")?;
+            g.truncate("d", 0).fails(Errno::EISDIR)
+        },
+    ),
+    promise(
+        "names.directory.read",
+        "read of a directory fails with EISDIR",
+        |g| {
+            g.dir("d")?;
+            let fd = g.open("d", OFlag::O_RDONLY).ready()?;
+            let mut buffer = [0; 10];
+            g.did("read", "d", nix::unistd::read(&fd, &mut buffer))
+                .fails(Errno::EISDIR)
+        },
+    ),
+    promise(
+        "names.directory.link",
+        "a directory gets no second name: EPERM",
+        |g| {
+            g.dir("d")?;
+            g.link("d", "e").fails(Errno::EPERM)?;
+            g.gone("e")
+        },
+    ),
+    promise(
+        "names.not-directory.rmdir",
+        "rmdir of a file or of a link fails with ENOTDIR",
+        |g| {
+            g.put("file", b"")?;
+            g.dir("d")?;
+            g.symlink("d", "link").ready()?;
+            g.rmdir("file").fails(Errno::ENOTDIR)?;
+            g.rmdir("link").fails(Errno::ENOTDIR)?;
+            g.there("file")
+        },
+    ),
+    promise(
+        "names.not-directory.open",
+        "open of a file with O_DIRECTORY fails with ENOTDIR",
+        |g| {
+            g.put("file", b"")?;
+            g.open("file", OFlag::O_RDONLY | OFlag::O_DIRECTORY)
+                .fails(Errno::ENOTDIR)
+        },
+    ),
+    promise(
+        "names.rmdir.not-empty",
+        "rmdir of a directory with something in it fails with ENOTEMPTY",
+        |g| {
+            g.dir("d")?;
+            g.put("d/file", b"")?;
+            g.rmdir("d")
+                .fails_with(&[Errno::ENOTEMPTY, Errno::EEXIST])?;
+            g.there("d/file")
+        },
+    ),
+    promise(
+        "names.rmdir.removes",
+        "a directory is gone after rmdir",
+        |g| {
+            g.dir("d")?;
+            g.rmdir("d").ok()?;
+            g.gone("d")
+        },
+    ),
+    promise("names.rmdir.dot", "rmdir of '.' fails with EINVAL", |g| {
+        g.dir("d")?;
+        g.rmdir("d/.").fails(Errno::EINVAL)
+    }),
+    promise(
+        "names.rmdir.dot-dot",
+        "rmdir of '..' fails with ENOTEMPTY",
+        |g| {
+            g.dir("d")?;
+            g.rmdir("d/..")
+                .fails_with(&[Errno::ENOTEMPTY, Errno::EEXIST, Errno::EBUSY])
+        },
+    ),
+    promise("names.unlink.removes", "a file is gone after unlink", |g| {
+        g.put("file", b"x")?;
+        g.unlink("file").ok()?;
+        g.gone("file")
+    }),
+    promise(
+        "names.unlink.again",
+        "a name that was removed can be made again, and is new",
+        |g| {
+            g.put("file", b"old content")?;
+            g.unlink("file").ready()?;
+            let fd = g
+                .open("file", OFlag::O_RDWR | OFlag::O_CREAT | OFlag::O_EXCL)
+                .ok()?;
+            g.same(
+                "fstat",
+                "file",
+                "size",
+                (0, g.fstat("file", &fd).ok()?.st_size),
+            )
+        },
+    ),
+    promise("names.mkdir.makes", "mkdir makes an empty directory", |g| {
+        g.mkdir("d", 0o755).ok()?;
+        let found = g.stat("d").ok()?;
+        g.same(
+            "stat",
+            "d",
+            "type",
+            (nix::libc::S_IFDIR, found.st_mode & nix::libc::S_IFMT),
+        )?;
+        g.same("getdents64", "d", "entries", (0, g.list("d").ok()?.len()))
+    }),
+    promise("names.mkfifo.makes", "mkfifo makes a named pipe", |g| {
+        g.mkfifo("pipe", 0o600).able(&[Errno::EPERM])?;
+        let found = g.lstat("pipe").ok()?;
+        g.same(
+            "lstat",
+            "pipe",
+            "type",
+            (nix::libc::S_IFIFO, found.st_mode & nix::libc::S_IFMT),
+        )
+    }),
+    promise(
+        "names.socket.makes",
+        "mknod makes a socket, and open of it fails with ENXIO",
+        |g| {
+            let dev = nix::libc::S_IFSOCK;
+            let kind = nix::sys::stat::SFlag::from_bits_truncate(dev);
+            let made = nix::sys::stat::mknod(&g.at("socket"), kind, MODE, 0);
+            g.did("mknodat", "socket", made)
+                .able(&[Errno::EPERM, Errno::EINVAL])?;
+            let found = g.lstat("socket").ok()?;
+            g.same(
+                "lstat",
+                "socket",
+                "type",
+                (dev, found.st_mode & nix::libc::S_IFMT),
+            )?;
+            g.open("socket", OFlag::O_RDWR).fails(Errno::ENXIO)
+        },
+    ),
+    promise(
+        "names.other-file-system",
+        "nothing is renamed into another file system: EXDEV",
+        |g| {
+            g.put("file", b"")?;
+            g.rename("file", "/proc/self/file").fails(Errno::EXDEV)?;
+            g.there("file")
+        },
+    ),
+    promise(
+        "names.loop",
+        "links that lead to each other fail with ELOOP",
+        |g| {
+            g.symlink("b", "a").ready()?;
+            g.symlink("a", "b").ready()?;
+            g.open("a", OFlag::O_RDONLY).fails(Errno::ELOOP)?;
+            g.stat("a").fails(Errno::ELOOP)?;
+            g.chmod("a", 0o600).fails(Errno::ELOOP)?;
+            g.truncate("a", 0).fails(Errno::ELOOP)?;
+            making(g, "a/new", |did| did.fails(Errno::ELOOP))
+        },
+    ),
+    promise(
+        "names.length.255",
+        "a name may have 255 bytes, where statvfs says so",
+        |g| {
+            let most = longest(g)?;
+            let name = "n".repeat(most);
+            g.open(&name, OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_RDWR)
+                .ok()?;
+            g.there(&name)?;
+            let listed = g.list(".").ok()?;
+            let found = listed
+                .iter()
+                .any(|entry| entry.name.to_bytes() == name.as_bytes());
+            g.is("getdents64", &name, found, ("it is listed", "it is not"))?;
+            g.unlink(&name).ok()
+        },
+    ),
+    promise(
+        "names.length.256",
+        "a longer name than statvfs allows fails with ENAMETOOLONG",
+        |g| {
+            let name = "n".repeat(longest(g)? + 1);
+            g.put("file", b"")?;
+            making(g, &name, |did| did.fails(Errno::ENAMETOOLONG))?;
+            g.stat(&name).fails(Errno::ENAMETOOLONG)?;
+            g.unlink(&name).fails(Errno::ENAMETOOLONG)?;
+            g.rmdir(&name).fails(Errno::ENAMETOOLONG)
+        },
+    ),
+    promise(
+        "names.length.whole",
+        "long names that differ in their last byte are two names",
+        |g| {
+            let (one, two) = ("n".repeat(longest(g)? - 1), "a");
+            g.put(format!("{one}1"), b"one")?;
+            g.put(format!("{one}2"), b"two")?;
+            g.put(two, b"")?;
+            g.holds(format!("{one}1"), b"one")?;
+            g.holds(format!("{one}2"), b"two")
+        },
+    ),
+    promise(
+        "names.path.4096",
+        "a path of 4096 bytes fails with ENAMETOOLONG",
+        |g| {
+            let path = "./".repeat(2048);
+            g.did("stat", ".", nix::sys::stat::stat(path.as_str()))
+                .fails(Errno::ENAMETOOLONG)
+        },
+    ),
+    promise(
+        "names.path.deep",
+        "directories lie in each other 100 deep",
+        |g| {
+            let mut path = PathBuf::new();
+            for _ in 0..100 {
+                path.push("directory");
+                g.mkdir(&path, 0o755).ok()?;
+            }
+            g.put(path.join("file"), b"deep")?;
+            g.holds(path.join("file"), b"deep")
+        },
+    ),
+    promise(
+        "names.bytes.any",
+        "a name may have any bytes but zero and '/', and is listed with them",
+        |g| {
+            // Upper and lower case are another promise.
+            let bytes = || (1..=255_u8).filter(|byte| *byte != b'/' && !byte.is_ascii_uppercase());
+            for byte in bytes() {
+                let bytes = [b'a', byte, b'z'];
+                let name = OsStr::from_bytes(&bytes);
+                g.open(name, OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_RDWR)
+                    .ok()?;
+            }
+            let listed = g.entries(".").ok()?;
+            let missing = bytes().filter(|byte| !listed.contains(&[b'a', *byte, b'z'][..]));
+            let missing: Vec<u8> = missing.collect();
+            g.same(
+                "getdents64",
+                ".",
+                "bytes of names that are not listed",
+                (vec![], missing),
+            )
+        },
+    ),
+    promise(
+        "names.bytes.spaces",
+        "names may begin and end with spaces and dots",
+        |g| {
+            for name in [
+                " ", "  ", " a", "a ", "...", ".a", "a.", "a..", "-", "~", "\n",
+            ] {
+                g.open(name, OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_RDWR)
+                    .ok()?;
+            }
+            g.same(
+                "getdents64",
+                ".",
+                "entries",
+                (11, g.entries(".").ok()?.len()),
+            )
+        },
+    ),
+    promise(
+        "names.bytes.composed",
+        "one letter written with different bytes is two names",
+        |g| {
+            // é as one character, and as e with an accent.
+            g.put("\u{e9}", b"one")?;
+            g.open("e\u{301}", OFlag::O_RDONLY).fails(Errno::ENOENT)?;
+            let first = g.list(".").ok()?;
+            let right = first
+                .iter()
+                .all(|entry| entry.name.to_bytes() == "\u{e9}".as_bytes());
+            g.is(
+                "getdents64",
+                "\u{e9}",
+                right,
+                ("the bytes it was made with", "other bytes"),
+            )
+        },
+    ),
+    promise("names.case", "upper and lower case are different", |g| {
+        g.put("Case", b"")?;
+        g.gone("cASE")?;
+        g.open("case", OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_RDWR)
+            .ok()?;
+        g.same(
+            "getdents64",
+            ".",
+            "entries",
+            (2, g.entries(".").ok()?.len()),
+        )
+    }),
+    promise(
+        "names.dot-dot",
+        "'..' leads to the directory above, also after a rename",
+        |g| {
+            g.dir("a")?;
+            g.dir("b")?;
+            g.dir("a/d")?;
+            g.put("a/in-a", b"")?;
+            g.put("b/in-b", b"")?;
+            g.there("a/d/../in-a")?;
+            g.rename("a/d", "b/d").ready()?;
+            g.there("b/d/../in-b")?;
+            let (above, b) = (g.stat("b/d/..").ok()?.st_ino, g.stat("b").ok()?.st_ino);
+            g.same("stat", "b/d/..", "inode", (b, above))
+        },
+    ),
+];
+
+const MODE: nix::sys::stat::Mode = nix::sys::stat::Mode::from_bits_truncate(0o644);
+
+/// What a name may have at most, in bytes, as the file system says.
+fn longest(g: &Ground) -> Result<usize, super::ground::Breach> {
+    let told = nix::sys::statvfs::statvfs(&g.at("."));
+    let told = g.did("statvfs", ".", told).ready()?.name_max() as usize;
+    match told {
+        2..=1023 => Ok(told),
+        _ => Err(g.undecided("statvfs", format!("names may have {told} bytes"))),
+    }
+}
+
+/// Every way to make a name; `file` is there, to be linked and renamed.
+fn making(g: &Ground, name: &str, judge: impl Fn(Did<()>) -> Kept) -> Kept {
+    if g.lstat("file").result.is_err() {
+        g.put("file", b"")?;
+    }
+    let opened = g.open(name, OFlag::O_CREAT | OFlag::O_RDWR);
+    judge(g.did("openat", name, opened.result.map(drop)))?;
+    judge(g.mkdir(name, 0o755))?;
+    judge(g.mkfifo(name, 0o600))?;
+    judge(g.symlink("target", name))?;
+    judge(g.link("file", name))?;
+    judge(g.rename("file", name))?;
+    judge(g.rename_with("file", name, RenameFlags::RENAME_NOREPLACE))
+}

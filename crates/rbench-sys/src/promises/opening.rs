@@ -1,0 +1,347 @@
+//! What the flags of open promise.
+
+use std::os::fd::AsRawFd as _;
+
+use nix::errno::Errno;
+use nix::fcntl::{AT_FDCWD, AtFlags, OFlag};
+use nix::unistd::{Whence, linkat, lseek, read, write};
+
+use super::Group;
+use super::ground::{Breach, Ground, Promise, pattern, promise};
+
+pub(super) const GROUP: Group = Group {
+    name: "open",
+    about: "O_CREAT, O_EXCL, O_TRUNC, O_APPEND, O_TMPFILE and others; many open files",
+    promises: PROMISES,
+};
+
+const NEW: OFlag = OFlag::O_CREAT.union(OFlag::O_EXCL).union(OFlag::O_RDWR);
+
+const PROMISES: &[Promise] = &[
+    promise("open.create.makes", "O_CREAT makes an empty file", |g| {
+        let fd = g.open("a", OFlag::O_CREAT | OFlag::O_RDWR).ok()?;
+        let found = g.fstat("a", &fd).ok()?;
+        g.same(
+            "fstat",
+            "a",
+            "size and links",
+            ((0, 1), (found.st_size, found.st_nlink)),
+        )?;
+        g.same(
+            "fstat",
+            "a",
+            "type",
+            (nix::libc::S_IFREG, found.st_mode & nix::libc::S_IFMT),
+        )
+    }),
+    promise(
+        "open.create.keeps",
+        "O_CREAT of a file that is there opens it as it is",
+        |g| {
+            g.put("a", b"content")?;
+            g.chmod("a", 0o640).ready()?;
+            let fd = g
+                .open_mode("a", OFlag::O_CREAT | OFlag::O_RDWR, 0o600)
+                .ok()?;
+            g.same(
+                "fstat",
+                "a",
+                "mode",
+                (0o640, g.fstat("a", &fd).ok()?.st_mode & 0o7777),
+            )?;
+            g.holds_open("a", &fd, b"content")
+        },
+    ),
+    promise(
+        "open.truncate.empties",
+        "O_TRUNC empties a file, and keeps its inode",
+        |g| {
+            g.put("a", b"content")?;
+            let before = g.stat("a").ready()?.st_ino;
+            g.open("a", OFlag::O_WRONLY | OFlag::O_TRUNC).ok()?;
+            let found = g.stat("a").ok()?;
+            g.same(
+                "stat",
+                "a",
+                "size and inode",
+                ((0, before), (found.st_size, found.st_ino)),
+            )
+        },
+    ),
+    promise(
+        "open.exclusive.one-winner",
+        "of many that make one name with O_EXCL one succeeds",
+        |g| {
+            const EACH: usize = 20;
+            let here = whole(g)?;
+            let won: usize = std::thread::scope(|scope| {
+                let work = || {
+                    let mut won = 0;
+                    for number in 0..EACH {
+                        let path = here.join(format!("name-{number}"));
+                        let mode = nix::sys::stat::Mode::from_bits_truncate(0o644);
+                        won += usize::from(
+                            nix::fcntl::open(&path, NEW | OFlag::O_CLOEXEC, mode).is_ok(),
+                        );
+                    }
+                    won
+                };
+                let all: Vec<_> = (0..4).map(|_| scope.spawn(work)).collect();
+                all.into_iter().map(|each| each.join().unwrap_or(0)).sum()
+            });
+            g.same("openat", "name-*", "successes for 20 names", (EACH, won))
+        },
+    ),
+    promise(
+        "open.append.at-end",
+        "O_APPEND writes at the end, wherever the file is read",
+        |g| {
+            g.put("a", b"start")?;
+            let fd = g.open("a", OFlag::O_RDWR | OFlag::O_APPEND).ready()?;
+            g.did("lseek", "a", lseek(&fd, 0, Whence::SeekSet))
+                .ready()?;
+            g.did("write", "a", write(&fd, b"-more")).ok()?;
+            g.holds("a", b"start-more")
+        },
+    ),
+    promise(
+        "open.append.two",
+        "two that append write behind each other, nothing is lost",
+        |g| {
+            g.put("a", b"")?;
+            let one = g.open("a", OFlag::O_WRONLY | OFlag::O_APPEND).ready()?;
+            let two = g.open("a", OFlag::O_WRONLY | OFlag::O_APPEND).ready()?;
+            for (fd, bytes) in [(&one, b"1"), (&two, b"2"), (&one, b"3"), (&two, b"4")] {
+                g.did("write", "a", write(fd, bytes)).ok()?;
+            }
+            g.holds("a", b"1234")
+        },
+    ),
+    promise(
+        "open.append.many",
+        "of what four threads append at a time nothing is lost or torn",
+        |g| {
+            const EACH: usize = 50;
+            const LENGTH: usize = 100;
+            g.put("a", b"")?;
+            let path = whole(g)?.join("a");
+            let failed = std::thread::scope(|scope| {
+                let work = |letter: u8| {
+                    let path = &path;
+                    move || {
+                        let flags = OFlag::O_WRONLY | OFlag::O_APPEND | OFlag::O_CLOEXEC;
+                        let fd = nix::fcntl::open(path, flags, nix::sys::stat::Mode::empty())?;
+                        for _ in 0..EACH {
+                            write(&fd, &[letter; LENGTH])?;
+                        }
+                        Ok(())
+                    }
+                };
+                let all: Vec<_> = (b'a'..b'e')
+                    .map(|letter| scope.spawn(work(letter)))
+                    .collect();
+                let all = all
+                    .into_iter()
+                    .map(|each| each.join().unwrap_or(Err(Errno::EIO)));
+                all.filter_map(Result::err).next()
+            });
+            g.did("write", "a", failed.map_or(Ok(()), Err)).ok()?;
+            let fd = g.open("a", OFlag::O_RDONLY).ok()?;
+            let found = g.read("a", fd, 4 * EACH * LENGTH + 1, 0).ok()?;
+            g.same("stat", "a", "bytes", (4 * EACH * LENGTH, found.len()))?;
+            let torn = found
+                .chunks(LENGTH)
+                .filter(|part| part.iter().any(|byte| *byte != part[0]));
+            g.same("pread64", "a", "torn records", (0, torn.count()))
+        },
+    ),
+    promise(
+        "open.read-only.write",
+        "a file that is open for reading is not written: EBADF",
+        |g| {
+            g.put("a", b"x")?;
+            let fd = g.open("a", OFlag::O_RDONLY).ready()?;
+            g.did("write", "a", write(&fd, b"y")).fails(Errno::EBADF)
+        },
+    ),
+    promise(
+        "open.write-only.read",
+        "a file that is open for writing is not read: EBADF",
+        |g| {
+            g.put("a", b"x")?;
+            let fd = g.open("a", OFlag::O_WRONLY).ready()?;
+            let mut buffer = [0; 10];
+            g.did("read", "a", read(&fd, &mut buffer))
+                .fails(Errno::EBADF)
+        },
+    ),
+    promise(
+        "open.two.see-each-other",
+        "what one descriptor writes another one reads at once",
+        |g| {
+            let one = g.file("a")?;
+            let two = g.reopened("a")?;
+            for number in 0..20_u8 {
+                g.write("a", &one, &[number; 100], i64::from(number) * 100)
+                    .ready()?;
+                let found = g.read("a", &two, 100, i64::from(number) * 100).ok()?;
+                g.bytes("pread64", "a", &[number; 100], &found)?;
+            }
+            Ok(())
+        },
+    ),
+    promise(
+        "open.two.size",
+        "a write through one descriptor shows in the size that stat and another one tell",
+        |g| {
+            let one = g.file("a")?;
+            let two = g.reopened("a")?;
+            g.write("a", &one, &[1; 1000], 0).ready()?;
+            g.same(
+                "fstat",
+                "a",
+                "size",
+                (1000, g.fstat("a", &two).ok()?.st_size),
+            )?;
+            g.same("stat", "a", "size", (1000, g.stat("a").ok()?.st_size))?;
+            g.write("a", &two, &[1; 1000], 1000).ready()?;
+            g.same(
+                "fstat",
+                "a",
+                "size",
+                (2000, g.fstat("a", &one).ok()?.st_size),
+            )
+        },
+    ),
+    promise(
+        "open.position",
+        "each open file has a position of its own",
+        |g| {
+            g.put("a", b"0123456789")?;
+            let one = g.open("a", OFlag::O_RDONLY).ready()?;
+            let two = g.open("a", OFlag::O_RDONLY).ready()?;
+            let mut buffer = [0; 4];
+            g.did("read", "a", read(&one, &mut buffer)).ok()?;
+            g.did("read", "a", read(&two, &mut buffer)).ok()?;
+            g.bytes("read", "a", b"0123", &buffer)?;
+            g.did("read", "a", read(&one, &mut buffer)).ok()?;
+            g.bytes("read", "a", b"4567", &buffer)
+        },
+    ),
+    promise(
+        "open.close-keeps",
+        "what was written is there after close and a new open",
+        |g| {
+            let content = pattern(100_000);
+            g.put("a", &content)?;
+            g.holds("a", &content)
+        },
+    ),
+    promise("open.sync", "fsync, fdatasync and O_SYNC succeed", |g| {
+        let fd = g.open("a", NEW | OFlag::O_SYNC).ok()?;
+        g.write("a", &fd, b"x", 0).ok()?;
+        g.did("fsync", "a", nix::unistd::fsync(&fd)).ok()?;
+        g.did("fdatasync", "a", nix::unistd::fdatasync(&fd)).ok()
+    }),
+    promise(
+        "open.sync.directory",
+        "fsync of a directory succeeds",
+        |g| {
+            let fd = g.open(".", OFlag::O_RDONLY | OFlag::O_DIRECTORY).ready()?;
+            g.did("fsync", ".", nix::unistd::fsync(&fd))
+                .able(&[Errno::EINVAL])
+        },
+    ),
+    promise(
+        "open.tmpfile.hidden",
+        "a file made with O_TMPFILE has no name",
+        |g| {
+            let fd = g
+                .open(".", OFlag::O_TMPFILE | OFlag::O_RDWR)
+                .able(&[Errno::EISDIR, Errno::EINVAL])?;
+            g.write(".", &fd, b"content", 0).ok()?;
+            g.same("getdents64", ".", "entries", (0, g.list(".").ok()?.len()))?;
+            g.same("fstat", ".", "links", (0, g.fstat(".", &fd).ok()?.st_nlink))?;
+            g.holds_open(".", &fd, b"content")
+        },
+    ),
+    promise(
+        "open.tmpfile.named",
+        "a file made with O_TMPFILE gets a name by linkat",
+        |g| {
+            let fd = g
+                .open(".", OFlag::O_TMPFILE | OFlag::O_RDWR)
+                .able(&[Errno::EISDIR, Errno::EINVAL])?;
+            g.write(".", &fd, b"content", 0).ok()?;
+            let from = format!("/proc/thread-self/fd/{}", fd.as_raw_fd());
+            let how = AtFlags::AT_SYMLINK_FOLLOW;
+            let linked = linkat(AT_FDCWD, from.as_str(), AT_FDCWD, &g.at("a"), how);
+            g.did("linkat", "a", linked).ok()?;
+            g.holds("a", b"content")?;
+            g.same("stat", "a", "links", (1, g.stat("a").ok()?.st_nlink))
+        },
+    ),
+    promise(
+        "open.tmpfile.exclusive",
+        "a file made with O_TMPFILE and O_EXCL gets no name: ENOENT",
+        |g| {
+            let flags = OFlag::O_TMPFILE | OFlag::O_EXCL | OFlag::O_RDWR;
+            let fd = g.open(".", flags).able(&[Errno::EISDIR, Errno::EINVAL])?;
+            let from = format!("/proc/thread-self/fd/{}", fd.as_raw_fd());
+            let how = AtFlags::AT_SYMLINK_FOLLOW;
+            let linked = linkat(AT_FDCWD, from.as_str(), AT_FDCWD, &g.at("a"), how);
+            g.did("linkat", "a", linked).fails(Errno::ENOENT)
+        },
+    ),
+    promise(
+        "open.path-only",
+        "O_PATH opens no content: read fails with EBADF",
+        |g| {
+            g.put("a", b"x")?;
+            let fd = g.open("a", OFlag::O_PATH).ok()?;
+            let mut buffer = [0; 10];
+            g.did("read", "a", read(&fd, &mut buffer))
+                .fails(Errno::EBADF)
+        },
+    ),
+    promise(
+        "open.many",
+        "200 files are open at a time, each with its own content",
+        |g| {
+            let mut open = Vec::new();
+            for number in 0..200 {
+                let name = format!("file-{number}");
+                let fd = g.open(&name, NEW).ok()?;
+                g.write(&name, &fd, name.as_bytes(), 0).ok()?;
+                open.push((name, fd));
+            }
+            for (name, fd) in &open {
+                g.holds_open(name, fd, name.as_bytes())?;
+            }
+            Ok(())
+        },
+    ),
+    promise(
+        "open.same-many",
+        "one file is open 200 times at a time",
+        |g| {
+            g.put("a", b"content")?;
+            let mut open = Vec::new();
+            for _ in 0..200 {
+                open.push(g.open("a", OFlag::O_RDONLY).ok()?);
+            }
+            for fd in &open {
+                g.holds_open("a", fd, b"content")?;
+            }
+            Ok(())
+        },
+    ),
+];
+
+/// The whole path of the ground, for threads that are elsewhere.
+pub(super) fn whole(g: &Ground) -> Result<std::path::PathBuf, Breach> {
+    match g.at("") {
+        path if path.is_absolute() => Ok(path),
+        _ => std::env::current_dir().map_err(|e| g.undecided("getcwd", e.to_string())),
+    }
+}

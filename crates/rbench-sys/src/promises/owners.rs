@@ -1,0 +1,540 @@
+//! Modes, owners, and what other users may do.
+
+use nix::errno::Errno;
+use nix::fcntl::OFlag;
+use nix::sys::stat::{Mode, SFlag, fchmod, mknod};
+
+use super::Group;
+use super::ground::{GROUP as OTHERS, Ground, Kept, Promise, USER, as_root, promise};
+
+pub(super) const GROUP: Group = Group {
+    name: "owners",
+    about: "modes, owners, set-id and sticky bits, and what other users may do (most of it for root)",
+    promises: PROMISES,
+};
+
+/// Neither the user nor the owner.
+const STRANGER: u32 = 54_323;
+
+const PROMISES: &[Promise] = &[
+    promise(
+        "owners.mode.create",
+        "a new file has the mode that open was given, without the umask",
+        |g| {
+            let wanted = 0o667 & !g.umask()?;
+            g.open_mode("a", OFlag::O_CREAT | OFlag::O_RDWR, 0o667)
+                .ready()?;
+            g.same("stat", "a", "mode", (wanted, mode(g, "a")?))
+        },
+    ),
+    promise(
+        "owners.mode.mkdir",
+        "a new directory has the mode that mkdir was given, without the umask",
+        |g| {
+            let wanted = 0o751 & !g.umask()?;
+            g.mkdir("d", 0o751).ready()?;
+            g.same("stat", "d", "mode", (wanted, mode(g, "d")?))
+        },
+    ),
+    promise(
+        "owners.mode.mkfifo",
+        "a new pipe has the mode that mkfifo was given, without the umask",
+        |g| {
+            let wanted = 0o640 & !g.umask()?;
+            g.mkfifo("a", 0o640).able(&[Errno::EPERM])?;
+            g.same("stat", "a", "mode", (wanted, mode(g, "a")?))
+        },
+    ),
+    promise(
+        "owners.mode.read-only",
+        "a file made with mode 0444 is open for writing to who made it",
+        |g| {
+            let fd = g
+                .open_mode("a", OFlag::O_CREAT | OFlag::O_RDWR, 0o444)
+                .ok()?;
+            g.write("a", &fd, b"x", 0).ok()?;
+            drop(fd);
+            g.holds("a", b"x")
+        },
+    ),
+    promise(
+        "owners.chmod.file",
+        "chmod sets every bit of a file's mode",
+        |g| {
+            g.put("a", b"")?;
+            for bits in [0o000, 0o777, 0o640, 0o007, 0o124] {
+                g.chmod("a", bits).ok()?;
+                g.same("stat", "a", "mode", (bits, mode(g, "a")?))?;
+            }
+            Ok(())
+        },
+    ),
+    promise(
+        "owners.chmod.special",
+        "chmod sets the set-user-id, set-group-id and sticky bits",
+        |g| {
+            g.put("a", b"")?;
+            g.dir("d")?;
+            for bits in [0o4755, 0o2755, 0o6711] {
+                g.chmod("a", bits).ok()?;
+                g.same("stat", "a", "mode", (bits, mode(g, "a")?))?;
+            }
+            g.chmod("d", 0o1777).ok()?;
+            g.same("stat", "d", "mode", (0o1777, mode(g, "d")?))
+        },
+    ),
+    promise(
+        "owners.chmod.open",
+        "fchmod of an open file shows under its name",
+        |g| {
+            let fd = g.file("a")?;
+            g.did("fchmod", "a", fchmod(&fd, Mode::from_bits_truncate(0o601)))
+                .ok()?;
+            g.same("stat", "a", "mode", (0o601, mode(g, "a")?))
+        },
+    ),
+    promise(
+        "owners.chmod.keeps",
+        "chmod changes neither size nor content nor owner",
+        |g| {
+            g.put("a", b"content")?;
+            let before = g.stat("a").ready()?;
+            g.chmod("a", 0o600).ready()?;
+            let behind = g.stat("a").ok()?;
+            g.same(
+                "stat",
+                "a",
+                "size, owner, group",
+                (
+                    (before.st_size, before.st_uid, before.st_gid),
+                    (behind.st_size, behind.st_uid, behind.st_gid),
+                ),
+            )?;
+            g.holds("a", b"content")
+        },
+    ),
+    promise(
+        "owners.owner.create",
+        "a new file belongs to who makes it",
+        |g| {
+            g.put("a", b"")?;
+            let found = g.stat("a").ok()?.st_uid;
+            g.same(
+                "stat",
+                "a",
+                "owner",
+                (nix::unistd::geteuid().as_raw(), found),
+            )
+        },
+    ),
+    as_root(
+        "owners.chown.sets",
+        "chown sets owner and group, one or both",
+        |g| {
+            g.put("a", b"")?;
+            g.chown("a", Some(USER), Some(OTHERS)).ok()?;
+            g.same(
+                "stat",
+                "a",
+                "owner and group",
+                ((USER, OTHERS), owner(g, "a")?),
+            )?;
+            g.chown("a", Some(STRANGER), None).ok()?;
+            g.same(
+                "stat",
+                "a",
+                "owner and group",
+                ((STRANGER, OTHERS), owner(g, "a")?),
+            )?;
+            g.chown("a", None, Some(USER)).ok()?;
+            g.same(
+                "stat",
+                "a",
+                "owner and group",
+                ((STRANGER, USER), owner(g, "a")?),
+            )
+        },
+    ),
+    as_root(
+        "owners.chown.directory",
+        "chown sets owner and group of a directory",
+        |g| {
+            g.dir("d")?;
+            g.chown("d", Some(USER), Some(OTHERS)).ok()?;
+            g.same(
+                "stat",
+                "d",
+                "owner and group",
+                ((USER, OTHERS), owner(g, "d")?),
+            )
+        },
+    ),
+    as_root(
+        "owners.chown.large-ids",
+        "owners and groups above 65535 are kept",
+        |g| {
+            g.put("a", b"")?;
+            g.chown("a", Some(3_000_000_001), Some(70_000)).ok()?;
+            g.same(
+                "stat",
+                "a",
+                "owner and group",
+                ((3_000_000_001, 70_000), owner(g, "a")?),
+            )
+        },
+    ),
+    as_root(
+        "owners.chown.symlink",
+        "lchown changes the link, not what it leads to",
+        |g| {
+            g.put("target", b"")?;
+            g.symlink("target", "link").ready()?;
+            let (user, group) = (
+                nix::unistd::Uid::from_raw(USER),
+                nix::unistd::Gid::from_raw(OTHERS),
+            );
+            let changed = nix::unistd::fchownat(
+                nix::fcntl::AT_FDCWD,
+                &g.at("link"),
+                Some(user),
+                Some(group),
+                nix::fcntl::AtFlags::AT_SYMLINK_NOFOLLOW,
+            );
+            g.did("fchownat", "link", changed).ok()?;
+            g.same(
+                "lstat",
+                "link",
+                "owner",
+                (USER, g.lstat("link").ok()?.st_uid),
+            )?;
+            g.same(
+                "stat",
+                "target",
+                "owner",
+                (0, g.stat("target").ok()?.st_uid),
+            )
+        },
+    ),
+    as_root(
+        "owners.chown.drops-set-id",
+        "chown of a program takes its set-user-id and set-group-id bits",
+        |g| {
+            g.put("a", b"")?;
+            g.chmod("a", 0o6755).ready()?;
+            g.chown("a", Some(USER), Some(OTHERS)).ready()?;
+            g.same("stat", "a", "mode", (0o755, mode(g, "a")?))
+        },
+    ),
+    as_root(
+        "owners.write.drops-set-id",
+        "a write by another user takes the set-user-id and set-group-id bits",
+        |g| {
+            g.put("a", b"x")?;
+            g.chmod("a", 0o6777).ready()?;
+            g.as_user(USER, OTHERS, || {
+                let fd = g.open("a", OFlag::O_RDWR).ready()?;
+                g.write("a", &fd, b"y", 0).ready()
+            })?;
+            g.same("stat", "a", "mode", (0o777, mode(g, "a")?))
+        },
+    ),
+    as_root(
+        "owners.owner.user",
+        "a file, directory and link that a user makes belong to that user and group",
+        |g| {
+            g.chmod(".", 0o777).ready()?;
+            g.as_user(USER, OTHERS, || {
+                g.open("a", OFlag::O_CREAT | OFlag::O_RDWR).ready()?;
+                g.mkdir("d", 0o755).ready()?;
+                g.symlink("x", "link").ready()
+            })?;
+            for name in ["a", "d", "link"] {
+                let found = g.lstat(name).ok()?;
+                g.same(
+                    "lstat",
+                    name,
+                    "owner and group",
+                    ((USER, OTHERS), (found.st_uid, found.st_gid)),
+                )?;
+            }
+            Ok(())
+        },
+    ),
+    as_root(
+        "owners.set-group-id.file",
+        "a file in a directory with the set-group-id bit gets its group",
+        |g| {
+            set_group_directory(g)?;
+            g.as_user(USER, USER, || {
+                g.open("d/a", OFlag::O_CREAT | OFlag::O_RDWR)
+                    .ready()
+                    .map(drop)
+            })?;
+            g.same("stat", "d/a", "group", (OTHERS, g.stat("d/a").ok()?.st_gid))
+        },
+    ),
+    as_root(
+        "owners.set-group-id.directory",
+        "a directory in one with the set-group-id bit gets its group and the bit",
+        |g| {
+            set_group_directory(g)?;
+            g.as_user(USER, USER, || g.mkdir("d/e", 0o755).ready())?;
+            let found = g.stat("d/e").ok()?;
+            g.same(
+                "stat",
+                "d/e",
+                "group and bit",
+                ((OTHERS, 0o2000), (found.st_gid, found.st_mode & 0o2000)),
+            )
+        },
+    ),
+    as_root(
+        "owners.denied.read",
+        "who may not read a file does not open it: EACCES",
+        |g| {
+            owned(g, "a", 0o600)?;
+            g.as_user(STRANGER, STRANGER, || {
+                g.open("a", OFlag::O_RDONLY).fails(Errno::EACCES)
+            })
+        },
+    ),
+    as_root(
+        "owners.denied.write",
+        "who may only read a file does not open it for writing: EACCES",
+        |g| {
+            owned(g, "a", 0o644)?;
+            g.as_user(STRANGER, STRANGER, || {
+                g.open("a", OFlag::O_RDONLY).ok()?;
+                g.open("a", OFlag::O_RDWR).fails(Errno::EACCES)?;
+                g.open("a", OFlag::O_WRONLY | OFlag::O_TRUNC)
+                    .fails(Errno::EACCES)?;
+                g.truncate("a", 0).fails(Errno::EACCES)
+            })
+        },
+    ),
+    as_root(
+        "owners.denied.own",
+        "an owner without permission is refused although others have it: EACCES",
+        |g| {
+            owned(g, "a", 0o066)?;
+            g.as_user(USER, STRANGER, || {
+                g.open("a", OFlag::O_RDONLY).fails(Errno::EACCES)
+            })
+        },
+    ),
+    as_root(
+        "owners.granted.group",
+        "a member of the group has the group's permissions",
+        |g| {
+            owned(g, "a", 0o060)?;
+            g.as_user(STRANGER, OTHERS, || {
+                g.open("a", OFlag::O_RDWR).ok().map(drop)
+            })
+        },
+    ),
+    as_root(
+        "owners.denied.group",
+        "a member of the group is refused although others have it: EACCES",
+        |g| {
+            owned(g, "a", 0o606)?;
+            g.as_user(STRANGER, OTHERS, || {
+                g.open("a", OFlag::O_RDONLY).fails(Errno::EACCES)
+            })
+        },
+    ),
+    as_root(
+        "owners.denied.search",
+        "nothing below a directory without search permission is reached: EACCES",
+        |g| {
+            g.dir("d")?;
+            g.put("d/a", b"")?;
+            g.chmod("d", 0o766).ready()?;
+            g.as_user(STRANGER, STRANGER, || {
+                g.stat("d/a").fails(Errno::EACCES)?;
+                g.open("d/a", OFlag::O_RDONLY).fails(Errno::EACCES)?;
+                g.list("d").ok().map(drop)
+            })
+        },
+    ),
+    as_root(
+        "owners.denied.list",
+        "a directory without read permission is not listed: EACCES",
+        |g| {
+            g.dir("d")?;
+            g.put("d/a", b"")?;
+            g.chmod("d", 0o711).ready()?;
+            g.as_user(STRANGER, STRANGER, || {
+                g.list("d").fails(Errno::EACCES)?;
+                g.stat("d/a").ok().map(drop)
+            })
+        },
+    ),
+    as_root(
+        "owners.denied.make",
+        "nothing is made in a directory without write permission: EACCES",
+        |g| {
+            g.dir("d")?;
+            g.put("a", b"")?;
+            g.as_user(STRANGER, STRANGER, || {
+                g.open("d/new", OFlag::O_CREAT | OFlag::O_RDWR)
+                    .fails(Errno::EACCES)?;
+                g.mkdir("d/new", 0o755).fails(Errno::EACCES)?;
+                g.symlink("x", "d/new").fails(Errno::EACCES)?;
+                g.mkfifo("d/new", 0o600).fails(Errno::EACCES)
+            })
+        },
+    ),
+    as_root(
+        "owners.denied.remove",
+        "nothing is removed or renamed in a directory without write permission: EACCES",
+        |g| {
+            g.dir("d")?;
+            g.put("d/a", b"")?;
+            g.dir("d/e")?;
+            g.as_user(STRANGER, STRANGER, || {
+                g.unlink("d/a").fails(Errno::EACCES)?;
+                g.rmdir("d/e").fails(Errno::EACCES)?;
+                g.rename("d/a", "d/b").fails(Errno::EACCES)
+            })
+        },
+    ),
+    as_root(
+        "owners.denied.chmod",
+        "only the owner changes the mode: EPERM",
+        |g| {
+            owned(g, "a", 0o666)?;
+            g.as_user(STRANGER, STRANGER, || {
+                g.chmod("a", 0o777).fails(Errno::EPERM)
+            })?;
+            g.as_user(USER, STRANGER, || g.chmod("a", 0o600).ok())
+        },
+    ),
+    as_root(
+        "owners.denied.chown",
+        "an ordinary user gives no file away: EPERM",
+        |g| {
+            owned(g, "a", 0o666)?;
+            g.as_user(USER, OTHERS, || {
+                g.chown("a", Some(STRANGER), None).fails(Errno::EPERM)?;
+                g.chown("a", None, Some(STRANGER)).fails(Errno::EPERM)
+            })?;
+            g.as_user(STRANGER, STRANGER, || {
+                g.chown("a", Some(STRANGER), None).fails(Errno::EPERM)
+            })
+        },
+    ),
+    as_root(
+        "owners.denied.times",
+        "only the owner sets times: EPERM; who may write sets them to now",
+        |g| {
+            owned(g, "a", 0o644)?;
+            let time = nix::sys::time::TimeSpec::new(1_000_000_000, 0);
+            g.as_user(STRANGER, STRANGER, || {
+                g.utimens("a", time, time).fails(Errno::EPERM)?;
+                let now = nix::sys::time::TimeSpec::UTIME_NOW;
+                g.utimens("a", now, now).fails(Errno::EACCES)
+            })?;
+            g.as_user(USER, STRANGER, || g.utimens("a", time, time).ok())
+        },
+    ),
+    as_root(
+        "owners.sticky.unlink",
+        "in a sticky directory only owners remove and rename files: EPERM",
+        |g| {
+            g.mkdir("d", 0o777).ready()?;
+            g.chmod("d", 0o1777).ready()?;
+            owned(g, "d/a", 0o666)?;
+            g.as_user(STRANGER, STRANGER, || {
+                g.unlink("d/a").fails_with(&[Errno::EPERM, Errno::EACCES])?;
+                g.rename("d/a", "d/b")
+                    .fails_with(&[Errno::EPERM, Errno::EACCES])
+            })?;
+            g.as_user(USER, STRANGER, || g.unlink("d/a").ok())
+        },
+    ),
+    as_root(
+        "owners.sticky.rmdir",
+        "in a sticky directory only owners remove directories: EPERM",
+        |g| {
+            g.mkdir("d", 0o777).ready()?;
+            g.chmod("d", 0o1777).ready()?;
+            g.dir("d/e")?;
+            g.chown("d/e", Some(USER), Some(OTHERS)).ready()?;
+            g.as_user(STRANGER, STRANGER, || {
+                g.rmdir("d/e").fails_with(&[Errno::EPERM, Errno::EACCES])
+            })?;
+            g.as_user(USER, STRANGER, || g.rmdir("d/e").ok())
+        },
+    ),
+    as_root(
+        "owners.sticky.rename-over",
+        "in a sticky directory only owners rename over a file: EPERM",
+        |g| {
+            g.mkdir("d", 0o777).ready()?;
+            g.chmod("d", 0o1777).ready()?;
+            owned(g, "d/a", 0o666)?;
+            g.as_user(STRANGER, STRANGER, || {
+                g.open("d/mine", OFlag::O_CREAT | OFlag::O_RDWR).ready()?;
+                g.rename("d/mine", "d/a")
+                    .fails_with(&[Errno::EPERM, Errno::EACCES])
+            })
+        },
+    ),
+    as_root(
+        "owners.open-keeps-right",
+        "a file that is open stays usable when its mode is taken away",
+        |g| {
+            owned(g, "a", 0o600)?;
+            g.as_user(USER, OTHERS, || {
+                let fd = g.open("a", OFlag::O_RDWR).ready()?;
+                g.chmod("a", 0).ready()?;
+                g.write("a", &fd, b"y", 0).ok()?;
+                g.read("a", &fd, 1, 0).ok().map(drop)
+            })
+        },
+    ),
+    as_root(
+        "owners.device",
+        "a device file keeps its number and type",
+        |g| {
+            let number = nix::sys::stat::makedev(1, 3);
+            let made = mknod(
+                &g.at("null"),
+                SFlag::S_IFCHR,
+                Mode::from_bits_truncate(0o600),
+                number,
+            );
+            g.did("mknodat", "null", made).able(&[Errno::EPERM])?;
+            let found = g.lstat("null").ok()?;
+            let kind = found.st_mode & nix::libc::S_IFMT;
+            g.same(
+                "lstat",
+                "null",
+                "type and number",
+                ((nix::libc::S_IFCHR, number), (kind, found.st_rdev)),
+            )
+        },
+    ),
+];
+
+fn mode(g: &Ground, name: &str) -> Result<u32, super::ground::Breach> {
+    Ok(g.stat(name).ok()?.st_mode & 0o7777)
+}
+
+fn owner(g: &Ground, name: &str) -> Result<(u32, u32), super::ground::Breach> {
+    let found = g.stat(name).ok()?;
+    Ok((found.st_uid, found.st_gid))
+}
+
+/// A file of the user and of the others' group.
+fn owned(g: &Ground, name: &str, bits: u32) -> Kept {
+    g.put(name, b"x")?;
+    g.chown(name, Some(USER), Some(OTHERS)).ready()?;
+    g.chmod(name, bits).ready()
+}
+
+fn set_group_directory(g: &Ground) -> Kept {
+    g.dir("d")?;
+    g.chown("d", Some(0), Some(OTHERS)).ready()?;
+    g.chmod("d", 0o2777).ready()
+}

@@ -1,0 +1,317 @@
+//! Renaming in all its forms.
+
+use nix::errno::Errno;
+use nix::fcntl::{OFlag, RenameFlags};
+
+use super::Group;
+use super::ground::{Promise, promise};
+
+pub(super) const GROUP: Group = Group {
+    name: "rename",
+    about: "rename over what is there, of directories, NOREPLACE, EXCHANGE",
+    promises: PROMISES,
+};
+
+const PROMISES: &[Promise] = &[
+    promise(
+        "rename.plain",
+        "a renamed file has its new name only, and its content",
+        |g| {
+            g.put("old", b"content")?;
+            g.rename("old", "new").ok()?;
+            g.gone("old")?;
+            g.holds("new", b"content")
+        },
+    ),
+    promise(
+        "rename.keeps-inode",
+        "a renamed file keeps its inode",
+        |g| {
+            g.put("old", b"x")?;
+            let before = g.stat("old").ready()?.st_ino;
+            g.rename("old", "new").ok()?;
+            g.same("stat", "new", "inode", (before, g.stat("new").ok()?.st_ino))
+        },
+    ),
+    promise(
+        "rename.over-existing.keeps-one",
+        "rename over a file leaves the new file, under that one name",
+        |g| {
+            g.put("new", b"new")?;
+            g.put("old", b"old!")?;
+            g.rename("new", "old").ok()?;
+            g.gone("new")?;
+            g.holds("old", b"new")?;
+            g.same(
+                "getdents64",
+                ".",
+                "entries",
+                (1, g.entries(".").ok()?.len()),
+            )
+        },
+    ),
+    promise(
+        "rename.over-existing.open",
+        "a file that was renamed over stays readable while it is open",
+        |g| {
+            g.put("new", b"new")?;
+            g.put("old", b"old!")?;
+            let fd = g.open("old", OFlag::O_RDONLY).ready()?;
+            g.rename("new", "old").ready()?;
+            g.holds_open("old", &fd, b"old!")
+        },
+    ),
+    promise(
+        "rename.over-existing.always-there",
+        "while files are renamed over a name, it is there all the time",
+        |g| {
+            g.put("name", b"x")?;
+            let path = super::opening::whole(g)?.join("name");
+            let ended = std::sync::atomic::AtomicBool::new(false);
+            let missing = std::thread::scope(|scope| {
+                let looks = scope.spawn(|| {
+                    let mut missing = 0;
+                    while !ended.load(std::sync::atomic::Ordering::Relaxed) {
+                        let found = nix::sys::stat::stat(&path);
+                        missing += usize::from(found.err() == Some(Errno::ENOENT));
+                    }
+                    missing
+                });
+                let mut kept = Ok(());
+                for number in 0..100 {
+                    let from = format!("new-{number}");
+                    kept = g
+                        .put(&from, b"y")
+                        .and_then(|()| g.rename(&from, "name").ok());
+                    if kept.is_err() {
+                        break;
+                    }
+                }
+                ended.store(true, std::sync::atomic::Ordering::Relaxed);
+                (kept, looks.join().unwrap_or(0))
+            });
+            missing.0?;
+            g.same("stat", "name", "times missing", (0, missing.1))
+        },
+    ),
+    promise(
+        "rename.same-name",
+        "rename of a name to itself changes nothing",
+        |g| {
+            g.put("a", b"a")?;
+            g.rename("a", "a").ok()?;
+            g.holds("a", b"a")
+        },
+    ),
+    promise(
+        "rename.same-file",
+        "rename of one name of a file to another one leaves both",
+        |g| {
+            g.put("a", b"x")?;
+            g.link("a", "b").able(&[Errno::EPERM])?;
+            g.rename("a", "b").ok()?;
+            g.there("a")?;
+            g.there("b")
+        },
+    ),
+    promise(
+        "rename.other-directory",
+        "a file is renamed into another directory",
+        |g| {
+            g.dir("d")?;
+            g.put("a", b"x")?;
+            g.rename("a", "d/b").ok()?;
+            g.gone("a")?;
+            g.holds("d/b", b"x")
+        },
+    ),
+    promise(
+        "rename.symlink",
+        "rename of a symbolic link renames the link",
+        |g| {
+            g.put("target", b"x")?;
+            g.symlink("target", "link").ready()?;
+            g.rename("link", "moved").ok()?;
+            g.there("target")?;
+            let led = g.readlink("moved").ok()?;
+            g.same(
+                "readlink",
+                "moved",
+                "target",
+                (std::ffi::OsString::from("target"), led),
+            )
+        },
+    ),
+    promise(
+        "rename.over-symlink",
+        "rename over a symbolic link replaces the link, not what it leads to",
+        |g| {
+            g.put("target", b"target")?;
+            g.symlink("target", "link").ready()?;
+            g.put("new", b"new")?;
+            g.rename("new", "link").ok()?;
+            g.holds("target", b"target")?;
+            g.holds("link", b"new")
+        },
+    ),
+    promise(
+        "rename.directory.content",
+        "a renamed directory keeps what is in it",
+        |g| {
+            g.dir("d")?;
+            g.put("d/file", b"x")?;
+            g.rename("d", "e").ok()?;
+            g.gone("d")?;
+            g.holds("e/file", b"x")
+        },
+    ),
+    promise(
+        "rename.directory.over-empty",
+        "a directory is renamed over an empty one",
+        |g| {
+            g.dir("d")?;
+            g.put("d/file", b"x")?;
+            g.dir("e")?;
+            g.rename("d", "e").ok()?;
+            g.gone("d")?;
+            g.holds("e/file", b"x")
+        },
+    ),
+    promise(
+        "rename.directory.over-full",
+        "rename over a directory with something in it fails with ENOTEMPTY",
+        |g| {
+            g.dir("d")?;
+            g.dir("e")?;
+            g.put("e/file", b"x")?;
+            g.rename("d", "e")
+                .fails_with(&[Errno::ENOTEMPTY, Errno::EEXIST])?;
+            g.there("d")?;
+            g.holds("e/file", b"x")
+        },
+    ),
+    promise(
+        "rename.directory.over-file",
+        "rename of a directory over a file fails with ENOTDIR",
+        |g| {
+            g.dir("d")?;
+            g.put("file", b"x")?;
+            g.rename("d", "file").fails(Errno::ENOTDIR)?;
+            g.there("d")?;
+            g.there("file")
+        },
+    ),
+    promise(
+        "rename.file.over-directory",
+        "rename of a file over a directory fails with EISDIR",
+        |g| {
+            g.dir("d")?;
+            g.put("file", b"x")?;
+            g.rename("file", "d").fails(Errno::EISDIR)?;
+            g.there("d")?;
+            g.there("file")
+        },
+    ),
+    promise(
+        "rename.directory.below-itself",
+        "rename of a directory below itself fails with EINVAL",
+        |g| {
+            g.dir("d")?;
+            g.dir("d/e")?;
+            g.rename("d", "d/new").fails(Errno::EINVAL)?;
+            g.rename("d", "d/e/new").fails(Errno::EINVAL)?;
+            g.there("d/e")
+        },
+    ),
+    promise("rename.dots", "rename of '.' or '..' fails", |g| {
+        g.dir("d")?;
+        let errors = [Errno::EINVAL, Errno::EBUSY, Errno::EEXIST, Errno::ENOTEMPTY];
+        g.rename("d/.", "new").fails_with(&errors)?;
+        g.rename("d/..", "new").fails_with(&errors)
+    }),
+    promise(
+        "rename.noreplace.renames",
+        "RENAME_NOREPLACE renames to a free name",
+        |g| {
+            g.put("a", b"a")?;
+            g.rename_with("a", "b", RenameFlags::RENAME_NOREPLACE)
+                .able(&[Errno::EINVAL])?;
+            g.gone("a")?;
+            g.holds("b", b"a")
+        },
+    ),
+    promise(
+        "rename.noreplace.refuses",
+        "RENAME_NOREPLACE fails with EEXIST where the name is there",
+        |g| {
+            g.put("a", b"a")?;
+            g.put("b", b"b")?;
+            let did = g.rename_with("a", "b", RenameFlags::RENAME_NOREPLACE);
+            if matches!(
+                did.result,
+                Err(Errno::EINVAL | Errno::ENOSYS | Errno::EOPNOTSUPP)
+            ) {
+                return did.able(&[Errno::EINVAL]);
+            }
+            did.fails(Errno::EEXIST)?;
+            g.holds("a", b"a")?;
+            g.holds("b", b"b")
+        },
+    ),
+    promise(
+        "rename.exchange.files",
+        "RENAME_EXCHANGE exchanges two files",
+        |g| {
+            g.put("a", b"a")?;
+            g.put("b", b"b")?;
+            g.rename_with("a", "b", RenameFlags::RENAME_EXCHANGE)
+                .able(&[Errno::EINVAL])?;
+            g.holds("a", b"b")?;
+            g.holds("b", b"a")
+        },
+    ),
+    promise(
+        "rename.exchange.kinds",
+        "RENAME_EXCHANGE exchanges a file and a directory with something in it",
+        |g| {
+            g.put("a", b"a")?;
+            g.dir("d")?;
+            g.put("d/file", b"x")?;
+            g.rename_with("a", "d", RenameFlags::RENAME_EXCHANGE)
+                .able(&[Errno::EINVAL])?;
+            g.holds("a/file", b"x")?;
+            g.holds("d", b"a")
+        },
+    ),
+    promise(
+        "rename.exchange.missing",
+        "RENAME_EXCHANGE with a missing name fails with ENOENT",
+        |g| {
+            g.put("a", b"a")?;
+            let did = g.rename_with("a", "b", RenameFlags::RENAME_EXCHANGE);
+            if matches!(
+                did.result,
+                Err(Errno::EINVAL | Errno::ENOSYS | Errno::EOPNOTSUPP)
+            ) {
+                return did.able(&[Errno::EINVAL]);
+            }
+            did.fails(Errno::ENOENT)?;
+            g.holds("a", b"a")
+        },
+    ),
+    promise(
+        "rename.open-directory",
+        "an open directory is listed after its rename",
+        |g| {
+            g.dir("d")?;
+            g.put("d/file", b"x")?;
+            let fd = g.open("d", OFlag::O_RDONLY | OFlag::O_DIRECTORY).ready()?;
+            g.rename("d", "e").ready()?;
+            let mode = nix::sys::stat::Mode::empty();
+            let flags = OFlag::O_RDONLY | OFlag::O_CLOEXEC;
+            let opened = nix::fcntl::openat(&fd, "file", flags, mode);
+            let file = g.did("openat", "e/file", opened).ok()?;
+            g.holds_open("e/file", file, b"x")
+        },
+    ),
+];

@@ -1,0 +1,491 @@
+//! Sizes: truncate, holes, and space that is reserved or given back.
+
+use std::os::fd::OwnedFd;
+
+use nix::errno::Errno;
+use nix::fcntl::{FallocateFlags, OFlag, fallocate};
+use nix::unistd::{Whence, ftruncate, lseek};
+
+use super::Group;
+use super::ground::{Did, Ground, Promise, pattern, promise};
+
+pub(super) const SIZE: Group = Group {
+    name: "size",
+    about: "truncate, sparse files, SEEK_DATA and SEEK_HOLE, offsets above 4 GiB",
+    promises: SIZES,
+};
+
+pub(super) const SPACE: Group = Group {
+    name: "space",
+    about: "fallocate: reserving, keeping the size, punching holes, zeroing, moving",
+    promises: SPACES,
+};
+
+const KIB: usize = 1024;
+const GIB: i64 = 1 << 30;
+
+const SIZES: &[Promise] = &[
+    promise("size.truncate.shorter", "truncate cuts a file off", |g| {
+        g.put("a", b"0123456789")?;
+        g.truncate("a", 4).ok()?;
+        g.same("stat", "a", "size", (4, g.stat("a").ok()?.st_size))?;
+        g.holds("a", b"0123")
+    }),
+    promise(
+        "size.truncate.longer",
+        "truncate makes a file longer, with zeros",
+        |g| {
+            g.put("a", b"0123")?;
+            g.truncate("a", 8).ok()?;
+            g.holds("a", b"0123\0\0\0\0")
+        },
+    ),
+    promise(
+        "size.truncate.cut-is-gone",
+        "what was cut off does not come back",
+        |g| {
+            g.put("a", &pattern(10_000))?;
+            g.truncate("a", 100).ready()?;
+            g.truncate("a", 10_000).ok()?;
+            let mut wanted = pattern(10_000);
+            wanted[100..].fill(0);
+            g.holds("a", &wanted)
+        },
+    ),
+    promise(
+        "size.truncate.same",
+        "truncate to the present size changes no content",
+        |g| {
+            g.put("a", b"0123")?;
+            g.truncate("a", 4).ok()?;
+            g.holds("a", b"0123")
+        },
+    ),
+    promise(
+        "size.truncate.negative",
+        "truncate to a size below zero fails with EINVAL",
+        |g| {
+            let fd = g.file("a")?;
+            g.truncate("a", -1).fails(Errno::EINVAL)?;
+            g.did("ftruncate", "a", ftruncate(&fd, -1))
+                .fails(Errno::EINVAL)
+        },
+    ),
+    promise(
+        "size.truncate.open",
+        "ftruncate shows in other descriptors and in stat",
+        |g| {
+            let one = g.file("a")?;
+            let two = g.reopened("a")?;
+            g.write("a", &one, b"0123456789", 0).ready()?;
+            g.did("ftruncate", "a", ftruncate(&one, 5)).ok()?;
+            g.same("fstat", "a", "size", (5, g.fstat("a", &two).ok()?.st_size))?;
+            g.holds_open("a", &two, b"01234")
+        },
+    ),
+    promise(
+        "size.truncate.read-only",
+        "ftruncate of a file that is open for reading fails",
+        |g| {
+            g.put("a", b"x")?;
+            let fd = g.open("a", OFlag::O_RDONLY).ready()?;
+            g.did("ftruncate", "a", ftruncate(&fd, 0))
+                .fails_with(&[Errno::EINVAL, Errno::EBADF])?;
+            g.holds("a", b"x")
+        },
+    ),
+    promise(
+        "size.write.extends",
+        "a write behind the end makes the file as long as it reaches",
+        |g| {
+            let fd = g.file("a")?;
+            g.write("a", &fd, b"x", 9999).ready()?;
+            g.same("stat", "a", "size", (10_000, g.stat("a").ok()?.st_size))
+        },
+    ),
+    promise(
+        "size.write.inside",
+        "a write inside a file leaves its size",
+        |g| {
+            g.put("a", &pattern(10_000))?;
+            let fd = g.reopened("a")?;
+            g.write("a", &fd, b"x", 5000).ready()?;
+            g.same("stat", "a", "size", (10_000, g.stat("a").ok()?.st_size))
+        },
+    ),
+    promise(
+        "size.write.follows",
+        "after each of many writes the size is that of what was written",
+        |g| {
+            let fd = g.file("a")?;
+            for number in 0..50 {
+                g.write("a", &fd, &[7; 777], number * 777).ready()?;
+                let found = g.fstat("a", &fd).ok()?.st_size;
+                g.same("fstat", "a", "size", ((number + 1) * 777, found))?;
+            }
+            drop(fd);
+            g.same("stat", "a", "size", (50 * 777, g.stat("a").ok()?.st_size))
+        },
+    ),
+    promise(
+        "size.hole.zeros",
+        "what was never written reads as zeros",
+        |g| {
+            let fd = g.file("a")?;
+            g.write("a", &fd, b"x", 90_000).ready()?;
+            drop(fd);
+            let mut wanted = vec![0; 90_001];
+            wanted[90_000] = b'x';
+            g.holds("a", &wanted)
+        },
+    ),
+    promise(
+        "size.hole.behind-data",
+        "between data and a later write there are zeros",
+        |g| {
+            let fd = g.file("a")?;
+            g.write("a", &fd, b"begin", 0).ready()?;
+            g.write("a", &fd, b"end", 9000).ready()?;
+            drop(fd);
+            let mut wanted = vec![0; 9003];
+            wanted[..5].copy_from_slice(b"begin");
+            wanted[9000..].copy_from_slice(b"end");
+            g.holds("a", &wanted)
+        },
+    ),
+    promise(
+        "size.read.at-end",
+        "a read at or behind the end returns nothing",
+        |g| {
+            g.put("a", b"0123")?;
+            let fd = g.open("a", OFlag::O_RDONLY).ready()?;
+            g.bytes("pread64", "a", b"", &g.read("a", &fd, 10, 4).ok()?)?;
+            g.bytes("pread64", "a", b"", &g.read("a", &fd, 10, 1 << 20).ok()?)?;
+            g.bytes("pread64", "a", b"23", &g.read("a", &fd, 10, 2).ok()?)
+        },
+    ),
+    promise("size.seek.end", "lseek to the end follows the size", |g| {
+        let fd = g.file("a")?;
+        g.write("a", &fd, &[1; 1234], 0).ready()?;
+        g.same(
+            "lseek",
+            "a",
+            "offset",
+            (1234, seek(g, &fd, 0, Whence::SeekEnd).ok()?),
+        )
+    }),
+    promise(
+        "size.seek.negative",
+        "lseek before the beginning fails with EINVAL",
+        |g| {
+            let fd = g.file("a")?;
+            seek(g, &fd, -1, Whence::SeekSet).fails(Errno::EINVAL)
+        },
+    ),
+    promise(
+        "size.seek.data",
+        "SEEK_DATA finds data at its own place",
+        |g| {
+            let fd = g.file("a")?;
+            g.write("a", &fd, &pattern(10_000), 0).ready()?;
+            let found = seek(g, &fd, 5000, Whence::SeekData).able(&[Errno::EINVAL])?;
+            g.same("lseek", "a", "offset of data", (5000, found))
+        },
+    ),
+    promise(
+        "size.seek.data-behind-hole",
+        "SEEK_DATA never skips data behind a hole",
+        |g| {
+            let fd = g.file("a")?;
+            g.write("a", &fd, b"x", 1 << 20).ready()?;
+            let found = seek(g, &fd, 0, Whence::SeekData).able(&[Errno::EINVAL])?;
+            g.is(
+                "lseek",
+                "a",
+                (0..=1 << 20).contains(&found),
+                ("an offset up to 1048576", &found.to_string()),
+            )
+        },
+    ),
+    promise(
+        "size.seek.hole",
+        "SEEK_HOLE of a file without holes finds its end",
+        |g| {
+            let fd = g.file("a")?;
+            g.write("a", &fd, &pattern(10_000), 0).ready()?;
+            let found = seek(g, &fd, 0, Whence::SeekHole).able(&[Errno::EINVAL])?;
+            g.same("lseek", "a", "offset of a hole", (10_000, found))
+        },
+    ),
+    promise(
+        "size.seek.behind-end",
+        "SEEK_DATA and SEEK_HOLE behind the end fail with ENXIO",
+        |g| {
+            let fd = g.file("a")?;
+            g.write("a", &fd, b"x", 0).ready()?;
+            let found = seek(g, &fd, 100, Whence::SeekData);
+            if matches!(found.result, Err(Errno::EINVAL)) {
+                return found.able(&[Errno::EINVAL]).map(drop);
+            }
+            found.fails(Errno::ENXIO)?;
+            seek(g, &fd, 100, Whence::SeekHole).fails(Errno::ENXIO)
+        },
+    ),
+    promise(
+        "size.large.offset",
+        "data behind 4 GiB lies there and nowhere else",
+        |g| {
+            let fd = g.file("a")?;
+            g.write("a", &fd, b"near", 0).ready()?;
+            g.write("a", &fd, b"far", 4 * GIB).able(&[Errno::EFBIG])?;
+            g.same(
+                "stat",
+                "a",
+                "size",
+                (4 * GIB + 3, g.stat("a").ok()?.st_size),
+            )?;
+            drop(fd);
+            let fd = g.open("a", OFlag::O_RDONLY).ok()?;
+            g.bytes("pread64", "a", b"near\0", &g.read("a", &fd, 5, 0).ok()?)?;
+            g.bytes(
+                "pread64",
+                "a",
+                b"\0far",
+                &g.read("a", &fd, 10, 4 * GIB - 1).ok()?,
+            )
+        },
+    ),
+    promise(
+        "size.large.terabyte",
+        "a file has a size of 1 TiB, where the file system has such files",
+        |g| {
+            let fd = g.file("a")?;
+            let done = ftruncate(&fd, 1024 * GIB);
+            g.did("ftruncate", "a", done)
+                .able(&[Errno::EFBIG, Errno::EINVAL])?;
+            g.same("stat", "a", "size", (1024 * GIB, g.stat("a").ok()?.st_size))?;
+            g.bytes(
+                "pread64",
+                "a",
+                &[0; 10],
+                &g.read("a", &fd, 10, 512 * GIB).ok()?,
+            )
+        },
+    ),
+    promise(
+        "size.large.cut",
+        "a file cut from above 4 GiB to below has the lower size",
+        |g| {
+            let fd = g.file("a")?;
+            g.did("ftruncate", "a", ftruncate(&fd, 5 * GIB))
+                .able(&[Errno::EFBIG, Errno::EINVAL])?;
+            g.did("ftruncate", "a", ftruncate(&fd, 10)).ok()?;
+            g.same("stat", "a", "size", (10, g.stat("a").ok()?.st_size))
+        },
+    ),
+];
+
+const PUNCH: FallocateFlags =
+    FallocateFlags::FALLOC_FL_PUNCH_HOLE.union(FallocateFlags::FALLOC_FL_KEEP_SIZE);
+
+const SPACES: &[Promise] = &[
+    promise(
+        "space.reserve.size",
+        "fallocate makes a file as long as what it reserves, with zeros",
+        |g| {
+            let fd = g.file("a")?;
+            allocate(g, &fd, FallocateFlags::empty(), 0, 10_000).able(&[])?;
+            g.same("stat", "a", "size", (10_000, g.stat("a").ok()?.st_size))?;
+            g.holds("a", &[0; 10_000])
+        },
+    ),
+    promise(
+        "space.reserve.keeps-data",
+        "fallocate over data leaves it",
+        |g| {
+            g.put("a", &pattern(10_000))?;
+            let fd = g.reopened("a")?;
+            allocate(g, &fd, FallocateFlags::empty(), 0, 10_000).able(&[])?;
+            drop(fd);
+            g.holds("a", &pattern(10_000))
+        },
+    ),
+    promise(
+        "space.reserve.inside",
+        "fallocate inside a file leaves its size",
+        |g| {
+            g.put("a", &pattern(10_000))?;
+            let fd = g.reopened("a")?;
+            allocate(g, &fd, FallocateFlags::empty(), 0, 100).able(&[])?;
+            g.same("stat", "a", "size", (10_000, g.stat("a").ok()?.st_size))
+        },
+    ),
+    promise(
+        "space.keep-size",
+        "fallocate with FALLOC_FL_KEEP_SIZE leaves the size",
+        |g| {
+            g.put("a", b"0123")?;
+            let fd = g.reopened("a")?;
+            allocate(g, &fd, FallocateFlags::FALLOC_FL_KEEP_SIZE, 0, 100_000).able(&[])?;
+            g.same("stat", "a", "size", (4, g.stat("a").ok()?.st_size))?;
+            g.holds("a", b"0123")
+        },
+    ),
+    promise(
+        "space.refused.nothing",
+        "fallocate of nothing fails with EINVAL",
+        |g| {
+            let fd = g.file("a")?;
+            allocate(g, &fd, FallocateFlags::empty(), 0, 0).fails(Errno::EINVAL)?;
+            allocate(g, &fd, FallocateFlags::empty(), -1, 10).fails(Errno::EINVAL)
+        },
+    ),
+    promise(
+        "space.refused.read-only",
+        "fallocate of a file that is open for reading fails with EBADF",
+        |g| {
+            g.put("a", b"x")?;
+            let fd = g.open("a", OFlag::O_RDONLY).ready()?;
+            allocate(g, &fd, FallocateFlags::empty(), 0, 10).fails(Errno::EBADF)
+        },
+    ),
+    promise(
+        "space.refused.huge",
+        "fallocate beyond the largest file fails with EFBIG",
+        |g| {
+            let fd = g.file("a")?;
+            allocate(g, &fd, FallocateFlags::empty(), i64::MAX - 10, 100).fails(Errno::EFBIG)
+        },
+    ),
+    promise(
+        "space.refused.punch-alone",
+        "a hole is not punched without FALLOC_FL_KEEP_SIZE: EOPNOTSUPP",
+        |g| {
+            let fd = g.file("a")?;
+            let done = allocate(g, &fd, FallocateFlags::FALLOC_FL_PUNCH_HOLE, 0, 10);
+            done.fails_with(&[Errno::EOPNOTSUPP, Errno::EINVAL])
+        },
+    ),
+    promise(
+        "space.punch.zeros",
+        "a punched hole reads as zeros, and what is around it stays",
+        |g| {
+            let mut wanted = pattern(64 * KIB);
+            g.put("a", &wanted)?;
+            let fd = g.reopened("a")?;
+            allocate(g, &fd, PUNCH, 16 * 1024, 16 * 1024).able(&[])?;
+            drop(fd);
+            wanted[16 * KIB..32 * KIB].fill(0);
+            g.holds("a", &wanted)
+        },
+    ),
+    promise(
+        "space.punch.bytes",
+        "a hole may begin and end at any byte",
+        |g| {
+            let mut wanted = pattern(20_000);
+            g.put("a", &wanted)?;
+            let fd = g.reopened("a")?;
+            allocate(g, &fd, PUNCH, 101, 9_999).able(&[])?;
+            drop(fd);
+            wanted[101..10_100].fill(0);
+            g.holds("a", &wanted)
+        },
+    ),
+    promise(
+        "space.punch.size",
+        "a hole punched over the end leaves the size",
+        |g| {
+            g.put("a", &pattern(10_000))?;
+            let fd = g.reopened("a")?;
+            allocate(g, &fd, PUNCH, 5_000, 100_000).able(&[])?;
+            g.same("stat", "a", "size", (10_000, g.stat("a").ok()?.st_size))?;
+            let mut wanted = pattern(10_000);
+            wanted[5_000..].fill(0);
+            g.holds("a", &wanted)
+        },
+    ),
+    promise(
+        "space.punch.open",
+        "a hole shows in a descriptor that has read the data before",
+        |g| {
+            g.put("a", &pattern(64 * KIB))?;
+            let (one, two) = (g.reopened("a")?, g.reopened("a")?);
+            g.holds_open("a", &two, &pattern(64 * KIB))?;
+            allocate(g, &one, PUNCH, 0, 32 * 1024).able(&[])?;
+            let found = g.read("a", &two, 32 * KIB, 0).ok()?;
+            g.bytes("pread64", "a", &[0; 32 * KIB], &found)
+        },
+    ),
+    promise("space.punch.again", "a hole can be written again", |g| {
+        g.put("a", &pattern(16 * KIB))?;
+        let fd = g.reopened("a")?;
+        allocate(g, &fd, PUNCH, 0, 8 * 1024).able(&[])?;
+        g.write("a", &fd, b"written again", 100).ok()?;
+        let mut wanted = pattern(16 * KIB);
+        wanted[..8 * KIB].fill(0);
+        wanted[100..113].copy_from_slice(b"written again");
+        drop(fd);
+        g.holds("a", &wanted)
+    }),
+    promise(
+        "space.zero.zeros",
+        "FALLOC_FL_ZERO_RANGE makes zeros",
+        |g| {
+            let mut wanted = pattern(64 * KIB);
+            g.put("a", &wanted)?;
+            let fd = g.reopened("a")?;
+            allocate(g, &fd, FallocateFlags::FALLOC_FL_ZERO_RANGE, 1000, 30_000).able(&[])?;
+            drop(fd);
+            wanted[1000..31_000].fill(0);
+            g.holds("a", &wanted)
+        },
+    ),
+    promise(
+        "space.collapse",
+        "FALLOC_FL_COLLAPSE_RANGE takes a range out",
+        |g| {
+            let wanted = pattern(256 * KIB);
+            g.put("a", &wanted)?;
+            let fd = g.reopened("a")?;
+            let how = FallocateFlags::FALLOC_FL_COLLAPSE_RANGE;
+            allocate(g, &fd, how, 64 * 1024, 64 * 1024).able(&[Errno::EINVAL])?;
+            drop(fd);
+            let left = [&wanted[..64 * KIB], &wanted[128 * KIB..]].concat();
+            g.holds("a", &left)
+        },
+    ),
+    promise(
+        "space.insert",
+        "FALLOC_FL_INSERT_RANGE puts a hole in between",
+        |g| {
+            let wanted = pattern(128 * KIB);
+            g.put("a", &wanted)?;
+            let fd = g.reopened("a")?;
+            let how = FallocateFlags::FALLOC_FL_INSERT_RANGE;
+            allocate(g, &fd, how, 64 * 1024, 64 * 1024).able(&[Errno::EINVAL])?;
+            drop(fd);
+            let left = [&wanted[..64 * KIB], &[0; 64 * KIB], &wanted[64 * KIB..]].concat();
+            g.holds("a", &left)
+        },
+    ),
+    promise(
+        "space.reserved.writes",
+        "what is reserved can be written",
+        |g| {
+            let fd = g.file("a")?;
+            allocate(g, &fd, FallocateFlags::empty(), 0, 1 << 20).able(&[])?;
+            g.write("a", &fd, &pattern(10_000), 500_000).ok()?;
+            let found = g.read("a", &fd, 10_000, 500_000).ok()?;
+            g.bytes("pread64", "a", &pattern(10_000), &found)
+        },
+    ),
+];
+
+fn seek(g: &Ground, fd: &OwnedFd, offset: i64, whence: Whence) -> Did<i64> {
+    g.did("lseek", "a", lseek(fd, offset, whence))
+}
+
+fn allocate(g: &Ground, fd: &OwnedFd, how: FallocateFlags, offset: i64, length: i64) -> Did<()> {
+    g.did("fallocate", "a", fallocate(fd, how, offset, length))
+}

@@ -1,0 +1,492 @@
+//! Times: which operation changes which, and what can be set.
+
+use nix::errno::Errno;
+use nix::fcntl::{FallocateFlags, OFlag, fallocate};
+use nix::sys::stat::FileStat;
+use nix::sys::time::TimeSpec;
+use nix::unistd::ftruncate;
+
+use super::Group;
+use super::ground::{Breach, Ground, Kept, Promise, promise};
+
+pub(super) const GROUP: Group = Group {
+    name: "times",
+    about: "which operation changes which time, and what utimensat sets",
+    promises: PROMISES,
+};
+
+/// A time that no clock of today shows, s.
+const LONG_AGO: i64 = 1_000_000_000;
+
+const PROMISES: &[Promise] = &[
+    promise(
+        "times.write.mtime",
+        "a write changes the time of modification",
+        |g| {
+            changes_modified(g, "a", |g| {
+                let fd = g.reopened("a")?;
+                g.write("a", &fd, b"y", 0).ready()
+            })
+        },
+    ),
+    promise(
+        "times.write.ctime",
+        "a write changes the time of status change",
+        |g| {
+            changes_status(g, "a", |g| {
+                let fd = g.reopened("a")?;
+                g.write("a", &fd, b"y", 0).ready()
+            })
+        },
+    ),
+    promise(
+        "times.truncate.mtime",
+        "a change of size changes the time of modification",
+        |g| changes_modified(g, "a", |g| g.truncate("a", 0).ready()),
+    ),
+    promise(
+        "times.truncate.open",
+        "ftruncate to another size changes the time of modification",
+        |g| {
+            changes_modified(g, "a", |g| {
+                let fd = g.reopened("a")?;
+                g.did("ftruncate", "a", ftruncate(&fd, 100)).ready()
+            })
+        },
+    ),
+    promise(
+        "times.truncate.ctime",
+        "a change of size changes the time of status change",
+        |g| changes_status(g, "a", |g| g.truncate("a", 0).ready()),
+    ),
+    promise(
+        "times.open-truncate.mtime",
+        "open with O_TRUNC changes the time of modification",
+        |g| {
+            changes_modified(g, "a", |g| {
+                g.open("a", OFlag::O_WRONLY | OFlag::O_TRUNC)
+                    .ready()
+                    .map(drop)
+            })
+        },
+    ),
+    promise(
+        "times.fallocate.ctime",
+        "fallocate that makes a file longer changes the time of status change",
+        |g| {
+            changes_status(g, "a", |g| {
+                let fd = g.reopened("a")?;
+                let done = fallocate(&fd, FallocateFlags::empty(), 0, 10_000);
+                g.did("fallocate", "a", done).able(&[])
+            })
+        },
+    ),
+    promise(
+        "times.chmod.ctime",
+        "chmod changes the time of status change",
+        |g| changes_status(g, "a", |g| g.chmod("a", 0o600).ready()),
+    ),
+    promise(
+        "times.chmod.keeps-mtime",
+        "chmod leaves the time of modification",
+        |g| keeps_modified(g, "a", |g| g.chmod("a", 0o600).ready()),
+    ),
+    promise(
+        "times.chown.ctime",
+        "chown changes the time of status change",
+        |g| {
+            changes_status(g, "a", |g| {
+                let me = nix::unistd::geteuid().as_raw();
+                g.chown("a", Some(me), None).ready()
+            })
+        },
+    ),
+    promise(
+        "times.link.ctime",
+        "link changes the time of status change of the file",
+        |g| changes_status(g, "a", |g| g.link("a", "b").able(&[Errno::EPERM])),
+    ),
+    promise(
+        "times.link.keeps-mtime",
+        "link leaves the time of modification of the file",
+        |g| keeps_modified(g, "a", |g| g.link("a", "b").able(&[Errno::EPERM])),
+    ),
+    promise(
+        "times.unlink.ctime",
+        "unlink of one of two names changes the time of status change of the file",
+        |g| {
+            g.put("a", b"two")?;
+            g.link("a", "b").able(&[Errno::EPERM])?;
+            status_moves(g, "b", |g| g.unlink("a").ready())
+        },
+    ),
+    promise(
+        "times.rename.keeps-mtime",
+        "rename leaves the time of modification of the file",
+        |g| {
+            g.put("a", b"x")?;
+            age(g, "a")?;
+            g.rename("a", "b").ready()?;
+            let found = g.stat("b").ok()?.st_mtime;
+            g.same("stat", "b", "modified", (LONG_AGO, found))
+        },
+    ),
+    promise(
+        "times.read.keeps-mtime",
+        "a read leaves the times of modification and status change",
+        |g| {
+            g.put("a", b"x")?;
+            age(g, "a")?;
+            let before = g.stat("a").ready()?;
+            g.tick()?;
+            g.holds("a", b"x")?;
+            let behind = g.stat("a").ok()?;
+            g.same(
+                "stat",
+                "a",
+                "modified and changed",
+                (
+                    (before.st_mtime, changed(&before)),
+                    (behind.st_mtime, changed(&behind)),
+                ),
+            )
+        },
+    ),
+    promise("times.stat.keeps", "stat changes no time", |g| {
+        g.put("a", b"x")?;
+        let before = g.stat("a").ready()?;
+        g.tick()?;
+        for _ in 0..3 {
+            g.stat("a").ok()?;
+        }
+        let behind = g.stat("a").ok()?;
+        g.same(
+            "stat",
+            "a",
+            "accessed, modified, changed",
+            (
+                (before.st_atime, before.st_mtime, changed(&before)),
+                (behind.st_atime, behind.st_mtime, changed(&behind)),
+            ),
+        )
+    }),
+    promise(
+        "times.directory.create",
+        "making a file changes the time of modification of its directory",
+        |g| directory_modified(g, |g| g.put("d/new", b"")),
+    ),
+    promise(
+        "times.directory.mkdir",
+        "mkdir changes the time of modification of the directory above",
+        |g| directory_modified(g, |g| g.mkdir("d/new", 0o755).ready()),
+    ),
+    promise(
+        "times.directory.symlink",
+        "symlink changes the time of modification of its directory",
+        |g| directory_modified(g, |g| g.symlink("x", "d/new").ready()),
+    ),
+    promise(
+        "times.directory.mkfifo",
+        "mkfifo changes the time of modification of its directory",
+        |g| directory_modified(g, |g| g.mkfifo("d/new", 0o600).able(&[Errno::EPERM])),
+    ),
+    promise(
+        "times.directory.link",
+        "link changes the time of modification of the directory of the new name",
+        |g| {
+            directory_modified(g, |g| {
+                g.put("file", b"")?;
+                g.link("file", "d/new").able(&[Errno::EPERM])
+            })
+        },
+    ),
+    promise(
+        "times.directory.unlink",
+        "unlink changes the time of modification of its directory",
+        |g| directory_modified(g, |g| g.unlink("d/file").ready()),
+    ),
+    promise(
+        "times.directory.rmdir",
+        "rmdir changes the time of modification of the directory above",
+        |g| directory_modified(g, |g| g.rmdir("d/below").ready()),
+    ),
+    promise(
+        "times.directory.rename-from",
+        "rename changes the time of modification of the directory it takes from",
+        |g| directory_modified(g, |g| g.rename("d/file", "elsewhere").ready()),
+    ),
+    promise(
+        "times.directory.rename-into",
+        "rename changes the time of modification of the directory it puts into",
+        |g| {
+            directory_modified(g, |g| {
+                g.put("file", b"")?;
+                g.rename("file", "d/new").ready()
+            })
+        },
+    ),
+    promise(
+        "times.directory.ctime",
+        "making a file changes the time of status change of its directory",
+        |g| {
+            g.dir("d")?;
+            status_moves(g, "d", |g| g.put("d/new", b""))
+        },
+    ),
+    promise(
+        "times.directory.refused",
+        "a refused operation leaves the times of the directory",
+        |g| {
+            g.dir("d")?;
+            g.put("d/file", b"")?;
+            age(g, "d")?;
+            g.mkdir("d/file", 0o755).fails(Errno::EEXIST)?;
+            g.unlink("d/missing").fails(Errno::ENOENT)?;
+            g.same(
+                "stat",
+                "d",
+                "modified",
+                (LONG_AGO, g.stat("d").ok()?.st_mtime),
+            )
+        },
+    ),
+    promise(
+        "times.create.now",
+        "the times of a new file are those of now, all three alike",
+        |g| {
+            g.put("before", b"")?;
+            g.tick()?;
+            g.open("a", OFlag::O_CREAT | OFlag::O_RDWR).ready()?;
+            let (before, found) = (g.stat("before").ok()?, g.stat("a").ok()?);
+            let times = (found.st_atime, found.st_mtime, found.st_ctime);
+            g.same(
+                "stat",
+                "a",
+                "accessed, modified, changed",
+                ((times.2, times.2, times.2), times),
+            )?;
+            g.is(
+                "stat",
+                "a",
+                changed(&found) > changed(&before),
+                ("later than a file made before", "not later"),
+            )
+        },
+    ),
+    promise(
+        "times.set.both",
+        "utimensat sets the times of access and modification",
+        |g| {
+            g.put("a", b"")?;
+            g.utimens(
+                "a",
+                TimeSpec::new(LONG_AGO, 0),
+                TimeSpec::new(LONG_AGO + 5, 0),
+            )
+            .ok()?;
+            let found = g.stat("a").ok()?;
+            g.same(
+                "stat",
+                "a",
+                "accessed and modified",
+                ((LONG_AGO, LONG_AGO + 5), (found.st_atime, found.st_mtime)),
+            )
+        },
+    ),
+    promise(
+        "times.set.ctime",
+        "utimensat changes the time of status change",
+        |g| changes_status(g, "a", |g| age(g, "a")),
+    ),
+    promise("times.set.omit", "UTIME_OMIT leaves a time as it is", |g| {
+        g.put("a", b"")?;
+        age(g, "a")?;
+        g.utimens("a", TimeSpec::UTIME_OMIT, TimeSpec::new(LONG_AGO + 7, 0))
+            .ok()?;
+        let found = g.stat("a").ok()?;
+        g.same(
+            "stat",
+            "a",
+            "accessed and modified",
+            ((LONG_AGO, LONG_AGO + 7), (found.st_atime, found.st_mtime)),
+        )?;
+        g.utimens("a", TimeSpec::new(LONG_AGO + 9, 0), TimeSpec::UTIME_OMIT)
+            .ok()?;
+        let found = g.stat("a").ok()?;
+        g.same(
+            "stat",
+            "a",
+            "accessed and modified",
+            (
+                (LONG_AGO + 9, LONG_AGO + 7),
+                (found.st_atime, found.st_mtime),
+            ),
+        )
+    }),
+    promise("times.set.now", "UTIME_NOW sets a time to now", |g| {
+        g.put("a", b"")?;
+        age(g, "a")?;
+        g.utimens("a", TimeSpec::UTIME_NOW, TimeSpec::UTIME_NOW)
+            .ok()?;
+        let found = g.stat("a").ok()?;
+        let now = found.st_atime > LONG_AGO && found.st_mtime > LONG_AGO;
+        g.is("stat", "a", now, ("times of now", "times of before"))
+    }),
+    promise(
+        "times.set.fraction",
+        "a time that is set comes back, or cut to what the file system keeps, never later",
+        |g| {
+            const NANOS: i64 = 123_456_789;
+            g.put("a", b"")?;
+            let time = TimeSpec::new(LONG_AGO + 1, NANOS);
+            g.utimens("a", time, time).ok()?;
+            let found = g.stat("a").ok()?;
+            let kept = |step: i64| found.st_mtime_nsec == NANOS - NANOS % step;
+            let steps = [1, 100, 1000, 1_000_000, 10_000_000, 1_000_000_000];
+            let right = found.st_mtime == LONG_AGO + 1 && steps.into_iter().any(kept);
+            let seen = format!("{}.{:09} s", found.st_mtime, found.st_mtime_nsec);
+            g.is(
+                "stat",
+                "a",
+                right,
+                ("1000000001.123456789 s, or cut", &seen),
+            )
+        },
+    ),
+    promise("times.set.before-1970", "a time before 1970 is kept", |g| {
+        set(g, -1_000_000)
+    }),
+    promise("times.set.after-2038", "a time after 2038 is kept", |g| {
+        set(g, 2_500_000_000)
+    }),
+    promise(
+        "times.set.symlink",
+        "the times of a symbolic link are set without those of its target",
+        |g| {
+            g.put("target", b"")?;
+            age(g, "target")?;
+            g.symlink("target", "link").ready()?;
+            let time = TimeSpec::new(LONG_AGO + 3, 0);
+            let how = nix::sys::stat::UtimensatFlags::NoFollowSymlink;
+            let done =
+                nix::sys::stat::utimensat(nix::fcntl::AT_FDCWD, &g.at("link"), &time, &time, how);
+            g.did("utimensat", "link", done).able(&[])?;
+            g.same(
+                "lstat",
+                "link",
+                "modified",
+                (LONG_AGO + 3, g.lstat("link").ok()?.st_mtime),
+            )?;
+            g.same(
+                "stat",
+                "target",
+                "modified",
+                (LONG_AGO, g.stat("target").ok()?.st_mtime),
+            )
+        },
+    ),
+    promise(
+        "times.set.survives-close",
+        "times set while a file is open stay when it is closed",
+        |g| {
+            let fd = g.file("a")?;
+            g.write("a", &fd, b"x", 0).ready()?;
+            let time = TimeSpec::new(LONG_AGO, 0);
+            g.did(
+                "utimensat",
+                "a",
+                nix::sys::stat::futimens(&fd, &time, &time),
+            )
+            .ok()?;
+            drop(fd);
+            g.same(
+                "stat",
+                "a",
+                "modified",
+                (LONG_AGO, g.stat("a").ok()?.st_mtime),
+            )
+        },
+    ),
+];
+
+fn changed(found: &FileStat) -> (i64, i64) {
+    (found.st_ctime, found.st_ctime_nsec)
+}
+
+fn age(g: &Ground, name: &str) -> Kept {
+    let time = TimeSpec::new(LONG_AGO, 0);
+    g.utimens(name, time, time).ready()
+}
+
+fn set(g: &Ground, seconds: i64) -> Kept {
+    g.put("a", b"")?;
+    let time = TimeSpec::new(seconds, 0);
+    g.utimens("a", time, time).able(&[Errno::EINVAL])?;
+    let found = g.stat("a").ok()?;
+    g.same(
+        "stat",
+        "a",
+        "accessed and modified",
+        ((seconds, seconds), (found.st_atime, found.st_mtime)),
+    )
+}
+
+/// The promise is that `calls` on a new file `name` change its time of modification.
+fn changes_modified(g: &Ground, name: &str, calls: fn(&Ground) -> Kept) -> Kept {
+    g.put(name, b"x")?;
+    age(g, name)?;
+    calls(g)?;
+    let found = g.stat(name).ok()?.st_mtime;
+    g.is(
+        "stat",
+        name,
+        found > LONG_AGO,
+        ("modified now", "modified long ago"),
+    )
+}
+
+fn keeps_modified(g: &Ground, name: &str, calls: fn(&Ground) -> Kept) -> Kept {
+    g.put(name, b"x")?;
+    age(g, name)?;
+    calls(g)?;
+    let found = g.stat(name).ok()?.st_mtime;
+    g.same("stat", name, "modified", (LONG_AGO, found))
+}
+
+fn changes_status(g: &Ground, name: &str, calls: fn(&Ground) -> Kept) -> Kept {
+    g.put(name, b"x")?;
+    status_moves(g, name, calls)
+}
+
+/// The promise is that `calls` change the time of status change of `name`.
+fn status_moves(g: &Ground, name: &str, calls: fn(&Ground) -> Kept) -> Kept {
+    let before: Result<FileStat, Breach> = g.stat(name).ready();
+    let before = changed(&before?);
+    g.tick()?;
+    calls(g)?;
+    let behind = changed(&g.stat(name).ok()?);
+    let seen = format!("{}.{:09} s as before", behind.0, behind.1);
+    g.is(
+        "stat",
+        name,
+        behind > before,
+        ("a later time of status change", &seen),
+    )
+}
+
+/// The promise is that `calls` change the time of modification of the directory `d`, in which
+/// are `file` and the directory `below`.
+fn directory_modified(g: &Ground, calls: fn(&Ground) -> Kept) -> Kept {
+    g.dir("d")?;
+    g.put("d/file", b"")?;
+    g.dir("d/below")?;
+    age(g, "d")?;
+    calls(g)?;
+    let found = g.stat("d").ok()?.st_mtime;
+    g.is(
+        "stat",
+        "d",
+        found > LONG_AGO,
+        ("modified now", "modified long ago"),
+    )
+}

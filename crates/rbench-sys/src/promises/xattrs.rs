@@ -1,0 +1,366 @@
+//! Extended attributes.
+
+use std::ffi::CString;
+use std::os::fd::{AsRawFd as _, OwnedFd};
+
+use nix::errno::Errno;
+use nix::libc;
+
+use super::Group;
+use super::ground::{Breach, Did, Ground, Kept, Promise, as_root, pattern, promise};
+
+pub(super) const GROUP: Group = Group {
+    name: "xattr",
+    about: "extended attributes: setting, listing, removing, flags, limits",
+    promises: PROMISES,
+};
+
+const PROMISES: &[Promise] = &[
+    promise("xattr.set", "an attribute that is set comes back", |g| {
+        let fd = able(g)?;
+        set(g, &fd, "user.name", b"value", 0).ok()?;
+        value(g, &fd, "user.name", b"value")
+    }),
+    promise("xattr.bytes", "a value may have any bytes", |g| {
+        let fd = able(g)?;
+        let bytes: Vec<u8> = (0..=255).collect();
+        set(g, &fd, "user.name", &bytes, 0).ok()?;
+        value(g, &fd, "user.name", &bytes)
+    }),
+    promise("xattr.empty", "an empty value is a value", |g| {
+        let fd = able(g)?;
+        set(g, &fd, "user.name", b"", 0).ok()?;
+        value(g, &fd, "user.name", b"")?;
+        g.same(
+            "flistxattr",
+            "a",
+            "names",
+            (vec!["user.name".to_owned()], listed(g, &fd)?),
+        )
+    }),
+    promise(
+        "xattr.replaces",
+        "setting an attribute again replaces its value",
+        |g| {
+            let fd = able(g)?;
+            set(g, &fd, "user.name", b"a longer value", 0).ok()?;
+            set(g, &fd, "user.name", b"short", 0).ok()?;
+            value(g, &fd, "user.name", b"short")
+        },
+    ),
+    promise(
+        "xattr.several",
+        "attributes are kept apart, and all are listed",
+        |g| {
+            let fd = able(g)?;
+            for number in 0..8 {
+                set(
+                    g,
+                    &fd,
+                    &format!("user.{number}"),
+                    format!("value {number}").as_bytes(),
+                    0,
+                )
+                .ok()?;
+            }
+            for number in 0..8 {
+                value(
+                    g,
+                    &fd,
+                    &format!("user.{number}"),
+                    format!("value {number}").as_bytes(),
+                )?;
+            }
+            let wanted: Vec<String> = (0..8).map(|number| format!("user.{number}")).collect();
+            g.same("flistxattr", "a", "names", (wanted, listed(g, &fd)?))
+        },
+    ),
+    promise(
+        "xattr.create.exists",
+        "XATTR_CREATE of an attribute that is there fails with EEXIST",
+        |g| {
+            let fd = able(g)?;
+            set(g, &fd, "user.name", b"old", libc::XATTR_CREATE).ok()?;
+            set(g, &fd, "user.name", b"new", libc::XATTR_CREATE).fails(Errno::EEXIST)?;
+            value(g, &fd, "user.name", b"old")
+        },
+    ),
+    promise(
+        "xattr.replace.missing",
+        "XATTR_REPLACE of a missing attribute fails with ENODATA",
+        |g| {
+            let fd = able(g)?;
+            set(g, &fd, "user.name", b"new", libc::XATTR_REPLACE).fails(Errno::ENODATA)?;
+            g.same(
+                "flistxattr",
+                "a",
+                "names",
+                (Vec::<String>::new(), listed(g, &fd)?),
+            )
+        },
+    ),
+    promise(
+        "xattr.missing",
+        "a missing attribute is neither read nor removed: ENODATA",
+        |g| {
+            let fd = able(g)?;
+            get(g, &fd, "user.name", 100).fails(Errno::ENODATA)?;
+            remove(g, &fd, "user.name").fails(Errno::ENODATA)
+        },
+    ),
+    promise(
+        "xattr.remove",
+        "a removed attribute is gone, and others stay",
+        |g| {
+            let fd = able(g)?;
+            set(g, &fd, "user.a", b"a", 0).ready()?;
+            set(g, &fd, "user.b", b"b", 0).ready()?;
+            remove(g, &fd, "user.a").ok()?;
+            get(g, &fd, "user.a", 100).fails(Errno::ENODATA)?;
+            value(g, &fd, "user.b", b"b")?;
+            g.same(
+                "flistxattr",
+                "a",
+                "names",
+                (vec!["user.b".to_owned()], listed(g, &fd)?),
+            )
+        },
+    ),
+    promise(
+        "xattr.small-buffer",
+        "a buffer that is too small fails with ERANGE",
+        |g| {
+            let fd = able(g)?;
+            set(g, &fd, "user.name", b"0123456789", 0).ready()?;
+            get(g, &fd, "user.name", 5).fails(Errno::ERANGE)
+        },
+    ),
+    promise(
+        "xattr.size",
+        "without a buffer the length of the value is told",
+        |g| {
+            let fd = able(g)?;
+            set(g, &fd, "user.name", b"0123456789", 0).ready()?;
+            let name = named("user.name");
+            // SAFETY: the name ends with zero, and a size of 0 takes no buffer.
+            let n =
+                unsafe { libc::fgetxattr(fd.as_raw_fd(), name.as_ptr(), std::ptr::null_mut(), 0) };
+            g.same(
+                "fgetxattr",
+                "a",
+                "length",
+                (10, g.did("fgetxattr", "a", Errno::result(n)).ok()?),
+            )
+        },
+    ),
+    promise(
+        "xattr.name-length",
+        "a name of 255 bytes is kept, a longer one fails with ERANGE",
+        |g| {
+            let fd = able(g)?;
+            let name = format!("user.{}", "n".repeat(250));
+            set(g, &fd, &name, b"value", 0).able(&[
+                Errno::ENOSPC,
+                Errno::E2BIG,
+                Errno::ENAMETOOLONG,
+            ])?;
+            value(g, &fd, &name, b"value")?;
+            set(g, &fd, &format!("{name}n"), b"value", 0)
+                .fails_with(&[Errno::ERANGE, Errno::ENAMETOOLONG])
+        },
+    ),
+    promise("xattr.value-1000", "a value of 1000 bytes is kept", |g| {
+        let fd = able(g)?;
+        set(g, &fd, "user.name", &pattern(1000), 0).able(&[Errno::ENOSPC, Errno::E2BIG])?;
+        value(g, &fd, "user.name", &pattern(1000))
+    }),
+    promise(
+        "xattr.value-64k",
+        "a value of 64 KiB is kept whole, or refused",
+        |g| {
+            let fd = able(g)?;
+            let refused = [
+                Errno::ENOSPC,
+                Errno::E2BIG,
+                Errno::ERANGE,
+                Errno::EINVAL,
+                Errno::EIO,
+            ];
+            set(g, &fd, "user.name", &pattern(65_536), 0).able(&refused)?;
+            value(g, &fd, "user.name", &pattern(65_536))
+        },
+    ),
+    promise(
+        "xattr.value-too-long",
+        "a value above 64 KiB fails with E2BIG",
+        |g| {
+            let fd = able(g)?;
+            set(g, &fd, "user.name", &pattern(65_537), 0).fails(Errno::E2BIG)
+        },
+    ),
+    promise(
+        "xattr.unknown-space",
+        "a name outside every name space fails with EOPNOTSUPP",
+        |g| {
+            let fd = able(g)?;
+            set(g, &fd, "nothing.name", b"value", 0).fails_with(&[Errno::EOPNOTSUPP, Errno::EINVAL])
+        },
+    ),
+    promise("xattr.directory", "a directory has attributes too", |g| {
+        able(g)?;
+        g.dir("d")?;
+        let fd = g.open("d", nix::fcntl::OFlag::O_RDONLY).ready()?;
+        set(g, &fd, "user.name", b"value", 0).ok()?;
+        value(g, &fd, "user.name", b"value")
+    }),
+    promise(
+        "xattr.ctime",
+        "setting an attribute changes the time of status change",
+        |g| {
+            let fd = able(g)?;
+            let time = |g: &Ground| {
+                let found = g.stat("a").ok()?;
+                Ok((found.st_ctime, found.st_ctime_nsec))
+            };
+            let before = time(g)?;
+            g.tick()?;
+            set(g, &fd, "user.name", b"value", 0).ready()?;
+            let later = time(g)? > before;
+            g.is(
+                "stat",
+                "a",
+                later,
+                ("a later time of status change", "the one of before"),
+            )
+        },
+    ),
+    promise(
+        "xattr.keeps-mtime",
+        "setting an attribute leaves the time of modification",
+        |g| {
+            let fd = able(g)?;
+            let time = nix::sys::time::TimeSpec::new(1_000_000_000, 0);
+            g.utimens("a", time, time).ready()?;
+            set(g, &fd, "user.name", b"value", 0).ready()?;
+            g.same(
+                "stat",
+                "a",
+                "modified",
+                (1_000_000_000, g.stat("a").ok()?.st_mtime),
+            )
+        },
+    ),
+    promise("xattr.rename", "attributes stay with a renamed file", |g| {
+        let fd = able(g)?;
+        set(g, &fd, "user.name", b"value", 0).ready()?;
+        drop(fd);
+        g.rename("a", "b").ready()?;
+        let fd = g.reopened("b")?;
+        value(g, &fd, "user.name", b"value")
+    }),
+    promise(
+        "xattr.new-file",
+        "a new file of the same name has none of the old attributes",
+        |g| {
+            let fd = able(g)?;
+            set(g, &fd, "user.name", b"value", 0).ready()?;
+            drop(fd);
+            g.unlink("a").ready()?;
+            let fd = g.file("a")?;
+            g.same(
+                "flistxattr",
+                "a",
+                "names",
+                (Vec::<String>::new(), listed(g, &fd)?),
+            )
+        },
+    ),
+    promise(
+        "xattr.keeps-content",
+        "attributes change neither content nor size",
+        |g| {
+            let fd = able(g)?;
+            g.write("a", &fd, b"content", 0).ready()?;
+            set(g, &fd, "user.name", &pattern(500), 0).ready()?;
+            g.same("stat", "a", "size", (7, g.stat("a").ok()?.st_size))?;
+            g.holds("a", b"content")
+        },
+    ),
+    as_root(
+        "xattr.trusted",
+        "root keeps attributes in the name space 'trusted.'",
+        |g| {
+            let fd = able(g)?;
+            set(g, &fd, "trusted.name", b"value", 0).able(&[Errno::EPERM])?;
+            value(g, &fd, "trusted.name", b"value")
+        },
+    ),
+];
+
+fn named(name: &str) -> CString {
+    CString::new(name).unwrap_or_default()
+}
+
+/// A file `a`, where the file system has attributes of users: that is tried with another one.
+fn able(g: &Ground) -> Result<OwnedFd, Breach> {
+    let other = g.file("tried")?;
+    // SAFETY: a size of 0 takes no buffer.
+    let n = unsafe { libc::flistxattr(other.as_raw_fd(), std::ptr::null_mut(), 0) };
+    g.did("flistxattr", "tried", Errno::result(n)).able(&[])?;
+    let tried = set(g, &other, "user.tried", b"x", 0);
+    if let Err(Errno::EOPNOTSUPP | Errno::ENOSYS | Errno::EPERM) = tried.result {
+        tried.able(&[Errno::EPERM])?;
+    }
+    g.file("a")
+}
+
+fn set(g: &Ground, fd: &OwnedFd, name: &str, bytes: &[u8], flags: i32) -> Did<()> {
+    let name = named(name);
+    // SAFETY: the name ends with zero, and the value is as long as said.
+    let n = unsafe {
+        let from = bytes.as_ptr().cast();
+        libc::fsetxattr(fd.as_raw_fd(), name.as_ptr(), from, bytes.len(), flags)
+    };
+    g.did("fsetxattr", "a", Errno::result(n).map(drop))
+}
+
+/// The value, in a buffer of `most` bytes.
+fn get(g: &Ground, fd: &OwnedFd, name: &str, most: usize) -> Did<Vec<u8>> {
+    let name = named(name);
+    let mut buffer = vec![0_u8; most];
+    // SAFETY: the name ends with zero, and the buffer is as long as said.
+    let n = unsafe {
+        let into = buffer.as_mut_ptr().cast();
+        libc::fgetxattr(fd.as_raw_fd(), name.as_ptr(), into, most)
+    };
+    let found = Errno::result(n).map(|n| {
+        buffer.truncate(n as usize);
+        buffer
+    });
+    g.did("fgetxattr", "a", found)
+}
+
+fn value(g: &Ground, fd: &OwnedFd, name: &str, wanted: &[u8]) -> Kept {
+    let found = get(g, fd, name, 70_000).ok()?;
+    g.bytes("fgetxattr", "a", wanted, &found)
+}
+
+fn remove(g: &Ground, fd: &OwnedFd, name: &str) -> Did<()> {
+    let name = named(name);
+    // SAFETY: the name ends with zero.
+    let n = unsafe { libc::fremovexattr(fd.as_raw_fd(), name.as_ptr()) };
+    g.did("fremovexattr", "a", Errno::result(n).map(drop))
+}
+
+/// The names of attributes of users, sorted.
+fn listed(g: &Ground, fd: &OwnedFd) -> Result<Vec<String>, Breach> {
+    let mut buffer = vec![0_u8; 10_000];
+    // SAFETY: the buffer is as long as said.
+    let n = unsafe { libc::flistxattr(fd.as_raw_fd(), buffer.as_mut_ptr().cast(), buffer.len()) };
+    let n = g.did("flistxattr", "a", Errno::result(n)).ok()?;
+    let names = buffer[..n as usize].split(|byte| *byte == 0);
+    let names = names.map(|name| String::from_utf8_lossy(name).into_owned());
+    let mut names: Vec<String> = names.filter(|name| name.starts_with("user.")).collect();
+    names.sort();
+    Ok(names)
+}

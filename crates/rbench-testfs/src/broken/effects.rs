@@ -1,0 +1,434 @@
+//! What broken promises come to: attributes that are told wrongly, times that stay, names and
+//! data that are changed on their way.
+
+use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use fuser::{FileAttr, FileType, TimeOrNow};
+use nix::errno::Errno;
+use rbench_core::random::key;
+
+use super::BrokenPromise as B;
+use crate::store::{Answer, Caller, Changes, Entry, Place, Store, Totals};
+use crate::sync::lock;
+
+/// A back end with broken promises.
+pub(crate) struct Broken<S> {
+    pub(super) inner: Arc<S>,
+    broken: HashSet<B>,
+    next_handle: AtomicU64,
+    pub(super) state: Mutex<State>,
+}
+
+/// What has to be remembered to do wrong.
+#[derive(Debug, Default)]
+pub(super) struct State {
+    pub(super) open: HashMap<u64, Open>,
+    /// What truncate has cut off: from where on.
+    pub(super) cut: HashMap<u64, (u64, Vec<u8>)>,
+    /// Sizes that are told instead of the true ones.
+    pub(super) sizes: HashMap<u64, u64>,
+    /// Inodes about which a lie was told that is told once.
+    pub(super) lied: HashSet<u64>,
+    /// For each directory the last cookie that is shown, and the last one that there is.
+    pub(super) listed: HashMap<u64, (u64, u64)>,
+    /// The totals that were told first.
+    pub(super) totals: Option<Totals>,
+}
+
+/// An open file.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Open {
+    pub(super) ino: u64,
+    pub(super) handle: u64,
+    pub(super) flags: i32,
+    pub(super) written: bool,
+}
+
+pub(super) const ROOT_CALLER: Caller = Caller { uid: 0, gid: 0 };
+pub(super) const MIB: u64 = 1 << 20;
+pub(super) const BLOCK: u64 = 4096;
+/// One of so many writes.
+const RARELY: u64 = 2000;
+
+impl<S: Store> Broken<S> {
+    pub(crate) fn new(inner: Arc<S>, broken: &[B]) -> Broken<S> {
+        Broken {
+            inner,
+            broken: broken.iter().copied().collect(),
+            next_handle: AtomicU64::new(1),
+            state: Mutex::default(),
+        }
+    }
+
+    pub(super) fn is(&self, broken: B) -> bool {
+        self.broken.contains(&broken)
+    }
+
+    /// The name under which something is kept.
+    pub(super) fn name<'n>(&self, name: &'n OsStr) -> Answer<&'n OsStr> {
+        let most = match name.len() {
+            101.. if self.is(B::NameCut) => 100,
+            256.. if self.is(B::NameLong) => 255,
+            201.. if self.is(B::NameRefused) => return Err(Errno::ENAMETOOLONG),
+            length => length,
+        };
+        Ok(OsStr::from_bytes(&name.as_bytes()[..most]))
+    }
+
+    pub(super) fn place<'p>(&self, place: Place<'p>) -> Answer<Place<'p>> {
+        Ok(Place {
+            name: self.name(place.name)?,
+            ..place
+        })
+    }
+
+    /// Attributes as they are told.
+    pub(super) fn told(&self, mut attr: FileAttr) -> FileAttr {
+        let is_file = attr.kind == FileType::RegularFile;
+        if self.is(B::SymlinkSize) && attr.kind == FileType::Symlink {
+            attr.size = 0;
+        }
+        if self.is(B::LinkCount) && is_file {
+            attr.nlink = attr.nlink.min(1);
+        }
+        if self.is(B::UnlinkedCount) && is_file {
+            attr.nlink = attr.nlink.max(1);
+        }
+        if self.is(B::SizeShort) && is_file {
+            attr.size &= u64::from(u32::MAX);
+        }
+        if self.is(B::SizeLags)
+            && let Some(size) = lock(&self.state).sizes.get(&attr.ino.0)
+        {
+            attr.size = *size;
+        }
+        attr
+    }
+
+    /// The inode at a place, without a reference of the kernel.
+    pub(super) fn ino(&self, place: Place<'_>) -> Option<u64> {
+        let attr = self.inner.lookup(place).ok()?;
+        self.inner.forget(attr.ino.0, 1);
+        Some(attr.ino.0)
+    }
+
+    /// Does something and puts times of an inode back that it changes.
+    pub(super) fn keeping<T>(
+        &self,
+        kept: Kept,
+        ino: u64,
+        work: impl FnOnce() -> Answer<T>,
+    ) -> Answer<T> {
+        let before = match kept.modified || kept.status {
+            true => self.inner.getattr(ino).ok(),
+            false => None,
+        };
+        let done = work();
+        if let (Some(before), Ok(now)) = (before, self.inner.getattr(ino)) {
+            let (mtime, ctime) = match kept {
+                Kept {
+                    status: true,
+                    modified: false,
+                } => (now.mtime, before.ctime),
+                Kept { status: false, .. } => (before.mtime, now.ctime),
+                Kept { .. } => (before.mtime, before.ctime),
+            };
+            self.set_times(ino, mtime, ctime);
+        }
+        done
+    }
+
+    pub(super) fn set_times(&self, ino: u64, mtime: SystemTime, ctime: SystemTime) {
+        let changes = Changes {
+            mtime: Some(TimeOrNow::SpecificTime(mtime)),
+            ctime: Some(ctime),
+            ..Changes::default()
+        };
+        // An inode that has gone meanwhile has no times.
+        let _ = self.inner.setattr(ROOT_CALLER, ino, None, changes);
+    }
+
+    pub(super) fn touch(&self, ino: u64) {
+        self.set_times(ino, SystemTime::now(), SystemTime::now());
+    }
+
+    /// The mtime of the directory above stays where `broken` is.
+    pub(super) fn modified(&self, broken: B) -> Kept {
+        Kept {
+            modified: self.is(broken),
+            status: false,
+        }
+    }
+
+    pub(super) fn status(&self, broken: B) -> Kept {
+        Kept {
+            modified: false,
+            status: self.is(broken),
+        }
+    }
+
+    /// Gives what was made the owner and mode that it should not have.
+    pub(super) fn made(&self, caller: Caller, parent: u64, attr: FileAttr) -> Answer<FileAttr> {
+        let mut changes = Changes::default();
+        if self.is(B::OwnerRoot) {
+            changes.uid = Some(0);
+        }
+        let above = self.inner.getattr(parent)?;
+        if above.perm & 0o2000 != 0 {
+            if self.is(B::SetGroupIgnored) {
+                changes.gid = Some(caller.gid);
+            }
+            if self.is(B::SetGroupBit) {
+                changes.mode = Some(u32::from(attr.perm & !0o2000));
+            }
+        }
+        if changes.uid.is_none() && changes.gid.is_none() && changes.mode.is_none() {
+            return Ok(self.told(attr));
+        }
+        let changed = self.inner.setattr(ROOT_CALLER, attr.ino.0, None, changes)?;
+        Ok(self.told(changed))
+    }
+
+    pub(super) fn opened(&self, ino: u64, handle: u64, flags: i32) -> u64 {
+        let number = self.next_handle.fetch_add(1, Ordering::Relaxed);
+        let open = Open {
+            ino,
+            handle,
+            flags,
+            written: false,
+        };
+        lock(&self.state).open.insert(number, open);
+        number
+    }
+
+    pub(super) fn open_file(&self, handle: u64) -> Answer<Open> {
+        let open = lock(&self.state).open.get(&handle).copied();
+        open.ok_or(Errno::EBADF)
+    }
+
+    /// All entries of a directory but `.` and `..`.
+    pub(super) fn entries(&self, ino: u64) -> Vec<(OsString, FileType)> {
+        let mut all = Vec::new();
+        let Ok(handle) = self.inner.opendir(ino) else {
+            return all;
+        };
+        // What cannot be listed has nothing to lose.
+        let _ = self.inner.readdir(ino, handle, 0, &mut |entry| {
+            if !matches!(entry.name.as_bytes(), b"." | b"..") {
+                all.push((entry.name.to_owned(), entry.kind));
+            }
+            false
+        });
+        let _ = self.inner.releasedir(handle);
+        all
+    }
+
+    /// Fills a range with 0xff.
+    pub(super) fn dirty(&self, ino: u64, from: u64, to: u64) {
+        let length = to.saturating_sub(from).min(MIB);
+        // There may be no room: then it stays as it should be.
+        let _ = self.inner.poke(ino, from, &vec![0xff; length as usize]);
+    }
+
+    pub(super) fn truncated(&self, ino: u64, old: u64, new: u64) {
+        if self.is(B::TruncateDirty) && new > old {
+            self.dirty(ino, old, new);
+        }
+        let mut state = lock(&self.state);
+        state.sizes.remove(&ino);
+        if new > old
+            && let Some((from, data)) = state.cut.remove(&ino)
+        {
+            let length = data.len().min(new.saturating_sub(from) as usize);
+            // Without room it stays as it should be.
+            let _ = self.inner.poke(ino, from, &data[..length]);
+        }
+    }
+
+    /// Takes along what is about to be cut off.
+    pub(super) fn note_cut(&self, ino: u64, old: u64, new: u64) {
+        if self.is(B::TruncateKeeps) && new < old {
+            let mut data = vec![0; (old - new).min(MIB) as usize];
+            if let Ok(length) = self.inner.peek(ino, new, &mut data) {
+                data.truncate(length);
+                lock(&self.state).cut.insert(ino, (new, data));
+            }
+        }
+    }
+
+    /// Changes as they are made in the place of those that were asked for; `None`: not at all.
+    pub(super) fn changes(
+        &self,
+        ino: u64,
+        handle: Option<u64>,
+        mut changes: Changes,
+    ) -> Option<Changes> {
+        let kind = self.inner.getattr(ino).ok().map(|attr| attr.kind);
+        if let Some(mode) = &mut changes.mode {
+            if self.is(B::ChmodSticky) {
+                *mode &= !0o1000;
+            }
+            if self.is(B::ChmodSetId) {
+                *mode &= !0o6000;
+            }
+            if self.is(B::ChmodBareWrite) {
+                *mode &= !(0o222 & !(*mode >> 1));
+            }
+            let open = || lock(&self.state).open.values().any(|open| open.ino == ino);
+            if self.is(B::ChmodLater) && open() {
+                return None;
+            }
+        }
+        if self.is(B::ChownShort) {
+            changes.uid = changes.uid.map(|id| id & 0xffff);
+            changes.gid = changes.gid.map(|id| id & 0xffff);
+        }
+        if self.is(B::TruncateOpen) && changes.size.is_some() && handle.is_some() {
+            return None;
+        }
+        let times = changes.atime.is_some() || changes.mtime.is_some();
+        if self.is(B::TimesSymlink) && times && kind == Some(FileType::Symlink) {
+            return None;
+        }
+        if self.is(B::TimesOmit) && changes.atime.is_none() && changes.mtime.is_some() {
+            changes.atime = Some(TimeOrNow::Now);
+        }
+        changes.atime = changes.atime.map(|time| self.time(time));
+        changes.mtime = changes.mtime.map(|time| self.time(time));
+        Some(changes)
+    }
+
+    pub(super) fn time(&self, time: TimeOrNow) -> TimeOrNow {
+        let time = match time {
+            TimeOrNow::Now if self.is(B::TimesNow) => UNIX_EPOCH,
+            TimeOrNow::Now => return time,
+            TimeOrNow::SpecificTime(time) => time,
+        };
+        let since = time.duration_since(UNIX_EPOCH);
+        TimeOrNow::SpecificTime(match since {
+            Err(_) if self.is(B::TimesPast) => UNIX_EPOCH,
+            Ok(since) if self.is(B::TimesShort) => {
+                let seconds = since.as_secs() % (1 << 31);
+                UNIX_EPOCH + Duration::new(seconds, since.subsec_nanos())
+            }
+            Ok(since) if self.is(B::TimesRound) && since.subsec_nanos() > 0 => {
+                UNIX_EPOCH + Duration::from_secs(since.as_secs() + 1)
+            }
+            _ => time,
+        })
+    }
+
+    /// Which times a change of attributes leaves that it should change.
+    pub(super) fn kept_by(&self, changes: &Changes) -> Kept {
+        let size = changes.size.is_some();
+        let owner = changes.uid.is_some() || changes.gid.is_some();
+        let times = changes.atime.is_some() || changes.mtime.is_some();
+        Kept {
+            modified: size && self.is(B::TruncateModified),
+            status: size && self.is(B::TruncateStatus)
+                || changes.mode.is_some() && self.is(B::ChmodStatus)
+                || owner && self.is(B::ChownStatus)
+                || times && self.is(B::TimesStatus),
+        }
+    }
+
+    /// What becomes of a write; the data, where it goes, and how much of it.
+    pub(super) fn write_wrongly<'d>(&self, offset: u64, data: &'d [u8]) -> (u64, Cow<'d, [u8]>) {
+        let offset = match self.is(B::OffsetShort) {
+            true => offset & u64::from(u32::MAX),
+            false => offset,
+        };
+        let mut data = Cow::Borrowed(data);
+        const PLACE: u64 = 100_000;
+        if self.is(B::WriteFlips) && (offset..offset + data.len() as u64).contains(&PLACE) {
+            data.to_mut()[(PLACE - offset) as usize] ^= 1;
+        }
+        let drawn = key(&[offset, data.len() as u64]);
+        if self.is(B::WriteFlipsRarely) && drawn.is_multiple_of(RARELY) && data.len() > 100 {
+            data.to_mut()[100] ^= 1;
+        }
+        if self.is(B::WriteShort) && data.len() > 65_536 {
+            let half = data.len() / 2;
+            data = data[..half].to_vec().into();
+        }
+        (offset, data)
+    }
+
+    /// The listing as it is told; `offset` as of `readdir`.
+    pub(super) fn list(
+        &self,
+        ino: u64,
+        handle: u64,
+        offset: u64,
+        add: &mut dyn FnMut(Entry<'_>) -> bool,
+    ) -> Answer<()> {
+        let mut all: Vec<(u64, u64, FileType, OsString)> = Vec::new();
+        self.inner.readdir(ino, handle, 0, &mut |entry| {
+            all.push((entry.ino, entry.offset, entry.kind, entry.name.to_owned()));
+            false
+        })?;
+        if self.is(B::ListDots) {
+            all.retain(|(_, _, _, name)| !matches!(name.as_bytes(), b"." | b".."));
+        }
+        if self.is(B::ListMisses) && all.len() > 400 {
+            all.pop();
+        }
+        if self.is(B::ListLate) {
+            let last = all.last().map_or(0, |entry| entry.1);
+            let mut state = lock(&self.state);
+            let (shown, known) = state.listed.entry(ino).or_insert((u64::MAX, last));
+            if offset == 0 {
+                (*shown, *known) = (if *shown == u64::MAX { last } else { *known }, last);
+            }
+            all.retain(|entry| entry.1 <= *shown);
+        }
+        if self.is(B::ListPositions) {
+            for (number, entry) in all.iter_mut().enumerate() {
+                entry.1 = number as u64 + 1;
+            }
+        }
+        let mut from = all.iter().position(|entry| entry.1 > offset);
+        if self.is(B::ListRepeats) && offset > 2 {
+            from = from.map(|at| at.saturating_sub(1));
+        }
+        for (number, (ino, cookie, kind, name)) in all.iter().enumerate() {
+            if from.is_none_or(|from| number < from) {
+                continue;
+            }
+            let bytes = name.as_bytes();
+            let dot = matches!(bytes, b"." | b"..");
+            let lost = bytes.iter().map(|b| if *b > 127 { b'?' } else { *b });
+            let shown = match self.is(B::BytesLost) {
+                true => OsString::from_vec(lost.collect()),
+                false => name.clone(),
+            };
+            let entry = Entry {
+                ino: ino + u64::from(self.is(B::ListInodes) && !dot) * (1 << 40),
+                offset: *cookie,
+                kind: match self.is(B::ListTypes) && !dot {
+                    true => FileType::NamedPipe,
+                    false => *kind,
+                },
+                name: &shown,
+            };
+            let times = 1 + usize::from(self.is(B::ListTwice) && number == 2);
+            if (0..times).any(|_| add(entry)) {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Times that an operation leaves as they are.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Kept {
+    pub(super) modified: bool,
+    pub(super) status: bool,
+}

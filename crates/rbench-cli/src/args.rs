@@ -24,6 +24,7 @@ use crate::{fio, ior, mdtest, values};
 mod after;
 mod compare;
 mod foreign;
+mod mix;
 mod probe;
 mod repeats;
 mod results;
@@ -31,6 +32,7 @@ mod start;
 mod testfs;
 mod written;
 
+pub use mix::profile_file;
 pub use start::StartArgs;
 
 /// Load generator for mounted file systems: metadata and I/O, on one machine
@@ -60,6 +62,8 @@ enum Command {
     Knee(KneeArgs),
     /// Search a tree as find does, over all ranks
     Find(Find),
+    /// A mix of operations on sets of files: weights, lists of steps, named profiles
+    Mix(Box<mix::MixArgs>),
     /// A named and versioned sequence of runs, such as those of published evaluations
     Suite(SuiteArgs),
     /// What a mount is and can do, on every host: O_DIRECT, mmap, locks, names …
@@ -531,6 +535,7 @@ impl Args {
             Command::Knee(knee) => knee.options.start.into(),
             Command::Nn(nn) => nn.options.start.into(),
             Command::Find(find) => find.common.start.into(),
+            Command::Mix(mix) => mix.common.start.into(),
             Command::Suite(suite) => suite.options.start.into(),
             Command::Probe(probe) => probe.start.into(),
             Command::Clean(clean) => clean.start.into(),
@@ -558,6 +563,7 @@ impl Args {
             Command::Knee(knee) => knee.invocation(),
             Command::Nn(nn) => nn.invocation(),
             Command::Find(find) => find.invocation(env_dir),
+            Command::Mix(mix) => mix.invocation(env_dir)?,
             Command::Suite(suite) => suite.invocation(env_dir)?,
             Command::Probe(probe) => probe.invocation(),
             Command::Testfs(args) => Invocation::Testfs(args.into()),

@@ -105,6 +105,8 @@ op_kinds! {
     Append => "append",
     /// All operations of a list, once: from the start of the first to the end of the last.
     Round => "round",
+    /// Any operation of a mix.
+    Mixed => "mixed",
 }
 
 impl OpKind {

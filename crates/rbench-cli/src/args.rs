@@ -22,6 +22,7 @@ use crate::{Communicator, Format, Invocation, Output, Progress, Start, Stop};
 use crate::{fio, ior, mdtest, values};
 
 mod after;
+mod arrival;
 mod compare;
 mod foreign;
 mod mix;
@@ -32,6 +33,7 @@ mod start;
 mod testfs;
 mod written;
 
+pub use arrival::ArrivalArg;
 pub use mix::profile_file;
 pub use start::StartArgs;
 
@@ -348,14 +350,6 @@ enum IoLayoutArg {
     PerWorker,
     /// All workers share one file, each with a segment of it
     Shared,
-}
-
-#[derive(Debug, Clone, Copy, ValueEnum)]
-pub enum ArrivalArg {
-    /// Equal gaps
-    Uniform,
-    /// Exponential gaps
-    Poisson,
 }
 
 #[derive(Debug, ClapArgs)]
@@ -741,14 +735,5 @@ impl Io {
             }),
             output,
         )
-    }
-}
-
-impl From<ArrivalArg> for Arrival {
-    fn from(arrival: ArrivalArg) -> Arrival {
-        match arrival {
-            ArrivalArg::Uniform => Arrival::Uniform,
-            ArrivalArg::Poisson => Arrival::Poisson,
-        }
     }
 }

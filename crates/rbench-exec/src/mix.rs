@@ -79,6 +79,7 @@ pub(crate) fn over_nothing(mix: &MixPlan, operations: u64) -> Prepared {
     };
     let role = Role {
         name: String::new(),
+        text: String::new(),
         threads: 1,
         first: Vec::new(),
         steps: vec![step],

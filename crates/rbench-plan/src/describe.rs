@@ -13,7 +13,7 @@ use crate::meta::{
     Backend, Content, ItemOwner, Layout as TreeLayout, Location, Making, MetaPlan, PHASES, Showing,
     UNTIL_THE_DEADLINE,
 };
-use crate::mix::{MixPlan, Scale, SetKind};
+use crate::mix::{FileSet, MixPlan, Role, Scale, SetKind};
 use crate::resolve::{Plan, Work};
 use crate::tree::ItemKind;
 
@@ -312,22 +312,28 @@ fn describe_jobs(jobs: &JobsPlan) -> Vec<Setting> {
     rows
 }
 
+fn describe_set(set: &FileSet) -> String {
+    let mut text = format!("{}: {} names", set.name, set.number);
+    if set.kind == SetKind::Files {
+        text.push_str(&format!(" of {}", set.sizes.describe()));
+    }
+    if let Some(width) = set.width {
+        text.push_str(&format!(", {width} in a directory"));
+    }
+    format!("{text}, {}% there at the start", set.prepared)
+}
+
 fn describe_mix(mix: &MixPlan) -> Vec<Setting> {
     let mut rows = vec![Setting::text("mix", &*mix.name)];
-    for set in &mix.sets {
-        let mut text = format!("{}: {} names", set.name, set.number);
-        if set.kind == SetKind::Files {
-            text.push_str(&format!(" of {}", set.sizes.describe()));
-        }
-        if let Some(width) = set.width {
-            text.push_str(&format!(", {width} in a directory"));
-        }
-        text.push_str(&format!(", {}% there at the start", set.prepared));
-        rows.push(Setting::text("set", text));
-    }
-    for role in &mix.roles {
-        rows.push(Setting::text("worker", role.describe()));
-    }
+    // One setting each: names of settings come once.
+    let sets = mix.sets.iter().map(describe_set).collect::<Vec<_>>();
+    rows.push(Setting::text("sets", sets.join("; ")));
+    let role = |role: &Role| match role.name.is_empty() {
+        true => role.text.clone(),
+        false => format!("{} x {}: {}", role.threads, role.name, role.text),
+    };
+    let roles = mix.roles.iter().map(role).collect::<Vec<_>>();
+    rows.push(Setting::text("workers", roles.join(" | ")));
     let layout = if mix.shared { "shared" } else { "unique" };
     rows.push(Setting::text("layout", layout));
     if mix.scale != Scale::WHOLE {

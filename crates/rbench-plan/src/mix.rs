@@ -102,6 +102,8 @@ pub struct FileSet {
 pub struct Role {
     /// What it is called; empty where there is only one.
     pub name: String,
+    /// What it does, as it was written.
+    pub text: String,
     /// Workers of each rank.
     pub threads: u32,
     /// Steps before the first round.
@@ -351,40 +353,6 @@ impl Role {
     }
 }
 
-impl Role {
-    /// For people: what it does, in the words of its rows.
-    pub fn describe(&self) -> String {
-        let word = |(nth, step): (usize, &Step)| {
-            let name = &self.rows[step.row].name;
-            let word = match step.verb {
-                Verb::Think(time) => format!("think {time}"),
-                _ => name
-                    .strip_prefix(&format!("{}-", self.name))
-                    .unwrap_or(name)
-                    .to_owned(),
-            };
-            match self.weights.get(nth) {
-                Some(weight) => format!("{word}={weight}"),
-                None => word,
-            }
-        };
-        let words = self.steps.iter().enumerate().map(word);
-        // Long lists are told by their beginning.
-        let mut all: Vec<String> = words.take(WORDS_TOLD + 1).collect();
-        if all.len() > WORDS_TOLD {
-            all[WORDS_TOLD] = format!("… ({} steps)", self.steps.len());
-        }
-        let name = match self.name.is_empty() {
-            true => String::new(),
-            false => format!("{} x {}: ", self.threads, self.name),
-        };
-        format!("{name}{}", all.join(", "))
-    }
-}
-
-/// Most steps that are told of.
-const WORDS_TOLD: usize = 24;
-
 impl MixPlan {
     /// Workers of each rank.
     pub fn threads(&self) -> u32 {
@@ -426,6 +394,12 @@ impl MixPlan {
         let before = self.roles[..role].iter().filter(|other| other.changes(set));
         let before: u64 = before.map(|other| u64::from(other.threads)).sum();
         Some(before + u64::from(within))
+    }
+
+    /// Bytes of the files that are there at the start, on average.
+    pub fn data_bytes(&self, ranks: u32) -> u64 {
+        let sets = if self.shared { 1 } else { u64::from(ranks) };
+        self.prepared().1.saturating_mul(sets)
     }
 
     /// Whether it reads data of files.

@@ -270,10 +270,7 @@ impl Plan {
             }
             Work::Jobs(jobs) => jobs.data_bytes(self.ranks).0,
             Work::Find(_) => 0,
-            Work::Mix(mix) => {
-                let sets = if mix.shared { 1 } else { u64::from(self.ranks) };
-                mix.prepared().1.saturating_mul(sets)
-            }
+            Work::Mix(mix) => mix.data_bytes(self.ranks),
         }
     }
 

@@ -317,17 +317,19 @@ impl Course {
 
     /// What a step does with an open file.
     fn held(&mut self, verb: Verb, set: usize, name: u64) -> Held {
-        let size = self.size_of(set, name);
         match verb {
             Verb::ReadWhole(chunk) => Held::ReadWhole { chunk },
             Verb::Read(bytes, place) => Held::Read {
                 bytes,
-                at: Some(self.place(place, set, (bytes, size))),
+                at: Some(self.place(place, set, (bytes, name))),
             },
-            Verb::WriteWhole(chunk) => Held::WriteWhole { bytes: size, chunk },
+            Verb::WriteWhole(chunk) => Held::WriteWhole {
+                bytes: self.size_of(set, name),
+                chunk,
+            },
             Verb::Write(bytes, place) => Held::Write {
                 bytes,
-                at: Some(self.place(place, set, (bytes, size))),
+                at: Some(self.place(place, set, (bytes, name))),
             },
             Verb::Append(least, most) => Held::Write {
                 bytes: least + self.draws.below(most - least + 1),
@@ -343,8 +345,9 @@ impl Course {
         }
     }
 
-    /// Where the next transfer of so many bytes of a file of that size is.
-    fn place(&mut self, place: Place, set: usize, (bytes, size): (u64, u64)) -> u64 {
+    /// Where the next transfer of so many bytes of a file is.
+    fn place(&mut self, place: Place, set: usize, (bytes, name): (u64, u64)) -> u64 {
+        let size = self.size_of(set, name);
         match place {
             Place::Random => self.draws.below((size / bytes).max(1)) * bytes,
             Place::Next => {

@@ -77,6 +77,8 @@ pub struct WorkerText {
     pub line: usize,
     /// What rows call it, where there are several.
     pub name: String,
+    /// All of the following, as it was written.
+    pub text: String,
     /// `threads`: of each rank.
     pub threads: u32,
     /// `set`: of steps that name none; the first set where it is not given.
@@ -405,6 +407,16 @@ fn worker(of: &Text<'_>, value: &Value<'_>) -> Result<WorkerText, ProfileError> 
         (None, Some(value)) => of.of(("ops", value), ops)?,
         _ => return Err(of.error(at, "a worker has either 'list' or 'ops'")),
     };
+    let texts = ["set", "first", "list", "ops", "every", "per"].into_iter();
+    let texts = texts.filter_map(|key| {
+        let words: Vec<&str> = of
+            .words(key, table.get(key)?)
+            .ok()?
+            .split_whitespace()
+            .collect();
+        Some(format!("{key} {}", words.join(" ")))
+    });
+    let text = texts.collect::<Vec<_>>().join("; ");
     let threads = table.get("threads");
     let threads = threads.map(|value| of.number("threads", value, THREADS_MAX.into()));
     let set = table.get("set").map(|value| of.words("set", value));
@@ -415,6 +427,7 @@ fn worker(of: &Text<'_>, value: &Value<'_>) -> Result<WorkerText, ProfileError> 
     Ok(WorkerText {
         line: of.line(at),
         name: name.to_owned(),
+        text,
         threads: threads.transpose()?.unwrap_or(1) as u32,
         set: set.transpose()?.map(str::to_owned),
         first: lists("first")?.unwrap_or_default(),

@@ -22,10 +22,8 @@ const TIME: Nanos = Nanos(10_000_000_000);
 const IMPLIED: [(&str, SetKind); 2] = [("dirs", SetKind::Directories), ("links", SetKind::Links)];
 
 pub(super) fn resolve(mix: &Mix, common: &Common, ranks: u32) -> Result<MixPlan, PlanError> {
-    for (flag, given) in [("--shift", common.shift.is_some())] {
-        if given {
-            refuse!("{flag} has no meaning for a mix: workers choose their files themselves");
-        }
+    if common.shift.is_some() {
+        refuse!("--shift has no meaning for a mix: workers choose their files themselves");
     }
     let (name, profile) = written(mix)?;
     let time = nonzero_time("--time", mix.time)?;
@@ -55,6 +53,13 @@ pub(super) fn resolve(mix: &Mix, common: &Common, ranks: u32) -> Result<MixPlan,
         plan.roles
             .push(made.map_err(|error| located(&plan.name, worker.line, error))?);
     }
+    let sharing = if mix.shared { u64::from(ranks) } else { 1 };
+    for number in 0..sets.len() {
+        // However little is taken, each worker that changes a set has names of it.
+        let least = 2 * plan.owners(number) * sharing;
+        let set = &mut plan.sets[number];
+        set.number = set.number.max(least.min(sets[number].number));
+    }
     check(&plan, (&sets, &profile.workers), ranks)?;
     Ok(plan)
 }
@@ -80,6 +85,7 @@ fn written(mix: &Mix) -> Result<(String, Profile), PlanError> {
     let worker = WorkerText {
         line: 0,
         name: "worker".to_owned(),
+        text: String::new(),
         threads: 1,
         set: None,
         first: Vec::new(),
@@ -98,6 +104,7 @@ fn written(mix: &Mix) -> Result<(String, Profile), PlanError> {
             let (steps, weights) =
                 profile::ops(text).map_err(|e| PlanError(format!("--ops: {e}")))?;
             let worker = WorkerText {
+                text: format!("ops {text}"),
                 steps,
                 weights,
                 ..worker
@@ -106,10 +113,13 @@ fn written(mix: &Mix) -> Result<(String, Profile), PlanError> {
         }
         MixText::List(text) => {
             let steps = list::read(text).map_err(|e| PlanError(format!("--list: {e}")))?;
-            Ok((
-                "--list".to_owned(),
-                of_options(WorkerText { steps, ..worker }),
-            ))
+            let text = format!("list {text}");
+            let worker = WorkerText {
+                text,
+                steps,
+                ..worker
+            };
+            Ok(("--list".to_owned(), of_options(worker)))
         }
         MixText::Profile { name, text } => {
             for (flag, given) in [
@@ -291,6 +301,7 @@ fn role(
         } else {
             String::new()
         },
+        text: worker.text.clone(),
         threads,
         first,
         steps,

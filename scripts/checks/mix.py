@@ -43,8 +43,8 @@ PROFILES = {
     "smallfile": (["--threads", "2", "--rounds", "300", *SMALL], {}),
     "git": (["--threads", "5", "--scale", "0.1", "--rounds", "4", *SMALL], {}),
     "logs": (["--threads", "5", "--rounds", "3"], {}),
-    "backup": (["--threads", "4", "--scale", "0.5", "--rounds", "3", "--scale-size", "0.5"], {}),
-    "database": (["--threads", "8", "--scale-size", "0.01", "--rounds", "1200"], {"checkpoint": 3}),
+    "backup": (["--threads", "4", "--scale", "0.5", "--rounds", "3", "--scale-size", "0.02"], {}),
+    "database": (["--threads", "8", "--scale-size", "0.01", "--rounds", "1200"], {"checkpoint": 2}),
 }
 
 
@@ -190,7 +190,7 @@ def weights_hold(program, folder, out):
 
 def open_loop(program, out):
     heading("open loop at 50, 80 and 95 % of the closed one, 1 ms in each request")
-    target = Testfs(program, "--latency", "1ms")
+    target = Testfs(program, "--latency", "all=1ms")
     words = ["--dir", target.mountpoint, "--list", "create, append 4k, fsync, close, open, read whole, close, delete"]
     words += ["--threads", 4, "--time", 4]
     closed = measured(program, out, *words)["round"]

@@ -231,7 +231,7 @@ impl Script for MixScript {
         if self.course.begins_round() && !self.first && self.begin_round(gate).is_none() {
             return Next::End(true);
         }
-        match self.course.next() {
+        match self.course.turn() {
             Turn::Do(chosen) => {
                 self.name(&chosen, names);
                 let intended = self.round.intended.filter(|_| self.first);

@@ -145,7 +145,7 @@ impl Course {
     }
 
     /// What comes next.
-    pub fn next(&mut self) -> Turn {
+    pub fn turn(&mut self) -> Turn {
         let step = loop {
             let Some(step) = self.step() else {
                 return self.round_over();
@@ -531,7 +531,7 @@ mod tests {
             (0..40).filter(|name| is_prepared(*name, 3, 50)).collect();
         for turn in 0..6000 {
             let course = &mut all[turn % 3];
-            let Turn::Do(chosen) = course.next() else {
+            let Turn::Do(chosen) = course.turn() else {
                 continue;
             };
             let On::Name(name) = chosen.on else {
@@ -559,7 +559,7 @@ mod tests {
         let mut rounds = Vec::new();
         let mut missed = 0;
         for _ in 0..2000 {
-            match course.next() {
+            match course.turn() {
                 Turn::Do(chosen) => {
                     let of_others = |name: u64| name % 2 == 1;
                     let gone = matches!((chosen.action, chosen.on),
@@ -575,7 +575,7 @@ mod tests {
         assert!(missed > 50 && rounds.iter().all(|whole| *whole));
         // Its own are never missed: that would be an error of the file system.
         let own = loop {
-            match course.next() {
+            match course.turn() {
                 Turn::Do(chosen) if chosen.action == Action::Unlink => {
                     break course.ended(Came::Gone);
                 }
@@ -590,20 +590,20 @@ mod tests {
     fn what_follows_an_open_that_failed_is_passed_over_up_to_its_close() {
         let mut all = courses(list("open, read whole, fsync, close, stat"), 1);
         let course = &mut all[0];
-        let Turn::Do(open) = course.next() else {
+        let Turn::Do(open) = course.turn() else {
             panic!("an open comes first");
         };
         assert!(matches!(open.action, Action::Open(_)));
         course.ended(Came::Failed);
         assert!(matches!(
-            course.next(),
+            course.turn(),
             Turn::Do(Chosen {
                 action: Action::Stat,
                 ..
             })
         ));
         course.ended(Came::Done);
-        assert_eq!(course.next(), Turn::RoundOver(false));
+        assert_eq!(course.turn(), Turn::RoundOver(false));
         assert!(course.begins_round());
     }
 
@@ -619,7 +619,7 @@ mod tests {
         let course = &mut all[0];
         let (mut stats, mut changes, mut lacks) = (0, 0, 0);
         for _ in 0..20_000 {
-            match course.next() {
+            match course.turn() {
                 Turn::Do(chosen) => {
                     match chosen.action {
                         Action::Stat => stats += 1,
@@ -651,7 +651,7 @@ mod tests {
         let mut all = courses(mix, 1);
         let mut offsets = Vec::new();
         for _ in 0..13 {
-            if let Turn::Do(chosen) = all[0].next() {
+            if let Turn::Do(chosen) = all[0].turn() {
                 if let Action::On(Held::Read { at: Some(at), .. }) = chosen.action {
                     offsets.push(at);
                 }

@@ -54,11 +54,11 @@ pub(super) fn resolve(mix: &Mix, common: &Common, ranks: u32) -> Result<MixPlan,
             .push(made.map_err(|error| located(&plan.name, worker.line, error))?);
     }
     let sharing = if mix.shared { u64::from(ranks) } else { 1 };
-    for number in 0..sets.len() {
+    for (number, written) in sets.iter().enumerate() {
         // However little is taken, each worker that changes a set has names of it.
         let least = 2 * plan.owners(number) * sharing;
         let set = &mut plan.sets[number];
-        set.number = set.number.max(least.min(sets[number].number));
+        set.number = set.number.max(least.min(written.number));
     }
     check(&plan, (&sets, &profile.workers), ranks)?;
     Ok(plan)
@@ -430,10 +430,10 @@ fn order(first: &mut [Step], steps: &mut [Step]) -> Result<(), String> {
     }
     for (step, made) in first.iter_mut().chain(steps).zip(all) {
         step.verb = made.verb;
-        if let Verb::Create(flags) | Verb::Open(flags) = &mut step.verb {
-            if !flags.writes {
-                flags.reads = true;
-            }
+        if let Verb::Create(flags) | Verb::Open(flags) = &mut step.verb
+            && !flags.writes
+        {
+            flags.reads = true;
         }
         if let Verb::Create(flags) = &mut step.verb {
             (flags.creates, flags.exclusive, flags.writes) = (true, true, true);

@@ -34,13 +34,13 @@ enum LayoutArg {
 #[group(id = "what", required = true, multiple = false, args = ["ops", "list", "profile", "show", "profiles"])]
 pub struct MixArgs {
     /// Operations with weights, drawn at random: stat=60,open=20,create=10
-    #[arg(long, value_name = "OP=WEIGHT,...")]
+    #[arg(long, value_name = "OPS")]
     ops: Option<String>,
     /// Steps that each worker does one after the other, round after round
     #[arg(long, value_name = "STEPS")]
     list: Option<String>,
     /// A profile: a name that --profiles prints, or a file NAME.toml
-    #[arg(long, value_name = "NAME|FILE")]
+    #[arg(long, value_name = "NAME")]
     profile: Option<String>,
     /// Print the text of a built-in profile
     #[arg(long, value_name = "NAME")]

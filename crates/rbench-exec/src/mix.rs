@@ -393,7 +393,9 @@ impl MixPass<'_> {
                 op: row.op,
                 name: row.name.clone(),
                 label: row.label.clone(),
-                unsynced: !syncs && matches!(row.op, OpKind::Write | OpKind::Append),
+                unsynced: !syncs
+                    && (matches!(row.op, OpKind::Write | OpKind::Append)
+                        || role.draws() && row.op == OpKind::Create),
                 in_round: !role.draws() && row.op != OpKind::Round,
             });
             lanes.extend(all);

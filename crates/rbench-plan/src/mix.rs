@@ -112,7 +112,8 @@ pub struct Role {
     pub steps: Vec<Step>,
     /// The weight of each step, where they are drawn; empty: a list.
     pub weights: Vec<u64>,
-    /// Rounds of a worker begin so far apart at least.
+    /// The n-th round of a worker, from 0 on, begins n times that after the start, or as soon
+    /// as it can when it is late.
     pub every: Option<Nanos>,
     /// A round for so many rounds of another role.
     pub per: Option<Per>,

@@ -30,18 +30,17 @@ pub(super) struct Counters {
     rounds: Vec<AtomicU64>,
     /// Rounds that those who follow have begun.
     begun: Vec<AtomicU64>,
-    /// Workers that have not ended.
+    /// Workers that were prepared and have not ended.
     running: Vec<AtomicU64>,
 }
 
 impl Counters {
     pub(super) fn new(mix: &MixPlan) -> Counters {
         let none = || mix.roles.iter().map(|_| AtomicU64::new(0)).collect();
-        let threads = mix.roles.iter().map(|role| u64::from(role.threads));
         Counters {
             rounds: none(),
             begun: none(),
-            running: threads.map(AtomicU64::new).collect(),
+            running: none(),
         }
     }
 }
@@ -92,6 +91,8 @@ impl MixScript {
         schedule: Option<Schedule>,
         counters: Arc<Counters>,
     ) -> MixScript {
+        // All are prepared before any of them runs.
+        counters.running[role].fetch_add(1, Ordering::Relaxed);
         MixScript {
             mix,
             role,
@@ -291,6 +292,7 @@ impl Script for MixScript {
         let came = match outcome {
             Ok(_) => Came::Done,
             Err(kind) if gone.contains(&kind) => Came::Gone,
+            Err(kind) if kind == Errno::EEXIST.into() => Came::Exists,
             Err(_) => Came::Failed,
         };
         let missed = self.course.ended(came);

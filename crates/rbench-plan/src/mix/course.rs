@@ -67,6 +67,8 @@ pub enum Came {
     Done,
     /// The name was not there, or the file is gone that was open.
     Gone,
+    /// The name was there already.
+    Exists,
     /// With another error.
     Failed,
 }
@@ -384,6 +386,7 @@ impl Course {
             self.again = true;
             return true;
         }
+        self.correct(need, came, (set, name));
         self.again = false;
         self.at += 1;
         self.whole &= came == Came::Done;
@@ -394,6 +397,20 @@ impl Course {
             self.note(&step, &chosen, name);
         }
         missed
+    }
+
+    /// What was found out of a name of its own, after a step that failed halfway: that is
+    /// told as an error once, and not again and again.
+    fn correct(&mut self, need: Need, came: Came, (set, name): (usize, u64)) {
+        let share = &mut self.shares[set];
+        if !share.owns(name) {
+            return;
+        }
+        match (came, need) {
+            (Came::Exists, Need::OwnFree) => share.note(name, true),
+            (Came::Gone, Need::There | Need::OwnThere | Need::Move) => share.note(name, false),
+            _ => {}
+        }
     }
 
     /// Notes what the step has changed.
@@ -605,6 +622,25 @@ mod tests {
         course.ended(Came::Done);
         assert_eq!(course.turn(), Turn::RoundOver(false));
         assert!(course.begins_round());
+    }
+
+    #[test]
+    fn a_name_that_is_there_against_all_knowledge_is_an_error_once() {
+        let mut all = courses(list("create, close"), 1);
+        let mut found = std::collections::BTreeSet::new();
+        let mut lacks = false;
+        while !lacks {
+            match all[0].turn() {
+                Turn::Do(chosen) => {
+                    assert!(matches!(chosen.on, On::Name(name) if found.insert(name)));
+                    assert!(!all[0].ended(Came::Exists));
+                }
+                Turn::Lacks(_) => lacks = true,
+                Turn::RoundOver(whole) => assert!(!whole),
+                other => panic!("{other:?}"),
+            }
+        }
+        assert_eq!(found.len(), 20);
     }
 
     #[test]

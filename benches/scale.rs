@@ -237,6 +237,7 @@ fn phase(number: u32) -> Phase {
             label: name.clone(),
             name,
             unsynced: false,
+            in_round: false,
         }],
         open_loop: false,
         deadline: None,

@@ -22,11 +22,15 @@ use crate::{Communicator, Format, Invocation, Output, Progress, Start, Stop};
 use crate::{fio, ior, mdtest, values};
 
 mod after;
+mod arrival;
 mod check;
 mod commands;
 mod compare;
+mod compare;
+mod foreign;
 mod foreign;
 mod limits;
+mod mix;
 mod probe;
 mod repeats;
 mod results;
@@ -35,6 +39,8 @@ mod start;
 mod testfs;
 mod written;
 
+pub use arrival::ArrivalArg;
+pub use mix::profile_file;
 pub use serve::ServeArgs;
 pub use start::StartArgs;
 
@@ -65,6 +71,8 @@ enum Command {
     Knee(KneeArgs),
     /// Search a tree as find does, over all ranks
     Find(Find),
+    /// A mix of operations on sets of files: weights, lists of steps, named profiles
+    Mix(Box<mix::MixArgs>),
     /// A named and versioned sequence of runs, such as those of published evaluations
     Suite(SuiteArgs),
     /// What a mount is and can do, on every host: O_DIRECT, mmap, locks, names …
@@ -351,14 +359,6 @@ enum IoLayoutArg {
     Shared,
 }
 
-#[derive(Debug, Clone, Copy, ValueEnum)]
-pub enum ArrivalArg {
-    /// Equal gaps
-    Uniform,
-    /// Exponential gaps
-    Poisson,
-}
-
 #[derive(Debug, ClapArgs)]
 #[command(
     after_help = "Without options each worker writes and reads 256 MiB in blocks of 128 KiB. Sizes: k, m, \
@@ -522,6 +522,7 @@ impl Args {
             Command::Knee(knee) => knee.options.start.into(),
             Command::Nn(nn) => nn.options.start.into(),
             Command::Find(find) => find.common.start.into(),
+            Command::Mix(mix) => mix.common.start.into(),
             Command::Suite(suite) => suite.options.start.into(),
             Command::Probe(probe) => probe.start.into(),
             Command::Check(check) => check.start.into(),
@@ -551,6 +552,7 @@ impl Args {
             Command::Knee(knee) => knee.invocation(),
             Command::Nn(nn) => nn.invocation(),
             Command::Find(find) => find.invocation(env_dir),
+            Command::Mix(mix) => mix.invocation(env_dir)?,
             Command::Suite(suite) => suite.invocation(env_dir)?,
             Command::Probe(probe) => probe.invocation(),
             Command::Check(check) => check.invocation(env_dir),
@@ -728,14 +730,5 @@ impl Io {
             }),
             output,
         )
-    }
-}
-
-impl From<ArrivalArg> for Arrival {
-    fn from(arrival: ArrivalArg) -> Arrival {
-        match arrival {
-            ArrivalArg::Uniform => Arrival::Uniform,
-            ArrivalArg::Poisson => Arrival::Poisson,
-        }
     }
 }

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+pub use args::profile_file;
 pub use clap_complete::Shell;
 pub use definitions::{completions, man_pages};
 use rbench_core::client::Watch;

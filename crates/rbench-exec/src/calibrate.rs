@@ -17,7 +17,7 @@ use crate::group::{ExecError, Group};
 use crate::meter::{ErrorBudget, Meter, Tally};
 use crate::pace::{Gate, StopFlag, Waits};
 use crate::worker::Runner;
-use crate::{io, ops};
+use crate::{io, mix, ops};
 
 const ROUNDS: u64 = 50_000;
 /// The fastest of so many tries counts: what disturbs only makes it slower.
@@ -122,6 +122,7 @@ fn bare_loop(work: &Work, operations: u64) -> Option<Box<dyn Runner>> {
         Work::Meta(meta) => ops::over_nothing(meta, operations).ok(),
         Work::Io(plan) if plan.small.is_some() => io::over_nothing(plan, operations).ok(),
         Work::Io(plan) => of_blocks(&plan.rounds(0, 0, (0, 1), 1).first()?.job, operations),
+        Work::Mix(mix) => mix::over_nothing(mix, operations).ok(),
         Work::Find(_) => None,
         Work::Jobs(plan) => of_blocks(plan.rounds.iter().flatten().next()?, operations),
     }

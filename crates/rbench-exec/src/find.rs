@@ -154,6 +154,7 @@ fn phase(plan: &Plan, iteration: u32, search: &Arc<Search>) -> Phase {
         label: label.to_owned(),
         unsynced: false,
         aside: false,
+        in_round: false,
     };
     let search = Arc::clone(search);
     Phase {

@@ -310,6 +310,7 @@ impl IoPass<'_> {
                 label: "Layout".to_owned(),
                 unsynced: true,
                 aside: false,
+                in_round: false,
             }],
             open_loop: false,
             offered: None,
@@ -612,6 +613,7 @@ fn lanes(io: &IoPlan, nth: usize, rw: Rw, engine: &EngineInfo) -> Vec<OpRow> {
                 label: label.clone(),
                 unsynced,
                 aside: false,
+                in_round: false,
             }
         } else {
             OpRow {
@@ -620,6 +622,7 @@ fn lanes(io: &IoPlan, nth: usize, rw: Rw, engine: &EngineInfo) -> Vec<OpRow> {
                 label: format!("{label}: {words}"),
                 unsynced,
                 aside: false,
+                in_round: false,
             }
         }
     };

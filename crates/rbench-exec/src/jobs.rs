@@ -694,6 +694,7 @@ impl<'w> JobRound<'w> {
                 label: "Layout".to_owned(),
                 unsynced: true,
                 aside: false,
+                in_round: false,
             }],
             open_loop: false,
             offered: None,

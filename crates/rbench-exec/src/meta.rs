@@ -278,6 +278,7 @@ impl MetaPass<'_> {
             label: label.to_owned(),
             unsynced: info.kind == PhaseKind::FileCreate && self.meta.leaves_unsynced(),
             aside: false,
+            in_round: false,
         };
         let (name, label) = match plan.showing {
             Showing::Row(name) => (name, name),

@@ -13,6 +13,7 @@ use rbench_core::Rank;
 use rbench_core::op::OpKind;
 use rbench_core::wire::{Reader, Writer};
 use rbench_plan::meta::{MetaPlan, Showing};
+use rbench_plan::mix::{FileSet, SetKind, Verb};
 use rbench_plan::{Plan, Work};
 use rbench_sys::abilities::{self, Found};
 use rbench_sys::standing::standing;
@@ -115,6 +116,18 @@ fn of(plan: &Plan) -> BTreeMap<Need, String> {
             add(does.trim, Need::Trims, &what);
         }),
         Work::Meta(meta) => of_phases(meta, add),
+        Work::Mix(mix) => {
+            let steps = || mix.roles.iter().flat_map(|role| role.all_steps());
+            let any = |wanted: fn(Verb) -> bool| steps().any(|step| wanted(step.verb));
+            let of_links = |set: &FileSet| set.kind == SetKind::Links;
+            let attributes = any(|verb| matches!(verb, Verb::Setxattr(_) | Verb::Getxattr));
+            add(
+                mix.sets.iter().any(of_links),
+                Need::SymbolicLinks,
+                &mix.name,
+            );
+            add(attributes, Need::ExtendedAttributes, &mix.name);
+        }
         Work::Find(_) => {}
     }
     needs

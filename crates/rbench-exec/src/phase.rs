@@ -40,6 +40,8 @@ pub struct OpRow {
     /// Whether its operations belong to no other's time and rate, such as the closes at the end:
     /// the row is only shown when they took long.
     pub aside: bool,
+    /// Whether they are operations of a round, which alone has an intended start.
+    pub in_round: bool,
 }
 
 /// A phase to run. The same on every rank but for `make`.
@@ -158,7 +160,7 @@ impl Phase {
             name: info.name.clone(),
             label: info.label.clone(),
             op: info.op.name(),
-            open_loop: has_responses(info.op, self.open_loop),
+            open_loop: has_responses(info.op, self.open_loop && !info.in_round),
         };
         lanes.map(row).collect()
     }
@@ -173,7 +175,8 @@ impl Phase {
     /// into; its timeline is of that interval.
     pub fn empty_lanes(&self, interval: Nanos, numbers: Range<usize>) -> Vec<OpStats> {
         let empty = |info: &OpRow| {
-            let mut lane = empty_lane(info.op, self.open_loop, interval);
+            let open_loop = self.open_loop && !info.in_round;
+            let mut lane = empty_lane(info.op, open_loop, interval);
             lane.shrink();
             lane
         };

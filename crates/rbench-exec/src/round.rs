@@ -582,13 +582,13 @@ fn spawn_workers(group: &Group<'_>, phase: &Phase) -> Result<WorkerPool, String>
     let config = Arc::new(config);
     let own = |thread: u32| {
         let numbers = phase.own_lanes(thread as usize);
+        let lanes = &phase.lanes[numbers.clone()];
+        let in_round = lanes.iter().enumerate().filter(|(_, lane)| lane.in_round);
         OwnLanes {
             first: numbers.start,
-            ops: phase.lanes[numbers.clone()]
-                .iter()
-                .map(|lane| lane.op)
-                .collect(),
-            aside: phase.lanes[numbers].iter().map(|lane| lane.aside).collect(),
+            ops: lanes.iter().map(|lane| lane.op).collect(),
+            aside: lanes.iter().map(|lane| lane.aside).collect(),
+            in_round: in_round.map(|(number, _)| number).collect(),
         }
     };
     let (sender, reports) = unbounded_channel();

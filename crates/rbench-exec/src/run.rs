@@ -11,7 +11,7 @@ use crate::target::{Place, Target, Workspace};
 use crate::testdirs::TestDirs;
 use crate::warm_up::WarmUp;
 use crate::workload::{Ending, Listener, Pass, stopped_by_itself, tell_stopped};
-use crate::{find, io, jobs, meta, needs, residency, room, spots};
+use crate::{find, io, jobs, meta, mix, needs, residency, room, spots};
 
 /// The warning of a run that comes near what is free.
 pub const NEARLY_FULL: &str = "nearly-full";
@@ -80,6 +80,14 @@ async fn carry_out(
             group.hooks.work_in(&path);
             residency::turn_to(group, vec![path.clone()]).await?;
             let pass = |i| io::pass(plan, work, run_key, i);
+            let ending = iterate(group, plan, ground, shared, listener, pass).await?;
+            Ok(ending.kept(plan, path))
+        }
+        Work::Mix(work) => {
+            let ground = Target::set_up(group, place).await?;
+            let (shared, path) = (ground.shared(), ground.path().to_owned());
+            residency::turn_to(group, vec![path.clone()]).await?;
+            let pass = |i| mix::pass(plan, work, i);
             let ending = iterate(group, plan, ground, shared, listener, pass).await?;
             Ok(ending.kept(plan, path))
         }
@@ -210,6 +218,8 @@ fn open_files_each(plan: &Plan) -> u32 {
     match &plan.work {
         Work::Meta(_) | Work::Find(_) => 1,
         Work::Io(_) => 2,
+        // One of each set, and a directory that is listed.
+        Work::Mix(mix) => mix.sets.len() as u32 + 1,
         Work::Jobs(jobs) => jobs::open_files_each(jobs),
     }
 }

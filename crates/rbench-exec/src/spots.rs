@@ -69,6 +69,7 @@ pub(crate) fn of(plan: &Plan, place: &Place<'_>) -> Vec<Spot> {
         },
         Work::Io(io) => own(engine::find(&io.engine).is_none_or(|e| e.uses_files)),
         Work::Jobs(jobs) => of_jobs(jobs, place.parent, &all()),
+        Work::Mix(_) => own(true),
         // Nothing is made where only is searched.
         Work::Find(_) => Vec::new(),
     }

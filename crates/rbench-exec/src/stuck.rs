@@ -244,6 +244,7 @@ mod tests {
             label: String::new(),
             unsynced: false,
             aside: false,
+            in_round: false,
         };
         ops.iter().map(lane).collect()
     }

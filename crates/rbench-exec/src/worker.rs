@@ -276,6 +276,8 @@ pub struct OwnLanes {
     pub ops: Vec<OpKind>,
     /// Whether each belongs to no other's time.
     pub aside: Vec<bool>,
+    /// Those whose operations belong to rounds: they have no intended start.
+    pub in_round: Vec<usize>,
 }
 
 /// Starts worker `thread` of the config with lanes of its own; it prepares at
@@ -305,6 +307,9 @@ pub fn spawn(
         },
     );
     meter.set_aside(&lanes.aside);
+    for lane in &lanes.in_round {
+        meter.follows(*lane);
+    }
     if config.hands_over {
         let first = lanes.first;
         meter.hand_over(|lane| {
@@ -541,6 +546,7 @@ mod tests {
             first: 0,
             ops: vec![OpKind::Read],
             aside: vec![false],
+            in_round: Vec::new(),
         };
         let worker =
             spawn(&Arc::new(config), 0, lanes, make, sender).expect("a thread is to be had");

@@ -3,6 +3,8 @@
 use crate::io::{IoPlan, Rw};
 use crate::jobs::{BufferContent, Buffers};
 use crate::meta::{Content, Layout, Location, MetaPlan, Packet, PhaseKind};
+use crate::mix::sizes::Sizes;
+use crate::mix::{FileSet, MixPlan};
 use crate::resolve::{Plan, Work};
 use crate::tree::ItemKind;
 
@@ -79,6 +81,12 @@ pub fn demand(plan: &Plan, ranks: u32) -> Demand {
             let workers = u64::from(ranks) * u64::from(plan.threads);
             of_io(io, workers).times(if plan.keep { passes } else { 1 })
         }
+        Work::Mix(mix) => {
+            let sets = if mix.shared { 1 } else { u64::from(ranks) };
+            of_mix(mix)
+                .times(sets)
+                .times(if plan.keep { passes } else { 1 })
+        }
         Work::Jobs(_) | Work::Find(_) => Demand::default(),
     }
 }
@@ -152,6 +160,28 @@ fn of_meta(meta: &MetaPlan, (ranks, missing): (u64, u64), threads: u64) -> (Dema
         demand(fullest, written, at_most),
         demand(inodes_left, bytes_left, most_left),
     )
+}
+
+/// What is there at the start; all names with their files at the most. Sizes that are drawn
+/// may be less than their mean says.
+fn of_mix(mix: &MixPlan) -> Demand {
+    let (names, bytes) = mix.prepared();
+    let all = mix
+        .sets
+        .iter()
+        .map(|set| set.number.saturating_mul(set.sizes.mean()));
+    let is_fixed = |set: &FileSet| matches!(set.sizes, Sizes::Fixed(_));
+    let sure = if mix.sets.iter().all(is_fixed) {
+        bytes
+    } else {
+        bytes / 2
+    };
+    Demand {
+        bytes: sure,
+        plain_bytes: sure,
+        bytes_at_most: all.fold(0, u64::saturating_add),
+        inodes: names,
+    }
 }
 
 fn of_io(io: &IoPlan, workers: u64) -> Demand {

@@ -13,6 +13,7 @@ use crate::meta::{
     Backend, Content, ItemOwner, Layout as TreeLayout, Location, Making, MetaPlan, PHASES, Showing,
     UNTIL_THE_DEADLINE,
 };
+use crate::mix::{FileSet, MixPlan, Role, Scale, SetKind};
 use crate::resolve::{PhaseCommands, Plan, Work};
 use crate::tree::ItemKind;
 
@@ -103,6 +104,7 @@ impl Plan {
             Work::Io(io) => describe_io(io),
             Work::Jobs(jobs) => return describe_jobs(jobs),
             Work::Find(find) => describe_find(find),
+            Work::Mix(mix) => describe_mix(mix),
         };
         if self.keep {
             rows.push(Setting::yes("keep"));
@@ -326,6 +328,43 @@ fn describe_jobs(jobs: &JobsPlan) -> Vec<Setting> {
     if !told.is_empty() {
         rows.push(Setting::text("job-options", join(told.concat())));
     }
+    rows
+}
+
+fn describe_set(set: &FileSet) -> String {
+    let mut text = format!("{}: {} names", set.name, set.number);
+    if set.kind == SetKind::Files {
+        text.push_str(&format!(" of {}", set.sizes.describe()));
+    }
+    if let Some(width) = set.width {
+        text.push_str(&format!(", {width} in a directory"));
+    }
+    format!("{text}, {}% there at the start", set.prepared)
+}
+
+fn describe_mix(mix: &MixPlan) -> Vec<Setting> {
+    let mut rows = vec![Setting::text("mix", &*mix.name)];
+    // One setting each: names of settings come once.
+    let sets = mix.sets.iter().map(describe_set).collect::<Vec<_>>();
+    rows.push(Setting::text("sets", sets.join("; ")));
+    let role = |role: &Role| match role.name.is_empty() {
+        true => role.text.clone(),
+        false => format!("{} x {}: {}", role.threads, role.name, role.text),
+    };
+    let roles = mix.roles.iter().map(role).collect::<Vec<_>>();
+    rows.push(Setting::text("workers", roles.join(" | ")));
+    let layout = if mix.shared { "shared" } else { "unique" };
+    rows.push(Setting::text("layout", layout));
+    if mix.scale != Scale::WHOLE {
+        rows.push(Setting::text("scale", mix.scale.files.to_string()));
+        rows.push(Setting::text("scale-size", mix.scale.size.to_string()));
+    }
+    rows.extend(mix.time.map(|time| Setting::time("time", time)));
+    rows.extend(mix.rounds.map(|rounds| Setting::count("rounds", rounds)));
+    if mix.think.0 > 0 {
+        rows.push(Setting::time("think", mix.think));
+    }
+    rows.extend(mix.open_loop.into_iter().flat_map(rate_rows));
     rows
 }
 

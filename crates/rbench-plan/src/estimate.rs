@@ -25,6 +25,16 @@ pub fn estimate_s(plan: &Plan) -> f64 {
         Work::Jobs(_) => of_jobs(plan),
         // How much there is to look at, nobody knows.
         Work::Find(_) => (0.0, 0.0, 0.0),
+        Work::Mix(mix) => {
+            let (names, _) = mix.prepared();
+            let sets = if mix.shared {
+                1.0
+            } else {
+                f64::from(plan.ranks)
+            };
+            let bytes = plan.data_bytes() as f64;
+            (mix.time.map_or(0.0, seconds), names as f64 * sets, bytes)
+        }
     };
     let moved = bytes / (BYTES_PER_S * f64::from(hosts));
     AROUND_S + passes * (timed + operations / (OPERATIONS_PER_S * workers) + moved)

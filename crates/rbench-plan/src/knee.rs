@@ -395,11 +395,11 @@ impl Form {
     pub fn of(words: &[OsString]) -> Result<Form, SeriesError> {
         let name = words.first().map(|word| word.to_string_lossy());
         let form = match name.as_deref() {
-            Some("io" | "meta") => Form::Native,
+            Some("io" | "meta" | "mix") => Form::Native,
             Some("fio") => Form::Fio,
             other => {
                 return Err(SeriesError(format!(
-                    "knee needs the workload io, meta or fio: {} has no rate{}",
+                    "knee needs the workload io, meta, mix or fio: {} has no rate{}",
                     other.unwrap_or("this"),
                     match other {
                         Some("mdtest" | "ops") => ", and its operations are phases of meta",

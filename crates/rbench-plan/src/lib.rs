@@ -17,6 +17,7 @@ pub mod iolog;
 pub mod jobs;
 pub mod knee;
 pub mod meta;
+pub mod mix;
 pub mod name_ops;
 pub mod nn;
 pub mod pattern;
@@ -27,6 +28,7 @@ pub mod resolve;
 pub mod series;
 pub mod shift;
 pub mod spec;
+pub mod step;
 pub mod suite;
 pub mod tree;
 pub mod verify;
@@ -35,6 +37,7 @@ pub use describe::{Setting, SettingValue};
 pub use find::FindPlan;
 pub use io::IoPlan;
 pub use meta::MetaPlan;
+pub use mix::MixPlan;
 pub use name_ops::NameOp;
 pub use resolve::{
     Facts, Limits, PhaseCommands, Plan, PlanError, Until, Work, resolve, task_counts,

@@ -14,6 +14,7 @@ use crate::meta::{
     Backend, Content, Hooks, ItemOwner, Layout as TreeLayout, Location, Making, MetaPlan, PHASES,
     PhaseKind, PhasePlan, Renaming, Showing, UNTIL_THE_DEADLINE, with_needed,
 };
+use crate::mix::MixPlan;
 use crate::shift;
 use crate::spec::{self, Spec, Workload};
 use crate::tree::{Forest, ItemKind, NATIVE, PATH_MAX, Paths, Private, Shape};
@@ -33,6 +34,7 @@ mod fio;
 mod io;
 mod ior;
 mod mdtest;
+mod mix;
 mod ops;
 mod repeats;
 mod surroundings;
@@ -93,13 +95,15 @@ pub enum Work {
     Jobs(JobsPlan),
     /// `rbench find`
     Find(FindPlan),
+    /// `rbench mix`
+    Mix(MixPlan),
 }
 
 impl Work {
     /// The beginning of the names of the journals of acknowledged writes.
     pub fn ack_journal(&self) -> Option<&PathBuf> {
         match self {
-            Work::Meta(_) | Work::Find(_) => None,
+            Work::Meta(_) | Work::Find(_) | Work::Mix(_) => None,
             Work::Io(io) => io.ack_journal.as_ref(),
             Work::Jobs(jobs) => jobs.ack_journal.as_ref(),
         }
@@ -156,7 +160,7 @@ impl Plan {
     pub fn works_in_its_own_directory(&self) -> bool {
         match &self.work {
             Work::Meta(meta) => meta.site == Location::Own,
-            Work::Io(_) => true,
+            Work::Io(_) | Work::Mix(_) => true,
             Work::Jobs(_) | Work::Find(_) => false,
         }
     }
@@ -190,6 +194,7 @@ impl Plan {
             Work::Meta(meta) if meta.site != Location::Own => return None,
             Work::Meta(meta) => meta.layout == TreeLayout::Shared,
             Work::Io(io) => io.layout.shared(),
+            Work::Mix(mix) => mix.shared,
             // Every host works on its own files, or on those it sees.
             Work::Jobs(_) | Work::Find(_) => return None,
         };
@@ -213,7 +218,7 @@ impl Plan {
                 Location::TestDirs(dirs) => dirs.first(),
                 Location::Own => self.dir.as_ref(),
             },
-            Work::Io(_) | Work::Find(_) => self.dir.as_ref(),
+            Work::Io(_) | Work::Find(_) | Work::Mix(_) => self.dir.as_ref(),
             Work::Jobs(jobs) => jobs
                 .rounds
                 .iter()
@@ -231,7 +236,7 @@ impl Plan {
                 Location::TestDirs(dirs) => dirs.clone(),
                 Location::Own => self.dir.iter().cloned().collect(),
             },
-            Work::Io(_) | Work::Find(_) => self.dir.iter().cloned().collect(),
+            Work::Io(_) | Work::Find(_) | Work::Mix(_) => self.dir.iter().cloned().collect(),
             Work::Jobs(jobs) => {
                 let files = jobs.rounds.iter().flatten().map(|job| &job.files);
                 let places = files.flat_map(|files| match &files.names {
@@ -269,6 +274,7 @@ impl Plan {
             }
             Work::Jobs(jobs) => jobs.data_bytes(self.ranks).0,
             Work::Find(_) => 0,
+            Work::Mix(mix) => mix.data_bytes(self.ranks),
         }
     }
 
@@ -296,7 +302,8 @@ pub fn task_counts(spec: &Spec, ranks: u32) -> Result<Vec<u32>, PlanError> {
         | Workload::Ops(_)
         | Workload::Io(_)
         | Workload::Fio(_)
-        | Workload::Find(_) => Ok(vec![ranks]),
+        | Workload::Find(_)
+        | Workload::Mix(_) => Ok(vec![ranks]),
     }
 }
 
@@ -375,10 +382,12 @@ fn complete(spec: &Spec, facts: &Facts) -> Result<Plan, PlanError> {
             Work::Jobs(fio::resolve(options, facts, repeats, &mut notes)?)
         }
         Workload::Find(find) => Work::Find(find::resolve(find, common)?),
+        Workload::Mix(options) => Work::Mix(mix::resolve(options, common, ranks)?),
         Workload::Ior(options) => Work::Jobs(ior::resolve(options, facts, common, &mut notes)?),
     };
     let threads = match &work {
         Work::Jobs(jobs) => jobs.workers(),
+        Work::Mix(mix) => mix.threads(),
         Work::Meta(_) | Work::Io(_) | Work::Find(_) => threads,
     };
     let journaled = work.ack_journal().is_some();

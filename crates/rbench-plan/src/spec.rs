@@ -13,6 +13,7 @@ use crate::find::SizeTest;
 use crate::io::{FsyncRule, Layout as IoLayout, Rw};
 use crate::jobs::Distribution;
 use crate::meta::{Backend, Layout as TreeLayout, Packet, PhaseKind};
+use crate::mix::sizes::Sizes;
 
 pub mod fio;
 mod ior;
@@ -237,6 +238,60 @@ pub struct SteadyOptions {
     pub every: Option<Nanos>,
 }
 
+/// `rbench mix`
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Mix {
+    /// What is done.
+    pub text: MixText,
+    /// `--files`: names of the set.
+    pub files: Option<u64>,
+    /// `--file-size`
+    pub sizes: Option<Sizes>,
+    /// `--width`: entries of a directory at most.
+    pub width: Option<u64>,
+    /// `--prepared`: percentage of the names that are there at the start.
+    pub prepared: Option<u32>,
+    /// `--layout shared`: all ranks work on the same sets.
+    pub shared: bool,
+    /// `--scale`: part of a profile's numbers of files.
+    pub scale: Option<f64>,
+    /// `--scale-size`: part of its sizes.
+    pub scale_size: Option<f64>,
+    /// `--time`
+    pub time: Option<Nanos>,
+    /// `--rounds`: of each worker.
+    pub rounds: Option<u64>,
+    /// `--think`
+    pub think: Option<Nanos>,
+    /// `--rate`: rounds, or operations drawn, a second over all workers.
+    pub rate: Option<f64>,
+    /// `--arrival`
+    pub arrival: Option<Arrival>,
+}
+
+/// Which operations a mix is of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum MixText {
+    /// `--ops`
+    Ops(String),
+    /// `--list`
+    List(String),
+    /// `--profile`
+    Profile {
+        /// One that is built in, or a file.
+        name: String,
+        /// What the file says, as rank 0 has read it, or why it could not; `None`: it is
+        /// built in, or was not read yet.
+        text: Option<Result<String, String>>,
+    },
+}
+
+impl Default for MixText {
+    fn default() -> MixText {
+        MixText::Ops(String::new())
+    }
+}
+
 /// `rbench find`
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Find {
@@ -358,6 +413,8 @@ pub enum Workload {
     Ior(Box<Ior>),
     /// `rbench find`
     Find(Find),
+    /// `rbench mix`
+    Mix(Box<Mix>),
 }
 
 /// All that was asked for.

@@ -317,6 +317,7 @@ impl RowSoFar {
             bytes: self.all.bytes,
             failures: Failures::default(),
             unissued: 0,
+            missed: 0,
             unchecked: 0,
             again: Retries::default(),
             elapsed: self.all.last.max(elapsed),

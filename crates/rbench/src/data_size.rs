@@ -62,7 +62,8 @@ fn read_bytes(plan: &Plan) -> u64 {
         Work::Io(io) if moves(&io.engine) && io.phases.iter().any(|rw| rw.reads()) => {
             plan.data_bytes()
         }
-        Work::Io(_) | Work::Find(_) => 0,
+        Work::Mix(mix) if mix.reads() => plan.data_bytes(),
+        Work::Io(_) | Work::Find(_) | Work::Mix(_) => 0,
         Work::Jobs(jobs) => {
             let reading = |wave: &Vec<JobPlan>| wave.iter().filter(reads).cloned().collect();
             let reading = JobsPlan {
@@ -93,6 +94,7 @@ fn goes_around_memory(plan: &Plan) -> bool {
             Work::Io(io) => io.direct,
             // It reads no data.
             Work::Find(_) => true,
+            Work::Mix(mix) => !mix.reads(),
             Work::Jobs(jobs) => {
                 let mut reading = jobs.rounds.iter().flatten().filter(reads);
                 reading.all(|job| job.direct)

@@ -31,6 +31,7 @@ use rbench_sys::limits::{host_facts, page_size};
 use crate::files;
 use crate::front::{FrontEnd, Scope};
 use crate::launch::Launch;
+use crate::profile;
 use crate::run::Refusal;
 use crate::show::render;
 use crate::{SUCCESS, print};
@@ -46,7 +47,8 @@ pub use tools::tool;
 /// format they know.
 const VERSION: &str = concat!("fio-3.33-rbench-", env!("CARGO_PKG_VERSION"));
 
-/// What a command line of fio refers to, read by rank 0 for all.
+/// What a command line of fio refers to, and the profile of `rbench mix`; read by rank 0 for
+/// all.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct JobFiles {
     files: BTreeMap<PathBuf, Vec<u8>>,
@@ -82,10 +84,24 @@ impl JobFiles {
                 }
             }
         }
+        match profile::named(argv) {
+            Some((file, Ok(bytes))) => drop(found.files.insert(file, bytes)),
+            Some((file, Err(error))) => drop(found.unreadable.insert(file, error.to_string())),
+            None => {}
+        }
         let names = variables_named(&found.files).into_iter();
         let set = |name: String| Some((name.clone(), std::env::var(name).ok()?));
         found.variables = names.filter_map(set).collect();
         found
+    }
+
+    /// What a file says, or why it could not be read; `None`: it was not read.
+    pub fn text(&self, file: &Path) -> Option<Result<String, String>> {
+        if let Some(why) = self.unreadable.get(file) {
+            return Some(Err(why.clone()));
+        }
+        let bytes = self.files.get(file)?.clone();
+        Some(String::from_utf8(bytes).map_err(|_| "it is no text in UTF-8".to_owned()))
     }
 
     /// Into a message.

@@ -15,7 +15,7 @@ use rbench_core::machine::HostUse;
 use rbench_core::outcome::OpTime;
 use rbench_core::spread::RowLimits;
 use rbench_exec::LiveStats;
-use rbench_plan::spec::Workload;
+use rbench_plan::spec::{MixText, Workload};
 use rbench_plan::{Plan, Spec};
 use rbench_report::RunResult;
 use rbench_report::schema::Forms;
@@ -244,6 +244,12 @@ pub fn read(launch: &Launch) -> Result<Asked, Refusal> {
                 Workload::Fio(fio) => Some(&mut fio.ack_journal),
                 Workload::Find(find) => {
                     find.newer = find.newer.take().map(|file| cwd.join(file));
+                    None
+                }
+                Workload::Mix(mix) => {
+                    if let MixText::Profile { name, text } = &mut mix.text {
+                        *text = launch.job_files.text(Path::new(name));
+                    }
                     None
                 }
                 Workload::Meta(_) | Workload::Ops(_) | Workload::Mdtest(_) | Workload::Ior(_) => {

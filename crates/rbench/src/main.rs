@@ -29,6 +29,7 @@ mod mdtest;
 mod operations;
 mod page;
 mod probe;
+mod profile;
 mod progress;
 mod recording;
 mod result;

@@ -50,6 +50,7 @@ pub fn rows(job: &JobPlan, name: &str) -> (Vec<OpRow>, Lanes) {
                 },
                 unsynced: op == OpKind::Write && find(job).moves_data && !job.syncing.any(),
                 aside,
+                in_round: false,
             });
             all.len() - 1
         })

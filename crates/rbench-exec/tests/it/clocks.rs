@@ -249,6 +249,7 @@ fn a_clock_that_jumps_ends_the_run_with_the_name_of_its_host() {
                     label: "File stat".to_owned(),
                     unsynced: false,
                     aside: false,
+                    in_round: false,
                 }],
                 open_loop: false,
                 offered: None,

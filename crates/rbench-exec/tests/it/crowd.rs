@@ -128,6 +128,7 @@ fn phase() -> Phase {
             label: "File creation".to_owned(),
             unsynced: false,
             aside: false,
+            in_round: false,
         }],
         open_loop: true,
         offered: None,

@@ -12,7 +12,7 @@ use rbench_core::machine::HostUse;
 use rbench_core::outcome::{Details, PhaseOutcome};
 use rbench_core::{Rank, random};
 use rbench_exec::{ExecError, Group, Interrupts, Listener, Place, Progress, Show, execute};
-use rbench_plan::spec::{Common, Fio, Io, Ior, Leave, Mdtest, Meta, Ops, Workload};
+use rbench_plan::spec::{Common, Fio, Io, Ior, Leave, Mdtest, Meta, Mix, Ops, Workload};
 use rbench_plan::{Facts, Plan, PlanError, Spec, resolve};
 use rbench_sys::{Fs, TraceFs};
 
@@ -308,6 +308,13 @@ impl<'r> Run<'r> {
     pub fn ops(hosts: &'r [u32], dir: &'r Path, ops: Ops) -> Run<'r> {
         Run {
             workload: Workload::Ops(ops),
+            ..Run::meta(hosts, dir, Meta::default())
+        }
+    }
+
+    pub fn mix(hosts: &'r [u32], dir: &'r Path, mix: Mix) -> Run<'r> {
+        Run {
+            workload: Workload::Mix(Box::new(mix)),
             ..Run::meta(hosts, dir, Meta::default())
         }
     }

@@ -388,6 +388,7 @@ fn a_worker_that_comes_back_after_it_was_given_up_takes_nothing_with_it() {
         label: name.to_owned(),
         unsynced: false,
         aside: false,
+        in_round: false,
     };
     let phase = Phase {
         iteration: 0,

@@ -19,6 +19,7 @@ mod jobs;
 mod limits;
 mod mdtest;
 mod meta;
+mod mix;
 mod mounts;
 mod ops;
 mod steady;

@@ -30,6 +30,7 @@ fn unsynced(line: &str) -> (bool, bool) {
         Workload::Ior(options) => Run::ior(&[0], mount.path(), *options),
         Workload::Ops(_) => panic!("its rows are another test's"),
         Workload::Find(_) => panic!("it writes nothing"),
+        Workload::Mix(_) => panic!("its syncs are steps"),
     };
     run.common = spec.common;
     let outcome = run.go().expect("runs");

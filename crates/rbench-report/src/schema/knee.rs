@@ -220,10 +220,14 @@ impl KneeResult {
         let result = cell.result.as_ref().filter(|_| cell.is_complete())?;
         let stage = cell.value("stage")?.to_owned();
         let closed = stage == "closed";
+        // Of a mix, the rate is that of its rounds, or of all its operations.
+        let has = |op: &str| result.phases.iter().any(|phase| phase.op == op);
+        let unit = ["round", "mixed"].into_iter().find(|op| has(op));
+        let counts = |phase: &PhaseResult| !closed || unit.is_none_or(|unit| phase.op == unit);
         let judged: Vec<&PhaseResult> = result
             .phases
             .iter()
-            .filter(|phase| self.objective.judges(phase, closed))
+            .filter(|phase| counts(phase) && self.objective.judges(phase, closed))
             .collect();
         let mut reasons = Vec::new();
         let mut far_behind = false;

@@ -59,6 +59,12 @@ const PAIRS: &[Pair] = &[
         does_not: |_| (),
     },
     Pair {
+        code: "missed",
+        op: OpKind::Open,
+        raises: |p| p.missed = 21,
+        does_not: |p| p.missed = 20,
+    },
+    Pair {
         code: "unchecked-blocks",
         op: OpKind::Read,
         raises: |p| p.unchecked = 1,

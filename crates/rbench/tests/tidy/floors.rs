@@ -28,6 +28,7 @@ const HOUSES: &[House] = &[
                 "mountinfo",
                 "near",
                 "op",
+                "open",
                 "ops_table",
                 "plain",
                 "random",
@@ -141,14 +142,14 @@ const HOUSES: &[House] = &[
             &["limited", "removal", "single", "worker", "workload"],
             // What operations are made of, and what a phase is.
             &[
-                "ack", "caches", "extents", "hooks", "ops", "phase", "target",
+                "ack", "caches", "extents", "hooks", "ops", "phase", "steps", "target",
             ],
             // Blocks moved through an engine; what is looked at and reduced around a phase.
             &["blocks", "client", "reduce", "residency", "stuck"],
             &["round"],
             &["spots", "testdirs", "warm_up"],
             // Workloads.
-            &["check", "find", "io", "jobs", "meta", "probe"],
+            &["check", "find", "io", "jobs", "meta", "mix", "probe"],
             &["calibrate", "needs", "room"],
             &["run"],
         ],

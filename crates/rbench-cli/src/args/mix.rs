@@ -1,0 +1,200 @@
+//! `rbench mix`: a mix of operations on sets of files.
+
+use std::ffi::{OsStr, OsString};
+use std::path::PathBuf;
+
+use clap::{Args as ClapArgs, ValueEnum};
+use rbench_core::Nanos;
+use rbench_core::near::nearest;
+use rbench_plan::arrival::Arrival;
+use rbench_plan::mix::profile::{self, BUILT_IN};
+use rbench_plan::mix::sizes::Sizes;
+use rbench_plan::spec::{self, MixText, Spec, Workload};
+
+use super::{ArrivalArg, Common, repeats};
+use crate::{Invocation, Stop, values};
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum LayoutArg {
+    /// Each rank has sets of its own
+    Unique,
+    /// All ranks work on the same sets
+    Shared,
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(
+    after_help = "Operations: stat, open, create, read, write, append, delete, rename, list, mkdir, rmdir, symlink, readlink, \
+    chmod, utimes, access, setxattr, getxattr, fsync, truncate SIZE. A list has steps with descriptors; docs/mix.md has all of \
+    them, the rows and the figures. Sizes: k, m, g, t, p are powers of 1024. Times: 500us, 30s; a bare number is in \
+    seconds.\n\nExamples:\n  rbench mix --dir /mnt/fs --ops stat=60,open=20,create=8,rename=4,unlink=8\n  mpirun -np 12 \
+    --hostfile myhost rbench mix --dir /mnt/fs --profile varmail --time 60 --out varmail.json\n  rbench mix --dir /mnt/fs \
+    --list 'create, append 16k, fsync, close, open, read whole, close, delete'"
+)]
+#[group(id = "what", required = true, multiple = false, args = ["ops", "list", "profile", "show", "profiles"])]
+pub struct MixArgs {
+    /// Operations with weights, drawn at random: stat=60,open=20,create=10
+    #[arg(long, value_name = "OPS")]
+    ops: Option<String>,
+    /// Steps that each worker does one after the other, round after round
+    #[arg(long, value_name = "STEPS")]
+    list: Option<String>,
+    /// A profile: a name that --profiles prints, or a file NAME.toml
+    #[arg(long, value_name = "NAME")]
+    profile: Option<String>,
+    /// Print the text of a built-in profile
+    #[arg(long, value_name = "NAME")]
+    show: Option<String>,
+    /// Print the built-in profiles
+    #[arg(long)]
+    profiles: bool,
+    /// Of --ops and --list: names of the set, of each rank or of all [default: 1000]
+    #[arg(long, value_name = "N", value_parser = values::amount::<u64>)]
+    files: Option<u64>,
+    /// Of --ops and --list: size of files, or gamma:MEAN or exponential:MEAN [default: 4k]
+    #[arg(long, value_name = "SIZE", value_parser = profile::sizes)]
+    file_size: Option<Sizes>,
+    /// Of --ops and --list: entries of a directory at most [default: all in one]
+    #[arg(long, value_name = "N", value_parser = values::amount::<u64>)]
+    width: Option<u64>,
+    /// Of --ops and --list: percentage of the names that are there at the start [default: 80]
+    #[arg(long, value_name = "PERCENT", value_parser = profile::percent)]
+    prepared: Option<u32>,
+    /// Whether ranks share the files [default: unique]
+    #[arg(long, value_enum, value_name = "LAYOUT")]
+    layout: Option<LayoutArg>,
+    /// Take this part of the numbers of files of a profile; the result says so [default: 1]
+    #[arg(long, value_name = "X")]
+    scale: Option<f64>,
+    /// Take this part of its sizes of files; the result says so [default: 1]
+    #[arg(long, value_name = "X")]
+    scale_size: Option<f64>,
+    /// Go on for this time (s) [default: 10, or until --rounds are done]
+    #[arg(long, value_name = "TIME", value_parser = values::time)]
+    time: Option<Nanos>,
+    /// End each worker after so many rounds of its list, or operations of --ops
+    #[arg(long, value_name = "N", value_parser = values::amount::<u64>)]
+    rounds: Option<u64>,
+    /// Pause for this time behind each round, or operation of --ops (s)
+    #[arg(long, value_name = "TIME", value_parser = values::time)]
+    think: Option<Nanos>,
+    /// Open loop: start this many rounds, or operations of --ops, per second over all workers,
+    /// whatever the target does, and report response times as well
+    #[arg(long, value_name = "N", value_parser = values::rate)]
+    rate: Option<f64>,
+    /// Gaps between the starts of --rate [default: uniform]
+    #[arg(long, value_enum, value_name = "HOW")]
+    arrival: Option<ArrivalArg>,
+    #[command(flatten)]
+    repeats: repeats::Repeats,
+    #[command(flatten)]
+    pub(super) common: Common,
+}
+
+impl MixArgs {
+    /// What it asks for.
+    ///
+    /// # Errors
+    /// What to print when nothing is to be run.
+    pub fn invocation(self, env_dir: Option<&OsStr>) -> Result<Invocation, Stop> {
+        if self.profiles {
+            return Err(stop(profiles(), 0));
+        }
+        if let Some(name) = &self.show {
+            let text = profile::built_in(name).ok_or_else(|| stop(unknown(name), 2))?;
+            return Err(stop(text.to_owned(), 0));
+        }
+        let text = match (self.ops, self.list, self.profile) {
+            (Some(ops), _, _) => MixText::Ops(ops),
+            (_, Some(list), _) => MixText::List(list),
+            (_, _, name) => {
+                let name = name.unwrap_or_default();
+                if !is_file(&name) && profile::built_in(&name).is_none() {
+                    return Err(stop(unknown(&name), 2));
+                }
+                MixText::Profile { name, text: None }
+            }
+        };
+        let (mut common, output) = self.common.split(env_dir);
+        self.repeats.tell(&mut common);
+        let mix = spec::Mix {
+            text,
+            files: self.files,
+            sizes: self.file_size,
+            width: self.width,
+            prepared: self.prepared,
+            shared: matches!(self.layout, Some(LayoutArg::Shared)),
+            scale: self.scale,
+            scale_size: self.scale_size,
+            time: self.time,
+            rounds: self.rounds,
+            think: self.think,
+            rate: self.rate,
+            arrival: self.arrival.map(Arrival::from),
+        };
+        let workload = Workload::Mix(Box::new(mix));
+        Ok(Invocation::Run(Box::new(Spec { common, workload }), output))
+    }
+}
+
+/// Whether a profile is named by its file.
+fn is_file(name: &str) -> bool {
+    name.ends_with(".toml") || name.contains('/')
+}
+
+/// The profile that a command line of `rbench mix` names as a file.
+pub fn profile_file(argv: &[OsString]) -> Option<PathBuf> {
+    let [_, command, words @ ..] = argv else {
+        return None;
+    };
+    if command != "mix" {
+        return None;
+    }
+    let mut words = words.iter().filter_map(|word| word.to_str());
+    while let Some(word) = words.next() {
+        let name = match word.strip_prefix("--profile") {
+            Some("") => words.next()?,
+            Some(rest) if rest.starts_with('=') => &rest[1..],
+            _ => continue,
+        };
+        return is_file(name).then(|| PathBuf::from(name));
+    }
+    None
+}
+
+fn stop(text: String, code: i32) -> Stop {
+    Stop { text, code }
+}
+
+fn unknown(name: &str) -> String {
+    let near = nearest(name, BUILT_IN.iter().map(|(name, _)| *name));
+    let near = near.map_or_else(String::new, |near| format!(" (nearest: {near})"));
+    format!(
+        "error: there is no profile '{}'{near}; rbench mix --profiles prints them\n",
+        rbench_core::plain(name)
+    )
+}
+
+/// A line for each profile.
+fn profiles() -> String {
+    let line = |(name, text): &(&str, &str)| {
+        let profile = profile::read(text).ok()?;
+        Some(format!("{name:<12} {}\n", profile.title))
+    };
+    BUILT_IN.iter().filter_map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_profile_is_listed() {
+        assert_eq!(profiles().lines().count(), BUILT_IN.len());
+    }
+
+    #[test]
+    fn a_profile_that_does_not_exist_has_a_near_one() {
+        assert!(unknown("vermail").contains("(nearest: varmail)"));
+    }
+}

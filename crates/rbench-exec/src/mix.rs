@@ -1,0 +1,490 @@
+//! A mix of operations: the sets are prepared, untimed, then all workers go through their
+//! lists or draw their operations in one phase.
+
+use std::sync::Arc;
+
+use rbench_core::random::{DataStream, Stream};
+use rbench_core::{OpKind, Rank};
+use rbench_plan::arrival::Schedule;
+use rbench_plan::cache::Seen;
+use rbench_plan::jobs::Framing;
+use rbench_plan::meta::ItemOwner;
+use rbench_plan::mix::course::Course;
+use rbench_plan::mix::names::Tree;
+use rbench_plan::mix::share::{Existence, Share, is_prepared};
+use rbench_plan::mix::{FileSet, Role, Row, Step, Verb};
+use rbench_plan::{MixPlan, Plan};
+use rbench_sys::{Fs, NullFs};
+
+use crate::caches::drop_caches;
+use crate::group::{ExecError, Group};
+use crate::phase::{Before, Looking, OpRow, Phase};
+use crate::residency;
+use crate::round;
+use crate::steps::{Script, StepRunner};
+use crate::target::{Target, Workspace as _};
+use crate::worker::{MakeRunner, Prepared};
+use crate::workload::{Listener, Pass};
+
+mod making;
+mod worker;
+
+use making::{Making, Part};
+use worker::{Counters, MixScript};
+
+/// What symbolic links point to.
+const TARGET: &[u8] = b"nowhere";
+/// What a stream of draws is for.
+const STREAM_DRAWS: u64 = 40;
+/// What a stream of random gaps between intended starts is for.
+const STREAM_STARTS: u64 = 41;
+/// What a stream of written data is for.
+const STREAM_DATA: u64 = 42;
+
+/// One pass.
+pub(crate) struct MixPass<'p> {
+    plan: &'p Plan,
+    mix: Arc<MixPlan>,
+    iteration: u32,
+    /// Entries made and not removed, at rank 0.
+    left: u64,
+}
+
+/// The pass with the number `iteration`.
+pub(crate) fn pass<'p>(plan: &'p Plan, mix: &MixPlan, iteration: u32) -> MixPass<'p> {
+    MixPass {
+        plan,
+        mix: Arc::new(mix.clone()),
+        iteration,
+        left: 0,
+    }
+}
+
+/// Stats of a name that nobody looks up: the loop of steps with nothing behind it, for so
+/// many operations.
+///
+/// # Errors
+/// When there is not the memory.
+pub(crate) fn over_nothing(mix: &MixPlan, operations: u64) -> Prepared {
+    let step = Step {
+        verb: Verb::Stat,
+        set: 0,
+        last: false,
+        row: 0,
+    };
+    let row = Row {
+        op: OpKind::Stat,
+        name: String::new(),
+        label: String::new(),
+    };
+    let role = Role {
+        name: String::new(),
+        text: String::new(),
+        threads: 1,
+        first: Vec::new(),
+        steps: vec![step],
+        weights: vec![1],
+        every: None,
+        per: None,
+        // The loop of which this is a measure has one row.
+        rows: vec![row],
+    };
+    let set = FileSet {
+        number: 1,
+        prepared: 100,
+        ..mix.sets[0].clone()
+    };
+    let mix = Arc::new(MixPlan {
+        shared: false,
+        sets: vec![set],
+        roles: vec![role],
+        time: None,
+        rounds: Some(operations),
+        think: rbench_core::Nanos(0),
+        open_loop: None,
+        ..mix.clone()
+    });
+    let scene = Scene {
+        trees: vec![Arc::new(Tree::new(&mix.sets[0], "set".to_owned()))],
+        mix,
+        fs: Arc::new(NullFs),
+        rank: Rank(0),
+        ranks: 1,
+        seed: [0; 2],
+    };
+    Arc::new(scene).work()(0)
+}
+
+/// What all workers of a rank have in common.
+struct Scene {
+    mix: Arc<MixPlan>,
+    fs: Arc<dyn Fs>,
+    /// Of each set.
+    trees: Vec<Arc<Tree>>,
+    rank: Rank,
+    ranks: u32,
+    seed: [u64; 2],
+}
+
+impl Scene {
+    /// Ranks that share the sets.
+    fn sharing(&self) -> u64 {
+        if self.mix.shared {
+            u64::from(self.ranks)
+        } else {
+            1
+        }
+    }
+
+    /// The number of this rank among those.
+    fn place(&self) -> u64 {
+        if self.mix.shared {
+            u64::from(self.rank.0)
+        } else {
+            0
+        }
+    }
+
+    /// Workers that own names of a set, of all ranks that share it.
+    fn owners(&self, set: usize) -> u64 {
+        self.mix.owners(set) * self.sharing()
+    }
+
+    /// The number of a worker among those.
+    fn owner(&self, set: usize, thread: u32) -> Option<u64> {
+        let within = self.mix.owner(set, thread)?;
+        Some(self.place() * self.mix.owners(set) + within)
+    }
+
+    fn stream(&self, purpose: u64, thread: u32) -> [u64; 5] {
+        let (rank, thread) = (u64::from(self.rank.0), u64::from(thread));
+        [self.seed[0], self.seed[1], purpose, rank, thread]
+    }
+
+    /// The seed of the sizes of files.
+    fn size_seed(&self) -> u64 {
+        let own = if self.mix.shared {
+            0
+        } else {
+            u64::from(self.rank.0)
+        };
+        rbench_core::random::key(&[self.seed[0], own])
+    }
+
+    /// A worker's part of so many things that all workers deal among themselves.
+    fn part(&self, thread: u32, of: u64) -> Part {
+        let threads = u64::from(self.mix.threads());
+        let first = self.place() * threads + u64::from(thread);
+        Part {
+            next: first,
+            step: self.sharing() * threads,
+            of,
+        }
+    }
+
+    /// Makes the directories of one level of each set, each worker its part of them.
+    fn make_level(self: &Arc<Self>, level: usize) -> MakeRunner {
+        let scene = Arc::clone(self);
+        Arc::new(move |thread| {
+            let parts = scene.trees.iter().map(|tree| {
+                let count = tree.levels().get(level).copied().unwrap_or(0);
+                scene.part(thread, count)
+            });
+            let script = Making::directories(scene.trees.clone(), level, parts.collect());
+            scene.runner(script, (0, 0), thread)
+        })
+    }
+
+    /// Makes what is there at the start, each worker its part of it.
+    fn make_names(self: &Arc<Self>) -> MakeRunner {
+        let scene = Arc::clone(self);
+        Arc::new(move |thread| {
+            let sets = &scene.mix.sets;
+            let parts = sets.iter().map(|set| scene.part(thread, set.number));
+            let owners = (0..sets.len()).map(|set| scene.owners(set)).collect();
+            let script = Making::names(
+                (Arc::clone(&scene.mix), scene.trees.clone()),
+                parts.collect(),
+                owners,
+                scene.size_seed(),
+            );
+            scene.runner(script, (1, making::CHUNK), thread)
+        })
+    }
+
+    fn runner<S: Script + 'static>(&self, script: S, room: (usize, u64), thread: u32) -> Prepared {
+        let data = DataStream::new(&self.stream(STREAM_DATA, thread));
+        let runner = StepRunner::new(script, Arc::clone(&self.fs), room, data)?;
+        Ok(Box::new(runner))
+    }
+
+    /// The measured workers.
+    fn work(self: &Arc<Self>) -> MakeRunner {
+        let scene = Arc::clone(self);
+        let existence = |(number, set): (usize, &FileSet)| {
+            let owners = self.owners(number);
+            let there = |name| is_prepared(name, owners, set.prepared);
+            Arc::new(Existence::new(set.number, there))
+        };
+        let all: Vec<_> = self.mix.sets.iter().enumerate().map(existence).collect();
+        let counters = Arc::new(Counters::new(&self.mix));
+        Arc::new(move |thread| scene.worker(thread, &all, &counters))
+    }
+
+    fn worker(&self, thread: u32, all: &[Arc<Existence>], counters: &Arc<Counters>) -> Prepared {
+        let (role, within) = self.mix.role_of(thread);
+        let share = |(number, set): (usize, &FileSet)| {
+            let me = (self.owner(number, thread), self.owners(number));
+            Share::new(Arc::clone(&all[number]), set.number, me, set.prepared)
+        };
+        let shares = self.mix.sets.iter().enumerate().map(share).collect();
+        let leaves = self.trees.iter().map(|tree| tree.leaves()).collect();
+        let draws = Stream::new(&self.stream(STREAM_DRAWS, thread));
+        let course = Course::new(
+            Arc::clone(&self.mix),
+            role,
+            self.size_seed(),
+            draws,
+            (shares, leaves),
+        );
+        let threads = u64::from(self.mix.threads());
+        let schedule = self.mix.open_loop.map(|open| {
+            let worker = u64::from(self.rank.0) * threads + u64::from(thread);
+            let workers = u64::from(self.ranks) * threads;
+            let stream = Stream::new(&self.stream(STREAM_STARTS, thread));
+            Schedule::new(open.arrival, open.rate, worker, workers, stream)
+        });
+        let script = MixScript::new(
+            (Arc::clone(&self.mix), role, within),
+            course,
+            self.trees.clone(),
+            schedule,
+            Arc::clone(counters),
+        );
+        let room = (self.mix.sets.len(), self.mix.roles[role].call_bytes());
+        self.runner(script, room, thread)
+    }
+}
+
+impl MixPass<'_> {
+    /// The directory of a set, from the run's own on.
+    fn root(&self, set: &str, rank: Rank) -> String {
+        match self.mix.shared {
+            true => format!("{}/all/{set}", self.iteration),
+            false => format!("{}/{}/{set}", self.iteration, rank.0),
+        }
+    }
+
+    fn scene(&self, group: &Group<'_>, target: &Target) -> Arc<Scene> {
+        let tree = |set: &rbench_plan::mix::FileSet| {
+            Arc::new(Tree::new(set, self.root(&set.name, group.rank())))
+        };
+        Arc::new(Scene {
+            fs: target.fs(),
+            trees: self.mix.sets.iter().map(tree).collect(),
+            rank: group.rank(),
+            ranks: self.plan.ranks,
+            seed: [self.plan.seed, u64::from(self.iteration)],
+            mix: Arc::clone(&self.mix),
+        })
+    }
+
+    /// Makes the sets; whether the group was stopped.
+    async fn prepare(
+        &mut self,
+        group: &Group<'_>,
+        target: &Target,
+        scene: &Arc<Scene>,
+        listener: &mut dyn Listener,
+    ) -> Result<bool, ExecError> {
+        let prefix = self.iteration.to_string();
+        let sets = self.mix.sets.iter();
+        let below = |root: String| root[prefix.len() + 1..].to_owned();
+        let roots: Vec<String> = sets
+            .map(|set| below(self.root(&set.name, group.rank())))
+            .collect();
+        match self.mix.shared {
+            true => {
+                for root in roots {
+                    let root = format!("{prefix}/{root}");
+                    target.make_dirs(group, &root, &[]).await?;
+                }
+            }
+            false => target.make_dirs(group, &prefix, &roots).await?,
+        }
+        let levels = scene.trees.iter().map(|tree| tree.levels().len()).max();
+        for level in 0..levels.unwrap_or(0) {
+            let make = scene.make_level(level);
+            let phase = self.making(("directories", OpKind::Mkdir), make);
+            if self.run_untimed(group, &phase, listener).await? {
+                return Ok(true);
+            }
+        }
+        let phase = self.making(("files", OpKind::Create), scene.make_names());
+        self.run_untimed(group, &phase, listener).await
+    }
+
+    /// Runs what prepares; only what failed in it is told.
+    async fn run_untimed(
+        &mut self,
+        group: &Group<'_>,
+        phase: &Phase,
+        listener: &mut dyn Listener,
+    ) -> Result<bool, ExecError> {
+        let end = round::run(group, phase).await?;
+        for row in end.rows {
+            self.left += row.items;
+            if row.failures.total() > 0 {
+                listener.row(row);
+            }
+        }
+        Ok(end.stopped)
+    }
+
+    fn making(&self, (what, op): (&str, OpKind), make: MakeRunner) -> Phase {
+        let row = OpRow {
+            op,
+            name: format!("prepare-{what}"),
+            label: format!("Preparing {what}"),
+            unsynced: false,
+            in_round: false,
+        };
+        Phase {
+            label: format!("preparing {what} (untimed)"),
+            shown: false,
+            lanes: vec![row],
+            open_loop: false,
+            deadline: None,
+            cache: None,
+            lanes_of: Vec::new(),
+            log_operations: false,
+            ..self.bare(make)
+        }
+    }
+
+    /// What all phases have in common.
+    fn bare(&self, make: MakeRunner) -> Phase {
+        Phase {
+            iteration: self.iteration,
+            label: String::new(),
+            shown: true,
+            lanes: Vec::new(),
+            open_loop: false,
+            deadline: None,
+            steady: None,
+            wear_out: false,
+            framing: Framing::Untimed,
+            cache: None,
+            total: None,
+            threads: self.mix.threads(),
+            lanes_of: Vec::new(),
+            log_operations: false,
+            before: Before::default(),
+            make,
+        }
+    }
+
+    /// The rows of all roles, and which each worker has.
+    fn rows(&self) -> (Vec<OpRow>, Vec<std::ops::Range<usize>>) {
+        let mut lanes = Vec::new();
+        for role in &self.mix.roles {
+            let syncs = role.all_steps().any(|step| step.verb.syncs());
+            let all = role.rows.iter().map(|row| OpRow {
+                op: row.op,
+                name: row.name.clone(),
+                label: row.label.clone(),
+                unsynced: !syncs
+                    && (matches!(row.op, OpKind::Write | OpKind::Append)
+                        || role.draws() && row.op == OpKind::Create),
+                in_round: !role.draws() && row.op != OpKind::Round,
+            });
+            lanes.extend(all);
+        }
+        let of = |thread| {
+            let role = self.mix.role_of(thread).0;
+            let first = self.mix.first_row(role);
+            first..first + self.mix.roles[role].rows.len()
+        };
+        (lanes, (0..self.mix.threads()).map(of).collect())
+    }
+
+    /// The measured phase.
+    async fn phase(&self, group: &Group<'_>, scene: &Arc<Scene>) -> Result<Phase, ExecError> {
+        if self.plan.drop_caches {
+            drop_caches(group).await?;
+        }
+        let caches = residency::caches(group);
+        let who = ItemOwner::Each { ahead: 0 };
+        let shares = match self.mix.shared {
+            true => Seen::visit_common(caches, who),
+            false => {
+                let mut seen = Seen::default();
+                seen.make(caches, who);
+                seen.visit(caches, who)
+            }
+        };
+        let (lanes, lanes_of) = self.rows();
+        let mut roles = self.mix.roles.iter();
+        let steps = roles.next().filter(|_| self.mix.roles.len() == 1);
+        let total = steps.zip(self.mix.rounds).map(|(role, rounds)| {
+            let each = if role.draws() {
+                1
+            } else {
+                role.steps.len() as u64
+            };
+            rounds
+                .saturating_mul(each)
+                .saturating_mul(self.plan.workers())
+        });
+        Ok(Phase {
+            label: format!("mix {}", self.mix.name),
+            lanes,
+            lanes_of,
+            open_loop: self.mix.open_loop.is_some(),
+            deadline: self.mix.time,
+            total: total.filter(|_| self.mix.time.is_none()),
+            log_operations: self.plan.log,
+            cache: Some(Looking {
+                shares: Some(shares),
+                dropped: self.plan.drop_caches,
+                ..Looking::default()
+            }),
+            ..self.bare(scene.work())
+        })
+    }
+}
+
+impl Pass<Target> for MixPass<'_> {
+    fn own_dirs(&self, rank: Rank) -> Vec<String> {
+        match self.mix.shared {
+            true => Vec::new(),
+            false => vec![format!("{}/{}", self.iteration, rank.0)],
+        }
+    }
+
+    fn left(&self) -> Option<u64> {
+        // Those that the mix has made and removed are about as many.
+        Some(self.left)
+    }
+
+    async fn run(
+        &mut self,
+        group: &Group<'_>,
+        target: &mut Target,
+        listener: &mut dyn Listener,
+    ) -> Result<bool, ExecError> {
+        target.open(group, self.iteration).await?;
+        let scene = self.scene(group, target);
+        if self.prepare(group, target, &scene, listener).await? {
+            return Ok(true);
+        }
+        let phase = self.phase(group, &scene).await?;
+        let end = round::run(group, &phase).await?;
+        let names: Vec<&str> = phase.lanes.iter().map(|row| row.name.as_str()).collect();
+        if !end.details.is_empty() {
+            listener.details(self.iteration, &names, end.details);
+        }
+        end.rows.into_iter().for_each(|row| listener.row(row));
+        Ok(end.stopped)
+    }
+}

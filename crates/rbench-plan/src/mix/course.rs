@@ -1,0 +1,700 @@
+//! What a worker of a mix does next, and on which names: pure but for what it knows of the
+//! names that are there.
+
+use std::sync::Arc;
+
+use rbench_core::random::Stream;
+use rbench_core::{Nanos, OpKind, OpenFlags};
+
+use super::share::Share;
+use super::{CHUNK, MixPlan, Need, Place, Role, SetKind, Step, Verb};
+use crate::step::{Action, Held};
+
+/// How often another name is drawn.
+const DRAWS: u32 = 16;
+/// Permissions that a file is changed to in turn.
+const MODES: [u32; 2] = [0o644, 0o664];
+/// Times that a file is changed to: from the year 2001 on.
+const TIMES: u64 = 1_000_000_000;
+
+/// A step with all that it is done on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Chosen {
+    /// What is done.
+    pub action: Action,
+    /// Its kind.
+    pub op: OpKind,
+    /// Its row among those of the role.
+    pub row: usize,
+    /// The set.
+    pub set: usize,
+    /// What its path is.
+    pub on: On,
+    /// The number of the second name.
+    pub other: Option<u64>,
+}
+
+/// What a step's path is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum On {
+    /// None: the file is open.
+    Slot,
+    /// The name with that number.
+    Name(u64),
+    /// The directory of the set with that number.
+    Directory(u64),
+}
+
+/// What comes next.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Turn {
+    /// This.
+    Do(Chosen),
+    /// The operation of that row found no name, and is passed over.
+    Lacks(usize),
+    /// A pause.
+    Pause(Nanos),
+    /// What comes before the first round is over.
+    Ready,
+    /// The round is over; whether all of it was done.
+    RoundOver(bool),
+}
+
+/// How a step ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Came {
+    /// Without error.
+    Done,
+    /// The name was not there, or the file is gone that was open.
+    Gone,
+    /// The name was there already.
+    Exists,
+    /// With another error.
+    Failed,
+}
+
+/// A worker's open file of a set.
+#[derive(Debug, Clone, Copy, Default)]
+struct Slot {
+    open: bool,
+    name: u64,
+    /// Where the next sequential read or write is.
+    next: u64,
+}
+
+/// Where a worker is in its list.
+#[derive(Debug)]
+pub struct Course {
+    plan: Arc<MixPlan>,
+    role: usize,
+    /// Directories that names lie in, of each set.
+    leaves: Vec<u64>,
+    seed: u64,
+    draws: Stream,
+    shares: Vec<Share>,
+    slots: Vec<Slot>,
+    /// Of each set: the name that was used last.
+    last: Vec<Option<u64>>,
+    /// Before the first round.
+    first: bool,
+    /// The next step of the list.
+    at: usize,
+    /// The last try was for a name that had gone: now one of the worker's own is taken.
+    again: bool,
+    /// Whether all steps of the round were done so far.
+    whole: bool,
+    /// The step that is under way.
+    current: Option<(Step, Chosen)>,
+    /// Changes of attributes so far.
+    changes: u64,
+}
+
+impl Course {
+    /// The course of a worker of a role; `shares` and `leaves` are those of each set.
+    pub fn new(
+        plan: Arc<MixPlan>,
+        role: usize,
+        seed: u64,
+        draws: Stream,
+        (shares, leaves): (Vec<Share>, Vec<u64>),
+    ) -> Course {
+        let sets = plan.sets.len();
+        Course {
+            first: !plan.roles[role].first.is_empty(),
+            plan,
+            role,
+            leaves,
+            seed,
+            draws,
+            shares,
+            slots: vec![Slot::default(); sets],
+            last: vec![None; sets],
+            at: 0,
+            again: false,
+            whole: true,
+            current: None,
+            changes: 0,
+        }
+    }
+
+    fn role(&self) -> &Role {
+        &self.plan.roles[self.role]
+    }
+
+    /// Whether the next step begins a round.
+    pub fn begins_round(&self) -> bool {
+        !self.first && self.at == 0 && !self.again
+    }
+
+    /// What comes next.
+    pub fn turn(&mut self) -> Turn {
+        let step = loop {
+            let Some(step) = self.step() else {
+                return self.round_over();
+            };
+            // What could not be opened is passed over up to its close.
+            let open = self.slots[step.set].open || self.whole_of(&step);
+            if step.verb.need() != Need::Open || open {
+                break step;
+            }
+            self.pass_over();
+        };
+        if let Verb::Think(time) = step.verb {
+            self.at += 1;
+            return Turn::Pause(time);
+        }
+        match self.choose(&step) {
+            Some(chosen) => {
+                self.current = Some((step, chosen));
+                Turn::Do(chosen)
+            }
+            None => {
+                self.pass_over();
+                Turn::Lacks(step.row)
+            }
+        }
+    }
+
+    /// The step that the worker has come to; `None`: its round is over.
+    fn step(&mut self) -> Option<Step> {
+        let role = &self.plan.roles[self.role];
+        if self.first {
+            return role.first.get(self.at).copied();
+        }
+        match (role.draws(), self.current) {
+            // The same operation once more.
+            (true, Some((step, _))) if self.again => Some(step),
+            (true, _) if self.at > 0 => None,
+            (true, _) => Some(role.steps[draw(&role.weights, &mut self.draws)]),
+            (false, _) => role.steps.get(self.at).copied(),
+        }
+    }
+
+    fn round_over(&mut self) -> Turn {
+        let (whole, first) = (self.whole, self.first);
+        (self.at, self.whole, self.first) = (0, true, false);
+        match first {
+            true => Turn::Ready,
+            false => Turn::RoundOver(whole),
+        }
+    }
+
+    /// The present step is not done.
+    fn pass_over(&mut self) {
+        (self.at, self.again, self.whole) = (self.at + 1, false, false);
+    }
+
+    /// The names of a step; `None`: there is none for it.
+    fn choose(&mut self, step: &Step) -> Option<Chosen> {
+        let set = step.set;
+        let whole = self.whole_of(step);
+        let (share, draws) = (&self.shares[set], &mut self.draws);
+        let last = self.last[set].filter(|_| step.last && !self.again);
+        let mut other = None;
+        let on = match step.verb.need() {
+            Need::Open | Need::Nothing => On::Slot,
+            Need::There => On::Name(match last {
+                Some(last) => last,
+                None if self.again => share.own_there(draws)?,
+                None => share.any_there(draws)?,
+            }),
+            Need::OwnThere => On::Name(match last.filter(|last| share.owns(*last)) {
+                Some(last) => last,
+                None => share.own_there(draws)?,
+            }),
+            Need::OwnFree => On::Name(share.own_free(draws)?),
+            Need::Move => {
+                other = Some(share.own_free(draws)?);
+                On::Name(match last.filter(|last| share.owns(*last)) {
+                    Some(last) => last,
+                    None => share.own_there(draws)?,
+                })
+            }
+            Need::Over => {
+                let from = last.filter(|last| share.owns(*last))?;
+                // A file is not renamed to itself.
+                let mut all = (0..DRAWS).filter_map(|_| share.own_there(draws));
+                other = Some(all.find(|to| *to != from)?);
+                On::Name(from)
+            }
+            Need::Directory => On::Directory(draws.below(self.leaves[set].max(1))),
+        };
+        let on = match (on, whole) {
+            (On::Slot, true) => On::Name(match self.again {
+                true => share.own_there(draws)?,
+                false => share.any_there(draws)?,
+            }),
+            (on, _) => on,
+        };
+        let name = match on {
+            On::Name(name) => Some(name),
+            On::Slot | On::Directory(_) => None,
+        };
+        let action = self.action(step, name);
+        let directories = self.plan.sets[set].kind == SetKind::Directories;
+        let (op, ..) = super::list::row(step.verb, directories)?;
+        Some(Chosen {
+            action,
+            op,
+            row: step.row,
+            set,
+            on,
+            other,
+        })
+    }
+
+    /// Whether the step opens its file itself and closes it.
+    fn whole_of(&self, step: &Step) -> bool {
+        self.role().draws() && !self.first && step.verb.need() == Need::Open
+    }
+
+    fn size_of(&self, set: usize, name: u64) -> u64 {
+        self.plan.sets[set].sizes.of(&[self.seed, set as u64, name])
+    }
+
+    /// The calls of a step.
+    fn action(&mut self, step: &Step, name: Option<u64>) -> Action {
+        let set = step.set;
+        let drawn = self.role().draws() && !self.first;
+        match step.verb {
+            Verb::Create(flags) if drawn => {
+                let bytes = self.size_of(set, name.unwrap_or(0));
+                let write = Held::WriteWhole {
+                    bytes,
+                    chunk: CHUNK,
+                };
+                Action::Whole(flags, if bytes > 0 { write } else { Held::Nothing })
+            }
+            Verb::Open(flags) if drawn => Action::Whole(flags, Held::Nothing),
+            Verb::Create(flags) | Verb::Open(flags) => Action::Open(flags),
+            Verb::Close => Action::Close,
+            Verb::Stat => Action::Stat,
+            Verb::Access => Action::Access,
+            Verb::Chmod => {
+                self.changes += 1;
+                Action::Chmod(MODES[(self.changes % 2) as usize])
+            }
+            Verb::Utimes => {
+                self.changes += 1;
+                Action::Utimes((TIMES + self.changes) as i64)
+            }
+            Verb::Delete if self.plan.sets[set].kind == SetKind::Directories => Action::Rmdir,
+            Verb::Delete => Action::Unlink,
+            Verb::Rename | Verb::Replace => Action::Rename,
+            Verb::Mkdir => Action::Mkdir,
+            Verb::Symlink => Action::Symlink,
+            Verb::Readlink => Action::Readlink,
+            // A pause is none of its calls.
+            Verb::List | Verb::Think(_) => Action::List,
+            verb => {
+                let slot = self.slots[set];
+                let held = self.held(verb, set, name.unwrap_or(slot.name));
+                match drawn {
+                    true => Action::Whole(flags_of(verb), held),
+                    false => Action::On(held),
+                }
+            }
+        }
+    }
+
+    /// What a step does with an open file.
+    fn held(&mut self, verb: Verb, set: usize, name: u64) -> Held {
+        match verb {
+            Verb::ReadWhole(chunk) => Held::ReadWhole { chunk },
+            Verb::Read(bytes, place) => Held::Read {
+                bytes,
+                at: Some(self.place(place, set, (bytes, name))),
+            },
+            Verb::WriteWhole(chunk) => Held::WriteWhole {
+                bytes: self.size_of(set, name),
+                chunk,
+            },
+            Verb::Write(bytes, place) => Held::Write {
+                bytes,
+                at: Some(self.place(place, set, (bytes, name))),
+            },
+            Verb::Append(least, most) => Held::Write {
+                bytes: least + self.draws.below(most - least + 1),
+                at: None,
+            },
+            Verb::Truncate(length) => Held::Truncate(length),
+            Verb::Fsync => Held::Fsync,
+            Verb::Fdatasync => Held::Fdatasync,
+            Verb::Fstat => Held::Getattr,
+            Verb::Setxattr(bytes) => Held::Setxattr(bytes),
+            Verb::Getxattr => Held::Getxattr,
+            _ => Held::Nothing,
+        }
+    }
+
+    /// Where the next transfer of so many bytes of a file is.
+    fn place(&mut self, place: Place, set: usize, (bytes, name): (u64, u64)) -> u64 {
+        let size = self.size_of(set, name);
+        match place {
+            Place::Random => self.draws.below((size / bytes).max(1)) * bytes,
+            Place::Next => {
+                let slot = &mut self.slots[set];
+                // What does not fit any more begins again.
+                let at = if slot.next + bytes > size {
+                    0
+                } else {
+                    slot.next
+                };
+                slot.next = at + bytes;
+                at
+            }
+        }
+    }
+
+    /// How the present step ended; whether it missed: another worker was faster, which is no
+    /// error.
+    pub fn ended(&mut self, came: Came) -> bool {
+        let Some((step, chosen)) = self.current else {
+            return false;
+        };
+        let set = step.set;
+        let name = match chosen.on {
+            On::Name(name) => name,
+            On::Slot => self.slots[set].name,
+            On::Directory(_) => 0,
+        };
+        let need = step.verb.need();
+        let looks = need == Need::There || need == Need::Open;
+        let missed = came == Came::Gone && looks && !self.shares[set].owns(name);
+        // Once more, with a name that nobody else takes away.
+        if missed && !self.again && matches!(chosen.on, On::Name(_)) {
+            self.again = true;
+            return true;
+        }
+        self.correct(need, came, (set, name));
+        self.again = false;
+        self.at += 1;
+        self.whole &= came == Came::Done;
+        if step.verb == Verb::Close {
+            self.slots[set].open = false;
+        }
+        if came == Came::Done {
+            self.note(&step, &chosen, name);
+        }
+        missed
+    }
+
+    /// What was found out of a name of its own, after a step that failed halfway: that is
+    /// told as an error once, and not again and again.
+    fn correct(&mut self, need: Need, came: Came, (set, name): (usize, u64)) {
+        let share = &mut self.shares[set];
+        if !share.owns(name) {
+            return;
+        }
+        match (came, need) {
+            (Came::Exists, Need::OwnFree) => share.note(name, true),
+            (Came::Gone, Need::There | Need::OwnThere | Need::Move) => share.note(name, false),
+            _ => {}
+        }
+    }
+
+    /// Notes what the step has changed.
+    fn note(&mut self, step: &Step, chosen: &Chosen, name: u64) {
+        let set = step.set;
+        let drawn = self.role().draws() && !self.first;
+        let share = &mut self.shares[set];
+        match step.verb {
+            Verb::Create(_) | Verb::Mkdir | Verb::Symlink => share.note(name, true),
+            Verb::Delete => {
+                share.note(name, false);
+                self.last[set] = self.last[set].filter(|last| *last != name);
+                return;
+            }
+            Verb::Rename | Verb::Replace => {
+                share.note(name, false);
+                if let Some(other) = chosen.other {
+                    share.note(other, true);
+                    self.last[set] = Some(other);
+                }
+                return;
+            }
+            _ => {}
+        }
+        if let (Verb::Create(_) | Verb::Open(_), false) = (step.verb, drawn) {
+            self.slots[set] = Slot {
+                open: true,
+                name,
+                next: 0,
+            };
+        }
+        if matches!(chosen.on, On::Name(_)) {
+            self.last[set] = Some(name);
+        }
+    }
+}
+
+/// With which flags an operation that is drawn opens its file.
+fn flags_of(verb: Verb) -> OpenFlags {
+    let appends = matches!(verb, Verb::Append(..));
+    let writes = verb.writes() || matches!(verb, Verb::Truncate(_) | Verb::Fsync | Verb::Fdatasync);
+    OpenFlags {
+        reads: !writes,
+        writes,
+        appends,
+        ..OpenFlags::default()
+    }
+}
+
+/// The number of a step, drawn by weight.
+fn draw(weights: &[u64], draws: &mut Stream) -> usize {
+    let total: u64 = weights.iter().sum();
+    let mut left = draws.below(total.max(1));
+    for (number, weight) in weights.iter().enumerate() {
+        if left < *weight {
+            return number;
+        }
+        left -= weight;
+    }
+    0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mix::share::{Existence, is_prepared};
+    use crate::resolve::{Facts, Plan, Work, resolve};
+    use crate::spec::{Common, Mix, MixText, Spec, Workload};
+
+    /// The courses of the only rank's workers.
+    fn courses(mix: Mix, threads: u32) -> Vec<Course> {
+        let spec = Spec {
+            common: Common {
+                dir: Some("/mnt".into()),
+                threads: Some(threads),
+                ..Common::default()
+            },
+            workload: Workload::Mix(Box::new(mix)),
+        };
+        let facts = Facts {
+            host_of: vec![0],
+            seed: 1,
+            engines: Vec::new(),
+            stonewalled: None,
+        };
+        let Ok(Plan {
+            work: Work::Mix(plan),
+            ..
+        }) = resolve(&spec, &facts)
+        else {
+            panic!("it is no mix");
+        };
+        let plan = Arc::new(plan);
+        let all: Vec<Arc<Existence>> = (0..plan.sets.len())
+            .map(|set| {
+                let (of, owners) = (&plan.sets[set], plan.owners(set));
+                let there = |name| is_prepared(name, owners, of.prepared);
+                Arc::new(Existence::new(of.number, there))
+            })
+            .collect();
+        let course = |thread| {
+            let shares = plan.sets.iter().enumerate().map(|(set, of)| {
+                let me = (plan.owner(set, thread), plan.owners(set));
+                Share::new(Arc::clone(&all[set]), of.number, me, of.prepared)
+            });
+            let role = plan.role_of(thread).0;
+            let draws = Stream::new(&[5, u64::from(thread)]);
+            let leaves = vec![1; plan.sets.len()];
+            Course::new(
+                Arc::clone(&plan),
+                role,
+                1,
+                draws,
+                (shares.collect(), leaves),
+            )
+        };
+        (0..threads).map(course).collect()
+    }
+
+    fn list(text: &str) -> Mix {
+        Mix {
+            text: MixText::List(text.to_owned()),
+            files: Some(40),
+            prepared: Some(50),
+            ..Mix::default()
+        }
+    }
+
+    /// A model of what is there: no step of an owner ever finds what it does not need.
+    #[test]
+    fn steps_meet_what_they_need_as_long_as_nobody_else_changes_it() {
+        let text = "create, append 1k, close, stat last, open, read whole, close, rename, delete, delete last";
+        let mut all = courses(list(text), 3);
+        let mut there: std::collections::BTreeSet<u64> =
+            (0..40).filter(|name| is_prepared(*name, 3, 50)).collect();
+        for turn in 0..6000 {
+            let course = &mut all[turn % 3];
+            let Turn::Do(chosen) = course.turn() else {
+                continue;
+            };
+            let On::Name(name) = chosen.on else {
+                assert!(!course.ended(Came::Done));
+                continue;
+            };
+            let known = match chosen.action {
+                Action::Open(flags) if flags.creates => there.insert(name),
+                Action::Rename => {
+                    there.remove(&name) && there.insert(chosen.other.expect("a second name"))
+                }
+                Action::Unlink => there.remove(&name),
+                _ => there.contains(&name),
+            };
+            assert!(known, "{chosen:?}");
+            assert!(!course.ended(Came::Done));
+        }
+        assert!(!there.is_empty());
+    }
+
+    #[test]
+    fn a_name_that_has_gone_is_missed_once_and_one_of_its_own_taken() {
+        let mut all = courses(list("open, read whole, close, delete, create, close"), 2);
+        let course = &mut all[0];
+        let mut rounds = Vec::new();
+        let mut missed = 0;
+        for _ in 0..2000 {
+            match course.turn() {
+                Turn::Do(chosen) => {
+                    let of_others = |name: u64| name % 2 == 1;
+                    let gone = matches!((chosen.action, chosen.on),
+                        (Action::Open(flags), On::Name(name)) if !flags.creates && of_others(name));
+                    let came = if gone { Came::Gone } else { Came::Done };
+                    assert_eq!(course.ended(came), gone);
+                    missed += u32::from(gone);
+                }
+                Turn::RoundOver(whole) => rounds.push(whole),
+                other => panic!("{other:?}"),
+            }
+        }
+        assert!(missed > 50 && rounds.iter().all(|whole| *whole));
+        // Its own are never missed: that would be an error of the file system.
+        let own = loop {
+            match course.turn() {
+                Turn::Do(chosen) if chosen.action == Action::Unlink => {
+                    break course.ended(Came::Gone);
+                }
+                Turn::Do(_) => assert!(!course.ended(Came::Done)),
+                _ => {}
+            }
+        };
+        assert!(!own);
+    }
+
+    #[test]
+    fn what_follows_an_open_that_failed_is_passed_over_up_to_its_close() {
+        let mut all = courses(list("open, read whole, fsync, close, stat"), 1);
+        let course = &mut all[0];
+        let Turn::Do(open) = course.turn() else {
+            panic!("an open comes first");
+        };
+        assert!(matches!(open.action, Action::Open(_)));
+        course.ended(Came::Failed);
+        assert!(matches!(
+            course.turn(),
+            Turn::Do(Chosen {
+                action: Action::Stat,
+                ..
+            })
+        ));
+        course.ended(Came::Done);
+        assert_eq!(course.turn(), Turn::RoundOver(false));
+        assert!(course.begins_round());
+    }
+
+    #[test]
+    fn a_name_that_is_there_against_all_knowledge_is_an_error_once() {
+        let mut all = courses(list("create, close"), 1);
+        let mut found = std::collections::BTreeSet::new();
+        let mut lacks = false;
+        while !lacks {
+            match all[0].turn() {
+                Turn::Do(chosen) => {
+                    assert!(matches!(chosen.on, On::Name(name) if found.insert(name)));
+                    assert!(!all[0].ended(Came::Exists));
+                }
+                Turn::Lacks(_) => lacks = true,
+                Turn::RoundOver(whole) => assert!(!whole),
+                other => panic!("{other:?}"),
+            }
+        }
+        assert_eq!(found.len(), 20);
+    }
+
+    #[test]
+    fn operations_are_drawn_by_weight_and_lack_what_is_not_there() {
+        let mix = Mix {
+            text: MixText::Ops("stat=60,create=30,delete=10".to_owned()),
+            files: Some(40),
+            prepared: Some(50),
+            ..Mix::default()
+        };
+        let mut all = courses(mix, 1);
+        let course = &mut all[0];
+        let (mut stats, mut changes, mut lacks) = (0, 0, 0);
+        for _ in 0..20_000 {
+            match course.turn() {
+                Turn::Do(chosen) => {
+                    match chosen.action {
+                        Action::Stat => stats += 1,
+                        _ => changes += 1,
+                    }
+                    course.ended(Came::Done);
+                }
+                Turn::Lacks(_) => lacks += 1,
+                Turn::RoundOver(_) => {}
+                other => panic!("{other:?}"),
+            }
+        }
+        let all = f64::from(stats + changes + lacks);
+        assert!((f64::from(stats) / all - 0.6).abs() < 0.02);
+        // All names are made soon: then only as many are made as are removed.
+        assert!(
+            (f64::from(lacks) / all - 0.2).abs() < 0.02,
+            "{lacks} of {all}"
+        );
+    }
+
+    #[test]
+    fn blocks_of_a_file_are_inside_it() {
+        let mix = Mix {
+            sizes: Some(crate::mix::sizes::Sizes::Fixed(rbench_core::Bytes(10_000))),
+            prepared: Some(100),
+            ..list("open, 5x (read 4k), 5x (read 4k random), close")
+        };
+        let mut all = courses(mix, 1);
+        let mut offsets = Vec::new();
+        for _ in 0..13 {
+            if let Turn::Do(chosen) = all[0].turn() {
+                if let Action::On(Held::Read { at: Some(at), .. }) = chosen.action {
+                    offsets.push(at);
+                }
+                all[0].ended(Came::Done);
+            }
+        }
+        assert_eq!(offsets[..5], [0, 4096, 0, 4096, 0]);
+        assert!(offsets[5..].iter().all(|at| [0, 4096].contains(at)));
+    }
+}

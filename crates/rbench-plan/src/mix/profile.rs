@@ -1,0 +1,507 @@
+//! Profiles: files that describe a mix, those that are built in, and the same from options.
+
+use rbench_core::{Bytes, Nanos};
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
+
+use super::SetKind;
+use super::list::{self, Written};
+use super::sizes::Sizes;
+
+type Value<'t> = Spanned<DeValue<'t>>;
+
+macro_rules! built_in {
+    ($($name:literal),* $(,)?) => {
+        /// Name and text of every profile that is built in.
+        pub const BUILT_IN: &[(&str, &str)] =
+            &[$(($name, include_str!(concat!("../profiles/", $name, ".toml")))),*];
+    };
+}
+
+built_in!(
+    "fileserver",
+    "varmail",
+    "webserver",
+    "webproxy",
+    "oltp",
+    "videoserver",
+    "openfiles",
+    "smallfile",
+    "git",
+    "logs",
+    "backup",
+    "database",
+);
+
+/// The text of the profile with that name.
+pub fn built_in(name: &str) -> Option<&'static str> {
+    let mut all = BUILT_IN.iter();
+    all.find(|(built_in, _)| *built_in == name)
+        .map(|(_, text)| *text)
+}
+
+/// A mix as it was written.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Profile {
+    /// For people.
+    pub title: String,
+    /// In the order of their names, but that the set named `files` comes first.
+    pub sets: Vec<SetText>,
+    /// The kinds of workers.
+    pub workers: Vec<WorkerText>,
+}
+
+/// A set as it was written.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SetText {
+    /// The line of its table; 0: an option.
+    pub line: usize,
+    /// What lists call it.
+    pub name: String,
+    /// What its names are.
+    pub kind: SetKind,
+    /// `number`
+    pub number: u64,
+    /// `size`
+    pub sizes: Sizes,
+    /// `width`
+    pub width: Option<u64>,
+    /// `prepared`, percent.
+    pub prepared: u32,
+}
+
+/// A kind of worker as it was written.
+#[derive(Debug, Clone, PartialEq)]
+pub struct WorkerText {
+    /// The line of its table; 0: an option.
+    pub line: usize,
+    /// What rows call it, where there are several.
+    pub name: String,
+    /// All of the following, as it was written.
+    pub text: String,
+    /// `threads`: of each rank.
+    pub threads: u32,
+    /// `set`: of steps that name none; the first set where it is not given.
+    pub set: Option<String>,
+    /// `first`: before the first round.
+    pub first: Vec<Written>,
+    /// `list`, or the operations of `ops`.
+    pub steps: Vec<Written>,
+    /// The weights of `ops`.
+    pub weights: Vec<u64>,
+    /// `every`
+    pub every: Option<Nanos>,
+    /// `per`: a round for so many rounds of another kind.
+    pub per: Option<(u64, String)>,
+}
+
+/// Why a profile is none: in which line.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("line {line}: {message}")]
+pub struct ProfileError {
+    /// From 1 on.
+    pub line: usize,
+    /// What is wrong.
+    pub message: String,
+}
+
+const KEYS: [&str; 3] = ["title", "set", "worker"];
+const SET_KEYS: [&str; 5] = ["kind", "number", "size", "width", "prepared"];
+const WORKER_KEYS: [&str; 8] = [
+    "name", "threads", "set", "first", "list", "ops", "every", "per",
+];
+/// Most sets and kinds of workers.
+const MANY: usize = 100;
+/// Most threads of a kind of worker.
+const THREADS_MAX: u32 = 10_000;
+
+/// The text, for lines.
+struct Text<'t>(&'t str);
+
+impl Text<'_> {
+    fn line(&self, at: usize) -> usize {
+        let before = self.0.as_bytes().iter().take(at);
+        before.filter(|byte| **byte == b'\n').count() + 1
+    }
+
+    fn error(&self, at: usize, message: impl Into<String>) -> ProfileError {
+        ProfileError {
+            line: self.line(at),
+            message: message.into(),
+        }
+    }
+
+    fn known(&self, table: &DeTable<'_>, keys: &[&str]) -> Result<(), ProfileError> {
+        let unknown = table
+            .keys()
+            .find(|key| !keys.contains(&key.get_ref().as_ref()));
+        match unknown {
+            Some(key) => Err(self.error(
+                key.span().start,
+                format!(
+                    "there is no '{}' here, only {}",
+                    key.get_ref(),
+                    keys.join(", ")
+                ),
+            )),
+            None => Ok(()),
+        }
+    }
+
+    fn words<'v>(&self, key: &str, value: &'v Value<'_>) -> Result<&'v str, ProfileError> {
+        match value.get_ref() {
+            DeValue::String(text) if !text.trim().is_empty() => Ok(text),
+            _ => Err(self.error(
+                value.span().start,
+                format!("'{key}' must be words in quotes"),
+            )),
+        }
+    }
+
+    fn number(&self, key: &str, value: &Value<'_>, most: u64) -> Result<u64, ProfileError> {
+        let number = match value.get_ref() {
+            DeValue::Integer(number) => u64::from_str_radix(number.as_str(), number.radix()).ok(),
+            _ => None,
+        };
+        number
+            .filter(|number| (1..=most).contains(number))
+            .ok_or_else(|| {
+                let message = format!("'{key}' must be a number from 1 to {most}");
+                self.error(value.span().start, message)
+            })
+    }
+
+    fn table<'v, 't>(
+        &self,
+        key: &str,
+        value: &'v Value<'t>,
+    ) -> Result<&'v DeTable<'t>, ProfileError> {
+        match value.get_ref() {
+            DeValue::Table(table) => Ok(table),
+            _ => Err(self.error(value.span().start, format!("'{key}' must be a table"))),
+        }
+    }
+
+    /// What a text of a key says, read by `read`.
+    fn of<T>(
+        &self,
+        (key, value): (&str, &Value<'_>),
+        read: impl FnOnce(&str) -> Result<T, String>,
+    ) -> Result<T, ProfileError> {
+        let words = self.words(key, value)?;
+        read(words).map_err(|message| self.error(value.span().start, format!("'{key}': {message}")))
+    }
+}
+
+/// Reads a profile.
+///
+/// # Errors
+/// What is wrong, and in which line.
+pub fn read(text: &str) -> Result<Profile, ProfileError> {
+    let of = Text(text);
+    let table = DeTable::parse(text).map_err(|error| {
+        let at = error.span().map_or(0, |span| span.start);
+        of.error(at, error.message().lines().collect::<Vec<_>>().join(", "))
+    })?;
+    let table = table.get_ref();
+    of.known(table, &KEYS)?;
+    let title = table.get("title").map(|value| of.words("title", value));
+    let missing = |key: &str| of.error(0, format!("the profile has no '{key}'"));
+    let sets = table.get("set").ok_or_else(|| missing("set"))?;
+    let mut sets = of
+        .table("set", sets)?
+        .iter()
+        .map(|(name, value)| set(&of, name.get_ref(), (name.span().start, value)))
+        .collect::<Result<Vec<_>, _>>()?;
+    sets.sort_by_key(|set| (set.name != "files", set.name.clone()));
+    let workers = table.get("worker").ok_or_else(|| missing("worker"))?;
+    let DeValue::Array(list) = workers.get_ref() else {
+        return Err(of.error(
+            workers.span().start,
+            "a kind of worker begins with [[worker]]",
+        ));
+    };
+    let workers = list
+        .iter()
+        .map(|value| worker(&of, value))
+        .collect::<Result<Vec<_>, _>>()?;
+    if sets.is_empty() || workers.is_empty() {
+        return Err(missing(if sets.is_empty() { "set" } else { "worker" }));
+    }
+    if sets.len() > MANY || workers.len() > MANY {
+        let message = format!("more than {MANY} sets or kinds of workers");
+        return Err(of.error(0, message));
+    }
+    Ok(Profile {
+        title: title.transpose()?.unwrap_or_default().to_owned(),
+        sets,
+        workers,
+    })
+}
+
+/// A name that becomes a part of paths and rows.
+pub fn is_plain(name: &str) -> bool {
+    let fits =
+        |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == '-';
+    (1..=32).contains(&name.len()) && name.chars().all(fits)
+}
+
+fn set(
+    of: &Text<'_>,
+    name: &str,
+    (at, value): (usize, &Value<'_>),
+) -> Result<SetText, ProfileError> {
+    let table = of.table(name, value)?;
+    of.known(table, &SET_KEYS)?;
+    if !is_plain(name) {
+        let message = format!(
+            "'{}' is no name of letters a to z, digits and '-', 32 at most",
+            name.escape_debug()
+        );
+        return Err(of.error(at, message));
+    }
+    let kind = match table.get("kind") {
+        None => SetKind::Files,
+        Some(value) => of.of(("kind", value), |word| match word {
+            "files" => Ok(SetKind::Files),
+            "directories" => Ok(SetKind::Directories),
+            "links" => Ok(SetKind::Links),
+            _ => Err("it is files, directories or links".to_owned()),
+        })?,
+    };
+    let number = table
+        .get("number")
+        .ok_or_else(|| of.error(at, format!("the set '{name}' has no 'number'")))?;
+    let sizes = match table.get("size") {
+        None => Sizes::Fixed(Bytes(0)),
+        Some(value) => of.of(("size", value), sizes)?,
+    };
+    let width = table.get("width");
+    let prepared = match table.get("prepared") {
+        None => 100,
+        Some(value) => of.of(("prepared", value), percent)?,
+    };
+    Ok(SetText {
+        line: of.line(at),
+        name: name.to_owned(),
+        kind,
+        number: of.number("number", number, super::NAMES_MAX)?,
+        sizes,
+        width: width
+            .map(|value| of.number("width", value, super::NAMES_MAX))
+            .transpose()?,
+        prepared,
+    })
+}
+
+/// Reads sizes: `16k`, `gamma 16k`, `exponential 64k`.
+///
+/// # Errors
+/// What it should be.
+pub fn sizes(text: &str) -> Result<Sizes, String> {
+    let words: Vec<&str> = text
+        .split([' ', ':'])
+        .filter(|word| !word.is_empty())
+        .collect();
+    let size = |text: &str| {
+        let size: Option<Bytes> = text.parse().ok();
+        size.filter(|size| size.0 <= 1 << 50)
+    };
+    let sizes = match words[..] {
+        [fixed] | ["fixed", fixed] => size(fixed).map(Sizes::Fixed),
+        ["gamma", mean] => size(mean).map(Sizes::Gamma),
+        ["exponential", mean] => size(mean).map(Sizes::Exponential),
+        _ => None,
+    };
+    sizes.ok_or_else(|| {
+        format!("'{text}' is no size such as 16k, gamma 16k or exponential 64k, up to 1p")
+    })
+}
+
+/// Reads a percentage: `80%` or `80`.
+///
+/// # Errors
+/// What it should be.
+pub fn percent(text: &str) -> Result<u32, String> {
+    let number = text.strip_suffix('%').unwrap_or(text).parse().ok();
+    number
+        .filter(|percent| *percent <= 100)
+        .ok_or_else(|| format!("'{text}' is no percentage from 0% to 100%"))
+}
+
+/// Reads operations with weights: `stat=60,read whole=20`.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn ops(text: &str) -> Result<(Vec<Written>, Vec<u64>), String> {
+    let (mut steps, mut weights) = (Vec::new(), Vec::new());
+    for part in text.split(',') {
+        let weight = part.split_once('=').and_then(|(operation, weight)| {
+            let weight: u64 = weight.trim().parse().ok()?;
+            (1..=1_000_000)
+                .contains(&weight)
+                .then_some((operation, weight))
+        });
+        let (operation, weight) = weight.ok_or_else(|| {
+            format!(
+                "'{}' is not of the form OPERATION=WEIGHT, such as stat=60",
+                part.trim()
+            )
+        })?;
+        // Where nothing is said, all of the file, or a block.
+        let operation = match operation.trim() {
+            "read" => "read whole",
+            "write" => "write whole",
+            "append" => "append 4k",
+            other => other,
+        };
+        let step = list::step(operation)?;
+        use super::Verb;
+        if step.last || matches!(step.verb, Verb::Close | Verb::Think(_)) {
+            return Err(format!("'{operation}' is a step of lists alone"));
+        }
+        steps.push(step);
+        weights.push(weight);
+    }
+    Ok((steps, weights))
+}
+
+fn time(text: &str) -> Result<Nanos, String> {
+    let time: Option<Nanos> = text.parse().ok();
+    time.filter(|time| time.0 > 0)
+        .ok_or_else(|| format!("'{text}' is no time such as 125ms"))
+}
+
+/// `1000 reader`
+fn per(text: &str) -> Result<(u64, String), String> {
+    let read = text.split_once(' ').and_then(|(number, role)| {
+        let number = number.parse().ok().filter(|number| *number > 0)?;
+        Some((number, role.trim().to_owned()))
+    });
+    read.ok_or_else(|| format!("'{text}' is not of the form NUMBER WORKER, such as 1000 reader"))
+}
+
+fn worker(of: &Text<'_>, value: &Value<'_>) -> Result<WorkerText, ProfileError> {
+    let at = value.span().start;
+    let table = of.table("worker", value)?;
+    of.known(table, &WORKER_KEYS)?;
+    let lists = |key: &str| {
+        let value = table.get(key);
+        value
+            .map(|value| of.of((key, value), list::read))
+            .transpose()
+    };
+    let name = match table.get("name") {
+        Some(value) => of.words("name", value)?,
+        None => "worker",
+    };
+    if !is_plain(name) {
+        let message = format!(
+            "'{}' is no name of letters a to z, digits and '-', 32 at most",
+            name.escape_debug()
+        );
+        return Err(of.error(at, message));
+    }
+    let (steps, weights) = match (table.get("list"), table.get("ops")) {
+        (Some(_), None) => (lists("list")?.unwrap_or_default(), Vec::new()),
+        (None, Some(value)) => of.of(("ops", value), ops)?,
+        _ => return Err(of.error(at, "a worker has either 'list' or 'ops'")),
+    };
+    let texts = ["set", "first", "list", "ops", "every", "per"].into_iter();
+    let texts = texts.filter_map(|key| {
+        let words: Vec<&str> = of
+            .words(key, table.get(key)?)
+            .ok()?
+            .split_whitespace()
+            .collect();
+        Some(format!("{key} {}", words.join(" ")))
+    });
+    let text = texts.collect::<Vec<_>>().join("; ");
+    let threads = table.get("threads");
+    let threads = threads.map(|value| of.number("threads", value, THREADS_MAX.into()));
+    let set = table.get("set").map(|value| of.words("set", value));
+    let every = table
+        .get("every")
+        .map(|value| of.of(("every", value), time));
+    let per = table.get("per").map(|value| of.of(("per", value), per));
+    Ok(WorkerText {
+        line: of.line(at),
+        name: name.to_owned(),
+        text,
+        threads: threads.transpose()?.unwrap_or(1) as u32,
+        set: set.transpose()?.map(str::to_owned),
+        first: lists("first")?.unwrap_or_default(),
+        steps,
+        weights,
+        every: every.transpose()?,
+        per: per.transpose()?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_built_in_profile_can_be_read_and_says_what_it_is() {
+        for (name, text) in BUILT_IN {
+            let read = read(text).unwrap_or_else(|error| panic!("{name}: {error}"));
+            assert!(!read.title.is_empty(), "{name}");
+        }
+    }
+
+    #[test]
+    fn what_is_wrong_is_named_with_its_line() {
+        let check = |text: &str, line: usize, part: &str| {
+            let error = read(text).expect_err(text);
+            assert_eq!(error.line, line, "{text}: {error}");
+            assert!(error.message.contains(part), "{text}: {error}");
+            assert!(!error.message.contains('\n'), "{error}");
+        };
+        let set = "[set.files]\nnumber = 10\n";
+        let with = |worker: &str| format!("{set}[[worker]]\n{worker}");
+        check("", 1, "no 'set'");
+        check(set, 1, "no 'worker'");
+        check("sets = 1\n", 1, "no 'sets' here");
+        check("[set.files]\n", 1, "no 'number'");
+        check("[set.files]\nnumber = 0\n", 2, "from 1 to");
+        check("[set.files]\nnumber = -1\n", 2, "from 1 to");
+        check("[set.\"../x\"]\nnumber = 1\n", 1, "is no name");
+        check("[set.\"a\\u0000\"]\nnumber = 1\n", 1, "is no name");
+        check(
+            "[set.files]\nnumber = 1\nsize = \"gama 5k\"\n",
+            3,
+            "gamma 16k",
+        );
+        check(
+            "[set.files]\nnumber = 1\nprepared = \"101%\"\n",
+            3,
+            "percentage",
+        );
+        check(
+            "[set.files]\nnumber = 1\nkind = \"pipes\"\n",
+            3,
+            "directories or links",
+        );
+        check("[set.files]\nnumber = 1\nwidth = 0\n", 3, "'width'");
+        check(&with("list = \"opn\"\n"), 4, "nearest: open");
+        check(&with("threads = 5\n"), 3, "either 'list' or 'ops'");
+        check(&with("ops = \"stat\"\n"), 4, "OPERATION=WEIGHT");
+        check(&with("ops = \"close=5\"\n"), 4, "lists alone");
+        check(&with("ops = \"stat=0\"\n"), 4, "OPERATION=WEIGHT");
+        check(&with("list = \"stat\"\nthreads = 0\n"), 5, "'threads'");
+        check(&with("list = \"stat\"\nevery = \"0\"\n"), 5, "no time");
+        check(
+            &with("list = \"stat\"\nper = \"reader\"\n"),
+            5,
+            "NUMBER WORKER",
+        );
+        check(&with("list = 5\n"), 4, "words in quotes");
+        check(
+            &with("name = \"../up\"\nlist = \"stat\"\n"),
+            3,
+            "is no name",
+        );
+        check("[set.files\n", 1, "");
+    }
+}

@@ -1,0 +1,220 @@
+//! Which names of a set are there, as far as a worker knows.
+//!
+//! The workers of a rank share a bit for each name. Those of names that workers of the rank
+//! own are up to date; those of names that other ranks own tell what was there at the start.
+//! Only the owner changes a name, and knows exactly which of its own are there.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rbench_core::random::Stream;
+
+/// The bits of a set, shared by the workers of a rank.
+#[derive(Debug, Default)]
+pub struct Existence(Vec<AtomicU64>);
+
+impl Existence {
+    /// Of so many names, those that are `there`.
+    pub fn new(number: u64, there: impl Fn(u64) -> bool) -> Existence {
+        let word = |first: u64| {
+            let bits = (0..64).filter(|bit| first + bit < number && there(first + bit));
+            AtomicU64::new(bits.fold(0, |word, bit| word | 1 << bit))
+        };
+        Existence((0..number.div_ceil(64)).map(|at| word(at * 64)).collect())
+    }
+
+    fn is_there(&self, name: u64) -> bool {
+        let word = self.0[(name / 64) as usize].load(Ordering::Relaxed);
+        word >> (name % 64) & 1 == 1
+    }
+
+    fn set(&self, name: u64, there: bool) {
+        let (word, bit) = (&self.0[(name / 64) as usize], 1 << (name % 64));
+        match there {
+            true => word.fetch_or(bit, Ordering::Relaxed),
+            false => word.fetch_and(!bit, Ordering::Relaxed),
+        };
+    }
+}
+
+/// Whether a name is there at the start, of which this percentage is: spread evenly over
+/// those of each of its `owners`.
+pub fn is_prepared(name: u64, owners: u64, percent: u32) -> bool {
+    let (nth, percent) = (name / owners, u64::from(percent));
+    (nth + 1) * percent / 100 > nth * percent / 100
+}
+
+/// How often a name is drawn from all before one of the worker's own is taken.
+const TRIES: u32 = 16;
+
+/// What a worker knows of a set.
+#[derive(Debug)]
+pub struct Share {
+    all: Arc<Existence>,
+    number: u64,
+    owners: u64,
+    /// Its number among the owners.
+    me: Option<u64>,
+    /// Its own names, by their numbers among these: first those that are there.
+    own: Vec<u32>,
+    /// Where in `own` each is.
+    place: Vec<u32>,
+    /// So many of them are there.
+    there: usize,
+}
+
+impl Share {
+    /// What the owner `me` of `owners` knows of so many names at the start.
+    pub fn new(
+        all: Arc<Existence>,
+        number: u64,
+        (me, owners): (Option<u64>, u64),
+        percent: u32,
+    ) -> Share {
+        let count = me.map_or(0, |me| (number + owners - 1 - me) / owners) as u32;
+        let name = |nth: u32| u64::from(nth) * owners + me.unwrap_or(0);
+        let prepared = |nth: &u32| is_prepared(name(*nth), owners, percent);
+        let (mut own, free): (Vec<u32>, Vec<u32>) = (0..count).partition(prepared);
+        let there = own.len();
+        own.extend(free);
+        let mut place = vec![0; own.len()];
+        for (at, nth) in own.iter().enumerate() {
+            place[*nth as usize] = at as u32;
+        }
+        Share {
+            all,
+            number,
+            owners,
+            me,
+            own,
+            place,
+            there,
+        }
+    }
+
+    /// Whether the worker owns the name.
+    pub fn owns(&self, name: u64) -> bool {
+        self.me == Some(name % self.owners)
+    }
+
+    fn name(&self, at: usize) -> u64 {
+        u64::from(self.own[at]) * self.owners + self.me.unwrap_or(0)
+    }
+
+    /// A name of its own that is there.
+    pub fn own_there(&self, draws: &mut Stream) -> Option<u64> {
+        let there = self.there as u64;
+        (there > 0).then(|| self.name(draws.below(there) as usize))
+    }
+
+    /// A name of its own that is not there.
+    pub fn own_free(&self, draws: &mut Stream) -> Option<u64> {
+        let free = (self.own.len() - self.there) as u64;
+        (free > 0).then(|| self.name(self.there + draws.below(free) as usize))
+    }
+
+    /// Any name that is there, as far as is known.
+    pub fn any_there(&self, draws: &mut Stream) -> Option<u64> {
+        for _ in 0..TRIES {
+            let name = draws.below(self.number);
+            if self.all.is_there(name) {
+                return Some(name);
+            }
+        }
+        self.own_there(draws)
+    }
+
+    /// Notes that a name of its own is there, or not any more.
+    pub fn note(&mut self, name: u64, there: bool) {
+        self.all.set(name, there);
+        let at = self.place[(name / self.owners) as usize] as usize;
+        if (at < self.there) == there {
+            return;
+        }
+        // The border moves by one, and the name changes places with the one there.
+        let border = if there { self.there } else { self.there - 1 };
+        self.own.swap(at, border);
+        for moved in [at, border] {
+            self.place[self.own[moved] as usize] = moved as u32;
+        }
+        self.there = if there { border + 1 } else { border };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    fn shares(number: u64, owners: u64, percent: u32) -> Vec<Share> {
+        let there = |name| is_prepared(name, owners, percent);
+        let all = Arc::new(Existence::new(number, there));
+        (0..owners)
+            .map(|me| Share::new(Arc::clone(&all), number, (Some(me), owners), percent))
+            .collect()
+    }
+
+    #[test]
+    fn owners_have_all_names_and_each_its_part_of_those_that_are_there() {
+        for (number, owners, percent) in [(1000, 5, 80), (103, 7, 33), (64, 1, 100), (10, 3, 0)] {
+            let all = shares(number, owners, percent);
+            let names: BTreeSet<u64> = all
+                .iter()
+                .flat_map(|share| (0..share.own.len()).map(|at| share.name(at)))
+                .collect();
+            assert_eq!(names, (0..number).collect());
+            for share in &all {
+                let expect = share.own.len() * percent as usize / 100;
+                assert_eq!(share.there, expect);
+                let there = (0..share.there).all(|at| share.all.is_there(share.name(at)));
+                let free =
+                    (share.there..share.own.len()).all(|at| !share.all.is_there(share.name(at)));
+                assert!(there && free);
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_noted_is_what_is_drawn() {
+        let mut share = shares(300, 3, 50).remove(1);
+        let mut there: BTreeSet<u64> = (0..share.there).map(|at| share.name(at)).collect();
+        let mut draws = Stream::new(&[1]);
+        for turn in 0..10_000 {
+            if turn % 3 == 0 {
+                if let Some(name) = share.own_there(&mut draws) {
+                    assert!(there.remove(&name));
+                    share.note(name, false);
+                }
+            } else if let Some(name) = share.own_free(&mut draws) {
+                assert!(share.owns(name) && there.insert(name));
+                share.note(name, true);
+            }
+            assert_eq!(share.there, there.len());
+        }
+        while let Some(name) = share.own_free(&mut draws) {
+            assert!(there.insert(name));
+            share.note(name, true);
+        }
+        assert_eq!(there.len(), 100);
+        for name in 0..300 {
+            let known = share.all.is_there(name);
+            assert_eq!(
+                known,
+                there.contains(&name) || (name % 3 != 1 && is_prepared(name, 3, 50))
+            );
+        }
+    }
+
+    #[test]
+    fn who_only_looks_finds_what_is_there_and_nothing_else() {
+        let mut owner = shares(2, 1, 100).remove(0);
+        let looker = Share::new(Arc::clone(&owner.all), 2, (None, 1), 100);
+        let mut draws = Stream::new(&[2]);
+        owner.note(1, false);
+        assert!((0..100).all(|_| looker.any_there(&mut draws).is_none_or(|name| name == 0)));
+        owner.note(0, false);
+        assert_eq!(looker.any_there(&mut draws), None);
+        assert_eq!(owner.any_there(&mut draws), None);
+    }
+}

@@ -1,0 +1,650 @@
+//! `rbench mix`: what was written, as options or in a profile, checked and complete.
+
+use rbench_core::{Bytes, Nanos, OpKind, OpenFlags};
+
+use super::{PlanError, nonzero_time, open_loop};
+use crate::mix::list::{self, Written};
+use crate::mix::profile::{self, Profile, SetText, WorkerText};
+use crate::mix::sizes::Sizes;
+use crate::mix::{FileSet, MixPlan, NAMES_MAX, Need, Per, Role, Row, Scale, SetKind, Step, Verb};
+use crate::spec::{Common, Mix, MixText};
+
+/// Names of the set of `--ops` and `--list` where nothing is said.
+const FILES: u64 = 1000;
+/// Their size.
+const SIZE: Bytes = Bytes(4096);
+/// Those of them that are there at the start, percent.
+const PREPARED: u32 = 80;
+/// How long it goes on where nothing is said.
+const TIME: Nanos = Nanos(10_000_000_000);
+
+/// The sets that steps on directories and links take where they name none.
+const IMPLIED: [(&str, SetKind); 2] = [("dirs", SetKind::Directories), ("links", SetKind::Links)];
+
+pub(super) fn resolve(mix: &Mix, common: &Common, ranks: u32) -> Result<MixPlan, PlanError> {
+    if common.shift.is_some() {
+        refuse!("--shift has no meaning for a mix: workers choose their files themselves");
+    }
+    let (name, profile) = written(mix)?;
+    let time = nonzero_time("--time", mix.time)?;
+    if mix.rounds == Some(0) {
+        refuse!("--rounds must be at least 1");
+    }
+    let open_loop = open_loop(mix.rate, mix.arrival)?;
+    let scale = scale(mix)?;
+    let mut plan = MixPlan {
+        name,
+        shared: mix.shared,
+        sets: Vec::new(),
+        roles: Vec::new(),
+        time: time.or(mix.rounds.is_none().then_some(TIME)),
+        rounds: mix.rounds,
+        think: mix.think.unwrap_or(Nanos(0)),
+        open_loop,
+        scale,
+    };
+    let mut sets = profile.sets.clone();
+    imply(&mut sets, &profile.workers);
+    plan.sets = sets.iter().map(|set| scaled(set, scale)).collect();
+    let threads = threads(&profile.workers, common.threads)?;
+    let several = profile.workers.len() > 1;
+    for (worker, threads) in profile.workers.iter().zip(threads) {
+        let made = role(worker, (&sets, &profile.workers), threads, several);
+        plan.roles
+            .push(made.map_err(|error| located(&plan.name, worker.line, error))?);
+    }
+    let sharing = if mix.shared { u64::from(ranks) } else { 1 };
+    for (number, written) in sets.iter().enumerate() {
+        // However little is taken, each worker that changes a set has names of it.
+        let least = 2 * plan.owners(number) * sharing;
+        let set = &mut plan.sets[number];
+        set.number = set.number.max(least.min(written.number));
+    }
+    check(&plan, (&sets, &profile.workers), ranks)?;
+    Ok(plan)
+}
+
+/// The mix as it was written, and what it is called.
+fn written(mix: &Mix) -> Result<(String, Profile), PlanError> {
+    let of_options = |worker: WorkerText| {
+        let set = SetText {
+            line: 0,
+            name: "files".to_owned(),
+            kind: SetKind::Files,
+            number: mix.files.unwrap_or(FILES),
+            sizes: mix.sizes.unwrap_or(Sizes::Fixed(SIZE)),
+            width: mix.width,
+            prepared: mix.prepared.unwrap_or(PREPARED),
+        };
+        Profile {
+            title: String::new(),
+            sets: vec![set],
+            workers: vec![worker],
+        }
+    };
+    let worker = WorkerText {
+        line: 0,
+        name: "worker".to_owned(),
+        text: String::new(),
+        threads: 1,
+        set: None,
+        first: Vec::new(),
+        steps: Vec::new(),
+        weights: Vec::new(),
+        every: None,
+        per: None,
+    };
+    for (flag, number) in [("--files", mix.files), ("--width", mix.width)] {
+        if number.is_some_and(|number| !(1..=NAMES_MAX).contains(&number)) {
+            refuse!("{flag} must be from 1 to {NAMES_MAX}");
+        }
+    }
+    match &mix.text {
+        MixText::Ops(text) => {
+            let (steps, weights) =
+                profile::ops(text).map_err(|e| PlanError(format!("--ops: {e}")))?;
+            let worker = WorkerText {
+                text: format!("ops {text}"),
+                steps,
+                weights,
+                ..worker
+            };
+            Ok(("--ops".to_owned(), of_options(worker)))
+        }
+        MixText::List(text) => {
+            let steps = list::read(text).map_err(|e| PlanError(format!("--list: {e}")))?;
+            let text = format!("list {text}");
+            let worker = WorkerText {
+                text,
+                steps,
+                ..worker
+            };
+            Ok(("--list".to_owned(), of_options(worker)))
+        }
+        MixText::Profile { name, text } => {
+            for (flag, given) in [
+                ("--files", mix.files.is_some()),
+                ("--file-size", mix.sizes.is_some()),
+                ("--width", mix.width.is_some()),
+                ("--prepared", mix.prepared.is_some()),
+            ] {
+                if given {
+                    refuse!(
+                        "{flag} and --profile exclude each other: take --scale or --scale-size, or a file of your own \
+                         (--show {name} prints one)"
+                    );
+                }
+            }
+            let text = match (text, profile::built_in(name)) {
+                (Some(Ok(text)), _) => text.as_str(),
+                (Some(Err(why)), _) => refuse!("--profile {name} cannot be read: {why}"),
+                (None, Some(text)) => text,
+                (None, None) => refuse!("--profile {name} was not read"),
+            };
+            let read = profile::read(text);
+            let read = read.map_err(|error| PlanError(format!("--profile {name}: {error}")))?;
+            Ok((name.clone(), read))
+        }
+    }
+}
+
+fn located(name: &str, line: usize, message: String) -> PlanError {
+    match line {
+        0 => PlanError(format!("{name}: {message}")),
+        _ => PlanError(format!("--profile {name}: line {line}: {message}")),
+    }
+}
+
+fn scale(mix: &Mix) -> Result<Scale, PlanError> {
+    let scale = Scale {
+        files: mix.scale.unwrap_or(1.0),
+        size: mix.scale_size.unwrap_or(1.0),
+    };
+    let given = [("--scale", scale.files), ("--scale-size", scale.size)];
+    if let Some((flag, wrong)) = given.iter().find(|(_, by)| !(1e-9..=1e6).contains(by)) {
+        refuse!("{flag} {wrong} is no factor from 0.000000001 to 1,000,000");
+    }
+    Ok(scale)
+}
+
+/// Adds the sets that steps on directories and links need and that are not there.
+fn imply(sets: &mut Vec<SetText>, workers: &[WorkerText]) {
+    for (name, kind) in IMPLIED {
+        let steps = workers.iter().flat_map(|w| w.first.iter().chain(&w.steps));
+        let wanted = steps
+            .into_iter()
+            .any(|step| step.set.as_deref() == Some(name));
+        if !wanted || sets.iter().any(|set| set.name == name) {
+            continue;
+        }
+        let like = sets[0].clone();
+        sets.push(SetText {
+            name: name.to_owned(),
+            kind,
+            sizes: Sizes::Fixed(Bytes(0)),
+            ..like
+        });
+    }
+}
+
+fn scaled(set: &SetText, scale: Scale) -> FileSet {
+    let number = (set.number as f64 * scale.files).round() as u64;
+    FileSet {
+        name: set.name.clone(),
+        kind: set.kind,
+        number: number.clamp(1, NAMES_MAX),
+        sizes: set.sizes.scaled(scale.size),
+        width: set.width,
+        prepared: set.prepared,
+    }
+}
+
+/// Workers of each kind: as written, or so many together in the same proportion.
+fn threads(workers: &[WorkerText], asked: Option<u32>) -> Result<Vec<u32>, PlanError> {
+    let Some(asked) = asked else {
+        return Ok(workers.iter().map(|worker| worker.threads).collect());
+    };
+    let kinds = workers.len() as u32;
+    if asked < kinds {
+        refuse!("--threads {asked} is less than the {kinds} kinds of workers of the profile");
+    }
+    let all: u64 = workers.iter().map(|worker| u64::from(worker.threads)).sum();
+    let share = |worker: &WorkerText| {
+        let part = u64::from(worker.threads) * u64::from(asked) / all.max(1);
+        (part as u32).max(1)
+    };
+    let mut shares: Vec<u32> = workers.iter().map(share).collect();
+    // The largest kind has what rounding leaves, or gives what it has taken.
+    let largest = (0..workers.len())
+        .rev()
+        .max_by_key(|at| workers[*at].threads);
+    let others: u32 = (0..workers.len())
+        .filter(|at| Some(*at) != largest)
+        .map(|at| shares[at])
+        .sum();
+    if let Some(largest) = largest {
+        shares[largest] = asked.saturating_sub(others);
+        if shares[largest] == 0 {
+            refuse!("--threads {asked} is too few for the kinds of workers of the profile");
+        }
+    }
+    Ok(shares)
+}
+
+/// A kind of worker.
+fn role(
+    worker: &WorkerText,
+    (sets, workers): (&[SetText], &[WorkerText]),
+    threads: u32,
+    several: bool,
+) -> Result<Role, String> {
+    let number = |name: &str| {
+        sets.iter()
+            .position(|set| set.name == name)
+            .ok_or_else(|| format!("there is no set '{name}'"))
+    };
+    let own = worker.set.as_deref().map_or(Ok(0), number)?;
+    let mut rows: Vec<Row> = Vec::new();
+    let mut steps_of = |written: &[Written]| {
+        written
+            .iter()
+            .map(|step| {
+                let set = step.set.as_deref().map_or(Ok(own), number)?;
+                fits(step.verb, &sets[set])?;
+                let row = row_of(&mut rows, worker, (step.verb, &sets[set]), several);
+                Ok(Step {
+                    verb: step.verb,
+                    set,
+                    last: step.last,
+                    row,
+                })
+            })
+            .collect::<Result<Vec<Step>, String>>()
+    };
+    let (mut first, mut steps) = (steps_of(&worker.first)?, steps_of(&worker.steps)?);
+    if !steps
+        .iter()
+        .any(|step| !matches!(step.verb, Verb::Think(_)))
+    {
+        return Err("the list has no operation".to_owned());
+    }
+    let draws = !worker.weights.is_empty();
+    if draws {
+        steps.iter_mut().for_each(drawn);
+        order(&mut first, &mut [])?;
+    } else {
+        order(&mut first, &mut steps)?;
+    }
+    let named = |op, name: &str, label: &str| row(worker, (op, name, label), several);
+    rows.push(named(OpKind::Mixed, "all", "All operations"));
+    if !draws {
+        rows.push(named(OpKind::Round, "round", "Round of the list"));
+    }
+    let per = match &worker.per {
+        None => None,
+        Some((rounds, name)) => {
+            let mut all = workers.iter();
+            let role = all
+                .position(|other| other.name == *name && other.per.is_none())
+                .ok_or_else(|| {
+                    format!("'per' names '{name}', which is no other kind of worker without a 'per' of its own")
+                })?;
+            Some(Per {
+                role,
+                rounds: *rounds,
+            })
+        }
+    };
+    Ok(Role {
+        name: if several {
+            worker.name.clone()
+        } else {
+            String::new()
+        },
+        text: worker.text.clone(),
+        threads,
+        first,
+        steps,
+        weights: worker.weights.clone(),
+        every: worker.every,
+        per,
+        rows,
+    })
+}
+
+/// An operation that is drawn opens its file itself.
+fn drawn(step: &mut Step) {
+    let none = OpenFlags::default();
+    step.verb = match step.verb {
+        Verb::Create(_) => Verb::Create(OpenFlags {
+            writes: true,
+            creates: true,
+            exclusive: true,
+            ..none
+        }),
+        Verb::Open(flags) => Verb::Open(OpenFlags {
+            reads: true,
+            ..flags
+        }),
+        other => other,
+    };
+}
+
+fn row(worker: &WorkerText, (op, name, label): (OpKind, &str, &str), several: bool) -> Row {
+    let (name, label) = match several {
+        false => (name.to_owned(), label.to_owned()),
+        true => (
+            format!("{}-{name}", worker.name),
+            format!("{}: {}", worker.name, label.to_lowercase()),
+        ),
+    };
+    Row { op, name, label }
+}
+
+/// The number of the row of a step, which may be the first of its kind.
+fn row_of(
+    rows: &mut Vec<Row>,
+    worker: &WorkerText,
+    (verb, set): (Verb, &SetText),
+    several: bool,
+) -> usize {
+    let Some(found) = list::row(verb, set.kind == SetKind::Directories) else {
+        return 0;
+    };
+    let row = row(worker, found, several);
+    let known = rows.iter().position(|other| other.name == row.name);
+    known.unwrap_or_else(|| {
+        rows.push(row);
+        rows.len() - 1
+    })
+}
+
+/// Whether a step can be done on the names of a set.
+fn fits(verb: Verb, set: &SetText) -> Result<(), String> {
+    let kinds: &[SetKind] = match verb {
+        Verb::Think(_) | Verb::List | Verb::Stat | Verb::Delete | Verb::Rename => return Ok(()),
+        Verb::Mkdir => &[SetKind::Directories],
+        Verb::Symlink | Verb::Readlink => &[SetKind::Links],
+        Verb::Access | Verb::Chmod | Verb::Utimes => &[SetKind::Files, SetKind::Directories],
+        _ => &[SetKind::Files],
+    };
+    if kinds.contains(&set.kind) {
+        return Ok(());
+    }
+    let what = match set.kind {
+        SetKind::Files => "files",
+        SetKind::Directories => "directories",
+        SetKind::Links => "symbolic links",
+    };
+    let (_, word, _) = list::row(verb, false).unwrap_or((OpKind::Open, "a step", ""));
+    Err(format!(
+        "{word} is nothing for the set '{}' of {what}",
+        set.name
+    ))
+}
+
+/// Looks whether each step finds its file open, or closed, round after round, and gives
+/// opens the flags that the steps on their files need.
+fn order(first: &mut [Step], steps: &mut [Step]) -> Result<(), String> {
+    let number = first.len();
+    let mut all: Vec<Step> = first.iter().chain(steps.iter()).copied().collect();
+    let sets = all.iter().map(|step| step.set + 1).max().unwrap_or(0);
+    let mut open: Vec<Option<usize>> = vec![None; sets];
+    let mut at_start = open.clone();
+    let mut placed = vec![false; sets];
+    for at in 0..all.len() {
+        if at == number {
+            at_start.clone_from(&open);
+        }
+        let Step { verb, set, .. } = all[at];
+        let word = list::row(verb, false).map_or("think", |(_, word, _)| word);
+        match (verb, open[set]) {
+            (Verb::Create(_) | Verb::Open(_), Some(_)) => {
+                return Err(format!(
+                    "{word} comes before the file that is open is closed: a worker has one of a set open at a time"
+                ));
+            }
+            (Verb::Create(_) | Verb::Open(_), None) => {
+                (open[set], placed[set]) = (Some(at), false);
+            }
+            (verb, None) if verb.need() == Need::Open => {
+                return Err(format!(
+                    "{word} finds no open file: it needs an open or create before it"
+                ));
+            }
+            (verb, Some(opened)) if verb.need() == Need::Open => {
+                widen(&mut all[opened].verb, verb, &mut placed[set])?;
+                if verb == Verb::Close {
+                    open[set] = None;
+                }
+            }
+            _ => {}
+        }
+    }
+    if number == all.len() {
+        at_start.clone_from(&open);
+    }
+    let is_open = |slots: &[Option<usize>]| slots.iter().map(Option::is_some).collect::<Vec<_>>();
+    if is_open(&at_start) != is_open(&open) {
+        return Err("the list does not leave open and closed what it begins with: each open needs its close".to_owned());
+    }
+    for (step, made) in first.iter_mut().chain(steps).zip(all) {
+        step.verb = made.verb;
+        if let Verb::Create(flags) | Verb::Open(flags) = &mut step.verb
+            && !flags.writes
+        {
+            flags.reads = true;
+        }
+        if let Verb::Create(flags) = &mut step.verb {
+            (flags.creates, flags.exclusive, flags.writes) = (true, true, true);
+            // It is at the end of what it has written anyway.
+            flags.appends = false;
+        }
+    }
+    Ok(())
+}
+
+/// Gives the open of a file what a step on it needs; `placed`: whether a step before writes
+/// elsewhere than at its end.
+fn widen(open: &mut Verb, verb: Verb, placed: &mut bool) -> Result<(), String> {
+    let created = matches!(open, Verb::Create(_));
+    let (Verb::Create(flags) | Verb::Open(flags)) = open else {
+        return Ok(());
+    };
+    let appends = matches!(verb, Verb::Append(..));
+    flags.reads |= verb.reads();
+    flags.writes |= verb.writes() || matches!(verb, Verb::Truncate(_));
+    flags.appends |= appends;
+    *placed |= verb.writes() && !appends;
+    if flags.appends && *placed && !created {
+        return Err(
+            "a file that is appended to (O_APPEND) is written nowhere else: close it in between"
+                .to_owned(),
+        );
+    }
+    Ok(())
+}
+
+fn check(
+    plan: &MixPlan,
+    (sets, workers): (&[SetText], &[WorkerText]),
+    ranks: u32,
+) -> Result<(), PlanError> {
+    for (number, set) in plan.sets.iter().enumerate() {
+        let ranks = if plan.shared { u64::from(ranks) } else { 1 };
+        let owners = plan.owners(number) * ranks;
+        if set.number < owners {
+            let line = sets[number].line;
+            let message = format!(
+                "the set '{}' has {} names for {owners} workers that change it: each needs one of its own (--threads, \
+                 --scale)",
+                set.name, set.number
+            );
+            return Err(located(&plan.name, line, message));
+        }
+    }
+    let odd = plan.roles.iter().zip(workers);
+    for (role, worker) in odd {
+        let paced = role.every.is_some() || role.per.is_some();
+        if plan.open_loop.is_some() && (plan.roles.len() > 1 || paced) {
+            let message = "--rate needs a single kind of worker, without every and per".to_owned();
+            return Err(located(&plan.name, worker.line, message));
+        }
+    }
+    if plan.open_loop.is_some() && plan.think.0 > 0 {
+        refuse!("--rate and --think exclude each other");
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(text: MixText) -> Mix {
+        Mix {
+            text,
+            ..Mix::default()
+        }
+    }
+
+    fn plan(mix: &Mix, threads: Option<u32>) -> Result<MixPlan, String> {
+        let common = Common {
+            threads,
+            ..Common::default()
+        };
+        resolve(mix, &common, 2).map_err(|error| error.0)
+    }
+
+    fn list(text: &str) -> Result<MixPlan, String> {
+        plan(&of(MixText::List(text.to_owned())), None)
+    }
+
+    #[test]
+    fn opens_get_the_flags_that_their_steps_need() {
+        let plan = list("create, append 1k, close, open, read whole, append 1k, close, open, read 4k, close, open, write 4k, close")
+            .expect("a plan");
+        let flags: Vec<(bool, bool, bool)> = plan.roles[0]
+            .steps
+            .iter()
+            .filter_map(|step| match step.verb {
+                Verb::Create(flags) | Verb::Open(flags) => {
+                    Some((flags.reads, flags.writes, flags.appends))
+                }
+                _ => None,
+            })
+            .collect();
+        assert_eq!(
+            flags,
+            [
+                (false, true, false),
+                (true, true, true),
+                (true, false, false),
+                (false, true, false)
+            ]
+        );
+    }
+
+    #[test]
+    fn lists_that_cannot_be_done_are_refused() {
+        let check = |text: &str, part: &str| {
+            let error = list(text).expect_err(text);
+            assert!(error.contains(part), "{text}: {error}");
+        };
+        check("open, open, close", "one of a set open at a time");
+        check("read whole", "needs an open or create");
+        check("open, read whole", "each open needs its close");
+        check("open, append 4k, write 4k, close", "O_APPEND");
+        check("open, write 4k, append 4k, close", "O_APPEND");
+        check("stat@nothing", "no set 'nothing'");
+        check("open@dirs, close@dirs", "of directories");
+        check("think 5ms", "no operation");
+    }
+
+    #[test]
+    fn rows_are_those_of_the_kinds_of_steps_and_of_all() {
+        let plan = list("2x (open, read whole, close), stat, mkdir, rmdir").expect("a plan");
+        let names: Vec<&str> = plan.roles[0]
+            .rows
+            .iter()
+            .map(|row| row.name.as_str())
+            .collect();
+        assert_eq!(
+            names,
+            [
+                "open", "read", "close", "stat", "mkdir", "rmdir", "all", "round"
+            ]
+        );
+        assert_eq!(plan.sets[1].kind, SetKind::Directories);
+    }
+
+    #[test]
+    fn every_built_in_profile_can_be_done() {
+        for (name, text) in profile::BUILT_IN {
+            let mix = of(MixText::Profile {
+                name: (*name).to_owned(),
+                text: None,
+            });
+            let whole = plan(&mix, None).unwrap_or_else(|error| panic!("{error}"));
+            let read = profile::read(text).expect("it can be read");
+            let threads: u32 = read.workers.iter().map(|worker| worker.threads).sum();
+            assert_eq!(whole.threads(), threads, "{name}");
+            let few = plan(&mix, Some(4)).unwrap_or_else(|error| panic!("{error}"));
+            assert_eq!(few.threads(), 4, "{name}");
+        }
+    }
+
+    #[test]
+    fn a_mix_that_cannot_be_done_is_refused_with_its_option_or_line() {
+        let check = |mix: Mix, threads, part: &str| {
+            let error = plan(&mix, threads).expect_err(part);
+            assert!(error.contains(part), "{error}");
+        };
+        let ops = |text: &str| of(MixText::Ops(text.to_owned()));
+        check(ops("stat"), None, "--ops: ");
+        check(
+            Mix {
+                files: Some(3),
+                ..ops("create=1,unlink=1")
+            },
+            Some(4),
+            "3 names for 4 workers",
+        );
+        check(
+            Mix {
+                files: Some(0),
+                ..ops("stat=1")
+            },
+            None,
+            "--files must be",
+        );
+        let profile = |text: &str| {
+            of(MixText::Profile {
+                name: "mine.toml".to_owned(),
+                text: Some(Ok(text.to_owned())),
+            })
+        };
+        check(profile("x = 1\n"), None, "mine.toml: line 1: ");
+        let text = "[set.files]\nnumber = 5\n[[worker]]\nlist = \"open\"\n";
+        check(profile(text), None, "--profile mine.toml: line 3: ");
+        check(
+            of(MixText::Profile {
+                name: "x.toml".to_owned(),
+                text: Some(Err("gone".to_owned())),
+            }),
+            None,
+            "x.toml cannot be read: gone",
+        );
+        check(
+            Mix {
+                rate: Some(10.0),
+                ..of(MixText::Profile {
+                    name: "oltp".to_owned(),
+                    text: None,
+                })
+            },
+            None,
+            "--rate needs a single kind",
+        );
+    }
+}

@@ -14,6 +14,7 @@ pub mod event;
 pub mod failure;
 pub mod job;
 pub mod latency;
+pub mod linux;
 pub mod machine;
 pub mod memory;
 pub mod mountinfo;

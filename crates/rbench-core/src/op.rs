@@ -97,6 +97,12 @@ op_kinds! {
     WriteSync => "write-sync",
     /// Read some entries of an open directory: `getdents64`.
     Readdir => "readdir",
+    /// Move the position of an open file: `lseek`.
+    Seek => "lseek",
+    /// Bring the data of a file to stable storage, not all of its attributes: `fdatasync`.
+    Datasync => "fdatasync",
+    /// Change the owner of a name: `fchownat`.
+    Chown => "chown",
 }
 
 impl OpKind {

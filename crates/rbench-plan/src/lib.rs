@@ -27,6 +27,7 @@ pub mod series;
 pub mod shift;
 pub mod spec;
 pub mod suite;
+pub mod trace;
 pub mod tree;
 pub mod verify;
 

@@ -24,6 +24,7 @@ const HOUSES: &[House] = &[
             &[
                 "direction",
                 "engine",
+                "linux",
                 "memory",
                 "mountinfo",
                 "near",

@@ -26,6 +26,7 @@ mod compare;
 mod foreign;
 mod probe;
 mod repeats;
+mod replay;
 mod results;
 mod start;
 mod testfs;
@@ -60,6 +61,8 @@ enum Command {
     Knee(KneeArgs),
     /// Search a tree as find does, over all ranks
     Find(Find),
+    /// Replay a trace: a log of fio, JuiceFS, strace, Darshan DXT, or rbench record
+    Replay(replay::ReplayArgs),
     /// A named and versioned sequence of runs, such as those of published evaluations
     Suite(SuiteArgs),
     /// What a mount is and can do, on every host: O_DIRECT, mmap, locks, names …
@@ -531,6 +534,7 @@ impl Args {
             Command::Knee(knee) => knee.options.start.into(),
             Command::Nn(nn) => nn.options.start.into(),
             Command::Find(find) => find.common.start.into(),
+            Command::Replay(replay) => replay.common.start.into(),
             Command::Suite(suite) => suite.options.start.into(),
             Command::Probe(probe) => probe.start.into(),
             Command::Clean(clean) => clean.start.into(),
@@ -558,6 +562,7 @@ impl Args {
             Command::Knee(knee) => knee.invocation(),
             Command::Nn(nn) => nn.invocation(),
             Command::Find(find) => find.invocation(env_dir),
+            Command::Replay(replay) => replay.invocation(env_dir),
             Command::Suite(suite) => suite.invocation(env_dir)?,
             Command::Probe(probe) => probe.invocation(),
             Command::Testfs(args) => Invocation::Testfs(args.into()),

@@ -18,7 +18,8 @@ fn meta(line: &str) -> rbench_plan::spec::Meta {
             | Workload::Io(_)
             | Workload::Fio(_)
             | Workload::Ior(_)
-            | Workload::Find(_) => {
+            | Workload::Find(_)
+            | Workload::Replay(_) => {
                 panic!("not meta")
             }
         },
@@ -35,7 +36,8 @@ fn io(line: &str) -> rbench_plan::spec::Io {
             | Workload::Mdtest(_)
             | Workload::Fio(_)
             | Workload::Ior(_)
-            | Workload::Find(_) => {
+            | Workload::Find(_)
+            | Workload::Replay(_) => {
                 panic!("not io")
             }
         },

@@ -99,8 +99,6 @@ op_kinds! {
     Readdir => "readdir",
     /// Move the position of an open file: `lseek`.
     Seek => "lseek",
-    /// Bring the data of a file to stable storage, not all of its attributes: `fdatasync`.
-    Datasync => "fdatasync",
     /// Change the owner of a name: `fchownat`.
     Chown => "chown",
 }

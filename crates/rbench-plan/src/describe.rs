@@ -7,6 +7,7 @@ use rbench_core::timeline::INTERVAL;
 use rbench_core::{Bytes, Nanos};
 
 use crate::find::{FindPlan, Than};
+use crate::replay::{Pace, ReplayPlan};
 use crate::io::{FsyncRule, IoPlan, Layout as IoLayout};
 use crate::jobs::{BlockSizes, BufferContent, Distribution, JobsPlan, OpenLoop};
 use crate::meta::{
@@ -103,6 +104,7 @@ impl Plan {
             Work::Io(io) => describe_io(io),
             Work::Jobs(jobs) => return describe_jobs(jobs),
             Work::Find(find) => describe_find(find),
+            Work::Replay(replay) => describe_replay(replay),
         };
         if self.keep {
             rows.push(Setting::yes("keep"));
@@ -328,6 +330,29 @@ fn describe_find(find: &FindPlan) -> Vec<Setting> {
     }
     if let Some(name) = &find.name {
         rows.push(Setting::text("name", String::from_utf8_lossy(name)));
+    }
+    rows
+}
+
+fn describe_replay(replay: &ReplayPlan) -> Vec<Setting> {
+    let traces: Vec<String> = replay
+        .traces
+        .iter()
+        .map(|path| path.display().to_string())
+        .collect();
+    let mut rows = vec![Setting::text("traces", traces.join(","))];
+    if let Some(format) = replay.format {
+        rows.push(Setting::text("format", format.name()));
+    }
+    match replay.pace {
+        Pace::Recorded(speed) => rows.push(Setting::text("time-scale", speed.to_string())),
+        Pace::AsFastAsPossible => rows.push(Setting::yes("as-fast-as-possible")),
+    }
+    if replay.copies > 1 {
+        rows.push(Setting::count("copies", replay.copies));
+    }
+    if let Some(below) = replay.names().directory() {
+        rows.push(Setting::text("below", String::from_utf8_lossy(&below)));
     }
     rows
 }

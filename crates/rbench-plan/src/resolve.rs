@@ -14,6 +14,7 @@ use crate::meta::{
     Backend, Content, Hooks, ItemOwner, Layout as TreeLayout, Location, Making, MetaPlan, PHASES,
     PhaseKind, PhasePlan, Renaming, Showing, UNTIL_THE_DEADLINE, with_needed,
 };
+use crate::replay::ReplayPlan;
 use crate::shift;
 use crate::spec::{self, OnError, Spec, Workload};
 use crate::tree::{Forest, ItemKind, NATIVE, PATH_MAX, Paths, Private, Shape};
@@ -35,6 +36,7 @@ mod ior;
 mod mdtest;
 mod ops;
 mod repeats;
+mod replay;
 mod timed;
 mod workers;
 
@@ -91,13 +93,15 @@ pub enum Work {
     Jobs(JobsPlan),
     /// `rbench find`
     Find(FindPlan),
+    /// `rbench replay`
+    Replay(ReplayPlan),
 }
 
 impl Work {
     /// The beginning of the names of the journals of acknowledged writes.
     pub fn ack_journal(&self) -> Option<&PathBuf> {
         match self {
-            Work::Meta(_) | Work::Find(_) => None,
+            Work::Meta(_) | Work::Find(_) | Work::Replay(_) => None,
             Work::Io(io) => io.ack_journal.as_ref(),
             Work::Jobs(jobs) => jobs.ack_journal.as_ref(),
         }
@@ -152,7 +156,7 @@ impl Plan {
     pub fn works_in_its_own_directory(&self) -> bool {
         match &self.work {
             Work::Meta(meta) => meta.site == Location::Own,
-            Work::Io(_) => true,
+            Work::Io(_) | Work::Replay(_) => true,
             Work::Jobs(_) | Work::Find(_) => false,
         }
     }
@@ -187,11 +191,13 @@ impl Plan {
             Work::Meta(meta) => meta.layout == TreeLayout::Shared,
             Work::Io(io) => io.layout.shared(),
             // Every host works on its own files, or on those it sees.
+            Work::Replay(_) => true,
             Work::Jobs(_) | Work::Find(_) => return None,
         };
         match (several_hosts, self.shift > 0, shared_layout) {
             (false, _, _) => None,
             (true, true, _) => Some("--shift"),
+            (true, _, true) if matches!(self.work, Work::Replay(_)) => Some("rbench replay"),
             (true, _, true) => Some("--layout shared"),
             _ => None,
         }
@@ -209,7 +215,7 @@ impl Plan {
                 Location::TestDirs(dirs) => dirs.first(),
                 Location::Own => self.dir.as_ref(),
             },
-            Work::Io(_) | Work::Find(_) => self.dir.as_ref(),
+            Work::Io(_) | Work::Find(_) | Work::Replay(_) => self.dir.as_ref(),
             Work::Jobs(jobs) => jobs
                 .rounds
                 .iter()
@@ -227,7 +233,7 @@ impl Plan {
                 Location::TestDirs(dirs) => dirs.clone(),
                 Location::Own => self.dir.iter().cloned().collect(),
             },
-            Work::Io(_) | Work::Find(_) => self.dir.iter().cloned().collect(),
+            Work::Io(_) | Work::Find(_) | Work::Replay(_) => self.dir.iter().cloned().collect(),
             Work::Jobs(jobs) => {
                 let files = jobs.rounds.iter().flatten().map(|job| &job.files);
                 let places = files.flat_map(|files| match &files.names {
@@ -264,7 +270,7 @@ impl Plan {
                 each.saturating_mul(self.workers())
             }
             Work::Jobs(jobs) => jobs.data_bytes(self.ranks).0,
-            Work::Find(_) => 0,
+            Work::Find(_) | Work::Replay(_) => 0,
         }
     }
 
@@ -292,7 +298,8 @@ pub fn task_counts(spec: &Spec, ranks: u32) -> Result<Vec<u32>, PlanError> {
         | Workload::Ops(_)
         | Workload::Io(_)
         | Workload::Fio(_)
-        | Workload::Find(_) => Ok(vec![ranks]),
+        | Workload::Find(_)
+        | Workload::Replay(_) => Ok(vec![ranks]),
     }
 }
 
@@ -395,11 +402,12 @@ fn complete(spec: &Spec, facts: &Facts) -> Result<Plan, PlanError> {
             Work::Jobs(fio::resolve(options, facts, repeats, &mut notes)?)
         }
         Workload::Find(find) => Work::Find(find::resolve(find, common)?),
+        Workload::Replay(replay) => Work::Replay(replay::resolve(replay, common)?),
         Workload::Ior(options) => Work::Jobs(ior::resolve(options, facts, common, &mut notes)?),
     };
     let threads = match &work {
         Work::Jobs(jobs) => jobs.workers(),
-        Work::Meta(_) | Work::Io(_) | Work::Find(_) => threads,
+        Work::Meta(_) | Work::Io(_) | Work::Find(_) | Work::Replay(_) => threads,
     };
     let journaled = work.ack_journal().is_some();
     let plan = Plan {

@@ -32,7 +32,7 @@ pub type Name = Arc<[u8]>;
 pub const LINE_MAX: u64 = 4 << 20;
 
 /// The largest read or write of a trace, bytes.
-pub const TRANSFER_MAX: u64 = 1 << 30;
+pub const TRANSFER_MAX: u64 = 256 << 20;
 
 /// An operation of a trace.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -340,7 +340,7 @@ impl Call {
             Call::Seek { .. } => OpKind::Seek,
             Call::Sync {
                 data_only: true, ..
-            } => OpKind::Datasync,
+            } => OpKind::Fdatasync,
             Call::Sync { .. } => OpKind::Fsync,
             Call::Truncate { .. } => OpKind::Truncate,
             Call::Allocate { .. } => OpKind::Allocate,
@@ -450,7 +450,7 @@ pub mod why {
     /// Calls of another layer.
     pub const MPI_IO: &str = "MPI-IO: its POSIX operations are listed too";
     /// A larger transfer than [`super::TRANSFER_MAX`].
-    pub const LARGE: &str = "a transfer of more than 1 GiB";
+    pub const LARGE: &str = "a transfer of more than 256 MiB";
 }
 
 /// The forms of traces.

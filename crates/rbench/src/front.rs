@@ -244,6 +244,12 @@ pub fn read(launch: &Launch) -> Result<Asked, Refusal> {
                     find.newer = find.newer.take().map(|file| cwd.join(file));
                     None
                 }
+                Workload::Replay(replay) => {
+                    for trace in &mut replay.traces {
+                        *trace = cwd.join(&trace);
+                    }
+                    None
+                }
                 Workload::Meta(_) | Workload::Ops(_) | Workload::Mdtest(_) | Workload::Ior(_) => {
                     None
                 }

@@ -128,7 +128,7 @@ impl Frame<'_> {
             max_time_ns: until.time.map(|time| time.0),
             not_awaited: match &self.plan.work {
                 Work::Meta(_) => of_the_tree.map(|info| info.name.to_owned()).collect(),
-                Work::Io(_) | Work::Jobs(_) | Work::Find(_) => Vec::new(),
+                Work::Io(_) | Work::Jobs(_) | Work::Find(_) | Work::Replay(_) => Vec::new(),
             },
             enough: None,
             missed: Vec::new(),

@@ -61,7 +61,8 @@ pub(super) fn of(
         | Workload::Ops(_)
         | Workload::Io(_)
         | Workload::Fio(_)
-        | Workload::Find(_) => "--iterations",
+        | Workload::Find(_)
+        | Workload::Replay(_) => "--iterations",
     };
     let iterations = at_least_one(flag, common.iterations.unwrap_or(1))?;
     Ok((iterations, None))

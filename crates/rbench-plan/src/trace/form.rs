@@ -415,9 +415,9 @@ impl Fields<'_> {
                 offset: self.signed("offset")?,
                 whence: self.small("whence")?.min(4) as i32,
             },
-            OpKind::Fsync | OpKind::Datasync => Call::Sync {
+            OpKind::Fsync | OpKind::Fdatasync => Call::Sync {
                 file: file()?,
-                data_only: *kind == OpKind::Datasync,
+                data_only: *kind == OpKind::Fdatasync,
             },
             OpKind::Truncate => Call::Truncate {
                 what: self.target()?,

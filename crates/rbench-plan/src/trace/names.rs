@@ -31,6 +31,12 @@ impl Names {
         }
     }
 
+    /// That directory.
+    pub fn directory(&self) -> Option<Vec<u8>> {
+        let below = self.below.as_ref()?;
+        Some([&b"/"[..], &below.join(&b'/')].concat())
+    }
+
     /// The path of a name, which is relative to `base` unless it is absolute.
     ///
     /// # Errors

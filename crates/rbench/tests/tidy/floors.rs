@@ -80,6 +80,7 @@ const HOUSES: &[House] = &[
                 "engine/contract",
                 "engine/faults",
                 "engine/fd_table",
+                "exact",
                 "remove",
                 "residency",
                 "speed",

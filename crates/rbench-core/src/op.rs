@@ -56,6 +56,9 @@ op_kinds! {
     Trim => "trim",
     /// Bring written data to stable storage: `fsync`.
     Fsync => "fsync",
+    /// Bring written data, and of the attributes only what reading it needs, to stable
+    /// storage: `fdatasync`.
+    Fdatasync => "fdatasync",
     /// Bring everything that the host has written to stable storage: `sync`.
     Sync => "sync",
     /// Run the user's command around a phase.
@@ -101,6 +104,11 @@ op_kinds! {
     Seek => "lseek",
     /// Change the owner of a name: `fchownat`.
     Chown => "chown",
+    /// Write behind the end of an open file: `write` of a file that was opened with
+    /// `O_APPEND`.
+    Append => "append",
+    /// All operations of a list, once: from the start of the first to the end of the last.
+    Round => "round",
 }
 
 impl OpKind {

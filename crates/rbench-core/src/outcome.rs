@@ -111,6 +111,9 @@ pub struct OpStats {
     /// In an open loop: operations that were due before the deadline and were
     /// never started.
     pub unissued: u64,
+    /// Of a mix: operations that found no file to work on: none was left, or another worker
+    /// had been faster. They are no errors.
+    pub missed: u64,
     /// Under verification: blocks that were not read back because their write,
     /// or a later one to the same place, had failed.
     pub unchecked: u64,
@@ -148,6 +151,7 @@ impl OpStats {
             bytes: 0,
             failures: Failures::default(),
             unissued: 0,
+            missed: 0,
             unchecked: 0,
             again: Retries::default(),
             service: Latency::new(),
@@ -187,6 +191,7 @@ impl OpStats {
             bytes,
             failures,
             unissued,
+            missed,
             unchecked,
             again,
             service,
@@ -204,6 +209,7 @@ impl OpStats {
         self.bytes += bytes;
         self.failures.merge(failures);
         self.unissued += unissued;
+        self.missed += missed;
         self.unchecked += unchecked;
         self.again.add(*again);
         self.service.merge(service);
@@ -342,6 +348,9 @@ pub struct PhaseOutcome {
     /// In an open loop: operations that were due before the deadline and were
     /// never started; response times do not know them.
     pub unissued: u64,
+    /// Of a mix: operations that found no file to work on: none was left, or another worker
+    /// had been faster. They are no errors.
+    pub missed: u64,
     /// Under verification: blocks that were not read back because their write,
     /// or a later one to the same place, had failed.
     pub unchecked: u64,

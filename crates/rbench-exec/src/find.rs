@@ -153,6 +153,7 @@ fn phase(plan: &Plan, iteration: u32, search: &Arc<Search>) -> Phase {
         name: name.to_owned(),
         label: label.to_owned(),
         unsynced: false,
+        in_round: false,
     };
     let search = Arc::clone(search);
     Phase {

@@ -309,6 +309,7 @@ impl IoPass<'_> {
                 name: "layout".to_owned(),
                 label: "Layout".to_owned(),
                 unsynced: true,
+                in_round: false,
             }],
             open_loop: false,
             deadline: None,
@@ -591,6 +592,7 @@ fn lanes(io: &IoPlan, nth: usize, rw: Rw, moves_data: bool) -> Vec<OpRow> {
                 name: name.clone(),
                 label: label.clone(),
                 unsynced,
+                in_round: false,
             }
         } else {
             OpRow {
@@ -598,6 +600,7 @@ fn lanes(io: &IoPlan, nth: usize, rw: Rw, moves_data: bool) -> Vec<OpRow> {
                 name: format!("{name}-{suffix}"),
                 label: format!("{label}: {words}"),
                 unsynced,
+                in_round: false,
             }
         }
     };

@@ -690,6 +690,7 @@ impl<'w> JobRound<'w> {
                 name: "layout".to_owned(),
                 label: "Layout".to_owned(),
                 unsynced: true,
+                in_round: false,
             }],
             open_loop: false,
             deadline: None,

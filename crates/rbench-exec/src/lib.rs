@@ -40,6 +40,7 @@ pub mod run;
 mod sight;
 mod single;
 mod spots;
+pub mod steps;
 mod stuck;
 pub mod target;
 mod testdirs;

@@ -268,6 +268,7 @@ impl MetaPass<'_> {
             name: name.to_owned(),
             label: label.to_owned(),
             unsynced: info.kind == PhaseKind::FileCreate && self.meta.leaves_unsynced(),
+            in_round: false,
         };
         let (name, label) = match plan.showing {
             Showing::Row(name) => (name, name),

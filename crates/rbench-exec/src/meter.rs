@@ -253,6 +253,13 @@ impl Meter {
         }
     }
 
+    /// Operations of that lane, which is empty, only follow others: they have no intended
+    /// start, in an open loop either.
+    pub fn follows(&mut self, lane: usize) {
+        let Lane { stats, line: _ } = &self.lanes[lane];
+        self.lanes[lane] = Lane::new(stats.op, false, stats.timeline.interval());
+    }
+
     /// From now on keeps start and duration of each operation, with room for
     /// `expected` of them.
     pub fn log_operations(&mut self, expected: u64) {
@@ -288,6 +295,45 @@ impl Meter {
     /// Notes an operation that moved `bytes` without error.
     #[inline]
     pub fn done(&mut self, lane: usize, span: Span, bytes: u64) {
+        let entered = self.record(lane, span, bytes);
+        self.last_end = span.end;
+        self.done += 1;
+        self.moved += bytes;
+        self.tally.items.store(self.done, Ordering::Relaxed);
+        self.tally.bytes.store(self.moved, Ordering::Relaxed);
+        if entered {
+            self.entered(lane);
+        }
+    }
+
+    /// Notes a round of operations that were noted themselves, with the bytes of all: it is
+    /// a row, and neither work nor progress beside them.
+    #[inline]
+    pub fn round(&mut self, lane: usize, span: Span, bytes: u64) {
+        if self.record(lane, span, bytes) {
+            self.entered(lane);
+        }
+    }
+
+    /// Notes an operation whose file was not there any more, or already there, because
+    /// another worker was faster.
+    #[cold]
+    pub fn missed(&mut self, lane: usize, span: Span) {
+        self.failed_for.0 += span.end.since(span.start).0;
+        self.last_end = span.end;
+        self.lacked(lane);
+    }
+
+    /// Notes an operation that found no file to work on, and made no call.
+    #[cold]
+    pub fn lacked(&mut self, lane: usize) {
+        self.lanes[lane].stats.missed += 1;
+        self.went_on();
+    }
+
+    /// Notes it in its row; whether that has entered another interval.
+    #[inline(always)]
+    fn record(&mut self, lane: usize, span: Span, bytes: u64) -> bool {
         let service = span.end.since(span.start);
         let row = lane as u32;
         let Lane { stats: lane, line } = &mut self.lanes[lane];
@@ -311,14 +357,7 @@ impl Meter {
                 bytes,
             });
         }
-        self.last_end = span.end;
-        self.done += 1;
-        self.moved += bytes;
-        self.tally.items.store(self.done, Ordering::Relaxed);
-        self.tally.bytes.store(self.moved, Ordering::Relaxed);
-        if entered {
-            self.entered(row as usize);
-        }
+        entered
     }
 
     /// A lane has entered another interval.
@@ -477,6 +516,7 @@ impl Meter {
         let moves = |lane: &OpStats| matches!(lane.op, OpKind::Read | OpKind::Write);
         let moves_blocks = self.stats().any(moves);
         self.stats()
+            .filter(|lane| lane.op != OpKind::Round)
             .filter(|lane| !(follows(lane.op) || moves_blocks && lane.op == OpKind::Open))
             .map(|lane| lane.items)
             .sum()
@@ -506,7 +546,9 @@ impl Meter {
 
     /// Where the worker's time went.
     fn effort(&self) -> Effort {
-        let done = self.stats().map(|lane| lane.service.total());
+        // A round is made of others.
+        let single = self.stats().filter(|lane| lane.op != OpKind::Round);
+        let done = single.map(|lane| lane.service.total());
         let recorded = Nanos(done.fold(self.failed_for.0, |sum, lane| sum + lane.0));
         let (in_calls, full) = match self.many {
             None => (recorded, recorded),

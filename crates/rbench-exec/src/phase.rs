@@ -24,6 +24,8 @@ pub struct OpRow {
     /// Whether what it writes stays unsynced: nothing in the phase brings it to
     /// stable storage.
     pub unsynced: bool,
+    /// Whether they are operations of a round, which alone has an intended start.
+    pub in_round: bool,
 }
 
 /// A phase to run. The same on every rank but for `make`.
@@ -108,7 +110,7 @@ impl Phase {
             name: info.name.clone(),
             label: info.label.clone(),
             op: info.op.name(),
-            open_loop: has_responses(info.op, self.open_loop),
+            open_loop: has_responses(info.op, self.open_loop && !info.in_round),
         };
         lanes.map(row).collect()
     }
@@ -123,7 +125,8 @@ impl Phase {
     /// into; its timeline is of that interval.
     pub fn empty_lanes(&self, interval: Nanos, numbers: Range<usize>) -> Vec<OpStats> {
         let empty = |info: &OpRow| {
-            let mut lane = empty_lane(info.op, self.open_loop, interval);
+            let open_loop = self.open_loop && !info.in_round;
+            let mut lane = empty_lane(info.op, open_loop, interval);
             lane.shrink();
             lane
         };

@@ -125,6 +125,7 @@ pub async fn reduce(
             bytes: total.bytes,
             failures,
             unissued: total.unissued,
+            missed: total.missed,
             unchecked: total.unchecked,
             again: total.again,
             elapsed: measured.elapsed(),
@@ -380,6 +381,7 @@ struct Total {
     bytes: u64,
     errors: u64,
     unissued: u64,
+    missed: u64,
     unchecked: u64,
     again: Retries,
     /// When its operations were measured.
@@ -426,6 +428,7 @@ fn additive(lane: &OpStats, frame: &Frame) -> Vec<u64> {
         bytes,
         failures,
         unissued,
+        missed,
         unchecked,
         again,
         service,
@@ -443,7 +446,7 @@ fn additive(lane: &OpStats, frame: &Frame) -> Vec<u64> {
         continued,
     } = again;
     let mut words = vec![*items, *bytes, failures.total()];
-    words.extend([unissued, unchecked, interrupted, continued]);
+    words.extend([unissued, missed, unchecked, interrupted, continued]);
     words.push(late.operations);
     words.extend(pieces(late.sum));
     words.extend(rewritten.map_or([0; 2], |round| [round.once, round.done]));
@@ -511,7 +514,7 @@ fn extremes(merged: &Merged, frame: &Frame) -> Vec<u64> {
 fn unpack(frame: &Frame, sums: &[u64], maxima: &[u64]) -> Result<Total, ExecError> {
     let (mut sums, mut maxima) = (Words(sums), Words(maxima));
     let [items, bytes, errors] = sums.array();
-    let [unissued, unchecked, interrupted, continued] = sums.array();
+    let [unissued, missed, unchecked, interrupted, continued] = sums.array();
     let [late_operations] = sums.array();
     let late_sum: [u64; 4] = sums.array();
     let [once, done] = sums.array();
@@ -559,6 +562,7 @@ fn unpack(frame: &Frame, sums: &[u64], maxima: &[u64]) -> Result<Total, ExecErro
         bytes,
         errors,
         unissued,
+        missed,
         unchecked,
         again: Retries {
             interrupted,

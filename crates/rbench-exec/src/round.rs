@@ -588,9 +588,12 @@ fn spawn_workers(group: &Group<'_>, phase: &Phase) -> Result<WorkerPool, String>
     let config = Arc::new(config);
     let own = |thread: u32| {
         let numbers = phase.own_lanes(thread as usize);
+        let lanes = &phase.lanes[numbers.clone()];
+        let in_round = lanes.iter().enumerate().filter(|(_, lane)| lane.in_round);
         OwnLanes {
             first: numbers.start,
-            ops: phase.lanes[numbers].iter().map(|lane| lane.op).collect(),
+            ops: lanes.iter().map(|lane| lane.op).collect(),
+            in_round: in_round.map(|(number, _)| number).collect(),
         }
     };
     let (sender, reports) = unbounded_channel();

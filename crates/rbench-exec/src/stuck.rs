@@ -243,6 +243,7 @@ mod tests {
             name: String::new(),
             label: String::new(),
             unsynced: false,
+            in_round: false,
         };
         ops.iter().map(lane).collect()
     }

@@ -273,6 +273,8 @@ pub struct OwnLanes {
     pub first: usize,
     /// The operation of each.
     pub ops: Vec<OpKind>,
+    /// Those whose operations belong to rounds: they have no intended start.
+    pub in_round: Vec<usize>,
 }
 
 /// Starts worker `thread` of the config with lanes of its own; it prepares at
@@ -301,6 +303,9 @@ pub fn spawn(
             stop: config.stop.of_all(),
         },
     );
+    for lane in &lanes.in_round {
+        meter.follows(*lane);
+    }
     if config.hands_over {
         let first = lanes.first;
         meter.hand_over(|lane| {
@@ -536,6 +541,7 @@ mod tests {
         let lanes = OwnLanes {
             first: 0,
             ops: vec![OpKind::Read],
+            in_round: Vec::new(),
         };
         let worker =
             spawn(&Arc::new(config), 0, lanes, make, sender).expect("a thread is to be had");

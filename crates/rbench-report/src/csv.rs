@@ -24,6 +24,7 @@ pub fn operations(results: &[RunResult]) -> String {
         "bytes",
         "errors",
         "unissued",
+        "missed",
         "elapsed_s",
         "rate",
         "bandwidth",
@@ -66,6 +67,7 @@ fn operation(result: &RunResult, phase: &PhaseResult) -> Vec<String> {
         phase.bytes.to_string(),
         phase.error_count().to_string(),
         phase.unissued.to_string(),
+        phase.missed.to_string(),
         phase.elapsed_s.to_string(),
         // Single operations have a time and no rate.
         some((!phase.one_each).then_some(phase.rate)),

@@ -220,6 +220,7 @@ fn phase(lines: &[IntervalLine], marks: &[MarkResult]) -> Option<PhaseResult> {
         bytes: all.bytes,
         failures: Failures::default(),
         unissued: 0,
+        missed: 0,
         unchecked: 0,
         again: Retries::default(),
         elapsed: all.last,

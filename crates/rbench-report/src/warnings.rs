@@ -60,6 +60,17 @@ const RULES: &[Rule] = &[
         over_iterations: Over::Total,
     },
     Rule {
+        code: "missed",
+        before: |_| {
+            "More than 1% of the operations found no file to work on (none was left for them, or another worker had \
+             been faster) and are in no figure: "
+                .into()
+        },
+        after: |_| ".".into(),
+        find: missed,
+        over_iterations: Over::Worst,
+    },
+    Rule {
         code: "unchecked-blocks",
         before: |_| "Blocks were not verified because their write had failed: ".into(),
         after: |_| ".".into(),
@@ -359,6 +370,19 @@ fn not_steady(_: &RunResult, phase: &PhaseResult) -> Option<Finding> {
     phase.complete.then(|| Finding {
         weight: steady.value.unwrap_or(f64::INFINITY).abs(),
         note: window(steady),
+    })
+}
+
+/// The share of operations that may miss without a word.
+const MISSED_SHARE: f64 = 0.01;
+
+fn missed(_: &RunResult, phase: &PhaseResult) -> Option<Finding> {
+    let all = phase.items.saturating_add(phase.error_count());
+    let all = all.saturating_add(phase.missed);
+    let share = phase.missed as f64 / all.max(1) as f64;
+    (share > MISSED_SHARE).then(|| Finding {
+        weight: share,
+        note: format!("{} of {}", human_count(phase.missed), human_count(all)),
     })
 }
 

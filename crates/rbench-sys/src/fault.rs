@@ -159,6 +159,11 @@ impl<F: Fs> Fs for FaultFs<F> {
         self.inner.fsync(fd)
     }
 
+    fn fdatasync(&self, fd: RawFd) -> Result<(), Errno> {
+        self.judge_fd(OpKind::Fdatasync, fd)?;
+        self.inner.fdatasync(fd)
+    }
+
     fn sync(&self) {
         self.judge(OpKind::Sync, c"").ok();
         self.inner.sync();

@@ -7,6 +7,7 @@ use std::ffi::CStr;
 use std::os::fd::{OwnedFd, RawFd};
 
 use nix::errno::Errno;
+use rbench_core::OpenFlags;
 
 use crate::residency::Resident;
 
@@ -23,6 +24,43 @@ pub enum OpenMode {
     WriteExisting,
     /// `O_RDWR | O_CREAT`, mode 0664.
     ReadWrite,
+    /// With these flags, as a script has them.
+    With(OpenFlags),
+}
+
+impl OpenMode {
+    /// All that it asks for.
+    pub fn flags(self) -> OpenFlags {
+        let none = OpenFlags::default();
+        match self {
+            OpenMode::Read => OpenFlags {
+                reads: true,
+                ..none
+            },
+            OpenMode::CreateNew => OpenFlags {
+                writes: true,
+                creates: true,
+                exclusive: true,
+                ..none
+            },
+            OpenMode::Write => OpenFlags {
+                writes: true,
+                creates: true,
+                ..none
+            },
+            OpenMode::WriteExisting => OpenFlags {
+                writes: true,
+                ..none
+            },
+            OpenMode::ReadWrite => OpenFlags {
+                reads: true,
+                writes: true,
+                creates: true,
+                ..none
+            },
+            OpenMode::With(flags) => flags,
+        }
+    }
 }
 
 /// The metadata operations of a target, relative to one directory.
@@ -65,6 +103,8 @@ pub trait Fs: Send + Sync {
     fn read(&self, fd: RawFd, buffer: &mut [u8]) -> Result<usize, Errno>;
     /// `fsync`
     fn fsync(&self, fd: RawFd) -> Result<(), Errno>;
+    /// `fdatasync`
+    fn fdatasync(&self, fd: RawFd) -> Result<(), Errno>;
     /// `sync`: everything that the host has written, to any file system.
     fn sync(&self);
     /// `ftruncate`

@@ -85,6 +85,11 @@ impl Fs for NullFs {
     }
 
     #[inline]
+    fn fdatasync(&self, _fd: RawFd) -> Result<(), Errno> {
+        Ok(())
+    }
+
+    #[inline]
     fn sync(&self) {}
 
     #[inline]

@@ -11,6 +11,7 @@ use nix::errno::Errno;
 use nix::fcntl::{OFlag, open};
 use nix::libc;
 use nix::sys::stat::Mode;
+use rbench_core::OpenFlags;
 
 use crate::calls;
 use crate::dirents::{self, Records};
@@ -50,6 +51,32 @@ impl PosixFs {
         // SAFETY: `path` is a C string; the descriptor is open while self is.
         check(unsafe { libc::unlinkat(self.at, path.as_ptr(), flags) })
     }
+}
+
+/// The kernel's form of these flags.
+#[inline]
+fn bits(flags: OpenFlags) -> libc::c_int {
+    let OpenFlags {
+        reads,
+        writes,
+        creates,
+        exclusive,
+        truncates,
+        appends,
+        data_synced,
+    } = flags;
+    let access = match (reads, writes) {
+        (true, true) => libc::O_RDWR,
+        (false, true) => libc::O_WRONLY,
+        (_, false) => libc::O_RDONLY,
+    };
+    let set = |on: bool, bit| if on { bit } else { 0 };
+    access
+        | set(creates, libc::O_CREAT)
+        | set(exclusive, libc::O_EXCL)
+        | set(truncates, libc::O_TRUNC)
+        | set(appends, libc::O_APPEND)
+        | set(data_synced, libc::O_DSYNC)
 }
 
 #[inline]
@@ -147,6 +174,7 @@ impl Fs for PosixFs {
             OpenMode::Write => libc::O_WRONLY | libc::O_CREAT,
             OpenMode::WriteExisting => libc::O_WRONLY,
             OpenMode::ReadWrite => libc::O_RDWR | libc::O_CREAT,
+            OpenMode::With(flags) => bits(flags),
         };
         if direct {
             flags |= libc::O_DIRECT;
@@ -186,6 +214,11 @@ impl Fs for PosixFs {
     #[inline]
     fn fsync(&self, fd: RawFd) -> Result<(), Errno> {
         calls::fsync(fd, false)
+    }
+
+    #[inline]
+    fn fdatasync(&self, fd: RawFd) -> Result<(), Errno> {
+        calls::fsync(fd, true)
     }
 
     #[inline]

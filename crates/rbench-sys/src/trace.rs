@@ -12,7 +12,7 @@ use std::os::fd::{OwnedFd, RawFd};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use nix::errno::Errno;
-use rbench_core::OpKind;
+use rbench_core::{OpKind, OpenFlags};
 
 use crate::fs::{Fs, OpenMode};
 use model::Model;
@@ -70,7 +70,13 @@ impl fmt::Display for TraceEvent {
                     OpenMode::Write => " write",
                     OpenMode::WriteExisting => " write-existing",
                     OpenMode::ReadWrite => " read-write",
+                    OpenMode::With(_) => "",
                 })?;
+                if let OpenMode::With(flags) = mode {
+                    for word in words(*flags) {
+                        write!(f, " {word}")?;
+                    }
+                }
                 if *direct {
                     f.write_str(" direct")?;
                 }
@@ -86,6 +92,29 @@ impl fmt::Display for TraceEvent {
             None => Ok(()),
         }
     }
+}
+
+/// These flags as words, in the order of their fields.
+fn words(flags: OpenFlags) -> impl Iterator<Item = &'static str> {
+    let OpenFlags {
+        reads,
+        writes,
+        creates,
+        exclusive,
+        truncates,
+        appends,
+        data_synced,
+    } = flags;
+    let all = [
+        (reads, "reads"),
+        (writes, "writes"),
+        (creates, "creates"),
+        (exclusive, "exclusive"),
+        (truncates, "truncates"),
+        (appends, "appends"),
+        (data_synced, "data-synced"),
+    ];
+    all.into_iter().filter(|(on, _)| *on).map(|(_, word)| word)
 }
 
 /// Events in the order of the calls.
@@ -270,6 +299,12 @@ impl Fs for TraceFs {
 
     fn fsync(&self, fd: RawFd) -> Result<(), Errno> {
         self.record(OpKind::Fsync, self.opened(fd), Detail::None, |m| {
+            m.fsync(fd)
+        })
+    }
+
+    fn fdatasync(&self, fd: RawFd) -> Result<(), Errno> {
+        self.record(OpKind::Fdatasync, self.opened(fd), Detail::None, |m| {
             m.fsync(fd)
         })
     }

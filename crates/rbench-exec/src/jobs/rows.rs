@@ -48,6 +48,7 @@ pub fn rows(job: &JobPlan, name: &str) -> (Vec<OpRow>, Lanes) {
                     false => format!("{name}: {words}"),
                 },
                 unsynced: op == OpKind::Write && find(job).moves_data && !job.syncing.any(),
+                in_round: false,
             });
             all.len() - 1
         })

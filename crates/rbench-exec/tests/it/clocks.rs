@@ -248,6 +248,7 @@ fn a_clock_that_jumps_ends_the_run_with_the_name_of_its_host() {
                     name: "file-stat".to_owned(),
                     label: "File stat".to_owned(),
                     unsynced: false,
+                    in_round: false,
                 }],
                 open_loop: false,
                 // Only should nobody notice.

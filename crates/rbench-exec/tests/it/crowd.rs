@@ -127,6 +127,7 @@ fn phase() -> Phase {
             name: "file-create".to_owned(),
             label: "File creation".to_owned(),
             unsynced: false,
+            in_round: false,
         }],
         open_loop: true,
         deadline: None,

@@ -387,6 +387,7 @@ fn a_worker_that_comes_back_after_it_was_given_up_takes_nothing_with_it() {
         name: name.to_owned(),
         label: name.to_owned(),
         unsynced: false,
+        in_round: false,
     };
     let phase = Phase {
         iteration: 0,

@@ -42,6 +42,10 @@ pub struct PhaseResult {
     /// in the response times.
     #[serde(default)]
     pub unissued: u64,
+    /// Of a mix: operations that found no file to work on: none was left for them, or
+    /// another worker had been faster. No errors, and in no latency.
+    #[serde(default)]
+    pub missed: u64,
     /// Under verification: blocks that were not read back because their write,
     /// or a later one to the same place, had failed.
     #[serde(default)]
@@ -348,6 +352,7 @@ impl PhaseResult {
             bytes,
             failures,
             unissued,
+            missed,
             unchecked,
             again,
             elapsed,
@@ -392,6 +397,7 @@ impl PhaseResult {
             errors: failures.iter().map(|(k, n, _)| (k.name(), n)).collect(),
             error_examples: error_examples(failures),
             unissued: *unissued,
+            missed: *missed,
             unchecked: *unchecked,
             interrupted: again.interrupted,
             continued: again.continued,

@@ -72,6 +72,7 @@ impl Made {
             bytes: 0,
             failures: Failures::default(),
             unissued: 0,
+            missed: 0,
             unchecked: 0,
             again: Retries::default(),
             elapsed: Nanos(0),

@@ -6,6 +6,7 @@ use std::ffi::{CStr, CString};
 use std::os::fd::RawFd;
 
 use nix::errno::Errno;
+use rbench_core::OpenFlags;
 
 use crate::fs::OpenMode;
 
@@ -36,7 +37,7 @@ struct Open {
     path: String,
     file: usize,
     position: u64,
-    mode: OpenMode,
+    flags: OpenFlags,
 }
 
 /// The tree.
@@ -286,23 +287,25 @@ impl Model {
 
     pub(super) fn open(&mut self, path: &str, mode: OpenMode) -> Result<RawFd, Errno> {
         let plain = self.resolve(path)?;
-        let file = match (self.nodes.get(&plain), mode) {
-            (Some(_), OpenMode::CreateNew) => return Err(Errno::EEXIST),
-            (Some(Node::Directory), _) => return Err(Errno::EISDIR),
-            (Some(Node::Symlink(_)), _) => return Err(Errno::ELOOP),
-            (Some(Node::File(file)), _) => *file,
-            (None, OpenMode::Read | OpenMode::WriteExisting) => return Err(Errno::ENOENT),
-            (None, OpenMode::CreateNew | OpenMode::Write | OpenMode::ReadWrite) => {
-                self.new_file(plain)
-            }
+        let flags = mode.flags();
+        let file = match self.nodes.get(&plain) {
+            Some(_) if flags.creates && flags.exclusive => return Err(Errno::EEXIST),
+            Some(Node::Directory) => return Err(Errno::EISDIR),
+            Some(Node::Symlink(_)) => return Err(Errno::ELOOP),
+            Some(Node::File(file)) => *file,
+            None if !flags.creates => return Err(Errno::ENOENT),
+            None => self.new_file(plain),
         };
+        if flags.truncates {
+            self.lengths[file] = 0;
+        }
         let fd = self.next_fd;
         self.next_fd += 1;
         let open = Open {
             path: path.to_owned(),
             file,
             position: 0,
-            mode,
+            flags,
         };
         self.open.insert(fd, open);
         Ok(fd)
@@ -319,10 +322,13 @@ impl Model {
 
     pub(super) fn write(&mut self, fd: RawFd, length: usize) -> Result<usize, Errno> {
         let open = self.open.get_mut(&fd).ok_or(Errno::EBADF)?;
-        if open.mode == OpenMode::Read {
+        if !open.flags.writes {
             return Err(Errno::EBADF);
         }
         if length > 0 {
+            if open.flags.appends {
+                open.position = self.lengths[open.file];
+            }
             open.position += length as u64;
             let end = &mut self.lengths[open.file];
             *end = open.position.max(*end);
@@ -332,7 +338,7 @@ impl Model {
 
     pub(super) fn read(&mut self, fd: RawFd, length: usize) -> Result<usize, Errno> {
         let open = self.open.get_mut(&fd).ok_or(Errno::EBADF)?;
-        if !matches!(open.mode, OpenMode::Read | OpenMode::ReadWrite) {
+        if !open.flags.reads {
             return Err(Errno::EBADF);
         }
         let left = self.lengths[open.file].saturating_sub(open.position);
@@ -348,7 +354,7 @@ impl Model {
         offset: u64,
     ) -> Result<usize, Errno> {
         let open = self.open.get(&fd).ok_or(Errno::EBADF)?;
-        if open.mode == OpenMode::Read {
+        if !open.flags.writes {
             return Err(Errno::EBADF);
         }
         if length > 0 {
@@ -360,7 +366,7 @@ impl Model {
 
     pub(super) fn read_at(&self, fd: RawFd, length: usize, offset: u64) -> Result<usize, Errno> {
         let open = self.open.get(&fd).ok_or(Errno::EBADF)?;
-        if !matches!(open.mode, OpenMode::Read | OpenMode::ReadWrite) {
+        if !open.flags.reads {
             return Err(Errno::EBADF);
         }
         let left = self.lengths[open.file].saturating_sub(offset);
@@ -398,7 +404,7 @@ impl Model {
 
     pub(super) fn truncate(&mut self, fd: RawFd, length: u64) -> Result<(), Errno> {
         let open = self.open.get(&fd).ok_or(Errno::EBADF)?;
-        if open.mode == OpenMode::Read {
+        if !open.flags.writes {
             return Err(Errno::EINVAL);
         }
         self.lengths[open.file] = length;

@@ -29,6 +29,7 @@ const HOUSES: &[House] = &[
                 "mountinfo",
                 "near",
                 "op",
+                "open",
                 "ops_table",
                 "plain",
                 "random",
@@ -142,7 +143,7 @@ const HOUSES: &[House] = &[
             &["removal", "single", "worker", "workload"],
             // What operations are made of, and what a phase is.
             &[
-                "ack", "caches", "extents", "hooks", "ops", "phase", "target",
+                "ack", "caches", "extents", "hooks", "ops", "phase", "steps", "target",
             ],
             // Blocks moved through an engine; what is looked at and reduced around a phase.
             &["blocks", "client", "reduce", "residency", "stuck"],

@@ -1,0 +1,563 @@
+//! Scripts of steps on names and open files, as a program of the loop of one operation at a
+//! time. A [`Script`] says which step comes next; here it is prepared (names, data), done
+//! inside the timer through [`Fs`], and recorded. Rows, waits, errors and rounds are those of
+//! the script; which workload it belongs to is nothing that is known here.
+
+use std::ffi::CStr;
+use std::os::fd::RawFd;
+use std::sync::Arc;
+
+use nix::errno::Errno;
+use rbench_core::random::DataStream;
+use rbench_core::{Clock as _, Failure, FailureKind, Nanos, OpKind};
+use rbench_plan::step::{Action, Held};
+use rbench_sys::{AlignedBuffer, Fs, OpenMode};
+
+use crate::meter::{Meter, Span};
+use crate::pace::Gate;
+use crate::single::{Next, Program, one_by_one};
+use crate::worker::Runner;
+
+/// The attribute that steps set and read.
+const ATTRIBUTE: &CStr = c"user.rbench";
+
+/// The names of a step, relative to the directory of the file system: their room is used
+/// again and again.
+#[derive(Debug, Clone, Default)]
+pub struct Name(Vec<u8>);
+
+impl Name {
+    /// Another name, without a byte 0 in it.
+    pub fn set(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
+        self.0.clear();
+        write(&mut self.0);
+        self.0.push(0);
+    }
+
+    /// The name; empty where there is none.
+    pub fn as_c_str(&self) -> &CStr {
+        CStr::from_bytes_until_nul(&self.0).unwrap_or(c"")
+    }
+}
+
+/// The names of a step.
+#[derive(Debug, Clone, Default)]
+pub struct Names {
+    /// The one that it works on.
+    pub path: Name,
+    /// The new name, or the target of a link.
+    pub other: Name,
+}
+
+/// A step that is to be done.
+#[derive(Debug, Clone, Copy)]
+pub struct Step {
+    /// What is done.
+    pub action: Action,
+    /// The kind, for failures.
+    pub op: OpKind,
+    /// Its row among those of the worker.
+    pub lane: usize,
+    /// Which of the worker's open files it makes, uses or closes.
+    pub slot: usize,
+    /// When it is meant to start, by the worker's clock: response times count from there.
+    pub intended: Option<Nanos>,
+    /// Not before that, by the worker's clock; waiting for it is in no latency.
+    pub not_before: Option<Nanos>,
+}
+
+/// What a step counts as.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// Done, or failed, as its calls said.
+    Plain,
+    /// What it was to work on was not there any more, or already there: another worker was
+    /// faster. Counted apart from errors.
+    Missed,
+}
+
+/// Where a worker's steps come from.
+pub trait Script {
+    /// The next step; its names go into `names`. Outside the timer.
+    fn next(&mut self, names: &mut Names, gate: &Gate, meter: &mut Meter) -> Next<Step>;
+
+    /// It does not start, as the gate is closed; the worker ends.
+    fn put_back(&mut self, step: Step);
+
+    /// What became of it, and when it was done: what it counts as. Outside the timer, before
+    /// it is recorded.
+    fn ended(
+        &mut self,
+        step: &Step,
+        outcome: Result<u64, FailureKind>,
+        time: (Nanos, Nanos),
+    ) -> Verdict;
+
+    /// Behind the recording of a step: rounds may be recorded.
+    fn recorded(&mut self, _step: &Step, _gate: &Gate, _meter: &mut Meter) {}
+
+    /// The worker has ended.
+    fn over(&mut self, _gate: &Gate, _meter: &mut Meter) {}
+
+    /// Steps of all there is to do; 0: time decides.
+    fn planned(&self) -> u64 {
+        0
+    }
+}
+
+/// Does the steps of a script.
+pub struct StepRunner<S> {
+    script: S,
+    hand: Hand,
+    names: Names,
+    /// By slot: what it was opened as, for failures.
+    opened: Vec<Name>,
+    data: DataStream,
+    issued: u64,
+    /// The latest reading of the clock.
+    now: Nanos,
+    failed: bool,
+}
+
+/// What the calls are made with.
+struct Hand {
+    fs: Arc<dyn Fs>,
+    /// By slot: what it holds open.
+    files: Vec<Option<RawFd>>,
+    buffer: AlignedBuffer,
+}
+
+/// Bytes by which further writes of the same step begin further behind in the buffer.
+const SHIFT: usize = 512;
+/// As many times.
+const SHIFTS: usize = 63;
+
+impl<S: Script> StepRunner<S> {
+    /// A runner of `script`, whose steps have so many slots and calls of so many bytes at
+    /// most; what it writes is the data of `data`.
+    ///
+    /// # Errors
+    /// When there is not the memory.
+    pub fn new(
+        script: S,
+        fs: Arc<dyn Fs>,
+        (slots, bytes_max): (usize, u64),
+        data: DataStream,
+    ) -> Result<StepRunner<S>, Failure> {
+        let length = bytes_max as usize + SHIFT * SHIFTS;
+        let buffer =
+            AlignedBuffer::new(length).map_err(|errno| Failure::new(OpKind::Write, "", errno))?;
+        Ok(StepRunner {
+            script,
+            hand: Hand {
+                fs,
+                files: vec![None; slots],
+                buffer,
+            },
+            names: Names::default(),
+            opened: vec![Name::default(); slots],
+            data,
+            issued: 0,
+            now: Nanos(0),
+            failed: false,
+        })
+    }
+
+    #[cold]
+    fn failure(&mut self, step: &Step, kind: FailureKind) -> Failure {
+        self.failed = true;
+        let name = match self.opened.get(step.slot) {
+            Some(opened) if step.action.needs_open() => opened,
+            _ => &self.names.path,
+        };
+        Failure::new(step.op, name.as_c_str().to_string_lossy(), kind)
+    }
+}
+
+impl Hand {
+    /// Does it: the bytes that it moved. Inside the timer.
+    #[inline(always)]
+    fn perform(&mut self, step: &Step, names: &Names) -> Result<u64, FailureKind> {
+        let (fs, path) = (self.fs.as_ref(), names.path.as_c_str());
+        let done = match step.action {
+            Action::Mkdir => fs.mkdir(path),
+            Action::Rmdir => fs.rmdir(path),
+            Action::Mknod => fs.mknod(path),
+            Action::Unlink => fs.unlink(path),
+            Action::Stat => fs.stat(path).map(drop),
+            Action::Access => fs.access(path),
+            Action::Chmod(mode) => fs.chmod(path, mode),
+            Action::Utimes(seconds) => fs.utimes(path, seconds),
+            Action::Rename => fs.rename(path, names.other.as_c_str()),
+            Action::Link => fs.link(path, names.other.as_c_str()),
+            Action::Symlink => fs.symlink(names.other.as_c_str(), path),
+            Action::Readlink => fs.readlink(path, &mut self.buffer).map(drop),
+            Action::List => fs.list(path, &mut self.buffer).map(drop),
+            Action::Open(flags) => fs
+                .open(path, OpenMode::With(flags), false)
+                .map(|fd| self.files[step.slot] = Some(fd)),
+            Action::Close => self.close(step.slot),
+            Action::On(held) => {
+                let fd = self.files[step.slot].ok_or(Errno::EBADF)?;
+                return on(fs, fd, held, &mut self.buffer);
+            }
+            Action::Whole(flags, held) => {
+                let fd = fs.open(path, OpenMode::With(flags), false)?;
+                let done = on(fs, fd, held, &mut self.buffer);
+                // Closed in any case; of two errors the first is told.
+                let closed = fs.close(fd).map_err(FailureKind::from);
+                return done.and_then(|bytes| closed.map(|()| bytes));
+            }
+        };
+        done.map(|()| 0).map_err(FailureKind::from)
+    }
+
+    #[inline(always)]
+    fn close(&mut self, slot: usize) -> Result<(), Errno> {
+        match self.files[slot].take() {
+            Some(fd) => self.fs.close(fd),
+            None => Err(Errno::EBADF),
+        }
+    }
+}
+
+/// What is done with the open file `fd`: the bytes that it moved.
+#[inline(always)]
+fn on(fs: &dyn Fs, fd: RawFd, held: Held, buffer: &mut [u8]) -> Result<u64, FailureKind> {
+    let done = match held {
+        Held::Nothing => Ok(()),
+        Held::Read { bytes, at } => {
+            let part = &mut buffer[..bytes as usize];
+            let read = match at {
+                Some(offset) => fs.read_at(fd, part, offset),
+                None => fs.read(fd, part),
+            };
+            return read.map(|n| n as u64).map_err(FailureKind::from);
+        }
+        Held::ReadWhole { chunk } => return read_whole(fs, fd, &mut buffer[..chunk as usize]),
+        Held::Write { bytes, at } => {
+            let part = &buffer[..bytes as usize];
+            let written = match at {
+                Some(offset) => fs.write_at(fd, part, offset)?,
+                None => fs.write(fd, part)?,
+            };
+            return if written < part.len() {
+                Err(FailureKind::Short)
+            } else {
+                Ok(bytes)
+            };
+        }
+        Held::WriteWhole { bytes, chunk } => return write_whole(fs, fd, (bytes, chunk), buffer),
+        Held::Fsync => fs.fsync(fd),
+        Held::Fdatasync => fs.fdatasync(fd),
+        Held::Truncate(length) => fs.truncate(fd, length),
+        Held::Getattr => fs.getattr(fd).map(drop),
+        Held::Setxattr(bytes) => fs.setxattr(fd, ATTRIBUTE, &buffer[..bytes as usize]),
+        Held::Getxattr => match fs.getxattr(fd, ATTRIBUTE, buffer) {
+            Err(Errno::ENODATA) => Ok(()),
+            answer => answer.map(drop),
+        },
+    };
+    done.map(|()| 0).map_err(FailureKind::from)
+}
+
+/// Reads from the file's position on until a call brings less than fits.
+#[inline(always)]
+fn read_whole(fs: &dyn Fs, fd: RawFd, buffer: &mut [u8]) -> Result<u64, FailureKind> {
+    let mut all = 0;
+    loop {
+        let read = fs.read(fd, buffer)?;
+        all += read as u64;
+        if read < buffer.len() {
+            return Ok(all);
+        }
+    }
+}
+
+/// Writes so many bytes from the file's position on. Parts after the first begin further
+/// behind in the buffer, so that no block is a copy of the one before.
+#[inline(always)]
+fn write_whole(
+    fs: &dyn Fs,
+    fd: RawFd,
+    (bytes, chunk): (u64, u64),
+    buffer: &[u8],
+) -> Result<u64, FailureKind> {
+    let (mut left, mut part) = (bytes, 0);
+    while left > 0 {
+        let from = SHIFT * (part % (SHIFTS + 1));
+        let length = left.min(chunk) as usize;
+        if fs.write(fd, &buffer[from..from + length])? < length {
+            return Err(FailureKind::Short);
+        }
+        (left, part) = (left - length as u64, part + 1);
+    }
+    Ok(bytes)
+}
+
+impl<S: Script> Program for StepRunner<S> {
+    type Operation = Step;
+    type Outcome = Result<u64, FailureKind>;
+
+    #[inline(always)]
+    fn next(&mut self, gate: &Gate, meter: &mut Meter) -> Next<Step> {
+        if gate.closed(self.now) {
+            return Next::End(false);
+        }
+        let next = self.script.next(&mut self.names, gate, meter);
+        if let Next::Operation(step) = &next {
+            let mut bytes = step.action.data_bytes() as usize;
+            if matches!(step.action, Action::On(Held::WriteWhole { bytes, chunk })
+                | Action::Whole(_, Held::WriteWhole { bytes, chunk }) if bytes > chunk)
+            {
+                bytes += SHIFT * SHIFTS;
+            }
+            if bytes > 0 {
+                self.data.fill(&mut self.hand.buffer[..bytes]);
+            }
+        }
+        next
+    }
+
+    #[inline(always)]
+    fn may_start(&mut self, step: &Step, gate: &Gate) -> bool {
+        let at = step.intended.max(step.not_before);
+        at.is_none_or(|at| gate.wait(at))
+    }
+
+    #[inline(always)]
+    fn is_sure(&self, _step: &Step) -> bool {
+        // The gate was looked at before it was prepared.
+        true
+    }
+
+    #[inline(always)]
+    fn put_back(&mut self, step: Step) {
+        self.script.put_back(step);
+    }
+
+    #[inline(always)]
+    fn perform(&mut self, step: &Step, _gate: &Gate) -> Result<u64, FailureKind> {
+        self.hand.perform(step, &self.names)
+    }
+
+    #[inline(always)]
+    fn ended(
+        &mut self,
+        step: Step,
+        outcome: Result<u64, FailureKind>,
+        (start, end): (Nanos, Nanos),
+        gate: &Gate,
+        meter: &mut Meter,
+    ) {
+        self.issued += 1;
+        self.now = end;
+        if matches!(step.action, Action::Open(_)) && outcome.is_ok() {
+            self.opened[step.slot].0.clone_from(&self.names.path.0);
+        }
+        let span = Span {
+            intended: step.intended,
+            start,
+            end,
+        };
+        match (self.script.ended(&step, outcome, (start, end)), outcome) {
+            (Verdict::Missed, _) => meter.missed(step.lane, span),
+            (Verdict::Plain, Ok(bytes)) => meter.done(step.lane, span, bytes),
+            (Verdict::Plain, Err(kind)) => {
+                let failure = self.failure(&step, kind);
+                meter.failed(step.lane, span, failure);
+            }
+        }
+        self.script.recorded(&step, gate, meter);
+    }
+}
+
+impl<S: Script> Runner for StepRunner<S> {
+    fn run(&mut self, gate: &Gate, meter: &mut Meter, _upto: Option<u64>) {
+        self.now = gate.clock.now();
+        one_by_one(self, gate, meter);
+        self.script.over(gate, meter);
+    }
+
+    fn issued(&self) -> u64 {
+        self.issued
+    }
+
+    fn planned(&self) -> u64 {
+        self.script.planned()
+    }
+
+    fn covered(&self) -> bool {
+        !self.failed
+    }
+
+    /// Closes what the script left open.
+    fn finish(&mut self, meter: &mut Meter) {
+        for slot in 0..self.hand.files.len() {
+            if self.hand.files[slot].is_none() {
+                continue;
+            }
+            if let Err(errno) = self.hand.close(slot) {
+                self.failed = true;
+                let path = self.opened[slot].as_c_str().to_string_lossy();
+                meter.failed_untimed(0, Failure::new(OpKind::Close, path, errno));
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use rbench_core::timeline::INTERVAL;
+    use rbench_core::{CpuClock, OpenFlags, Rank};
+    use rbench_sys::{FaultFs, TraceFs};
+
+    use super::*;
+    use crate::meter::{ErrorBudget, Tally};
+    use crate::pace::{StopFlag, Waits};
+
+    /// Does these, one after the other; what finds nothing is missed.
+    struct Listed {
+        steps: Vec<(Action, &'static str)>,
+        at: usize,
+    }
+
+    impl Script for Listed {
+        fn next(&mut self, names: &mut Names, _: &Gate, _: &mut Meter) -> Next<Step> {
+            let Some((action, path)) = self.steps.get(self.at) else {
+                return Next::End(true);
+            };
+            self.at += 1;
+            names.path.set(|to| to.extend(path.as_bytes()));
+            names.other.set(|to| to.extend(b"other"));
+            Next::Operation(Step {
+                action: *action,
+                op: OpKind::Stat,
+                lane: 0,
+                slot: 0,
+                intended: None,
+                not_before: None,
+            })
+        }
+
+        fn put_back(&mut self, _: Step) {
+            self.at -= 1;
+        }
+
+        fn ended(
+            &mut self,
+            _: &Step,
+            outcome: Result<u64, FailureKind>,
+            _: (Nanos, Nanos),
+        ) -> Verdict {
+            match outcome {
+                Err(kind) if kind == Errno::ENOENT.into() => Verdict::Missed,
+                _ => Verdict::Plain,
+            }
+        }
+    }
+
+    /// What a script does: the calls, and (done, missed, failed, bytes).
+    fn run(
+        fs: impl Fs + 'static,
+        lines: impl Fn() -> Vec<String>,
+        steps: Vec<(Action, &'static str)>,
+    ) -> (Vec<String>, [u64; 4]) {
+        let clock = CpuClock::KERNEL;
+        let gate = Gate {
+            clock,
+            start: clock.now(),
+            deadline: None,
+            stop: StopFlag::default(),
+            waits: Waits::default(),
+        };
+        let (tally, budget) = (Arc::new(Tally::default()), ErrorBudget::default());
+        let ops = [OpKind::Stat];
+        let mut meter = Meter::new(Rank(0), "", &ops, false, INTERVAL, tally, budget);
+        let bytes = steps.iter().map(|(action, _)| action.buffer_bytes());
+        let bytes = bytes.max().unwrap_or(0);
+        let script = Listed { steps, at: 0 };
+        let data = DataStream::new(&[1]);
+        let mut runner =
+            StepRunner::new(script, Arc::new(fs), (1, bytes), data).expect("there is memory");
+        runner.run(&gate, &mut meter, None);
+        runner.finish(&mut meter);
+        let lane = meter.lane(0);
+        let counts = [lane.items, lane.missed, lane.failures.total(), lane.bytes];
+        (lines(), counts)
+    }
+
+    fn new_file() -> OpenFlags {
+        OpenFlags {
+            writes: true,
+            creates: true,
+            exclusive: true,
+            appends: true,
+            ..OpenFlags::default()
+        }
+    }
+
+    #[test]
+    fn each_step_is_the_calls_that_it_says() {
+        let fs = TraceFs::default();
+        let read = OpenFlags {
+            reads: true,
+            ..OpenFlags::default()
+        };
+        let whole = Held::WriteWhole {
+            bytes: 25,
+            chunk: 10,
+        };
+        let steps = vec![
+            (Action::Open(new_file()), "a"),
+            (Action::On(Held::Write { bytes: 7, at: None }), ""),
+            (Action::On(Held::Fsync), ""),
+            (Action::On(Held::Fdatasync), ""),
+            (Action::Close, ""),
+            (Action::Whole(read, Held::ReadWhole { chunk: 5 }), "a"),
+            (Action::Whole(new_file(), whole), "b"),
+            (Action::Stat, "c"),
+            (Action::Rename, "b"),
+            (Action::Open(read), "other"),
+        ];
+        let recorded = fs.clone();
+        let (lines, counts) = run(fs, || recorded.lines(), steps);
+        let expect = [
+            "open a writes creates exclusive appends",
+            "write a 7",
+            "fsync a",
+            "fdatasync a",
+            "close a",
+            "open a reads",
+            "read a 5",
+            "read a 5",
+            "close a",
+            "open b writes creates exclusive appends",
+            "write b 10",
+            "write b 10",
+            "write b 5",
+            "close b",
+            "stat c = ENOENT",
+            "rename b -> other",
+            "open other reads",
+            // What was left open.
+            "close other",
+        ];
+        assert_eq!(lines, expect);
+        assert_eq!(counts, [9, 1, 0, 7 + 7 + 25]);
+    }
+
+    #[test]
+    fn a_step_that_fails_is_counted_and_its_file_closed() {
+        let trace = TraceFs::default();
+        let fs = FaultFs::nth(trace.clone(), OpKind::Write, 0, Errno::EIO);
+        let write = Held::Write { bytes: 7, at: None };
+        let steps = vec![(Action::Whole(new_file(), write), "a"), (Action::Close, "")];
+        let (lines, counts) = run(fs, || trace.lines(), steps);
+        let expect = ["open a writes creates exclusive appends", "close a"];
+        assert_eq!(lines, expect);
+        assert_eq!(counts, [0, 0, 2, 0]);
+    }
+}

@@ -33,6 +33,7 @@ pub mod probe;
 pub mod reduce;
 pub mod removal;
 mod repeats;
+mod replay;
 pub mod residency;
 mod room;
 pub mod round;

@@ -115,7 +115,7 @@ fn of(plan: &Plan) -> BTreeMap<Need, String> {
             add(does.trim, Need::Trims, &what);
         }),
         Work::Meta(meta) => of_phases(meta, add),
-        Work::Find(_) => {}
+        Work::Find(_) | Work::Replay(_) => {}
     }
     needs
 }

@@ -70,6 +70,7 @@ pub(crate) fn of(plan: &Plan, place: &Place<'_>) -> Vec<Spot> {
         Work::Io(io) => own(engine::find(&io.engine).is_none_or(|e| e.uses_files)),
         Work::Jobs(jobs) => of_jobs(jobs, place.parent, &all()),
         // Nothing is made where only is searched.
+        Work::Replay(_) => own(true),
         Work::Find(_) => Vec::new(),
     }
 }

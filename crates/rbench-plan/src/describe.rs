@@ -7,13 +7,13 @@ use rbench_core::timeline::INTERVAL;
 use rbench_core::{Bytes, Nanos};
 
 use crate::find::{FindPlan, Than};
-use crate::replay::{Pace, ReplayPlan};
 use crate::io::{FsyncRule, IoPlan, Layout as IoLayout};
 use crate::jobs::{BlockSizes, BufferContent, Distribution, JobsPlan, OpenLoop};
 use crate::meta::{
     Backend, Content, ItemOwner, Layout as TreeLayout, Location, Making, MetaPlan, PHASES, Showing,
     UNTIL_THE_DEADLINE,
 };
+use crate::replay::{Pace, ReplayPlan};
 use crate::resolve::{Plan, Work};
 use crate::tree::ItemKind;
 

@@ -251,6 +251,7 @@ fn phase(lines: &[IntervalLine], marks: &[MarkResult]) -> Option<PhaseResult> {
         client: None,
         access: None,
         found: None,
+        replayed: None,
         steady: None,
         start: None,
     };

@@ -223,6 +223,7 @@ pub fn read(bytes: &[u8]) -> Result<RunResult, ReadError> {
         settings: header.settings.into_owned(),
         repetition: header.repetition.map(Cow::into_owned),
         marks,
+        replays: Vec::new(),
         phases,
         summary: Vec::new(),
         warnings: header.warnings.into_owned(),

@@ -18,6 +18,7 @@ mod marks;
 mod phase;
 mod probe;
 mod repetition;
+mod replay;
 mod residency;
 mod series;
 mod settings;
@@ -60,6 +61,9 @@ pub use probe::{
     AbilityResult, AbilityVerdict, HostProbeResult, PROBE_SCHEMA, ProbeResult, SightResult,
 };
 pub use repetition::{Enough, RepetitionResult};
+pub use replay::{
+    DifferResult, LateResult, LeftOutResult, ReplayResult, ReplayedResult, TraceResult,
+};
 pub use residency::{
     CacheResult, CameRoundResult, EvidenceResult, FetchedResult, OwnResult, PagesResult,
     RequestsResult, ResidencyResult,
@@ -109,6 +113,9 @@ pub struct RunResult {
     /// Moments that have a name (`--event`, SIGUSR1), in the order in which they were set.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub marks: Vec<MarkResult>,
+    /// Of replays: each pass over the traces as a whole.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub replays: Vec<ReplayResult>,
     /// The phases in the order of execution.
     pub phases: Vec<PhaseResult>,
     /// Statistics over the iterations.

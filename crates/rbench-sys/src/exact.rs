@@ -26,6 +26,11 @@ pub struct ExactPath {
 }
 
 impl ExactPath {
+    /// From the root on.
+    pub fn absolute(&self) -> &CStr {
+        &self.absolute
+    }
+
     /// Relative to the directory.
     pub fn relative(&self) -> &CStr {
         let bytes = self.absolute.as_bytes_with_nul();
@@ -357,9 +362,7 @@ impl Exact {
         let (start, room) = (buffer.as_mut_ptr().cast(), buffer.len());
         length(match on {
             // SAFETY: the path is a C string, the buffer has room for `room` bytes.
-            On::Path(path, true) => unsafe {
-                libc::listxattr(path.absolute.as_ptr(), start, room)
-            },
+            On::Path(path, true) => unsafe { libc::listxattr(path.absolute.as_ptr(), start, room) },
             // SAFETY: as above.
             On::Path(path, false) => unsafe {
                 libc::llistxattr(path.absolute.as_ptr(), start, room)
@@ -386,5 +389,9 @@ impl Exact {
 
 #[inline]
 fn no_follow(follows: bool) -> i32 {
-    if follows { 0 } else { libc::AT_SYMLINK_NOFOLLOW }
+    if follows {
+        0
+    } else {
+        libc::AT_SYMLINK_NOFOLLOW
+    }
 }

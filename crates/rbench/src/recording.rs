@@ -10,7 +10,7 @@ use rbench_cli::Output;
 use rbench_comm::Clocks;
 use rbench_core::job::{JobLog, JobOutcome};
 use rbench_core::machine::HostUse;
-use rbench_core::outcome::{CommonStart, Details, PhaseOutcome};
+use rbench_core::outcome::{CommonStart, Details, PhaseOutcome, ReplayTotals};
 use rbench_core::timeline::IntervalPart;
 use rbench_core::{Clock as _, MonotonicClock, Nanos, Rank};
 use rbench_exec::intervals::{IntervalRow, Observer, Span};
@@ -380,6 +380,10 @@ impl Listener for Recording<'_> {
 
     fn machine(&mut self, hosts: Vec<HostUse>) {
         self.report.front.machine(hosts);
+    }
+
+    fn replayed(&mut self, totals: ReplayTotals) {
+        self.report.result.replays.push(totals.into());
     }
 
     fn job_logs(&mut self, logs: Vec<JobLog>) {

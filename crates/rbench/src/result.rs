@@ -109,6 +109,7 @@ impl Frame<'_> {
                 .collect(),
             client_counters: Vec::new(),
             marks: Vec::new(),
+            replays: Vec::new(),
             repetition: self.repetition(),
             phases: Vec::new(),
             summary: Vec::new(),

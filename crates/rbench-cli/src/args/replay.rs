@@ -42,7 +42,13 @@ pub struct ReplayArgs {
     #[arg(value_name = "TRACE", required = true)]
     traces: Vec<PathBuf>,
     /// The form of all traces
-    #[arg(long = "trace-format", visible_alias = "from", value_enum, value_name = "FORM", default_value = "auto")]
+    #[arg(
+        long = "trace-format",
+        visible_alias = "from",
+        value_enum,
+        value_name = "FORM",
+        default_value = "auto"
+    )]
     form: FormatArg,
     /// Speed: 2 is twice as fast as recorded [default: 1]
     #[arg(long, value_name = "FACTOR")]

@@ -202,6 +202,10 @@ impl Listener for Taker<'_, '_> {
         self.machine.extend(hosts);
     }
 
+    fn replayed(&mut self, totals: ReplayTotals) {
+        self.replays.push(totals);
+    }
+
     fn job_logs(&mut self, logs: Vec<JobLog>) {
         self.logs.extend(logs);
     }

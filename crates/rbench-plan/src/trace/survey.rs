@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashMap};
 use rbench_core::{Latency, Nanos, OpKind};
 
 use super::world::{Prepared, World};
-use super::{Call, Op, Outcome};
+use super::{Call, Kind, Op, Outcome};
 
 /// An operation, and the trace that it is of.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -130,7 +130,7 @@ impl Survey {
     /// Ends it: what was there before, of each trace, and who goes together.
     pub fn finish(mut self) -> Found {
         let worlds = std::mem::take(&mut self.worlds);
-        let before = worlds.into_iter().map(World::before).collect();
+        let before = together(worlds.into_iter().flat_map(World::before).collect());
         let heads: Vec<u32> = (0..self.shares.len() as u32)
             .map(|n| self.head(n))
             .collect();
@@ -162,11 +162,27 @@ impl Survey {
     }
 }
 
+/// What several traces need, each once: as long as the longest, and a directory if one needs that.
+fn together(mut all: Vec<Prepared>) -> Vec<Prepared> {
+    all.sort_by(|one, other| one.path.cmp(&other.path));
+    all.dedup_by(|later, kept| {
+        let same = later.path == kept.path;
+        if same {
+            kept.size = kept.size.max(later.size);
+            if later.kind == Kind::Directory {
+                kept.kind = Kind::Directory;
+            }
+        }
+        same
+    });
+    all
+}
+
 /// What traces hold.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Found {
-    /// By trace: what was there before, directories before what lies in them.
-    pub before: Vec<Vec<Prepared>>,
+    /// What was there before, directories before what lies in them, each once.
+    pub before: Vec<Prepared>,
     /// Processes that share open files are one group, which one worker replays.
     pub groups: u32,
     /// By trace and process.

@@ -72,7 +72,7 @@ fn before(out: &Out) -> Vec<String> {
             one.size
         )
     };
-    survey.finish().before.concat().iter().map(show).collect()
+    survey.finish().before.iter().map(show).collect()
 }
 
 const STRACE: &str = r#"

@@ -150,7 +150,7 @@ const HOUSES: &[House] = &[
             &["round"],
             &["spots", "testdirs", "warm_up"],
             // Workloads.
-            &["find", "io", "jobs", "meta", "probe"],
+            &["find", "io", "jobs", "meta", "probe", "replay"],
             &["calibrate", "needs", "room"],
             &["run"],
         ],

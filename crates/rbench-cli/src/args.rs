@@ -25,6 +25,7 @@ mod after;
 mod compare;
 mod foreign;
 mod probe;
+mod record;
 mod repeats;
 mod replay;
 mod results;
@@ -67,6 +68,8 @@ enum Command {
     Suite(SuiteArgs),
     /// What a mount is and can do, on every host: O_DIRECT, mmap, locks, names …
     Probe(probe::ProbeArgs),
+    /// Run a program on a directory and record what it does there, for rbench replay
+    Record(record::RecordArgs),
     /// Mount the built-in FUSE file system in the foreground
     Testfs(testfs::TestfsArgs),
     /// Print the reports of result files, or of unfinished runs' journals
@@ -539,6 +542,7 @@ impl Args {
             Command::Probe(probe) => probe.start.into(),
             Command::Clean(clean) => clean.start.into(),
             Command::Testfs(_)
+            | Command::Record(_)
             | Command::Show(_)
             | Command::Compare(_)
             | Command::Version
@@ -566,6 +570,7 @@ impl Args {
             Command::Suite(suite) => suite.invocation(env_dir)?,
             Command::Probe(probe) => probe.invocation(),
             Command::Testfs(args) => Invocation::Testfs(args.into()),
+            Command::Record(args) => Invocation::Record(args.into()),
             Command::Show(show) => show.invocation(),
             Command::Report(report) => report.invocation(),
             Command::Completions(completions) => completions.invocation(),

@@ -26,6 +26,7 @@ pub mod ops_table;
 pub mod outcome;
 pub mod plain;
 pub mod random;
+pub mod request;
 pub mod residency;
 pub mod spread;
 pub mod steady;

@@ -11,6 +11,7 @@ use std::thread::JoinHandle;
 use rbench_comm::Combine;
 use rbench_core::outcome::{Differ, LATE_LIMITS, Late, PhaseOutcome, ReplayTotals, Replayed};
 use rbench_core::random::key;
+use rbench_core::units::{human_count, human_nanos};
 use rbench_core::{Bytes, Failure, Nanos, OpKind, Rank};
 use rbench_plan::jobs::Framing;
 use rbench_plan::replay::Pace;
@@ -34,6 +35,16 @@ mod stream;
 use player::{Common, Counts, Player};
 use prepare::Preparer;
 use stream::{Form, Merged, Own, PIECES, Task};
+
+/// The warning of a replay whose operations start later than they were recorded.
+const LATE: &str = "replay-late";
+
+/// The warning of a replay with other results than those of the trace.
+const DIFFERS: &str = "replay-differs";
+
+/// So late is on time, for so large a share of the operations.
+const CLOSE: Nanos = Nanos::MILLISECOND;
+const WITHIN: f64 = 0.99;
 
 /// The directory of a copy, in that of the pass.
 fn folder(copy: u32) -> String {
@@ -332,7 +343,7 @@ impl ReplayPass<'_> {
             counts: Mutex::new(Counts::new(rows.len())),
             rows: rows.clone(),
         });
-        let (dealer, inboxes) = self.deal(group, own)?;
+        let (dealer, inboxes) = self.deal(group, own).await?;
         let shared = Arc::clone(&common);
         let make: MakeRunner = Arc::new(move |thread| {
             let mut inboxes = inboxes.lock().unwrap_or_else(PoisonError::into_inner);
@@ -364,14 +375,16 @@ impl ReplayPass<'_> {
             listener.row(self.told(row, place, &counts));
         }
         if group.is_root() {
+            self.warn(&counts, listener);
             listener.replayed(self.totals(&counts));
         }
         group.agree(read).await?;
         Ok(end.stopped)
     }
 
-    /// Begins to read the traces for the workers of this rank.
-    fn deal(&self, group: &Group<'_>, own: Own) -> Result<(Dealer, Inboxes), ExecError> {
+    /// Begins to read the traces for the workers of this rank, and waits until enough is read ahead
+    /// that they need not wait.
+    async fn deal(&self, group: &Group<'_>, own: Own) -> Result<(Dealer, Inboxes), ExecError> {
         let threads = self.all.workers_of(group.rank());
         let (to, inboxes): (Vec<_>, Vec<_>) = (0..threads)
             .map(|_| {
@@ -379,13 +392,20 @@ impl ReplayPass<'_> {
                 (sender, Some(receiver))
             })
             .unzip();
+        let (primed, ready) = sync_channel::<()>(0);
         let (plan, forms) = (self.plan.clone(), self.looked.forms.clone());
         let found = Arc::clone(&self.looked.found);
         let dealer = std::thread::Builder::new()
             .name("rbench-trace".to_owned())
-            .spawn(move || stream::deal(&plan, &forms, &found, own, to));
+            .spawn(move || stream::deal(&plan, &forms, &found, own, to, primed));
         let dealer = dealer
             .map_err(|error| ExecError::SetUp(format!("a thread cannot be started: {error}")))?;
+        // Nothing is sent: that the other end is gone says it.
+        let waits = in_thread(move || {
+            let _ = ready.recv();
+        });
+        let waited = group.attend(waits, || 0).await?;
+        group.agree(waited).await?;
         Ok((dealer, Arc::new(Mutex::new(inboxes))))
     }
 
@@ -400,6 +420,34 @@ impl ReplayPass<'_> {
             unopened: counts.unopened.get(place).copied().unwrap_or_default(),
         });
         PhaseOutcome { replayed, ..row }
+    }
+
+    /// What the reader should know before comparing with the trace.
+    fn warn(&self, counts: &Counts, listener: &mut dyn Listener) {
+        let within = counts.late.within(CLOSE);
+        if self.plan.pace != Pace::AsFastAsPossible && within < WITHIN {
+            let (share, latest) = (100.0 * within, human_nanos(counts.late.max.0 as f64));
+            listener.warning(
+                LATE,
+                format!(
+                    "Only {share:.1}% of the operations started within 1 ms of their recorded time, the latest \
+                     {latest} behind it: more workers (--threads, ranks) or a lower --time-scale follow the trace more closely."
+                ),
+            );
+        }
+        let differ: u64 = counts.differ.iter().map(|differ| differ.total()).sum();
+        let unopened: u64 = counts.unopened.iter().sum();
+        if differ + unopened > 0 {
+            let (differ, unopened) = (human_count(differ), human_count(unopened));
+            let done = human_count(counts.done);
+            listener.warning(
+                DIFFERS,
+                format!(
+                    "{differ} of {done} results are not those of the trace, and {unopened} operations found their file not open: \
+                     the load is not quite the recorded one."
+                ),
+            );
+        }
     }
 
     fn totals(&self, counts: &Counts) -> ReplayTotals {

@@ -20,6 +20,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use rbench_core::linux as flags;
+pub use rbench_core::request::Kind;
 use rbench_core::{Nanos, OpKind};
 
 use self::names::Names;
@@ -65,17 +66,6 @@ pub enum Outcome {
     Done(u64),
     /// It failed with this errno.
     Failed(i32),
-}
-
-/// What kind of object.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Kind {
-    /// A regular file.
-    File,
-    /// A directory.
-    Directory,
-    /// A symbolic link.
-    Link,
 }
 
 /// What a result tells of an object.
@@ -429,6 +419,9 @@ pub mod why {
     pub const KERNEL: &str = "below /proc, /sys or /dev";
     /// Where `--below` was given.
     pub const ELSEWHERE: &str = "outside of --below";
+    /// With `--below`: nobody knows where it is.
+    pub const SOMEWHERE: &str =
+        "relative to a working directory that the trace does not tell (say it with --cwd)";
     /// A descriptor that the trace does not explain.
     pub const NO_OPEN: &str = "a descriptor whose open the trace does not have";
     /// Another descriptor of the same open file is left.

@@ -263,6 +263,7 @@ pub fn read(launch: &Launch) -> Result<Asked, Refusal> {
         Invocation::Probe(probe) => Ok(Asked::Probe(probe)),
         Invocation::Clean(clean) => Ok(Asked::Clean(clean)),
         Invocation::Testfs(_)
+        | Invocation::Record(_)
         | Invocation::Show(_)
         | Invocation::Report(_)
         | Invocation::Completions(_)

@@ -27,6 +27,8 @@ mod operations;
 mod page;
 mod probe;
 mod progress;
+#[cfg(feature = "testfs")]
+mod record;
 mod recording;
 mod result;
 mod round_trip;
@@ -60,6 +62,13 @@ fn main() -> ExitCode {
         Ok(Invocation::Testfs(args)) => testfs::serve(args),
         #[cfg(not(feature = "testfs"))]
         Ok(Invocation::Testfs(_)) => {
+            complain(WITHOUT_TESTFS);
+            ExitCode::from(USAGE)
+        }
+        #[cfg(feature = "testfs")]
+        Ok(Invocation::Record(args)) => record::record(&args),
+        #[cfg(not(feature = "testfs"))]
+        Ok(Invocation::Record(_)) => {
             complain(WITHOUT_TESTFS);
             ExitCode::from(USAGE)
         }

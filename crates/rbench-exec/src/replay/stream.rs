@@ -264,7 +264,7 @@ pub struct Own {
 }
 
 /// Reads the traces and hands each worker of this rank its operations, until all is read or
-/// nobody takes any more.
+/// nobody takes any more. Drops `primed` when as much is read ahead as there is room for, or all.
 ///
 /// # Errors
 /// As [`Merged::open`].
@@ -274,7 +274,9 @@ pub fn deal(
     found: &Found,
     own: Own,
     to: Vec<SyncSender<Vec<Task>>>,
+    primed: SyncSender<()>,
 ) -> Result<(), String> {
+    let mut primed = Some(primed);
     let mut merged = Merged::open(plan, forms)?;
     let mut to: Vec<Option<SyncSender<Vec<Task>>>> = to.into_iter().map(Some).collect();
     let mut pieces: Vec<Vec<Task>> = vec![Vec::new(); to.len()];
@@ -300,7 +302,7 @@ pub fn deal(
         }
         if ended || held >= PIECE || bytes >= PIECE_BYTES {
             (held, bytes) = (0, 0);
-            hand_over(&mut pieces, &mut to);
+            hand_over(&mut pieces, &mut to, &mut primed);
         }
         if ended || to.iter().all(Option::is_none) {
             return Ok(());
@@ -309,7 +311,12 @@ pub fn deal(
 }
 
 /// Hands over what there is: first to those who have room, then to the others, waiting.
-fn hand_over(pieces: &mut [Vec<Task>], to: &mut [Option<SyncSender<Vec<Task>>>]) {
+/// Before it waits for the first time it drops `primed`.
+fn hand_over(
+    pieces: &mut [Vec<Task>],
+    to: &mut [Option<SyncSender<Vec<Task>>>],
+    primed: &mut Option<SyncSender<()>>,
+) {
     let mut waiting = Vec::new();
     for (piece, sender) in pieces.iter_mut().zip(to.iter_mut()) {
         if piece.is_empty() {
@@ -325,6 +332,9 @@ fn hand_over(pieces: &mut [Vec<Task>], to: &mut [Option<SyncSender<Vec<Task>>>])
             // The worker has ended.
             Err(TrySendError::Disconnected(_)) => *sender = None,
         }
+    }
+    if !waiting.is_empty() {
+        *primed = None;
     }
     for (piece, sender) in waiting {
         if sender

@@ -3,9 +3,10 @@
 
 use std::sync::Arc;
 
+use rbench_core::request::{Changes, Entry, Event, Place, What};
 use rbench_core::{Nanos, linux};
 
-use super::events::{Changes, Entry, Event, Events, Place, What};
+use super::events::Events;
 use super::order::Order;
 use super::{Kind, Out, Reader, Reading, why};
 

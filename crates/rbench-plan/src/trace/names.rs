@@ -56,7 +56,12 @@ impl Names {
         }
         let rest = match &self.below {
             None => parts,
-            Some(below) => parts.strip_prefix(&below[..]).ok_or(why::ELSEWHERE)?,
+            Some(below) => parts.strip_prefix(&below[..]).ok_or_else(|| {
+                match parts.first().is_some_and(|first| *first == SOMEWHERE[1..]) {
+                    true => why::SOMEWHERE,
+                    false => why::ELSEWHERE,
+                }
+            })?,
         };
         Ok(Arc::from(rest.join(&b'/')))
     }

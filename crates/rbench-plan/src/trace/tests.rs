@@ -316,3 +316,64 @@ fn a_form_is_known_by_its_first_line() {
     }
     assert_eq!(Format::of(b"hello"), None);
 }
+
+/// A trace of each form, for changes.
+fn samples() -> Vec<(Format, String)> {
+    let jfs = "2024.03.01 10:00:00.000100 [uid:0,gid:0,pid:7] lookup (1,d): OK (2,[drwxr-xr-x:0040755,2,0,0,0,0,0,4096]) <0.000050>\n\
+        2024.03.01 10:00:00.000300 [uid:0,gid:0,pid:7] open (3): OK [fh:9] <0.000050>\n\
+        2024.03.01 10:00:01.000400 [uid:0,gid:0,pid:7] rename (2,n,1,m,0): OK <0.000050>\n\
+        2024.03.01 10:00:01.000500 [uid:0,gid:0,pid:7] setattr (3,0x8,[mode=-rw-r--r--:0644;size=5;]): OK <0.000050>\n";
+    let dxt =
+        "# DXT, file_id: 12, file_name: /scratch/one\n X_POSIX  0 write 0 0 100 0.1000 0.2000\n";
+    let log =
+        "fio version 3 iolog\n0 /d/f add\n5 /d/f open\n10 /d/f write 4096 512\n30 /d/f close\n";
+    let own = read_as(Format::Strace, STRACE).expect("read").ops;
+    let own = own.iter().map(|op| form::line(op, Nanos(0)));
+    let own = own.map(|line| String::from_utf8_lossy(&line).into_owned());
+    let own = format!("{}\n{}", form::HEADER, own.collect::<String>());
+    vec![
+        (Format::Strace, STRACE.to_owned()),
+        (Format::Juicefs, jfs.to_owned()),
+        (Format::Dxt, dxt.to_owned()),
+        (Format::Iolog, log.to_owned()),
+        (Format::Rbench, own),
+    ]
+}
+
+proptest::proptest! {
+    #![proptest_config(proptest::prelude::ProptestConfig::with_cases(300))]
+
+    /// Whatever is changed in a trace, it is read or refused, and no name of it leads out.
+    #[test]
+    fn a_changed_trace_is_read_or_refused(
+        which in 0..5_usize,
+        changes in proptest::collection::vec((0..10_000_usize, proptest::prelude::any::<u8>(), 0..4_u8), 0..8),
+    ) {
+        let (format, text) = samples().swap_remove(which);
+        let mut bytes = text.into_bytes();
+        for (place, byte, how) in changes {
+            let place = place % bytes.len().max(1);
+            match how {
+                0 => bytes[place] = byte,
+                1 => bytes.insert(place, byte),
+                2 => drop(bytes.remove(place)),
+                _ => bytes.truncate(place.max(1)),
+            }
+        }
+        let mut reader = reader(format, &reading());
+        let mut out = Out::default();
+        let lines: Vec<&[u8]> = bytes.split(|byte| *byte == b'\n').collect();
+        let read = lines.iter().zip(1..).try_for_each(|(line, n)| reader.line(n, line, &mut out));
+        let _ = read.and_then(|()| reader.end(&mut out));
+        let mut survey = Survey::default();
+        for op in out.ops {
+            let leads_out = |path: &[u8]| path.starts_with(b"/") || path.split(|b| *b == b'/').any(|part| part == b"..");
+            if let Call::Open { path, .. } | Call::Unlink { path } | Call::Mkdir { path, .. } = &op.call {
+                proptest::prop_assert!(!leads_out(path), "{op:?}");
+            }
+            let _ = survey.take(&Step { trace: 0, op });
+        }
+        let found = survey.finish();
+        proptest::prop_assert!(found.before.iter().all(|one| !one.path.starts_with(b"/")));
+    }
+}

@@ -1,8 +1,7 @@
 //! What a replay was: operations in, out and left out, how late, and each kind beside what was
 //! recorded.
 
-use rbench_core::Bytes;
-use rbench_core::units::human_count;
+use rbench_core::units::{human_bytes, human_count};
 
 use super::{for_phases, iterations, label, seconds, time_of};
 use crate::hist::Hist;
@@ -90,7 +89,7 @@ fn before(replay: &ReplayResult) -> String {
         some => format!(
             "{} files, directories and links were there before the trace, {} of data: made beforehand, untimed.",
             human_count(some),
-            Bytes(replay.prepared_bytes)
+            human_bytes(replay.prepared_bytes)
         ),
     }
 }

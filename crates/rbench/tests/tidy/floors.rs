@@ -38,7 +38,7 @@ const HOUSES: &[House] = &[
             &["units"],
             &[
                 "client", "clock", "effort", "event", "failure", "latency", "machine", "moved",
-                "steady",
+                "request", "steady",
             ],
             &["coarse", "job"],
             &["timeline"],

@@ -141,18 +141,23 @@ def traced_replay(program, trace, target, *options):
     second, out = target.parent / "second.strace", target.parent / "result.json"
     for old in (second, out):
         old.unlink(missing_ok=True)
-    run([*STRACE, "-o", second, program, "replay", trace, "--dir", target, "--out", out, "--quiet", "--no-round-trip", *options],
+    run([*STRACE[:-1], "32", "-o", second, program, "replay", trace, "--dir", target, "--out", out, "--quiet", "--no-round-trip", *options],
         expect=None)  # fmt: skip
     all_calls = calls(second)
     base = re.compile(re.escape(str(target)) + r"/rbench\.[^/]+/0$")
-    # Workers are threads of a phase: the last one that opens or looks at something of the copy replays.
-    workers = [pid for _, pid, name, args, _ in all_calls if any('"c0' in arg for arg in args[:2])]
-    check(workers, f"the replay of {trace} made no call")
+    # The first worker makes what was there before.
+    workers = workers_of(second)
+    check(len(workers) == 2, f"the replay of {trace} has these workers: {workers}")
     runs = {behind(arg, "") for _, pid, _, args, _ in all_calls if workers and pid == workers[-1]
             for arg in args[:1] if base.match(behind(arg, "") or "")}  # fmt: skip
     check(len(runs) == 1, f"calls are relative to one directory: {runs}")
     where = f"{runs.pop()}/c0" if runs else "/"
     return told(all_calls, "/", where, workers[-1] if workers else ""), result(out), all_calls
+
+
+def workers_of(trace):
+    """The threads that call themselves workers, in the order of their starts."""
+    return re.findall(r'^(\d+) .*prctl\(PR_SET_NAME, "worker-0"', pathlib.Path(trace).read_text(errors="replace"), re.M)
 
 
 def alike(first, second, what):
@@ -239,7 +244,7 @@ def fio_logs(program, folder):
               if line[2] in words]  # fmt: skip
     target = folder / "target"
     _, document, all_calls = traced_replay(program, log, target, "--as-fast-as-possible")
-    workers = [pid for _, pid, name, args, _ in all_calls if any('"c0' in arg for arg in args[:2])]
+    workers = workers_of(folder / "second.strace")
     made = [(name, args[3], args[2]) if name.startswith("p") else (name,) for _, pid, name, args, _ in all_calls
             if pid == workers[-1] and name in words.values() and "c0/" in args[0]]  # fmt: skip
     check(made == wanted and len(made) > 200, f"{len(made)} calls, {len(wanted)} lines: {made[:3]} {wanted[:3]}")

@@ -3,7 +3,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, Write as _};
-use std::os::unix::process::ExitStatusExt as _;
+use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::Path;
 use std::process::{Child, Command, ExitCode, ExitStatus};
 use std::sync::mpsc::{Receiver, sync_channel};
@@ -88,7 +88,7 @@ fn run(args: &Record) -> Result<u8, (u8, String)> {
         .map_err(|error| discard(failed(format!("a thread cannot be started: {error}"))))?;
     let mounted =
         mount(config, &args.mountpoint).map_err(|error| discard(usage(error.to_string())))?;
-    let child = Command::new(program).args(words).spawn();
+    let child = unblocked(Command::new(program).args(words)).spawn();
     let ended = match child {
         Ok(child) => {
             wait(child, &signals).map_err(|errno| failed(format!("waiting failed: {errno}")))
@@ -141,6 +141,13 @@ fn blocked() -> Result<SigSet, Errno> {
     }
     set.thread_swap_mask(SigmaskHow::SIG_BLOCK)?;
     Ok(set)
+}
+
+/// The command, for which no signal is blocked.
+fn unblocked(command: &mut Command) -> &mut Command {
+    let unblock = || SigSet::empty().thread_set_mask().map_err(io::Error::from);
+    // SAFETY: between fork and exec only sigprocmask is called, which may be called there.
+    unsafe { command.pre_exec(unblock) }
 }
 
 /// Waits for the end of the program, and passes signals on to it.

@@ -59,7 +59,7 @@ fn counts(replay: &ReplayResult) -> String {
         copies => format!(" in each of {copies} copies"),
     };
     format!(
-        "{} operations in {} ({}), {} to be replayed{copies}, {} done; {} processes in {} groups, over {}.",
+        "{} operations in {} ({}), {} to be replayed{copies}, {} done; {} in {} (who shares open files), over {}.",
         human_count(replay.found),
         match forms.len() {
             1 => "the trace".to_owned(),
@@ -68,9 +68,17 @@ fn counts(replay: &ReplayResult) -> String {
         names.join(", "),
         human_count(replay.wanted),
         human_count(replay.done),
-        human_count(replay.processes),
-        human_count(replay.groups),
+        number(replay.processes, "process", "processes"),
+        number(replay.groups, "group", "groups"),
         seconds(replay.span_s),
+    )
+}
+
+fn number(count: u64, one: &str, several: &str) -> String {
+    format!(
+        "{} {}",
+        human_count(count),
+        if count == 1 { one } else { several }
     )
 }
 

@@ -8,7 +8,6 @@ usage: replay.py PROGRAM
 
 import base64
 import collections
-import filecmp
 import json
 import os
 import pathlib
@@ -21,7 +20,7 @@ import sys
 import tempfile
 import time
 
-from common import check, finish, heading, phases, result, run
+from common import check, finish, heading, mpirun, result, run
 
 STRACE = ["strace", "-f", "-y", "-ttt", "-T", "-s", "0"]
 LINE = re.compile(r"^(\d+)\s+(\d+\.\d+)\s+(.*)$")
@@ -171,8 +170,8 @@ def alike(first, second, what):
     print(f"   {what}: {len(first)} calls alike, {dict(collections.Counter(kind for kind, *_ in first))}", flush=True)
 
 
-def counts(document, what):
-    """What the result says of itself, and how late it was."""
+def counts(document, what, ordered=True):
+    """What the result says of itself, and how late it was. `ordered`: one worker has all of a copy, so nothing differs."""
     replay = document["replays"][0]
     left = sum(entry["operations"] for entry in replay["left_out"])
     check(replay["found"] == replay["wanted"] + left, f"{what}: operations in are those out and those left out: {replay}")
@@ -183,7 +182,7 @@ def counts(document, what):
     unopened = sum(row["replayed"]["unopened"] for row in rows)
     check(done == replay["done"] and done + unopened == wanted, f"{what}: {done} done, {unopened} not open, {wanted} wanted")
     differ = {row["name"]: row["replayed"]["differ"] for row in rows if any(row["replayed"]["differ"].values())}
-    check(not differ, f"{what}: results differ: {differ}")
+    check(not (ordered and differ), f"{what}: results differ: {differ}")
     late = replay.get("late")
     if late:
         check(sum(late["counts"]) == done, f"{what}: each operation is late somehow: {late}")
@@ -414,7 +413,7 @@ def recordings(program, folder, source):
     check(not os.path.ismount(mount), "the mount is gone")
     wanted = tree(data)
     check(len(wanted) > 60, f"{len(wanted)} files were cloned")
-    for copies, options in [(1, ["--as-fast-as-possible"]), (1, []), (3, ["--as-fast-as-possible", "--threads", "2"])]:
+    for copies, options in [(1, ["--as-fast-as-possible"]), (1, []), (3, ["--as-fast-as-possible", "--threads", "3"])]:
         out = folder / "kept.json"
         out.unlink(missing_ok=True)
         run([program, "replay", trace, "--dir", target, "--keep", "--quiet", "--out", out, "--copies", copies, *options])
@@ -426,6 +425,12 @@ def recordings(program, folder, source):
             other = sorted(name for name in wanted.keys() | made.keys() if wanted.get(name) != made.get(name))
             check(not other, f"copy {copy} of {copies} is another tree: {other[:5]}")
         shutil.rmtree(kept)
+    heading("over MPI ranks: processes and copies are dealt, and the counts are those of one rank")
+    out = folder / "ranks.json"
+    run([*mpirun("mpirun", 3), program, "replay", trace, folder / "tar.strace", "--dir", target, "--quiet", "--out", out, "--copies", 4,
+         "--as-fast-as-possible", "--cwd", folder / "work-tar"], expect=None)  # fmt: skip
+    replay = counts(result(out), "three ranks", ordered=False)
+    check(replay["copies"] == 4 and len(replay["traces"]) == 2, f"{replay}")
     heading("record tells the program's exit code, keeps traces, and unmounts whatever happens")
     done = run([program, "record", data, mount, "--trace", folder / "no.trace", "--", "sh", "-c", "exit 7"], expect=7)
     check("operations are in" in done.stderr, done.stderr)
@@ -509,7 +514,6 @@ def hostile(program, folder, trace):
             for entry in kept.rglob("*"):
                 check(entry.lstat().st_mode & 0o6000 == 0, f"{entry} would run as somebody else")
             shutil.rmtree(kept)
-    check(filecmp.cmp(folder / "all.tar", folder / "all.tar"), "the archive is readable")
 
 
 def main():

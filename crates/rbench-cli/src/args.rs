@@ -11,7 +11,6 @@ use rbench_core::ops_table::OpsRow;
 use rbench_core::steady::Criterion;
 use rbench_core::{Bytes, Nanos};
 use rbench_plan::arrival::Arrival;
-use rbench_plan::find::SizeTest;
 use rbench_plan::io::{FsyncRule, Layout as IoLayout, Rw};
 use rbench_plan::jobs::Distribution;
 use rbench_plan::meta::{Layout as TreeLayout, PhaseKind};
@@ -23,6 +22,7 @@ use crate::{fio, ior, mdtest, values};
 
 mod after;
 mod compare;
+mod find;
 mod foreign;
 mod probe;
 mod record;
@@ -61,7 +61,7 @@ enum Command {
     /// The highest rate at which response times meet an objective
     Knee(KneeArgs),
     /// Search a tree as find does, over all ranks
-    Find(Find),
+    Find(find::FindArgs),
     /// Replay a trace: a log of fio, JuiceFS, strace, Darshan DXT, or rbench record
     Replay(replay::ReplayArgs),
     /// A named and versioned sequence of runs, such as those of published evaluations
@@ -310,34 +310,6 @@ struct Ops {
     /// was made for it, in as long a time, is used up
     #[arg(long, value_name = "TIME", value_parser = values::time)]
     time: Option<Nanos>,
-    #[command(flatten)]
-    repeats: repeats::Count,
-    #[command(flatten)]
-    common: Common,
-}
-
-#[derive(Debug, ClapArgs)]
-#[command(
-    after_help = "Directories near the root are read by all workers, each of which looks at its part of the entries; further \
-    down they are dealt to the ranks. No symbolic link is followed, and no other file system entered. An entry is only \
-    stat'ed if its name fits and that does not decide. docs/find.md has the rows and figures. The tests can be written as in \
-    find: -newer, -size, -name.\n\nExample:\n  mpirun -np 12 --hostfile myhost rbench find /mnt/fs -newer stamp -size 3901c \
-    -name '*01*'"
-)]
-struct Find {
-    /// Directory to search
-    #[arg(value_name = "DIR", conflicts_with = "dir")]
-    start: Option<PathBuf>,
-    /// Only what was modified after FILE was
-    #[arg(long, value_name = "FILE")]
-    newer: Option<PathBuf>,
-    /// Only what has this size: 3901c, +10k, -1M, as in find (c bytes, w 2, b 512, k, M, G;
-    /// a bare number is in blocks of 512 bytes)
-    #[arg(long, value_name = "N", value_parser = values::size_test, allow_hyphen_values = true)]
-    size: Option<SizeTest>,
-    /// Only what has a name like this: '*01*'
-    #[arg(long, value_name = "PATTERN", allow_hyphen_values = true)]
-    name: Option<OsString>,
     #[command(flatten)]
     repeats: repeats::Count,
     #[command(flatten)]
@@ -679,20 +651,6 @@ impl Ops {
             time: self.time,
         };
         let workload = Workload::Ops(ops);
-        Invocation::Run(Box::new(Spec { common, workload }), output)
-    }
-}
-
-impl Find {
-    fn invocation(self, env_dir: Option<&OsStr>) -> Invocation {
-        let (mut common, output) = self.common.split(env_dir);
-        self.repeats.tell(&mut common);
-        common.dir = self.start.or(common.dir);
-        let workload = Workload::Find(spec::Find {
-            newer: self.newer,
-            size: self.size,
-            name: self.name,
-        });
         Invocation::Run(Box::new(Spec { common, workload }), output)
     }
 }

@@ -587,7 +587,12 @@ impl Runner for Player {
 
     /// Closes what the trace left open.
     fn finish(&mut self, meter: &mut Meter) {
-        for (_, fd) in self.files.drain() {
+        // A close that was to be done is one of them.
+        let next = match self.ready.take().map(|ready| ready.act) {
+            Some(Act::Close(fd)) => Some(fd),
+            _ => None,
+        };
+        for fd in self.files.drain().map(|(_, fd)| fd).chain(next) {
             if let Err(errno) = self.common.exact.close(fd) {
                 meter.failed_untimed(0, Failure::new(OpKind::Close, "", errno));
             }

@@ -51,6 +51,9 @@ def arguments(text):
             place += 1
         elif letter == '"':
             quoted = not quoted
+        elif not quoted and re.match(r"[0-9D]<[^<].*>", text[max(place - 1, 0):]):
+            # The path of a descriptor.
+            place = text.index(">", place)
         elif not quoted and letter in "([{":
             depth += 1
         elif not quoted and letter in ")]}":
@@ -93,12 +96,10 @@ def calls(trace):
             continue
         name, args, outcome, _ = found.groups()
         args = arguments(args)
-        if name == "getcwd":
-            cwds.setdefault("first", string(args[0]))
         if name == "chdir" and outcome == "0":
             cwds[pid] = string(args[0])
         if name in NAMES:
-            all_calls.append((float(at), pid, name, args, outcome))
+            all_calls.append((float(at), pid, name, args, outcome, cwds.get(pid)))
     all_calls.sort(key=lambda call: call[0])
     return all_calls
 
@@ -106,23 +107,24 @@ def calls(trace):
 def told(all_calls, cwd, below, only=None):
     """(kind, paths below a directory) of calls on what lies there."""
     told = []
-    for _, pid, name, args, outcome in all_calls:
+    for _, pid, name, args, outcome, own in all_calls:
         if only and pid != only:
             continue
+        at = os.path.join(cwd, own or "")
         kind, where = NAMES[name]
         try:
             if where == "fd":
                 paths = [behind(args[0], None)]
             elif where == "at":
-                paths = [behind(args[0], cwd)] if args[1] in ('""', "NULL") else [
-                    os.path.join(behind(args[0], cwd), string(args[1]))]
+                paths = [behind(args[0], at)] if args[1] in ('""', "NULL") else [
+                    os.path.join(behind(args[0], at), string(args[1]))]
             elif where == "ats":
-                paths = [os.path.join(behind(args[n], cwd), string(args[n + 1])) for n in (0, 2)]
+                paths = [os.path.join(behind(args[n], at), string(args[n + 1])) for n in (0, 2)]
             elif where == "names":
-                paths = [os.path.join(cwd, string(args[n])) for n in (0, 1)]
+                paths = [os.path.join(at, string(args[n])) for n in (0, 1)]
             else:
                 place = {"name": 0, "second": 1, "third": 2}[where]
-                base = behind(args[1], cwd) if where == "third" else cwd
+                base = behind(args[1], at) if where == "third" else at
                 paths = [os.path.join(base, string(args[place]))]
         except (TypeError, UnicodeError):
             continue
@@ -147,7 +149,7 @@ def traced_replay(program, trace, target, *options):
     # The first worker makes what was there before.
     workers = workers_of(second)
     check(len(workers) == 2, f"the replay of {trace} has these workers: {workers}")
-    runs = {behind(arg, "") for _, pid, _, args, _ in all_calls if workers and pid == workers[-1]
+    runs = {behind(arg, "") for _, pid, _, args, *_ in all_calls if workers and pid == workers[-1]
             for arg in args[:1] if base.match(behind(arg, "") or "")}  # fmt: skip
     check(len(runs) == 1, f"calls are relative to one directory: {runs}")
     where = f"{runs.pop()}/c0" if runs else "/"
@@ -244,7 +246,7 @@ def fio_logs(program, folder):
     target = folder / "target"
     _, document, all_calls = traced_replay(program, log, target, "--as-fast-as-possible")
     workers = workers_of(folder / "second.strace")
-    made = [(name, args[3], args[2]) if name.startswith("p") else (name,) for _, pid, name, args, _ in all_calls
+    made = [(name, args[3], args[2]) if name.startswith("p") else (name,) for _, pid, name, args, *_ in all_calls
             if pid == workers[-1] and name in words.values() and "c0/" in args[0]]  # fmt: skip
     check(made == wanted and len(made) > 200, f"{len(made)} calls, {len(wanted)} lines: {made[:3]} {wanted[:3]}")
     counts(document, "fio")

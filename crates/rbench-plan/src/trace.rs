@@ -442,6 +442,8 @@ pub mod why {
     pub const ATTRIBUTE: &str = "an extended attribute outside of user.";
     /// Calls of another layer.
     pub const MPI_IO: &str = "MPI-IO: its POSIX operations are listed too";
+    /// No system takes it.
+    pub const LONG: &str = "a name of more than 4095 bytes";
     /// A larger transfer than [`super::TRANSFER_MAX`].
     pub const LARGE: &str = "a transfer of more than 256 MiB";
 }

@@ -4,6 +4,9 @@ use std::sync::Arc;
 
 use super::{LinkTarget, Name, why};
 
+/// The longest path that Linux takes, bytes.
+const NAME_MAX: usize = 4095;
+
 /// Stands for a working directory that a trace does not tell.
 pub const SOMEWHERE: &[u8] = b"/working-directory";
 
@@ -43,6 +46,9 @@ impl Names {
     /// When what is done with it is left out, or it is no name.
     pub fn map(&self, base: &[u8], name: &[u8]) -> Result<Name, Unmapped> {
         checked(name).map_err(Unmapped::Wrong)?;
+        if name.len() > NAME_MAX {
+            return Err(Unmapped::LeftOut(why::LONG));
+        }
         self.path_of(&parts(base, name)).map_err(Unmapped::LeftOut)
     }
 

@@ -4,7 +4,7 @@
 mod calls;
 mod text;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use rbench_core::Nanos;
@@ -101,7 +101,7 @@ struct Process {
 /// What lines have said so far.
 struct State {
     reading: Reading,
-    processes: HashMap<u64, Process>,
+    processes: BTreeMap<u64, Process>,
     /// Descriptors.
     tables: HashMap<Shared, HashMap<i64, Descriptor>>,
     /// Working directories, absolute.
@@ -123,7 +123,7 @@ impl Strace {
     pub fn new(reading: &Reading) -> Strace {
         let state = State {
             reading: reading.clone(),
-            processes: HashMap::new(),
+            processes: BTreeMap::new(),
             tables: HashMap::new(),
             folders: HashMap::new(),
             next_shared: 0,
@@ -214,7 +214,10 @@ impl State {
                 forks.iter().any(|fork| text.starts_with(fork))
             })
         };
-        let parent = self.processes.values().find(forking).cloned();
+        // Of several the one that began last; all ranks have to come to the same.
+        let forking = self.processes.values().filter(forking);
+        let parent = forking.max_by_key(|process| process.begun.as_ref().map(|(_, at)| *at));
+        let parent = parent.cloned();
         match parent {
             Some(parent) => {
                 let flags = parent.begun.as_ref().map(|(text, _)| text.clone());

@@ -127,6 +127,18 @@ fn strace_follows_descriptors_through_dup_fork_and_exit() {
 }
 
 #[test]
+fn paths_behind_descriptors_may_hold_anything() {
+    let text = "7 1.0 openat(AT_FDCWD</w,(x>, \"a\", O_RDONLY) = 3</w,(x/a,)b> <0.1>\n\
+                7 1.1 read(3</w,(x/a,)b>, \"\"..., 10) = 10 <0.1>\n\
+                7 1.2 close(3</w,(x/a,)b>(deleted)) = 0 <0.1>";
+    let out = read_as(Format::Strace, text).expect("read");
+    assert_eq!(
+        shown(&out),
+        ["7 open w/a #0", "7 read #0 None 10", "7 close #0"]
+    );
+}
+
+#[test]
 fn a_damaged_strace_is_an_error_with_its_line() {
     let check = |text: &str, wanted: &str| {
         let error = read_as(Format::Strace, text).expect_err("refused");

@@ -123,8 +123,15 @@ pub fn call(text: &str) -> Result<Finished, String> {
 fn arguments(text: &str) -> Option<(Vec<String>, &str)> {
     let (mut args, mut depth, mut quoted, mut escaped, mut from) =
         (Vec::new(), 0_u32, false, false, 0);
+    // With -y: a path behind a descriptor, a number or AT_FDCWD.
+    let behind_descriptor = |c: char| c.is_ascii_digit() || c == 'D';
+    let mut path = false;
     for (at, c) in text.char_indices() {
         match c {
+            '>' if path => path = text[..at].ends_with('-'),
+            '<' if path => path = !text[..at].ends_with('<'),
+            _ if path => {}
+            '<' if !quoted => path = text[..at].ends_with(behind_descriptor),
             _ if escaped => escaped = false,
             '\\' if quoted => escaped = true,
             '"' => quoted = !quoted,

@@ -74,7 +74,7 @@ def behind(descriptor, cwd):
     """The path that strace has written behind a descriptor."""
     found = re.match(r"^(?:AT_FDCWD|\d+)<(.*?)>?(?:\(deleted\))?$", descriptor)
     if found:
-        return re.sub(r"(?: ?\(deleted\)|>)+$", "", found[1])
+        return string(f'"{re.sub(r"(?: ?\\(deleted\\)|>)+$", "", found[1])}"')
     return cwd
 
 
@@ -466,7 +466,7 @@ def hostile(program, folder, trace):
 
     strace = (folder / "tar.strace").read_bytes()
     lines = strace.splitlines(keepends=True)
-    refused("cut.strace", b"".join(lines[:100]) + lines[100][:25], "line 101", "cut off")
+    refused("cut.strace", b"".join(lines[:100]) + lines[100][:25], "line 101")
     refused("garbage.strace", b"".join(lines[:50]) + b"\xff\xfe\x00rubbish\n", "line 51")
     refused("cut.trace", trace.read_bytes()[:2000], "cut.trace", "line")
     refused("flipped.trace", trace.read_bytes()[:3000] + b"\0" * 50 + trace.read_bytes()[3050:], "flipped.trace")

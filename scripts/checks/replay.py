@@ -74,7 +74,8 @@ def behind(descriptor, cwd):
     """The path that strace has written behind a descriptor."""
     found = re.match(r"^(?:AT_FDCWD|\d+)<(.*?)>?(?:\(deleted\))?$", descriptor)
     if found:
-        return string(f'"{re.sub(r"(?: ?\\(deleted\\)|>)+$", "", found[1])}"')
+        path = re.sub(r"(?: ?\(deleted\)|>)+$", "", found[1])
+        return string(f'"{path}"')
     return cwd
 
 

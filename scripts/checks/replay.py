@@ -310,7 +310,7 @@ class Model:
 
     def step(self):
         parent = self.draw.choice(list(self.children))
-        name = f"n,{self.next} \u00fc"
+        name = f"n{self.draw.choice(['', '', ','])}{self.next} \u00fc"
         what = self.draw.choice(["mkdir", "write", "read", "rename", "unlink", "stat"])
         self.now += 50_000
         files = [ino for ino in self.sizes if self.inodes.get(ino)]

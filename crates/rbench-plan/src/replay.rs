@@ -36,7 +36,7 @@ impl Pace {
     #[inline]
     pub fn at(self, recorded: Nanos) -> Option<Nanos> {
         match self {
-            Pace::Recorded(speed) if speed == 1.0 => Some(recorded),
+            Pace::Recorded(1.0) => Some(recorded),
             Pace::Recorded(speed) => Some(Nanos((recorded.0 as f64 / speed) as u64)),
             Pace::AsFastAsPossible => None,
         }

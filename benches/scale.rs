@@ -371,6 +371,7 @@ fn result(size: &Size, phases: Vec<PhaseResult>) -> RunResult {
         client_counters: Vec::new(),
         repetition: None,
         settings: Default::default(),
+        replays: Vec::new(),
         phases,
         summary: Vec::new(),
         warnings: Vec::new(),

@@ -11,7 +11,6 @@ use rbench_core::ops_table::OpsRow;
 use rbench_core::steady::Criterion;
 use rbench_core::{Bytes, Nanos};
 use rbench_plan::arrival::Arrival;
-use rbench_plan::find::SizeTest;
 use rbench_plan::io::{FsyncRule, Layout as IoLayout, Rw};
 use rbench_plan::jobs::Distribution;
 use rbench_plan::meta::{Layout as TreeLayout, PhaseKind};
@@ -26,13 +25,14 @@ mod arrival;
 mod check;
 mod commands;
 mod compare;
-mod compare;
-mod foreign;
+mod find;
 mod foreign;
 mod limits;
 mod mix;
 mod probe;
+mod record;
 mod repeats;
+mod replay;
 mod results;
 mod serve;
 mod start;
@@ -70,15 +70,19 @@ enum Command {
     /// The highest rate at which response times meet an objective
     Knee(KneeArgs),
     /// Search a tree as find does, over all ranks
-    Find(Find),
+    Find(find::FindArgs),
     /// A mix of operations on sets of files: weights, lists of steps, named profiles
     Mix(Box<mix::MixArgs>),
+    /// Replay a trace: a log of fio, JuiceFS, strace, Darshan DXT, or rbench record
+    Replay(replay::ReplayArgs),
     /// A named and versioned sequence of runs, such as those of published evaluations
     Suite(SuiteArgs),
     /// What a mount is and can do, on every host: O_DIRECT, mmap, locks, names …
     Probe(probe::ProbeArgs),
     /// Whether a mount keeps the promises of POSIX and Linux, one by one
     Check(check::CheckArgs),
+    /// Run a program on a directory and record what it does there, for rbench replay
+    Record(record::RecordArgs),
     /// Mount the built-in FUSE file system in the foreground
     Testfs(testfs::TestfsArgs),
     /// Watch a run that goes on with --serve
@@ -323,34 +327,6 @@ struct Ops {
     common: Common,
 }
 
-#[derive(Debug, ClapArgs)]
-#[command(
-    after_help = "Directories near the root are read by all workers, each of which looks at its part of the entries; further \
-    down they are dealt to the ranks. No symbolic link is followed, and no other file system entered. An entry is only \
-    stat'ed if its name fits and that does not decide. docs/find.md has the rows and figures. The tests can be written as in \
-    find: -newer, -size, -name.\n\nExample:\n  mpirun -np 12 --hostfile myhost rbench find /mnt/fs -newer stamp -size 3901c \
-    -name '*01*'"
-)]
-struct Find {
-    /// Directory to search
-    #[arg(value_name = "DIR", conflicts_with = "dir")]
-    start: Option<PathBuf>,
-    /// Only what was modified after FILE was
-    #[arg(long, value_name = "FILE")]
-    newer: Option<PathBuf>,
-    /// Only what has this size: 3901c, +10k, -1M, as in find (c bytes, w 2, b 512, k, M, G;
-    /// a bare number is in blocks of 512 bytes)
-    #[arg(long, value_name = "N", value_parser = values::size_test, allow_hyphen_values = true)]
-    size: Option<SizeTest>,
-    /// Only what has a name like this: '*01*'
-    #[arg(long, value_name = "PATTERN", allow_hyphen_values = true)]
-    name: Option<OsString>,
-    #[command(flatten)]
-    repeats: repeats::Count,
-    #[command(flatten)]
-    common: Common,
-}
-
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum IoLayoutArg {
     /// Each worker has a file of its own
@@ -523,12 +499,14 @@ impl Args {
             Command::Nn(nn) => nn.options.start.into(),
             Command::Find(find) => find.common.start.into(),
             Command::Mix(mix) => mix.common.start.into(),
+            Command::Replay(replay) => replay.common.start.into(),
             Command::Suite(suite) => suite.options.start.into(),
             Command::Probe(probe) => probe.start.into(),
             Command::Check(check) => check.start.into(),
             Command::Clean(clean) => clean.start.into(),
             Command::Testfs(_)
             | Command::Watch(_)
+            | Command::Record(_)
             | Command::Show(_)
             | Command::Compare(_)
             | Command::Version
@@ -553,11 +531,13 @@ impl Args {
             Command::Nn(nn) => nn.invocation(),
             Command::Find(find) => find.invocation(env_dir),
             Command::Mix(mix) => mix.invocation(env_dir)?,
+            Command::Replay(replay) => replay.invocation(env_dir),
             Command::Suite(suite) => suite.invocation(env_dir)?,
             Command::Probe(probe) => probe.invocation(),
             Command::Check(check) => check.invocation(env_dir),
             Command::Testfs(args) => Invocation::Testfs(args.into()),
             Command::Watch(watch) => watch.invocation(),
+            Command::Record(args) => Invocation::Record(args.into()),
             Command::Show(show) => show.invocation(),
             Command::Report(report) => report.invocation(),
             Command::Completions(completions) => completions.invocation(),
@@ -664,20 +644,6 @@ impl Ops {
             time: self.time,
         };
         let workload = Workload::Ops(ops);
-        Invocation::Run(Box::new(Spec { common, workload }), output)
-    }
-}
-
-impl Find {
-    fn invocation(self, env_dir: Option<&OsStr>) -> Invocation {
-        let (mut common, output) = self.common.split(env_dir);
-        self.repeats.tell(&mut common);
-        common.dir = self.start.or(common.dir);
-        let workload = Workload::Find(spec::Find {
-            newer: self.newer,
-            size: self.size,
-            name: self.name,
-        });
         Invocation::Run(Box::new(Spec { common, workload }), output)
     }
 }

@@ -36,6 +36,8 @@ pub enum Invocation {
     Series(Box<series::Series>),
     /// The built-in file system in the foreground.
     Testfs(Testfs),
+    /// `rbench record`
+    Record(Record),
     /// What the file system of a directory can do.
     Probe(Probe),
     /// Which promises the file system of a directory keeps.
@@ -439,6 +441,19 @@ pub struct IorView {
     pub verbosity: u32,
     /// `--rbench-report`: the native report after IOR's tables.
     pub report: bool,
+}
+
+/// `rbench record`
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Record {
+    /// The directory that is passed through.
+    pub folder: PathBuf,
+    /// Where.
+    pub mountpoint: PathBuf,
+    /// `--trace`: the file of the trace.
+    pub trace: Option<PathBuf>,
+    /// The program and its arguments.
+    pub command: Vec<OsString>,
 }
 
 /// `rbench testfs`

@@ -19,7 +19,8 @@ fn meta(line: &str) -> rbench_plan::spec::Meta {
             | Workload::Fio(_)
             | Workload::Ior(_)
             | Workload::Find(_)
-            | Workload::Mix(_) => {
+            | Workload::Mix(_)
+            | Workload::Replay(_) => {
                 panic!("not meta")
             }
         },
@@ -37,7 +38,8 @@ fn io(line: &str) -> rbench_plan::spec::Io {
             | Workload::Fio(_)
             | Workload::Ior(_)
             | Workload::Find(_)
-            | Workload::Mix(_) => {
+            | Workload::Mix(_)
+            | Workload::Replay(_) => {
                 panic!("not io")
             }
         },

@@ -100,6 +100,10 @@ op_kinds! {
     WriteSync => "write-sync",
     /// Read some entries of an open directory: `getdents64`.
     Readdir => "readdir",
+    /// Move the position of an open file: `lseek`.
+    Seek => "lseek",
+    /// Change the owner of a name: `fchownat`.
+    Chown => "chown",
     /// Write behind the end of an open file: `write` of a file that was opened with
     /// `O_APPEND`.
     Append => "append",

@@ -6,7 +6,10 @@
 
 mod parts;
 
-pub use parts::{Access, Cache, Found, HostOutcome, Lateness, RankGap, RankOutcome, per_second};
+pub use parts::{
+    Access, Cache, Differ, Found, HostOutcome, LATE_LIMITS, Late, Lateness, RankGap, RankOutcome,
+    ReplayTotals, Replayed, per_second,
+};
 
 use crate::client::ClientCost;
 use crate::effort::Effort;
@@ -425,6 +428,8 @@ pub struct PhaseOutcome {
     pub access: Option<Access>,
     /// Of a search: what it has looked at and found.
     pub found: Option<Found>,
+    /// Of a replay: what the trace says, and how it differs.
+    pub replayed: Option<Replayed>,
     /// Of a phase that ends when its rate is steady: whether it became that. Its rows share
     /// it, but for those that only follow others, such as syncs.
     pub steady: Option<Steadiness>,

@@ -123,7 +123,7 @@ fn bare_loop(work: &Work, operations: u64) -> Option<Box<dyn Runner>> {
         Work::Io(plan) if plan.small.is_some() => io::over_nothing(plan, operations).ok(),
         Work::Io(plan) => of_blocks(&plan.rounds(0, 0, (0, 1), 1).first()?.job, operations),
         Work::Mix(mix) => mix::over_nothing(mix, operations).ok(),
-        Work::Find(_) => None,
+        Work::Find(_) | Work::Replay(_) => None,
         Work::Jobs(plan) => of_blocks(plan.rounds.iter().flatten().next()?, operations),
     }
 }

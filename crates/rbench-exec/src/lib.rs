@@ -38,6 +38,7 @@ pub mod probe;
 pub mod reduce;
 pub mod removal;
 mod repeats;
+mod replay;
 pub mod residency;
 mod room;
 pub mod round;

@@ -128,7 +128,7 @@ fn of(plan: &Plan) -> BTreeMap<Need, String> {
             );
             add(attributes, Need::ExtendedAttributes, &mix.name);
         }
-        Work::Find(_) => {}
+        Work::Find(_) | Work::Replay(_) => {}
     }
     needs
 }

@@ -157,6 +157,7 @@ pub async fn reduce(
             access: None,
             steady: None,
             found: None,
+            replayed: None,
         });
     }
     Ok(rows)

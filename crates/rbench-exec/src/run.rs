@@ -11,7 +11,7 @@ use crate::target::{Place, Target, Workspace};
 use crate::testdirs::TestDirs;
 use crate::warm_up::WarmUp;
 use crate::workload::{Ending, Listener, Pass, stopped_by_itself, tell_stopped};
-use crate::{find, io, jobs, meta, mix, needs, residency, room, spots};
+use crate::{find, io, jobs, meta, mix, needs, replay, residency, room, spots};
 
 /// The warning of a run that comes near what is free.
 pub const NEARLY_FULL: &str = "nearly-full";
@@ -88,6 +88,16 @@ async fn carry_out(
             let (shared, path) = (ground.shared(), ground.path().to_owned());
             residency::turn_to(group, vec![path.clone()]).await?;
             let pass = |i| mix::pass(plan, work, i);
+            let ending = iterate(group, plan, ground, shared, listener, pass).await?;
+            Ok(ending.kept(plan, path))
+        }
+        Work::Replay(work) => {
+            let looked = replay::look_through(group, plan, work, place.parent).await?;
+            let ground = Target::set_up(group, place).await?;
+            let (shared, path) = (ground.shared(), ground.path().to_owned());
+            residency::turn_to(group, vec![path.clone()]).await?;
+            let base = path.clone();
+            let pass = |i| replay::pass(plan, work, &looked, &base, i);
             let ending = iterate(group, plan, ground, shared, listener, pass).await?;
             Ok(ending.kept(plan, path))
         }
@@ -216,7 +226,7 @@ async fn preflight(group: &Group<'_>, plan: &Plan) -> Result<(), ExecError> {
 /// Descriptors that one worker holds at a time: its file, and a ring.
 fn open_files_each(plan: &Plan) -> u32 {
     match &plan.work {
-        Work::Meta(_) | Work::Find(_) => 1,
+        Work::Meta(_) | Work::Find(_) | Work::Replay(_) => 1,
         Work::Io(_) => 2,
         // One of each set, and a directory that is listed.
         Work::Mix(mix) => mix.sets.len() as u32 + 1,

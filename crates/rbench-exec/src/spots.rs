@@ -71,6 +71,7 @@ pub(crate) fn of(plan: &Plan, place: &Place<'_>) -> Vec<Spot> {
         Work::Jobs(jobs) => of_jobs(jobs, place.parent, &all()),
         Work::Mix(_) => own(true),
         // Nothing is made where only is searched.
+        Work::Replay(_) => own(true),
         Work::Find(_) => Vec::new(),
     }
 }

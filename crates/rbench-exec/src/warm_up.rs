@@ -2,7 +2,7 @@
 
 use rbench_core::job::{JobLog, JobOutcome};
 use rbench_core::machine::HostUse;
-use rbench_core::outcome::{Details, PhaseOutcome};
+use rbench_core::outcome::{Details, PhaseOutcome, ReplayTotals};
 
 use crate::workload::Listener;
 
@@ -46,6 +46,8 @@ impl Listener for WarmUp<'_> {
     fn jobs(&mut self, _: Vec<JobOutcome>) {}
 
     fn machine(&mut self, _: Vec<HostUse>) {}
+
+    fn replayed(&mut self, _: ReplayTotals) {}
 
     fn job_logs(&mut self, _: Vec<JobLog>) {}
 }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use rbench_core::Rank;
 use rbench_core::job::{JobLog, JobOutcome};
 use rbench_core::machine::HostUse;
-use rbench_core::outcome::{Details, PhaseOutcome};
+use rbench_core::outcome::{Details, PhaseOutcome, ReplayTotals};
 
 use crate::group::{ExecError, Group, StopReason};
 
@@ -58,6 +58,9 @@ pub trait Listener {
 
     /// At rank 0, behind each group of jobs that asks for it: what the hosts did meanwhile.
     fn machine(&mut self, hosts: Vec<HostUse>);
+
+    /// At rank 0, behind the rows of a pass of a replay: what it was as a whole.
+    fn replayed(&mut self, totals: ReplayTotals);
 
     /// On every rank, where there is something: the logs of its workers.
     fn job_logs(&mut self, logs: Vec<JobLog>);

@@ -87,7 +87,8 @@ pub fn demand(plan: &Plan, ranks: u32) -> Demand {
                 .times(sets)
                 .times(if plan.keep { passes } else { 1 })
         }
-        Work::Jobs(_) | Work::Find(_) => Demand::default(),
+        // What a trace needs is known when it was read.
+        Work::Jobs(_) | Work::Find(_) | Work::Replay(_) => Demand::default(),
     }
 }
 

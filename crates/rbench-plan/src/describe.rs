@@ -14,6 +14,7 @@ use crate::meta::{
     UNTIL_THE_DEADLINE,
 };
 use crate::mix::{FileSet, MixPlan, Role, Scale, SetKind};
+use crate::replay::{Pace, ReplayPlan};
 use crate::resolve::{PhaseCommands, Plan, Work};
 use crate::tree::ItemKind;
 
@@ -105,6 +106,7 @@ impl Plan {
             Work::Jobs(jobs) => return describe_jobs(jobs),
             Work::Find(find) => describe_find(find),
             Work::Mix(mix) => describe_mix(mix),
+            Work::Replay(replay) => describe_replay(replay),
         };
         if self.keep {
             rows.push(Setting::yes("keep"));
@@ -386,6 +388,29 @@ fn describe_find(find: &FindPlan) -> Vec<Setting> {
     }
     if let Some(name) = &find.name {
         rows.push(Setting::text("name", String::from_utf8_lossy(name)));
+    }
+    rows
+}
+
+fn describe_replay(replay: &ReplayPlan) -> Vec<Setting> {
+    let traces: Vec<String> = replay
+        .traces
+        .iter()
+        .map(|path| path.display().to_string())
+        .collect();
+    let mut rows = vec![Setting::text("traces", traces.join(","))];
+    if let Some(format) = replay.format {
+        rows.push(Setting::text("format", format.name()));
+    }
+    match replay.pace {
+        Pace::Recorded(speed) => rows.push(Setting::text("time-scale", speed.to_string())),
+        Pace::AsFastAsPossible => rows.push(Setting::yes("as-fast-as-possible")),
+    }
+    if replay.copies > 1 {
+        rows.push(Setting::count("copies", replay.copies));
+    }
+    if let Some(below) = replay.names().directory() {
+        rows.push(Setting::text("below", String::from_utf8_lossy(&below)));
     }
     rows
 }

@@ -23,8 +23,6 @@ pub fn estimate_s(plan: &Plan) -> f64 {
         Work::Meta(_) => of_items(plan),
         Work::Io(_) => of_blocks(plan),
         Work::Jobs(_) => of_jobs(plan),
-        // How much there is to look at, nobody knows.
-        Work::Find(_) => (0.0, 0.0, 0.0),
         Work::Mix(mix) => {
             let (names, _) = mix.prepared();
             let sets = if mix.shared {
@@ -35,6 +33,8 @@ pub fn estimate_s(plan: &Plan) -> f64 {
             let bytes = plan.data_bytes() as f64;
             (mix.time.map_or(0.0, seconds), names as f64 * sets, bytes)
         }
+        // How much there is to look at, or in a trace, nobody knows.
+        Work::Find(_) | Work::Replay(_) => (0.0, 0.0, 0.0),
     };
     let moved = bytes / (BYTES_PER_S * f64::from(hosts));
     AROUND_S + passes * (timed + operations / (OPERATIONS_PER_S * workers) + moved)

@@ -24,12 +24,14 @@ pub mod pattern;
 pub mod permutation;
 pub mod process;
 pub mod quick;
+pub mod replay;
 pub mod resolve;
 pub mod series;
 pub mod shift;
 pub mod spec;
 pub mod step;
 pub mod suite;
+pub mod trace;
 pub mod tree;
 pub mod verify;
 
@@ -39,6 +41,7 @@ pub use io::IoPlan;
 pub use meta::MetaPlan;
 pub use mix::MixPlan;
 pub use name_ops::NameOp;
+pub use replay::ReplayPlan;
 pub use resolve::{
     Facts, Limits, PhaseCommands, Plan, PlanError, Until, Work, resolve, task_counts,
 };

@@ -15,6 +15,7 @@ use crate::meta::{
     PhaseKind, PhasePlan, Renaming, Showing, UNTIL_THE_DEADLINE, with_needed,
 };
 use crate::mix::MixPlan;
+use crate::replay::ReplayPlan;
 use crate::shift;
 use crate::spec::{self, Spec, Workload};
 use crate::tree::{Forest, ItemKind, NATIVE, PATH_MAX, Paths, Private, Shape};
@@ -37,6 +38,7 @@ mod mdtest;
 mod mix;
 mod ops;
 mod repeats;
+mod replay;
 mod surroundings;
 mod timed;
 mod workers;
@@ -97,13 +99,15 @@ pub enum Work {
     Find(FindPlan),
     /// `rbench mix`
     Mix(MixPlan),
+    /// `rbench replay`
+    Replay(ReplayPlan),
 }
 
 impl Work {
     /// The beginning of the names of the journals of acknowledged writes.
     pub fn ack_journal(&self) -> Option<&PathBuf> {
         match self {
-            Work::Meta(_) | Work::Find(_) | Work::Mix(_) => None,
+            Work::Meta(_) | Work::Find(_) | Work::Mix(_) | Work::Replay(_) => None,
             Work::Io(io) => io.ack_journal.as_ref(),
             Work::Jobs(jobs) => jobs.ack_journal.as_ref(),
         }
@@ -160,7 +164,7 @@ impl Plan {
     pub fn works_in_its_own_directory(&self) -> bool {
         match &self.work {
             Work::Meta(meta) => meta.site == Location::Own,
-            Work::Io(_) | Work::Mix(_) => true,
+            Work::Io(_) | Work::Mix(_) | Work::Replay(_) => true,
             Work::Jobs(_) | Work::Find(_) => false,
         }
     }
@@ -196,11 +200,13 @@ impl Plan {
             Work::Io(io) => io.layout.shared(),
             Work::Mix(mix) => mix.shared,
             // Every host works on its own files, or on those it sees.
+            Work::Replay(_) => true,
             Work::Jobs(_) | Work::Find(_) => return None,
         };
         match (several_hosts, self.shift > 0, shared_layout) {
             (false, _, _) => None,
             (true, true, _) => Some("--shift"),
+            (true, _, true) if matches!(self.work, Work::Replay(_)) => Some("rbench replay"),
             (true, _, true) => Some("--layout shared"),
             _ => None,
         }
@@ -218,7 +224,7 @@ impl Plan {
                 Location::TestDirs(dirs) => dirs.first(),
                 Location::Own => self.dir.as_ref(),
             },
-            Work::Io(_) | Work::Find(_) | Work::Mix(_) => self.dir.as_ref(),
+            Work::Io(_) | Work::Find(_) | Work::Mix(_) | Work::Replay(_) => self.dir.as_ref(),
             Work::Jobs(jobs) => jobs
                 .rounds
                 .iter()
@@ -236,7 +242,9 @@ impl Plan {
                 Location::TestDirs(dirs) => dirs.clone(),
                 Location::Own => self.dir.iter().cloned().collect(),
             },
-            Work::Io(_) | Work::Find(_) | Work::Mix(_) => self.dir.iter().cloned().collect(),
+            Work::Io(_) | Work::Find(_) | Work::Mix(_) | Work::Replay(_) => {
+                self.dir.iter().cloned().collect()
+            }
             Work::Jobs(jobs) => {
                 let files = jobs.rounds.iter().flatten().map(|job| &job.files);
                 let places = files.flat_map(|files| match &files.names {
@@ -273,7 +281,7 @@ impl Plan {
                 each.saturating_mul(self.workers())
             }
             Work::Jobs(jobs) => jobs.data_bytes(self.ranks).0,
-            Work::Find(_) => 0,
+            Work::Find(_) | Work::Replay(_) => 0,
             Work::Mix(mix) => mix.data_bytes(self.ranks),
         }
     }
@@ -303,7 +311,8 @@ pub fn task_counts(spec: &Spec, ranks: u32) -> Result<Vec<u32>, PlanError> {
         | Workload::Io(_)
         | Workload::Fio(_)
         | Workload::Find(_)
-        | Workload::Mix(_) => Ok(vec![ranks]),
+        | Workload::Mix(_)
+        | Workload::Replay(_) => Ok(vec![ranks]),
     }
 }
 
@@ -383,12 +392,13 @@ fn complete(spec: &Spec, facts: &Facts) -> Result<Plan, PlanError> {
         }
         Workload::Find(find) => Work::Find(find::resolve(find, common)?),
         Workload::Mix(options) => Work::Mix(mix::resolve(options, common, ranks)?),
+        Workload::Replay(replay) => Work::Replay(replay::resolve(replay, common)?),
         Workload::Ior(options) => Work::Jobs(ior::resolve(options, facts, common, &mut notes)?),
     };
     let threads = match &work {
         Work::Jobs(jobs) => jobs.workers(),
         Work::Mix(mix) => mix.threads(),
-        Work::Meta(_) | Work::Io(_) | Work::Find(_) => threads,
+        Work::Meta(_) | Work::Io(_) | Work::Find(_) | Work::Replay(_) => threads,
     };
     let journaled = work.ack_journal().is_some();
     let plan = Plan {

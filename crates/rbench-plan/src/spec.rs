@@ -14,6 +14,7 @@ use crate::io::{FsyncRule, Layout as IoLayout, Rw};
 use crate::jobs::Distribution;
 use crate::meta::{Backend, Layout as TreeLayout, Packet, PhaseKind};
 use crate::mix::sizes::Sizes;
+use crate::trace::Format;
 
 pub mod fio;
 mod ior;
@@ -303,6 +304,27 @@ pub struct Find {
     pub name: Option<OsString>,
 }
 
+/// `rbench replay`
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Replay {
+    /// The traces.
+    pub traces: Vec<PathBuf>,
+    /// `--format`; `None`: as each says.
+    pub format: Option<Format>,
+    /// `--time-scale`: the speed.
+    pub time_scale: Option<f64>,
+    /// `--as-fast-as-possible`
+    pub as_fast_as_possible: bool,
+    /// `--copies`
+    pub copies: Option<u32>,
+    /// `--time-unit`
+    pub time_unit: Option<Nanos>,
+    /// `--below`
+    pub below: Option<PathBuf>,
+    /// `--cwd`
+    pub cwd: Option<PathBuf>,
+}
+
 /// `rbench mdtest`: its options by the letters of mdtest's command line. What
 /// is left out is mdtest's default.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -415,6 +437,8 @@ pub enum Workload {
     Find(Find),
     /// `rbench mix`
     Mix(Box<Mix>),
+    /// `rbench replay`
+    Replay(Replay),
 }
 
 /// All that was asked for.

@@ -348,6 +348,7 @@ impl RowSoFar {
             client: None,
             access: None,
             found: None,
+            replayed: None,
             steady: None,
             start: None,
         })

@@ -224,6 +224,7 @@ pub fn read(bytes: &[u8]) -> Result<RunResult, ReadError> {
         repetition: header.repetition.map(Cow::into_owned),
         marks,
         dead_mounts: Vec::new(),
+        replays: Vec::new(),
         phases,
         summary: Vec::new(),
         warnings: header.warnings.into_owned(),

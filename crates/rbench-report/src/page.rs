@@ -112,7 +112,7 @@ fn body(results: &[RunResult], names: &[String]) -> Markup {
             // Below each other: they are too wide for less than the whole page.
             @for (result, name) in results.iter().zip(names) {
                 @if results.len() > 1 { h4 { (name) } }
-                (tables::operations(result)) (tables::steady(result)) (tables::summary(result)) (marked(result)) (tables::client(result))
+                (tables::operations(result)) (tables::steady(result)) (tables::summary(result)) (tables::replay(result)) (marked(result)) (tables::client(result))
             }
         }
         section id="charts" {

@@ -21,6 +21,7 @@ mod marks;
 mod phase;
 mod probe;
 mod repetition;
+mod replay;
 mod residency;
 mod series;
 mod settings;
@@ -69,6 +70,9 @@ pub use probe::{
     AbilityResult, AbilityVerdict, HostProbeResult, PROBE_SCHEMA, ProbeResult, SightResult,
 };
 pub use repetition::{Enough, RepetitionResult};
+pub use replay::{
+    DifferResult, LateResult, LeftOutResult, ReplayResult, ReplayedResult, TraceResult,
+};
 pub use residency::{
     CacheResult, CameRoundResult, EvidenceResult, FetchedResult, OwnResult, PagesResult,
     RequestsResult, ResidencyResult,
@@ -121,6 +125,9 @@ pub struct RunResult {
     /// Mounts that no longer answered, at most one of each host.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub dead_mounts: Vec<DeadMountResult>,
+    /// Of replays: each pass over the traces as a whole.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub replays: Vec<ReplayResult>,
     /// The phases in the order of execution.
     pub phases: Vec<PhaseResult>,
     /// Statistics over the iterations.

@@ -8,6 +8,7 @@ pub(crate) mod details;
 pub(crate) mod header;
 pub(crate) mod marks;
 mod percentiles;
+pub(crate) mod replay;
 pub(crate) mod steady;
 mod totals;
 
@@ -38,6 +39,7 @@ pub fn render(result: &RunResult, view: View) -> String {
         steady::render(result, view),
         details(percentiles::render),
         details::found(result, view),
+        replay::render(result, view),
         details(caches::render),
         marks::render(result, view),
         client::cost(result, view),

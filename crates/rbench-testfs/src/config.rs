@@ -10,6 +10,7 @@ use rbench_core::{Bytes, Nanos};
 use crate::broken::BrokenPromise;
 use crate::fault::{Action, Fault};
 use crate::kind::{Kind, UnknownKind};
+use crate::observed::Observer;
 
 /// Where the data lies.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -195,6 +196,8 @@ pub struct Config {
     pub keep_cache: bool,
     /// Whether there is a file `.stats` at the root.
     pub stats_file: RootStats,
+    /// Who hears of each request. Of a folder that is passed through only.
+    pub observer: Option<Observer>,
 }
 
 impl Config {
@@ -220,6 +223,7 @@ impl Config {
             fault_log: None,
             keep_cache: false,
             stats_file: RootStats::default(),
+            observer: None,
         }
     }
 

@@ -21,6 +21,7 @@ use crate::memory::{Memory, Wishes};
 use crate::mount::{
     Connection, KernelMount, MountError, Options, Unmounted, can_open_device, resolve,
 };
+use crate::observed::Observed;
 use crate::passthrough::Passthrough;
 use crate::service::Service;
 use crate::stats::Stats;
@@ -94,7 +95,13 @@ pub fn mount(config: Config, mountpoint: &Path) -> Result<Mounted, MountError> {
             }
             let passthrough = Passthrough::new(&full).map_err(failed)?;
             let notifier = NotifierSlot::default();
-            start(Arc::new(passthrough), &config, &point, &notifier)
+            match config.observer.clone() {
+                None => start(Arc::new(passthrough), &config, &point, &notifier),
+                Some(observer) => {
+                    let observed = Observed::new(passthrough, observer);
+                    start(Arc::new(observed), &config, &point, &notifier)
+                }
+            }
         }
     }
 }

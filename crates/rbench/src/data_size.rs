@@ -63,7 +63,7 @@ fn read_bytes(plan: &Plan) -> u64 {
             plan.data_bytes()
         }
         Work::Mix(mix) if mix.reads() => plan.data_bytes(),
-        Work::Io(_) | Work::Find(_) | Work::Mix(_) => 0,
+        Work::Io(_) | Work::Find(_) | Work::Mix(_) | Work::Replay(_) => 0,
         Work::Jobs(jobs) => {
             let reading = |wave: &Vec<JobPlan>| wave.iter().filter(reads).cloned().collect();
             let reading = JobsPlan {
@@ -92,9 +92,9 @@ fn goes_around_memory(plan: &Plan) -> bool {
         || match &plan.work {
             Work::Meta(meta) => meta.direct,
             Work::Io(io) => io.direct,
-            // It reads no data.
-            Work::Find(_) => true,
             Work::Mix(mix) => !mix.reads(),
+            // It reads no data, or what a trace says.
+            Work::Find(_) | Work::Replay(_) => true,
             Work::Jobs(jobs) => {
                 let mut reading = jobs.rounds.iter().flatten().filter(reads);
                 reading.all(|job| job.direct)

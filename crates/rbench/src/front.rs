@@ -252,6 +252,12 @@ pub fn read(launch: &Launch) -> Result<Asked, Refusal> {
                     }
                     None
                 }
+                Workload::Replay(replay) => {
+                    for trace in &mut replay.traces {
+                        *trace = cwd.join(&trace);
+                    }
+                    None
+                }
                 Workload::Meta(_) | Workload::Ops(_) | Workload::Mdtest(_) | Workload::Ior(_) => {
                     None
                 }
@@ -267,6 +273,7 @@ pub fn read(launch: &Launch) -> Result<Asked, Refusal> {
         Invocation::Clean(clean) => Ok(Asked::Clean(clean)),
         Invocation::Testfs(_)
         | Invocation::Watch(_)
+        | Invocation::Record(_)
         | Invocation::Show(_)
         | Invocation::Report(_)
         | Invocation::Completions(_)

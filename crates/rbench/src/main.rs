@@ -31,6 +31,8 @@ mod page;
 mod probe;
 mod profile;
 mod progress;
+#[cfg(feature = "testfs")]
+mod record;
 mod recording;
 mod result;
 mod round_trip;
@@ -69,6 +71,13 @@ fn main() -> ExitCode {
             ExitCode::from(USAGE)
         }
         Ok(Invocation::Watch(at)) => live::watch(&at),
+        #[cfg(feature = "testfs")]
+        Ok(Invocation::Record(args)) => record::record(&args),
+        #[cfg(not(feature = "testfs"))]
+        Ok(Invocation::Record(_)) => {
+            complain(WITHOUT_TESTFS);
+            ExitCode::from(USAGE)
+        }
         Ok(Invocation::Show(what)) => show::show(&what),
         Ok(Invocation::Report(page)) => page::write(&page),
         Ok(Invocation::Completions(shell)) => {

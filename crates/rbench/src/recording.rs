@@ -10,7 +10,7 @@ use rbench_cli::{Output, Progress};
 use rbench_comm::Clocks;
 use rbench_core::job::{JobLog, JobOutcome};
 use rbench_core::machine::HostUse;
-use rbench_core::outcome::{CommonStart, Details, PhaseOutcome};
+use rbench_core::outcome::{CommonStart, Details, PhaseOutcome, ReplayTotals};
 use rbench_core::timeline::IntervalPart;
 use rbench_core::{Clock as _, MonotonicClock, Nanos, Rank};
 use rbench_exec::group::PhaseHooks;
@@ -448,6 +448,10 @@ impl Listener for Recording<'_> {
 
     fn machine(&mut self, hosts: Vec<HostUse>) {
         self.report.front.machine(hosts);
+    }
+
+    fn replayed(&mut self, totals: ReplayTotals) {
+        self.report.result.replays.push(totals.into());
     }
 
     fn job_logs(&mut self, logs: Vec<JobLog>) {

@@ -110,6 +110,7 @@ impl Frame<'_> {
             client_counters: Vec::new(),
             marks: Vec::new(),
             dead_mounts: Vec::new(),
+            replays: Vec::new(),
             repetition: self.repetition(),
             phases: Vec::new(),
             summary: Vec::new(),
@@ -129,7 +130,9 @@ impl Frame<'_> {
             max_time_ns: until.time.map(|time| time.0),
             not_awaited: match &self.plan.work {
                 Work::Meta(_) => of_the_tree.map(|info| info.name.to_owned()).collect(),
-                Work::Io(_) | Work::Jobs(_) | Work::Find(_) | Work::Mix(_) => Vec::new(),
+                Work::Io(_) | Work::Jobs(_) | Work::Find(_) | Work::Mix(_) | Work::Replay(_) => {
+                    Vec::new()
+                }
             },
             enough: None,
             missed: Vec::new(),

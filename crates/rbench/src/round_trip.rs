@@ -84,7 +84,7 @@ fn place(plan: &Plan, dir: &Path) -> Option<PathBuf> {
     match &plan.work {
         Work::Meta(meta) => (meta.backend == Backend::Posix).then(|| dir.to_owned()),
         Work::Io(io) => moves(&io.engine).then(|| dir.to_owned()),
-        Work::Find(_) | Work::Mix(_) => Some(dir.to_owned()),
+        Work::Find(_) | Work::Mix(_) | Work::Replay(_) => Some(dir.to_owned()),
         Work::Jobs(jobs) => {
             let mut all = jobs.rounds.iter().flatten();
             let job = all.find(|job| moves(&job.engine))?;

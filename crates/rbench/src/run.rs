@@ -339,7 +339,9 @@ pub async fn once(
         .open(scope, comm.rank())
         .and_then(|()| match &plan.work {
             Work::Io(io) => ack::check_journals(io, &plan, comm.rank(), &parent),
-            Work::Meta(_) | Work::Jobs(_) | Work::Find(_) | Work::Mix(_) => Ok(()),
+            Work::Meta(_) | Work::Jobs(_) | Work::Find(_) | Work::Mix(_) | Work::Replay(_) => {
+                Ok(())
+            }
         });
     if let Err(error) = group.agree(opened).await {
         front.discard();
@@ -447,7 +449,7 @@ impl Hosts {
 fn one_file_table(plan: &Plan) -> bool {
     let shares = |name: &str| engine::find(name).is_some_and(|engine| engine.one_file_table);
     match &plan.work {
-        Work::Meta(_) | Work::Find(_) | Work::Mix(_) => false,
+        Work::Meta(_) | Work::Find(_) | Work::Mix(_) | Work::Replay(_) => false,
         Work::Io(io) => shares(&io.engine),
         Work::Jobs(jobs) => jobs.rounds.iter().flatten().any(|job| shares(&job.engine)),
     }
@@ -527,7 +529,7 @@ async fn measure(
         // Jobs name their directories themselves.
         parent: match &plan.work {
             Work::Jobs(_) => Path::new(&launch.cwd),
-            Work::Meta(_) | Work::Io(_) | Work::Find(_) | Work::Mix(_) => parent,
+            Work::Meta(_) | Work::Io(_) | Work::Find(_) | Work::Mix(_) | Work::Replay(_) => parent,
         },
         name: &name,
         marker: marker.as_bytes(),

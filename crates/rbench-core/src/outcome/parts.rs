@@ -151,6 +151,134 @@ impl Lateness {
     }
 }
 
+/// Of a row of a replay: what the trace says of these operations, and how the replay differs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Replayed {
+    /// Operations of that kind in the traces, of all copies.
+    pub wanted: u64,
+    /// How long they took when they were recorded, of one copy; `None`: the traces do not say.
+    pub recorded: Option<Latency>,
+    /// Results that differ.
+    pub differ: Differ,
+    /// Operations that were not done: their file was not open in the replay.
+    pub unopened: u64,
+}
+
+/// Results of a replay that are not those of the trace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Differ {
+    /// Failed, and had worked.
+    pub failed: u64,
+    /// Worked, and had failed.
+    pub worked: u64,
+    /// Failed with another error.
+    pub error: u64,
+    /// Moved another number of bytes.
+    pub length: u64,
+}
+
+impl Differ {
+    /// All of them.
+    pub fn total(self) -> u64 {
+        let Differ {
+            failed,
+            worked,
+            error,
+            length,
+        } = self;
+        failed + worked + error + length
+    }
+}
+
+/// Up to how much later than intended operations of a replay are counted together.
+pub const LATE_LIMITS: [Nanos; 6] = [
+    Nanos(10_000),
+    Nanos(100_000),
+    Nanos(1_000_000),
+    Nanos(10_000_000),
+    Nanos(100_000_000),
+    Nanos(1_000_000_000),
+];
+
+/// How late operations of a replay started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Late {
+    /// Operations up to each of [`LATE_LIMITS`], and behind the last of them.
+    pub counts: [u64; 7],
+    /// The latest.
+    pub max: Nanos,
+}
+
+impl Late {
+    /// Notes an operation that started so late.
+    #[inline]
+    pub fn record(&mut self, late: Nanos) {
+        let place = LATE_LIMITS.iter().position(|limit| late <= *limit);
+        self.counts[place.unwrap_or(LATE_LIMITS.len())] += 1;
+        self.max = self.max.max(late);
+    }
+
+    /// Adds those of others.
+    pub fn merge(&mut self, other: &Late) {
+        let Late { counts, max } = other;
+        for (count, more) in self.counts.iter_mut().zip(counts) {
+            *count += more;
+        }
+        self.max = self.max.max(*max);
+    }
+
+    /// All operations.
+    pub fn total(&self) -> u64 {
+        self.counts.iter().sum()
+    }
+
+    /// The share of operations that were at most so late, one of [`LATE_LIMITS`]; of none all.
+    pub fn within(&self, limit: Nanos) -> f64 {
+        let pairs = LATE_LIMITS.iter().zip(&self.counts);
+        let within: u64 = pairs
+            .filter(|(at, _)| **at <= limit)
+            .map(|(_, count)| count)
+            .sum();
+        match self.total() {
+            0 => 1.0,
+            total => within as f64 / total as f64,
+        }
+    }
+}
+
+/// Of a replay as a whole.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ReplayTotals {
+    /// The pass, from 0.
+    pub iteration: u32,
+    /// The form of each trace, by its name.
+    pub traces: Vec<(String, String)>,
+    /// Operations in the traces, what is left out included.
+    pub found: u64,
+    /// Operations to be replayed, of one copy.
+    pub wanted: u64,
+    /// How many copies.
+    pub copies: u32,
+    /// Operations that were done, of all copies; failed ones included.
+    pub done: u64,
+    /// What was left out, of one copy, and why.
+    pub left_out: Vec<(String, u64)>,
+    /// Places in which the traces miss something.
+    pub gaps: u64,
+    /// Processes in the traces, of one copy.
+    pub processes: u64,
+    /// Groups of processes that share open files: no more workers have work, of one copy.
+    pub groups: u64,
+    /// From the first recorded start to the last one, at the speed of the replay.
+    pub span: Nanos,
+    /// Files, directories and links that were made before, of one copy.
+    pub prepared: u64,
+    /// Their bytes.
+    pub prepared_bytes: u64,
+    /// How late operations started; `None`: they were not to wait.
+    pub late: Option<Late>,
+}
+
 /// `n` a second over `elapsed`; zero when no time passed.
 pub fn per_second(n: u64, elapsed: Nanos) -> f64 {
     if elapsed.0 == 0 {

@@ -368,7 +368,7 @@ fn files_of_a_range_of_sizes_are_multiples_of_the_block() {
     );
     assert_eq!(
         steps(&plan, 0).iter().map(|s| s.length).sum::<u64>(),
-        sizes.iter().sum()
+        sizes.iter().sum::<u64>()
     );
 }
 

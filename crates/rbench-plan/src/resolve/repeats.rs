@@ -62,7 +62,8 @@ pub(super) fn of(
         | Workload::Io(_)
         | Workload::Fio(_)
         | Workload::Find(_)
-        | Workload::Mix(_) => "--iterations",
+        | Workload::Mix(_)
+        | Workload::Replay(_) => "--iterations",
     };
     let iterations = at_least_one(flag, common.iterations.unwrap_or(1))?;
     Ok((iterations, None))

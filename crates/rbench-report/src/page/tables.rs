@@ -6,7 +6,7 @@ use crate::schema::{HostResult, PhaseResult, RankResult, RunResult};
 use crate::summary::BYTES_PER_S;
 use crate::table::{NONE, printable};
 use crate::text::client::{Shared, of_phase, watched};
-use crate::text::{iterations, latencies, row, steady};
+use crate::text::{iterations, latencies, replay, row, steady};
 use crate::warnings::{STRAGGLER_FACTOR, is_short};
 use rbench_core::units::{human_bandwidth, human_count, human_nanos, human_rate};
 
@@ -92,6 +92,24 @@ pub fn steady(result: &RunResult) -> Markup {
     html! { @if !lines.is_empty() {
         h4 { "Steady state" }
         ul { @for line in &lines { li { (printable(line)) } } }
+    } }
+}
+
+/// What a replay was, and each row beside what was recorded; nothing without one.
+pub fn replay(result: &RunResult) -> Markup {
+    let lines = replay::lines(result);
+    html! { @if !lines.is_empty() {
+        h4 { "Replay" }
+        ul { @for line in &lines { li { (printable(line)) } } }
+        div.wide { table {
+            thead { tr { th.left { "Operation" } @for title in replay::TITLES { th { (title) } } } }
+            tbody { @for phase in &result.phases {
+                @if let Some(cells) = replay::cells(phase) { tr {
+                    td.left { (printable(&phase.label)) }
+                    @for cell in cells { td { (printable(&cell)) } }
+                } }
+            } }
+        } }
     } }
 }
 

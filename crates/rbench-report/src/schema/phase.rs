@@ -13,8 +13,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{
     CameRoundResult, ClientCostResult, CrowdResult, GapResult, GivenUpResult, HostCrowdResult,
-    MarkCost, PhaseMark, ResidencyResult, SteadyResult, TimelineRow, WorkersResult, marks,
-    timeline as slices,
+    MarkCost, PhaseMark, ReplayedResult, ResidencyResult, SteadyResult, TimelineRow, WorkersResult,
+    marks, timeline as slices,
 };
 use crate::hist::Hist;
 
@@ -117,6 +117,9 @@ pub struct PhaseResult {
     /// Of a search: what it has looked at and found.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub found: Option<FoundResult>,
+    /// Of a replay: what the traces say of these operations, and how it came out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub replayed: Option<ReplayedResult>,
     /// Hosts in the order of their first rank; of too many only the outliers.
     pub hosts: Vec<HostResult>,
     /// The spread over all hosts, when there are too many for a row each.
@@ -385,6 +388,7 @@ impl PhaseResult {
             start,
             access,
             found,
+            replayed,
             steady,
         } = outcome;
         PhaseResult {
@@ -437,6 +441,7 @@ impl PhaseResult {
             given_up: GivenUpResult::of(outcome),
             access: access.map(|access| AccessResult::of(access, *bytes)),
             found: found.map(|found| FoundResult::of(found, *elapsed)),
+            replayed: replayed.as_ref().map(ReplayedResult::from),
             residency: ResidencyResult::of(outcome),
             client: client.as_ref().map(ClientCostResult::from),
             steady: steady.as_ref().map(SteadyResult::from),

@@ -17,7 +17,9 @@ const LATE_SHARE: f64 = UNISSUED_SHARE / 2.0;
 const FULL: f64 = 0.95;
 
 pub(super) fn outside_calls(result: &RunResult, phase: &PhaseResult) -> Option<Finding> {
-    let busy = phase.busy.filter(|busy| *busy < BUSY_LEAST)?;
+    // What a trace says has its own times, and says of its own how late it was.
+    let has_a_rate = phase.replayed.is_none();
+    let busy = phase.busy.filter(|busy| *busy < BUSY_LEAST && has_a_rate)?;
     // With the null engine there is nothing but the tool.
     let nothing_asked = result.spec.get("engine").and_then(|e| e.as_str()) == Some("null");
     (phase.items > 0 && !is_short(phase) && !phase.one_each && !nothing_asked).then(|| Finding {
@@ -69,6 +71,9 @@ const STALLS_TOLD: usize = 4;
 
 /// Whether an open loop missed its rate, and why.
 pub(super) fn behind(_: &RunResult, phase: &PhaseResult) -> Option<Finding> {
+    if phase.replayed.is_some() {
+        return None;
+    }
     let done = phase.items.saturating_add(phase.error_count());
     let due = done.saturating_add(phase.unissued);
     let missed = phase.unissued as f64 / due.max(1) as f64;

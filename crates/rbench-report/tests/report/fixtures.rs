@@ -104,6 +104,7 @@ impl Made {
             start: None,
             access: None,
             found: None,
+            replayed: None,
             steady: None,
         };
         for (h, host) in self.hosts.iter().enumerate() {
@@ -274,6 +275,7 @@ pub fn run(hosts: u32, ranks: u32, spec: Value, phases: Vec<PhaseOutcome>) -> Ru
         client_counters: Vec::new(),
         marks: Vec::new(),
         dead_mounts: Vec::new(),
+        replays: Vec::new(),
         repetition: None,
         settings,
         phases: phases.iter().map(PhaseResult::from).collect(),

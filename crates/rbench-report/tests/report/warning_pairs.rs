@@ -355,6 +355,8 @@ fn every_rule_is_in_the_table_and_in_the_documentation() {
         "never-written",
         "plan",
         "precision-missed",
+        "replay-differs",
+        "replay-late",
         "stopped-by-signal",
         "target-not-shared",
         "unfinished-phase",

@@ -23,6 +23,7 @@ use super::{
     place, send_empty, send_open, send_xattr,
 };
 use crate::kind::Kind;
+use crate::observed::asked_by;
 use crate::store::{Answer, Changes, Entry, Store};
 
 thread_local! {
@@ -46,7 +47,8 @@ impl<S: Store> Filesystem for Service<S> {
         Ok(())
     }
 
-    fn lookup(&self, _request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
+    fn lookup(&self, request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEntry) {
+        asked_by(request);
         let (at, send) = (place(parent, name), self.send_entry(reply));
         if let Some(file) = self.own_file.as_ref().filter(|file| file.is_at(at)) {
             let real = self.named(at, self.store.lookup(at));
@@ -74,7 +76,8 @@ impl<S: Store> Filesystem for Service<S> {
         Self::record(self.stats(), &ticket, 0, false);
     }
 
-    fn getattr(&self, _: &Request, ino: INodeNo, _: Option<FileHandle>, reply: ReplyAttr) {
+    fn getattr(&self, request: &Request, ino: INodeNo, _: Option<FileHandle>, reply: ReplyAttr) {
+        asked_by(request);
         let send = self.send_attr(reply);
         if let Some(file) = self.own_file(ino) {
             return self.serve_own(file, Kind::Getattr, Ok(file.attr()), send);
@@ -100,6 +103,7 @@ impl<S: Store> Filesystem for Service<S> {
         _flags: Option<BsdFileFlags>,
         reply: ReplyAttr,
     ) {
+        asked_by(request);
         let changes = Changes {
             mode,
             uid,
@@ -121,7 +125,8 @@ impl<S: Store> Filesystem for Service<S> {
         self.serve(Kind::Setattr, ino, change, send);
     }
 
-    fn readlink(&self, _request: &Request, ino: INodeNo, reply: ReplyData) {
+    fn readlink(&self, request: &Request, ino: INodeNo, reply: ReplyData) {
+        asked_by(request);
         let send = move |outcome: Answer<OsString>| match outcome {
             Ok(target) => reply.data(target.as_encoded_bytes()),
             Err(error) => reply.error(code(error)),
@@ -139,6 +144,7 @@ impl<S: Store> Filesystem for Service<S> {
         rdev: u32,
         reply: ReplyEntry,
     ) {
+        asked_by(request);
         let (at, send) = (place(parent, name), self.send_entry(reply));
         let make = |s: &S| self.named(at, s.mknod(caller(request), at, mode, rdev));
         self.serve(Kind::Mknod, at, make, send);
@@ -153,12 +159,14 @@ impl<S: Store> Filesystem for Service<S> {
         _umask: u32,
         reply: ReplyEntry,
     ) {
+        asked_by(request);
         let (at, send) = (place(parent, name), self.send_entry(reply));
         let make = |s: &S| self.named(at, s.mkdir(caller(request), at, mode));
         self.serve(Kind::Mkdir, at, make, send);
     }
 
-    fn unlink(&self, _request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+    fn unlink(&self, request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+        asked_by(request);
         let at = place(parent, name);
         let remove = |s: &S| {
             s.unlink(at)?;
@@ -168,7 +176,8 @@ impl<S: Store> Filesystem for Service<S> {
         self.serve(Kind::Unlink, at, remove, send_empty(reply));
     }
 
-    fn rmdir(&self, _request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+    fn rmdir(&self, request: &Request, parent: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+        asked_by(request);
         let at = place(parent, name);
         let remove = |s: &S| {
             s.rmdir(at)?;
@@ -186,6 +195,7 @@ impl<S: Store> Filesystem for Service<S> {
         target: &Path,
         reply: ReplyEntry,
     ) {
+        asked_by(request);
         let (at, send) = (place(parent, name), self.send_entry(reply));
         let make = |s: &S| self.named(at, s.symlink(caller(request), at, target));
         self.serve(Kind::Symlink, at, make, send);
@@ -193,7 +203,7 @@ impl<S: Store> Filesystem for Service<S> {
 
     fn rename(
         &self,
-        _request: &Request,
+        request: &Request,
         parent: INodeNo,
         name: &OsStr,
         new_parent: INodeNo,
@@ -201,6 +211,7 @@ impl<S: Store> Filesystem for Service<S> {
         flags: RenameFlags,
         reply: ReplyEmpty,
     ) {
+        asked_by(request);
         let (from, to) = (place(parent, name), place(new_parent, new_name));
         let rename = |s: &S| {
             s.rename(from, to, flags.bits())?;
@@ -214,17 +225,19 @@ impl<S: Store> Filesystem for Service<S> {
 
     fn link(
         &self,
-        _request: &Request,
+        request: &Request,
         ino: INodeNo,
         parent: INodeNo,
         name: &OsStr,
         reply: ReplyEntry,
     ) {
+        asked_by(request);
         let (at, send) = (place(parent, name), self.send_entry(reply));
         self.serve(Kind::Link, at, |s| self.named(at, s.link(ino.0, at)), send);
     }
 
-    fn open(&self, _request: &Request, ino: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
+    fn open(&self, request: &Request, ino: INodeNo, flags: OpenFlags, reply: ReplyOpen) {
+        asked_by(request);
         if let Some(file) = self.own_file(ino) {
             let handle = file.open(flags.0, &self.stats().snapshot());
             let send = send_open(reply, FopenFlags::FOPEN_DIRECT_IO);
@@ -243,7 +256,7 @@ impl<S: Store> Filesystem for Service<S> {
 
     fn read(
         &self,
-        _request: &Request,
+        request: &Request,
         ino: INodeNo,
         handle: FileHandle,
         offset: u64,
@@ -252,6 +265,7 @@ impl<S: Store> Filesystem for Service<S> {
         _owner: Option<LockOwner>,
         reply: ReplyData,
     ) {
+        asked_by(request);
         if let Some(file) = self.own_file(ino) {
             let data = file.read(handle.0, offset, size);
             return self.serve_own(file, Kind::Read, data, |outcome| match outcome {
@@ -287,7 +301,7 @@ impl<S: Store> Filesystem for Service<S> {
 
     fn write(
         &self,
-        _request: &Request,
+        request: &Request,
         ino: INodeNo,
         handle: FileHandle,
         offset: u64,
@@ -297,6 +311,7 @@ impl<S: Store> Filesystem for Service<S> {
         _owner: Option<LockOwner>,
         reply: ReplyWrite,
     ) {
+        asked_by(request);
         let subject = Subject::range(ino.0, offset, data.len() as u64);
         let ticket = self.admit(Kind::Write, subject);
         let write = Write {
@@ -318,12 +333,13 @@ impl<S: Store> Filesystem for Service<S> {
 
     fn flush(
         &self,
-        _request: &Request,
+        request: &Request,
         ino: INodeNo,
         handle: FileHandle,
         _owner: LockOwner,
         reply: ReplyEmpty,
     ) {
+        asked_by(request);
         if let Some(file) = self.own_file(ino) {
             return self.serve_own(file, Kind::Flush, Ok(()), send_empty(reply));
         }
@@ -332,7 +348,7 @@ impl<S: Store> Filesystem for Service<S> {
 
     fn release(
         &self,
-        _request: &Request,
+        request: &Request,
         ino: INodeNo,
         handle: FileHandle,
         _flags: OpenFlags,
@@ -340,6 +356,7 @@ impl<S: Store> Filesystem for Service<S> {
         _flush: bool,
         reply: ReplyEmpty,
     ) {
+        asked_by(request);
         if let Some(file) = self.own_file(ino) {
             file.release(handle.0);
             return self.serve_own(file, Kind::Release, Ok(()), send_empty(reply));
@@ -349,29 +366,32 @@ impl<S: Store> Filesystem for Service<S> {
 
     fn fsync(
         &self,
-        _request: &Request,
+        request: &Request,
         ino: INodeNo,
         handle: FileHandle,
         data_only: bool,
         reply: ReplyEmpty,
     ) {
+        asked_by(request);
         let sync = |s: &S| s.fsync(ino.0, handle.0, data_only);
         self.serve(Kind::Fsync, ino, sync, send_empty(reply));
     }
 
-    fn opendir(&self, _request: &Request, ino: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {
+    fn opendir(&self, request: &Request, ino: INodeNo, _flags: OpenFlags, reply: ReplyOpen) {
+        asked_by(request);
         let send = send_open(reply, FopenFlags::empty());
         self.serve(Kind::Opendir, ino, |s| s.opendir(ino.0), send);
     }
 
     fn readdir(
         &self,
-        _request: &Request,
+        request: &Request,
         ino: INodeNo,
         handle: FileHandle,
         offset: u64,
         mut reply: ReplyDirectory,
     ) {
+        asked_by(request);
         let ticket = self.admit(Kind::Readdir, ino);
         let outcome = match ticket.error {
             Some(error) => Err(error),
@@ -387,12 +407,13 @@ impl<S: Store> Filesystem for Service<S> {
 
     fn readdirplus(
         &self,
-        _request: &Request,
+        request: &Request,
         ino: INodeNo,
         handle: FileHandle,
         offset: u64,
         mut reply: ReplyDirectoryPlus,
     ) {
+        asked_by(request);
         let ticket = self.admit(Kind::Readdir, ino);
         let ttl = self.common_ttl();
         let mut add = |entry: Entry<'_>, attr: &FileAttr| {
@@ -417,12 +438,13 @@ impl<S: Store> Filesystem for Service<S> {
 
     fn releasedir(
         &self,
-        _request: &Request,
+        request: &Request,
         ino: INodeNo,
         handle: FileHandle,
         _flags: OpenFlags,
         reply: ReplyEmpty,
     ) {
+        asked_by(request);
         self.serve_release(Kind::Releasedir, ino, |s| s.releasedir(handle.0), reply);
     }
 
@@ -438,7 +460,8 @@ impl<S: Store> Filesystem for Service<S> {
         self.serve(Kind::Fsyncdir, ino, sync, send_empty(reply));
     }
 
-    fn statfs(&self, _request: &Request, ino: INodeNo, reply: ReplyStatfs) {
+    fn statfs(&self, request: &Request, ino: INodeNo, reply: ReplyStatfs) {
+        asked_by(request);
         self.serve(
             Kind::Statfs,
             ino,
@@ -461,7 +484,7 @@ impl<S: Store> Filesystem for Service<S> {
 
     fn setxattr(
         &self,
-        _request: &Request,
+        request: &Request,
         ino: INodeNo,
         name: &OsStr,
         value: &[u8],
@@ -469,26 +492,38 @@ impl<S: Store> Filesystem for Service<S> {
         _position: u32,
         reply: ReplyEmpty,
     ) {
+        asked_by(request);
         let set = |s: &S| s.setxattr(ino.0, name, value, flags);
         self.serve(Kind::Setxattr, ino, set, send_empty(reply));
     }
 
-    fn getxattr(&self, _: &Request, ino: INodeNo, name: &OsStr, size: u32, reply: ReplyXattr) {
+    fn getxattr(
+        &self,
+        request: &Request,
+        ino: INodeNo,
+        name: &OsStr,
+        size: u32,
+        reply: ReplyXattr,
+    ) {
+        asked_by(request);
         let get = |s: &S| fitting(s.getxattr(ino.0, name)?, size);
         self.serve(Kind::Getxattr, ino, get, send_xattr(reply, size));
     }
 
-    fn listxattr(&self, _request: &Request, ino: INodeNo, size: u32, reply: ReplyXattr) {
+    fn listxattr(&self, request: &Request, ino: INodeNo, size: u32, reply: ReplyXattr) {
+        asked_by(request);
         let list = |s: &S| fitting(s.listxattr(ino.0)?, size);
         self.serve(Kind::Listxattr, ino, list, send_xattr(reply, size));
     }
 
-    fn removexattr(&self, _request: &Request, ino: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+    fn removexattr(&self, request: &Request, ino: INodeNo, name: &OsStr, reply: ReplyEmpty) {
+        asked_by(request);
         let remove = |s: &S| s.removexattr(ino.0, name);
         self.serve(Kind::Removexattr, ino, remove, send_empty(reply));
     }
 
     fn access(&self, request: &Request, ino: INodeNo, mask: AccessFlags, reply: ReplyEmpty) {
+        asked_by(request);
         let ask = |s: &S| s.access(caller(request), ino.0, mask.bits());
         self.serve(Kind::Access, ino, ask, send_empty(reply));
     }
@@ -503,6 +538,7 @@ impl<S: Store> Filesystem for Service<S> {
         flags: i32,
         reply: ReplyCreate,
     ) {
+        asked_by(request);
         let ttl = self.common_ttl();
         let (at, how) = (place(parent, name), self.open_how(flags));
         let make = |s: &S| {
@@ -555,7 +591,7 @@ impl<S: Store> Filesystem for Service<S> {
 
     fn fallocate(
         &self,
-        _request: &Request,
+        request: &Request,
         ino: INodeNo,
         handle: FileHandle,
         offset: u64,
@@ -563,6 +599,7 @@ impl<S: Store> Filesystem for Service<S> {
         mode: i32,
         reply: ReplyEmpty,
     ) {
+        asked_by(request);
         let subject = Subject::range(ino.0, offset, length);
         let ticket = self.admit(Kind::Fallocate, subject);
         let outcome = match ticket.error {

@@ -24,6 +24,7 @@ const HOUSES: &[House] = &[
             &[
                 "direction",
                 "engine",
+                "linux",
                 "memory",
                 "mountinfo",
                 "near",
@@ -37,7 +38,7 @@ const HOUSES: &[House] = &[
             &["units"],
             &[
                 "client", "clock", "effort", "event", "failure", "latency", "machine", "moved",
-                "steady",
+                "request", "steady",
             ],
             &["coarse", "job"],
             &["timeline"],
@@ -80,6 +81,7 @@ const HOUSES: &[House] = &[
                 "engine/contract",
                 "engine/faults",
                 "engine/fd_table",
+                "exact",
                 "remove",
                 "residency",
                 "speed",
@@ -149,7 +151,9 @@ const HOUSES: &[House] = &[
             &["round"],
             &["spots", "testdirs", "warm_up"],
             // Workloads.
-            &["check", "find", "io", "jobs", "meta", "mix", "probe"],
+            &[
+                "check", "find", "io", "jobs", "meta", "mix", "probe", "replay",
+            ],
             &["calibrate", "needs", "room"],
             &["run"],
         ],

@@ -44,7 +44,9 @@ fn plan(change: impl FnOnce(&mut Mdtest)) -> Result<Plan, PlanError> {
 fn work(plan: &Plan) -> &MetaPlan {
     match &plan.work {
         Work::Meta(meta) => meta,
-        Work::Io(_) | Work::Jobs(_) | Work::Find(_) | Work::Mix(_) => panic!("not metadata"),
+        Work::Io(_) | Work::Jobs(_) | Work::Find(_) | Work::Mix(_) | Work::Replay(_) => {
+            panic!("not metadata")
+        }
     }
 }
 

@@ -1,0 +1,100 @@
+//! `rbench replay`
+
+use std::ffi::OsStr;
+use std::path::PathBuf;
+
+use clap::{Args as ClapArgs, ValueEnum};
+use rbench_core::Nanos;
+use rbench_plan::spec::{self, Spec, Workload};
+use rbench_plan::trace::Format;
+
+use super::{Common, repeats};
+use crate::{Invocation, values};
+
+/// A form of traces, or whichever each trace tells.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum FormatArg {
+    /// As the first lines of each trace tell
+    Auto,
+    /// fio's log of I/O, version 2 or 3
+    Iolog,
+    /// JuiceFS's access log: cat MOUNT/.accesslog
+    Juicefs,
+    /// strace -f -ttt -T -o TRACE PROGRAM
+    Strace,
+    /// The text of darshan-dxt-parser
+    Dxt,
+    /// What rbench record writes
+    Rbench,
+}
+
+#[derive(Debug, ClapArgs)]
+#[command(
+    after_help = "What existed before the trace is made first, untimed, with its size. Then the operations of each process \
+    are done in their order, at the recorded times, in a directory of the run's own: names of the trace lie below it, \
+    whatever they say. Processes are spread over the workers of all ranks; with one worker (the default) all operations come \
+    in the order of their recorded starts. docs/replay.md has the forms, the figures and what is left out.\n\nExamples:\n  \
+    strace -f -ttt -T -o clone.strace git clone /src/repo copy\n  rbench replay clone.strace --dir /mnt/fs --below \"$PWD\"\n  \
+    mpirun -np 12 rbench replay app.accesslog --dir /mnt/fs --threads 8 --copies 12 --time-scale 2"
+)]
+pub struct ReplayArgs {
+    /// The traces; several are one load together
+    #[arg(value_name = "TRACE", required = true)]
+    traces: Vec<PathBuf>,
+    /// The form of all traces
+    #[arg(
+        long = "trace-format",
+        visible_alias = "from",
+        value_enum,
+        value_name = "FORM",
+        default_value = "auto"
+    )]
+    form: FormatArg,
+    /// Speed: 2 is twice as fast as recorded [default: 1]
+    #[arg(long, value_name = "FACTOR")]
+    time_scale: Option<f64>,
+    /// Do not wait for the recorded times: each operation follows the one before it
+    #[arg(long)]
+    as_fast_as_possible: bool,
+    /// So many side by side, each in a directory of its own [default: 1]
+    #[arg(long, value_name = "N")]
+    copies: Option<u32>,
+    /// Unit of the times of fio's logs of version 3 [default: 1us]
+    #[arg(long, value_name = "TIME", value_parser = values::time)]
+    time_unit: Option<Nanos>,
+    /// Only what happens below this directory of the trace
+    #[arg(long, value_name = "PATH")]
+    below: Option<PathBuf>,
+    /// strace: the directory in which the program was started [default: as the trace tells]
+    #[arg(long, value_name = "PATH")]
+    cwd: Option<PathBuf>,
+    #[command(flatten)]
+    repeats: repeats::Count,
+    #[command(flatten)]
+    pub(super) common: Common,
+}
+
+impl ReplayArgs {
+    pub(super) fn invocation(self, env_dir: Option<&OsStr>) -> Invocation {
+        let (mut common, output) = self.common.split(env_dir);
+        self.repeats.tell(&mut common);
+        let workload = Workload::Replay(spec::Replay {
+            traces: self.traces,
+            format: match self.form {
+                FormatArg::Auto => None,
+                FormatArg::Iolog => Some(Format::Iolog),
+                FormatArg::Juicefs => Some(Format::Juicefs),
+                FormatArg::Strace => Some(Format::Strace),
+                FormatArg::Dxt => Some(Format::Dxt),
+                FormatArg::Rbench => Some(Format::Rbench),
+            },
+            time_scale: self.time_scale,
+            as_fast_as_possible: self.as_fast_as_possible,
+            copies: self.copies,
+            time_unit: self.time_unit,
+            below: self.below,
+            cwd: self.cwd,
+        });
+        Invocation::Run(Box::new(Spec { common, workload }), output)
+    }
+}

@@ -1,0 +1,555 @@
+//! Replays of traces (`rbench replay`). They are read twice: once before anything is made, by
+//! every rank, for what there is in them; and once while they are replayed, each rank handing
+//! its workers their operations.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
+
+use rbench_comm::Combine;
+use rbench_core::outcome::{Differ, LATE_LIMITS, Late, PhaseOutcome, ReplayTotals, Replayed};
+use rbench_core::random::key;
+use rbench_core::units::{human_count, human_nanos};
+use rbench_core::{Bytes, Failure, Nanos, OpKind, Rank};
+use rbench_plan::jobs::Framing;
+use rbench_plan::replay::Pace;
+use rbench_plan::trace::survey::{Found, Survey};
+use rbench_plan::{Plan, ReplayPlan};
+use rbench_sys::{Exact, space};
+
+use crate::caches::drop_caches;
+use crate::group::{ExecError, Group};
+use crate::phase::{Before, OpRow, Phase};
+use crate::round;
+use crate::target::Workspace;
+use crate::thread::in_thread;
+use crate::worker::MakeRunner;
+use crate::workload::{Listener, Pass};
+
+mod player;
+mod prepare;
+mod stream;
+
+use player::{Common, Counts, Player};
+use prepare::Preparer;
+use stream::{Form, Merged, Own, PIECES, Task};
+
+/// The warning of a replay whose operations start later than they were recorded.
+const LATE: &str = "replay-late";
+
+/// The warning of a replay with other results than those of the trace.
+const DIFFERS: &str = "replay-differs";
+
+/// So late is on time, for so large a share of the operations.
+const CLOSE: Nanos = Nanos::MILLISECOND;
+const WITHIN: f64 = 0.99;
+
+/// The directory of a copy, in that of the pass.
+fn folder(copy: u32) -> String {
+    format!("c{copy}")
+}
+
+/// What is known of the traces before anything is made.
+#[derive(Debug)]
+pub(crate) struct Looked {
+    forms: Vec<Form>,
+    found: Arc<Found>,
+    left_out: BTreeMap<&'static str, u64>,
+    gaps: u64,
+}
+
+/// Looks the traces through, on every rank.
+///
+/// # Errors
+/// A sentence with the file, and the line where it is one that is wrong; the same on every rank.
+pub(crate) async fn look_through(
+    group: &Group<'_>,
+    all: &Plan,
+    plan: &ReplayPlan,
+    target: &Path,
+) -> Result<Looked, ExecError> {
+    group.step("reading the traces");
+    let mine = plan.clone();
+    let looked = group.attend(in_thread(move || look(&mine)), || 0).await?;
+    let looked = group.agree(looked.and_then(|looked| looked)).await;
+    let looked = looked.map_err(usage)?;
+    alike(group, &looked).await.map_err(usage)?;
+    let fits = match group.is_root() && !all.leave.overfill {
+        true => fits(&looked.found, plan, target),
+        false => Ok(()),
+    };
+    group.agree(fits).await.map_err(usage)?;
+    Ok(looked)
+}
+
+fn usage(error: ExecError) -> ExecError {
+    match error {
+        ExecError::SetUp(message) => ExecError::Usage(message),
+        other => other,
+    }
+}
+
+fn look(plan: &ReplayPlan) -> Result<Looked, String> {
+    let forms = plan.traces.iter();
+    let forms = forms.map(|path| stream::form(path, plan.format));
+    let forms: Vec<Form> = forms.collect::<Result<_, _>>()?;
+    let mut merged = Merged::open(plan, &forms)?;
+    let mut survey = Survey::default();
+    while let Some(step) = merged.next()? {
+        let taken = survey.take(&step);
+        taken.map_err(|why| merged.wrong(&step, &why))?;
+    }
+    let (mut left_out, mut gaps) = (BTreeMap::new(), 0);
+    for out in merged.out() {
+        for (why, count) in &out.left_out.0 {
+            *left_out.entry(*why).or_insert(0) += count;
+        }
+        gaps += out.gaps;
+    }
+    let found = survey.finish();
+    if found.operations == 0 {
+        let all: u64 = left_out.values().sum();
+        let reasons: Vec<String> = left_out
+            .iter()
+            .map(|(why, n)| format!("{n}: {why}"))
+            .collect();
+        return Err(match all {
+            0 => "the traces have nothing to replay".to_owned(),
+            _ => format!(
+                "the traces have nothing to replay; {all} operations are left out ({})",
+                reasons.join("; ")
+            ),
+        });
+    }
+    Ok(Looked {
+        forms,
+        found: Arc::new(found),
+        left_out,
+        gaps,
+    })
+}
+
+/// All ranks have to read the same.
+async fn alike(group: &Group<'_>, looked: &Looked) -> Result<(), ExecError> {
+    let Found {
+        before,
+        groups,
+        group_of: _,
+        processes,
+        kinds,
+        operations,
+        span,
+        largest,
+        written,
+    } = looked.found.as_ref();
+    let mut words = vec![
+        before.len() as u64,
+        u64::from(*groups),
+        u64::from(*processes),
+        *operations,
+        span.0,
+        *largest,
+        *written,
+    ];
+    words.extend(
+        kinds
+            .iter()
+            .flat_map(|(kind, recorded)| [*kind as u64, recorded.operations]),
+    );
+    words.extend(before.iter().map(|one| one.size));
+    let digest = key(&words);
+    let least = group.world.all_reduce(Combine::Min, vec![digest]);
+    let least = group.quietly(least).await?;
+    let most = group.world.all_reduce(Combine::Max, vec![digest]);
+    let most = group.quietly(most).await?;
+    match least == most {
+        true => Ok(()),
+        false => Err(ExecError::SetUp(
+            "the traces are not the same on all hosts: every rank reads them".to_owned(),
+        )),
+    }
+}
+
+/// Whether what is made beforehand has room on the target. What is written later may be written
+/// to the same places, and is not foreseen.
+fn fits(found: &Found, plan: &ReplayPlan, target: &Path) -> Result<(), String> {
+    let before: u64 = found.before.iter().map(|one| one.size).sum();
+    let needed = before.saturating_mul(u64::from(plan.copies));
+    // Where that cannot be told, writing does.
+    let free = space(target).ok().filter(|free| free.bytes_total > 0);
+    match free {
+        Some(free) if needed > free.bytes_available => Err(format!(
+            "what was there before the trace takes {}, and {} has {} left (--overfill starts all the same)",
+            Bytes(needed),
+            target.display(),
+            Bytes(free.bytes_available)
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// One pass over the traces.
+pub(crate) struct ReplayPass<'p> {
+    all: &'p Plan,
+    plan: &'p ReplayPlan,
+    looked: &'p Looked,
+    base: PathBuf,
+    iteration: u32,
+}
+
+/// The pass with the number `iteration`, in the run's directory at `base`.
+pub(crate) fn pass<'p>(
+    all: &'p Plan,
+    plan: &'p ReplayPlan,
+    looked: &'p Looked,
+    base: &Path,
+    iteration: u32,
+) -> ReplayPass<'p> {
+    ReplayPass {
+        all,
+        plan,
+        looked,
+        base: base.join(iteration.to_string()),
+        iteration,
+    }
+}
+
+impl<G: Workspace> Pass<G> for ReplayPass<'_> {
+    fn own_dirs(&self, _rank: Rank) -> Vec<String> {
+        Vec::new()
+    }
+
+    fn left(&self) -> Option<u64> {
+        None
+    }
+
+    async fn run(
+        &mut self,
+        group: &Group<'_>,
+        ground: &mut G,
+        listener: &mut dyn Listener,
+    ) -> Result<bool, ExecError> {
+        ground.open(group, self.iteration).await?;
+        let exact = Exact::new(&self.base).map_err(|errno| {
+            let base = self.base.display();
+            format!("{base} cannot be opened: {} ({errno:?})", errno.desc())
+        });
+        let exact = group.agree(exact).await?;
+        if self.prepare(group, &exact, listener).await? {
+            return Ok(true);
+        }
+        if self.all.drop_caches {
+            drop_caches(group).await?;
+        }
+        self.play(group, exact, listener).await
+    }
+}
+
+impl ReplayPass<'_> {
+    fn row(&self, op: OpKind, name: &str, label: &str) -> OpRow {
+        OpRow {
+            op,
+            name: name.to_owned(),
+            label: label.to_owned(),
+            unsynced: false,
+            in_round: false,
+        }
+    }
+
+    fn phase(&self, group: &Group<'_>, lanes: Vec<OpRow>, total: u64, make: MakeRunner) -> Phase {
+        Phase {
+            iteration: self.iteration,
+            label: "replaying".to_owned(),
+            shown: true,
+            lanes,
+            open_loop: false,
+            deadline: None,
+            steady: None,
+            wear_out: false,
+            framing: Framing::Untimed,
+            // The trace's own operations are all that is known of who has seen what.
+            cache: None,
+            total: Some(total),
+            threads: self.all.workers_of(group.rank()),
+            lanes_of: Vec::new(),
+            log_operations: false,
+            before: Before::default(),
+            make,
+        }
+    }
+
+    fn seed(&self) -> u64 {
+        key(&[self.all.seed, u64::from(self.iteration)])
+    }
+
+    /// The workers of this rank among those of all.
+    fn own(&self, group: &Group<'_>) -> Own {
+        Own {
+            first: u64::from(group.rank().0) * u64::from(self.all.threads),
+            workers: u64::from(self.all.ranks) * u64::from(self.all.threads),
+        }
+    }
+
+    /// Makes what was there before; whether the group was stopped.
+    async fn prepare(
+        &self,
+        group: &Group<'_>,
+        exact: &Exact,
+        listener: &mut dyn Listener,
+    ) -> Result<bool, ExecError> {
+        let own = self.own(group);
+        let (copies, seed) = (self.plan.copies, self.seed());
+        let (exact, found) = (exact.clone(), Arc::clone(&self.looked.found));
+        let total = (found.before.len() as u64 + 1).saturating_mul(u64::from(copies));
+        let make: MakeRunner = Arc::new(move |thread| {
+            let worker = (own.first + u64::from(thread), own.workers);
+            let preparer = Preparer::new(exact.clone(), Arc::clone(&found), copies, worker, seed)?;
+            Ok(Box::new(preparer))
+        });
+        let label = "what was there before the trace";
+        let lanes = vec![self.row(OpKind::Create, "replay-prepare", label)];
+        let phase = Phase {
+            label: format!("{label} (untimed)"),
+            shown: false,
+            ..self.phase(group, lanes, total, make)
+        };
+        let end = round::run(group, &phase).await?;
+        end.rows
+            .into_iter()
+            .filter(|row| row.failures.total() > 0)
+            .for_each(|row| listener.row(row));
+        if end.failed {
+            return Err(ExecError::SetUp(format!("{label} could not be made")));
+        }
+        Ok(end.stopped)
+    }
+
+    /// Replays; whether the group was stopped.
+    async fn play(
+        &self,
+        group: &Group<'_>,
+        exact: Exact,
+        listener: &mut dyn Listener,
+    ) -> Result<bool, ExecError> {
+        let found = Arc::clone(&self.looked.found);
+        let rows: Vec<OpKind> = found.kinds.keys().copied().collect();
+        let own = self.own(group);
+        let common = Arc::new(Common {
+            exact,
+            pace: self.plan.pace,
+            seed: self.seed(),
+            counts: Mutex::new(Counts::new(rows.len())),
+            rows: rows.clone(),
+        });
+        let (dealer, inboxes) = self.deal(group, own).await?;
+        let shared = Arc::clone(&common);
+        let make: MakeRunner = Arc::new(move |thread| {
+            let mut inboxes = inboxes.lock().unwrap_or_else(PoisonError::into_inner);
+            let inbox = inboxes.get_mut(thread as usize).and_then(Option::take);
+            let inbox = inbox
+                .ok_or_else(|| Failure::new(OpKind::Read, "", nix::errno::Errno::ECANCELED))?;
+            let worker = own.first + u64::from(thread);
+            Ok(Box::new(Player::new(Arc::clone(&shared), inbox, worker)?))
+        });
+        let lanes = rows.iter().map(|op| {
+            let name = op.name();
+            self.row(*op, &format!("replay-{name}"), &format!("replay: {name}"))
+        });
+        let total = found.operations.saturating_mul(u64::from(self.plan.copies));
+        let phase = Phase {
+            open_loop: self.plan.pace != Pace::AsFastAsPossible,
+            log_operations: self.all.log,
+            ..self.phase(group, lanes.collect(), total, make)
+        };
+        let end = round::run(group, &phase).await?;
+        let names: Vec<&str> = phase.lanes.iter().map(|row| row.name.as_str()).collect();
+        if self.all.log {
+            listener.details(self.iteration, &names, end.details);
+        }
+        drop(phase);
+        let read = join(group, dealer).await?;
+        let counts = sum(group, &common).await?;
+        for (place, row) in end.rows.into_iter().enumerate() {
+            listener.row(self.told(row, place, &counts));
+        }
+        if group.is_root() {
+            self.warn(&counts, listener);
+            listener.replayed(self.totals(&counts));
+        }
+        group.agree(read).await?;
+        Ok(end.stopped)
+    }
+
+    /// Begins to read the traces for the workers of this rank, and waits until enough is read ahead
+    /// that they need not wait.
+    async fn deal(&self, group: &Group<'_>, own: Own) -> Result<(Dealer, Inboxes), ExecError> {
+        let threads = self.all.workers_of(group.rank());
+        let (to, inboxes): (Vec<_>, Vec<_>) = (0..threads)
+            .map(|_| {
+                let (sender, receiver) = sync_channel(PIECES);
+                (sender, Some(receiver))
+            })
+            .unzip();
+        let (primed, ready) = sync_channel::<()>(0);
+        let (plan, forms) = (self.plan.clone(), self.looked.forms.clone());
+        let found = Arc::clone(&self.looked.found);
+        let dealer = std::thread::Builder::new()
+            .name("rbench-trace".to_owned())
+            .spawn(move || stream::deal(&plan, &forms, &found, own, to, primed));
+        let dealer = dealer
+            .map_err(|error| ExecError::SetUp(format!("a thread cannot be started: {error}")))?;
+        // Nothing is sent: that the other end is gone says it.
+        let waits = in_thread(move || {
+            let _ = ready.recv();
+        });
+        let waited = group.attend(waits, || 0).await?;
+        group.agree(waited).await?;
+        Ok((dealer, Arc::new(Mutex::new(inboxes))))
+    }
+
+    /// A row with what the trace says of it.
+    fn told(&self, row: PhaseOutcome, place: usize, counts: &Counts) -> PhaseOutcome {
+        let recorded = self.looked.found.kinds.get(&row.op);
+        let copies = u64::from(self.plan.copies);
+        let replayed = recorded.map(|recorded| Replayed {
+            wanted: recorded.operations.saturating_mul(copies),
+            recorded: (!recorded.latency.is_empty()).then(|| recorded.latency.clone()),
+            differ: counts.differ.get(place).copied().unwrap_or_default(),
+            unopened: counts.unopened.get(place).copied().unwrap_or_default(),
+        });
+        PhaseOutcome { replayed, ..row }
+    }
+
+    /// What the reader should know before comparing with the trace.
+    fn warn(&self, counts: &Counts, listener: &mut dyn Listener) {
+        let within = counts.late.within(CLOSE);
+        if self.plan.pace != Pace::AsFastAsPossible && within < WITHIN {
+            let (share, latest) = (100.0 * within, human_nanos(counts.late.max.0 as f64));
+            listener.warning(
+                LATE,
+                format!(
+                    "Only {share:.1}% of the operations started within 1 ms of their recorded time, the latest \
+                     {latest} behind it: more workers (--threads, ranks) or a lower --time-scale follow the trace more closely."
+                ),
+            );
+        }
+        let differ: u64 = counts.differ.iter().map(|differ| differ.total()).sum();
+        let unopened: u64 = counts.unopened.iter().sum();
+        if differ + unopened > 0 {
+            let (differ, unopened) = (human_count(differ), human_count(unopened));
+            let done = human_count(counts.done);
+            listener.warning(
+                DIFFERS,
+                format!(
+                    "{differ} of {done} results are not those of the trace, and {unopened} operations found their file not open: \
+                     the load is not quite the recorded one."
+                ),
+            );
+        }
+    }
+
+    fn totals(&self, counts: &Counts) -> ReplayTotals {
+        let Looked {
+            forms,
+            found,
+            left_out,
+            gaps,
+        } = self.looked;
+        let all: u64 = left_out.values().sum();
+        let traces = self.plan.traces.iter().zip(forms);
+        ReplayTotals {
+            iteration: self.iteration,
+            traces: traces
+                .map(|(path, form)| (path.display().to_string(), form.format.name().to_owned()))
+                .collect(),
+            found: found.operations + all,
+            wanted: found.operations,
+            copies: self.plan.copies,
+            done: counts.done,
+            left_out: left_out
+                .iter()
+                .map(|(why, n)| ((*why).to_owned(), *n))
+                .collect(),
+            gaps: *gaps,
+            processes: u64::from(found.processes),
+            groups: u64::from(found.groups),
+            span: self.plan.pace.at(found.span).unwrap_or(found.span),
+            prepared: found.before.len() as u64,
+            prepared_bytes: found.before.iter().map(|one| one.size).sum(),
+            late: (self.plan.pace != Pace::AsFastAsPossible).then_some(counts.late),
+        }
+    }
+}
+
+/// The thread that reads the traces.
+type Dealer = JoinHandle<Result<(), String>>;
+
+/// Where workers of this rank take their operations from.
+type Inboxes = Arc<Mutex<Vec<Option<Receiver<Vec<Task>>>>>>;
+
+/// The end of reading.
+async fn join(group: &Group<'_>, dealer: Dealer) -> Result<Result<(), String>, ExecError> {
+    let ended = in_thread(move || {
+        let ended = dealer.join();
+        ended.unwrap_or_else(|_| Err("the thread that reads the traces has panicked".to_owned()))
+    });
+    Ok(group.attend(ended, || 0).await?.and_then(|read| read))
+}
+
+/// What the workers of all ranks have counted.
+async fn sum(group: &Group<'_>, common: &Common) -> Result<Counts, ExecError> {
+    let Counts {
+        differ,
+        unopened,
+        done,
+        late: Late { counts, max },
+    } = common
+        .counts
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .clone();
+    let rows = unopened.len();
+    let mut words = vec![done];
+    words.extend(counts);
+    words.extend(unopened);
+    words.extend(differ.iter().flat_map(|differ| {
+        let Differ {
+            failed,
+            worked,
+            error,
+            length,
+        } = *differ;
+        [failed, worked, error, length]
+    }));
+    let all = group.world.all_reduce(Combine::Sum, words);
+    let all = group.quietly(all).await?;
+    let latest = group.world.all_reduce(Combine::Max, vec![max.0]);
+    let latest = group.quietly(latest).await?;
+    let word = |place: usize| all.get(place).copied().unwrap_or(0);
+    let behind = 1 + LATE_LIMITS.len() + 1;
+    let mut late = Late {
+        max: Nanos(latest.first().copied().unwrap_or(0)),
+        ..Late::default()
+    };
+    for (place, count) in late.counts.iter_mut().enumerate() {
+        *count = word(1 + place);
+    }
+    Ok(Counts {
+        done: word(0),
+        late,
+        unopened: (0..rows).map(|row| word(behind + row)).collect(),
+        differ: (0..rows)
+            .map(|row| {
+                let from = behind + rows + 4 * row;
+                Differ {
+                    failed: word(from),
+                    worked: word(from + 1),
+                    error: word(from + 2),
+                    length: word(from + 3),
+                }
+            })
+            .collect(),
+    })
+}

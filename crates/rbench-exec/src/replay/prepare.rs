@@ -1,0 +1,184 @@
+//! What was there before a trace: made by all workers of all ranks, untimed.
+
+use std::collections::HashSet;
+use std::ffi::CString;
+use std::sync::Arc;
+
+use nix::errno::Errno;
+use rbench_core::random::DataStream;
+use rbench_core::{Clock as _, Failure, OpKind, linux};
+use rbench_plan::trace::Kind;
+use rbench_plan::trace::survey::Found;
+use rbench_sys::{AlignedBuffer, Exact, ExactPath};
+
+use crate::meter::{Meter, Span};
+use crate::pace::Gate;
+use crate::worker::Runner;
+
+/// Bytes of a write.
+const PIECE: usize = 1 << 20;
+
+/// The longest target of a link.
+const TARGET_MAX: u64 = 4095;
+
+/// One worker.
+pub struct Preparer {
+    exact: Exact,
+    found: Arc<Found>,
+    copies: u32,
+    /// Which of all workers this is, and how many there are.
+    worker: u64,
+    workers: u64,
+    buffer: AlignedBuffer,
+    data: DataStream,
+    made: HashSet<Vec<u8>>,
+    issued: u64,
+    failed: bool,
+}
+
+impl Preparer {
+    /// The worker with that number of so many.
+    ///
+    /// # Errors
+    /// There is not the memory.
+    pub fn new(
+        exact: Exact,
+        found: Arc<Found>,
+        copies: u32,
+        (worker, workers): (u64, u64),
+        seed: u64,
+    ) -> Result<Preparer, Failure> {
+        let buffer = AlignedBuffer::new(PIECE);
+        Ok(Preparer {
+            exact,
+            found,
+            copies,
+            worker,
+            workers,
+            buffer: buffer.map_err(|errno| Failure::new(OpKind::Write, "", errno))?,
+            data: DataStream::new(&[seed, worker, 1]),
+            made: HashSet::new(),
+            issued: 0,
+            failed: false,
+        })
+    }
+
+    fn path(&self, relative: &[u8]) -> Result<ExactPath, Errno> {
+        self.exact.path(relative).ok_or(Errno::EINVAL)
+    }
+
+    /// Makes a directory and those above it; others may make them as well.
+    fn directory(&mut self, relative: &[u8]) -> Result<(), Errno> {
+        let ends = relative
+            .iter()
+            .enumerate()
+            .filter(|(_, byte)| **byte == b'/');
+        let ends: Vec<usize> = ends.map(|(at, _)| at).chain([relative.len()]).collect();
+        for end in ends {
+            let above = &relative[..end];
+            if above.is_empty() || self.made.contains(above) {
+                continue;
+            }
+            match self.exact.mkdir(&self.path(above)?, 0o755) {
+                Ok(_) | Err(Errno::EEXIST) => drop(self.made.insert(above.to_vec())),
+                Err(errno) => return Err(errno),
+            }
+        }
+        Ok(())
+    }
+
+    fn make(&mut self, relative: &[u8], kind: Kind, size: u64) -> Result<(), Errno> {
+        if kind == Kind::Directory {
+            return self.directory(relative);
+        }
+        if let Some(end) = relative.iter().rposition(|byte| *byte == b'/') {
+            self.directory(&relative[..end])?;
+        }
+        let path = self.path(relative)?;
+        if kind == Kind::Link {
+            let target = vec![b'x'; size.clamp(1, TARGET_MAX) as usize];
+            let target = CString::new(target).map_err(|_| Errno::EINVAL)?;
+            return self.exact.symlink(&target, &path).map(drop);
+        }
+        let flags = linux::WRONLY | linux::CREAT | linux::EXCL | linux::NOFOLLOW;
+        let fd = self.exact.open(&path, flags, 0o644)?;
+        let written = self.write(fd, size);
+        let closed = self.exact.close(fd);
+        written.and(closed.map(drop))
+    }
+
+    fn write(&mut self, fd: std::os::fd::RawFd, size: u64) -> Result<(), Errno> {
+        let mut at = 0;
+        while at < size {
+            let length = (size - at).min(PIECE as u64) as usize;
+            self.data.fill(&mut self.buffer[..length]);
+            match self.exact.write(fd, Some(at), &self.buffer[..length]) {
+                Ok(0) => return Err(Errno::EIO),
+                Ok(written) => at += written,
+                Err(Errno::EINTR) => {}
+                Err(errno) => return Err(errno),
+            }
+        }
+        Ok(())
+    }
+
+    fn one(&mut self, relative: &[u8], (kind, size): (Kind, u64), gate: &Gate, meter: &mut Meter) {
+        let start = gate.clock.now();
+        let made = self.make(relative, kind, size);
+        let span = Span {
+            intended: None,
+            start,
+            end: gate.clock.now(),
+        };
+        self.issued += 1;
+        match made {
+            Ok(()) => meter.done(0, span, size),
+            Err(errno) => {
+                self.failed = true;
+                let path = String::from_utf8_lossy(relative);
+                meter.failed(0, span, Failure::new(OpKind::Create, path, errno));
+            }
+        }
+    }
+}
+
+impl Runner for Preparer {
+    fn run(&mut self, gate: &Gate, meter: &mut Meter, _upto: Option<u64>) {
+        let found = Arc::clone(&self.found);
+        let mut number = 0_u64;
+        for copy in 0..self.copies {
+            let folder = super::folder(copy).into_bytes();
+            let root = [(Vec::new(), Kind::Directory, 0)];
+            let all = found.before.iter();
+            let all = all.map(|one| (one.path.to_vec(), one.kind, one.size));
+            for (path, kind, size) in root.into_iter().chain(all) {
+                let mine = number % self.workers.max(1) == self.worker;
+                number += 1;
+                if !mine {
+                    continue;
+                }
+                if gate.stop.is_raised() {
+                    return;
+                }
+                let mut relative = folder.clone();
+                if !path.is_empty() {
+                    relative.push(b'/');
+                    relative.extend(path);
+                }
+                self.one(&relative, (kind, size), gate, meter);
+            }
+        }
+    }
+
+    fn issued(&self) -> u64 {
+        self.issued
+    }
+
+    fn planned(&self) -> u64 {
+        0
+    }
+
+    fn covered(&self) -> bool {
+        !self.failed
+    }
+}

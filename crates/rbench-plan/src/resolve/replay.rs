@@ -1,0 +1,72 @@
+//! `rbench replay`, checked.
+
+use std::os::unix::ffi::OsStrExt as _;
+use std::path::Path;
+
+use rbench_core::Nanos;
+
+use super::PlanError;
+use crate::replay::{Pace, ReplayPlan};
+use crate::spec::{Common, Replay};
+use crate::trace::names::Names;
+use crate::trace::{Format, Reading};
+
+/// Most copies side by side.
+const COPIES_MAX: u32 = 100_000;
+
+pub(super) fn resolve(replay: &Replay, common: &Common) -> Result<ReplayPlan, PlanError> {
+    if replay.traces.is_empty() {
+        refuse!("rbench replay needs a trace");
+    }
+    if common.shift.is_some() {
+        refuse!("--shift has no meaning for a replay: a trace says who does what");
+    }
+    let pace = match (replay.as_fast_as_possible, replay.time_scale) {
+        (true, Some(_)) => {
+            refuse!("--as-fast-as-possible and --time-scale exclude each other")
+        }
+        (true, None) => Pace::AsFastAsPossible,
+        (false, speed) => {
+            let speed = speed.unwrap_or(1.0);
+            if !(speed.is_finite() && (0.001..=1000.0).contains(&speed)) {
+                refuse!("--time-scale {speed} is not from 0.001 to 1000");
+            }
+            Pace::Recorded(speed)
+        }
+    };
+    let copies = replay.copies.unwrap_or(1);
+    if copies == 0 || copies > COPIES_MAX {
+        refuse!("--copies {copies} is not from 1 to {COPIES_MAX}");
+    }
+    if replay.time_unit.is_some_and(|unit| unit == Nanos(0)) {
+        refuse!("--time-unit must be more than 0");
+    }
+    if let (Some(_), Some(format)) = (replay.time_unit, replay.format)
+        && format != Format::Iolog
+    {
+        let name = format.name();
+        refuse!("--time-unit is of fio's logs, the times of {name} have a unit of their own");
+    }
+    Ok(ReplayPlan {
+        traces: replay.traces.clone(),
+        format: replay.format,
+        reading: Reading {
+            names: Names::below(absolute("--below", replay.below.as_deref())?),
+            unit: replay.time_unit.unwrap_or(Nanos::MICROSECOND),
+            cwd: absolute("--cwd", replay.cwd.as_deref())?.map(<[u8]>::to_vec),
+        },
+        pace,
+        copies,
+    })
+}
+
+/// A directory of the trace, which is looked for nowhere.
+fn absolute<'p>(flag: &str, path: Option<&'p Path>) -> Result<Option<&'p [u8]>, PlanError> {
+    match path {
+        Some(path) if !path.is_absolute() => {
+            let shown = path.display();
+            refuse!("{flag} {shown} is not absolute: it is the path of a directory in the trace")
+        }
+        path => Ok(path.map(|path| path.as_os_str().as_bytes())),
+    }
+}

@@ -1,0 +1,192 @@
+//! The text that `darshan-dxt-parser` prints, as a trace: data only. Each rank opens a file before
+//! its first operation on it and closes it behind the last. The text is sorted by file, not by
+//! time, so all of it is held; DXT itself keeps no more than some MiB of each rank.
+
+use std::collections::BTreeMap;
+
+use rbench_core::{Nanos, linux};
+
+use super::names::Unmapped;
+use super::{Call, Name, Op, Out, Outcome, Reader, Reading, Told, why};
+
+/// Reads one.
+pub struct Dxt {
+    reading: Reading,
+    /// The file that lines are about, by number; `None`: none yet, or it is left out.
+    file: Option<usize>,
+    left_out: Option<&'static str>,
+    files: Vec<Name>,
+    segments: Vec<Segment>,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Segment {
+    line: u64,
+    rank: u64,
+    file: usize,
+    writes: bool,
+    offset: u64,
+    length: u64,
+    at: Nanos,
+    end: Nanos,
+}
+
+impl Dxt {
+    /// Before its first line.
+    pub fn new(reading: &Reading) -> Dxt {
+        Dxt {
+            reading: reading.clone(),
+            file: None,
+            left_out: Some(why::OTHER),
+            files: Vec::new(),
+            segments: Vec::new(),
+        }
+    }
+
+    fn section(&mut self, name: &str) -> Result<(), String> {
+        (self.file, self.left_out) = (None, None);
+        match self.reading.names.map(b"/", name.as_bytes()) {
+            Ok(path) => {
+                let known = self.files.iter().position(|file| *file == path);
+                self.file = Some(known.unwrap_or_else(|| {
+                    self.files.push(path);
+                    self.files.len() - 1
+                }));
+                Ok(())
+            }
+            Err(Unmapped::LeftOut(why)) => {
+                self.left_out = Some(why);
+                Ok(())
+            }
+            Err(Unmapped::Wrong(why)) => Err(why),
+        }
+    }
+}
+
+impl Reader for Dxt {
+    fn line(&mut self, number: u64, line: &[u8], out: &mut Out) -> Result<(), String> {
+        let text = std::str::from_utf8(line)
+            .map_err(|_| "it is no text")?
+            .trim();
+        if let Some(comment) = text.strip_prefix('#') {
+            if let Some((_, name)) = comment.split_once("file_name:") {
+                return self.section(name.trim());
+            }
+            return Ok(());
+        }
+        if text.is_empty() {
+            return Ok(());
+        }
+        let words: Vec<&str> = text.split_ascii_whitespace().collect();
+        let [module, rank, how, _segment, offset, length, start, end, ..] = words[..] else {
+            return Err("it has less than 8 columns, or is cut off".to_owned());
+        };
+        match module {
+            "X_POSIX" => {}
+            "X_MPIIO" => {
+                out.left_out.add(why::MPI_IO);
+                return Ok(());
+            }
+            other => return Err(format!("'{other}' is neither X_POSIX nor X_MPIIO")),
+        }
+        let writes = match how {
+            "write" => true,
+            "read" => false,
+            other => return Err(format!("'{other}' is neither read nor write")),
+        };
+        let number_of = |word: &str| {
+            let read = word.parse::<u64>();
+            read.map_err(|_| format!("'{word}' is no number"))
+        };
+        let time = |word: &str| super::seconds(word).ok_or_else(|| format!("'{word}' is no time"));
+        let (at, end) = (time(start)?, time(end)?);
+        if end < at {
+            return Err("it ends before it begins".to_owned());
+        }
+        let segment = Segment {
+            line: number,
+            rank: number_of(rank)?,
+            file: 0,
+            writes,
+            offset: number_of(offset)?,
+            length: number_of(length)?,
+            at,
+            end,
+        };
+        match (self.file, self.left_out) {
+            (Some(file), _) => self.segments.push(Segment { file, ..segment }),
+            (None, Some(why)) => out.left_out.add(why),
+            (None, None) => return Err("no file is named before it".to_owned()),
+        }
+        Ok(())
+    }
+
+    fn end(&mut self, out: &mut Out) -> Result<(), String> {
+        self.segments.sort_by_key(|segment| segment.at);
+        // Of each rank and file: the number it is open under, and the last line about it.
+        let mut open: BTreeMap<(u64, usize), (u64, usize)> = BTreeMap::new();
+        for (place, segment) in self.segments.iter().enumerate() {
+            let next = open.len() as u64;
+            let entry = open.entry((segment.rank, segment.file));
+            entry.or_insert((next, place)).1 = place;
+        }
+        let writers: std::collections::BTreeSet<(u64, usize)> = self
+            .segments
+            .iter()
+            .filter(|segment| segment.writes)
+            .map(|segment| (segment.rank, segment.file))
+            .collect();
+        let mut opened = vec![false; open.len()];
+        for (place, segment) in self.segments.iter().enumerate() {
+            let key = (segment.rank, segment.file);
+            let Some((file, last)) = open.get(&key).copied() else {
+                continue;
+            };
+            let op = |at: Nanos, implied: bool, call: Call| Op {
+                line: segment.line,
+                at,
+                process: segment.rank,
+                took: (!implied).then(|| segment.end.since(segment.at)),
+                result: match implied {
+                    true => Outcome::Unknown,
+                    false => Outcome::Done(segment.length),
+                },
+                told: Told::default(),
+                implied,
+                call,
+            };
+            if !std::mem::replace(&mut opened[file as usize], true) {
+                let flags = match writers.contains(&key) {
+                    true => linux::RDWR | linux::CREAT,
+                    false => linux::RDONLY,
+                };
+                let path = self.files[segment.file].clone();
+                let call = Call::Open {
+                    path,
+                    flags,
+                    mode: 0o644,
+                    file,
+                };
+                out.push(op(segment.at, true, call));
+            }
+            let (at, length) = (Some(segment.offset), segment.length);
+            let call = match segment.writes {
+                true => Call::Write {
+                    file,
+                    at,
+                    length,
+                    data: None,
+                },
+                false => Call::Read { file, at, length },
+            };
+            out.push(op(segment.at, false, call));
+            if place == last {
+                out.push(op(segment.end, true, Call::Close { file }));
+            }
+        }
+        // An operation of a rank may have ended behind the start of its next one.
+        out.ops.sort_by_key(|op| op.at);
+        self.segments.clear();
+        Ok(())
+    }
+}

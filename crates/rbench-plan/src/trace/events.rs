@@ -1,0 +1,639 @@
+//! From the requests that reach a FUSE file system, which speak of inodes and handles, to the
+//! system calls behind them, which speak of names and open files.
+//!
+//! What the kernel asks by itself (a lookup on the way to a name, the attributes before a read)
+//! is folded into the call that causes it: a lookup or the reading of attributes whose successor,
+//! of the same process and within 1 ms, is about the same object. `flush` and `release` are one
+//! close.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use rbench_core::request::{Changes, Event, Place, What};
+use rbench_core::{Nanos, linux};
+
+use super::names::{Names, Unmapped};
+use super::{Call, MODES, Name, OPEN_FLAGS, Op, Out, Outcome, Target, Told, why};
+
+/// The root of a FUSE file system.
+const ROOT: u64 = 1;
+
+/// What follows later was not caused.
+const SOON: Nanos = Nanos::MILLISECOND;
+
+/// The deepest path that is looked for: a damaged trace may go round.
+const DEPTH_MAX: usize = 1 << 12;
+
+/// After so many requests those that wait for their successors are looked through.
+const SWEEP: u64 = 64;
+
+/// What requests are about.
+trait About {
+    /// The inode that it is about, where that is one.
+    fn inode(&self) -> Option<u64>;
+    /// The names that it is about.
+    fn places(&self) -> [Option<&Place>; 2];
+    /// Whether what follows may be what it was asked for.
+    fn is_asked_by_the_kernel(&self) -> bool;
+}
+
+impl About for What {
+    fn inode(&self) -> Option<u64> {
+        match self {
+            What::Getattr(ino)
+            | What::Setattr(ino, _)
+            | What::Link(ino, _)
+            | What::Open(ino, ..)
+            | What::Opendir(ino, _)
+            | What::Read(ino, ..)
+            | What::Write(ino, ..)
+            | What::Readdir(ino, ..)
+            | What::Flush(ino, _)
+            | What::Release(ino, _)
+            | What::Fsync(ino, ..)
+            | What::Fallocate(ino, ..)
+            | What::Readlink(ino)
+            | What::Access(ino, _)
+            | What::Statfs(ino)
+            | What::Setxattr(ino, ..)
+            | What::Getxattr(ino, ..)
+            | What::Listxattr(ino, _)
+            | What::Removexattr(ino, _) => Some(*ino),
+            _ => None,
+        }
+    }
+
+    fn places(&self) -> [Option<&Place>; 2] {
+        match self {
+            What::Lookup(place)
+            | What::Mknod(place, _)
+            | What::Mkdir(place, _)
+            | What::Create(place, ..)
+            | What::Symlink(place, _)
+            | What::Link(_, place)
+            | What::Unlink(place)
+            | What::Rmdir(place) => [Some(place), None],
+            What::Rename(from, to, _) => [Some(from), Some(to)],
+            _ => [None, None],
+        }
+    }
+
+    fn is_asked_by_the_kernel(&self) -> bool {
+        matches!(self, What::Lookup(_) | What::Getattr(_) | What::Access(..))
+    }
+}
+
+/// Whether `next` is what the kernel asked `first` for.
+fn causes(next: &Event, first: &Event) -> bool {
+    let looks_again = matches!(next.what, What::Lookup(_) | What::Getattr(_));
+    let object = match &first.what {
+        What::Lookup(_) => first.found.map(|entry| entry.ino),
+        other => other.inode(),
+    };
+    let [one, two] = next.what.places();
+    let places = || [one, two].into_iter().flatten();
+    let goes_through = object.is_some() && places().any(|(parent, _)| Some(*parent) == object);
+    let same_name = || match &first.what {
+        What::Lookup(looked) => places().any(|place| place == looked),
+        _ => false,
+    };
+    let same_object = || object.is_some() && next.what.inode() == object;
+    match looks_again {
+        // Attributes behind a lookup are those of one stat; another lookup of the name is not.
+        true => goes_through || matches!(first.what, What::Lookup(_)) && same_object(),
+        false => goes_through || same_object() || same_name(),
+    }
+}
+
+/// A file or directory that somebody has open.
+#[derive(Debug)]
+struct Handle {
+    /// Its number, where the trace says so.
+    number: Option<u64>,
+    flags: i32,
+    /// The numbers that it is open under, by process; the first one opened it.
+    open: Vec<(u64, u64)>,
+    /// The last flush, and how long it took.
+    flushed: Option<(Nanos, Nanos)>,
+}
+
+/// Follows requests.
+pub struct Events {
+    names: Names,
+    /// The name of each inode, and the other way round.
+    places: HashMap<u64, Place>,
+    inodes: HashMap<Place, u64>,
+    handles: HashMap<u64, Vec<Handle>>,
+    next_open: u64,
+    /// The last request of each process, where that may be the kernel's own.
+    waiting: HashMap<u64, Event>,
+    taken: u64,
+}
+
+impl Events {
+    /// Before the first one.
+    pub fn new(names: &Names) -> Events {
+        Events {
+            names: names.clone(),
+            places: HashMap::new(),
+            inodes: HashMap::new(),
+            handles: HashMap::new(),
+            next_open: 0,
+            waiting: HashMap::new(),
+            taken: 0,
+        }
+    }
+
+    /// Takes the next one, by the time of its end. Operations go to `out`.
+    ///
+    /// # Errors
+    /// A name is none.
+    pub fn take(&mut self, mut event: Event, out: &mut Out) -> Result<(), String> {
+        if let Some(first) = self.waiting.remove(&event.process) {
+            let end = Nanos(first.at.0.saturating_add(first.took.0));
+            if event.at.since(end) <= SOON && causes(&event, &first) {
+                let whole = event.at.since(first.at).0.saturating_add(event.took.0);
+                (event.at, event.took) = (first.at, Nanos(whole));
+                self.know(&first);
+                // What was asked tells of the object of the call.
+                let told = first.found.map(|entry| entry.ino);
+                if event.found.is_none() && told.is_some() && told == event.what.inode() {
+                    event.found = first.found;
+                }
+            } else {
+                self.done(first, out)?;
+            }
+        }
+        self.taken += 1;
+        if self.taken.is_multiple_of(SWEEP) {
+            self.sweep(event.at, out)?;
+        }
+        if event.what.is_asked_by_the_kernel() {
+            self.know(&event);
+            self.waiting.insert(event.process, event);
+            return Ok(());
+        }
+        self.done(event, out)
+    }
+
+    /// There are no more.
+    ///
+    /// # Errors
+    /// As [`Events::take`].
+    pub fn end(&mut self, out: &mut Out) -> Result<(), String> {
+        self.sweep(Nanos(u64::MAX), out)
+    }
+
+    /// Lets go of those that nothing follows any more.
+    fn sweep(&mut self, now: Nanos, out: &mut Out) -> Result<(), String> {
+        let old = |event: &Event| {
+            let end = event.at.0.saturating_add(event.took.0);
+            now.0 > end.saturating_add(SOON.0)
+        };
+        let mut processes: Vec<(Nanos, u64)> = self
+            .waiting
+            .iter()
+            .filter(|(_, event)| old(event))
+            .map(|(process, event)| (event.at, *process))
+            .collect();
+        processes.sort_unstable();
+        for (_, process) in processes {
+            if let Some(event) = self.waiting.remove(&process) {
+                self.done(event, out)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Keeps what a reply says of names.
+    fn know(&mut self, event: &Event) {
+        let [Some(place), _] = event.what.places() else {
+            return;
+        };
+        if let Some(entry) = event.found
+            && event.result.is_ok()
+            && entry.ino != ROOT
+        {
+            self.name(entry.ino, place.clone());
+        }
+    }
+
+    /// The inode has that name from now on.
+    fn name(&mut self, ino: u64, place: Place) {
+        if let Some(there) = self.inodes.insert(place.clone(), ino)
+            && there != ino
+        {
+            self.forget(there, &place);
+        }
+        self.places.insert(ino, place);
+    }
+
+    /// The inode has not that name any more.
+    fn forget(&mut self, ino: u64, place: &Place) {
+        if self.places.get(&ino) == Some(place) {
+            self.places.remove(&ino);
+        }
+    }
+
+    /// The path of an inode, in parts; those of one whose name is not known begin with its number.
+    fn path(&self, mut ino: u64) -> Option<Vec<u8>> {
+        let mut parts: Vec<Arc<[u8]>> = Vec::new();
+        while ino != ROOT {
+            let Some((parent, name)) = self.places.get(&ino) else {
+                parts.push(format!("inode-{ino}").into_bytes().into());
+                break;
+            };
+            parts.push(Arc::clone(name));
+            ino = *parent;
+            if parts.len() > DEPTH_MAX {
+                return None;
+            }
+        }
+        parts.reverse();
+        let mut path = vec![b'/'];
+        path.extend(parts.join(&b'/'));
+        Some(path)
+    }
+
+    fn mapped(&self, ino: u64) -> Result<Name, Unmapped> {
+        let path = self.path(ino).ok_or_else(round)?;
+        self.names.map(b"/", &path)
+    }
+
+    fn placed(&self, (parent, name): &Place) -> Result<Name, Unmapped> {
+        let parent = self.path(*parent).ok_or_else(round)?;
+        // A name with a slash in it or `..` is none that a directory can have.
+        if name.contains(&b'/') || matches!(&name[..], b"." | b"..") {
+            return Err(Unmapped::Wrong(
+                "a name is none that a directory can have".to_owned(),
+            ));
+        }
+        self.names.map(&parent, name)
+    }
+
+    /// Takes one that nothing was asked for.
+    fn done(&mut self, event: Event, out: &mut Out) -> Result<(), String> {
+        let call = match self.call(&event, out) {
+            Ok(Some(call)) => call,
+            Ok(None) => {
+                self.changed(&event);
+                return Ok(());
+            }
+            Err(Unmapped::LeftOut(why)) => {
+                out.left_out.add(why);
+                self.changed(&event);
+                return Ok(());
+            }
+            Err(Unmapped::Wrong(why)) => return Err(why),
+        };
+        self.changed(&event);
+        let told = event.found.map_or(Told::default(), |entry| Told {
+            kind: entry.kind,
+            size: Some(entry.size),
+        });
+        out.push(Op {
+            line: event.line,
+            at: event.at,
+            process: event.process,
+            took: Some(event.took),
+            result: match event.result {
+                Ok(value) => Outcome::Done(value),
+                Err(errno) => Outcome::Failed(errno),
+            },
+            told,
+            implied: false,
+            call,
+        });
+        Ok(())
+    }
+
+    /// What names have become.
+    fn changed(&mut self, event: &Event) {
+        if event.result.is_err() {
+            return;
+        }
+        self.know(event);
+        match &event.what {
+            What::Unlink(place) | What::Rmdir(place) => {
+                if let Some(ino) = self.inodes.remove(place) {
+                    self.forget(ino, place);
+                }
+            }
+            What::Rename(from, to, flags) => {
+                let (moved, there) = (self.inodes.remove(from), self.inodes.remove(to));
+                if let Some(there) = there {
+                    self.forget(there, to);
+                    if flags & linux::RENAME_EXCHANGE != 0 {
+                        self.name(there, from.clone());
+                    }
+                }
+                if let Some(moved) = moved {
+                    self.name(moved, to.clone());
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// The system call behind a request; `None`: it is part of another one.
+    fn call(&mut self, event: &Event, out: &mut Out) -> Result<Option<Call>, Unmapped> {
+        let named = |ino: u64, follows: bool| -> Result<Target, Unmapped> {
+            Ok(Target::Path(self.mapped(ino)?, follows))
+        };
+        let user = |name: &Arc<[u8]>| match name.starts_with(b"user.") {
+            true => Ok(Arc::clone(name)),
+            false => Err(Unmapped::LeftOut(why::ATTRIBUTE)),
+        };
+        Ok(Some(match &event.what {
+            What::Lookup(place) => Call::Stat {
+                what: Target::Path(self.placed(place)?, false),
+            },
+            What::Getattr(ino) => Call::Stat {
+                what: named(*ino, false)?,
+            },
+            What::Setattr(ino, changes) => return self.set(*ino, *changes),
+            What::Mknod(place, mode) => match mode & FORMAT {
+                0 | REGULAR => Call::Mknod {
+                    path: self.placed(place)?,
+                    mode: mode & MODES,
+                },
+                _ => return Err(Unmapped::LeftOut(why::DEVICE)),
+            },
+            What::Mkdir(place, mode) => Call::Mkdir {
+                path: self.placed(place)?,
+                mode: mode & MODES,
+            },
+            What::Symlink(place, target) => {
+                let parent = self.path(place.0).ok_or_else(round)?;
+                let leads = self.names.target(&parent, &place.1, target);
+                Call::Symlink {
+                    target: leads.map_err(Unmapped::Wrong)?,
+                    path: self.placed(place)?,
+                }
+            }
+            What::Link(ino, place) => Call::Link {
+                from: self.mapped(*ino)?,
+                to: self.placed(place)?,
+            },
+            What::Unlink(place) => Call::Unlink {
+                path: self.placed(place)?,
+            },
+            What::Rmdir(place) => Call::Rmdir {
+                path: self.placed(place)?,
+            },
+            What::Rename(from, to, flags) => Call::Rename {
+                from: self.placed(from)?,
+                to: self.placed(to)?,
+                flags: *flags,
+            },
+            What::Create(place, mode, flags, number) => {
+                let path = self.placed(place)?;
+                let ino = event.found.map(|entry| entry.ino);
+                let flags = flags | linux::CREAT;
+                self.opened(event, path, (flags, *mode), ino.zip(Some(*number)))
+            }
+            What::Open(ino, flags, number) => {
+                let path = self.mapped(*ino)?;
+                self.opened(event, path, (*flags, 0), Some((*ino, *number)))
+            }
+            What::Opendir(ino, number) => {
+                let path = self.mapped(*ino)?;
+                let flags = linux::RDONLY | linux::DIRECTORY;
+                self.opened(event, path, (flags, 0), Some((*ino, *number)))
+            }
+            What::Flush(ino, number) => {
+                if let Some(handle) = find(&mut self.handles, *ino, *number) {
+                    handle.flushed = Some((event.at, event.took));
+                }
+                return Ok(None);
+            }
+            What::Release(ino, number) => {
+                self.released(*ino, *number, event, out);
+                return Ok(None);
+            }
+            What::Read(ino, number, offset, length) => Call::Read {
+                file: self.file(*ino, *number, event, linux::RDONLY, out)?,
+                at: Some(*offset),
+                length: *length,
+            },
+            What::Write(ino, number, offset, length, data) => Call::Write {
+                file: self.file(*ino, *number, event, linux::RDWR, out)?,
+                at: Some(*offset),
+                length: *length,
+                data: data.clone(),
+            },
+            What::Readdir(ino, number, length) => Call::List {
+                file: self.file(*ino, *number, event, linux::DIRECTORY, out)?,
+                length: (*length).clamp(1 << 12, 1 << 20),
+            },
+            What::Fsync(ino, number, data_only) => Call::Sync {
+                file: self.file(*ino, *number, event, linux::RDWR, out)?,
+                data_only: *data_only,
+            },
+            What::Fallocate(ino, number, mode, offset, length) => Call::Allocate {
+                file: self.file(*ino, *number, event, linux::RDWR, out)?,
+                mode: *mode,
+                offset: *offset,
+                length: *length,
+            },
+            What::Readlink(ino) => Call::Readlink {
+                path: self.mapped(*ino)?,
+            },
+            What::Access(ino, mode) => Call::Access {
+                path: self.mapped(*ino)?,
+                mode: *mode,
+            },
+            What::Statfs(ino) => Call::Statfs {
+                what: named(*ino, true)?,
+            },
+            What::Setxattr(ino, name, length, flags) => Call::Setxattr {
+                what: named(*ino, false)?,
+                name: user(name)?,
+                length: (*length).min(1 << 16),
+                flags: *flags,
+            },
+            What::Getxattr(ino, name, length) => Call::Getxattr {
+                what: named(*ino, false)?,
+                name: user(name)?,
+                length: (*length).min(1 << 16),
+            },
+            What::Listxattr(ino, length) => Call::Listxattr {
+                what: named(*ino, false)?,
+                length: (*length).min(1 << 16),
+            },
+            What::Removexattr(ino, name) => Call::Removexattr {
+                what: named(*ino, false)?,
+                name: user(name)?,
+            },
+            What::Other(why) => return Err(Unmapped::LeftOut(why)),
+        }))
+    }
+
+    fn set(&self, ino: u64, changes: Changes) -> Result<Option<Call>, Unmapped> {
+        let what = Target::Path(self.mapped(ino)?, false);
+        let Changes {
+            mode,
+            uid,
+            gid,
+            size,
+            times,
+        } = changes;
+        Ok(Some(match (size, mode, uid.or(gid)) {
+            (Some(length), ..) => Call::Truncate { what, length },
+            (None, Some(mode), _) => Call::Chmod {
+                what: Target::Path(self.mapped(ino)?, true),
+                mode: mode & MODES,
+            },
+            (None, None, Some(_)) => Call::Chown {
+                what,
+                uid: uid.unwrap_or(u32::MAX),
+                gid: gid.unwrap_or(u32::MAX),
+            },
+            (None, None, None) if times => Call::Utimes { what },
+            (None, None, None) => return Err(Unmapped::LeftOut(why::OTHER)),
+        }))
+    }
+
+    /// A file or directory is open from now on, if that worked.
+    fn opened(
+        &mut self,
+        event: &Event,
+        path: Name,
+        (flags, mode): (i32, u32),
+        handle: Option<(u64, Option<u64>)>,
+    ) -> Call {
+        let file = self.next_open;
+        self.next_open += 1;
+        if let (Some((ino, number)), Ok(_)) = (handle, event.result) {
+            self.handles.entry(ino).or_default().push(Handle {
+                number,
+                flags: flags & !(linux::CREAT | linux::EXCL | linux::TRUNC),
+                open: vec![(event.process, file)],
+                flushed: None,
+            });
+        }
+        Call::Open {
+            path,
+            flags: flags & OPEN_FLAGS,
+            mode: mode & MODES,
+            file,
+        }
+    }
+
+    /// The open file of a handle, for the process of `event`: one that did not open it opens it
+    /// for itself, if the file still has a name.
+    fn file(
+        &mut self,
+        ino: u64,
+        number: Option<u64>,
+        event: &Event,
+        flags: i32,
+        out: &mut Out,
+    ) -> Result<u64, Unmapped> {
+        if find(&mut self.handles, ino, number).is_none() {
+            // Its open is missing: there is a gap, or it was open before.
+            out.gaps += 1;
+            self.handles.entry(ino).or_default().push(Handle {
+                number,
+                flags,
+                open: Vec::new(),
+                flushed: None,
+            });
+        }
+        let path = self.mapped(ino);
+        let is_named = self.places.contains_key(&ino) || ino == ROOT;
+        let next = self.next_open;
+        let Some(handle) = find(&mut self.handles, ino, number) else {
+            return Err(Unmapped::LeftOut(why::NO_OPEN));
+        };
+        let own = |(process, _): &&(u64, u64)| *process == event.process;
+        if let Some((_, file)) = handle.open.iter().find(own) {
+            return Ok(*file);
+        }
+        if let Some((_, file)) = handle.open.first()
+            && !is_named
+        {
+            return Ok(*file);
+        }
+        handle.open.push((event.process, next));
+        let call = Call::Open {
+            path: path?,
+            flags: handle.flags & OPEN_FLAGS,
+            mode: 0,
+            file: next,
+        };
+        self.next_open += 1;
+        out.push(implied(event, event.process, event.at, call));
+        Ok(next)
+    }
+
+    /// The last descriptor of a handle is gone: who opened it closes it, timed as the flush was.
+    fn released(&mut self, ino: u64, number: Option<u64>, event: &Event, out: &mut Out) {
+        let place = self.handles.get(&ino).and_then(|all| {
+            let exact = number.and_then(|_| all.iter().position(|one| one.number == number));
+            exact.or((!all.is_empty() && number.is_none()).then_some(0))
+        });
+        let Some(handle) = place.and_then(|place| {
+            let all = self.handles.get_mut(&ino)?;
+            Some(all.remove(place))
+        }) else {
+            out.gaps += 1;
+            return;
+        };
+        if self.handles.get(&ino).is_some_and(Vec::is_empty) {
+            self.handles.remove(&ino);
+        }
+        let (at, took) = match handle.flushed {
+            Some((at, took)) if event.at.since(Nanos(at.0.saturating_add(took.0))) <= SOON => {
+                (at, took)
+            }
+            _ => (event.at, event.took),
+        };
+        let mut open = handle.open.into_iter();
+        if let Some((process, file)) = open.next() {
+            out.push(Op {
+                took: Some(took),
+                result: Outcome::Done(0),
+                implied: false,
+                ..implied(event, process, at, Call::Close { file })
+            });
+        }
+        for (process, file) in open {
+            out.push(implied(event, process, at, Call::Close { file }));
+        }
+    }
+}
+
+/// The handle with that number; where none is told, the last one of the inode.
+fn find(
+    handles: &mut HashMap<u64, Vec<Handle>>,
+    ino: u64,
+    number: Option<u64>,
+) -> Option<&mut Handle> {
+    let all = handles.get_mut(&ino)?;
+    match number {
+        Some(_) => all.iter_mut().find(|handle| handle.number == number),
+        None => all.last_mut(),
+    }
+}
+
+fn implied(event: &Event, process: u64, at: Nanos, call: Call) -> Op {
+    Op {
+        line: event.line,
+        at,
+        process,
+        took: None,
+        result: Outcome::Unknown,
+        told: Told::default(),
+        implied: true,
+        call,
+    }
+}
+
+fn round() -> Unmapped {
+    Unmapped::Wrong("directories lie in each other, round in a ring".to_owned())
+}
+
+/// `S_IFMT`, `S_IFREG`
+const FORMAT: u32 = 0o170_000;
+const REGULAR: u32 = 0o100_000;

@@ -1,0 +1,199 @@
+//! Names of a trace, and the paths below the directory of a replay that they become.
+
+use std::sync::Arc;
+
+use super::{LinkTarget, Name, why};
+
+/// The longest path that Linux takes, bytes.
+const NAME_MAX: usize = 4095;
+
+/// Stands for a working directory that a trace does not tell.
+pub const SOMEWHERE: &[u8] = b"/working-directory";
+
+/// Why a name has no path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Unmapped {
+    /// What is done with it is left out.
+    LeftOut(&'static str),
+    /// It is no name: a sentence.
+    Wrong(String),
+}
+
+/// Which names of a trace are replayed.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Names {
+    /// Only those below this directory, which becomes that of the replay: the parts of its path.
+    below: Option<Vec<Vec<u8>>>,
+}
+
+impl Names {
+    /// Those below `directory`; `None`: all.
+    pub fn below(directory: Option<&[u8]>) -> Names {
+        Names {
+            below: directory.map(|path| parts(b"/", path)),
+        }
+    }
+
+    /// That directory.
+    pub fn directory(&self) -> Option<Vec<u8>> {
+        let below = self.below.as_ref()?;
+        Some([&b"/"[..], &below.join(&b'/')].concat())
+    }
+
+    /// The path of a name, which is relative to `base` unless it is absolute.
+    ///
+    /// # Errors
+    /// When what is done with it is left out, or it is no name.
+    pub fn map(&self, base: &[u8], name: &[u8]) -> Result<Name, Unmapped> {
+        checked(name).map_err(Unmapped::Wrong)?;
+        if name.len() > NAME_MAX {
+            return Err(Unmapped::LeftOut(why::LONG));
+        }
+        self.path_of(&parts(base, name)).map_err(Unmapped::LeftOut)
+    }
+
+    fn path_of(&self, parts: &[Vec<u8>]) -> Result<Name, &'static str> {
+        let kernel = [&b"proc"[..], b"sys", b"dev"];
+        if parts
+            .first()
+            .is_some_and(|part| kernel.contains(&&part[..]))
+        {
+            return Err(why::KERNEL);
+        }
+        let rest = match &self.below {
+            None => parts,
+            Some(below) => parts.strip_prefix(&below[..]).ok_or_else(|| {
+                match parts.first().is_some_and(|first| *first == SOMEWHERE[1..]) {
+                    true => why::SOMEWHERE,
+                    false => why::ELSEWHERE,
+                }
+            })?,
+        };
+        Ok(Arc::from(rest.join(&b'/')))
+    }
+
+    /// Where a symbolic link with that `target` leads whose name, in the trace, is `link`
+    /// below `base`.
+    ///
+    /// # Errors
+    /// When it is no target.
+    pub fn target(&self, base: &[u8], link: &[u8], target: &[u8]) -> Result<LinkTarget, String> {
+        checked(target)?;
+        let leads_down =
+            !target.starts_with(b"/") && !target.split(|b| *b == b'/').any(|part| part == b"..");
+        if leads_down {
+            return Ok(LinkTarget::Verbatim(target.into()));
+        }
+        let beside = absolute(base, link);
+        let end = beside.iter().rposition(|b| *b == b'/').unwrap_or(0);
+        let to = parts(&beside[..end.max(1)], target);
+        let path = self.path_of(&to).unwrap_or_else(|_| {
+            // Nothing is there in a replay.
+            let mut outside = b"outside/".to_vec();
+            outside.extend(to.join(&b'/'));
+            outside.into()
+        });
+        Ok(LinkTarget::Below(path))
+    }
+}
+
+fn checked(name: &[u8]) -> Result<(), String> {
+    match name {
+        [] => Err("a name is empty".to_owned()),
+        name if name.contains(&0) => Err("a name has a byte 0 in it".to_owned()),
+        _ => Ok(()),
+    }
+}
+
+/// The parts of an absolute path, `.` and `..` gone by their letters: nothing lies above `/`.
+fn parts(base: &[u8], name: &[u8]) -> Vec<Vec<u8>> {
+    let mut parts: Vec<Vec<u8>> = Vec::new();
+    let base = if name.starts_with(b"/") { b"" } else { base };
+    for part in base.split(|b| *b == b'/').chain(name.split(|b| *b == b'/')) {
+        match part {
+            b"" | b"." => {}
+            b".." => drop(parts.pop()),
+            part => parts.push(part.to_vec()),
+        }
+    }
+    parts
+}
+
+/// The absolute path of a name, without `.` and `..`.
+pub fn absolute(base: &[u8], name: &[u8]) -> Vec<u8> {
+    let mut path = vec![b'/'];
+    path.extend(parts(base, name).join(&b'/'));
+    path
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn mapped(names: &Names, base: &str, name: &str) -> String {
+        match names.map(base.as_bytes(), name.as_bytes()) {
+            Ok(path) => String::from_utf8_lossy(&path).into_owned(),
+            Err(why) => format!("{why:?}"),
+        }
+    }
+
+    #[test]
+    fn names_lie_below_whatever_they_say() {
+        let all = Names::default();
+        assert_eq!(mapped(&all, "/home/u", "a/./b//c"), "home/u/a/b/c");
+        assert_eq!(
+            mapped(&all, "/home/u", "../../../../etc/passwd"),
+            "etc/passwd"
+        );
+        assert_eq!(mapped(&all, "/home/u", "/etc/../../x/"), "x");
+        assert_eq!(mapped(&all, "/", ".."), "");
+        assert!(mapped(&all, "/", "/proc/self/maps").contains("LeftOut"));
+        assert!(mapped(&all, "/", "/tmp/../dev/null").contains("LeftOut"));
+        assert!(mapped(&all, "/", "a\0b").contains("byte 0"));
+        assert!(mapped(&all, "/", "").contains("empty"));
+        let some = Names::below(Some(b"/data/set/"));
+        assert_eq!(mapped(&some, "/data/set/x", "y"), "x/y");
+        assert_eq!(mapped(&some, "/", "/data/set"), "");
+        assert!(mapped(&some, "/", "/data/settle").contains("LeftOut"));
+        assert!(mapped(&some, "/data/set", "../other").contains("LeftOut"));
+    }
+
+    #[test]
+    fn links_lead_down_or_are_told_where_to() {
+        let all = Names::default();
+        let target = |link: &str, target: &str| match all.target(
+            b"/r",
+            link.as_bytes(),
+            target.as_bytes(),
+        ) {
+            Ok(LinkTarget::Verbatim(path)) => String::from_utf8_lossy(&path).into_owned(),
+            Ok(LinkTarget::Below(path)) => format!("below {}", String::from_utf8_lossy(&path)),
+            Err(why) => why,
+        };
+        assert_eq!(target("d/l", "x/y"), "x/y");
+        assert_eq!(target("d/l", "../x"), "below r/x");
+        assert_eq!(target("l", "../../../../x"), "below x");
+        assert_eq!(target("l", "/etc/passwd"), "below etc/passwd");
+        assert_eq!(target("l", "/dev/null"), "below outside/dev/null");
+        assert_eq!(target("l", "a/../../../x"), "below x");
+    }
+
+    proptest! {
+        #[test]
+        fn no_name_leads_out(base in prop::collection::vec(any::<u8>(), 0..40),
+                             name in prop::collection::vec(prop_oneof![Just(b'/'), Just(b'.'), any::<u8>()], 0..300)) {
+            for names in [Names::default(), Names::below(Some(b"/a/b"))] {
+                if let Ok(path) = names.map(&base, &name) {
+                    prop_assert!(!path.starts_with(b"/"));
+                    let plain = |part: &[u8]| !matches!(part, b"" | b"." | b"..");
+                    prop_assert!(path.is_empty() || path.split(|b| *b == b'/').all(plain));
+                }
+                if let Ok(LinkTarget::Verbatim(path)) = names.target(&base, &name, &name) {
+                    prop_assert!(!path.starts_with(b"/"));
+                    prop_assert!(path.split(|b| *b == b'/').all(|part| part != b".."));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,257 @@
+//! Lines of strace, taken apart; what they mean is not looked at.
+
+use rbench_core::{Nanos, linux};
+
+use crate::trace::{Outcome, seconds};
+
+/// A call with its result.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finished {
+    /// `openat`
+    pub name: String,
+    /// As they stand there.
+    pub args: Vec<String>,
+    /// What it returned.
+    pub result: Outcome,
+    /// How long it took.
+    pub took: Option<Nanos>,
+}
+
+/// A line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Line<'l> {
+    /// The process; 0 where the line has none.
+    pub pid: u64,
+    /// When.
+    pub at: Nanos,
+    /// What.
+    pub what: What<'l>,
+}
+
+/// What a line says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum What<'l> {
+    /// A call that is whole: its text.
+    Call(&'l str),
+    /// The beginning of one.
+    Begun(&'l str),
+    /// The end of one: its name, and its text.
+    Resumed(&'l str, &'l str),
+    /// The process has ended.
+    Exited,
+    /// A signal.
+    Other,
+}
+
+/// Takes a line apart; `None`: a message of strace, or nothing.
+///
+/// # Errors
+/// It is no line of strace.
+pub fn line(text: &str) -> Result<Option<Line<'_>>, String> {
+    let text = text.trim_end();
+    if text.is_empty() || text.starts_with("strace: ") {
+        return Ok(None);
+    }
+    let (pid, rest) = process(text);
+    let (stamp, rest) = rest.split_once(' ').unwrap_or((rest, ""));
+    let at = stamp.contains('.').then(|| seconds(stamp)).flatten();
+    let Some(at) = at else {
+        return Err("it has no time in seconds where 'strace -f -ttt -T' writes one".to_owned());
+    };
+    let rest = rest.trim_start();
+    let what = if rest.starts_with("+++ ") {
+        What::Exited
+    } else if rest.starts_with("--- ") {
+        What::Other
+    } else if let Some(resumed) = rest.strip_prefix("<... ") {
+        let (name, rest) = resumed
+            .split_once(" resumed>")
+            .ok_or("the end of a call is cut off")?;
+        What::Resumed(name, rest)
+    } else if let Some(begun) = rest.strip_suffix("<unfinished ...>") {
+        What::Begun(begun)
+    } else {
+        What::Call(rest)
+    };
+    Ok(Some(Line { pid, at, what }))
+}
+
+/// The process of a line, and what follows it.
+fn process(text: &str) -> (u64, &str) {
+    let bare = text.strip_prefix("[pid ").unwrap_or(text).trim_start();
+    let Some((word, rest)) = bare.split_once([' ', ']']) else {
+        return (0, text);
+    };
+    match word.parse() {
+        Ok(pid) => (pid, rest.trim_start_matches([']', ' '])),
+        Err(_) => (0, text),
+    }
+}
+
+/// Takes a call apart.
+///
+/// # Errors
+/// What is wrong with it.
+pub fn call(text: &str) -> Result<Finished, String> {
+    let cut = || "a call is cut off".to_owned();
+    let (name, rest) = text.split_once('(').ok_or_else(|| {
+        let shown: String = text.chars().take(40).collect();
+        format!("'{shown}' is no call")
+    })?;
+    let known = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    if name.is_empty() || !name.chars().all(known) {
+        return Err("it is no call".to_owned());
+    }
+    let (args, rest) = arguments(rest).ok_or_else(cut)?;
+    let rest = rest.trim_start().strip_prefix('=').ok_or_else(cut)?.trim();
+    let (rest, took) = match rest
+        .strip_suffix('>')
+        .and_then(|rest| rest.rsplit_once('<'))
+    {
+        Some((rest, took)) if took.contains('.') => (rest.trim(), seconds(took)),
+        _ => (rest, None),
+    };
+    Ok(Finished {
+        name: name.to_owned(),
+        args,
+        result: returned(rest)?,
+        took,
+    })
+}
+
+/// Arguments up to the closing parenthesis, and what follows that.
+fn arguments(text: &str) -> Option<(Vec<String>, &str)> {
+    let (mut args, mut depth, mut quoted, mut escaped, mut from) =
+        (Vec::new(), 0_u32, false, false, 0);
+    // With -y: a path behind a descriptor, a number or AT_FDCWD.
+    let behind_descriptor = |c: char| c.is_ascii_digit() || c == 'D';
+    let mut path = false;
+    for (at, c) in text.char_indices() {
+        match c {
+            '>' if path => path = text[..at].ends_with('-'),
+            '<' if path => path = !text[..at].ends_with('<'),
+            _ if path => {}
+            '<' if !quoted => path = text[..at].ends_with(behind_descriptor),
+            _ if escaped => escaped = false,
+            '\\' if quoted => escaped = true,
+            '"' => quoted = !quoted,
+            _ if quoted => {}
+            '(' | '[' | '{' => depth += 1,
+            ')' if depth == 0 => {
+                let last = text[from..at].trim();
+                if !(args.is_empty() && last.is_empty()) {
+                    args.push(last.to_owned());
+                }
+                return Some((args, &text[at + 1..]));
+            }
+            ')' | ']' | '}' => depth = depth.checked_sub(1)?,
+            ',' if depth == 0 => {
+                args.push(text[from..at].trim().to_owned());
+                from = at + 1;
+            }
+            _ => {}
+        }
+    }
+    None
+}
+
+fn returned(text: &str) -> Result<Outcome, String> {
+    let word = text.split([' ', '<']).next().unwrap_or("");
+    if word == "?" || word.is_empty() {
+        return match word {
+            "?" => Ok(Outcome::Unknown),
+            _ => Err("what a call returned is cut off".to_owned()),
+        };
+    }
+    if word == "-1" {
+        let name = text.split(' ').nth(1).unwrap_or("");
+        return match linux::errno(name) {
+            Some(errno) => Ok(Outcome::Failed(errno)),
+            None if name.is_empty() => Ok(Outcome::Unknown),
+            None => Err(format!("'{name}' is no error of Linux")),
+        };
+    }
+    number(word)
+        .map(|value| Outcome::Done(value as u64))
+        .ok_or_else(|| format!("'{word}' is nothing that a call returns"))
+}
+
+/// A number as strace writes it: decimal, hexadecimal with 0x, octal with 0.
+pub fn number(text: &str) -> Option<i64> {
+    let text = text.split(['<', ' ']).next().unwrap_or("");
+    let (negative, digits) = match text.strip_prefix('-') {
+        Some(digits) => (true, digits),
+        None => (false, text),
+    };
+    if digits.starts_with(['+', '-']) {
+        return None;
+    }
+    let value = if let Some(hex) = digits.strip_prefix("0x") {
+        u64::from_str_radix(hex, 16).ok()? as i64
+    } else if digits.len() > 1 && digits.starts_with('0') {
+        i64::from_str_radix(digits, 8).ok()?
+    } else {
+        digits.parse::<u64>().ok()? as i64
+    };
+    Some(if negative {
+        value.wrapping_neg()
+    } else {
+        value
+    })
+}
+
+/// The value of words joined by `|`: each by `of`, or a number.
+pub fn flags(text: &str, of: impl Fn(&str) -> i32) -> i32 {
+    text.split('|').fold(0, |all, word| {
+        let word = word.trim();
+        all | match number(word) {
+            Some(value) => value as i32,
+            None => of(word),
+        }
+    })
+}
+
+/// A string in quotes, its escapes undone; `None`: it is none, or is cut off.
+pub fn string(arg: &str) -> Option<Vec<u8>> {
+    let inner = arg.strip_prefix('"')?.strip_suffix('"')?;
+    let bytes = inner.as_bytes();
+    let (mut found, mut at) = (Vec::with_capacity(bytes.len()), 0);
+    while let Some(byte) = bytes.get(at) {
+        at += 1;
+        if *byte != b'\\' {
+            found.push(*byte);
+            continue;
+        }
+        let escape = *bytes.get(at)?;
+        at += 1;
+        let digits = |radix: u32, most: usize, from: usize| {
+            let digits = bytes[from..].iter().take(most);
+            let digits = digits.map_while(|b| char::from(*b).to_digit(radix));
+            digits.fold((0, 0), |(value, count), digit| {
+                (value * radix + digit, count + 1)
+            })
+        };
+        match escape {
+            b'n' => found.push(b'\n'),
+            b't' => found.push(b'\t'),
+            b'r' => found.push(b'\r'),
+            b'v' => found.push(0x0b),
+            b'f' => found.push(0x0c),
+            b'a' => found.push(0x07),
+            b'b' => found.push(0x08),
+            b'e' => found.push(0x1b),
+            b'x' => {
+                let (value, count) = digits(16, 2, at);
+                found.push(u8::try_from(value).ok()?);
+                at += count;
+            }
+            b'0'..=b'7' => {
+                let (value, count) = digits(8, 3, at - 1);
+                found.push(u8::try_from(value).ok()?);
+                at += count - 1;
+            }
+            other => found.push(other),
+        }
+    }
+    Some(found)
+}

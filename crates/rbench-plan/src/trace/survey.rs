@@ -1,0 +1,216 @@
+//! The first look at the traces of a replay: what there is of what, who did it, who shares open
+//! files with whom, and what was there before. It holds names and processes, not operations.
+
+use std::collections::{BTreeMap, HashMap};
+
+use rbench_core::{Latency, Nanos, OpKind};
+
+use super::world::{Prepared, World};
+use super::{Call, Kind, Op, Outcome};
+
+/// An operation, and the trace that it is of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Step {
+    /// The trace's number.
+    pub trace: u32,
+    /// The operation; it begins so long after the start of the replay as it was recorded.
+    pub op: Op,
+}
+
+/// What there is of a kind of operation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Recorded {
+    /// How many, in one copy.
+    pub operations: u64,
+    /// How long they took, of those whose trace says so and that did not fail.
+    pub latency: Latency,
+}
+
+/// What all traces have.
+#[derive(Debug, Default)]
+pub struct Survey {
+    worlds: Vec<World>,
+    /// Number of each process, in the order in which they come.
+    processes: HashMap<(u32, u64), u32>,
+    /// The process that stands for all that share open files with it.
+    shares: Vec<u32>,
+    /// Who has used an open file.
+    users: HashMap<(u32, u64), u32>,
+    /// By kind of operation.
+    pub kinds: BTreeMap<OpKind, Recorded>,
+    /// Operations, without those that are implied.
+    pub operations: u64,
+    /// From the first start to the last one.
+    pub span: Nanos,
+    /// The largest read or write, or room for names, bytes.
+    pub largest: u64,
+    /// Bytes that are written, at most.
+    pub written: u64,
+}
+
+impl Survey {
+    /// Takes the next operation; in the order of time.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn take(&mut self, step: &Step) -> Result<(), String> {
+        let Step { trace, op } = step;
+        while self.worlds.len() <= *trace as usize {
+            self.worlds.push(World::default());
+        }
+        self.worlds[*trace as usize].take(op)?;
+        self.note_process(*trace, op);
+        self.span = self.span.max(op.at);
+        match &op.call {
+            Call::Read { length, .. }
+            | Call::List { length, .. }
+            | Call::Getxattr { length, .. }
+            | Call::Listxattr { length, .. }
+            | Call::Setxattr { length, .. } => self.largest = self.largest.max(*length),
+            Call::Write { length, .. } => {
+                self.largest = self.largest.max(*length);
+                self.written = self.written.saturating_add(*length);
+            }
+            _ => {}
+        }
+        if op.implied {
+            return Ok(());
+        }
+        self.operations += 1;
+        let recorded = self
+            .kinds
+            .entry(op.call.kind())
+            .or_insert_with(|| Recorded {
+                operations: 0,
+                latency: Latency::default(),
+            });
+        recorded.operations += 1;
+        if let (Some(took), false) = (op.took, matches!(op.result, Outcome::Failed(_))) {
+            recorded.latency.record(took);
+        }
+        Ok(())
+    }
+
+    fn note_process(&mut self, trace: u32, op: &Op) {
+        let next = self.shares.len() as u32;
+        let number = *self.processes.entry((trace, op.process)).or_insert(next);
+        if number == next {
+            self.shares.push(next);
+        }
+        let file = match &op.call {
+            Call::Open { file, .. } => *file,
+            call => match call.uses() {
+                Some(file) => file,
+                None => return,
+            },
+        };
+        let user = *self.users.entry((trace, file)).or_insert(number);
+        if user != number {
+            let (one, other) = (self.head(user), self.head(number));
+            self.shares[one.max(other) as usize] = one.min(other);
+        }
+        if let Call::Close { .. } = op.call {
+            self.users.remove(&(trace, file));
+        }
+    }
+
+    /// The process that stands for those that `number` shares open files with.
+    fn head(&self, mut number: u32) -> u32 {
+        while self.shares[number as usize] != number {
+            number = self.shares[number as usize];
+        }
+        number
+    }
+
+    /// Processes of all traces.
+    pub fn processes(&self) -> u32 {
+        self.shares.len() as u32
+    }
+
+    /// Ends it: what was there before, of each trace, and who goes together.
+    pub fn finish(mut self) -> Found {
+        let worlds = std::mem::take(&mut self.worlds);
+        let before = together(worlds.into_iter().flat_map(World::before).collect());
+        let heads: Vec<u32> = (0..self.shares.len() as u32)
+            .map(|n| self.head(n))
+            .collect();
+        // Groups are numbered in the order of their first processes.
+        let mut numbers: HashMap<u32, u32> = HashMap::new();
+        let mut group_of = HashMap::new();
+        let mut in_order: Vec<((u32, u64), u32)> = self
+            .processes
+            .iter()
+            .map(|(key, number)| (*key, *number))
+            .collect();
+        in_order.sort_unstable_by_key(|(_, number)| *number);
+        for (key, number) in in_order {
+            let next = numbers.len() as u32;
+            let group = *numbers.entry(heads[number as usize]).or_insert(next);
+            group_of.insert(key, group);
+        }
+        Found {
+            before,
+            groups: numbers.len() as u32,
+            group_of,
+            processes: self.processes(),
+            kinds: self.kinds,
+            operations: self.operations,
+            span: self.span,
+            largest: self.largest,
+            written: self.written,
+        }
+    }
+}
+
+/// What several traces need, each once: as long as the longest, and a directory if one needs that.
+fn together(mut all: Vec<Prepared>) -> Vec<Prepared> {
+    all.sort_by(|one, other| one.path.cmp(&other.path));
+    all.dedup_by(|later, kept| {
+        let same = later.path == kept.path;
+        if same {
+            kept.size = kept.size.max(later.size);
+            if later.kind == Kind::Directory {
+                kept.kind = Kind::Directory;
+            }
+        }
+        same
+    });
+    all
+}
+
+/// What traces hold.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Found {
+    /// What was there before, directories before what lies in them, each once.
+    pub before: Vec<Prepared>,
+    /// Processes that share open files are one group, which one worker replays.
+    pub groups: u32,
+    /// By trace and process.
+    pub group_of: HashMap<(u32, u64), u32>,
+    /// How many processes.
+    pub processes: u32,
+    /// By kind of operation.
+    pub kinds: BTreeMap<OpKind, Recorded>,
+    /// Operations, without those that are implied.
+    pub operations: u64,
+    /// From the first start to the last one.
+    pub span: Nanos,
+    /// The largest read or write, or room for names, bytes.
+    pub largest: u64,
+    /// Bytes that are written, at most.
+    pub written: u64,
+}
+
+impl Found {
+    /// The worker of all ranks that replays a process in a copy.
+    pub fn worker(
+        &self,
+        (trace, process): (u32, u64),
+        copy: u32,
+        copies: u32,
+        workers: u64,
+    ) -> u64 {
+        let group = self.group_of.get(&(trace, process)).copied().unwrap_or(0);
+        (u64::from(group) * u64::from(copies) + u64::from(copy)) % workers.max(1)
+    }
+}

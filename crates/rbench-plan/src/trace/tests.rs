@@ -1,0 +1,391 @@
+//! Traces of each form, read line by line.
+
+use super::survey::{Step, Survey};
+use super::*;
+
+fn reading() -> Reading {
+    Reading {
+        names: Names::default(),
+        unit: Nanos::MICROSECOND,
+        cwd: Some(b"/w".to_vec()),
+    }
+}
+
+fn read_as(format: Format, text: &str) -> Result<Out, String> {
+    let mut reader = reader(format, &reading());
+    let mut out = Out::default();
+    for (number, line) in text.lines().enumerate() {
+        let number = number as u64 + 1;
+        reader
+            .line(number, line.as_bytes(), &mut out)
+            .map_err(|why| format!("line {number}: {why}"))?;
+    }
+    reader.end(&mut out)?;
+    Ok(out)
+}
+
+fn shown(out: &Out) -> Vec<String> {
+    let name = |name: &Name| String::from_utf8_lossy(name).into_owned();
+    let target = |what: &Target| match what {
+        Target::Path(path, _) => name(path),
+        Target::Open(file) => format!("#{file}"),
+    };
+    let show = |op: &Op| {
+        let kind = op.call.kind().name();
+        let what = match &op.call {
+            Call::Open { path, file, .. } => format!("{} #{file}", name(path)),
+            Call::Read { file, at, length }
+            | Call::Write {
+                file, at, length, ..
+            } => {
+                format!("#{file} {at:?} {length}")
+            }
+            Call::Rename { from, to, .. } | Call::Link { from, to } => {
+                format!("{} {}", name(from), name(to))
+            }
+            Call::Mkdir { path, .. } | Call::Unlink { path } | Call::Rmdir { path } => name(path),
+            Call::Stat { what } | Call::Truncate { what, .. } | Call::Chmod { what, .. } => {
+                target(what)
+            }
+            call => call.uses().map_or(String::new(), |file| format!("#{file}")),
+        };
+        let mark = if op.implied { "(" } else { "" };
+        format!("{mark}{} {kind} {what}", op.process)
+    };
+    out.ops.iter().map(show).collect()
+}
+
+fn before(out: &Out) -> Vec<String> {
+    let mut survey = Survey::default();
+    for op in &out.ops {
+        let step = Step {
+            trace: 0,
+            op: op.clone(),
+        };
+        survey.take(&step).expect("taken");
+    }
+    let show = |one: &world::Prepared| {
+        format!(
+            "{} {:?} {}",
+            String::from_utf8_lossy(&one.path),
+            one.kind,
+            one.size
+        )
+    };
+    survey.finish().before.iter().map(show).collect()
+}
+
+const STRACE: &str = r#"
+100 1700000000.000001 openat(AT_FDCWD, "in", O_RDONLY|O_CLOEXEC) = 3 <0.000010>
+100 1700000000.000020 fstat(3, {st_mode=S_IFREG|0644, st_size=5000, ...}) = 0 <0.000005>
+100 1700000000.000030 read(3, "abc\"), x"..., 4096) = 4096 <0.000007>
+100 1700000000.000040 dup2(3, 7) = 7 <0.000001>
+100 1700000000.000050 clone(child_stack=NULL, flags=CLONE_CHILD_CLEARTID|SIGCHLD <unfinished ...>
+101 1700000000.000060 read(7, "x", 4096) = 904 <0.000007>
+101 1700000000.000070 mkdir("../new dir", 0777) = 0 <0.000020>
+100 1700000000.000080 <... clone resumed>) = 101 <0.000030>
+100 1700000000.000090 close(3) = 0 <0.000001>
+101 1700000000.000100 chdir("../new dir") = 0 <0.000001>
+101 1700000000.000110 openat(AT_FDCWD, "out\303\274", O_WRONLY|O_CREAT|O_TRUNC, 0666) = 3 <0.000010>
+101 1700000000.000120 write(3, "y"..., 100) = 100 <0.000010>
+101 1700000000.000130 rename("out\303\274", "final") = 0 <0.000010>
+101 1700000000.000140 stat("/w/nothing", 0x7ffc) = -1 ENOENT (No such file or directory) <0.000004>
+101 1700000000.000150 openat(AT_FDCWD, "/proc/self/maps", O_RDONLY) = 4 <0.000004>
+101 1700000000.000160 read(4, "", 100) = 0 <0.000004>
+101 1700000000.000170 mmap(NULL, 4096, PROT_READ, MAP_PRIVATE, 3, 0) = 0x7f0000 <0.000004>
+101 1700000000.000180 +++ exited with 0 +++
+100 1700000000.000190 --- SIGCHLD {si_signo=SIGCHLD} ---
+100 1700000000.000200 exit_group(0) = ?
+100 1700000000.000210 +++ exited with 0 +++
+"#;
+
+#[test]
+fn strace_follows_descriptors_through_dup_fork_and_exit() {
+    let out = read_as(Format::Strace, STRACE).expect("read");
+    assert_eq!(
+        shown(&out),
+        [
+            "100 open w/in #0",
+            "100 stat #0",
+            "100 read #0 None 4096",
+            "101 read #0 None 4096",
+            "101 mkdir new dir",
+            "101 open new dir/outü #1",
+            "101 write #1 None 100",
+            "101 rename new dir/outü new dir/final",
+            "101 stat w/nothing",
+            "(101 close #1",
+            "(100 close #0",
+        ]
+    );
+    let left_out: Vec<_> = out.left_out.0.iter().map(|(why, n)| (*why, *n)).collect();
+    assert_eq!(
+        left_out,
+        [(why::DUPLICATE, 1), (why::KERNEL, 2), (why::MAPPED, 1)]
+    );
+    assert_eq!(before(&out), ["w Directory 0", "w/in File 5000"]);
+}
+
+#[test]
+fn paths_behind_descriptors_may_hold_anything() {
+    let text = "7 1.0 openat(AT_FDCWD</w,(x>, \"a\", O_RDONLY) = 3</w,(x/a,)b> <0.1>\n\
+                7 1.1 read(3</w,(x/a,)b>, \"\"..., 10) = 10 <0.1>\n\
+                7 1.2 close(3</w,(x/a,)b>(deleted)) = 0 <0.1>";
+    let out = read_as(Format::Strace, text).expect("read");
+    assert_eq!(
+        shown(&out),
+        ["7 open w/a #0", "7 read #0 None 10", "7 close #0"]
+    );
+}
+
+#[test]
+fn a_damaged_strace_is_an_error_with_its_line() {
+    let check = |text: &str, wanted: &str| {
+        let error = read_as(Format::Strace, text).expect_err("refused");
+        assert!(error.contains(wanted), "{error}");
+    };
+    check("100 1.0 openat(AT_FDCWD, \"in", "line 1: a call is cut off");
+    check(
+        "100 1.0 openat(AT_FDCWD, \"in\", O_RDONLY) = ",
+        "line 1: what a call returned",
+    );
+    check("hello", "line 1: it has no time");
+    check(
+        "1 1.0 stat(\"a\\0b\", 0x1) = 0",
+        "line 1: a name has a byte 0",
+    );
+    check("1 1.0 close(x) = 0", "line 1: 'x' is no number");
+    check(
+        "1 1.0 open(\"a\", O_RDONLY) = -1 EWHAT (x)",
+        "line 1: 'EWHAT' is no error",
+    );
+    check(
+        "1 1.0 <... open resumed",
+        "line 1: the end of a call is cut off",
+    );
+}
+
+#[test]
+fn jfs_requests_become_calls() {
+    let text = "\
+2024.03.01 10:00:00.000100 [uid:0,gid:0,pid:7] lookup (1,d): OK (2,[drwxr-xr-x:0040755,2,0,0,0,0,0,4096]) <0.000050>
+2024.03.01 10:00:00.000200 [uid:0,gid:0,pid:7] lookup (2,a,b): OK (3,[-rw-r--r--:0100644,1,0,0,0,0,0,9000]) <0.000050>
+#
+2024.03.01 10:00:00.000300 [uid:0,gid:0,pid:7] open (3): OK [fh:9] <0.000050>
+2024.03.01 10:00:00.000400 [uid:0,gid:0,pid:7] read (3,4096,0): OK (4096) <0.000050>
+2024.03.01 10:00:00.000500 [uid:0,gid:0,pid:8] read (3,4096,4096): OK (4096) <0.000050>
+2024.03.01 10:00:00.000600 [uid:0,gid:0,pid:7] flush (3): OK <0.000020>
+2024.03.01 10:00:00.000700 [uid:0,gid:0,pid:0] release (3): OK <0.000010>
+2024.03.01 10:00:01.000100 [uid:0,gid:0,pid:7] lookup (2,n): no such file or directory <0.000050>
+2024.03.01 10:00:01.000200 [uid:0,gid:0,pid:7] create (2,n,-rw-r--r--:0100644):(4,[-rw-r--r--:0100644,1,0,0,0,0,0,0]) [fh:11] - OK <0.000050>
+2024.03.01 10:00:01.000300 [uid:0,gid:0,pid:7] write (4,100,0,11) - OK <0.000050>
+2024.03.01 10:00:01.000400 [uid:0,gid:0,pid:7] rename (2,n,1,m,0): OK <0.000050>
+2024.03.01 10:00:01.000500 [uid:0,gid:0,pid:7] release (4,11): OK <0.000010>
+2024.03.01 10:00:01.000600 [uid:0,gid:0,pid:7] release (5,13): OK <0.000010>
+2024.03.01 10:00:01.000700 [uid:0,gid:0,pid:7] getattr (4): OK (4,[-rw-r--r--:0100644,1,0,0,0,0,0,100]) <0.000050>
+";
+    let out = read_as(Format::Juicefs, text).expect("read");
+    assert_eq!(
+        shown(&out),
+        [
+            "7 open d/a,b #0",
+            "7 read #0 Some(0) 4096",
+            "(8 open d/a,b #1",
+            "8 read #1 Some(4096) 4096",
+            "7 close #0",
+            "(8 close #1",
+            "7 open d/n #2",
+            "7 write #2 Some(0) 100",
+            "7 rename d/n m",
+            "7 close #2",
+            "7 stat m",
+        ]
+    );
+    assert_eq!(out.gaps, 1);
+    assert_eq!(before(&out), ["d Directory 0", "d/a,b File 9000"]);
+    // The open took from the first lookup on.
+    assert_eq!(out.ops[0].took, Some(Nanos(250_000)));
+    for (line, wanted) in [
+        (
+            "2024.03.01 10:00:00.000100 [uid:0,gid:0,pid:7] lookup (1,d): OK",
+            "cut off",
+        ),
+        (
+            "2024.03.01 [uid:0,gid:0,pid:7] lookup (1,d): OK <0.1>",
+            "no time",
+        ),
+        (
+            "2024.03.01 10:00:00.1 [uid:0,gid:0,pid:7] lookup (x,d): OK <0.1>",
+            "arguments of 'lookup'",
+        ),
+        (
+            "2024.03.01 10:00:00.1 [uid:0,gid:0,pid:7] unlink (1,..): OK <0.1>",
+            "a directory can have",
+        ),
+    ] {
+        let error = read_as(Format::Juicefs, line).expect_err("refused");
+        assert!(error.contains(wanted), "{error}");
+    }
+}
+
+#[test]
+fn iologs_and_dxt_become_calls() {
+    let text = "fio version 3 iolog\n0 /d/f add\n5 /d/f open\n10 /d/f write 4096 512\n20 /d/f datasync 0 0\n30 /d/f close";
+    let out = read_as(Format::Iolog, text).expect("read");
+    assert_eq!(
+        shown(&out),
+        [
+            "0 open d/f #0",
+            "0 write #0 Some(4096) 512",
+            "0 fdatasync #0",
+            "0 close #0"
+        ]
+    );
+    assert_eq!(out.ops[1].at, Nanos(10_000));
+    let text = "\
+# darshan log version: 3.41
+# DXT, file_id: 12, file_name: /scratch/one
+# Module Rank Wt/Rd Segment Offset Length Start(s) End(s)
+ X_MPIIO  0 write 0 0 100 0.1000 0.2000
+ X_POSIX  0 write 0 0 100 0.1000 0.2000
+ X_POSIX  1 read 0 50 100 0.1500 0.3000 [OST] 5
+# DXT, file_id: 13, file_name: /scratch/two
+ X_POSIX  0 read 0 0 10 0.0500 0.0600";
+    let out = read_as(Format::Dxt, text).expect("read");
+    assert_eq!(
+        shown(&out),
+        [
+            "(0 open scratch/two #0",
+            "0 read #0 Some(0) 10",
+            "(0 close #0",
+            "(0 open scratch/one #1",
+            "0 write #1 Some(0) 100",
+            "(1 open scratch/one #2",
+            "1 read #2 Some(50) 100",
+            "(0 close #1",
+            "(1 close #2",
+        ]
+    );
+}
+
+#[test]
+fn the_own_form_reads_what_it_writes() {
+    let out = read_as(Format::Strace, STRACE).expect("read");
+    let mut text = format!("{}\n", form::HEADER);
+    for op in &out.ops {
+        text.push_str(&String::from_utf8_lossy(&form::line(op, Nanos(0))));
+    }
+    let again = read_as(Format::Rbench, &text).expect("read");
+    assert_eq!(again.ops.len(), out.ops.len());
+    for (one, other) in again.ops.iter().zip(&out.ops) {
+        assert_eq!(
+            one,
+            &Op {
+                line: one.line,
+                ..other.clone()
+            }
+        );
+    }
+    for (line, wanted) in [
+        ("{\"op\":\"read\"", "no JSON"),
+        ("[]", "no object"),
+        (
+            "{\"at\":1,\"process\":1,\"op\":\"dance\"}",
+            "'dance' is no operation",
+        ),
+        (
+            "{\"at\":1,\"process\":1,\"op\":\"unlink\",\"path\":\"a\\u0000b\"}",
+            "byte 0",
+        ),
+        (
+            "{\"at\":1,\"process\":1,\"op\":\"write\",\"file\":0,\"length\":5,\"data\":\"QUJD\"}",
+            "its data are 3 bytes",
+        ),
+    ] {
+        let text = format!("{}\n{line}\n", form::HEADER);
+        let error = read_as(Format::Rbench, &text).expect_err("refused");
+        assert!(
+            error.starts_with("line 2: ") && error.contains(wanted),
+            "{error}"
+        );
+    }
+}
+
+#[test]
+fn a_form_is_known_by_its_first_line() {
+    for (line, format) in [
+        ("fio version 2 iolog", Format::Iolog),
+        ("# darshan log version: 3.41", Format::Dxt),
+        (form::HEADER, Format::Rbench),
+        ("12 1700000000.5 close(3) = 0 <0.1>", Format::Strace),
+        ("[pid 12] 1700000000.5 close(3) = 0 <0.1>", Format::Strace),
+        (
+            "2024.03.01 10:00:00.1 [uid:0,gid:0,pid:7] getattr (1): OK <0.1>",
+            Format::Juicefs,
+        ),
+    ] {
+        assert_eq!(Format::of(line.as_bytes()), Some(format), "{line}");
+    }
+    assert_eq!(Format::of(b"hello"), None);
+}
+
+/// A trace of each form, for changes.
+fn samples() -> Vec<(Format, String)> {
+    let jfs = "2024.03.01 10:00:00.000100 [uid:0,gid:0,pid:7] lookup (1,d): OK (2,[drwxr-xr-x:0040755,2,0,0,0,0,0,4096]) <0.000050>\n\
+        2024.03.01 10:00:00.000300 [uid:0,gid:0,pid:7] open (3): OK [fh:9] <0.000050>\n\
+        2024.03.01 10:00:01.000400 [uid:0,gid:0,pid:7] rename (2,n,1,m,0): OK <0.000050>\n\
+        2024.03.01 10:00:01.000500 [uid:0,gid:0,pid:7] setattr (3,0x8,[mode=-rw-r--r--:0644;size=5;]): OK <0.000050>\n";
+    let dxt =
+        "# DXT, file_id: 12, file_name: /scratch/one\n X_POSIX  0 write 0 0 100 0.1000 0.2000\n";
+    let log =
+        "fio version 3 iolog\n0 /d/f add\n5 /d/f open\n10 /d/f write 4096 512\n30 /d/f close\n";
+    let own = read_as(Format::Strace, STRACE).expect("read").ops;
+    let own = own.iter().map(|op| form::line(op, Nanos(0)));
+    let own = own.map(|line| String::from_utf8_lossy(&line).into_owned());
+    let own = format!("{}\n{}", form::HEADER, own.collect::<String>());
+    vec![
+        (Format::Strace, STRACE.to_owned()),
+        (Format::Juicefs, jfs.to_owned()),
+        (Format::Dxt, dxt.to_owned()),
+        (Format::Iolog, log.to_owned()),
+        (Format::Rbench, own),
+    ]
+}
+
+proptest::proptest! {
+    #![proptest_config(proptest::prelude::ProptestConfig::with_cases(300))]
+
+    /// Whatever is changed in a trace, it is read or refused, and no name of it leads out.
+    #[test]
+    fn a_changed_trace_is_read_or_refused(
+        which in 0..5_usize,
+        changes in proptest::collection::vec((0..10_000_usize, proptest::prelude::any::<u8>(), 0..4_u8), 0..8),
+    ) {
+        let (format, text) = samples().swap_remove(which);
+        let mut bytes = text.into_bytes();
+        for (place, byte, how) in changes {
+            let place = place % bytes.len().max(1);
+            match how {
+                0 => bytes[place] = byte,
+                1 => bytes.insert(place, byte),
+                2 => drop(bytes.remove(place)),
+                _ => bytes.truncate(place.max(1)),
+            }
+        }
+        let mut reader = reader(format, &reading());
+        let mut out = Out::default();
+        let lines: Vec<&[u8]> = bytes.split(|byte| *byte == b'\n').collect();
+        let read = lines.iter().zip(1..).try_for_each(|(line, n)| reader.line(n, line, &mut out));
+        let _ = read.and_then(|()| reader.end(&mut out));
+        let mut survey = Survey::default();
+        for op in out.ops {
+            let leads_out = |path: &[u8]| path.starts_with(b"/") || path.split(|b| *b == b'/').any(|part| part == b"..");
+            if let Call::Open { path, .. } | Call::Unlink { path } | Call::Mkdir { path, .. } = &op.call {
+                proptest::prop_assert!(!leads_out(path), "{op:?}");
+            }
+            let _ = survey.take(&Step { trace: 0, op });
+        }
+        let found = survey.finish();
+        proptest::prop_assert!(found.before.iter().all(|one| !one.path.starts_with(b"/")));
+    }
+}

@@ -1,0 +1,464 @@
+//! What a trace says of the files there were before it: the first look at it, which holds the
+//! names that there are and not the operations.
+
+use std::collections::{BTreeMap, HashMap};
+
+use rbench_core::linux;
+
+use super::{Call, Kind, Name, Op, Outcome, Target};
+
+/// Number of an object.
+type Id = u64;
+
+const ROOT: Id = 0;
+
+/// Most objects of a trace: what names take of memory ends here.
+const OBJECTS_MAX: usize = 50_000_000;
+
+/// A file, directory or link.
+#[derive(Debug, Default)]
+struct Object {
+    kind: Option<Kind>,
+    /// The path that it had before the trace; `None`: the trace made it.
+    before: Option<Name>,
+    /// It was opened with `O_CREAT`: it may have been there, and was if what is read of it was
+    /// not written.
+    perhaps: bool,
+    /// Its length before the trace, as far as that shows, bytes.
+    needed: u64,
+    /// Its length now.
+    length: u64,
+    /// The trace has changed its length or data.
+    changed: bool,
+    /// By name; `None`: there is none, for sure.
+    children: BTreeMap<Box<[u8]>, Option<Id>>,
+    is_directory: bool,
+    /// Open files of it.
+    open: u32,
+    /// Names.
+    names: u32,
+}
+
+/// An open file.
+#[derive(Debug, Clone, Copy)]
+struct Opened {
+    id: Id,
+    position: u64,
+    appends: bool,
+}
+
+/// Something to be made before the replay.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Prepared {
+    /// Where.
+    pub path: Name,
+    /// What.
+    pub kind: Kind,
+    /// Bytes of a file; of a link those of its target.
+    pub size: u64,
+}
+
+/// Follows a trace.
+#[derive(Debug)]
+pub struct World {
+    objects: HashMap<Id, Object>,
+    next: Id,
+    open: HashMap<u64, Opened>,
+}
+
+impl Default for World {
+    fn default() -> World {
+        let root = Object {
+            kind: Some(Kind::Directory),
+            before: Some(Name::from(&b""[..])),
+            is_directory: true,
+            names: 1,
+            ..Object::default()
+        };
+        World {
+            objects: HashMap::from([(ROOT, root)]),
+            next: 1,
+            open: HashMap::new(),
+        }
+    }
+}
+
+impl World {
+    /// Takes the next operation; numbers of open files are this trace's.
+    ///
+    /// # Errors
+    /// There are too many names.
+    pub fn take(&mut self, op: &Op) -> Result<(), String> {
+        if self.objects.len() > OBJECTS_MAX {
+            return Err(format!("it has more than {OBJECTS_MAX} names"));
+        }
+        match op.result {
+            Outcome::Failed(errno) => self.failed(&op.call, errno),
+            Outcome::Done(value) => self.done(op, Some(value)),
+            Outcome::Unknown => self.done(op, None),
+        }
+        Ok(())
+    }
+
+    /// What was there before, directories before what lies in them.
+    pub fn before(self) -> Vec<Prepared> {
+        let there = self.objects.into_iter().filter(|(id, object)| {
+            *id != ROOT && !(object.perhaps && object.needed == 0 && !object.is_directory)
+        });
+        let mut all: Vec<Prepared> = there
+            .filter_map(|(_, object)| {
+                let kind = match (object.is_directory, object.kind) {
+                    (true, _) => Kind::Directory,
+                    (false, kind) => kind.unwrap_or(Kind::File),
+                };
+                Some(Prepared {
+                    path: object.before?,
+                    kind,
+                    size: object.needed,
+                })
+            })
+            .collect();
+        all.sort_by(|one, other| one.path.cmp(&other.path));
+        all.dedup_by(|one, other| one.path == other.path);
+        all
+    }
+
+    fn split(path: &[u8]) -> (&[u8], &[u8]) {
+        match path.iter().rposition(|b| *b == b'/') {
+            Some(at) => (&path[..at], &path[at + 1..]),
+            None => (&[], path),
+        }
+    }
+
+    /// The object at a path. `was_there`: if nothing is known of it, it was so before the trace,
+    /// as far as its directory was.
+    fn at(&mut self, path: &[u8], was_there: bool) -> Option<Id> {
+        let mut id = ROOT;
+        if path.is_empty() {
+            return Some(id);
+        }
+        for part in path.split(|b| *b == b'/') {
+            let next = self.next;
+            let object = self.objects.get_mut(&id)?;
+            match object.children.get(part) {
+                Some(child) => id = (*child)?,
+                None if was_there => {
+                    let mut path = object.before.as_ref()?.to_vec();
+                    if !path.is_empty() {
+                        path.push(b'/');
+                    }
+                    path.extend_from_slice(part);
+                    object.is_directory = true;
+                    object.children.insert(part.into(), Some(next));
+                    let child = Object {
+                        before: Some(path.into()),
+                        names: 1,
+                        ..Object::default()
+                    };
+                    self.objects.insert(next, child);
+                    self.next += 1;
+                    id = next;
+                }
+                None => return None,
+            }
+        }
+        Some(id)
+    }
+
+    fn object(&mut self, path: &[u8]) -> Option<&mut Object> {
+        let id = self.at(path, true)?;
+        self.objects.get_mut(&id)
+    }
+
+    /// Gives an object a name; what had it before loses it.
+    fn bind(&mut self, path: &[u8], id: Option<Id>) {
+        let (parent, name) = World::split(path);
+        let Some(parent) = self.at(parent, true) else {
+            return;
+        };
+        let Some(directory) = self.objects.get_mut(&parent) else {
+            return;
+        };
+        directory.is_directory = true;
+        let before = directory.children.insert(name.into(), id).flatten();
+        if let Some(object) = id.and_then(|id| self.objects.get_mut(&id)) {
+            object.names += 1;
+        }
+        if let Some(before) = before {
+            if let Some(object) = self.objects.get_mut(&before) {
+                object.names = object.names.saturating_sub(1);
+            }
+            self.drop_if_gone(before);
+        }
+    }
+
+    /// What the trace has made and removed is forgotten.
+    fn drop_if_gone(&mut self, id: Id) {
+        let gone = self.objects.get(&id).is_some_and(|object| {
+            let made = object.before.is_none() || object.perhaps && object.needed == 0;
+            made && object.names == 0
+                && object.open == 0
+                && object.children.values().flatten().count() == 0
+        });
+        if gone {
+            self.objects.remove(&id);
+        }
+    }
+
+    fn make(&mut self, path: &[u8], kind: Kind) -> Id {
+        let id = self.next;
+        self.next += 1;
+        let object = Object {
+            kind: Some(kind),
+            is_directory: kind == Kind::Directory,
+            ..Object::default()
+        };
+        self.objects.insert(id, object);
+        self.bind(path, Some(id));
+        id
+    }
+
+    fn failed(&mut self, call: &Call, errno: i32) {
+        let path = match call {
+            Call::Open { path, .. }
+            | Call::Access { path, .. }
+            | Call::Mkdir { path, .. }
+            | Call::Mknod { path, .. }
+            | Call::Rmdir { path }
+            | Call::Unlink { path }
+            | Call::Readlink { path }
+            | Call::Symlink { path, .. } => path,
+            Call::Stat {
+                what: Target::Path(path, _),
+            } => path,
+            Call::Rename { from, .. } => from,
+            Call::Link { to, .. } => to,
+            _ => return,
+        };
+        if errno == ENOENT {
+            let makes = matches!(
+                call,
+                Call::Mkdir { .. } | Call::Mknod { .. } | Call::Symlink { .. } | Call::Link { .. }
+            );
+            let (parent, name) = World::split(path);
+            if let Some(parent) = self
+                .at(parent, false)
+                .filter(|_| !makes && !name.is_empty())
+                && let Some(parent) = self.objects.get_mut(&parent)
+            {
+                parent.children.entry(name.into()).or_insert(None);
+            }
+        } else if errno == EEXIST {
+            let is_directory = matches!(call, Call::Mkdir { .. });
+            if let Some(object) = self.object(path) {
+                object.is_directory |= is_directory && object.kind.is_none();
+            }
+        } else if errno == ENOTEMPTY {
+            let _ = self.object(path);
+        }
+    }
+
+    fn done(&mut self, op: &Op, returned: Option<u64>) {
+        match &op.call {
+            Call::Open {
+                path, flags, file, ..
+            } => self.opened(op, path, *flags, *file),
+            Call::Close { file } => {
+                if let Some(opened) = self.open.remove(file) {
+                    if let Some(object) = self.objects.get_mut(&opened.id) {
+                        object.open = object.open.saturating_sub(1);
+                    }
+                    self.drop_if_gone(opened.id);
+                }
+            }
+            Call::Read { file, at, length } => self.read(*file, *at, returned.unwrap_or(*length)),
+            Call::Write {
+                file, at, length, ..
+            } => self.written(*file, *at, returned.unwrap_or(*length)),
+            Call::Seek { file, .. } => {
+                if let (Some(opened), Some(position)) = (self.open.get_mut(file), returned) {
+                    opened.position = position;
+                }
+            }
+            Call::Truncate { what, length } => {
+                if let Some(object) = self.target(what) {
+                    (object.length, object.changed) = (*length, true);
+                }
+            }
+            Call::Allocate {
+                file,
+                mode,
+                offset,
+                length,
+            } => {
+                if mode & KEEP_SIZE == 0 {
+                    self.written(*file, Some(*offset), *length);
+                }
+            }
+            Call::List { file, .. } => {
+                let id = self.open.get(file).map(|opened| opened.id);
+                if let Some(object) = id.and_then(|id| self.objects.get_mut(&id)) {
+                    object.is_directory = true;
+                }
+            }
+            Call::Mkdir { path, .. } => drop(self.make(path, Kind::Directory)),
+            Call::Mknod { path, .. } => drop(self.make(path, Kind::File)),
+            Call::Symlink { path, .. } => drop(self.make(path, Kind::Link)),
+            Call::Rmdir { path } | Call::Unlink { path } => {
+                let is_directory = matches!(op.call, Call::Rmdir { .. });
+                if let Some(object) = self.object(path) {
+                    object.is_directory |= is_directory;
+                }
+                self.bind(path, None);
+            }
+            Call::Rename { from, to, flags } => {
+                let moved = self.at(from, true);
+                let there = match flags & linux::RENAME_EXCHANGE != 0 {
+                    true => self.at(to, true),
+                    false => None,
+                };
+                self.bind(to, moved);
+                if from != to {
+                    self.bind(from, there);
+                }
+            }
+            Call::Link { from, to } => {
+                let id = self.at(from, true);
+                self.bind(to, id);
+            }
+            Call::Readlink { path } => {
+                if let Some(object) = self.object(path) {
+                    object.kind = Some(Kind::Link);
+                    object.needed = object.needed.max(returned.unwrap_or(1)).max(1);
+                }
+            }
+            Call::Stat { what } => self.told(op, what),
+            Call::Access { path, .. } => drop(self.at(path, true)),
+            Call::Sync { .. } => {}
+            Call::Chmod { what, .. }
+            | Call::Chown { what, .. }
+            | Call::Utimes { what }
+            | Call::Statfs { what }
+            | Call::Setxattr { what, .. }
+            | Call::Getxattr { what, .. }
+            | Call::Listxattr { what, .. }
+            | Call::Removexattr { what, .. } => {
+                let _ = self.target(what);
+            }
+        }
+    }
+
+    fn target(&mut self, what: &Target) -> Option<&mut Object> {
+        match what {
+            Target::Path(path, _) => self.object(path),
+            Target::Open(file) => {
+                let id = self.open.get(file)?.id;
+                self.objects.get_mut(&id)
+            }
+        }
+    }
+
+    fn opened(&mut self, op: &Op, path: &Name, flags: i32, file: u64) {
+        let creates = flags & linux::CREAT != 0;
+        let known = self.at(path, false);
+        let id = match (known, creates, flags & linux::EXCL != 0) {
+            (Some(id), ..) => Some(id),
+            (None, true, true) => Some(self.make(path, Kind::File)),
+            (None, true, false) => {
+                // Known not to be there, or in a directory that the trace made: it makes it.
+                match self.at(path, true) {
+                    None => Some(self.make(path, Kind::File)),
+                    Some(id) => {
+                        if let Some(object) = self.objects.get_mut(&id) {
+                            (object.perhaps, object.kind) = (true, Some(Kind::File));
+                        }
+                        Some(id)
+                    }
+                }
+            }
+            (None, false, _) => self.at(path, true),
+        };
+        let Some(id) = id else {
+            return;
+        };
+        if let Some(object) = self.objects.get_mut(&id) {
+            object.open += 1;
+            object.is_directory |= flags & linux::DIRECTORY != 0;
+            if flags & linux::TRUNC != 0 {
+                (object.length, object.changed) = (0, true);
+            }
+        }
+        let opened = Opened {
+            id,
+            position: 0,
+            appends: flags & linux::APPEND != 0,
+        };
+        self.open.insert(file, opened);
+        self.told(op, &Target::Open(file));
+    }
+
+    /// What a result says of an object, if the trace has not changed it.
+    fn told(&mut self, op: &Op, what: &Target) {
+        let (kind, size) = (op.told.kind, op.told.size);
+        let Some(object) = self.target(what) else {
+            return;
+        };
+        object.is_directory |= kind == Some(Kind::Directory);
+        if object.kind.is_none() {
+            object.kind = kind;
+        }
+        let fixed = object.changed || object.before.is_none() || kind == Some(Kind::Directory);
+        if let Some(size) = size.filter(|_| !fixed) {
+            object.needed = object.needed.max(size);
+            object.length = object.length.max(size);
+        }
+    }
+
+    fn place(&mut self, file: u64, at: Option<u64>, length: u64) -> Option<(Id, u64)> {
+        let opened = self.open.get_mut(&file)?;
+        let from = at.unwrap_or(opened.position);
+        let end = from.saturating_add(length);
+        if at.is_none() {
+            opened.position = end;
+        }
+        Some((opened.id, end))
+    }
+
+    fn read(&mut self, file: u64, at: Option<u64>, length: u64) {
+        let Some((id, end)) = self.place(file, at, length) else {
+            return;
+        };
+        let Some(object) = self.objects.get_mut(&id).filter(|_| length > 0) else {
+            return;
+        };
+        if object.before.is_some() && end > object.length {
+            object.needed = object.needed.max(end);
+            object.length = end;
+        }
+    }
+
+    fn written(&mut self, file: u64, at: Option<u64>, length: u64) {
+        let appends = self.open.get(&file).is_some_and(|opened| opened.appends);
+        let Some((id, mut end)) = self.place(file, at, length) else {
+            return;
+        };
+        let Some(object) = self.objects.get_mut(&id) else {
+            return;
+        };
+        if appends {
+            end = object.length.saturating_add(length);
+        }
+        object.length = object.length.max(end);
+        object.changed = true;
+        if appends && let Some(opened) = self.open.get_mut(&file) {
+            opened.position = end;
+        }
+    }
+}
+
+const ENOENT: i32 = 2;
+const EEXIST: i32 = 17;
+const ENOTEMPTY: i32 = 39;
+
+/// `FALLOC_FL_KEEP_SIZE`
+const KEEP_SIZE: i32 = 1;

@@ -1,0 +1,166 @@
+//! What a replay was: operations in, out and left out, how late, and each kind beside what was
+//! recorded.
+
+use rbench_core::units::{human_bytes, human_count};
+
+use super::{for_phases, iterations, label, seconds, time_of};
+use crate::hist::Hist;
+use crate::schema::{PhaseResult, ReplayResult, RunResult};
+use crate::table::{NONE, Table, left, right, sentence};
+use crate::view::View;
+
+/// The lines, and a table of rows beside what was recorded.
+pub fn render(result: &RunResult, view: View) -> String {
+    let lines = lines(result);
+    if lines.is_empty() {
+        return String::new();
+    }
+    let mut text = String::from("REPLAY\n");
+    for line in lines {
+        text.push_str(&sentence(view, "- ", &line));
+    }
+    let table = beside(result);
+    if !table.is_empty() {
+        text.push('\n');
+        text.push_str(&table.render(view));
+    }
+    text
+}
+
+/// What each pass was, in sentences.
+pub(crate) fn lines(result: &RunResult) -> Vec<String> {
+    let total = iterations(result);
+    let of = |replay: &ReplayResult| {
+        let pass = match total {
+            0 | 1 => String::new(),
+            _ => format!("Iteration {}: ", replay.iteration.saturating_add(1)),
+        };
+        let mut lines = vec![format!("{pass}{}", counts(replay))];
+        lines.extend(left_out(replay));
+        if replay.gaps > 0 {
+            lines.push(format!(
+                "{} uses of open files whose open is missing: the log has lost lines, or they were open before it.",
+                human_count(replay.gaps)
+            ));
+        }
+        lines.push(before(replay));
+        lines.extend(late(replay));
+        lines
+    };
+    result.replays.iter().flat_map(of).collect()
+}
+
+fn counts(replay: &ReplayResult) -> String {
+    let forms: Vec<&str> = replay.traces.iter().map(|t| t.format.as_str()).collect();
+    let mut names = forms.clone();
+    names.dedup();
+    let copies = match replay.copies {
+        1 => String::new(),
+        copies => format!(" in each of {copies} copies"),
+    };
+    format!(
+        "{} operations in {} ({}), {} to be replayed{copies}, {} done; {} in {} (who shares open files), over {}.",
+        human_count(replay.found),
+        match forms.len() {
+            1 => "the trace".to_owned(),
+            many => format!("{many} traces"),
+        },
+        names.join(", "),
+        human_count(replay.wanted),
+        human_count(replay.done),
+        number(replay.processes, "process", "processes"),
+        number(replay.groups, "group", "groups"),
+        seconds(replay.span_s),
+    )
+}
+
+fn number(count: u64, one: &str, several: &str) -> String {
+    format!(
+        "{} {}",
+        human_count(count),
+        if count == 1 { one } else { several }
+    )
+}
+
+fn left_out(replay: &ReplayResult) -> Option<String> {
+    let all: u64 = replay.left_out.iter().map(|left| left.operations).sum();
+    let reasons = replay.left_out.iter();
+    let reasons: Vec<String> = reasons
+        .map(|left| format!("{} {}", human_count(left.operations), left.why))
+        .collect();
+    (all > 0).then(|| format!("Left out {}: {}.", human_count(all), reasons.join("; ")))
+}
+
+fn before(replay: &ReplayResult) -> String {
+    match replay.prepared {
+        0 => "Nothing was there before the trace.".to_owned(),
+        some => format!(
+            "{} files, directories and links were there before the trace, {} of data: made beforehand, untimed.",
+            human_count(some),
+            human_bytes(replay.prepared_bytes)
+        ),
+    }
+}
+
+fn late(replay: &ReplayResult) -> Option<String> {
+    let late = replay.late.as_ref()?;
+    Some(format!(
+        "{:.2}% of the operations started within 1 ms of their recorded time, the latest {} behind it.",
+        100.0 * late.within_1ms,
+        seconds(late.max_s)
+    ))
+}
+
+/// What stands in the columns of a row beside what was recorded.
+pub(crate) const TITLES: [&str; 9] = [
+    "In",
+    "Out",
+    "Recorded p50",
+    "Now p50",
+    "Ratio",
+    "Recorded p99",
+    "Now p99",
+    "Differ",
+    "Not open",
+];
+
+/// A row beside what was recorded; `None`: it is of no replay.
+pub(crate) fn cells(phase: &PhaseResult) -> Option<[String; 9]> {
+    let replayed = phase.replayed.as_ref()?;
+    let now = &phase.latency.service;
+    let failed: u64 = phase.errors.values().sum();
+    let recorded = replayed.recorded.as_ref();
+    let then = |value: fn(&Hist) -> u64| {
+        recorded.map_or(NONE.to_owned(), |hist| time_of(hist, value(hist) as f64))
+    };
+    let ratio = phase.against_recorded();
+    Some([
+        human_count(replayed.wanted),
+        human_count(phase.items + failed),
+        then(|hist| hist.p50_ns),
+        time_of(now, now.p50_ns as f64),
+        ratio.map_or(NONE.to_owned(), |ratio| format!("{ratio:.2}")),
+        then(|hist| hist.p99_ns),
+        time_of(now, now.p99_ns as f64),
+        human_count(replayed.differ.total()),
+        human_count(replayed.unopened),
+    ])
+}
+
+fn beside(result: &RunResult) -> Table {
+    let columns = TITLES.map(|title| match title.ends_with("p99") {
+        true => right(title).minor(1),
+        false => right(title),
+    });
+    let mut all = vec![left("BESIDE THE TRACE")];
+    all.extend(columns);
+    let mut table = Table::new(all);
+    for_phases(result, &mut table, |phase, table| {
+        if let Some(cells) = cells(phase) {
+            let mut row = vec![label(phase)];
+            row.extend(cells);
+            table.row(row);
+        }
+    });
+    table
+}

@@ -1,0 +1,234 @@
+//! `rbench record`: runs a program on a directory that is passed through, and writes what it does
+//! there as a trace.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, BufWriter, Write as _};
+use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
+use std::path::Path;
+use std::process::{Child, Command, ExitCode, ExitStatus};
+use std::sync::mpsc::{Receiver, sync_channel};
+
+use nix::errno::Errno;
+use nix::sys::signal::{SigSet, SigmaskHow, Signal, kill};
+use nix::unistd::Pid;
+use rbench_cli::Record;
+use rbench_core::request::Event;
+use rbench_core::units::human_count;
+use rbench_core::{Clock as _, MonotonicClock, Nanos};
+use rbench_plan::trace::events::Events;
+use rbench_plan::trace::names::Names;
+use rbench_plan::trace::order::Order;
+use rbench_plan::trace::{LeftOut, Out, form};
+use rbench_testfs::{Backing, Config, Mounted, Observer, mount};
+
+use crate::{FAILED, USAGE, complain};
+
+/// The file of a trace where none is named.
+const DEFAULT: &str = "rbench.trace";
+
+/// Requests that wait to be written, most of them; whoever asks waits then.
+const WAITING: usize = 64;
+
+/// How much the trace is compressed: as fast as the default of zstd.
+const LEVEL: i32 = 3;
+
+/// A trace while it is written.
+type Writer = zstd::Encoder<'static, BufWriter<File>>;
+
+/// What was written.
+struct Written {
+    operations: u64,
+    left_out: LeftOut,
+}
+
+/// Records; the program's exit code.
+pub fn record(args: &Record) -> ExitCode {
+    match run(args) {
+        Ok(code) => ExitCode::from(code),
+        Err((code, message)) => {
+            complain(&message);
+            ExitCode::from(code)
+        }
+    }
+}
+
+/// The exit code, or one with a sentence.
+fn run(args: &Record) -> Result<u8, (u8, String)> {
+    let usage = |message: String| (USAGE, message);
+    let failed = |message: String| (FAILED, message);
+    let Some((program, words)) = args.command.split_first() else {
+        return Err(usage("there is no program to run behind --".to_owned()));
+    };
+    // Threads that are started from now on have them blocked too.
+    let signals =
+        blocked().map_err(|errno| failed(format!("signals cannot be received: {errno}")))?;
+    let path = args.trace.as_deref().unwrap_or(Path::new(DEFAULT));
+    let writer = begin(path).map_err(|error| {
+        usage(format!(
+            "--trace {} cannot be made: {error}",
+            path.display()
+        ))
+    })?;
+    let discard = |code: (u8, String)| {
+        // It was made by this run, and nothing is in it.
+        let _ = std::fs::remove_file(path);
+        code
+    };
+    let (sender, receiver) = sync_channel::<Option<Event>>(WAITING);
+    let end = sender.clone();
+    let mut config = Config::new(Backing::Passthrough(args.folder.clone())).uncached();
+    config.observer = Some(Observer::new(move |event| {
+        // Writing has failed, which is told at the end.
+        let _ = sender.send(Some(event));
+    }));
+    let origin = MonotonicClock.now();
+    let writing = std::thread::Builder::new()
+        .name("rbench-trace".to_owned())
+        .spawn(move || write(writer, &receiver, origin))
+        .map_err(|error| discard(failed(format!("a thread cannot be started: {error}"))))?;
+    let mounted =
+        mount(config, &args.mountpoint).map_err(|error| discard(usage(error.to_string())))?;
+    let child = unblocked(Command::new(program).args(words)).spawn();
+    let ended = match child {
+        Ok(child) => {
+            wait(child, &signals).map_err(|errno| failed(format!("waiting failed: {errno}")))
+        }
+        Err(error) => {
+            let program = Path::new(program).display();
+            Err(discard(usage(format!(
+                "{program} cannot be started: {error}"
+            ))))
+        }
+    };
+    let unmounted = unmount(mounted);
+    // Who still uses a detached mount is not recorded any more. A writer that has failed does not
+    // listen, and tells why.
+    let _ = end.send(None);
+    let written = writing.join();
+    let written = written.unwrap_or_else(|_| Err("a thread has panicked".to_owned()));
+    let status = ended?;
+    unmounted.map_err(failed)?;
+    let Written {
+        operations,
+        left_out,
+    } = written
+        .map_err(|why| failed(format!("the trace {} is not whole: {why}", path.display())))?;
+    let left_out: Vec<String> = left_out
+        .0
+        .iter()
+        .map(|(why, n)| format!("; {} left out: {why}", human_count(*n)))
+        .collect();
+    complain(&format!(
+        "{} operations are in {}{}",
+        human_count(operations),
+        path.display(),
+        left_out.concat()
+    ));
+    Ok(code(status))
+}
+
+/// Blocks what a terminal or a launcher sends, so that it can be waited for.
+fn blocked() -> Result<SigSet, Errno> {
+    let mut set = SigSet::empty();
+    for signal in [
+        Signal::SIGCHLD,
+        Signal::SIGINT,
+        Signal::SIGQUIT,
+        Signal::SIGTERM,
+        Signal::SIGHUP,
+    ] {
+        set.add(signal);
+    }
+    set.thread_swap_mask(SigmaskHow::SIG_BLOCK)?;
+    Ok(set)
+}
+
+/// The command, for which no signal is blocked.
+fn unblocked(command: &mut Command) -> &mut Command {
+    let unblock = || SigSet::empty().thread_set_mask().map_err(io::Error::from);
+    // SAFETY: between fork and exec only sigprocmask is called, which may be called there.
+    unsafe { command.pre_exec(unblock) }
+}
+
+/// Waits for the end of the program, and passes signals on to it.
+fn wait(mut child: Child, signals: &SigSet) -> Result<ExitStatus, Errno> {
+    let pid = Pid::from_raw(child.id() as i32);
+    loop {
+        let ended = child
+            .try_wait()
+            .map_err(|error| error.raw_os_error().map_or(Errno::ECHILD, Errno::from_raw))?;
+        if let Some(status) = ended {
+            return Ok(status);
+        }
+        match signals.wait()? {
+            Signal::SIGCHLD => {}
+            // A terminal sends them to the program too.
+            Signal::SIGINT | Signal::SIGQUIT if has_terminal() => {}
+            signal => {
+                // It may have ended just now.
+                let _ = kill(pid, signal);
+            }
+        }
+    }
+}
+
+fn has_terminal() -> bool {
+    use std::io::IsTerminal as _;
+    io::stdin().is_terminal()
+}
+
+/// The exit code of a program as shells tell it.
+fn code(status: ExitStatus) -> u8 {
+    let by_signal = status.signal().map(|signal| 128 + signal);
+    let code = status.code().or(by_signal).unwrap_or(1);
+    u8::try_from(code).unwrap_or(FAILED)
+}
+
+fn unmount(mounted: Mounted) -> Result<(), String> {
+    mounted.unmount().map_err(|error| error.to_string())
+}
+
+/// The file of the trace, and its first line.
+fn begin(path: &Path) -> io::Result<Writer> {
+    let file = OpenOptions::new().write(true).create_new(true).open(path)?;
+    let mut writer = zstd::Encoder::new(BufWriter::new(file), LEVEL)?;
+    writeln!(writer, "{}", form::HEADER)?;
+    Ok(writer)
+}
+
+/// Writes what happens, until nothing more does.
+fn write(
+    mut writer: Writer,
+    events: &Receiver<Option<Event>>,
+    origin: Nanos,
+) -> Result<Written, String> {
+    let mut follow = Events::new(&Names::default());
+    let (mut order, mut out) = (Order::default(), Out::default());
+    let mut operations = 0;
+    let mut put = |order: &mut Order, out: &mut Out, ended: bool| -> io::Result<()> {
+        for op in out.ops.drain(..) {
+            order.push(op);
+        }
+        while let Some(op) = order.pop(ended) {
+            operations += u64::from(!op.implied);
+            writer.write_all(&form::line(&op, origin))?;
+        }
+        Ok(())
+    };
+    let failed = |error: io::Error| error.to_string();
+    while let Ok(Some(event)) = events.recv() {
+        follow.take(event, &mut out)?;
+        put(&mut order, &mut out, false).map_err(failed)?;
+    }
+    follow.end(&mut out)?;
+    put(&mut order, &mut out, true).map_err(failed)?;
+    let file = writer.finish().map_err(failed)?;
+    let file = file
+        .into_inner()
+        .map_err(|error| failed(error.into_error()))?;
+    file.sync_all().map_err(failed)?;
+    Ok(Written {
+        operations,
+        left_out: out.left_out,
+    })
+}

@@ -239,6 +239,7 @@ fn phase(number: u32) -> Phase {
             unsynced: false,
         }],
         open_loop: false,
+        offered: None,
         deadline: None,
         steady: None,
         wear_out: false,

@@ -287,8 +287,9 @@ def check_frames(program, place, launcher):
             words, env = mpirun(launcher, 3) + words, MPI
         goes = Run(words, env=env)
         views = Terminal([program, "watch", goes.address], columns, lines)
-        check(views.shows("Random mix: reads", "Random mix: writ", "host", "p99.9", "q leave", "ended"), "all parts are shown")
-        time.sleep(3)
+        check(views.shows("Random mix: reads", "Random mix: wr", "host", "p99.9", "q leave", "ended"), "all parts are shown")
+        time.sleep(2)
+        views.shows("elapsed", "s left")
         frame = views.frame()
         views.print(f"{columns}x{lines}")
         shown = frame.split("\n")

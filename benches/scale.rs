@@ -240,6 +240,7 @@ fn phase(number: u32) -> Phase {
             in_round: false,
         }],
         open_loop: false,
+        offered: None,
         deadline: None,
         steady: None,
         wear_out: false,

@@ -26,6 +26,11 @@ const SETTLED: Nanos = Nanos(400_000_000);
 struct Row {
     so_far: RowSoFar,
     recent: Recent,
+    /// The last interval that it was told of.
+    told: Option<u64>,
+    /// What hosts did in later ones: it counts when the row's own part is told, so that both
+    /// have the same intervals.
+    waiting: Vec<(String, IntervalPart)>,
 }
 
 /// The last intervals, by number.
@@ -56,12 +61,24 @@ impl Row {
         Row {
             so_far: RowSoFar::new(of),
             recent: Recent::default(),
+            told: None,
+            waiting: Vec::new(),
         }
     }
 
     fn add(&mut self, part: &IntervalPart) {
         self.so_far.add(part);
         self.recent.add(part, times(part, self.so_far.open_loop));
+        self.told = self.told.max(Some(part.number));
+    }
+
+    /// What hosts did in intervals that it was told of meanwhile.
+    fn take_waiting(&mut self) -> Vec<(String, IntervalPart)> {
+        let told = self.told;
+        let due = self
+            .waiting
+            .extract_if(.., |(_, part)| Some(part.number) <= told);
+        due.collect()
     }
 }
 
@@ -132,6 +149,11 @@ impl Live {
     pub fn row(&mut self, of: IntervalOf<'_>) {
         self.interval = of.interval;
         self.rows.push(Row::new(of));
+        // A host of which nothing is heard is the worst.
+        let hosts = self.run.iter().flat_map(|run| &run.world.hosts);
+        for host in hosts {
+            self.hosts.entry(host.name.clone()).or_default();
+        }
     }
 
     /// A row of the phase in an interval that is so long, or a part of it: parts add up.
@@ -140,20 +162,33 @@ impl Live {
         if length < of.interval {
             self.shorter = Some((part.number, length));
         }
-        let known =
-            |row: &&mut Row| row.so_far.iteration == of.iteration && row.so_far.name == of.name;
-        match self.rows.iter_mut().find(known) {
-            Some(row) => row.add(part),
-            None => {
-                let mut row = Row::new(of);
-                row.add(part);
-                self.rows.push(row);
-            }
+        let row = self.row_of(of);
+        row.add(part);
+        for (host, part) in row.take_waiting() {
+            self.count_host(&host, of, &part);
         }
+    }
+
+    fn row_of(&mut self, of: IntervalOf<'_>) -> &mut Row {
+        let known = |row: &Row| row.so_far.iteration == of.iteration && row.so_far.name == of.name;
+        let place = self.rows.iter().position(known);
+        let place = place.unwrap_or_else(|| {
+            self.rows.push(Row::new(of));
+            self.rows.len() - 1
+        });
+        &mut self.rows[place]
     }
 
     /// What a host did of a row in an interval, or a part of it: parts add up.
     pub fn of_host(&mut self, host: &str, of: IntervalOf<'_>, part: &IntervalPart) {
+        let row = self.row_of(of);
+        match row.told >= Some(part.number) {
+            true => self.count_host(host, of, part),
+            false => row.waiting.push((host.to_owned(), part.clone())),
+        }
+    }
+
+    fn count_host(&mut self, host: &str, of: IntervalOf<'_>, part: &IntervalPart) {
         let host = self.hosts.entry(host.to_owned()).or_default();
         let times = times(part, of.open_loop);
         host.all.merge(part.bin);
@@ -297,7 +332,7 @@ impl Live {
     }
 
     fn shown(&self, row: &Row, last: Option<u64>) -> LiveRow {
-        let Row { so_far, recent } = row;
+        let Row { so_far, recent, .. } = row;
         let curve = |last: u64| (last + 1).saturating_sub(CURVE_MAX as u64)..=last;
         let curve = last.map(curve).into_iter().flatten();
         let each = curve.map(|number| self.in_interval(recent, Some(number)));

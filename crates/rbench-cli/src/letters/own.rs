@@ -117,7 +117,7 @@ impl<L: Line> Own<L> {
                 l.output().progress = values::choice(text(v)?)?;
                 Ok(())
             }),
-            "How rank 0 shows progress on stderr: auto, plain, live, off [default: auto]",
+            "Progress of rank 0 on stderr: auto, plain, live, off [default: auto]",
         ),
         named(
             "serve",
@@ -125,7 +125,7 @@ impl<L: Line> Own<L> {
                 l.output().serve.at = Some(live::serve_at(text(v)?)?);
                 Ok(())
             }),
-            "Let the run be watched at ADDRESS:PORT or unix:PATH (docs/watch.md)",
+            "Let the run be watched at HOST:PORT or unix:PATH (docs/watch.md)",
         ),
         named(
             "serve-remote",

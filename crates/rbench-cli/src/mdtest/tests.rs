@@ -10,6 +10,7 @@ use rbench_plan::spec::OnError;
 
 use super::*;
 use crate::letters::{Line as _, Takes};
+use crate::live::ServeAt;
 use crate::{Communicator, Print, Progress, help_texts, parse};
 
 fn words(line: &str) -> Vec<OsString> {
@@ -126,6 +127,11 @@ const SAMPLES: &[Sample] = &[
         l.output.labels = vec![("a".to_owned(), "b=c".to_owned())];
     }),
     ("--progress plain", |l| l.output.progress = Progress::Plain),
+    ("--serve 127.0.0.1:9180", |l| {
+        let at = "127.0.0.1:9180".parse().expect("an address");
+        l.output.serve.at = Some(ServeAt::Tcp(at));
+    }),
+    ("--serve-remote", |l| l.output.serve.remote = true),
     ("--quiet", |l| l.output.quiet = true),
     ("--no-round-trip", |l| l.output.no_round_trip = true),
     ("--client-cache 2g", |l| {

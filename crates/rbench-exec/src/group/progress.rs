@@ -142,6 +142,11 @@ impl ProgressBook {
                 sum.bandwidth += told.bytes as f64 / over.as_secs_f64();
             }
             if let Some(offered) = offered {
+                // None is due after the deadline.
+                let over = self
+                    .deadline
+                    .get()
+                    .map_or(over, |deadline| deadline.min(over));
                 let due = (offered * over.as_secs_f64()).min(most) as u64;
                 let missing = due.saturating_sub(told.items + told.failed);
                 sum.backlog = Some(sum.backlog.unwrap_or(0) + missing);

@@ -16,6 +16,10 @@ use crate::valid;
 
 const SECOND: u64 = 1_000_000_000;
 
+/// The hosts of the run.
+const A: &str = "client1";
+const B: &str = "client2";
+
 fn row(name: &str, open_loop: bool) -> IntervalOf<'_> {
     IntervalOf {
         iteration: 0,
@@ -82,7 +86,7 @@ fn told(live: &mut Live, number: u64, [a, b]: [u64; 2], took: [u64; 2]) {
     let mut sum = parts[0].clone();
     sum.bin.merge(parts[1].bin);
     sum.latencies.merge(&parts[1].latencies);
-    for (host, part) in ["a", "b"].iter().zip(&parts) {
+    for (host, part) in [A, B].iter().zip(&parts) {
         live.of_host(host, row("read", false), part);
     }
     live.interval(row("read", false), Nanos(SECOND), &sum);
@@ -123,7 +127,46 @@ fn rows_and_hosts_have_the_last_interval_and_all_of_them() {
         .iter()
         .map(|host| (host.host.as_str(), host.last.rate, host.all.items))
         .collect();
-    assert_eq!(hosts, [("b", 20.0, 30), ("a", 30.0, 40)]);
+    assert_eq!(hosts, [(B, 20.0, 30), (A, 30.0, 40)]);
+}
+
+#[test]
+fn what_a_host_did_counts_when_the_row_is_told_of_that_interval() {
+    let mut live = live();
+    live.progress(so_far(1.3));
+    let early = |live: &mut Live, number| {
+        live.of_host(
+            A,
+            row("read", false),
+            &part(number, 10, 0, Nanos(1_000_000)),
+        );
+    };
+    let of_a = |live: &Live| {
+        let hosts = checked(live).hosts;
+        let a = hosts
+            .iter()
+            .find(|host| host.host == A)
+            .expect("it is there");
+        (a.all.items, a.all.rate)
+    };
+    early(&mut live, 0);
+    assert_eq!(of_a(&live), (0, 0.0));
+    live.interval(
+        row("read", false),
+        Nanos(SECOND),
+        &part(0, 10, 0, Nanos(1_000_000)),
+    );
+    early(&mut live, 1);
+    assert_eq!(of_a(&live), (10, 10.0));
+    live.interval(
+        row("read", false),
+        Nanos(SECOND),
+        &part(1, 10, 0, Nanos(1_000_000)),
+    );
+    assert_eq!(of_a(&live).0, 20);
+    // What comes late counts at once.
+    early(&mut live, 0);
+    assert_eq!(of_a(&live).0, 30);
 }
 
 #[test]
@@ -227,7 +270,7 @@ fn with_everything() -> String {
     told(&mut live, 3, [10, 10], [1_000_000, 1_000_000]);
     for second in [0, 1] {
         let used = Nanos(second * SECOND);
-        live.used(Rank(0), "a", (used, Some(used)), used);
+        live.used(Rank(0), A, (used, Some(used)), used);
     }
     live.metrics()
 }
@@ -240,7 +283,7 @@ fn metrics_have_the_words_of_finished_runs_and_what_is_done_now() {
         ",operation=\"read\",iteration=\"0\"} 40\n",
         "rbench_errors_total{run=\"",
         ",operation=\"read\",iteration=\"0\",error=\"UNKNOWN\"} 2\n",
-        ",operation=\"read\",iteration=\"0\",host=\"b\"} 20\n",
+        ",operation=\"read\",iteration=\"0\",host=\"client2\"} 20\n",
         "rbench_interval_operations_per_second{run=\"",
         ",program=\"client\"} 1\n",
     ] {

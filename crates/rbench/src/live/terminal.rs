@@ -1,6 +1,6 @@
 //! The terminal: taken for a view, and given back as it was, however the program goes on.
 
-use std::io::{self, Write};
+use std::io::{self, BufWriter, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -23,12 +23,15 @@ use super::view::{Question, draw};
 /// How often it is looked whether keys are still wanted.
 const KEYS_FOR: Duration = Duration::from_millis(500);
 
+/// Bytes of a frame, of a usual size.
+const FRAME: usize = 64 << 10;
+
 /// A byte that the terminal gives no meaning to (`_POSIX_VDISABLE` of Linux).
 const NO_BYTE: u8 = 0;
 
 /// A terminal that shows a view.
 pub struct Screen<W: Write> {
-    terminal: Terminal<CrosstermBackend<W>>,
+    terminal: Terminal<CrosstermBackend<BufWriter<W>>>,
 }
 
 /// What was pressed.
@@ -58,8 +61,10 @@ impl<W: Write> Screen<W> {
     ///
     /// # Errors
     /// What the system said.
-    pub fn enter(mut out: W, signals: bool) -> io::Result<Screen<W>> {
+    pub fn enter(out: W, signals: bool) -> io::Result<Screen<W>> {
         enable_raw_mode()?;
+        // A frame is one write, as a rule.
+        let mut out = BufWriter::with_capacity(FRAME, out);
         let entered = (|| {
             if signals {
                 keep_signals()?;

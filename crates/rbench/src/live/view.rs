@@ -18,7 +18,7 @@ mod grid;
 use grid::{GREY, Grid};
 
 /// From this width on a row has both stretches of time side by side.
-const WIDE: u16 = 150;
+const WIDE: u16 = 156;
 
 /// Longest text that is taken from a run, in characters.
 const TEXT_MAX: usize = 400;
@@ -174,13 +174,17 @@ fn place_line(known: &LiveResult) -> String {
     if known.run.is_empty() {
         return "nothing has begun yet".to_owned();
     }
-    format!(
-        "{}{}, {} on {}",
-        text(&known.target),
-        fs_type.unwrap_or_default(),
-        many(u64::from(known.ranks), "rank"),
-        many(known.hosts_total, "host")
-    )
+    let ranks = many(u64::from(known.ranks), "rank");
+    let mut line = format!("{ranks} on {}", many(known.hosts_total, "host"));
+    if let Some(cpus) = known.tool_cpus {
+        line += &format!(", CPUs: rbench {cpus:.2}");
+    }
+    if let Some(cpus) = known.client_cpus {
+        line += &format!(", client {cpus:.2}");
+    }
+    // Last: it may be long.
+    let fs_type = fs_type.unwrap_or_default();
+    line + &format!(", {}{fs_type}", text(&known.target))
 }
 
 /// The phase as a bar, as far as it is known how far it is.
@@ -213,7 +217,7 @@ fn draw_phase(frame: &mut Frame<'_>, area: Rect, label: &str, progress: &LivePro
     }
 }
 
-/// What there is of the phase as a whole, and what the programs use.
+/// What there is of the phase as a whole.
 fn sums_line(known: &LiveResult) -> Line<'static> {
     let mut spans = Vec::new();
     let mut say = |text: String, bad: bool| {
@@ -242,12 +246,6 @@ fn sums_line(known: &LiveResult) -> Line<'static> {
         if let Some(backlog) = progress.backlog {
             say(format!("backlog {}", human_count(backlog)), false);
         }
-    }
-    if let Some(cpus) = known.tool_cpus {
-        say(format!("CPUs: rbench {cpus:.2}"), false);
-    }
-    if let Some(cpus) = known.client_cpus {
-        say(format!("client {cpus:.2}"), false);
     }
     Line::from(spans)
 }

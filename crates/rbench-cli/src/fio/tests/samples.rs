@@ -9,6 +9,7 @@ use rbench_plan::process::{MemoryPolicy, Nodes};
 use rbench_plan::spec::OnError;
 
 use super::*;
+use crate::live::ServeAt;
 use crate::{Communicator, FioTool, IdleReport};
 
 /// An option of jobs without its dashes, and the change.
@@ -618,6 +619,11 @@ const LINE_OPTIONS: &[LineSample] = &[
         l.output.labels = vec![("a".into(), "b=c".into())];
     }),
     ("--progress=plain", |l| l.output.progress = Progress::Plain),
+    ("--serve=127.0.0.1:9180", |l| {
+        let at = "127.0.0.1:9180".parse().expect("an address");
+        l.output.serve.at = Some(ServeAt::Tcp(at));
+    }),
+    ("--serve-remote", |l| l.output.serve.remote = true),
     ("--quiet", |l| l.output.quiet = true),
     ("--rbench-no-round-trip", |l| l.output.no_round_trip = true),
     ("--rbench-client-cache=2g", |l| {

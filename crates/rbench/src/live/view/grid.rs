@@ -39,7 +39,7 @@ fn right(head: &'static str, width: u16) -> Column {
 /// The columns of figures.
 fn figures_columns() -> [Column; 5] {
     [
-        right("per s", 8),
+        right("per s", 9),
         right("p50", 7),
         right("p99", 7),
         right("p99.9", 7),
@@ -53,12 +53,21 @@ fn figures(figures: &LiveFigures) -> [String; 5] {
         _ => human_nanos(ns as f64),
     };
     [
-        human_rate(figures.rate),
+        rate(figures.rate),
         time(figures.p50_ns),
         time(figures.p99_ns),
         time(figures.p999_ns),
         time(figures.max_ns),
     ]
+}
+
+/// As it fits into its column: a number that is cut off is a wrong one.
+fn rate(per_s: f64) -> String {
+    let rate = human_rate(per_s);
+    match rate.len() > 9 {
+        true => rate.replace(',', ""),
+        false => rate,
+    }
 }
 
 fn bandwidth(figures: &LiveFigures) -> String {
@@ -96,7 +105,7 @@ impl Grid {
             .iter()
             .filter(|row| row.all.items + row.all.errors > 0);
         if width < WIDE {
-            let mut columns = vec![left("operation", 17), left("", 5)];
+            let mut columns = vec![left("operation", 16), left("", 5)];
             columns.extend(figures_columns());
             columns.extend([right("gap", 7), right("failed", 6)]);
             let lines = rows.flat_map(|row| {
@@ -113,7 +122,7 @@ impl Grid {
             let lines = lines.collect();
             return Grid { columns, lines };
         }
-        let mut columns = vec![left("operation", 22), left("", 6)];
+        let mut columns = vec![left("operation", 20), left("", 6)];
         columns.extend(figures_columns());
         columns.extend([right("", 11), left("", 4)]);
         columns.extend(figures_columns());
@@ -138,8 +147,8 @@ impl Grid {
         }
         let wide = width >= WIDE;
         let mut columns = match wide {
-            true => vec![left("host", 22), left("", 6)],
-            false => vec![left("host", 17), left("", 5)],
+            true => vec![left("host", 20), left("", 6)],
+            false => vec![left("host", 16), left("", 5)],
         };
         columns.extend(figures_columns());
         if wide {
@@ -176,7 +185,7 @@ impl Grid {
             return Grid::default();
         }
         let wide = width >= WIDE;
-        let mut columns = vec![left("ended", if wide { 29 } else { 23 })];
+        let mut columns = vec![left("ended", if wide { 27 } else { 22 })];
         columns.extend(figures_columns());
         columns.extend([right("gap", 7), right("failed", 6)]);
         if wide {

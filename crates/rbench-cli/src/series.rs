@@ -33,6 +33,8 @@ pub struct Series {
     pub out: Option<PathBuf>,
     /// `--resume`: go on where the series in `out` was stopped.
     pub resume: bool,
+    /// `--overwrite`: what rbench has written at `out` may be replaced.
+    pub overwrite: bool,
     /// `--format`
     pub format: Format,
     /// `--label`, in the order given.
@@ -70,14 +72,22 @@ pub struct Sweep {
 /// What all series have in common.
 #[derive(Debug, ClapArgs)]
 pub(crate) struct SeriesOptions {
-    /// Write all results to FILE (JSON); during the series, finished runs are in
-    /// FILE.journal
+    /// Write all results to FILE (JSON), or into a directory under the name of the
+    /// series; during the series, finished runs are in FILE.journal
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     out: Option<PathBuf>,
     /// Go on with the series in --out that was stopped: finished runs are kept,
     /// the others run
     #[arg(long, requires = "out", help_heading = "Output")]
     resume: bool,
+    /// Replace what rbench itself has written at --out, and nothing else
+    #[arg(
+        long,
+        requires = "out",
+        conflicts_with = "resume",
+        help_heading = "Output"
+    )]
+    overwrite: bool,
     /// Format of the report on stdout
     #[arg(
         long,
@@ -113,6 +123,7 @@ impl SeriesOptions {
             course,
             out: self.out,
             resume: self.resume,
+            overwrite: self.overwrite,
             format: self.format,
             labels: self.label,
             progress: self.progress.unless(self.quiet),

@@ -37,6 +37,6 @@ pub use engine::{EngineOptions, StatType};
 pub use failure::{Failure, FailureKind, Failures};
 pub use latency::Latency;
 pub use op::OpKind;
-pub use plain::plain;
+pub use plain::{plain, plain_lines};
 pub use timeline::Timeline;
 pub use units::{Bytes, Nanos, Rank};

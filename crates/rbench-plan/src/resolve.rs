@@ -4,7 +4,7 @@
 use std::path::PathBuf;
 
 use rbench_core::timeline::INTERVAL;
-use rbench_core::{Bytes, Nanos, OpKind, plain};
+use rbench_core::{Bytes, Nanos, OpKind, plain, plain_lines};
 
 use crate::arrival::Arrival;
 use crate::find::FindPlan;
@@ -315,8 +315,8 @@ fn interval(given: Option<Nanos>) -> Result<Nanos, PlanError> {
 /// A sentence that names the option at fault.
 pub fn resolve(spec: &Spec, facts: &Facts) -> Result<Plan, PlanError> {
     complete(spec, facts).map_err(|error| match spec.workload {
-        // Several, on a line each, plain already.
-        Workload::Fio(_) => error,
+        // Several, on a line each.
+        Workload::Fio(_) => PlanError(plain_lines(&error.0).into_owned()),
         _ => error.plain(),
     })
 }

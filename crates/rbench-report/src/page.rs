@@ -239,12 +239,18 @@ fn charts_of(result: &RunResult, name: &str, bounds: &charts::Bounds) -> Markup 
     }
 }
 
+/// How the key of the line with that number looks.
+fn key_class(line: usize) -> String {
+    let dashed = if svg::is_dashed(line) { " dashed" } else { "" };
+    format!("key k{}{dashed}", line % svg::LINES.len())
+}
+
 fn figure(chart: &charts::Chart) -> Markup {
     html! { figure role="group" aria-label=(chart.title) {
         figcaption { (chart.title) }
         (PreEscaped(&chart.svg))
         figcaption {
-            @for (color, key) in &chart.keys { span class=(format!("key k{}", color % svg::LINES.len())) { (printable(key)) } " " }
+            @for (line, key) in &chart.keys { span class=(key_class(*line)) { (printable(key)) } " " }
         }
     } }
 }

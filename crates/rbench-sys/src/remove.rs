@@ -2,9 +2,10 @@
 //! without following a symbolic link or entering another mount, in memory that
 //! does not depend on the number of entries.
 //!
-//! A thread that reads a directory removes what it finds, and hands parts of
-//! that to threads that have nothing to do. Whoever is the last one done with
-//! a directory removes it: nobody waits for anybody.
+//! A thread that reads a directory removes what it finds, and hands directories
+//! in it to threads that have nothing to do; files it removes by itself, because
+//! in one directory the kernel lets only one name go at a time. Whoever is the last
+//! one done with a directory removes it: nobody waits for anybody.
 
 use std::ffi::{CStr, CString, OsStr};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -33,9 +34,6 @@ const BATCH: usize = 32 << 10;
 /// The deepest tree that is removed: more components do not fit in a path of
 /// the kernel's greatest length.
 const DEPTH_MAX: usize = 2048;
-
-/// Files that a thread hands over at a time.
-const HANDED: usize = 32;
 
 /// Bytes of a helping thread's stack, enough for [`DEPTH_MAX`]; only what is used
 /// takes memory.
@@ -280,8 +278,8 @@ impl Node {
 
 /// What a thread hands to another.
 enum Task<'p> {
-    /// Entries of a directory.
-    Entries(Arc<Node>, Vec<Entry>),
+    /// An entry of a directory.
+    Entry(Arc<Node>, Entry),
     /// A part of what is below the top.
     Part(Arc<Node>, &'p Part),
 }
@@ -349,8 +347,8 @@ impl<'a> Crew<'a> {
         while let Some(task) = self.next() {
             let done = match task {
                 // Not handed on: among many idle threads it would only go round.
-                Task::Entries(node, entries) => self
-                    .rest(&node, &entries)
+                Task::Entry(node, (name, kind)) => self
+                    .entry(&node, &name, kind)
                     .and_then(|()| self.complete(&node)),
                 Task::Part(top, part) => self.part(&top, part),
             };
@@ -413,11 +411,11 @@ impl<'a> Crew<'a> {
         self.idle.load(Ordering::Relaxed) > self.waiting.load(Ordering::Relaxed)
     }
 
-    /// Hands entries of a directory over.
-    fn give(&self, node: &Arc<Node>, entries: Vec<Entry>) {
+    /// Hands an entry of a directory over.
+    fn give(&self, node: &Arc<Node>, entry: Entry) {
         node.open.fetch_add(1, Ordering::Relaxed);
         let mut queue = self.queue();
-        queue.tasks.push(Task::Entries(Arc::clone(node), entries));
+        queue.tasks.push(Task::Entry(Arc::clone(node), entry));
         self.waiting.store(queue.tasks.len(), Ordering::Relaxed);
         drop(queue);
         self.news.notify_one();
@@ -464,51 +462,26 @@ impl<'a> Crew<'a> {
                     return Ok(());
                 }
             };
-            let mut handed = Vec::new();
             for record in Records(records) {
                 match record.and_then(|record| Ok((record, record.name()?))) {
                     Ok((record, _)) if record.is_dots() => {}
                     Ok((_, name)) if Some(name) == spare => {}
-                    Ok((record, name)) => self.one(node, name, record.kind, &mut handed)?,
+                    Ok((record, name)) => self.one(node, name, record.kind)?,
                     Err(errno) => self.keep(node, node.path.clone(), errno),
                 }
             }
-            self.rest(node, &handed)?;
         }
     }
 
-    /// The same of entries that are known.
-    fn through(&self, node: &Arc<Node>, entries: &[Entry]) -> Result<(), Stopped> {
-        let mut handed = Vec::new();
-        for (name, kind) in entries {
-            self.one(node, name, *kind, &mut handed)?;
-        }
-        self.rest(node, &handed)
-    }
-
-    /// Removes an entry, or puts it with those that are `handed` over next.
-    fn one(
-        &self,
-        node: &Arc<Node>,
-        name: &CStr,
-        kind: u8,
-        handed: &mut Vec<Entry>,
-    ) -> Result<(), Stopped> {
-        if !self.hungry() {
+    /// Removes an entry, or hands over what may be a directory when a thread has nothing
+    /// to do.
+    fn one(&self, node: &Arc<Node>, name: &CStr, kind: u8) -> Result<(), Stopped> {
+        let alone = !matches!(kind, libc::DT_DIR | libc::DT_UNKNOWN);
+        if alone || !self.hungry() {
             return self.entry(node, name, kind);
         }
-        handed.push((name.to_owned(), kind));
-        if kind == libc::DT_DIR || handed.len() >= HANDED {
-            self.give(node, std::mem::take(handed));
-        }
+        self.give(node, (name.to_owned(), kind));
         Ok(())
-    }
-
-    /// Removes what nobody was given.
-    fn rest(&self, node: &Arc<Node>, entries: &[Entry]) -> Result<(), Stopped> {
-        entries
-            .iter()
-            .try_for_each(|(name, kind)| self.entry(node, name, *kind))
     }
 
     /// Removes a part of what is below the top.
@@ -528,7 +501,9 @@ impl<'a> Crew<'a> {
                 }
             }
         }
-        self.through(&at, &part.entries)?;
+        for (name, kind) in &part.entries {
+            self.one(&at, name, *kind)?;
+        }
         self.complete(&at)
     }
 
@@ -642,13 +617,10 @@ mod tests {
     use std::time::Duration;
 
     #[test]
-    fn what_was_handed_over_is_not_handed_on() {
+    fn directories_are_handed_to_idle_threads_and_never_on_and_files_are_not() {
         let place = tempfile::tempdir().expect("a temporary directory");
-        let mut entries = Vec::new();
-        for i in 0..HANDED {
-            fs::write(place.path().join(format!("{i}")), "").expect("a new name");
-            entries.push((CString::new(format!("{i}")).expect("no NUL"), libc::DT_REG));
-        }
+        fs::write(place.path().join("file"), "").expect("a new name");
+        fs::create_dir(place.path().join("directory")).expect("a new name");
         let open = fs::File::open(place.path()).expect("it is there");
         let stop = AtomicBool::new(false);
         let stopped = || stop.load(Ordering::Relaxed);
@@ -659,13 +631,16 @@ mod tests {
         };
         let crew = Crew::new(how, mount(open.as_fd()).expect("proc is mounted"));
         let root = Arc::new(Node::root(open.into(), place.path(), Fate::Stays));
-        crew.give(&root, entries);
-        assert!(crew.complete(&root).is_ok());
         // Others that find nothing, as it looks.
         crew.idle.store(5, Ordering::Relaxed);
+        assert!(crew.one(&root, c"file", libc::DT_REG).is_ok());
+        assert!(crew.one(&root, c"directory", libc::DT_DIR).is_ok());
+        assert_eq!(crew.removed.load(Ordering::Relaxed), 1);
+        assert_eq!(crew.queue().tasks.len(), 1);
+        assert!(crew.complete(&root).is_ok());
         thread::scope(|scope| {
             scope.spawn(|| crew.help());
-            let done = || crew.removed.load(Ordering::Relaxed) == HANDED as u64;
+            let done = || crew.removed.load(Ordering::Relaxed) == 2;
             for _ in 0..500 {
                 if done() {
                     break;
@@ -675,6 +650,6 @@ mod tests {
             stop.store(true, Ordering::Relaxed);
             crew.end(false);
         });
-        assert_eq!(crew.outcome(place.path()), Ok(HANDED as u64));
+        assert_eq!(crew.outcome(place.path()), Ok(2));
     }
 }

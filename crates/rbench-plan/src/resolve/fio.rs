@@ -122,7 +122,7 @@ fn once(
     let mut wrong: Vec<String> = Vec::new();
     for (index, job) in options.jobs.iter().enumerate() {
         let mut told = Vec::new();
-        let of_job = |what: String| format!("job '{}': {what}", job.name);
+        let of_job = |what: String| plain(&format!("job '{}': {what}", job.name)).into_owned();
         let begins = match rounds.last() {
             None => true,
             Some(_) if job.settings.stonewall == Some(true) || job.apart => true,

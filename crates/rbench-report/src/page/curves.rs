@@ -4,7 +4,7 @@ use maud::{Markup, html};
 use rbench_core::units::human_nanos;
 
 use super::charts::{Chart, short};
-use super::svg::{Axis, Content, LINES, chart};
+use super::svg::{Axis, Content, chart};
 use super::{data, figure, knee};
 use crate::schema::SeriesResult;
 use crate::series::{self, Figures};
@@ -108,7 +108,7 @@ fn curves(all: &SeriesResult, operation: &str) -> Vec<Chart> {
             });
             let mut points: Vec<(f64, f64)> = points.collect();
             points.sort_by(|a, b| a.0.total_cmp(&b.0));
-            (n % LINES.len(), points)
+            (n, points)
         };
         names.iter().enumerate().map(line).collect::<Vec<_>>()
     };

@@ -36,8 +36,21 @@ const BAD: RGBColor = RGBColor(0xB4, 0x23, 0x18);
 const QUIET: RGBColor = RGBColor(0x59, 0x63, 0x6E);
 const GRID: RGBColor = RGBColor(0xD1, 0xD9, 0xE0);
 
-/// Colours of lines, in the order of the key.
-pub const LINES: [RGBColor; 4] = [ACCENT, WARM, THIRD, GOOD];
+/// Colours of lines, in the order of the key; [`is_dashed`] tells more lines apart.
+pub const LINES: [RGBColor; 7] = [
+    ACCENT,
+    WARM,
+    THIRD,
+    GOOD,
+    RGBColor(0xBE, 0x18, 0x5D),
+    RGBColor(0x0F, 0x76, 0x6E),
+    RGBColor(0x6B, 0x6B, 0x00),
+];
+
+/// Whether the line with that number has the colour of an earlier one, and is dashed.
+pub fn is_dashed(number: usize) -> bool {
+    number / LINES.len() % 2 == 1
+}
 
 /// An axis: what its numbers are called is told by `label`.
 pub struct Axis {
@@ -232,10 +245,11 @@ fn draw(area: &Area<'_>, x: &Axis, y: &Axis, content: &Content) -> Drawn {
     )?;
     for (number, points) in &content.lines {
         let color = LINES[number % LINES.len()];
-        chart.draw_series(LineSeries::new(
-            points.iter().copied(),
-            color.stroke_width(2),
-        ))?;
+        let (points_of, style) = (points.iter().copied(), color.stroke_width(2));
+        match is_dashed(*number) {
+            true => chart.draw_series(DashedLineSeries::new(points_of, 6, 4, style))?,
+            false => chart.draw_series(LineSeries::new(points_of, style))?,
+        };
         let dots = points.iter().filter(|_| content.dots);
         chart.draw_series(dots.map(|point| Circle::new(*point, 3, color.filled())))?;
     }

@@ -72,11 +72,15 @@ impl Record {
             begun: Instant::now(),
             published: false,
         };
-        record.open(asked.resume, course)?;
+        let replace = match asked.overwrite {
+            true => Replace::Ours,
+            false => Replace::Nothing,
+        };
+        record.open(asked.resume, replace, course)?;
         Ok(record)
     }
 
-    fn open(&mut self, resume: bool, course: &dyn Course) -> Result<(), String> {
+    fn open(&mut self, resume: bool, replace: Replace, course: &dyn Course) -> Result<(), String> {
         let Some(out) = self.out.clone() else {
             return Ok(());
         };
@@ -84,7 +88,7 @@ impl Record {
             self.file = Some(ResultFile::begin(
                 &out,
                 &journal::header_line(&self.series),
-                Replace::Nothing,
+                replace,
             )?);
             return Ok(());
         }

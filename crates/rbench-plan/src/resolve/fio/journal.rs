@@ -1,6 +1,7 @@
 //! `--ack-journal`: jobs whose blocks `rbench verify` can judge after a crash. They carry
 //! the stamps of `rbench io`, in files that nothing was in before.
 
+use rbench_core::plain;
 use std::path::PathBuf;
 
 use super::super::PlanError;
@@ -42,7 +43,7 @@ pub(super) fn journal(
             continue;
         }
         if let Some(why) = unfit(job, ranks) {
-            refuse!("job '{}': --ack-journal {why}", job.name);
+            refuse!("job '{}': --ack-journal {why}", plain(&job.name));
         }
         job.verify = Some(Verify::stamped(divisor(&job.pattern.sizes.write)));
         writers += 1;

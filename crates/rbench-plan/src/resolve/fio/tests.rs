@@ -118,6 +118,16 @@ fn both<T: Copy>(value: T) -> Each<Option<T>> {
 }
 
 #[test]
+fn a_jobs_name_steers_no_terminal() {
+    let many = job("a\u{1b}[2J\n", |s| s.numjobs = Some(5000));
+    let why = jobs(vec![many]).expect_err("too many workers");
+    assert!(
+        !why.contains(char::is_control) && why.contains("a\\u{1b}[2J\\n"),
+        "{why:?}"
+    );
+}
+
+#[test]
 fn files_that_the_user_names_are_not_removed_between_passes() {
     let named = |s: &mut Settings| {
         s.filename = Some(vec!["f".into()]);

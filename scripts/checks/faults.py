@@ -385,7 +385,8 @@ def die(workload):
             # The close is untimed.
             expected.follows[reads]["ENOTCONN"] += BLOCKS - 50 + 1
             expected.untimed[reads] += 1
-    return [Run(on("read:die@nth=50"), adjust=rest)]
+    # Where that is to end the run: dead.py.
+    return [Run(on("read:die@nth=50"), ["--on-dead-mount=continue"], adjust=rest)]
 
 
 def harm(kind, action):

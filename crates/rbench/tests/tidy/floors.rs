@@ -131,6 +131,7 @@ const HOUSES: &[House] = &[
                 "data",
                 "intervals",
                 "live",
+                "mounts",
                 "pace",
                 "repeats",
                 "sight",
@@ -147,7 +148,7 @@ const HOUSES: &[House] = &[
                 "ack", "caches", "extents", "hooks", "ops", "phase", "steps", "target",
             ],
             // Blocks moved through an engine; what is looked at and reduced around a phase.
-            &["blocks", "client", "reduce", "residency", "stuck"],
+            &["blocks", "client", "lost", "reduce", "residency", "stuck"],
             &["round"],
             &["spots", "testdirs", "warm_up"],
             // Workloads.

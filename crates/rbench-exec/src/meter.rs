@@ -272,7 +272,11 @@ impl Meter {
     /// Operations of that lane, which is empty, only follow others: they have no intended
     /// start, in an open loop either.
     pub fn follows(&mut self, lane: usize) {
-        let Lane { stats, line: _ } = &self.lanes[lane];
+        let Lane {
+            stats,
+            line: _,
+            aside: _,
+        } = &self.lanes[lane];
         self.lanes[lane] = Lane::new(stats.op, false, stats.timeline.interval());
     }
 

@@ -347,6 +347,7 @@ impl MixPass<'_> {
             name: format!("prepare-{what}"),
             label: format!("Preparing {what}"),
             unsynced: false,
+            aside: false,
             in_round: false,
         };
         Phase {
@@ -370,6 +371,7 @@ impl MixPass<'_> {
             shown: true,
             lanes: Vec::new(),
             open_loop: false,
+            offered: None,
             deadline: None,
             steady: None,
             wear_out: false,
@@ -396,6 +398,7 @@ impl MixPass<'_> {
                 unsynced: !syncs
                     && (matches!(row.op, OpKind::Write | OpKind::Append)
                         || role.draws() && row.op == OpKind::Create),
+                aside: false,
                 in_round: !role.draws() && row.op != OpKind::Round,
             });
             lanes.extend(all);

@@ -254,6 +254,7 @@ impl ReplayPass<'_> {
             name: name.to_owned(),
             label: label.to_owned(),
             unsynced: false,
+            aside: false,
             in_round: false,
         }
     }
@@ -265,6 +266,7 @@ impl ReplayPass<'_> {
             shown: true,
             lanes,
             open_loop: false,
+            offered: None,
             deadline: None,
             steady: None,
             wear_out: false,

@@ -306,10 +306,10 @@ pub fn spawn(
             stop: config.stop.of_all(),
         },
     );
-    meter.set_aside(&lanes.aside);
     for lane in &lanes.in_round {
         meter.follows(*lane);
     }
+    meter.set_aside(&lanes.aside);
     if config.hands_over {
         let first = lanes.first;
         meter.hand_over(|lane| {

@@ -18,6 +18,7 @@ use rbench_report::schema::{
 use rbench_sys::promises::{self, Evidence, GROUPS, Promise, Verdict};
 
 use crate::launch::Launch;
+use crate::live::Feed;
 use crate::progress::Display;
 use crate::run::{Hosts, Refusal, stop_code};
 use crate::show;
@@ -56,7 +57,7 @@ pub async fn run(
         true => Progress::Off,
         false => Progress::Auto,
     };
-    let display = Display::new(progress, comm.rank() == Rank(0));
+    let display = Display::new(progress, comm.rank() == Rank(0), Feed::default());
     let group = hosts.group(comm, signals, &display).await?;
     let expectation = match group.is_root() {
         true => expectation(asked, launch),

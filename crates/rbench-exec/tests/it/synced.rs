@@ -31,6 +31,7 @@ fn unsynced(line: &str) -> (bool, bool) {
         Workload::Ops(_) => panic!("its rows are another test's"),
         Workload::Find(_) => panic!("it writes nothing"),
         Workload::Mix(_) => panic!("its syncs are steps"),
+        Workload::Replay(_) => panic!("its syncs are the trace's"),
     };
     run.common = spec.common;
     let outcome = run.go().expect("runs");

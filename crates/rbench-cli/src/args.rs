@@ -504,25 +504,11 @@ pub fn command() -> clap::Command {
         .subcommand(ior)
 }
 
-/// With the tests of `rbench find` as long options, where they are written as in find(1).
-fn as_long_options(argv: &[OsString]) -> Vec<OsString> {
-    let is_find = argv.get(1).is_some_and(|command| command == "find");
-    let long = |word: &OsString| match word.to_str() {
-        Some("-newer" | "-size" | "-name") if is_find => {
-            let mut long = OsString::from("-");
-            long.push(word);
-            long
-        }
-        _ => word.clone(),
-    };
-    argv.iter().map(long).collect()
-}
-
 impl Args {
     pub fn read(argv: &[OsString]) -> Result<Args, clap::Error> {
         let name = argv.get(1).and_then(|name| name.to_str());
         let matches = command()
-            .try_get_matches_from(as_long_options(argv))
+            .try_get_matches_from(foreign::as_long_options(argv))
             .map_err(|error| foreign::named(name, error))?;
         Args::from_arg_matches(&matches)
     }

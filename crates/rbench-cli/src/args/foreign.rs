@@ -1,6 +1,8 @@
 //! Options of fio and mdtest on the command lines of `rbench io` and `rbench meta`: the error says
 //! what they are called here.
 
+use std::ffi::OsString;
+
 use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
@@ -79,6 +81,20 @@ pub fn named(command: Option<&str>, mut error: clap::Error) -> clap::Error {
     error.remove(ContextKind::SuggestedArg);
     error.insert(ContextKind::Suggested, ContextValue::StyledStrs(tips));
     error
+}
+
+/// With the tests of `rbench find` as long options, where they are written as in find(1).
+pub fn as_long_options(argv: &[OsString]) -> Vec<OsString> {
+    let is_find = argv.get(1).is_some_and(|command| command == "find");
+    let long = |word: &OsString| match word.to_str() {
+        Some("-newer" | "-size" | "-name") if is_find => {
+            let mut long = OsString::from("-");
+            long.push(word);
+            long
+        }
+        _ => word.clone(),
+    };
+    argv.iter().map(long).collect()
 }
 
 #[cfg(test)]

@@ -490,7 +490,9 @@ def check_hostile(program, place):
         peer.close()
     document = result(out)
     phase = phases(document)["randread"]
-    check(document["complete"] and phase["items"] == 7000, f"the run did what it was to do: {phase['items']}")
+    # However busy the machine is: what was due was done, or is told of as not begun.
+    due = phase["items"] + phase["unissued"]
+    check(document["complete"] and due == 7000, f"the run did what it was to do: {due}")
     check(phase["errors"] == {}, "without errors")
 
 

@@ -230,17 +230,6 @@ impl Drop for Guard<'_> {
     }
 }
 
-/// A number that every rank has for this run, and that no earlier run on the
-/// same ranks had: rank 0's clock has gone on since.
-async fn number_of_run(world: &dyn Communicator) -> Result<u64, CommError> {
-    let mine = match world.rank() {
-        Rank(0) => MonotonicClock.now().0,
-        _ => 0,
-    };
-    let all = world.all_reduce(Combine::Max, vec![mine]).await?;
-    Ok(all[0])
-}
-
 impl<'a> Group<'a> {
     /// Forms the group; every rank calls this together.
     ///
@@ -755,6 +744,7 @@ pub use progress::Progress;
 use progress::ProgressBook;
 pub use reason::StopReason;
 use text::{pack, unpack};
+use time::number_of_run;
 
 #[cfg(test)]
 mod tests;

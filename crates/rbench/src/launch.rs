@@ -1,16 +1,45 @@
 //! What every rank must know before it resolves the command line: rank 0's argv
-//! and environment, the run's id and seed.
+//! and environment, the run's id and seed; and what it says of itself before that.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::time::Duration;
 
-use rbench_comm::{CommError, Communicator};
+use rbench_cli::Start;
+use rbench_comm::{Arrival, CommError, Communicator};
 use rbench_core::Rank;
 use rbench_core::random::{Stream, key};
 use rbench_core::wire::{Reader, Writer};
+use rbench_sys::identity::identity;
 
 use crate::clean;
 use crate::fio::JobFiles;
+use crate::version;
+use crate::{FAILED, complain};
+
+/// After this time it is said which ranks are missing at the start ...
+const NOTICE: Duration = Duration::from_secs(20);
+
+/// ... and after this everybody ends.
+const START_TIMEOUT: Duration = Duration::from_secs(120);
+
+/// What this rank says of itself at the start, and how long it waits for the others.
+pub fn arrival(start: Start) -> Arrival {
+    let limit = start.timeout.map_or(START_TIMEOUT, Duration::from);
+    let program = version::program();
+    Arrival {
+        host: identity().node,
+        program: format!(
+            "rbench {} (commit {})",
+            version::VERSION,
+            program.commit.as_deref().unwrap_or("unknown")
+        ),
+        notice: NOTICE,
+        limit: (!limit.is_zero()).then_some(limit),
+        say: complain,
+        end: || rbench_sys::thread::exit_at_once(FAILED),
+    }
+}
 
 /// The same on every rank.
 #[derive(Debug, Clone, PartialEq)]

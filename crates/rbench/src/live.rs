@@ -19,6 +19,7 @@ use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
 use crate::complain;
 use crate::run::Refusal;
+use crate::signals::Signals;
 
 mod answers;
 mod feed;
@@ -143,6 +144,34 @@ impl Watched {
     /// The way to the thread.
     pub fn feed(&self) -> Feed {
         self.feed.clone()
+    }
+}
+
+/// Who has to do with a run while it goes on, beside its ranks.
+pub struct Outside {
+    /// The signals of this process, and who asks for a stop like them.
+    pub signals: Signals,
+    watched: Watched,
+}
+
+impl Outside {
+    /// With whoever may watch: where, how progress is shown, and whether notes are not.
+    ///
+    /// # Errors
+    /// Those of [`Watched::open`].
+    pub async fn open(
+        comm: &dyn Communicator,
+        signals: Signals,
+        (serve, progress, quiet): (&Serve, Progress, bool),
+    ) -> Result<Outside, Refusal> {
+        let (watched, stops) = Watched::open(comm, serve, progress, quiet).await?;
+        signals.hear(stops);
+        Ok(Outside { signals, watched })
+    }
+
+    /// The way to whoever watches.
+    pub fn feed(&self) -> Feed {
+        self.watched.feed()
     }
 }
 

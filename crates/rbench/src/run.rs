@@ -8,10 +8,9 @@ use std::process::ExitCode;
 use std::rc::Rc;
 use std::time::Duration;
 
-use rbench_cli::{Communicator as Which, Output, Progress, Start, Stop};
+use rbench_cli::{Communicator as Which, Output, Progress, Stop};
 use rbench_comm::{
-    Arrival, Choice, Chosen, Clocks, Combine, CommError, Communicator, Identity, Topology, World,
-    compare,
+    Choice, Chosen, Clocks, Combine, CommError, Communicator, Identity, Topology, World, compare,
 };
 use rbench_core::random::key;
 use rbench_core::wire::{Reader, Writer};
@@ -31,8 +30,14 @@ use crate::client_counters;
 use crate::data_size;
 use crate::files;
 use crate::front::{self, Asked, FrontEnd, Scope};
+<<<<<<< HEAD
 use crate::launch::Launch;
 use crate::live::{Stops, Watched};
+=======
+use crate::launch::{Launch, arrival};
+use crate::live::Outside;
+use crate::probe;
+>>>>>>> watch
 use crate::progress::Display;
 use crate::recording::{Job, Recording, Report, Sink};
 use crate::result::{Frame, warning};
@@ -40,8 +45,11 @@ use crate::round_trip;
 use crate::series;
 use crate::signals::Signals;
 use crate::surroundings;
+<<<<<<< HEAD
 use crate::target;
 use crate::version;
+=======
+>>>>>>> watch
 use crate::{FAILED, SUCCESS, USAGE, WITHOUT_TESTFS, complain, print};
 use crate::{check, probe};
 
@@ -139,30 +147,6 @@ pub fn run(argv: &[OsString]) -> ExitCode {
     }
 }
 
-/// After this time it is said which ranks are missing at the start ...
-const NOTICE: Duration = Duration::from_secs(20);
-
-/// ... and after this everybody ends.
-const START_TIMEOUT: Duration = Duration::from_secs(120);
-
-/// What this rank says of itself at the start, and how long it waits for the others.
-fn arrival(start: Start) -> Arrival {
-    let limit = start.timeout.map_or(START_TIMEOUT, Duration::from);
-    let program = version::program();
-    Arrival {
-        host: identity().node,
-        program: format!(
-            "rbench {} (commit {})",
-            version::VERSION,
-            program.commit.as_deref().unwrap_or("unknown")
-        ),
-        notice: NOTICE,
-        limit: (!limit.is_zero()).then_some(limit),
-        say: complain,
-        end: || rbench_sys::thread::exit_at_once(FAILED),
-    }
-}
-
 /// Prints at rank 0 why there is no report; returns the exit code.
 pub fn say(root: bool, refusal: Refusal) -> u8 {
     match refusal {
@@ -202,33 +186,18 @@ async fn pipeline(world: &mut World, argv: &[OsString]) -> Result<u8, Refusal> {
     let signals = Signals::new();
     match front::read(&launch)? {
         Asked::Run(run) => {
-            let (serve, progress) = (&run.1.serve, run.1.progress);
-            let watched = Watched::open(comm, serve, progress, run.1.quiet).await?;
-            let outside = Outside::new(signals, watched);
+            let shown = (&run.1.serve, run.1.progress, run.1.quiet);
+            let outside = Outside::open(comm, signals, shown).await?;
             counts(comm, &launch, (&run.0, &run.1), &outside).await
         }
         Asked::Series(series) => {
-            let (serve, progress) = (&series.serve, series.progress);
-            let watched = Watched::open(comm, serve, progress, series.quiet).await?;
-            let outside = Outside::new(signals, watched);
+            let shown = (&series.serve, series.progress, series.quiet);
+            let outside = Outside::open(comm, signals, shown).await?;
             series::run(comm, &launch, &series, &outside).await
         }
         Asked::Probe(asked) => probe::run(comm, &launch, &asked, &signals).await,
         Asked::Check(asked) => check::run(comm, &launch, &asked, &signals).await,
         Asked::Clean(asked) => clean::run(comm, &launch, &asked, &signals).await,
-    }
-}
-
-/// Who has to do with a run while it goes on, beside its ranks.
-pub struct Outside {
-    signals: Signals,
-    watched: Watched,
-}
-
-impl Outside {
-    fn new(signals: Signals, (watched, stops): (Watched, Option<Stops>)) -> Outside {
-        signals.hear(stops);
-        Outside { signals, watched }
     }
 }
 
@@ -307,7 +276,7 @@ pub async fn once(
     }
 
     let progress = progress_of(front.as_ref(), output.progress);
-    let feed = outside.watched.feed();
+    let feed = outside.feed();
     let display = Display::new(progress, comm.rank() == Rank(0), feed.clone());
     let group = hosts
         .group(comm, &outside.signals, &display)

@@ -19,8 +19,9 @@ use rbench_plan::{Plan, Spec};
 use crate::complain;
 use crate::front::{self, Asked};
 use crate::launch::Launch;
+use crate::live::Outside;
 use crate::recording::{Report, Sink};
-use crate::run::{Hosts, Outside, Refusal, conclude, once, plan};
+use crate::run::{Hosts, Refusal, conclude, once, plan};
 use crate::{FAILED, SUCCESS, print};
 
 mod course;

@@ -3,15 +3,26 @@
 
 use std::time::Duration;
 
-use rbench_comm::{Clocks, compare};
+use rbench_comm::{Clocks, Combine, CommError, Communicator, compare};
 use rbench_core::outcome::CommonStart;
-use rbench_core::{Nanos, Rank};
+use rbench_core::{Clock as _, MonotonicClock, Nanos, Rank};
 use tokio::time::Instant;
 
 use super::{ExecError, Group};
 
 /// A common start lies no further away than this: some milliseconds are meant.
 const START_WITHIN: Nanos = Nanos(10_000_000_000);
+
+/// A number that every rank has for this run, and that no earlier run on the
+/// same ranks had: rank 0's clock has gone on since.
+pub(super) async fn number_of_run(world: &dyn Communicator) -> Result<u64, CommError> {
+    let mine = match world.rank() {
+        Rank(0) => MonotonicClock.now().0,
+        _ => 0,
+    };
+    let all = world.all_reduce(Combine::Max, vec![mine]).await?;
+    Ok(all[0])
+}
 
 impl Group<'_> {
     /// What is known of the clocks by now.

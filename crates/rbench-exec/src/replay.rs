@@ -355,9 +355,14 @@ impl ReplayPass<'_> {
             let worker = own.first + u64::from(thread);
             Ok(Box::new(Player::new(Arc::clone(&shared), inbox, worker)?))
         });
+        let syncs = |op: &OpKind| matches!(op, OpKind::Fsync | OpKind::Fdatasync);
+        let unsynced = !rows.iter().any(syncs);
         let lanes = rows.iter().map(|op| {
             let name = op.name();
-            self.row(*op, &format!("replay-{name}"), &format!("replay: {name}"))
+            OpRow {
+                unsynced: unsynced && *op == OpKind::Write,
+                ..self.row(*op, &format!("replay-{name}"), &format!("replay: {name}"))
+            }
         });
         let total = found.operations.saturating_mul(u64::from(self.plan.copies));
         let phase = Phase {

@@ -30,14 +30,8 @@ use crate::client_counters;
 use crate::data_size;
 use crate::files;
 use crate::front::{self, Asked, FrontEnd, Scope};
-<<<<<<< HEAD
-use crate::launch::Launch;
-use crate::live::{Stops, Watched};
-=======
 use crate::launch::{Launch, arrival};
 use crate::live::Outside;
-use crate::probe;
->>>>>>> watch
 use crate::progress::Display;
 use crate::recording::{Job, Recording, Report, Sink};
 use crate::result::{Frame, warning};
@@ -45,11 +39,7 @@ use crate::round_trip;
 use crate::series;
 use crate::signals::Signals;
 use crate::surroundings;
-<<<<<<< HEAD
 use crate::target;
-use crate::version;
-=======
->>>>>>> watch
 use crate::{FAILED, SUCCESS, USAGE, WITHOUT_TESTFS, complain, print};
 use crate::{check, probe};
 

@@ -3,24 +3,8 @@
 
 use std::ffi::OsString;
 
-use std::ffi::OsString;
-
 use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-
-/// With the tests of `rbench find` as long options, where they are written as in find(1).
-pub(super) fn as_long_options(argv: &[OsString]) -> Vec<OsString> {
-    let is_find = argv.get(1).is_some_and(|command| command == "find");
-    let long = |word: &OsString| match word.to_str() {
-        Some("-newer" | "-size" | "-name") if is_find => {
-            let mut long = OsString::from("-");
-            long.push(word);
-            long
-        }
-        _ => word.clone(),
-    };
-    argv.iter().map(long).collect()
-}
 
 /// fio's option, and how `rbench io` has it.
 const FIO: &[(&str, &str)] = &[

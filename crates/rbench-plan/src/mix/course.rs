@@ -542,7 +542,7 @@ mod tests {
     /// A model of what is there: no step of an owner ever finds what it does not need.
     #[test]
     fn steps_meet_what_they_need_as_long_as_nobody_else_changes_it() {
-        let text = "create, append 1k, close, stat last, open, read whole, close, rename, delete, delete last";
+        let text = "create, append 1k, close, create, close, stat last, open, read whole, close, rename, delete, delete last";
         let mut all = courses(list(text), 3);
         let mut there: std::collections::BTreeSet<u64> =
             (0..40).filter(|name| is_prepared(*name, 3, 50)).collect();

@@ -287,8 +287,9 @@ def mounting(mount):
     found = []
     for process in pathlib.Path("/proc").glob("[0-9]*"):
         try:
-            words = (process / "cmdline").read_bytes().split(b"\0")
-            if pathlib.Path(os.fsdecode(words[0])).name == "mfsmount" and os.fsencode(mount) in words:
+            words = (process / "cmdline").read_bytes()
+            # Once it serves, it shows what it serves in place of its words.
+            if b"mfsmount" in words.split(b" ")[0] and os.fsencode(mount) in words:
                 found.append((int((process / "stat").read_text().rpartition(")")[2].split()[19]), int(process.name)))
         except OSError:
             continue
@@ -299,9 +300,9 @@ def mounting(mount):
 def on_bed(program, folder):
     mount, state = of_bed("RBENCH_BED_MOUNT"), of_bed("RBENCH_TESTBED")
     client = int((state / "client3" / "mount.pid").read_text())
-    # How the bed has started it.
-    words = pathlib.Path(f"/proc/{client}/cmdline").read_bytes().decode().split("\0")
-    master = words[words.index("-H") + 1]
+    # What is mounted says it, as a client shows other words than those that it was started with.
+    source = run([BED, "run", "findmnt", "-n", "-o", "SOURCE", mount], quiet=True).stdout
+    master = re.search(r"(\d+\.\d+\.\d+\.\d+)", source)[1]
     commands = {
         "meta": f"meta --dir {mount} --phases file-create,file-stat --time {{time}} --interval 100ms",
         "io": f"io --dir {mount} --rw write,read --size 8M --direct --time {{time}} --interval 100ms",

@@ -48,6 +48,8 @@ pub struct IntervalRow {
     pub op: &'static str,
     /// Whether there are response times.
     pub open_loop: bool,
+    /// Whether nothing is heard of it before its end, and nothing at all unless it took long.
+    pub aside: bool,
 }
 
 /// When an interval was.
@@ -194,7 +196,15 @@ impl Intervals {
         if let Some(observer) = self.observer.borrow().as_ref()
             && self.told()
         {
-            observer.begun(&self.rows.borrow(), self.interval.get());
+            let heard_of = |row: &&IntervalRow| !row.aside;
+            let rows: Vec<IntervalRow> = self
+                .rows
+                .borrow()
+                .iter()
+                .filter(heard_of)
+                .cloned()
+                .collect();
+            observer.begun(&rows, self.interval.get());
         }
     }
 
@@ -465,6 +475,7 @@ mod tests {
             label: "Read".to_owned(),
             op: "read",
             open_loop: true,
+            aside: false,
         }
     }
 

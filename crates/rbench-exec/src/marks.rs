@@ -329,6 +329,7 @@ mod tests {
             label: String::new(),
             op: "read",
             open_loop: false,
+            aside: false,
         };
         names.iter().map(row).collect()
     }

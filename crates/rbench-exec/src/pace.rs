@@ -4,7 +4,7 @@
 mod exits;
 mod flow;
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::Duration;
 
@@ -46,6 +46,8 @@ struct Flag {
     /// No operation starts from then on, by the host's clock: [`Flag::NEVER`] until it is
     /// asked for, [`Flag::AT_ONCE`] once the flag is raised.
     from: AtomicU64,
+    /// Whether nothing more is to be done on the target.
+    abandoned: AtomicBool,
     /// What it follows.
     of_all: Option<StopFlag>,
     /// What is raised with it.
@@ -61,6 +63,7 @@ impl Default for Flag {
     fn default() -> Flag {
         Flag {
             from: AtomicU64::new(Flag::NEVER),
+            abandoned: AtomicBool::new(false),
             of_all: None,
             followers: Mutex::default(),
         }
@@ -77,6 +80,19 @@ impl StopFlag {
                 StopFlag(follower).raise();
             }
         }
+    }
+
+    /// Asks those with this flag, and those that follow it, and nothing more is to be done on
+    /// the target, what belongs to the end of the work neither.
+    pub fn abandon(&self) {
+        self.0.abandoned.store(true, Ordering::Relaxed);
+        let followers = self.0.followers.lock();
+        for follower in followers.unwrap_or_else(PoisonError::into_inner).iter() {
+            if let Some(follower) = follower.upgrade() {
+                StopFlag(follower).abandon();
+            }
+        }
+        self.raise();
     }
 
     /// Whether it was asked.
@@ -109,9 +125,10 @@ impl StopFlag {
         self.0.of_all.clone().unwrap_or_else(|| self.clone())
     }
 
-    /// Whether all were asked, and not only those with this flag.
+    /// Whether all were asked, and not only those with this flag, or the target was abandoned.
     pub fn is_of_all(&self) -> bool {
-        self.0.of_all.as_ref().unwrap_or(self).is_raised()
+        self.0.abandoned.load(Ordering::Relaxed)
+            || self.0.of_all.as_ref().unwrap_or(self).is_raised()
     }
 
     /// A flag that is raised with this one, and can be by itself.
@@ -305,6 +322,11 @@ mod tests {
         assert!(!two.is_raised() && !all.is_raised());
         all.raise();
         assert!(two.is_raised() && two.is_of_all() && one.is_of_all());
+        let job = StopFlag::default().follower();
+        let worker = job.follower();
+        job.abandon();
+        assert!(job.is_raised() && job.is_of_all());
+        assert!(worker.is_raised() && worker.is_of_all());
         assert!(all.follower().is_raised());
     }
 

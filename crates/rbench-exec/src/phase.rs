@@ -161,6 +161,7 @@ impl Phase {
             label: info.label.clone(),
             op: info.op.name(),
             open_loop: has_responses(info.op, self.open_loop && !info.in_round),
+            aside: info.aside,
         };
         lanes.map(row).collect()
     }

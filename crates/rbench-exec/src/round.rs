@@ -624,6 +624,7 @@ async fn prepare(group: &Group<'_>, phase: &Phase) -> Result<(WorkerPool, u64), 
         Err(error) => {
             group.attend(hands.dismiss(), || 0).await?;
             group.settle_mounts().await?;
+            group.stopped().await?;
             Err(error)
         }
     }
@@ -664,7 +665,9 @@ async fn wear_out(
     tops_up: bool,
 ) -> Result<Option<Stonewall>, ExecError> {
     let issued = reached.iter().map(|(issued, _)| *issued);
-    let cut_off = u64::from(issued.clone().sum::<u64>() < planned);
+    // Who ended because its mount is dead was not cut off by the deadline.
+    let lost = group.mounts.dead().is_some() && !group.limits().outlives_dead_mounts;
+    let cut_off = u64::from(!lost && issued.clone().sum::<u64>() < planned);
     let most = issued.clone().max().unwrap_or(0);
     let least = issued.min().unwrap_or(0);
     // The smallest is the complement of the largest complement: one reduction.

@@ -142,7 +142,8 @@ impl Live {
 
     /// The phase is so far.
     pub fn progress(&mut self, progress: Option<LiveProgress>) {
-        self.progress = progress;
+        // Between phases nothing is counted.
+        self.progress = progress.filter(|_| self.phase);
     }
 
     /// The phase that begins has this row.

@@ -5,6 +5,7 @@
 //! input, which only we hold, and then ends the group. So the group also ends when we are
 //! killed, and as long as the guard is there, no other group has its number.
 
+use std::ffi::OsString;
 use std::fs;
 use std::io::{self, Read, Write as _};
 use std::os::unix::process::{CommandExt as _, ExitStatusExt};
@@ -45,7 +46,7 @@ pub struct Start<'c> {
     /// What `sh -c` gets.
     pub command: &'c str,
     /// Added to the environment.
-    pub environment: &'c [(&'static str, String)],
+    pub environment: &'c [(&'static str, OsString)],
     /// Put before each line that it prints.
     pub prefix: String,
 }
@@ -300,7 +301,7 @@ mod tests {
         let (sender, ended) = channel();
         let start = Start {
             command: "test \"$RBENCH_PHASE\" = 'a b'",
-            environment: &[("RBENCH_PHASE", "a b".to_owned())],
+            environment: &[("RBENCH_PHASE", "a b".into())],
             ..Start::default()
         };
         let tell = move |end| drop(sender.send(end));

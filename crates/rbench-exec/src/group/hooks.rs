@@ -1,6 +1,7 @@
 //! Commands of the user's around each phase, on every host by its first rank.
 
 use std::cell::{Cell, RefCell};
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -91,23 +92,23 @@ impl PhaseHooks {
         self.number.set(self.number.get().saturating_add(1));
     }
 
-    fn environment(&self, host: &str, phase: HookedPhase<'_>) -> Vec<(&'static str, String)> {
+    fn environment(&self, host: &str, phase: HookedPhase<'_>) -> Vec<(&'static str, OsString)> {
         // Passes that do not count have numbers behind those of all that may.
         let iteration = match phase.iteration < self.iterations {
             true => phase.iteration.saturating_add(1),
             false => 0,
         };
         vec![
-            ("RBENCH_PHASE", phase.name.to_owned()),
-            ("RBENCH_PHASE_LABEL", phase.label.to_owned()),
-            ("RBENCH_PHASE_NUMBER", self.number.get().to_string()),
-            ("RBENCH_ITERATION", iteration.to_string()),
-            ("RBENCH_RUN_ID", self.run.clone()),
+            ("RBENCH_PHASE", phase.name.into()),
+            ("RBENCH_PHASE_LABEL", phase.label.into()),
+            ("RBENCH_PHASE_NUMBER", self.number.get().to_string().into()),
+            ("RBENCH_ITERATION", iteration.to_string().into()),
+            ("RBENCH_RUN_ID", self.run.clone().into()),
             (
                 "RBENCH_DIRECTORY",
-                self.directory.borrow().display().to_string(),
+                self.directory.borrow().clone().into_os_string(),
             ),
-            ("RBENCH_HOST", host.to_owned()),
+            ("RBENCH_HOST", host.into()),
         ]
     }
 }

@@ -92,7 +92,7 @@ impl Group<'_> {
         self.mounts.note_dead(dead);
         if !self.limits.outlives_dead_mounts {
             // Those of this rank have nothing more to measure; other hosts go on.
-            self.phase_stop().raise();
+            self.phase_stop().abandon();
         }
     }
 
@@ -131,8 +131,8 @@ impl Group<'_> {
     }
 
     /// At the end of a phase: waits for what was asked to answer, so that all that is to be
-    /// known of this rank's mount is known. The group stops if it is dead and that is to end
-    /// the run.
+    /// known of this rank's mount is known. If it is dead and that is to end the run, all ranks
+    /// hear of it in [`Group::stopped`], which comes next on all of them.
     ///
     /// # Errors
     /// When the ranks cannot talk.
@@ -166,6 +166,7 @@ impl Group<'_> {
         }
         self.mounts.ask();
         self.settle_mounts().await?;
+        self.stopped().await?;
         let mine = self
             .mounts
             .dead()

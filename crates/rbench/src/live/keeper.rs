@@ -87,7 +87,18 @@ impl Known {
     }
 
     /// The same as a line of the stream.
+    ///
+    /// It is not older than half a second, and made after the end of a run that has ended.
     pub fn line(&self) -> Bytes {
+        let last = self.line.borrow().clone();
+        let fresh = self.published.get().elapsed() < METRICS_FOR;
+        match fresh && !last.is_empty() && !self.has_ended() {
+            true => last,
+            false => self.publish_now(),
+        }
+    }
+
+    fn made(&self) -> Bytes {
         // The types of the line have nothing that JSON has no form for.
         let mut line = serde_json::to_vec(&self.snapshot()).unwrap_or_default();
         line.push(b'\n');
@@ -103,9 +114,15 @@ impl Known {
         let due = self.news.get() || self.published.get().elapsed() > ALIVE_EVERY;
         if due && self.line.receiver_count() > 0 {
             self.news.set(false);
-            self.published.set(Instant::now());
-            self.line.send_replace(self.line());
+            self.publish_now();
         }
+    }
+
+    fn publish_now(&self) -> Bytes {
+        let line = self.made();
+        self.published.set(Instant::now());
+        self.line.send_replace(line.clone());
+        line
     }
 
     /// The metrics, not older than half a second.

@@ -62,7 +62,8 @@ class Job:
             os.killpg(self.process.pid, signal.SIGKILL)
             code = f"none after {PATIENCE_S} s"
         print(f"   ended after {time.monotonic() - self.disturbed:.1f} s with {code}", flush=True)
-        check(code == expect, f"exit code {code}, not {expect}: {self.said.read_text()}")
+        codes = expect if isinstance(expect, tuple) else (expect,)
+        check(code in codes, f"exit code {code}, not {expect}: {self.said.read_text()}")
         return result(self.out)
 
 
@@ -327,7 +328,13 @@ def on_bed(program, folder):
         job.says(r"worker \d+ of rank \d+ on client3: \S+ .*has not returned for \d+ s", 30)
         time.sleep(max(0.0, 12 - (time.monotonic() - job.disturbed)))
         os.kill(client, signal.SIGCONT)
-        document = job.ends(0)
+        # MooseFS may hear nothing from a client for so long that it lets go of it; the client then asks once more for what
+        # was done, and a create finds its own file.
+        document = job.ends((0, 1))
+        for row in document["phases"]:
+            well = set(row["errors"]) <= ({"EEXIST"} if row["name"] == "file-create" else set())
+            there = {host["host"] for host in row["hosts"] if host["errors"]}
+            check(well and there <= {"client3"}, f"{name} {row['name']}: {row['errors']} on {there}")
         told = [w["message"] for w in document["warnings"] if w["code"] == "stalled"]
         check(len(told) == 1 and "client3" in told[0], f"{name}: a line for the stall: {document['warnings']}")
         check(document.get("dead_mounts", []) == [], f"{name}: nobody is dead")

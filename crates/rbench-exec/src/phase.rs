@@ -121,8 +121,8 @@ impl Phase {
         }
     }
 
-    /// Leaves out the rows of what was done aside, unless it took more than [`ASIDE_SHARE`] of
-    /// the time of the workers that did it and more than [`ASIDE_LEAST`], or something of it
+    /// Leaves out the rows of what was done aside, unless it took more than `ASIDE_SHARE` of
+    /// the time of the workers that did it and more than `ASIDE_LEAST`, or something of it
     /// failed. All rows are there, in order.
     pub fn drop_asides(&self, rows: &mut Vec<PhaseOutcome>) {
         let whole = 0..self.lanes.len();

@@ -625,7 +625,8 @@ fn links_in_the_target_are_not_followed() {
 fn help_goes_to_stdout_and_every_flag_of_the_readme_exists() {
     let place = Place::new();
     let mut known = String::new();
-    let commands = "meta io mdtest fio testfs show verify sweep knee nn quick suite report compare";
+    let commands = "meta io mdtest fio ior ops find mix replay record check probe clean watch testfs show verify sweep \
+                    knee nn quick suite report compare";
     for command in commands.split(' ') {
         let output = place.run(&format!("{command} --help"));
         assert_eq!(

@@ -92,6 +92,8 @@ pub struct Course {
     seed: u64,
     draws: Stream,
     shares: Vec<Share>,
+    /// Of each set: whether workers of any kind make, remove or rename its names.
+    changed: Vec<bool>,
     slots: Vec<Slot>,
     /// Of each set: the name that was used last.
     last: Vec<Option<u64>>,
@@ -119,7 +121,9 @@ impl Course {
         (shares, leaves): (Vec<Share>, Vec<u64>),
     ) -> Course {
         let sets = plan.sets.len();
+        let changed = |set| plan.roles.iter().any(|role| role.changes(set));
         Course {
+            changed: (0..sets).map(changed).collect(),
             first: !plan.roles[role].first.is_empty(),
             plan,
             role,
@@ -380,7 +384,9 @@ impl Course {
         };
         let need = step.verb.need();
         let looks = need == Need::There || need == Need::Open;
-        let missed = came == Came::Gone && looks && !self.shares[set].owns(name);
+        // What nobody takes away and is gone, the file system has lost.
+        let taken = self.changed[set] && !self.shares[set].owns(name);
+        let missed = came == Came::Gone && looks && taken;
         // Once more, with a name that nobody else takes away.
         if missed && !self.again && matches!(chosen.on, On::Name(_)) {
             self.again = true;
@@ -601,6 +607,17 @@ mod tests {
             }
         };
         assert!(!own);
+    }
+
+    #[test]
+    fn what_is_gone_of_a_set_that_nobody_changes_is_an_error() {
+        let mut all = courses(list("open, read whole, close, stat"), 2);
+        let course = &mut all[0];
+        for _ in 0..40 {
+            if let Turn::Do(_) = course.turn() {
+                assert!(!course.ended(Came::Gone));
+            }
+        }
     }
 
     #[test]

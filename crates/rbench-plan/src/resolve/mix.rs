@@ -314,13 +314,12 @@ fn role(
 
 /// An operation that is drawn opens its file itself.
 fn drawn(step: &mut Step) {
-    let none = OpenFlags::default();
     step.verb = match step.verb {
-        Verb::Create(_) => Verb::Create(OpenFlags {
+        Verb::Create(flags) => Verb::Create(OpenFlags {
             writes: true,
             creates: true,
             exclusive: true,
-            ..none
+            ..flags
         }),
         Verb::Open(flags) => Verb::Open(OpenFlags {
             reads: true,
@@ -549,6 +548,15 @@ mod tests {
                 (false, true, false)
             ]
         );
+    }
+
+    #[test]
+    fn operations_that_are_drawn_keep_their_dsync() {
+        let mix = of(MixText::Ops("create dsync=1,open dsync=1,create=1".to_owned()));
+        let plan = plan(&mix, None).expect("a plan");
+        let steps = plan.roles[0].steps.iter();
+        let synced: Vec<bool> = steps.map(|step| step.verb.syncs()).collect();
+        assert_eq!(synced, [true, true, false]);
     }
 
     #[test]

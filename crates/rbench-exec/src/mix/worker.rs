@@ -170,6 +170,12 @@ impl MixScript {
         }
     }
 
+    /// The round was got ready for and does not begin.
+    fn not_begun(&mut self) {
+        self.due = self.round.intended;
+        self.begun -= 1;
+    }
+
     fn wait_until(&mut self, at: Nanos) {
         self.not_before = self.not_before.max(Some(at));
     }
@@ -246,6 +252,13 @@ impl Script for MixScript {
                 })
             }
             Turn::Lacks(row) => {
+                // What is passed over is due at its time as well.
+                if let Some(at) = self.round.intended.filter(|_| self.first)
+                    && !gate.wait(at)
+                {
+                    self.not_begun();
+                    return Next::End(false);
+                }
                 self.first = false;
                 meter.lacked(row);
                 Next::Again
@@ -265,8 +278,7 @@ impl Script for MixScript {
 
     fn put_back(&mut self, _step: Step) {
         if self.first {
-            self.due = self.round.intended;
-            self.begun -= 1;
+            self.not_begun();
         }
     }
 

@@ -552,7 +552,9 @@ mod tests {
 
     #[test]
     fn operations_that_are_drawn_keep_their_dsync() {
-        let mix = of(MixText::Ops("create dsync=1,open dsync=1,create=1".to_owned()));
+        let mix = of(MixText::Ops(
+            "create dsync=1,open dsync=1,create=1".to_owned(),
+        ));
         let plan = plan(&mix, None).expect("a plan");
         let steps = plan.roles[0].steps.iter();
         let synced: Vec<bool> = steps.map(|step| step.verb.syncs()).collect();

@@ -309,7 +309,7 @@ impl Script for MixScript {
         };
         let missed = self.course.ended(came);
         // What is tried again is still what was due.
-        self.first &= missed;
+        self.first &= self.course.tries_again();
         match missed {
             true => Verdict::Missed,
             false => Verdict::Plain,

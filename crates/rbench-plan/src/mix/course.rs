@@ -150,6 +150,11 @@ impl Course {
         !self.first && self.at == 0 && !self.again
     }
 
+    /// Whether the next step is the last one once more, with another name.
+    pub fn tries_again(&self) -> bool {
+        self.again
+    }
+
     /// What comes next.
     pub fn turn(&mut self) -> Turn {
         let step = loop {
@@ -387,8 +392,9 @@ impl Course {
         // What nobody takes away and is gone, the file system has lost.
         let taken = self.changed[set] && !self.shares[set].owns(name);
         let missed = came == Came::Gone && looks && taken;
-        // Once more, with a name that nobody else takes away.
-        if missed && !self.again && matches!(chosen.on, On::Name(_)) {
+        // Once more, with a name that nobody else takes away, if it has one.
+        let of_name = matches!(chosen.on, On::Name(_));
+        if missed && !self.again && of_name && self.shares[set].has_own_there() {
             self.again = true;
             return true;
         }
@@ -607,6 +613,26 @@ mod tests {
             }
         };
         assert!(!own);
+    }
+
+    #[test]
+    fn who_owns_no_name_misses_once_and_looks_no_further() {
+        let text = "[set.files]\nnumber = 40\n[[worker]]\nlist = \"stat\"\n\
+            [[worker]]\nname = \"changer\"\nlist = \"delete, create, close\"\n";
+        let mix = Mix {
+            text: MixText::Profile {
+                name: "mine.toml".to_owned(),
+                text: Some(Ok(text.to_owned())),
+            },
+            ..Mix::default()
+        };
+        let mut all = courses(mix, 2);
+        let looker = &mut all[0];
+        for _ in 0..20 {
+            assert!(matches!(looker.turn(), Turn::Do(_)));
+            assert!(looker.ended(Came::Gone) && !looker.tries_again());
+            assert_eq!(looker.turn(), Turn::RoundOver(false));
+        }
     }
 
     #[test]

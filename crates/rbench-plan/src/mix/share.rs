@@ -97,6 +97,11 @@ impl Share {
         self.me == Some(name % self.owners)
     }
 
+    /// Whether a name of its own is there.
+    pub fn has_own_there(&self) -> bool {
+        self.there > 0
+    }
+
     fn name(&self, at: usize) -> u64 {
         u64::from(self.own[at]) * self.owners + self.me.unwrap_or(0)
     }

@@ -321,8 +321,9 @@ impl<S: Script> Program for StepRunner<S> {
 
     #[inline(always)]
     fn may_start(&mut self, step: &Step, gate: &Gate) -> bool {
-        let at = step.intended.max(step.not_before);
-        at.is_none_or(|at| gate.wait(at))
+        // Only an intended start is measured from.
+        step.not_before.is_none_or(|at| gate.nap_until(at))
+            && step.intended.is_none_or(|at| gate.wait(at))
     }
 
     #[inline(always)]

@@ -19,7 +19,7 @@ use crate::single::Next;
 use crate::steps::{Names, Script, Step, Verdict};
 
 /// How often who waits for others looks at how far they are.
-const LOOK: Nanos = Nanos(1_000_000);
+const LOOK: Nanos = Nanos(5_000_000);
 
 /// Rounds without any operation before a worker takes its time.
 const IDLE_MAX: u32 = 64;
@@ -164,7 +164,7 @@ impl MixScript {
                 return true;
             }
             let at = Nanos(gate.clock.now().0.saturating_add(LOOK.0));
-            if alone || !gate.wait(at) {
+            if alone || !gate.nap_until(at) {
                 return false;
             }
         }
@@ -228,7 +228,7 @@ impl MixScript {
         let now = gate.clock.now();
         match self.idle < IDLE_MAX {
             true => !gate.closed(now),
-            false => gate.wait(Nanos(now.0.saturating_add(LOOK.0))),
+            false => gate.nap_until(Nanos(now.0.saturating_add(LOOK.0))),
         }
     }
 }

@@ -176,6 +176,13 @@ impl MixScript {
         self.begun -= 1;
     }
 
+    /// Pauses for so long, behind what is waited for already.
+    fn pause(&mut self, time: Nanos, gate: &Gate) {
+        let from = self.ended.max(gate.start);
+        let from = from.max(self.not_before.unwrap_or(Nanos(0)));
+        self.wait_until(Nanos(from.0.saturating_add(time.0)));
+    }
+
     fn wait_until(&mut self, at: Nanos) {
         self.not_before = self.not_before.max(Some(at));
     }
@@ -218,12 +225,18 @@ impl MixScript {
             }
         }
         if self.mix.think.0 > 0 {
-            self.wait_until(Nanos(self.ended.0.saturating_add(self.mix.think.0)));
+            self.pause(self.mix.think, gate);
         }
         if span.is_some() {
             return true;
         }
-        // Nothing could be done: neither in a hurry for long, nor for ever.
+        // Nothing could be done: its pauses are made all the same.
+        if let Some(at) = self.not_before.take()
+            && !gate.nap_until(at)
+        {
+            return false;
+        }
+        // Neither in a hurry for long, nor for ever.
         self.idle = self.idle.saturating_add(1);
         let now = gate.clock.now();
         match self.idle < IDLE_MAX {
@@ -264,8 +277,7 @@ impl Script for MixScript {
                 Next::Again
             }
             Turn::Pause(time) => {
-                let from = self.ended.max(gate.start);
-                self.wait_until(Nanos(from.0.saturating_add(time.0)));
+                self.pause(time, gate);
                 Next::Again
             }
             Turn::Ready => Next::Again,

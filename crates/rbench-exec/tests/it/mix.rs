@@ -113,6 +113,20 @@ fn operations_of_an_open_loop_that_find_no_name_are_due_at_their_times_as_well()
 }
 
 #[test]
+fn pauses_one_behind_the_other_add_up() {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let mix = Mix {
+        rounds: Some(3),
+        think: Some(Nanos(20_000_000)),
+        ..list("think 20ms, think 20ms, stat", false)
+    };
+    let outcome = run(&[0], dir.path(), mix);
+    // Twice three pauses, and two between the rounds.
+    let time = outcome.row("all").elapsed;
+    assert!(time >= Nanos(160_000_000), "{time:?}");
+}
+
+#[test]
 fn workers_that_follow_others_do_a_round_for_so_many_of_theirs() {
     let dir = tempfile::tempdir().expect("temporary directory");
     let text = "[set.files]\nnumber = 20\nsize = \"8k\"\n\

@@ -334,6 +334,10 @@ impl Script for MixScript {
         }
     }
 
+    fn lane_of_close(&self) -> usize {
+        self.role().row_of_closes()
+    }
+
     fn over(&mut self, gate: &Gate, meter: &mut Meter) {
         self.counters.running[self.role].fetch_sub(1, Ordering::Release);
         let Some(schedule) = &mut self.schedule else {

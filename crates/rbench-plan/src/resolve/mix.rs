@@ -595,6 +595,7 @@ mod tests {
             ]
         );
         assert_eq!(plan.sets[1].kind, SetKind::Directories);
+        assert_eq!(plan.roles[0].row_of_closes(), 2);
     }
 
     #[test]

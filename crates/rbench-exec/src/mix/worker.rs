@@ -204,13 +204,15 @@ impl MixScript {
 
     /// A round is over: notes it, if all of it was done.
     fn end_round(&mut self, whole: bool, gate: &Gate, meter: &mut Meter) -> bool {
-        self.counters.rounds[self.role].fetch_add(1, Ordering::Release);
         self.first = false;
         let Round {
             intended,
             span,
             bytes,
         } = std::mem::take(&mut self.round);
+        if span.is_some() {
+            self.counters.rounds[self.role].fetch_add(1, Ordering::Release);
+        }
         if let (Some(row), Some((start, end))) = (self.role().row_of_rounds(), span) {
             match whole {
                 true => {

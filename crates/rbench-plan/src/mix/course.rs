@@ -398,7 +398,9 @@ impl Course {
             self.again = true;
             return true;
         }
-        self.correct(need, came, (set, name));
+        if of_name {
+            self.correct(need, came, (set, name));
+        }
         self.again = false;
         self.at += 1;
         self.whole &= came == Came::Done;
@@ -420,7 +422,9 @@ impl Course {
         }
         match (came, need) {
             (Came::Exists, Need::OwnFree) => share.note(name, true),
-            (Came::Gone, Need::There | Need::OwnThere | Need::Move) => share.note(name, false),
+            (Came::Gone, Need::There | Need::OwnThere | Need::Move | Need::Open | Need::Over) => {
+                share.note(name, false)
+            }
             _ => {}
         }
     }
@@ -684,6 +688,25 @@ mod tests {
             }
         }
         assert_eq!(found.len(), 20);
+    }
+
+    #[test]
+    fn an_operation_on_a_whole_file_that_is_gone_is_an_error_once() {
+        let mix = Mix {
+            text: MixText::Ops("read whole=1,delete=1".to_owned()),
+            files: Some(40),
+            prepared: Some(50),
+            ..Mix::default()
+        };
+        let mut all = courses(mix, 1);
+        let mut gone = std::collections::BTreeSet::new();
+        for _ in 0..400 {
+            if let Turn::Do(chosen) = all[0].turn() {
+                assert!(matches!(chosen.on, On::Name(name) if gone.insert(name)));
+                assert!(!all[0].ended(Came::Gone));
+            }
+        }
+        assert_eq!(gone.len(), 20);
     }
 
     #[test]

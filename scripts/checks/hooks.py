@@ -64,15 +64,19 @@ def around(program, folder):
 
 
 def workloads(program, folder):
-    heading("io, ops and find have them, too; layouts and mdtest do not")
+    heading("io, ops, find, mix and replay have them, too; layouts and mdtest do not")
     target = folder / "workloads"
     target.mkdir()
     tree = folder / "tree"
     tree.mkdir()
+    trace = folder / "trace"
+    trace.write_text("fio version 2 iolog\n/file add\n/file open\n/file write 0 4096\n/file close\n")
     for name, words, expect in (
         ("io", ["--rw", "read,randrw,read", "--size", "1M"], ["read-1", "randrw", "read-3"]),
         ("ops", ["--only", "mkdir,rmdir", "--ops", 20], ["mkdir", "rmdir"]),
         ("find", ["--iterations", 2], ["find", "find"]),
+        ("mix", ["--ops", "stat=1", "--files", 20, "--rounds", 5, "--iterations", 2], ["mix", "mix"]),
+        ("replay", [trace], ["replay"]),
     ):
         notes = folder / f"notes-{name}"
         run([program, name, "--dir", tree if name == "find" else target, "--before-phase", noting(notes, "before"), *words])

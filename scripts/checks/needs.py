@@ -71,6 +71,9 @@ def errors(program):
     io, meta = ["io", "--dir", "PLACE", "--size", "1m"], ["meta", "--dir", "PLACE", "--items", "5"]
     one_error(program, ["--fault", "write:EINVAL@nth=2"], [*io, "--rw", "randwrite"],
               f"writes at any offset (--rw randwrite): {fs} refuses it (pwrite64: EINVAL)")
+    one_error(program, ["--fault", "write:EINVAL@nth=2"],
+              ["mix", "--dir", "PLACE", "--files", "20", "--rounds", "2", "--list", "open, write 1k random, close"],
+              f"writes at any offset (--list): {fs} refuses it (pwrite64: EINVAL)")
     one_error(program, ["--fault", "write:misdirect@nth=2"], [*FIO, "--directory=PLACE", "--rw=randwrite"],
               f"writes at any offset (job job): {fs} does not do it (pread64: other data than was written comes back)")
     one_error(program, ["--fault", "fallocate:EOPNOTSUPP@after=0"],

@@ -452,6 +452,10 @@ impl MixPass<'_> {
                 dropped: self.plan.drop_caches,
                 ..Looking::default()
             }),
+            before: Before {
+                name: Some("mix".to_owned()),
+                ..Before::default()
+            },
             ..self.bare(scene.work())
         })
     }

@@ -13,7 +13,7 @@ use rbench_core::Rank;
 use rbench_core::op::OpKind;
 use rbench_core::wire::{Reader, Writer};
 use rbench_plan::meta::{MetaPlan, Showing};
-use rbench_plan::mix::{FileSet, SetKind, Verb};
+use rbench_plan::mix::{FileSet, Place, SetKind, Verb};
 use rbench_plan::{Plan, Work};
 use rbench_sys::abilities::{self, Found};
 use rbench_sys::standing::standing;
@@ -121,6 +121,8 @@ fn of(plan: &Plan) -> BTreeMap<Need, String> {
             let any = |wanted: fn(Verb) -> bool| steps().any(|step| wanted(step.verb));
             let of_links = |set: &FileSet| set.kind == SetKind::Links;
             let attributes = any(|verb| matches!(verb, Verb::Setxattr(_) | Verb::Getxattr));
+            let random = any(|verb| matches!(verb, Verb::Write(_, Place::Random)));
+            add(random, Need::RandomWrites, &mix.name);
             add(
                 mix.sets.iter().any(of_links),
                 Need::SymbolicLinks,

@@ -244,6 +244,19 @@ impl Gate {
     /// Waits until `at`, at most until the deadline, waking up in between to
     /// see a stop. Whether an operation may start then.
     pub fn wait(&self, at: Nanos) -> bool {
+        self.pass(at, |until| wait_until(self.clock, until))
+    }
+
+    /// The same without spinning at the end, for waits of which nobody measures the end: it
+    /// may be later by what the kernel takes to wake a thread.
+    pub fn nap_until(&self, at: Nanos) -> bool {
+        self.pass(at, |until| {
+            std::thread::sleep(Duration::from(until.since(self.clock.now())));
+        })
+    }
+
+    /// Waits until `at` as `wait` does: piece by piece, each until an instant.
+    fn pass(&self, at: Nanos, wait: impl Fn(Nanos)) -> bool {
         let target = self.deadline.map_or(at, |d| d.min(at));
         let mut now = self.clock.now();
         let begun = now;
@@ -253,7 +266,7 @@ impl Gate {
                 self.waits.add(begun, now);
                 return !closed;
             }
-            wait_until(self.clock, target.min(Nanos(now.0 + NAP.0)));
+            wait(target.min(Nanos(now.0 + NAP.0)));
             now = self.clock.now();
         }
     }
@@ -353,6 +366,31 @@ mod tests {
         gate.stop.of_all().raise();
         assert!(gate.stop.is_raised() && gate.closed(Nanos(0)));
         assert_eq!(gate.missed(&schedule, Nanos(400), 10_000), 0);
+    }
+
+    #[test]
+    fn a_nap_gives_the_processor_away_however_short_it_is() {
+        let clock = CpuClock::KERNEL;
+        let gate = Gate {
+            clock,
+            start: clock.now(),
+            deadline: None,
+            stop: StopFlag::default(),
+            waits: Waits::default(),
+        };
+        let given_away = || -> u64 {
+            let status = std::fs::read_to_string("/proc/thread-self/status").expect("procfs");
+            let line = status.lines().find(|line| line.starts_with("voluntary"));
+            let number = line.and_then(|line| line.split_whitespace().nth(1));
+            number.expect("the line").parse().expect("a number")
+        };
+        let before = given_away();
+        for _ in 0..40 {
+            let at = Nanos(clock.now().0 + SPIN.0 * 9 / 10);
+            assert!(gate.nap_until(at) && clock.now() >= at);
+        }
+        // Where another thread comes in between, the time is over before it naps.
+        assert!(given_away() >= before + 10);
     }
 
     #[test]

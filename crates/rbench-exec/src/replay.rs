@@ -368,6 +368,10 @@ impl ReplayPass<'_> {
         let phase = Phase {
             open_loop: self.plan.pace != Pace::AsFastAsPossible,
             log_operations: self.all.log,
+            before: Before {
+                name: Some("replay".to_owned()),
+                ..Before::default()
+            },
             ..self.phase(group, lanes.collect(), total, make)
         };
         let end = round::run(group, &phase).await?;

@@ -96,6 +96,11 @@ pub trait Script {
     /// Behind the recording of a step: rounds may be recorded.
     fn recorded(&mut self, _step: &Step, _gate: &Gate, _meter: &mut Meter) {}
 
+    /// The row in which a close counts that failed when all is over.
+    fn lane_of_close(&self) -> usize {
+        0
+    }
+
     /// The worker has ended.
     fn over(&mut self, _gate: &Gate, _meter: &mut Meter) {}
 
@@ -321,8 +326,9 @@ impl<S: Script> Program for StepRunner<S> {
 
     #[inline(always)]
     fn may_start(&mut self, step: &Step, gate: &Gate) -> bool {
-        let at = step.intended.max(step.not_before);
-        at.is_none_or(|at| gate.wait(at))
+        // Only an intended start is measured from.
+        step.not_before.is_none_or(|at| gate.nap_until(at))
+            && step.intended.is_none_or(|at| gate.wait(at))
     }
 
     #[inline(always)]
@@ -400,7 +406,8 @@ impl<S: Script> Runner for StepRunner<S> {
             if let Err(errno) = self.hand.close(slot) {
                 self.failed = true;
                 let path = self.opened[slot].as_c_str().to_string_lossy();
-                meter.failed_untimed(0, Failure::new(OpKind::Close, path, errno));
+                let lane = self.script.lane_of_close();
+                meter.failed_untimed(lane, Failure::new(OpKind::Close, path, errno));
             }
         }
     }
@@ -446,6 +453,10 @@ mod tests {
             self.at -= 1;
         }
 
+        fn lane_of_close(&self) -> usize {
+            1
+        }
+
         fn ended(
             &mut self,
             _: &Step,
@@ -464,7 +475,7 @@ mod tests {
         fs: impl Fs + 'static,
         lines: impl Fn() -> Vec<String>,
         steps: Vec<(Action, &'static str)>,
-    ) -> (Vec<String>, [u64; 4]) {
+    ) -> (Vec<String>, [u64; 5]) {
         let clock = CpuClock::KERNEL;
         let gate = Gate {
             clock,
@@ -474,7 +485,7 @@ mod tests {
             waits: Waits::default(),
         };
         let (tally, budget) = (Arc::new(Tally::default()), ErrorBudget::default());
-        let ops = [OpKind::Stat];
+        let ops = [OpKind::Stat, OpKind::Close];
         let mut meter = Meter::new(Rank(0), "", &ops, false, INTERVAL, tally, budget);
         let bytes = steps.iter().map(|(action, _)| action.buffer_bytes());
         let bytes = bytes.max().unwrap_or(0);
@@ -485,7 +496,9 @@ mod tests {
         runner.run(&gate, &mut meter, None);
         runner.finish(&mut meter);
         let lane = meter.lane(0);
-        let counts = [lane.items, lane.missed, lane.failures.total(), lane.bytes];
+        let closes = meter.lane(1).failures.total();
+        let failed = lane.failures.total();
+        let counts = [lane.items, lane.missed, failed, lane.bytes, closes];
         (lines(), counts)
     }
 
@@ -546,7 +559,7 @@ mod tests {
             "close other",
         ];
         assert_eq!(lines, expect);
-        assert_eq!(counts, [9, 1, 0, 7 + 7 + 25]);
+        assert_eq!(counts, [9, 1, 0, 7 + 7 + 25, 0]);
     }
 
     #[test]
@@ -558,6 +571,15 @@ mod tests {
         let (lines, counts) = run(fs, || trace.lines(), steps);
         let expect = ["open a writes creates exclusive appends", "close a"];
         assert_eq!(lines, expect);
-        assert_eq!(counts, [0, 0, 2, 0]);
+        assert_eq!(counts, [0, 0, 2, 0, 0]);
+    }
+
+    #[test]
+    fn a_close_that_fails_when_all_is_over_is_told_in_the_row_of_closes() {
+        let trace = TraceFs::default();
+        let fs = FaultFs::nth(trace.clone(), OpKind::Close, 0, Errno::EIO);
+        let steps = vec![(Action::Open(new_file()), "a")];
+        let (_, counts) = run(fs, || trace.lines(), steps);
+        assert_eq!(counts, [1, 0, 0, 0, 1]);
     }
 }

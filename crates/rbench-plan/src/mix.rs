@@ -347,6 +347,13 @@ impl Role {
         (!self.draws()).then(|| self.rows.len() - 1)
     }
 
+    /// The row of closes, or that of all operations where none is a step.
+    pub fn row_of_closes(&self) -> usize {
+        let mut rows = self.rows.iter();
+        let closes = rows.position(|row| row.op == OpKind::Close);
+        closes.unwrap_or(self.row_of_all())
+    }
+
     /// Whether it changes which names of a set are there.
     pub fn changes(&self, set: usize) -> bool {
         self.all_steps()

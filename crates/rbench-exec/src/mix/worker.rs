@@ -19,7 +19,7 @@ use crate::single::Next;
 use crate::steps::{Names, Script, Step, Verdict};
 
 /// How often who waits for others looks at how far they are.
-const LOOK: Nanos = Nanos(1_000_000);
+const LOOK: Nanos = Nanos(5_000_000);
 
 /// Rounds without any operation before a worker takes its time.
 const IDLE_MAX: u32 = 64;
@@ -164,10 +164,23 @@ impl MixScript {
                 return true;
             }
             let at = Nanos(gate.clock.now().0.saturating_add(LOOK.0));
-            if alone || !gate.wait(at) {
+            if alone || !gate.nap_until(at) {
                 return false;
             }
         }
+    }
+
+    /// The round was got ready for and does not begin.
+    fn not_begun(&mut self) {
+        self.due = self.round.intended;
+        self.begun -= 1;
+    }
+
+    /// Pauses for so long, behind what is waited for already.
+    fn pause(&mut self, time: Nanos, gate: &Gate) {
+        let from = self.ended.max(gate.start);
+        let from = from.max(self.not_before.unwrap_or(Nanos(0)));
+        self.wait_until(Nanos(from.0.saturating_add(time.0)));
     }
 
     fn wait_until(&mut self, at: Nanos) {
@@ -191,13 +204,15 @@ impl MixScript {
 
     /// A round is over: notes it, if all of it was done.
     fn end_round(&mut self, whole: bool, gate: &Gate, meter: &mut Meter) -> bool {
-        self.counters.rounds[self.role].fetch_add(1, Ordering::Release);
         self.first = false;
         let Round {
             intended,
             span,
             bytes,
         } = std::mem::take(&mut self.round);
+        if span.is_some() {
+            self.counters.rounds[self.role].fetch_add(1, Ordering::Release);
+        }
         if let (Some(row), Some((start, end))) = (self.role().row_of_rounds(), span) {
             match whole {
                 true => {
@@ -212,17 +227,23 @@ impl MixScript {
             }
         }
         if self.mix.think.0 > 0 {
-            self.wait_until(Nanos(self.ended.0.saturating_add(self.mix.think.0)));
+            self.pause(self.mix.think, gate);
         }
         if span.is_some() {
             return true;
         }
-        // Nothing could be done: neither in a hurry for long, nor for ever.
+        // Nothing could be done: its pauses are made all the same.
+        if let Some(at) = self.not_before.take()
+            && !gate.nap_until(at)
+        {
+            return false;
+        }
+        // Neither in a hurry for long, nor for ever.
         self.idle = self.idle.saturating_add(1);
         let now = gate.clock.now();
         match self.idle < IDLE_MAX {
             true => !gate.closed(now),
-            false => gate.wait(Nanos(now.0.saturating_add(LOOK.0))),
+            false => gate.nap_until(Nanos(now.0.saturating_add(LOOK.0))),
         }
     }
 }
@@ -246,13 +267,19 @@ impl Script for MixScript {
                 })
             }
             Turn::Lacks(row) => {
+                // What is passed over is due at its time as well.
+                if let Some(at) = self.round.intended.filter(|_| self.first)
+                    && !gate.wait(at)
+                {
+                    self.not_begun();
+                    return Next::End(false);
+                }
                 self.first = false;
                 meter.lacked(row);
                 Next::Again
             }
             Turn::Pause(time) => {
-                let from = self.ended.max(gate.start);
-                self.wait_until(Nanos(from.0.saturating_add(time.0)));
+                self.pause(time, gate);
                 Next::Again
             }
             Turn::Ready => Next::Again,
@@ -265,8 +292,7 @@ impl Script for MixScript {
 
     fn put_back(&mut self, _step: Step) {
         if self.first {
-            self.due = self.round.intended;
-            self.begun -= 1;
+            self.not_begun();
         }
     }
 
@@ -297,7 +323,7 @@ impl Script for MixScript {
         };
         let missed = self.course.ended(came);
         // What is tried again is still what was due.
-        self.first &= missed;
+        self.first &= self.course.tries_again();
         match missed {
             true => Verdict::Missed,
             false => Verdict::Plain,
@@ -308,6 +334,10 @@ impl Script for MixScript {
         if let Some((span, bytes)) = self.done.take() {
             meter.as_well(self.role().row_of_all(), span, bytes);
         }
+    }
+
+    fn lane_of_close(&self) -> usize {
+        self.role().row_of_closes()
     }
 
     fn over(&mut self, gate: &Gate, meter: &mut Meter) {

@@ -96,6 +96,37 @@ fn rounds_of_an_open_loop_have_response_times_and_their_operations_none() {
 }
 
 #[test]
+fn operations_of_an_open_loop_that_find_no_name_are_due_at_their_times_as_well() {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let mix = Mix {
+        text: MixText::Ops("create=1".to_owned()),
+        prepared: Some(100),
+        rate: Some(50.0),
+        rounds: None,
+        time: Some(Nanos(400_000_000)),
+        ..list("", false)
+    };
+    let outcome = run(&[0], dir.path(), mix);
+    let missed = outcome.row("create").missed;
+    assert!((1..=20).contains(&missed), "{missed} of 20 that were due");
+    assert_eq!(missed + outcome.row("all").unissued, 20);
+}
+
+#[test]
+fn pauses_one_behind_the_other_add_up() {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let mix = Mix {
+        rounds: Some(3),
+        think: Some(Nanos(20_000_000)),
+        ..list("think 20ms, think 20ms, stat", false)
+    };
+    let outcome = run(&[0], dir.path(), mix);
+    // Twice three pauses, and two between the rounds.
+    let time = outcome.row("all").elapsed;
+    assert!(time >= Nanos(160_000_000), "{time:?}");
+}
+
+#[test]
 fn workers_that_follow_others_do_a_round_for_so_many_of_theirs() {
     let dir = tempfile::tempdir().expect("temporary directory");
     let text = "[set.files]\nnumber = 20\nsize = \"8k\"\n\

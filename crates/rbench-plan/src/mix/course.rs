@@ -92,6 +92,8 @@ pub struct Course {
     seed: u64,
     draws: Stream,
     shares: Vec<Share>,
+    /// Of each set: whether workers of any kind make, remove or rename its names.
+    changed: Vec<bool>,
     slots: Vec<Slot>,
     /// Of each set: the name that was used last.
     last: Vec<Option<u64>>,
@@ -119,7 +121,9 @@ impl Course {
         (shares, leaves): (Vec<Share>, Vec<u64>),
     ) -> Course {
         let sets = plan.sets.len();
+        let changed = |set| plan.roles.iter().any(|role| role.changes(set));
         Course {
+            changed: (0..sets).map(changed).collect(),
             first: !plan.roles[role].first.is_empty(),
             plan,
             role,
@@ -144,6 +148,11 @@ impl Course {
     /// Whether the next step begins a round.
     pub fn begins_round(&self) -> bool {
         !self.first && self.at == 0 && !self.again
+    }
+
+    /// Whether the next step is the last one once more, with another name.
+    pub fn tries_again(&self) -> bool {
+        self.again
     }
 
     /// What comes next.
@@ -380,13 +389,18 @@ impl Course {
         };
         let need = step.verb.need();
         let looks = need == Need::There || need == Need::Open;
-        let missed = came == Came::Gone && looks && !self.shares[set].owns(name);
-        // Once more, with a name that nobody else takes away.
-        if missed && !self.again && matches!(chosen.on, On::Name(_)) {
+        // What nobody takes away and is gone, the file system has lost.
+        let taken = self.changed[set] && !self.shares[set].owns(name);
+        let missed = came == Came::Gone && looks && taken;
+        // Once more, with a name that nobody else takes away, if it has one.
+        let of_name = matches!(chosen.on, On::Name(_));
+        if missed && !self.again && of_name && self.shares[set].has_own_there() {
             self.again = true;
             return true;
         }
-        self.correct(need, came, (set, name));
+        if of_name {
+            self.correct(need, came, (set, name));
+        }
         self.again = false;
         self.at += 1;
         self.whole &= came == Came::Done;
@@ -408,7 +422,9 @@ impl Course {
         }
         match (came, need) {
             (Came::Exists, Need::OwnFree) => share.note(name, true),
-            (Came::Gone, Need::There | Need::OwnThere | Need::Move) => share.note(name, false),
+            (Came::Gone, Need::There | Need::OwnThere | Need::Move | Need::Open | Need::Over) => {
+                share.note(name, false)
+            }
             _ => {}
         }
     }
@@ -604,6 +620,37 @@ mod tests {
     }
 
     #[test]
+    fn who_owns_no_name_misses_once_and_looks_no_further() {
+        let text = "[set.files]\nnumber = 40\n[[worker]]\nlist = \"stat\"\n\
+            [[worker]]\nname = \"changer\"\nlist = \"delete, create, close\"\n";
+        let mix = Mix {
+            text: MixText::Profile {
+                name: "mine.toml".to_owned(),
+                text: Some(Ok(text.to_owned())),
+            },
+            ..Mix::default()
+        };
+        let mut all = courses(mix, 2);
+        let looker = &mut all[0];
+        for _ in 0..20 {
+            assert!(matches!(looker.turn(), Turn::Do(_)));
+            assert!(looker.ended(Came::Gone) && !looker.tries_again());
+            assert_eq!(looker.turn(), Turn::RoundOver(false));
+        }
+    }
+
+    #[test]
+    fn what_is_gone_of_a_set_that_nobody_changes_is_an_error() {
+        let mut all = courses(list("open, read whole, close, stat"), 2);
+        let course = &mut all[0];
+        for _ in 0..40 {
+            if let Turn::Do(_) = course.turn() {
+                assert!(!course.ended(Came::Gone));
+            }
+        }
+    }
+
+    #[test]
     fn what_follows_an_open_that_failed_is_passed_over_up_to_its_close() {
         let mut all = courses(list("open, read whole, fsync, close, stat"), 1);
         let course = &mut all[0];
@@ -641,6 +688,25 @@ mod tests {
             }
         }
         assert_eq!(found.len(), 20);
+    }
+
+    #[test]
+    fn an_operation_on_a_whole_file_that_is_gone_is_an_error_once() {
+        let mix = Mix {
+            text: MixText::Ops("read whole=1,delete=1".to_owned()),
+            files: Some(40),
+            prepared: Some(50),
+            ..Mix::default()
+        };
+        let mut all = courses(mix, 1);
+        let mut gone = std::collections::BTreeSet::new();
+        for _ in 0..400 {
+            if let Turn::Do(chosen) = all[0].turn() {
+                assert!(matches!(chosen.on, On::Name(name) if gone.insert(name)));
+                assert!(!all[0].ended(Came::Gone));
+            }
+        }
+        assert_eq!(gone.len(), 20);
     }
 
     #[test]

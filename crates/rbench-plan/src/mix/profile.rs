@@ -232,11 +232,27 @@ pub fn read(text: &str) -> Result<Profile, ProfileError> {
         let message = format!("more than {MANY} sets or kinds of workers");
         return Err(of.error(0, message));
     }
+    distinct(&workers)?;
     Ok(Profile {
         title: title.transpose()?.unwrap_or_default().to_owned(),
         sets,
         workers,
     })
+}
+
+/// Looks whether each kind of worker has a name of its own, as its rows are called by it.
+fn distinct(workers: &[WorkerText]) -> Result<(), ProfileError> {
+    for (at, worker) in workers.iter().enumerate() {
+        if workers[..at].iter().any(|other| other.name == worker.name) {
+            let message = format!(
+                "two kinds of workers are called '{}': give each a 'name'",
+                worker.name
+            );
+            let line = worker.line;
+            return Err(ProfileError { line, message });
+        }
+    }
+    Ok(())
 }
 
 /// A name that becomes a part of paths and rows.
@@ -503,5 +519,21 @@ mod tests {
             "is no name",
         );
         check("[set.files\n", 1, "");
+    }
+
+    #[test]
+    fn kinds_of_workers_whose_rows_would_have_the_same_names_are_refused() {
+        let worker = |name: &str| format!("[[worker]]\n{name}list = \"stat\"\n");
+        let of = |names: [&str; 2]| {
+            let [one, two] = names.map(worker);
+            read(&format!("[set.files]\nnumber = 10\n{one}{two}"))
+        };
+        for names in [[""; 2], ["name = \"a\"\n"; 2], ["", "name = \"worker\"\n"]] {
+            let error = of(names).expect_err("the same name twice");
+            let second = 3 + names[0].lines().count() + 2;
+            assert_eq!(error.line, second, "{error}");
+            assert!(error.message.contains("give each a 'name'"), "{error}");
+        }
+        assert!(of(["", "name = \"a\"\n"]).is_ok(), "one has none");
     }
 }

@@ -28,6 +28,20 @@ impl Existence {
         word >> (name % 64) & 1 == 1
     }
 
+    /// A name that is there, if there is any: from a word that is drawn on, once around.
+    fn search(&self, draws: &mut Stream) -> Option<u64> {
+        let words = self.0.len() as u64;
+        let from = draws.below(words.max(1));
+        let (at, word) = (0..words).find_map(|behind| {
+            let at = (from + behind) % words;
+            let word = self.0[at as usize].load(Ordering::Relaxed);
+            (word != 0).then_some((at, word))
+        })?;
+        let lower = draws.below(word.count_ones().into());
+        let rest = (0..lower).fold(word, |word, _| word & (word - 1));
+        Some(at * 64 + u64::from(rest.trailing_zeros()))
+    }
+
     fn set(&self, name: u64, there: bool) {
         let (word, bit) = (&self.0[(name / 64) as usize], 1 << (name % 64));
         match there {
@@ -44,7 +58,8 @@ pub fn is_prepared(name: u64, owners: u64, percent: u32) -> bool {
     (nth + 1) * percent / 100 > nth * percent / 100
 }
 
-/// How often a name is drawn from all before one of the worker's own is taken.
+/// How often a name is drawn from all before one of the worker's own is taken, or any is
+/// searched for where it has none.
 const TRIES: u32 = 16;
 
 /// What a worker knows of a set.
@@ -97,6 +112,11 @@ impl Share {
         self.me == Some(name % self.owners)
     }
 
+    /// Whether a name of its own is there.
+    pub fn has_own_there(&self) -> bool {
+        self.there > 0
+    }
+
     fn name(&self, at: usize) -> u64 {
         u64::from(self.own[at]) * self.owners + self.me.unwrap_or(0)
     }
@@ -121,7 +141,7 @@ impl Share {
                 return Some(name);
             }
         }
-        self.own_there(draws)
+        self.own_there(draws).or_else(|| self.all.search(draws))
     }
 
     /// Notes that a name of its own is there, or not any more.
@@ -216,5 +236,15 @@ mod tests {
         owner.note(0, false);
         assert_eq!(looker.any_there(&mut draws), None);
         assert_eq!(owner.any_there(&mut draws), None);
+    }
+
+    #[test]
+    fn who_only_looks_finds_the_few_that_are_there_among_many() {
+        let few: BTreeSet<u64> = [3, 70, 71, 127, 9_999].into();
+        let all = Arc::new(Existence::new(10_000, |name| few.contains(&name)));
+        let looker = Share::new(all, 10_000, (None, 1), 0);
+        let mut draws = Stream::new(&[3]);
+        let found = (0..2000).map(|_| looker.any_there(&mut draws).expect("one is there"));
+        assert_eq!(found.collect::<BTreeSet<u64>>(), few);
     }
 }

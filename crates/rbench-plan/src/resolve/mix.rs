@@ -314,13 +314,12 @@ fn role(
 
 /// An operation that is drawn opens its file itself.
 fn drawn(step: &mut Step) {
-    let none = OpenFlags::default();
     step.verb = match step.verb {
-        Verb::Create(_) => Verb::Create(OpenFlags {
+        Verb::Create(flags) => Verb::Create(OpenFlags {
             writes: true,
             creates: true,
             exclusive: true,
-            ..none
+            ..flags
         }),
         Verb::Open(flags) => Verb::Open(OpenFlags {
             reads: true,
@@ -437,15 +436,13 @@ fn order(first: &mut [Step], steps: &mut [Step]) -> Result<(), String> {
         }
         if let Verb::Create(flags) = &mut step.verb {
             (flags.creates, flags.exclusive, flags.writes) = (true, true, true);
-            // It is at the end of what it has written anyway.
-            flags.appends = false;
         }
     }
     Ok(())
 }
 
 /// Gives the open of a file what a step on it needs; `placed`: whether a step before writes
-/// elsewhere than at its end.
+/// elsewhere than at its end, where `write whole` of a new file is.
 fn widen(open: &mut Verb, verb: Verb, placed: &mut bool) -> Result<(), String> {
     let created = matches!(open, Verb::Create(_));
     let (Verb::Create(flags) | Verb::Open(flags)) = open else {
@@ -455,8 +452,12 @@ fn widen(open: &mut Verb, verb: Verb, placed: &mut bool) -> Result<(), String> {
     flags.reads |= verb.reads();
     flags.writes |= verb.writes() || matches!(verb, Verb::Truncate(_));
     flags.appends |= appends;
-    *placed |= verb.writes() && !appends;
-    if flags.appends && *placed && !created {
+    *placed |= match verb {
+        Verb::Write(..) => true,
+        Verb::WriteWhole(_) => !created,
+        _ => false,
+    };
+    if flags.appends && *placed {
         return Err(
             "a file that is appended to (O_APPEND) is written nowhere else: close it in between"
                 .to_owned(),
@@ -522,8 +523,11 @@ mod tests {
 
     #[test]
     fn opens_get_the_flags_that_their_steps_need() {
-        let plan = list("create, append 1k, close, open, read whole, append 1k, close, open, read 4k, close, open, write 4k, close")
-            .expect("a plan");
+        let plan = list(
+            "create, write whole, truncate 0, append 1k, close, create, write 4k, close, \
+             open, read whole, append 1k, close, open, read 4k, close, open, write 4k, close",
+        )
+        .expect("a plan");
         let flags: Vec<(bool, bool, bool)> = plan.roles[0]
             .steps
             .iter()
@@ -537,12 +541,24 @@ mod tests {
         assert_eq!(
             flags,
             [
+                (false, true, true),
                 (false, true, false),
                 (true, true, true),
                 (true, false, false),
                 (false, true, false)
             ]
         );
+    }
+
+    #[test]
+    fn operations_that_are_drawn_keep_their_dsync() {
+        let mix = of(MixText::Ops(
+            "create dsync=1,open dsync=1,create=1".to_owned(),
+        ));
+        let plan = plan(&mix, None).expect("a plan");
+        let steps = plan.roles[0].steps.iter();
+        let synced: Vec<bool> = steps.map(|step| step.verb.syncs()).collect();
+        assert_eq!(synced, [true, true, false]);
     }
 
     #[test]
@@ -556,6 +572,9 @@ mod tests {
         check("open, read whole", "each open needs its close");
         check("open, append 4k, write 4k, close", "O_APPEND");
         check("open, write 4k, append 4k, close", "O_APPEND");
+        check("open, write whole, append 4k, close", "O_APPEND");
+        check("create, append 4k, write 4k, close", "O_APPEND");
+        check("create, write 4k, append 4k, close", "O_APPEND");
         check("stat@nothing", "no set 'nothing'");
         check("open@dirs, close@dirs", "of directories");
         check("think 5ms", "no operation");
@@ -576,6 +595,7 @@ mod tests {
             ]
         );
         assert_eq!(plan.sets[1].kind, SetKind::Directories);
+        assert_eq!(plan.roles[0].row_of_closes(), 2);
     }
 
     #[test]

@@ -56,7 +56,7 @@ FOUND = {
     "unlink-ctime-stays": "times.unlink.ctime",
     "unlinked-count-one": "links.unnamed.count",
     "unlinked-empty": "links.unnamed.content links.unnamed",
-    "unlinked-gone": "links.unnamed.stat rename.over-existing.open links.unnamed",
+    "unlinked-gone": "links.unnamed.stat rename.over-existing.open rename.over-existing.always-there links.unnamed",
     "chmod-drops-bare-write": "owners.chmod.file",
     "chmod-drops-sticky": "owners.chmod.special owners.sticky",
     "chmod-drops-set-id": "owners.chmod.special owners.set-group-id.file owners.set-group-id.directory",

@@ -56,7 +56,7 @@ FOUND = {
     "unlink-ctime-stays": "times.unlink.ctime",
     "unlinked-count-one": "links.unnamed.count",
     "unlinked-empty": "links.unnamed.content links.unnamed",
-    "unlinked-gone": "links.unnamed.stat rename.over-existing.open links.unnamed",
+    "unlinked-gone": "links.unnamed.stat rename.over-existing.open rename.over-existing.always-there links.unnamed",
     "chmod-drops-bare-write": "owners.chmod.file",
     "chmod-drops-sticky": "owners.chmod.special owners.sticky",
     "chmod-drops-set-id": "owners.chmod.special owners.set-group-id.file owners.set-group-id.directory",
@@ -242,6 +242,57 @@ def broken(program, name):
     return name, with_verdict(result, "broken", "undecided")
 
 
+def kept_attributes(program):
+    heading("broken listings where the kernel keeps attributes")
+    for name in ("list-twice", "bytes-lost"):
+        testfs = Testfs(program, "--allow-other", "--broken", name)
+        named = FOUND[name].split()[0]
+        result, _ = tried(program, testfs.mountpoint, "--only", named, expect=1)
+        testfs.end()
+        check(with_verdict(result, "broken") == {named}, f"{name}: {result['hosts'][0]['promises']}")
+
+
+def full_large(program):
+    heading("a large file system that is nearly full is not filled")
+    with loop_device("ext4", 600) as place:
+        with open(place / "users", "wb") as file:
+            os.posix_fallocate(file.fileno(), 0, 450 << 20)
+        check(os.statvfs(place).f_bavail * os.statvfs(place).f_frsize < 256 << 20, "less than 256 MiB are free")
+        result, _ = tried(program, place, "--only", "full", expect=1)
+        check(len(with_verdict(result, "left-out")) == 5, f"{result['hosts'][0]['promises']}")
+        check(not result["passed"] and result["complete"], "where nothing was tried nothing holds")
+        text = run([program, "check", "--dir", place, "--only", "full", "--quiet"], expect=1, quiet=True).stdout
+        check("No promise was found to hold" in text and "larger than 512 MiB" in text, text)
+
+
+def limited_files(program):
+    heading("a limit of file sizes")
+    testfs = Testfs(program, *UNCACHED)
+    words = [program, "check", "--dir", testfs.mountpoint, "--only", "size,content,model,full", "--format", "json", "--quiet"]
+    done = run(["prlimit", "--fsize=65536", *words], expect=1, quiet=True)
+    result = valid(json.loads(done.stdout), "the check")
+    check(result["complete"], "it goes on")
+    undecided = with_verdict(result, "undecided")
+    check(undecided, "what the limit cuts off is undecided")
+    testfs.end()
+
+
+def slow(program):
+    heading("slow file systems")
+    testfs = Testfs(program, *UNCACHED, "--latency", "all=20ms")
+    result, done = tried(program, testfs.mountpoint, "--only", "listing.each-once", "--time-limit", "1s", expect=1)
+    seen = [p["seen"] for p in result["hosts"][0]["promises"]]
+    check(seen == ["no end within 1 s"], f"{seen}")
+    check("left behind" not in done.stderr and os.listdir(testfs.mountpoint) == [], f"slow is not hanging: {done.stderr}")
+    testfs.end()
+    testfs = Testfs(program, *UNCACHED, "--latency", "all=10ms", "--broken", "punch-rounds")
+    # To shrink it all the way takes longer.
+    result, _ = tried(program, testfs.mountpoint, "--only", "model.file", "--time-limit", "8s", "--seed", "3", expect=1)
+    found = result["hosts"][0]["promises"][0]
+    check(found["verdict"] == "broken", f"what was found is told: {found}")
+    testfs.end()
+
+
 def model(program):
     heading("random operations that go wrong, shrunk")
     for name, promise in (("write-flips-rarely", "model.file"), ("punch-rounds", "model.file"), ("rename-empties", "model.tree")):
@@ -372,6 +423,10 @@ def main():
     broken_ones(program, more)
     if not more:
         model(program)
+        kept_attributes(program)
+        full_large(program)
+        limited_files(program)
+        slow(program)
         with tempfile.TemporaryDirectory(prefix="check-promises-") as name:
             forms(program, pathlib.Path(name))
             user(program, pathlib.Path(name))

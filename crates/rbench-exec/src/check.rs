@@ -4,6 +4,8 @@
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use nix::errno::Errno;
@@ -123,8 +125,10 @@ async fn host(
         Some(Err(error)) => Some(error.to_string()),
         None => Some(not_within(asked.longest)),
     };
-    // How many in a row did not come to an end, and whether any did not.
-    let (mut silent, mut hangs) = (0, why.as_ref().is_some_and(|_| made.is_none()));
+    // How many in a row did not come to an end in time, and whether any did not.
+    let (mut silent, mut late) = (0, false);
+    let hangs = why.as_ref().is_some_and(|_| made.is_none());
+    let working = Arc::new(());
     let count = asked.promises.len();
     for (number, promise) in asked.promises.iter().copied().enumerate() {
         if group.stop_reason().is_some() {
@@ -139,11 +143,20 @@ async fn host(
             undecided("", &why, &directory)
         } else {
             let (place, seed) = (directory.clone(), asked.seed);
-            let stop = group.stop_flag();
-            let work = move || promise.keep(&place, seed, &|| stop.is_raised());
-            let kept = limited(group, asked.longest, work).await?;
+            let (stop, longest) = (group.stop_flag(), asked.longest);
+            let given_up = Arc::new(AtomicBool::new(false));
+            let (ended, works) = (Arc::clone(&given_up), Arc::clone(&working));
+            let work = move || {
+                let ends = || stop.is_raised() || ended.load(Ordering::Relaxed);
+                let verdict = promise.keep(&place, seed, longest, &ends);
+                drop(works);
+                verdict
+            };
+            let kept = limited(group, longest, work).await?;
+            // It ends behind the call in which it is.
+            given_up.store(kept.is_none(), Ordering::Relaxed);
             silent = if kept.is_none() { silent + 1 } else { 0 };
-            hangs |= kept.is_none();
+            late |= kept.is_none();
             kept.unwrap_or_else(|| {
                 undecided(
                     "",
@@ -158,7 +171,21 @@ async fn host(
             took: MonotonicClock.now().since(begun),
         });
     }
+    let hangs = hangs || late && !all_end(group, &working).await?;
     Ok((host, hangs))
+}
+
+/// Whether the threads that were given up end soon: what was slow, and does not hang.
+async fn all_end(group: &Group<'_>, working: &Arc<()>) -> Result<bool, ExecError> {
+    const PATIENCE: Duration = Duration::from_secs(5);
+    const STEP: Duration = Duration::from_millis(20);
+    let ended = async {
+        while Arc::strong_count(working) > 1 {
+            tokio::time::sleep(STEP).await;
+        }
+    };
+    let ended = tokio::time::timeout(PATIENCE, ended);
+    Ok(group.attend(ended, || 0).await?.is_ok())
 }
 
 fn not_within(longest: Duration) -> String {

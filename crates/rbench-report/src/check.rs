@@ -152,10 +152,13 @@ fn evidence(promise: &PromiseResult) -> String {
 fn remarks(check: &CheckResult) -> Vec<String> {
     let all = || check.hosts.iter().flat_map(|host| &host.promises);
     let fails = all().filter(|promise| promise.fails()).count();
+    let decided = |p: &PromiseResult| p.verdict == PromiseVerdict::Holds || p.allowed.is_some();
     let mut remarks = Vec::new();
     remarks.push(match (check.passed, fails) {
         (true, _) => "All that is demanded holds.".to_owned(),
-        (false, 0) => "Not everything was tried.".to_owned(),
+        (false, 0) if !check.complete => "Not everything was tried.".to_owned(),
+        (false, 0) if !all().any(decided) => "No promise was found to hold.".to_owned(),
+        (false, 0) => "What was made is not removed.".to_owned(),
         (false, 1) => "1 promise is not known to be kept.".to_owned(),
         (false, n) => format!("{n} promises are not known to be kept."),
     });
@@ -252,7 +255,9 @@ fn suite(check: &CheckResult, host: &HostChecksResult, out: &mut String) {
             .count()
     };
     let failures = count(|p| p.fails() && p.verdict == PromiseVerdict::Broken);
-    let errors = count(|p| p.fails() && p.verdict == PromiseVerdict::Undecided);
+    // What is not there would not be missed: a stop is a case of its own.
+    let stopped = usize::from(!check.complete);
+    let errors = count(|p| p.fails() && p.verdict == PromiseVerdict::Undecided) + stopped;
     let skipped = count(|p| !p.fails() && p.verdict != PromiseVerdict::Holds);
     let _ = writeln!(
         out,
@@ -261,7 +266,7 @@ fn suite(check: &CheckResult, host: &HostChecksResult, out: &mut String) {
         xml(&check.directory),
         xml(&host.host),
         xml(&check.started),
-        host.promises.len(),
+        host.promises.len() + stopped,
         seconds(host.promises.iter().map(|promise| promise.took_ns).sum()),
     );
     for promise in &host.promises {
@@ -288,6 +293,12 @@ fn suite(check: &CheckResult, host: &HostChecksResult, out: &mut String) {
             None => writeln!(out, "/>"),
             Some(inner) => writeln!(out, ">{inner}</testcase>"),
         };
+    }
+    if stopped > 0 {
+        out.push_str(
+            "    <testcase classname=\"check\" name=\"complete\" time=\"0\">\
+             <error type=\"undecided\" message=\"not everything was tried\"/></testcase>\n",
+        );
     }
     out.push_str("  </testsuite>\n");
 }
@@ -398,6 +409,29 @@ mod tests {
         assert_eq!(out.matches("<testcase").count(), 6);
         assert_eq!(out.matches("<failure").count(), 1);
         assert_eq!(out.matches("<skipped").count(), 3);
+    }
+
+    #[test]
+    fn junit_of_a_stopped_check_has_an_error_more() {
+        let stopped = CheckResult {
+            complete: false,
+            ..result()
+        };
+        let out = junit(&stopped);
+        assert!(
+            out.contains("tests=\"7\" failures=\"1\" errors=\"2\""),
+            "{out}"
+        );
+        assert!(out.contains("name=\"complete\""), "{out}");
+        assert_eq!(out.matches("<error").count(), 2);
+    }
+
+    #[test]
+    fn what_holds_nothing_is_not_said_to_hold() {
+        let mut nothing = result();
+        nothing.hosts[0].promises.retain(|p| p.name == "b.root");
+        let out = text(&nothing, View::USUAL);
+        assert!(out.contains("No promise was found to hold"), "{out}");
     }
 
     #[test]

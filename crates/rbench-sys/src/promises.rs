@@ -92,6 +92,8 @@ pub fn clear(directory: &Path) {
 mod tests {
     use super::*;
 
+    const LONG: std::time::Duration = std::time::Duration::from_secs(60);
+
     #[test]
     fn names_are_unique_and_begin_with_their_group() {
         let mut names = std::collections::BTreeSet::new();
@@ -114,7 +116,7 @@ mod tests {
         let dir = tempfile::tempdir().expect("temporary directory");
         let mut wrong = Vec::new();
         for promise in all() {
-            match promise.keep(dir.path(), 1, &|| false) {
+            match promise.keep(dir.path(), 1, LONG, &|| false) {
                 Verdict::Holds(_) | Verdict::LeftOut(_) | Verdict::Unsupported(_) => {}
                 verdict => wrong.push(format!("{}: {verdict:?}", promise.name)),
             }
@@ -125,9 +127,40 @@ mod tests {
     }
 
     #[test]
+    fn what_the_directory_above_passes_on_breaks_no_promise() {
+        use std::os::unix::fs::PermissionsExt as _;
+        let dir = tempfile::tempdir().expect("temporary directory");
+        // A group that is not ours, for which only root can see to.
+        let _ = std::os::unix::fs::chown(dir.path(), None, Some(54_399));
+        let mode = std::fs::Permissions::from_mode(0o2777);
+        std::fs::set_permissions(dir.path(), mode).expect("it is ours");
+        // The owner all, its group and others nothing.
+        let mut list = vec![2, 0, 0, 0];
+        for (kind, may) in [(1_u16, 7_u16), (4, 0), (0x20, 0)] {
+            list.extend(kind.to_le_bytes());
+            list.extend(may.to_le_bytes());
+            list.extend(u32::MAX.to_le_bytes());
+        }
+        let path = std::ffi::CString::new(dir.path().as_os_str().as_encoded_bytes());
+        let path = path.expect("no zero");
+        let (name, value) = (c"system.posix_acl_default", list.as_ptr().cast());
+        // SAFETY: the strings end with zero, and the value is as long as said. A file system
+        // without such lists refuses it.
+        unsafe { nix::libc::setxattr(path.as_ptr(), name.as_ptr(), value, list.len(), 0) };
+        let mut wrong = Vec::new();
+        for promise in all().filter(|promise| names("owners", promise.name)) {
+            match promise.keep(dir.path(), 1, LONG, &|| false) {
+                Verdict::Holds(_) | Verdict::LeftOut(_) | Verdict::Unsupported(_) => {}
+                verdict => wrong.push(format!("{}: {verdict:?}", promise.name)),
+            }
+        }
+        assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    }
+
+    #[test]
     fn a_place_that_takes_nothing_decides_nothing() {
         for promise in all().take(20) {
-            let verdict = promise.keep(Path::new("/proc"), 1, &|| false);
+            let verdict = promise.keep(Path::new("/proc"), 1, LONG, &|| false);
             let fine = matches!(verdict, Verdict::Undecided(_) | Verdict::LeftOut(_));
             assert!(fine, "{}: {verdict:?}", promise.name);
         }

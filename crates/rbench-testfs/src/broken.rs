@@ -160,6 +160,25 @@ promises! {
     FreeStays => "free-stays", "the free space that is told stays as it was";
 }
 
+impl BrokenPromise {
+    /// Whether it shows in what is listed.
+    pub(crate) fn is_of_listings(self) -> bool {
+        use BrokenPromise as B;
+        matches!(
+            self,
+            B::BytesLost
+                | B::ListTwice
+                | B::ListMisses
+                | B::ListTypes
+                | B::ListInodes
+                | B::ListRepeats
+                | B::ListPositions
+                | B::ListDots
+                | B::ListLate
+        )
+    }
+}
+
 /// Why a text names no promise.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("'{0}' is no promise that can be broken; there are {names}", names = names())]

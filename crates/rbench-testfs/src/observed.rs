@@ -417,4 +417,43 @@ mod tests {
             .any(|event| matches!(event.what, What::Release(..)));
         assert!(renamed && released, "{seen:?}");
     }
+
+    #[test]
+    fn a_sync_of_a_directory_and_a_seek_are_told_of_who_asks_for_them() {
+        let (data, point) = (
+            tempfile::tempdir().expect("dir"),
+            tempfile::tempdir().expect("dir"),
+        );
+        fs::write(data.path().join("f"), b"hello").expect("written");
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let heard = Arc::clone(&seen);
+        let mut config = Config::passthrough(data.path()).uncached();
+        config.observer = Some(Observer::new(move |event| lock(&heard).push(event)));
+        let mounted = mount(config, point.path()).expect("mounted");
+        let directory = fs::File::open(point.path()).expect("open");
+        let file = fs::File::open(point.path().join("f")).expect("open");
+        for _ in 0..5 {
+            // A thread asks under a number of its own: the requests before are another's.
+            std::thread::scope(|scope| {
+                scope.spawn(|| fs::metadata(point.path().join("f")).expect("it is there"));
+            });
+            directory.sync_all().expect("synced");
+            let hole = nix::unistd::Whence::SeekHole;
+            nix::unistd::lseek(&file, 0, hole).expect("found");
+        }
+        drop((directory, file));
+        mounted.unmount().expect("unmounted");
+        let me = nix::unistd::gettid().as_raw() as u64;
+        let seen = lock(&seen);
+        let asked: Vec<u64> = seen
+            .iter()
+            .filter(|event| {
+                let seek = event.what == What::Other("a search for data or holes");
+                seek || matches!(event.what, What::Fsync(..))
+            })
+            .map(|event| event.process)
+            .collect();
+        assert!(asked.len() >= 6, "{seen:?}");
+        assert!(asked.iter().all(|asker| *asker == me), "{asked:?}");
+    }
 }

@@ -94,7 +94,6 @@ pub async fn run(
     for left in &checked.left {
         complain(left);
     }
-    let removed = checked.left.is_empty();
     let found = Found {
         launch,
         hosts: &hosts,
@@ -111,7 +110,7 @@ pub async fn run(
     });
     Ok(match stop_code(&group) {
         Some(code) => code,
-        None if removed && found.passed => printed,
+        None if found.passed => printed,
         None => FAILED,
     })
 }
@@ -200,6 +199,7 @@ struct Found<'a> {
 
 impl Found<'_> {
     fn result(&self, around: Vec<Option<Surroundings>>, checked: Checked) -> CheckResult {
+        let removed = checked.left.is_empty();
         let complete = |host: &HostCheck| host.found.len() == self.plan.promises.len();
         let complete = checked.hosts.iter().all(complete);
         let each = checked.hosts.into_iter().zip(around).enumerate();
@@ -207,6 +207,10 @@ impl Found<'_> {
             .map(|(number, (found, around))| self.host(number, found, around))
             .collect();
         let fails = |host: &HostChecksResult| host.promises.iter().any(PromiseResult::fails);
+        let decided = |promise: &PromiseResult| {
+            promise.verdict == PromiseVerdict::Holds || promise.allowed.is_some()
+        };
+        let anything = hosts.iter().flat_map(|host| &host.promises).any(decided);
         CheckResult {
             schema: CHECK_SCHEMA.to_owned(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
@@ -214,7 +218,7 @@ impl Found<'_> {
             started: self.launch.started.clone(),
             seed: self.plan.seed,
             expect: self.expect.map(|(name, _)| name.display().to_string()),
-            passed: complete && !hosts.iter().any(fails),
+            passed: complete && removed && anything && !hosts.iter().any(fails),
             complete,
             hosts,
         }

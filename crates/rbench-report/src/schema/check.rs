@@ -25,7 +25,7 @@ pub struct CheckResult {
     /// What says which deviations are allowed: a file or the name of a preset; `None`: none are.
     pub expect: Option<String>,
     /// Whether all that is demanded holds on every host: nothing is broken or undecided but
-    /// what is allowed.
+    /// what is allowed, something holds or is allowed, and what was made is removed.
     pub passed: bool,
     /// Whether everything was tried; `false` after a stop.
     pub complete: bool,

@@ -7,16 +7,25 @@ use std::ffi::CString;
 use std::fmt::Debug;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt as _;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
 use nix::fcntl::{AT_FDCWD, AtFlags, OFlag, RenameFlags, open, readlink, renameat2};
+use nix::libc;
 use nix::sched::{CloneFlags, unshare};
-use nix::sys::stat::{FileStat, Mode, UtimensatFlags, fstat, lstat, stat, utimensat};
+use nix::sys::resource::{RLIM_INFINITY, Resource, getrlimit};
+use nix::sys::signal::{SigSet, Signal};
+use nix::sys::stat::{
+    FchmodatFlags, FileStat, Mode, UtimensatFlags, fchmodat, fstat, lstat, stat, utimensat,
+};
 use nix::sys::time::TimeSpec;
-use nix::sys::uio::{pread, pwrite};
-use nix::unistd::{Gid, Uid, linkat, setfsgid, setfsuid};
+use nix::unistd::{Gid, Uid, linkat};
+
+mod prepare;
+
+pub(super) use prepare::pattern;
 
 /// Something that a file system promises.
 #[derive(Debug)]
@@ -104,28 +113,59 @@ pub(super) const fn as_root(
 
 impl Promise {
     /// Tries it in a directory of its own below `directory`, which exists and is ours, and
-    /// removes that again. What is drawn at random follows from `seed`; what takes long ends
-    /// when `stop` says so.
+    /// removes that again. What is drawn at random follows from `seed`. What may take as long
+    /// as it likes takes most of `longest`; all ends between two calls when `stop` says so.
     ///
     /// It takes over the working directory of the calling thread, where the system lets a
     /// thread have one of its own: the thread is to end behind it.
-    pub fn keep(&self, directory: &Path, seed: u64, stop: &dyn Fn() -> bool) -> Verdict {
+    pub fn keep(
+        &self,
+        directory: &Path,
+        seed: u64,
+        longest: Duration,
+        stop: &dyn Fn() -> bool,
+    ) -> Verdict {
+        // The rest is for the removal.
+        let most = longest.mul_f64(0.8);
         if self.root && !super::is_root() {
             return Verdict::LeftOut("only root can find it out".to_owned());
         }
+        // With a limit of file sizes (ulimit -f) a write is to fail, and not to end the process.
+        let mut signals = SigSet::empty();
+        signals.add(Signal::SIGXFSZ);
+        let _ = signals.thread_block();
         let own = directory.join(self.name);
         let made = nix::unistd::mkdir(&own, Mode::from_bits_truncate(0o755));
         if let Err(errno) = made {
             return Verdict::Undecided(failed("mkdir", errno, own));
         }
-        let ground = Ground::new(own.clone(), seed, stop);
-        let verdict = match (self.attempt)(&ground) {
-            Ok(()) => Verdict::Holds(ground.note.take()),
-            Err(Breach(verdict)) => *verdict,
+        plain(&own);
+        let ground = Ground::new(own.clone(), seed, most, stop);
+        // A mistake of ours costs this promise, not the report of all.
+        let attempt = AssertUnwindSafe(|| (self.attempt)(&ground));
+        let verdict = match catch_unwind(attempt) {
+            Ok(Ok(())) => Verdict::Holds(ground.note.take()),
+            Ok(Err(Breach(verdict))) => *verdict,
+            Err(_) => *ground.undecided("", "the check itself failed").0,
         };
         super::clear(&own);
         verdict
     }
+}
+
+/// Takes what a new directory has from the one above: default access control lists, the
+/// set-group-ID bit and its group. With them other modes and groups are right than those that
+/// are promised. What has none, or keeps them, stays as it is.
+fn plain(directory: &Path) {
+    if let Ok(path) = CString::new(directory.as_os_str().as_bytes()) {
+        for name in [c"system.posix_acl_default", c"system.posix_acl_access"] {
+            // SAFETY: both strings end with zero.
+            let _ = unsafe { libc::removexattr(path.as_ptr(), name.as_ptr()) };
+        }
+    }
+    let _ = nix::unistd::chown(directory, None, Some(nix::unistd::getegid()));
+    let mode = Mode::from_bits_truncate(0o755);
+    let _ = fchmodat(AT_FDCWD, directory, mode, FchmodatFlags::FollowSymlink);
 }
 
 fn failed(call: &str, errno: Errno, path: PathBuf) -> Evidence {
@@ -148,6 +188,16 @@ const UNDECIDED: [Errno; 6] = [
     Errno::EROFS,
 ];
 
+/// Whether an error says nothing of a promise.
+pub(super) fn undecides(errno: Errno) -> bool {
+    let limited = || {
+        // What is not known is no limit.
+        let limit = getrlimit(Resource::RLIMIT_FSIZE);
+        limit.is_ok_and(|(soft, _)| soft != RLIM_INFINITY)
+    };
+    UNDECIDED.contains(&errno) || errno == Errno::EFBIG && limited()
+}
+
 /// Errors with which a file system says that it has no such thing.
 const UNSUPPORTED: [Errno; 3] = [Errno::EOPNOTSUPP, Errno::ENOSYS, Errno::ENOTTY];
 
@@ -156,6 +206,8 @@ const UNSUPPORTED: [Errno; 3] = [Errno::EOPNOTSUPP, Errno::ENOSYS, Errno::ENOTTY
 pub(super) struct Did<T> {
     call: &'static str,
     path: PathBuf,
+    /// Whether all is to end, so that nothing is said of it any more.
+    stopped: bool,
     pub(super) result: Result<T, Errno>,
 }
 
@@ -164,12 +216,26 @@ impl<T> Did<T> {
         Breach(Box::new(kind(failed(self.call, errno, self.path))))
     }
 
+    /// What ends an attempt that is to end.
+    fn going_on(self) -> Result<Did<T>, Breach> {
+        match self.stopped {
+            false => Ok(self),
+            true => Err(Breach(Box::new(Verdict::Undecided(Evidence {
+                seen: "interrupted".to_owned(),
+                call: self.call.to_owned(),
+                path: self.path,
+                ..Evidence::default()
+            })))),
+        }
+    }
+
     /// The promise is that it succeeds.
     pub(super) fn ok(self) -> Result<T, Breach> {
-        match self.result {
+        let this = self.going_on()?;
+        match this.result {
             Ok(done) => Ok(done),
-            Err(errno) if UNDECIDED.contains(&errno) => Err(self.breach(Verdict::Undecided, errno)),
-            Err(errno) => Err(self.breach(Verdict::Broken, errno)),
+            Err(errno) if undecides(errno) => Err(this.breach(Verdict::Undecided, errno)),
+            Err(errno) => Err(this.breach(Verdict::Broken, errno)),
         }
     }
 
@@ -186,9 +252,10 @@ impl<T> Did<T> {
 
     /// It only prepares what the promise is about.
     pub(super) fn ready(self) -> Result<T, Breach> {
-        match self.result {
+        let this = self.going_on()?;
+        match this.result {
             Ok(done) => Ok(done),
-            Err(errno) => Err(self.breach(Verdict::Undecided, errno)),
+            Err(errno) => Err(this.breach(Verdict::Undecided, errno)),
         }
     }
 
@@ -199,8 +266,13 @@ impl<T> Did<T> {
 
     /// The promise is that it fails with one of these errors.
     pub(super) fn fails_with(self, errors: &[Errno]) -> Kept {
-        let (seen, errno) = match &self.result {
+        let this = self.going_on()?;
+        let (seen, errno) = match &this.result {
             Err(errno) if errors.contains(errno) => return Ok(()),
+            Err(errno) if undecides(*errno) => {
+                let errno = *errno;
+                return Err(this.breach(Verdict::Undecided, errno));
+            }
             Err(errno) => (format!("{errno:?} ({})", errno.desc()), Some(*errno)),
             Ok(_) => ("success".to_owned(), None),
         };
@@ -208,9 +280,9 @@ impl<T> Did<T> {
         Err(Breach(Box::new(Verdict::Broken(Evidence {
             expected: names.join(" or "),
             seen,
-            call: self.call.to_owned(),
+            call: this.call.to_owned(),
             errno,
-            path: self.path,
+            path: this.path,
         }))))
     }
 }
@@ -222,6 +294,9 @@ pub(super) struct Listed {
     pub(super) ino: u64,
     pub(super) kind: Option<nix::dir::Type>,
 }
+
+/// More entries than any directory here has.
+const LISTED_MAX: usize = 20_000;
 
 /// Who is neither root nor the owner of anything.
 pub(super) const USER: u32 = 54_321;
@@ -235,12 +310,20 @@ pub(super) struct Ground<'a> {
     /// nobody's permissions above it matter.
     before: PathBuf,
     pub(super) seed: u64,
+    /// How long a promise may take that takes as long as it likes.
+    pub(super) longest: Duration,
+    begun: Instant,
     stop: &'a dyn Fn() -> bool,
     note: RefCell<String>,
 }
 
 impl<'a> Ground<'a> {
-    fn new(directory: PathBuf, seed: u64, stop: &'a dyn Fn() -> bool) -> Ground<'a> {
+    fn new(
+        directory: PathBuf,
+        seed: u64,
+        longest: Duration,
+        stop: &'a dyn Fn() -> bool,
+    ) -> Ground<'a> {
         // Where the system refuses it, the whole path is written out.
         let here = unshare(CloneFlags::CLONE_FS).and_then(|()| nix::unistd::chdir(&directory));
         Ground {
@@ -250,6 +333,8 @@ impl<'a> Ground<'a> {
             },
             directory,
             seed,
+            longest,
+            begun: Instant::now(),
             stop,
             note: RefCell::default(),
         }
@@ -258,6 +343,11 @@ impl<'a> Ground<'a> {
     /// Whether all is to end.
     pub(super) fn stopped(&self) -> bool {
         (self.stop)()
+    }
+
+    /// Whether what takes as long as it likes is to end.
+    pub(super) fn is_late(&self) -> bool {
+        self.begun.elapsed() >= self.longest || self.stopped()
     }
 
     /// Says how much was tried.
@@ -280,6 +370,7 @@ impl<'a> Ground<'a> {
         Did {
             call,
             path: self.directory.join(name),
+            stopped: self.stopped(),
             result,
         }
     }
@@ -446,11 +537,11 @@ impl Ground<'_> {
     }
 
     pub(super) fn chmod(&self, name: impl AsRef<Path>, mode: u32) -> Did<()> {
-        let changed = nix::sys::stat::fchmodat(
+        let changed = fchmodat(
             AT_FDCWD,
             &self.at(&name),
             Mode::from_bits_truncate(mode),
-            nix::sys::stat::FchmodatFlags::FollowSymlink,
+            FchmodatFlags::FollowSymlink,
         );
         self.did("fchmodat", name, changed)
     }
@@ -492,6 +583,10 @@ impl Ground<'_> {
                 let mut all = Vec::new();
                 for entry in directory.iter() {
                     let entry = entry?;
+                    // One that never ends ends here.
+                    if all.len() > LISTED_MAX || self.stopped() {
+                        break;
+                    }
                     if !matches!(entry.file_name().to_bytes(), b"." | b"..") {
                         all.push(Listed {
                             name: entry.file_name().to_owned(),
@@ -507,11 +602,17 @@ impl Ground<'_> {
 
     /// The names in a directory but `.` and `..`, however often they are listed.
     pub(super) fn entries(&self, name: impl AsRef<Path>) -> Did<BTreeSet<Vec<u8>>> {
-        let Did { call, path, result } = self.list(name);
+        let Did {
+            call,
+            path,
+            stopped,
+            result,
+        } = self.list(name);
         let names = |all: Vec<Listed>| all.into_iter().map(|entry| entry.name.into_bytes());
         Did {
             call,
             path,
+            stopped,
             result: result.map(|all| names(all).collect()),
         }
     }
@@ -523,183 +624,68 @@ impl Ground<'_> {
     }
 }
 
-// Preparations, and what is looked at behind.
-impl Ground<'_> {
-    /// A new file, open for reading and writing.
-    pub(super) fn file(&self, name: impl AsRef<Path>) -> Result<OwnedFd, Breach> {
-        let flags = OFlag::O_RDWR | OFlag::O_CREAT | OFlag::O_EXCL;
-        self.open(name, flags).ready()
-    }
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-    /// A file open for reading and writing.
-    pub(super) fn reopened(&self, name: impl AsRef<Path>) -> Result<OwnedFd, Breach> {
-        self.open(name, OFlag::O_RDWR).ready()
-    }
-
-    /// A new closed file with this content.
-    pub(super) fn put(&self, name: impl AsRef<Path>, content: &[u8]) -> Result<(), Breach> {
-        let fd = self.file(&name)?;
-        self.write(&name, &fd, content, 0).ready()
-    }
-
-    /// A new directory that its owner, group and others may use.
-    pub(super) fn dir(&self, name: impl AsRef<Path>) -> Result<(), Breach> {
-        self.mkdir(name, 0o755).ready()
-    }
-
-    /// Writes all of it.
-    pub(super) fn write(
-        &self,
-        name: impl AsRef<Path>,
-        fd: impl AsFd,
-        bytes: &[u8],
-        offset: i64,
-    ) -> Did<()> {
-        let mut done = 0;
-        let mut result = Ok(());
-        while done < bytes.len() {
-            match pwrite(&fd, &bytes[done..], offset + done as i64) {
-                Ok(0) => result = Err(Errno::EIO),
-                Ok(n) => {
-                    done += n;
-                    continue;
-                }
-                Err(errno) => result = Err(errno),
-            }
-            break;
-        }
-        self.did("pwrite64", name, result)
-    }
-
-    /// Up to `length` bytes from `offset` on.
-    pub(super) fn read(
-        &self,
-        name: impl AsRef<Path>,
-        fd: impl AsFd,
-        length: usize,
-        offset: i64,
-    ) -> Did<Vec<u8>> {
-        let mut buffer = vec![0; length];
-        let mut done = 0;
-        let mut result = Ok(());
-        while done < length {
-            match pread(&fd, &mut buffer[done..], offset + done as i64) {
-                Ok(0) => break,
-                Ok(n) => done += n,
-                Err(errno) => {
-                    result = Err(errno);
-                    break;
-                }
-            }
-        }
-        buffer.truncate(done);
-        self.did("pread64", name, result.map(|()| buffer))
-    }
-
-    /// The promise is that a file has this content, and no more.
-    pub(super) fn holds(&self, name: impl AsRef<Path>, content: &[u8]) -> Kept {
-        let fd = self.open(&name, OFlag::O_RDONLY).ok()?;
-        self.holds_open(name, fd, content)
-    }
-
-    /// The same of an open file.
-    pub(super) fn holds_open(&self, name: impl AsRef<Path>, fd: impl AsFd, content: &[u8]) -> Kept {
-        let found = self.read(&name, fd, content.len() + 1, 0).ok()?;
-        self.bytes("pread64", name, content, &found)
-    }
-
-    /// The promise is that bytes are these.
-    pub(super) fn bytes(
-        &self,
-        call: &'static str,
-        name: impl AsRef<Path>,
-        expected: &[u8],
-        found: &[u8],
-    ) -> Kept {
-        if expected == found {
-            return Ok(());
-        }
-        let mut both = expected.iter().zip(found);
-        let at = both.position(|(a, b)| a != b);
-        let at = at.unwrap_or(expected.len().min(found.len()));
-        let told = |bytes: &[u8]| {
-            let part = &bytes[at.min(bytes.len())..bytes.len().min(at + 16)];
-            format!("{} bytes, at {at} '{}'", bytes.len(), part.escape_ascii())
+    #[test]
+    fn errors_of_the_place_decide_nothing() {
+        let did = |errno| Did {
+            call: "mkdir",
+            path: PathBuf::from("/a"),
+            stopped: false,
+            result: Err::<(), _>(errno),
         };
-        self.broken(call, name, told(expected), told(found))
+        let verdict = |kept: Kept| kept.err().map(|Breach(verdict)| *verdict);
+        let undecided = |kept| matches!(verdict(kept), Some(Verdict::Undecided(_)));
+        for errno in UNDECIDED {
+            assert!(undecided(did(errno).fails(Errno::EEXIST)), "{errno}");
+            assert!(undecided(did(errno).ok()), "{errno}");
+            assert!(did(errno).fails(errno).is_ok(), "{errno}");
+        }
+        assert!(!undecided(did(Errno::EACCES).fails(Errno::EEXIST)));
     }
 
-    /// The promise is that nothing has this name.
-    pub(super) fn gone(&self, name: impl AsRef<Path>) -> Kept {
-        self.lstat(name).fails(Errno::ENOENT)
+    #[test]
+    fn another_user_for_a_while_leaves_the_process_as_it_was() {
+        let dir = tempfile::tempdir().expect("temporary directory");
+        let before = nix::sys::prctl::get_dumpable();
+        let other = as_root("test.user", "nothing", |g| {
+            g.as_user(USER, GROUP, || Ok(()))
+        });
+        let verdict = other.keep(dir.path(), 1, Duration::from_secs(60), &|| false);
+        let fine = matches!(verdict, Verdict::Holds(_) | Verdict::LeftOut(_));
+        assert!(fine, "{verdict:?}");
+        assert_eq!(nix::sys::prctl::get_dumpable(), before);
     }
 
-    /// The promise is that something has this name.
-    pub(super) fn there(&self, name: impl AsRef<Path>) -> Kept {
-        self.lstat(name).ok().map(drop)
-    }
-
-    /// The bits that new files of this process do not get.
-    pub(super) fn umask(&self) -> Result<u32, Breach> {
-        let status = std::fs::read_to_string("/proc/thread-self/status").unwrap_or_default();
-        let line = status.lines().find_map(|line| line.strip_prefix("Umask:"));
-        let mask = line.and_then(|text| u32::from_str_radix(text.trim(), 8).ok());
-        mask.ok_or_else(|| self.undecided("umask", "the umask is not known"))
-    }
-
-    /// Runs calls as a user who is not root, in this group. The thread is root again behind them.
-    pub(super) fn as_user(&self, user: u32, group: u32, calls: impl FnOnce() -> Kept) -> Kept {
-        struct Back;
-        impl Drop for Back {
-            fn drop(&mut self) {
-                setfsuid(Uid::from_raw(0));
-                setfsgid(Gid::from_raw(0));
+    #[test]
+    fn what_is_stopped_is_undecided_behind_the_call_in_which_it_is() {
+        let dir = tempfile::tempdir().expect("temporary directory");
+        let endless = promise("test.endless", "nothing", |g| {
+            loop {
+                g.stat(".").ok()?;
             }
-        }
-        let back = Back;
-        setfsgid(Gid::from_raw(group));
-        setfsuid(Uid::from_raw(user));
-        // A wrong value changes nothing and tells the present one.
-        if setfsuid(Uid::from_raw(u32::MAX)).as_raw() != user {
-            return Err(self.undecided("setfsuid", "the thread cannot become another user"));
-        }
-        if self.stat(".").result.is_err() {
-            return Err(self.undecided(
-                "stat",
-                "another user does not come as far as this directory",
-            ));
-        }
-        let kept = calls();
-        drop(back);
-        kept
-    }
-
-    /// Waits until the file system's clock has gone on, so that what is changed now gets
-    /// another time than what was changed before.
-    pub(super) fn tick(&self) -> Result<(), Breach> {
-        const LONGEST: Duration = Duration::from_millis(2500);
+        });
         let begun = Instant::now();
-        let stamp = |number: u32| {
-            let name = format!(".tick-{number}");
-            drop(self.file(&name)?);
-            let found = self.stat(&name).ready()?;
-            self.unlink(&name).ready()?;
-            Ok((found.st_ctime, found.st_ctime_nsec))
-        };
-        let first = stamp(0)?;
-        let mut number = 1;
-        while stamp(number)? == first {
-            if begun.elapsed() > LONGEST {
-                return Err(self.undecided("stat", "the times of new files stand still"));
-            }
-            std::thread::sleep(Duration::from_millis(3));
-            number += 1;
+        let late = || begun.elapsed() > Duration::from_millis(50);
+        match endless.keep(dir.path(), 1, Duration::from_secs(60), &late) {
+            Verdict::Undecided(evidence) => assert_eq!(evidence.seen, "interrupted"),
+            verdict => panic!("{verdict:?}"),
         }
-        Ok(())
     }
-}
 
-/// Bytes that are different everywhere and never zero.
-pub(super) fn pattern(length: usize) -> Vec<u8> {
-    (0..length).map(|i| (i * 7 + i / 251) as u8 | 1).collect()
+    #[test]
+    fn a_promise_that_panics_is_undecided_and_removed() {
+        let dir = tempfile::tempdir().expect("temporary directory");
+        let panics = promise("test.panics", "nothing", |g| {
+            g.put("a", b"x")?;
+            panic!("on purpose")
+        });
+        match panics.keep(dir.path(), 1, Duration::from_secs(60), &|| false) {
+            Verdict::Undecided(evidence) => assert_eq!(evidence.seen, "the check itself failed"),
+            verdict => panic!("{verdict:?}"),
+        }
+        assert_eq!(std::fs::read_dir(dir.path()).expect("readable").count(), 0);
+    }
 }

@@ -4,23 +4,28 @@ use nix::errno::Errno;
 use nix::fcntl::OFlag;
 use nix::sys::statvfs::statvfs;
 
+use rbench_core::random::DataStream;
+
 use super::Group;
 use super::ground::{Breach, Ground, Promise, pattern, promise};
 
 pub(super) const GROUP: Group = Group {
     name: "full",
-    about: "a full file system: only where less than 256 MiB are free",
+    about: "a full file system: only one of at most 512 MiB, of which less than 256 MiB are free",
     promises: PROMISES,
 };
 
-/// More free space than this is not filled, bytes.
+/// A file system of more than this is not filled, however full it is: others work in it,
+/// bytes.
+const LARGE: u64 = 512 << 20;
+/// So much free space is not filled, bytes.
 const SMALL: u64 = 256 << 20;
 const BLOCK: usize = 64 << 10;
 
 const PROMISES: &[Promise] = &[
     promise(
         "full.error",
-        "a write into a full file system fails with ENOSPC",
+        "a write into a full file system fails with ENOSPC, or EDQUOT where that is its limit",
         |g| fill(g).map(drop),
     ),
     promise(
@@ -28,12 +33,16 @@ const PROMISES: &[Promise] = &[
         "what was written before the file system was full is there",
         |g| {
             let length = fill(g)?;
+            if length == 0 {
+                return Err(g.undecided("pwrite64", "it was full before anything was written"));
+            }
             let fd = g.open("filler", OFlag::O_RDONLY).ok()?;
-            let block = pattern(BLOCK);
+            let mut block = vec![0; BLOCK];
             let mut offset = 0;
             while offset < length {
                 let part = BLOCK.min((length - offset) as usize);
                 let found = g.read("filler", &fd, part, offset).ok()?;
+                data(g, offset, &mut block);
                 g.bytes("pread64", "filler", &block[..part], &found)?;
                 offset += BLOCK as i64;
             }
@@ -90,28 +99,54 @@ fn free(g: &Ground) -> Result<u64, Breach> {
     Ok(told.blocks_free() * told.fragment_size())
 }
 
+/// Goes on where the file system may be filled.
 fn small(g: &Ground) -> Result<(), Breach> {
-    match free(g)? {
-        0..SMALL => Ok(()),
-        _ => Err(Breach::left_out(
-            "more than 256 MiB are free: it is not filled",
-        )),
+    let told = g.did("statvfs", ".", statvfs(&g.at("."))).ready()?;
+    let bytes = |blocks: u64| blocks.saturating_mul(told.fragment_size());
+    match fillable(bytes(told.blocks()), bytes(told.blocks_free())) {
+        Ok(()) => Ok(()),
+        Err(why) => Err(Breach::left_out(why)),
     }
+}
+
+/// Whether a file system of this size with so much free space is filled; why not.
+fn fillable(size: u64, free: u64) -> Result<(), &'static str> {
+    match (size, free) {
+        (0, _) => Err("the file system does not tell its size: it is not filled"),
+        (1..=LARGE, ..SMALL) => Ok(()),
+        (1..=LARGE, _) => Err("256 MiB or more are free: it is not filled"),
+        _ => Err("the file system is larger than 512 MiB: it is not filled"),
+    }
+}
+
+/// What stands in the file at this offset, a multiple of [`BLOCK`]; it is not compressed.
+fn data(g: &Ground, offset: i64, block: &mut [u8]) {
+    DataStream::new(&[g.seed, offset as u64]).fill(block);
 }
 
 /// Fills the file system with one file; returns its length.
 fn fill(g: &Ground) -> Result<i64, Breach> {
     small(g)?;
     let fd = g.file("filler")?;
-    let block = pattern(BLOCK);
+    let mut block = vec![0; BLOCK];
     let mut length = 0_i64;
     loop {
+        if g.stopped() {
+            return Err(g.undecided("pwrite64", "interrupted"));
+        }
         let at = length as usize % BLOCK;
+        if at == 0 {
+            data(g, length, &mut block);
+        }
         match nix::sys::uio::pwrite(&fd, &block[at..], length) {
             Ok(n) if n > 0 && length < 2 * SMALL as i64 => length += n as i64,
-            Ok(n) => {
-                let seen = format!("{n} bytes written at {length}");
+            Ok(0) => {
+                let seen = format!("0 bytes written at {length}");
                 g.broken("pwrite64", "filler", "ENOSPC".to_owned(), seen)?;
+            }
+            Ok(_) => {
+                let seen = format!("it is not full after {length} bytes");
+                return Err(g.undecided("pwrite64", seen));
             }
             Err(Errno::EDQUOT) => break,
             Err(errno) => {
@@ -127,6 +162,29 @@ fn fill(g: &Ground) -> Result<i64, Breach> {
         Err(errno) => {
             let told = format!("fsync says {errno:?} of what was acknowledged");
             Err(g.undecided("fsync", told))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_small_file_system_of_known_size_is_filled() {
+        const MIB: u64 = 1 << 20;
+        for (size, free, expect) in [
+            (64 * MIB, 60 * MIB, true),
+            (512 * MIB, 255 * MIB, true),
+            (512 * MIB, 256 * MIB, false),
+            // Nearly full, and everybody's.
+            (513 * MIB, MIB, false),
+            (100 << 40, 0, false),
+            (u64::MAX, 100 * MIB, false),
+            (0, 0, false),
+            (0, 100 * MIB, false),
+        ] {
+            assert_eq!(fillable(size, free).is_ok(), expect, "{size} {free}");
         }
     }
 }

@@ -81,7 +81,9 @@ const PROMISES: &[Promise] = &[
             g.put("d/file", b"")?;
             g.dir("d/directory")?;
             g.symlink("x", "d/link").ready()?;
-            for entry in g.list("d").ok()? {
+            let all = g.list("d").ok()?;
+            g.same("getdents64", "d", "entries", (3, all.len()))?;
+            for entry in all {
                 let wanted = match entry.name.to_bytes() {
                     b"file" => Type::File,
                     b"directory" => Type::Directory,
@@ -103,7 +105,9 @@ const PROMISES: &[Promise] = &[
             for number in 0..10 {
                 g.put(format!("d/{number}"), b"")?;
             }
-            for entry in g.list("d").ok()? {
+            let all = g.list("d").ok()?;
+            g.same("getdents64", "d", "entries", (10, all.len()))?;
+            for entry in all {
                 let name = format!("d/{}", entry.name.to_string_lossy());
                 g.same(
                     "getdents64",
@@ -171,6 +175,9 @@ const PROMISES: &[Promise] = &[
             filled(g)?;
             let fd = directory(g, "d")?;
             let all = rest(g, &fd)?;
+            let dot = |entry: &&Entry| matches!(entry.name.to_bytes(), b"." | b"..");
+            let own = all.len() - all.iter().filter(dot).count();
+            g.same("getdents64", "d", "entries", (MANY, own))?;
             for at in [0, 1, 7, all.len() / 2, all.len() - 2] {
                 back_to(g, &fd, all[at].cookie)?;
                 let again = rest(g, &fd)?;
@@ -292,6 +299,7 @@ const PROMISES: &[Promise] = &[
                 .into_iter()
                 .map(|entry| entry.name)
                 .collect();
+            g.same("getdents64", "d", "entries", (MANY, one.len()))?;
             g.is(
                 "getdents64",
                 "d",

@@ -77,11 +77,11 @@ const PROMISES: &[Promise] = &[
             let held = flock(g, g.file("a")?, FlockArg::LockExclusiveNonblock).able(&[])?;
             let next = g.reopened("a")?;
             let (sender, receiver) = channel();
-            std::thread::spawn(move || {
+            started(g, move || {
                 let got = Flock::lock(next, FlockArg::LockExclusive).map(drop);
                 // Who asked may have gone.
                 let _ = sender.send(got.map_err(|(_, errno)| errno));
-            });
+            })?;
             let early = receiver.recv_timeout(Duration::from_millis(50));
             g.is(
                 "flock",
@@ -272,11 +272,11 @@ const PROMISES: &[Promise] = &[
             let (one, two) = two(g)?;
             ofd(g, &one, range(libc::F_WRLCK, 0, 0)).able(&[Errno::EINVAL])?;
             let (sender, receiver) = channel();
-            std::thread::spawn(move || {
+            started(g, move || {
                 let got = fcntl(&two, FcntlArg::F_OFD_SETLKW(&range(libc::F_WRLCK, 0, 0)));
                 // Who asked may have gone.
                 let _ = sender.send(got.map(drop));
-            });
+            })?;
             let early = receiver.recv_timeout(Duration::from_millis(50));
             g.is(
                 "fcntl",
@@ -300,6 +300,14 @@ const PROMISES: &[Promise] = &[
 
 /// Errors that say that another one has the lock.
 const TAKEN: [Errno; 2] = [Errno::EAGAIN, Errno::EACCES];
+
+/// A thread that waits.
+fn started(g: &Ground, work: impl FnOnce() + Send + 'static) -> Kept {
+    let begun = std::thread::Builder::new().spawn(work);
+    begun
+        .map(drop)
+        .map_err(|error| g.undecided("clone", format!("no thread can be started: {error}")))
+}
 
 fn flock(g: &Ground, fd: OwnedFd, how: FlockArg) -> Did<Flock<OwnedFd>> {
     g.did(

@@ -77,7 +77,9 @@ fn check<S: Subject>(g: &Ground) -> Result<(), Breach> {
     let mut draws = Stream::new(&[g.seed, OPERATIONS as u64]);
     let mut subject = S::new(g, 0)?;
     let mut history: Vec<Numbered<S::Operation>> = Vec::new();
-    while history.len() < OPERATIONS && begun.elapsed() < LONGEST {
+    // As much time again is for what goes wrong.
+    let longest = LONGEST.min(g.longest / 2);
+    while history.len() < OPERATIONS && begun.elapsed() < longest {
         if g.stopped() {
             return Err(g.undecided("", "interrupted"));
         }
@@ -97,13 +99,13 @@ fn check<S: Subject>(g: &Ground) -> Result<(), Breach> {
 struct Reproduction<O> {
     operations: Vec<Numbered<O>>,
     wrong: Wrong,
-    /// Whether it came again when they alone were done.
-    again: bool,
+    /// Whether it came again when they alone were done; `None`: no time was left to try.
+    again: Option<bool>,
     /// After how many operations it came first.
     first: usize,
 }
 
-/// What is wrong behind these operations on something new.
+/// What is wrong behind these operations on something new; nothing where the time is over.
 fn replay<S: Subject>(
     g: &Ground,
     number: usize,
@@ -111,6 +113,9 @@ fn replay<S: Subject>(
 ) -> Result<Option<Wrong>, Breach> {
     let mut subject = S::new(g, number)?;
     for (number, operation) in operations {
+        if g.is_late() {
+            return Ok(None);
+        }
         if let Some(wrong) = subject.step(g, *number, operation)? {
             return Ok(Some(wrong));
         }
@@ -126,7 +131,7 @@ fn shrunk<S: Subject>(
     wrong: Wrong,
 ) -> Reproduction<S::Operation> {
     let begun = Instant::now();
-    let may_go_on = || begun.elapsed() < SHRINK_LONGEST && !g.stopped();
+    let may_go_on = || begun.elapsed() < SHRINK_LONGEST && !g.is_late();
     let first = history.len();
     let mut tries = 0;
     let mut fails = |operations: &[Numbered<S::Operation>]| {
@@ -141,7 +146,7 @@ fn shrunk<S: Subject>(
         return Reproduction {
             operations: concerned,
             wrong,
-            again: false,
+            again: (!g.is_late()).then_some(false),
             first,
         };
     };
@@ -164,7 +169,7 @@ fn shrunk<S: Subject>(
     Reproduction {
         operations,
         wrong,
-        again: true,
+        again: Some(true),
         first,
     }
 }
@@ -183,8 +188,9 @@ fn told<O: std::fmt::Debug>(g: &Ground, found: &Reproduction<O>) -> Breach {
         .map(|(_, operation)| format!("{operation:?}"))
         .collect();
     let how = match again {
-        true => "again",
-        false => "not again",
+        Some(true) => "again",
+        Some(false) => "not again",
+        None => "perhaps again",
     };
     let seen = format!(
         "{} after {first} operations, {how} with these {}: {}",

@@ -1,6 +1,7 @@
 //! What the flags of open promise.
 
 use std::os::fd::AsRawFd as _;
+use std::sync::{Barrier, OnceLock};
 
 use nix::errno::Errno;
 use nix::fcntl::{AT_FDCWD, AtFlags, OFlag};
@@ -72,24 +73,28 @@ const PROMISES: &[Promise] = &[
         "open.exclusive.one-winner",
         "of many that make one name with O_EXCL one succeeds",
         |g| {
-            const EACH: usize = 20;
+            const NAMES: usize = 20;
             let here = whole(g)?;
-            let won: usize = std::thread::scope(|scope| {
-                let work = || {
-                    let mut won = 0;
-                    for number in 0..EACH {
-                        let path = here.join(format!("name-{number}"));
-                        let mode = nix::sys::stat::Mode::from_bits_truncate(0o644);
-                        won += usize::from(
-                            nix::fcntl::open(&path, NEW | OFlag::O_CLOEXEC, mode).is_ok(),
-                        );
-                    }
-                    won
-                };
-                let all: Vec<_> = (0..4).map(|_| scope.spawn(work)).collect();
-                all.into_iter().map(|each| each.join().unwrap_or(0)).sum()
-            });
-            g.same("openat", "name-*", "successes for 20 names", (EACH, won))
+            let paths = (0..NAMES).map(|number| here.join(format!("name-{number}")));
+            let paths: Vec<_> = paths.collect();
+            let mode = nix::sys::stat::Mode::from_bits_truncate(0o644);
+            let tries = together(g, |barrier, _| {
+                let try_each = paths.iter().map(|path| {
+                    barrier.wait();
+                    nix::fcntl::open(path, NEW | OFlag::O_CLOEXEC, mode).map(drop)
+                });
+                try_each.collect::<Vec<_>>()
+            })?;
+            for number in 0..NAMES {
+                let name = format!("name-{number}");
+                let of_name = || tries.iter().map(|each| each[number]);
+                for lost in of_name().filter(|tried| *tried != Err(Errno::EEXIST)) {
+                    g.did("openat", &name, lost).ok()?;
+                }
+                let won = of_name().filter(Result::is_ok).count();
+                g.same("openat", &name, "successes", (1, won))?;
+            }
+            Ok(())
         },
     ),
     promise(
@@ -125,27 +130,19 @@ const PROMISES: &[Promise] = &[
             const LENGTH: usize = 100;
             g.put("a", b"")?;
             let path = whole(g)?.join("a");
-            let failed = std::thread::scope(|scope| {
-                let work = |letter: u8| {
-                    let path = &path;
-                    move || {
-                        let flags = OFlag::O_WRONLY | OFlag::O_APPEND | OFlag::O_CLOEXEC;
-                        let fd = nix::fcntl::open(path, flags, nix::sys::stat::Mode::empty())?;
-                        for _ in 0..EACH {
-                            write(&fd, &[letter; LENGTH])?;
-                        }
-                        Ok(())
-                    }
-                };
-                let all: Vec<_> = (b'a'..b'e')
-                    .map(|letter| scope.spawn(work(letter)))
-                    .collect();
-                let all = all
-                    .into_iter()
-                    .map(|each| each.join().unwrap_or(Err(Errno::EIO)));
-                all.filter_map(Result::err).next()
-            });
-            g.did("write", "a", failed.map_or(Ok(()), Err)).ok()?;
+            let appended = together(g, |barrier, number| {
+                let flags = OFlag::O_WRONLY | OFlag::O_APPEND | OFlag::O_CLOEXEC;
+                let fd = nix::fcntl::open(&path, flags, nix::sys::stat::Mode::empty());
+                barrier.wait();
+                let fd = fd?;
+                for _ in 0..EACH {
+                    write(&fd, &[b'a' + number; LENGTH])?;
+                }
+                Ok(())
+            })?;
+            for done in appended {
+                g.did("write", "a", done).ok()?;
+            }
             let fd = g.open("a", OFlag::O_RDONLY).ok()?;
             let found = g.read("a", fd, 4 * EACH * LENGTH + 1, 0).ok()?;
             g.same("stat", "a", "bytes", (4 * EACH * LENGTH, found.len()))?;
@@ -337,6 +334,30 @@ const PROMISES: &[Promise] = &[
         },
     ),
 ];
+
+/// What four threads do at a time, each with its number; all of them meet at the barrier.
+fn together<T: Send>(
+    g: &Ground,
+    work: impl Fn(&Barrier, u8) -> T + Sync,
+) -> Result<Vec<T>, Breach> {
+    const THREADS: u8 = 4;
+    // Nobody waits at a barrier to which not all can come.
+    let gate: OnceLock<Option<Barrier>> = OnceLock::new();
+    let (gate, work) = (&gate, &work);
+    std::thread::scope(|scope| {
+        let each = |number| {
+            let work = move || gate.wait().as_ref().map(|barrier| work(barrier, number));
+            std::thread::Builder::new().spawn_scoped(scope, work)
+        };
+        let started: Result<Vec<_>, _> = (0..THREADS).map(each).collect();
+        let all_are_there = started.is_ok();
+        gate.get_or_init(|| all_are_there.then(|| Barrier::new(usize::from(THREADS))));
+        let no_thread = |error| g.undecided("clone", format!("no thread can be started: {error}"));
+        let all = started.map_err(no_thread)?.into_iter();
+        let done: Option<Vec<T>> = all.map(|each| each.join().ok().flatten()).collect();
+        done.ok_or_else(|| g.undecided("", "the check itself failed"))
+    })
+}
 
 /// The whole path of the ground, for threads that are elsewhere.
 pub(super) fn whole(g: &Ground) -> Result<std::path::PathBuf, Breach> {

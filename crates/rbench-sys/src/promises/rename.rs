@@ -1,10 +1,12 @@
 //! Renaming in all its forms.
 
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, RenameFlags};
 
 use super::Group;
-use super::ground::{Promise, promise};
+use super::ground::{Ground, Kept, Promise, promise};
 
 pub(super) const GROUP: Group = Group {
     name: "rename",
@@ -67,31 +69,26 @@ const PROMISES: &[Promise] = &[
         |g| {
             g.put("name", b"x")?;
             let path = super::opening::whole(g)?.join("name");
-            let ended = std::sync::atomic::AtomicBool::new(false);
-            let missing = std::thread::scope(|scope| {
-                let looks = scope.spawn(|| {
-                    let mut missing = 0;
-                    while !ended.load(std::sync::atomic::Ordering::Relaxed) {
-                        let found = nix::sys::stat::stat(&path);
-                        missing += usize::from(found.err() == Some(Errno::ENOENT));
+            // What is looked at, and what was not there.
+            let (looks, missing) = (AtomicU64::new(0), AtomicU64::new(0));
+            let ended = AtomicBool::new(false);
+            let look = || {
+                while !ended.load(Ordering::Relaxed) {
+                    if nix::sys::stat::stat(&path).is_err() {
+                        missing.fetch_add(1, Ordering::Relaxed);
                     }
-                    missing
-                });
-                let mut kept = Ok(());
-                for number in 0..100 {
-                    let from = format!("new-{number}");
-                    kept = g
-                        .put(&from, b"y")
-                        .and_then(|()| g.rename(&from, "name").ok());
-                    if kept.is_err() {
-                        break;
-                    }
+                    looks.fetch_add(1, Ordering::Relaxed);
                 }
-                ended.store(true, std::sync::atomic::Ordering::Relaxed);
-                (kept, looks.join().unwrap_or(0))
-            });
-            missing.0?;
-            g.same("stat", "name", "times missing", (0, missing.1))
+            };
+            std::thread::scope(|scope| {
+                let began = std::thread::Builder::new().spawn_scoped(scope, look);
+                began.map_err(|error| g.undecided("clone", error.to_string()))?;
+                let kept = renamed_over(g, &looks);
+                ended.store(true, Ordering::Relaxed);
+                kept
+            })?;
+            let missing = missing.load(Ordering::Relaxed);
+            g.same("stat", "name", "times missing", (0, missing))
         },
     ),
     promise(
@@ -315,3 +312,24 @@ const PROMISES: &[Promise] = &[
         },
     ),
 ];
+
+/// Renames files over a name, until it was looked at often enough meanwhile.
+fn renamed_over(g: &Ground, looks: &AtomicU64) -> Kept {
+    const RENAMES: usize = 100;
+    const LOOKS: u64 = 100;
+    let mut number = 0;
+    loop {
+        let looked = looks.load(Ordering::Relaxed);
+        if number >= RENAMES && looked >= LOOKS {
+            return Ok(());
+        }
+        if g.is_late() {
+            let seen = format!("{looked} looks during {number} renames are too few");
+            return Err(g.undecided("stat", seen));
+        }
+        let from = format!("new-{number}");
+        g.put(&from, b"y")?;
+        g.rename(&from, "name").ok()?;
+        number += 1;
+    }
+}

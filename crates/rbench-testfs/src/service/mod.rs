@@ -80,6 +80,8 @@ struct Lies {
     flock: bool,
     /// Gives every lock of a range.
     lock: bool,
+    /// Lists wrongly: a listing with attributes would not show it.
+    listing: bool,
 }
 
 /// A request that is being served.
@@ -231,6 +233,7 @@ impl<S: Store> Service<S> {
                 copy: breaks(BrokenPromise::CopyNothing),
                 flock: breaks(BrokenPromise::FlockTwice),
                 lock: breaks(BrokenPromise::LockTwice),
+                listing: config.broken.iter().any(|broken| broken.is_of_listings()),
             },
         }
     }
@@ -478,5 +481,8 @@ fn capabilities(cached: bool, lies: Lies) -> InitFlags {
     always.set(InitFlags::FUSE_POSIX_LOCKS, lies.lock);
     // Attributes that come with a listing are of use only if they may be kept.
     let listing = InitFlags::FUSE_DO_READDIRPLUS | InitFlags::FUSE_READDIRPLUS_AUTO;
-    if cached { always | listing } else { always }
+    match cached && !lies.listing {
+        true => always | listing,
+        false => always,
+    }
 }

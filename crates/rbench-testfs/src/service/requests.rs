@@ -450,12 +450,13 @@ impl<S: Store> Filesystem for Service<S> {
 
     fn fsyncdir(
         &self,
-        _request: &Request,
+        request: &Request,
         ino: INodeNo,
         handle: FileHandle,
         data_only: bool,
         reply: ReplyEmpty,
     ) {
+        asked_by(request);
         let sync = |s: &S| s.fsyncdir(ino.0, handle.0, data_only);
         self.serve(Kind::Fsyncdir, ino, sync, send_empty(reply));
     }
@@ -612,13 +613,14 @@ impl<S: Store> Filesystem for Service<S> {
 
     fn lseek(
         &self,
-        _request: &Request,
+        request: &Request,
         ino: INodeNo,
         handle: FileHandle,
         offset: i64,
         whence: i32,
         reply: ReplyLseek,
     ) {
+        asked_by(request);
         let seek = |s: &S| s.lseek(ino.0, handle.0, offset, whence);
         self.serve(Kind::Lseek, ino, seek, move |outcome| match outcome {
             Ok(offset) => reply.offset(offset),

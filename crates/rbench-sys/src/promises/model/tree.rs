@@ -6,7 +6,7 @@ use nix::errno::Errno;
 use nix::fcntl::OFlag;
 use rbench_core::random::Stream;
 
-use super::super::ground::{Breach, Ground};
+use super::super::ground::{Breach, Ground, undecides};
 use super::{Numbered, Subject, Wrong};
 
 /// What a name stands for.
@@ -23,6 +23,8 @@ pub(super) struct Tree {
     root: String,
     model: BTreeMap<String, Node>,
     steps: usize,
+    /// Whether the file system has symbolic links.
+    symlinks: bool,
 }
 
 /// What is done to a tree.
@@ -242,10 +244,20 @@ impl Subject for Tree {
     fn new(g: &Ground, number: usize) -> Result<Tree, Breach> {
         let root = format!("tree-{number}");
         g.dir(&root)?;
+        let link = format!("{root}.link");
+        let made = g.symlink(NOWHERE, &link).result;
+        let none = [
+            Errno::EPERM,
+            Errno::EOPNOTSUPP,
+            Errno::ENOSYS,
+            Errno::EINVAL,
+        ];
+        let symlinks = !made.is_err_and(|errno| none.contains(&errno));
         Ok(Tree {
             root,
             model: BTreeMap::new(),
             steps: 0,
+            symlinks,
         })
     }
 
@@ -274,8 +286,17 @@ impl Subject for Tree {
         operation: &Operation,
     ) -> Result<Option<Wrong>, Breach> {
         let number = number as u64;
+        if matches!(operation, Operation::Symlink(_)) && !self.symlinks {
+            return Ok(None);
+        }
         let expected = self.expect(number, operation);
         let seen = self.carry_out(g, number, operation)?;
+        if let Err(errno) = seen
+            && expected.is_ok()
+            && undecides(errno)
+        {
+            g.did("random operations", &self.root, seen).ok()?;
+        }
         // Where several errors apply, which one comes is not promised.
         if expected.is_ok() != seen.is_ok() {
             return Ok(Some(Wrong {

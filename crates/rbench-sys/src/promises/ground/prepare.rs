@@ -1,0 +1,217 @@
+//! Preparations, and what is looked at behind.
+
+use std::os::fd::{AsFd, OwnedFd};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use nix::errno::Errno;
+use nix::fcntl::OFlag;
+use nix::libc;
+use nix::sys::prctl;
+use nix::sys::uio::{pread, pwrite};
+use nix::unistd::{Gid, Uid, setfsgid, setfsuid};
+
+use super::{Breach, Did, Ground, Kept};
+
+impl Ground<'_> {
+    /// A new file, open for reading and writing.
+    pub(in crate::promises) fn file(&self, name: impl AsRef<Path>) -> Result<OwnedFd, Breach> {
+        let flags = OFlag::O_RDWR | OFlag::O_CREAT | OFlag::O_EXCL;
+        self.open(name, flags).ready()
+    }
+
+    /// A file open for reading and writing.
+    pub(in crate::promises) fn reopened(&self, name: impl AsRef<Path>) -> Result<OwnedFd, Breach> {
+        self.open(name, OFlag::O_RDWR).ready()
+    }
+
+    /// A new closed file with this content.
+    pub(in crate::promises) fn put(
+        &self,
+        name: impl AsRef<Path>,
+        content: &[u8],
+    ) -> Result<(), Breach> {
+        let fd = self.file(&name)?;
+        self.write(&name, &fd, content, 0).ready()
+    }
+
+    /// A new directory that its owner, group and others may use.
+    pub(in crate::promises) fn dir(&self, name: impl AsRef<Path>) -> Result<(), Breach> {
+        self.mkdir(name, 0o755).ready()
+    }
+
+    /// Writes all of it.
+    pub(in crate::promises) fn write(
+        &self,
+        name: impl AsRef<Path>,
+        fd: impl AsFd,
+        bytes: &[u8],
+        offset: i64,
+    ) -> Did<()> {
+        let mut done = 0;
+        let mut result = Ok(());
+        while done < bytes.len() {
+            match pwrite(&fd, &bytes[done..], offset + done as i64) {
+                Ok(0) => result = Err(Errno::EIO),
+                Ok(n) => {
+                    done += n;
+                    continue;
+                }
+                Err(errno) => result = Err(errno),
+            }
+            break;
+        }
+        self.did("pwrite64", name, result)
+    }
+
+    /// Up to `length` bytes from `offset` on.
+    pub(in crate::promises) fn read(
+        &self,
+        name: impl AsRef<Path>,
+        fd: impl AsFd,
+        length: usize,
+        offset: i64,
+    ) -> Did<Vec<u8>> {
+        let mut buffer = vec![0; length];
+        let mut done = 0;
+        let mut result = Ok(());
+        while done < length {
+            match pread(&fd, &mut buffer[done..], offset + done as i64) {
+                Ok(0) => break,
+                Ok(n) => done += n,
+                Err(errno) => {
+                    result = Err(errno);
+                    break;
+                }
+            }
+        }
+        buffer.truncate(done);
+        self.did("pread64", name, result.map(|()| buffer))
+    }
+
+    /// The promise is that a file has this content, and no more.
+    pub(in crate::promises) fn holds(&self, name: impl AsRef<Path>, content: &[u8]) -> Kept {
+        let fd = self.open(&name, OFlag::O_RDONLY).ok()?;
+        self.holds_open(name, fd, content)
+    }
+
+    /// The same of an open file.
+    pub(in crate::promises) fn holds_open(
+        &self,
+        name: impl AsRef<Path>,
+        fd: impl AsFd,
+        content: &[u8],
+    ) -> Kept {
+        let found = self.read(&name, fd, content.len() + 1, 0).ok()?;
+        self.bytes("pread64", name, content, &found)
+    }
+
+    /// The promise is that bytes are these.
+    pub(in crate::promises) fn bytes(
+        &self,
+        call: &'static str,
+        name: impl AsRef<Path>,
+        expected: &[u8],
+        found: &[u8],
+    ) -> Kept {
+        if expected == found {
+            return Ok(());
+        }
+        let mut both = expected.iter().zip(found);
+        let at = both.position(|(a, b)| a != b);
+        let at = at.unwrap_or(expected.len().min(found.len()));
+        let told = |bytes: &[u8]| {
+            let part = &bytes[at.min(bytes.len())..bytes.len().min(at + 16)];
+            format!("{} bytes, at {at} '{}'", bytes.len(), part.escape_ascii())
+        };
+        self.broken(call, name, told(expected), told(found))
+    }
+
+    /// The promise is that nothing has this name.
+    pub(in crate::promises) fn gone(&self, name: impl AsRef<Path>) -> Kept {
+        self.lstat(name).fails(Errno::ENOENT)
+    }
+
+    /// The promise is that something has this name.
+    pub(in crate::promises) fn there(&self, name: impl AsRef<Path>) -> Kept {
+        self.lstat(name).ok().map(drop)
+    }
+
+    /// The bits that new files of this process do not get.
+    pub(in crate::promises) fn umask(&self) -> Result<u32, Breach> {
+        let status = std::fs::read_to_string("/proc/thread-self/status").unwrap_or_default();
+        let line = status.lines().find_map(|line| line.strip_prefix("Umask:"));
+        let mask = line.and_then(|text| u32::from_str_radix(text.trim(), 8).ok());
+        mask.ok_or_else(|| self.undecided("umask", "the umask is not known"))
+    }
+
+    /// Runs calls as a user who is not root, in this group. The thread is root again behind them.
+    pub(in crate::promises) fn as_user(
+        &self,
+        user: u32,
+        group: u32,
+        calls: impl FnOnce() -> Kept,
+    ) -> Kept {
+        /// Whether the process may be traced and dumped, which the kernel takes from one that
+        /// changes its user.
+        struct Back(bool);
+        impl Drop for Back {
+            fn drop(&mut self) {
+                setfsuid(Uid::from_raw(0));
+                setfsgid(Gid::from_raw(0));
+                if self.0 {
+                    // If not, only who traces it is concerned.
+                    let _ = prctl::set_dumpable(true);
+                }
+            }
+        }
+        // SAFETY: it takes no pointer. 2 is not for a process to set: then it stays as it gets.
+        let dumpable = unsafe { libc::prctl(libc::PR_GET_DUMPABLE) };
+        let back = Back(dumpable == 1);
+        setfsgid(Gid::from_raw(group));
+        setfsuid(Uid::from_raw(user));
+        // A wrong value changes nothing and tells the present one.
+        let is_user = setfsuid(Uid::from_raw(u32::MAX)).as_raw() == user;
+        if !is_user || setfsgid(Gid::from_raw(u32::MAX)).as_raw() != group {
+            return Err(self.undecided("setfsuid", "the thread cannot become another user"));
+        }
+        if self.stat(".").result.is_err() {
+            return Err(self.undecided(
+                "stat",
+                "another user does not come as far as this directory",
+            ));
+        }
+        let kept = calls();
+        drop(back);
+        kept
+    }
+
+    /// Waits until the file system's clock has gone on, so that what is changed now gets
+    /// another time than what was changed before.
+    pub(in crate::promises) fn tick(&self) -> Result<(), Breach> {
+        const LONGEST: Duration = Duration::from_millis(2500);
+        let begun = Instant::now();
+        let stamp = |number: u32| {
+            let name = format!(".tick-{number}");
+            drop(self.file(&name)?);
+            let found = self.stat(&name).ready()?;
+            self.unlink(&name).ready()?;
+            Ok((found.st_ctime, found.st_ctime_nsec))
+        };
+        let first = stamp(0)?;
+        let mut number = 1;
+        while stamp(number)? == first {
+            if begun.elapsed() > LONGEST {
+                return Err(self.undecided("stat", "the times of new files stand still"));
+            }
+            std::thread::sleep(Duration::from_millis(3));
+            number += 1;
+        }
+        Ok(())
+    }
+}
+
+/// Bytes that are different everywhere and never zero.
+pub(in crate::promises) fn pattern(length: usize) -> Vec<u8> {
+    (0..length).map(|i| (i * 7 + i / 251) as u8 | 1).collect()
+}

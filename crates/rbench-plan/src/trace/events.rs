@@ -387,19 +387,19 @@ impl Events {
                 flags: *flags,
             },
             What::Create(place, mode, flags, number) => {
-                let path = self.placed(place)?;
+                let path = self.placed(place);
                 let ino = event.found.map(|entry| entry.ino);
                 let flags = flags | linux::CREAT;
-                self.opened(event, path, (flags, *mode), ino.zip(Some(*number)))
+                self.opened(event, path, (flags, *mode), ino.zip(Some(*number)))?
             }
             What::Open(ino, flags, number) => {
-                let path = self.mapped(*ino)?;
-                self.opened(event, path, (*flags, 0), Some((*ino, *number)))
+                let path = self.mapped(*ino);
+                self.opened(event, path, (*flags, 0), Some((*ino, *number)))?
             }
             What::Opendir(ino, number) => {
-                let path = self.mapped(*ino)?;
+                let path = self.mapped(*ino);
                 let flags = linux::RDONLY | linux::DIRECTORY;
-                self.opened(event, path, (flags, 0), Some((*ino, *number)))
+                self.opened(event, path, (flags, 0), Some((*ino, *number)))?
             }
             What::Flush(ino, number) => {
                 if let Some(handle) = find(&mut self.handles, *ino, *number) {
@@ -494,30 +494,32 @@ impl Events {
         }))
     }
 
-    /// A file or directory is open from now on, if that worked.
+    /// A file or directory is open from now on, if that worked. Of one that is left out the
+    /// handle is kept all the same, so that what is done with it is left out too.
     fn opened(
         &mut self,
         event: &Event,
-        path: Name,
+        path: Result<Name, Unmapped>,
         (flags, mode): (i32, u32),
         handle: Option<(u64, Option<u64>)>,
-    ) -> Call {
+    ) -> Result<Call, Unmapped> {
         let file = self.next_open;
         self.next_open += 1;
         if let (Some((ino, number)), Ok(_)) = (handle, event.result) {
+            let open = path.iter().map(|_| (event.process, file)).collect();
             self.handles.entry(ino).or_default().push(Handle {
                 number,
                 flags: flags & !(linux::CREAT | linux::EXCL | linux::TRUNC),
-                open: vec![(event.process, file)],
+                open,
                 flushed: None,
             });
         }
-        Call::Open {
-            path,
+        Ok(Call::Open {
+            path: path?,
             flags: flags & OPEN_FLAGS,
             mode: mode & MODES,
             file,
-        }
+        })
     }
 
     /// The open file of a handle, for the process of `event`: one that did not open it opens it
@@ -555,9 +557,10 @@ impl Events {
         {
             return Ok(*file);
         }
+        let path = path?;
         handle.open.push((event.process, next));
         let call = Call::Open {
-            path: path?,
+            path,
             flags: handle.flags & OPEN_FLAGS,
             mode: 0,
             file: next,
@@ -590,13 +593,17 @@ impl Events {
             _ => (event.at, event.took),
         };
         let mut open = handle.open.into_iter();
-        if let Some((process, file)) = open.next() {
-            out.push(Op {
+        match open.next() {
+            Some((process, file)) => out.push(Op {
                 took: Some(took),
                 result: Outcome::Done(0),
                 implied: false,
                 ..implied(event, process, at, Call::Close { file })
-            });
+            }),
+            None => out.left_out.add(match self.mapped(ino) {
+                Err(Unmapped::LeftOut(why)) => why,
+                _ => why::NO_OPEN,
+            }),
         }
         for (process, file) in open {
             out.push(implied(event, process, at, Call::Close { file }));

@@ -12,7 +12,11 @@ fn reading() -> Reading {
 }
 
 fn read_as(format: Format, text: &str) -> Result<Out, String> {
-    let mut reader = reader(format, &reading());
+    read_with(format, text, &reading())
+}
+
+fn read_with(format: Format, text: &str, reading: &Reading) -> Result<Out, String> {
+    let mut reader = reader(format, reading);
     let mut out = Out::default();
     for (number, line) in text.lines().enumerate() {
         let number = number as u64 + 1;
@@ -226,6 +230,42 @@ fn jfs_requests_become_calls() {
         let error = read_as(Format::Juicefs, line).expect_err("refused");
         assert!(error.contains(wanted), "{error}");
     }
+}
+
+/// Two files of one process, one of them outside of what is replayed.
+#[test]
+fn what_is_done_with_a_file_that_is_left_out_is_left_out_too() {
+    let text = "\
+2024.03.01 10:00:00.000100 [uid:0,gid:0,pid:7] lookup (1,d): OK (2,[drwxr-xr-x:0040755,2,0,0,0,0,0,4096]) <0.000050>
+2024.03.01 10:00:00.000200 [uid:0,gid:0,pid:7] lookup (1,e): OK (3,[drwxr-xr-x:0040755,2,0,0,0,0,0,4096]) <0.000050>
+2024.03.01 10:00:01.000100 [uid:0,gid:0,pid:7] create (3,out,-rw-r--r--:0100644):(5,[-rw-r--r--:0100644,1,0,0,0,0,0,0]) [fh:12] - OK <0.000050>
+2024.03.01 10:00:01.000200 [uid:0,gid:0,pid:7] write (5,100,0,12) - OK <0.000050>
+2024.03.01 10:00:01.000300 [uid:0,gid:0,pid:7] create (2,in,-rw-r--r--:0100644):(4,[-rw-r--r--:0100644,1,0,0,0,0,0,0]) [fh:11] - OK <0.000050>
+2024.03.01 10:00:01.000400 [uid:0,gid:0,pid:7] write (5,300,100,12) - OK <0.000050>
+2024.03.01 10:00:01.000500 [uid:0,gid:0,pid:7] write (6,700,0,13) - OK <0.000050>
+2024.03.01 10:00:01.000600 [uid:0,gid:0,pid:7] write (6,800,0,13) - OK <0.000050>
+2024.03.01 10:00:01.000700 [uid:0,gid:0,pid:7] write (4,200,0,11) - OK <0.000050>
+2024.03.01 10:00:01.000800 [uid:0,gid:0,pid:7] release (5,12): OK <0.000010>
+2024.03.01 10:00:01.000900 [uid:0,gid:0,pid:7] release (4,11): OK <0.000010>
+";
+    let below = Reading {
+        names: Names::below(Some(b"/d")),
+        ..reading()
+    };
+    let out = read_with(Format::Juicefs, text, &below).expect("read");
+    assert_eq!(
+        shown(&out),
+        [
+            "7 stat ",
+            "7 open in #1",
+            "7 write #1 Some(0) 200",
+            "7 close #1"
+        ]
+    );
+    // The open of inode 6 is missing, once.
+    assert_eq!(out.gaps, 1);
+    let left_out: Vec<_> = out.left_out.0.iter().map(|(why, n)| (*why, *n)).collect();
+    assert_eq!(left_out, [(why::ELSEWHERE, 7)]);
 }
 
 #[test]

@@ -257,7 +257,7 @@ fn jfs_requests_become_calls() {
 /// `/dev` and the like are the kernel's on a host, and directories of users on a mount.
 #[test]
 fn names_of_the_kernel_are_those_of_a_host() {
-    let jfs = "2024.03.01 10:00:00.000100 [uid:0,gid:0,pid:7] mkdir (1,dev,-rwxr-xr-x:0755,022): OK (2,[drwxr-xr-x:0040755,2,0,0,0,0,0,4096]) <0.000050>";
+    let jfs = "2024.03.01 10:00:00.000100 [uid:0,gid:0,pid:7] mkdir (1,dev,drwxr-xr-x:0040755): OK (2,[drwxr-xr-x:0040755,2,0,0,0,0,0,4096]) <0.000050>";
     let own = format!(
         "{}\n{{\"at\":1,\"process\":7,\"op\":\"mkdir\",\"path\":\"dev\",\"mode\":493}}",
         form::HEADER

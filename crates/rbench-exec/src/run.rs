@@ -86,6 +86,7 @@ async fn carry_out(
         Work::Mix(work) => {
             let ground = Target::set_up(group, place).await?;
             let (shared, path) = (ground.shared(), ground.path().to_owned());
+            group.hooks.work_in(&path);
             residency::turn_to(group, vec![path.clone()]).await?;
             let pass = |i| mix::pass(plan, work, i);
             let ending = iterate(group, plan, ground, shared, listener, pass).await?;
@@ -95,6 +96,7 @@ async fn carry_out(
             let looked = replay::look_through(group, plan, work, place.parent).await?;
             let ground = Target::set_up(group, place).await?;
             let (shared, path) = (ground.shared(), ground.path().to_owned());
+            group.hooks.work_in(&path);
             residency::turn_to(group, vec![path.clone()]).await?;
             let base = path.clone();
             let pass = |i| replay::pass(plan, work, &looked, &base, i);

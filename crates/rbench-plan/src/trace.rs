@@ -316,6 +316,9 @@ pub const OPEN_FLAGS: i32 = flags::ACCESS
     | flags::SYNC
     | flags::PATH;
 
+/// Flags of `renameat2` that are done: the new name must not be there, or both change places.
+const RENAMES: u32 = flags::RENAME_NOREPLACE | flags::RENAME_EXCHANGE;
+
 /// Permissions that are given as recorded: a trace makes no set-user-id program.
 pub const MODES: u32 = 0o1777;
 
@@ -383,6 +386,39 @@ impl Call {
         }
     }
 
+    /// Bytes that it holds beside names of files: data, targets of links, names of attributes.
+    pub fn carries(&self) -> u64 {
+        let bytes = match self {
+            Call::Write {
+                data: Some(data), ..
+            } => data.len(),
+            Call::Symlink {
+                target: LinkTarget::Verbatim(target) | LinkTarget::Below(target),
+                ..
+            } => target.len(),
+            Call::Setxattr { name, .. }
+            | Call::Getxattr { name, .. }
+            | Call::Removexattr { name, .. } => name.len(),
+            _ => 0,
+        };
+        bytes as u64
+    }
+
+    /// Why no replay does it, whatever its trace is.
+    fn too_much(&self) -> Option<&'static str> {
+        match self {
+            Call::Read { length, .. }
+            | Call::Write { length, .. }
+            | Call::List { length, .. }
+            | Call::Setxattr { length, .. }
+            | Call::Getxattr { length, .. }
+            | Call::Listxattr { length, .. } => (*length > TRANSFER_MAX).then_some(why::LARGE),
+            // RENAME_WHITEOUT leaves a device.
+            Call::Rename { flags, .. } if flags & !RENAMES != 0 => Some(why::DEVICE),
+            _ => None,
+        }
+    }
+
     /// Whether what it returns says how it went: a length, which a replay should return too.
     pub fn returns_a_length(&self) -> bool {
         matches!(self, Call::Read { .. } | Call::Write { .. })
@@ -443,7 +479,7 @@ pub mod why {
     /// Calls of another layer.
     pub const MPI_IO: &str = "MPI-IO: its POSIX operations are listed too";
     /// No system takes it.
-    pub const LONG: &str = "a name of more than 4095 bytes";
+    pub const LONG: &str = "a name of more than 255 bytes or a path of more than 4095";
     /// A larger transfer than [`super::TRANSFER_MAX`].
     pub const LARGE: &str = "a transfer of more than 256 MiB";
 }
@@ -541,13 +577,9 @@ pub struct Out {
 impl Out {
     /// Takes an operation.
     pub fn push(&mut self, op: Op) {
-        let large = match &op.call {
-            Call::Read { length, .. } | Call::Write { length, .. } => *length > TRANSFER_MAX,
-            _ => false,
-        };
-        match large {
-            true => self.left_out.add(why::LARGE),
-            false => self.ops.push(op),
+        match op.call.too_much() {
+            Some(why) => self.left_out.add(why),
+            None => self.ops.push(op),
         }
     }
 }

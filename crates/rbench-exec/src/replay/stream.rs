@@ -14,16 +14,19 @@ use rbench_plan::trace::survey::{Found, Step};
 use rbench_plan::trace::{self, Format, LINE_MAX, Op, Out, Reader};
 use rbench_sys::inputs;
 
+use crate::pace::StopFlag;
+
 /// The first bytes of what zstd compresses.
 const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
 /// Lines that are looked at for the form of a trace.
 const FORM_LINES: usize = 100;
 
-/// Operations that are read ahead at a time, bytes of data that end that, and how many times
-/// that for each worker.
+/// Operations that are read ahead at a time, bytes of data that end that, of all workers of a
+/// rank and of one at least, and how many times that for each worker.
 const PIECE: usize = 256;
 const PIECE_BYTES: u64 = 4 << 20;
+const PIECE_BYTES_MIN: u64 = 256 << 10;
 pub const PIECES: usize = 32;
 
 /// What is known of a trace before it is read.
@@ -263,48 +266,50 @@ pub struct Own {
     pub workers: u64,
 }
 
-/// Reads the traces and hands each worker of this rank its operations, until all is read or
-/// nobody takes any more. Drops `primed` when as much is read ahead as there is room for, or all.
+/// Reads the traces and hands each worker of this rank its operations, until all is read,
+/// nobody takes any more or `stop` is raised. Drops `primed` when as much is read ahead as there is room for, or all.
 ///
 /// # Errors
 /// As [`Merged::open`].
 pub fn deal(
-    plan: &ReplayPlan,
-    forms: &[Form],
-    found: &Found,
+    (plan, forms, found): (&ReplayPlan, &[Form], &Found),
     own: Own,
     to: Vec<SyncSender<Vec<Task>>>,
     primed: SyncSender<()>,
+    stop: &StopFlag,
 ) -> Result<(), String> {
+    // Workers are dealt groups from the first one on.
+    if found.parts(plan.copies) <= own.first {
+        return Ok(());
+    }
     let mut primed = Some(primed);
     let mut merged = Merged::open(plan, forms)?;
     let mut to: Vec<Option<SyncSender<Vec<Task>>>> = to.into_iter().map(Some).collect();
     let mut pieces: Vec<Vec<Task>> = vec![Vec::new(); to.len()];
     let (mut held, mut bytes) = (0, 0_u64);
+    let most = (PIECE_BYTES / (to.len() as u64).max(1)).max(PIECE_BYTES_MIN);
     loop {
         let step = merged.next()?;
         let ended = step.is_none();
         if let Some(step) = step {
             let step = Arc::new(step);
-            if let trace::Call::Write { data, .. } = &step.op.call {
-                bytes += data.as_ref().map_or(0, |data| data.len() as u64);
-            }
             let process = (step.trace, step.op.process);
             for copy in 0..plan.copies {
                 let worker = found.worker(process, copy, plan.copies, own.workers);
                 let here = worker.checked_sub(own.first);
                 if let Some(piece) = here.and_then(|here| pieces.get_mut(here as usize)) {
+                    bytes += step.op.call.carries();
                     let step = Arc::clone(&step);
                     piece.push(Task { copy, step });
                     held += 1;
                 }
             }
         }
-        if ended || held >= PIECE || bytes >= PIECE_BYTES {
+        if ended || held >= PIECE || bytes >= most {
             (held, bytes) = (0, 0);
             hand_over(&mut pieces, &mut to, &mut primed);
         }
-        if ended || to.iter().all(Option::is_none) {
+        if ended || stop.is_raised() || to.iter().all(Option::is_none) {
             return Ok(());
         }
     }
@@ -312,6 +317,10 @@ pub fn deal(
 
 /// Hands over what there is: first to those who have room, then to the others, waiting.
 /// Before it waits for the first time it drops `primed`.
+///
+/// It waits for one worker after the other: while one has all of its pieces before it, the others
+/// get nothing new, and live on theirs. Who does much less than others may so run out of
+/// operations whose time has come; it is then late by what one piece of the busy one takes.
 fn hand_over(
     pieces: &mut [Vec<Task>],
     to: &mut [Option<SyncSender<Vec<Task>>>],

@@ -12,7 +12,7 @@ use std::sync::Arc;
 use rbench_core::request::{Changes, Event, Place, What};
 use rbench_core::{Nanos, linux};
 
-use super::names::{Names, Unmapped};
+use super::names::{Names, PATH_MAX, Unmapped, attribute};
 use super::{Call, MODES, Name, OPEN_FLAGS, Op, Out, Outcome, Target, Told, why};
 
 /// The root of a FUSE file system.
@@ -20,9 +20,6 @@ const ROOT: u64 = 1;
 
 /// What follows later was not caused.
 const SOON: Nanos = Nanos::MILLISECOND;
-
-/// The deepest path that is looked for: a damaged trace may go round.
-const DEPTH_MAX: usize = 1 << 12;
 
 /// After so many requests those that wait for their successors are looked through.
 const SWEEP: u64 = 64;
@@ -134,7 +131,7 @@ impl Events {
     /// Before the first one.
     pub fn new(names: &Names) -> Events {
         Events {
-            names: names.clone(),
+            names: names.of_a_mount(),
             places: HashMap::new(),
             inodes: HashMap::new(),
             handles: HashMap::new(),
@@ -236,7 +233,8 @@ impl Events {
     }
 
     /// The path of an inode, in parts; those of one whose name is not known begin with its number.
-    fn path(&self, mut ino: u64) -> Option<Vec<u8>> {
+    fn path(&self, mut ino: u64) -> Result<Vec<u8>, Unmapped> {
+        let mut length = 0;
         let mut parts: Vec<Arc<[u8]>> = Vec::new();
         while ino != ROOT {
             let Some((parent, name)) = self.places.get(&ino) else {
@@ -245,23 +243,25 @@ impl Events {
             };
             parts.push(Arc::clone(name));
             ino = *parent;
-            if parts.len() > DEPTH_MAX {
-                return None;
+            length += name.len() + 1;
+            // A damaged trace may go round in a ring.
+            if length > PATH_MAX {
+                return Err(Unmapped::LeftOut(why::LONG));
             }
         }
         parts.reverse();
         let mut path = vec![b'/'];
         path.extend(parts.join(&b'/'));
-        Some(path)
+        Ok(path)
     }
 
     fn mapped(&self, ino: u64) -> Result<Name, Unmapped> {
-        let path = self.path(ino).ok_or_else(round)?;
+        let path = self.path(ino)?;
         self.names.map(b"/", &path)
     }
 
     fn placed(&self, (parent, name): &Place) -> Result<Name, Unmapped> {
-        let parent = self.path(*parent).ok_or_else(round)?;
+        let parent = self.path(*parent)?;
         // A name with a slash in it or `..` is none that a directory can have.
         if name.contains(&b'/') || matches!(&name[..], b"." | b"..") {
             return Err(Unmapped::Wrong(
@@ -340,10 +340,6 @@ impl Events {
         let named = |ino: u64, follows: bool| -> Result<Target, Unmapped> {
             Ok(Target::Path(self.mapped(ino)?, follows))
         };
-        let user = |name: &Arc<[u8]>| match name.starts_with(b"user.") {
-            true => Ok(Arc::clone(name)),
-            false => Err(Unmapped::LeftOut(why::ATTRIBUTE)),
-        };
         Ok(Some(match &event.what {
             What::Lookup(place) => Call::Stat {
                 what: Target::Path(self.placed(place)?, false),
@@ -364,10 +360,10 @@ impl Events {
                 mode: mode & MODES,
             },
             What::Symlink(place, target) => {
-                let parent = self.path(place.0).ok_or_else(round)?;
+                let parent = self.path(place.0)?;
                 let leads = self.names.target(&parent, &place.1, target);
                 Call::Symlink {
-                    target: leads.map_err(Unmapped::Wrong)?,
+                    target: leads?,
                     path: self.placed(place)?,
                 }
             }
@@ -387,19 +383,19 @@ impl Events {
                 flags: *flags,
             },
             What::Create(place, mode, flags, number) => {
-                let path = self.placed(place)?;
+                let path = self.placed(place);
                 let ino = event.found.map(|entry| entry.ino);
                 let flags = flags | linux::CREAT;
-                self.opened(event, path, (flags, *mode), ino.zip(Some(*number)))
+                self.opened(event, path, (flags, *mode), ino.zip(Some(*number)))?
             }
             What::Open(ino, flags, number) => {
-                let path = self.mapped(*ino)?;
-                self.opened(event, path, (*flags, 0), Some((*ino, *number)))
+                let path = self.mapped(*ino);
+                self.opened(event, path, (*flags, 0), Some((*ino, *number)))?
             }
             What::Opendir(ino, number) => {
-                let path = self.mapped(*ino)?;
+                let path = self.mapped(*ino);
                 let flags = linux::RDONLY | linux::DIRECTORY;
-                self.opened(event, path, (flags, 0), Some((*ino, *number)))
+                self.opened(event, path, (flags, 0), Some((*ino, *number)))?
             }
             What::Flush(ino, number) => {
                 if let Some(handle) = find(&mut self.handles, *ino, *number) {
@@ -448,13 +444,13 @@ impl Events {
             },
             What::Setxattr(ino, name, length, flags) => Call::Setxattr {
                 what: named(*ino, false)?,
-                name: user(name)?,
+                name: attribute(name)?,
                 length: (*length).min(1 << 16),
                 flags: *flags,
             },
             What::Getxattr(ino, name, length) => Call::Getxattr {
                 what: named(*ino, false)?,
-                name: user(name)?,
+                name: attribute(name)?,
                 length: (*length).min(1 << 16),
             },
             What::Listxattr(ino, length) => Call::Listxattr {
@@ -463,7 +459,7 @@ impl Events {
             },
             What::Removexattr(ino, name) => Call::Removexattr {
                 what: named(*ino, false)?,
-                name: user(name)?,
+                name: attribute(name)?,
             },
             What::Other(why) => return Err(Unmapped::LeftOut(why)),
         }))
@@ -494,30 +490,32 @@ impl Events {
         }))
     }
 
-    /// A file or directory is open from now on, if that worked.
+    /// A file or directory is open from now on, if that worked. Of one that is left out the
+    /// handle is kept all the same, so that what is done with it is left out too.
     fn opened(
         &mut self,
         event: &Event,
-        path: Name,
+        path: Result<Name, Unmapped>,
         (flags, mode): (i32, u32),
         handle: Option<(u64, Option<u64>)>,
-    ) -> Call {
+    ) -> Result<Call, Unmapped> {
         let file = self.next_open;
         self.next_open += 1;
         if let (Some((ino, number)), Ok(_)) = (handle, event.result) {
+            let open = path.iter().map(|_| (event.process, file)).collect();
             self.handles.entry(ino).or_default().push(Handle {
                 number,
                 flags: flags & !(linux::CREAT | linux::EXCL | linux::TRUNC),
-                open: vec![(event.process, file)],
+                open,
                 flushed: None,
             });
         }
-        Call::Open {
-            path,
+        Ok(Call::Open {
+            path: path?,
             flags: flags & OPEN_FLAGS,
             mode: mode & MODES,
             file,
-        }
+        })
     }
 
     /// The open file of a handle, for the process of `event`: one that did not open it opens it
@@ -555,9 +553,10 @@ impl Events {
         {
             return Ok(*file);
         }
+        let path = path?;
         handle.open.push((event.process, next));
         let call = Call::Open {
-            path: path?,
+            path,
             flags: handle.flags & OPEN_FLAGS,
             mode: 0,
             file: next,
@@ -590,13 +589,17 @@ impl Events {
             _ => (event.at, event.took),
         };
         let mut open = handle.open.into_iter();
-        if let Some((process, file)) = open.next() {
-            out.push(Op {
+        match open.next() {
+            Some((process, file)) => out.push(Op {
                 took: Some(took),
                 result: Outcome::Done(0),
                 implied: false,
                 ..implied(event, process, at, Call::Close { file })
-            });
+            }),
+            None => out.left_out.add(match self.mapped(ino) {
+                Err(Unmapped::LeftOut(why)) => why,
+                _ => why::NO_OPEN,
+            }),
         }
         for (process, file) in open {
             out.push(implied(event, process, at, Call::Close { file }));
@@ -628,10 +631,6 @@ fn implied(event: &Event, process: u64, at: Nanos, call: Call) -> Op {
         implied: true,
         call,
     }
-}
-
-fn round() -> Unmapped {
-    Unmapped::Wrong("directories lie in each other, round in a ring".to_owned())
 }
 
 /// `S_IFMT`, `S_IFREG`

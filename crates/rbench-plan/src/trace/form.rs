@@ -8,7 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use rbench_core::{Nanos, OpKind, linux};
 use serde_json::{Map, Value, json};
 
-use super::names::Unmapped;
+use super::names::{Unmapped, attribute};
 use super::{
     Call, Kind, LinkTarget, MODES, Name, OPEN_FLAGS, Op, Out, Outcome, Reader, Reading, Target,
     Told,
@@ -203,8 +203,12 @@ pub struct OwnForm {
 impl OwnForm {
     /// Before its first line.
     pub fn new(reading: &Reading) -> OwnForm {
+        let names = reading.names.of_a_mount();
         OwnForm {
-            reading: reading.clone(),
+            reading: Reading {
+                names,
+                ..reading.clone()
+            },
             begun: false,
         }
     }
@@ -291,10 +295,17 @@ impl Fields<'_> {
 
     /// A length or an offset in a file.
     fn place(&self, key: &str) -> Found<u64> {
-        let number = self.number(key)?;
-        match i64::try_from(number) {
-            Ok(_) => Ok(number),
-            Err(_) => wrong(format!("'{key}' lies past the end that a file can have")),
+        match self.place_if_any(key)? {
+            Some(number) => Ok(number),
+            None => wrong(format!("'{key}' is missing")),
+        }
+    }
+
+    fn place_if_any(&self, key: &str) -> Found<Option<u64>> {
+        let number = self.optional(key)?;
+        match number.is_none_or(|number| i64::try_from(number).is_ok()) {
+            true => Ok(number),
+            false => wrong(format!("'{key}' lies past the end that a file can have")),
         }
     }
 
@@ -344,11 +355,7 @@ impl Fields<'_> {
     }
 
     fn attribute(&self) -> Found<Name> {
-        let name = self.bytes("name")?;
-        match name.starts_with(b"user.") && !name.contains(&0) {
-            true => Ok(name.into()),
-            false => Err(Unmapped::LeftOut(super::why::ATTRIBUTE)),
-        }
+        attribute(&self.bytes("name")?)
     }
 
     fn op(&self, line: u64) -> Found<Op> {
@@ -359,7 +366,7 @@ impl Fields<'_> {
                 None => return wrong(format!("'{name}' is no kind of object")),
             },
         };
-        let result = match (self.get("error"), self.optional("returned")?) {
+        let result = match (self.get("error"), self.place_if_any("returned")?) {
             (Some(error), _) => {
                 let name = error.as_str().unwrap_or("");
                 match linux::errno(name).or_else(|| name.parse().ok()) {
@@ -370,6 +377,12 @@ impl Fields<'_> {
             (None, Some(value)) => Outcome::Done(value),
             (None, None) => Outcome::Unknown,
         };
+        let call = self.call()?;
+        let implied = self.get("implied").and_then(Value::as_bool);
+        let implied = implied.unwrap_or(false);
+        if implied && !matches!(call, Call::Open { .. } | Call::Close { .. }) {
+            return wrong("only what opens or closes a file may be implied");
+        }
         Ok(Op {
             line,
             at: Nanos(self.number("at")?),
@@ -378,13 +391,10 @@ impl Fields<'_> {
             result,
             told: Told {
                 kind,
-                size: self.optional("size")?,
+                size: self.place_if_any("size")?,
             },
-            implied: self
-                .get("implied")
-                .and_then(Value::as_bool)
-                .unwrap_or(false),
-            call: self.call()?,
+            implied,
+            call,
         })
     }
 
@@ -406,7 +416,7 @@ impl Fields<'_> {
             OpKind::Close => Call::Close { file: file()? },
             OpKind::Read => Call::Read {
                 file: file()?,
-                at: self.optional("offset")?,
+                at: self.place_if_any("offset")?,
                 length: self.place("length")?,
             },
             OpKind::Write => self.write()?,
@@ -522,7 +532,7 @@ impl Fields<'_> {
         };
         Ok(Call::Write {
             file: self.number("file")?,
-            at: self.optional("offset")?,
+            at: self.place_if_any("offset")?,
             length,
             data,
         })
@@ -535,8 +545,7 @@ impl Fields<'_> {
             None => {
                 let target = self.bytes("target")?;
                 let names = &self.reading.names;
-                let target = names.target(b"/", &self.bytes("path")?, &target);
-                target.map_err(Unmapped::Wrong)?
+                names.target(b"/", &self.bytes("path")?, &target)?
             }
         };
         Ok(Call::Symlink { target, path })

@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use super::{LinkTarget, Name, why};
 
-/// The longest path that Linux takes, bytes.
-const NAME_MAX: usize = 4095;
+/// The longest path that Linux takes, and the longest name in one, bytes.
+pub const PATH_MAX: usize = 4095;
+const PART_MAX: usize = 255;
 
 /// Stands for a working directory that a trace does not tell.
 pub const SOMEWHERE: &[u8] = b"/working-directory";
@@ -24,6 +25,8 @@ pub enum Unmapped {
 pub struct Names {
     /// Only those below this directory, which becomes that of the replay: the parts of its path.
     below: Option<Vec<Vec<u8>>>,
+    /// They begin at the root of a mount, not at that of a host: `/dev` is a directory of users.
+    of_a_mount: bool,
 }
 
 impl Names {
@@ -31,6 +34,15 @@ impl Names {
     pub fn below(directory: Option<&[u8]>) -> Names {
         Names {
             below: directory.map(|path| parts(b"/", path)),
+            of_a_mount: false,
+        }
+    }
+
+    /// The same of a trace whose names begin at the root of a mount.
+    pub fn of_a_mount(&self) -> Names {
+        Names {
+            of_a_mount: true,
+            ..self.clone()
         }
     }
 
@@ -46,18 +58,20 @@ impl Names {
     /// When what is done with it is left out, or it is no name.
     pub fn map(&self, base: &[u8], name: &[u8]) -> Result<Name, Unmapped> {
         checked(name).map_err(Unmapped::Wrong)?;
-        if name.len() > NAME_MAX {
+        if name.len() > PATH_MAX {
             return Err(Unmapped::LeftOut(why::LONG));
         }
-        self.path_of(&parts(base, name)).map_err(Unmapped::LeftOut)
+        let parts = parts(base, name);
+        if is_long(&parts) {
+            return Err(Unmapped::LeftOut(why::LONG));
+        }
+        self.path_of(&parts).map_err(Unmapped::LeftOut)
     }
 
     fn path_of(&self, parts: &[Vec<u8>]) -> Result<Name, &'static str> {
         let kernel = [&b"proc"[..], b"sys", b"dev"];
-        if parts
-            .first()
-            .is_some_and(|part| kernel.contains(&&part[..]))
-        {
+        let is_kernel = |part: &Vec<u8>| kernel.contains(&&part[..]);
+        if !self.of_a_mount && parts.first().is_some_and(is_kernel) {
             return Err(why::KERNEL);
         }
         let rest = match &self.below {
@@ -76,9 +90,12 @@ impl Names {
     /// below `base`.
     ///
     /// # Errors
-    /// When it is no target.
-    pub fn target(&self, base: &[u8], link: &[u8], target: &[u8]) -> Result<LinkTarget, String> {
-        checked(target)?;
+    /// When it is no target, or longer than any.
+    pub fn target(&self, base: &[u8], link: &[u8], target: &[u8]) -> Result<LinkTarget, Unmapped> {
+        checked(target).map_err(Unmapped::Wrong)?;
+        if target.len() > PATH_MAX {
+            return Err(Unmapped::LeftOut(why::LONG));
+        }
         let leads_down =
             !target.starts_with(b"/") && !target.split(|b| *b == b'/').any(|part| part == b"..");
         if leads_down {
@@ -87,6 +104,9 @@ impl Names {
         let beside = absolute(base, link);
         let end = beside.iter().rposition(|b| *b == b'/').unwrap_or(0);
         let to = parts(&beside[..end.max(1)], target);
+        if is_long(&to) {
+            return Err(Unmapped::LeftOut(why::LONG));
+        }
         let path = self.path_of(&to).unwrap_or_else(|_| {
             // Nothing is there in a replay.
             let mut outside = b"outside/".to_vec();
@@ -95,6 +115,26 @@ impl Names {
         });
         Ok(LinkTarget::Below(path))
     }
+}
+
+/// The name of an extended attribute: only those of users are replayed.
+///
+/// # Errors
+/// When what is done with it is left out.
+pub fn attribute(name: &[u8]) -> Result<Name, Unmapped> {
+    if !name.starts_with(b"user.") || name.contains(&0) {
+        return Err(Unmapped::LeftOut(why::ATTRIBUTE));
+    }
+    match name.len() > PART_MAX {
+        true => Err(Unmapped::LeftOut(why::LONG)),
+        false => Ok(name.into()),
+    }
+}
+
+/// Whether no system takes a path of those parts.
+fn is_long(parts: &[Vec<u8>]) -> bool {
+    let all: usize = parts.iter().map(|part| part.len() + 1).sum();
+    all > PATH_MAX || parts.iter().any(|part| part.len() > PART_MAX)
 }
 
 fn checked(name: &[u8]) -> Result<(), String> {
@@ -152,6 +192,15 @@ mod tests {
         assert!(mapped(&all, "/", "/tmp/../dev/null").contains("LeftOut"));
         assert!(mapped(&all, "/", "a\0b").contains("byte 0"));
         assert!(mapped(&all, "/", "").contains("empty"));
+        let long = "LeftOut(\"a name of more than 255 bytes or a path of more than 4095\")";
+        let deep = format!("/{}", ["x"; 2000].join("/"));
+        assert_eq!(mapped(&all, &deep, "y"), format!("{}/y", &deep[1..]));
+        assert_eq!(mapped(&all, &deep, &deep[1..200]), long);
+        assert_eq!(mapped(&all, "/", &"x".repeat(255)), "x".repeat(255));
+        assert_eq!(mapped(&all, "/", &"x".repeat(256)), long);
+        let mount = all.of_a_mount();
+        assert_eq!(mapped(&mount, "/", "/dev/disk"), "dev/disk");
+        assert_eq!(mapped(&mount, "/", "../proc"), "proc");
         let some = Names::below(Some(b"/data/set/"));
         assert_eq!(mapped(&some, "/data/set/x", "y"), "x/y");
         assert_eq!(mapped(&some, "/", "/data/set"), "");
@@ -169,8 +218,11 @@ mod tests {
         ) {
             Ok(LinkTarget::Verbatim(path)) => String::from_utf8_lossy(&path).into_owned(),
             Ok(LinkTarget::Below(path)) => format!("below {}", String::from_utf8_lossy(&path)),
-            Err(why) => why,
+            Err(why) => format!("{why:?}"),
         };
+        assert!(target("l", &"x/".repeat(2048)).contains("LeftOut"));
+        assert!(target("l", &"/x".repeat(2048)).contains("LeftOut"));
+        assert_eq!(target("l", &"x/".repeat(2047)), "x/".repeat(2047));
         assert_eq!(target("d/l", "x/y"), "x/y");
         assert_eq!(target("d/l", "../x"), "below r/x");
         assert_eq!(target("l", "../../../../x"), "below x");

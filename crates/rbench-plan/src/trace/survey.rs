@@ -3,10 +3,19 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use rbench_core::{Latency, Nanos, OpKind};
+use rbench_core::{Bytes, Latency, Nanos, OpKind};
 
 use super::world::{Prepared, World};
-use super::{Call, Kind, Op, Outcome};
+use super::{Call, Kind, Op};
+
+/// So much memory is taken by what is known of traces, at most, bytes.
+const MEMORY_MAX: u64 = 4 << 30;
+
+/// What a process, or an open file, takes of memory, about, bytes.
+const ENTRY: u64 = 100;
+
+/// No operation took longer, whatever a damaged stamp says: sums of squares have to have room.
+const TOOK_MAX: Nanos = Nanos(24 * 3600 * 1_000_000_000);
 
 /// An operation, and the trace that it is of.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,14 +31,18 @@ pub struct Step {
 pub struct Recorded {
     /// How many, in one copy.
     pub operations: u64,
-    /// How long they took, of those whose trace says so and that did not fail.
+    /// How long they took, of those whose trace says so, failed ones included: what fails again
+    /// as recorded is an operation with its latency in the replay too.
     pub latency: Latency,
 }
 
 /// What all traces have.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Survey {
     worlds: Vec<World>,
+    /// What names take of memory, and what there is, bytes.
+    names: u64,
+    room: u64,
     /// Number of each process, in the order in which they come.
     processes: HashMap<(u32, u64), u32>,
     /// The process that stands for all that share open files with it.
@@ -48,18 +61,51 @@ pub struct Survey {
     pub written: u64,
 }
 
+impl Default for Survey {
+    fn default() -> Survey {
+        Survey::in_room(MEMORY_MAX)
+    }
+}
+
 impl Survey {
+    /// One that takes so much memory, at most, bytes.
+    pub fn in_room(room: u64) -> Survey {
+        Survey {
+            worlds: Vec::new(),
+            names: 0,
+            room,
+            processes: HashMap::new(),
+            shares: Vec::new(),
+            users: HashMap::new(),
+            kinds: BTreeMap::new(),
+            operations: 0,
+            span: Nanos(0),
+            largest: 0,
+            written: 0,
+        }
+    }
+
     /// Takes the next operation; in the order of time.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// There are more names, processes and open files than memory is taken for.
     pub fn take(&mut self, step: &Step) -> Result<(), String> {
         let Step { trace, op } = step;
         while self.worlds.len() <= *trace as usize {
             self.worlds.push(World::default());
         }
-        self.worlds[*trace as usize].take(op)?;
+        let world = &mut self.worlds[*trace as usize];
+        let before = world.bytes();
+        world.take(op);
+        self.names = (self.names + world.bytes()).saturating_sub(before);
         self.note_process(*trace, op);
+        let entries = (2 * self.processes.len() + 2 * self.users.len()) as u64;
+        if self.names + entries * ENTRY > self.room {
+            let room = Bytes(self.room);
+            return Err(format!(
+                "the names, processes and open files until there take more than {room} of memory"
+            ));
+        }
         self.span = self.span.max(op.at);
         match &op.call {
             Call::Read { length, .. }
@@ -85,8 +131,8 @@ impl Survey {
                 latency: Latency::default(),
             });
         recorded.operations += 1;
-        if let (Some(took), false) = (op.took, matches!(op.result, Outcome::Failed(_))) {
-            recorded.latency.record(took);
+        if let Some(took) = op.took {
+            recorded.latency.record(took.min(TOOK_MAX));
         }
         Ok(())
     }
@@ -115,11 +161,17 @@ impl Survey {
     }
 
     /// The process that stands for those that `number` shares open files with.
-    fn head(&self, mut number: u32) -> u32 {
-        while self.shares[number as usize] != number {
-            number = self.shares[number as usize];
+    fn head(&mut self, mut number: u32) -> u32 {
+        loop {
+            let next = self.shares[number as usize];
+            if next == number {
+                return number;
+            }
+            // Half the way for whoever comes again: a chain may be as long as all processes.
+            let behind = self.shares[next as usize];
+            self.shares[number as usize] = behind;
+            number = behind;
         }
-        number
     }
 
     /// Processes of all traces.
@@ -131,9 +183,7 @@ impl Survey {
     pub fn finish(mut self) -> Found {
         let worlds = std::mem::take(&mut self.worlds);
         let before = together(worlds.into_iter().flat_map(World::before).collect());
-        let heads: Vec<u32> = (0..self.shares.len() as u32)
-            .map(|n| self.head(n))
-            .collect();
+        let heads: Vec<u32> = (0..self.processes()).map(|n| self.head(n)).collect();
         // Groups are numbered in the order of their first processes.
         let mut numbers: HashMap<u32, u32> = HashMap::new();
         let mut group_of = HashMap::new();
@@ -202,6 +252,17 @@ pub struct Found {
 }
 
 impl Found {
+    /// Bytes of what was there before, in one copy.
+    pub fn bytes_before(&self) -> u64 {
+        let sizes = self.before.iter().map(|one| one.size);
+        sizes.fold(0, u64::saturating_add)
+    }
+
+    /// Groups of all copies: so many workers have something to do, at most.
+    pub fn parts(&self, copies: u32) -> u64 {
+        u64::from(self.groups) * u64::from(copies)
+    }
+
     /// The worker of all ranks that replays a process in a copy.
     pub fn worker(
         &self,

@@ -12,7 +12,11 @@ fn reading() -> Reading {
 }
 
 fn read_as(format: Format, text: &str) -> Result<Out, String> {
-    let mut reader = reader(format, &reading());
+    read_with(format, text, &reading())
+}
+
+fn read_with(format: Format, text: &str, reading: &Reading) -> Result<Out, String> {
+    let mut reader = reader(format, reading);
     let mut out = Out::default();
     for (number, line) in text.lines().enumerate() {
         let number = number as u64 + 1;
@@ -73,6 +77,28 @@ fn before(out: &Out) -> Vec<String> {
         )
     };
     survey.finish().before.iter().map(show).collect()
+}
+
+/// Recorded latencies are of the same operations as those of the replay, where what fails as it
+/// was recorded is done.
+#[test]
+fn recorded_latencies_are_of_failed_operations_too() {
+    let out = read_as(
+        Format::Strace,
+        "1 1.0 stat(\"/a\", {st_mode=S_IFREG|0644, st_size=1, ...}) = 0 <0.000010>\n\
+         1 2.0 stat(\"/b\", 0x7ffc) = -1 ENOENT (No such file or directory) <0.000030>\n\
+         1 3.0 stat(\"/b\", 0x7ffc) = -1 ENOENT (No such file or directory) <18446744000.000000>",
+    )
+    .expect("read");
+    let mut survey = Survey::default();
+    for op in out.ops {
+        survey.take(&Step { trace: 0, op }).expect("taken");
+    }
+    let found = survey.finish();
+    let stats = &found.kinds[&rbench_core::OpKind::Stat];
+    assert_eq!((stats.operations, stats.latency.count()), (3, 3));
+    // A damaged stamp does not take the room of sums.
+    assert!(stats.latency.max() < Nanos(u64::MAX / 2));
 }
 
 const STRACE: &str = r#"
@@ -228,6 +254,193 @@ fn jfs_requests_become_calls() {
     }
 }
 
+/// Sizes that a damaged trace claims are as many as there are, at most.
+#[test]
+fn sizes_do_not_wrap_round() {
+    let stat = |name: &str| {
+        format!(
+            "{{\"at\":1,\"process\":1,\"op\":\"stat\",\"path\":\"{name}\",\"returned\":0,\"kind\":\"file\",\"size\":{}}}\n",
+            i64::MAX
+        )
+    };
+    let text = [form::HEADER, "\n", &stat("a"), &stat("b"), &stat("c")].concat();
+    let mut survey = Survey::default();
+    for op in read_as(Format::Rbench, &text).expect("read").ops {
+        survey.take(&Step { trace: 0, op }).expect("taken");
+    }
+    assert_eq!(survey.finish().bytes_before(), u64::MAX);
+}
+
+/// What takes more memory than any call needs is not asked for.
+#[test]
+fn calls_ask_for_room_that_there_is() {
+    let text = "1 1.0 listxattr(\"/a\", NULL, 9000000000000000000) = 0\n\
+                1 1.1 openat(AT_FDCWD, \"/a\", O_RDONLY) = 3\n\
+                1 1.2 read(3, \"\"..., 9000000000000000000) = 0";
+    let out = read_as(Format::Strace, text).expect("read");
+    assert_eq!(out.left_out.0[why::LARGE], 1);
+    let mut survey = Survey::default();
+    for op in out.ops {
+        survey.take(&Step { trace: 0, op }).expect("taken");
+    }
+    assert_eq!(survey.finish().largest, 1 << 16);
+    let mut out = Out::default();
+    for length in [TRANSFER_MAX, TRANSFER_MAX + 1] {
+        let what = || Target::Open(0);
+        let name = || Name::from(&b"user.a"[..]);
+        for call in [
+            Call::List { file: 0, length },
+            Call::Listxattr {
+                what: what(),
+                length,
+            },
+            Call::Getxattr {
+                what: what(),
+                name: name(),
+                length,
+            },
+            Call::Setxattr {
+                what: what(),
+                name: name(),
+                length,
+                flags: 0,
+            },
+        ] {
+            out.push(Op {
+                line: 1,
+                at: Nanos(0),
+                process: 1,
+                took: None,
+                result: Outcome::Unknown,
+                told: Told::default(),
+                implied: false,
+                call,
+            });
+        }
+    }
+    assert_eq!((out.ops.len(), out.left_out.0[why::LARGE]), (4, 4));
+}
+
+#[test]
+fn a_rename_makes_no_device() {
+    let text = "1 1.0 renameat2(AT_FDCWD, \"a\", AT_FDCWD, \"b\", RENAME_WHITEOUT) = 0\n\
+                1 1.1 renameat2(AT_FDCWD, \"a\", AT_FDCWD, \"b\", RENAME_EXCHANGE) = 0";
+    let out = read_as(Format::Strace, text).expect("read");
+    assert_eq!(shown(&out), ["1 rename w/a w/b"]);
+    assert_eq!(out.left_out.0[why::DEVICE], 1);
+}
+
+/// Directories in directories take no more memory than a path may have.
+#[test]
+fn paths_end_where_those_of_a_system_do() {
+    let name = "n".repeat(250);
+    let cd = format!("1 1.0 chdir(\"{name}\") = 0\n").repeat(17);
+    let error = read_as(Format::Strace, &cd).expect_err("refused");
+    assert_eq!(
+        error,
+        "line 17: the path of a working directory has more than 4095 bytes"
+    );
+    let mkdir = |n: u64| {
+        format!(
+            "2024.03.01 10:00:00.0001 [uid:0,gid:0,pid:7] mkdir ({n},{name},drwxr-xr-x:0040755): OK ({},[drwxr-xr-x:0040755,2,0,0,0,0,0,4096]) <0.00005>\n",
+            n + 1
+        )
+    };
+    let jfs: String = (1..=18).map(mkdir).collect();
+    let out = read_as(Format::Juicefs, &jfs).expect("read");
+    assert_eq!((out.ops.len(), out.left_out.0[why::LONG]), (16, 2));
+}
+
+/// What is known of a trace has an end, whatever it is of.
+#[test]
+fn what_is_known_of_a_trace_takes_so_much_memory_at_most() {
+    let surveyed = |text: &str| {
+        let mut survey = Survey::in_room(200_000);
+        let mut ops = read_as(Format::Strace, text).expect("read").ops.into_iter();
+        ops.try_for_each(|op| survey.take(&Step { trace: 0, op }))
+    };
+    let refused = |line: &dyn Fn(u32) -> String| {
+        let error = surveyed(&(0..3_000).map(line).collect::<String>()).expect_err("refused");
+        assert!(
+            error.contains("take more than 200000B of memory"),
+            "{error}"
+        );
+    };
+    refused(&|n| format!("1 1.0 stat(\"a{n}\", 0x1) = 0\n"));
+    refused(&|n| format!("1 1.0 stat(\"/a{n}\", 0x1) = -1 ENOENT (x)\n"));
+    refused(&|n| format!("1 1.0 mkdir(\"a{n}\", 0777) = 0\n"));
+    refused(&|n| format!("{n} 1.0 stat(\"a\", 0x1) = 0\n"));
+    refused(&|n| format!("1 1.0 openat(AT_FDCWD, \"a\", O_RDONLY) = {}\n", n + 3));
+    // What is made and removed takes no more each time.
+    let again = "1 1.0 mkdir(\"a\", 0777) = 0\n1 1.0 mkdir(\"a/b\", 0777) = 0\n\
+                 1 1.0 rmdir(\"a/b\") = 0\n1 1.0 rmdir(\"a\") = 0\n";
+    assert_eq!(surveyed(&again.repeat(1_000)), Ok(()));
+}
+
+#[test]
+fn attributes_with_names_of_users_are_replayed() {
+    let set = |name: &str| format!("1 1.0 setxattr(\"a\", \"{name}\", \"v\", 1, 0) = 0\n");
+    let longest = format!("user.{}", "x".repeat(250));
+    let text = [set(&longest), set(&format!("{longest}y")), set("trusted.x")];
+    let out = read_as(Format::Strace, &text.concat()).expect("read");
+    assert_eq!(out.ops.len(), 1);
+    assert_eq!(out.ops[0].call.carries(), 255);
+    let left_out: Vec<_> = out.left_out.0.keys().copied().collect();
+    assert_eq!(left_out, [why::LONG, why::ATTRIBUTE]);
+}
+
+/// `/dev` and the like are the kernel's on a host, and directories of users on a mount.
+#[test]
+fn names_of_the_kernel_are_those_of_a_host() {
+    let jfs = "2024.03.01 10:00:00.000100 [uid:0,gid:0,pid:7] mkdir (1,dev,drwxr-xr-x:0040755): OK (2,[drwxr-xr-x:0040755,2,0,0,0,0,0,4096]) <0.000050>";
+    let own = format!(
+        "{}\n{{\"at\":1,\"process\":7,\"op\":\"mkdir\",\"path\":\"dev\",\"mode\":493}}",
+        form::HEADER
+    );
+    for (format, text) in [(Format::Juicefs, jfs), (Format::Rbench, &own)] {
+        let out = read_as(format, text).expect("read");
+        assert_eq!(shown(&out), ["7 mkdir dev"], "{format:?}");
+    }
+    let out = read_as(Format::Strace, "7 1.0 mkdir(\"/dev/x\", 0777) = 0").expect("read");
+    assert_eq!(out.left_out.0[why::KERNEL], 1);
+}
+
+/// Two files of one process, one of them outside of what is replayed.
+#[test]
+fn what_is_done_with_a_file_that_is_left_out_is_left_out_too() {
+    let text = "\
+2024.03.01 10:00:00.000100 [uid:0,gid:0,pid:7] lookup (1,d): OK (2,[drwxr-xr-x:0040755,2,0,0,0,0,0,4096]) <0.000050>
+2024.03.01 10:00:00.000200 [uid:0,gid:0,pid:7] lookup (1,e): OK (3,[drwxr-xr-x:0040755,2,0,0,0,0,0,4096]) <0.000050>
+2024.03.01 10:00:01.000100 [uid:0,gid:0,pid:7] create (3,out,-rw-r--r--:0100644):(5,[-rw-r--r--:0100644,1,0,0,0,0,0,0]) [fh:12] - OK <0.000050>
+2024.03.01 10:00:01.000200 [uid:0,gid:0,pid:7] write (5,100,0,12) - OK <0.000050>
+2024.03.01 10:00:01.000300 [uid:0,gid:0,pid:7] create (2,in,-rw-r--r--:0100644):(4,[-rw-r--r--:0100644,1,0,0,0,0,0,0]) [fh:11] - OK <0.000050>
+2024.03.01 10:00:01.000400 [uid:0,gid:0,pid:7] write (5,300,100,12) - OK <0.000050>
+2024.03.01 10:00:01.000500 [uid:0,gid:0,pid:7] write (6,700,0,13) - OK <0.000050>
+2024.03.01 10:00:01.000600 [uid:0,gid:0,pid:7] write (6,800,0,13) - OK <0.000050>
+2024.03.01 10:00:01.000700 [uid:0,gid:0,pid:7] write (4,200,0,11) - OK <0.000050>
+2024.03.01 10:00:01.000800 [uid:0,gid:0,pid:7] release (5,12): OK <0.000010>
+2024.03.01 10:00:01.000900 [uid:0,gid:0,pid:7] release (4,11): OK <0.000010>
+";
+    let below = Reading {
+        names: Names::below(Some(b"/d")),
+        ..reading()
+    };
+    let out = read_with(Format::Juicefs, text, &below).expect("read");
+    assert_eq!(
+        shown(&out),
+        [
+            "7 stat ",
+            "7 open in #1",
+            "7 write #1 Some(0) 200",
+            "7 close #1"
+        ]
+    );
+    // The open of inode 6 is missing, once.
+    assert_eq!(out.gaps, 1);
+    let left_out: Vec<_> = out.left_out.0.iter().map(|(why, n)| (*why, *n)).collect();
+    assert_eq!(left_out, [(why::ELSEWHERE, 7)]);
+}
+
 #[test]
 fn iologs_and_dxt_become_calls() {
     let text = "fio version 3 iolog\n0 /d/f add\n5 /d/f open\n10 /d/f write 4096 512\n20 /d/f datasync 0 0\n30 /d/f close";
@@ -300,6 +513,22 @@ fn the_own_form_reads_what_it_writes() {
         (
             "{\"at\":1,\"process\":1,\"op\":\"write\",\"file\":0,\"length\":5,\"data\":\"QUJD\"}",
             "its data are 3 bytes",
+        ),
+        (
+            "{\"at\":1,\"process\":1,\"op\":\"unlink\",\"path\":\"a\",\"implied\":true}",
+            "only what opens or closes a file may be implied",
+        ),
+        (
+            "{\"at\":1,\"process\":1,\"op\":\"stat\",\"path\":\"a\",\"size\":9223372036854775808}",
+            "'size' lies past the end",
+        ),
+        (
+            "{\"at\":1,\"process\":1,\"op\":\"read\",\"file\":0,\"length\":5,\"returned\":9223372036854775808}",
+            "'returned' lies past the end",
+        ),
+        (
+            "{\"at\":1,\"process\":1,\"op\":\"read\",\"file\":0,\"offset\":9223372036854775808,\"length\":5}",
+            "'offset' lies past the end",
         ),
     ] {
         let text = format!("{}\n{line}\n", form::HEADER);

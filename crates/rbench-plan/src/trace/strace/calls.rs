@@ -1,12 +1,10 @@
 //! What calls in a trace of strace do with files.
 
-use std::sync::Arc;
-
 use rbench_core::{Nanos, linux};
 
 use super::text::{flags, number, string};
 use super::{Descriptor, File, Finished, State};
-use crate::trace::names::{Unmapped, absolute};
+use crate::trace::names::{Unmapped, absolute, attribute};
 use crate::trace::{Call, Kind, MODES, Name, OPEN_FLAGS, Op, Out, Outcome, Target, Told, why};
 
 /// Why a call is no operation.
@@ -200,11 +198,11 @@ impl State {
             ("execve" | "execveat", Some(_)) => self.executed(pid, at, found),
             ("chdir", Some(_)) => {
                 let path = made.name(0)?;
-                self.go_to(pid, &path);
+                self.go_to(pid, &path).map_err(Skip::Wrong)?;
             }
             ("fchdir", Some(_)) => {
                 if let Ok(file) = self.file(made, 0) {
-                    self.go_to(pid, &file.path);
+                    self.go_to(pid, &file.path).map_err(Skip::Wrong)?;
                 }
             }
             ("dup", Some(to)) => self.duplicate(made, to as i64, false, found),
@@ -586,7 +584,7 @@ impl State {
                 let (link, target) = (made.name(n)?, made.name(0)?);
                 let target = self.reading.names.target(&base, &link, &target);
                 Call::Symlink {
-                    target: target.map_err(Skip::Wrong)?,
+                    target: target?,
                     path,
                 }
             }
@@ -679,13 +677,10 @@ impl State {
         let what = self.named_or_open(made, name.starts_with('f'), !name.starts_with('l'))?;
         let plain = name.trim_start_matches(['f', 'l']);
         if name.contains("list") {
-            let length = made.length(2)?;
+            let length = made.length(2)?.min(1 << 16);
             return Ok(Call::Listxattr { what, length });
         }
-        let attribute: Name = Arc::from(made.name(1)?);
-        if !attribute.starts_with(b"user.") {
-            return Err(Skip::LeftOut(why::ATTRIBUTE));
-        }
+        let attribute = attribute(&made.name(1)?)?;
         match plain {
             "setxattr" => Ok(Call::Setxattr {
                 what,

@@ -156,7 +156,8 @@ impl Lateness {
 pub struct Replayed {
     /// Operations of that kind in the traces, of all copies.
     pub wanted: u64,
-    /// How long they took when they were recorded, of one copy; `None`: the traces do not say.
+    /// How long they took when they were recorded, of one copy, failed ones included; `None`: the
+    /// traces do not say.
     pub recorded: Option<Latency>,
     /// Results that differ.
     pub differ: Differ,

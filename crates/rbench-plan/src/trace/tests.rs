@@ -79,6 +79,28 @@ fn before(out: &Out) -> Vec<String> {
     survey.finish().before.iter().map(show).collect()
 }
 
+/// Recorded latencies are of the same operations as those of the replay, where what fails as it
+/// was recorded is done.
+#[test]
+fn recorded_latencies_are_of_failed_operations_too() {
+    let out = read_as(
+        Format::Strace,
+        "1 1.0 stat(\"/a\", {st_mode=S_IFREG|0644, st_size=1, ...}) = 0 <0.000010>\n\
+         1 2.0 stat(\"/b\", 0x7ffc) = -1 ENOENT (No such file or directory) <0.000030>\n\
+         1 3.0 stat(\"/b\", 0x7ffc) = -1 ENOENT (No such file or directory) <18446744000.000000>",
+    )
+    .expect("read");
+    let mut survey = Survey::default();
+    for op in out.ops {
+        survey.take(&Step { trace: 0, op }).expect("taken");
+    }
+    let found = survey.finish();
+    let stats = &found.kinds[&rbench_core::OpKind::Stat];
+    assert_eq!((stats.operations, stats.latency.count()), (3, 3));
+    // A damaged stamp does not take the room of sums.
+    assert!(stats.latency.max() < Nanos(u64::MAX / 2));
+}
+
 const STRACE: &str = r#"
 100 1700000000.000001 openat(AT_FDCWD, "in", O_RDONLY|O_CLOEXEC) = 3 <0.000010>
 100 1700000000.000020 fstat(3, {st_mode=S_IFREG|0644, st_size=5000, ...}) = 0 <0.000005>

@@ -12,7 +12,7 @@ use crate::hist::Hist;
 pub struct ReplayedResult {
     /// Operations of that kind in the traces, of all copies.
     pub wanted: u64,
-    /// How long they took when they were recorded, of one copy, without those that failed then;
+    /// How long they took when they were recorded, of one copy, failed ones included;
     /// absent where the traces do not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recorded: Option<Hist>,

@@ -134,7 +134,7 @@ impl Events {
     /// Before the first one.
     pub fn new(names: &Names) -> Events {
         Events {
-            names: names.clone(),
+            names: names.of_a_mount(),
             places: HashMap::new(),
             inodes: HashMap::new(),
             handles: HashMap::new(),

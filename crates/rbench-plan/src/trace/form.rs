@@ -203,8 +203,12 @@ pub struct OwnForm {
 impl OwnForm {
     /// Before its first line.
     pub fn new(reading: &Reading) -> OwnForm {
+        let names = reading.names.of_a_mount();
         OwnForm {
-            reading: reading.clone(),
+            reading: Reading {
+                names,
+                ..reading.clone()
+            },
             begun: false,
         }
     }

@@ -24,6 +24,8 @@ pub enum Unmapped {
 pub struct Names {
     /// Only those below this directory, which becomes that of the replay: the parts of its path.
     below: Option<Vec<Vec<u8>>>,
+    /// They begin at the root of a mount, not at that of a host: `/dev` is a directory of users.
+    of_a_mount: bool,
 }
 
 impl Names {
@@ -31,6 +33,15 @@ impl Names {
     pub fn below(directory: Option<&[u8]>) -> Names {
         Names {
             below: directory.map(|path| parts(b"/", path)),
+            of_a_mount: false,
+        }
+    }
+
+    /// The same of a trace whose names begin at the root of a mount.
+    pub fn of_a_mount(&self) -> Names {
+        Names {
+            of_a_mount: true,
+            ..self.clone()
         }
     }
 
@@ -54,10 +65,8 @@ impl Names {
 
     fn path_of(&self, parts: &[Vec<u8>]) -> Result<Name, &'static str> {
         let kernel = [&b"proc"[..], b"sys", b"dev"];
-        if parts
-            .first()
-            .is_some_and(|part| kernel.contains(&&part[..]))
-        {
+        let is_kernel = |part: &Vec<u8>| kernel.contains(&&part[..]);
+        if !self.of_a_mount && parts.first().is_some_and(is_kernel) {
             return Err(why::KERNEL);
         }
         let rest = match &self.below {
@@ -152,6 +161,9 @@ mod tests {
         assert!(mapped(&all, "/", "/tmp/../dev/null").contains("LeftOut"));
         assert!(mapped(&all, "/", "a\0b").contains("byte 0"));
         assert!(mapped(&all, "/", "").contains("empty"));
+        let mount = all.of_a_mount();
+        assert_eq!(mapped(&mount, "/", "/dev/disk"), "dev/disk");
+        assert_eq!(mapped(&mount, "/", "../proc"), "proc");
         let some = Names::below(Some(b"/data/set/"));
         assert_eq!(mapped(&some, "/data/set/x", "y"), "x/y");
         assert_eq!(mapped(&some, "/", "/data/set"), "");

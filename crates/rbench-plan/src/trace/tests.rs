@@ -254,6 +254,22 @@ fn jfs_requests_become_calls() {
     }
 }
 
+/// `/dev` and the like are the kernel's on a host, and directories of users on a mount.
+#[test]
+fn names_of_the_kernel_are_those_of_a_host() {
+    let jfs = "2024.03.01 10:00:00.000100 [uid:0,gid:0,pid:7] mkdir (1,dev,drwxr-xr-x:0040755): OK (2,[drwxr-xr-x:0040755,2,0,0,0,0,0,4096]) <0.000050>";
+    let own = format!(
+        "{}\n{{\"at\":1,\"process\":7,\"op\":\"mkdir\",\"path\":\"dev\",\"mode\":493}}",
+        form::HEADER
+    );
+    for (format, text) in [(Format::Juicefs, jfs), (Format::Rbench, &own)] {
+        let out = read_as(format, text).expect("read");
+        assert_eq!(shown(&out), ["7 mkdir dev"], "{format:?}");
+    }
+    let out = read_as(Format::Strace, "7 1.0 mkdir(\"/dev/x\", 0777) = 0").expect("read");
+    assert_eq!(out.left_out.0[why::KERNEL], 1);
+}
+
 /// Two files of one process, one of them outside of what is replayed.
 #[test]
 fn what_is_done_with_a_file_that_is_left_out_is_left_out_too() {

@@ -175,8 +175,7 @@ async fn alike(group: &Group<'_>, looked: &Looked) -> Result<(), ExecError> {
 /// Whether what is made beforehand has room on the target. What is written later may be written
 /// to the same places, and is not foreseen.
 fn fits(found: &Found, plan: &ReplayPlan, target: &Path) -> Result<(), String> {
-    let before: u64 = found.before.iter().map(|one| one.size).sum();
-    let needed = before.saturating_mul(u64::from(plan.copies));
+    let needed = found.bytes_before().saturating_mul(u64::from(plan.copies));
     // Where that cannot be told, writing does.
     let free = space(target).ok().filter(|free| free.bytes_total > 0);
     match free {
@@ -484,7 +483,7 @@ impl ReplayPass<'_> {
             groups: u64::from(found.groups),
             span: self.plan.pace.at(found.span).unwrap_or(found.span),
             prepared: found.before.len() as u64,
-            prepared_bytes: found.before.iter().map(|one| one.size).sum(),
+            prepared_bytes: found.bytes_before(),
             late: (self.plan.pace != Pace::AsFastAsPossible).then_some(counts.late),
         }
     }

@@ -295,10 +295,17 @@ impl Fields<'_> {
 
     /// A length or an offset in a file.
     fn place(&self, key: &str) -> Found<u64> {
-        let number = self.number(key)?;
-        match i64::try_from(number) {
-            Ok(_) => Ok(number),
-            Err(_) => wrong(format!("'{key}' lies past the end that a file can have")),
+        match self.place_if_any(key)? {
+            Some(number) => Ok(number),
+            None => wrong(format!("'{key}' is missing")),
+        }
+    }
+
+    fn place_if_any(&self, key: &str) -> Found<Option<u64>> {
+        let number = self.optional(key)?;
+        match number.is_none_or(|number| i64::try_from(number).is_ok()) {
+            true => Ok(number),
+            false => wrong(format!("'{key}' lies past the end that a file can have")),
         }
     }
 
@@ -363,7 +370,7 @@ impl Fields<'_> {
                 None => return wrong(format!("'{name}' is no kind of object")),
             },
         };
-        let result = match (self.get("error"), self.optional("returned")?) {
+        let result = match (self.get("error"), self.place_if_any("returned")?) {
             (Some(error), _) => {
                 let name = error.as_str().unwrap_or("");
                 match linux::errno(name).or_else(|| name.parse().ok()) {
@@ -382,7 +389,7 @@ impl Fields<'_> {
             result,
             told: Told {
                 kind,
-                size: self.optional("size")?,
+                size: self.place_if_any("size")?,
             },
             implied: self
                 .get("implied")
@@ -410,7 +417,7 @@ impl Fields<'_> {
             OpKind::Close => Call::Close { file: file()? },
             OpKind::Read => Call::Read {
                 file: file()?,
-                at: self.optional("offset")?,
+                at: self.place_if_any("offset")?,
                 length: self.place("length")?,
             },
             OpKind::Write => self.write()?,
@@ -526,7 +533,7 @@ impl Fields<'_> {
         };
         Ok(Call::Write {
             file: self.number("file")?,
-            at: self.optional("offset")?,
+            at: self.place_if_any("offset")?,
             length,
             data,
         })

@@ -206,6 +206,12 @@ pub struct Found {
 }
 
 impl Found {
+    /// Bytes of what was there before, in one copy.
+    pub fn bytes_before(&self) -> u64 {
+        let sizes = self.before.iter().map(|one| one.size);
+        sizes.fold(0, u64::saturating_add)
+    }
+
     /// The worker of all ranks that replays a process in a copy.
     pub fn worker(
         &self,

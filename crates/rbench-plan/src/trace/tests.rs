@@ -254,6 +254,23 @@ fn jfs_requests_become_calls() {
     }
 }
 
+/// Sizes that a damaged trace claims are as many as there are, at most.
+#[test]
+fn sizes_do_not_wrap_round() {
+    let stat = |name: &str| {
+        format!(
+            "{{\"at\":1,\"process\":1,\"op\":\"stat\",\"path\":\"{name}\",\"returned\":0,\"kind\":\"file\",\"size\":{}}}\n",
+            i64::MAX
+        )
+    };
+    let text = [form::HEADER, "\n", &stat("a"), &stat("b"), &stat("c")].concat();
+    let mut survey = Survey::default();
+    for op in read_as(Format::Rbench, &text).expect("read").ops {
+        survey.take(&Step { trace: 0, op }).expect("taken");
+    }
+    assert_eq!(survey.finish().bytes_before(), u64::MAX);
+}
+
 /// `/dev` and the like are the kernel's on a host, and directories of users on a mount.
 #[test]
 fn names_of_the_kernel_are_those_of_a_host() {
@@ -378,6 +395,18 @@ fn the_own_form_reads_what_it_writes() {
         (
             "{\"at\":1,\"process\":1,\"op\":\"write\",\"file\":0,\"length\":5,\"data\":\"QUJD\"}",
             "its data are 3 bytes",
+        ),
+        (
+            "{\"at\":1,\"process\":1,\"op\":\"stat\",\"path\":\"a\",\"size\":9223372036854775808}",
+            "'size' lies past the end",
+        ),
+        (
+            "{\"at\":1,\"process\":1,\"op\":\"read\",\"file\":0,\"length\":5,\"returned\":9223372036854775808}",
+            "'returned' lies past the end",
+        ),
+        (
+            "{\"at\":1,\"process\":1,\"op\":\"read\",\"file\":0,\"offset\":9223372036854775808,\"length\":5}",
+            "'offset' lies past the end",
         ),
     ] {
         let text = format!("{}\n{line}\n", form::HEADER);

@@ -383,6 +383,19 @@ impl Call {
         }
     }
 
+    /// Why no replay does it, whatever its trace is.
+    fn too_much(&self) -> Option<&'static str> {
+        match self {
+            Call::Read { length, .. }
+            | Call::Write { length, .. }
+            | Call::List { length, .. }
+            | Call::Setxattr { length, .. }
+            | Call::Getxattr { length, .. }
+            | Call::Listxattr { length, .. } => (*length > TRANSFER_MAX).then_some(why::LARGE),
+            _ => None,
+        }
+    }
+
     /// Whether what it returns says how it went: a length, which a replay should return too.
     pub fn returns_a_length(&self) -> bool {
         matches!(self, Call::Read { .. } | Call::Write { .. })
@@ -541,13 +554,9 @@ pub struct Out {
 impl Out {
     /// Takes an operation.
     pub fn push(&mut self, op: Op) {
-        let large = match &op.call {
-            Call::Read { length, .. } | Call::Write { length, .. } => *length > TRANSFER_MAX,
-            _ => false,
-        };
-        match large {
-            true => self.left_out.add(why::LARGE),
-            false => self.ops.push(op),
+        match op.call.too_much() {
+            Some(why) => self.left_out.add(why),
+            None => self.ops.push(op),
         }
     }
 }

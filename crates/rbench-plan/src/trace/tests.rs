@@ -271,6 +271,56 @@ fn sizes_do_not_wrap_round() {
     assert_eq!(survey.finish().bytes_before(), u64::MAX);
 }
 
+/// What takes more memory than any call needs is not asked for.
+#[test]
+fn calls_ask_for_room_that_there_is() {
+    let text = "1 1.0 listxattr(\"/a\", NULL, 9000000000000000000) = 0\n\
+                1 1.1 openat(AT_FDCWD, \"/a\", O_RDONLY) = 3\n\
+                1 1.2 read(3, \"\"..., 9000000000000000000) = 0";
+    let out = read_as(Format::Strace, text).expect("read");
+    assert_eq!(out.left_out.0[why::LARGE], 1);
+    let mut survey = Survey::default();
+    for op in out.ops {
+        survey.take(&Step { trace: 0, op }).expect("taken");
+    }
+    assert_eq!(survey.finish().largest, 1 << 16);
+    let mut out = Out::default();
+    for length in [TRANSFER_MAX, TRANSFER_MAX + 1] {
+        let what = || Target::Open(0);
+        let name = || Name::from(&b"user.a"[..]);
+        for call in [
+            Call::List { file: 0, length },
+            Call::Listxattr {
+                what: what(),
+                length,
+            },
+            Call::Getxattr {
+                what: what(),
+                name: name(),
+                length,
+            },
+            Call::Setxattr {
+                what: what(),
+                name: name(),
+                length,
+                flags: 0,
+            },
+        ] {
+            out.push(Op {
+                line: 1,
+                at: Nanos(0),
+                process: 1,
+                took: None,
+                result: Outcome::Unknown,
+                told: Told::default(),
+                implied: false,
+                call,
+            });
+        }
+    }
+    assert_eq!((out.ops.len(), out.left_out.0[why::LARGE]), (4, 4));
+}
+
 /// `/dev` and the like are the kernel's on a host, and directories of users on a mount.
 #[test]
 fn names_of_the_kernel_are_those_of_a_host() {

@@ -679,7 +679,7 @@ impl State {
         let what = self.named_or_open(made, name.starts_with('f'), !name.starts_with('l'))?;
         let plain = name.trim_start_matches(['f', 'l']);
         if name.contains("list") {
-            let length = made.length(2)?;
+            let length = made.length(2)?.min(1 << 16);
             return Ok(Call::Listxattr { what, length });
         }
         let attribute: Name = Arc::from(made.name(1)?);

@@ -82,6 +82,8 @@ pub const SYNC: i32 = libc::O_SYNC;
 pub const PATH: i32 = libc::O_PATH;
 /// Of `renameat2`: the names change places.
 pub const RENAME_EXCHANGE: u32 = 2;
+/// `renameat2`: the new name must not be there.
+pub const RENAME_NOREPLACE: u32 = 1;
 /// `O_CLOEXEC`
 pub const CLOEXEC: i32 = libc::O_CLOEXEC;
 

@@ -316,6 +316,9 @@ pub const OPEN_FLAGS: i32 = flags::ACCESS
     | flags::SYNC
     | flags::PATH;
 
+/// Flags of `renameat2` that are done: the new name must not be there, or both change places.
+const RENAMES: u32 = flags::RENAME_NOREPLACE | flags::RENAME_EXCHANGE;
+
 /// Permissions that are given as recorded: a trace makes no set-user-id program.
 pub const MODES: u32 = 0o1777;
 
@@ -392,6 +395,8 @@ impl Call {
             | Call::Setxattr { length, .. }
             | Call::Getxattr { length, .. }
             | Call::Listxattr { length, .. } => (*length > TRANSFER_MAX).then_some(why::LARGE),
+            // RENAME_WHITEOUT leaves a device.
+            Call::Rename { flags, .. } if flags & !RENAMES != 0 => Some(why::DEVICE),
             _ => None,
         }
     }

@@ -321,6 +321,15 @@ fn calls_ask_for_room_that_there_is() {
     assert_eq!((out.ops.len(), out.left_out.0[why::LARGE]), (4, 4));
 }
 
+#[test]
+fn a_rename_makes_no_device() {
+    let text = "1 1.0 renameat2(AT_FDCWD, \"a\", AT_FDCWD, \"b\", RENAME_WHITEOUT) = 0\n\
+                1 1.1 renameat2(AT_FDCWD, \"a\", AT_FDCWD, \"b\", RENAME_EXCHANGE) = 0";
+    let out = read_as(Format::Strace, text).expect("read");
+    assert_eq!(shown(&out), ["1 rename w/a w/b"]);
+    assert_eq!(out.left_out.0[why::DEVICE], 1);
+}
+
 /// `/dev` and the like are the kernel's on a host, and directories of users on a mount.
 #[test]
 fn names_of_the_kernel_are_those_of_a_host() {

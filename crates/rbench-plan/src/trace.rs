@@ -461,7 +461,7 @@ pub mod why {
     /// Calls of another layer.
     pub const MPI_IO: &str = "MPI-IO: its POSIX operations are listed too";
     /// No system takes it.
-    pub const LONG: &str = "a name of more than 4095 bytes";
+    pub const LONG: &str = "a name of more than 255 bytes or a path of more than 4095";
     /// A larger transfer than [`super::TRANSFER_MAX`].
     pub const LARGE: &str = "a transfer of more than 256 MiB";
 }

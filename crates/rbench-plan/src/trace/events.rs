@@ -12,7 +12,7 @@ use std::sync::Arc;
 use rbench_core::request::{Changes, Event, Place, What};
 use rbench_core::{Nanos, linux};
 
-use super::names::{Names, Unmapped};
+use super::names::{Names, PATH_MAX, Unmapped};
 use super::{Call, MODES, Name, OPEN_FLAGS, Op, Out, Outcome, Target, Told, why};
 
 /// The root of a FUSE file system.
@@ -20,9 +20,6 @@ const ROOT: u64 = 1;
 
 /// What follows later was not caused.
 const SOON: Nanos = Nanos::MILLISECOND;
-
-/// The deepest path that is looked for: a damaged trace may go round.
-const DEPTH_MAX: usize = 1 << 12;
 
 /// After so many requests those that wait for their successors are looked through.
 const SWEEP: u64 = 64;
@@ -236,7 +233,8 @@ impl Events {
     }
 
     /// The path of an inode, in parts; those of one whose name is not known begin with its number.
-    fn path(&self, mut ino: u64) -> Option<Vec<u8>> {
+    fn path(&self, mut ino: u64) -> Result<Vec<u8>, Unmapped> {
+        let mut length = 0;
         let mut parts: Vec<Arc<[u8]>> = Vec::new();
         while ino != ROOT {
             let Some((parent, name)) = self.places.get(&ino) else {
@@ -245,23 +243,25 @@ impl Events {
             };
             parts.push(Arc::clone(name));
             ino = *parent;
-            if parts.len() > DEPTH_MAX {
-                return None;
+            length += name.len() + 1;
+            // A damaged trace may go round in a ring.
+            if length > PATH_MAX {
+                return Err(Unmapped::LeftOut(why::LONG));
             }
         }
         parts.reverse();
         let mut path = vec![b'/'];
         path.extend(parts.join(&b'/'));
-        Some(path)
+        Ok(path)
     }
 
     fn mapped(&self, ino: u64) -> Result<Name, Unmapped> {
-        let path = self.path(ino).ok_or_else(round)?;
+        let path = self.path(ino)?;
         self.names.map(b"/", &path)
     }
 
     fn placed(&self, (parent, name): &Place) -> Result<Name, Unmapped> {
-        let parent = self.path(*parent).ok_or_else(round)?;
+        let parent = self.path(*parent)?;
         // A name with a slash in it or `..` is none that a directory can have.
         if name.contains(&b'/') || matches!(&name[..], b"." | b"..") {
             return Err(Unmapped::Wrong(
@@ -364,7 +364,7 @@ impl Events {
                 mode: mode & MODES,
             },
             What::Symlink(place, target) => {
-                let parent = self.path(place.0).ok_or_else(round)?;
+                let parent = self.path(place.0)?;
                 let leads = self.names.target(&parent, &place.1, target);
                 Call::Symlink {
                     target: leads.map_err(Unmapped::Wrong)?,
@@ -635,10 +635,6 @@ fn implied(event: &Event, process: u64, at: Nanos, call: Call) -> Op {
         implied: true,
         call,
     }
-}
-
-fn round() -> Unmapped {
-    Unmapped::Wrong("directories lie in each other, round in a ring".to_owned())
 }
 
 /// `S_IFMT`, `S_IFREG`

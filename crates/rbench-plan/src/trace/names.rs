@@ -4,8 +4,9 @@ use std::sync::Arc;
 
 use super::{LinkTarget, Name, why};
 
-/// The longest path that Linux takes, bytes.
-const NAME_MAX: usize = 4095;
+/// The longest path that Linux takes, and the longest name in one, bytes.
+pub const PATH_MAX: usize = 4095;
+const PART_MAX: usize = 255;
 
 /// Stands for a working directory that a trace does not tell.
 pub const SOMEWHERE: &[u8] = b"/working-directory";
@@ -57,10 +58,14 @@ impl Names {
     /// When what is done with it is left out, or it is no name.
     pub fn map(&self, base: &[u8], name: &[u8]) -> Result<Name, Unmapped> {
         checked(name).map_err(Unmapped::Wrong)?;
-        if name.len() > NAME_MAX {
+        if name.len() > PATH_MAX {
             return Err(Unmapped::LeftOut(why::LONG));
         }
-        self.path_of(&parts(base, name)).map_err(Unmapped::LeftOut)
+        let parts = parts(base, name);
+        if is_long(&parts) {
+            return Err(Unmapped::LeftOut(why::LONG));
+        }
+        self.path_of(&parts).map_err(Unmapped::LeftOut)
     }
 
     fn path_of(&self, parts: &[Vec<u8>]) -> Result<Name, &'static str> {
@@ -104,6 +109,12 @@ impl Names {
         });
         Ok(LinkTarget::Below(path))
     }
+}
+
+/// Whether no system takes a path of those parts.
+fn is_long(parts: &[Vec<u8>]) -> bool {
+    let all: usize = parts.iter().map(|part| part.len() + 1).sum();
+    all > PATH_MAX || parts.iter().any(|part| part.len() > PART_MAX)
 }
 
 fn checked(name: &[u8]) -> Result<(), String> {
@@ -161,6 +172,12 @@ mod tests {
         assert!(mapped(&all, "/", "/tmp/../dev/null").contains("LeftOut"));
         assert!(mapped(&all, "/", "a\0b").contains("byte 0"));
         assert!(mapped(&all, "/", "").contains("empty"));
+        let long = "LeftOut(\"a name of more than 255 bytes or a path of more than 4095\")";
+        let deep = format!("/{}", ["x"; 2000].join("/"));
+        assert_eq!(mapped(&all, &deep, "y"), format!("{}/y", &deep[1..]));
+        assert_eq!(mapped(&all, &deep, &deep[1..200]), long);
+        assert_eq!(mapped(&all, "/", &"x".repeat(255)), "x".repeat(255));
+        assert_eq!(mapped(&all, "/", &"x".repeat(256)), long);
         let mount = all.of_a_mount();
         assert_eq!(mapped(&mount, "/", "/dev/disk"), "dev/disk");
         assert_eq!(mapped(&mount, "/", "../proc"), "proc");

@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use rbench_core::Nanos;
 
-use super::names::{SOMEWHERE, absolute};
+use super::names::{PATH_MAX, SOMEWHERE, absolute};
 use super::order::Order;
 use super::{Call, Op, Out, Outcome, Reader, Reading, Told, why};
 use text::{Finished, Line, What};
@@ -365,12 +365,21 @@ impl State {
     }
 
     /// The process goes to another directory.
-    fn go_to(&mut self, pid: u64, path: &[u8]) {
+    ///
+    /// # Errors
+    /// Its path is longer than any.
+    fn go_to(&mut self, pid: u64, path: &[u8]) -> Result<(), String> {
         let to = absolute(self.folder(pid), path);
+        if to.len() > PATH_MAX {
+            return Err(format!(
+                "the path of a working directory has more than {PATH_MAX} bytes"
+            ));
+        }
         let Some(folder) = self.processes.get(&pid).map(|process| process.folder) else {
-            return;
+            return Ok(());
         };
         self.folders.insert(folder, to);
+        Ok(())
     }
 }
 

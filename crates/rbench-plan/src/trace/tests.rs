@@ -330,6 +330,27 @@ fn a_rename_makes_no_device() {
     assert_eq!(out.left_out.0[why::DEVICE], 1);
 }
 
+/// Directories in directories take no more memory than a path may have.
+#[test]
+fn paths_end_where_those_of_a_system_do() {
+    let name = "n".repeat(250);
+    let cd = format!("1 1.0 chdir(\"{name}\") = 0\n").repeat(17);
+    let error = read_as(Format::Strace, &cd).expect_err("refused");
+    assert_eq!(
+        error,
+        "line 17: the path of a working directory has more than 4095 bytes"
+    );
+    let mkdir = |n: u64| {
+        format!(
+            "2024.03.01 10:00:00.0001 [uid:0,gid:0,pid:7] mkdir ({n},{name},drwxr-xr-x:0040755): OK ({},[drwxr-xr-x:0040755,2,0,0,0,0,0,4096]) <0.00005>\n",
+            n + 1
+        )
+    };
+    let jfs: String = (1..=18).map(mkdir).collect();
+    let out = read_as(Format::Juicefs, &jfs).expect("read");
+    assert_eq!((out.ops.len(), out.left_out.0[why::LONG]), (16, 2));
+}
+
 /// `/dev` and the like are the kernel's on a host, and directories of users on a mount.
 #[test]
 fn names_of_the_kernel_are_those_of_a_host() {

@@ -200,11 +200,11 @@ impl State {
             ("execve" | "execveat", Some(_)) => self.executed(pid, at, found),
             ("chdir", Some(_)) => {
                 let path = made.name(0)?;
-                self.go_to(pid, &path);
+                self.go_to(pid, &path).map_err(Skip::Wrong)?;
             }
             ("fchdir", Some(_)) => {
                 if let Ok(file) = self.file(made, 0) {
-                    self.go_to(pid, &file.path);
+                    self.go_to(pid, &file.path).map_err(Skip::Wrong)?;
                 }
             }
             ("dup", Some(to)) => self.duplicate(made, to as i64, false, found),

@@ -3,10 +3,16 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use rbench_core::{Latency, Nanos, OpKind};
+use rbench_core::{Bytes, Latency, Nanos, OpKind};
 
 use super::world::{Prepared, World};
 use super::{Call, Kind, Op};
+
+/// So much memory is taken by what is known of traces, at most, bytes.
+const MEMORY_MAX: u64 = 4 << 30;
+
+/// What a process, or an open file, takes of memory, about, bytes.
+const ENTRY: u64 = 100;
 
 /// No operation took longer, whatever a damaged stamp says: sums of squares have to have room.
 const TOOK_MAX: Nanos = Nanos(24 * 3600 * 1_000_000_000);
@@ -31,9 +37,12 @@ pub struct Recorded {
 }
 
 /// What all traces have.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Survey {
     worlds: Vec<World>,
+    /// What names take of memory, and what there is, bytes.
+    names: u64,
+    room: u64,
     /// Number of each process, in the order in which they come.
     processes: HashMap<(u32, u64), u32>,
     /// The process that stands for all that share open files with it.
@@ -52,18 +61,51 @@ pub struct Survey {
     pub written: u64,
 }
 
+impl Default for Survey {
+    fn default() -> Survey {
+        Survey::in_room(MEMORY_MAX)
+    }
+}
+
 impl Survey {
+    /// One that takes so much memory, at most, bytes.
+    pub fn in_room(room: u64) -> Survey {
+        Survey {
+            worlds: Vec::new(),
+            names: 0,
+            room,
+            processes: HashMap::new(),
+            shares: Vec::new(),
+            users: HashMap::new(),
+            kinds: BTreeMap::new(),
+            operations: 0,
+            span: Nanos(0),
+            largest: 0,
+            written: 0,
+        }
+    }
+
     /// Takes the next operation; in the order of time.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// There are more names, processes and open files than memory is taken for.
     pub fn take(&mut self, step: &Step) -> Result<(), String> {
         let Step { trace, op } = step;
         while self.worlds.len() <= *trace as usize {
             self.worlds.push(World::default());
         }
-        self.worlds[*trace as usize].take(op)?;
+        let world = &mut self.worlds[*trace as usize];
+        let before = world.bytes();
+        world.take(op);
+        self.names = (self.names + world.bytes()).saturating_sub(before);
         self.note_process(*trace, op);
+        let entries = (2 * self.processes.len() + 2 * self.users.len()) as u64;
+        if self.names + entries * ENTRY > self.room {
+            let room = Bytes(self.room);
+            return Err(format!(
+                "the names, processes and open files until there take more than {room} of memory"
+            ));
+        }
         self.span = self.span.max(op.at);
         match &op.call {
             Call::Read { length, .. }

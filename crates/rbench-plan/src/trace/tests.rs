@@ -351,6 +351,29 @@ fn paths_end_where_those_of_a_system_do() {
     assert_eq!((out.ops.len(), out.left_out.0[why::LONG]), (16, 2));
 }
 
+/// What is known of a trace has an end, whatever it is of.
+#[test]
+fn what_is_known_of_a_trace_takes_so_much_memory_at_most() {
+    let surveyed = |text: &str| {
+        let mut survey = Survey::in_room(200_000);
+        let mut ops = read_as(Format::Strace, text).expect("read").ops.into_iter();
+        ops.try_for_each(|op| survey.take(&Step { trace: 0, op }))
+    };
+    let refused = |line: &dyn Fn(u32) -> String| {
+        let error = surveyed(&(0..3_000).map(line).collect::<String>()).expect_err("refused");
+        assert!(error.contains("take more than 195 KiB of memory"), "{error}");
+    };
+    refused(&|n| format!("1 1.0 stat(\"a{n}\", 0x1) = 0\n"));
+    refused(&|n| format!("1 1.0 stat(\"a{n}\", 0x1) = -1 ENOENT (x)\n"));
+    refused(&|n| format!("1 1.0 mkdir(\"a{n}\", 0777) = 0\n"));
+    refused(&|n| format!("{n} 1.0 stat(\"a\", 0x1) = 0\n"));
+    refused(&|n| format!("1 1.0 openat(AT_FDCWD, \"a\", O_RDONLY) = {}\n", n + 3));
+    // What is made and removed takes no more each time.
+    let again = "1 1.0 mkdir(\"a\", 0777) = 0\n1 1.0 mkdir(\"a/b\", 0777) = 0\n\
+                 1 1.0 rmdir(\"a/b\") = 0\n1 1.0 rmdir(\"a\") = 0\n";
+    assert_eq!(surveyed(&again.repeat(1_000)), Ok(()));
+}
+
 /// `/dev` and the like are the kernel's on a host, and directories of users on a mount.
 #[test]
 fn names_of_the_kernel_are_those_of_a_host() {

@@ -12,8 +12,8 @@ type Id = u64;
 
 const ROOT: Id = 0;
 
-/// Most objects of a trace: what names take of memory ends here.
-const OBJECTS_MAX: usize = 50_000_000;
+/// What an object, or a name, takes of memory beside the bytes of its path, about.
+const ENTRY: u64 = 200;
 
 /// A file, directory or link.
 #[derive(Debug, Default)]
@@ -64,6 +64,8 @@ pub struct World {
     objects: HashMap<Id, Object>,
     next: Id,
     open: HashMap<u64, Opened>,
+    /// What objects and names take of memory, about, bytes.
+    bytes: u64,
 }
 
 impl Default for World {
@@ -79,25 +81,24 @@ impl Default for World {
             objects: HashMap::from([(ROOT, root)]),
             next: 1,
             open: HashMap::new(),
+            bytes: ENTRY,
         }
     }
 }
 
 impl World {
     /// Takes the next operation; numbers of open files are this trace's.
-    ///
-    /// # Errors
-    /// There are too many names.
-    pub fn take(&mut self, op: &Op) -> Result<(), String> {
-        if self.objects.len() > OBJECTS_MAX {
-            return Err(format!("it has more than {OBJECTS_MAX} names"));
-        }
+    pub fn take(&mut self, op: &Op) {
         match op.result {
             Outcome::Failed(errno) => self.failed(&op.call, errno),
             Outcome::Done(value) => self.done(op, Some(value)),
             Outcome::Unknown => self.done(op, None),
         }
-        Ok(())
+    }
+
+    /// What its names take of memory, about, bytes.
+    pub fn bytes(&self) -> u64 {
+        self.bytes
     }
 
     /// What was there before, directories before what lies in them.
@@ -150,6 +151,7 @@ impl World {
                     path.extend_from_slice(part);
                     object.is_directory = true;
                     object.children.insert(part.into(), Some(next));
+                    self.bytes += 2 * ENTRY + (part.len() + path.len()) as u64;
                     let child = Object {
                         before: Some(path.into()),
                         names: 1,
@@ -180,7 +182,11 @@ impl World {
             return;
         };
         directory.is_directory = true;
-        let before = directory.children.insert(name.into(), id).flatten();
+        let before = directory.children.insert(name.into(), id);
+        if before.is_none() {
+            self.bytes += ENTRY + name.len() as u64;
+        }
+        let before = before.flatten();
         if let Some(object) = id.and_then(|id| self.objects.get_mut(&id)) {
             object.names += 1;
         }
@@ -200,8 +206,11 @@ impl World {
                 && object.open == 0
                 && object.children.values().flatten().count() == 0
         });
-        if gone {
-            self.objects.remove(&id);
+        if gone && let Some(object) = self.objects.remove(&id) {
+            let path = object.before.map_or(0, |path| path.len() as u64);
+            let names = object.children.keys();
+            let names: u64 = names.map(|name| ENTRY + name.len() as u64).sum();
+            self.bytes = self.bytes.saturating_sub(ENTRY + path + names);
         }
     }
 
@@ -214,6 +223,7 @@ impl World {
             ..Object::default()
         };
         self.objects.insert(id, object);
+        self.bytes += ENTRY;
         self.bind(path, Some(id));
         id
     }
@@ -245,8 +255,10 @@ impl World {
                 .at(parent, false)
                 .filter(|_| !makes && !name.is_empty())
                 && let Some(parent) = self.objects.get_mut(&parent)
+                && !parent.children.contains_key(name)
             {
-                parent.children.entry(name.into()).or_insert(None);
+                parent.children.insert(name.into(), None);
+                self.bytes += ENTRY + name.len() as u64;
             }
         } else if errno == EEXIST {
             let is_directory = matches!(call, Call::Mkdir { .. });

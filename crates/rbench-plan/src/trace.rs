@@ -386,6 +386,24 @@ impl Call {
         }
     }
 
+    /// Bytes that it holds beside names of files: data, targets of links, names of attributes.
+    pub fn carries(&self) -> u64 {
+        let bytes = match self {
+            Call::Write {
+                data: Some(data), ..
+            } => data.len(),
+            Call::Symlink {
+                target: LinkTarget::Verbatim(target) | LinkTarget::Below(target),
+                ..
+            } => target.len(),
+            Call::Setxattr { name, .. }
+            | Call::Getxattr { name, .. }
+            | Call::Removexattr { name, .. } => name.len(),
+            _ => 0,
+        };
+        bytes as u64
+    }
+
     /// Why no replay does it, whatever its trace is.
     fn too_much(&self) -> Option<&'static str> {
         match self {

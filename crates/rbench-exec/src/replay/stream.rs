@@ -286,9 +286,7 @@ pub fn deal(
         let ended = step.is_none();
         if let Some(step) = step {
             let step = Arc::new(step);
-            if let trace::Call::Write { data, .. } = &step.op.call {
-                bytes += data.as_ref().map_or(0, |data| data.len() as u64);
-            }
+            bytes += step.op.call.carries();
             let process = (step.trace, step.op.process);
             for copy in 0..plan.copies {
                 let worker = found.worker(process, copy, plan.copies, own.workers);

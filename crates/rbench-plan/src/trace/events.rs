@@ -12,7 +12,7 @@ use std::sync::Arc;
 use rbench_core::request::{Changes, Event, Place, What};
 use rbench_core::{Nanos, linux};
 
-use super::names::{Names, PATH_MAX, Unmapped};
+use super::names::{Names, PATH_MAX, Unmapped, attribute};
 use super::{Call, MODES, Name, OPEN_FLAGS, Op, Out, Outcome, Target, Told, why};
 
 /// The root of a FUSE file system.
@@ -340,10 +340,6 @@ impl Events {
         let named = |ino: u64, follows: bool| -> Result<Target, Unmapped> {
             Ok(Target::Path(self.mapped(ino)?, follows))
         };
-        let user = |name: &Arc<[u8]>| match name.starts_with(b"user.") {
-            true => Ok(Arc::clone(name)),
-            false => Err(Unmapped::LeftOut(why::ATTRIBUTE)),
-        };
         Ok(Some(match &event.what {
             What::Lookup(place) => Call::Stat {
                 what: Target::Path(self.placed(place)?, false),
@@ -367,7 +363,7 @@ impl Events {
                 let parent = self.path(place.0)?;
                 let leads = self.names.target(&parent, &place.1, target);
                 Call::Symlink {
-                    target: leads.map_err(Unmapped::Wrong)?,
+                    target: leads?,
                     path: self.placed(place)?,
                 }
             }
@@ -448,13 +444,13 @@ impl Events {
             },
             What::Setxattr(ino, name, length, flags) => Call::Setxattr {
                 what: named(*ino, false)?,
-                name: user(name)?,
+                name: attribute(name)?,
                 length: (*length).min(1 << 16),
                 flags: *flags,
             },
             What::Getxattr(ino, name, length) => Call::Getxattr {
                 what: named(*ino, false)?,
-                name: user(name)?,
+                name: attribute(name)?,
                 length: (*length).min(1 << 16),
             },
             What::Listxattr(ino, length) => Call::Listxattr {
@@ -463,7 +459,7 @@ impl Events {
             },
             What::Removexattr(ino, name) => Call::Removexattr {
                 what: named(*ino, false)?,
-                name: user(name)?,
+                name: attribute(name)?,
             },
             What::Other(why) => return Err(Unmapped::LeftOut(why)),
         }))

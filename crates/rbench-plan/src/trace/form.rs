@@ -8,7 +8,7 @@ use base64::engine::general_purpose::STANDARD;
 use rbench_core::{Nanos, OpKind, linux};
 use serde_json::{Map, Value, json};
 
-use super::names::Unmapped;
+use super::names::{Unmapped, attribute};
 use super::{
     Call, Kind, LinkTarget, MODES, Name, OPEN_FLAGS, Op, Out, Outcome, Reader, Reading, Target,
     Told,
@@ -355,11 +355,7 @@ impl Fields<'_> {
     }
 
     fn attribute(&self) -> Found<Name> {
-        let name = self.bytes("name")?;
-        match name.starts_with(b"user.") && !name.contains(&0) {
-            true => Ok(name.into()),
-            false => Err(Unmapped::LeftOut(super::why::ATTRIBUTE)),
-        }
+        attribute(&self.bytes("name")?)
     }
 
     fn op(&self, line: u64) -> Found<Op> {
@@ -546,8 +542,7 @@ impl Fields<'_> {
             None => {
                 let target = self.bytes("target")?;
                 let names = &self.reading.names;
-                let target = names.target(b"/", &self.bytes("path")?, &target);
-                target.map_err(Unmapped::Wrong)?
+                names.target(b"/", &self.bytes("path")?, &target)?
             }
         };
         Ok(Call::Symlink { target, path })

@@ -90,9 +90,12 @@ impl Names {
     /// below `base`.
     ///
     /// # Errors
-    /// When it is no target.
-    pub fn target(&self, base: &[u8], link: &[u8], target: &[u8]) -> Result<LinkTarget, String> {
-        checked(target)?;
+    /// When it is no target, or longer than any.
+    pub fn target(&self, base: &[u8], link: &[u8], target: &[u8]) -> Result<LinkTarget, Unmapped> {
+        checked(target).map_err(Unmapped::Wrong)?;
+        if target.len() > PATH_MAX {
+            return Err(Unmapped::LeftOut(why::LONG));
+        }
         let leads_down =
             !target.starts_with(b"/") && !target.split(|b| *b == b'/').any(|part| part == b"..");
         if leads_down {
@@ -101,6 +104,9 @@ impl Names {
         let beside = absolute(base, link);
         let end = beside.iter().rposition(|b| *b == b'/').unwrap_or(0);
         let to = parts(&beside[..end.max(1)], target);
+        if is_long(&to) {
+            return Err(Unmapped::LeftOut(why::LONG));
+        }
         let path = self.path_of(&to).unwrap_or_else(|_| {
             // Nothing is there in a replay.
             let mut outside = b"outside/".to_vec();
@@ -108,6 +114,20 @@ impl Names {
             outside.into()
         });
         Ok(LinkTarget::Below(path))
+    }
+}
+
+/// The name of an extended attribute: only those of users are replayed.
+///
+/// # Errors
+/// When what is done with it is left out.
+pub fn attribute(name: &[u8]) -> Result<Name, Unmapped> {
+    if !name.starts_with(b"user.") || name.contains(&0) {
+        return Err(Unmapped::LeftOut(why::ATTRIBUTE));
+    }
+    match name.len() > PART_MAX {
+        true => Err(Unmapped::LeftOut(why::LONG)),
+        false => Ok(name.into()),
     }
 }
 
@@ -198,8 +218,11 @@ mod tests {
         ) {
             Ok(LinkTarget::Verbatim(path)) => String::from_utf8_lossy(&path).into_owned(),
             Ok(LinkTarget::Below(path)) => format!("below {}", String::from_utf8_lossy(&path)),
-            Err(why) => why,
+            Err(why) => format!("{why:?}"),
         };
+        assert!(target("l", &"x/".repeat(2048)).contains("LeftOut"));
+        assert!(target("l", &"/x".repeat(2048)).contains("LeftOut"));
+        assert_eq!(target("l", &"x/".repeat(2047)), "x/".repeat(2047));
         assert_eq!(target("d/l", "x/y"), "x/y");
         assert_eq!(target("d/l", "../x"), "below r/x");
         assert_eq!(target("l", "../../../../x"), "below x");

@@ -361,7 +361,10 @@ fn what_is_known_of_a_trace_takes_so_much_memory_at_most() {
     };
     let refused = |line: &dyn Fn(u32) -> String| {
         let error = surveyed(&(0..3_000).map(line).collect::<String>()).expect_err("refused");
-        assert!(error.contains("take more than 195 KiB of memory"), "{error}");
+        assert!(
+            error.contains("take more than 195 KiB of memory"),
+            "{error}"
+        );
     };
     refused(&|n| format!("1 1.0 stat(\"a{n}\", 0x1) = 0\n"));
     refused(&|n| format!("1 1.0 stat(\"a{n}\", 0x1) = -1 ENOENT (x)\n"));
@@ -372,6 +375,18 @@ fn what_is_known_of_a_trace_takes_so_much_memory_at_most() {
     let again = "1 1.0 mkdir(\"a\", 0777) = 0\n1 1.0 mkdir(\"a/b\", 0777) = 0\n\
                  1 1.0 rmdir(\"a/b\") = 0\n1 1.0 rmdir(\"a\") = 0\n";
     assert_eq!(surveyed(&again.repeat(1_000)), Ok(()));
+}
+
+#[test]
+fn attributes_with_names_of_users_are_replayed() {
+    let set = |name: &str| format!("1 1.0 setxattr(\"a\", \"{name}\", \"v\", 1, 0) = 0\n");
+    let longest = format!("user.{}", "x".repeat(250));
+    let text = [set(&longest), set(&format!("{longest}y")), set("trusted.x")];
+    let out = read_as(Format::Strace, &text.concat()).expect("read");
+    assert_eq!(out.ops.len(), 1);
+    assert_eq!(out.ops[0].call.carries(), 255);
+    let left_out: Vec<_> = out.left_out.0.keys().copied().collect();
+    assert_eq!(left_out, [why::LONG, why::ATTRIBUTE]);
 }
 
 /// `/dev` and the like are the kernel's on a host, and directories of users on a mount.

@@ -1,12 +1,10 @@
 //! What calls in a trace of strace do with files.
 
-use std::sync::Arc;
-
 use rbench_core::{Nanos, linux};
 
 use super::text::{flags, number, string};
 use super::{Descriptor, File, Finished, State};
-use crate::trace::names::{Unmapped, absolute};
+use crate::trace::names::{Unmapped, absolute, attribute};
 use crate::trace::{Call, Kind, MODES, Name, OPEN_FLAGS, Op, Out, Outcome, Target, Told, why};
 
 /// Why a call is no operation.
@@ -586,7 +584,7 @@ impl State {
                 let (link, target) = (made.name(n)?, made.name(0)?);
                 let target = self.reading.names.target(&base, &link, &target);
                 Call::Symlink {
-                    target: target.map_err(Skip::Wrong)?,
+                    target: target?,
                     path,
                 }
             }
@@ -682,10 +680,7 @@ impl State {
             let length = made.length(2)?.min(1 << 16);
             return Ok(Call::Listxattr { what, length });
         }
-        let attribute: Name = Arc::from(made.name(1)?);
-        if !attribute.starts_with(b"user.") {
-            return Err(Skip::LeftOut(why::ATTRIBUTE));
-        }
+        let attribute = attribute(&made.name(1)?)?;
         match plain {
             "setxattr" => Ok(Call::Setxattr {
                 what,

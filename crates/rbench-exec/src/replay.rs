@@ -404,8 +404,8 @@ impl ReplayPass<'_> {
         let dealer = std::thread::Builder::new()
             .name("rbench-trace".to_owned())
             .spawn(move || stream::deal(&plan, &forms, &found, own, to, primed));
-        let dealer = dealer
-            .map_err(|error| ExecError::SetUp(format!("a thread cannot be started: {error}")))?;
+        let dealer = dealer.map_err(|error| format!("a thread cannot be started: {error}"));
+        let dealer = group.agree(dealer).await?;
         // Nothing is sent: that the other end is gone says it.
         let waits = in_thread(move || {
             let _ = ready.recv();

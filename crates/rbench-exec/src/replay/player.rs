@@ -371,11 +371,26 @@ impl Player {
     }
 
     /// Does what the trace does not have and what follows needs, untimed.
-    fn do_implied(&mut self, ready: Ready) {
+    fn do_implied(&mut self, ready: Ready, meter: &mut Meter) {
         if let Ok(value) = ready.act.perform(&self.common.exact, &mut self.buffer)
             && let Act::Open(_, _, _, key) = ready.act
         {
-            self.files.insert(key, value as RawFd);
+            self.opened(key, value as RawFd, meter);
+        }
+    }
+
+    /// A file is open; one that was so under the same number, against the form, is not any more.
+    fn opened(&mut self, key: Key, fd: RawFd, meter: &mut Meter) {
+        if let Some(before) = self.files.insert(key, fd) {
+            self.shut(before, meter);
+        }
+    }
+
+    /// Closes what the trace does not, untimed.
+    #[cold]
+    fn shut(&self, fd: RawFd, meter: &mut Meter) {
+        if let Err(errno) = self.common.exact.close(fd) {
+            meter.failed_untimed(0, Failure::new(OpKind::Close, "", errno));
         }
     }
 
@@ -454,7 +469,7 @@ impl Program for Player {
             intended,
         };
         if implied {
-            self.do_implied(ready);
+            self.do_implied(ready, meter);
             return Next::Again;
         }
         self.ready = Some(ready);
@@ -507,7 +522,7 @@ impl Program for Player {
         let mut bytes = 0;
         match (&act, outcome) {
             (Act::Open(_, _, _, key), Ok(fd)) => {
-                self.files.insert(*key, fd as RawFd);
+                self.opened(*key, fd as RawFd, meter);
             }
             (Act::Read(..) | Act::Write(..), Ok(moved)) => bytes = moved,
             _ => {}
@@ -592,10 +607,9 @@ impl Runner for Player {
             Some(Act::Close(fd)) => Some(fd),
             _ => None,
         };
-        for fd in self.files.drain().map(|(_, fd)| fd).chain(next) {
-            if let Err(errno) = self.common.exact.close(fd) {
-                meter.failed_untimed(0, Failure::new(OpKind::Close, "", errno));
-            }
+        let files = std::mem::take(&mut self.files);
+        for fd in files.into_values().chain(next) {
+            self.shut(fd, meter);
         }
         let all = self.common.counts.lock();
         all.unwrap_or_else(PoisonError::into_inner)

@@ -377,6 +377,12 @@ impl Fields<'_> {
             (None, Some(value)) => Outcome::Done(value),
             (None, None) => Outcome::Unknown,
         };
+        let call = self.call()?;
+        let implied = self.get("implied").and_then(Value::as_bool);
+        let implied = implied.unwrap_or(false);
+        if implied && !matches!(call, Call::Open { .. } | Call::Close { .. }) {
+            return wrong("only what opens or closes a file may be implied");
+        }
         Ok(Op {
             line,
             at: Nanos(self.number("at")?),
@@ -387,11 +393,8 @@ impl Fields<'_> {
                 kind,
                 size: self.place_if_any("size")?,
             },
-            implied: self
-                .get("implied")
-                .and_then(Value::as_bool)
-                .unwrap_or(false),
-            call: self.call()?,
+            implied,
+            call,
         })
     }
 

@@ -362,7 +362,7 @@ fn what_is_known_of_a_trace_takes_so_much_memory_at_most() {
     let refused = |line: &dyn Fn(u32) -> String| {
         let error = surveyed(&(0..3_000).map(line).collect::<String>()).expect_err("refused");
         assert!(
-            error.contains("take more than 195 KiB of memory"),
+            error.contains("take more than 200000B of memory"),
             "{error}"
         );
     };
@@ -513,6 +513,10 @@ fn the_own_form_reads_what_it_writes() {
         (
             "{\"at\":1,\"process\":1,\"op\":\"write\",\"file\":0,\"length\":5,\"data\":\"QUJD\"}",
             "its data are 3 bytes",
+        ),
+        (
+            "{\"at\":1,\"process\":1,\"op\":\"unlink\",\"path\":\"a\",\"implied\":true}",
+            "only what opens or closes a file may be implied",
         ),
         (
             "{\"at\":1,\"process\":1,\"op\":\"stat\",\"path\":\"a\",\"size\":9223372036854775808}",

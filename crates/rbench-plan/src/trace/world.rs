@@ -277,10 +277,7 @@ impl World {
             } => self.opened(op, path, *flags, *file),
             Call::Close { file } => {
                 if let Some(opened) = self.open.remove(file) {
-                    if let Some(object) = self.objects.get_mut(&opened.id) {
-                        object.open = object.open.saturating_sub(1);
-                    }
-                    self.drop_if_gone(opened.id);
+                    self.closed(opened);
                 }
             }
             Call::Read { file, at, length } => self.read(*file, *at, returned.unwrap_or(*length)),
@@ -360,6 +357,13 @@ impl World {
         }
     }
 
+    fn closed(&mut self, opened: Opened) {
+        if let Some(object) = self.objects.get_mut(&opened.id) {
+            object.open = object.open.saturating_sub(1);
+        }
+        self.drop_if_gone(opened.id);
+    }
+
     fn target(&mut self, what: &Target) -> Option<&mut Object> {
         match what {
             Target::Path(path, _) => self.object(path),
@@ -405,7 +409,9 @@ impl World {
             position: 0,
             appends: flags & linux::APPEND != 0,
         };
-        self.open.insert(file, opened);
+        if let Some(before) = self.open.insert(file, opened) {
+            self.closed(before);
+        }
         self.told(op, &Target::Open(file));
     }
 

@@ -4,9 +4,10 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::sync::mpsc::{Receiver, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use rbench_comm::Combine;
 use rbench_core::outcome::{Differ, LATE_LIMITS, Late, PhaseOutcome, ReplayTotals, Replayed};
@@ -21,6 +22,7 @@ use rbench_sys::{Exact, space};
 
 use crate::caches::drop_caches;
 use crate::group::{ExecError, Group};
+use crate::pace::StopFlag;
 use crate::phase::{Before, OpRow, Phase};
 use crate::round;
 use crate::target::Workspace;
@@ -45,6 +47,9 @@ const DIFFERS: &str = "replay-differs";
 /// So late is on time, for so large a share of the operations.
 const CLOSE: Nanos = Nanos::MILLISECOND;
 const WITHIN: f64 = 0.99;
+
+/// How often what waits for the traces looks for a stop.
+const LOOKS: Duration = Duration::from_millis(100);
 
 /// The directory of a copy, in that of the pass.
 fn folder(copy: u32) -> String {
@@ -71,10 +76,17 @@ pub(crate) async fn look_through(
     target: &Path,
 ) -> Result<Looked, ExecError> {
     group.step("reading the traces");
-    let mine = plan.clone();
-    let looked = group.attend(in_thread(move || look(&mine)), || 0).await?;
+    let (mine, stop) = (plan.clone(), group.stop_flag());
+    let looked = in_thread(move || look(&mine, &stop));
+    let looked = group.attend(looked, || 0).await?;
     let looked = group.agree(looked.and_then(|looked| looked)).await;
     let looked = looked.map_err(usage)?;
+    let stopped = group.stopped().await?;
+    let Some(looked) = looked.filter(|_| !stopped) else {
+        return Err(ExecError::SetUp(
+            "the run was ended while the traces were read; nothing was made".to_owned(),
+        ));
+    };
     alike(group, &looked).await.map_err(usage)?;
     let fits = match group.is_root() && !all.leave.overfill {
         true => fits(&looked.found, plan, target),
@@ -91,13 +103,17 @@ fn usage(error: ExecError) -> ExecError {
     }
 }
 
-fn look(plan: &ReplayPlan) -> Result<Looked, String> {
+/// `None`: `stop` came before they were read.
+fn look(plan: &ReplayPlan, stop: &StopFlag) -> Result<Option<Looked>, String> {
     let forms = plan.traces.iter();
     let forms = forms.map(|path| stream::form(path, plan.format));
     let forms: Vec<Form> = forms.collect::<Result<_, _>>()?;
     let mut merged = Merged::open(plan, &forms)?;
     let mut survey = Survey::default();
     while let Some(step) = merged.next()? {
+        if stop.is_raised() {
+            return Ok(None);
+        }
         let taken = survey.take(&step);
         taken.map_err(|why| merged.wrong(&step, &why))?;
     }
@@ -123,12 +139,12 @@ fn look(plan: &ReplayPlan) -> Result<Looked, String> {
             ),
         });
     }
-    Ok(Looked {
+    Ok(Some(Looked {
         forms,
         found: Arc::new(found),
         left_out,
         gaps,
-    })
+    }))
 }
 
 /// All ranks have to read the same.
@@ -401,14 +417,19 @@ impl ReplayPass<'_> {
         let (primed, ready) = sync_channel::<()>(0);
         let (plan, forms) = (self.plan.clone(), self.looked.forms.clone());
         let found = Arc::clone(&self.looked.found);
+        let (stopped, stop) = (group.stop_flag(), group.stop_flag());
         let dealer = std::thread::Builder::new()
             .name("rbench-trace".to_owned())
-            .spawn(move || stream::deal(&plan, &forms, &found, own, to, primed));
+            .spawn(move || stream::deal((&plan, &forms, &found), own, to, primed, &stopped));
         let dealer = dealer.map_err(|error| format!("a thread cannot be started: {error}"));
         let dealer = group.agree(dealer).await?;
         // Nothing is sent: that the other end is gone says it.
         let waits = in_thread(move || {
-            let _ = ready.recv();
+            while ready.recv_timeout(LOOKS) == Err(RecvTimeoutError::Timeout) {
+                if stop.is_raised() {
+                    return;
+                }
+            }
         });
         let waited = group.attend(waits, || 0).await?;
         group.agree(waited).await?;

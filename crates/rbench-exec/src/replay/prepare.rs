@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::ffi::CString;
+use std::os::fd::RawFd;
 use std::sync::Arc;
 
 use nix::errno::Errno;
@@ -12,7 +13,7 @@ use rbench_plan::trace::survey::Found;
 use rbench_sys::{AlignedBuffer, Exact, ExactPath};
 
 use crate::meter::{Meter, Span};
-use crate::pace::Gate;
+use crate::pace::{Gate, StopFlag};
 use crate::worker::Runner;
 
 /// Bytes of a write.
@@ -87,7 +88,13 @@ impl Preparer {
         Ok(())
     }
 
-    fn make(&mut self, relative: &[u8], kind: Kind, size: u64) -> Result<(), Errno> {
+    /// `ECANCELED`: `stop` came before it was whole.
+    fn make(
+        &mut self,
+        relative: &[u8],
+        (kind, size): (Kind, u64),
+        stop: &StopFlag,
+    ) -> Result<(), Errno> {
         if kind == Kind::Directory {
             return self.directory(relative);
         }
@@ -102,14 +109,17 @@ impl Preparer {
         }
         let flags = linux::WRONLY | linux::CREAT | linux::EXCL | linux::NOFOLLOW;
         let fd = self.exact.open(&path, flags, 0o644)?;
-        let written = self.write(fd, size);
+        let written = self.write(fd, size, stop);
         let closed = self.exact.close(fd);
         written.and(closed.map(drop))
     }
 
-    fn write(&mut self, fd: std::os::fd::RawFd, size: u64) -> Result<(), Errno> {
+    fn write(&mut self, fd: RawFd, size: u64, stop: &StopFlag) -> Result<(), Errno> {
         let mut at = 0;
         while at < size {
+            if stop.is_raised() {
+                return Err(Errno::ECANCELED);
+            }
             let length = (size - at).min(PIECE as u64) as usize;
             self.data.fill(&mut self.buffer[..length]);
             match self.exact.write(fd, Some(at), &self.buffer[..length]) {
@@ -124,7 +134,11 @@ impl Preparer {
 
     fn one(&mut self, relative: &[u8], (kind, size): (Kind, u64), gate: &Gate, meter: &mut Meter) {
         let start = gate.clock.now();
-        let made = self.make(relative, kind, size);
+        let made = self.make(relative, (kind, size), &gate.stop);
+        if made == Err(Errno::ECANCELED) && gate.stop.is_raised() {
+            // Half a file is neither made nor a failure, and is removed with the rest.
+            return;
+        }
         let span = Span {
             intended: None,
             start,

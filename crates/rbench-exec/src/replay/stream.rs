@@ -14,6 +14,8 @@ use rbench_plan::trace::survey::{Found, Step};
 use rbench_plan::trace::{self, Format, LINE_MAX, Op, Out, Reader};
 use rbench_sys::inputs;
 
+use crate::pace::StopFlag;
+
 /// The first bytes of what zstd compresses.
 const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
@@ -263,18 +265,17 @@ pub struct Own {
     pub workers: u64,
 }
 
-/// Reads the traces and hands each worker of this rank its operations, until all is read or
-/// nobody takes any more. Drops `primed` when as much is read ahead as there is room for, or all.
+/// Reads the traces and hands each worker of this rank its operations, until all is read,
+/// nobody takes any more or `stop` is raised. Drops `primed` when as much is read ahead as there is room for, or all.
 ///
 /// # Errors
 /// As [`Merged::open`].
 pub fn deal(
-    plan: &ReplayPlan,
-    forms: &[Form],
-    found: &Found,
+    (plan, forms, found): (&ReplayPlan, &[Form], &Found),
     own: Own,
     to: Vec<SyncSender<Vec<Task>>>,
     primed: SyncSender<()>,
+    stop: &StopFlag,
 ) -> Result<(), String> {
     let mut primed = Some(primed);
     let mut merged = Merged::open(plan, forms)?;
@@ -302,7 +303,7 @@ pub fn deal(
             (held, bytes) = (0, 0);
             hand_over(&mut pieces, &mut to, &mut primed);
         }
-        if ended || to.iter().all(Option::is_none) {
+        if ended || stop.is_raised() || to.iter().all(Option::is_none) {
             return Ok(());
         }
     }

@@ -161,11 +161,17 @@ impl Survey {
     }
 
     /// The process that stands for those that `number` shares open files with.
-    fn head(&self, mut number: u32) -> u32 {
-        while self.shares[number as usize] != number {
-            number = self.shares[number as usize];
+    fn head(&mut self, mut number: u32) -> u32 {
+        loop {
+            let next = self.shares[number as usize];
+            if next == number {
+                return number;
+            }
+            // Half the way for whoever comes again: a chain may be as long as all processes.
+            let behind = self.shares[next as usize];
+            self.shares[number as usize] = behind;
+            number = behind;
         }
-        number
     }
 
     /// Processes of all traces.
@@ -177,9 +183,7 @@ impl Survey {
     pub fn finish(mut self) -> Found {
         let worlds = std::mem::take(&mut self.worlds);
         let before = together(worlds.into_iter().flat_map(World::before).collect());
-        let heads: Vec<u32> = (0..self.shares.len() as u32)
-            .map(|n| self.head(n))
-            .collect();
+        let heads: Vec<u32> = (0..self.processes()).map(|n| self.head(n)).collect();
         // Groups are numbered in the order of their first processes.
         let mut numbers: HashMap<u32, u32> = HashMap::new();
         let mut group_of = HashMap::new();

@@ -114,7 +114,8 @@ fn look(plan: &ReplayPlan, stop: &StopFlag) -> Result<Option<Looked>, String> {
         if stop.is_raised() {
             return Ok(None);
         }
-        let taken = survey.take(&step);
+        let taken = plan.pace.comes(step.op.at);
+        let taken = taken.and_then(|()| survey.take(&step));
         taken.map_err(|why| merged.wrong(&step, &why))?;
     }
     let (mut left_out, mut gaps) = (BTreeMap::new(), 0);

@@ -31,7 +31,25 @@ pub enum Pace {
     AsFastAsPossible,
 }
 
+/// No operation is waited for that long: its time is damaged.
+const SPAN_MAX: Nanos = Nanos(30 * 24 * 3600 * 1_000_000_000);
+
 impl Pace {
+    /// Whether nobody waits for what was recorded so long after the start: a sentence, then.
+    ///
+    /// # Errors
+    /// It is meant to start more than 30 days after the start of the replay.
+    pub fn comes(self, recorded: Nanos) -> Result<(), String> {
+        match self.at(recorded).is_some_and(|at| at > SPAN_MAX) {
+            false => Ok(()),
+            true => Err(
+                "it begins more than 30 days after the first operation: its time is damaged, or \
+                 --as-fast-as-possible or a --time-scale is needed"
+                    .to_owned(),
+            ),
+        }
+    }
+
     /// When what was recorded so long after the start is meant to start; `None`: at once.
     #[inline]
     pub fn at(self, recorded: Nanos) -> Option<Nanos> {
@@ -56,5 +74,21 @@ impl ReplayPlan {
     /// Which names are replayed.
     pub fn names(&self) -> &Names {
         &self.reading.names
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_waits_for_a_damaged_time() {
+        let day = |n: u64| Nanos(n * 24 * 3600 * 1_000_000_000);
+        assert_eq!(Pace::Recorded(1.0).comes(day(30)), Ok(()));
+        assert!(Pace::Recorded(1.0).comes(day(31)).is_err());
+        assert!(Pace::Recorded(2.0).comes(day(59)).is_ok());
+        assert!(Pace::Recorded(0.5).comes(day(16)).is_err());
+        assert!(Pace::Recorded(0.5).comes(Nanos(u64::MAX)).is_err());
+        assert!(Pace::AsFastAsPossible.comes(Nanos(u64::MAX)).is_ok());
     }
 }

@@ -90,9 +90,11 @@ fn run(args: &Record) -> Result<u8, (u8, String)> {
         mount(config, &args.mountpoint).map_err(|error| discard(usage(error.to_string())))?;
     let child = unblocked(Command::new(program).args(words)).spawn();
     let ended = match child {
-        Ok(child) => {
-            wait(child, &signals).map_err(|errno| failed(format!("waiting failed: {errno}")))
-        }
+        Ok(mut child) => wait(&mut child, &signals).map_err(|errno| {
+            // Nothing that was started outlives the run; it may have ended just now.
+            let _ = child.kill().and_then(|()| child.wait());
+            failed(format!("waiting failed: {errno}"))
+        }),
         Err(error) => {
             let program = Path::new(program).display();
             Err(discard(usage(format!(
@@ -151,7 +153,7 @@ fn unblocked(command: &mut Command) -> &mut Command {
 }
 
 /// Waits for the end of the program, and passes signals on to it.
-fn wait(mut child: Child, signals: &SigSet) -> Result<ExitStatus, Errno> {
+fn wait(child: &mut Child, signals: &SigSet) -> Result<ExitStatus, Errno> {
     let pid = Pid::from_raw(child.id() as i32);
     loop {
         let ended = child
@@ -188,9 +190,15 @@ fn unmount(mounted: Mounted) -> Result<(), String> {
     mounted.unmount().map_err(|error| error.to_string())
 }
 
-/// The file of the trace, and its first line.
+/// The file of the trace, and its first line; where that fails the file is not there.
 fn begin(path: &Path) -> io::Result<Writer> {
     let file = OpenOptions::new().write(true).create_new(true).open(path)?;
+    begun(file).inspect_err(|_| {
+        let _ = std::fs::remove_file(path);
+    })
+}
+
+fn begun(file: File) -> io::Result<Writer> {
     let mut writer = zstd::Encoder::new(BufWriter::new(file), LEVEL)?;
     writeln!(writer, "{}", form::HEADER)?;
     Ok(writer)

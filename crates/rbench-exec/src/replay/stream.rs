@@ -22,10 +22,11 @@ const ZSTD: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 /// Lines that are looked at for the form of a trace.
 const FORM_LINES: usize = 100;
 
-/// Operations that are read ahead at a time, bytes of data that end that, and how many times
-/// that for each worker.
+/// Operations that are read ahead at a time, bytes of data that end that, of all workers of a
+/// rank and of one at least, and how many times that for each worker.
 const PIECE: usize = 256;
 const PIECE_BYTES: u64 = 4 << 20;
+const PIECE_BYTES_MIN: u64 = 256 << 10;
 pub const PIECES: usize = 32;
 
 /// What is known of a trace before it is read.
@@ -282,24 +283,25 @@ pub fn deal(
     let mut to: Vec<Option<SyncSender<Vec<Task>>>> = to.into_iter().map(Some).collect();
     let mut pieces: Vec<Vec<Task>> = vec![Vec::new(); to.len()];
     let (mut held, mut bytes) = (0, 0_u64);
+    let most = (PIECE_BYTES / (to.len() as u64).max(1)).max(PIECE_BYTES_MIN);
     loop {
         let step = merged.next()?;
         let ended = step.is_none();
         if let Some(step) = step {
             let step = Arc::new(step);
-            bytes += step.op.call.carries();
             let process = (step.trace, step.op.process);
             for copy in 0..plan.copies {
                 let worker = found.worker(process, copy, plan.copies, own.workers);
                 let here = worker.checked_sub(own.first);
                 if let Some(piece) = here.and_then(|here| pieces.get_mut(here as usize)) {
+                    bytes += step.op.call.carries();
                     let step = Arc::clone(&step);
                     piece.push(Task { copy, step });
                     held += 1;
                 }
             }
         }
-        if ended || held >= PIECE || bytes >= PIECE_BYTES {
+        if ended || held >= PIECE || bytes >= most {
             (held, bytes) = (0, 0);
             hand_over(&mut pieces, &mut to, &mut primed);
         }
@@ -311,6 +313,10 @@ pub fn deal(
 
 /// Hands over what there is: first to those who have room, then to the others, waiting.
 /// Before it waits for the first time it drops `primed`.
+///
+/// It waits for one worker after the other: while one has all of its pieces before it, the others
+/// get nothing new, and live on theirs. Who does much less than others may so run out of
+/// operations whose time has come; it is then late by what one piece of the busy one takes.
 fn hand_over(
     pieces: &mut [Vec<Task>],
     to: &mut [Option<SyncSender<Vec<Task>>>],

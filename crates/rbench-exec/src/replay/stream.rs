@@ -278,6 +278,10 @@ pub fn deal(
     primed: SyncSender<()>,
     stop: &StopFlag,
 ) -> Result<(), String> {
+    // Workers are dealt groups from the first one on.
+    if found.parts(plan.copies) <= own.first {
+        return Ok(());
+    }
     let mut primed = Some(primed);
     let mut merged = Merged::open(plan, forms)?;
     let mut to: Vec<Option<SyncSender<Vec<Task>>>> = to.into_iter().map(Some).collect();

@@ -258,6 +258,11 @@ impl Found {
         sizes.fold(0, u64::saturating_add)
     }
 
+    /// Groups of all copies: so many workers have something to do, at most.
+    pub fn parts(&self, copies: u32) -> u64 {
+        u64::from(self.groups) * u64::from(copies)
+    }
+
     /// The worker of all ranks that replays a process in a copy.
     pub fn worker(
         &self,

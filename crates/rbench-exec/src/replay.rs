@@ -148,6 +148,16 @@ fn look(plan: &ReplayPlan, stop: &StopFlag) -> Result<Option<Looked>, String> {
     }))
 }
 
+/// Bytes as words, the first of which is their number.
+fn spelled(bytes: &[u8]) -> impl Iterator<Item = u64> + '_ {
+    let words = bytes.chunks(8).map(|chunk| {
+        let mut word = [0; 8];
+        word[..chunk.len()].copy_from_slice(chunk);
+        u64::from_le_bytes(word)
+    });
+    std::iter::once(bytes.len() as u64).chain(words)
+}
+
 /// All ranks have to read the same.
 async fn alike(group: &Group<'_>, looked: &Looked) -> Result<(), ExecError> {
     let Found {
@@ -175,7 +185,14 @@ async fn alike(group: &Group<'_>, looked: &Looked) -> Result<(), ExecError> {
             .iter()
             .flat_map(|(kind, recorded)| [*kind as u64, recorded.operations]),
     );
-    words.extend(before.iter().map(|one| one.size));
+    for one in before {
+        words.extend([one.size, one.kind as u64]);
+        words.extend(spelled(&one.path));
+    }
+    for (why, count) in &looked.left_out {
+        words.push(*count);
+        words.extend(spelled(why.as_bytes()));
+    }
     let digest = key(&words);
     let least = group.world.all_reduce(Combine::Min, vec![digest]);
     let least = group.quietly(least).await?;

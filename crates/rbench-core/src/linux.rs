@@ -1,6 +1,9 @@
 //! What traces of Linux programs name, as numbers: the flags of `open`, and errnos. For code that
 //! asks no system.
 
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
 use nix::errno::Errno;
 use nix::libc;
 
@@ -12,7 +15,8 @@ pub fn errno(name: &str) -> Option<i32> {
         _ => None,
     };
     let name = other.unwrap_or(name);
-    (1..=ERRNO_MAX).find(|number| format!("{:?}", Errno::from_raw(*number)) == name)
+    static NUMBERS: LazyLock<HashMap<String, i32>> = LazyLock::new(|| numbers(errno_name));
+    NUMBERS.get(name).copied()
 }
 
 /// The name of an errno (`ENOENT`).
@@ -25,8 +29,17 @@ pub fn errno_name(number: i32) -> String {
 
 /// The errno that has this sentence (`no such file or directory`), whatever its letters' case.
 pub fn errno_of_sentence(sentence: &str) -> Option<i32> {
-    let sentence = sentence.to_lowercase();
-    (1..=ERRNO_MAX).find(|number| Errno::from_raw(*number).desc().to_lowercase() == sentence)
+    static NUMBERS: LazyLock<HashMap<String, i32>> =
+        LazyLock::new(|| numbers(|number| Errno::from_raw(number).desc().to_lowercase()));
+    NUMBERS.get(&sentence.to_lowercase()).copied()
+}
+
+/// The errnos by what `told` says of them; of two that it says the same of the first.
+fn numbers(told: impl Fn(i32) -> String) -> HashMap<String, i32> {
+    let known = (1..=ERRNO_MAX)
+        .rev()
+        .filter(|number| Errno::from_raw(*number) != Errno::UnknownErrno);
+    known.map(|number| (told(number), number)).collect()
 }
 
 /// The largest errno of Linux.

@@ -486,6 +486,20 @@ def hostile(program, folder, trace):
     def op(at, what, **fields):
         return json.dumps({"at": at, "process": 1, "op": what, **fields}).encode() + b"\n"
 
+    month = 31 * 24 * 3600 * 10**9
+    refused("late", header + op(0, "mkdir", path="a", mode=0o777) + op(month, "rmdir", path="a"), "line 3", "30 days")
+    # Directories that would be shut, and numbers of files that come again and again.
+    path = folder / "shut"
+    again = [op(n, "open", path="shut/file", flags=os.O_RDWR | os.O_CREAT, mode=0o644, file=1) for n in range(2, 600)]
+    shut = op(1000, "chmod", path="told", mode=0, kind="directory", returned=0)
+    path.write_bytes(b"".join([header, op(0, "mkdir", path="shut", mode=0), op(1, "mkdir", path="told", mode=0o755), *again, shut]))
+    run(["sh", "-c", 'ulimit -n 256; exec "$@"', "sh", program, "replay", path, "--dir", target, "--quiet", "--keep"])
+    (kept,) = target.iterdir()
+    for name in ("shut", "told"):
+        mode = (kept / "0" / "c0" / name).stat().st_mode
+        check(mode & 0o700 == 0o700, f"{name} could not be removed: {mode:o}")
+    shutil.rmtree(kept)
+
     secret = base64.b64encode(b"HARM").decode()
     escape, flags = f"../../../../../../../..{outside}", os.O_WRONLY | os.O_CREAT | os.O_TRUNC
     content = [header]

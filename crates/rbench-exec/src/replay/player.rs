@@ -13,7 +13,7 @@ use rbench_core::outcome::{Differ, Late};
 use rbench_core::random::DataStream;
 use rbench_core::{Clock as _, Failure, Nanos, OpKind};
 use rbench_plan::replay::Pace;
-use rbench_plan::trace::{Call, LinkTarget, Name, Outcome, Target};
+use rbench_plan::trace::{Call, Kind, LinkTarget, Name, Outcome, Target};
 use rbench_sys::{AlignedBuffer, Exact, ExactPath, On};
 
 use super::stream::Task;
@@ -27,6 +27,9 @@ const NAP: Duration = Duration::from_millis(20);
 
 /// Room that a call has at least, bytes.
 const ROOM: usize = 1 << 16;
+
+/// What the owner of a directory may do in any case, so that the run can remove it.
+const OWNER: u32 = 0o700;
 
 /// What workers of a rank have counted, by row, and how late they were.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -312,7 +315,7 @@ impl Player {
             Call::Stat { what } => Act::Stat(about(what)?),
             Call::Access { path: name, mode } => Act::Access(path(name)?, *mode),
             Call::List { file, length } => Act::List(fd(file)?, *length as usize),
-            Call::Mkdir { path: name, mode } => Act::Mkdir(path(name)?, *mode),
+            Call::Mkdir { path: name, mode } => Act::Mkdir(path(name)?, *mode | OWNER),
             Call::Mknod { path: name, mode } => Act::Mknod(path(name)?, *mode),
             Call::Rmdir { path: name } => Act::Remove(path(name)?, true),
             Call::Unlink { path: name } => Act::Remove(path(name)?, false),
@@ -326,7 +329,11 @@ impl Player {
                 Act::Symlink(target, path(name)?)
             }
             Call::Readlink { path: name } => Act::Readlink(path(name)?),
-            Call::Chmod { what, mode } => Act::Chmod(about(what)?, *mode),
+            Call::Chmod { what, mode } => {
+                let is_directory = task.step.op.told.kind == Some(Kind::Directory);
+                let kept = if is_directory { OWNER } else { 0 };
+                Act::Chmod(about(what)?, *mode | kept)
+            }
             Call::Chown { what, uid, gid } => Act::Chown(about(what)?, *uid, *gid),
             Call::Utimes { what } => Act::Utimes(about(what)?),
             Call::Statfs { what } => Act::Statfs(about(what)?),

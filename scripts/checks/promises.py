@@ -18,7 +18,7 @@ import tempfile
 import xml.etree.ElementTree
 from concurrent.futures import ThreadPoolExecutor
 
-from common import Testfs, check, finish, heading, mpirun, run, valid, wait_until
+from common import Testfs, attempt, check, finish, heading, mpirun, run, valid, wait_until
 
 # Attributes and names are asked for each time, and permissions are checked.
 UNCACHED = ("--attr-timeout", "0", "--entry-timeout", "0", "--allow-other")
@@ -286,10 +286,16 @@ def slow(program):
     check("left behind" not in done.stderr and os.listdir(testfs.mountpoint) == [], f"slow is not hanging: {done.stderr}")
     testfs.end()
     testfs = Testfs(program, *UNCACHED, "--latency", "all=10ms", "--broken", "punch-rounds")
-    # To shrink it all the way takes longer.
-    result, _ = tried(program, testfs.mountpoint, "--only", "model.file", "--time-limit", "8s", "--seed", "3", expect=1)
-    found = result["hosts"][0]["promises"][0]
-    check(found["verdict"] == "broken", f"what was found is told: {found}")
+
+    def once():
+        # To shrink it all the way takes longer.
+        words = ("--only", "model.file", "--time-limit", "10s", "--seed", "3")
+        result, _ = tried(program, testfs.mountpoint, *words, expect=1)
+        found = result["hosts"][0]["promises"][0]
+        return None if found["verdict"] == "broken" else f"what was found is not told: {found}"
+
+    # A busy machine removes what was made too late.
+    attempt(3, once)
     testfs.end()
 
 

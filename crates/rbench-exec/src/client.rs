@@ -16,6 +16,8 @@ use rbench_sys::processes::{self, Process, ProcessUse};
 use rbench_sys::surroundings::serving;
 
 use crate::group::{ExecError, Group};
+use crate::meter::is_of_others;
+use crate::phase::OpRow;
 use crate::sight::Watched;
 use crate::thread::in_thread;
 
@@ -235,6 +237,7 @@ fn between(before: &Reading, after: &Reading) -> ClientUse {
 /// When the ranks cannot talk.
 pub(crate) async fn gather(
     group: &Group<'_>,
+    lanes: &[OpRow],
     seen: Option<Seen>,
     rows: &mut [PhaseOutcome],
 ) -> Result<(), ExecError> {
@@ -257,7 +260,7 @@ pub(crate) async fn gather(
     let watched = group.sight.client.borrow();
     let cost = ClientCost {
         watch: watched.as_ref().and_then(|watched| watched.watch.clone()),
-        operations: operations(rows),
+        operations: operations(lanes, rows),
         hosts: hosts.ok_or_else(garbled)?,
     };
     for row in rows {
@@ -266,12 +269,15 @@ pub(crate) async fn gather(
     Ok(())
 }
 
-/// Operations of all rows; `None` where others came before those that were measured, or
-/// between them.
-fn operations(rows: &[PhaseOutcome]) -> Option<u64> {
+/// Operations of all rows, each once: neither what was done aside, such as closes at the end,
+/// nor rows that are made of others. `None` where others came before those that were measured,
+/// or between them.
+fn operations(lanes: &[OpRow], rows: &[PhaseOutcome]) -> Option<u64> {
+    let own = |(lane, _): &(&OpRow, &PhaseOutcome)| !lane.aside && !is_of_others(lane.op);
+    let own = || lanes.iter().zip(rows).filter(own).map(|(_, row)| row);
     let whole = |row: &PhaseOutcome| row.measured_from == Nanos(0) && row.set_aside == Nanos(0);
-    let each = rows.iter().map(|row| row.items + row.failures.total());
-    rows.iter().all(whole).then(|| each.sum())
+    let each = own().map(|row| row.items + row.failures.total());
+    own().all(whole).then(|| each.sum())
 }
 
 fn garbled() -> ExecError {

@@ -196,25 +196,18 @@ impl Intervals {
         if let Some(observer) = self.observer.borrow().as_ref()
             && self.told()
         {
-            let heard_of = |row: &&IntervalRow| !row.aside;
-            let rows: Vec<IntervalRow> = self
-                .rows
-                .borrow()
-                .iter()
-                .filter(heard_of)
-                .cloned()
-                .collect();
-            observer.begun(&rows, self.interval.get());
+            observer.begun(&self.told_rows(), self.interval.get());
         }
     }
 
     /// The rows of the present phase that somebody may be told of: those that are
-    /// reported.
+    /// reported, whatever becomes of them.
     pub fn told_rows(&self) -> Vec<IntervalRow> {
-        match self.paused.get() {
-            true => Vec::new(),
-            false => self.rows.borrow().clone(),
+        if self.paused.get() {
+            return Vec::new();
         }
+        let rows = self.rows.borrow();
+        rows.iter().filter(|row| !row.aside).cloned().collect()
     }
 
     /// Whether somebody is told of the intervals of the present phase.

@@ -86,7 +86,7 @@ fn follows(op: OpKind) -> bool {
 }
 
 /// Whether a row of such operations is made of those of other rows.
-fn is_of_others(op: OpKind) -> bool {
+pub fn is_of_others(op: OpKind) -> bool {
     matches!(op, OpKind::Round | OpKind::Mixed)
 }
 

@@ -524,7 +524,7 @@ async fn merge(
     }
     let mut rows = reduce::reduce(group, phase, part).await?;
     residency::gather(group, phase, seen, &mut rows).await?;
-    client::gather(group, client, &mut rows).await?;
+    client::gather(group, &phase.lanes, client, &mut rows).await?;
     Ok(PhaseEnd {
         rows,
         covered,

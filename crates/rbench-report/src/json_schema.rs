@@ -113,6 +113,7 @@ mod tests {
                 "rbench.series-1.json",
                 "rbench.compare-1.json",
                 "rbench.probe-1.json",
+                "rbench.live-1.json",
                 "rbench.check-1.json"
             ]
         );

@@ -57,7 +57,7 @@ pub(crate) struct KneeArgs {
     /// Gaps between the starts [default: uniform]
     #[arg(long, value_enum, value_name = "HOW")]
     arrival: Option<ArrivalArg>,
-    /// The workload: io, meta or fio, with its options but without rate and time
+    /// The workload: io, meta, mix or fio, with its options but without rate and time
     #[arg(last = true, required = true, value_name = "WORKLOAD")]
     words: Vec<OsString>,
     #[command(flatten)]

@@ -209,5 +209,5 @@ fn what_the_search_decides_and_what_has_no_rate_is_refused() {
     assert!(error("io --time=5").contains("--time before --"));
     assert!(error("fio --name=a --runtime=5").contains("--runtime"));
     assert!(error("mdtest -n 5").contains("phases of meta"));
-    assert!(error("sweep").contains("io, meta or fio"));
+    assert!(error("sweep").contains("io, meta, mix or fio"));
 }

@@ -378,12 +378,7 @@ mod tests {
             stop: StopFlag::default(),
             waits: Waits::default(),
         };
-        let given_away = || -> u64 {
-            let status = std::fs::read_to_string("/proc/thread-self/status").expect("procfs");
-            let line = status.lines().find(|line| line.starts_with("voluntary"));
-            let number = line.and_then(|line| line.split_whitespace().nth(1));
-            number.expect("the line").parse().expect("a number")
-        };
+        let given_away = || rbench_sys::limits::thread_usage().switches;
         let before = given_away();
         for _ in 0..40 {
             let at = Nanos(clock.now().0 + SPIN.0 * 9 / 10);

@@ -90,11 +90,11 @@ class Terminal:
         except subprocess.TimeoutExpired:
             self.process.kill()
             code = "none: it goes on"
-        time.sleep(0.1)
+        # What it has written at the end may still be on its way here.
+        left = wait_until(lambda: self.raw.count(ENTER) == self.raw.count(LEAVE) and not self.alternate, 30)
         check(code == expect, f"exit code {code}, not {expect}:\n{self.frame()}")
         check(termios.tcgetattr(self.slave) == self.settings, "the terminal is as it was before")
-        check(self.raw.count(ENTER) == self.raw.count(LEAVE), "the alternate screen is left as often as it is entered")
-        check(not self.alternate, "the alternate screen is left")
+        check(left, "the alternate screen is left as often as it is entered")
         return self.frame()
 
     def print(self, title):

@@ -42,6 +42,13 @@ pub enum Invocation {
     Probe(Probe),
     /// Which promises the file system of a directory keeps.
     Check(Check),
+    /// Hold a lock of a file until the standard input ends: for a check.
+    HoldLock {
+        /// Which kind, by its name.
+        kind: String,
+        /// The file.
+        path: PathBuf,
+    },
     /// What became of acknowledged writes.
     Verify(Verify),
     /// Removal of what interrupted runs left behind.
@@ -127,8 +134,13 @@ pub struct Probe {
 /// `rbench check`
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Check {
-    /// `--dir`, else `RBENCH_DIR`.
-    pub dir: Option<PathBuf>,
+    /// `--dir`, else `RBENCH_DIR`: mounts of one file system, one for each rank of a host in
+    /// turn; none where nothing was given.
+    pub dirs: Vec<PathBuf>,
+    /// `--hosts`: how many hosts take part; `None`: all.
+    pub hosts: Option<u32>,
+    /// `--under-load`: beside other work.
+    pub under_load: bool,
     /// `--only`: patterns of names; empty: all.
     pub only: Vec<String>,
     /// `--list`: print what there is, and try nothing.

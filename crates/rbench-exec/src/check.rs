@@ -1,17 +1,16 @@
-//! Whether the file system of a directory keeps its promises, tried by the first rank of each
-//! host in a directory of its own (`rbench check`). Nothing here is timed but what it says.
+//! Whether the file system of a directory keeps its promises, tried by clients (the first rank of
+//! each host, or one rank for each mount) in directories of their own, and then between them
+//! (`rbench check`). Nothing here is timed but what it says.
 
-use std::ffi::OsString;
-use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use nix::errno::Errno;
 use rbench_comm::{Combine, CommError};
 use rbench_core::wire::{Reader, Writer};
 use rbench_core::{Clock as _, MonotonicClock, Nanos, Rank};
+use rbench_sys::between::Check;
 use rbench_sys::files;
 use rbench_sys::promises::{Evidence, Promise, Verdict};
 
@@ -19,6 +18,12 @@ use crate::group::{ExecError, Group};
 use crate::limited::limited;
 use crate::removal::Remover;
 use crate::target::{Place, Target, Workspace as _};
+
+mod between;
+mod words;
+
+pub use between::{Between, Counted, Pair};
+use between::{Clients, Load};
 
 /// After so many promises in a row that did not come to an end nothing more is tried.
 const SILENT_MAX: usize = 3;
@@ -32,18 +37,32 @@ pub struct Asked {
     pub seed: u64,
     /// How long one promise may take.
     pub longest: Duration,
+    /// The rank of each client, in ascending order: the ranks that try it. All see the same
+    /// file system, each by a mount of its own.
+    pub clients: Vec<Rank>,
+    /// What is to be tried between them, in this order; of one client nothing is.
+    pub between: Vec<&'static Check>,
+    /// Whether the clients work on other files besides, while it is.
+    pub under_load: bool,
+    /// This program.
+    pub program: PathBuf,
 }
 
 /// What was found.
 #[derive(Debug)]
 pub struct Checked {
-    /// Each host, in the order of the group.
+    /// Each client.
     pub hosts: Vec<HostCheck>,
+    /// What was seen between them, in the order in which it was tried. After a stop the rest
+    /// is missing.
+    pub between: Vec<Between>,
+    /// Files that clients made besides, and what went wrong with that; `None`: none were to.
+    pub load: Option<(u64, Option<String>)>,
     /// What could not be removed.
     pub left: Vec<String>,
 }
 
-/// What a host found.
+/// What a client found.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct HostCheck {
     /// Whether it was tried as root.
@@ -64,8 +83,8 @@ pub struct Seen {
     pub took: Nanos,
 }
 
-/// Tries the promises on the first rank of each host; at rank 0 what was found. What is made
-/// there is removed, but for what belongs to calls that have not returned.
+/// Tries the promises on each client, and then what they promise each other; at rank 0 what was
+/// found. What is made there is removed, but for what belongs to calls that have not returned.
 ///
 /// # Errors
 /// When the directory cannot be made (one sentence, the same on every rank), or the ranks
@@ -77,13 +96,14 @@ pub async fn check(
 ) -> Result<Checked, ExecError> {
     let target = Target::set_up(group, place).await?;
     let mut silent = false;
-    let message = match group.is_leader() {
-        true => {
+    let me = asked.clients.iter().position(|rank| *rank == group.rank());
+    let message = match me {
+        Some(_) => {
             let (host, hangs) = host(group, target.path(), asked).await?;
             silent = hangs;
             encode(&host)
         }
-        false => Vec::new(),
+        None => Vec::new(),
     };
     let all = group.quietly(group.world.gather(Rank(0), message)).await?;
     let all = all.unwrap_or_default();
@@ -93,9 +113,34 @@ pub async fn check(
         let text = "what a host found did not arrive whole at rank 0";
         ExecError::Comm(CommError::Start(text.to_owned()))
     })?;
-    let word = vec![u64::from(silent)];
-    let silent = group.world.all_reduce(Combine::Max, word);
-    let silent = group.quietly(silent).await?[0] != 0;
+    let mut silent = any(group, silent).await?;
+    let (mut between, mut load) = (Vec::new(), None);
+    if asked.clients.len() > 1 && !asked.between.is_empty() {
+        if silent || !target.shared() {
+            let why = match silent {
+                true => "a client has a call that has not returned",
+                false => "the hosts do not see the same directory",
+            };
+            between = asked
+                .between
+                .iter()
+                .map(|check| left_out(check, why))
+                .collect();
+        } else {
+            let clients = Clients {
+                group,
+                ranks: &asked.clients,
+                me,
+                target: target.path(),
+                program: &asked.program,
+                longest: asked.longest,
+                working: Arc::new(()),
+            };
+            let (found, loaded, hangs) = all_between(&clients, asked).await?;
+            (between, load) = (found, loaded);
+            silent = any(group, hangs).await?;
+        }
+    }
     let left = match silent {
         // Removing would wait as well.
         true => target.leave(group).await?,
@@ -104,7 +149,66 @@ pub async fn check(
             target.end(group, &Remover::new(1)).await?
         }
     };
-    Ok(Checked { hosts, left })
+    Ok(Checked {
+        hosts,
+        between,
+        load,
+        left,
+    })
+}
+
+/// Whether it is so at any rank.
+async fn any(group: &Group<'_>, mine: bool) -> Result<bool, ExecError> {
+    let word = vec![u64::from(mine)];
+    let word = group.world.all_reduce(Combine::Max, word);
+    Ok(group.quietly(word).await?[0] != 0)
+}
+
+fn left_out(check: &Check, why: &str) -> Between {
+    Between {
+        name: check.name.to_owned(),
+        verdict: Verdict::LeftOut(why.to_owned()),
+        took: Nanos(0),
+        counted: Counted::default(),
+    }
+}
+
+type Loaded = Option<(u64, Option<String>)>;
+
+/// What is seen between clients, beside a load if there is to be one; whether a call of this
+/// rank has not returned.
+async fn all_between(
+    clients: &Clients<'_, '_>,
+    asked: &Asked,
+) -> Result<(Vec<Between>, Loaded, bool), ExecError> {
+    let group = clients.group;
+    let load = match asked.under_load && clients.me.is_some() {
+        true => Load::start(group, clients.target).map(Some),
+        false => Ok(None),
+    };
+    let load = group.agree(load).await?;
+    let (found, hangs) = clients.run(&asked.between).await?;
+    if !asked.under_load {
+        return Ok((found, None, hangs));
+    }
+    let (files, wrong, slow) = match load {
+        Some(load) => load.end(group).await?,
+        None => (0, None, false),
+    };
+    let mut w = Writer::default();
+    w.number(files).text(&wrong.unwrap_or_default());
+    let all = group.world.gather(Rank(0), w.finish());
+    let all = group.quietly(all).await?.unwrap_or_default();
+    let (mut sum, mut example) = (0, None);
+    for (rank, message) in all.iter().enumerate() {
+        let mut r = Reader::new(message);
+        sum += r.number().unwrap_or_default();
+        if let Some(text) = r.text().filter(|text| !text.is_empty()) {
+            let host = group.host_name_of(Rank(rank as u32));
+            example.get_or_insert(format!("{text} at rank {rank} on {host}"));
+        }
+    }
+    Ok((found, Some((sum, example)), hangs || slow))
 }
 
 /// What this host finds, and whether a call is left that has not returned.
@@ -212,29 +316,7 @@ fn encode(host: &HostCheck) -> Vec<u8> {
     } in found
     {
         w.text(name).number(took.0);
-        let (kind, evidence) = match verdict {
-            Verdict::Holds(note) => {
-                w.number(0).text(note);
-                continue;
-            }
-            Verdict::LeftOut(why) => {
-                w.number(1).text(why);
-                continue;
-            }
-            Verdict::Broken(evidence) => (2, evidence),
-            Verdict::Unsupported(evidence) => (3, evidence),
-            Verdict::Undecided(evidence) => (4, evidence),
-        };
-        let Evidence {
-            expected,
-            seen,
-            call,
-            errno,
-            path,
-        } = evidence;
-        w.number(kind).text(expected).text(seen).text(call);
-        w.number(errno.map_or(0, |errno| errno as i32) as u64);
-        w.bytes(path.as_os_str().as_bytes());
+        words::write(&mut w, verdict);
     }
     w.finish()
 }
@@ -247,31 +329,10 @@ fn decode(message: &[u8]) -> Option<HostCheck> {
         found: Vec::new(),
     };
     while !r.is_empty() {
-        let (name, took) = (r.text()?, Nanos(r.number()?));
-        let verdict = match r.number()? {
-            0 => Verdict::Holds(r.text()?),
-            1 => Verdict::LeftOut(r.text()?),
-            kind => {
-                let (expected, seen, call) = (r.text()?, r.text()?, r.text()?);
-                let errno = Some(r.number()?).filter(|errno| *errno != 0);
-                let evidence = Evidence {
-                    expected,
-                    seen,
-                    call,
-                    errno: errno.map(|errno| Errno::from_raw(errno as i32)),
-                    path: PathBuf::from(OsString::from_vec(r.bytes()?.to_vec())),
-                };
-                match kind {
-                    2 => Verdict::Broken(evidence),
-                    3 => Verdict::Unsupported(evidence),
-                    _ => Verdict::Undecided(evidence),
-                }
-            }
-        };
         host.found.push(Seen {
-            name,
-            verdict,
-            took,
+            name: r.text()?,
+            took: Nanos(r.number()?),
+            verdict: words::read(&mut r)?,
         });
     }
     Some(host)
@@ -280,6 +341,7 @@ fn decode(message: &[u8]) -> Option<HostCheck> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use nix::errno::Errno;
 
     #[test]
     fn what_a_host_found_arrives() {

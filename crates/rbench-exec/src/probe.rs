@@ -87,14 +87,14 @@ pub struct Sight {
     pub whole: bool,
 }
 
-/// Whether the file system at `directory` answers on every host.
+/// Whether the file system at `directory` answers at every rank that asks.
 ///
 /// # Errors
 /// When one does not within 20 s (one sentence, the same on every rank), or the ranks
 /// cannot talk.
-pub async fn answers(group: &Group<'_>, directory: &Path) -> Result<(), ExecError> {
+pub async fn answers(group: &Group<'_>, directory: &Path, asks: bool) -> Result<(), ExecError> {
     let mut said = Ok(());
-    if group.is_leader() {
+    if asks {
         let path = directory.to_owned();
         if limited(group, PATIENCE, move || abilities::is_there(&path))
             .await?

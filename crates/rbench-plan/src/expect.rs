@@ -1,6 +1,7 @@
 //! Expectations: which promises a file system is known not to keep (`rbench check --expect`),
 //! written as TOML.
 
+use rbench_core::Nanos;
 use toml::de::{DeTable, DeValue};
 
 use crate::suite::SuiteError;
@@ -14,7 +15,7 @@ pub const PRESETS: [(&str, &str); 3] = [
 ];
 
 const KEYS: [&str; 2] = ["title", "deviation"];
-const DEVIATION_KEYS: [&str; 3] = ["promise", "why", "source"];
+const DEVIATION_KEYS: [&str; 4] = ["promise", "why", "source", "within"];
 
 /// What is expected of a file system.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -34,6 +35,8 @@ pub struct Deviation {
     pub why: String,
     /// Who says so.
     pub source: String,
+    /// Between clients: only that something is seen late is allowed, by no more than this.
+    pub within: Option<Nanos>,
     /// The line of the file in which `promise` stands, from 1.
     pub line: usize,
 }
@@ -85,7 +88,12 @@ fn deviation(of: &Text<'_>, value: &Value<'_>) -> Result<Deviation, SuiteError> 
         ))
     };
     let (promise, line) = word("promise")?;
+    let within = table.get("within").map(|value| {
+        let time = of.words("within", value)?.parse::<Nanos>();
+        time.map_err(|e| of.error(value.span().start, format!("'within': {e}")))
+    });
     Ok(Deviation {
+        within: within.transpose()?,
         promise,
         why: word("why")?.0,
         source: word("source")?.0,
@@ -133,6 +141,22 @@ mod tests {
     }
 
     #[test]
+    fn how_late_something_may_be_is_a_time() {
+        let text = |time: &str| {
+            format!(
+                "title = 'x'\n[[deviation]]\npromise = 'a'\nwhy = 'b'\nsource = 'c'\nwithin = '{time}'"
+            )
+        };
+        let read_one = |time| read(&text(time)).map(|read| read.deviations[0].within);
+        assert_eq!(read_one("1.5 s"), Ok(Some(Nanos(1_500_000_000))));
+        let error = read_one("soon").expect_err("no time").to_string();
+        assert!(
+            error.starts_with("line 6: 'within': 'soon' is not"),
+            "{error}"
+        );
+    }
+
+    #[test]
     fn a_deviation_keeps_its_reason_and_source() {
         let text = "title = 'mine'\n[[deviation]]\npromise = 'locks.*'\nwhy = 'no locks'\nsource = 'its manual'\n";
         let expect = Expectation {
@@ -141,6 +165,7 @@ mod tests {
                 promise: "locks.*".to_owned(),
                 why: "no locks".to_owned(),
                 source: "its manual".to_owned(),
+                within: None,
                 line: 3,
             }],
         };

@@ -10,6 +10,8 @@ use crate::schema::{CheckResult, HostChecksResult, PromiseResult, PromiseVerdict
 use crate::table::{Table, left, right, wrapped};
 use crate::view::View;
 
+mod between;
+
 /// The verdicts in the order of the table.
 const VERDICTS: [PromiseVerdict; 5] = [
     PromiseVerdict::Holds,
@@ -25,10 +27,12 @@ const KNOWN: &str = concat!("TO", "DO");
 /// For people; ends with a newline.
 pub fn text(check: &CheckResult, view: View) -> String {
     let mut out = format!("rbench {}: check of {}\n\n", check.version, check.directory);
-    let around: Vec<(&str, &Surroundings)> = check
-        .hosts
+    let labels: Vec<String> = check.hosts.iter().map(|host| label(check, host)).collect();
+    let surroundings = check.hosts.iter().map(|host| &host.surroundings);
+    let around: Vec<(&str, &Surroundings)> = labels
         .iter()
-        .map(|host| (host.host.as_str(), &host.surroundings))
+        .map(String::as_str)
+        .zip(surroundings)
         .collect();
     let around = mounted(&around, view);
     if !around.is_empty() {
@@ -36,6 +40,9 @@ pub fn text(check: &CheckResult, view: View) -> String {
         out.push('\n');
     }
     out.push_str(&groups(check, view));
+    if !check.between.is_empty() {
+        out.push_str(&between::tables(check, view));
+    }
     for verdict in [
         PromiseVerdict::Broken,
         PromiseVerdict::Undecided,
@@ -62,12 +69,28 @@ fn group(name: &str) -> &str {
     name.split_once('.').map_or(name, |(group, _)| group)
 }
 
+/// A client for people: its host, and its directory where the host has several.
+fn label(check: &CheckResult, host: &HostChecksResult) -> String {
+    let same = check.hosts.iter().filter(|other| other.host == host.host);
+    match same.count() {
+        1 => host.host.clone(),
+        _ => format!("{}:{}", host.host, host.directory),
+    }
+}
+
+/// What was tried, on each client and between them.
+fn promises(check: &CheckResult) -> impl Iterator<Item = &PromiseResult> + Clone {
+    let between = check.between.iter().map(|between| &between.promise);
+    let of_each = check.hosts.iter().flat_map(|host| &host.promises);
+    of_each.chain(between)
+}
+
 /// A row for each group, of all hosts together.
 fn groups(check: &CheckResult, view: View) -> String {
     let mut columns = vec![left("Group")];
     columns.extend(VERDICTS.map(|verdict| right(verdict.name())));
     let mut table = Table::new(columns);
-    let promises = || check.hosts.iter().flat_map(|host| &host.promises);
+    let promises = || promises(check);
     let mut names: Vec<&str> = Vec::new();
     for promise in promises() {
         if !names.contains(&group(&promise.name)) {
@@ -94,24 +117,27 @@ fn groups(check: &CheckResult, view: View) -> String {
 /// Each promise with this verdict: what it is, and what was seen, with the hosts where they
 /// differ.
 fn details(check: &CheckResult, verdict: PromiseVerdict, view: View, out: &mut String) {
-    let mut found: Vec<(&PromiseResult, Vec<&str>)> = Vec::new();
+    let mut found: Vec<(&PromiseResult, Vec<String>)> = Vec::new();
     for host in &check.hosts {
         for promise in host.promises.iter().filter(|p| p.verdict == verdict) {
-            let same = |known: &&mut (&PromiseResult, Vec<&str>)| {
+            let same = |known: &&mut (&PromiseResult, Vec<String>)| {
                 known.0.name == promise.name && known.0.seen == promise.seen
             };
             match found.iter_mut().find(same) {
-                Some((_, hosts)) => hosts.push(&host.host),
-                None => found.push((promise, vec![&host.host])),
+                Some((_, hosts)) => hosts.push(label(check, host)),
+                None => found.push((promise, vec![label(check, host)])),
             }
         }
     }
+    let between = check.between.iter().map(|between| &between.promise);
+    let between = between.filter(|promise| promise.verdict == verdict);
+    found.extend(between.map(|promise| (promise, Vec::new())));
     if !found.is_empty() {
         let _ = write!(out, "\n{}:\n", verdict.name());
     }
     for (promise, hosts) in found {
         let mut text = format!("{}: {}", promise.name, promise.says);
-        if hosts.len() < check.hosts.len() {
+        if !hosts.is_empty() && hosts.len() < check.hosts.len() {
             let _ = write!(text, " ({})", hosts.join(", "));
         }
         let text = plain(&text).into_owned();
@@ -150,18 +176,28 @@ fn evidence(promise: &PromiseResult) -> String {
 }
 
 fn remarks(check: &CheckResult) -> Vec<String> {
-    let all = || check.hosts.iter().flat_map(|host| &host.promises);
+    let all = || promises(check);
     let fails = all().filter(|promise| promise.fails()).count();
     let decided = |p: &PromiseResult| p.verdict == PromiseVerdict::Holds || p.allowed.is_some();
     let mut remarks = Vec::new();
     remarks.push(match (check.passed, fails) {
         (true, _) => "All that is demanded holds.".to_owned(),
         (false, 0) if !check.complete => "Not everything was tried.".to_owned(),
+        (false, 0) if failed_load(check).is_some() => "The load beside it failed.".to_owned(),
         (false, 0) if !all().any(decided) => "No promise was found to hold.".to_owned(),
         (false, 0) => "What was made is not removed.".to_owned(),
         (false, 1) => "1 promise is not known to be kept.".to_owned(),
         (false, n) => format!("{n} promises are not known to be kept."),
     });
+    if let Some(load) = &check.load {
+        let files = load.files;
+        remarks.push(match &load.error {
+            None => {
+                format!("Beside it clients made {files} files of 16 KiB, and removed half of them.")
+            }
+            Some(error) => format!("Beside it clients made {files} files, and then: {error}."),
+        });
+    }
     let allowed = all().filter(|promise| promise.allowed.is_some()).count();
     for promise in all().filter(|promise| promise.verdict == PromiseVerdict::Holds) {
         if let Some(seen) = &promise.seen {
@@ -193,39 +229,51 @@ fn remarks(check: &CheckResult) -> Vec<String> {
     remarks
 }
 
+/// What went wrong with the work beside it.
+fn failed_load(check: &CheckResult) -> Option<&str> {
+    check.load.as_ref()?.error.as_deref()
+}
+
 /// For test runners that read the Test Anything Protocol; ends with a newline.
 pub fn tap(check: &CheckResult) -> String {
-    let count: usize = check.hosts.iter().map(|host| host.promises.len()).sum();
-    let mut out = format!("TAP version 14\n1..{count}\n");
+    let mut out = format!("TAP version 14\n1..{}\n", promises(check).count());
     let mut number = 0;
-    for host in &check.hosts {
-        for promise in &host.promises {
-            number += 1;
-            let ok = if promise.verdict.fails() {
-                "not ok"
-            } else {
-                "ok"
-            };
-            let _ = write!(out, "{ok} {number} - {}", promise.name);
-            if check.hosts.len() > 1 {
-                let _ = write!(out, " on {}", host.host);
+    let mut case = |promise: &PromiseResult, on: &str| {
+        number += 1;
+        let ok = if promise.verdict.fails() {
+            "not ok"
+        } else {
+            "ok"
+        };
+        let _ = write!(out, "{ok} {number} - {}{on}", promise.name);
+        let why = promise.seen.as_deref().unwrap_or_default();
+        match (&promise.allowed, promise.verdict) {
+            (Some(allowed), verdict) if verdict.fails() => {
+                let _ = write!(out, " # {KNOWN} {}", one_line(allowed));
             }
-            let why = promise.seen.as_deref().unwrap_or_default();
-            match (&promise.allowed, promise.verdict) {
-                (Some(allowed), verdict) if verdict.fails() => {
-                    let _ = write!(out, " # {KNOWN} {}", one_line(allowed));
-                }
-                (_, PromiseVerdict::Unsupported | PromiseVerdict::LeftOut) => {
-                    let _ = write!(out, " # SKIP {}: {}", promise.verdict.name(), one_line(why));
-                }
-                _ => {}
+            (_, PromiseVerdict::Unsupported | PromiseVerdict::LeftOut) => {
+                let _ = write!(out, " # SKIP {}: {}", promise.verdict.name(), one_line(why));
             }
-            out.push('\n');
-            if promise.verdict.fails() {
-                let _ = writeln!(out, "# {}", one_line(&promise.says));
-                let _ = writeln!(out, "# {}", one_line(&evidence(promise)));
-            }
+            _ => {}
         }
+        out.push('\n');
+        if promise.verdict.fails() {
+            let _ = writeln!(out, "# {}", one_line(&promise.says));
+            let _ = writeln!(out, "# {}", one_line(&evidence(promise)));
+        }
+    };
+    for host in &check.hosts {
+        let on = match check.hosts.len() {
+            1 => String::new(),
+            _ => format!(" on {}", one_line(&label(check, host))),
+        };
+        host.promises.iter().for_each(|promise| case(promise, &on));
+    }
+    for between in &check.between {
+        case(&between.promise, "");
+    }
+    if let Some(error) = failed_load(check) {
+        let _ = writeln!(out, "Bail out! The load failed: {}", one_line(error));
     }
     if !check.complete {
         out.push_str("Bail out! Not everything was tried.\n");
@@ -240,23 +288,38 @@ fn one_line(text: &str) -> String {
 /// For continuous integration that reads JUnit's XML; ends with a newline.
 pub fn junit(check: &CheckResult) -> String {
     let mut out = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n");
-    for host in &check.hosts {
-        suite(check, host, &mut out);
+    for (number, host) in check.hosts.iter().enumerate() {
+        let stopped = !check.complete && number == 0;
+        let promises: Vec<_> = host.promises.iter().collect();
+        suite(check, &label(check, host), &promises, stopped, &mut out);
+    }
+    if !check.between.is_empty() {
+        let promises: Vec<_> = check
+            .between
+            .iter()
+            .map(|between| &between.promise)
+            .collect();
+        let failed = failed_load(check).is_some();
+        suite(check, "between clients", &promises, failed, &mut out);
     }
     out.push_str("</testsuites>\n");
     out
 }
 
-fn suite(check: &CheckResult, host: &HostChecksResult, out: &mut String) {
+/// `broken_off`: not everything was tried, or not beside what it was to be.
+fn suite(
+    check: &CheckResult,
+    host: &str,
+    promises: &[&PromiseResult],
+    broken_off: bool,
+    out: &mut String,
+) {
     let count = |wanted: fn(&PromiseResult) -> bool| {
-        host.promises
-            .iter()
-            .filter(|promise| wanted(promise))
-            .count()
+        promises.iter().filter(|promise| wanted(promise)).count()
     };
     let failures = count(|p| p.fails() && p.verdict == PromiseVerdict::Broken);
     // What is not there would not be missed: a stop is a case of its own.
-    let stopped = usize::from(!check.complete);
+    let stopped = usize::from(broken_off);
     let errors = count(|p| p.fails() && p.verdict == PromiseVerdict::Undecided) + stopped;
     let skipped = count(|p| !p.fails() && p.verdict != PromiseVerdict::Holds);
     let _ = writeln!(
@@ -264,12 +327,12 @@ fn suite(check: &CheckResult, host: &HostChecksResult, out: &mut String) {
         "  <testsuite name=\"rbench check {}\" hostname=\"{}\" timestamp=\"{}\" tests=\"{}\" failures=\"{failures}\" \
          errors=\"{errors}\" skipped=\"{skipped}\" time=\"{}\">",
         xml(&check.directory),
-        xml(&host.host),
+        xml(host),
         xml(&check.started),
-        host.promises.len() + stopped,
-        seconds(host.promises.iter().map(|promise| promise.took_ns).sum()),
+        promises.len() + stopped,
+        seconds(promises.iter().map(|promise| promise.took_ns).sum()),
     );
-    for promise in &host.promises {
+    for promise in promises {
         let _ = write!(
             out,
             "    <testcase classname=\"{}\" name=\"{}\" time=\"{}\"",
@@ -357,6 +420,8 @@ mod tests {
             complete: true,
             hosts: vec![HostChecksResult {
                 host: "one".to_owned(),
+                rank: 0,
+                directory: "/mnt/fs".to_owned(),
                 kernel: "6.1".to_owned(),
                 surroundings: Surroundings::default(),
                 root: true,
@@ -372,6 +437,9 @@ mod tests {
                     promise("b.root", PromiseVerdict::LeftOut, None),
                 ],
             }],
+            between: Vec::new(),
+            clock_error_ns: 0,
+            load: None,
         }
     }
 
@@ -424,6 +492,78 @@ mod tests {
         );
         assert!(out.contains("name=\"complete\""), "{out}");
         assert_eq!(out.matches("<error").count(), 2);
+    }
+
+    /// The same of two clients, one of which is late.
+    fn several() -> CheckResult {
+        use crate::schema::{BetweenResult, PairResult, SeenAfterResult};
+        let mut check = result();
+        let other = HostChecksResult {
+            host: "two".to_owned(),
+            promises: Vec::new(),
+            ..check.hosts[0].clone()
+        };
+        check.hosts[0].promises.clear();
+        check.hosts.push(other);
+        let times = SeenAfterResult::of(vec![0, 0, 3_000_000, 1_000_000_000], 20_000);
+        let pair = |from, to, violations| PairResult {
+            from,
+            to,
+            tries: 2,
+            violations,
+            worse: 0,
+            late_ns: 999_980_000,
+            times: times.clone(),
+        };
+        check.between.push(BetweenResult {
+            promise: promise("coherence.create.stat", PromiseVerdict::Broken, None),
+            tries: 4,
+            violations: 2,
+            times: times.clone(),
+            pairs: vec![pair(0, 1, 2), pair(1, 0, 0)],
+        });
+        check
+    }
+
+    #[test]
+    fn what_is_between_clients_is_in_every_form() {
+        let check = several();
+        let out = tap(&check);
+        assert!(
+            out.contains("1..1\nnot ok 1 - coherence.create.stat\n"),
+            "{out}"
+        );
+        let out = junit(&check);
+        let suite = "hostname=\"between clients\" timestamp=\"2026-01-01T00:00:00Z\" tests=\"1\" failures=\"1\"";
+        assert!(out.contains(suite), "{out}");
+        let out = text(&check, View::USUAL);
+        let cells = |line: &str| {
+            line.split_whitespace()
+                .map(str::to_owned)
+                .collect::<Vec<_>>()
+        };
+        let row = |begins: &str| out.lines().find(|line| line.starts_with(begins)).map(cells);
+        let all = "coherence.create.stat 4 2 0 ns 0 ns 1.00 s 1.00 s 20.0 us";
+        assert_eq!(row("coherence.create.stat"), Some(cells(all)), "{out}");
+        let pair = "  one → two 2 2 0 ns 0 ns 1.00 s 1.00 s 20.0 us";
+        assert_eq!(row("  one → two"), Some(cells(pair)), "{out}");
+    }
+
+    #[test]
+    fn a_load_that_failed_passes_nothing() {
+        use crate::schema::CheckLoadResult;
+        let mut check = several();
+        check.load = Some(CheckLoadResult {
+            files: 7,
+            error: Some("write /mnt/x: EIO".to_owned()),
+        });
+        assert!(tap(&check).contains("Bail out! The load failed: write /mnt/x: EIO"));
+        assert!(junit(&check).contains("tests=\"2\" failures=\"1\" errors=\"1\""));
+        let out = text(&check, View::USUAL);
+        assert!(
+            out.contains("made 7 files, and then: write /mnt/x: EIO"),
+            "{out}"
+        );
     }
 
     #[test]

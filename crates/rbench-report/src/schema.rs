@@ -36,7 +36,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, de};
 use serde_json::{Map, Value};
 
-pub use check::{CHECK_SCHEMA, CheckResult, HostChecksResult, PromiseResult, PromiseVerdict};
+pub use check::{
+    BetweenResult, CHECK_SCHEMA, CheckLoadResult, CheckResult, HostChecksResult, PairResult,
+    PromiseResult, PromiseVerdict, SeenAfterResult,
+};
 pub use client::{CLIENT_WORK, ClientCounters, ClientWork};
 pub use client_cost::{ClientCostResult, HostClientResult};
 pub use comparison::{

@@ -7,6 +7,7 @@
 pub mod abilities;
 pub mod anchor;
 pub mod background;
+pub mod between;
 mod buffer;
 pub mod caches;
 mod calls;

@@ -1,20 +1,23 @@
 //! `rbench check`: whether a mount keeps the promises of POSIX and Linux, on each host of the
 //! launch.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 use std::time::Duration;
 
 use rbench_cli::{Check, CheckFormat, Progress};
-use rbench_comm::Communicator;
+use rbench_comm::{Chosen, Combine, Communicator, Topology};
 use rbench_core::{Nanos, Rank};
-use rbench_exec::check::{Asked, Checked, HostCheck, Seen, check};
+use rbench_exec::check::{Asked, Between, Checked, Counted, HostCheck, Pair, Seen, check};
 use rbench_exec::probe::answers;
 use rbench_exec::{ExecError, Place};
 use rbench_plan::expect::{self, Deviation, Expectation, PRESETS};
 use rbench_report::check::{json, junit, tap, text};
 use rbench_report::schema::{
-    CHECK_SCHEMA, CheckResult, HostChecksResult, PromiseResult, PromiseVerdict, Surroundings,
+    BetweenResult, CHECK_SCHEMA, CheckLoadResult, CheckResult, HostChecksResult, PairResult,
+    PromiseResult, PromiseVerdict, SeenAfterResult, Surroundings,
 };
+use rbench_sys::between::{self, Lock};
 use rbench_sys::promises::{self, Evidence, GROUPS, Promise, Verdict};
 
 use crate::launch::Launch;
@@ -23,7 +26,7 @@ use crate::progress::Display;
 use crate::run::{Hosts, Refusal, stop_code};
 use crate::show;
 use crate::signals::Signals;
-use crate::{FAILED, SUCCESS, clean, complain, print, surroundings};
+use crate::{FAILED, SUCCESS, USAGE, clean, complain, print, surroundings};
 
 /// How long one promise may take, if nothing else is said.
 const LONGEST: Nanos = Nanos(20_000_000_000);
@@ -35,24 +38,75 @@ pub async fn run(
     asked: &Check,
     signals: &Signals,
 ) -> Result<u8, Refusal> {
-    let promises = chosen(&asked.only).map_err(Refusal::Usage)?;
+    let (promises, between) = chosen(&asked.only).map_err(Refusal::Usage)?;
     if asked.list {
         let root = comm.rank() == Rank(0);
         return Ok(if root {
-            print(&list(&promises))
+            print(&list(&promises, &between))
         } else {
             SUCCESS
         });
     }
-    let Some(dir) = &asked.dir else {
+    if asked.dirs.is_empty() {
         let text = "--dir must name a directory of the file system that is checked";
         return Err(Refusal::Usage(text.to_owned()));
-    };
+    }
     let longest = asked.time_limit.unwrap_or(LONGEST);
     if longest == Nanos(0) {
         return Err(Refusal::Usage("--time-limit must be above 0".to_owned()));
     }
+    let plan = Asked {
+        promises,
+        seed: asked.seed.unwrap_or(launch.seed),
+        longest: Duration::from(longest),
+        clients: Vec::new(),
+        between,
+        under_load: asked.under_load,
+        program: PathBuf::new(),
+    };
+    let Some(count) = asked.hosts else {
+        return on(comm, launch, asked, plan, signals).await;
+    };
+    // The ranks of the other hosts wait.
+    let all = Hosts::find(comm).await?.topology;
+    let there = all.hosts.len();
+    if count == 0 || count as usize > there {
+        return Err(Refusal::Usage(format!(
+            "--hosts {count}: the launch has {there} {}",
+            if there == 1 { "host" } else { "hosts" }
+        )));
+    }
+    let members = (0..comm.size()).map(Rank);
+    let members = members.filter(|rank| all.host_of[rank.0 as usize] < count);
+    let ended = match Chosen::of(comm, members.collect()).await? {
+        Some(part) => on(&part, launch, asked, plan, signals).await,
+        None => Ok(SUCCESS),
+    };
+    let (code, ended) = match ended {
+        Err(Refusal::Silent(message)) => return Err(Refusal::Silent(message)),
+        Ok(code) => (code, Ok(code)),
+        Err(refusal) => (FAILED, Err(refusal)),
+    };
+    comm.all_reduce(Combine::Max, vec![u64::from(code)]).await?;
+    ended
+}
+
+/// Tries the promises on the hosts of a group.
+async fn on(
+    comm: &dyn Communicator,
+    launch: &Launch,
+    asked: &Check,
+    mut plan: Asked,
+    signals: &Signals,
+) -> Result<u8, Refusal> {
     let hosts = Hosts::find(comm).await?;
+    plan.clients = clients(&hosts.topology, asked.dirs.len()).map_err(Refusal::Usage)?;
+    if plan.promises.is_empty() && plan.clients.len() < 2 {
+        let text = "--only: this is tried between clients: on two hosts or more, or with two \
+                    mounts of the file system and as many ranks (--dir A,B)";
+        return Err(Refusal::Usage(text.to_owned()));
+    }
+    let me = plan.clients.iter().position(|rank| *rank == comm.rank());
     let progress = match asked.quiet {
         true => Progress::Off,
         false => Progress::Auto,
@@ -68,26 +122,34 @@ pub async fn run(
         ExecError::SetUp(message) => Refusal::Usage(message),
         other => other.into(),
     })?;
-    let directory = Path::new(&launch.cwd).join(dir);
-    answers(&group, &directory).await?;
-    let around = surroundings::gather(&group, &directory, false).await?;
+    let program = std::env::current_exe();
+    let program = program.map_err(|e| format!("this program's file cannot be found: {e}"));
+    plan.program = group.agree(program).await?;
+    // Those of a host take its mounts in turn.
+    let directory = |rank: Rank| {
+        let of = place_in_host(&hosts.topology, rank) % asked.dirs.len();
+        Path::new(&launch.cwd).join(&asked.dirs[of])
+    };
+    let mine = directory(comm.rank());
+    answers(&group, &mine, me.is_some()).await?;
+    let around = surroundings::of_ranks(&group, &mine, false, me.is_some()).await?;
     let marker = clean::marker(launch);
     let place = Place {
         live: None,
-        parent: &directory,
+        parent: &mine,
         name: &format!("rbench.{}", launch.run_id),
         marker: marker.as_bytes(),
         needs_shared: None,
         recorder: None,
     };
-    let plan = Asked {
-        promises,
-        seed: asked.seed.unwrap_or(launch.seed),
-        longest: Duration::from(longest),
-    };
     let checked = check(&group, &place, &plan).await;
     display.end();
-    let checked = checked?;
+    let checked = checked.map_err(|error| match error {
+        ExecError::SetUp(message) if asked.dirs.len() > 1 => ExecError::SetUp(format!(
+            "{message} (the directories of --dir must be of one file system, in the same place of it)"
+        )),
+        other => other,
+    })?;
     if !group.is_root() {
         return Ok(stop_code(&group).unwrap_or(SUCCESS));
     }
@@ -97,9 +159,10 @@ pub async fn run(
     let found = Found {
         launch,
         hosts: &hosts,
-        directory: &directory,
+        directories: plan.clients.iter().map(|rank| directory(*rank)).collect(),
         plan: &plan,
         expect: asked.expect.as_deref().zip(expectation.as_ref()),
+        clock_error: group.clock_error(),
     };
     let found = found.result(around, checked);
     let printed = print(&match asked.format {
@@ -115,26 +178,62 @@ pub async fn run(
     })
 }
 
-/// The promises that `--only` names, in the order of the report.
-fn chosen(only: &[String]) -> Result<Vec<&'static Promise>, String> {
-    let names = |pattern: &String, promise: &Promise| promises::names(pattern, promise.name);
+/// The ranks that stand for clients: on each host as many as there are mounts, in ascending order.
+fn clients(topology: &Topology, mounts: usize) -> Result<Vec<Rank>, String> {
+    let mut clients = Vec::new();
+    for host in &topology.hosts {
+        let of = host.ranks.get(..mounts).ok_or_else(|| {
+            format!(
+                "--dir: each of {mounts} mounts takes a rank of its own, and {} has {}",
+                host.name,
+                host.ranks.len()
+            )
+        })?;
+        clients.extend_from_slice(of);
+    }
+    clients.sort_unstable();
+    Ok(clients)
+}
+
+/// Which of the ranks of its host a rank is, from 0.
+fn place_in_host(topology: &Topology, rank: Rank) -> usize {
+    let host = topology.host_of[rank.0 as usize] as usize;
+    let ranks = &topology.hosts[host].ranks;
+    ranks.iter().position(|of| *of == rank).unwrap_or(0)
+}
+
+/// Promises of one client, and between them.
+type Named = (Vec<&'static Promise>, Vec<&'static between::Check>);
+
+/// What `--only` names, in the order of the report.
+fn chosen(only: &[String]) -> Result<Named, String> {
+    let all = promises::all().map(|promise| promise.name);
+    let all: Vec<&str> = all.chain(between::all().map(|check| check.name)).collect();
     let nothing = only
         .iter()
-        .find(|pattern| !promises::all().any(|promise| names(pattern, promise)));
+        .find(|pattern| !all.iter().any(|name| promises::names(pattern, name)));
     if let Some(pattern) = nothing {
-        let groups: Vec<&str> = GROUPS.iter().map(|group| group.name).collect();
+        let groups = GROUPS.iter().map(|group| group.name);
+        let groups: Vec<&str> = groups
+            .chain(between::GROUPS.iter().map(|group| group.name))
+            .collect();
         return Err(format!(
             "--only: there is no group or promise '{pattern}'; groups are {}, and --list has all",
             groups.join(", ")
         ));
     }
     let wanted =
-        |promise: &&Promise| only.is_empty() || only.iter().any(|pattern| names(pattern, promise));
-    Ok(promises::all().filter(wanted).collect())
+        |name: &str| only.is_empty() || only.iter().any(|pattern| promises::names(pattern, name));
+    Ok((
+        promises::all()
+            .filter(|promise| wanted(promise.name))
+            .collect(),
+        between::all().filter(|check| wanted(check.name)).collect(),
+    ))
 }
 
 /// The groups and promises, for people.
-fn list(chosen: &[&Promise]) -> String {
+fn list(chosen: &[&Promise], between: &[&between::Check]) -> String {
     let mut out = String::new();
     for group in GROUPS {
         let within = |promise: &&&Promise| group.promises.iter().any(|p| p.name == promise.name);
@@ -148,8 +247,37 @@ fn list(chosen: &[&Promise]) -> String {
             out.push_str(&format!("  {}: {}{root}\n", promise.name, promise.says));
         }
     }
-    out.push_str(&format!("{} promises\n", chosen.len()));
+    for group in between::GROUPS {
+        let within = |check: &&&between::Check| group.checks.iter().any(|c| c.name == check.name);
+        let within: Vec<_> = between.iter().filter(within).collect();
+        if within.is_empty() {
+            continue;
+        }
+        out.push_str(&format!(
+            "{} (between clients): {}\n",
+            group.name, group.about
+        ));
+        for check in within {
+            out.push_str(&format!("  {}: {}\n", check.name, check.says));
+        }
+    }
+    out.push_str(&format!("{} promises\n", chosen.len() + between.len()));
     out
+}
+
+/// `rbench hold-lock`: what a process does that holds a lock for a check.
+pub fn hold(kind: &str, path: &Path) -> ExitCode {
+    let Some(lock) = Lock::ALL.into_iter().find(|lock| lock.name() == kind) else {
+        complain(&format!("there is no lock '{kind}'"));
+        return ExitCode::from(USAGE);
+    };
+    match between::hold(lock, path) {
+        Ok(()) => ExitCode::from(SUCCESS),
+        Err(e) => {
+            complain(&format!("the lock of {} is not held: {e}", path.display()));
+            ExitCode::from(FAILED)
+        }
+    }
 }
 
 /// What `--expect` says.
@@ -167,10 +295,11 @@ fn expectation(asked: &Check, launch: &Launch) -> Result<Option<Expectation>, St
         })?,
     };
     let read = expect::read(&text).map_err(|e| format!("--expect: {shown}: {e}"))?;
-    let unknown = read
-        .deviations
-        .iter()
-        .find(|d| !promises::all().any(|promise| promises::names(&d.promise, promise.name)));
+    let unknown = read.deviations.iter().find(|d| {
+        let one = promises::all().map(|promise| promise.name);
+        let mut all = one.chain(between::all().map(|check| check.name));
+        !all.any(|name| promises::names(&d.promise, name))
+    });
     match unknown {
         None => Ok(Some(read)),
         Some(d) => Err(format!(
@@ -192,63 +321,133 @@ fn only(seen: String) -> Evidence {
 struct Found<'a> {
     launch: &'a Launch,
     hosts: &'a Hosts,
-    directory: &'a Path,
+    /// Of each client.
+    directories: Vec<PathBuf>,
     plan: &'a Asked,
     expect: Option<(&'a Path, &'a Expectation)>,
+    clock_error: Nanos,
 }
 
 impl Found<'_> {
     fn result(&self, around: Vec<Option<Surroundings>>, checked: Checked) -> CheckResult {
-        let removed = checked.left.is_empty();
+        let Checked {
+            hosts,
+            between,
+            load,
+            left,
+        } = checked;
+        let several = self.plan.clients.len() > 1;
         let complete = |host: &HostCheck| host.found.len() == self.plan.promises.len();
-        let complete = checked.hosts.iter().all(complete);
-        let each = checked.hosts.into_iter().zip(around).enumerate();
+        let complete =
+            hosts.iter().all(complete) && (!several || between.len() == self.plan.between.len());
+        let each = hosts.into_iter().enumerate();
         let hosts: Vec<HostChecksResult> = each
-            .map(|(number, (found, around))| self.host(number, found, around))
+            .map(|(client, found)| self.host(client, found, &around))
             .collect();
-        let fails = |host: &HostChecksResult| host.promises.iter().any(PromiseResult::fails);
+        let between: Vec<BetweenResult> = between.into_iter().map(|b| self.between(b)).collect();
         let decided = |promise: &PromiseResult| {
             promise.verdict == PromiseVerdict::Holds || promise.allowed.is_some()
         };
-        let anything = hosts.iter().flat_map(|host| &host.promises).any(decided);
+        let all = hosts.iter().flat_map(|host| &host.promises);
+        let mut all = all.chain(between.iter().map(|between| &between.promise));
+        let fails = all.clone().any(PromiseResult::fails);
+        let anything = all.any(decided);
+        let load = load.map(|(files, error)| CheckLoadResult { files, error });
+        let loaded = load.as_ref().is_none_or(|load| load.error.is_none());
+        let directories: Vec<String> = self
+            .directories
+            .iter()
+            .map(|path| path.display().to_string())
+            .collect();
+        let mut named = directories.clone();
+        named.dedup();
         CheckResult {
             schema: CHECK_SCHEMA.to_owned(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            directory: self.directory.display().to_string(),
+            directory: named.join(", "),
             started: self.launch.started.clone(),
             seed: self.plan.seed,
             expect: self.expect.map(|(name, _)| name.display().to_string()),
-            passed: complete && removed && anything && !hosts.iter().any(fails),
+            passed: complete && left.is_empty() && anything && loaded && !fails,
             complete,
             hosts,
+            between,
+            clock_error_ns: self.clock_error.0,
+            load,
         }
     }
 
     fn host(
         &self,
-        number: usize,
+        client: usize,
         found: HostCheck,
-        around: Option<Surroundings>,
+        around: &[Option<Surroundings>],
     ) -> HostChecksResult {
         let HostCheck { root, found } = found;
-        let name = self.hosts.topology.hosts.get(number);
+        let rank = self.plan.clients[client];
+        let host = self.hosts.topology.host_of[rank.0 as usize] as usize;
+        let name = self.hosts.topology.hosts.get(host);
+        let around = around.get(rank.0 as usize).cloned().flatten();
         HostChecksResult {
             host: name.map_or_else(String::new, |host| host.name.clone()),
-            kernel: self.hosts.kernel(number),
+            rank: rank.0,
+            directory: self.directories[client].display().to_string(),
+            kernel: self.hosts.kernel(host),
             surroundings: around.unwrap_or_default(),
             root,
-            promises: found.into_iter().map(|seen| self.promise(seen)).collect(),
+            promises: found
+                .into_iter()
+                .map(|seen| self.promise(seen, None))
+                .collect(),
         }
     }
 
-    fn promise(&self, seen: Seen) -> PromiseResult {
+    fn between(&self, found: Between) -> BetweenResult {
+        let Between {
+            name,
+            verdict,
+            took,
+            counted,
+        } = found;
+        let Counted {
+            tries,
+            violations,
+            pairs,
+        } = counted;
+        let worse: u64 = pairs.iter().map(|pair| pair.worse).sum();
+        let counts_pairs = pairs.iter().map(|pair| pair.violations).sum::<u64>() == violations;
+        let late = pairs.iter().map(|pair| pair.late).max();
+        let late = late.filter(|_| worse == 0 && counts_pairs);
+        let times = pairs.iter().flat_map(|pair| &pair.times);
+        let gap = pairs.iter().map(|pair| pair.gap.0).max().unwrap_or(0);
+        let times = SeenAfterResult::of(times.map(|time| time.0).collect(), gap);
+        BetweenResult {
+            promise: self.promise(
+                Seen {
+                    name,
+                    verdict,
+                    took,
+                },
+                late,
+            ),
+            tries,
+            violations,
+            times,
+            pairs: pairs.into_iter().map(pair).collect(),
+        }
+    }
+
+    /// `late`: by how much, where that is all that is wrong.
+    fn promise(&self, seen: Seen, late: Option<Nanos>) -> PromiseResult {
         let Seen {
             name,
             verdict,
             took,
         } = seen;
-        let says = promises::all().find(|promise| promise.name == name);
-        let says = says.map_or_else(String::new, |promise| promise.says.to_owned());
+        let one = promises::all().map(|promise| (promise.name, promise.says));
+        let mut all = one.chain(between::all().map(|check| (check.name, check.says)));
+        let says = all.find(|(known, _)| *known == name);
+        let says = says.map_or_else(String::new, |(_, says)| says.to_owned());
         let (verdict, evidence) = match verdict {
             Verdict::Holds(note) => (PromiseVerdict::Holds, only(note)),
             Verdict::Broken(evidence) => (PromiseVerdict::Broken, evidence),
@@ -256,7 +455,7 @@ impl Found<'_> {
             Verdict::Undecided(evidence) => (PromiseVerdict::Undecided, evidence),
             Verdict::LeftOut(why) => (PromiseVerdict::LeftOut, only(why)),
         };
-        let allowed = verdict.fails().then(|| self.allowed(&name)).flatten();
+        let allowed = verdict.fails().then(|| self.allowed(&name, late)).flatten();
         let told = |text: String| Some(text).filter(|text| !text.is_empty());
         PromiseResult {
             name,
@@ -273,10 +472,34 @@ impl Found<'_> {
     }
 
     /// Why a promise need not be kept.
-    fn allowed(&self, name: &str) -> Option<String> {
+    fn allowed(&self, name: &str, late: Option<Nanos>) -> Option<String> {
         let (_, expectation) = self.expect?;
-        let covers = |d: &&Deviation| promises::names(&d.promise, name);
+        let in_time = |within| late.is_some_and(|late| late <= within);
+        let covers =
+            |d: &&Deviation| promises::names(&d.promise, name) && d.within.is_none_or(in_time);
         let found = expectation.deviations.iter().find(covers)?;
         Some(format!("{} ({})", found.why, found.source))
+    }
+}
+
+fn pair(pair: Pair) -> PairResult {
+    let Pair {
+        from,
+        to,
+        tries,
+        violations,
+        times,
+        gap,
+        late,
+        worse,
+    } = pair;
+    PairResult {
+        from,
+        to,
+        tries,
+        violations,
+        worse,
+        late_ns: late.0,
+        times: SeenAfterResult::of(times.into_iter().map(|time| time.0).collect(), gap.0),
     }
 }

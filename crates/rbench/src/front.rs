@@ -272,6 +272,7 @@ pub fn read(launch: &Launch) -> Result<Asked, Refusal> {
         Invocation::Check(check) => Ok(Asked::Check(check)),
         Invocation::Clean(clean) => Ok(Asked::Clean(clean)),
         Invocation::Testfs(_)
+        | Invocation::HoldLock { .. }
         | Invocation::Watch(_)
         | Invocation::Record(_)
         | Invocation::Show(_)

@@ -70,6 +70,7 @@ fn main() -> ExitCode {
             complain(WITHOUT_TESTFS);
             ExitCode::from(USAGE)
         }
+        Ok(Invocation::HoldLock { kind, path }) => check::hold(&kind, &path),
         Ok(Invocation::Watch(at)) => live::watch(&at),
         #[cfg(feature = "testfs")]
         Ok(Invocation::Record(args)) => record::record(&args),

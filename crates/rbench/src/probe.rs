@@ -37,7 +37,7 @@ pub async fn run(
     let display = Display::new(progress, comm.rank() == Rank(0), Feed::default());
     let group = hosts.group(comm, signals, &display).await?;
     let directory = Path::new(&launch.cwd).join(&asked.dir);
-    answers(&group, &directory).await?;
+    answers(&group, &directory, group.is_leader()).await?;
     let around = surroundings::gather(&group, &directory, false).await?;
     let marker = clean::marker(launch);
     let place = Place {

@@ -18,7 +18,27 @@ pub async fn gather(
     target: &Path,
     embedded: bool,
 ) -> Result<Vec<Option<Surroundings>>, ExecError> {
-    let message = if group.is_leader() {
+    let all = of_ranks(group, target, embedded, group.is_leader()).await?;
+    let mut hosts = vec![None; group.host_names.len()];
+    for (found, host) in all.into_iter().zip(&group.host_of) {
+        if found.is_some() {
+            hosts[*host as usize] = found;
+        }
+    }
+    Ok(hosts)
+}
+
+/// That of each rank that `looks`, at rank 0; `None` for the others.
+///
+/// # Errors
+/// When the ranks cannot communicate.
+pub async fn of_ranks(
+    group: &Group<'_>,
+    target: &Path,
+    embedded: bool,
+    looks: bool,
+) -> Result<Vec<Option<Surroundings>>, ExecError> {
+    let message = if looks {
         let target = target.to_owned();
         let found = in_thread(move || look(&target, embedded));
         let found = group.attend(found, || 0).await?.ok();
@@ -29,13 +49,8 @@ pub async fn gather(
     };
     let all = group.world.gather(Rank(0), message.unwrap_or_default());
     let all = group.quietly(all).await?.unwrap_or_default();
-    let mut hosts = vec![None; group.host_names.len()];
-    for (bytes, host) in all.iter().zip(&group.host_of) {
-        if let Ok(found) = serde_json::from_slice(bytes) {
-            hosts[*host as usize] = Some(found);
-        }
-    }
-    Ok(hosts)
+    let read = |bytes: &Vec<u8>| serde_json::from_slice(bytes).ok();
+    Ok(all.iter().map(read).collect())
 }
 
 fn look(target: &Path, embedded: bool) -> Surroundings {

@@ -12,15 +12,25 @@ use crate::{Check, CheckFormat, Invocation, values};
 #[derive(Debug, ClapArgs)]
 #[command(
     after_help = "Each promise is tried in a directory of its own below DIR, which is removed again; nothing else is touched. \
-    Under mpirun every host tries for itself. As root, other users' credentials are tried too.\nThe exit code is 0 when nothing is \
+    As root, other users' credentials are tried too. Under mpirun every host tries for itself, and then what one client sees of \
+    another one is tried between them: coherence, locks-between, races. A client is the first rank of each host, or with several \
+    directories (mounts of one file system) as many of its ranks.\nThe exit code is 0 when nothing is \
     broken or undecided but what --expect allows. docs/check.md has the groups, the presets and how to read a verdict.\n\nExamples:\n  \
     rbench check --dir /mnt/fs\n  rbench check --dir /mnt/fs --only rename,locks.flock --format tap\n  rbench check --dir /mnt/jfs \
-    --expect juicefs --format junit > check.xml"
+    --expect juicefs --format junit > check.xml\n  mpirun --host a,b,c rbench check --dir /mnt/fs --only coherence,locks-between,races\n  \
+    mpirun -np 2 rbench check --dir /mnt/one,/mnt/other --under-load"
 )]
 pub(super) struct CheckArgs {
-    /// A directory of the mount [default: RBENCH_DIR]
-    #[arg(long, value_name = "DIR")]
-    dir: Option<PathBuf>,
+    /// A directory of the mount, or of several mounts of one file system, which
+    /// the ranks of a host take in turn [default: RBENCH_DIR]
+    #[arg(long, value_name = "DIR,…", value_delimiter = ',')]
+    dir: Vec<PathBuf>,
+    /// How many of the hosts take part [default: all]
+    #[arg(long, value_name = "N")]
+    hosts: Option<u32>,
+    /// Try what is between clients while each of them works on files of its own
+    #[arg(long)]
+    under_load: bool,
     /// Only these groups or promises; * stands for any part of a name
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
     only: Vec<String>,
@@ -52,6 +62,8 @@ impl CheckArgs {
     pub(super) fn invocation(self, env_dir: Option<&OsStr>) -> Invocation {
         let CheckArgs {
             dir,
+            hosts,
+            under_load,
             only,
             list,
             expect,
@@ -62,7 +74,12 @@ impl CheckArgs {
             start: _,
         } = self;
         Invocation::Check(Check {
-            dir: dir.or_else(|| values::env_dir(env_dir)),
+            dirs: match dir.is_empty() {
+                true => values::env_dir(env_dir).into_iter().collect(),
+                false => dir,
+            },
+            hosts,
+            under_load,
             only,
             list,
             expect,
@@ -71,5 +88,18 @@ impl CheckArgs {
             format,
             quiet,
         })
+    }
+}
+
+#[derive(Debug, ClapArgs)]
+pub(super) struct HoldLockArgs {
+    kind: String,
+    path: PathBuf,
+}
+
+impl HoldLockArgs {
+    pub(super) fn invocation(self) -> Invocation {
+        let HoldLockArgs { kind, path } = self;
+        Invocation::HoldLock { kind, path }
     }
 }

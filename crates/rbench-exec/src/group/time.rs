@@ -75,6 +75,41 @@ impl Group<'_> {
         Ok(())
     }
 
+    /// An instant that all ranks come to together, far enough ahead for all to hear of it, on
+    /// this rank's clock.
+    ///
+    /// # Errors
+    /// When the ranks cannot talk.
+    pub async fn instant(&self) -> Result<Nanos, ExecError> {
+        let at = (self.clock.now().0 + self.lead().0).to_le_bytes().to_vec();
+        let heard = self.quietly(self.world.broadcast(Rank(0), at)).await?;
+        let at = heard
+            .first_chunk::<8>()
+            .map_or_else(|| self.clock.now().0, |b| u64::from_le_bytes(*b));
+        let offset_ns = self
+            .clocks
+            .borrow()
+            .offset(self.rank(), Nanos(at))
+            .offset_ns;
+        Ok(Nanos(at.saturating_add_signed(offset_ns.saturating_neg())))
+    }
+
+    /// A past instant of this rank's clock on rank 0's.
+    pub fn by_root(&self, here: Nanos) -> Nanos {
+        let clocks = self.clocks.borrow();
+        let about = clocks.first_offset(self.rank()).offset_ns;
+        let about = Nanos(here.0.saturating_add_signed(about));
+        let offset_ns = clocks.offset(self.rank(), about).offset_ns;
+        Nanos(here.0.saturating_add_signed(offset_ns))
+    }
+
+    /// How far two ranks' instants may be apart that are told to be the same by rank 0's clock.
+    pub fn clock_error(&self) -> Nanos {
+        let now = self.by_root(self.clock.now());
+        let one = self.clocks.borrow().error(now);
+        Nanos(2 * one.0)
+    }
+
     /// The common start of the present phase, once it is agreed on; `None`
     /// where each rank starts by itself.
     pub fn started(&self) -> Option<CommonStart> {

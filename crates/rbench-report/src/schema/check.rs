@@ -29,15 +29,113 @@ pub struct CheckResult {
     pub passed: bool,
     /// Whether everything was tried; `false` after a stop.
     pub complete: bool,
-    /// Each host.
+    /// Each client: the first rank of each host, or one for each mount of it.
     pub hosts: Vec<HostChecksResult>,
+    /// What was tried between clients; empty where there is one only.
+    #[serde(default)]
+    pub between: Vec<BetweenResult>,
+    /// How far the instants of two clients may be apart that are told to be the same, ns: what
+    /// is less late is not taken for late.
+    #[serde(default)]
+    pub clock_error_ns: u64,
+    /// What clients did besides while it was tried; `None`: nothing.
+    #[serde(default)]
+    pub load: Option<CheckLoadResult>,
 }
 
-/// What one host found.
+/// What clients did besides.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct CheckLoadResult {
+    /// Files that were made, read, renamed, and half of them removed.
+    pub files: u64,
+    /// What went wrong with that; `None`: nothing.
+    pub error: Option<String>,
+}
+
+/// A promise between clients that was tried.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct BetweenResult {
+    /// The promise and what came of it.
+    pub promise: PromiseResult,
+    /// What could have gone wrong so often: things that were looked at, names that were wanted,
+    /// listings, records, locks that were taken.
+    pub tries: u64,
+    /// What did.
+    pub violations: u64,
+    /// The times of all pairs.
+    pub times: Option<SeenAfterResult>,
+    /// The pairs of clients, where it is about pairs.
+    pub pairs: Vec<PairResult>,
+}
+
+/// What was counted between two clients.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct PairResult {
+    /// The client that did something, or had the lock: its number in `hosts`, from 0.
+    pub from: usize,
+    /// The one that looked, or got the lock next.
+    pub to: usize,
+    /// As of all pairs; of locks how often it went from one to the other.
+    pub tries: u64,
+    /// As of all pairs.
+    pub violations: u64,
+    /// Of them are worse than that something was seen late: never, before it was done, not for
+    /// good, something else; two holders of a lock at once.
+    pub worse: u64,
+    /// The last look that did not see it began at most so long behind the end of what was done, ns.
+    pub late_ns: u64,
+    /// The times; `None`: there are none.
+    pub times: Option<SeenAfterResult>,
+}
+
+/// How long after the last call of one client had returned another one's look began that saw
+/// what it did; 0 where no look behind it saw anything else. Of locks: from the beginning of the
+/// call that let it go to when the next one, who waited, had it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SeenAfterResult {
+    /// How many.
+    pub count: u64,
+    /// The shortest, ns.
+    pub min_ns: u64,
+    /// The median, ns: the smallest that half of them do not exceed.
+    pub median_ns: u64,
+    /// The smallest that 99 % of them do not exceed, ns.
+    pub p99_ns: u64,
+    /// The longest, ns.
+    pub max_ns: u64,
+    /// Each is at most so much too long, ns: the longest pause between the last look that did not
+    /// see it and the first that did.
+    pub resolution_ns: u64,
+}
+
+impl SeenAfterResult {
+    /// Of these times, ns, in any order; `None` of none.
+    pub fn of(mut times: Vec<u64>, resolution_ns: u64) -> Option<SeenAfterResult> {
+        times.sort_unstable();
+        let rank = |hundredths: usize| times[(times.len() * hundredths).div_ceil(100) - 1];
+        let (min, max) = (*times.first()?, *times.last()?);
+        Some(SeenAfterResult {
+            count: times.len() as u64,
+            min_ns: min,
+            median_ns: rank(50),
+            p99_ns: rank(99),
+            max_ns: max,
+            resolution_ns,
+        })
+    }
+}
+
+/// What one client found.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct HostChecksResult {
     /// The host's name.
     pub host: String,
+    /// The rank that tried it.
+    #[serde(default)]
+    pub rank: u32,
+    /// The directory there, as an absolute path.
+    #[serde(default)]
+    pub directory: String,
     /// Its kernel.
     pub kernel: String,
     /// What is mounted there, and the program that serves it.

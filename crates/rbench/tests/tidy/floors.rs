@@ -118,8 +118,8 @@ const HOUSES: &[House] = &[
                 "promises",
                 "testdir",
             ],
-            // The table of engines.
-            &["engine"],
+            // The table of engines; what clients promise each other, told as promises are.
+            &["between", "engine"],
         ],
     },
     House {

@@ -1,0 +1,348 @@
+//! The checks between clients: all ranks take the same steps, each client does its part of a
+//! step in a thread of its own, and all hear how that ended before the next one.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use nix::errno::Errno;
+use rbench_core::wire::{Reader, Writer};
+use rbench_core::{Clock as _, MonotonicClock, Nanos, Rank};
+use rbench_sys::between::{Check, Step, Trial};
+use rbench_sys::promises::{Evidence, Verdict};
+
+use super::{SILENT_MAX, all_end, not_within, words};
+use crate::group::{ExecError, Group};
+use crate::limited::limited;
+use crate::thread::in_thread;
+
+mod crowd;
+mod load;
+mod locks;
+mod races;
+mod sights;
+
+pub(super) use load::Load;
+
+/// What was seen of a check.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Between {
+    /// Its name.
+    pub name: String,
+    /// What came of it.
+    pub verdict: Verdict,
+    /// How long it took.
+    pub took: Nanos,
+    /// What was counted.
+    pub counted: Counted,
+}
+
+/// What was counted in a check.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Counted {
+    /// What could have gone wrong so often.
+    pub tries: u64,
+    /// What did.
+    pub violations: u64,
+    /// The pairs of clients, where it is about pairs.
+    pub pairs: Vec<Pair>,
+}
+
+/// What was counted between two clients.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Pair {
+    /// The client that did something, or had the lock.
+    pub from: usize,
+    /// The one that looked, or got the lock next.
+    pub to: usize,
+    /// As of all clients.
+    pub tries: u64,
+    /// As of all clients.
+    pub violations: u64,
+    /// Of each of them that was seen: how long after the last call of `from` had returned a
+    /// look began that saw it; 0: no look behind that saw anything else. Of locks: from when the
+    /// unlocking began to when the next one, who waited, had it.
+    pub times: Vec<Nanos>,
+    /// Of those that were not seen at once: the longest pause between the last look that did
+    /// not see it and the first that did, the resolution of `times`.
+    pub gap: Nanos,
+    /// The last look that did not see it began at most so long behind.
+    pub late: Nanos,
+    /// Violations that are worse than that it was late: never seen, seen before it was done or
+    /// not for good, something else seen, two holders at once.
+    pub worse: u64,
+}
+
+/// How a check goes no further.
+enum End {
+    /// The ranks cannot talk.
+    Ranks(ExecError),
+    /// With a verdict. `late`: a call has not returned.
+    Verdict { verdict: Verdict, late: bool },
+}
+
+impl From<ExecError> for End {
+    fn from(error: ExecError) -> End {
+        End::Ranks(error)
+    }
+}
+
+/// How a client's part of a step ended.
+enum Part {
+    /// It has none.
+    None,
+    /// Well: what the others are to know.
+    Done(Vec<u8>),
+    /// It did not.
+    Failed(Evidence),
+    /// It has not ended.
+    Late,
+}
+
+/// The ranks as clients.
+pub(super) struct Clients<'a, 'g> {
+    pub(super) group: &'a Group<'g>,
+    /// The rank of each client.
+    pub(super) ranks: &'a [Rank],
+    /// Which of them this rank is.
+    pub(super) me: Option<usize>,
+    /// The directory of the run as this rank sees it.
+    pub(super) target: &'a Path,
+    /// This program.
+    pub(super) program: &'a Path,
+    /// How long a step may take.
+    pub(super) longest: Duration,
+    /// Threads that were given up have it too.
+    pub(super) working: Arc<()>,
+}
+
+impl Clients<'_, '_> {
+    /// Tries the checks; what was seen, at every rank, and whether a call is left here that has
+    /// not returned.
+    pub(super) async fn run(
+        &self,
+        checks: &[&'static Check],
+    ) -> Result<(Vec<Between>, bool), ExecError> {
+        let mut found = Vec::new();
+        let (mut silent, mut any_late) = (0, false);
+        for (number, check) in checks.iter().enumerate() {
+            if self.group.stopped().await? {
+                break;
+            }
+            self.group.keep_time().await?;
+            let of = checks.len();
+            let text = format!("between clients, {} of {of}: {}", number + 1, check.name);
+            self.group.step(&text);
+            let begun = MonotonicClock.now();
+            let outcome = match silent >= SILENT_MAX {
+                true => Err(End::undecided(format!(
+                    "not tried: {SILENT_MAX} before it did not end"
+                ))),
+                false => self.check(check, number).await,
+            };
+            let (verdict, counted) = match outcome {
+                Ok(found) => found,
+                Err(End::Ranks(error)) => return Err(error),
+                Err(End::Verdict { verdict, late }) => {
+                    silent = if late { silent + 1 } else { silent };
+                    any_late |= late;
+                    (verdict, Counted::default())
+                }
+            };
+            found.push(Between {
+                name: check.name.to_owned(),
+                verdict,
+                took: MonotonicClock.now().since(begun),
+                counted,
+            });
+        }
+        let hangs = any_late && !all_end(self.group, &self.working).await?;
+        Ok((found, hangs))
+    }
+
+    async fn check(&self, check: &'static Check, number: usize) -> Result<(Verdict, Counted), End> {
+        match &check.trial {
+            Trial::Sight(sight) => self.sight(sight, number).await,
+            Trial::Race(race) => self.race(*race, number).await,
+            Trial::Append => self.append(number).await,
+            Trial::Listing => self.listing(number).await,
+            Trial::Exclusion(lock) => self.exclusion(*lock, number).await,
+        }
+    }
+
+    /// Does this rank's part of a step.
+    async fn part<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&dyn Fn() -> bool) -> Step<T> + Send + 'static,
+    ) -> Result<Result<T, Part>, ExecError> {
+        let stop = self.group.stop_flag();
+        let given_up = Arc::new(AtomicBool::new(false));
+        let (ended, works) = (Arc::clone(&given_up), Arc::clone(&self.working));
+        let work = move || {
+            let done = work(&|| stop.is_raised() || ended.load(Ordering::Relaxed));
+            drop(works);
+            done
+        };
+        let done = limited(self.group, self.longest, work).await?;
+        given_up.store(done.is_none(), Ordering::Relaxed);
+        Ok(match done {
+            Some(Ok(done)) => Ok(done),
+            Some(Err(evidence)) => Err(Part::Failed(evidence)),
+            None => Err(Part::Late),
+        })
+    }
+
+    /// All hear how the parts of a step ended: what each client told.
+    async fn meet(&self, part: Part) -> Result<Vec<Vec<u8>>, End> {
+        let mut w = Writer::default();
+        match part {
+            Part::None => w.number(0).bytes(&[]),
+            Part::Done(told) => w.number(1).bytes(&told),
+            Part::Failed(evidence) => {
+                w.number(2);
+                words::write_evidence(&mut w, &evidence);
+                &mut w
+            }
+            Part::Late => w.number(3).bytes(&[]),
+        };
+        let world = self.group.world;
+        let all = self
+            .group
+            .quietly(world.gather(Rank(0), w.finish()))
+            .await?;
+        let mut w = Writer::default();
+        for message in all.unwrap_or_default() {
+            w.bytes(&message);
+        }
+        let all = world.broadcast(Rank(0), w.finish());
+        let all = self.group.quietly(all).await?;
+        let mut r = Reader::new(&all);
+        let mut messages = Vec::new();
+        while let Some(message) = r.bytes() {
+            messages.push(message);
+        }
+        // All of them hear of a stop before the next step.
+        if self.group.stopped().await? {
+            return Err(End::undecided("interrupted".to_owned()));
+        }
+        let of = |client: &Rank| self.told(*client, messages.get(client.0 as usize).copied());
+        self.ranks.iter().map(of).collect()
+    }
+
+    fn told(&self, client: Rank, message: Option<&[u8]>) -> Result<Vec<u8>, End> {
+        let lost = || End::undecided("what a client told did not arrive whole".to_owned());
+        let mut r = Reader::new(message.ok_or_else(lost)?);
+        match r.number().ok_or_else(lost)? {
+            0 | 1 => Ok(r.bytes().ok_or_else(lost)?.to_vec()),
+            2 => {
+                let mut evidence = words::read_evidence(&mut r).ok_or_else(lost)?;
+                evidence.seen = format!("{} {}", evidence.seen, self.who(client));
+                Err(End::failed(evidence))
+            }
+            _ => Err(End::Verdict {
+                verdict: Verdict::Undecided(Evidence {
+                    seen: format!("{} {}", not_within(self.longest), self.who(client)),
+                    path: self.target.to_owned(),
+                    ..Evidence::default()
+                }),
+                late: true,
+            }),
+        }
+    }
+
+    fn who(&self, rank: Rank) -> String {
+        format!("at rank {rank} on {}", self.group.host_name_of(rank))
+    }
+
+    /// A client for people: its rank and host.
+    fn client(&self, number: usize) -> String {
+        self.who(self.ranks[number])
+    }
+
+    /// The directory of a part of a check.
+    fn directory(&self, check: usize, part: &str) -> PathBuf {
+        self.target.join(format!("between-{check}{part}"))
+    }
+
+    /// One client makes something for all of them.
+    async fn prepared(
+        &self,
+        client: usize,
+        work: impl FnOnce() -> Step<()> + Send + 'static,
+    ) -> Result<(), End> {
+        let part = match self.me == Some(client) {
+            true => told(self.part(move |_| work()).await?, |()| Vec::new()),
+            false => Part::None,
+        };
+        self.meet(part).await.map(drop)
+    }
+
+    /// Lets go of open files and processes, which may take long.
+    async fn release<T: Send + 'static>(&self, held: T) -> Result<(), ExecError> {
+        let works = Arc::clone(&self.working);
+        let work = move || {
+            drop(held);
+            drop(works);
+        };
+        // What takes longer is left to its thread.
+        limited(self.group, self.longest, work).await.map(drop)
+    }
+}
+
+/// What the others are to know of a part.
+fn told<T>(part: Result<T, Part>, tell: impl FnOnce(T) -> Vec<u8>) -> Part {
+    match part {
+        Ok(done) => Part::Done(tell(done)),
+        Err(part) => part,
+    }
+}
+
+/// Errors with which a file system says that it has no such thing.
+const UNSUPPORTED: [Errno; 3] = [Errno::EOPNOTSUPP, Errno::ENOSYS, Errno::ENOTTY];
+
+impl End {
+    fn undecided(seen: String) -> End {
+        End::Verdict {
+            verdict: Verdict::Undecided(Evidence {
+                seen,
+                ..Evidence::default()
+            }),
+            late: false,
+        }
+    }
+
+    /// What follows from a call that failed.
+    fn failed(evidence: Evidence) -> End {
+        // To a kind of lock that is not known.
+        let invalid = evidence.errno == Some(Errno::EINVAL) && evidence.call == "fcntl";
+        let unsupported = invalid || evidence.errno.is_some_and(|e| UNSUPPORTED.contains(&e));
+        End::Verdict {
+            verdict: match unsupported {
+                true => Verdict::Unsupported(evidence),
+                false => Verdict::Undecided(evidence),
+            },
+            late: false,
+        }
+    }
+}
+
+/// What a count of violations comes to.
+fn judged(counted: Counted, note: String, broken: impl FnOnce() -> Evidence) -> (Verdict, Counted) {
+    let verdict = match counted.violations {
+        0 => Verdict::Holds(note),
+        _ => Verdict::Broken(broken()),
+    };
+    (verdict, counted)
+}
+
+/// Waits in a thread for threads that end by themselves soon.
+async fn joined<T: Send + 'static>(
+    group: &Group<'_>,
+    longest: Duration,
+    thread: std::thread::JoinHandle<T>,
+) -> Result<Option<T>, ExecError> {
+    let joined = tokio::time::timeout(longest, in_thread(move || thread.join().ok()));
+    let joined = group.attend(joined, || 0).await?;
+    Ok(joined.ok().and_then(Result::ok).flatten())
+}

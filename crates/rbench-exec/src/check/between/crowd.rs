@@ -1,0 +1,150 @@
+//! All clients append to one file, and list a directory that one of them changes.
+
+use std::time::Duration;
+
+use rbench_core::Nanos;
+use rbench_core::wire::{Reader, Writer};
+use rbench_sys::between::{
+    RECORDS, Records, Stays, append, churn, listings, make, place, records, stays,
+};
+use rbench_sys::promises::{Evidence, Verdict};
+
+use super::{Clients, Counted, End, Pair, Part, judged, told};
+
+/// How long a client makes and removes names.
+const DURING: Nanos = Nanos(500_000_000);
+
+impl Clients<'_, '_> {
+    pub(super) async fn append(&self, number: usize) -> Result<(Verdict, Counted), End> {
+        let directory = self.directory(number, "");
+        let path = directory.join("records");
+        let made = path.clone();
+        self.prepared(0, move || {
+            make(&directory)?;
+            place(&made)
+        })
+        .await?;
+        let go = self.group.instant().await?;
+        let mut part = Part::None;
+        if let Some(me) = self.me {
+            let path = path.clone();
+            let write = move |stop: &dyn Fn() -> bool| append(&path, me, go, stop);
+            part = told(self.part(write).await?, |()| Vec::new());
+        }
+        self.meet(part).await?;
+        let clients = self.ranks.len();
+        let mut part = Part::None;
+        if self.me.is_some() {
+            let (path, within) = (path.clone(), self.longest / 2);
+            let within = within.min(Duration::from_secs(10));
+            let read = move |stop: &dyn Fn() -> bool| records(&path, clients, within, stop);
+            part = told(self.part(read).await?, |found| {
+                let Records { lost, twice, torn } = found;
+                let mut w = Writer::default();
+                w.number(lost).number(twice).number(torn);
+                w.finish()
+            });
+        }
+        let met = self.meet(part).await?;
+        let mut worst = (0, Records::default(), 0);
+        for (client, message) in met.iter().enumerate() {
+            let mut r = Reader::new(message);
+            let mut next = || r.number().unwrap_or(u64::MAX);
+            let found = Records {
+                lost: next(),
+                twice: next(),
+                torn: next(),
+            };
+            // A record that is torn is not there either.
+            let wrong = found.lost.saturating_add(found.twice).max(found.torn);
+            if wrong > worst.0 {
+                worst = (wrong, found, client);
+            }
+        }
+        let (violations, found, client) = worst;
+        let counted = Counted {
+            tries: clients as u64 * RECORDS,
+            violations,
+            pairs: Vec::new(),
+        };
+        Ok(judged(counted, String::new(), || Evidence {
+            expected: format!("{} records", clients as u64 * RECORDS),
+            seen: format!(
+                "{} lost, {} twice, {} pieces of none {}",
+                found.lost,
+                found.twice,
+                found.torn,
+                self.client(client)
+            ),
+            call: "write".to_owned(),
+            errno: None,
+            path,
+        }))
+    }
+
+    pub(super) async fn listing(&self, number: usize) -> Result<(Verdict, Counted), End> {
+        let mut counted = Counted::default();
+        let mut example = None;
+        for actor in 0..self.ranks.len() {
+            let directory = self.directory(number, &format!("-{actor}"));
+            let place = directory.clone();
+            self.prepared(actor, move || {
+                make(&place)?;
+                stays(&place)
+            })
+            .await?;
+            let go = self.group.instant().await?;
+            let mut part = Part::None;
+            if self.me == Some(actor) {
+                let work = move |stop: &dyn Fn() -> bool| churn(&directory, (go, DURING), stop);
+                part = told(self.part(work).await?, |()| Vec::new());
+            } else if self.me.is_some() {
+                let work = move |stop: &dyn Fn() -> bool| listings(&directory, (go, DURING), stop);
+                part = told(self.part(work).await?, |found| {
+                    let Stays {
+                        listings,
+                        wrong,
+                        example,
+                    } = found;
+                    let mut w = Writer::default();
+                    w.number(listings).number(wrong).text(&example);
+                    w.finish()
+                });
+            }
+            let met = self.meet(part).await?;
+            for (to, message) in met.iter().enumerate().filter(|(to, _)| *to != actor) {
+                let mut r = Reader::new(message);
+                let (Some(tries), Some(violations), Some(seen)) =
+                    (r.number(), r.number(), r.text())
+                else {
+                    let lost = "what a client told did not arrive whole".to_owned();
+                    return Err(End::undecided(lost));
+                };
+                if violations > 0 {
+                    example.get_or_insert(format!("{seen} {}", self.client(to)));
+                }
+                counted.tries += tries;
+                counted.violations += violations;
+                counted.pairs.push(Pair {
+                    from: actor,
+                    to,
+                    tries,
+                    violations,
+                    worse: violations,
+                    ..Pair::default()
+                });
+            }
+        }
+        let (tries, violations) = (counted.tries, counted.violations);
+        Ok(judged(counted, String::new(), || Evidence {
+            expected: "each name that stays once".to_owned(),
+            seen: format!(
+                "something else in {violations} of {tries} listings, such as {}",
+                example.unwrap_or_default()
+            ),
+            call: "getdents64".to_owned(),
+            errno: None,
+            path: self.directory(number, ""),
+        }))
+    }
+}

@@ -1,0 +1,147 @@
+//! All clients want the same lock again and again: whether two had it at once, and how long it
+//! took to go from one to the next.
+
+use rbench_core::Nanos;
+use rbench_core::wire::{Reader, Writer};
+use rbench_sys::between::{Held, Lock, contend, make, place};
+use rbench_sys::promises::{Evidence, Verdict};
+
+use super::sights::add;
+use super::{Clients, Counted, End, Pair, Part, judged, told};
+
+/// How long they want it.
+const DURING: Nanos = Nanos(1_000_000_000);
+
+impl Clients<'_, '_> {
+    pub(super) async fn exclusion(
+        &self,
+        lock: Lock,
+        number: usize,
+    ) -> Result<(Verdict, Counted), End> {
+        let directory = self.directory(number, "");
+        let path = directory.join("lock");
+        let made = path.clone();
+        self.prepared(0, move || {
+            make(&directory)?;
+            place(&made)
+        })
+        .await?;
+        let go = self.group.instant().await?;
+        let mut part = Part::None;
+        if self.me.is_some() {
+            let path = path.clone();
+            let take = move |stop: &dyn Fn() -> bool| contend(&path, lock, (go, DURING), stop);
+            part = told(self.part(take).await?, |all| {
+                let mut w = Writer::default();
+                for Held { asked, got, let_go } in all {
+                    for at in [asked, got, let_go] {
+                        w.number(self.group.by_root(at).0);
+                    }
+                }
+                w.finish()
+            });
+        }
+        let met = self.meet(part).await?;
+        let mut all = Vec::new();
+        for (client, message) in met.iter().enumerate() {
+            all.extend(read(message).into_iter().map(|held| (client, held)));
+        }
+        let (counted, apart) = judge(all, self.group.clock_error());
+        let (tries, violations) = (counted.tries, counted.violations);
+        Ok(judged(counted, String::new(), || Evidence {
+            expected: "one holder at a time".to_owned(),
+            seen: format!(
+                "{violations} times of {tries} another client had it too, for {apart} at worst"
+            ),
+            call: match lock {
+                Lock::Flock => "flock".to_owned(),
+                Lock::Posix | Lock::Ofd => "fcntl".to_owned(),
+            },
+            path,
+            ..Evidence::default()
+        }))
+    }
+}
+
+fn read(message: &[u8]) -> Vec<Held> {
+    let mut r = Reader::new(message);
+    let mut all = Vec::new();
+    while let (Some(asked), Some(got), Some(let_go)) = (r.number(), r.number(), r.number()) {
+        all.push(Held {
+            asked: Nanos(asked),
+            got: Nanos(got),
+            let_go: Nanos(let_go),
+        });
+    }
+    all
+}
+
+/// Counts who had it while another client did, and how it went from one to the next. What two
+/// clocks may be apart counts for nobody. Also for how long two had it at worst.
+fn judge(mut all: Vec<(usize, Held)>, slack: Nanos) -> (Counted, Nanos) {
+    all.sort_by_key(|(_, held)| held.got);
+    let mut counted = Counted::default();
+    let mut worst = Nanos(0);
+    // Who has it longest so far.
+    let mut last: Option<(usize, Held)> = None;
+    for (client, held) in all {
+        counted.tries += 1;
+        if let Some((from, before)) = last.filter(|(from, _)| *from != client) {
+            let both = before.let_go.since(held.got);
+            let wrong = both > slack;
+            counted.violations += u64::from(wrong);
+            worst = if wrong { worst.max(both) } else { worst };
+            let waited = held.asked < before.let_go && !wrong;
+            add(
+                &mut counted.pairs,
+                Pair {
+                    from,
+                    to: client,
+                    tries: 1,
+                    violations: u64::from(wrong),
+                    times: waited
+                        .then(|| held.got.since(before.let_go))
+                        .into_iter()
+                        .collect(),
+                    worse: u64::from(wrong),
+                    ..Pair::default()
+                },
+            );
+        }
+        if last.is_none_or(|(_, before)| before.let_go < held.let_go) {
+            last = Some((client, held));
+        }
+    }
+    (counted, worst)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn held(asked: u64, got: u64, let_go: u64) -> Held {
+        Held {
+            asked: Nanos(asked),
+            got: Nanos(got),
+            let_go: Nanos(let_go),
+        }
+    }
+
+    #[test]
+    fn two_holders_at_once_are_counted_and_hand_overs_timed() {
+        let all = vec![
+            (0, held(0, 10, 100)),
+            (1, held(5, 130, 200)),
+            // Nobody waited for it.
+            (0, held(210, 220, 300)),
+            // Within what the clocks may be apart.
+            (1, held(240, 295, 400)),
+            (0, held(310, 350, 450)),
+        ];
+        let (counted, worst) = judge(all, Nanos(10));
+        assert_eq!((counted.tries, counted.violations), (5, 1));
+        assert_eq!(worst, Nanos(50));
+        let times: Vec<&[Nanos]> = counted.pairs.iter().map(|p| p.times.as_slice()).collect();
+        assert_eq!(times, [&[Nanos(30), Nanos(0)][..], &[]]);
+    }
+}

@@ -1,0 +1,549 @@
+//! One client does something, the others look until they see it: each client in turn.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use rbench_core::wire::{Reader, Writer};
+use rbench_core::{Clock as _, MonotonicClock, Nanos};
+use rbench_sys::between::{Hand, Looker, Sight, Spot, Step, Watched, make};
+use rbench_sys::promises::{Evidence, Verdict};
+
+use super::{Clients, Counted, End, Pair, Part, judged, told};
+
+/// So many things at a time ...
+const WIDTH: usize = 8;
+/// ... and again up to so often, while all of it takes less than this.
+const ROUNDS: usize = 4;
+const ENOUGH: Nanos = Nanos(1_000_000_000);
+/// How long something may take to be seen at most.
+const WITHIN: Duration = Duration::from_secs(10);
+
+/// When something was done, on rank 0's clock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Acted {
+    begun: Nanos,
+    done: Nanos,
+}
+
+/// What is wrong with what a client saw.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Wrong {
+    seen: String,
+    /// How long behind the act it is known to have been so.
+    behind: Nanos,
+    /// Who did it, and who looked.
+    from: usize,
+    to: usize,
+}
+
+/// Which round of which check, and who acts in it.
+#[derive(Debug, Clone, Copy)]
+struct Round {
+    check: usize,
+    number: usize,
+    actor: usize,
+    clients: usize,
+    width: usize,
+}
+
+/// What was counted in a round, and the worst of it.
+type Told = (Vec<Pair>, Option<Wrong>);
+
+/// What an acting client keeps, and when it did each thing.
+type Acts = (Vec<Hand>, Vec<(Nanos, Nanos)>);
+
+impl Round {
+    /// What a client looks at: where lookers disturb each other each thing has one.
+    fn items(self, sight: &Sight, client: usize) -> impl Iterator<Item = usize> + use<> {
+        let Round {
+            number,
+            actor,
+            clients,
+            width,
+            check: _,
+        } = self;
+        let alone = sight.lock.is_some();
+        let place = (client + clients - actor).wrapping_sub(1) % clients;
+        (0..width).filter(move |item| {
+            client != actor && (!alone || (item + number) % (clients - 1) == place)
+        })
+    }
+}
+
+impl Clients<'_, '_> {
+    pub(super) async fn sight(
+        &self,
+        sight: &'static Sight,
+        check: usize,
+    ) -> Result<(Verdict, Counted), End> {
+        let clients = self.ranks.len();
+        let width = match sight.lock {
+            Some(_) => WIDTH.max(clients - 1),
+            None => WIDTH,
+        };
+        let mut pairs: Vec<Pair> = Vec::new();
+        let mut worst = None;
+        for actor in 0..clients {
+            let begun = MonotonicClock.now();
+            for number in 0..ROUNDS {
+                let more = || number == 0 || MonotonicClock.now().since(begun) < ENOUGH;
+                if !self.group.decided(more).await? {
+                    break;
+                }
+                let round = Round {
+                    check,
+                    number,
+                    actor,
+                    clients,
+                    width,
+                };
+                let (found, wrong) = self.round(sight, round).await?;
+                found.into_iter().for_each(|pair| add(&mut pairs, pair));
+                worst = worse(worst, wrong);
+            }
+        }
+        let counted = Counted {
+            tries: pairs.iter().map(|pair| pair.tries).sum(),
+            violations: pairs.iter().map(|pair| pair.violations).sum(),
+            pairs,
+        };
+        let (tries, violations) = (counted.tries, counted.violations);
+        Ok(judged(counted, String::new(), || {
+            Evidence {
+            expected: format!("'{}' at once", sight.new),
+            seen: worst.map_or_else(String::new, |wrong| {
+                format!(
+                    "something else in {violations} of {tries}; at worst {} {}, of what was done {}",
+                    wrong.seen,
+                    self.client(wrong.to),
+                    self.client(wrong.from)
+                )
+            }),
+            path: self.directory(check, ""),
+            ..Evidence::default()
+        }
+        }))
+    }
+
+    async fn round(&self, sight: &'static Sight, round: Round) -> Result<Told, End> {
+        let Round {
+            check,
+            number,
+            actor,
+            ..
+        } = round;
+        let directory = self.directory(check, &format!("-{actor}-{number}"));
+        let spots: Vec<Spot> = (0..round.width)
+            .map(|number| Spot {
+                directory: directory.clone(),
+                number,
+                program: self.program.to_owned(),
+            })
+            .collect();
+        let acts = self.me == Some(actor);
+        let (mut hands, mut lookers) = (Vec::new(), Vec::new());
+        let mut part = Part::None;
+        if acts {
+            let spots = spots.clone();
+            let prepare = move |_: &dyn Fn() -> bool| -> Step<Vec<Hand>> {
+                make(&directory)?;
+                spots.iter().map(|spot| sight.prepare(spot)).collect()
+            };
+            part = kept(self.part(prepare).await?, &mut hands);
+        }
+        if let Err(end) = self.meet(part).await {
+            self.release(hands).await?;
+            return Err(end);
+        }
+        let within = WITHIN.min(self.longest / 2);
+        let mine: Vec<Spot> = self.me.map_or_else(Vec::new, |me| {
+            let mine = round.items(sight, me);
+            mine.map(|item| spots[item].clone()).collect()
+        });
+        let mut part = Part::None;
+        if !mine.is_empty() {
+            let look = move |stop: &dyn Fn() -> bool| -> Step<Vec<Looker>> {
+                let look = |spot| sight.meet(spot, within, stop);
+                mine.into_iter().map(look).collect()
+            };
+            part = kept(self.part(look).await?, &mut lookers);
+        }
+        if let Err(end) = self.meet(part).await {
+            self.release((hands, lookers)).await?;
+            return Err(end);
+        }
+        let go = self.group.instant().await?;
+        let within = Nanos(within.as_nanos() as u64);
+        let mut part = Part::None;
+        if acts {
+            let prepared = std::mem::take(&mut hands);
+            let act = move |stop: &dyn Fn() -> bool| act(sight, &spots, prepared, go, stop);
+            part = match self.part(act).await? {
+                Ok((held, times)) => {
+                    hands = held;
+                    Part::Done(self.acted(&times))
+                }
+                Err(part) => part,
+            };
+        } else if !lookers.is_empty() {
+            let watch = move |stop: &dyn Fn() -> bool| Ok(watch(sight, &lookers, go, within, stop));
+            part = told(self.part(watch).await?, |seen| self.watched(&seen));
+        }
+        let met = self.meet(part).await;
+        self.release(hands).await?;
+        self.fold(sight, round, &met?, (self.group.by_root(go), within))
+    }
+
+    fn acted(&self, acted: &[(Nanos, Nanos)]) -> Vec<u8> {
+        let mut w = Writer::default();
+        for (begun, done) in acted {
+            w.number(self.group.by_root(*begun).0);
+            w.number(self.group.by_root(*done).0);
+        }
+        w.finish()
+    }
+
+    fn watched(&self, all: &[Watched]) -> Vec<u8> {
+        let mut w = Writer::default();
+        all.iter()
+            .for_each(|seen| write_watched(&mut w, seen, |at| self.group.by_root(at)));
+        w.finish()
+    }
+
+    /// What all of them told of a round, which began at the instant `go` of rank 0's clock.
+    fn fold(
+        &self,
+        sight: &Sight,
+        round: Round,
+        told: &[Vec<u8>],
+        (go, within): (Nanos, Nanos),
+    ) -> Result<Told, End> {
+        let lost = || End::undecided("what a client told did not arrive whole".to_owned());
+        let Round { actor, width, .. } = round;
+        let acted = read_acted(&told[actor], width).ok_or_else(lost)?;
+        let slow = |acted: &Acted| acted.done.since(go).0 > within.0 / 2;
+        if acted.iter().any(slow) {
+            return Err(End::undecided(format!(
+                "so slow {} that the others may have looked too short",
+                self.client(actor)
+            )));
+        }
+        let slack = self.group.clock_error();
+        let (mut pairs, mut worst) = (Vec::new(), None);
+        for (to, message) in told.iter().enumerate() {
+            let mut pair = Pair {
+                from: actor,
+                to,
+                ..Pair::default()
+            };
+            let mut r = Reader::new(message);
+            for item in round.items(sight, to) {
+                let seen = read_watched(&mut r).ok_or_else(lost)?;
+                let wrong = judge(sight, acted[item], &seen, slack, &mut pair);
+                worst = worse(worst, wrong);
+            }
+            if pair.tries > 0 {
+                pairs.push(pair);
+            }
+        }
+        Ok((pairs, worst))
+    }
+}
+
+/// Keeps what a part has opened; what is told of it.
+fn kept<T>(part: Result<Vec<T>, Part>, all: &mut Vec<T>) -> Part {
+    told(part, |made| {
+        *all = made;
+        Vec::new()
+    })
+}
+
+fn worse(known: Option<Wrong>, other: Option<Wrong>) -> Option<Wrong> {
+    match (known, other) {
+        (Some(known), Some(other)) if other.behind > known.behind => Some(other),
+        (known, other) => known.or(other),
+    }
+}
+
+/// Adds what a round counted of two clients to what is known of them.
+pub(super) fn add(pairs: &mut Vec<Pair>, pair: Pair) {
+    let of = |known: &&mut Pair| known.from == pair.from && known.to == pair.to;
+    let Some(known) = pairs.iter_mut().find(of) else {
+        pairs.push(pair);
+        return;
+    };
+    let Pair {
+        from: _,
+        to: _,
+        tries,
+        violations,
+        times,
+        gap,
+        late,
+        worse,
+    } = pair;
+    known.tries += tries;
+    known.violations += violations;
+    known.times.extend(times);
+    known.gap = known.gap.max(gap);
+    known.late = known.late.max(late);
+    known.worse += worse;
+}
+
+/// Does all of it, one after the other.
+fn act(
+    sight: &Sight,
+    spots: &[Spot],
+    hands: Vec<Hand>,
+    go: Nanos,
+    stop: &dyn Fn() -> bool,
+) -> Step<Acts> {
+    let (mut kept, mut times) = (Vec::new(), Vec::new());
+    rbench_sys::between::wait_until(go, stop);
+    for (spot, hand) in spots.iter().zip(hands) {
+        let (hand, begun, done) = sight.act(spot, hand)?;
+        kept.push(hand);
+        times.push((begun, done));
+    }
+    Ok((kept, times))
+}
+
+/// Looks at all of it, each in a thread of its own.
+fn watch(
+    sight: &Sight,
+    lookers: &[Looker],
+    go: Nanos,
+    within: Nanos,
+    stop: &dyn Fn() -> bool,
+) -> Vec<Watched> {
+    const STEP: Duration = Duration::from_millis(5);
+    let ended = AtomicBool::new(false);
+    let ends = || ended.load(Ordering::Relaxed);
+    std::thread::scope(|scope| {
+        let look = |looker| scope.spawn(move || sight.watch(looker, (go, within), &ends));
+        let threads: Vec<_> = lookers.iter().map(look).collect();
+        while threads.iter().any(|thread| !thread.is_finished()) {
+            ended.fetch_or(stop(), Ordering::Relaxed);
+            std::thread::sleep(STEP);
+        }
+        // One that panicked saw nothing.
+        let seen = threads.into_iter().map(|thread| thread.join());
+        seen.map(Result::unwrap_or_default).collect()
+    })
+}
+
+fn read_acted(message: &[u8], width: usize) -> Option<Vec<Acted>> {
+    let mut r = Reader::new(message);
+    let one = |_| {
+        Some(Acted {
+            begun: Nanos(r.number()?),
+            done: Nanos(r.number()?),
+        })
+    };
+    (0..width).map(one).collect()
+}
+
+fn write_watched(w: &mut Writer, seen: &Watched, by_root: impl Fn(Nanos) -> Nanos) {
+    let Watched {
+        settled,
+        other,
+        odd,
+        first,
+        back,
+    } = seen;
+    let at = |at: Option<Nanos>| at.map_or(u64::MAX, |at| by_root(at).0);
+    let (began, what) = match other {
+        Some((began, what)) => (Some(*began), what.as_str()),
+        None => (None, ""),
+    };
+    w.number(at(*settled)).number(at(began)).text(what);
+    w.text(odd.as_deref().unwrap_or_default());
+    w.number(at(*first)).number(u64::from(*back));
+}
+
+fn read_watched(r: &mut Reader<'_>) -> Option<Watched> {
+    let at = |number: u64| Some(number).filter(|n| *n != u64::MAX).map(Nanos);
+    let (settled, began, what) = (at(r.number()?), at(r.number()?), r.text()?);
+    Some(Watched {
+        settled,
+        other: began.map(|began| (began, what)),
+        odd: Some(r.text()?).filter(|text| !text.is_empty()),
+        first: at(r.number()?),
+        back: r.number()? != 0,
+    })
+}
+
+/// Counts what a client saw of one thing; what is wrong with it. `slack`: how far instants of
+/// both may be apart that are the same.
+fn judge(
+    sight: &Sight,
+    acted: Acted,
+    seen: &Watched,
+    slack: Nanos,
+    pair: &mut Pair,
+) -> Option<Wrong> {
+    pair.tries += 1;
+    let stale = seen.other.as_ref().and_then(|(began, what)| {
+        let behind = began.since(acted.done);
+        (behind > slack).then_some((behind, *began, what))
+    });
+    if let Some(settled) = seen.settled {
+        let time = match stale {
+            Some((_, began, _)) => {
+                pair.gap = pair.gap.max(settled.since(began));
+                settled.since(acted.done)
+            }
+            None => Nanos(0),
+        };
+        pair.times.push(time);
+    }
+    let (now, before) = (sight.new, sight.old);
+    let early = seen
+        .first
+        .is_some_and(|first| acted.begun.since(first) > slack);
+    let odd = seen.odd.as_deref().filter(|_| sight.always);
+    let worse = seen.settled.is_none() || early || seen.back || odd.is_some();
+    let behind = stale.map_or(Nanos(0), |(behind, ..)| behind);
+    let what = match stale {
+        Some((behind, _, what)) if seen.settled.is_none() => {
+            format!("'{what}' to the end, {behind} behind it,")
+        }
+        Some((behind, _, what)) => format!("'{what}' still {behind} behind it"),
+        None if seen.settled.is_none() => "nothing".to_owned(),
+        None if early => format!("'{now}' before it was done"),
+        None if seen.back => format!("'{now}' and then '{before}' again"),
+        None => match odd {
+            Some(odd) => format!("'{odd}'"),
+            None => return None,
+        },
+    };
+    pair.violations += 1;
+    pair.worse += u64::from(worse);
+    pair.late = pair.late.max(behind);
+    Some(Wrong {
+        seen: what,
+        behind,
+        from: pair.from,
+        to: pair.to,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rbench_sys::between::{Trial, all};
+
+    const ACTED: Acted = Acted {
+        begun: Nanos(1_000),
+        done: Nanos(2_000),
+    };
+
+    fn find(name: &str) -> &'static Sight {
+        let check = all().find(|check| check.name == name);
+        match check.map(|check| &check.trial) {
+            Some(Trial::Sight(sight)) => sight,
+            _ => panic!("{name}"),
+        }
+    }
+
+    /// What is said, the times, and the gap.
+    fn check(name: &str, seen: &Watched, expect: (Option<&str>, &[u64], u64)) {
+        let mut pair = Pair::default();
+        let wrong = judge(find(name), ACTED, seen, Nanos(100), &mut pair);
+        let text = wrong.map(|wrong| wrong.seen);
+        assert_eq!(text.as_deref(), expect.0, "{name}: {seen:?}");
+        let times: Vec<u64> = pair.times.iter().map(|time| time.0).collect();
+        assert_eq!(times, expect.1, "{name}: {seen:?}");
+        assert_eq!(pair.gap, Nanos(expect.2));
+        assert_eq!(pair.violations, u64::from(expect.0.is_some()));
+        assert_eq!(pair.tries, 1);
+    }
+
+    fn seen(settled: Option<u64>, other: Option<u64>) -> Watched {
+        Watched {
+            settled: settled.map(Nanos),
+            other: other.map(|at| (Nanos(at), "ENOENT".to_owned())),
+            odd: None,
+            first: settled.map(Nanos),
+            back: false,
+        }
+    }
+
+    #[test]
+    fn only_looks_behind_the_act_tell_that_something_is_late() {
+        let name = "coherence.create.stat";
+        check(name, &seen(Some(5_000), Some(1_500)), (None, &[0], 0));
+        check(name, &seen(Some(1_500), None), (None, &[0], 0));
+        // Within what the clocks may be apart.
+        check(name, &seen(Some(5_000), Some(2_100)), (None, &[0], 0));
+        let late = seen(Some(3_005_000), Some(3_002_000));
+        let text = "'ENOENT' still 3.00 ms behind it";
+        check(name, &late, (Some(text), &[3_003_000], 3_000));
+        let never = seen(None, Some(4_002_000));
+        let text = "'ENOENT' to the end, 4.00 ms behind it,";
+        check(name, &never, (Some(text), &[], 0));
+        check(name, &seen(None, None), (Some("nothing"), &[], 0));
+    }
+
+    #[test]
+    fn what_is_seen_before_it_is_done_or_forgotten_again_is_wrong() {
+        let name = "locks-between.flock.unlocked";
+        let early = Watched {
+            first: Some(Nanos(800)),
+            ..seen(Some(5_000), None)
+        };
+        check(name, &early, (Some("'free' before it was done"), &[0], 0));
+        let back = Watched {
+            back: true,
+            ..seen(Some(5_000), Some(1_900))
+        };
+        let text = "'free' and then 'taken' again";
+        check(name, &back, (Some(text), &[0], 0));
+        let odd = Watched {
+            odd: Some("EIO".to_owned()),
+            ..seen(Some(5_000), Some(1_900))
+        };
+        check(name, &odd, (Some("'EIO'"), &[0], 0));
+        // While a file is unlinked and made again, it may be missing.
+        check("coherence.recreate.content", &odd, (None, &[0], 0));
+    }
+
+    #[test]
+    fn what_a_client_saw_arrives() {
+        let seen = Watched {
+            settled: Some(Nanos(5)),
+            other: Some((Nanos(4), "old".to_owned())),
+            odd: Some("odd".to_owned()),
+            first: None,
+            back: true,
+        };
+        let mut w = Writer::default();
+        write_watched(&mut w, &seen, |at| Nanos(at.0 + 1));
+        let message = w.finish();
+        let expect = Watched {
+            settled: Some(Nanos(6)),
+            other: Some((Nanos(5), "old".to_owned())),
+            ..seen
+        };
+        assert_eq!(read_watched(&mut Reader::new(&message)), Some(expect));
+        assert_eq!(read_watched(&mut Reader::new(&message[..9])), None);
+    }
+
+    #[test]
+    fn every_lock_is_looked_at_by_one_client_and_the_rest_by_all() {
+        let round = |number| Round {
+            check: 0,
+            number,
+            actor: 1,
+            clients: 4,
+            width: 8,
+        };
+        let lock = find("locks-between.posix.killed");
+        let mut all: Vec<usize> = (0..4).flat_map(|c| round(2).items(lock, c)).collect();
+        all.sort_unstable();
+        assert_eq!(all, [0, 1, 2, 3, 4, 5, 6, 7]);
+        assert_eq!(round(0).items(lock, 1).count(), 0);
+        let plain = find("coherence.create.stat");
+        assert_eq!(round(0).items(plain, 3).count(), 8);
+    }
+}

@@ -1,0 +1,34 @@
+//! Work beside the checks: files of a directory of its own that are made, read and removed.
+
+use std::path::Path;
+
+use super::{Step, done};
+
+/// Files that are there at a time.
+const FILES: u64 = 20;
+
+/// Makes, looks at, reads, renames and removes files of 16 KiB below `directory`, which it
+/// makes, until `stop` says so; how many.
+///
+/// # Errors
+/// The call that failed.
+pub fn load(directory: &Path, stop: &dyn Fn() -> bool) -> Step<u64> {
+    super::make(directory)?;
+    let data = [7; 16 << 10];
+    let mut number = 0;
+    while !stop() {
+        let (path, to) = (
+            directory.join(format!("new-{}", number % FILES)),
+            directory.join(format!("file-{}", number % FILES)),
+        );
+        done("write", &path, std::fs::write(&path, data))?;
+        done("stat", &path, std::fs::metadata(&path))?;
+        done("read", &path, std::fs::read(&path))?;
+        done("rename", &to, std::fs::rename(&path, &to))?;
+        if number % 2 == 1 {
+            done("unlink", &to, std::fs::remove_file(&to))?;
+        }
+        number += 1;
+    }
+    Ok(number)
+}

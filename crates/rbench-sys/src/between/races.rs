@@ -1,0 +1,194 @@
+//! All clients want the same name at the same instant: one of them gets it.
+
+use std::fs::{File, OpenOptions};
+use std::path::{Path, PathBuf};
+
+use nix::errno::Errno;
+use nix::fcntl::{AT_FDCWD, RenameFlags, renameat2};
+use rbench_core::Nanos;
+
+use super::{Check, Group, Step, Trial, done};
+
+pub(super) const GROUP: Group = Group {
+    name: "races",
+    about: "all clients want the same name at once: one of them gets it",
+    checks: CHECKS,
+};
+
+/// What all of them do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Race {
+    /// Open with `O_CREAT` and `O_EXCL`.
+    Create,
+    /// Make a directory.
+    Mkdir,
+    /// Make a symbolic link.
+    Symlink,
+    /// Make a hard link, each to a file of its own.
+    Link,
+    /// Rename a file of their own to it, with `RENAME_NOREPLACE`.
+    NoReplace,
+    /// Rename it, each to a name of its own.
+    Rename,
+    /// Unlink it.
+    Unlink,
+    /// Remove the directory.
+    Rmdir,
+}
+
+const fn race(name: &'static str, says: &'static str, race: Race) -> Check {
+    Check {
+        name,
+        says,
+        trial: Trial::Race(race),
+    }
+}
+
+const CHECKS: &[Check] = &[
+    race(
+        "races.create-excl",
+        "of all clients that make a file with O_EXCL one makes it, the others get EEXIST",
+        Race::Create,
+    ),
+    race(
+        "races.mkdir",
+        "of all clients that make a directory one makes it, the others get EEXIST",
+        Race::Mkdir,
+    ),
+    race(
+        "races.symlink",
+        "of all clients that make a symbolic link one makes it, the others get EEXIST",
+        Race::Symlink,
+    ),
+    race(
+        "races.link",
+        "of all clients that link to one name one gets it, the others get EEXIST",
+        Race::Link,
+    ),
+    race(
+        "races.rename-noreplace",
+        "of all clients that rename to one name with RENAME_NOREPLACE one gets it, the others get EEXIST",
+        Race::NoReplace,
+    ),
+    race(
+        "races.rename",
+        "of all clients that rename one file one does, the others get ENOENT",
+        Race::Rename,
+    ),
+    race(
+        "races.unlink",
+        "of all clients that unlink one file one does, the others get ENOENT",
+        Race::Unlink,
+    ),
+    race(
+        "races.rmdir",
+        "of all clients that remove one directory one does, the others get ENOENT",
+        Race::Rmdir,
+    ),
+];
+
+impl Race {
+    /// What those get who do not win.
+    pub fn lost(self) -> Errno {
+        match self {
+            Race::Create | Race::Mkdir | Race::Symlink | Race::Link | Race::NoReplace => {
+                Errno::EEXIST
+            }
+            Race::Rename | Race::Unlink | Race::Rmdir => Errno::ENOENT,
+        }
+    }
+
+    /// The system call.
+    pub fn call(self) -> &'static str {
+        match self {
+            Race::Create => "open",
+            Race::Mkdir => "mkdir",
+            Race::Symlink => "symlink",
+            Race::Link => "link",
+            Race::NoReplace => "renameat2",
+            Race::Rename => "rename",
+            Race::Unlink => "unlink",
+            Race::Rmdir => "rmdir",
+        }
+    }
+
+    /// Makes what all want to have, by one client.
+    ///
+    /// # Errors
+    /// The call that failed.
+    pub fn prepare(self, directory: &Path, rounds: usize) -> Step<()> {
+        for path in (0..rounds).map(|round| prize(directory, round)) {
+            match self {
+                Race::Rename | Race::Unlink => done("open", &path, File::create_new(&path))?,
+                Race::Rmdir => {
+                    super::make(&path)?;
+                    continue;
+                }
+                _ => return Ok(()),
+            };
+        }
+        Ok(())
+    }
+
+    /// Makes what each client has for itself.
+    ///
+    /// # Errors
+    /// The call that failed.
+    pub fn prepare_own(self, directory: &Path, client: usize, rounds: usize) -> Step<()> {
+        if matches!(self, Race::Link | Race::NoReplace) {
+            for path in (0..rounds).map(|round| own(directory, client, round)) {
+                done("open", &path, File::create_new(&path))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Goes for one name after the other, each at its instant; how each ended.
+    pub fn run(
+        self,
+        directory: &Path,
+        client: usize,
+        instants: &[Nanos],
+        stop: &dyn Fn() -> bool,
+    ) -> Vec<Result<(), Errno>> {
+        let mut ends = Vec::with_capacity(instants.len());
+        for (round, at) in instants.iter().enumerate() {
+            let (prize, own) = (prize(directory, round), own(directory, client, round));
+            super::wait_until(*at, stop);
+            if stop() {
+                break;
+            }
+            ends.push(self.go(&prize, &own));
+        }
+        ends
+    }
+
+    fn go(self, prize: &Path, own: &Path) -> Result<(), Errno> {
+        let ended = match self {
+            Race::Create => OpenOptions::new()
+                .write(true)
+                .create_new(true)
+                .open(prize)
+                .map(drop),
+            Race::Mkdir => std::fs::create_dir(prize),
+            Race::Symlink => std::os::unix::fs::symlink(own, prize),
+            Race::Link => std::fs::hard_link(own, prize),
+            Race::NoReplace => {
+                let how = RenameFlags::RENAME_NOREPLACE;
+                return renameat2(AT_FDCWD, own, AT_FDCWD, prize, how);
+            }
+            Race::Rename => std::fs::rename(prize, own),
+            Race::Unlink => std::fs::remove_file(prize),
+            Race::Rmdir => std::fs::remove_dir(prize),
+        };
+        ended.map_err(|e| e.raw_os_error().map_or(Errno::EIO, Errno::from_raw))
+    }
+}
+
+fn prize(directory: &Path, round: usize) -> PathBuf {
+    directory.join(format!("prize-{round}"))
+}
+
+fn own(directory: &Path, client: usize, round: usize) -> PathBuf {
+    directory.join(format!("own-{client}-{round}"))
+}

@@ -1,0 +1,570 @@
+//! One client does something, and another one, which had looked before, looks until it sees it.
+
+use std::fs::{File, OpenOptions, Permissions};
+use std::io::{Read as _, Write as _};
+use std::os::fd::AsRawFd as _;
+use std::os::unix::ffi::OsStrExt as _;
+use std::os::unix::fs::{FileExt as _, MetadataExt as _, PermissionsExt as _};
+use std::path::Path;
+use std::time::Duration;
+
+use nix::errno::Errno;
+use nix::libc;
+use rbench_core::{Clock as _, MonotonicClock, Nanos};
+
+use super::locks::{Holder, Lock};
+use super::{Check, Group, Spot, Step, Trial, done, store_mapped};
+use crate::promises::Evidence;
+
+pub(super) const GROUP: Group = Group {
+    name: "coherence",
+    about: "what one client does is seen by the others, and when",
+    checks: CHECKS,
+};
+
+/// Pauses between looks grow from this to that: a sixteenth of the time since the looks began.
+const PAUSE_LEAST: Nanos = Nanos(20_000);
+const PAUSE_MOST: Nanos = Nanos(5_000_000);
+/// So often it has to be seen in a row: what is seen could be forgotten again.
+const IN_A_ROW: u32 = 4;
+
+/// What the one who acts keeps for it, until the others have looked.
+#[derive(Debug)]
+pub enum Hand {
+    /// Nothing.
+    Empty,
+    /// An open file, perhaps with a lock.
+    File(File),
+    /// A process that holds a lock.
+    Holder(Holder),
+}
+
+/// One client does something, the others look for it.
+#[derive(Debug, Clone, Copy)]
+pub struct Sight {
+    /// Whether looks disturb each other, so that each thing is looked at by one client only,
+    /// and whether the state before is there at once or not at all.
+    pub lock: Option<Lock>,
+    prepare: fn(&Spot) -> Step<Hand>,
+    /// Whether the others have the file open before.
+    open: bool,
+    act: fn(&Spot, Hand) -> Step<Hand>,
+    look: fn(&Spot, Option<&File>) -> Result<String, Errno>,
+    /// What is seen before and behind it; errors by their names.
+    pub old: &'static str,
+    /// What is seen behind it.
+    pub new: &'static str,
+    /// Whether anything else is wrong at any time, and not only behind the act.
+    pub always: bool,
+}
+
+/// Who looks at one thing.
+#[derive(Debug)]
+pub struct Looker {
+    spot: Spot,
+    file: Option<File>,
+    early: Option<Nanos>,
+}
+
+/// What was seen of one thing.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Watched {
+    /// When the look began from which on all saw what is right; `None`: none did.
+    pub settled: Option<Nanos>,
+    /// When the last look began that saw something else, and what.
+    pub other: Option<(Nanos, String)>,
+    /// Something that was neither right before nor behind the act.
+    pub odd: Option<String>,
+    /// When the first look ended that saw what is right.
+    pub first: Option<Nanos>,
+    /// Whether it was seen, and then what was before again.
+    pub back: bool,
+}
+
+const fn sight(name: &'static str, says: &'static str, sight: Sight) -> Check {
+    Check {
+        name,
+        says,
+        trial: Trial::Sight(sight),
+    }
+}
+
+/// What most of them have in common.
+const PLAIN: Sight = Sight {
+    lock: None,
+    prepare: |spot| put(&spot.path(), "old").map(|()| Hand::Empty),
+    open: false,
+    act: |spot, _| rewrite(spot),
+    look: |spot, _| content(&spot.path()),
+    old: "old",
+    new: "new",
+    always: false,
+};
+
+const CREATES: Sight = Sight {
+    prepare: |_| Ok(Hand::Empty),
+    act: |spot, _| put(&spot.path(), "new").map(|()| Hand::Empty),
+    look: |spot, _| stat(&spot.path()),
+    old: "ENOENT",
+    new: "there",
+    ..PLAIN
+};
+
+const UNLINKS: Sight = Sight {
+    act: |spot, _| {
+        let path = spot.path();
+        done("unlink", &path, std::fs::remove_file(&path)).map(|()| Hand::Empty)
+    },
+    look: |spot, _| stat(&spot.path()),
+    old: "there",
+    new: "ENOENT",
+    ..PLAIN
+};
+
+const CHECKS: &[Check] = &[
+    sight(
+        "coherence.create.stat",
+        "a file that one client makes is there for another one, which had looked for the name",
+        CREATES,
+    ),
+    sight(
+        "coherence.create.open",
+        "a file that one client makes can be opened and read by another one, which had tried before",
+        Sight {
+            look: |spot, _| content(&spot.path()),
+            new: "new",
+            ..CREATES
+        },
+    ),
+    sight(
+        "coherence.create.listed",
+        "a file that one client makes is listed for another one, which had listed the directory",
+        Sight {
+            look: |spot, _| listed(spot),
+            ..CREATES
+        },
+    ),
+    sight(
+        "coherence.mkdir.stat",
+        "a directory that one client makes is there for another one, which had looked for the name",
+        Sight {
+            act: |spot, _| super::make(&spot.path()).map(|()| Hand::Empty),
+            ..CREATES
+        },
+    ),
+    sight(
+        "coherence.close.open",
+        "what one client wrote before it closed a file is read by who opens it behind that",
+        PLAIN,
+    ),
+    sight(
+        "coherence.fsync.open-file",
+        "what one client wrote and synchronised is read by another one that has the file open",
+        Sight {
+            open: true,
+            act: |spot, _| {
+                let path = spot.path();
+                let file = writable(&path)?;
+                done("write", &path, file.write_all_at(b"new", 0))?;
+                done("fsync", &path, file.sync_all())?;
+                Ok(Hand::File(file))
+            },
+            look: |_, file| opened(file),
+            ..PLAIN
+        },
+    ),
+    sight(
+        "coherence.mmap.read",
+        "what one client stored in a mapping and synchronised is read by who opens the file",
+        Sight {
+            act: |spot, _| {
+                let path = spot.path();
+                let file = writable(&path)?;
+                done("msync", &path, store_mapped(&file, 3, b"new"))?;
+                Ok(Hand::File(file))
+            },
+            ..PLAIN
+        },
+    ),
+    sight(
+        "coherence.unlink.stat",
+        "a file that one client unlinks is gone for another one, which had looked at it",
+        UNLINKS,
+    ),
+    sight(
+        "coherence.unlink.open",
+        "a file that one client unlinks can no longer be opened by another one, which had read it",
+        Sight {
+            look: |spot, _| content(&spot.path()),
+            old: "old",
+            ..UNLINKS
+        },
+    ),
+    sight(
+        "coherence.unlink.listed",
+        "a file that one client unlinks is no longer listed for another one",
+        Sight {
+            look: |spot, _| listed(spot),
+            ..UNLINKS
+        },
+    ),
+    sight(
+        "coherence.recreate.content",
+        "of a name that one client unlinks and makes again another one reads the new file",
+        Sight {
+            act: |spot, _| {
+                let path = spot.path();
+                done("unlink", &path, std::fs::remove_file(&path))?;
+                put(&path, "new").map(|()| Hand::Empty)
+            },
+            ..PLAIN
+        },
+    ),
+    sight(
+        "coherence.rename-over.content",
+        "a name over which one client renames is one of the two files for another one, never none",
+        Sight {
+            prepare: |spot| {
+                put(&spot.path(), "old")?;
+                put(&spot.other(), "new").map(|()| Hand::Empty)
+            },
+            act: |spot, _| {
+                let (from, to) = (spot.other(), spot.path());
+                done("rename", &to, std::fs::rename(from, &to)).map(|()| Hand::Empty)
+            },
+            always: true,
+            ..PLAIN
+        },
+    ),
+    sight(
+        "coherence.truncate.size",
+        "the size to which one client cuts a file is told to another one",
+        Sight {
+            act: |spot, _| {
+                let path = spot.path();
+                done("ftruncate", &path, writable(&path)?.set_len(1)).map(|()| Hand::Empty)
+            },
+            look: |spot, _| Ok(metadata(&spot.path())?.len().to_string()),
+            old: "3",
+            new: "1",
+            always: true,
+            ..PLAIN
+        },
+    ),
+    sight(
+        "coherence.append.size",
+        "the size of a file that one client appends to is told to another one, and does not run back",
+        Sight {
+            act: |spot, _| append(spot),
+            look: |spot, _| Ok(metadata(&spot.path())?.len().to_string()),
+            old: "3",
+            new: "6",
+            always: true,
+            ..PLAIN
+        },
+    ),
+    sight(
+        "coherence.append.read",
+        "what one client appends is read by another one",
+        Sight {
+            act: |spot, _| append(spot),
+            new: "oldnew",
+            always: true,
+            ..PLAIN
+        },
+    ),
+    sight(
+        "coherence.chmod.stat",
+        "the mode that one client sets is told to another one",
+        Sight {
+            prepare: |spot| {
+                put(&spot.path(), "old")?;
+                mode(spot, 0o640).map(|()| Hand::Empty)
+            },
+            act: |spot, _| mode(spot, 0o600).map(|()| Hand::Empty),
+            look: |spot, _| Ok(format!("{:o}", metadata(&spot.path())?.mode() & 0o777)),
+            old: "640",
+            new: "600",
+            always: true,
+            ..PLAIN
+        },
+    ),
+    sight(
+        "coherence.times.stat",
+        "the time that one client sets is told to another one",
+        Sight {
+            prepare: |spot| {
+                put(&spot.path(), "old")?;
+                times(spot, 1_000_000).map(|()| Hand::Empty)
+            },
+            act: |spot, _| times(spot, 2_000_000).map(|()| Hand::Empty),
+            look: |spot, _| Ok(metadata(&spot.path())?.mtime().to_string()),
+            old: "1000000",
+            new: "2000000",
+            always: true,
+            ..PLAIN
+        },
+    ),
+    sight(
+        "coherence.xattr.get",
+        "the extended attribute that one client sets is told to another one",
+        Sight {
+            prepare: |spot| {
+                put(&spot.path(), "old")?;
+                set_attribute(spot, "old").map(|()| Hand::Empty)
+            },
+            act: |spot, _| set_attribute(spot, "new").map(|()| Hand::Empty),
+            look: |spot, _| attribute(&spot.path()),
+            always: true,
+            ..PLAIN
+        },
+    ),
+    Check {
+        name: "coherence.append.records",
+        says: "of the records that all clients append to one file none is lost or torn",
+        trial: Trial::Append,
+    },
+    Check {
+        name: "coherence.listing.stays",
+        says: "what stays in a directory is listed once while another client makes and removes other names",
+        trial: Trial::Listing,
+    },
+];
+
+/// One that is about a lock: held at first, and free behind the act.
+pub(super) const fn freed(
+    lock: Lock,
+    prepare: fn(&Spot) -> Step<Hand>,
+    act: fn(&Spot, Hand) -> Step<Hand>,
+    look: fn(&Spot, Option<&File>) -> Result<String, Errno>,
+) -> Trial {
+    Trial::Sight(Sight {
+        lock: Some(lock),
+        prepare,
+        open: true,
+        act,
+        look,
+        old: "taken",
+        new: "free",
+        always: true,
+    })
+}
+
+impl Sight {
+    /// Makes what it is about.
+    ///
+    /// # Errors
+    /// What went wrong.
+    pub fn prepare(&self, spot: &Spot) -> Step<Hand> {
+        (self.prepare)(spot)
+    }
+
+    /// Does it; when that began and when its last call had returned.
+    ///
+    /// # Errors
+    /// What went wrong.
+    pub fn act(&self, spot: &Spot, hand: Hand) -> Step<(Hand, Nanos, Nanos)> {
+        let begun = MonotonicClock.now();
+        let hand = (self.act)(spot, hand)?;
+        Ok((hand, begun, MonotonicClock.now()))
+    }
+
+    /// Looks before it is done, for at most `within`, until what is there is seen: what it has
+    /// open, and when it saw of a lock what is right behind the act only.
+    ///
+    /// # Errors
+    /// What was seen instead.
+    pub fn meet(&self, spot: Spot, within: Duration, stop: &dyn Fn() -> bool) -> Step<Looker> {
+        let begun = MonotonicClock.now();
+        let patience = match self.lock {
+            Some(_) => Nanos(0),
+            None => Nanos(within.as_nanos() as u64),
+        };
+        loop {
+            let late = MonotonicClock.now().since(begun) >= patience || stop();
+            let file = match self.open {
+                true => match writable(&spot.path()) {
+                    Err(_) if !late => {
+                        std::thread::sleep(PAUSE_MOST.into());
+                        continue;
+                    }
+                    opened => Some(opened?),
+                },
+                false => None,
+            };
+            let seen = self.seen(&spot, file.as_ref());
+            let early = self.lock.is_some() && seen == self.new;
+            if seen == self.old || early {
+                let early = early.then(|| MonotonicClock.now());
+                return Ok(Looker { spot, file, early });
+            }
+            if late {
+                return Err(Evidence {
+                    expected: self.old.to_owned(),
+                    seen,
+                    path: spot.path(),
+                    ..Evidence::default()
+                });
+            }
+            std::thread::sleep(PAUSE_MOST.into());
+        }
+    }
+
+    /// Looks again and again from the instant `from` on until it is seen, for at most `within`.
+    pub fn watch(
+        &self,
+        looker: &Looker,
+        (from, within): (Nanos, Nanos),
+        stop: &dyn Fn() -> bool,
+    ) -> Watched {
+        let Looker { spot, file, early } = looker;
+        let mut found = Watched {
+            first: *early,
+            ..Watched::default()
+        };
+        let mut in_a_row = 0;
+        super::wait_until(from, stop);
+        loop {
+            let begun = MonotonicClock.now();
+            let seen = self.seen(spot, file.as_ref());
+            let ended = MonotonicClock.now();
+            if seen == self.new {
+                found.settled.get_or_insert(begun);
+                found.first.get_or_insert(ended);
+                in_a_row += 1;
+            } else {
+                found.back |= found.settled.take().is_some() && seen == self.old;
+                if seen != self.old {
+                    found.odd = Some(seen.clone());
+                }
+                found.other = Some((begun, seen));
+                in_a_row = 0;
+            }
+            let since = ended.since(from);
+            if in_a_row >= IN_A_ROW || since > within || stop() {
+                return found;
+            }
+            let pause = Nanos(since.0 / 16).clamp(PAUSE_LEAST, PAUSE_MOST);
+            std::thread::sleep(pause.into());
+        }
+    }
+
+    /// One look.
+    fn seen(&self, spot: &Spot, file: Option<&File>) -> String {
+        (self.look)(spot, file).unwrap_or_else(|errno| format!("{errno:?}"))
+    }
+}
+
+fn errno(error: &std::io::Error) -> Errno {
+    error.raw_os_error().map_or(Errno::EIO, Errno::from_raw)
+}
+
+fn put(path: &Path, text: &str) -> Step<()> {
+    let file = OpenOptions::new().write(true).create_new(true).open(path);
+    let mut file = done("open", path, file)?;
+    done("write", path, file.write_all(text.as_bytes()))
+}
+
+pub(super) fn writable(path: &Path) -> Step<File> {
+    done(
+        "open",
+        path,
+        OpenOptions::new().read(true).write(true).open(path),
+    )
+}
+
+/// Writes over the whole content and closes the file.
+fn rewrite(spot: &Spot) -> Step<Hand> {
+    let path = spot.path();
+    let file = writable(&path)?;
+    done("write", &path, file.write_all_at(b"new", 0)).map(|()| Hand::Empty)
+}
+
+fn append(spot: &Spot) -> Step<Hand> {
+    let path = spot.path();
+    let file = OpenOptions::new().append(true).open(&path);
+    let mut file = done("open", &path, file)?;
+    done("write", &path, file.write_all(b"new")).map(|()| Hand::Empty)
+}
+
+fn mode(spot: &Spot, mode: u32) -> Step<()> {
+    let path = spot.path();
+    let set = std::fs::set_permissions(&path, Permissions::from_mode(mode));
+    done("chmod", &path, set)
+}
+
+fn times(spot: &Spot, seconds: u64) -> Step<()> {
+    let path = spot.path();
+    let at = std::time::UNIX_EPOCH + Duration::from_secs(seconds);
+    done("futimens", &path, writable(&path)?.set_modified(at))
+}
+
+const ATTRIBUTE: &std::ffi::CStr = c"user.rbench";
+
+fn set_attribute(spot: &Spot, value: &str) -> Step<()> {
+    let path = spot.path();
+    let file = writable(&path)?;
+    // SAFETY: the name ends with zero, and the value is as long as said.
+    let set = unsafe {
+        libc::fsetxattr(
+            file.as_raw_fd(),
+            ATTRIBUTE.as_ptr(),
+            value.as_ptr().cast(),
+            value.len(),
+            0,
+        )
+    };
+    done("fsetxattr", &path, super::last(set, ()))
+}
+
+fn attribute(path: &Path) -> Result<String, Errno> {
+    let path = std::ffi::CString::new(path.as_os_str().as_bytes()).map_err(|_| Errno::EINVAL)?;
+    let mut value = [0_u8; 16];
+    // SAFETY: both strings end with zero, and the buffer is as long as said.
+    let length = unsafe {
+        libc::getxattr(
+            path.as_ptr(),
+            ATTRIBUTE.as_ptr(),
+            value.as_mut_ptr().cast(),
+            value.len(),
+        )
+    };
+    let length = usize::try_from(length).map_err(|_| Errno::last())?;
+    Ok(String::from_utf8_lossy(&value[..length.min(16)]).into_owned())
+}
+
+fn metadata(path: &Path) -> Result<std::fs::Metadata, Errno> {
+    std::fs::symlink_metadata(path).map_err(|e| errno(&e))
+}
+
+fn stat(path: &Path) -> Result<String, Errno> {
+    metadata(path).map(|_| "there".to_owned())
+}
+
+fn listed(spot: &Spot) -> Result<String, Errno> {
+    let wanted = spot.number.to_string();
+    for entry in std::fs::read_dir(&spot.directory).map_err(|e| errno(&e))? {
+        if entry.map_err(|e| errno(&e))?.file_name() == wanted.as_str() {
+            return Ok("there".to_owned());
+        }
+    }
+    Ok("ENOENT".to_owned())
+}
+
+/// The first bytes of a file that is opened for it.
+fn content(path: &Path) -> Result<String, Errno> {
+    let mut text = Vec::new();
+    let file = File::open(path).map_err(|e| errno(&e))?;
+    file.take(64)
+        .read_to_end(&mut text)
+        .map_err(|e| errno(&e))?;
+    Ok(String::from_utf8_lossy(&text).into_owned())
+}
+
+/// The first bytes of a file that is open.
+fn opened(file: Option<&File>) -> Result<String, Errno> {
+    let mut bytes = [0; 3];
+    let file = file.ok_or(Errno::EBADF)?;
+    let length = file.read_at(&mut bytes, 0).map_err(|e| errno(&e))?;
+    Ok(String::from_utf8_lossy(&bytes[..length]).into_owned())
+}

@@ -12,7 +12,7 @@ use rbench_core::wire::{Reader, Writer};
 use rbench_core::{Clock as _, MonotonicClock, Nanos, Rank};
 use rbench_sys::between::Check;
 use rbench_sys::files;
-use rbench_sys::promises::{Evidence, Promise, Verdict};
+use rbench_sys::promises::{self, Evidence, Promise, Verdict};
 
 use crate::group::{ExecError, Group};
 use crate::limited::limited;
@@ -27,6 +27,9 @@ use between::{Clients, Load};
 
 /// After so many promises in a row that did not come to an end nothing more is tried.
 const SILENT_MAX: usize = 3;
+
+/// How long removing what a promise made may take.
+const REMOVED_WITHIN: Duration = Duration::from_secs(60);
 
 /// What is to be tried.
 #[derive(Debug, Clone)]
@@ -240,6 +243,7 @@ async fn host(
         }
         group.step(&format!("{} of {count}: {}", number + 1, promise.name));
         let begun = MonotonicClock.now();
+        let mut took = Nanos(0);
         let verdict = if let Some(why) = &why {
             undecided("mkdir", why, &directory)
         } else if silent >= SILENT_MAX {
@@ -253,14 +257,30 @@ async fn host(
             let work = move || {
                 let ends = || stop.is_raised() || ended.load(Ordering::Relaxed);
                 let verdict = promise.keep(&place, seed, longest, &ends);
+                if ended.load(Ordering::Relaxed) {
+                    // Nobody waits for it, and nobody else removes it before the end.
+                    promises::clear(&place, promise);
+                }
                 drop(works);
                 verdict
             };
             let kept = limited(group, longest, work).await?;
+            took = MonotonicClock.now().since(begun);
             // It ends behind the call in which it is.
             given_up.store(kept.is_none(), Ordering::Relaxed);
             silent = if kept.is_none() { silent + 1 } else { 0 };
             late |= kept.is_none();
+            if kept.is_some() {
+                // Removing what was made says nothing of the promise: it has a time of its own.
+                let (place, works) = (directory.clone(), Arc::clone(&working));
+                let clear = move || {
+                    promises::clear(&place, promise);
+                    drop(works);
+                };
+                late |= limited(group, longest.max(REMOVED_WITHIN), clear)
+                    .await?
+                    .is_none();
+            }
             kept.unwrap_or_else(|| {
                 undecided(
                     "",
@@ -272,7 +292,7 @@ async fn host(
         host.found.push(Seen {
             name: promise.name.to_owned(),
             verdict,
-            took: MonotonicClock.now().since(begun),
+            took,
         });
     }
     let hangs = hangs || late && !all_end(group, &working).await?;

@@ -8,8 +8,10 @@ use crate::suite::SuiteError;
 use crate::suite::read::{Text, Value};
 
 /// The expectations that are part of the program: name and text.
-pub const PRESETS: [(&str, &str); 3] = [
+pub const PRESETS: [(&str, &str); 5] = [
+    ("glusterfs", include_str!("../expect/glusterfs.toml")),
     ("juicefs", include_str!("../expect/juicefs.toml")),
+    ("moosefs", include_str!("../expect/moosefs.toml")),
     ("nfs", include_str!("../expect/nfs.toml")),
     ("s3fs", include_str!("../expect/s3fs.toml")),
 ];
@@ -148,7 +150,7 @@ mod tests {
             )
         };
         let read_one = |time| read(&text(time)).map(|read| read.deviations[0].within);
-        assert_eq!(read_one("1.5 s"), Ok(Some(Nanos(1_500_000_000))));
+        assert_eq!(read_one("1.5s"), Ok(Some(Nanos(1_500_000_000))));
         let error = read_one("soon").expect_err("no time").to_string();
         assert!(
             error.starts_with("line 6: 'within': 'soon' is not"),

@@ -82,17 +82,22 @@ pub fn is_root() -> bool {
     nix::unistd::geteuid().is_root()
 }
 
-/// Removes what a promise left in its directory, and the directory; what resists is left to
-/// the removal of the run.
-pub fn clear(directory: &Path) {
-    let _ = std::fs::remove_dir_all(directory);
+/// Removes what a promise made below `directory`; what resists is left to the removal of the
+/// run.
+pub fn clear(directory: &Path, promise: &Promise) {
+    let _ = std::fs::remove_dir_all(directory.join(promise.name));
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const LONG: std::time::Duration = std::time::Duration::from_secs(60);
+    fn kept(promise: &Promise, directory: &Path) -> Verdict {
+        let long = std::time::Duration::from_secs(60);
+        let verdict = promise.keep(directory, 1, long, &|| false);
+        clear(directory, promise);
+        verdict
+    }
 
     #[test]
     fn names_are_unique_and_begin_with_their_group() {
@@ -116,7 +121,7 @@ mod tests {
         let dir = tempfile::tempdir().expect("temporary directory");
         let mut wrong = Vec::new();
         for promise in all() {
-            match promise.keep(dir.path(), 1, LONG, &|| false) {
+            match kept(promise, dir.path()) {
                 Verdict::Holds(_) | Verdict::LeftOut(_) | Verdict::Unsupported(_) => {}
                 verdict => wrong.push(format!("{}: {verdict:?}", promise.name)),
             }
@@ -149,7 +154,7 @@ mod tests {
         unsafe { nix::libc::setxattr(path.as_ptr(), name.as_ptr(), value, list.len(), 0) };
         let mut wrong = Vec::new();
         for promise in all().filter(|promise| names("owners", promise.name)) {
-            match promise.keep(dir.path(), 1, LONG, &|| false) {
+            match kept(promise, dir.path()) {
                 Verdict::Holds(_) | Verdict::LeftOut(_) | Verdict::Unsupported(_) => {}
                 verdict => wrong.push(format!("{}: {verdict:?}", promise.name)),
             }
@@ -160,7 +165,7 @@ mod tests {
     #[test]
     fn a_place_that_takes_nothing_decides_nothing() {
         for promise in all().take(20) {
-            let verdict = promise.keep(Path::new("/proc"), 1, LONG, &|| false);
+            let verdict = kept(promise, Path::new("/proc"));
             let fine = matches!(verdict, Verdict::Undecided(_) | Verdict::LeftOut(_));
             assert!(fine, "{}: {verdict:?}", promise.name);
         }

@@ -37,8 +37,8 @@ pub(super) struct CheckArgs {
     /// Print the groups and the promises, and try none
     #[arg(long)]
     list: bool,
-    /// Deviations that are known and do not fail the check: a file, or juicefs,
-    /// nfs, s3fs
+    /// Deviations that are known and do not fail the check: a file, or glusterfs,
+    /// juicefs, moosefs, nfs, s3fs
     #[arg(long, value_name = "FILE|NAME")]
     expect: Option<PathBuf>,
     /// Seed of everything random [default: random, noted in the report]

@@ -113,7 +113,7 @@ pub(super) const fn as_root(
 
 impl Promise {
     /// Tries it in a directory of its own below `directory`, which exists and is ours, and
-    /// removes that again. What is drawn at random follows from `seed`. What may take as long
+    /// leaves what it made there to [`clear`](super::clear). What is drawn at random follows from `seed`. What may take as long
     /// as it likes takes most of `longest`; all ends between two calls when `stop` says so.
     ///
     /// It takes over the working directory of the calling thread, where the system lets a
@@ -125,7 +125,7 @@ impl Promise {
         longest: Duration,
         stop: &dyn Fn() -> bool,
     ) -> Verdict {
-        // The rest is for the removal.
+        // The rest is for what it is in the middle of.
         let most = longest.mul_f64(0.8);
         if self.root && !super::is_root() {
             return Verdict::LeftOut("only root can find it out".to_owned());
@@ -143,13 +143,11 @@ impl Promise {
         let ground = Ground::new(own.clone(), seed, most, stop);
         // A mistake of ours costs this promise, not the report of all.
         let attempt = AssertUnwindSafe(|| (self.attempt)(&ground));
-        let verdict = match catch_unwind(attempt) {
+        match catch_unwind(attempt) {
             Ok(Ok(())) => Verdict::Holds(ground.note.take()),
             Ok(Err(Breach(verdict))) => *verdict,
             Err(_) => *ground.undecided("", "the check itself failed").0,
-        };
-        super::clear(&own);
-        verdict
+        }
     }
 }
 

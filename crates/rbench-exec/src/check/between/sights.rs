@@ -110,7 +110,10 @@ impl Clients<'_, '_> {
         let (tries, violations) = (counted.tries, counted.violations);
         Ok(judged(counted, String::new(), || {
             Evidence {
-            expected: format!("'{}' at once", sight.new),
+            expected: match sight.lock {
+                Some(_) => format!("'{}' until it is done, then '{}'", sight.old, sight.new),
+                None => format!("'{}' at once", sight.new),
+            },
             seen: worst.map_or_else(String::new, |wrong| {
                 format!(
                     "something else in {violations} of {tries}; at worst {} {}, of what was done {}",

@@ -1,0 +1,262 @@
+"""rbench check between clients: one directory of a local file system is coherent for any number of them; of two mounts of one
+store the time until seen follows from their time-outs; what two mounts do not share (locks, the end of a file) is found; expectations,
+refusals, calls that hang, interrupts.
+
+usage: coherence.py PROGRAM [--mpirun LAUNCHER]
+"""
+
+import contextlib
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+
+from common import Testfs, attempt, check, finish, heading, mpirun, run, valid, wait_until
+
+BETWEEN = "coherence,locks-between,races"
+# Two mounts of one directory without time-outs: the kernel keeps the pages of open files, the offset of O_APPEND is the
+# kernel's, and each kernel side has locks of its own.
+UNSHARED = {"coherence.fsync.open-file", "coherence.append.records"}
+
+
+class TwoMounts:
+    """Two mounts of one directory, each by a process of its own."""
+
+    def __init__(self, program, timeout_s, *of_second):
+        self.store = pathlib.Path(tempfile.mkdtemp(prefix="check-coherence-"))
+        common = ("--passthrough", self.store, "--attr-timeout", timeout_s, "--entry-timeout", timeout_s)
+        self.mounts = [Testfs(program, *common), Testfs(program, *common, *of_second)]
+        self.dirs = ",".join(str(mount.mountpoint) for mount in self.mounts)
+
+    def end(self):
+        check(os.listdir(self.store) == [], f"{os.listdir(self.store)} is left")
+        for mount in self.mounts:
+            mount.end()
+        self.store.rmdir()
+
+
+@contextlib.contextmanager
+def two_mounts(program, timeout_s, *of_second):
+    mounts = TwoMounts(program, timeout_s, *of_second)
+    yield mounts
+    mounts.end()
+
+
+def tried(launcher, ranks, program, dirs, *more, expect=0):
+    words = [*mpirun(launcher, ranks), program, "check", "--dir", dirs, "--format", "json", "--quiet", *more]
+    done = run(words, expect=expect, quiet=True)
+    return valid(json.loads(done.stdout), "the check")
+
+
+def by_name(result):
+    return {between["promise"]["name"]: between for between in result["between"]}
+
+
+def with_verdict(result, *verdicts):
+    return {name for name, between in by_name(result).items() if between["promise"]["verdict"] in verdicts}
+
+
+def consistent(result, clients):
+    """What is said of all pairs is what is said of each."""
+    check(len(result["hosts"]) == clients, f"{len(result['hosts'])} clients, not {clients}")
+    for name, between in by_name(result).items():
+        pairs = between["pairs"]
+        if between["promise"]["verdict"] not in ("holds", "broken"):
+            continue
+        check(between["tries"] > 0, f"{name}: nothing was tried")
+        check((between["violations"] > 0) == (between["promise"]["verdict"] == "broken"), f"{name}: {between}")
+        if not pairs or name.endswith(".once"):
+            continue
+        for what in ("tries", "violations"):
+            check(sum(pair[what] for pair in pairs) == between[what], f"{name}: {what} of the pairs")
+        found = {(pair["from"], pair["to"]) for pair in pairs}
+        all_pairs = {(a, b) for a in range(clients) for b in range(clients) if a != b}
+        check(found == all_pairs, f"{name}: pairs {sorted(found)}")
+        for pair in pairs:
+            times = pair["times"]
+            if times:
+                order = [times[key] for key in ("min_ns", "median_ns", "p99_ns", "max_ns")]
+                check(order == sorted(order) and times["count"] <= pair["tries"], f"{name}: {times}")
+
+
+def local(program, launcher):
+    heading("one directory of a local file system")
+    for ranks, more in ((2, ()), (3, ("--under-load",))):
+        with tempfile.TemporaryDirectory(prefix="check-coherence-") as place:
+            result = tried(launcher, ranks, program, ",".join([place] * ranks), "--only", BETWEEN, *more)
+            check(os.listdir(place) == [], f"{os.listdir(place)} is left")
+        check(result["passed"] and result["complete"], f"{ranks} clients: it passes")
+        check(with_verdict(result, "holds") == set(by_name(result)) and len(by_name(result)) > 30, f"{by_name(result)}")
+        consistent(result, ranks)
+        check((result["load"] or {}).get("files", 0) > 0 if more else result["load"] is None, f"{result['load']}")
+        for name, between in by_name(result).items():
+            late = max((pair["late_ns"] for pair in between["pairs"]), default=0)
+            check(late == 0, f"{name}: {late} ns late")
+            wins = between["times"] and name.endswith(".once")
+            check(not wins or between["times"]["max_ns"] > 0, f"{name}: the lock goes from one to another in no time")
+        print(f"   {ranks} clients{' under load' if more else ''}: {len(by_name(result))} promises hold", flush=True)
+
+
+def time_until_seen(program, launcher):
+    heading("the time until seen follows from the time-outs of two mounts")
+    names = ["coherence.unlink.stat", "coherence.append.size", "coherence.chmod.stat", "coherence.recreate.content"]
+    with two_mounts(program, 0) as mounts:
+        result = tried(launcher, 2, program, mounts.dirs, "--only", "coherence,races", expect=1)
+    consistent(result, 2)
+    check(with_verdict(result, "broken", "undecided") == UNSHARED, f"{with_verdict(result, 'broken', 'undecided')}")
+    for name in names:
+        check(by_name(result)[name]["times"]["max_ns"] == 0, f"{name}: {by_name(result)[name]['times']}")
+    for timeout_s in (1, 5):
+        with two_mounts(program, timeout_s) as mounts:
+
+            def once():
+                result = tried(launcher, 2, program, mounts.dirs, "--only", ",".join(names), expect=1)
+                consistent(result, 2)
+                for name in names:
+                    between = by_name(result)[name]
+                    late = max(pair["late_ns"] for pair in between["pairs"]) / 1e9
+                    worse = sum(pair["worse"] for pair in between["pairs"])
+                    times, least = between["times"], 0.5 * timeout_s
+                    seconds = {key: times[f"{key}_ns"] / 1e9 for key in ("min", "median", "p99", "max", "resolution")}
+                    if worse or not least < late <= timeout_s + 0.05 or seconds["max"] - seconds["resolution"] > timeout_s + 0.05:
+                        return f"{name}: time-outs of {timeout_s} s, late by {late}: {seconds}, {worse} worse"
+                    told = ", ".join(f"{key} {value:.3f} s" for key, value in seconds.items())
+                    print(f"   {timeout_s} s: {name}: {told}", flush=True)
+                return None
+
+            attempt(3, once)
+
+
+def unshared_locks(program, launcher):
+    heading("locks that two mounts do not share")
+    with two_mounts(program, 0) as mounts:
+        result = tried(launcher, 2, program, mounts.dirs, "--only", "locks-between,races", expect=1)
+    consistent(result, 2)
+    broken = {name for name in by_name(result) if name.startswith("locks-between")}
+    check(with_verdict(result, "broken") == broken and len(broken) == 9, f"{with_verdict(result, 'broken')}")
+    for name in broken:
+        between = by_name(result)[name]
+        worse = sum(pair["worse"] for pair in between["pairs"])
+        check(worse == between["violations"], f"{name}: two holders are never only late: {between}")
+        if not name.endswith(".once"):
+            check(between["violations"] == between["tries"], f"{name}: each time: {between}")
+
+
+def expectations(program, launcher, folder):
+    heading("known deviations, and how late something may be")
+    expect = folder / "expect.toml"
+    with two_mounts(program, 1) as mounts:
+        for within, passes in (("1200ms", True), ("200ms", False)):
+            expect.write_text(
+                "title = 'ours'\n[[deviation]]\npromise = 'coherence'\nwhy = 'time-outs'\nsource = 'us'\n"
+                f"within = '{within}'\n"
+            )
+            more = ("--only", "coherence.unlink.stat,coherence.create.stat", "--expect", expect)
+            result = tried(launcher, 2, program, mounts.dirs, *more, expect=0 if passes else 1)
+            check(result["passed"] == passes, f"within {within}: {by_name(result)}")
+        # Two holders at once are not late.
+        expect.write_text(expect.read_text().replace("200ms", "1h").replace("'coherence'", "'locks-between'"))
+        result = tried(launcher, 2, program, mounts.dirs, "--only", "locks-between.flock.once", "--expect", expect, expect=1)
+        check(not result["passed"], f"{by_name(result)}")
+
+
+def refusals(program, launcher, folder):
+    heading("what cannot be")
+    one, other = folder / "one", folder / "other"
+    one.mkdir()
+    other.mkdir()
+    for ranks, more, code, word in (
+        (1, ("--dir", one, "--only", "coherence"), 2, "between clients"),
+        (2, ("--dir", one, "--only", "coherence"), 2, "between clients"),
+        (1, ("--dir", f"{one},{one}"), 2, "each of 2 mounts takes a rank of its own"),
+        (2, ("--dir", one, "--hosts", "2"), 2, "the launch has 1 host"),
+        (2, ("--dir", one, "--hosts", "0"), 2, "--hosts"),
+        (2, ("--dir", f"{one},{other}", "--only", "coherence"), 1, "must be of one file system"),
+    ):
+        words = [*mpirun(launcher, ranks), program, "check", "--quiet", *more]
+        done = run(words, expect=code, quiet=True)
+        told = [line for line in done.stderr.splitlines() if line.startswith("rbench:")]
+        check(len(told) == 1 and word in told[0], f"{more}: {done.stderr}")
+        check(os.listdir(one) == [] and os.listdir(other) == [], f"{more}: something is left")
+    result = tried(launcher, 2, program, one, "--hosts", "1", "--only", "rename")
+    check(result["passed"] and result["between"] == [], f"{result['between']}")
+
+
+def hangs(program, launcher):
+    heading("a call of one client that does not return")
+    with two_mounts(program, 0, "--fault", "rename:hang@nth=1") as mounts:
+        with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
+            words = [*mpirun(launcher, 2), program, "check", "--dir", mounts.dirs, "--format", "json", "--quiet", "--time-limit", "4s",
+                     "--only", "coherence.rename-over,coherence.truncate"]
+            process = subprocess.Popen([str(word) for word in words], stdout=out, stderr=err)
+            check(wait_until(lambda: os.fstat(out.fileno()).st_size > 0), "the report is there although a call hangs")
+            mounts.mounts[1].process.send_signal(signal.SIGUSR2)
+            check(process.wait(timeout=60) == 1, f"exit code {process.returncode}")
+            out.seek(0)
+            err.seek(0)
+            result, told = json.load(out), err.read()
+        found = by_name(result)
+        seen = found["coherence.rename-over.content"]["promise"]
+        check(seen["verdict"] == "undecided" and "no end within 4 s at rank 1 on" in seen["seen"], f"{seen}")
+        check(found["coherence.truncate.size"]["promise"]["verdict"] == "holds", "the rest goes on")
+        check("is left behind" in told, f"what is left is told: {told}")
+        run([program, "clean", mounts.mounts[0].mountpoint], quiet=True)
+
+
+def holders(place):
+    """Processes that hold locks there."""
+    found = []
+    for path in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            words = path.read_bytes().split(b"\0")
+            if b"hold-lock" in words and any(word.startswith(os.fsencode(place)) for word in words):
+                found.append(path.parent.name)
+    return found
+
+
+def broken_off(program, launcher):
+    heading("interrupts and kills")
+    for how in (signal.SIGINT, signal.SIGKILL):
+        with tempfile.TemporaryDirectory(prefix="check-coherence-") as place:
+            words = [*mpirun(launcher, 3), program, "check", "--dir", ",".join([place] * 3), "--quiet", "--format", "json",
+                     "--only", "coherence.create,locks-between.posix.killed,locks-between.flock.killed", "--under-load"]
+            with tempfile.TemporaryFile("w+") as out:
+                process = subprocess.Popen([str(word) for word in words], stdout=out, stderr=subprocess.DEVNULL)
+                check(wait_until(lambda: holders(place)), "locks are held")
+                process.send_signal(how)
+                process.wait(timeout=60)
+                out.seek(0)
+                text = out.read()
+            check(wait_until(lambda: not holders(place), 30), f"{how.name}: processes hold locks still")
+            if how == signal.SIGINT:
+                check(wait_until(lambda: os.listdir(place) == [], 30), f"{os.listdir(place)} is left")
+                if text:
+                    result = valid(json.loads(text), "the check")
+                    check(not result["passed"], "what is not whole does not pass")
+            else:
+                # The ranks end with their launcher.
+                check(wait_until(lambda: run([program, "clean", place], expect=None, quiet=True).returncode == 0
+                                 and os.listdir(place) == [], 60), f"{os.listdir(place)} cannot be removed")
+
+
+def main():
+    program = pathlib.Path(sys.argv[1]).absolute()
+    launcher = sys.argv[3] if len(sys.argv) > 3 else None
+    if launcher is None:
+        raise SystemExit("clients take ranks: --mpirun LAUNCHER")
+    with tempfile.TemporaryDirectory(prefix="check-coherence-") as name:
+        folder = pathlib.Path(name)
+        local(program, launcher)
+        time_until_seen(program, launcher)
+        unshared_locks(program, launcher)
+        expectations(program, launcher, folder)
+        refusals(program, launcher, folder)
+        hangs(program, launcher)
+        broken_off(program, launcher)
+    finish()
+
+
+main()

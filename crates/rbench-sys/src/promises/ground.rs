@@ -315,6 +315,39 @@ pub(super) struct Ground<'a> {
     note: RefCell<String>,
 }
 
+/// A ground as all workers of a promise have it.
+#[derive(Clone)]
+pub(super) struct Shared {
+    directory: PathBuf,
+    before: PathBuf,
+    seed: u64,
+    longest: Duration,
+    begun: Instant,
+}
+
+impl Shared {
+    /// The ground of one worker, in a thread that the one of the promise has started: what it
+    /// draws is its own.
+    pub(super) fn ground(self, worker: usize, stop: &dyn Fn() -> bool) -> Ground<'_> {
+        let Shared {
+            directory,
+            before,
+            seed,
+            longest,
+            begun,
+        } = self;
+        Ground {
+            directory,
+            before,
+            seed: rbench_core::random::key(&[seed, worker as u64]),
+            longest,
+            begun,
+            stop,
+            note: RefCell::default(),
+        }
+    }
+}
+
 impl<'a> Ground<'a> {
     fn new(
         directory: PathBuf,
@@ -335,6 +368,26 @@ impl<'a> Ground<'a> {
             begun: Instant::now(),
             stop,
             note: RefCell::default(),
+        }
+    }
+
+    /// What workers of one promise need for grounds of their own.
+    pub(super) fn shared(&self) -> Shared {
+        let Ground {
+            directory,
+            before,
+            seed,
+            longest,
+            begun,
+            stop: _,
+            note: _,
+        } = self;
+        Shared {
+            directory: directory.clone(),
+            before: before.clone(),
+            seed: *seed,
+            longest: *longest,
+            begun: *begun,
         }
     }
 
@@ -684,6 +737,7 @@ mod tests {
             Verdict::Undecided(evidence) => assert_eq!(evidence.seen, "the check itself failed"),
             verdict => panic!("{verdict:?}"),
         }
+        super::super::clear(dir.path(), &panics);
         assert_eq!(std::fs::read_dir(dir.path()).expect("readable").count(), 0);
     }
 }

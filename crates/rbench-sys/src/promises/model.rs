@@ -8,7 +8,10 @@ use rbench_core::random::Stream;
 use super::Group;
 use super::ground::{Breach, Ground, promise};
 
+mod crew;
 mod file;
+mod names;
+mod range;
 mod tree;
 
 pub(super) const GROUP: Group = Group {
@@ -24,6 +27,26 @@ pub(super) const GROUP: Group = Group {
             "model.tree",
             "random operations on the names of a tree come out as in a model",
             check::<tree::Tree>,
+        ),
+        promise(
+            "model.files",
+            "the same of a file for each of four workers at a time",
+            crew::check::<file::File>,
+        ),
+        promise(
+            "model.trees",
+            "the same of a tree for each of four workers at a time",
+            crew::check::<tree::Tree>,
+        ),
+        promise(
+            "model.shared-file",
+            "what four workers at a time write to ranges of their own of one file they read again",
+            crew::check::<range::Range>,
+        ),
+        promise(
+            "model.shared-names",
+            "names of their own that four workers at a time make, rename and remove in one directory come out as in a model",
+            crew::check::<names::Names>,
         ),
     ],
 };
@@ -73,13 +96,21 @@ struct Wrong {
 }
 
 fn check<S: Subject>(g: &Ground) -> Result<(), Breach> {
+    let done = run::<S>(g, 0, OPERATIONS)?;
+    g.note(format!("{done} of {OPERATIONS} operations"));
+    Ok(())
+}
+
+/// Does so many operations, or fewer where the time is short; how many. The first subject has
+/// the number `base`, those that are tried to shrink what goes wrong the numbers behind it.
+fn run<S: Subject>(g: &Ground, base: usize, operations: usize) -> Result<usize, Breach> {
     let begun = Instant::now();
     let mut draws = Stream::new(&[g.seed, OPERATIONS as u64]);
-    let mut subject = S::new(g, 0)?;
+    let mut subject = S::new(g, base)?;
     let mut history: Vec<Numbered<S::Operation>> = Vec::new();
     // As much time again is for what goes wrong.
     let longest = LONGEST.min(g.longest / 2);
-    while history.len() < OPERATIONS && begun.elapsed() < longest {
+    while history.len() < operations && begun.elapsed() < longest {
         if g.stopped() {
             return Err(g.undecided("", "interrupted"));
         }
@@ -88,11 +119,10 @@ fn check<S: Subject>(g: &Ground) -> Result<(), Breach> {
         history.push((number, operation.clone()));
         if let Some(wrong) = subject.step(g, number, &operation)? {
             drop(subject);
-            return Err(told(g, &shrunk::<S>(g, history, wrong)));
+            return Err(told(g, &shrunk::<S>(g, base, history, wrong)));
         }
     }
-    g.note(format!("{} of {OPERATIONS} operations", history.len()));
-    Ok(())
+    Ok(history.len())
 }
 
 /// A reproduction: operations, and what is wrong behind them.
@@ -127,13 +157,14 @@ fn replay<S: Subject>(
 /// out as long as it still goes wrong.
 fn shrunk<S: Subject>(
     g: &Ground,
+    base: usize,
     history: Vec<Numbered<S::Operation>>,
     wrong: Wrong,
 ) -> Reproduction<S::Operation> {
     let begun = Instant::now();
     let may_go_on = || begun.elapsed() < SHRINK_LONGEST && !g.is_late();
     let first = history.len();
-    let mut tries = 0;
+    let mut tries = base;
     let mut fails = |operations: &[Numbered<S::Operation>]| {
         tries += 1;
         // A try that breaks off shows nothing.

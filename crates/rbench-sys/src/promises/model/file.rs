@@ -88,7 +88,7 @@ impl Operation {
 }
 
 /// The data of the operation with this number.
-fn data(number: usize, length: usize) -> Vec<u8> {
+pub(super) fn data(number: usize, length: usize) -> Vec<u8> {
     let begin = number * 131 + 7;
     (begin..begin + length)
         .map(|i| (i + i / 251) as u8 | 1)

@@ -1,0 +1,49 @@
+//! Several workers at a time, each with a model of its own.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use super::super::ground::{Breach, Ground};
+use super::{OPERATIONS, Subject, run};
+
+/// Workers at a time.
+const WORKERS: usize = 4;
+/// Subjects of a worker: the one that all begin with, and those to shrink what goes wrong.
+pub(super) const SUBJECTS: usize = 1 << 20;
+
+/// Which worker a subject belongs to, and which of its own it is.
+pub(super) fn whose(number: usize) -> (usize, usize) {
+    (number / SUBJECTS, number % SUBJECTS)
+}
+
+/// Has each of them do its part of the operations; what went wrong is that of the first one.
+pub(super) fn check<S: Subject>(g: &Ground) -> Result<(), Breach> {
+    const STEP: Duration = Duration::from_millis(5);
+    let ended = AtomicBool::new(false);
+    let ends = || ended.load(Ordering::Relaxed);
+    let found: Vec<Result<usize, Breach>> = std::thread::scope(|scope| {
+        let work = |worker: usize| {
+            let (shared, ends) = (g.shared(), &ends);
+            scope.spawn(move || {
+                let own = shared.ground(worker, ends);
+                run::<S>(&own, worker * SUBJECTS, OPERATIONS / WORKERS)
+            })
+        };
+        let threads: Vec<_> = (0..WORKERS).map(work).collect();
+        while threads.iter().any(|thread| !thread.is_finished()) {
+            ended.fetch_or(g.stopped(), Ordering::Relaxed);
+            std::thread::sleep(STEP);
+        }
+        let failed = |_| Err(g.undecided("", "the check itself failed"));
+        let ends = threads.into_iter().map(|thread| thread.join());
+        ends.map(|end| end.unwrap_or_else(failed)).collect()
+    });
+    let mut done = 0;
+    for found in found {
+        done += found?;
+    }
+    g.note(format!(
+        "{done} of {OPERATIONS} operations by {WORKERS} workers"
+    ));
+    Ok(())
+}

@@ -1,0 +1,197 @@
+//! Names of a worker in a directory in which others have theirs.
+
+use std::collections::BTreeMap;
+
+use nix::errno::Errno;
+use nix::fcntl::OFlag;
+use rbench_core::random::Stream;
+
+use super::super::ground::{Breach, Ground, undecides};
+use super::crew::whose;
+use super::{Numbered, Subject, Wrong};
+
+/// Names of a worker.
+const NAMES: u64 = 12;
+/// The directory is listed behind so many operations.
+const LISTED_EVERY: usize = 16;
+
+/// A worker's names, each with the file that it should be of.
+pub(super) struct Names {
+    before: String,
+    /// The inode of the file behind each name.
+    model: BTreeMap<u64, u64>,
+    steps: usize,
+}
+
+/// What is done to names, by their numbers.
+#[derive(Debug, Clone)]
+pub(super) enum Operation {
+    Create(u64),
+    Unlink(u64),
+    Rename(u64, u64),
+    Link(u64, u64),
+    Look(u64),
+}
+
+impl Names {
+    fn name(&self, number: u64) -> String {
+        format!("{}{number}", self.before)
+    }
+
+    /// What the model says comes of it.
+    fn expect(&self, operation: &Operation) -> Result<(), Errno> {
+        let has = |number: &u64| match self.model.contains_key(number) {
+            true => Ok(()),
+            false => Err(Errno::ENOENT),
+        };
+        match operation {
+            Operation::Create(name) => has(name).map_or(Ok(()), |()| Err(Errno::EEXIST)),
+            Operation::Unlink(name) | Operation::Look(name) | Operation::Rename(name, _) => {
+                has(name)
+            }
+            Operation::Link(from, to) => {
+                has(from)?;
+                has(to).map_or(Ok(()), |()| Err(Errno::EEXIST))
+            }
+        }
+    }
+
+    fn carry_out(&self, g: &Ground, operation: &Operation) -> Result<(), Errno> {
+        let name = |number: &u64| self.name(*number);
+        match operation {
+            Operation::Create(one) => {
+                let how = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL;
+                g.open_mode(name(one), how, 0o644).result.map(drop)
+            }
+            Operation::Unlink(one) => g.unlink(name(one)).result,
+            Operation::Look(one) => g.lstat(name(one)).result.map(drop),
+            Operation::Rename(from, to) => g.rename(name(from), name(to)).result,
+            Operation::Link(from, to) => g.link(name(from), name(to)).result,
+        }
+    }
+
+    /// Takes down what was done.
+    fn learn(&mut self, g: &Ground, operation: &Operation) -> Result<(), Breach> {
+        match operation {
+            Operation::Create(one) => {
+                let inode = g.lstat(self.name(*one)).ok()?.st_ino;
+                self.model.insert(*one, inode);
+            }
+            Operation::Unlink(one) => {
+                self.model.remove(one);
+            }
+            Operation::Rename(from, to) => {
+                let (old, new) = (self.model.get(from).copied(), self.model.get(to).copied());
+                // Of two names of one file nothing changes.
+                if let Some(inode) = old.filter(|_| old != new) {
+                    self.model.remove(from);
+                    self.model.insert(*to, inode);
+                }
+            }
+            Operation::Link(from, to) => {
+                if let Some(inode) = self.model.get(from).copied() {
+                    self.model.insert(*to, inode);
+                }
+            }
+            Operation::Look(_) => {}
+        }
+        Ok(())
+    }
+
+    /// Compares the names of the directory, and the files that they are of.
+    fn whole(&self, g: &Ground) -> Result<Option<Wrong>, Breach> {
+        let mut found: Vec<u64> = Vec::new();
+        for entry in g.list(".").ok()? {
+            let name = entry.name.to_string_lossy().into_owned();
+            let number = name.strip_prefix(&self.before);
+            found.extend(number.and_then(|number| number.parse::<u64>().ok()));
+        }
+        found.sort_unstable();
+        let expected: Vec<u64> = self.model.keys().copied().collect();
+        if expected != found {
+            return Ok(Some(Wrong {
+                at: None,
+                expected: format!("names {expected:?}"),
+                seen: format!("names {found:?}"),
+            }));
+        }
+        for (number, inode) in &self.model {
+            let seen = g.lstat(self.name(*number)).ok()?.st_ino;
+            if seen != *inode {
+                return Ok(Some(Wrong {
+                    at: None,
+                    expected: format!("name {number} is inode {inode}"),
+                    seen: format!("name {number} is inode {seen}"),
+                }));
+            }
+        }
+        Ok(None)
+    }
+}
+
+impl Subject for Names {
+    type Operation = Operation;
+
+    fn new(_: &Ground, number: usize) -> Result<Names, Breach> {
+        let (worker, of_worker) = whose(number);
+        Ok(Names {
+            before: format!("of-{worker}-{of_worker}-"),
+            model: BTreeMap::new(),
+            steps: 0,
+        })
+    }
+
+    fn draw(draws: &mut Stream) -> Operation {
+        let (one, two) = (draws.below(NAMES), draws.below(NAMES));
+        match draws.below(12) {
+            0..4 => Operation::Create(one),
+            4..6 => Operation::Unlink(one),
+            6..9 => Operation::Rename(one, two),
+            9 => Operation::Link(one, two),
+            _ => Operation::Look(one),
+        }
+    }
+
+    fn step(
+        &mut self,
+        g: &Ground,
+        _: usize,
+        operation: &Operation,
+    ) -> Result<Option<Wrong>, Breach> {
+        let expected = self.expect(operation);
+        let seen = self.carry_out(g, operation);
+        let none = [
+            Errno::EPERM,
+            Errno::EOPNOTSUPP,
+            Errno::ENOSYS,
+            Errno::EMLINK,
+        ];
+        if matches!(operation, Operation::Link(..)) && seen.is_err_and(|e| none.contains(&e)) {
+            return Ok(None);
+        }
+        if expected.is_ok() && seen.is_err_and(undecides) {
+            g.did("random operations", &self.before, seen).ok()?;
+        }
+        if expected != seen {
+            return Ok(Some(Wrong {
+                at: None,
+                expected: format!("{operation:?}: {expected:?}"),
+                seen: format!("{operation:?}: {seen:?}"),
+            }));
+        }
+        if seen.is_ok() {
+            self.learn(g, operation)?;
+        }
+        self.steps += 1;
+        // A short sequence is compared behind every step.
+        match self.steps < LISTED_EVERY || self.steps.is_multiple_of(LISTED_EVERY) {
+            true => self.whole(g),
+            false => Ok(None),
+        }
+    }
+
+    fn concerned(history: &[Numbered<Operation>], _: &Wrong) -> Vec<Numbered<Operation>> {
+        let from = history.len().saturating_sub(2 * LISTED_EVERY);
+        history[from..].to_vec()
+    }
+}

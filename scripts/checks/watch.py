@@ -342,6 +342,19 @@ def check_stop(program, place):
     check(not sock.exists(), "the socket is gone")
 
 
+def check_early(program, place):
+    heading("a run that ends early: its watcher says why")
+    served = Testfs(program, "--latency", "write=2ms")
+    goes = Run([program, "io", "--dir", served.mountpoint, "--size", "64k", "--bs", "4k", "--rw", "write", "--time", "60",
+                "--no-round-trip", "--serve", "127.0.0.1:0", "--out", place / "early.json"], expect=1)
+    views = Terminal([program, "watch", goes.address], 80, 24)
+    check(views.shows("Sequential write", "q leave", "p99.9"), "the phase is shown")
+    served.process.kill()
+    text = views.ended(0).replace("\n", "")
+    check("has ended early: the mount" in text and "no longer answers" in text, f"it says why: {text}")
+    goes.end()
+
+
 def check_addresses(program, place):
     heading("addresses that cannot be served at: one sentence, and nothing is made")
     target = place / "untouched"
@@ -579,6 +592,7 @@ def main():
             "intervals": lambda: check_intervals(program, place),
             "frames": lambda: check_frames(program, place, launcher),
             "stop": lambda: check_stop(program, place),
+            "early": lambda: check_early(program, place),
             "addresses": lambda: check_addresses(program, place),
             "garbage": lambda: check_garbage(program),
             "names": lambda: check_names(program, place),

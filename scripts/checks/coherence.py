@@ -2,7 +2,8 @@
 store the time until seen follows from their time-outs; what two mounts do not share (locks, the end of a file) is found; expectations,
 refusals, calls that hang, interrupts.
 
-usage: coherence.py PROGRAM [--mpirun LAUNCHER]
+usage: coherence.py PROGRAM --mpirun LAUNCHER
+       coherence.py PROGRAM --bed    on three hosts with MooseFS (the bed is up: scripts/testbed up)
 """
 
 import contextlib
@@ -13,9 +14,11 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 
 from common import Testfs, attempt, check, finish, heading, mpirun, run, valid, wait_until
 
+BED = pathlib.Path(__file__).resolve().parent.parent / "testbed"
 BETWEEN = "coherence,locks-between,races"
 # Two mounts of one directory without time-outs: the kernel keeps the pages of open files, the offset of O_APPEND is the
 # kernel's, and each kernel side has locks of its own.
@@ -250,8 +253,29 @@ def broken_off(program, launcher):
                                  and os.listdir(place) == [], 60), f"{os.listdir(place)} cannot be removed")
 
 
+def bed(program):
+    heading("three hosts with MooseFS")
+    words = f"exec mpirun -np 12 --hostfile $RBENCH_BED_HOSTFILE {program} check --dir $RBENCH_BED_MOUNT --quiet --expect moosefs"
+    begun = time.monotonic()
+    # What MooseFS keeps is for the table to say; that all of it is tried is ours.
+    done = run([BED, "run", "sh", "-c", f"{words} --format json"], expect=None, quiet=True)
+    took = time.monotonic() - begun
+    result = valid(json.loads(done.stdout), "the check")
+    check(result["complete"] and took < 300, f"all of it in {took:.0f} s")
+    consistent(result, 3)
+    check(len(by_name(result)) > 30 and not with_verdict(result, "undecided", "left-out"), f"{by_name(result)}")
+    check(with_verdict(result, "broken").isdisjoint(name for name in by_name(result) if name.startswith("races")), f"{by_name(result)}")
+    print(f"   12 ranks on 3 hosts: {took:.0f} s")
+    told = run([BED, "run", "sh", "-c", f"{words} --only {BETWEEN} --under-load"], expect=None, quiet=True)
+    print(told.stdout)
+
+
 def main():
     program = pathlib.Path(sys.argv[1]).absolute()
+    if "--bed" in sys.argv[2:]:
+        bed(program)
+        finish()
+        return
     launcher = sys.argv[3] if len(sys.argv) > 3 else None
     if launcher is None:
         raise SystemExit("clients take ranks: --mpirun LAUNCHER")

@@ -121,13 +121,17 @@ pub async fn check(
     if asked.clients.len() > 1 && !asked.between.is_empty() {
         if silent || !target.shared() {
             let why = match silent {
-                true => "a client has a call that has not returned",
-                false => "the hosts do not see the same directory",
+                true => undecided(
+                    "",
+                    "a client has a call that has not returned",
+                    target.path(),
+                ),
+                false => Verdict::LeftOut("the hosts do not see the same directory".to_owned()),
             };
             between = asked
                 .between
                 .iter()
-                .map(|check| left_out(check, why))
+                .map(|check| not_tried(check, why.clone()))
                 .collect();
         } else {
             let clients = Clients {
@@ -167,10 +171,10 @@ async fn any(group: &Group<'_>, mine: bool) -> Result<bool, ExecError> {
     Ok(group.quietly(word).await?[0] != 0)
 }
 
-fn left_out(check: &Check, why: &str) -> Between {
+fn not_tried(check: &Check, verdict: Verdict) -> Between {
     Between {
         name: check.name.to_owned(),
-        verdict: Verdict::LeftOut(why.to_owned()),
+        verdict,
         took: Nanos(0),
         counted: Counted::default(),
     }

@@ -5,7 +5,7 @@
 //! A check is data: a name, a sentence and what each side does. Who does it when, by whose
 //! clock, and what follows from it, is others' business.
 
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::os::fd::AsRawFd as _;
 use std::path::{Path, PathBuf};
 
@@ -14,14 +14,15 @@ use nix::errno::Errno;
 use crate::promises::Evidence;
 
 mod crowd;
+mod holding;
 mod load;
 mod locks;
 mod races;
 mod sights;
 
 pub use crowd::{RECORDS, Records, Stays, append, churn, listings, records, stays};
+pub use holding::{Held, Holder, Lock, contend, hold};
 pub use load::load;
-pub use locks::{Held, Holder, Lock, contend, hold};
 pub use races::Race;
 pub use sights::{Hand, Looker, Sight, Watched};
 
@@ -108,6 +109,15 @@ pub fn make(directory: &Path) -> Step<()> {
 /// Why it cannot be made.
 pub fn place(path: &Path) -> Step<()> {
     done("open", path, File::create_new(path)).map(drop)
+}
+
+/// A file that is there, open for reading and writing.
+fn writable(path: &Path) -> Step<File> {
+    done(
+        "open",
+        path,
+        OpenOptions::new().read(true).write(true).open(path),
+    )
 }
 
 /// How a call about a path ended.

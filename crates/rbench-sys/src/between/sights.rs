@@ -12,8 +12,8 @@ use nix::errno::Errno;
 use nix::libc;
 use rbench_core::{Clock as _, MonotonicClock, Nanos};
 
-use super::locks::{Holder, Lock};
-use super::{Check, Group, Spot, Step, Trial, done, store_mapped};
+use super::holding::{Holder, Lock};
+use super::{Check, Group, Spot, Step, Trial, done, store_mapped, writable};
 use crate::promises::Evidence;
 
 pub(super) const GROUP: Group = Group {
@@ -463,14 +463,6 @@ fn put(path: &Path, text: &str) -> Step<()> {
     let file = OpenOptions::new().write(true).create_new(true).open(path);
     let mut file = done("open", path, file)?;
     done("write", path, file.write_all(text.as_bytes()))
-}
-
-pub(super) fn writable(path: &Path) -> Step<File> {
-    done(
-        "open",
-        path,
-        OpenOptions::new().read(true).write(true).open(path),
-    )
 }
 
 /// Writes over the whole content and closes the file.

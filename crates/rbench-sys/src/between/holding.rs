@@ -1,0 +1,209 @@
+//! Locks of three kinds, a process that holds one, and taking one again and again.
+
+use std::fs::File;
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::os::fd::AsRawFd as _;
+use std::os::unix::process::CommandExt as _;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use nix::errno::Errno;
+use nix::libc;
+use rbench_core::{Clock as _, MonotonicClock, Nanos};
+
+use super::{Spot, Step, done, writable};
+use crate::promises::Evidence;
+
+/// How long a lock is held by who got it, and how long one is content without it.
+const HELD: Nanos = Nanos(300_000);
+const CONTENT: Nanos = Nanos(700_000);
+/// So often one client takes it at most.
+const TIMES: usize = 300;
+
+/// A kind of lock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lock {
+    /// Of a whole file, by an open file: `flock`.
+    Flock,
+    /// Of a range, by a process: `F_SETLK`.
+    Posix,
+    /// Of a range, by an open file: `F_OFD_SETLK`.
+    Ofd,
+}
+
+impl Lock {
+    /// All kinds.
+    pub const ALL: [Lock; 3] = [Lock::Flock, Lock::Posix, Lock::Ofd];
+
+    /// Its name: `flock`, `posix`, `ofd`.
+    pub fn name(self) -> &'static str {
+        match self {
+            Lock::Flock => "flock",
+            Lock::Posix => "posix",
+            Lock::Ofd => "ofd",
+        }
+    }
+
+    /// Takes it exclusively; `wait`: as long as that takes.
+    pub(super) fn take(self, file: &File, wait: bool) -> Result<(), Errno> {
+        let how = match (self, wait) {
+            (Lock::Flock, true) => libc::LOCK_EX,
+            (Lock::Flock, false) => libc::LOCK_EX | libc::LOCK_NB,
+            (Lock::Posix, true) => libc::F_SETLKW,
+            (Lock::Posix, false) => libc::F_SETLK,
+            (Lock::Ofd, true) => libc::F_OFD_SETLKW,
+            (Lock::Ofd, false) => libc::F_OFD_SETLK,
+        };
+        loop {
+            match self.call(file, how, libc::F_WRLCK) {
+                Err(Errno::EINTR) => {}
+                done => return done,
+            }
+        }
+    }
+
+    /// Lets it go.
+    pub(super) fn let_go(self, file: &File) -> Result<(), Errno> {
+        let how = match self {
+            Lock::Flock => libc::LOCK_UN,
+            Lock::Posix => libc::F_SETLK,
+            Lock::Ofd => libc::F_OFD_SETLK,
+        };
+        self.call(file, how, libc::F_UNLCK)
+    }
+
+    fn call(self, file: &File, how: i32, kind: i32) -> Result<(), Errno> {
+        let fd = file.as_raw_fd();
+        let done = match self {
+            // SAFETY: flock takes numbers only.
+            Lock::Flock => unsafe { libc::flock(fd, how) },
+            Lock::Posix | Lock::Ofd => {
+                let range = libc::flock {
+                    l_type: kind as i16,
+                    l_whence: libc::SEEK_SET as i16,
+                    l_start: 0,
+                    l_len: 0,
+                    l_pid: 0,
+                };
+                // SAFETY: the range lives as long as the call.
+                unsafe { libc::fcntl(fd, how, &raw const range) }
+            }
+        };
+        Errno::result(done).map(drop)
+    }
+}
+
+pub(super) fn locked<T>(path: &Path, lock: Lock, result: Result<T, Errno>) -> Step<T> {
+    let call = match lock {
+        Lock::Flock => "flock",
+        Lock::Posix | Lock::Ofd => "fcntl",
+    };
+    done(call, path, result.map_err(std::io::Error::from))
+}
+
+/// A process of ours that holds a lock until it is killed, or we end.
+#[derive(Debug)]
+pub struct Holder(Child);
+
+impl Holder {
+    /// Starts it on a new file, and waits until it has the lock.
+    pub(super) fn start(spot: &Spot, lock: Lock) -> Step<Holder> {
+        let path = spot.path();
+        done("open", &path, std::fs::write(&path, b"x"))?;
+        let started = Command::new(&spot.program)
+            .args(["hold-lock", lock.name()])
+            .arg(&path)
+            .process_group(0)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn();
+        let mut child = done("execve", &spot.program, started)?;
+        let mut line = String::new();
+        let out = child.stdout.take();
+        // From here on it is killed, however this ends.
+        let holder = Holder(child);
+        let read = out.map_or(Ok(0), |out| BufReader::new(out).read_line(&mut line));
+        done("read", &path, read)?;
+        match line.trim().parse::<i32>() {
+            Ok(0) => Ok(holder),
+            Ok(number) => locked(&path, lock, Err(Errno::from_raw(number))),
+            Err(_) => Err(Evidence {
+                seen: "the process that was to hold the lock ended".to_owned(),
+                call: "execve".to_owned(),
+                path,
+                ..Evidence::default()
+            }),
+        }
+    }
+
+    /// Kills it; behind this it has ended.
+    pub(super) fn kill(mut self) -> std::io::Result<()> {
+        self.0.kill()?;
+        self.0.wait().map(drop)
+    }
+}
+
+impl Drop for Holder {
+    fn drop(&mut self) {
+        // It may have ended by itself.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// What the process does that holds a lock: takes it, tells the error's number or 0, and stays
+/// until its standard input ends, as it does with whoever started it.
+pub fn hold(lock: Lock, path: &Path) -> std::io::Result<()> {
+    use std::io::Write as _;
+    let file = std::fs::OpenOptions::new()
+        .read(true)
+        .write(true)
+        .open(path);
+    let done = file.as_ref().map_or_else(
+        |error| Err(error.raw_os_error().map_or(Errno::EIO, Errno::from_raw)),
+        |file| lock.take(file, false),
+    );
+    let number = done.err().map_or(0, |errno| errno as i32);
+    let mut out = std::io::stdout();
+    writeln!(out, "{number}")?;
+    out.flush()?;
+    std::io::stdin().read_to_end(&mut Vec::new()).map(drop)
+}
+
+/// When a client had a lock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Held {
+    /// When it began to ask for it.
+    pub asked: Nanos,
+    /// When it had it.
+    pub got: Nanos,
+    /// When it began to let it go.
+    pub let_go: Nanos,
+}
+
+/// Takes the lock of a file again and again from the instant `from` on, for `during`.
+///
+/// # Errors
+/// The call that failed.
+pub fn contend(
+    path: &Path,
+    lock: Lock,
+    (from, during): (Nanos, Nanos),
+    stop: &dyn Fn() -> bool,
+) -> Step<Vec<Held>> {
+    let file = writable(path)?;
+    let mut all = Vec::new();
+    super::wait_until(from, stop);
+    while MonotonicClock.now().since(from) < during && all.len() < TIMES && !stop() {
+        let asked = MonotonicClock.now();
+        locked(path, lock, lock.take(&file, true))?;
+        let got = MonotonicClock.now();
+        std::thread::sleep(HELD.into());
+        let let_go = MonotonicClock.now();
+        locked(path, lock, lock.let_go(&file))?;
+        all.push(Held { asked, got, let_go });
+        std::thread::sleep(CONTENT.into());
+    }
+    Ok(all)
+}

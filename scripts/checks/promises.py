@@ -301,7 +301,9 @@ def slow(program):
 
 def model(program):
     heading("random operations that go wrong, shrunk")
-    for name, promise in (("write-flips-rarely", "model.file"), ("punch-rounds", "model.file"), ("rename-empties", "model.tree")):
+    for name, promise in (("write-flips-rarely", "model.file"), ("punch-rounds", "model.file"), ("rename-empties", "model.tree"),
+                          ("punch-rounds", "model.files"), ("rename-empties", "model.trees"),
+                          ("rename-keeps-source", "model.shared-names")):
         testfs = Testfs(program, *UNCACHED, "--broken", name)
         result, _ = tried(program, testfs.mountpoint, "--only", promise, "--seed", "3", expect=1)
         seen = result["hosts"][0]["promises"][0]["seen"]
@@ -311,6 +313,11 @@ def model(program):
             check(int(found[2]) <= 10, f"{name}: {found[2]} operations")
             print(f"   {name}: after {found[1]} operations, shrunk to {found[2]}: {found[3]}")
         testfs.end()
+    # What comes and goes need not come again.
+    testfs = Testfs(program, *UNCACHED, "--broken", "write-flips-rarely")
+    result, _ = tried(program, testfs.mountpoint, "--only", "model.shared-file", "--seed", "3", expect=1)
+    check(with_verdict(result, "broken") == {"model.shared-file"}, f"{result['hosts'][0]['promises']}")
+    testfs.end()
 
 
 def forms(program, folder):

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
+use rbench_core::Nanos;
 use rbench_core::plain::plain;
 
 use crate::probe::mounted;
@@ -189,6 +190,12 @@ fn remarks(check: &CheckResult) -> Vec<String> {
         (false, 1) => "1 promise is not known to be kept.".to_owned(),
         (false, n) => format!("{n} promises are not known to be kept."),
     });
+    if check.clock_error_ns > 0 && !check.between.is_empty() {
+        let apart = Nanos(check.clock_error_ns);
+        remarks.push(format!(
+            "Clocks of hosts are known to {apart}: what is less late does not count as late."
+        ));
+    }
     if let Some(load) = &check.load {
         let files = load.files;
         remarks.push(match &load.error {

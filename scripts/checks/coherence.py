@@ -103,6 +103,31 @@ def local(program, launcher):
         print(f"   {ranks} clients{' under load' if more else ''}: {len(by_name(result))} promises hold", flush=True)
 
 
+def hosts(program, launcher, folder):
+    heading("three hosts whose clocks are days apart")
+    as_host = folder / "as-host"
+    as_host.write_text(
+        "#!/bin/sh\nh=$((OMPI_COMM_WORLD_RANK / 2))\n"
+        "exec unshare --uts --time --monotonic $((h * 100000)) --boottime $((h * 100000)) --fork --kill-child"
+        ' sh -c "hostname h$h; exec \\"\\$@\\"" sh "$@"\n'
+    )
+    as_host.chmod(0o755)
+    place = folder / "of-hosts"
+    place.mkdir()
+    words = [*mpirun(launcher, 6), as_host, program, "check", "--dir", place, "--quiet", "--format", "json"]
+    for more, names in (((), ["h0", "h1", "h2"]), (("--hosts", "2"), ["h0", "h1"])):
+        done = run([*words, "--only", "coherence.create,coherence.append,locks-between,races", *more], quiet=True)
+        result = valid(json.loads(done.stdout), "the check")
+        consistent(result, len(names))
+        check(result["passed"] and len(by_name(result)) > 20, f"{names}: {by_name(result)}")
+        check([host["host"] for host in result["hosts"]] == names, f"{[host['host'] for host in result['hosts']]}")
+        check(0 < result["clock_error_ns"] < 1e9, f"clocks known to {result['clock_error_ns']} ns")
+        check(os.listdir(place) == [], f"{os.listdir(place)} is left")
+        print(f"   {', '.join(names)}: clocks known to {result['clock_error_ns']} ns", flush=True)
+    told = run([*words, "--hosts", "4"], expect=2, quiet=True).stderr
+    check("--hosts 4: the launch has 3 hosts" in told, told)
+
+
 def time_until_seen(program, launcher):
     heading("the time until seen follows from the time-outs of two mounts")
     names = ["coherence.unlink.stat", "coherence.append.size", "coherence.chmod.stat", "coherence.recreate.content"]
@@ -282,6 +307,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix="check-coherence-") as name:
         folder = pathlib.Path(name)
         local(program, launcher)
+        hosts(program, launcher, folder)
         time_until_seen(program, launcher)
         unshared_locks(program, launcher)
         expectations(program, launcher, folder)

@@ -65,7 +65,8 @@ pub struct Pair {
     /// unlocking began to when the next one, who waited, had it.
     pub times: Vec<Nanos>,
     /// Of those that were not seen at once: the longest pause between the last look that did
-    /// not see it and the first that did, the resolution of `times`.
+    /// not see it and the first that did, the resolution of `times`. Of locks: how far the
+    /// instants of both may be apart that are told to be the same.
     pub gap: Nanos,
     /// The last look that did not see it began at most so long behind.
     pub late: Nanos,

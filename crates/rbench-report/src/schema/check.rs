@@ -104,7 +104,7 @@ pub struct SeenAfterResult {
     /// The longest, ns.
     pub max_ns: u64,
     /// Each is at most so much too long, ns: the longest pause between the last look that did not
-    /// see it and the first that did.
+    /// see it and the first that did. Of locks: how far they may be off, by the clocks of both.
     pub resolution_ns: u64,
 }
 

@@ -104,6 +104,7 @@ fn judge(mut all: Vec<(usize, Held)>, slack: Nanos) -> (Counted, Nanos) {
                         .into_iter()
                         .collect(),
                     worse: u64::from(wrong),
+                    gap: slack,
                     ..Pair::default()
                 },
             );
@@ -141,6 +142,7 @@ mod tests {
         let (counted, worst) = judge(all, Nanos(10));
         assert_eq!((counted.tries, counted.violations), (5, 1));
         assert_eq!(worst, Nanos(50));
+        assert!(counted.pairs.iter().all(|pair| pair.gap == Nanos(10)));
         let times: Vec<&[Nanos]> = counted.pairs.iter().map(|p| p.times.as_slice()).collect();
         assert_eq!(times, [&[Nanos(30), Nanos(0)][..], &[]]);
     }

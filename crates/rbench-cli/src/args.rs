@@ -83,9 +83,6 @@ enum Command {
     Check(check::CheckArgs),
     /// Run a program on a directory and record what it does there, for rbench replay
     Record(record::RecordArgs),
-    /// Hold a lock until the standard input ends: a process of `rbench check`'s that is killed
-    #[command(hide = true)]
-    HoldLock(check::HoldLockArgs),
     /// Mount the built-in FUSE file system in the foreground
     Testfs(testfs::TestfsArgs),
     /// Watch a run that goes on with --serve
@@ -508,7 +505,6 @@ impl Args {
             Command::Check(check) => check.start.into(),
             Command::Clean(clean) => clean.start.into(),
             Command::Testfs(_)
-            | Command::HoldLock(_)
             | Command::Watch(_)
             | Command::Record(_)
             | Command::Show(_)
@@ -539,7 +535,6 @@ impl Args {
             Command::Suite(suite) => suite.invocation(env_dir)?,
             Command::Probe(probe) => probe.invocation(),
             Command::Check(check) => check.invocation(env_dir),
-            Command::HoldLock(held) => held.invocation(),
             Command::Testfs(args) => Invocation::Testfs(args.into()),
             Command::Watch(watch) => watch.invocation(),
             Command::Record(args) => Invocation::Record(args.into()),

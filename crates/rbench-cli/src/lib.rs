@@ -545,6 +545,13 @@ pub fn parse(argv: &[OsString], env_dir: Option<&std::ffi::OsStr>) -> Result<Inv
     if let Some(words) = words_of("ior", argv) {
         return ior::read(words);
     }
+    // A process that `rbench check` starts; nobody types it, and no help tells of it.
+    if let Some([kind, path]) = words_of("hold-lock", argv) {
+        return Ok(Invocation::HoldLock {
+            kind: kind.to_string_lossy().into_owned(),
+            path: PathBuf::from(path),
+        });
+    }
     if fio::words(argv).is_some() {
         return fio::read(
             argv,

@@ -90,16 +90,3 @@ impl CheckArgs {
         })
     }
 }
-
-#[derive(Debug, ClapArgs)]
-pub(super) struct HoldLockArgs {
-    kind: String,
-    path: PathBuf,
-}
-
-impl HoldLockArgs {
-    pub(super) fn invocation(self) -> Invocation {
-        let HoldLockArgs { kind, path } = self;
-        Invocation::HoldLock { kind, path }
-    }
-}

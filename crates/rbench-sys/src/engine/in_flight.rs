@@ -222,10 +222,13 @@ impl Slot {
         // u64::MAX: at the position of the file, which moves on.
         let position = u64::MAX;
         match self.requests[self.at] {
+            // By itself the kernel tries to open what it knows in the worker's own call, which
+            // then waits for the file system, and all that is to follow with it.
             Open { mode, direct } => opcode::OpenAt::new(here, path)
                 .flags(open_bits(mode, direct))
                 .mode(NEW_FILE)
-                .build(),
+                .build()
+                .flags(squeue::Flags::ASYNC),
             Read => opcode::Read::new(file, data, length)
                 .offset(position)
                 .build(),
@@ -461,5 +464,29 @@ impl Drop for NamesInFlight {
         }
         // SAFETY: no request is under way, and the field is not used again.
         unsafe { ManuallyDrop::drop(&mut self.slots) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_what_a_kernel_lacks_the_first_that_is_needed_is_named() {
+        let check = |requests: &[NameRequest], last: u8, expect| {
+            let found = first_lacking(requests, |code| code <= last);
+            assert_eq!(found, expect, "{requests:?} up to {last}");
+        };
+        let lack = |call, since| Err(Lack::Request { call, since });
+        let all = [
+            NameRequest::Stat,
+            NameRequest::Mkdir,
+            NameRequest::Truncate(0),
+        ];
+        check(&all, opcode::Ftruncate::CODE, Ok(()));
+        check(&all, opcode::FSetXattr::CODE, lack("ftruncate", "6.9"));
+        check(&all, opcode::RenameAt::CODE, lack("mkdirat", "5.15"));
+        check(&all[..1], opcode::RenameAt::CODE, Ok(()));
+        check(&[], 0, Ok(()));
     }
 }

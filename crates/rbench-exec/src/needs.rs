@@ -337,3 +337,22 @@ fn sentences(needs: &BTreeMap<Need, String>, group: &Group<'_>, all: &[Vec<u8>])
         .collect::<Vec<_>>()
         .join("\n")
 }
+
+#[cfg(test)]
+mod tests {
+    use rbench_plan::meta::PHASES;
+
+    use super::*;
+
+    #[test]
+    fn a_ring_performs_the_phases_that_the_plan_lets_through() {
+        for info in PHASES {
+            assert_eq!(
+                !requests(info.op).is_empty(),
+                info.in_a_ring(),
+                "{}",
+                info.name
+            );
+        }
+    }
+}

@@ -212,14 +212,18 @@ pub(crate) async fn check(
 
 /// Whether the kernel of every host performs in a ring what the plan has in flight.
 async fn names_in_flight(group: &Group<'_>, meta: &MetaPlan) -> Result<(), ExecError> {
-    if meta.in_flight.is_none() {
+    let Some(depth) = meta.in_flight else {
         return Ok(());
-    }
+    };
     let ops = meta.kinds().map(|kind| kind.info().op);
     let requests: Vec<NameRequest> = ops.flat_map(requests).copied().collect();
-    let lacking = lacking(&requests).map_err(|lack| match lack {
+    let lacking = lacking(&requests, depth).map_err(|lack| match lack {
         Lack::Ring(errno) => format!(
             "--engine io_uring: there is no ring, or it is forbidden (io_uring_setup: {errno:?}): take --engine sync"
+        ),
+        Lack::Threads => format!(
+            "--iodepth {depth}: the limit on processes (ulimit -u) permits fewer threads of the kernel, which make \
+             the calls"
         ),
         Lack::Request { call, since } => format!(
             "--engine io_uring: this kernel's ring does not perform {call}, which Linux has from {since} on: take \

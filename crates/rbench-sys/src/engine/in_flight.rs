@@ -101,6 +101,8 @@ impl NameRequest {
 pub enum Lack {
     /// The kernel has no ring, or forbids it.
     Ring(Errno),
+    /// A ring may not have as many threads of the kernel (`RLIMIT_NPROC`).
+    Threads,
     /// The kernel's ring does not perform a request.
     Request {
         /// Its system call.
@@ -110,12 +112,17 @@ pub enum Lack {
     },
 }
 
-/// What `requests` need that this kernel does not have, or does not permit.
+/// What `requests`, up to `depth` in flight, need that this kernel does not have, or does not
+/// permit.
 ///
 /// # Errors
 /// The first such thing.
-pub fn lacking(requests: &[NameRequest]) -> Result<(), Lack> {
-    let ring = open_ring(1, &EngineOptions::default(), false).map_err(Lack::Ring)?;
+pub fn lacking(requests: &[NameRequest], depth: u32) -> Result<(), Lack> {
+    let ring = open_ring(depth, &EngineOptions::default(), false).map_err(Lack::Ring)?;
+    allow_threads(&ring, depth).map_err(|errno| match errno {
+        Errno::EAGAIN => Lack::Threads,
+        other => Lack::Ring(other),
+    })?;
     let mut probe = Probe::new();
     let probed = ring.submitter().register_probe(&mut probe);
     probed.map_err(|error| Lack::Ring(errno(error)))?;

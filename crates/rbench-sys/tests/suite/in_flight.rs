@@ -385,7 +385,7 @@ fn mistakes_of_the_program_are_refused_loudly() {
 
 #[test]
 fn what_this_kernel_has_is_found_without_using_it() {
-    match lacking(&[NEW, Write, Fsync, Close, Stat, Read]) {
+    match lacking(&[NEW, Write, Fsync, Close, Stat, Read], 32) {
         Ok(()) | Err(Lack::Ring(_)) => {}
         Err(lack) => panic!("every kernel with a ring that serves has these: {lack:?}"),
     }

@@ -294,14 +294,14 @@ const RANKS: &[Opt<Line>] = &[
         Value("NAME", |l, v| {
             put(&mut l.spec.in_flight.engine, v, |text| Ok(text.to_owned()))
         }),
-        "sync: one call after the other; io_uring: several in flight [default: sync]",
+        "sync: call after call; io_uring: several in flight [default: sync]",
     ),
     named(
         "iodepth",
         Value("N", |l, v| {
             put(&mut l.spec.in_flight.depth, v, values::count)
         }),
-        "With --engine io_uring: operations in flight per rank [default: 1]",
+        "Operations of each rank in flight with io_uring [default: 1]",
     ),
     named(
         "posix.odirect",

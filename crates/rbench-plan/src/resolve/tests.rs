@@ -737,16 +737,26 @@ fn names_in_flight_are_a_matter_of_the_ring_and_leave_out_what_it_does_not_perfo
         let (plan, rows) = planned(engine, 1);
         assert_eq!(plan.in_flight, None);
         assert!(plan.runs(PhaseKind::DirList));
-        assert_eq!((says(&rows, "engine"), says(&rows, "iodepth")), (None, None));
+        assert_eq!(
+            (says(&rows, "engine"), says(&rows, "iodepth")),
+            (None, None)
+        );
     }
     for depth in [1, 32, 4096] {
         let (plan, rows) = planned("io_uring", depth);
         assert_eq!(plan.in_flight, Some(depth));
-        assert!(!plan.runs(PhaseKind::DirList), "left out of what is run by default");
+        assert!(
+            !plan.runs(PhaseKind::DirList),
+            "left out of what is run by default"
+        );
         assert!(plan.runs(PhaseKind::FileRename));
         assert_eq!(says(&rows, "engine").as_deref(), Some("io_uring"));
         assert_eq!(says(&rows, "iodepth"), Some(depth.to_string()));
-        assert_eq!(says(&rows, "phases"), None, "as many as there are by default");
+        assert_eq!(
+            says(&rows, "phases"),
+            None,
+            "as many as there are by default"
+        );
     }
 }
 

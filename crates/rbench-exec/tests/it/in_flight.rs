@@ -165,8 +165,10 @@ fn directories_wait_for_those_in_which_they_lie() {
     assert_eq!(fs::read_dir(dir.path()).expect("listing").count(), 0);
 }
 
-/// What one row has of failures, by kind, and of items.
-fn failures(row: &PhaseOutcome) -> (u64, Vec<(FailureKind, u64)>) {
+/// What one row has of items, and of failures by kind.
+type Found = (u64, Vec<(FailureKind, u64)>);
+
+fn failures(row: &PhaseOutcome) -> Found {
     let kinds = row.failures.iter().map(|(kind, count, _)| (kind, count));
     (row.items, kinds.collect())
 }
@@ -211,7 +213,7 @@ fn faults_in_the_middle_of_an_operation_are_what_they_are_one_at_a_time() {
             (rows, fired)
         };
         let expect = run(0);
-        let total = |rows: &BTreeMap<String, (u64, Vec<(FailureKind, u64)>)>| -> u64 {
+        let total = |rows: &BTreeMap<String, Found>| -> u64 {
             let all = rows.values().flat_map(|(_, kinds)| kinds);
             all.map(|(_, count)| count).sum()
         };

@@ -11,7 +11,7 @@ import sys
 import tempfile
 import time
 
-from common import PATIENCE_S, check, check_result, finish, heading, meta_items, phases, result, run, wait_until
+from common import PATIENCE_S, check, check_result, finish, heading, meta_items, phases, regular, result, run, wait_until
 
 BED = pathlib.Path(__file__).resolve().parent.parent / "testbed"
 RANKS, HOSTS = 12, 3
@@ -167,7 +167,7 @@ def fio_jobs(program, mount, folder):
     for numjobs in (1, 4, 16, 64):
         all_jobs, own = jobs(f"randread{numjobs}", "--rw=randread", "--bs=4k", "--direct=1", "--size=1M", "--fallocate=none",
                              "--time_based=1", "--runtime=2", "--group_reporting=1", numjobs=numjobs)
-        read, phase = all_jobs[0]["read"], own["phases"][0]
+        read, phase = all_jobs[0]["read"], regular(own)[0]
         check(len(all_jobs) == 1 and read["total_ios"] == phase["items"] > 0, "one entry with the I/Os of all ranks")
         check(len(phase["ranks"]) == RANKS and len(phase["hosts"]) == HOSTS, "each rank and host has its row")
         # What is under way at the end is waited for.
@@ -186,7 +186,7 @@ def fio_jobs(program, mount, folder):
     check(all_jobs[0]["read"]["total_ios"] == RANKS * 256, "every worker read all of the shared file")
     for engine in ("filecreate", "filestat", "filedelete", "dircreate", "dirstat", "dirdelete"):
         all_jobs, own = jobs(engine, f"--ioengine={engine}", "--filesize=4k", "--nrfiles=50", "--group_reporting=1", numjobs=2)
-        phase, wanted = own["phases"][0], 2 * RANKS * 50
+        phase, wanted = regular(own)[0], 2 * RANKS * 50
         check(all_jobs[0]["read"]["total_ios"] == phase["items"] == wanted, f"{engine}: {wanted} operations: {phase['items']}")
         check(phase["bytes"] == 0 and len(phase["ranks"]) == RANKS and len(phase["hosts"]) == HOSTS, f"{engine}: {phase['op']}")
         print(f"   {engine:10} {phase['rate']:8.0f}/s")
@@ -329,7 +329,7 @@ def cut_off(program, mount, folder):
         job.kill()
     check(job.returncode != 0, f"mpirun ended with {job.returncode}")
     report = shown.read_text()
-    told = "has not been heard of for 7 s" in report and "INCOMPLETE" in report
+    told = "not been heard of for 7 s" in report and "INCOMPLETE" in report
     check(told, f"the report says what happened: {report[-1500:]}\n{said.read_text()[-3000:]}")
     check(f"rbench clean {mount}" in said.read_text(), "what stays is named")
     document = result(out)

@@ -18,7 +18,7 @@ import tempfile
 import time
 from collections import Counter
 
-from common import Testfs, check, finish, heading, in_session, meta_items, mpirun, result, run
+from common import Testfs, check, finish, heading, in_session, meta_items, mpirun, regular, result, run
 
 TARGETS = ("mpirun", "rank 0", "another rank")
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
@@ -139,7 +139,7 @@ class Chaos:
             process, out, folder, local, log = self.begin(workload, place)
             check(process.wait(timeout=1200) == 0, f"{workload}, {place}: an undisturbed run ends with 0")
             took = time.monotonic() - begun
-            phases = result(out)["phases"]
+            phases = regular(result(out))
             if workload == "meta":
                 wanted = meta_items(self.args.ranks, each=META_ITEMS[place == "directory"] // self.part)
                 wanted = [(0, *pair) for pair in wanted.items()]
@@ -240,8 +240,9 @@ class Chaos:
         if shown.returncode != 0:
             return 0, False
         document = json.loads(shown.stdout)
-        whole = [phase for phase in document["phases"] if phase["complete"]]
-        parts = document["phases"][len(whole):]
+        shown = regular(document)
+        whole = [phase for phase in shown if phase["complete"]]
+        parts = shown[len(whole):]
         check(not any(part["complete"] for part in parts), f"{label}: nothing whole comes behind a part")
         check(rows(whole) == wanted[:len(whole)], f"{label}: rows {rows(whole)}, not the first of {wanted}")
         check(len(whole) >= before, f"{label}: {len(whole)} rows are left of {before} in the journal")

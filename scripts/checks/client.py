@@ -12,7 +12,7 @@ import shutil
 import subprocess
 import tempfile
 
-from common import Testfs, check, finish, heading, mpirun, phases, result, run, wait_until
+from common import Testfs, check, finish, heading, mpirun, phases, regular, result, run, wait_until
 
 # CPU time of the phase: a hundred times the ticks in which the kernel tells user and system apart.
 LEAST_CPU_S = 2.0
@@ -43,7 +43,7 @@ def measured(program, before, files, folder, name, options, ranks=1):
     begun = used(files)
     text = run(command).stdout
     own, peak = used(files) - begun, peak_of(files)
-    (phase,) = result(out)["phases"]
+    (phase,) = regular(result(out))
     cost = phase["client"]
     (host,) = cost["hosts"]
     check(phase["items"] > 1000 and phase["errors"] == {}, f"{name}: {phase['items']} operations, {phase['errors']}")

@@ -111,8 +111,14 @@ def close(schema):
             close(part)
 
 
+def regular(document):
+    """The rows that a run has in any case: those of closing and flushing files are there only where that took more than 1% of
+    the time, which on a busy machine it may."""
+    return [phase for phase in document["phases"] if not phase["name"].endswith(("-closing", "-flush"))]
+
+
 def phases(document):
-    return {phase["name"]: phase for phase in document["phases"]}
+    return {phase["name"]: phase for phase in regular(document)}
 
 
 def check_result(document, items, ranks, hosts=1):
@@ -122,7 +128,7 @@ def check_result(document, items, ranks, hosts=1):
     check(document["world"]["ranks"] == ranks, f"{document['world']['ranks']} ranks, not {ranks}")
     found = [host["name"] for host in document["world"]["hosts"]]
     check(len(found) == hosts, f"{found} are not {hosts} hosts")
-    got = {phase["name"]: phase["items"] for phase in document["phases"]}
+    got = {phase["name"]: phase["items"] for phase in regular(document)}
     check(list(got.items()) == list(items.items()), f"items {got}, not {items}")
     for phase in document["phases"]:
         name, n = phase["name"], phase["items"]

@@ -20,7 +20,7 @@ from collections import Counter, defaultdict
 from dataclasses import dataclass, field
 
 from common import (
-    PATIENCE_S, Testfs, check, check_phase, finish, heading, in_session, longer_than, result, run, wait_until,
+    PATIENCE_S, Testfs, check, check_phase, finish, heading, in_session, longer_than, regular, result, run, wait_until,
 )
 
 # Items of meta and mdtest, bytes of each; blocks of each worker of io and fio, bytes of each.
@@ -524,7 +524,7 @@ class Bench:
         failed = sum(sum(phase["errors"].values()) for phase in document["phases"])
         follows = sum(sum(errors.values()) for errors in expected.follows.values()) if row != "the daemon dies" else 0
         # Where nothing was held, this machine may have been busy.
-        held = [phase for phase in document["phases"] if expected.slow[phase["name"]]]
+        held = [phase for phase in regular(document) if expected.slow[phase["name"]]]
         found = sum(longer_than(phase["latency"]["service"], SLOW_NS) for phase in held)
         slow = sum(expected.slow.values())
         check(slow <= found <= slow + SLOW_BY_CHANCE, f"{label}: {found} slow operations, not {dict(expected.slow)}")
@@ -569,7 +569,7 @@ class Bench:
             check(total == failed or any(job["error"] for job in printed["jobs"]), f"{label}: total_err is {total}, not {failed}")
 
     def compare(self, label, document, expected, size):
-        phases = {phase["name"]: phase for phase in document["phases"]}
+        phases = {phase["name"]: phase for phase in regular(document)}
         check(list(phases) == list(expected.tried) or set(phases) == set(expected.tried),
               f"{label}: phases {list(phases)}, not {list(expected.tried)}")
         check(document["complete"] == expected.complete, f"{label}: complete is {document['complete']}")

@@ -18,7 +18,7 @@ import time
 from hdrh.histogram import HdrHistogram
 from hdrh.log import HistogramLogReader
 
-from common import check, finish, heading, in_session, run, wait_until
+from common import check, finish, heading, in_session, regular, run, wait_until
 
 HIGHEST_NS = 3_600_000_000_000
 
@@ -78,8 +78,7 @@ def numbers(program, before, folder, name):
     found, lengths, start_s = read(log)
     check(before_s < start_s < after_s, f"{name}: the run began at {start_s}, between {before_s} and {after_s}")
     # Closes are in no log: whether they have a row is known at the end.
-    phases = {phase["name"]: phase for phase in json.loads(out.read_text())["phases"]}
-    phases = {name: phase for name, phase in phases.items() if not name.endswith("-closing")}
+    phases = {phase["name"]: phase for phase in regular(json.loads(out.read_text()))}
     tags = {tag for row in phases for tag in (row, f"{row}.response")} - {"randrw-fsync.response"}
     check(set(found) == tags, f"{name}: the log has {sorted(found)}, the result {sorted(tags)}")
     compared = 0

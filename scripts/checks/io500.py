@@ -15,7 +15,7 @@ import sys
 import tempfile
 import time
 
-from common import PATIENCE_S, Testfs, check, finish, heading, mpirun, result, run, wait_until
+from common import PATIENCE_S, Testfs, check, finish, heading, mpirun, regular, result, run, wait_until
 
 GIB = 1 << 30
 # Name, row of its cell, figure; those of the score first in each line's unit.
@@ -168,7 +168,7 @@ def comparable(document):
         return [word.replace(document["dir"], "DIR") for word in cell["result"]["run"]["command"][1:]]
 
     def items(cell):
-        phases = cell["result"]["phases"]
+        phases = regular(cell["result"])
         return [(phase["name"], phase["items"], phase["found"]["matches"] if phase.get("found") else None)
                 for phase in phases if phase["op"] != "readdir" or phase.get("found") is None] + \
             [phase["found"]["files"] for phase in phases if phase.get("found")]

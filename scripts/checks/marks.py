@@ -16,7 +16,7 @@ import subprocess
 import tempfile
 import time
 
-from common import Testfs, attempt, check, finish, heading, in_session, mpirun, result, run, wait_until
+from common import Testfs, attempt, check, finish, heading, in_session, mpirun, regular, result, run, wait_until
 
 STALL_S = 3
 TIME_S = 13
@@ -44,7 +44,7 @@ def io_run(before, program, files, out, *options):
 def cost_of(document, name):
     """The mark, and what it cost the only row."""
     (mark,) = [mark for mark in document["marks"] if mark["name"] == name]
-    (phase,) = document["phases"]
+    (phase,) = regular(document)
     (cost,) = [cost for cost in phase["marks"] if cost["name"] == name]
     check(mark["rows"] == ["randwrite"] and mark["iteration"] == 0, f"{name}: {mark}")
     check(mark["t_s"] == cost["t_s"], f"{name}: {mark['t_s']} and {cost['t_s']}")

@@ -13,7 +13,7 @@ import subprocess
 import tempfile
 import time
 
-from common import Testfs, check, finish, heading, in_session, result, run, wait_until
+from common import Testfs, check, finish, heading, in_session, regular, result, run, wait_until
 
 TIME_S = 30
 KILLED_S = 19.6
@@ -46,7 +46,7 @@ def killed(program, before, folder, name):
     text = run([program, "show", journal]).stdout
     check("Random read *" in text and "unfinished" not in text, f"{name}: the report has the phase:\n{text}")
     document = json.loads(run([program, "show", "--format", "json", journal]).stdout)
-    (phase,) = document["phases"]
+    (phase,) = regular(document)
     rows = phase["timeline"]
     check(not phase["complete"] and not document["complete"], f"{name}: incomplete")
     check(phase["timeline_step_s"] == 1.0 and len(rows) >= 19, f"{name}: {len(rows)} s are there")

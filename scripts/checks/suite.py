@@ -16,7 +16,7 @@ import sys
 import tempfile
 import time
 
-from common import PATIENCE_S, check, finish, heading, mpirun, ranks_of, result, run, wait_until
+from common import PATIENCE_S, check, finish, heading, mpirun, ranks_of, regular, result, run, wait_until
 
 BED = pathlib.Path(__file__).resolve().parent.parent / "testbed"
 SCALE = "0.0001"
@@ -98,7 +98,7 @@ def cells(document):
 
     def items(cell):
         timed = any("time" in word and word not in ("--time_based=1",) for word in words(cell))
-        return [(phase["name"], phase["iteration"], None if timed else phase["items"]) for phase in cell["result"]["phases"]]
+        return [(phase["name"], phase["iteration"], None if timed else phase["items"]) for phase in regular(cell["result"])]
 
     return [(cell["index"], cell["name"], words(cell), items(cell), cell["error"]) for cell in document["cells"]]
 

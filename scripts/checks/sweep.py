@@ -11,7 +11,7 @@ import sys
 import tempfile
 import time
 
-from common import PATIENCE_S, check, finish, heading, mpirun, ranks_of, result, run, wait_until
+from common import PATIENCE_S, check, finish, heading, mpirun, ranks_of, regular, result, run, wait_until
 
 BED = pathlib.Path(__file__).resolve().parent.parent / "testbed"
 # A rank that takes no part uses less of a processor.
@@ -105,7 +105,7 @@ def idle(place, folder):
 
 
 def names(document):
-    return [(cell["index"], cell["name"], [phase["name"] for phase in cell["result"]["phases"]])
+    return [(cell["index"], cell["name"], [phase["name"] for phase in regular(cell["result"])])
             for cell in document["cells"]]
 
 

@@ -107,6 +107,7 @@ pub struct Live {
     hosts: BTreeMap<String, Host>,
     first_error: Option<String>,
     notes: VecDeque<String>,
+    failed: Option<String>,
     cpus: Cpus,
 }
 
@@ -240,6 +241,11 @@ impl Live {
         }
     }
 
+    /// It ends early, for this reason.
+    pub fn fail(&mut self, why: String) {
+        self.failed = Some(why);
+    }
+
     /// A stop was asked for, or nothing more will come.
     pub fn turn(&mut self, state: LiveState) {
         self.state = state;
@@ -299,6 +305,7 @@ impl Live {
             finished: run.map_or_else(Vec::new, finished),
             first_error: self.first_error.clone(),
             notes: self.notes.iter().cloned().collect(),
+            failed: self.failed.clone(),
             tool_cpus: self.cpus.tool(None),
             client_cpus: self.cpus.client(None),
         }

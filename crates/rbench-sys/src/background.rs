@@ -313,20 +313,24 @@ mod tests {
     #[test]
     fn nothing_of_its_group_outlives_it() {
         let (background, ended) = start("trap '' TERM; sleep 1000 & sleep 1000");
-        wait_until("it runs", || background.has_processes());
         let group = background.guard.id();
+        let of_group = || {
+            let entries = fs::read_dir("/proc").expect("/proc").flatten();
+            let numbers = entries.filter_map(|e| e.file_name().to_str()?.parse().ok());
+            numbers.filter(|number: &u32| group_of(*number) == Some(group))
+        };
+        let sleeps = |number: u32| {
+            let name = fs::read_to_string(format!("/proc/{number}/comm"));
+            name.is_ok_and(|name| name.trim() == "sleep")
+        };
+        // Before that the shell may not have come to its trap.
+        wait_until("it runs", || of_group().any(sleeps));
         background.ask_to_end();
         assert!(background.is_running(), "it does not listen");
         drop(background);
         let end = ended.recv_timeout(PATIENCE).expect("it ends");
         assert_eq!(end.signal, Some(9));
-        let of_group = |number: &u32| group_of(*number) == Some(group);
-        let left = || {
-            let entries = fs::read_dir("/proc").expect("/proc").flatten();
-            let numbers = entries.filter_map(|e| e.file_name().to_str()?.parse().ok());
-            numbers.filter(of_group).count()
-        };
-        wait_until("nothing is left", || left() == 0);
+        wait_until("nothing is left", || of_group().next().is_none());
     }
 
     #[test]

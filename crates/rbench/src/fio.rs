@@ -503,13 +503,18 @@ fn without(outcome: &JobOutcome, left_out: LeftOut) -> JobOutcome {
 /// A time since the epoch in ms, on the clock that has this number in clock_gettime(2). On a
 /// clock that there is not, it stays what it is.
 fn on_clock(since_epoch_ms: u64, clock: i32) -> u64 {
+    if clock == ClockId::CLOCK_REALTIME.as_raw() {
+        return since_epoch_ms;
+    }
     let now = |id: ClockId| clock_gettime(id).ok().map(Duration::from);
     let both = (now(ClockId::CLOCK_REALTIME), now(ClockId::from_raw(clock)));
     let (Some(real), Some(other)) = both else {
         return since_epoch_ms;
     };
-    let ms = |time: Duration| time.as_millis() as u64;
-    (since_epoch_ms + ms(other)).saturating_sub(ms(real))
+    // Rounded once: of two times cut to ms the difference would depend on the moment.
+    let away_ns = other.as_nanos() as i128 - real.as_nanos() as i128;
+    let away_ms = (away_ns + 500_000).div_euclid(1_000_000);
+    (i128::from(since_epoch_ms) + away_ms).max(0) as u64
 }
 
 /// The host of a worker, if there are several.

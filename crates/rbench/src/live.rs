@@ -173,6 +173,14 @@ impl Outside {
     pub fn feed(&self) -> Feed {
         self.watched.feed()
     }
+
+    /// Why it ends early, if it does, for whoever watches.
+    pub fn tell_end(&self, ended: &Result<u8, Refusal>) {
+        if let Err(Refusal::Usage(why) | Refusal::Failed(why) | Refusal::Silent(why)) = ended {
+            let why = why.clone();
+            self.watched.feed.tell(|live| live.fail(why));
+        }
+    }
 }
 
 impl Drop for Watched {

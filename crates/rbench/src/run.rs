@@ -178,12 +178,16 @@ async fn pipeline(world: &mut World, argv: &[OsString]) -> Result<u8, Refusal> {
         Asked::Run(run) => {
             let shown = (&run.1.serve, run.1.progress, run.1.quiet);
             let outside = Outside::open(comm, signals, shown).await?;
-            counts(comm, &launch, (&run.0, &run.1), &outside).await
+            let ended = counts(comm, &launch, (&run.0, &run.1), &outside).await;
+            outside.tell_end(&ended);
+            ended
         }
         Asked::Series(series) => {
             let shown = (&series.serve, series.progress, series.quiet);
             let outside = Outside::open(comm, signals, shown).await?;
-            series::run(comm, &launch, &series, &outside).await
+            let ended = series::run(comm, &launch, &series, &outside).await;
+            outside.tell_end(&ended);
+            ended
         }
         Asked::Probe(asked) => probe::run(comm, &launch, &asked, &signals).await,
         Asked::Check(asked) => check::run(comm, &launch, &asked, &signals).await,

@@ -7,7 +7,6 @@
 use std::collections::BTreeMap;
 use std::ffi::c_int;
 use std::rc::Rc;
-use std::time::Duration;
 
 use ::mpi::ffi;
 use rbench_core::Rank;
@@ -17,7 +16,7 @@ use rbench_core::wire::{Reader, Writer};
 use super::request::{Pauses, Pending};
 use super::session::{self, Session};
 use super::u8_type;
-use super::watch::{Stage, Watch};
+use super::watch::{LAST_WORD, Stage, Watch};
 use crate::CommError;
 use crate::arrival::Arrival;
 
@@ -36,10 +35,6 @@ const NAME_BYTES: usize = 512;
 /// Rank 0's answers.
 const WELCOME: u8 = 1;
 const REFUSED: u8 = 2;
-
-/// How long a rank that was refused leaves rank 0 to say why: when the first process ends,
-/// the launcher ends all.
-const LAST_WORD: Duration = Duration::from_secs(3);
 
 type Message = Pending<Vec<u8>>;
 

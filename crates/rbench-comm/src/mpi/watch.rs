@@ -13,6 +13,10 @@ use rbench_core::plain::{plain, ranges};
 
 use crate::arrival::Arrival;
 
+/// How long others leave rank 0 to say why all end: when the first process ends, the launcher
+/// ends all.
+pub(super) const LAST_WORD: Duration = Duration::from_secs(3);
+
 /// What a rank waits for, for its report.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Stage {
@@ -101,6 +105,11 @@ impl Shared {
             return;
         };
         say(last_sentence(&stage, arrival, limit));
+        // The first that ends ends all, and rank 0 knows most.
+        let waits = matches!(stage, Stage::Answering { .. } | Stage::Following);
+        if waits && self.still_after(LAST_WORD).is_none() {
+            return;
+        }
         (arrival.end)()
     }
 

@@ -40,11 +40,12 @@ impl Group<'_> {
             return Ok(());
         };
         let others = match silent.len() {
-            1 => String::new(),
-            several => format!(" and {} others", several - 1),
+            1 => " has".to_owned(),
+            2 => " and another rank have".to_owned(),
+            several => format!(" and {} other ranks have", several - 1),
         };
         Err(ExecError::Lost(format!(
-            "rank {first} on {}{others} has not been heard of for {} s: the process, its host or the network is down",
+            "rank {first} on {}{others} not been heard of for {} s: the process, its host or the network is down",
             self.host_name_of(Rank(*first)),
             SILENCE.as_secs()
         )))

@@ -60,6 +60,8 @@ pub struct LiveResult {
     pub first_error: Option<String>,
     /// What else was said of trouble, the last notes.
     pub notes: Vec<String>,
+    /// Why it ended early, where it did: the sentence that the run itself ends with.
+    pub failed: Option<String>,
     /// Processors that the ranks keep busy, over the last seconds.
     pub tool_cpus: Option<f64>,
     /// Processors that the file system's client keeps busy on all hosts, where it is

@@ -224,7 +224,10 @@ async fn look(at: &WatchAt) -> Result<Option<String>, String> {
                 Some(Ok(known)) => looks.hear(known),
                 Some(Err(why)) => return Err(garbled(why)),
                 None => return Ok(Some(match looks.known.state {
-                    LiveState::Ended => format!("the run at {} has ended", shown(at)),
+                    LiveState::Ended => match &looks.known.failed {
+                        None => format!("the run at {} has ended", shown(at)),
+                        Some(why) => format!("the run at {} has ended early: {why}", shown(at)),
+                    },
                     _ => format!("the run at {} does not answer any more: it was ended, or the connection is gone", shown(at)),
                 })),
             },

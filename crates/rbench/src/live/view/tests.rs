@@ -84,6 +84,7 @@ fn known(rows: usize, hosts: usize, finished: usize) -> LiveResult {
             .collect(),
         first_error: None,
         notes: Vec::new(),
+        failed: None,
         tool_cpus: Some(0.5),
         client_cpus: Some(1.25),
     }

@@ -94,6 +94,7 @@ struct Place {
     stage: Stage,
     index: u64,
     intended: Option<Nanos>,
+    /// When the stage began.
     start: Nanos,
 }
 
@@ -272,13 +273,11 @@ impl<O: RingOp> RingRunner<O> {
         let now = gate.clock.now();
         for slot in self.pending.drain(..) {
             let place = &mut self.places[slot];
+            place.start = now;
             let requests = match place.stage {
                 Stage::Before => &self.script.before,
                 Stage::After => &self.script.after,
-                Stage::Timed | Stage::Free => {
-                    place.start = now;
-                    &self.script.timed
-                }
+                Stage::Timed | Stage::Free => &self.script.timed,
             };
             self.ring.submit(slot, requests);
             self.queue.submitted(1, now);
@@ -291,7 +290,7 @@ impl<O: RingOp> RingRunner<O> {
             self.take_in(gate, wait);
         }
         while let Some((completion, end)) = self.queue.next() {
-            self.note(completion, end, meter);
+            self.note(completion, end, gate, meter);
         }
     }
 
@@ -306,7 +305,7 @@ impl<O: RingOp> RingRunner<O> {
 
     /// One of the sequences of an operation has ended.
     #[inline]
-    fn note(&mut self, completion: Completion, end: Nanos, meter: &mut Meter) {
+    fn note(&mut self, completion: Completion, end: Nanos, gate: &Gate, meter: &mut Meter) {
         let Completion { slot, result } = completion;
         let Place {
             stage,
@@ -314,6 +313,10 @@ impl<O: RingOp> RingRunner<O> {
             intended,
             start,
         } = self.places[slot];
+        if stage != Stage::Timed && self.places.len() == 1 {
+            // With several in flight it is part of the time with any under way.
+            gate.waits.add(start, end);
+        }
         let start = if stage == Stage::Timed { start } else { end };
         let span = Span {
             intended,

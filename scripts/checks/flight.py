@@ -95,11 +95,11 @@ def beside_threads(program, folder):
     names = "file-create,file-stat,file-read,file-remove"
     print(f"   {'':16}" + "".join(f"{name:>14}" for name in names.split(",")) + "   CPU/op  memory")
     rates = {}
-    for label, words in ((f"ring, {DEPTH}", ring(DEPTH)), (f"threads, {DEPTH}", ["--threads", DEPTH]),
-                         ("ring, 1", ring(1)), ("threads, 1", [])):
+    for label, files_made, words in ((f"ring, {DEPTH}", 2048, ring(DEPTH)), (f"threads, {DEPTH}", 2048, ["--threads", DEPTH]),
+                                     ("ring, 1", 256, ring(1)), ("threads, 1", 256, [])):
         files = Testfs(program, "--latency", "all=1ms", "--attr-timeout", "0")
         out = folder / "beside.json"
-        tree = ["--branch", 640, "--depth", 1, "--items", 1, "--leaf-only", "--phases", names]
+        tree = ["--branch", files_made, "--depth", 1, "--items", 1, "--leaf-only", "--phases", names]
         used = Used(meta(program, files.mountpoint, out, *words, *tree))
         files.end()
         rows = phases(result(out))

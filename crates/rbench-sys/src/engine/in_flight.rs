@@ -121,6 +121,10 @@ pub fn lacking(requests: &[NameRequest], depth: u32) -> Result<(), Lack> {
     let ring = open_ring(depth, &EngineOptions::default(), false).map_err(Lack::Ring)?;
     allow_threads(&ring, depth).map_err(|errno| match errno {
         Errno::EAGAIN => Lack::Threads,
+        Errno::EINVAL => Lack::Request {
+            call: "IORING_REGISTER_IOWQ_MAX_WORKERS",
+            since: "5.15",
+        },
         other => Lack::Ring(other),
     })?;
     let mut probe = Probe::new();

@@ -1,5 +1,7 @@
 //! Comparisons of runs that are put together by rule.
 
+use std::sync::LazyLock;
+
 use rbench_core::outcome::PhaseOutcome;
 use rbench_core::{Latency, Nanos, OpKind};
 use rbench_report::View;
@@ -86,6 +88,12 @@ pub fn failing_if(conditions: &[&str]) -> Options {
 
 /// 10 % more time, and conditions of which two are met.
 pub fn slower() -> Comparison {
+    // Its intervals take a while, and several tests look at it.
+    static MADE: LazyLock<Comparison> = LazyLock::new(make_slower);
+    MADE.clone()
+}
+
+fn make_slower() -> Comparison {
     let (base, new) = (five(1000, SHIFTS), five(1100, [3, -8, 12, -2, 5]));
     let options = failing_if(&["file-create.p99>+8%", "rate<-20%", "p50>+5%"]);
     between(&[&base], &[&new], &options).expect("the same thing")

@@ -113,11 +113,15 @@ enum Pause {
     Closed,
 }
 
+/// Bytes that take longer to fill in than a call takes that hands an operation over.
+const MUCH: usize = 16 << 10;
+
 /// Runs one kind of operation over a worker's items, several at a time.
 pub struct RingRunner<O> {
+    /// Goes before the file system to whose directory its paths are relative.
+    ring: NamesInFlight,
     items: ItemRunner<O>,
     script: Script,
-    ring: NamesInFlight,
     queue: Queue,
     places: Vec<Place>,
     /// Slots that are to be submitted next.
@@ -148,9 +152,9 @@ impl<O: RingOp> RingRunner<O> {
             start: Nanos(0),
         };
         Ok(RingRunner {
+            ring,
             items,
             script,
-            ring,
             queue: Queue::new(depth),
             places: vec![free; depth],
             pending: Vec::with_capacity(depth),
@@ -208,8 +212,9 @@ impl<O: RingOp> RingRunner<O> {
             }
             self.items.issued += 1;
             self.pending.push(slot);
-            // What was due while others were prepared does not wait for them.
-            if self.items.visit.schedule.is_some() {
+            // Who is due does not wait while others are prepared, nor does anyone while much
+            // data is filled in.
+            if self.items.visit.schedule.is_some() || self.script.block >= MUCH {
                 self.commit(gate);
                 self.take_in(gate, Wait::Poll);
             }

@@ -402,7 +402,7 @@ fn what_was_read_in_flight_is_compared_with_what_its_own_file_holds() {
         create: true,
         files_only: true,
         items: Some(40),
-        write_bytes: Some(Bytes(8000)),
+        write_bytes: Some(Bytes(40_000)),
         data_seed: Some(7),
         packet: Some(rbench_plan::meta::Packet::Unique),
         in_flight: flight(8),
@@ -415,12 +415,12 @@ fn what_was_read_in_flight_is_compared_with_what_its_own_file_holds() {
     // One byte of one file is another one, and two files change places.
     let files: Vec<PathBuf> = tree(dir.path())
         .into_iter()
-        .filter(|(_, length)| *length == 8000)
+        .filter(|(_, length)| *length == 40_000)
         .map(|(path, _)| path)
         .collect();
     assert_eq!(files.len(), 40);
     let mut bytes = fs::read(&files[3]).expect("it is there");
-    bytes[5000] ^= 1;
+    bytes[25_000] ^= 1;
     fs::write(&files[3], bytes).expect("it is ours");
     let aside = dir.path().join("aside");
     fs::rename(&files[10], &aside).expect("it is ours");

@@ -14,15 +14,18 @@ import tempfile
 from common import PATIENCE_S, Testfs, attempt, check, check_phase, finish, heading, longer_than, phases, result, run
 
 # What each request takes: so long that the machine's own speed is little beside it.
-SLOW_MS = 10
+SLOW_MS = 20
 SLOW_NS = SLOW_MS * 10**6
 DEPTH = 32
-# A directory of its own for each item: the kernel lets one at a time change a directory.
-TREE = ["--branch", 96, "--depth", 1, "--items", 1, "--leaf-only"]
 # One request each, of which the file system is asked every time.
 SINGLE = {"file-stat": "getattr", "file-link": "link", "link-remove": "unlink", "file-symlink": "symlink",
           "symlink-remove": "unlink", "file-setxattr": "setxattr", "file-truncate": "setattr", "file-rename": "rename"}
 MEASURED = ["dir-create", "dir-stat", "dir-rename", "dir-remove", "file-create", "file-read", "file-remove", *SINGLE]
+
+
+def spread(items):
+    """A directory of its own for each item: the kernel lets one at a time change a directory."""
+    return ["--branch", items, "--depth", 1, "--items", 1, "--leaf-only"]
 
 
 def ring(depth):
@@ -52,12 +55,12 @@ def meta(program, mount, out, *words):
 def depths(program, folder):
     """One worker: as many times the rate with 32 in flight, and times that the file system confirms."""
     heading(f"{DEPTH} in flight against one, each request {SLOW_MS} ms")
-    wanted = ["--phases", ",".join(MEASURED), *TREE]
+    wanted = ["--phases", ",".join(MEASURED)]
 
     def measured(depth):
         files = Testfs(program, "--latency", f"all={SLOW_MS}ms", "--attr-timeout", "0", "--entry-timeout", "1000s", "--threads", 4)
         out = folder / f"depth-{depth}.json"
-        run(meta(program, files.mountpoint, out, *ring(depth), *wanted), quiet=True)
+        run(meta(program, files.mountpoint, out, *ring(depth), *wanted, *spread(8 * max(depth, 3))), quiet=True)
         stats = files.stats()
         files.end()
         document = result(out)
@@ -99,8 +102,7 @@ def beside_threads(program, folder):
                                      ("ring, 1", 256, ring(1)), ("threads, 1", 256, [])):
         files = Testfs(program, "--latency", "all=1ms", "--attr-timeout", "0")
         out = folder / "beside.json"
-        tree = ["--branch", files_made, "--depth", 1, "--items", 1, "--leaf-only", "--phases", names]
-        used = Used(meta(program, files.mountpoint, out, *words, *tree))
+        used = Used(meta(program, files.mountpoint, out, *words, *spread(files_made), "--phases", names))
         files.end()
         rows = phases(result(out))
         operations = sum(row["items"] for row in rows.values())

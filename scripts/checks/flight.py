@@ -154,6 +154,8 @@ def hanging(program, folder):
         check(row["errors"] == {"ETIMEDOUT": 1}, f"{label}: {row['errors']}")
         check(not document["complete"], f"{label}: the run is not complete")
         files.mountpoint.rmdir()
+        files.stats_file.unlink(missing_ok=True)
+        files.fault_file.unlink(missing_ok=True)
 
 
 def refusals(program, folder):

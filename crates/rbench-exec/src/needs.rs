@@ -15,7 +15,9 @@ use rbench_core::wire::{Reader, Writer};
 use rbench_plan::meta::{MetaPlan, Showing};
 use rbench_plan::mix::{FileSet, Place, SetKind, Verb};
 use rbench_plan::{Plan, Work};
+use rbench_sys::OpenMode;
 use rbench_sys::abilities::{self, Found};
+use rbench_sys::engine::{Lack, NameRequest, lacking};
 use rbench_sys::standing::standing;
 use rbench_sys::surroundings::without_credentials;
 
@@ -168,6 +170,9 @@ pub(crate) async fn check(
     spots: &[Spot],
     name: &str,
 ) -> Result<(), ExecError> {
+    if let Work::Meta(meta) = &plan.work {
+        names_in_flight(group, meta).await?;
+    }
     let needs = of(plan);
     if needs.is_empty() || spots.is_empty() || plan.leave.untried {
         return Ok(());
@@ -203,6 +208,56 @@ pub(crate) async fn check(
     Err(ExecError::Usage(
         String::from_utf8_lossy(&text).into_owned(),
     ))
+}
+
+/// Whether the kernel of every host performs in a ring what the plan has in flight.
+async fn names_in_flight(group: &Group<'_>, meta: &MetaPlan) -> Result<(), ExecError> {
+    let Some(depth) = meta.in_flight else {
+        return Ok(());
+    };
+    let ops = meta.kinds().map(|kind| kind.info().op);
+    let requests: Vec<NameRequest> = ops.flat_map(requests).copied().collect();
+    let lacking = lacking(&requests, depth).map_err(|lack| match lack {
+        Lack::Ring(errno) => format!(
+            "--engine io_uring: there is no ring, or it is forbidden (io_uring_setup: {errno:?}): take --engine sync"
+        ),
+        Lack::Threads => format!(
+            "--iodepth {depth}: the limit on processes (ulimit -u) permits fewer threads of the kernel, which make \
+             the calls"
+        ),
+        Lack::Request { call, since } => format!(
+            "--engine io_uring: this kernel's ring does not perform {call}, which Linux has from {since} on: take \
+             --engine sync"
+        ),
+    });
+    group.agree(lacking).await.map_err(|error| match error {
+        ExecError::SetUp(message) => ExecError::Usage(message),
+        other => other,
+    })
+}
+
+/// The requests of an operation, as far as a ring performs it.
+fn requests(op: OpKind) -> &'static [NameRequest] {
+    use NameRequest::*;
+    const OPEN: NameRequest = Open {
+        mode: OpenMode::Read,
+        direct: false,
+    };
+    match op {
+        OpKind::Mkdir => &[Mkdir],
+        OpKind::Rmdir => &[Rmdir],
+        OpKind::Stat | OpKind::Lookup => &[Stat],
+        OpKind::Rename => &[Rename],
+        OpKind::Link => &[Link],
+        OpKind::Symlink => &[Symlink],
+        OpKind::Unlink => &[Unlink],
+        OpKind::Create | OpKind::WriteFile => &[OPEN, Write, Fsync, Close],
+        OpKind::ReadFile => &[OPEN, Read, Close],
+        OpKind::Truncate => &[OPEN, Truncate(0), Close],
+        OpKind::Setxattr => &[OPEN, Setxattr(c""), Close],
+        OpKind::Getxattr => &[OPEN, Getxattr(c""), Close],
+        _ => &[],
+    }
 }
 
 /// What a file system refuses, and how.
@@ -285,4 +340,23 @@ fn sentences(needs: &BTreeMap<Need, String>, group: &Group<'_>, all: &[Vec<u8>])
         .map(sentence)
         .collect::<Vec<_>>()
         .join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use rbench_plan::meta::PHASES;
+
+    use super::*;
+
+    #[test]
+    fn a_ring_performs_the_phases_that_the_plan_lets_through() {
+        for info in PHASES {
+            assert_eq!(
+                !requests(info.op).is_empty(),
+                info.in_a_ring(),
+                "{}",
+                info.name
+            );
+        }
+    }
 }

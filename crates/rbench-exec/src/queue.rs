@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use nix::errno::Errno;
 use rbench_core::{Clock as _, CpuClock, Nanos};
 use rbench_sys::Engine;
-use rbench_sys::engine::Completion;
+use rbench_sys::engine::{Completion, NamesInFlight};
 
 use crate::meter::{Calls, Meter};
 
@@ -19,6 +19,38 @@ pub enum Wait {
     Least(usize),
     /// Until one is, for so long at most.
     For(Nanos),
+}
+
+/// What has requests in flight.
+pub trait Collect {
+    /// Appends those that are complete to `done`, as long as is said there at the latest.
+    ///
+    /// # Errors
+    /// When it fails itself.
+    fn collect(&mut self, wait: Wait, done: &mut Vec<Completion>) -> Result<(), Errno>;
+}
+
+impl Collect for dyn Engine {
+    #[inline]
+    fn collect(&mut self, wait: Wait, done: &mut Vec<Completion>) -> Result<(), Errno> {
+        match wait {
+            Wait::Poll => self.poll(done),
+            Wait::Least(least) if least > 1 => self.wait_many(least, done),
+            Wait::Least(_) => self.wait(done),
+            Wait::For(time) => self.wait_for(done, time),
+        }
+    }
+}
+
+impl Collect for NamesInFlight {
+    #[inline]
+    fn collect(&mut self, wait: Wait, done: &mut Vec<Completion>) -> Result<(), Errno> {
+        match wait {
+            Wait::Poll => self.wait_for(done, Nanos(0)),
+            Wait::Least(_) => self.wait(done),
+            Wait::For(time) => self.wait_for(done, time),
+        }
+    }
 }
 
 /// The slots of a worker.
@@ -127,25 +159,20 @@ impl Queue {
         self.complete.pop_front()
     }
 
-    /// Asks the engine what is complete; all of that has ended by the reading of
+    /// Asks the engine, or the ring of names, what is complete; all of that has ended by the reading of
     /// the clock which follows.
     ///
     /// # Errors
     /// When the engine itself fails: see [`Queue::fail`].
     #[inline]
-    pub fn reap(
+    pub fn reap<S: Collect + ?Sized>(
         &mut self,
-        engine: &mut dyn Engine,
+        engine: &mut S,
         clock: CpuClock,
         wait: Wait,
         held: Option<usize>,
     ) -> Result<(), Errno> {
-        let waited = match wait {
-            Wait::Poll => engine.poll(&mut self.done),
-            Wait::Least(least) if least > 1 => engine.wait_many(least, &mut self.done),
-            Wait::Least(_) => engine.wait(&mut self.done),
-            Wait::For(time) => engine.wait_for(&mut self.done, time),
-        };
+        let waited = engine.collect(wait, &mut self.done);
         let end = clock.now();
         self.in_flight -= self.done.len();
         let done = self.done.drain(..).map(|completion| (completion, end));

@@ -126,7 +126,7 @@ impl Clients<'_, '_> {
         checks: &[&'static Check],
     ) -> Result<(Vec<Between>, bool), ExecError> {
         let mut found = Vec::new();
-        let (mut silent, mut any_late) = (0, false);
+        let mut silent = 0;
         for (number, check) in checks.iter().enumerate() {
             if self.group.stopped().await? {
                 break;
@@ -147,7 +147,6 @@ impl Clients<'_, '_> {
                 Err(End::Ranks(error)) => return Err(error),
                 Err(End::Verdict { verdict, late }) => {
                     silent = if late { silent + 1 } else { silent };
-                    any_late |= late;
                     (verdict, Counted::default())
                 }
             };
@@ -158,7 +157,8 @@ impl Clients<'_, '_> {
                 counted,
             });
         }
-        let hangs = any_late && !all_end(self.group, &self.working).await?;
+        // Also of what nobody heard because of a stop, or because something else failed.
+        let hangs = !all_end(self.group, &self.working).await?;
         Ok((found, hangs))
     }
 
@@ -228,7 +228,18 @@ impl Clients<'_, '_> {
             return Err(End::undecided("interrupted".to_owned()));
         }
         let of = |client: &Rank| self.told(*client, messages.get(client.0 as usize).copied());
-        self.ranks.iter().map(of).collect()
+        let (mut all, mut failed) = (Vec::new(), None);
+        for part in self.ranks.iter().map(of) {
+            match part {
+                Ok(told) => all.push(told),
+                // What has not ended says more than what failed.
+                Err(end @ End::Verdict { late: true, .. }) => return Err(end),
+                Err(end) => {
+                    failed.get_or_insert(end);
+                }
+            }
+        }
+        failed.map_or(Ok(all), Err)
     }
 
     fn told(&self, client: Rank, message: Option<&[u8]>) -> Result<Vec<u8>, End> {

@@ -230,10 +230,11 @@ async fn host(
         found: Vec::new(),
     };
     let made = directory.clone();
-    let made = limited(group, asked.longest, move || files::make_directory(&made)).await?;
-    let why = match made {
-        Some(Ok(())) => None,
-        Some(Err(error)) => Some(error.to_string()),
+    let made = alone(group, asked.longest, move || files::make_directory(&made)).await?;
+    let why = match &made {
+        Some(Ok(Ok(()))) => None,
+        Some(Ok(Err(error))) => Some(error.to_string()),
+        Some(Err(why)) => Some(why.clone()),
         None => Some(not_within(asked.longest)),
     };
     // How many in a row did not come to an end in time, and whether any did not.
@@ -268,7 +269,7 @@ async fn host(
                 drop(works);
                 verdict
             };
-            let kept = limited(group, longest, work).await?;
+            let kept = alone(group, longest, work).await?;
             took = MonotonicClock.now().since(begun);
             // It ends behind the call in which it is.
             given_up.store(kept.is_none(), Ordering::Relaxed);
@@ -281,17 +282,12 @@ async fn host(
                     promises::clear(&place, promise);
                     drop(works);
                 };
-                late |= limited(group, longest.max(REMOVED_WITHIN), clear)
+                late |= alone(group, longest.max(REMOVED_WITHIN), clear)
                     .await?
                     .is_none();
             }
-            kept.unwrap_or_else(|| {
-                undecided(
-                    "",
-                    &not_within(asked.longest),
-                    &directory.join(promise.name),
-                )
-            })
+            let kept = kept.unwrap_or_else(|| Err(not_within(longest)));
+            kept.unwrap_or_else(|why| undecided("", &why, &directory.join(promise.name)))
         };
         host.found.push(Seen {
             name: promise.name.to_owned(),
@@ -301,6 +297,20 @@ async fn host(
     }
     let hangs = hangs || late && !all_end(group, &working).await?;
     Ok((host, hangs))
+}
+
+/// Does work in a thread, for at most so long (`None`: it takes longer): its result, or why there
+/// is none, as a sentence. That is this rank's matter alone, the others wait for its word.
+async fn alone<T: Send + 'static>(
+    group: &Group<'_>,
+    longest: Duration,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<Option<Result<T, String>>, ExecError> {
+    match limited(group, longest, work).await {
+        Ok(done) => Ok(done.map(Ok)),
+        Err(ExecError::SetUp(why)) => Ok(Some(Err(why))),
+        Err(error) => Err(error),
+    }
 }
 
 /// Whether the threads that were given up end soon: what was slow, and does not hang.

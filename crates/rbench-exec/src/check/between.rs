@@ -12,9 +12,8 @@ use rbench_core::{Clock as _, MonotonicClock, Nanos, Rank};
 use rbench_sys::between::{Check, Step, Trial};
 use rbench_sys::promises::{Evidence, Verdict};
 
-use super::{SILENT_MAX, all_end, not_within, words};
+use super::{SILENT_MAX, all_end, alone, not_within, words};
 use crate::group::{ExecError, Group};
-use crate::limited::limited;
 use crate::thread::in_thread;
 
 mod crowd;
@@ -185,11 +184,15 @@ impl Clients<'_, '_> {
             drop(works);
             done
         };
-        let done = limited(self.group, self.longest, work).await?;
+        let done = alone(self.group, self.longest, work).await?;
         given_up.store(done.is_none(), Ordering::Relaxed);
         Ok(match done {
-            Some(Ok(done)) => Ok(done),
-            Some(Err(evidence)) => Err(Part::Failed(evidence)),
+            Some(Ok(Ok(done))) => Ok(done),
+            Some(Ok(Err(evidence))) => Err(Part::Failed(evidence)),
+            Some(Err(seen)) => Err(Part::Failed(Evidence {
+                seen,
+                ..Evidence::default()
+            })),
             None => Err(Part::Late),
         })
     }
@@ -298,7 +301,7 @@ impl Clients<'_, '_> {
             drop(works);
         };
         // What takes longer is left to its thread.
-        limited(self.group, self.longest, work).await.map(drop)
+        alone(self.group, self.longest, work).await.map(drop)
     }
 }
 

@@ -189,7 +189,7 @@ impl Clients<'_, '_> {
                 Err(part) => part,
             };
         } else if !lookers.is_empty() {
-            let watch = move |stop: &dyn Fn() -> bool| Ok(watch(sight, &lookers, go, within, stop));
+            let watch = move |stop: &dyn Fn() -> bool| watch(sight, &lookers, go, within, stop);
             part = told(self.part(watch).await?, |seen| self.watched(&seen));
         }
         let met = self.meet(part).await;
@@ -318,20 +318,33 @@ fn watch(
     go: Nanos,
     within: Nanos,
     stop: &dyn Fn() -> bool,
-) -> Vec<Watched> {
+) -> Step<Vec<Watched>> {
     const STEP: Duration = Duration::from_millis(5);
     let ended = AtomicBool::new(false);
     let ends = || ended.load(Ordering::Relaxed);
+    let lost = |seen: String| Evidence {
+        seen,
+        ..Evidence::default()
+    };
     std::thread::scope(|scope| {
-        let look = |looker| scope.spawn(move || sight.watch(looker, (go, within), &ends));
-        let threads: Vec<_> = lookers.iter().map(look).collect();
+        let mut threads = Vec::with_capacity(lookers.len());
+        for looker in lookers {
+            let look = || sight.watch(looker, (go, within), &ends);
+            match std::thread::Builder::new().spawn_scoped(scope, look) {
+                Ok(thread) => threads.push(thread),
+                Err(e) => {
+                    ended.store(true, Ordering::Relaxed);
+                    return Err(lost(format!("a thread that looks cannot be started: {e}")));
+                }
+            }
+        }
         while threads.iter().any(|thread| !thread.is_finished()) {
             ended.fetch_or(stop(), Ordering::Relaxed);
             std::thread::sleep(STEP);
         }
-        // One that panicked saw nothing.
         let seen = threads.into_iter().map(|thread| thread.join());
-        seen.map(Result::unwrap_or_default).collect()
+        seen.map(|seen| seen.map_err(|_| lost("a thread that looks ended unexpectedly".to_owned())))
+            .collect()
     })
 }
 

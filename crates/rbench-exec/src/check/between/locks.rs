@@ -48,6 +48,12 @@ impl Clients<'_, '_> {
         }
         let (counted, apart) = judge(all, self.group.clock_error());
         let (tries, violations) = (counted.tries, counted.violations);
+        // Who never waits for another one does not know whether they were kept apart.
+        if violations == 0 && counted.pairs.iter().all(|pair| pair.times.is_empty()) {
+            return Err(End::undecided(format!(
+                "no client waited for another one in {tries} times that it was taken"
+            )));
+        }
         Ok(judged(counted, String::new(), || Evidence {
             expected: "one holder at a time".to_owned(),
             seen: format!(

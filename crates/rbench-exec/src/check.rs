@@ -43,7 +43,7 @@ pub struct Asked {
     /// The rank of each client, in ascending order: the ranks that try it. All see the same
     /// file system, each by a mount of its own.
     pub clients: Vec<Rank>,
-    /// What is to be tried between them, in this order; of one client nothing is.
+    /// What is to be tried between them, in this order; with one client it is left out.
     pub between: Vec<&'static Check>,
     /// Whether the clients work on other files besides, while it is.
     pub under_load: bool,
@@ -118,16 +118,8 @@ pub async fn check(
     })?;
     let mut silent = any(group, silent).await?;
     let (mut between, mut load) = (Vec::new(), None);
-    if asked.clients.len() > 1 && !asked.between.is_empty() {
-        if silent || !target.shared() {
-            let why = match silent {
-                true => undecided(
-                    "",
-                    "a client has a call that has not returned",
-                    target.path(),
-                ),
-                false => Verdict::LeftOut("the hosts do not see the same directory".to_owned()),
-            };
+    if !asked.between.is_empty() {
+        if let Some(why) = why_not(asked, silent, &target) {
             between = asked
                 .between
                 .iter()
@@ -169,6 +161,20 @@ async fn any(group: &Group<'_>, mine: bool) -> Result<bool, ExecError> {
     let word = vec![u64::from(mine)];
     let word = group.world.all_reduce(Combine::Max, word);
     Ok(group.quietly(word).await?[0] != 0)
+}
+
+/// Why nothing is tried between the clients; `silent`: one has a call that has not returned.
+fn why_not(asked: &Asked, silent: bool, target: &Target) -> Option<Verdict> {
+    if asked.clients.len() < 2 {
+        let why = "there is one client only".to_owned();
+        return Some(Verdict::LeftOut(why));
+    }
+    let why = match (silent, target.shared()) {
+        (true, _) => "a client has a call that has not returned",
+        (false, false) => "the hosts do not see the same directory",
+        (false, true) => return None,
+    };
+    Some(undecided("", why, target.path()))
 }
 
 fn not_tried(check: &Check, verdict: Verdict) -> Between {

@@ -106,6 +106,17 @@ async fn on(
                     mounts of the file system and as many ranks (--dir A,B)";
         return Err(Refusal::Usage(text.to_owned()));
     }
+    if plan.clients.len() < 2 {
+        if asked.under_load {
+            let text = "--under-load: it is for what is tried between clients, and there is one \
+                        client only: two hosts or more, or two mounts (--dir A,B), have several";
+            return Err(Refusal::Usage(text.to_owned()));
+        }
+        if asked.only.is_empty() {
+            // Nobody asked for it by name.
+            plan.between.clear();
+        }
+    }
     let me = plan.clients.iter().position(|rank| *rank == comm.rank());
     let progress = match asked.quiet {
         true => Progress::Off,
@@ -336,10 +347,8 @@ impl Found<'_> {
             load,
             left,
         } = checked;
-        let several = self.plan.clients.len() > 1;
         let complete = |host: &HostCheck| host.found.len() == self.plan.promises.len();
-        let complete =
-            hosts.iter().all(complete) && (!several || between.len() == self.plan.between.len());
+        let complete = hosts.iter().all(complete) && between.len() == self.plan.between.len();
         let each = hosts.into_iter().enumerate();
         let hosts: Vec<HostChecksResult> = each
             .map(|(client, found)| self.host(client, found, &around))

@@ -31,7 +31,8 @@ pub struct CheckResult {
     pub complete: bool,
     /// Each client: the first rank of each host, or one for each mount of it.
     pub hosts: Vec<HostChecksResult>,
-    /// What was tried between clients; empty where there is one only.
+    /// What was to be tried between clients; empty where there is one only and nobody asked for
+    /// it by name.
     #[serde(default)]
     pub between: Vec<BetweenResult>,
     /// How far the instants of two clients may be apart that are told to be the same, ns: what

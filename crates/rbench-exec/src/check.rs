@@ -295,6 +295,10 @@ async fn host(
             let kept = kept.unwrap_or_else(|| Err(not_within(longest)));
             kept.unwrap_or_else(|why| undecided("", &why, &directory.join(promise.name)))
         };
+        if group.stop_reason().is_some() {
+            // It was broken off, perhaps.
+            break;
+        }
         host.found.push(Seen {
             name: promise.name.to_owned(),
             verdict,

@@ -78,6 +78,8 @@ pub struct Pair {
 enum End {
     /// The ranks cannot talk.
     Ranks(ExecError),
+    /// Stopped: nothing is known of the check.
+    Stopped,
     /// With a verdict. `late`: a call has not returned.
     Verdict { verdict: Verdict, late: bool },
 }
@@ -144,6 +146,7 @@ impl Clients<'_, '_> {
             let (verdict, counted) = match outcome {
                 Ok(found) => found,
                 Err(End::Ranks(error)) => return Err(error),
+                Err(End::Stopped) => break,
                 Err(End::Verdict { verdict, late }) => {
                     silent = if late { silent + 1 } else { silent };
                     (verdict, Counted::default())
@@ -228,7 +231,7 @@ impl Clients<'_, '_> {
         }
         // All of them hear of a stop before the next step.
         if self.group.stopped().await? {
-            return Err(End::undecided("interrupted".to_owned()));
+            return Err(End::Stopped);
         }
         let of = |client: &Rank| self.told(*client, messages.get(client.0 as usize).copied());
         let (mut all, mut failed) = (Vec::new(), None);

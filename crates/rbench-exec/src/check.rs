@@ -2,6 +2,7 @@
 //! each host, or one rank for each mount) in directories of their own, and then between them
 //! (`rbench check`). Nothing here is timed but what it says.
 
+use std::cell::Cell;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -61,6 +62,9 @@ pub struct Checked {
     pub between: Vec<Between>,
     /// Files that clients made besides, and what went wrong with that; `None`: none were to.
     pub load: Option<(u64, Option<String>)>,
+    /// How far instants of two clients may have been apart at worst that were told to be the
+    /// same, when something was judged by them.
+    pub clock_error: Nanos,
     /// What could not be removed.
     pub left: Vec<String>,
 }
@@ -117,7 +121,7 @@ pub async fn check(
         ExecError::Comm(CommError::Start(text.to_owned()))
     })?;
     let mut silent = any(group, silent).await?;
-    let (mut between, mut load) = (Vec::new(), None);
+    let (mut between, mut load, mut clock_error) = (Vec::new(), None, Nanos(0));
     if !asked.between.is_empty() {
         if let Some(why) = why_not(asked, silent, &target) {
             between = asked
@@ -134,9 +138,10 @@ pub async fn check(
                 program: &asked.program,
                 longest: asked.longest,
                 working: Arc::new(()),
+                slack: Cell::default(),
             };
             let (found, loaded, hangs) = all_between(&clients, asked).await?;
-            (between, load) = (found, loaded);
+            (between, load, clock_error) = (found, loaded, clients.slack.get());
             silent = any(group, hangs).await?;
         }
     }
@@ -152,6 +157,7 @@ pub async fn check(
         hosts,
         between,
         load,
+        clock_error,
         left,
     })
 }

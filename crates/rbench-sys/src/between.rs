@@ -21,7 +21,7 @@ mod races;
 mod sights;
 
 pub use crowd::{RECORDS, Records, Stays, append, churn, listings, records, stays};
-pub use holding::{Held, Holder, Lock, contend, hold};
+pub use holding::{HELD, Held, Holder, Lock, contend, hold};
 pub use load::load;
 pub use races::Race;
 pub use sights::{Hand, Looker, Sight, Watched};

@@ -173,7 +173,6 @@ async fn on(
         directories: plan.clients.iter().map(|rank| directory(*rank)).collect(),
         plan: &plan,
         expect: asked.expect.as_deref().zip(expectation.as_ref()),
-        clock_error: group.clock_error(),
     };
     let found = found.result(around, checked);
     let printed = print(&match asked.format {
@@ -336,7 +335,6 @@ struct Found<'a> {
     directories: Vec<PathBuf>,
     plan: &'a Asked,
     expect: Option<(&'a Path, &'a Expectation)>,
-    clock_error: Nanos,
 }
 
 impl Found<'_> {
@@ -345,6 +343,7 @@ impl Found<'_> {
             hosts,
             between,
             load,
+            clock_error,
             left,
         } = checked;
         let complete = |host: &HostCheck| host.found.len() == self.plan.promises.len();
@@ -381,7 +380,7 @@ impl Found<'_> {
             complete,
             hosts,
             between,
-            clock_error_ns: self.clock_error.0,
+            clock_error_ns: clock_error.0,
             load,
         }
     }

@@ -1,6 +1,7 @@
 //! The checks between clients: all ranks take the same steps, each client does its part of a
 //! step in a thread of its own, and all hear how that ended before the next one.
 
+use std::cell::Cell;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -117,6 +118,8 @@ pub(super) struct Clients<'a, 'g> {
     pub(super) longest: Duration,
     /// Threads that were given up have it too.
     pub(super) working: Arc<()>,
+    /// The largest slack that counted for nobody.
+    pub(super) slack: Cell<Nanos>,
 }
 
 impl Clients<'_, '_> {
@@ -276,6 +279,20 @@ impl Clients<'_, '_> {
     /// A client for people: its rank and host.
     fn client(&self, number: usize) -> String {
         self.who(self.ranks[number])
+    }
+
+    /// How far instants of two clients may be apart that are told to be the same, one of these of
+    /// rank 0's clock.
+    fn slack(&self, at: impl IntoIterator<Item = Nanos>) -> Nanos {
+        let each = at.into_iter().map(|at| self.group.clock_error(at));
+        let slack = each.max().unwrap_or_default();
+        self.slack.set(self.slack.get().max(slack));
+        slack
+    }
+
+    /// The present instant of rank 0's clock.
+    fn now(&self) -> Nanos {
+        self.group.by_root(MonotonicClock.now())
     }
 
     /// The directory of a part of a check.

@@ -103,10 +103,10 @@ impl Group<'_> {
         Nanos(here.0.saturating_add_signed(offset_ns))
     }
 
-    /// How far two ranks' instants may be apart that are told to be the same by rank 0's clock.
-    pub fn clock_error(&self) -> Nanos {
-        let now = self.by_root(self.clock.now());
-        let one = self.clocks.borrow().error(now);
+    /// How far two ranks' instants may be apart that are told to be the same, the instant `at` of
+    /// rank 0's clock.
+    pub fn clock_error(&self, at: Nanos) -> Nanos {
+        let one = self.clocks.borrow().error(at);
         Nanos(2 * one.0)
     }
 

@@ -35,8 +35,8 @@ pub struct CheckResult {
     /// it by name.
     #[serde(default)]
     pub between: Vec<BetweenResult>,
-    /// How far the instants of two clients may be apart that are told to be the same, ns: what
-    /// is less late is not taken for late.
+    /// How far the instants of two clients may have been apart at worst that are told to be the
+    /// same, when it was judged by them, ns: what is less late is not taken for late.
     #[serde(default)]
     pub clock_error_ns: u64,
     /// What clients did besides while it was tried; `None`: nothing.

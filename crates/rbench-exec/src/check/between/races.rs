@@ -30,6 +30,8 @@ impl Clients<'_, '_> {
             part = told(self.part(prepare).await?, |()| Vec::new());
         }
         self.meet(part).await?;
+        // Who is late is not in the race.
+        self.group.keep_time_at_the_end().await?;
         let go = self.group.instant().await?;
         let mut part = Part::None;
         if let Some(me) = self.me {

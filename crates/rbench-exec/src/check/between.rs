@@ -64,13 +64,14 @@ pub struct Pair {
     /// look began that saw it; 0: no look behind that saw anything else. Of locks: from when the
     /// unlocking began to when the next one, who waited, had it.
     pub times: Vec<Nanos>,
-    /// Of those that were not seen at once: the longest pause between the last look that did
-    /// not see it and the first that did, the resolution of `times`. Of locks: how far the
-    /// instants of both may be apart that are told to be the same.
+    /// Each of `times` is known to so much: the longest time from the last look that did not see
+    /// it, or from the act, to the look that did. Of locks: how far the instants of both may be
+    /// apart that are told to be the same.
     pub gap: Nanos,
     /// The last look that did not see it began at most so long behind.
     pub late: Nanos,
-    /// Violations that are worse than that it was late: never seen, seen before it was done or
+    /// Violations that are worse than that it was late (by as much as was looked, where it was
+    /// stale to the end): nothing seen, seen before it was done or
     /// not for good, something else seen, two holders at once.
     pub worse: u64,
 }

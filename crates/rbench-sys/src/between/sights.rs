@@ -434,7 +434,9 @@ impl Sight {
                 in_a_row += 1;
             } else {
                 found.back |= found.settled.take().is_some() && seen == self.old;
-                if seen != self.old {
+                // What may be there in between hides nothing that may not.
+                let mild = |odd: &String| odd.is_empty() || odd == "ENOENT";
+                if seen != self.old && found.odd.as_ref().is_none_or(mild) {
                     found.odd = Some(seen.clone());
                 }
                 found.other = Some((begun, seen));

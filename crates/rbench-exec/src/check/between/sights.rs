@@ -411,7 +411,11 @@ fn judge(
                 pair.gap = pair.gap.max(settled.since(began));
                 settled.since(acted.done)
             }
-            None => Nanos(0),
+            None => {
+                // The first look behind it may have begun long behind it.
+                pair.gap = pair.gap.max(settled.since(acted.done));
+                Nanos(0)
+            }
         };
         pair.times.push(time);
     }
@@ -419,8 +423,12 @@ fn judge(
     let early = seen
         .first
         .is_some_and(|first| acted.begun.since(first) > slack);
-    let odd = seen.odd.as_deref().filter(|_| sight.always);
-    let worse = seen.settled.is_none() || early || seen.back || odd.is_some();
+    // What is made again may be missing or empty in between.
+    let between = |odd: &&str| !sight.always && ["ENOENT", ""].contains(odd);
+    let odd = seen.odd.as_deref().filter(|odd| !between(odd));
+    // What was stale to the end is late by as much as it was looked for, at least.
+    let never = seen.settled.is_none() && stale.is_none();
+    let worse = never || early || seen.back || odd.is_some();
     let behind = stale.map_or(Nanos(0), |(behind, ..)| behind);
     let what = match stale {
         Some((behind, _, what)) if seen.settled.is_none() => {
@@ -490,10 +498,10 @@ mod tests {
     #[test]
     fn only_looks_behind_the_act_tell_that_something_is_late() {
         let name = "coherence.create.stat";
-        check(name, &seen(Some(5_000), Some(1_500)), (None, &[0], 0));
+        check(name, &seen(Some(5_000), Some(1_500)), (None, &[0], 3_000));
         check(name, &seen(Some(1_500), None), (None, &[0], 0));
         // Within what the clocks may be apart.
-        check(name, &seen(Some(5_000), Some(2_100)), (None, &[0], 0));
+        check(name, &seen(Some(5_000), Some(2_100)), (None, &[0], 3_000));
         let late = seen(Some(3_005_000), Some(3_002_000));
         let text = "'ENOENT' still 3.00 ms behind it";
         check(name, &late, (Some(text), &[3_003_000], 3_000));
@@ -510,20 +518,53 @@ mod tests {
             first: Some(Nanos(800)),
             ..seen(Some(5_000), None)
         };
-        check(name, &early, (Some("'free' before it was done"), &[0], 0));
+        check(
+            name,
+            &early,
+            (Some("'free' before it was done"), &[0], 3_000),
+        );
         let back = Watched {
             back: true,
             ..seen(Some(5_000), Some(1_900))
         };
         let text = "'free' and then 'taken' again";
-        check(name, &back, (Some(text), &[0], 0));
+        check(name, &back, (Some(text), &[0], 3_000));
         let odd = Watched {
             odd: Some("EIO".to_owned()),
             ..seen(Some(5_000), Some(1_900))
         };
-        check(name, &odd, (Some("'EIO'"), &[0], 0));
+        let wrong = (Some("'EIO'"), &[0][..], 3_000);
+        check(name, &odd, wrong);
+        check("coherence.recreate.content", &odd, wrong);
+        let missing = Watched {
+            odd: Some("ENOENT".to_owned()),
+            ..odd
+        };
+        let wrong = (Some("'ENOENT'"), &[0][..], 3_000);
+        check("coherence.rename-over.content", &missing, wrong);
         // While a file is unlinked and made again, it may be missing.
-        check("coherence.recreate.content", &odd, (None, &[0], 0));
+        let none = (None, &[0][..], 3_000);
+        check("coherence.recreate.content", &missing, none);
+    }
+
+    #[test]
+    fn what_is_stale_to_the_end_is_late_and_what_nobody_saw_is_worse() {
+        let worse = |seen: &Watched| {
+            let mut pair = Pair::default();
+            let sight = find("coherence.create.stat");
+            judge(sight, ACTED, seen, Nanos(100), &mut pair);
+            (pair.violations, pair.worse, pair.late)
+        };
+        assert_eq!(
+            worse(&seen(None, Some(4_002_000))),
+            (1, 0, Nanos(4_000_000))
+        );
+        assert_eq!(worse(&seen(None, None)), (1, 1, Nanos(0)));
+        let odd = Watched {
+            odd: Some("ESTALE".to_owned()),
+            ..seen(Some(5_000_000), Some(4_002_000))
+        };
+        assert_eq!(worse(&odd), (1, 1, Nanos(4_000_000)));
     }
 
     #[test]

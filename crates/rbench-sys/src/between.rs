@@ -6,7 +6,7 @@
 //! clock, and what follows from it, is others' business.
 
 use std::fs::{File, OpenOptions};
-use std::os::fd::AsRawFd as _;
+use std::os::fd::{AsRawFd as _, IntoRawFd as _};
 use std::path::{Path, PathBuf};
 
 use nix::errno::Errno;
@@ -108,7 +108,14 @@ pub fn make(directory: &Path) -> Step<()> {
 /// # Errors
 /// Why it cannot be made.
 pub fn place(path: &Path) -> Step<()> {
-    done("open", path, File::create_new(path)).map(drop)
+    closed(path, done("open", path, File::create_new(path))?)
+}
+
+/// Closes a file: some file systems tell there what they could not write.
+fn closed(path: &Path, file: File) -> Step<()> {
+    // SAFETY: the descriptor was the file's alone, and is used no more.
+    let closed = unsafe { nix::libc::close(file.into_raw_fd()) };
+    done("close", path, last(closed, ()))
 }
 
 /// A file that is there, open for reading and writing.

@@ -141,18 +141,26 @@ impl Clients<'_, '_> {
             let text = format!("between clients, {} of {of}: {}", number + 1, check.name);
             self.group.step(&text);
             let begun = MonotonicClock.now();
-            let outcome = match silent >= SILENT_MAX {
+            let tired = silent >= SILENT_MAX;
+            let outcome = match tired {
                 true => Err(End::undecided(format!(
                     "not tried: {SILENT_MAX} before it did not end"
                 ))),
                 false => self.check(check, number).await,
             };
             let (verdict, counted) = match outcome {
-                Ok(found) => found,
+                Ok(found) => {
+                    silent = 0;
+                    found
+                }
                 Err(End::Ranks(error)) => return Err(error),
                 Err(End::Stopped) => break,
                 Err(End::Verdict { verdict, late }) => {
-                    silent = if late { silent + 1 } else { silent };
+                    silent = match late {
+                        true => silent + 1,
+                        false if tired => silent,
+                        false => 0,
+                    };
                     (verdict, Counted::default())
                 }
             };

@@ -10,11 +10,12 @@ use std::time::Duration;
 use nix::errno::Errno;
 use rbench_core::wire::{Reader, Writer};
 use rbench_core::{Clock as _, MonotonicClock, Nanos, Rank};
-use rbench_sys::between::{Check, Step, Trial};
+use rbench_sys::between::{Check, Step, Trial, appear};
 use rbench_sys::promises::{Evidence, Verdict};
 
 use super::{SILENT_MAX, all_end, alone, not_within, words};
 use crate::group::{ExecError, Group};
+use crate::target::SEEN_WITHIN;
 use crate::thread::in_thread;
 
 mod crowd;
@@ -309,16 +310,28 @@ impl Clients<'_, '_> {
         self.target.join(format!("between-{check}{part}"))
     }
 
-    /// One client makes something for all of them.
+    /// One client makes something for all of them, who wait until they see all of it: what they
+    /// do with it is what is tried.
     async fn prepared(
         &self,
         client: usize,
+        made: Vec<PathBuf>,
         work: impl FnOnce() -> Step<()> + Send + 'static,
     ) -> Result<(), End> {
         let part = match self.me == Some(client) {
             true => told(self.part(move |_| work()).await?, |()| Vec::new()),
             false => Part::None,
         };
+        self.meet(part).await?;
+        let mut part = Part::None;
+        if self.me.is_some_and(|me| me != client) {
+            let within = (self.longest / 2).min(SEEN_WITHIN.into());
+            let wait = move |stop: &dyn Fn() -> bool| {
+                appear(&made, within, stop);
+                Ok(())
+            };
+            part = told(self.part(wait).await?, |()| Vec::new());
+        }
         self.meet(part).await.map(drop)
     }
 

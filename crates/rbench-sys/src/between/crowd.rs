@@ -108,8 +108,10 @@ pub struct Stays {
     pub example: String,
 }
 
-fn stay(directory: &Path, number: usize) -> PathBuf {
-    directory.join(format!("stay-{number}"))
+/// The names that stay.
+pub fn staying(directory: &Path) -> Vec<PathBuf> {
+    let stay = |number: usize| directory.join(format!("stay-{number}"));
+    (0..STAY).map(stay).collect()
 }
 
 /// Makes the names that stay.
@@ -117,10 +119,7 @@ fn stay(directory: &Path, number: usize) -> PathBuf {
 /// # Errors
 /// The call that failed.
 pub fn stays(directory: &Path) -> Step<()> {
-    for path in (0..STAY).map(|number| stay(directory, number)) {
-        place(&path)?;
-    }
-    Ok(())
+    staying(directory).iter().try_for_each(|path| place(path))
 }
 
 /// Makes and removes other names from the instant `from` on, for `during`.

@@ -112,19 +112,26 @@ impl Race {
         }
     }
 
-    /// Makes what all want to have, by one client.
+    /// What all want to have and one client makes.
+    pub fn prizes(self, directory: &Path, rounds: usize) -> Vec<PathBuf> {
+        match self {
+            Race::Rename | Race::Unlink | Race::Rmdir => {
+                (0..rounds).map(|round| prize(directory, round)).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// Makes it.
     ///
     /// # Errors
     /// The call that failed.
     pub fn prepare(self, directory: &Path, rounds: usize) -> Step<()> {
-        for path in (0..rounds).map(|round| prize(directory, round)) {
-            match self {
-                Race::Rename | Race::Unlink => super::place(&path)?,
-                Race::Rmdir => super::make(&path)?,
-                _ => return Ok(()),
-            }
-        }
-        Ok(())
+        let prizes = self.prizes(directory, rounds);
+        prizes.iter().try_for_each(|path| match self {
+            Race::Rmdir => super::make(path),
+            _ => super::place(path),
+        })
     }
 
     /// Makes what each client has for itself.

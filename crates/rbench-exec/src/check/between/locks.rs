@@ -21,7 +21,7 @@ impl Clients<'_, '_> {
         let directory = self.directory(number, "");
         let path = directory.join("lock");
         let made = path.clone();
-        self.prepared(0, move || {
+        self.prepared(0, vec![path.clone()], move || {
             make(&directory)?;
             place(&made)
         })

@@ -18,7 +18,9 @@ impl Clients<'_, '_> {
     pub(super) async fn race(&self, race: Race, number: usize) -> Result<(Verdict, Counted), End> {
         let directory = self.directory(number, "");
         let place = directory.clone();
-        self.prepared(0, move || {
+        let mut wanted = race.prizes(&directory, ROUNDS);
+        wanted.push(directory.clone());
+        self.prepared(0, wanted, move || {
             make(&place)?;
             race.prepare(&place, ROUNDS)
         })

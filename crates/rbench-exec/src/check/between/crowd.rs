@@ -24,7 +24,7 @@ impl Clients<'_, '_> {
             place(&made)
         })
         .await?;
-        let go = self.group.instant().await?;
+        let (go, _) = self.group.instant().await?;
         let mut part = Part::None;
         if let Some(me) = self.me {
             let path = path.clone();
@@ -93,7 +93,7 @@ impl Clients<'_, '_> {
                 stays(&place)
             })
             .await?;
-            let go = self.group.instant().await?;
+            let (go, _) = self.group.instant().await?;
             let mut part = Part::None;
             if self.me == Some(actor) {
                 let work = move |stop: &dyn Fn() -> bool| churn(&directory, (go, DURING), stop);

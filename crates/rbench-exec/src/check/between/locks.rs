@@ -28,7 +28,7 @@ impl Clients<'_, '_> {
         .await?;
         // Who had it at a time is for clocks to say: they are compared before and behind it.
         self.group.keep_time_at_the_end().await?;
-        let go = self.group.instant().await?;
+        let (go, by_root) = self.group.instant().await?;
         let mut taken = None;
         if self.me.is_some() {
             let path = path.clone();
@@ -38,8 +38,7 @@ impl Clients<'_, '_> {
         self.group.keep_time_at_the_end().await?;
         let part = taken.map_or(Part::None, |all| told(all, |all| self.held(&all)));
         let met = self.meet(part).await?;
-        let go = self.group.by_root(go);
-        let slack = self.slack([go, Nanos(go.0 + DURING.0 / 2), self.now()]);
+        let slack = self.slack([by_root, Nanos(by_root.0 + DURING.0 / 2), self.now()]);
         if slack.0 * 2 > HELD.0 {
             return Err(End::undecided(format!(
                 "the clocks of the hosts are known to {slack} only, and the lock is held for {HELD}"

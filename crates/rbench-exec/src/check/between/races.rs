@@ -34,7 +34,7 @@ impl Clients<'_, '_> {
         self.meet(part).await?;
         // Who is late is not in the race.
         self.group.keep_time_at_the_end().await?;
-        let go = self.group.instant().await?;
+        let (go, _) = self.group.instant().await?;
         let mut part = Part::None;
         if let Some(me) = self.me {
             let place = directory.clone();

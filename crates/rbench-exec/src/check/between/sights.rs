@@ -177,7 +177,7 @@ impl Clients<'_, '_> {
             self.release((hands, lookers)).await?;
             return Err(end);
         }
-        let go = self.group.instant().await?;
+        let (go, by_root) = self.group.instant().await?;
         let within = Nanos(within.as_nanos() as u64);
         let mut part = Part::None;
         if acts {
@@ -196,7 +196,7 @@ impl Clients<'_, '_> {
         }
         let met = self.meet(part).await;
         self.release(hands).await?;
-        self.fold(sight, round, &met?, (self.group.by_root(go), within))
+        self.fold(sight, round, &met?, (by_root, within))
     }
 
     fn acted(&self, acted: &[(Nanos, Nanos)]) -> Vec<u8> {

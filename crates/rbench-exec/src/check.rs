@@ -2,6 +2,7 @@
 //! each host, or one rank for each mount) in directories of their own, and then between them
 //! (`rbench check`). Nothing here is timed but what it says.
 
+use std::cell::Cell;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -43,7 +44,7 @@ pub struct Asked {
     /// The rank of each client, in ascending order: the ranks that try it. All see the same
     /// file system, each by a mount of its own.
     pub clients: Vec<Rank>,
-    /// What is to be tried between them, in this order; of one client nothing is.
+    /// What is to be tried between them, in this order; with one client it is left out.
     pub between: Vec<&'static Check>,
     /// Whether the clients work on other files besides, while it is.
     pub under_load: bool,
@@ -61,6 +62,9 @@ pub struct Checked {
     pub between: Vec<Between>,
     /// Files that clients made besides, and what went wrong with that; `None`: none were to.
     pub load: Option<(u64, Option<String>)>,
+    /// How far instants of two clients may have been apart at worst that were told to be the
+    /// same, when something was judged by them.
+    pub clock_error: Nanos,
     /// What could not be removed.
     pub left: Vec<String>,
 }
@@ -117,17 +121,9 @@ pub async fn check(
         ExecError::Comm(CommError::Start(text.to_owned()))
     })?;
     let mut silent = any(group, silent).await?;
-    let (mut between, mut load) = (Vec::new(), None);
-    if asked.clients.len() > 1 && !asked.between.is_empty() {
-        if silent || !target.shared() {
-            let why = match silent {
-                true => undecided(
-                    "",
-                    "a client has a call that has not returned",
-                    target.path(),
-                ),
-                false => Verdict::LeftOut("the hosts do not see the same directory".to_owned()),
-            };
+    let (mut between, mut load, mut clock_error) = (Vec::new(), None, Nanos(0));
+    if !asked.between.is_empty() {
+        if let Some(why) = why_not(asked, silent, &target) {
             between = asked
                 .between
                 .iter()
@@ -142,9 +138,10 @@ pub async fn check(
                 program: &asked.program,
                 longest: asked.longest,
                 working: Arc::new(()),
+                slack: Cell::default(),
             };
             let (found, loaded, hangs) = all_between(&clients, asked).await?;
-            (between, load) = (found, loaded);
+            (between, load, clock_error) = (found, loaded, clients.slack.get());
             silent = any(group, hangs).await?;
         }
     }
@@ -160,6 +157,7 @@ pub async fn check(
         hosts,
         between,
         load,
+        clock_error,
         left,
     })
 }
@@ -169,6 +167,20 @@ async fn any(group: &Group<'_>, mine: bool) -> Result<bool, ExecError> {
     let word = vec![u64::from(mine)];
     let word = group.world.all_reduce(Combine::Max, word);
     Ok(group.quietly(word).await?[0] != 0)
+}
+
+/// Why nothing is tried between the clients; `silent`: one has a call that has not returned.
+fn why_not(asked: &Asked, silent: bool, target: &Target) -> Option<Verdict> {
+    if asked.clients.len() < 2 {
+        let why = "there is one client only".to_owned();
+        return Some(Verdict::LeftOut(why));
+    }
+    let why = match (silent, target.shared()) {
+        (true, _) => "a client has a call that has not returned",
+        (false, false) => "the hosts do not see the same directory",
+        (false, true) => return None,
+    };
+    Some(undecided("", why, target.path()))
 }
 
 fn not_tried(check: &Check, verdict: Verdict) -> Between {
@@ -230,10 +242,11 @@ async fn host(
         found: Vec::new(),
     };
     let made = directory.clone();
-    let made = limited(group, asked.longest, move || files::make_directory(&made)).await?;
-    let why = match made {
-        Some(Ok(())) => None,
-        Some(Err(error)) => Some(error.to_string()),
+    let made = alone(group, asked.longest, move || files::make_directory(&made)).await?;
+    let why = match &made {
+        Some(Ok(Ok(()))) => None,
+        Some(Ok(Err(error))) => Some(error.to_string()),
+        Some(Err(why)) => Some(why.clone()),
         None => Some(not_within(asked.longest)),
     };
     // How many in a row did not come to an end in time, and whether any did not.
@@ -268,7 +281,7 @@ async fn host(
                 drop(works);
                 verdict
             };
-            let kept = limited(group, longest, work).await?;
+            let kept = alone(group, longest, work).await?;
             took = MonotonicClock.now().since(begun);
             // It ends behind the call in which it is.
             given_up.store(kept.is_none(), Ordering::Relaxed);
@@ -281,18 +294,17 @@ async fn host(
                     promises::clear(&place, promise);
                     drop(works);
                 };
-                late |= limited(group, longest.max(REMOVED_WITHIN), clear)
+                late |= alone(group, longest.max(REMOVED_WITHIN), clear)
                     .await?
                     .is_none();
             }
-            kept.unwrap_or_else(|| {
-                undecided(
-                    "",
-                    &not_within(asked.longest),
-                    &directory.join(promise.name),
-                )
-            })
+            let kept = kept.unwrap_or_else(|| Err(not_within(longest)));
+            kept.unwrap_or_else(|why| undecided("", &why, &directory.join(promise.name)))
         };
+        if group.stop_reason().is_some() {
+            // It was broken off, perhaps.
+            break;
+        }
         host.found.push(Seen {
             name: promise.name.to_owned(),
             verdict,
@@ -301,6 +313,20 @@ async fn host(
     }
     let hangs = hangs || late && !all_end(group, &working).await?;
     Ok((host, hangs))
+}
+
+/// Does work in a thread, for at most so long (`None`: it takes longer): its result, or why there
+/// is none, as a sentence. That is this rank's matter alone, the others wait for its word.
+async fn alone<T: Send + 'static>(
+    group: &Group<'_>,
+    longest: Duration,
+    work: impl FnOnce() -> T + Send + 'static,
+) -> Result<Option<Result<T, String>>, ExecError> {
+    match limited(group, longest, work).await {
+        Ok(done) => Ok(done.map(Ok)),
+        Err(ExecError::SetUp(why)) => Ok(Some(Err(why))),
+        Err(error) => Err(error),
+    }
 }
 
 /// Whether the threads that were given up end soon: what was slow, and does not hang.

@@ -41,9 +41,7 @@ pub fn text(check: &CheckResult, view: View) -> String {
         out.push('\n');
     }
     out.push_str(&groups(check, view));
-    if !check.between.is_empty() {
-        out.push_str(&between::tables(check, view));
-    }
+    out.push_str(&between::tables(check, view));
     for verdict in [
         PromiseVerdict::Broken,
         PromiseVerdict::Undecided,

@@ -6,8 +6,9 @@
 //! clock, and what follows from it, is others' business.
 
 use std::fs::{File, OpenOptions};
-use std::os::fd::AsRawFd as _;
+use std::os::fd::{AsRawFd as _, IntoRawFd as _};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use nix::errno::Errno;
 
@@ -20,8 +21,8 @@ mod locks;
 mod races;
 mod sights;
 
-pub use crowd::{RECORDS, Records, Stays, append, churn, listings, records, stays};
-pub use holding::{Held, Holder, Lock, contend, hold};
+pub use crowd::{RECORDS, Records, Stays, append, churn, listings, records, staying, stays};
+pub use holding::{HELD, Held, Holder, Lock, contend, hold};
 pub use load::load;
 pub use races::Race;
 pub use sights::{Hand, Looker, Sight, Watched};
@@ -108,7 +109,29 @@ pub fn make(directory: &Path) -> Step<()> {
 /// # Errors
 /// Why it cannot be made.
 pub fn place(path: &Path) -> Step<()> {
-    done("open", path, File::create_new(path)).map(drop)
+    closed(path, done("open", path, File::create_new(path))?)
+}
+
+/// Closes a file: some file systems tell there what they could not write.
+fn closed(path: &Path, file: File) -> Step<()> {
+    // SAFETY: the descriptor was the file's alone, and is used no more.
+    let closed = unsafe { nix::libc::close(file.into_raw_fd()) };
+    done("close", path, last(closed, ()))
+}
+
+/// Waits for at most `within` until all of this is there: another client has made it.
+pub fn appear(paths: &[PathBuf], within: Duration, stop: &dyn Fn() -> bool) {
+    use rbench_core::Clock as _;
+    let begun = rbench_core::MonotonicClock.now();
+    for path in paths {
+        while std::fs::symlink_metadata(path).is_err() {
+            let waited: Duration = rbench_core::MonotonicClock.now().since(begun).into();
+            if waited > within || stop() {
+                return;
+            }
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
 }
 
 /// A file that is there, open for reading and writing.

@@ -106,6 +106,17 @@ async fn on(
                     mounts of the file system and as many ranks (--dir A,B)";
         return Err(Refusal::Usage(text.to_owned()));
     }
+    if plan.clients.len() < 2 {
+        if asked.under_load {
+            let text = "--under-load: it is for what is tried between clients, and there is one \
+                        client only: two hosts or more, or two mounts (--dir A,B), have several";
+            return Err(Refusal::Usage(text.to_owned()));
+        }
+        if asked.only.is_empty() {
+            // Nobody asked for it by name.
+            plan.between.clear();
+        }
+    }
     let me = plan.clients.iter().position(|rank| *rank == comm.rank());
     let progress = match asked.quiet {
         true => Progress::Off,
@@ -162,7 +173,6 @@ async fn on(
         directories: plan.clients.iter().map(|rank| directory(*rank)).collect(),
         plan: &plan,
         expect: asked.expect.as_deref().zip(expectation.as_ref()),
-        clock_error: group.clock_error(),
     };
     let found = found.result(around, checked);
     let printed = print(&match asked.format {
@@ -325,7 +335,6 @@ struct Found<'a> {
     directories: Vec<PathBuf>,
     plan: &'a Asked,
     expect: Option<(&'a Path, &'a Expectation)>,
-    clock_error: Nanos,
 }
 
 impl Found<'_> {
@@ -334,12 +343,11 @@ impl Found<'_> {
             hosts,
             between,
             load,
+            clock_error,
             left,
         } = checked;
-        let several = self.plan.clients.len() > 1;
         let complete = |host: &HostCheck| host.found.len() == self.plan.promises.len();
-        let complete =
-            hosts.iter().all(complete) && (!several || between.len() == self.plan.between.len());
+        let complete = hosts.iter().all(complete) && between.len() == self.plan.between.len();
         let each = hosts.into_iter().enumerate();
         let hosts: Vec<HostChecksResult> = each
             .map(|(client, found)| self.host(client, found, &around))
@@ -372,7 +380,7 @@ impl Found<'_> {
             complete,
             hosts,
             between,
-            clock_error_ns: self.clock_error.0,
+            clock_error_ns: clock_error.0,
             load,
         }
     }

@@ -1,6 +1,7 @@
 //! The checks between clients: all ranks take the same steps, each client does its part of a
 //! step in a thread of its own, and all hear how that ended before the next one.
 
+use std::cell::Cell;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,12 +10,12 @@ use std::time::Duration;
 use nix::errno::Errno;
 use rbench_core::wire::{Reader, Writer};
 use rbench_core::{Clock as _, MonotonicClock, Nanos, Rank};
-use rbench_sys::between::{Check, Step, Trial};
+use rbench_sys::between::{Check, Step, Trial, appear};
 use rbench_sys::promises::{Evidence, Verdict};
 
-use super::{SILENT_MAX, all_end, not_within, words};
+use super::{SILENT_MAX, all_end, alone, not_within, words};
 use crate::group::{ExecError, Group};
-use crate::limited::limited;
+use crate::target::SEEN_WITHIN;
 use crate::thread::in_thread;
 
 mod crowd;
@@ -64,13 +65,14 @@ pub struct Pair {
     /// look began that saw it; 0: no look behind that saw anything else. Of locks: from when the
     /// unlocking began to when the next one, who waited, had it.
     pub times: Vec<Nanos>,
-    /// Of those that were not seen at once: the longest pause between the last look that did
-    /// not see it and the first that did, the resolution of `times`. Of locks: how far the
-    /// instants of both may be apart that are told to be the same.
+    /// Each of `times` is known to so much: the longest time from the last look that did not see
+    /// it, or from the act, to the look that did. Of locks: how far the instants of both may be
+    /// apart that are told to be the same.
     pub gap: Nanos,
     /// The last look that did not see it began at most so long behind.
     pub late: Nanos,
-    /// Violations that are worse than that it was late: never seen, seen before it was done or
+    /// Violations that are worse than that it was late (by as much as was looked, where it was
+    /// stale to the end): nothing seen, seen before it was done or
     /// not for good, something else seen, two holders at once.
     pub worse: u64,
 }
@@ -79,6 +81,8 @@ pub struct Pair {
 enum End {
     /// The ranks cannot talk.
     Ranks(ExecError),
+    /// Stopped: nothing is known of the check.
+    Stopped,
     /// With a verdict. `late`: a call has not returned.
     Verdict { verdict: Verdict, late: bool },
 }
@@ -116,6 +120,8 @@ pub(super) struct Clients<'a, 'g> {
     pub(super) longest: Duration,
     /// Threads that were given up have it too.
     pub(super) working: Arc<()>,
+    /// The largest slack that counted for nobody.
+    pub(super) slack: Cell<Nanos>,
 }
 
 impl Clients<'_, '_> {
@@ -126,7 +132,7 @@ impl Clients<'_, '_> {
         checks: &[&'static Check],
     ) -> Result<(Vec<Between>, bool), ExecError> {
         let mut found = Vec::new();
-        let (mut silent, mut any_late) = (0, false);
+        let mut silent = 0;
         for (number, check) in checks.iter().enumerate() {
             if self.group.stopped().await? {
                 break;
@@ -136,18 +142,26 @@ impl Clients<'_, '_> {
             let text = format!("between clients, {} of {of}: {}", number + 1, check.name);
             self.group.step(&text);
             let begun = MonotonicClock.now();
-            let outcome = match silent >= SILENT_MAX {
+            let tired = silent >= SILENT_MAX;
+            let outcome = match tired {
                 true => Err(End::undecided(format!(
                     "not tried: {SILENT_MAX} before it did not end"
                 ))),
                 false => self.check(check, number).await,
             };
             let (verdict, counted) = match outcome {
-                Ok(found) => found,
+                Ok(found) => {
+                    silent = 0;
+                    found
+                }
                 Err(End::Ranks(error)) => return Err(error),
+                Err(End::Stopped) => break,
                 Err(End::Verdict { verdict, late }) => {
-                    silent = if late { silent + 1 } else { silent };
-                    any_late |= late;
+                    silent = match late {
+                        true => silent + 1,
+                        false if tired => silent,
+                        false => 0,
+                    };
                     (verdict, Counted::default())
                 }
             };
@@ -158,7 +172,8 @@ impl Clients<'_, '_> {
                 counted,
             });
         }
-        let hangs = any_late && !all_end(self.group, &self.working).await?;
+        // Also of what nobody heard because of a stop, or because something else failed.
+        let hangs = !all_end(self.group, &self.working).await?;
         Ok((found, hangs))
     }
 
@@ -185,11 +200,15 @@ impl Clients<'_, '_> {
             drop(works);
             done
         };
-        let done = limited(self.group, self.longest, work).await?;
+        let done = alone(self.group, self.longest, work).await?;
         given_up.store(done.is_none(), Ordering::Relaxed);
         Ok(match done {
-            Some(Ok(done)) => Ok(done),
-            Some(Err(evidence)) => Err(Part::Failed(evidence)),
+            Some(Ok(Ok(done))) => Ok(done),
+            Some(Ok(Err(evidence))) => Err(Part::Failed(evidence)),
+            Some(Err(seen)) => Err(Part::Failed(Evidence {
+                seen,
+                ..Evidence::default()
+            })),
             None => Err(Part::Late),
         })
     }
@@ -225,10 +244,21 @@ impl Clients<'_, '_> {
         }
         // All of them hear of a stop before the next step.
         if self.group.stopped().await? {
-            return Err(End::undecided("interrupted".to_owned()));
+            return Err(End::Stopped);
         }
         let of = |client: &Rank| self.told(*client, messages.get(client.0 as usize).copied());
-        self.ranks.iter().map(of).collect()
+        let (mut all, mut failed) = (Vec::new(), None);
+        for part in self.ranks.iter().map(of) {
+            match part {
+                Ok(told) => all.push(told),
+                // What has not ended says more than what failed.
+                Err(end @ End::Verdict { late: true, .. }) => return Err(end),
+                Err(end) => {
+                    failed.get_or_insert(end);
+                }
+            }
+        }
+        failed.map_or(Ok(all), Err)
     }
 
     fn told(&self, client: Rank, message: Option<&[u8]>) -> Result<Vec<u8>, End> {
@@ -261,21 +291,47 @@ impl Clients<'_, '_> {
         self.who(self.ranks[number])
     }
 
+    /// How far instants of two clients may be apart that are told to be the same, one of these of
+    /// rank 0's clock.
+    fn slack(&self, at: impl IntoIterator<Item = Nanos>) -> Nanos {
+        let each = at.into_iter().map(|at| self.group.clock_error(at));
+        let slack = each.max().unwrap_or_default();
+        self.slack.set(self.slack.get().max(slack));
+        slack
+    }
+
+    /// The present instant of rank 0's clock.
+    fn now(&self) -> Nanos {
+        self.group.by_root(MonotonicClock.now())
+    }
+
     /// The directory of a part of a check.
     fn directory(&self, check: usize, part: &str) -> PathBuf {
         self.target.join(format!("between-{check}{part}"))
     }
 
-    /// One client makes something for all of them.
+    /// One client makes something for all of them, who wait until they see all of it: what they
+    /// do with it is what is tried.
     async fn prepared(
         &self,
         client: usize,
+        made: Vec<PathBuf>,
         work: impl FnOnce() -> Step<()> + Send + 'static,
     ) -> Result<(), End> {
         let part = match self.me == Some(client) {
             true => told(self.part(move |_| work()).await?, |()| Vec::new()),
             false => Part::None,
         };
+        self.meet(part).await?;
+        let mut part = Part::None;
+        if self.me.is_some_and(|me| me != client) {
+            let within = (self.longest / 2).min(SEEN_WITHIN.into());
+            let wait = move |stop: &dyn Fn() -> bool| {
+                appear(&made, within, stop);
+                Ok(())
+            };
+            part = told(self.part(wait).await?, |()| Vec::new());
+        }
         self.meet(part).await.map(drop)
     }
 
@@ -287,7 +343,7 @@ impl Clients<'_, '_> {
             drop(works);
         };
         // What takes longer is left to its thread.
-        limited(self.group, self.longest, work).await.map(drop)
+        alone(self.group, self.longest, work).await.map(drop)
     }
 }
 

@@ -75,12 +75,12 @@ impl Group<'_> {
         Ok(())
     }
 
-    /// An instant that all ranks come to together, far enough ahead for all to hear of it, on
-    /// this rank's clock.
+    /// An instant that all ranks come to together, far enough ahead for all to hear of it: on
+    /// this rank's clock, and on rank 0's, where it is the same for all.
     ///
     /// # Errors
     /// When the ranks cannot talk.
-    pub async fn instant(&self) -> Result<Nanos, ExecError> {
+    pub async fn instant(&self) -> Result<(Nanos, Nanos), ExecError> {
         let at = (self.clock.now().0 + self.lead().0).to_le_bytes().to_vec();
         let heard = self.quietly(self.world.broadcast(Rank(0), at)).await?;
         let at = heard
@@ -91,7 +91,8 @@ impl Group<'_> {
             .borrow()
             .offset(self.rank(), Nanos(at))
             .offset_ns;
-        Ok(Nanos(at.saturating_add_signed(offset_ns.saturating_neg())))
+        let here = Nanos(at.saturating_add_signed(offset_ns.saturating_neg()));
+        Ok((here, Nanos(at)))
     }
 
     /// A past instant of this rank's clock on rank 0's.
@@ -103,10 +104,10 @@ impl Group<'_> {
         Nanos(here.0.saturating_add_signed(offset_ns))
     }
 
-    /// How far two ranks' instants may be apart that are told to be the same by rank 0's clock.
-    pub fn clock_error(&self) -> Nanos {
-        let now = self.by_root(self.clock.now());
-        let one = self.clocks.borrow().error(now);
+    /// How far two ranks' instants may be apart that are told to be the same, the instant `at` of
+    /// rank 0's clock.
+    pub fn clock_error(&self, at: Nanos) -> Nanos {
+        let one = self.clocks.borrow().error(at);
         Nanos(2 * one.0)
     }
 

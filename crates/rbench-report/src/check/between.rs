@@ -5,15 +5,15 @@ use rbench_core::Nanos;
 use rbench_core::plain::plain;
 
 use super::label;
-use crate::schema::{CheckResult, PairResult, SeenAfterResult};
+use crate::schema::{BetweenResult, CheckResult, PairResult, PromiseVerdict, SeenAfterResult};
 use crate::table::{Table, left, right};
 use crate::view::View;
 
 /// Nothing to tell.
 const NONE: &str = "-";
 
-/// A row for each check of all clients, and of those with violations one for each pair. Begins
-/// and ends with a newline.
+/// A row for each check of all clients that was tried, and of those with violations one for each
+/// pair. Begins and ends with a newline; empty when there is no row.
 pub(super) fn tables(check: &CheckResult, view: View) -> String {
     let mut table = Table::new(vec![
         left("Between clients"),
@@ -25,7 +25,11 @@ pub(super) fn tables(check: &CheckResult, view: View) -> String {
         right("most"),
         right("resolution"),
     ]);
-    for between in &check.between {
+    let tried = |between: &&BetweenResult| between.promise.verdict != PromiseVerdict::LeftOut;
+    if !check.between.iter().any(|between| tried(&between)) {
+        return String::new();
+    }
+    for between in check.between.iter().filter(tried) {
         let name = between.promise.name.clone();
         table.row(row(name, between.tries, between.violations, &between.times));
         if between.violations == 0 {

@@ -31,11 +31,12 @@ pub struct CheckResult {
     pub complete: bool,
     /// Each client: the first rank of each host, or one for each mount of it.
     pub hosts: Vec<HostChecksResult>,
-    /// What was tried between clients; empty where there is one only.
+    /// What was to be tried between clients; empty where there is one only and nobody asked for
+    /// it by name.
     #[serde(default)]
     pub between: Vec<BetweenResult>,
-    /// How far the instants of two clients may be apart that are told to be the same, ns: what
-    /// is less late is not taken for late.
+    /// How far the instants of two clients may have been apart at worst that are told to be the
+    /// same, when it was judged by them, ns: what is less late is not taken for late.
     #[serde(default)]
     pub clock_error_ns: u64,
     /// What clients did besides while it was tried; `None`: nothing.
@@ -79,8 +80,9 @@ pub struct PairResult {
     pub tries: u64,
     /// As of all pairs.
     pub violations: u64,
-    /// Of them are worse than that something was seen late: never, before it was done, not for
-    /// good, something else; two holders of a lock at once.
+    /// Of them are worse than that something was seen late: nothing seen, before it was done, not
+    /// for good, something else; two holders of a lock at once. What was stale as long as it was
+    /// looked for is late.
     pub worse: u64,
     /// The last look that did not see it began at most so long behind the end of what was done, ns.
     pub late_ns: u64,
@@ -103,8 +105,9 @@ pub struct SeenAfterResult {
     pub p99_ns: u64,
     /// The longest, ns.
     pub max_ns: u64,
-    /// Each is at most so much too long, ns: the longest pause between the last look that did not
-    /// see it and the first that did. Of locks: how far they may be off, by the clocks of both.
+    /// Each is known to so much, ns: the longest time from the last look that did not see it, or
+    /// from the end of what was done, to the beginning of the look that did. Of locks: how far they
+    /// may be off, by the clocks of both.
     pub resolution_ns: u64,
 }
 

@@ -2,14 +2,14 @@
 //! another client makes and removes names.
 
 use std::collections::BTreeMap;
-use std::fs::{File, OpenOptions};
+use std::fs::OpenOptions;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rbench_core::{Clock as _, MonotonicClock, Nanos};
 
-use super::{Step, done};
+use super::{Step, closed, done, place};
 
 /// Records that each client appends.
 pub const RECORDS: u64 = 200;
@@ -51,7 +51,8 @@ pub fn append(path: &Path, client: usize, from: Nanos, stop: &dyn Fn() -> bool) 
         let text = record(client, number);
         done("write", path, file.write_all(text.as_bytes()))?;
     }
-    done("fsync", path, file.sync_all())
+    done("fsync", path, file.sync_all())?;
+    closed(path, file)
 }
 
 /// Reads the records of so many clients; again, for at most `within`, while some are missing.
@@ -107,8 +108,10 @@ pub struct Stays {
     pub example: String,
 }
 
-fn stay(directory: &Path, number: usize) -> PathBuf {
-    directory.join(format!("stay-{number}"))
+/// The names that stay.
+pub fn staying(directory: &Path) -> Vec<PathBuf> {
+    let stay = |number: usize| directory.join(format!("stay-{number}"));
+    (0..STAY).map(stay).collect()
 }
 
 /// Makes the names that stay.
@@ -116,10 +119,7 @@ fn stay(directory: &Path, number: usize) -> PathBuf {
 /// # Errors
 /// The call that failed.
 pub fn stays(directory: &Path) -> Step<()> {
-    for path in (0..STAY).map(|number| stay(directory, number)) {
-        done("open", &path, File::create_new(&path))?;
-    }
-    Ok(())
+    staying(directory).iter().try_for_each(|path| place(path))
 }
 
 /// Makes and removes other names from the instant `from` on, for `during`.
@@ -136,7 +136,7 @@ pub fn churn(
     let name = |number: usize| directory.join(format!("come-{number}"));
     while MonotonicClock.now().since(from) < during && !stop() {
         let path = name(number);
-        done("open", &path, File::create_new(&path))?;
+        place(&path)?;
         if let Some(old) = number.checked_sub(COMING) {
             let path = name(old);
             done("unlink", &path, std::fs::remove_file(&path))?;

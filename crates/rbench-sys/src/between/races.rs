@@ -1,13 +1,13 @@
 //! All clients want the same name at the same instant: one of them gets it.
 
-use std::fs::{File, OpenOptions};
+use std::fs::OpenOptions;
 use std::path::{Path, PathBuf};
 
 use nix::errno::Errno;
 use nix::fcntl::{AT_FDCWD, RenameFlags, renameat2};
 use rbench_core::Nanos;
 
-use super::{Check, Group, Step, Trial, done};
+use super::{Check, Group, Step, Trial};
 
 pub(super) const GROUP: Group = Group {
     name: "races",
@@ -112,22 +112,26 @@ impl Race {
         }
     }
 
-    /// Makes what all want to have, by one client.
+    /// What all want to have and one client makes.
+    pub fn prizes(self, directory: &Path, rounds: usize) -> Vec<PathBuf> {
+        match self {
+            Race::Rename | Race::Unlink | Race::Rmdir => {
+                (0..rounds).map(|round| prize(directory, round)).collect()
+            }
+            _ => Vec::new(),
+        }
+    }
+
+    /// Makes it.
     ///
     /// # Errors
     /// The call that failed.
     pub fn prepare(self, directory: &Path, rounds: usize) -> Step<()> {
-        for path in (0..rounds).map(|round| prize(directory, round)) {
-            match self {
-                Race::Rename | Race::Unlink => done("open", &path, File::create_new(&path))?,
-                Race::Rmdir => {
-                    super::make(&path)?;
-                    continue;
-                }
-                _ => return Ok(()),
-            };
-        }
-        Ok(())
+        let prizes = self.prizes(directory, rounds);
+        prizes.iter().try_for_each(|path| match self {
+            Race::Rmdir => super::make(path),
+            _ => super::place(path),
+        })
     }
 
     /// Makes what each client has for itself.
@@ -137,7 +141,7 @@ impl Race {
     pub fn prepare_own(self, directory: &Path, client: usize, rounds: usize) -> Step<()> {
         if matches!(self, Race::Link | Race::NoReplace) {
             for path in (0..rounds).map(|round| own(directory, client, round)) {
-                done("open", &path, File::create_new(&path))?;
+                super::place(&path)?;
             }
         }
         Ok(())

@@ -5,7 +5,7 @@ use std::time::Duration;
 use rbench_core::Nanos;
 use rbench_core::wire::{Reader, Writer};
 use rbench_sys::between::{
-    RECORDS, Records, Stays, append, churn, listings, make, place, records, stays,
+    RECORDS, Records, Stays, append, churn, listings, make, place, records, staying, stays,
 };
 use rbench_sys::promises::{Evidence, Verdict};
 
@@ -19,12 +19,12 @@ impl Clients<'_, '_> {
         let directory = self.directory(number, "");
         let path = directory.join("records");
         let made = path.clone();
-        self.prepared(0, move || {
+        self.prepared(0, vec![path.clone()], move || {
             make(&directory)?;
             place(&made)
         })
         .await?;
-        let go = self.group.instant().await?;
+        let (go, _) = self.group.instant().await?;
         let mut part = Part::None;
         if let Some(me) = self.me {
             let path = path.clone();
@@ -88,12 +88,12 @@ impl Clients<'_, '_> {
         for actor in 0..self.ranks.len() {
             let directory = self.directory(number, &format!("-{actor}"));
             let place = directory.clone();
-            self.prepared(actor, move || {
+            self.prepared(actor, staying(&place), move || {
                 make(&place)?;
                 stays(&place)
             })
             .await?;
-            let go = self.group.instant().await?;
+            let (go, _) = self.group.instant().await?;
             let mut part = Part::None;
             if self.me == Some(actor) {
                 let work = move |stop: &dyn Fn() -> bool| churn(&directory, (go, DURING), stop);

@@ -3,7 +3,7 @@
 
 use rbench_core::Nanos;
 use rbench_core::wire::{Reader, Writer};
-use rbench_sys::between::{Held, Lock, contend, make, place};
+use rbench_sys::between::{HELD, Held, Lock, contend, make, place};
 use rbench_sys::promises::{Evidence, Verdict};
 
 use super::sights::add;
@@ -21,33 +21,41 @@ impl Clients<'_, '_> {
         let directory = self.directory(number, "");
         let path = directory.join("lock");
         let made = path.clone();
-        self.prepared(0, move || {
+        self.prepared(0, vec![path.clone()], move || {
             make(&directory)?;
             place(&made)
         })
         .await?;
-        let go = self.group.instant().await?;
-        let mut part = Part::None;
+        // Who had it at a time is for clocks to say: they are compared before and behind it.
+        self.group.keep_time_at_the_end().await?;
+        let (go, by_root) = self.group.instant().await?;
+        let mut taken = None;
         if self.me.is_some() {
             let path = path.clone();
             let take = move |stop: &dyn Fn() -> bool| contend(&path, lock, (go, DURING), stop);
-            part = told(self.part(take).await?, |all| {
-                let mut w = Writer::default();
-                for Held { asked, got, let_go } in all {
-                    for at in [asked, got, let_go] {
-                        w.number(self.group.by_root(at).0);
-                    }
-                }
-                w.finish()
-            });
+            taken = Some(self.part(take).await?);
         }
+        self.group.keep_time_at_the_end().await?;
+        let part = taken.map_or(Part::None, |all| told(all, |all| self.held(&all)));
         let met = self.meet(part).await?;
+        let slack = self.slack([by_root, Nanos(by_root.0 + DURING.0 / 2), self.now()]);
+        if slack.0 * 2 > HELD.0 {
+            return Err(End::undecided(format!(
+                "the clocks of the hosts are known to {slack} only, and the lock is held for {HELD}"
+            )));
+        }
         let mut all = Vec::new();
         for (client, message) in met.iter().enumerate() {
             all.extend(read(message).into_iter().map(|held| (client, held)));
         }
-        let (counted, apart) = judge(all, self.group.clock_error());
+        let (counted, apart) = judge(all, slack);
         let (tries, violations) = (counted.tries, counted.violations);
+        // Who never waits for another one does not know whether they were kept apart.
+        if violations == 0 && counted.pairs.iter().all(|pair| pair.times.is_empty()) {
+            return Err(End::undecided(format!(
+                "no client waited for another one in {tries} times that it was taken"
+            )));
+        }
         Ok(judged(counted, String::new(), || Evidence {
             expected: "one holder at a time".to_owned(),
             seen: format!(
@@ -60,6 +68,16 @@ impl Clients<'_, '_> {
             path,
             ..Evidence::default()
         }))
+    }
+
+    fn held(&self, all: &[Held]) -> Vec<u8> {
+        let mut w = Writer::default();
+        for Held { asked, got, let_go } in all {
+            for at in [asked, got, let_go] {
+                w.number(self.group.by_root(*at).0);
+            }
+        }
+        w.finish()
     }
 }
 

@@ -18,7 +18,9 @@ impl Clients<'_, '_> {
     pub(super) async fn race(&self, race: Race, number: usize) -> Result<(Verdict, Counted), End> {
         let directory = self.directory(number, "");
         let place = directory.clone();
-        self.prepared(0, move || {
+        let mut wanted = race.prizes(&directory, ROUNDS);
+        wanted.push(directory.clone());
+        self.prepared(0, wanted, move || {
             make(&place)?;
             race.prepare(&place, ROUNDS)
         })
@@ -30,7 +32,9 @@ impl Clients<'_, '_> {
             part = told(self.part(prepare).await?, |()| Vec::new());
         }
         self.meet(part).await?;
-        let go = self.group.instant().await?;
+        // Who is late is not in the race.
+        self.group.keep_time_at_the_end().await?;
+        let (go, _) = self.group.instant().await?;
         let mut part = Part::None;
         if let Some(me) = self.me {
             let place = directory.clone();

@@ -84,6 +84,8 @@ impl Clients<'_, '_> {
         let mut pairs: Vec<Pair> = Vec::new();
         let mut worst = None;
         for actor in 0..clients {
+            // What clocks may be apart hides what is late.
+            self.group.keep_time_at_the_end().await?;
             let begun = MonotonicClock.now();
             for number in 0..ROUNDS {
                 let more = || number == 0 || MonotonicClock.now().since(begun) < ENOUGH;
@@ -175,7 +177,7 @@ impl Clients<'_, '_> {
             self.release((hands, lookers)).await?;
             return Err(end);
         }
-        let go = self.group.instant().await?;
+        let (go, by_root) = self.group.instant().await?;
         let within = Nanos(within.as_nanos() as u64);
         let mut part = Part::None;
         if acts {
@@ -189,12 +191,12 @@ impl Clients<'_, '_> {
                 Err(part) => part,
             };
         } else if !lookers.is_empty() {
-            let watch = move |stop: &dyn Fn() -> bool| Ok(watch(sight, &lookers, go, within, stop));
+            let watch = move |stop: &dyn Fn() -> bool| watch(sight, &lookers, go, within, stop);
             part = told(self.part(watch).await?, |seen| self.watched(&seen));
         }
         let met = self.meet(part).await;
         self.release(hands).await?;
-        self.fold(sight, round, &met?, (self.group.by_root(go), within))
+        self.fold(sight, round, &met?, (by_root, within))
     }
 
     fn acted(&self, acted: &[(Nanos, Nanos)]) -> Vec<u8> {
@@ -231,7 +233,7 @@ impl Clients<'_, '_> {
                 self.client(actor)
             )));
         }
-        let slack = self.group.clock_error();
+        let slack = self.slack([go, self.now()]);
         let (mut pairs, mut worst) = (Vec::new(), None);
         for (to, message) in told.iter().enumerate() {
             let mut pair = Pair {
@@ -318,20 +320,33 @@ fn watch(
     go: Nanos,
     within: Nanos,
     stop: &dyn Fn() -> bool,
-) -> Vec<Watched> {
+) -> Step<Vec<Watched>> {
     const STEP: Duration = Duration::from_millis(5);
     let ended = AtomicBool::new(false);
     let ends = || ended.load(Ordering::Relaxed);
+    let lost = |seen: String| Evidence {
+        seen,
+        ..Evidence::default()
+    };
     std::thread::scope(|scope| {
-        let look = |looker| scope.spawn(move || sight.watch(looker, (go, within), &ends));
-        let threads: Vec<_> = lookers.iter().map(look).collect();
+        let mut threads = Vec::with_capacity(lookers.len());
+        for looker in lookers {
+            let look = || sight.watch(looker, (go, within), &ends);
+            match std::thread::Builder::new().spawn_scoped(scope, look) {
+                Ok(thread) => threads.push(thread),
+                Err(e) => {
+                    ended.store(true, Ordering::Relaxed);
+                    return Err(lost(format!("a thread that looks cannot be started: {e}")));
+                }
+            }
+        }
         while threads.iter().any(|thread| !thread.is_finished()) {
             ended.fetch_or(stop(), Ordering::Relaxed);
             std::thread::sleep(STEP);
         }
-        // One that panicked saw nothing.
         let seen = threads.into_iter().map(|thread| thread.join());
-        seen.map(Result::unwrap_or_default).collect()
+        seen.map(|seen| seen.map_err(|_| lost("a thread that looks ended unexpectedly".to_owned())))
+            .collect()
     })
 }
 
@@ -396,7 +411,11 @@ fn judge(
                 pair.gap = pair.gap.max(settled.since(began));
                 settled.since(acted.done)
             }
-            None => Nanos(0),
+            None => {
+                // The first look behind it may have begun long behind it.
+                pair.gap = pair.gap.max(settled.since(acted.done));
+                Nanos(0)
+            }
         };
         pair.times.push(time);
     }
@@ -404,8 +423,12 @@ fn judge(
     let early = seen
         .first
         .is_some_and(|first| acted.begun.since(first) > slack);
-    let odd = seen.odd.as_deref().filter(|_| sight.always);
-    let worse = seen.settled.is_none() || early || seen.back || odd.is_some();
+    // What is made again may be missing or empty in between.
+    let between = |odd: &&str| !sight.always && ["ENOENT", ""].contains(odd);
+    let odd = seen.odd.as_deref().filter(|odd| !between(odd));
+    // What was stale to the end is late by as much as it was looked for, at least.
+    let never = seen.settled.is_none() && stale.is_none();
+    let worse = never || early || seen.back || odd.is_some();
     let behind = stale.map_or(Nanos(0), |(behind, ..)| behind);
     let what = match stale {
         Some((behind, _, what)) if seen.settled.is_none() => {
@@ -475,10 +498,10 @@ mod tests {
     #[test]
     fn only_looks_behind_the_act_tell_that_something_is_late() {
         let name = "coherence.create.stat";
-        check(name, &seen(Some(5_000), Some(1_500)), (None, &[0], 0));
+        check(name, &seen(Some(5_000), Some(1_500)), (None, &[0], 3_000));
         check(name, &seen(Some(1_500), None), (None, &[0], 0));
         // Within what the clocks may be apart.
-        check(name, &seen(Some(5_000), Some(2_100)), (None, &[0], 0));
+        check(name, &seen(Some(5_000), Some(2_100)), (None, &[0], 3_000));
         let late = seen(Some(3_005_000), Some(3_002_000));
         let text = "'ENOENT' still 3.00 ms behind it";
         check(name, &late, (Some(text), &[3_003_000], 3_000));
@@ -495,20 +518,53 @@ mod tests {
             first: Some(Nanos(800)),
             ..seen(Some(5_000), None)
         };
-        check(name, &early, (Some("'free' before it was done"), &[0], 0));
+        check(
+            name,
+            &early,
+            (Some("'free' before it was done"), &[0], 3_000),
+        );
         let back = Watched {
             back: true,
             ..seen(Some(5_000), Some(1_900))
         };
         let text = "'free' and then 'taken' again";
-        check(name, &back, (Some(text), &[0], 0));
+        check(name, &back, (Some(text), &[0], 3_000));
         let odd = Watched {
             odd: Some("EIO".to_owned()),
             ..seen(Some(5_000), Some(1_900))
         };
-        check(name, &odd, (Some("'EIO'"), &[0], 0));
+        let wrong = (Some("'EIO'"), &[0][..], 3_000);
+        check(name, &odd, wrong);
+        check("coherence.recreate.content", &odd, wrong);
+        let missing = Watched {
+            odd: Some("ENOENT".to_owned()),
+            ..odd
+        };
+        let wrong = (Some("'ENOENT'"), &[0][..], 3_000);
+        check("coherence.rename-over.content", &missing, wrong);
         // While a file is unlinked and made again, it may be missing.
-        check("coherence.recreate.content", &odd, (None, &[0], 0));
+        let none = (None, &[0][..], 3_000);
+        check("coherence.recreate.content", &missing, none);
+    }
+
+    #[test]
+    fn what_is_stale_to_the_end_is_late_and_what_nobody_saw_is_worse() {
+        let worse = |seen: &Watched| {
+            let mut pair = Pair::default();
+            let sight = find("coherence.create.stat");
+            judge(sight, ACTED, seen, Nanos(100), &mut pair);
+            (pair.violations, pair.worse, pair.late)
+        };
+        assert_eq!(
+            worse(&seen(None, Some(4_002_000))),
+            (1, 0, Nanos(4_000_000))
+        );
+        assert_eq!(worse(&seen(None, None)), (1, 1, Nanos(0)));
+        let odd = Watched {
+            odd: Some("ESTALE".to_owned()),
+            ..seen(Some(5_000_000), Some(4_002_000))
+        };
+        assert_eq!(worse(&odd), (1, 1, Nanos(4_000_000)));
     }
 
     #[test]

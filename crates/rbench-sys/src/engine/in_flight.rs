@@ -371,7 +371,8 @@ impl NamesInFlight {
     /// Waits until the requests of at least one slot are complete (at once when none are
     /// under way) and appends those that are to `done`, whose capacity is at least the depth:
     /// how many bytes were read or written, or the length of the attribute that was read, or
-    /// the first error.
+    /// the first error. The kernel hears of the requests that follow in other slots with
+    /// [`NamesInFlight::hand_over`], and with the next wait at the latest.
     ///
     /// # Errors
     /// When the ring itself fails.
@@ -384,7 +385,7 @@ impl NamesInFlight {
             enter(&self.ring, 1)?;
             self.reap(done);
         }
-        self.flush()
+        Ok(())
     }
 
     /// As [`NamesInFlight::wait`] for `timeout` at most, and a signal may end it earlier.
@@ -396,11 +397,15 @@ impl NamesInFlight {
             enter_for(&self.ring, timeout)?;
             self.reap(done);
         }
-        self.flush()
+        Ok(())
     }
 
-    /// Hands over what is queued.
-    fn flush(&mut self) -> Result<(), Errno> {
+    /// Hands over what is queued. The kernel may perform some of it before this returns.
+    ///
+    /// # Errors
+    /// When the ring itself fails.
+    #[inline]
+    pub fn hand_over(&mut self) -> Result<(), Errno> {
         while !self.ring.submission().is_empty() {
             enter(&self.ring, 0)?;
         }

@@ -97,6 +97,12 @@ impl Queue {
         }
     }
 
+    /// How many slots there are.
+    #[inline]
+    pub fn slots(&self) -> usize {
+        self.slots
+    }
+
     /// Takes a free slot, if there is one.
     #[inline]
     pub fn take(&mut self) -> Option<usize> {

@@ -88,14 +88,30 @@ enum Stage {
     After,
 }
 
+/// What is wrong with an operation, with details.
+type Why = (FailureKind, String);
+
 /// An operation's place.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 struct Place {
     stage: Stage,
     index: u64,
     intended: Option<Nanos>,
     /// When the stage began.
     start: Nanos,
+    /// How the operation itself went, while what comes behind it is under way: a file whose
+    /// closing fails makes it fail.
+    ended: Option<(Span, Result<u64, Why>)>,
+}
+
+impl Place {
+    const FREE: Place = Place {
+        stage: Stage::Free,
+        index: 0,
+        intended: None,
+        start: Nanos(0),
+        ended: None,
+    };
 }
 
 /// Why nothing further starts now.
@@ -145,18 +161,12 @@ impl<O: RingOp> RingRunner<O> {
             detail: format!("making a ring for {depth} operations in flight"),
             ..Failure::new(items.op.op(), "", errno)
         })?;
-        let free = Place {
-            stage: Stage::Free,
-            index: 0,
-            intended: None,
-            start: Nanos(0),
-        };
         Ok(RingRunner {
             ring,
             items,
             script,
             queue: Queue::new(depth),
-            places: vec![free; depth],
+            places: vec![Place::FREE; depth],
             pending: Vec::with_capacity(depth),
             held: None,
         })
@@ -250,7 +260,7 @@ impl<O: RingOp> RingRunner<O> {
             },
             index,
             intended,
-            start: Nanos(0),
+            ..Place::FREE
         };
         Ok(slot)
     }
@@ -312,61 +322,85 @@ impl<O: RingOp> RingRunner<O> {
     #[inline]
     fn note(&mut self, completion: Completion, end: Nanos, gate: &Gate, meter: &mut Meter) {
         let Completion { slot, result } = completion;
-        let Place {
-            stage,
-            index,
-            intended,
-            start,
-        } = self.places[slot];
-        if stage != Stage::Timed && self.places.len() == 1 {
+        let place = &mut self.places[slot];
+        let (stage, start) = (place.stage, place.start);
+        if stage != Stage::Timed && self.queue.slots() == 1 {
             // With several in flight it is part of the time with any under way.
             gate.waits.add(start, end);
+        } else {
+            self.queue.took(end.since(start));
         }
-        let start = if stage == Stage::Timed { start } else { end };
+        let result = result.map_err(FailureKind::from);
+        match (stage, result) {
+            (Stage::Before, Ok(_)) => {
+                place.stage = Stage::Timed;
+                self.pending.push(slot);
+            }
+            (Stage::Before, Err(kind)) => {
+                let outcome = Err((kind, String::new()));
+                self.ended(slot, (end, end), outcome, meter);
+            }
+            (Stage::Timed, result) => {
+                let outcome = match result {
+                    Ok(moved) => {
+                        let index = place.index;
+                        self.items.op.settle(index, slot, moved, &mut self.ring)
+                    }
+                    Err(kind) => Err((kind, String::new())),
+                };
+                self.ended(slot, (start, end), outcome, meter);
+            }
+            (Stage::After, result) => {
+                if let Some((span, outcome)) = place.ended.take() {
+                    let closed = result.map_err(|kind| (kind, "closing it, untimed".to_owned()));
+                    let outcome = outcome.and_then(|bytes| closed.map(|_| bytes));
+                    self.count(slot, span, outcome, meter);
+                }
+                self.free(slot);
+            }
+            (Stage::Free, _) => {}
+        }
+    }
+
+    /// The operation itself has ended. It counts as soon as the file that it works on is
+    /// closed.
+    #[inline]
+    fn ended(
+        &mut self,
+        slot: usize,
+        (start, end): (Nanos, Nanos),
+        outcome: Result<u64, Why>,
+        meter: &mut Meter,
+    ) {
+        let place = &mut self.places[slot];
+        let intended = place.intended;
         let span = Span {
             intended,
             start,
             end,
         };
-        match (stage, result) {
-            (Stage::Before, Ok(_)) => {
-                self.places[slot].stage = Stage::Timed;
-                return self.pending.push(slot);
-            }
-            (Stage::After, Ok(_)) | (Stage::Free, _) => return self.free(slot),
-            (Stage::After, Err(errno)) => {
-                let told = "closing it, untimed".to_owned();
-                let failure = self.failure(slot, (errno.into(), told));
-                meter.failed_untimed(0, failure);
-                return self.free(slot);
-            }
-            (Stage::Before | Stage::Timed, Err(errno)) => {
-                let failure = self.failure(slot, (errno.into(), String::new()));
+        if self.ring.has_file(slot) && self.queue.failed().is_none() {
+            place.stage = Stage::After;
+            place.ended = Some((span, outcome));
+            return self.pending.push(slot);
+        }
+        self.count(slot, span, outcome, meter);
+        self.free(slot);
+    }
+
+    #[inline]
+    fn count(&mut self, slot: usize, span: Span, outcome: Result<u64, Why>, meter: &mut Meter) {
+        match outcome {
+            Ok(bytes) => meter.done(0, span, bytes),
+            Err(why) => {
+                let failure = self.failure(slot, why);
                 meter.failed(0, span, failure);
             }
-            (Stage::Timed, Ok(moved)) => {
-                let op = &mut self.items.op;
-                match op.settle(index, slot, moved, &mut self.ring) {
-                    Ok(bytes) => meter.done(0, span, bytes),
-                    Err(why) => {
-                        let failure = self.failure(slot, why);
-                        meter.failed(0, span, failure);
-                    }
-                }
-            }
-        }
-        self.queue.took(end.since(start));
-        match self.ring.has_file(slot) && self.queue.failed().is_none() {
-            true => {
-                self.places[slot].stage = Stage::After;
-                self.pending.push(slot);
-            }
-            false => self.free(slot),
         }
     }
 
     #[cold]
-    fn failure(&mut self, slot: usize, (kind, detail): (FailureKind, String)) -> Failure {
+    fn failure(&mut self, slot: usize, (kind, detail): Why) -> Failure {
         self.items.failed = true;
         Failure {
             op: self.items.op.op(),

@@ -6,6 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
+use nix::errno::Errno;
 use rbench_core::outcome::PhaseOutcome;
 use rbench_core::{Bytes, FailureKind, Nanos};
 use rbench_plan::arrival::Arrival;
@@ -224,6 +225,40 @@ fn faults_in_the_middle_of_an_operation_are_what_they_are_one_at_a_time() {
         for depth in [1, 8] {
             assert_eq!(run(depth), expect, "{fault}, {depth} in flight");
         }
+    }
+}
+
+#[test]
+fn an_operation_whose_file_cannot_be_closed_has_failed_once() {
+    for depth in [0, 1, 8] {
+        let target = mount(|config| {
+            // Creating the marker and 52 files closes 53.
+            let calls = (20..30).map(|nth| format!("setxattr:ENOSPC@nth={nth}"));
+            let all = calls.chain(["flush:EIO@after=60".to_owned()]);
+            config.faults = all.map(|fault| fault.parse().expect("valid")).collect();
+        });
+        let meta = Meta {
+            phases: Some(vec![PhaseKind::FileCreate, PhaseKind::FileSetxattr]),
+            fsync: false,
+            ..meta(depth)
+        };
+        let mut run = Run::meta(&[0], target.path(), meta);
+        run.common.leave.untried = true;
+        let outcome = run.go().expect("runs");
+        let row = outcome.row("file-setxattr");
+        check_adds_up(row);
+        let (full, broken) = (
+            FailureKind::from(Errno::ENOSPC),
+            FailureKind::from(Errno::EIO),
+        );
+        let (items, mut kinds) = failures(row);
+        kinds.sort_by_key(|(_, count)| *count);
+        assert_eq!(
+            (items, kinds),
+            (7, vec![(full, 10), (broken, 35)]),
+            "{depth}"
+        );
+        target.end();
     }
 }
 

@@ -263,6 +263,31 @@ fn an_operation_whose_file_cannot_be_closed_has_failed_once() {
 }
 
 #[test]
+fn opening_and_closing_untimed_is_none_of_the_tools_own_time() {
+    for depth in [1, 8] {
+        let target = mount(|config| {
+            config.latency = "open=20ms,flush=20ms".parse().expect("valid");
+        });
+        let meta = Meta {
+            branch: None,
+            depth: Some(0),
+            items: Some(8),
+            phases: Some(vec![PhaseKind::FileCreate, PhaseKind::FileSetxattr]),
+            ..meta(depth)
+        };
+        let outcome = Run::meta(&[0], target.path(), meta).go().expect("runs");
+        well(&outcome);
+        let row = outcome.row("file-setxattr");
+        let untimed = Nanos(8 * 40_000_000);
+        match depth {
+            1 => assert!(row.effort.waited >= untimed, "{:?}", row.effort),
+            _ => assert!(row.effort.full.0 * 8 >= untimed.0, "{:?}", row.effort),
+        }
+        target.end();
+    }
+}
+
+#[test]
 fn files_are_closed_whatever_went_wrong() {
     for fault in ["write:EIO", "fsync:EIO", "setxattr:EIO", "open:EIO"] {
         let target = mount(|config| {

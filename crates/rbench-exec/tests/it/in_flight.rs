@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex};
 use nix::errno::Errno;
 use rbench_core::outcome::PhaseOutcome;
 use rbench_core::{Bytes, FailureKind, Nanos};
+use rbench_exec::ExecError;
 use rbench_plan::arrival::Arrival;
 use rbench_plan::meta::{PHASES, PhaseKind};
 use rbench_plan::spec::{InFlight, Mdtest, Meta};
@@ -260,6 +261,23 @@ fn an_operation_whose_file_cannot_be_closed_has_failed_once() {
         );
         target.end();
     }
+}
+
+#[test]
+fn data_that_no_memory_holds_is_refused_before_anything_is_made() {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let meta = Meta {
+        write: Some(Bytes(1 << 30)),
+        ..meta(4096)
+    };
+    let mut run = Run::meta(&[0, 0], dir.path(), meta);
+    run.common.threads = Some(4);
+    let Err(ExecError::Usage(said)) = run.go().map(drop) else {
+        panic!("32 TiB are refused");
+    };
+    let expect = "--iodepth 4096: 32768 operations of a host's 8 workers, with 1GiB in each, need 33554432 MiB of memory";
+    assert!(said.contains(expect), "{said}");
+    assert_eq!(fs::read_dir(dir.path()).expect("listing").count(), 0);
 }
 
 #[test]

@@ -279,15 +279,30 @@ impl<O: RingOp> RingRunner<O> {
     }
 
     /// Starts all that is pending, at one reading of the clock; the kernel hears of it with the
-    /// wait that follows.
+    /// wait that follows. Of operations that may not begin any more the first one is the next if
+    /// the worker goes on.
     #[inline]
     fn commit(&mut self, gate: &Gate) {
         if self.pending.is_empty() {
             return;
         }
         let now = gate.clock.now();
+        let closed = gate.closed(now);
         for slot in self.pending.drain(..) {
             let place = &mut self.places[slot];
+            let begins = match place.stage {
+                Stage::Before => true,
+                Stage::Timed => self.script.before.is_empty(),
+                Stage::After | Stage::Free => false,
+            };
+            if closed && begins {
+                // They are those that were issued last, and where starts are intended it is one.
+                self.items.issued -= 1;
+                self.items.due = place.intended;
+                place.stage = Stage::Free;
+                self.queue.give_back(slot);
+                continue;
+            }
             place.start = now;
             let requests = match place.stage {
                 Stage::Before => &self.script.before,
@@ -442,5 +457,98 @@ impl<O: RingOp> Runner for RingRunner<O> {
 
     fn finish(&mut self, meter: &mut Meter) {
         self.items.finish(meter);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use rbench_core::timeline::INTERVAL;
+    use rbench_core::{CpuClock, OpKind, Rank};
+    use rbench_sys::{Fs, PosixFs};
+
+    use super::super::Visit;
+    use super::*;
+    use crate::meter::{ErrorBudget, Tally};
+    use crate::pace::{StopFlag, Waits};
+
+    /// Asks for the end while that item is prepared.
+    struct Ends {
+        at: u64,
+        stop: StopFlag,
+    }
+
+    impl ItemOp for Ends {
+        fn prepare(&mut self, _index: u64) {}
+
+        fn act(&mut self, _fs: &dyn Fs) -> Result<u64, FailureKind> {
+            Ok(0)
+        }
+
+        fn path(&mut self) -> String {
+            String::new()
+        }
+
+        fn op(&self) -> OpKind {
+            OpKind::Stat
+        }
+    }
+
+    impl RingOp for Ends {
+        fn script(&self) -> Script {
+            Script::of(&[NameRequest::Stat], 0)
+        }
+
+        fn load(&mut self, index: u64, slot: usize, ring: &mut NamesInFlight) {
+            ring.set_path(slot, c".");
+            if index == self.at {
+                self.stop.raise();
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_prepared_when_the_end_comes_does_not_start() {
+        let stop = StopFlag::default();
+        let fs = PosixFs::open_directory(&std::env::temp_dir()).expect("it opens");
+        let visit = Visit {
+            first: 0,
+            count: 20,
+            visits: 20,
+            order: None,
+            schedule: None,
+        };
+        let op = Ends {
+            at: 2,
+            stop: stop.clone(),
+        };
+        let items = ItemRunner::new(op, Arc::new(fs), visit);
+        let Ok(mut runner) = RingRunner::new(items, 4) else {
+            return eprintln!("skipped: no ring");
+        };
+        let mut meter = Meter::new(
+            Rank(0),
+            "h",
+            &[OpKind::Stat],
+            false,
+            INTERVAL,
+            Arc::new(Tally::default()),
+            ErrorBudget::default(),
+        );
+        let mut gate = Gate {
+            clock: CpuClock::KERNEL,
+            start: Nanos(0),
+            deadline: None,
+            stop,
+            waits: Waits::default(),
+        };
+        runner.run(&gate, &mut meter, None);
+        assert_eq!((runner.issued(), meter.items()), (0, 0));
+        // All the others are there for who goes on.
+        gate.stop = StopFlag::default();
+        runner.items.op.at = 20;
+        runner.run(&gate, &mut meter, None);
+        assert_eq!((runner.issued(), meter.items()), (20, 20));
     }
 }

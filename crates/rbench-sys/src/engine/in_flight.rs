@@ -51,7 +51,8 @@ pub enum NameRequest {
     Fsync,
     /// `close`
     Close,
-    /// `statx` of the first path, without following a link.
+    /// `statx` of the first path, with the flags of `fstatat`: without following a link, or
+    /// mounting what is to be mounted there.
     Stat,
     /// `mkdirat`
     Mkdir,
@@ -249,7 +250,8 @@ impl Slot {
             Fsync => opcode::Fsync::new(file).build(),
             Close => opcode::Close::new(file).build(),
             Stat => opcode::Statx::new(here, path, self.found.get().cast())
-                .flags(libc::AT_SYMLINK_NOFOLLOW)
+                // The second one `fstatat` has by itself.
+                .flags(libc::AT_SYMLINK_NOFOLLOW | libc::AT_NO_AUTOMOUNT)
                 .mask(libc::STATX_BASIC_STATS)
                 .build(),
             Mkdir => opcode::MkDirAt::new(here, path).mode(NEW_DIRECTORY).build(),

@@ -350,6 +350,7 @@ impl<O: RingOp> RingRunner<O> {
             (Stage::Before, Ok(_)) => {
                 place.stage = Stage::Timed;
                 self.pending.push(slot);
+                meter.went_on();
             }
             (Stage::Before, Err(kind)) => {
                 let outcome = Err((kind, String::new()));
@@ -397,7 +398,8 @@ impl<O: RingOp> RingRunner<O> {
         if self.ring.has_file(slot) && self.queue.failed().is_none() {
             place.stage = Stage::After;
             place.ended = Some((span, outcome));
-            return self.pending.push(slot);
+            self.pending.push(slot);
+            return meter.went_on();
         }
         self.count(slot, span, outcome, meter);
         self.free(slot);

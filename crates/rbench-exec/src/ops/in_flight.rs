@@ -339,11 +339,14 @@ impl<O: RingOp> RingRunner<O> {
         let Completion { slot, result } = completion;
         let place = &mut self.places[slot];
         let (stage, start) = (place.stage, place.start);
-        if stage != Stage::Timed && self.queue.slots() == 1 {
+        match (stage, self.queue.slots()) {
+            (Stage::Timed, _) => self.queue.took(end.since(start)),
+            (_, 1) => gate.waits.add(start, end),
             // With several in flight it is part of the time with any under way.
-            gate.waits.add(start, end);
-        } else {
-            self.queue.took(end.since(start));
+            _ => {
+                self.queue.took(end.since(start));
+                gate.waits.at_work_until(end);
+            }
         }
         let result = result.map_err(FailureKind::from);
         match (stage, result) {

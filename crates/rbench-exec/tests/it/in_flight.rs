@@ -301,6 +301,7 @@ fn opening_and_closing_untimed_is_none_of_the_tools_own_time() {
             1 => assert!(row.effort.waited >= untimed, "{:?}", row.effort),
             _ => assert!(row.effort.full.0 * 8 >= untimed.0, "{:?}", row.effort),
         }
+        assert!(row.effort.in_calls <= row.effort.active, "{:?}", row.effort);
         target.end();
     }
 }

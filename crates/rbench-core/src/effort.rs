@@ -25,8 +25,8 @@ pub struct Effort {
     /// to be complete.
     pub in_calls: Nanos,
     /// Service times, and of several in flight those of opening and closing untimed, added up
-    /// and divided by the depth: for how long all
-    /// requests that a worker may have under way would have been.
+    /// and divided by the depth: for how long all requests that a worker may have under way
+    /// would have been.
     pub full: Nanos,
     /// Workers that were given up (`--op-timeout`).
     pub given_up: u64,

@@ -88,14 +88,30 @@ enum Stage {
     After,
 }
 
+/// What is wrong with an operation, with details.
+type Why = (FailureKind, String);
+
 /// An operation's place.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 struct Place {
     stage: Stage,
     index: u64,
     intended: Option<Nanos>,
     /// When the stage began.
     start: Nanos,
+    /// How the operation itself went, while what comes behind it is under way: a file whose
+    /// closing fails makes it fail.
+    ended: Option<(Span, Result<u64, Why>)>,
+}
+
+impl Place {
+    const FREE: Place = Place {
+        stage: Stage::Free,
+        index: 0,
+        intended: None,
+        start: Nanos(0),
+        ended: None,
+    };
 }
 
 /// Why nothing further starts now.
@@ -145,18 +161,12 @@ impl<O: RingOp> RingRunner<O> {
             detail: format!("making a ring for {depth} operations in flight"),
             ..Failure::new(items.op.op(), "", errno)
         })?;
-        let free = Place {
-            stage: Stage::Free,
-            index: 0,
-            intended: None,
-            start: Nanos(0),
-        };
         Ok(RingRunner {
             ring,
             items,
             script,
             queue: Queue::new(depth),
-            places: vec![free; depth],
+            places: vec![Place::FREE; depth],
             pending: Vec::with_capacity(depth),
             held: None,
         })
@@ -250,7 +260,7 @@ impl<O: RingOp> RingRunner<O> {
             },
             index,
             intended,
-            start: Nanos(0),
+            ..Place::FREE
         };
         Ok(slot)
     }
@@ -269,15 +279,30 @@ impl<O: RingOp> RingRunner<O> {
     }
 
     /// Starts all that is pending, at one reading of the clock; the kernel hears of it with the
-    /// wait that follows.
+    /// wait that follows. Of operations that may not begin any more the first one is the next if
+    /// the worker goes on.
     #[inline]
     fn commit(&mut self, gate: &Gate) {
         if self.pending.is_empty() {
             return;
         }
         let now = gate.clock.now();
+        let closed = gate.closed(now);
         for slot in self.pending.drain(..) {
             let place = &mut self.places[slot];
+            let begins = match place.stage {
+                Stage::Before => true,
+                Stage::Timed => self.script.before.is_empty(),
+                Stage::After | Stage::Free => false,
+            };
+            if closed && begins {
+                // They are those that were issued last, and where starts are intended it is one.
+                self.items.issued -= 1;
+                self.items.due = place.intended;
+                place.stage = Stage::Free;
+                self.queue.give_back(slot);
+                continue;
+            }
             place.start = now;
             let requests = match place.stage {
                 Stage::Before => &self.script.before,
@@ -312,61 +337,90 @@ impl<O: RingOp> RingRunner<O> {
     #[inline]
     fn note(&mut self, completion: Completion, end: Nanos, gate: &Gate, meter: &mut Meter) {
         let Completion { slot, result } = completion;
-        let Place {
-            stage,
-            index,
-            intended,
-            start,
-        } = self.places[slot];
-        if stage != Stage::Timed && self.places.len() == 1 {
+        let place = &mut self.places[slot];
+        let (stage, start) = (place.stage, place.start);
+        match (stage, self.queue.slots()) {
+            (Stage::Timed, _) => self.queue.took(end.since(start)),
+            (_, 1) => gate.waits.add(start, end),
             // With several in flight it is part of the time with any under way.
-            gate.waits.add(start, end);
+            _ => {
+                self.queue.took(end.since(start));
+                gate.waits.at_work_until(end);
+            }
         }
-        let start = if stage == Stage::Timed { start } else { end };
+        let result = result.map_err(FailureKind::from);
+        match (stage, result) {
+            (Stage::Before, Ok(_)) => {
+                place.stage = Stage::Timed;
+                self.pending.push(slot);
+                meter.went_on();
+            }
+            (Stage::Before, Err(kind)) => {
+                let outcome = Err((kind, String::new()));
+                self.ended(slot, (end, end), outcome, meter);
+            }
+            (Stage::Timed, result) => {
+                let outcome = match result {
+                    Ok(moved) => {
+                        let index = place.index;
+                        self.items.op.settle(index, slot, moved, &mut self.ring)
+                    }
+                    Err(kind) => Err((kind, String::new())),
+                };
+                self.ended(slot, (start, end), outcome, meter);
+            }
+            (Stage::After, result) => {
+                if let Some((span, outcome)) = place.ended.take() {
+                    let closed = result.map_err(|kind| (kind, "closing it, untimed".to_owned()));
+                    let outcome = outcome.and_then(|bytes| closed.map(|_| bytes));
+                    self.count(slot, span, outcome, meter);
+                }
+                self.free(slot);
+            }
+            (Stage::Free, _) => {}
+        }
+    }
+
+    /// The operation itself has ended. It counts as soon as the file that it works on is
+    /// closed.
+    #[inline]
+    fn ended(
+        &mut self,
+        slot: usize,
+        (start, end): (Nanos, Nanos),
+        outcome: Result<u64, Why>,
+        meter: &mut Meter,
+    ) {
+        let place = &mut self.places[slot];
+        let intended = place.intended;
         let span = Span {
             intended,
             start,
             end,
         };
-        match (stage, result) {
-            (Stage::Before, Ok(_)) => {
-                self.places[slot].stage = Stage::Timed;
-                return self.pending.push(slot);
-            }
-            (Stage::After, Ok(_)) | (Stage::Free, _) => return self.free(slot),
-            (Stage::After, Err(errno)) => {
-                let told = "closing it, untimed".to_owned();
-                let failure = self.failure(slot, (errno.into(), told));
-                meter.failed_untimed(0, failure);
-                return self.free(slot);
-            }
-            (Stage::Before | Stage::Timed, Err(errno)) => {
-                let failure = self.failure(slot, (errno.into(), String::new()));
+        if self.ring.has_file(slot) && self.queue.failed().is_none() {
+            place.stage = Stage::After;
+            place.ended = Some((span, outcome));
+            self.pending.push(slot);
+            return meter.went_on();
+        }
+        self.count(slot, span, outcome, meter);
+        self.free(slot);
+    }
+
+    #[inline]
+    fn count(&mut self, slot: usize, span: Span, outcome: Result<u64, Why>, meter: &mut Meter) {
+        match outcome {
+            Ok(bytes) => meter.done(0, span, bytes),
+            Err(why) => {
+                let failure = self.failure(slot, why);
                 meter.failed(0, span, failure);
             }
-            (Stage::Timed, Ok(moved)) => {
-                let op = &mut self.items.op;
-                match op.settle(index, slot, moved, &mut self.ring) {
-                    Ok(bytes) => meter.done(0, span, bytes),
-                    Err(why) => {
-                        let failure = self.failure(slot, why);
-                        meter.failed(0, span, failure);
-                    }
-                }
-            }
-        }
-        self.queue.took(end.since(start));
-        match self.ring.has_file(slot) && self.queue.failed().is_none() {
-            true => {
-                self.places[slot].stage = Stage::After;
-                self.pending.push(slot);
-            }
-            false => self.free(slot),
         }
     }
 
     #[cold]
-    fn failure(&mut self, slot: usize, (kind, detail): (FailureKind, String)) -> Failure {
+    fn failure(&mut self, slot: usize, (kind, detail): Why) -> Failure {
         self.items.failed = true;
         Failure {
             op: self.items.op.op(),
@@ -408,5 +462,98 @@ impl<O: RingOp> Runner for RingRunner<O> {
 
     fn finish(&mut self, meter: &mut Meter) {
         self.items.finish(meter);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use rbench_core::timeline::INTERVAL;
+    use rbench_core::{CpuClock, OpKind, Rank};
+    use rbench_sys::{Fs, PosixFs};
+
+    use super::super::Visit;
+    use super::*;
+    use crate::meter::{ErrorBudget, Tally};
+    use crate::pace::{StopFlag, Waits};
+
+    /// Asks for the end while that item is prepared.
+    struct Ends {
+        at: u64,
+        stop: StopFlag,
+    }
+
+    impl ItemOp for Ends {
+        fn prepare(&mut self, _index: u64) {}
+
+        fn act(&mut self, _fs: &dyn Fs) -> Result<u64, FailureKind> {
+            Ok(0)
+        }
+
+        fn path(&mut self) -> String {
+            String::new()
+        }
+
+        fn op(&self) -> OpKind {
+            OpKind::Stat
+        }
+    }
+
+    impl RingOp for Ends {
+        fn script(&self) -> Script {
+            Script::of(&[NameRequest::Stat], 0)
+        }
+
+        fn load(&mut self, index: u64, slot: usize, ring: &mut NamesInFlight) {
+            ring.set_path(slot, c".");
+            if index == self.at {
+                self.stop.raise();
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_prepared_when_the_end_comes_does_not_start() {
+        let stop = StopFlag::default();
+        let fs = PosixFs::open_directory(&std::env::temp_dir()).expect("it opens");
+        let visit = Visit {
+            first: 0,
+            count: 20,
+            visits: 20,
+            order: None,
+            schedule: None,
+        };
+        let op = Ends {
+            at: 2,
+            stop: stop.clone(),
+        };
+        let items = ItemRunner::new(op, Arc::new(fs), visit);
+        let Ok(mut runner) = RingRunner::new(items, 4) else {
+            return eprintln!("skipped: no ring");
+        };
+        let mut meter = Meter::new(
+            Rank(0),
+            "h",
+            &[OpKind::Stat],
+            false,
+            INTERVAL,
+            Arc::new(Tally::default()),
+            ErrorBudget::default(),
+        );
+        let mut gate = Gate {
+            clock: CpuClock::KERNEL,
+            start: Nanos(0),
+            deadline: None,
+            stop,
+            waits: Waits::default(),
+        };
+        runner.run(&gate, &mut meter, None);
+        assert_eq!((runner.issued(), meter.items()), (0, 0));
+        // All the others are there for who goes on.
+        gate.stop = StopFlag::default();
+        runner.items.op.at = 20;
+        runner.run(&gate, &mut meter, None);
+        assert_eq!((runner.issued(), meter.items()), (20, 20));
     }
 }

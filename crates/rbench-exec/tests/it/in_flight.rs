@@ -6,8 +6,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 
+use nix::errno::Errno;
 use rbench_core::outcome::PhaseOutcome;
 use rbench_core::{Bytes, FailureKind, Nanos};
+use rbench_exec::ExecError;
 use rbench_plan::arrival::Arrival;
 use rbench_plan::meta::{PHASES, PhaseKind};
 use rbench_plan::spec::{InFlight, Mdtest, Meta};
@@ -224,6 +226,83 @@ fn faults_in_the_middle_of_an_operation_are_what_they_are_one_at_a_time() {
         for depth in [1, 8] {
             assert_eq!(run(depth), expect, "{fault}, {depth} in flight");
         }
+    }
+}
+
+#[test]
+fn an_operation_whose_file_cannot_be_closed_has_failed_once() {
+    for depth in [0, 1, 8] {
+        let target = mount(|config| {
+            // Creating the marker and 52 files closes 53.
+            let calls = (20..30).map(|nth| format!("setxattr:ENOSPC@nth={nth}"));
+            let all = calls.chain(["flush:EIO@after=60".to_owned()]);
+            config.faults = all.map(|fault| fault.parse().expect("valid")).collect();
+        });
+        let meta = Meta {
+            phases: Some(vec![PhaseKind::FileCreate, PhaseKind::FileSetxattr]),
+            fsync: false,
+            ..meta(depth)
+        };
+        let mut run = Run::meta(&[0], target.path(), meta);
+        run.common.leave.untried = true;
+        let outcome = run.go().expect("runs");
+        let row = outcome.row("file-setxattr");
+        check_adds_up(row);
+        let (full, broken) = (
+            FailureKind::from(Errno::ENOSPC),
+            FailureKind::from(Errno::EIO),
+        );
+        let (items, mut kinds) = failures(row);
+        kinds.sort_by_key(|(_, count)| *count);
+        assert_eq!(
+            (items, kinds),
+            (7, vec![(full, 10), (broken, 35)]),
+            "{depth}"
+        );
+        target.end();
+    }
+}
+
+#[test]
+fn data_that_no_memory_holds_is_refused_before_anything_is_made() {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let meta = Meta {
+        write: Some(Bytes(1 << 30)),
+        ..meta(4096)
+    };
+    let mut run = Run::meta(&[0, 0], dir.path(), meta);
+    run.common.threads = Some(4);
+    let Err(ExecError::Usage(said)) = run.go().map(drop) else {
+        panic!("32 TiB are refused");
+    };
+    let expect = "--iodepth 4096: 32768 operations of a host's 8 workers, with 1GiB in each, need 33554432 MiB of memory";
+    assert!(said.contains(expect), "{said}");
+    assert_eq!(fs::read_dir(dir.path()).expect("listing").count(), 0);
+}
+
+#[test]
+fn opening_and_closing_untimed_is_none_of_the_tools_own_time() {
+    for depth in [1, 8] {
+        let target = mount(|config| {
+            config.latency = "open=20ms,flush=20ms".parse().expect("valid");
+        });
+        let meta = Meta {
+            branch: None,
+            depth: Some(0),
+            items: Some(8),
+            phases: Some(vec![PhaseKind::FileCreate, PhaseKind::FileSetxattr]),
+            ..meta(depth)
+        };
+        let outcome = Run::meta(&[0], target.path(), meta).go().expect("runs");
+        well(&outcome);
+        let row = outcome.row("file-setxattr");
+        let untimed = Nanos(8 * 40_000_000);
+        match depth {
+            1 => assert!(row.effort.waited >= untimed, "{:?}", row.effort),
+            _ => assert!(row.effort.full.0 * 8 >= untimed.0, "{:?}", row.effort),
+        }
+        assert!(row.effort.in_calls <= row.effort.active, "{:?}", row.effort);
+        target.end();
     }
 }
 

@@ -51,7 +51,8 @@ pub enum NameRequest {
     Fsync,
     /// `close`
     Close,
-    /// `statx` of the first path, without following a link.
+    /// `statx` of the first path, with the flags of `fstatat`: without following a link, or
+    /// mounting what is to be mounted there.
     Stat,
     /// `mkdirat`
     Mkdir,
@@ -249,7 +250,8 @@ impl Slot {
             Fsync => opcode::Fsync::new(file).build(),
             Close => opcode::Close::new(file).build(),
             Stat => opcode::Statx::new(here, path, self.found.get().cast())
-                .flags(libc::AT_SYMLINK_NOFOLLOW)
+                // The second one `fstatat` has by itself.
+                .flags(libc::AT_SYMLINK_NOFOLLOW | libc::AT_NO_AUTOMOUNT)
                 .mask(libc::STATX_BASIC_STATS)
                 .build(),
             Mkdir => opcode::MkDirAt::new(here, path).mode(NEW_DIRECTORY).build(),
@@ -371,7 +373,8 @@ impl NamesInFlight {
     /// Waits until the requests of at least one slot are complete (at once when none are
     /// under way) and appends those that are to `done`, whose capacity is at least the depth:
     /// how many bytes were read or written, or the length of the attribute that was read, or
-    /// the first error.
+    /// the first error. The kernel hears of the requests that follow in other slots with
+    /// [`NamesInFlight::hand_over`], and with the next wait at the latest.
     ///
     /// # Errors
     /// When the ring itself fails.
@@ -384,7 +387,7 @@ impl NamesInFlight {
             enter(&self.ring, 1)?;
             self.reap(done);
         }
-        self.flush()
+        Ok(())
     }
 
     /// As [`NamesInFlight::wait`] for `timeout` at most, and a signal may end it earlier.
@@ -396,11 +399,15 @@ impl NamesInFlight {
             enter_for(&self.ring, timeout)?;
             self.reap(done);
         }
-        self.flush()
+        Ok(())
     }
 
-    /// Hands over what is queued.
-    fn flush(&mut self) -> Result<(), Errno> {
+    /// Hands over what is queued. The kernel may perform some of it before this returns.
+    ///
+    /// # Errors
+    /// When the ring itself fails.
+    #[inline]
+    pub fn hand_over(&mut self) -> Result<(), Errno> {
         while !self.ring.submission().is_empty() {
             enter(&self.ring, 0)?;
         }

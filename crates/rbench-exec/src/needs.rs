@@ -272,13 +272,13 @@ impl Room {
         let bytes = all.saturating_mul(data.0);
         match (self.memory, self.threads) {
             (Some(Bytes(memory)), _) if bytes > memory => Err(format!(
-                "--iodepth {depth}: {all} operations of a host's {workers} workers, with {data} in each, need {} MiB \
+                "--iodepth {depth}: {all} operations in flight on a host, with {data} in each, need {} MiB \
                  of memory, of which {} MiB are available",
                 bytes >> 20,
                 memory >> 20
             )),
             (_, Some(limit)) if all > limit => Err(format!(
-                "--iodepth {depth}: {all} operations of a host's {workers} workers need as many threads of the kernel, \
+                "--iodepth {depth}: {all} operations in flight on a host need as many threads of the kernel, \
                  and the limit on processes is {limit} (ulimit -u)"
             )),
             _ => Ok(()),
@@ -407,14 +407,14 @@ mod tests {
         assert_eq!(check(&memory, 30), Ok(()));
         assert_eq!(
             refused(&memory, 31),
-            "--iodepth 31: 93 operations of a host's 3 workers, with 1MiB in each, need 93 MiB of memory, of which \
+            "--iodepth 31: 93 operations in flight on a host, with 1MiB in each, need 93 MiB of memory, of which \
              90 MiB are available"
         );
         let threads = room(None, Some(90));
         assert_eq!(check(&threads, 30), Ok(()));
         assert_eq!(
             refused(&threads, 31),
-            "--iodepth 31: 93 operations of a host's 3 workers need as many threads of the kernel, and the limit on \
+            "--iodepth 31: 93 operations in flight on a host need as many threads of the kernel, and the limit on \
              processes is 90 (ulimit -u)"
         );
         assert_eq!(check(&room(None, None), u32::MAX), Ok(()));

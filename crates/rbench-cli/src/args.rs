@@ -27,6 +27,7 @@ mod commands;
 mod compare;
 mod find;
 mod foreign;
+mod in_flight;
 mod limits;
 mod mix;
 mod probe;
@@ -298,6 +299,8 @@ struct Meta {
     #[arg(long, value_enum, value_name = "HOW")]
     arrival: Option<ArrivalArg>,
     #[command(flatten)]
+    in_flight: in_flight::InFlight,
+    #[command(flatten)]
     repeats: repeats::Repeats,
     #[command(flatten)]
     common: Common,
@@ -388,7 +391,7 @@ struct Io {
     #[arg(long, value_name = "NAME")]
     engine: Option<String>,
     /// Queue depth: requests in flight per worker (io_uring, libaio, posixaio) [default: 1]
-    #[arg(long, value_name = "N")]
+    #[arg(long, visible_alias = "iodepth", value_name = "N")]
     depth: Option<u32>,
     /// Open files with O_DIRECT
     #[arg(long)]
@@ -623,6 +626,7 @@ impl Meta {
             time: self.time,
             rate: self.rate,
             arrival: self.arrival.map(Arrival::from),
+            in_flight: self.in_flight.into(),
         };
         Invocation::Run(
             Box::new(Spec {

@@ -24,8 +24,9 @@ pub struct Effort {
     /// requests at a time, while at least one was submitted and not yet seen
     /// to be complete.
     pub in_calls: Nanos,
-    /// Service times added up and divided by the depth: for how long all
-    /// requests that a worker may have under way would have been.
+    /// Service times, and of several in flight those of opening and closing untimed, added up
+    /// and divided by the depth: for how long all requests that a worker may have under way
+    /// would have been.
     pub full: Nanos,
     /// Workers that were given up (`--op-timeout`).
     pub given_up: u64,

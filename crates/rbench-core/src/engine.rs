@@ -1,5 +1,8 @@
 //! Options of particular I/O engines, by their names in fio.
 
+/// Most operations on names that one worker has in flight.
+pub const NAMES_IN_FLIGHT_MAX: u32 = 4096;
+
 /// What is asked of an engine beyond its requests. An engine takes what belongs
 /// to it and does not look at the rest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -35,6 +35,7 @@ pub mod ops;
 pub mod pace;
 pub mod phase;
 pub mod probe;
+mod queue;
 pub mod reduce;
 pub mod removal;
 mod repeats;

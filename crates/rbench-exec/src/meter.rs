@@ -326,7 +326,7 @@ impl Meter {
     #[inline]
     pub fn done(&mut self, lane: usize, span: Span, bytes: u64) {
         let entered = self.record(lane, span, bytes);
-        self.last_end = span.end;
+        self.extend_to(span.end);
         self.done += 1;
         self.moved += bytes;
         self.tally.items.store(self.done, Ordering::Relaxed);
@@ -350,7 +350,7 @@ impl Meter {
     #[cold]
     pub fn missed(&mut self, lane: usize, span: Span) {
         self.failed_for.0 += span.end.since(span.start).0;
-        self.last_end = span.end;
+        self.extend_to(span.end);
         self.lacked(lane);
     }
 
@@ -448,7 +448,7 @@ impl Meter {
         let lane = &mut self.lanes[number];
         lane.stats.failures.add(self.rank, &self.host, failure);
         let entered = lane.line.failed(span.end.since(self.common_start));
-        self.last_end = span.end;
+        self.extend_to(span.end);
         if entered {
             self.entered(number);
         }
@@ -481,7 +481,8 @@ impl Meter {
     }
 
     /// Moves the end of the timed part to `end`: what follows the operations
-    /// is part of the phase.
+    /// is part of the phase. An end that is noted late does not move it back.
+    #[inline]
     pub fn extend_to(&mut self, end: Nanos) {
         self.last_end = self.last_end.max(end);
     }

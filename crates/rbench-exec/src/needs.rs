@@ -9,13 +9,16 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use rbench_comm::Combine;
-use rbench_core::Rank;
 use rbench_core::op::OpKind;
 use rbench_core::wire::{Reader, Writer};
+use rbench_core::{Bytes, Rank};
 use rbench_plan::meta::{MetaPlan, Showing};
 use rbench_plan::mix::{FileSet, Place, SetKind, Verb};
 use rbench_plan::{Plan, Work};
+use rbench_sys::OpenMode;
 use rbench_sys::abilities::{self, Found};
+use rbench_sys::engine::{Lack, NameRequest, lacking};
+use rbench_sys::limits;
 use rbench_sys::standing::standing;
 use rbench_sys::surroundings::without_credentials;
 
@@ -168,6 +171,9 @@ pub(crate) async fn check(
     spots: &[Spot],
     name: &str,
 ) -> Result<(), ExecError> {
+    if let Work::Meta(meta) = &plan.work {
+        names_in_flight(group, plan, meta).await?;
+    }
     let needs = of(plan);
     if needs.is_empty() || spots.is_empty() || plan.leave.untried {
         return Ok(());
@@ -203,6 +209,105 @@ pub(crate) async fn check(
     Err(ExecError::Usage(
         String::from_utf8_lossy(&text).into_owned(),
     ))
+}
+
+/// Whether the kernel of every host performs in a ring what the plan has in flight, and has room for it.
+async fn names_in_flight(group: &Group<'_>, plan: &Plan, meta: &MetaPlan) -> Result<(), ExecError> {
+    let Some(depth) = meta.in_flight else {
+        return Ok(());
+    };
+    let ops = meta.kinds().map(|kind| kind.info().op);
+    let requests: Vec<NameRequest> = ops.flat_map(requests).copied().collect();
+    let lacking = lacking(&requests, depth).map_err(|lack| match lack {
+        Lack::Ring(errno) => format!(
+            "--engine io_uring: there is no ring, or it is forbidden (io_uring_setup: {errno:?}): take --engine sync"
+        ),
+        Lack::Threads => format!(
+            "--iodepth {depth}: the limit on processes (ulimit -u) permits fewer threads of the kernel, which make \
+             the calls"
+        ),
+        Lack::Request { call, since } => format!(
+            "--engine io_uring: this kernel's ring does not perform {call}, which Linux has from {since} on: take \
+             --engine sync"
+        ),
+    });
+    let here = group.host_of[group.rank().0 as usize];
+    let ranks = group.host_of.iter().zip(0..);
+    let ranks = ranks.filter(|(host, _)| **host == here);
+    let workers = ranks.map(|(_, rank)| u64::from(plan.workers_of(Rank(rank))));
+    let room = Room {
+        memory: limits::available_memory().ok(),
+        threads: limits::processes().ok().flatten(),
+    };
+    let fits = lacking.and_then(|()| room.check(depth, workers.sum(), data(meta)));
+    group.agree(fits).await.map_err(|error| match error {
+        ExecError::SetUp(message) => ExecError::Usage(message),
+        other => other,
+    })
+}
+
+/// The most data that an operation of the plan writes or reads, which it has for itself as long as it is
+/// in flight.
+fn data(meta: &MetaPlan) -> Bytes {
+    let data = meta.kinds().map(|kind| match kind.info().op {
+        OpKind::Create | OpKind::WriteFile => meta.write,
+        OpKind::ReadFile => meta.read,
+        _ => Bytes(0),
+    });
+    data.max().unwrap_or(Bytes(0))
+}
+
+/// What a host has for operations in flight; `None`: there is no limit, or it cannot be told.
+struct Room {
+    memory: Option<Bytes>,
+    /// For all of them, where [`Lack::Threads`] is about those of one worker.
+    threads: Option<u64>,
+}
+
+impl Room {
+    /// Whether there is room for `depth` operations of each of so many workers, with that much data
+    /// in each.
+    fn check(&self, depth: u32, workers: u64, data: Bytes) -> Result<(), String> {
+        let all = workers.saturating_mul(u64::from(depth));
+        let bytes = all.saturating_mul(data.0);
+        match (self.memory, self.threads) {
+            (Some(Bytes(memory)), _) if bytes > memory => Err(format!(
+                "--iodepth {depth}: {all} operations of a host's {workers} workers, with {data} in each, need {} MiB \
+                 of memory, of which {} MiB are available",
+                bytes >> 20,
+                memory >> 20
+            )),
+            (_, Some(limit)) if all > limit => Err(format!(
+                "--iodepth {depth}: {all} operations of a host's {workers} workers need as many threads of the kernel, \
+                 and the limit on processes is {limit} (ulimit -u)"
+            )),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The requests of an operation, as far as a ring performs it.
+fn requests(op: OpKind) -> &'static [NameRequest] {
+    use NameRequest::*;
+    const OPEN: NameRequest = Open {
+        mode: OpenMode::Read,
+        direct: false,
+    };
+    match op {
+        OpKind::Mkdir => &[Mkdir],
+        OpKind::Rmdir => &[Rmdir],
+        OpKind::Stat | OpKind::Lookup => &[Stat],
+        OpKind::Rename => &[Rename],
+        OpKind::Link => &[Link],
+        OpKind::Symlink => &[Symlink],
+        OpKind::Unlink => &[Unlink],
+        OpKind::Create | OpKind::WriteFile => &[OPEN, Write, Fsync, Close],
+        OpKind::ReadFile => &[OPEN, Read, Close],
+        OpKind::Truncate => &[OPEN, Truncate(0), Close],
+        OpKind::Setxattr => &[OPEN, Setxattr(c""), Close],
+        OpKind::Getxattr => &[OPEN, Getxattr(c""), Close],
+        _ => &[],
+    }
 }
 
 /// What a file system refuses, and how.
@@ -285,4 +390,45 @@ fn sentences(needs: &BTreeMap<Need, String>, group: &Group<'_>, all: &[Vec<u8>])
         .map(sentence)
         .collect::<Vec<_>>()
         .join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use rbench_plan::meta::PHASES;
+
+    use super::*;
+
+    #[test]
+    fn what_all_workers_of_a_host_have_in_flight_has_room_or_is_refused() {
+        let room = |memory, threads| Room { memory, threads };
+        let check = |room: &Room, depth| room.check(depth, 3, Bytes(1 << 20));
+        let refused = |room: &Room, depth| check(room, depth).expect_err("there is no room");
+        let memory = room(Some(Bytes(90 << 20)), None);
+        assert_eq!(check(&memory, 30), Ok(()));
+        assert_eq!(
+            refused(&memory, 31),
+            "--iodepth 31: 93 operations of a host's 3 workers, with 1MiB in each, need 93 MiB of memory, of which \
+             90 MiB are available"
+        );
+        let threads = room(None, Some(90));
+        assert_eq!(check(&threads, 30), Ok(()));
+        assert_eq!(
+            refused(&threads, 31),
+            "--iodepth 31: 93 operations of a host's 3 workers need as many threads of the kernel, and the limit on \
+             processes is 90 (ulimit -u)"
+        );
+        assert_eq!(check(&room(None, None), u32::MAX), Ok(()));
+    }
+
+    #[test]
+    fn a_ring_performs_the_phases_that_the_plan_lets_through() {
+        for info in PHASES {
+            assert_eq!(
+                !requests(info.op).is_empty(),
+                info.in_a_ring(),
+                "{}",
+                info.name
+            );
+        }
+    }
 }

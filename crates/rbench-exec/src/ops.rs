@@ -28,6 +28,7 @@ use crate::worker::{Prepared, Runner};
 mod attributes;
 mod create;
 mod fill;
+mod in_flight;
 mod link;
 mod list;
 mod mkdir;
@@ -42,6 +43,9 @@ mod stat;
 mod symlink;
 mod synced;
 mod unlink;
+
+use in_flight::{RingOp, RingRunner};
+use places::Tree;
 
 pub use places::Places;
 
@@ -237,6 +241,15 @@ impl<O: ItemOp> ItemRunner<O> {
 }
 
 impl<O> ItemRunner<O> {
+    /// The intended start of the next operation, if there is any.
+    #[inline(always)]
+    fn intended(&mut self, gate: &Gate) -> Option<Nanos> {
+        self.due.take().or_else(|| {
+            let schedule = self.visit.schedule.as_mut()?;
+            Some(Nanos(gate.start.0.saturating_add(schedule.next_start().0)))
+        })
+    }
+
     /// Counts what was due before the deadline and not started.
     fn count_unissued(&mut self, gate: &Gate, meter: &mut Meter) {
         let Some(schedule) = &mut self.visit.schedule else {
@@ -263,10 +276,7 @@ impl<O: ItemOp> Program for ItemRunner<O> {
         if self.issued >= self.limit || gate.closed(self.now) {
             return Next::End(self.issued >= self.limit);
         }
-        let intended = self.due.take().or_else(|| {
-            let schedule = self.visit.schedule.as_mut()?;
-            Some(Nanos(gate.start.0.saturating_add(schedule.next_start().0)))
-        });
+        let intended = self.intended(gate);
         let index = self.visit.index(self.issued);
         if self.op.calls_untimed() {
             let begun = gate.clock.now();
@@ -571,6 +581,15 @@ impl OpContext {
         self.suffixed(if renamed { RENAMED } else { "" })
     }
 
+    /// How the directories that this phase visits depend on each other, where they are the
+    /// tree's.
+    fn tree(&self) -> Option<Tree> {
+        self.info.items.is_none().then_some(Tree {
+            nodes: self.plan.nodes,
+            branch: self.plan.shape.branch,
+        })
+    }
+
     /// Paths of the hard links to what this phase visits.
     fn links(&self) -> Places {
         self.suffixed(LINKED)
@@ -580,6 +599,16 @@ impl OpContext {
     fn runner<O: ItemOp + 'static>(&self, op: O, thread: u32) -> Prepared {
         let visit = self.visit(thread);
         Ok(Box::new(ItemRunner::new(op, self.fs.clone(), visit)))
+    }
+
+    /// The same for what a ring can perform, with several in flight where the plan says so.
+    fn ring_runner<O: RingOp + 'static>(&self, op: O, thread: u32) -> Prepared {
+        let items = ItemRunner::new(op, self.fs.clone(), self.visit(thread));
+        match self.plan.in_flight {
+            // Who has nothing to do needs no ring.
+            Some(depth) if items.visit.visits > 0 => Ok(Box::new(RingRunner::new(items, depth)?)),
+            _ => Ok(Box::new(items)),
+        }
     }
 
     fn suffixed(&self, suffix: &'static str) -> Places {

@@ -211,8 +211,11 @@ async fn preflight(group: &Group<'_>, plan: &Plan) -> Result<(), ExecError> {
     let needed = u64::from(plan.threads) * u64::from(open_files_each(plan)) + 64;
     let enough = if needed > limit {
         Err(format!(
-            "--threads {} needs {needed} open files in each rank, and the limit is {limit} (ulimit -n)",
-            plan.threads
+            "{} {needed} open files in each rank, and the limit is {limit} (ulimit -n)",
+            match in_flight(plan) {
+                Some(depth) => format!("--threads {} and --iodepth {depth} need", plan.threads),
+                None => format!("--threads {} needs", plan.threads),
+            }
         ))
     } else if plan.drop_caches && !nix::unistd::geteuid().is_root() {
         Err("--drop-caches needs root on every host".to_owned())
@@ -225,10 +228,19 @@ async fn preflight(group: &Group<'_>, plan: &Plan) -> Result<(), ExecError> {
     })
 }
 
-/// Descriptors that one worker holds at a time: its file, and a ring.
+/// Operations on names that each worker has in flight, where a ring has them.
+fn in_flight(plan: &Plan) -> Option<u32> {
+    match &plan.work {
+        Work::Meta(meta) => meta.in_flight,
+        _ => None,
+    }
+}
+
+/// Descriptors that one worker holds at a time: its file, or those in flight, and a ring.
 fn open_files_each(plan: &Plan) -> u32 {
     match &plan.work {
-        Work::Meta(_) | Work::Find(_) | Work::Replay(_) => 1,
+        Work::Meta(_) => in_flight(plan).map_or(1, |depth| depth + 1),
+        Work::Find(_) | Work::Replay(_) => 1,
         Work::Io(_) => 2,
         // One of each set, and a directory that is listed.
         Work::Mix(mix) => mix.sets.len() as u32 + 1,

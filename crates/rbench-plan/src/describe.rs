@@ -249,6 +249,7 @@ fn describe_meta(meta: &MetaPlan) -> Vec<Setting> {
     let usual = PHASES
         .iter()
         .filter(|info| info.by_default() && info.items.is_none_or(has))
+        .filter(|info| info.in_a_ring() || meta.in_flight.is_none())
         .map(|info| info.kind);
     if meta.kinds().any(|kind| !kind.info().by_default()) || meta.phases.len() < usual.count() {
         let shown = meta.phases.iter().filter(|p| p.showing != Showing::Untimed);
@@ -263,6 +264,10 @@ fn describe_meta(meta: &MetaPlan) -> Vec<Setting> {
     }
     let open_loop = meta.phases.iter().find_map(|phase| phase.open_loop);
     rows.extend(open_loop.into_iter().flat_map(rate_rows));
+    if let Some(depth) = meta.in_flight {
+        rows.push(Setting::text("engine", "io_uring"));
+        rows.push(Setting::count("iodepth", depth));
+    }
     if let Location::TestDirs(dirs) = &meta.site {
         let dirs: Vec<String> = dirs.iter().map(|d| d.display().to_string()).collect();
         rows.push(Setting::text("directories", dirs.join("@")));

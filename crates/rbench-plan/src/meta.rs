@@ -192,6 +192,9 @@ pub struct MetaPlan {
     pub site: Location,
     /// The target's side of the calls.
     pub backend: Backend,
+    /// Operations of a worker that a ring has in flight at a time; `None`: system calls, one
+    /// after the other.
+    pub in_flight: Option<u32>,
     /// The phases that are measured, in order.
     pub phases: Vec<PhasePlan>,
     /// Whether all ranks wait for each other between item phases.

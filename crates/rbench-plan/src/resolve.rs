@@ -32,6 +32,7 @@ macro_rules! refuse {
 mod blocks;
 mod find;
 mod fio;
+mod in_flight;
 mod io;
 mod ior;
 mod mdtest;
@@ -490,6 +491,7 @@ fn resolve_meta(
     if meta.items.is_some() && meta.items_per_rank.is_some() {
         refuse!("--items and --items-per-rank exclude each other");
     }
+    let in_flight = in_flight::of(&meta.in_flight)?;
     let timed = Timed::of(meta)?;
     let usual_depth = timed.as_ref().and_then(Timed::depth).unwrap_or(1);
     let mut shape = Shape {
@@ -565,6 +567,7 @@ fn resolve_meta(
         naming: NATIVE,
         site: Location::Own,
         backend: Backend::Posix,
+        in_flight,
         phases: phases.iter().map(phase).collect(),
         barriers: true,
         making: Making::New,
@@ -588,6 +591,7 @@ fn resolve_meta(
     if let Some(timed) = &timed {
         timed.check(&plan, threads, ranks)?;
     }
+    in_flight::check(&plan)?;
     Ok(plan)
 }
 
@@ -680,10 +684,12 @@ fn phases(meta: &spec::Meta, notes: &mut Vec<String>) -> Result<Vec<PhaseKind>, 
         (_, true) => Some(ItemKind::File),
         _ => None,
     };
+    let in_a_ring = in_flight::of(&meta.in_flight)?.is_some();
     let Some(asked) = &meta.phases else {
         return Ok(PHASES
             .iter()
             .filter(|p| p.by_default() && (p.items.is_none() || p.items != excluded))
+            .filter(|p| p.in_a_ring() || !in_a_ring)
             .map(|p| p.kind)
             .collect());
     };

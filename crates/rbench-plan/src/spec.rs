@@ -154,6 +154,17 @@ pub struct Meta {
     pub rate: Option<f64>,
     /// `--arrival`
     pub arrival: Option<Arrival>,
+    /// `--engine`, `--iodepth`
+    pub in_flight: InFlight,
+}
+
+/// How operations on names are made.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct InFlight {
+    /// `--engine`
+    pub engine: Option<String>,
+    /// `--iodepth`: operations of a worker under way at a time.
+    pub depth: Option<u32>,
 }
 
 /// `rbench ops`
@@ -414,6 +425,8 @@ pub struct Mdtest {
     pub warnings_are_errors: bool,
     /// `-a`
     pub backend: Backend,
+    /// `--engine`, `--iodepth`
+    pub in_flight: InFlight,
     /// `--posix.odirect`
     pub direct: bool,
 }

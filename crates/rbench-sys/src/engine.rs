@@ -8,6 +8,7 @@ mod falloc;
 mod faults;
 mod fd_table;
 mod ftruncate;
+mod in_flight;
 mod io_uring;
 mod libaio;
 mod mmap;
@@ -29,6 +30,7 @@ pub use contract::{
     Transfer,
 };
 
+pub use in_flight::{Lack, NameRequest, NamesInFlight, lacking};
 pub use offload::make as offload;
 
 /// Every engine. A new one is a file under `engine/` and a line here.

@@ -24,6 +24,14 @@ pub fn raise_open_files() -> Result<u64, Errno> {
     Ok(hard)
 }
 
+/// How many processes and threads the user may have (`RLIMIT_NPROC`); `None` where there is no
+/// limit, as for the root user.
+pub fn processes() -> Result<Option<u64>, Errno> {
+    let (soft, _) = getrlimit(Resource::RLIMIT_NPROC)?;
+    let unlimited = soft == RLIM_INFINITY || nix::unistd::geteuid().is_root();
+    Ok((!unlimited).then_some(soft))
+}
+
 /// Whether this process may lock any amount of memory: `RLIMIT_MEMLOCK` is
 /// unlimited, or the host's root user (`CAP_IPC_LOCK` outside of user
 /// namespaces) is above it. What cannot be found out counts as a no.

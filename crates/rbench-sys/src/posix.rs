@@ -53,6 +53,29 @@ impl PosixFs {
     }
 }
 
+/// Permissions of a new file, before the umask.
+pub(crate) const NEW_FILE: libc::mode_t = 0o664;
+/// Permissions of a new directory, before the umask.
+pub(crate) const NEW_DIRECTORY: libc::mode_t = 0o775;
+
+/// The flags with which [`Fs::open`] opens.
+#[inline]
+pub(crate) fn open_bits(mode: OpenMode, direct: bool) -> libc::c_int {
+    let mut flags = libc::O_CLOEXEC | libc::O_NOFOLLOW;
+    flags |= match mode {
+        OpenMode::Read => libc::O_RDONLY,
+        OpenMode::CreateNew => libc::O_WRONLY | libc::O_CREAT | libc::O_EXCL,
+        OpenMode::Write => libc::O_WRONLY | libc::O_CREAT,
+        OpenMode::WriteExisting => libc::O_WRONLY,
+        OpenMode::ReadWrite => libc::O_RDWR | libc::O_CREAT,
+        OpenMode::With(flags) => bits(flags),
+    };
+    if direct {
+        flags |= libc::O_DIRECT;
+    }
+    flags
+}
+
 /// The kernel's form of these flags.
 #[inline]
 fn bits(flags: OpenFlags) -> libc::c_int {
@@ -119,7 +142,7 @@ impl Fs for PosixFs {
     #[inline]
     fn mkdir(&self, path: &CStr) -> Result<(), Errno> {
         // SAFETY: `path` is a C string; the descriptor is open while self is.
-        check(unsafe { libc::mkdirat(self.at, path.as_ptr(), 0o775) })
+        check(unsafe { libc::mkdirat(self.at, path.as_ptr(), NEW_DIRECTORY) })
     }
 
     #[inline]
@@ -167,19 +190,7 @@ impl Fs for PosixFs {
 
     #[inline]
     fn open(&self, path: &CStr, mode: OpenMode, direct: bool) -> Result<RawFd, Errno> {
-        let mut flags = libc::O_CLOEXEC | libc::O_NOFOLLOW;
-        flags |= match mode {
-            OpenMode::Read => libc::O_RDONLY,
-            OpenMode::CreateNew => libc::O_WRONLY | libc::O_CREAT | libc::O_EXCL,
-            OpenMode::Write => libc::O_WRONLY | libc::O_CREAT,
-            OpenMode::WriteExisting => libc::O_WRONLY,
-            OpenMode::ReadWrite => libc::O_RDWR | libc::O_CREAT,
-            OpenMode::With(flags) => bits(flags),
-        };
-        if direct {
-            flags |= libc::O_DIRECT;
-        }
-        self.openat(path, flags, 0o664)
+        self.openat(path, open_bits(mode, direct), NEW_FILE)
     }
 
     #[inline]

@@ -17,7 +17,6 @@ const FIO: &[(&str, &str)] = &[
     ("--end_fsync", "--fsync end"),
     ("--filename", "--dir (a directory)"),
     ("--filesize", "--size"),
-    ("--iodepth", "--depth"),
     ("--ioengine", "--engine"),
     ("--loops", "--iterations"),
     ("--nrfiles", "--files, with --file-size"),
@@ -60,7 +59,7 @@ const MDTEST: &[(&str, &str)] = &[
 ];
 
 /// The error with a tip, if the command has the option under another name.
-pub fn named(command: Option<&str>, mut error: clap::Error) -> clap::Error {
+pub fn named(command: Option<&str>, error: clap::Error) -> clap::Error {
     let typed = match error.get(ContextKind::InvalidArg) {
         Some(ContextValue::String(typed)) if error.kind() == ErrorKind::UnknownArgument => typed,
         _ => return error,
@@ -68,6 +67,15 @@ pub fn named(command: Option<&str>, mut error: clap::Error) -> clap::Error {
     let (tool, table) = match command {
         Some("io") => ("fio", FIO),
         Some("meta") => ("mdtest", MDTEST),
+        Some(name @ ("mix" | "ops")) if matches!(typed.as_str(), "--engine" | "--iodepth") => {
+            return with_tip(
+                error,
+                format!(
+                    "rbench {name} makes its calls one after the other, for each of --threads: rbench meta and rbench mdtest can \
+                     have several in flight"
+                ),
+            );
+        }
         _ => return error,
     };
     let Some((theirs, ours)) = table.iter().find(|(theirs, _)| theirs == typed) else {
@@ -76,8 +84,12 @@ pub fn named(command: Option<&str>, mut error: clap::Error) -> clap::Error {
     let tip = format!(
         "what {tool} calls {theirs} is {ours} here; rbench {tool} takes {tool}'s own options"
     );
+    with_tip(error, tip)
+}
+
+/// The error with this tip alone: a name that only looks alike would mislead.
+fn with_tip(mut error: clap::Error, tip: String) -> clap::Error {
     let tips = vec![StyledStr::from(tip)];
-    // A name that only looks alike would mislead.
     error.remove(ContextKind::SuggestedArg);
     error.insert(ContextKind::Suggested, ContextValue::StyledStrs(tips));
     error

@@ -290,6 +290,20 @@ const RANKS: &[Opt<Line>] = &[
         "Backend: POSIX, or DUMMY, which does nothing [default: POSIX]",
     ),
     named(
+        "engine",
+        Value("NAME", |l, v| {
+            put(&mut l.spec.in_flight.engine, v, |text| Ok(text.to_owned()))
+        }),
+        "sync: call after call; io_uring: several in flight [default: sync]",
+    ),
+    named(
+        "iodepth",
+        Value("N", |l, v| {
+            put(&mut l.spec.in_flight.depth, v, values::count)
+        }),
+        "Operations of each rank in flight with io_uring [default: 1]",
+    ),
+    named(
         "posix.odirect",
         Nothing(|l| l.spec.direct = true),
         "Open files with O_DIRECT",

@@ -107,6 +107,10 @@ const SAMPLES: &[Sample] = &[
     ("-l 12", |l| l.spec.last = Some(12)),
     ("-s 5", |l| l.spec.task_stride = Some(5)),
     ("-a dummy", |l| l.spec.backend = Backend::Dummy),
+    ("--engine io_uring", |l| {
+        l.spec.in_flight.engine = Some("io_uring".into());
+    }),
+    ("--iodepth 32", |l| l.spec.in_flight.depth = Some(32)),
     ("--posix.odirect", |l| l.spec.direct = true),
     ("-v", |l| l.view.verbosity = 1),
     ("-V 3", |l| l.view.verbosity = 3),

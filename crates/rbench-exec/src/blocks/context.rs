@@ -26,7 +26,6 @@ use super::order::Order;
 use super::others::{Others, Ramp};
 use super::process;
 use super::progress::{Progress, State};
-use super::queue::Queue;
 use super::recorder::Recorder;
 use super::stats::JobStats;
 use super::trims::Trims;
@@ -35,6 +34,7 @@ use super::{BlockRunner, Ended, Since, mark};
 use crate::ack::{self, Log};
 use crate::data::Data;
 use crate::live::LiveStats;
+use crate::queue::Queue;
 use crate::verify::{Marks, Stamps, file_key};
 use crate::worker::{Prepared, Runner};
 

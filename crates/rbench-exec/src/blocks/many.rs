@@ -6,11 +6,11 @@ use std::os::fd::RawFd;
 use rbench_core::{Clock as _, Nanos};
 
 use super::iolog::Ahead;
-use super::queue::Wait;
 use super::stats::Times;
 use super::{BlockRunner, Interlude, Kind, Planned, Source};
 use crate::meter::Meter;
 use crate::pace::Gate;
+use crate::queue::Wait;
 
 /// A request's place.
 #[derive(Debug, Clone, Copy)]

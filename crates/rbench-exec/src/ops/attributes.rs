@@ -6,9 +6,10 @@ use std::os::fd::RawFd;
 
 use rbench_core::{FailureKind, OpKind};
 use rbench_plan::meta::PhaseKind;
+use rbench_sys::engine::NameRequest;
 use rbench_sys::{Fs, OpenMode};
 
-use super::opened::{FileCall, runner};
+use super::opened::{FileCall, RingCall, ring_runner, runner};
 use super::{OpEntry, Places};
 
 /// `fsetxattr`
@@ -20,7 +21,7 @@ pub const SET_ROW: OpEntry = OpEntry {
             _ => &NAMES[..1],
         };
         let value = [0; VALUE];
-        runner(scene, thread, Set { names, value })
+        ring_runner(scene, thread, Set { names, value })
     },
 };
 
@@ -34,7 +35,7 @@ pub const GET_ROW: OpEntry = OpEntry {
             length: 0,
             nothing_behind: scene.fs.directory().is_none(),
         };
-        runner(scene, thread, get)
+        ring_runner(scene, thread, get)
     },
 };
 
@@ -109,6 +110,19 @@ impl FileCall for Set {
     }
 }
 
+impl RingCall for Set {
+    const BLOCK: usize = VALUE;
+
+    fn requests(&self) -> Vec<NameRequest> {
+        let set = |name: &&'static CStr| NameRequest::Setxattr(name);
+        self.names.iter().map(set).collect()
+    }
+
+    fn load(&self, data: &mut [u8]) {
+        data.copy_from_slice(&self.value);
+    }
+}
+
 struct Get {
     expected: [u8; VALUE],
     found: [u8; VALUE + 1],
@@ -132,11 +146,29 @@ impl FileCall for Get {
     }
 
     fn check(&mut self) -> Result<(), (FailureKind, String)> {
-        if self.nothing_behind || self.found.get(..self.length) == Some(&self.expected[..]) {
+        self.compare(&self.found, self.length)
+    }
+}
+
+impl Get {
+    fn compare(&self, found: &[u8], length: usize) -> Result<(), (FailureKind, String)> {
+        if self.nothing_behind || found.get(..length) == Some(&self.expected[..]) {
             return Ok(());
         }
-        let told = format!("not the value that was set, of {} bytes", self.length);
+        let told = format!("not the value that was set, of {length} bytes");
         Err((FailureKind::Mismatch, told))
+    }
+}
+
+impl RingCall for Get {
+    const BLOCK: usize = VALUE + 1;
+
+    fn requests(&self) -> Vec<NameRequest> {
+        vec![NameRequest::Getxattr(NAMES[0])]
+    }
+
+    fn settle(&self, data: &[u8], length: usize) -> Result<(), (FailureKind, String)> {
+        self.compare(data, length)
     }
 }
 

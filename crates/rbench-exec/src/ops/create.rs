@@ -6,9 +6,11 @@ use std::os::fd::RawFd;
 use rbench_core::random::DataStream;
 use rbench_core::{FailureKind, OpKind};
 use rbench_plan::meta::{Content, ItemOwner, Making};
+use rbench_sys::engine::{NameRequest, NamesInFlight};
 use rbench_sys::fs::OpenMode;
 use rbench_sys::{AlignedBuffer, Fs};
 
+use super::in_flight::{RingOp, Script};
 use super::{ItemOp, OpContext, OpEntry, Places, buffer, read_whole};
 use crate::content;
 use crate::worker::Prepared;
@@ -53,13 +55,27 @@ fn make(scene: &OpContext, thread: u32) -> Prepared {
         closes_apart: plan.is_table(),
         open: None,
     };
-    scene.runner(op, thread)
+    scene.ring_runner(op, thread)
 }
 
 /// Where the data comes from.
 enum Source {
     Fresh(DataStream),
     Packet(rbench_plan::meta::Packet, i32),
+}
+
+impl Source {
+    /// What the item at which `places` is aimed is to hold.
+    #[inline]
+    fn fill(&mut self, places: &Places, buffer: &mut [u8]) {
+        match self {
+            Source::Fresh(data) => data.fill(buffer),
+            Source::Packet(packet, seed) => {
+                let identity = places.identity(*seed);
+                content::fill(*packet, identity, buffer.len() as u64, buffer);
+            }
+        }
+    }
 }
 
 struct Create {
@@ -94,14 +110,7 @@ impl Create {
 impl ItemOp for Create {
     fn prepare(&mut self, index: u64) {
         self.places.item(index);
-        match &mut self.content {
-            Source::Fresh(data) => data.fill(&mut self.buffer),
-            Source::Packet(packet, seed) => {
-                let identity = self.places.identity(*seed);
-                let length = self.buffer.len() as u64;
-                content::fill(*packet, identity, length, &mut self.buffer);
-            }
-        }
+        self.content.fill(&self.places, &mut self.buffer);
     }
 
     fn act(&mut self, fs: &dyn Fs) -> Result<u64, FailureKind> {
@@ -152,5 +161,41 @@ impl ItemOp for Create {
 
     fn op(&self) -> OpKind {
         self.op
+    }
+}
+
+impl RingOp for Create {
+    fn script(&self) -> Script {
+        // The plan makes no nodes in a ring.
+        let mode = self.mode.unwrap_or(OpenMode::CreateNew);
+        let direct = self.direct;
+        let mut requests = vec![NameRequest::Open { mode, direct }];
+        if !self.buffer.is_empty() {
+            requests.push(NameRequest::Write);
+        }
+        if self.fsync {
+            requests.push(NameRequest::Fsync);
+        }
+        requests.push(NameRequest::Close);
+        Script::of(&requests, self.buffer.len())
+    }
+
+    fn load(&mut self, index: u64, slot: usize, ring: &mut NamesInFlight) {
+        self.places.item(index);
+        ring.set_path(slot, self.places.current());
+        self.content.fill(&self.places, ring.data(slot));
+    }
+
+    fn settle(
+        &mut self,
+        _index: u64,
+        _slot: usize,
+        moved: usize,
+        _ring: &mut NamesInFlight,
+    ) -> Result<u64, (FailureKind, String)> {
+        match moved < self.buffer.len() {
+            true => Err((FailureKind::Short, String::new())),
+            false => Ok(moved as u64),
+        }
     }
 }

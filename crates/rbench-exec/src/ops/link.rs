@@ -2,8 +2,10 @@
 
 use rbench_core::{FailureKind, OpKind};
 use rbench_sys::Fs;
+use rbench_sys::engine::{NameRequest, NamesInFlight};
 
-use super::{ItemOp, ItemRunner, OpEntry, Places};
+use super::in_flight::{RingOp, Script};
+use super::{ItemOp, OpEntry, Places};
 
 /// `linkat`
 pub const ROW: OpEntry = OpEntry {
@@ -13,11 +15,7 @@ pub const ROW: OpEntry = OpEntry {
             from: scene.places(scene.renamed),
             to: scene.links(),
         };
-        Ok(Box::new(ItemRunner::new(
-            op,
-            scene.fs.clone(),
-            scene.visit(thread),
-        )))
+        scene.ring_runner(op, thread)
     },
 };
 
@@ -43,5 +41,17 @@ impl ItemOp for Link {
 
     fn op(&self) -> OpKind {
         OpKind::Link
+    }
+}
+
+impl RingOp for Link {
+    fn script(&self) -> Script {
+        Script::of(&[NameRequest::Link], 0)
+    }
+
+    fn load(&mut self, index: u64, slot: usize, ring: &mut NamesInFlight) {
+        self.prepare(index);
+        ring.set_path(slot, self.from.current());
+        ring.set_other(slot, self.to.current());
     }
 }

@@ -2,8 +2,11 @@
 
 use rbench_core::{FailureKind, OpKind};
 use rbench_sys::Fs;
+use rbench_sys::engine::{NameRequest, NamesInFlight};
 
-use super::{ItemOp, ItemRunner, OpEntry, Places};
+use super::in_flight::{RingOp, Script};
+use super::places::Tree;
+use super::{ItemOp, OpEntry, Places};
 
 /// `mkdirat`
 pub const ROW: OpEntry = OpEntry {
@@ -11,27 +14,23 @@ pub const ROW: OpEntry = OpEntry {
     make: |scene, thread| {
         let op = Mkdir {
             places: scene.places(false),
-            of_tree: scene.info.items.is_none(),
+            tree: scene.tree(),
         };
-        Ok(Box::new(ItemRunner::new(
-            op,
-            scene.fs.clone(),
-            scene.visit(thread),
-        )))
+        scene.ring_runner(op, thread)
     },
 };
 
 struct Mkdir {
     places: Places,
-    of_tree: bool,
+    /// `Some` for the directories of the tree.
+    tree: Option<Tree>,
 }
 
 impl ItemOp for Mkdir {
     fn prepare(&mut self, index: u64) {
-        if self.of_tree {
-            self.places.node(index);
-        } else {
-            self.places.item(index);
+        match self.tree {
+            Some(_) => self.places.node(index),
+            None => self.places.item(index),
         }
     }
 
@@ -46,5 +45,20 @@ impl ItemOp for Mkdir {
 
     fn op(&self) -> OpKind {
         OpKind::Mkdir
+    }
+}
+
+impl RingOp for Mkdir {
+    fn script(&self) -> Script {
+        Script::of(&[NameRequest::Mkdir], 0)
+    }
+
+    fn load(&mut self, index: u64, slot: usize, ring: &mut NamesInFlight) {
+        self.prepare(index);
+        ring.set_path(slot, self.places.current());
+    }
+
+    fn waits_for(&self, index: u64, other: u64) -> bool {
+        self.tree.is_some_and(|tree| tree.is_in(index, other))
     }
 }

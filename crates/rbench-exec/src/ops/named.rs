@@ -8,12 +8,17 @@ use nix::errno::Errno;
 use rbench_core::{FailureKind, OpKind};
 use rbench_plan::meta::PhaseKind;
 use rbench_sys::Fs;
+use rbench_sys::engine::{NameRequest, NamesInFlight};
 
+use super::in_flight::{RingOp, Script};
 use super::{ItemOp, OpContext, OpEntry, Places};
 use crate::worker::Prepared;
 
 /// `statx`
-pub const LOOKUP_ROW: OpEntry = entry::<Lookup>();
+pub const LOOKUP_ROW: OpEntry = OpEntry {
+    op: OpKind::Lookup,
+    make: |scene, thread| scene.ring_runner(named::<Lookup>(scene), thread),
+};
 /// `fchmodat`
 pub const CHMOD_ROW: OpEntry = entry::<Chmod>();
 /// `utimensat`
@@ -29,7 +34,11 @@ const fn entry<C: NameCall + 'static>() -> OpEntry {
 }
 
 fn make<C: NameCall + 'static>(scene: &OpContext, thread: u32) -> Prepared {
-    let op = Named::<C> {
+    scene.runner(named::<C>(scene), thread)
+}
+
+fn named<C>(scene: &OpContext) -> Named<C> {
+    Named {
         places: match (scene.info.kind, scene.renamed) {
             // The way down that `fill` has made.
             (PhaseKind::DirResolve, false) => scene.suffixed("/a/b/c/d"),
@@ -37,8 +46,7 @@ fn make<C: NameCall + 'static>(scene: &OpContext, thread: u32) -> Prepared {
             (_, renamed) => scene.places(renamed),
         },
         call: PhantomData,
-    };
-    scene.runner(op, thread)
+    }
 }
 
 /// A call on a name.
@@ -115,6 +123,17 @@ impl<C: NameCall> ItemOp for Named<C> {
 
     fn op(&self) -> OpKind {
         C::OP
+    }
+}
+
+impl RingOp for Named<Lookup> {
+    fn script(&self) -> Script {
+        Script::of(&[NameRequest::Stat], 0)
+    }
+
+    fn load(&mut self, index: u64, slot: usize, ring: &mut NamesInFlight) {
+        self.prepare(index);
+        ring.set_path(slot, self.places.current());
     }
 }
 

@@ -7,8 +7,10 @@ use std::sync::Arc;
 use nix::errno::Errno;
 use rbench_core::residency::Pages;
 use rbench_core::{FailureKind, OpKind};
+use rbench_sys::engine::{NameRequest, NamesInFlight};
 use rbench_sys::{Fs, OpenMode};
 
+use super::in_flight::{RingOp, Script};
 use super::{ItemOp, OpContext, OpEntry, Places};
 use crate::worker::Prepared;
 
@@ -24,7 +26,7 @@ pub const TRUNCATE_ROW: OpEntry = OpEntry {
     make: |scene, thread| {
         // What was written stays.
         let length = scene.plan.write.0.saturating_add(LONGER);
-        runner(scene, thread, Truncate { length })
+        ring_runner(scene, thread, Truncate { length })
     },
 };
 
@@ -64,15 +66,35 @@ pub trait FileCall {
     }
 }
 
+/// A call on an open file that a ring can perform.
+pub trait RingCall: FileCall {
+    /// Bytes of data of each call.
+    const BLOCK: usize = 0;
+
+    /// Its requests.
+    fn requests(&self) -> Vec<NameRequest>;
+
+    /// Puts the data of what was aimed at into `data`. Outside the timer.
+    fn load(&self, _data: &mut [u8]) {}
+
+    /// Looks at the first `length` bytes of `data`, which it delivered for what was aimed at.
+    /// Outside the timer.
+    ///
+    /// # Errors
+    /// What is wrong with it, with details.
+    fn settle(&self, _data: &[u8], _length: usize) -> Result<(), (FailureKind, String)> {
+        Ok(())
+    }
+}
+
 /// A runner of `call` over the files that worker `thread` visits.
 pub fn runner<C: FileCall + 'static>(scene: &OpContext, thread: u32, call: C) -> Prepared {
-    let op = Opened {
-        places: scene.places(scene.renamed),
-        fs: scene.fs.clone(),
-        file: Err(Errno::EBADF),
-        call,
-    };
-    scene.runner(op, thread)
+    scene.runner(Opened::new(scene, call), thread)
+}
+
+/// The same, with several in flight where the plan says so.
+pub fn ring_runner<C: RingCall + 'static>(scene: &OpContext, thread: u32, call: C) -> Prepared {
+    scene.ring_runner(Opened::new(scene, call), thread)
 }
 
 struct Opened<C> {
@@ -84,6 +106,15 @@ struct Opened<C> {
 }
 
 impl<C> Opened<C> {
+    fn new(scene: &OpContext, call: C) -> Opened<C> {
+        Opened {
+            places: scene.places(scene.renamed),
+            fs: scene.fs.clone(),
+            file: Err(Errno::EBADF),
+            call,
+        }
+    }
+
     fn close(&mut self) -> Result<(), (FailureKind, String)> {
         match std::mem::replace(&mut self.file, Err(Errno::EBADF)) {
             Ok(fd) => {
@@ -139,6 +170,38 @@ impl<C: FileCall> ItemOp for Opened<C> {
     }
 }
 
+impl<C: RingCall> RingOp for Opened<C> {
+    fn script(&self) -> Script {
+        let (mode, direct) = (C::MODE, false);
+        Script {
+            before: vec![NameRequest::Open { mode, direct }],
+            timed: self.call.requests(),
+            after: vec![NameRequest::Close],
+            block: C::BLOCK,
+        }
+    }
+
+    fn load(&mut self, index: u64, slot: usize, ring: &mut NamesInFlight) {
+        self.places.item(index);
+        self.call.aim(&self.places);
+        ring.set_path(slot, self.places.current());
+        self.call.load(ring.data(slot));
+    }
+
+    fn settle(
+        &mut self,
+        index: u64,
+        slot: usize,
+        moved: usize,
+        ring: &mut NamesInFlight,
+    ) -> Result<u64, (FailureKind, String)> {
+        // Others were prepared since.
+        self.places.item(index);
+        self.call.aim(&self.places);
+        self.call.settle(ring.data(slot), moved).map(|()| 0)
+    }
+}
+
 struct Getattr;
 
 impl FileCall for Getattr {
@@ -163,6 +226,12 @@ impl FileCall for Truncate {
     fn call(&mut self, fs: &dyn Fs, fd: RawFd) -> Result<u64, FailureKind> {
         fs.truncate(fd, self.length)?;
         Ok(0)
+    }
+}
+
+impl RingCall for Truncate {
+    fn requests(&self) -> Vec<NameRequest> {
+        vec![NameRequest::Truncate(self.length)]
     }
 }
 

@@ -88,3 +88,51 @@ impl Places {
         }
     }
 }
+
+/// The directories of trees that lie one behind the other, as they depend on each other.
+#[derive(Debug, Clone, Copy)]
+pub struct Tree {
+    /// Directories of each.
+    pub nodes: u64,
+    /// Children of each directory.
+    pub branch: u64,
+}
+
+impl Tree {
+    /// Whether the directory with the index `child` lies in that with the index `parent`.
+    pub fn is_in(self, child: u64, parent: u64) -> bool {
+        let nodes = self.nodes.max(1);
+        let (child, tree) = (child % nodes, child / nodes);
+        tree == parent / nodes && child > 0 && (child - 1) / self.branch.max(1) == parent % nodes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_directory_lies_in_one_of_its_own_tree() {
+        let tree = Tree {
+            nodes: 13,
+            branch: 3,
+        };
+        let parents = |child| {
+            (0..39)
+                .filter(|parent| tree.is_in(child, *parent))
+                .collect::<Vec<u64>>()
+        };
+        for (child, expect) in [
+            (0, vec![]),
+            (1, vec![0]),
+            (3, vec![0]),
+            (4, vec![1]),
+            (12, vec![3]),
+            (13, vec![]),
+            (14, vec![13]),
+            (38, vec![29]),
+        ] {
+            assert_eq!(parents(child), expect, "{child}");
+        }
+    }
+}

@@ -3,9 +3,11 @@
 use rbench_core::residency::Pages;
 use rbench_core::{FailureKind, OpKind};
 use rbench_plan::meta::{Content, Packet};
-use rbench_sys::{AlignedBuffer, Fs};
+use rbench_sys::engine::{NameRequest, NamesInFlight};
+use rbench_sys::{AlignedBuffer, Fs, OpenMode};
 
-use super::{ItemOp, ItemRunner, OpContext, OpEntry, Places, buffer, read_whole};
+use super::in_flight::{RingOp, Script};
+use super::{ItemOp, OpContext, OpEntry, Places, buffer, read_whole};
 use crate::content;
 use crate::worker::Prepared;
 
@@ -32,11 +34,7 @@ fn make(scene: &OpContext, thread: u32) -> Prepared {
         direct: scene.plan.direct,
         expected,
     };
-    Ok(Box::new(ItemRunner::new(
-        op,
-        scene.fs.clone(),
-        scene.visit(thread),
-    )))
+    scene.ring_runner(op, thread)
 }
 
 /// What should be in the prepared file.
@@ -46,6 +44,13 @@ struct Expected {
     /// Bytes.
     file_length: u64,
     buffer: AlignedBuffer,
+}
+
+impl Expected {
+    fn fill(&mut self, places: &Places) {
+        let identity = places.identity(self.seed);
+        content::fill(self.packet, identity, self.file_length, &mut self.buffer);
+    }
 }
 
 struct ReadFile {
@@ -59,13 +64,7 @@ impl ItemOp for ReadFile {
     fn prepare(&mut self, index: u64) {
         self.places.item(index);
         if let Some(expected) = &mut self.expected {
-            let identity = self.places.identity(expected.seed);
-            content::fill(
-                expected.packet,
-                identity,
-                expected.file_length,
-                &mut expected.buffer,
-            );
+            expected.fill(&self.places);
             // What is not overwritten by the read must not look right.
             for (stale, right) in self.buffer.iter_mut().zip(expected.buffer.iter()) {
                 *stale = !right;
@@ -101,5 +100,46 @@ impl ItemOp for ReadFile {
 
     fn op(&self) -> OpKind {
         OpKind::ReadFile
+    }
+}
+
+impl RingOp for ReadFile {
+    fn script(&self) -> Script {
+        let (mode, direct) = (OpenMode::Read, self.direct);
+        let mut requests = vec![NameRequest::Open { mode, direct }];
+        if !self.buffer.is_empty() {
+            requests.push(NameRequest::Read);
+        }
+        requests.push(NameRequest::Close);
+        Script::of(&requests, self.buffer.len())
+    }
+
+    fn load(&mut self, index: u64, slot: usize, ring: &mut NamesInFlight) {
+        self.prepare(index);
+        ring.set_path(slot, self.places.current());
+        if self.expected.is_some() {
+            ring.data(slot).copy_from_slice(&self.buffer);
+        }
+    }
+
+    fn settle(
+        &mut self,
+        index: u64,
+        slot: usize,
+        moved: usize,
+        ring: &mut NamesInFlight,
+    ) -> Result<u64, (FailureKind, String)> {
+        if moved < self.buffer.len() {
+            return Err((FailureKind::Short, String::new()));
+        }
+        if let Some(expected) = &mut self.expected {
+            // Others were prepared since.
+            self.places.item(index);
+            expected.fill(&self.places);
+            if let Some(what) = content::difference(ring.data(slot), &expected.buffer) {
+                return Err((FailureKind::Mismatch, what));
+            }
+        }
+        Ok(moved as u64)
     }
 }

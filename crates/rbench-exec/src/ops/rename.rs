@@ -8,8 +8,10 @@
 use rbench_core::{FailureKind, OpKind};
 use rbench_plan::meta::Renaming;
 use rbench_sys::Fs;
+use rbench_sys::engine::{NameRequest, NamesInFlight};
 
-use super::{ItemOp, ItemRunner, OpEntry, Places, RENAMED};
+use super::in_flight::{RingOp, Script};
+use super::{ItemOp, OpEntry, Places, RENAMED};
 
 /// What the first item of a chain is called meanwhile.
 const ASIDE: &str = "-XX";
@@ -33,7 +35,7 @@ pub const ROW: OpEntry = OpEntry {
             to: scene.places(matches!(how, How::Suffix)),
             how,
         };
-        Ok(Box::new(ItemRunner::new(op, scene.fs.clone(), visit)))
+        scene.ring_runner(op, thread)
     },
 };
 
@@ -135,5 +137,35 @@ impl ItemOp for Rename {
 
     fn op(&self) -> OpKind {
         OpKind::Rename
+    }
+}
+
+impl RingOp for Rename {
+    fn script(&self) -> Script {
+        Script::of(&[NameRequest::Rename], 0)
+    }
+
+    fn load(&mut self, index: u64, slot: usize, ring: &mut NamesInFlight) {
+        self.prepare(index);
+        ring.set_path(slot, self.from.current());
+        ring.set_other(slot, self.to.current());
+    }
+
+    fn settle(
+        &mut self,
+        _index: u64,
+        _slot: usize,
+        _moved: usize,
+        _ring: &mut NamesInFlight,
+    ) -> Result<u64, (FailureKind, String)> {
+        if let How::Onward(onward) = &mut self.how {
+            onward.now = Some(onward.next);
+        }
+        Ok(0)
+    }
+
+    fn waits_for(&self, _index: u64, _other: u64) -> bool {
+        // Each takes the name that the one before gives up.
+        !matches!(self.how, How::Suffix)
     }
 }

@@ -2,7 +2,9 @@
 
 use rbench_core::{FailureKind, OpKind};
 use rbench_sys::Fs;
+use rbench_sys::engine::{NameRequest, NamesInFlight};
 
+use super::in_flight::{RingOp, Script};
 use super::{ItemOp, ItemRunner, OpContext, OpEntry, Places};
 use crate::worker::Prepared;
 
@@ -13,11 +15,7 @@ pub const ROW: OpEntry = OpEntry {
         let op = Stat {
             places: scene.places(scene.renamed),
         };
-        Ok(Box::new(ItemRunner::new(
-            op,
-            scene.fs.clone(),
-            scene.visit(thread),
-        )))
+        scene.ring_runner(op, thread)
     },
 };
 
@@ -52,5 +50,16 @@ impl ItemOp for Stat {
 
     fn op(&self) -> OpKind {
         OpKind::Stat
+    }
+}
+
+impl RingOp for Stat {
+    fn script(&self) -> Script {
+        Script::of(&[NameRequest::Stat], 0)
+    }
+
+    fn load(&mut self, index: u64, slot: usize, ring: &mut NamesInFlight) {
+        self.prepare(index);
+        ring.set_path(slot, self.places.current());
     }
 }

@@ -2,7 +2,9 @@
 
 use rbench_core::{FailureKind, OpKind};
 use rbench_sys::Fs;
+use rbench_sys::engine::{NameRequest, NamesInFlight};
 
+use super::in_flight::{RingOp, Script};
 use super::{ItemOp, OpContext, OpEntry, Places, SYMLINKED};
 use crate::worker::Prepared;
 
@@ -13,7 +15,7 @@ pub const ROW: OpEntry = OpEntry {
         let op = Symlink {
             names: Names::of(scene),
         };
-        scene.runner(op, thread)
+        scene.ring_runner(op, thread)
     },
 };
 
@@ -86,6 +88,18 @@ impl ItemOp for Symlink {
 
     fn op(&self) -> OpKind {
         OpKind::Symlink
+    }
+}
+
+impl RingOp for Symlink {
+    fn script(&self) -> Script {
+        Script::of(&[NameRequest::Symlink], 0)
+    }
+
+    fn load(&mut self, index: u64, slot: usize, ring: &mut NamesInFlight) {
+        self.prepare(index);
+        ring.set_path(slot, self.names.link.current());
+        ring.set_other(slot, self.names.target());
     }
 }
 

@@ -3,8 +3,10 @@
 use rbench_core::{FailureKind, OpKind};
 use rbench_plan::meta::PhaseKind;
 use rbench_sys::Fs;
+use rbench_sys::engine::{NameRequest, NamesInFlight};
 
-use super::{ItemOp, ItemRunner, NODE, OpEntry, Places, SYMLINKED};
+use super::in_flight::{RingOp, Script};
+use super::{ItemOp, NODE, OpEntry, Places, SYMLINKED};
 
 /// `unlinkat`
 pub const ROW: OpEntry = OpEntry {
@@ -17,11 +19,7 @@ pub const ROW: OpEntry = OpEntry {
             _ => scene.places(scene.renamed),
         };
         let op = Unlink { places };
-        Ok(Box::new(ItemRunner::new(
-            op,
-            scene.fs.clone(),
-            scene.visit(thread),
-        )))
+        scene.ring_runner(op, thread)
     },
 };
 
@@ -45,5 +43,16 @@ impl ItemOp for Unlink {
 
     fn op(&self) -> OpKind {
         OpKind::Unlink
+    }
+}
+
+impl RingOp for Unlink {
+    fn script(&self) -> Script {
+        Script::of(&[NameRequest::Unlink], 0)
+    }
+
+    fn load(&mut self, index: u64, slot: usize, ring: &mut NamesInFlight) {
+        self.prepare(index);
+        ring.set_path(slot, self.places.current());
     }
 }

@@ -13,6 +13,7 @@ mod crowd;
 mod effort;
 mod group;
 mod hosts;
+mod in_flight;
 mod io;
 mod ior;
 mod jobs;

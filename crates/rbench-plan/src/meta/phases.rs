@@ -528,6 +528,17 @@ impl PhaseInfo {
         )
     }
 
+    /// Whether a ring can perform its operation.
+    pub fn in_a_ring(&self) -> bool {
+        matches!(
+            self.op,
+            Op::Mkdir | Op::Rmdir | Op::Create | Op::WriteFile | Op::ReadFile | Op::Unlink
+        ) || matches!(
+            self.op,
+            Op::Stat | Op::Lookup | Op::Rename | Op::Link | Op::Symlink
+        ) || matches!(self.op, Op::Truncate | Op::Setxattr | Op::Getxattr)
+    }
+
     /// Whether it asks for what is there and changes nothing: the client's
     /// caches could answer.
     pub fn asks(&self) -> bool {

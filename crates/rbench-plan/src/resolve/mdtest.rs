@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use rbench_core::{Bytes, Nanos};
 
-use super::{Facts, PlanError, check_path_length};
+use super::{Facts, PlanError, check_path_length, in_flight};
 use crate::meta::{
     Backend, Content, Hooks, ItemOwner, Layout, Location, Making, MetaPlan, PhaseKind, PhasePlan,
     Renaming, Showing, UNTIL_THE_DEADLINE,
@@ -120,7 +120,7 @@ pub(super) fn resolve(
     };
     let stated_shift = stride(options, facts);
     let stride = (stated_shift % u64::from(ranks)) as u32;
-    Ok(MetaPlan {
+    let plan = MetaPlan {
         stated_shift,
         stated_random: options.random,
         nodes: extent.shape.nodes().unwrap_or(1),
@@ -132,6 +132,7 @@ pub(super) fn resolve(
         naming,
         site: Location::TestDirs(dirs),
         backend: options.backend,
+        in_flight: in_flight::of(&options.in_flight)?,
         phases: phases(
             options,
             &Chosen { rename, ..chosen },
@@ -166,7 +167,9 @@ pub(super) fn resolve(
         made,
         failures_end_the_run: options.warnings_are_errors,
         rows: Vec::new(),
-    })
+    };
+    in_flight::check(&plan)?;
+    Ok(plan)
 }
 
 /// `-G`; -1 is mdtest's word for none.

@@ -127,6 +127,7 @@ pub(super) fn resolve(
         naming: NATIVE,
         site: Location::Own,
         backend: Backend::Posix,
+        in_flight: None,
         phases: with_needed(&kinds).iter().map(plan).collect(),
         barriers: true,
         making: Making::New,

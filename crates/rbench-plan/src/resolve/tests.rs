@@ -711,3 +711,102 @@ fn impossible_times_and_rates_are_refused() {
     };
     assert!(error(&few).contains("at least 5 items"));
 }
+
+/// `--engine` and `--iodepth`.
+fn flight(engine: &str, depth: u32) -> spec::InFlight {
+    spec::InFlight {
+        engine: (!engine.is_empty()).then(|| engine.to_owned()),
+        depth: (depth != 1).then_some(depth),
+    }
+}
+
+#[test]
+fn names_in_flight_are_a_matter_of_the_ring_and_leave_out_what_it_does_not_perform() {
+    let planned = |engine: &str, depth| {
+        let plan = meta(|_, m| m.in_flight = flight(engine, depth), &twelve()).expect("fine");
+        let Work::Meta(meta) = plan.work.clone() else {
+            unreachable!("it is meta");
+        };
+        (meta, plan.describe())
+    };
+    let says = |rows: &[Setting], name: &str| {
+        let row = rows.iter().find(|row| row.name == name);
+        row.map(|row| row.text.clone())
+    };
+    for engine in ["", "sync"] {
+        let (plan, rows) = planned(engine, 1);
+        assert_eq!(plan.in_flight, None);
+        assert!(plan.runs(PhaseKind::DirList));
+        assert_eq!(
+            (says(&rows, "engine"), says(&rows, "iodepth")),
+            (None, None)
+        );
+    }
+    for depth in [1, 32, 4096] {
+        let (plan, rows) = planned("io_uring", depth);
+        assert_eq!(plan.in_flight, Some(depth));
+        assert!(
+            !plan.runs(PhaseKind::DirList),
+            "left out of what is run by default"
+        );
+        assert!(plan.runs(PhaseKind::FileRename));
+        assert_eq!(says(&rows, "engine").as_deref(), Some("io_uring"));
+        assert_eq!(says(&rows, "iodepth"), Some(depth.to_string()));
+        assert_eq!(
+            says(&rows, "phases"),
+            None,
+            "as many as there are by default"
+        );
+    }
+}
+
+#[test]
+fn impossible_names_in_flight_are_refused_by_the_name_of_the_flag() {
+    let check = |engine: &str, depth, phases: &[PhaseKind], expect: &str| {
+        let change = |_: &mut spec::Common, m: &mut spec::Meta| {
+            m.in_flight = flight(engine, depth);
+            m.phases = (!phases.is_empty()).then(|| phases.to_vec());
+        };
+        let refusal = meta(change, &twelve()).expect_err("refused");
+        assert_eq!(refusal, expect, "{engine} {depth} {phases:?}");
+    };
+    use PhaseKind::*;
+    check("io_uring", 0, &[], "--iodepth must be at least 1");
+    check(
+        "io_uring",
+        4097,
+        &[],
+        "--iodepth 4097 is more than the 4096 operations that a worker has in flight",
+    );
+    for engine in ["", "sync"] {
+        check(
+            engine,
+            2,
+            &[],
+            "--iodepth 2 needs --engine io_uring: system calls are made one after the other",
+        );
+    }
+    check(
+        "psync",
+        1,
+        &[],
+        "--engine psync is not one of sync, io_uring",
+    );
+    for (kind, name) in [
+        (DirList, "dir-list"),
+        (FileChmod, "file-chmod"),
+        (FileMknod, "file-mknod"),
+        (FileReadlink, "file-readlink"),
+        (FileRemovexattr, "file-removexattr"),
+        (FileWriteSync, "file-write-sync"),
+    ] {
+        check(
+            "io_uring",
+            4,
+            &[kind],
+            &format!(
+                "--engine io_uring does not perform {name}, which is measured by --engine sync only"
+            ),
+        );
+    }
+}

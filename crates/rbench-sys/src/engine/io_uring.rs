@@ -112,7 +112,11 @@ fn make(mut config: EngineConfig) -> Result<Box<dyn Engine>, Errno> {
 /// knows: completions are handled when the worker asks for them instead of
 /// interrupting it (6.1), or at its next system call (5.19), or at once. Where a
 /// thread of the kernel takes the requests, that thread does all of it.
-fn open_ring(depth: u32, options: &EngineOptions, goes_round: bool) -> Result<IoUring, Errno> {
+pub(super) fn open_ring(
+    depth: u32,
+    options: &EngineOptions,
+    goes_round: bool,
+) -> Result<IoUring, Errno> {
     let builders = match options.sqthread_poll {
         true => vec![polled_queue(options.sqthread_poll_cpu)],
         // The best is bound to one thread.
@@ -135,6 +139,38 @@ fn open_ring(depth: u32, options: &EngineOptions, goes_round: bool) -> Result<Io
         }
     }
     Err(refused)
+}
+
+/// Hands the ring's queue to the kernel and waits for `want` completions; the requests
+/// that were handed over.
+pub(super) fn enter(ring: &IoUring, want: usize) -> Result<usize, Errno> {
+    loop {
+        match ring.submit_and_wait(want).map_err(errno) {
+            Err(Errno::EINTR) => {}
+            entered => return entered,
+        }
+    }
+}
+
+/// As [`enter`] for one completion, for `timeout` at most; a signal may end it earlier.
+pub(super) fn enter_for(ring: &IoUring, timeout: Nanos) -> Result<usize, Errno> {
+    if !ring.params().is_feature_ext_arg() {
+        // Before Linux 5.11 a ring cannot wait with a limit.
+        let requests = enter(ring, 0)?;
+        std::thread::sleep(Duration::from(timeout.min(Nanos(50_000))));
+        return Ok(requests + enter(ring, 0)?);
+    }
+    let limit = types::Timespec::from(Duration::from(timeout));
+    let arguments = types::SubmitArgs::new().timespec(&limit);
+    match ring
+        .submitter()
+        .submit_with_args(1, &arguments)
+        .map_err(errno)
+    {
+        // What was handed over before is not told then.
+        Err(Errno::ETIME | Errno::EINTR) => Ok(0),
+        entered => entered,
+    }
 }
 
 /// Rings to which the worker hands its requests, the best first.
@@ -164,7 +200,7 @@ fn polled_queue(cpu: Option<u32>) -> Builder {
     builder
 }
 
-fn errno(error: io::Error) -> Errno {
+pub(super) fn errno(error: io::Error) -> Errno {
     error.raw_os_error().map_or(Errno::EIO, Errno::from_raw)
 }
 
@@ -195,38 +231,17 @@ impl Uring {
 
     /// Hands the queue to the kernel and waits for `want` completions.
     fn enter(&mut self, want: usize) -> Result<(), Errno> {
-        loop {
-            match self.ring.submit_and_wait(want).map_err(errno) {
-                Ok(requests) => {
-                    self.handed_over(requests);
-                    return Ok(());
-                }
-                Err(Errno::EINTR) => {}
-                Err(other) => return Err(other),
-            }
-        }
+        let requests = enter(&self.ring, want)?;
+        self.handed_over(requests);
+        Ok(())
     }
 
     /// Hands the queue to the kernel and waits for a completion, for `timeout`
     /// at most; a signal may end it earlier.
     fn enter_for(&mut self, timeout: Nanos) -> Result<(), Errno> {
-        if !self.ring.params().is_feature_ext_arg() {
-            // Before Linux 5.11 a ring cannot wait with a limit.
-            self.enter(0)?;
-            std::thread::sleep(Duration::from(timeout.min(Nanos(50_000))));
-            return self.enter(0);
-        }
-        let limit = types::Timespec::from(Duration::from(timeout));
-        let arguments = types::SubmitArgs::new().timespec(&limit);
-        let entered = self.ring.submitter().submit_with_args(1, &arguments);
-        match entered.map_err(errno) {
-            Ok(requests) => {
-                self.handed_over(requests);
-                Ok(())
-            }
-            Err(Errno::ETIME | Errno::EINTR) => Ok(()),
-            Err(other) => Err(other),
-        }
+        let requests = enter_for(&self.ring, timeout)?;
+        self.handed_over(requests);
+        Ok(())
     }
 
     /// Makes a trim.

@@ -10,6 +10,7 @@ mod conformance;
 mod engines;
 mod files;
 mod host;
+mod in_flight;
 mod offload;
 mod options;
 mod residency;

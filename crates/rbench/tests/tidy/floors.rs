@@ -118,6 +118,8 @@ const HOUSES: &[House] = &[
                 "promises",
                 "testdir",
             ],
+            // Names in flight: a ring, as the engine's.
+            &["engine/in_flight"],
             // The table of engines; what clients promise each other, told as promises are.
             &["between", "engine"],
         ],
@@ -142,7 +144,9 @@ const HOUSES: &[House] = &[
             &["marks"],
             // What one worker records, what blocks carry, and the talk of the ranks.
             &["group", "meter", "verify"],
-            &["limited", "removal", "single", "worker", "workload"],
+            &[
+                "limited", "queue", "removal", "single", "worker", "workload",
+            ],
             // What operations are made of, and what a phase is.
             &[
                 "ack", "caches", "extents", "hooks", "ops", "phase", "steps", "target",

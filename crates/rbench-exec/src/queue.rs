@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use nix::errno::Errno;
 use rbench_core::{Clock as _, CpuClock, Nanos};
 use rbench_sys::Engine;
-use rbench_sys::engine::Completion;
+use rbench_sys::engine::{Completion, NamesInFlight};
 
 use crate::meter::{Calls, Meter};
 
@@ -19,6 +19,53 @@ pub enum Wait {
     Least(usize),
     /// Until one is, for so long at most.
     For(Nanos),
+}
+
+/// What has requests in flight.
+pub trait Collect {
+    /// Appends those that are complete to `done`, as long as is said there at the latest.
+    ///
+    /// # Errors
+    /// When it fails itself.
+    fn collect(&mut self, wait: Wait, done: &mut Vec<Completion>) -> Result<(), Errno>;
+
+    /// Hands over the requests that follow those that are complete, if there are such. What it
+    /// takes is no part of what has ended before.
+    ///
+    /// # Errors
+    /// When it fails itself.
+    #[inline]
+    fn hand_over(&mut self) -> Result<(), Errno> {
+        Ok(())
+    }
+}
+
+impl Collect for dyn Engine {
+    #[inline]
+    fn collect(&mut self, wait: Wait, done: &mut Vec<Completion>) -> Result<(), Errno> {
+        match wait {
+            Wait::Poll => self.poll(done),
+            Wait::Least(least) if least > 1 => self.wait_many(least, done),
+            Wait::Least(_) => self.wait(done),
+            Wait::For(time) => self.wait_for(done, time),
+        }
+    }
+}
+
+impl Collect for NamesInFlight {
+    #[inline]
+    fn collect(&mut self, wait: Wait, done: &mut Vec<Completion>) -> Result<(), Errno> {
+        match wait {
+            Wait::Poll => self.wait_for(done, Nanos(0)),
+            Wait::Least(_) => self.wait(done),
+            Wait::For(time) => self.wait_for(done, time),
+        }
+    }
+
+    #[inline]
+    fn hand_over(&mut self) -> Result<(), Errno> {
+        NamesInFlight::hand_over(self)
+    }
 }
 
 /// The slots of a worker.
@@ -48,6 +95,12 @@ impl Queue {
             calls: Calls::default(),
             failed: None,
         }
+    }
+
+    /// How many slots there are.
+    #[inline]
+    pub fn slots(&self) -> usize {
+        self.slots
     }
 
     /// Takes a free slot, if there is one.
@@ -127,26 +180,22 @@ impl Queue {
         self.complete.pop_front()
     }
 
-    /// Asks the engine what is complete; all of that has ended by the reading of
+    /// Asks the engine, or the ring of names, what is complete; all of that has ended by the reading of
     /// the clock which follows.
     ///
     /// # Errors
     /// When the engine itself fails: see [`Queue::fail`].
     #[inline]
-    pub fn reap(
+    pub fn reap<S: Collect + ?Sized>(
         &mut self,
-        engine: &mut dyn Engine,
+        engine: &mut S,
         clock: CpuClock,
         wait: Wait,
         held: Option<usize>,
     ) -> Result<(), Errno> {
-        let waited = match wait {
-            Wait::Poll => engine.poll(&mut self.done),
-            Wait::Least(least) if least > 1 => engine.wait_many(least, &mut self.done),
-            Wait::Least(_) => engine.wait(&mut self.done),
-            Wait::For(time) => engine.wait_for(&mut self.done, time),
-        };
+        let waited = engine.collect(wait, &mut self.done);
         let end = clock.now();
+        let waited = waited.and_then(|()| engine.hand_over());
         self.in_flight -= self.done.len();
         let done = self.done.drain(..).map(|completion| (completion, end));
         self.complete.extend(done);
@@ -213,5 +262,42 @@ impl Queue {
     /// Hands the account of calls to the worker's meter.
     pub fn tell(&self, meter: &mut Meter) {
         meter.overlapped(self.calls, self.slots as u64);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Remembers when it was asked to hand over.
+    struct Follows(Option<Nanos>);
+
+    impl Collect for Follows {
+        fn collect(&mut self, _wait: Wait, done: &mut Vec<Completion>) -> Result<(), Errno> {
+            let result = Ok(7);
+            done.push(Completion { slot: 0, result });
+            Ok(())
+        }
+
+        fn hand_over(&mut self) -> Result<(), Errno> {
+            self.0 = Some(CpuClock::KERNEL.now());
+            Err(Errno::EBADF)
+        }
+    }
+
+    #[test]
+    fn what_has_ended_is_not_longer_by_what_follows_and_ends_well_where_that_fails() {
+        let (mut queue, mut ring) = (Queue::new(2), Follows(None));
+        assert_eq!((queue.take(), queue.take()), (Some(0), Some(1)));
+        queue.submitted(2, CpuClock::KERNEL.now());
+        let reaped = queue.reap(&mut ring, CpuClock::KERNEL, Wait::Least(1), None);
+        let ended = [queue.next(), queue.next()].map(|next| next.expect("both have ended"));
+        assert_eq!(ended.map(|(c, _)| c.result), [Ok(7), Err(Errno::EBADF)]);
+        assert!(ring.0.is_some_and(|asked| ended[0].1 <= asked), "it was");
+        assert_eq!(
+            (reaped, queue.failed()),
+            (Err(Errno::EBADF), Some(Errno::EBADF))
+        );
+        assert!(queue.is_idle());
     }
 }

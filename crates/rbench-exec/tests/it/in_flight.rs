@@ -1,0 +1,518 @@
+//! Names in flight: whole runs with a ring do what those of one operation at a time do, and
+//! report it as these do.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
+
+use nix::errno::Errno;
+use rbench_core::outcome::PhaseOutcome;
+use rbench_core::{Bytes, FailureKind, Nanos};
+use rbench_exec::ExecError;
+use rbench_plan::arrival::Arrival;
+use rbench_plan::meta::{PHASES, PhaseKind};
+use rbench_plan::spec::{InFlight, Mdtest, Meta};
+use rbench_testfs::{Counts, Kind};
+
+use crate::group::{At, Outcome, Run, Signal, check_adds_up};
+use crate::truth::mount;
+
+/// So many of each worker in flight; 0: one after the other.
+fn flight(depth: u32) -> InFlight {
+    InFlight {
+        engine: (depth > 0).then(|| "io_uring".to_owned()),
+        depth: (depth > 0).then_some(depth),
+    }
+}
+
+/// Every phase that a ring performs.
+fn all() -> Vec<PhaseKind> {
+    // What a way down needs is no work for a ring.
+    let able = PHASES
+        .iter()
+        .filter(|info| info.in_a_ring() && info.kind != PhaseKind::DirResolve)
+        // A node is made, and a file written, in phases of mdtest's.
+        .filter(|info| !matches!(info.kind, PhaseKind::NodeRemove | PhaseKind::FileWrite));
+    able.map(|info| info.kind).collect()
+}
+
+fn meta(depth: u32) -> Meta {
+    Meta {
+        branch: Some(3),
+        depth: Some(2),
+        items: Some(4),
+        write: Some(Bytes(3000)),
+        fsync: true,
+        phases: Some(all()),
+        in_flight: flight(depth),
+        ..Meta::default()
+    }
+}
+
+fn well(outcome: &Outcome) {
+    assert!(outcome.complete && outcome.left.is_empty());
+    for row in &outcome.rows {
+        check_adds_up(row);
+        assert!(row.failures.is_empty(), "{}: {:?}", row.name, row.failures);
+    }
+}
+
+/// What one phase asked of the file system, without what the kernel does on its own account.
+fn requests(counts: &BTreeMap<Kind, Counts>) -> BTreeMap<Kind, (u64, u64)> {
+    let asked = counts.iter().filter(|(kind, counts)| {
+        // Files are let go of later, names looked up again where one cache or another forgot
+        // them, and a ring asks once whether files can be polled.
+        let own = !matches!(
+            kind,
+            Kind::Release
+                | Kind::Forget
+                | Kind::Lookup
+                | Kind::Getattr
+                | Kind::Getxattr
+                | Kind::Poll
+        );
+        own && counts.requests > 0
+    });
+    asked
+        .map(|(kind, counts)| (*kind, (counts.requests, counts.bytes)))
+        .collect()
+}
+
+/// The rows of a run, and what each asked of the file system.
+fn seen(depth: u32) -> (Outcome, BTreeMap<String, BTreeMap<Kind, Counts>>) {
+    let target = mount(|_| ());
+    let stats = Arc::clone(target.fs.stats());
+    let seen = Mutex::new((stats.snapshot(), BTreeMap::new()));
+    let mut run = Run::meta(&[0, 0], target.path(), meta(depth));
+    run.common.threads = Some(2);
+    run.between = Box::new(|row: &PhaseOutcome, _| {
+        let now = stats.snapshot();
+        let mut seen = seen.lock().expect("no panic");
+        let counts = now.since(&seen.0);
+        seen.1.insert(row.name.clone(), counts);
+        seen.0 = now;
+    });
+    let outcome = run.go().expect("runs");
+    well(&outcome);
+    target.end();
+    (outcome, seen.into_inner().expect("no panic").1)
+}
+
+#[test]
+fn a_ring_asks_the_file_system_for_what_system_calls_ask() {
+    let (plain, expect) = seen(0);
+    for depth in [1, 7] {
+        let (outcome, found) = seen(depth);
+        assert_eq!(outcome.rows.len(), all().len());
+        for (row, other) in outcome.rows.iter().zip(&plain.rows) {
+            let name = &row.name;
+            assert_eq!(
+                (&row.name, row.items, row.bytes),
+                (&other.name, other.items, other.bytes)
+            );
+            assert_eq!(
+                requests(&found[name]),
+                requests(&expect[name]),
+                "{depth} in flight: {name}"
+            );
+        }
+    }
+}
+
+#[test]
+fn every_phase_has_several_in_flight_where_it_says_so() {
+    // By Little's law as many are in flight as all of their times together are longer than the
+    // phase, however fast the machine is.
+    let in_flight = |row: &PhaseOutcome| {
+        row.service.total().0 as f64 / (row.elapsed.as_secs_f64() * 1e9).max(1.0)
+    };
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let run = |depth| {
+        let meta = Meta {
+            items: Some(40),
+            ..meta(depth)
+        };
+        let outcome = Run::meta(&[0], dir.path(), meta).go().expect("runs");
+        well(&outcome);
+        outcome
+    };
+    for row in &run(1).rows {
+        assert!(in_flight(row) <= 1.0, "{}: {}", row.name, in_flight(row));
+    }
+    // Those of the tree wait for each other.
+    let several = run(16).rows;
+    for row in several.iter().filter(|row| !row.name.starts_with("tree")) {
+        assert!(in_flight(row) > 1.3, "{}: {}", row.name, in_flight(row));
+    }
+}
+
+#[test]
+fn directories_wait_for_those_in_which_they_lie() {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    for (branch, depth) in [(1, 40), (2, 5), (5, 2)] {
+        let meta = Meta {
+            branch: Some(branch),
+            depth: Some(depth),
+            items: Some(1),
+            phases: Some(vec![PhaseKind::DirCreate, PhaseKind::TreeRemove]),
+            in_flight: flight(64),
+            ..Meta::default()
+        };
+        let outcome = Run::meta(&[0, 0], dir.path(), meta).go().expect("runs");
+        well(&outcome);
+        let nodes = outcome.row("tree-create").items;
+        assert_eq!(outcome.row("tree-remove").items, nodes, "{branch}^{depth}");
+    }
+    assert_eq!(fs::read_dir(dir.path()).expect("listing").count(), 0);
+}
+
+/// What one row has of items, and of failures by kind.
+type Found = (u64, Vec<(FailureKind, u64)>);
+
+fn failures(row: &PhaseOutcome) -> Found {
+    let kinds = row.failures.iter().map(|(kind, count, _)| (kind, count));
+    (row.items, kinds.collect())
+}
+
+#[test]
+fn faults_in_the_middle_of_an_operation_are_what_they_are_one_at_a_time() {
+    for fault in [
+        "create:EINTR@nth=30",
+        "create:ENOSPC@after=30",
+        "write:EINTR@nth=30",
+        "write:ENOSPC@nth=30",
+        "write:short@nth=30",
+        "write:EIO@after=40",
+        "fsync:EIO@nth=30",
+        "flush:EIO@nth=30",
+        "flush:EINTR@nth=30",
+        "open:EMFILE@nth=30",
+        "read:EIO@after=20",
+        "mkdir:EDQUOT@nth=30",
+        "rmdir:EBUSY@nth=20",
+        "unlink:EACCES@nth=30",
+        "rename:EXDEV@nth=30",
+        "link:EMLINK@nth=30",
+        "symlink:EPERM@nth=30",
+        "setattr:EFBIG@nth=30",
+        "setxattr:ENOSPC@nth=30",
+    ] {
+        let run = |depth| {
+            let target = mount(|config| {
+                config.faults = vec![fault.parse().expect("valid")];
+            });
+            let mut run = Run::meta(&[0], target.path(), meta(depth));
+            run.common.leave.untried = true;
+            let outcome = run.go().expect("runs");
+            let fired = target.fs.faults().len();
+            let rows: BTreeMap<_, _> = outcome
+                .rows
+                .iter()
+                .map(|row| (row.name.clone(), failures(row)))
+                .collect();
+            target.end();
+            (rows, fired)
+        };
+        let expect = run(0);
+        let total = |rows: &BTreeMap<String, Found>| -> u64 {
+            let all = rows.values().flat_map(|(_, kinds)| kinds);
+            all.map(|(_, count)| count).sum()
+        };
+        assert!(
+            total(&expect.0) > 0 && expect.1 > 0,
+            "{fault} fires: {expect:?}"
+        );
+        for depth in [1, 8] {
+            assert_eq!(run(depth), expect, "{fault}, {depth} in flight");
+        }
+    }
+}
+
+#[test]
+fn an_operation_whose_file_cannot_be_closed_has_failed_once() {
+    for depth in [0, 1, 8] {
+        let target = mount(|config| {
+            // Creating the marker and 52 files closes 53.
+            let calls = (20..30).map(|nth| format!("setxattr:ENOSPC@nth={nth}"));
+            let all = calls.chain(["flush:EIO@after=60".to_owned()]);
+            config.faults = all.map(|fault| fault.parse().expect("valid")).collect();
+        });
+        let meta = Meta {
+            phases: Some(vec![PhaseKind::FileCreate, PhaseKind::FileSetxattr]),
+            fsync: false,
+            ..meta(depth)
+        };
+        let mut run = Run::meta(&[0], target.path(), meta);
+        run.common.leave.untried = true;
+        let outcome = run.go().expect("runs");
+        let row = outcome.row("file-setxattr");
+        check_adds_up(row);
+        let (full, broken) = (
+            FailureKind::from(Errno::ENOSPC),
+            FailureKind::from(Errno::EIO),
+        );
+        let (items, mut kinds) = failures(row);
+        kinds.sort_by_key(|(_, count)| *count);
+        assert_eq!(
+            (items, kinds),
+            (7, vec![(full, 10), (broken, 35)]),
+            "{depth}"
+        );
+        target.end();
+    }
+}
+
+#[test]
+fn data_that_no_memory_holds_is_refused_before_anything_is_made() {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let meta = Meta {
+        write: Some(Bytes(1 << 30)),
+        ..meta(4096)
+    };
+    let mut run = Run::meta(&[0, 0], dir.path(), meta);
+    run.common.threads = Some(4);
+    let Err(ExecError::Usage(said)) = run.go().map(drop) else {
+        panic!("32 TiB are refused");
+    };
+    let expect = "--iodepth 4096: 32768 operations of a host's 8 workers, with 1GiB in each, need 33554432 MiB of memory";
+    assert!(said.contains(expect), "{said}");
+    assert_eq!(fs::read_dir(dir.path()).expect("listing").count(), 0);
+}
+
+#[test]
+fn opening_and_closing_untimed_is_none_of_the_tools_own_time() {
+    for depth in [1, 8] {
+        let target = mount(|config| {
+            config.latency = "open=20ms,flush=20ms".parse().expect("valid");
+        });
+        let meta = Meta {
+            branch: None,
+            depth: Some(0),
+            items: Some(8),
+            phases: Some(vec![PhaseKind::FileCreate, PhaseKind::FileSetxattr]),
+            ..meta(depth)
+        };
+        let outcome = Run::meta(&[0], target.path(), meta).go().expect("runs");
+        well(&outcome);
+        let row = outcome.row("file-setxattr");
+        let untimed = Nanos(8 * 40_000_000);
+        match depth {
+            1 => assert!(row.effort.waited >= untimed, "{:?}", row.effort),
+            _ => assert!(row.effort.full.0 * 8 >= untimed.0, "{:?}", row.effort),
+        }
+        assert!(row.effort.in_calls <= row.effort.active, "{:?}", row.effort);
+        target.end();
+    }
+}
+
+#[test]
+fn files_are_closed_whatever_went_wrong() {
+    for fault in ["write:EIO", "fsync:EIO", "setxattr:EIO", "open:EIO"] {
+        let target = mount(|config| {
+            // Setting up writes as well.
+            let all = (5..40).map(|nth| format!("{fault}@nth={nth}").parse().expect("valid"));
+            config.faults = all.collect();
+        });
+        let stats = Arc::clone(target.fs.stats());
+        let mut run = Run::meta(&[0], target.path(), meta(8));
+        run.common.leave.untried = true;
+        run.go().expect("runs");
+        let snapshot = stats.snapshot();
+        let counted = |kind| snapshot.counts(kind).requests;
+        let failed = |kind| snapshot.counts(kind).errors;
+        assert!(target.fs.faults().len() > 10, "{fault} fires");
+        assert_eq!(
+            counted(Kind::Flush) + failed(Kind::Open),
+            counted(Kind::Create) + counted(Kind::Open),
+            "{fault}: each file that was opened is closed"
+        );
+        target.end();
+    }
+}
+
+#[test]
+fn a_stonewall_tops_up_and_later_phases_find_what_was_made() {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let meta = Meta {
+        depth: Some(0),
+        items: Some(1_000_000),
+        stonewall: Some(Nanos(60_000_000)),
+        phases: Some(vec![
+            PhaseKind::FileCreate,
+            PhaseKind::FileRename,
+            PhaseKind::FileRemove,
+        ]),
+        in_flight: flight(8),
+        ..Meta::default()
+    };
+    let mut run = Run::meta(&[0, 0], dir.path(), meta);
+    run.common.threads = Some(2);
+    let outcome = run.go().expect("runs");
+    well(&outcome);
+    let made = outcome.row("file-create");
+    assert_eq!(made.items % 4, 0, "all workers made as many");
+    assert!(made.items > 0);
+    for later in ["file-rename", "file-remove"] {
+        assert_eq!(outcome.row(later).items, made.items, "{later}");
+    }
+}
+
+#[test]
+fn an_open_loop_keeps_its_starts_and_counts_what_was_due() {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    for arrival in [Arrival::Uniform, Arrival::Poisson] {
+        let meta = Meta {
+            depth: Some(0),
+            phases: Some(vec![PhaseKind::FileCreate, PhaseKind::FileStat]),
+            time: Some(Nanos(500_000_000)),
+            rate: Some(400.0),
+            arrival: Some(arrival),
+            in_flight: flight(16),
+            ..Meta::default()
+        };
+        let outcome = Run::meta(&[0, 0], dir.path(), meta).go().expect("runs");
+        well(&outcome);
+        for name in ["file-create", "file-stat"] {
+            let row = outcome.row(name);
+            // Poisson's number of starts varies by its root.
+            let due = row.items + row.unissued;
+            assert!((100..320).contains(&due), "{name}: {due} were due");
+            assert!(arrival == Arrival::Poisson || due == 200, "{name}: {due}");
+            let response = row.response.as_ref().expect("it is an open loop");
+            assert!(response.total() >= row.service.total(), "{name}");
+        }
+    }
+}
+
+#[test]
+fn a_signal_ends_it_and_what_was_done_is_reported() {
+    let target = mount(|config| config.latency = "create=5ms".parse().expect("valid"));
+    let meta = Meta {
+        depth: Some(0),
+        items: Some(1_000_000),
+        phases: Some(vec![PhaseKind::FileCreate]),
+        in_flight: flight(8),
+        ..Meta::default()
+    };
+    let stats = Arc::clone(target.fs.stats());
+    let mut run = Run::meta(&[0], target.path(), meta);
+    run.signal = Some(Signal {
+        rank: 0,
+        during: "File creation",
+        at: At::Once(Box::new(move || {
+            stats.snapshot().counts(Kind::Create).requests > 30
+        })),
+    });
+    let outcome = run.go().expect("runs");
+    assert!(!outcome.complete);
+    let row = outcome.row("file-create");
+    check_adds_up(row);
+    let created = target.fs.stats().snapshot().counts(Kind::Create).requests;
+    // The marker of the run's directory is one more.
+    assert_eq!(row.items + 1, created, "all that was begun was waited for");
+    target.end();
+}
+
+/// What lies below `path`, with the length of files.
+fn tree(path: &Path) -> Vec<(PathBuf, u64)> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(path).expect("a directory") {
+        let path = entry.expect("an entry").path();
+        let about = fs::symlink_metadata(&path).expect("it is there");
+        match about.is_dir() {
+            true => {
+                found.extend(tree(&path));
+                found.push((path, 0));
+            }
+            false => found.push((path, about.len())),
+        }
+    }
+    found.sort();
+    found
+}
+
+#[test]
+fn mdtest_leaves_with_a_ring_what_it_leaves_without() {
+    let run = |depth| {
+        let dir = tempfile::tempdir().expect("temporary directory");
+        let options = Mdtest {
+            create: true,
+            rename: true,
+            stat: true,
+            read: true,
+            items: Some(60),
+            branch: Some(2),
+            depth: Some(2),
+            unique_dir: true,
+            write_bytes: Some(Bytes(3901)),
+            read_bytes: Some(Bytes(3901)),
+            verify_read: true,
+            data_seed: Some(7),
+            in_flight: flight(depth),
+            ..Mdtest::default()
+        };
+        let outcome = Run::mdtest(&[0, 0], dir.path(), options)
+            .go()
+            .expect("runs");
+        for row in &outcome.rows {
+            assert!(row.failures.is_empty(), "{}: {:?}", row.name, row.failures);
+        }
+        let below = tree(dir.path()).into_iter();
+        let names = below.map(|(path, length)| {
+            let path = path.strip_prefix(dir.path()).expect("it was found there");
+            (path.to_owned(), length)
+        });
+        let names: Vec<_> = names.collect();
+        let rows = outcome.rows.iter().map(|row| (row.name.clone(), row.items));
+        (names, rows.collect::<Vec<_>>())
+    };
+    let expect = run(0);
+    assert!(expect.0.len() > 200);
+    for depth in [1, 16] {
+        assert_eq!(run(depth), expect, "{depth}");
+    }
+}
+
+#[test]
+fn what_was_read_in_flight_is_compared_with_what_its_own_file_holds() {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let options = Mdtest {
+        create: true,
+        files_only: true,
+        items: Some(40),
+        write_bytes: Some(Bytes(40_000)),
+        data_seed: Some(7),
+        packet: Some(rbench_plan::meta::Packet::Unique),
+        in_flight: flight(8),
+        ..Mdtest::default()
+    };
+    let made = Run::mdtest(&[0], dir.path(), options.clone())
+        .go()
+        .expect("runs");
+    assert!(made.rows.iter().all(|row| row.failures.is_empty()));
+    // One byte of one file is another one, and two files change places.
+    let files: Vec<PathBuf> = tree(dir.path())
+        .into_iter()
+        .filter(|(_, length)| *length == 40_000)
+        .map(|(path, _)| path)
+        .collect();
+    assert_eq!(files.len(), 40);
+    let mut bytes = fs::read(&files[3]).expect("it is there");
+    bytes[25_000] ^= 1;
+    fs::write(&files[3], bytes).expect("it is ours");
+    let aside = dir.path().join("aside");
+    fs::rename(&files[10], &aside).expect("it is ours");
+    fs::rename(&files[20], &files[10]).expect("it is ours");
+    fs::rename(&aside, &files[20]).expect("it is ours");
+    let reads = Mdtest {
+        create: false,
+        read: true,
+        verify_read: true,
+        read_bytes: options.write_bytes,
+        ..options
+    };
+    let outcome = Run::mdtest(&[0], dir.path(), reads).go().expect("runs");
+    let row = outcome.row("file-read");
+    assert_eq!(failures(row), (37, vec![(FailureKind::Mismatch, 3)]));
+}

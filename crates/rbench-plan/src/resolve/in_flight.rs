@@ -1,0 +1,56 @@
+//! `--engine` and `--iodepth` of operations on names: how many of a worker are in flight, and
+//! which phases can be.
+
+use rbench_core::engine::NAMES_IN_FLIGHT_MAX;
+
+use super::PlanError;
+use crate::meta::{Backend, Making, MetaPlan, Showing};
+use crate::spec::InFlight;
+
+/// Operations of a worker in flight; `None`: system calls, one after the other.
+pub(super) fn of(given: &InFlight) -> Result<Option<u32>, PlanError> {
+    let depth = given.depth.unwrap_or(1);
+    if depth == 0 {
+        refuse!("--iodepth must be at least 1");
+    }
+    match given.engine.as_deref() {
+        Some("io_uring") if depth > NAMES_IN_FLIGHT_MAX => refuse!(
+            "--iodepth {depth} is more than the {NAMES_IN_FLIGHT_MAX} operations that a worker has in flight"
+        ),
+        Some("io_uring") => Ok(Some(depth)),
+        Some("sync") | None if depth > 1 => refuse!(
+            "--iodepth {depth} needs --engine io_uring: system calls are made one after the other"
+        ),
+        Some("sync") | None => Ok(None),
+        Some(other) => refuse!("--engine {other} is not one of sync, io_uring"),
+    }
+}
+
+/// Looks whether a ring performs all that is measured.
+pub(super) fn check(plan: &MetaPlan) -> Result<(), PlanError> {
+    if plan.in_flight.is_none() {
+        return Ok(());
+    }
+    let measured = plan.phases.iter().filter(|p| p.showing != Showing::Untimed);
+    let mut others = measured
+        .map(|phase| phase.kind.info())
+        .filter(|info| !info.in_a_ring());
+    if let Some(info) = others.next() {
+        refuse!(
+            "--engine io_uring does not perform {}, which is measured by --engine sync only",
+            info.name
+        );
+    }
+    if plan.backend == Backend::Dummy {
+        refuse!("--engine io_uring and -a DUMMY exclude each other: nothing is handed to a ring");
+    }
+    if plan.making == Making::Node {
+        refuse!("--engine io_uring does not perform mknod, by which -k makes files");
+    }
+    if plan.verify_write {
+        refuse!(
+            "--engine io_uring and --verify-write exclude each other: each file is read back by itself"
+        );
+    }
+    Ok(())
+}

@@ -1,0 +1,510 @@
+//! Operations on names in flight: a ring performs the requests of many at a time.
+//!
+//! An operation is a short sequence of requests on one slot ([`NameRequest`]), whose paths,
+//! data and open file the slot keeps until all of it is complete. They are the calls of
+//! [`crate::PosixFs`], with the same flags, and follow each other: the next one goes to the
+//! kernel when the one before is complete. As there, what the kernel says is what is
+//! reported: nothing is retried, a read or write that moves less than all of the data ends the
+//! operation, and a file that is open is closed in any case, where closing is part of it.
+//!
+//! Files are open in the worker's own table. A direct descriptor, which only the ring knows,
+//! would let the kernel go from opening to closing by itself, but closing one tells the file
+//! system nothing: FUSE gets no FLUSH, a client of NFS does not write back, and the row would
+//! say that files are done which `close` would have had to wait for.
+//!
+//! Most of these requests may block, so threads of the kernel make them: as many as there are
+//! slots are asked for. What of the kernel is needed can be asked before ([`lacking`]).
+
+use std::cell::UnsafeCell;
+use std::ffi::CStr;
+use std::mem::{ManuallyDrop, MaybeUninit};
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+
+use io_uring::{IoUring, Probe, opcode, squeue, types};
+use nix::errno::Errno;
+use nix::libc;
+use rbench_core::engine::NAMES_IN_FLIGHT_MAX;
+use rbench_core::{EngineOptions, Nanos};
+
+use super::contract::Completion;
+use super::io_uring::{enter, enter_for, errno, open_ring};
+use crate::buffer::AlignedBuffer;
+use crate::calls;
+use crate::fs::OpenMode;
+use crate::posix::{NEW_DIRECTORY, NEW_FILE, open_bits};
+
+/// One request of an operation. Paths are the slot's, and so are data and the open file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NameRequest {
+    /// `openat` of the first path, which `direct` asks for `O_DIRECT`; the file is the slot's.
+    Open {
+        /// How.
+        mode: OpenMode,
+        /// With `O_DIRECT`.
+        direct: bool,
+    },
+    /// `read` of as much as the slot has room for, at the file's position.
+    Read,
+    /// `write` of all of the slot's data, at the file's position.
+    Write,
+    /// `fsync`
+    Fsync,
+    /// `close`
+    Close,
+    /// `statx` of the first path, with the flags of `fstatat`: without following a link, or
+    /// mounting what is to be mounted there.
+    Stat,
+    /// `mkdirat`
+    Mkdir,
+    /// `unlinkat`
+    Unlink,
+    /// `unlinkat(AT_REMOVEDIR)`
+    Rmdir,
+    /// `renameat` of the first path to the second.
+    Rename,
+    /// `linkat`: the second path becomes a name of the first.
+    Link,
+    /// `symlinkat`: the first path becomes a link that says the second.
+    Symlink,
+    /// `fsetxattr` of the slot's data under that name.
+    Setxattr(&'static CStr),
+    /// `fgetxattr` of that name into the slot's data.
+    Getxattr(&'static CStr),
+    /// `ftruncate` to so many bytes.
+    Truncate(u64),
+}
+
+impl NameRequest {
+    /// Its number in the kernel's interface, its name, and the Linux that has it first.
+    fn opcode(self) -> (u8, &'static str, &'static str) {
+        use NameRequest::*;
+        match self {
+            Open { .. } => (opcode::OpenAt::CODE, "openat", "5.6"),
+            Read => (opcode::Read::CODE, "read", "5.6"),
+            Write => (opcode::Write::CODE, "write", "5.6"),
+            Fsync => (opcode::Fsync::CODE, "fsync", "5.1"),
+            Close => (opcode::Close::CODE, "close", "5.6"),
+            Stat => (opcode::Statx::CODE, "statx", "5.6"),
+            Mkdir => (opcode::MkDirAt::CODE, "mkdirat", "5.15"),
+            Unlink | Rmdir => (opcode::UnlinkAt::CODE, "unlinkat", "5.11"),
+            Rename => (opcode::RenameAt::CODE, "renameat", "5.11"),
+            Link => (opcode::LinkAt::CODE, "linkat", "5.15"),
+            Symlink => (opcode::SymlinkAt::CODE, "symlinkat", "5.15"),
+            Setxattr(_) => (opcode::FSetXattr::CODE, "fsetxattr", "5.19"),
+            Getxattr(_) => (opcode::FGetXattr::CODE, "fgetxattr", "5.19"),
+            Truncate(_) => (opcode::Ftruncate::CODE, "ftruncate", "6.9"),
+        }
+    }
+}
+
+/// Why operations on names cannot be in flight here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Lack {
+    /// The kernel has no ring, or forbids it.
+    Ring(Errno),
+    /// A ring may not have as many threads of the kernel (`RLIMIT_NPROC`).
+    Threads,
+    /// The kernel's ring does not perform a request.
+    Request {
+        /// Its system call.
+        call: &'static str,
+        /// The Linux that has it first.
+        since: &'static str,
+    },
+}
+
+/// What `requests`, up to `depth` in flight, need that this kernel does not have, or does not
+/// permit.
+///
+/// # Errors
+/// The first such thing.
+pub fn lacking(requests: &[NameRequest], depth: u32) -> Result<(), Lack> {
+    let ring = open_ring(depth, &EngineOptions::default(), false).map_err(Lack::Ring)?;
+    allow_threads(&ring, depth).map_err(|errno| match errno {
+        Errno::EAGAIN => Lack::Threads,
+        Errno::EINVAL => Lack::Request {
+            call: "IORING_REGISTER_IOWQ_MAX_WORKERS",
+            since: "5.15",
+        },
+        other => Lack::Ring(other),
+    })?;
+    let mut probe = Probe::new();
+    let probed = ring.submitter().register_probe(&mut probe);
+    probed.map_err(|error| Lack::Ring(errno(error)))?;
+    first_lacking(requests, |code| probe.is_supported(code))
+}
+
+fn first_lacking(requests: &[NameRequest], has: impl Fn(u8) -> bool) -> Result<(), Lack> {
+    let lacking = requests
+        .iter()
+        .map(|request| request.opcode())
+        .find(|(code, ..)| !has(*code));
+    match lacking {
+        Some((_, call, since)) => Err(Lack::Request { call, since }),
+        None => Ok(()),
+    }
+}
+
+/// What one operation works on.
+struct Slot {
+    /// The first path with its NUL.
+    path: Vec<u8>,
+    /// The second one.
+    other: Vec<u8>,
+    data: AlignedBuffer,
+    /// Where the kernel puts attributes, which nobody looks at.
+    found: Box<UnsafeCell<MaybeUninit<libc::statx>>>,
+    /// The requests; empty while the slot is free.
+    requests: Vec<NameRequest>,
+    /// The one that is under way.
+    at: usize,
+    file: Option<RawFd>,
+    moved: usize,
+    /// The first error.
+    failed: Option<Errno>,
+}
+
+/// Bytes for a path before it has to be moved.
+const PATH: usize = 256;
+
+impl Slot {
+    fn new(block: usize, most: usize) -> Result<Slot, Errno> {
+        Ok(Slot {
+            path: Vec::with_capacity(PATH),
+            other: Vec::with_capacity(PATH),
+            data: AlignedBuffer::new(block)?,
+            found: Box::new(UnsafeCell::new(MaybeUninit::uninit())),
+            requests: Vec::with_capacity(most),
+            at: 0,
+            file: None,
+            moved: 0,
+            failed: None,
+        })
+    }
+
+    /// Takes in how the request under way has ended; whether another one follows.
+    fn ended(&mut self, returned: i32) -> bool {
+        let returned = usize::try_from(returned).map_err(|_| Errno::from_raw(-returned));
+        let request = self.requests[self.at];
+        let mut broken = false;
+        match (request, returned) {
+            // Closed also where that tells of an error.
+            (NameRequest::Close, result) => {
+                self.file = None;
+                self.failed = self.failed.or(result.err());
+            }
+            (_, Err(errno)) => {
+                self.failed = self.failed.or(Some(errno));
+            }
+            (NameRequest::Open { .. }, Ok(fd)) => self.file = Some(fd as RawFd),
+            (NameRequest::Read | NameRequest::Write, Ok(moved)) => {
+                self.moved += moved;
+                broken = moved < self.data.len();
+            }
+            (NameRequest::Getxattr(_), Ok(length)) => self.moved = length,
+            (_, Ok(_)) => {}
+        }
+        self.at += 1;
+        if broken || self.failed.is_some() {
+            self.skip_to_close();
+        }
+        self.at < self.requests.len()
+    }
+
+    /// Of what is left only closing is done.
+    fn skip_to_close(&mut self) {
+        let left = &self.requests[self.at..];
+        let close = left.iter().position(|next| *next == NameRequest::Close);
+        self.at = match (close, self.file) {
+            (Some(ahead), Some(_)) => self.at + ahead,
+            _ => self.requests.len(),
+        };
+    }
+
+    /// The entry for the request at hand, with paths relative to `at`.
+    fn entry(&mut self, at: RawFd) -> squeue::Entry {
+        use NameRequest::*;
+        let here = types::Fd(at);
+        // A request on a file comes behind the one that has opened it; the kernel refuses -1.
+        let file = types::Fd(self.file.unwrap_or(-1));
+        let (path, other) = (self.path.as_ptr().cast(), self.other.as_ptr().cast());
+        let data = self.data.start();
+        // The kernel moves less than 2 GiB in one call.
+        let length = u32::try_from(self.data.len()).unwrap_or(u32::MAX);
+        // u64::MAX: at the position of the file, which moves on.
+        let position = u64::MAX;
+        match self.requests[self.at] {
+            // By itself the kernel tries to open what it knows in the worker's own call, which
+            // then waits for the file system, and all that is to follow with it.
+            Open { mode, direct } => opcode::OpenAt::new(here, path)
+                .flags(open_bits(mode, direct))
+                .mode(NEW_FILE)
+                .build()
+                .flags(squeue::Flags::ASYNC),
+            Read => opcode::Read::new(file, data, length)
+                .offset(position)
+                .build(),
+            Write => opcode::Write::new(file, data, length)
+                .offset(position)
+                .build(),
+            Fsync => opcode::Fsync::new(file).build(),
+            Close => opcode::Close::new(file).build(),
+            Stat => opcode::Statx::new(here, path, self.found.get().cast())
+                // The second one `fstatat` has by itself.
+                .flags(libc::AT_SYMLINK_NOFOLLOW | libc::AT_NO_AUTOMOUNT)
+                .mask(libc::STATX_BASIC_STATS)
+                .build(),
+            Mkdir => opcode::MkDirAt::new(here, path).mode(NEW_DIRECTORY).build(),
+            Unlink => opcode::UnlinkAt::new(here, path).build(),
+            Rmdir => opcode::UnlinkAt::new(here, path)
+                .flags(libc::AT_REMOVEDIR)
+                .build(),
+            Rename => opcode::RenameAt::new(here, path, here, other).build(),
+            Link => opcode::LinkAt::new(here, path, here, other).build(),
+            Symlink => opcode::SymlinkAt::new(here, other, path).build(),
+            Setxattr(name) => {
+                opcode::FSetXattr::new(file, name.as_ptr(), data.cast(), length).build()
+            }
+            Getxattr(name) => {
+                opcode::FGetXattr::new(file, name.as_ptr(), data.cast(), length).build()
+            }
+            Truncate(length) => opcode::Ftruncate::new(file, length).build(),
+        }
+    }
+}
+
+/// Performs sequences of requests, many at a time. It belongs to one worker and is made and
+/// used in that worker's thread.
+///
+/// But for paths that are longer than any before, no call allocates. Using a slot whose
+/// requests are under way is a mistake of the program: it panics.
+pub struct NamesInFlight {
+    ring: IoUring,
+    /// Paths are relative to it.
+    directory: RawFd,
+    /// Given back to the system only when the kernel is done with them.
+    slots: ManuallyDrop<Vec<Slot>>,
+    /// Slots with requests under way.
+    under_way: usize,
+}
+
+impl NamesInFlight {
+    /// So many slots, each with `block` bytes of data and sequences of up to `most` requests;
+    /// paths are relative to `directory`, which stays open as long.
+    ///
+    /// # Errors
+    /// `EINVAL` when `depth` is 0 or above [`NAMES_IN_FLIGHT_MAX`], `ENOMEM` when it does
+    /// not fit, `EAGAIN` when the limit on processes (`RLIMIT_NPROC`) does not permit as many
+    /// threads of the kernel, `ENOSYS` or `EPERM` when there is no ring.
+    pub fn new(
+        directory: &OwnedFd,
+        depth: usize,
+        block: usize,
+        most: usize,
+    ) -> Result<NamesInFlight, Errno> {
+        if !(1..=NAMES_IN_FLIGHT_MAX as usize).contains(&depth) {
+            return Err(Errno::EINVAL);
+        }
+        let ring = open_ring(depth as u32, &EngineOptions::default(), false)?;
+        allow_threads(&ring, depth as u32)?;
+        let slots: Result<Vec<Slot>, Errno> = (0..depth).map(|_| Slot::new(block, most)).collect();
+        Ok(NamesInFlight {
+            ring,
+            directory: directory.as_raw_fd(),
+            slots: ManuallyDrop::new(slots?),
+            under_way: 0,
+        })
+    }
+
+    /// The slot, of which nothing is under way.
+    #[inline]
+    fn free(&mut self, slot: usize) -> &mut Slot {
+        let found = &mut self.slots[slot];
+        assert!(found.requests.is_empty(), "slot {slot} is in use");
+        found
+    }
+
+    /// Sets the first path of a slot.
+    #[inline]
+    pub fn set_path(&mut self, slot: usize, path: &CStr) {
+        let to = &mut self.free(slot).path;
+        to.clear();
+        to.extend_from_slice(path.to_bytes_with_nul());
+    }
+
+    /// Sets the second one.
+    #[inline]
+    pub fn set_other(&mut self, slot: usize, path: &CStr) {
+        let to = &mut self.free(slot).other;
+        to.clear();
+        to.extend_from_slice(path.to_bytes_with_nul());
+    }
+
+    /// The first path, as it was set last.
+    pub fn path(&self, slot: usize) -> &CStr {
+        CStr::from_bytes_until_nul(&self.slots[slot].path).unwrap_or(c"")
+    }
+
+    /// The data of a slot.
+    #[inline]
+    pub fn data(&mut self, slot: usize) -> &mut [u8] {
+        &mut self.free(slot).data
+    }
+
+    /// Whether the slot has a file open.
+    pub fn has_file(&self, slot: usize) -> bool {
+        self.slots[slot].file.is_some()
+    }
+
+    /// Starts `requests` in `slot`, which must be free; at least one. The kernel hears of them
+    /// with the next call that waits or polls.
+    #[inline]
+    pub fn submit(&mut self, slot: usize, requests: &[NameRequest]) {
+        assert!(!requests.is_empty(), "slot {slot} is to do nothing");
+        let directory = self.directory;
+        let place = self.free(slot);
+        place.requests.extend_from_slice(requests);
+        (place.at, place.moved, place.failed) = (0, 0, None);
+        let entry = place.entry(directory).user_data(slot as u64);
+        push(&mut self.ring.submission(), &entry);
+        self.under_way += 1;
+    }
+
+    /// Waits until the requests of at least one slot are complete (at once when none are
+    /// under way) and appends those that are to `done`, whose capacity is at least the depth:
+    /// how many bytes were read or written, or the length of the attribute that was read, or
+    /// the first error. The kernel hears of the requests that follow in other slots with
+    /// [`NamesInFlight::hand_over`], and with the next wait at the latest.
+    ///
+    /// # Errors
+    /// When the ring itself fails.
+    pub fn wait(&mut self, done: &mut Vec<Completion>) -> Result<(), Errno> {
+        let before = done.len();
+        while done.len() == before && self.under_way > 0 {
+            if self.ring.submission().is_empty() && self.reap(done) {
+                break;
+            }
+            enter(&self.ring, 1)?;
+            self.reap(done);
+        }
+        Ok(())
+    }
+
+    /// As [`NamesInFlight::wait`] for `timeout` at most, and a signal may end it earlier.
+    ///
+    /// # Errors
+    /// When the ring itself fails.
+    pub fn wait_for(&mut self, done: &mut Vec<Completion>, timeout: Nanos) -> Result<(), Errno> {
+        if self.under_way > 0 {
+            enter_for(&self.ring, timeout)?;
+            self.reap(done);
+        }
+        Ok(())
+    }
+
+    /// Hands over what is queued. The kernel may perform some of it before this returns.
+    ///
+    /// # Errors
+    /// When the ring itself fails.
+    #[inline]
+    pub fn hand_over(&mut self) -> Result<(), Errno> {
+        while !self.ring.submission().is_empty() {
+            enter(&self.ring, 0)?;
+        }
+        Ok(())
+    }
+
+    /// Appends what is complete and queues the requests that follow; whether anything was.
+    fn reap(&mut self, done: &mut Vec<Completion>) -> bool {
+        let before = done.len();
+        let (_, mut queue, completions) = self.ring.split();
+        for completion in completions {
+            let slot = completion.user_data() as usize;
+            let place = &mut self.slots[slot];
+            if place.ended(completion.result()) {
+                let entry = place.entry(self.directory).user_data(slot as u64);
+                push(&mut queue, &entry);
+                continue;
+            }
+            place.requests.clear();
+            self.under_way -= 1;
+            let result = match place.failed {
+                Some(errno) => Err(errno),
+                None => Ok(place.moved),
+            };
+            done.push(Completion { slot, result });
+        }
+        done.len() > before
+    }
+}
+
+/// Queues `entry`, whose paths and data are a slot's.
+#[inline]
+fn push(queue: &mut io_uring::SubmissionQueue<'_>, entry: &squeue::Entry) {
+    // SAFETY: paths, data and the place for attributes stay where they are until the request
+    // is complete: `free` refuses a slot that is in use, and dropping the ring waits. The
+    // names of attributes are there for good.
+    let pushed = unsafe { queue.push(entry) };
+    // The queue has an entry for each slot, and a slot queues one at a time.
+    assert!(pushed.is_ok(), "the submission queue is full");
+}
+
+/// Lets the kernel have as many threads as there are slots, of each of its two kinds: by
+/// itself it takes four for each processor for what works on files.
+fn allow_threads(ring: &IoUring, threads: u32) -> Result<(), Errno> {
+    let submitter = ring.submitter();
+    let register = |limits: &mut [u32; 2]| submitter.register_iowq_max_workers(limits);
+    register(&mut [threads; 2]).map_err(errno)?;
+    // Zeros change nothing, and what holds is told: the kernel cuts off what a user may not have.
+    let mut limits = [0; 2];
+    register(&mut limits).map_err(errno)?;
+    match limits.iter().all(|limit| *limit >= threads) {
+        true => Ok(()),
+        false => Err(Errno::EAGAIN),
+    }
+}
+
+impl Drop for NamesInFlight {
+    /// Waits for what is under way: the kernel may still write to the slots. If waiting is
+    /// impossible they are left to the process's end. What is open is closed.
+    fn drop(&mut self) {
+        let mut done = Vec::with_capacity(self.slots.len());
+        while self.under_way > 0 {
+            if self.wait(&mut done).is_err() {
+                return;
+            }
+            done.clear();
+        }
+        for file in self.slots.iter_mut().filter_map(|slot| slot.file.take()) {
+            // SAFETY: the slot has opened it, and nobody else closes it. Nobody is left to
+            // hear of an error.
+            let _ = unsafe { calls::close(file) };
+        }
+        // SAFETY: no request is under way, and the field is not used again.
+        unsafe { ManuallyDrop::drop(&mut self.slots) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_what_a_kernel_lacks_the_first_that_is_needed_is_named() {
+        let check = |requests: &[NameRequest], last: u8, expect| {
+            let found = first_lacking(requests, |code| code <= last);
+            assert_eq!(found, expect, "{requests:?} up to {last}");
+        };
+        let lack = |call, since| Err(Lack::Request { call, since });
+        let all = [
+            NameRequest::Stat,
+            NameRequest::Mkdir,
+            NameRequest::Truncate(0),
+        ];
+        check(&all, opcode::Ftruncate::CODE, Ok(()));
+        check(&all, opcode::FSetXattr::CODE, lack("ftruncate", "6.9"));
+        check(&all, opcode::RenameAt::CODE, lack("mkdirat", "5.15"));
+        check(&all[..1], opcode::RenameAt::CODE, Ok(()));
+        check(&[], 0, Ok(()));
+    }
+}

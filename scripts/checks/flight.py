@@ -1,0 +1,215 @@
+"""Names in flight: what a ring with several operations of a worker under way does, against the file system's own account,
+against threads, and against plain calls. strace cannot see what a ring performs.
+
+usage: flight.py PROGRAM
+"""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+from common import PATIENCE_S, Testfs, attempt, check, check_phase, finish, heading, longer_than, phases, result, run
+
+# What each request takes: so long that the machine's own speed is little beside it.
+SLOW_MS = 20
+SLOW_NS = SLOW_MS * 10**6
+DEPTH = 32
+# One request each, of which the file system is asked every time.
+SINGLE = {"file-stat": "getattr", "file-link": "link", "link-remove": "unlink", "file-symlink": "symlink",
+          "symlink-remove": "unlink", "file-setxattr": "setxattr", "file-truncate": "setattr", "file-rename": "rename"}
+MEASURED = ["dir-create", "dir-stat", "dir-rename", "dir-remove", "file-create", "file-read", "file-remove", *SINGLE]
+
+
+def spread(items):
+    """A directory of its own for each item: the kernel lets one at a time change a directory."""
+    return ["--branch", items, "--depth", 1, "--items", 1, "--leaf-only"]
+
+
+def ring(depth):
+    return ["--engine", "io_uring", "--iodepth", depth]
+
+
+class Used:
+    """A run, with the processor time and memory that it took."""
+
+    def __init__(self, command, expect=0):
+        with tempfile.TemporaryFile("w+") as printed:
+            started = subprocess.Popen([str(word) for word in command], stdout=printed, stderr=printed)
+            _, status, usage = os.wait4(started.pid, 0)
+            started.returncode = os.waitstatus_to_exitcode(status)
+            printed.seek(0)
+            self.printed = printed.read()
+        words = " ".join(str(word) for word in command)
+        check(started.returncode == expect, f"exit code {started.returncode}: {words}\n{self.printed}")
+        self.cpu_s = usage.ru_utime + usage.ru_stime
+        self.memory_mib = usage.ru_maxrss / 1024
+
+
+def meta(program, mount, out, *words):
+    return [program, "meta", "--dir", mount, "--no-round-trip", "--quiet", "--out", out, "--overwrite", *words]
+
+
+def depths(program, folder):
+    """One worker: as many times the rate with 32 in flight, and times that the file system confirms."""
+    heading(f"{DEPTH} in flight against one, each request {SLOW_MS} ms")
+    wanted = ["--phases", ",".join(MEASURED)]
+
+    def measured(depth):
+        files = Testfs(program, "--latency", f"all={SLOW_MS}ms", "--attr-timeout", "0", "--entry-timeout", "1000s", "--threads", 4)
+        out = folder / f"depth-{depth}.json"
+        run(meta(program, files.mountpoint, out, *ring(depth), *wanted, *spread(8 * max(depth, 3))), quiet=True)
+        stats = files.stats()
+        files.end()
+        document = result(out)
+        check(document["spec"].get("iodepth") == str(depth), f"the result says the depth: {document['spec']}")
+        for phase in document["phases"]:
+            check_phase(phase, f"depth {depth} {phase['name']}")
+        return phases(document), stats
+
+    one, _ = measured(1)
+
+    def once():
+        many, stats = measured(DEPTH)
+        wrong = []
+        for name in MEASURED:
+            times = many[name]["rate"] / one[name]["rate"]
+            mean_ms = [rows[name]["latency"]["service"]["mean_ns"] / 1e6 for rows in (one, many)]
+            print(f"   {name:15} {one[name]['rate']:7.0f}/s {many[name]['rate']:7.0f}/s  {times:5.1f} times"
+                  f"   {mean_ms[0]:6.2f} ms {mean_ms[1]:6.2f} ms", flush=True)
+            if times < 20:
+                wrong.append(f"{name}: {times:.1f} times the rate of one at a time")
+            for rows, depth in ((one, 1), (many, DEPTH)):
+                late = longer_than(rows[name]["latency"]["service"], SLOW_NS)
+                check(late == rows[name]["items"], f"{name}, {depth} in flight: {late} operations took {SLOW_MS} ms")
+            if name in SINGLE and mean_ms[1] > 3 * SLOW_MS:
+                wrong.append(f"{name}: {mean_ms[1]:.1f} ms where the file system took {SLOW_MS} ms")
+        check(stats["setxattr"]["min_ns"] >= SLOW_NS, "the file system kept its own time")
+        return "; ".join(wrong)
+
+    attempt(3, once)
+
+
+def beside_threads(program, folder):
+    """The figures of docs/in-flight.md: a ring against as many threads."""
+    heading(f"{DEPTH} in flight of one worker, {DEPTH} workers with one each; 1 ms")
+    names = "file-create,file-stat,file-read,file-remove"
+    print(f"   {'':16}" + "".join(f"{name:>14}" for name in names.split(",")) + "   CPU/op  memory")
+    rates = {}
+    for label, files_made, words in ((f"ring, {DEPTH}", 2048, ring(DEPTH)), (f"threads, {DEPTH}", 2048, ["--threads", DEPTH]),
+                                     ("ring, 1", 256, ring(1)), ("threads, 1", 256, [])):
+        files = Testfs(program, "--latency", "all=1ms", "--attr-timeout", "0")
+        out = folder / "beside.json"
+        used = Used(meta(program, files.mountpoint, out, *words, *spread(files_made), "--phases", names))
+        files.end()
+        rows = phases(result(out))
+        operations = sum(row["items"] for row in rows.values())
+        rates[label] = {name: rows[name]["rate"] for name in names.split(",")}
+        shown = "".join(f"{rates[label][name]:12.0f}/s" for name in names.split(","))
+        print(f"   {label:16}{shown}{used.cpu_s / operations * 1e6:6.0f} us {used.memory_mib:5.0f} MiB", flush=True)
+    for name, rate in rates[f"ring, {DEPTH}"].items():
+        check(rate > rates["threads, 1"][name], f"{name}: {rate:.0f}/s in flight is more than one at a time")
+
+
+def on_memory(program, folder):
+    """What the ring itself costs, where the file system takes no time."""
+    heading("tmpfs: the cost of an operation")
+    names = "file-create,file-stat,file-read,file-remove"
+    with tempfile.TemporaryDirectory(prefix="check-flight-", dir="/dev/shm") as memory:
+        for label, words in (("calls", []), ("ring, 1", ring(1)), (f"ring, {DEPTH}", ring(DEPTH))):
+            out = folder / "memory.json"
+            used = Used(meta(program, memory, out, "--items", 20000, "--depth", 0, "--phases", names, *words))
+            rows = phases(result(out))
+            operations = sum(row["items"] for row in rows.values())
+            shown = "".join(f"{1e6 / rows[name]['rate']:11.2f} us" for name in names.split(","))
+            print(f"   {label:10}{shown}{used.cpu_s / operations * 1e6:9.2f} us of CPU", flush=True)
+            check(all(not row["errors"] for row in rows.values()), f"{label}: no errors")
+        check(not os.listdir(memory), "nothing is left")
+
+
+def hanging(program, folder):
+    """A request that never comes back, in the middle of an operation, ends as it does one at a time."""
+    heading("a write that hangs in the middle of creating a file")
+    for label, words in (("calls", []), ("ring", ring(8))):
+        files = Testfs(program, "--fault", "write:hang@nth=30", faults=True)
+        out = folder / f"hang-{label}.json"
+        command = meta(program, files.mountpoint, out, "--items", 20, "--write", "4k", "--files-only", "--op-timeout", 1, *words)
+        started = subprocess.Popen([str(word) for word in command], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        # It is reported while the call still hangs; the process itself ends with the file system.
+        for line in started.stderr:
+            if "has not returned" in line and "no longer" in line:
+                print(f"   {line.strip()[:150]}", flush=True)
+            if line.startswith("rbench: an operation did not return"):
+                break
+        document = result(out)
+        check(len([fault for fault in files.fault_log() if fault["action"] == "hang"]) == 1, f"{label}: one write hung")
+        files.process.kill()
+        files.process.wait(timeout=PATIENCE_S)
+        subprocess.run(["umount", "--lazy", files.mountpoint], check=False)
+        started.communicate(timeout=PATIENCE_S)
+        check(started.returncode == 1, f"{label}: exit code {started.returncode}")
+        row = phases(document)["file-create"]
+        check(row["errors"] == {"ETIMEDOUT": 1}, f"{label}: {row['errors']}")
+        check(not document["complete"], f"{label}: the run is not complete")
+        files.mountpoint.rmdir()
+        files.stats_file.unlink(missing_ok=True)
+        files.fault_file.unlink(missing_ok=True)
+
+
+def refusals(program, folder):
+    heading("what cannot be in flight is refused before anything is made")
+    place = folder / "untouched"
+    place.mkdir()
+    for words, sentence in (
+        (["--iodepth", 4], "--iodepth 4 needs --engine io_uring"),
+        (["--engine", "libaio"], "--engine libaio is not one of sync, io_uring"),
+        (ring(0), "--iodepth must be at least 1"),
+        (ring(5000), "--iodepth 5000 is more than the 4096"),
+        ([*ring(4), "--phases", "dir-list"], "does not perform dir-list"),
+        ([*ring(4), "--phases", "file-utimes"], "does not perform file-utimes"),
+    ):
+        done = run([program, "meta", "--dir", place, *words], expect=2)
+        check(sentence in done.stderr, f"{words}: {done.stderr}")
+    limited = run(["prlimit", "--nproc=16", program, "meta", "--dir", place, *ring(64)], expect=2)
+    check("--iodepth 64: the limit on processes (ulimit -u)" in limited.stderr, limited.stderr)
+    for words, sentence in ((["-k"], "does not perform mknod"), (["-w", 8, "--verify-write"], "--verify-write exclude each other")):
+        done = run([program, "mdtest", "-d", place, "-n", 4, *words, *ring(4)], expect=2)
+        check(sentence in done.stderr, f"{words}: {done.stderr}")
+    check(not os.listdir(place), f"nothing was made: {os.listdir(place)}")
+
+
+def told(program, folder):
+    heading("results say how operations were made, and comparisons that it differs")
+    place = folder / "told"
+    place.mkdir()
+    files = {}
+    for label, words in (("calls", []), ("ring", ring(8))):
+        files[label] = folder / f"told-{label}.json"
+        run(meta(program, place, files[label], "--items", 200, "--phases", "file-create,file-remove", *words), quiet=True)
+    spec = result(files["ring"])["spec"]
+    check((spec["engine"], spec["iodepth"]) == ("io_uring", "8"), f"{spec}")
+    shown = run([program, "show", files["ring"]], quiet=True)
+    check("engine io_uring" in shown.stdout and "iodepth 8" in shown.stdout, shown.stdout)
+    compared = run([program, "compare", files["calls"], files["ring"]], expect=2, quiet=True)
+    named = "engine (- against io_uring); iodepth (- against 8)"
+    check(named in compared.stderr, f"the difference is named: {compared.stderr}")
+    io = run([program, "io", "--dir", place, "--size", "1M", "--engine", "io_uring", "--iodepth", 4, "--format", "json"], quiet=True)
+    check(json.loads(io.stdout)["spec"]["depth"] == "4", "--iodepth is --depth of rbench io")
+
+
+def main():
+    program = pathlib.Path(sys.argv[1]).resolve()
+    with tempfile.TemporaryDirectory(prefix="check-flight-") as name:
+        folder = pathlib.Path(name)
+        refusals(program, folder)
+        told(program, folder)
+        depths(program, folder)
+        beside_threads(program, folder)
+        on_memory(program, folder)
+        hanging(program, folder)
+    finish()
+
+
+main()

@@ -24,7 +24,7 @@ mod sights;
 pub use crowd::{RECORDS, Records, Stays, append, churn, listings, records, staying, stays};
 pub use holding::{HELD, Held, Holder, Lock, contend, hold};
 pub use load::load;
-pub use races::Race;
+pub use races::{Attempt, Race};
 pub use sights::{Hand, Looker, Sight, Watched};
 
 /// A promise between clients.

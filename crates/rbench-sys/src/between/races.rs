@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use nix::errno::Errno;
 use nix::fcntl::{AT_FDCWD, RenameFlags, renameat2};
-use rbench_core::Nanos;
+use rbench_core::{Clock as _, MonotonicClock, Nanos};
 
 use super::{Check, Group, Step, Trial};
 
@@ -34,6 +34,20 @@ pub enum Race {
     Unlink,
     /// Remove the directory.
     Rmdir,
+}
+
+/// Who sleeps comes late to an instant: so long before it nobody does.
+const AWAKE: Nanos = Nanos(200_000);
+
+/// What became of going for a name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Attempt {
+    /// When the call began.
+    pub begun: Nanos,
+    /// When it had returned.
+    pub ended: Nanos,
+    /// How.
+    pub result: Result<(), Errno>,
 }
 
 const fn race(name: &'static str, says: &'static str, race: Race) -> Check {
@@ -154,17 +168,27 @@ impl Race {
         client: usize,
         instants: &[Nanos],
         stop: &dyn Fn() -> bool,
-    ) -> Vec<Result<(), Errno>> {
-        let mut ends = Vec::with_capacity(instants.len());
+    ) -> Vec<Attempt> {
+        let mut all = Vec::with_capacity(instants.len());
         for (round, at) in instants.iter().enumerate() {
             let (prize, own) = (prize(directory, round), own(directory, client, round));
-            super::wait_until(*at, stop);
+            super::wait_until(Nanos(at.0.saturating_sub(AWAKE.0)), stop);
             if stop() {
                 break;
             }
-            ends.push(self.go(&prize, &own));
+            while MonotonicClock.now() < *at {
+                std::hint::spin_loop();
+            }
+            let begun = MonotonicClock.now();
+            let result = self.go(&prize, &own);
+            let ended = MonotonicClock.now();
+            all.push(Attempt {
+                begun,
+                ended,
+                result,
+            });
         }
-        ends
+        all
     }
 
     fn go(self, prize: &Path, own: &Path) -> Result<(), Errno> {

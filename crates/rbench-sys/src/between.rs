@@ -185,7 +185,7 @@ pub fn wait_until(at: rbench_core::Nanos, stop: &dyn Fn() -> bool) {
 }
 
 /// Maps a whole file of at least `length` bytes, stores there, and synchronises it.
-fn store_mapped(file: &File, length: usize, bytes: &[u8]) -> std::io::Result<()> {
+fn store_mapped(path: &Path, file: &File, length: usize, bytes: &[u8]) -> Step<()> {
     use nix::libc;
     // SAFETY: a new mapping of an open file; its result is looked at.
     let at = unsafe {
@@ -199,17 +199,29 @@ fn store_mapped(file: &File, length: usize, bytes: &[u8]) -> std::io::Result<()>
         )
     };
     if at == libc::MAP_FAILED {
-        return Err(std::io::Error::last_os_error());
+        return done("mmap", path, Err(std::io::Error::last_os_error()));
     }
-    // SAFETY: the mapping is as long as said, and nobody else here has it; a file that
-    // another client cuts meanwhile would end us, and no other client writes to it.
-    let synced = unsafe {
-        std::ptr::copy_nonoverlapping(bytes.as_ptr(), at.cast(), bytes.len().min(length));
-        last(libc::msync(at, length, libc::MS_SYNC), ())
+    let stored = || {
+        // A page that cannot be had would end us with SIGBUS: here it is an error.
+        // SAFETY: the mapping is as long as said.
+        let there = unsafe { libc::madvise(at, length, libc::MADV_POPULATE_WRITE) };
+        match last(there, ()) {
+            // Linux before 5.14 does not know it.
+            Err(e) if e.raw_os_error() == Some(libc::EINVAL) => {}
+            there => done("madvise", path, there)?,
+        }
+        // SAFETY: the mapping is as long as said, its page is there, and nobody else here has it;
+        // no other client writes to the file or cuts it.
+        let synced = unsafe {
+            std::ptr::copy_nonoverlapping(bytes.as_ptr(), at.cast(), bytes.len().min(length));
+            last(libc::msync(at, length, libc::MS_SYNC), ())
+        };
+        done("msync", path, synced)
     };
+    let stored = stored();
     // SAFETY: the mapping from above, used no more.
     unsafe { libc::munmap(at, length) };
-    synced
+    stored
 }
 
 #[cfg(test)]

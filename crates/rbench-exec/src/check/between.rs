@@ -373,7 +373,10 @@ impl End {
     fn failed(evidence: Evidence) -> End {
         // To a kind of lock that is not known.
         let invalid = evidence.errno == Some(Errno::EINVAL) && evidence.call == "fcntl";
-        let unsupported = invalid || evidence.errno.is_some_and(|e| UNSUPPORTED.contains(&e));
+        // By a file system that shares no mappings: FUSE with direct I/O.
+        let unmapped = evidence.errno == Some(Errno::ENODEV) && evidence.call == "mmap";
+        let known = invalid || unmapped;
+        let unsupported = known || evidence.errno.is_some_and(|e| UNSUPPORTED.contains(&e));
         End::Verdict {
             verdict: match unsupported {
                 true => Verdict::Unsupported(evidence),

@@ -15,8 +15,8 @@ use super::{Spot, Step, done, writable};
 use crate::promises::Evidence;
 
 /// How long a lock is held by who got it at least: by far more than hosts' clocks are apart
-/// that were compared just now.
-pub const HELD: Nanos = Nanos(5_000_000);
+/// that were compared just now, also on a busy host.
+pub const HELD: Nanos = Nanos(20_000_000);
 /// How long one is content without it.
 const CONTENT: Nanos = Nanos(700_000);
 /// So often one client takes it at most.

@@ -273,6 +273,17 @@ class Testfs:
         self.process.send_signal(signal.SIGTERM)
         check(self.process.wait(timeout=PATIENCE_S) == 0, "rbench testfs ends well on SIGTERM")
         check(not os.path.ismount(self.mountpoint), "rbench testfs unmounts itself")
+        self.clear()
+
+    def bury(self):
+        """Ends one whose server is dead, disconnected, or holds a call that does not return."""
+        self.process.kill()
+        self.process.wait()
+        subprocess.run(["umount", "-l", self.mountpoint], check=False, capture_output=True)
+        wait_until(lambda: not os.path.ismount(self.mountpoint))
+        self.clear()
+
+    def clear(self):
         atexit.unregister(self.process.terminate)
         self.mountpoint.rmdir()
         self.stats_file.unlink(missing_ok=True)

@@ -83,17 +83,6 @@ def kill(files):
     files.process.kill()
 
 
-def bury(files):
-    """Ends a file system whose server is dead or disconnected."""
-    files.process.kill()
-    files.process.wait()
-    subprocess.run(["umount", "-l", files.mountpoint], check=False, capture_output=True)
-    wait_until(lambda: not os.path.ismount(files.mountpoint))
-    for path in (files.stats_file, files.fault_file):
-        path.unlink(missing_ok=True)
-    files.mountpoint.rmdir()
-
-
 def one_finding(document, label, mount, host=None):
     """The one finding of a run, held against its rows."""
     dead = document.get("dead_mounts", [])
@@ -142,7 +131,7 @@ def disturbed(program, folder, name, words, harm):
         check(said.count("no longer answers (") == 1, f"{name}: said once: {said}")
         return document
     finally:
-        bury(files)
+        files.bury()
 
 
 def alone(program, folder):
@@ -180,7 +169,7 @@ def goes_on(program, folder):
         # Nothing of the second can be opened, and that is what ends the run.
         check(dead and dead["failed"] > 1, f"all that failed is counted: {dead}")
     finally:
-        bury(files)
+        files.bury()
 
 
 def played(launcher, program, words, mounts, common):
@@ -224,7 +213,7 @@ def one_of_two(program, launcher, folder, victim):
               f"{well['elapsed_s']:.1f} s", flush=True)
     finally:
         for files in mounts:
-            bury(files)
+            files.bury()
 
 
 def frozen(program, folder):

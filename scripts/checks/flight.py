@@ -145,17 +145,12 @@ def hanging(program, folder):
                 break
         document = result(out)
         check(len([fault for fault in files.fault_log() if fault["action"] == "hang"]) == 1, f"{label}: one write hung")
-        files.process.kill()
-        files.process.wait(timeout=PATIENCE_S)
-        subprocess.run(["umount", "--lazy", files.mountpoint], check=False)
+        files.bury()
         started.communicate(timeout=PATIENCE_S)
         check(started.returncode == 1, f"{label}: exit code {started.returncode}")
         row = phases(document)["file-create"]
         check(row["errors"] == {"ETIMEDOUT": 1}, f"{label}: {row['errors']}")
         check(not document["complete"], f"{label}: the run is not complete")
-        files.mountpoint.rmdir()
-        files.stats_file.unlink(missing_ok=True)
-        files.fault_file.unlink(missing_ok=True)
 
 
 def refusals(program, folder):

@@ -354,6 +354,7 @@ def check_early(program, place):
     text = views.ended(0).replace("\n", "")
     check("has ended early: the mount" in text and "no longer answers" in text, f"it says why: {text}")
     goes.end()
+    served.bury()
 
 
 def check_addresses(program, place):

@@ -5,7 +5,7 @@ use rbench_core::units::human_nanos;
 use serde_json::Value;
 
 use crate::schema::{Host, RoundTrip, RunResult, remarks};
-use crate::series::DEMONSTRATION;
+use crate::series::demonstration;
 use crate::table::{Table, left, printable, right, sentence, wrapped};
 use crate::view::View;
 
@@ -16,7 +16,7 @@ const MOST_HOSTS: usize = 8;
 pub fn render(result: &RunResult, view: View) -> String {
     let mut out = String::new();
     if result.target.embedded {
-        out.push_str(&sentence(view, "", DEMONSTRATION));
+        out.push_str(&sentence(view, "", &demonstration(&result.run.command)));
         out.push('\n');
     }
     let run = &result.run;

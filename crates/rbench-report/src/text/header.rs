@@ -58,15 +58,18 @@ fn all(result: &RunResult) -> [Fact; 8] {
     });
     let labels = run.labels.iter().map(|(k, v)| format!("{k}={v}"));
     let cost = &result.calibration;
-    let costs = vec![
+    let mut costs = vec![
         format!("clock {}", human_nanos(cost.clock_ns)),
         format!("recording {}", human_nanos(cost.record_ns)),
-        format!(
+    ];
+    // A replay has no loop of operations that could be tried.
+    if cost.null_op_ns > 0.0 {
+        costs.push(format!(
             "null operation {}{}",
             human_nanos(cost.null_op_ns),
             dearer(result)
-        ),
-    ];
+        ));
+    }
     let fact = |name, words, separator| Fact {
         name,
         words,

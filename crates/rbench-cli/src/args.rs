@@ -150,7 +150,7 @@ struct Common {
     #[arg(long, help_heading = "Run")]
     no_round_trip: bool,
     /// Size of the file system client's own cache on each host: less than twice
-    /// as much data read gives a warning
+    /// as much distinct data read gives a warning
     #[arg(long, value_name = "SIZE", value_parser = values::bytes, help_heading = "Run")]
     client_cache: Option<Bytes>,
     /// Report what a JuiceFS client counted of its own work over the run, by the

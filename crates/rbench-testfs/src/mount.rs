@@ -204,7 +204,8 @@ pub(crate) fn require_free(point: &Path) -> Result<(), MountError> {
     if topmost(&mount_table().map_err(failed)?, point).is_some() {
         return Err(MountError::Occupied(point.to_owned()));
     }
-    match std::fs::read_dir(point).map_err(failed)?.next() {
+    let mut entries = std::fs::read_dir(point).map_err(failed)?;
+    match entries.next().transpose().map_err(failed)? {
         Some(_) => Err(MountError::NotEmpty(point.to_owned())),
         None => Ok(()),
     }

@@ -30,12 +30,7 @@ pub fn serve(args: Testfs) -> ExitCode {
         Err(error) => {
             complain(&error.to_string());
             ExitCode::from(match error {
-                ServeError::Mount(
-                    MountError::Missing(_)
-                    | MountError::NotAFolder(_)
-                    | MountError::Occupied(_)
-                    | MountError::NotEmpty(_),
-                ) => USAGE,
+                ServeError::Mount(MountError::Occupied(_) | MountError::NotEmpty(_)) => USAGE,
                 _ => FAILED,
             })
         }

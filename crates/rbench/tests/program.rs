@@ -215,6 +215,14 @@ fn misuse_ends_with_2_and_names_the_flag() {
     check_refused("verify", 2, "<FILE>");
     check_refused("testfs tmp --latency crate=2ms", 2, "--latency");
     check_refused("testfs tmp --fault read:explode", 2, "--fault");
+    check_refused(
+        "testfs .",
+        2,
+        "is not empty, and what is in it would be hidden",
+    );
+    check_refused("testfs /proc", 2, "something is mounted at /proc already");
+    let sweep = "sweep --over bs=4k -- --dir target";
+    check_refused(sweep, 2, "the workload is missing before --dir");
 }
 
 #[test]
@@ -232,6 +240,7 @@ fn a_run_that_cannot_be_done_ends_with_1_and_one_sentence() {
     check_refused("meta --dir /sys", 1, "/sys");
     check_refused("meta --dir target --out no/such/folder/x.json", 1, "--out ");
     check_refused("show nothing.json", 1, "nothing.json cannot be read");
+    check_refused("show /proc/cpuinfo", 1, "not a result file of rbench");
     check_refused("io --size 4000g", 1, "give a directory with --dir");
     // The target lies on the same file system as everything of these tests.
     check_refused(

@@ -111,8 +111,7 @@ impl BlockRunner {
         }
     }
 
-    /// Drops all pages of what was written, before it is read back, as fio does whatever
-    /// `invalidate` says.
+    /// Drops all pages of what was written, before it is read back, as fio does.
     pub(super) fn drop_before_reading_back(&self) {
         (0..self.files.count()).for_each(|file| self.files.drop_pages(file));
     }

@@ -2,7 +2,7 @@
 
 use rbench_core::{Bytes, Nanos, OpKind, OpenFlags};
 
-use super::{PlanError, nonzero_time, open_loop};
+use super::{PlanError, in_flight, nonzero_time, open_loop};
 use crate::mix::list::{self, Written};
 use crate::mix::profile::{self, Profile, SetText, WorkerText};
 use crate::mix::sizes::Sizes;
@@ -42,6 +42,7 @@ pub(super) fn resolve(mix: &Mix, common: &Common, ranks: u32) -> Result<MixPlan,
         think: mix.think.unwrap_or(Nanos(0)),
         open_loop,
         scale,
+        in_flight: in_flight::of(&mix.in_flight)?,
     };
     let mut sets = profile.sets.clone();
     imply(&mut sets, &profile.workers);
@@ -56,7 +57,7 @@ pub(super) fn resolve(mix: &Mix, common: &Common, ranks: u32) -> Result<MixPlan,
     let sharing = if mix.shared { u64::from(ranks) } else { 1 };
     for (number, written) in sets.iter().enumerate() {
         // However little is taken, each worker that changes a set has names of it.
-        let least = 2 * plan.owners(number) * sharing;
+        let least = 2 * rounds_of_owners(&plan, number) * sharing;
         let set = &mut plan.sets[number];
         set.number = set.number.max(least.min(written.number));
     }
@@ -466,6 +467,47 @@ fn widen(open: &mut Verb, verb: Verb, placed: &mut bool) -> Result<(), String> {
     Ok(())
 }
 
+/// Rounds in flight of the workers of a rank that change a set; at least one.
+fn rounds_of_owners(plan: &MixPlan, set: usize) -> u64 {
+    let changed = plan.roles.iter().any(|role| role.changes(set));
+    let each = if changed { plan.rounds_in_flight() } else { 1 };
+    plan.owners(set) * each as u64
+}
+
+/// Looks whether a ring performs the steps of a kind of workers, where it is to.
+fn in_a_ring(plan: &MixPlan, role: &Role) -> Result<(), String> {
+    if plan.in_flight.is_none() {
+        return Ok(());
+    }
+    let word = |step: &Step| list::row(step.verb, false).map_or("think", |(_, word, _)| word);
+    let mut others: Vec<&str> = Vec::new();
+    for step in role.all_steps().filter(|step| !step.verb.in_a_ring()) {
+        if !others.contains(&word(step)) {
+            others.push(word(step));
+        }
+    }
+    if !others.is_empty() {
+        return Err(format!(
+            "--engine io_uring does not perform {}, which --engine sync does",
+            others.join(", ")
+        ));
+    }
+    let common = |step: &&Step| {
+        let position = matches!(step.verb, Verb::Create(_) | Verb::Open(_) | Verb::Close)
+            || step.verb.moves_position();
+        position && !role.draws() && role.holds(step.set)
+    };
+    match role.steps.iter().find(common) {
+        Some(step) if plan.rounds_in_flight() > 1 => Err(format!(
+            "{} is in a round, on the file of the set '{}' that is opened before the first one: rounds in flight \
+             share it (--iodepth 1)",
+            word(step),
+            plan.sets[step.set].name
+        )),
+        _ => Ok(()),
+    }
+}
+
 fn check(
     plan: &MixPlan,
     (sets, workers): (&[SetText], &[WorkerText]),
@@ -474,6 +516,15 @@ fn check(
     for (number, set) in plan.sets.iter().enumerate() {
         let ranks = if plan.shared { u64::from(ranks) } else { 1 };
         let owners = plan.owners(number) * ranks;
+        let rounds = rounds_of_owners(plan, number) * ranks;
+        if set.number >= owners && set.number < rounds {
+            let message = format!(
+                "the set '{}' has {} names for {rounds} rounds in flight that change it: each needs one of its own \
+                 (--iodepth, --threads, --scale)",
+                set.name, set.number
+            );
+            return Err(located(&plan.name, sets[number].line, message));
+        }
         if set.number < owners {
             let line = sets[number].line;
             let message = format!(
@@ -486,6 +537,7 @@ fn check(
     }
     let odd = plan.roles.iter().zip(workers);
     for (role, worker) in odd {
+        in_a_ring(plan, role).map_err(|message| located(&plan.name, worker.line, message))?;
         let paced = role.every.is_some() || role.per.is_some();
         if plan.open_loop.is_some() && (plan.roles.len() > 1 || paced) {
             let message = "--rate needs a single kind of worker, without every and per".to_owned();

@@ -357,7 +357,7 @@ impl Role {
             _ => None,
         };
         let of_set = self.first.iter().filter(|step| step.set == set);
-        let open = of_set.filter_map(|step| opens(step.verb)).last();
+        let open = of_set.filter_map(|step| opens(step.verb)).next_back();
         open == Some(true)
     }
 

@@ -147,6 +147,8 @@ impl Course {
         let sets = plan.sets.len();
         let changed = |set| plan.roles.iter().any(|role| role.changes(set));
         let own = &plan.roles[role];
+        let mut rounds = Stream::new(&[draws.next_u64()]);
+        let before = Stream::new(&[rounds.next_u64()]);
         let flight = |_| Flight {
             slots: vec![Slot::default(); sets],
             last: vec![None; sets],
@@ -154,7 +156,7 @@ impl Course {
             again: false,
             whole: true,
             current: None,
-            draws: Stream::new(&[draws.next_u64()]),
+            draws: before.clone(),
         };
         let all = (0..flights).map(flight).collect();
         Course {
@@ -164,7 +166,7 @@ impl Course {
             flights: all,
             uses: Uses::new(flights, own, sets),
             first: !own.first.is_empty(),
-            rounds: Stream::new(&[draws.next_u64()]),
+            rounds,
             names: draws,
             plan,
             role,
@@ -617,8 +619,12 @@ mod tests {
     use crate::resolve::{Facts, Plan, Work, resolve};
     use crate::spec::{Common, Mix, MixText, Spec, Workload};
 
-    /// The courses of the only rank's workers.
+    /// The courses of the only rank's workers, with a round in flight each.
     fn courses(mix: Mix, threads: u32) -> Vec<Course> {
+        courses_in_flight(mix, threads, 1)
+    }
+
+    fn courses_in_flight(mix: Mix, threads: u32, flights: usize) -> Vec<Course> {
         let spec = Spec {
             common: Common {
                 dir: Some("/mnt".into()),
@@ -657,7 +663,7 @@ mod tests {
             let draws = Stream::new(&[5, u64::from(thread)]);
             let leaves = vec![1; plan.sets.len()];
             Course::new(
-                (Arc::clone(&plan), plan.rounds_in_flight()),
+                (Arc::clone(&plan), flights),
                 role,
                 1,
                 draws,
@@ -704,6 +710,167 @@ mod tests {
             assert!(!course.ended(0, Came::Done));
         }
         assert!(!there.is_empty());
+    }
+
+    /// What rounds have under way: steps that end in any order.
+    #[derive(Default)]
+    struct Model {
+        there: std::collections::BTreeSet<u64>,
+        /// Of each round: what it works on, and what it has open.
+        under_way: Vec<Option<Chosen>>,
+        open: Vec<Option<u64>>,
+        steps: u64,
+    }
+
+    impl Model {
+        fn changes(action: Action) -> bool {
+            matches!(action, Action::Rename | Action::Unlink)
+                || matches!(action, Action::Open(flags) if flags.creates)
+        }
+
+        /// A step begins: nobody else changes its names, and who changes them is alone.
+        fn begins(&mut self, flight: usize, chosen: Chosen) {
+            let names = |chosen: &Chosen| {
+                let on = match chosen.on {
+                    On::Name(name) => Some(name),
+                    _ => None,
+                };
+                on.into_iter().chain(chosen.other).collect::<Vec<u64>>()
+            };
+            let own = names(&chosen);
+            for (other, step) in self.under_way.iter().enumerate() {
+                let Some(step) = step.as_ref().filter(|_| other != flight) else {
+                    continue;
+                };
+                let both = names(step).iter().any(|name| own.contains(name));
+                let change = Self::changes(step.action) || Self::changes(chosen.action);
+                assert!(!(both && change), "{chosen:?} beside {step:?}");
+            }
+            let others = self.open.iter().enumerate();
+            let held = others.filter(|(other, _)| *other != flight);
+            let held = held
+                .filter_map(|(_, name)| *name)
+                .any(|name| own.contains(&name));
+            assert!(
+                !(held && Self::changes(chosen.action)),
+                "{chosen:?} is open"
+            );
+            if let On::Name(name) = chosen.on {
+                let made = matches!(chosen.action, Action::Open(flags) if flags.creates);
+                assert_eq!(self.there.contains(&name), !made, "{chosen:?}");
+            }
+            assert!(
+                chosen.other.is_none_or(|to| !self.there.contains(&to)),
+                "{chosen:?}"
+            );
+            self.under_way[flight] = Some(chosen);
+        }
+
+        fn ends(&mut self, flight: usize) {
+            let Some(chosen) = self.under_way[flight].take() else {
+                return;
+            };
+            self.steps += 1;
+            match (chosen.action, chosen.on) {
+                (Action::Open(_), On::Name(name)) => {
+                    self.there.insert(name);
+                    self.open[flight] = Some(name);
+                }
+                (Action::Close, _) => self.open[flight] = None,
+                (Action::Unlink, On::Name(name)) => drop(self.there.remove(&name)),
+                (Action::Rename, On::Name(name)) => {
+                    self.there.remove(&name);
+                    self.there.extend(chosen.other);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    #[test]
+    fn rounds_in_flight_take_away_no_name_from_each_other_in_whatever_order_they_end() {
+        let text = "create, append 1k, close, stat last, open, read whole, close, rename, delete, open last, close, \
+                    create, close, delete last, delete";
+        for flights in [2, 5, 9] {
+            let mut all = courses_in_flight(list(text), 1, flights);
+            let course = &mut all[0];
+            let mut model = Model {
+                there: (0..40).filter(|name| is_prepared(*name, 1, 50)).collect(),
+                under_way: vec![None; flights],
+                open: vec![None; flights],
+                steps: 0,
+            };
+            let mut order = Stream::new(&[flights as u64]);
+            for _ in 0..20_000 {
+                let flight = order.below(flights as u64) as usize;
+                if model.under_way[flight].is_some() {
+                    model.ends(flight);
+                    assert!(!course.ended(flight, Came::Done));
+                }
+                if let Turn::Do(chosen) = course.turn(flight) {
+                    model.begins(flight, chosen);
+                }
+            }
+            assert!(model.steps > 15_000, "{}", model.steps);
+        }
+    }
+
+    #[test]
+    fn what_rounds_do_does_not_depend_on_how_many_are_in_flight() {
+        let mix = || Mix {
+            text: MixText::Ops(
+                "append 1..9k=3,create=2,delete=2,stat=3,read 1k random=2".to_owned(),
+            ),
+            files: Some(400),
+            prepared: Some(50),
+            ..Mix::default()
+        };
+        let run = |flights: usize| {
+            let mut all = courses_in_flight(mix(), 1, flights);
+            let mut order = Stream::new(&[9, flights as u64]);
+            let (mut kinds, mut begun) = (std::collections::BTreeMap::new(), 0);
+            let mut bytes = 0;
+            while begun < 3000 {
+                let flight = order.below(flights as u64) as usize;
+                if all[0].begins_round(flight) {
+                    begun += 1;
+                }
+                if let Turn::Do(chosen) = all[0].turn(flight) {
+                    *kinds.entry(chosen.op.name()).or_insert(0) += 1;
+                    if let Action::Whole(_, Held::Write { bytes: all, .. }) = chosen.action {
+                        bytes += all;
+                    }
+                    all[0].ended(flight, Came::Done);
+                }
+            }
+            (kinds, bytes)
+        };
+        let expect = run(1);
+        assert!(expect.0.len() == 5 && expect.1 > 1_000_000, "{expect:?}");
+        assert_eq!(run(7), expect);
+    }
+
+    #[test]
+    fn a_file_that_all_rounds_look_at_is_shared_where_there_is_no_other() {
+        let mix = Mix {
+            files: Some(2),
+            prepared: Some(100),
+            ..list("open, read whole, close")
+        };
+        let mut all = courses_in_flight(mix, 1, 4);
+        let mut taken = Vec::new();
+        for flight in 0..4 {
+            let Turn::Do(chosen) = all[0].turn(flight) else {
+                panic!("there is a file");
+            };
+            taken.extend(match chosen.on {
+                On::Name(name) => Some(name),
+                _ => None,
+            });
+        }
+        // As long as there is one that no other has, it is taken.
+        assert_ne!(taken[0], taken[1]);
+        assert_eq!(taken.len(), 4);
     }
 
     #[test]

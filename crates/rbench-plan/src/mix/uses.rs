@@ -2,11 +2,12 @@
 //! one works on.
 //!
 //! A name is in use while a step on it is under way, while the round has it open, and as long as
-//! the round may come back to it (`last`).
+//! the round may come back to it (`last`). Who may come back to change it changes it from the
+//! first step on.
 
 use std::collections::HashMap;
 
-use super::Role;
+use super::{Role, Step};
 
 /// How a name is used.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,6 +30,8 @@ pub struct Uses {
     of: Vec<Vec<(Name, Use)>>,
     /// Of each set: whether steps come back to the file that was used last.
     comes_back: Vec<bool>,
+    /// Of each set: whether they come back to change it.
+    changes: Vec<bool>,
 }
 
 impl Uses {
@@ -37,11 +40,17 @@ impl Uses {
         // What a step works on, what is open, what was used last.
         let most = 2 * sets + 2;
         let of = if flights > 1 { flights } else { 0 };
-        let back = |set| role.all_steps().any(|step| step.set == set && step.last);
+        let back = |set| move |step: &&Step| step.set == set && step.last;
+        let comes = |set| role.all_steps().any(|step| back(set)(&step));
+        let changes = |set| {
+            let mut steps = role.all_steps().filter(back(set));
+            steps.any(|step| step.verb.changes_names())
+        };
         Uses {
             all: HashMap::with_capacity(of * most),
             of: (0..of).map(|_| Vec::with_capacity(most)).collect(),
-            comes_back: (0..sets).map(back).collect(),
+            comes_back: (0..sets).map(comes).collect(),
+            changes: (0..sets).map(changes).collect(),
         }
     }
 
@@ -67,6 +76,11 @@ impl Uses {
     pub fn begin(&mut self, flight: usize, name: Name, what: Use) {
         let Some(own) = self.of.get_mut(flight) else {
             return;
+        };
+        let what = if self.changes[name.0] {
+            Use::Changes
+        } else {
+            what
         };
         own.push((name, what));
         let (uses, changes) = self.all.entry(name).or_default();

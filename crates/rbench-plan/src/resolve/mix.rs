@@ -553,6 +553,7 @@ fn check(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::spec::InFlight;
 
     fn of(text: MixText) -> Mix {
         Mix {
@@ -664,6 +665,93 @@ mod tests {
             let few = plan(&mix, Some(4)).unwrap_or_else(|error| panic!("{error}"));
             assert_eq!(few.threads(), 4, "{name}");
         }
+    }
+
+    #[test]
+    fn what_a_ring_does_not_perform_or_rounds_cannot_share_is_refused() {
+        let with = |mix: Mix, depth| Mix {
+            in_flight: InFlight {
+                engine: Some("io_uring".to_owned()),
+                depth: Some(depth),
+            },
+            ..mix
+        };
+        let named = |name: &str| {
+            of(MixText::Profile {
+                name: name.to_owned(),
+                text: None,
+            })
+        };
+        let able = [
+            "varmail",
+            "fileserver",
+            "webserver",
+            "webproxy",
+            "oltp",
+            "videoserver",
+            "openfiles",
+            "database",
+        ];
+        for (name, _) in profile::BUILT_IN {
+            let made = plan(&with(named(name), 4), None);
+            assert_eq!(made.is_ok(), able.contains(name), "{name}: {made:?}");
+        }
+        let check = |mix: Mix, depth, expect: &str| {
+            assert_eq!(plan(&with(mix, depth), None).expect_err(expect), expect);
+        };
+        let ops = "stat=1,list=1,chmod=1,list=2,readlink=1,access=1,utimes=1";
+        let words = "list, chmod, readlink, access, utimes";
+        check(
+            of(MixText::Ops(ops.to_owned())),
+            1,
+            &format!("--ops: --engine io_uring does not perform {words}, which --engine sync does"),
+        );
+        check(
+            named("git"),
+            1,
+            "--profile git: line 30: --engine io_uring does not perform utimes, which --engine sync does",
+        );
+        let few = Mix {
+            files: Some(15),
+            ..of(MixText::Ops("create=1,delete=1".to_owned()))
+        };
+        check(
+            few.clone(),
+            16,
+            "--ops: the set 'files' has 15 names for 16 rounds in flight that change it: each needs one of its own \
+             (--iodepth, --threads, --scale)",
+        );
+        assert!(plan(&with(few, 15), None).is_ok());
+        let mine = |list: &str| {
+            let text = format!(
+                "[set.files]\nnumber = 50\n[set.log]\nnumber = 1\n[[worker]]\nfirst = \"open@log\"\nlist = \"{list}\"\n"
+            );
+            of(MixText::Profile {
+                name: "mine.toml".to_owned(),
+                text: Some(Ok(text)),
+            })
+        };
+        for (list, word) in [
+            ("stat, close@log, open@log", "close"),
+            ("read whole@log, stat", "read"),
+            ("write whole@log", "write"),
+        ] {
+            let why = "opened before the first one: rounds in flight share it (--iodepth 1)";
+            let expect = format!(
+                "--profile mine.toml: line 5: {word} is in a round, on the file of the set 'log' that is {why}"
+            );
+            check(mine(list), 2, &expect);
+            assert!(plan(&with(mine(list), 1), None).is_ok(), "{list}");
+        }
+        let shares = "open, read whole, close, append 10@log, fsync@log, fstat@log";
+        assert!(plan(&with(mine(shares), 8), None).is_ok());
+        assert!(
+            plan(
+                &with(mine("write 10@log, read 10@log, truncate 0@log"), 8),
+                None
+            )
+            .is_ok()
+        );
     }
 
     #[test]

@@ -181,7 +181,11 @@ pub(crate) async fn check(
         }
         Work::Mix(mix) => {
             let steps = mix.roles.iter().flat_map(Role::all_steps);
-            let requests = steps.flat_map(|step| of_step(mix, step)).copied().collect();
+            let of_step = |step: &Step| {
+                let directories = mix.sets[step.set].kind == SetKind::Directories;
+                of_step(step.verb, directories)
+            };
+            let requests = steps.flat_map(of_step).copied().collect();
             names_in_flight(group, plan, (mix.in_flight, requests, buffers(mix))).await?;
         }
         _ => {}
@@ -310,11 +314,10 @@ fn buffers(mix: &MixPlan) -> Bytes {
     Bytes(all.div_ceil(u64::from(mix.threads()).max(1)))
 }
 
-/// The requests of a step of a mix, which may open its file itself.
-fn of_step(mix: &MixPlan, step: &Step) -> &'static [NameRequest] {
+/// The requests of a step of a mix, which may open its file itself, on files or directories.
+fn of_step(verb: Verb, directories: bool) -> &'static [NameRequest] {
     use NameRequest::*;
-    let directories = mix.sets[step.set].kind == SetKind::Directories;
-    match list::row(step.verb, directories).map(|(op, ..)| op) {
+    match list::row(verb, directories).map(|(op, ..)| op) {
         Some(OpKind::Open | OpKind::Read) => requests(OpKind::ReadFile),
         Some(OpKind::Write | OpKind::Append | OpKind::Fsync | OpKind::Fdatasync) => {
             requests(OpKind::WriteFile)
@@ -469,6 +472,25 @@ mod tests {
                 "{}",
                 info.name
             );
+        }
+    }
+
+    #[test]
+    fn a_ring_performs_the_steps_of_mixes_that_the_plan_lets_through() {
+        let text = "create, open, close, read whole, read 1k, write whole, write 1k, append 1k, truncate 1, fsync, \
+                    fdatasync, fstat, setxattr, getxattr, stat, access, chmod, utimes, delete, rename, replace, mkdir, \
+                    rmdir, symlink, readlink, list";
+        let all = list::read(text).expect("they are words of lists");
+        assert_eq!(all.len(), 26);
+        for step in all {
+            for directories in [false, true] {
+                assert_eq!(
+                    !of_step(step.verb, directories).is_empty(),
+                    step.verb.in_a_ring(),
+                    "{:?}",
+                    step.verb
+                );
+            }
         }
     }
 }

@@ -136,6 +136,12 @@ pub trait Script {
         false
     }
 
+    /// Whether all steps of a round are done, so that only its end comes next: that is noted also
+    /// where the time is over.
+    fn ends_round(&self, _flight: usize) -> bool {
+        false
+    }
+
     /// Whether rounds have intended starts.
     fn is_open_loop(&self) -> bool {
         false
@@ -406,7 +412,7 @@ impl<S: Script> Program for StepRunner<S> {
 
     #[inline(always)]
     fn next(&mut self, gate: &Gate, meter: &mut Meter) -> Next<Step> {
-        if gate.closed(self.now) {
+        if gate.closed(self.now) && !self.account.script.ends_round(0) {
             return Next::End(false);
         }
         match self.account.script.next(0, &mut self.names, gate, meter) {

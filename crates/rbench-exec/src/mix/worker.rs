@@ -390,6 +390,10 @@ impl Script for MixScript {
         self.course.comes_before_rounds()
     }
 
+    fn ends_round(&self, flight: usize) -> bool {
+        self.course.ends_round(flight)
+    }
+
     fn is_open_loop(&self) -> bool {
         self.schedule.is_some()
     }

@@ -316,7 +316,8 @@ impl<S: Script> RingSteps<S> {
         let path = || self.ring.path(slot);
         let to = (gate, &mut *meter);
         self.account.ended(&step, outcome, (start, end), path, to);
-        if self.queue.failed().is_none() && !gate.closed(end) {
+        let goes_on = self.queue.failed().is_none() && !gate.closed(end);
+        if goes_on || self.account.script.ends_round(slot) {
             self.advance(slot, end, gate, meter);
         }
     }

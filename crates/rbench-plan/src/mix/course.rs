@@ -197,6 +197,13 @@ impl Course {
         self.flights[flight].again
     }
 
+    /// Whether all steps of a round are done.
+    pub fn ends_round(&self, flight: usize) -> bool {
+        let (role, flight) = (self.role(), &self.flights[flight]);
+        let steps = if role.draws() { 1 } else { role.steps.len() };
+        !self.first && flight.at >= steps
+    }
+
     /// The number of the open file of a set, below the rounds in flight times the sets.
     pub fn file(&self, flight: usize, set: usize) -> usize {
         match self.held[set] {

@@ -300,10 +300,16 @@ impl Slot {
                 .mode(NEW_FILE)
                 .build()
                 .flags(squeue::Flags::ASYNC),
+            // And so it tries to read: a FUSE client then asks for the file's length first, and
+            // waits for the answer.
             Read | ReadWhole => opcode::Read::new(file, data, length)
                 .offset(position)
-                .build(),
-            ReadAt(offset) => opcode::Read::new(file, data, length).offset(offset).build(),
+                .build()
+                .flags(squeue::Flags::ASYNC),
+            ReadAt(offset) => opcode::Read::new(file, data, length)
+                .offset(offset)
+                .build()
+                .flags(squeue::Flags::ASYNC),
             Write => opcode::Write::new(file, data, length)
                 .offset(position)
                 .build(),

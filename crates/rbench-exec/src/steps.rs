@@ -64,6 +64,8 @@ pub struct Step {
     pub lane: usize,
     /// Which round of those in flight it belongs to.
     pub flight: usize,
+    /// It is the first of its round.
+    pub begins: bool,
     /// Which of the worker's open files it makes, uses or closes.
     pub slot: usize,
     /// When it is meant to start, by the worker's clock: response times count from there.
@@ -142,8 +144,8 @@ pub trait Script {
         false
     }
 
-    /// Whether rounds have intended starts.
-    fn is_open_loop(&self) -> bool {
+    /// Whether rounds have times of their own at which they start.
+    fn is_paced(&self) -> bool {
         false
     }
 }
@@ -534,6 +536,7 @@ mod tests {
                 op: OpKind::Stat,
                 lane: 0,
                 flight: 0,
+                begins: true,
                 slot: 0,
                 intended: None,
                 not_before: None,

@@ -141,6 +141,7 @@ impl Script for Making {
                 op,
                 lane: 0,
                 flight: 0,
+                begins: false,
                 slot: 0,
                 intended: None,
                 not_before: None,

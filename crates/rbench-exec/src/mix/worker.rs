@@ -272,13 +272,14 @@ impl Script for MixScript {
         let intended = own.round.intended.filter(|_| own.first);
         match turn {
             Turn::Do(chosen) => {
-                let not_before = own.not_before.take();
+                let (not_before, begins) = (own.not_before.take(), own.first);
                 self.name(&chosen, names);
                 Coming::Step(Step {
                     action: chosen.action,
                     op: chosen.op,
                     lane: chosen.row,
                     flight,
+                    begins,
                     slot: self.course.file(flight, chosen.set),
                     intended,
                     not_before,
@@ -394,7 +395,7 @@ impl Script for MixScript {
         self.course.ends_round(flight)
     }
 
-    fn is_open_loop(&self) -> bool {
-        self.schedule.is_some()
+    fn is_paced(&self) -> bool {
+        self.schedule.is_some() || self.role().every.is_some()
     }
 }

@@ -6,7 +6,7 @@
 //! the clock, and a step ends at the first reading behind the call that brought its completion.
 //!
 //! Steps that are to start later (pauses, intended starts) wait beside those under way. Of rounds
-//! with intended starts one is prepared ahead of its time.
+//! that start at times of their own one is prepared ahead.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -62,7 +62,7 @@ pub struct RingSteps<S> {
     pending: Vec<usize>,
     /// Slots that wait for an instant.
     waiting: BinaryHeap<Reverse<(Nanos, usize)>>,
-    /// The slot whose round waits for its intended start.
+    /// The slot whose round was prepared ahead of its time.
     ahead: Option<usize>,
     /// The number of files that steps name.
     files: usize,
@@ -129,9 +129,9 @@ impl<S: Script> RingSteps<S> {
                 (true, None) => {}
                 // Only an intended start is measured from.
                 (true, Some(at)) => {
-                    let open = match self.ahead {
-                        Some(_) => gate.wait(at),
-                        None => gate.nap_until(at),
+                    let open = match self.is_measured_from() {
+                        true => gate.wait(at),
+                        false => gate.nap_until(at),
                     };
                     if !open {
                         break;
@@ -148,6 +148,12 @@ impl<S: Script> RingSteps<S> {
         while !self.queue.is_idle() {
             self.reap(gate, meter, Wait::Least(1));
         }
+    }
+
+    /// Whether what was prepared ahead has an intended start.
+    fn is_measured_from(&self) -> bool {
+        let stage = self.ahead.map(|slot| self.places[slot].stage);
+        matches!(stage, Some(Stage::Prepared(step)) if step.intended.is_some())
     }
 
     /// Those whose time has come go on.
@@ -167,7 +173,9 @@ impl<S: Script> RingSteps<S> {
     /// Begins rounds as long as there is room for them.
     fn begin_rounds(&mut self, gate: &Gate, meter: &mut Meter) {
         while !self.over && self.ahead.is_none() && self.queue.failed().is_none() {
-            if self.account.script.comes_before_rounds() && self.queue.taken() > 0 {
+            let taken = self.queue.taken();
+            let alone = self.account.script.comes_before_rounds() && taken > 0;
+            if alone || taken >= self.places.len() {
                 return;
             }
             let now = gate.clock.now();
@@ -179,7 +187,7 @@ impl<S: Script> RingSteps<S> {
             };
             self.advance(slot, now, gate, meter);
             // Who is due does not wait while others are prepared.
-            if self.account.script.is_open_loop() {
+            if self.account.script.is_paced() {
                 self.commit(gate);
                 self.take_in(gate, Wait::Poll);
             }
@@ -196,8 +204,8 @@ impl<S: Script> RingSteps<S> {
                 Coming::Again => {}
                 Coming::Later(at) => {
                     self.places[slot].stage = Stage::Asks;
-                    let begins = self.account.script.is_open_loop();
-                    return self.wait(slot, at, begins);
+                    let ahead = self.account.script.is_paced();
+                    return self.wait(slot, at, ahead);
                 }
                 Coming::RoundOver => return self.queue.give_back(slot),
                 Coming::End => {
@@ -216,15 +224,22 @@ impl<S: Script> RingSteps<S> {
         let mut list = place.requests.take().unwrap_or_default();
         list.clear();
         place.requests = requests(step.action, &mut list).then_some(list);
-        self.ring.set_path(slot, self.names.path.as_c_str());
-        self.ring.set_other(slot, self.names.other.as_c_str());
+        if !step.action.needs_open() {
+            self.ring.set_path(slot, self.names.path.as_c_str());
+        }
+        if matches!(step.action, Action::Rename | Action::Link | Action::Symlink) {
+            self.ring.set_other(slot, self.names.other.as_c_str());
+        }
         self.ring.set_length(slot, call_bytes(step.action) as usize);
         let bytes = Account::<S>::data_of(step.action);
         if bytes > 0 {
             self.account.data.fill(&mut self.ring.data(slot)[..bytes]);
         }
         match step.not_before.max(step.intended).filter(|at| *at > now) {
-            Some(at) => self.wait(slot, at, step.intended.is_some()),
+            Some(at) => {
+                let ahead = step.begins && self.account.script.is_paced();
+                self.wait(slot, at, ahead);
+            }
             None => self.pending.push(slot),
         }
         // Nobody waits while much data is filled in.

@@ -513,6 +513,9 @@ fn check(
     (sets, workers): (&[SetText], &[WorkerText]),
     ranks: u32,
 ) -> Result<(), PlanError> {
+    for (role, worker) in plan.roles.iter().zip(workers) {
+        in_a_ring(plan, role).map_err(|message| located(&plan.name, worker.line, message))?;
+    }
     for (number, set) in plan.sets.iter().enumerate() {
         let ranks = if plan.shared { u64::from(ranks) } else { 1 };
         let owners = plan.owners(number) * ranks;
@@ -537,7 +540,6 @@ fn check(
     }
     let odd = plan.roles.iter().zip(workers);
     for (role, worker) in odd {
-        in_a_ring(plan, role).map_err(|message| located(&plan.name, worker.line, message))?;
         let paced = role.every.is_some() || role.per.is_some();
         if plan.open_loop.is_some() && (plan.roles.len() > 1 || paced) {
             let message = "--rate needs a single kind of worker, without every and per".to_owned();

@@ -400,6 +400,19 @@ def check_addresses(program, place):
     check("needs a terminal" in done.stderr, f"without a terminal: {done.stderr}")
     views = Terminal([program, "watch", "127.0.0.1:1"], 80, 24)
     check("nothing can be watched at 127.0.0.1:1" in views.ended(1).replace("\n", ""), "nobody listens there")
+    # A second signal ends a run at once, in the middle of a slow call.
+    slow = Testfs(program, "--latency", "create=2s")
+    at = place / "twice"
+    goes = Run([program, "meta", "--items", "9", "--dir", slow.mountpoint, "--serve", f"unix:{at}"], expect=130)
+    # The socket is there before anything is made.
+    wait_until(lambda: list(slow.mountpoint.iterdir()))
+    time.sleep(0.5)
+    for _ in range(2):
+        goes.process.send_signal(signal.SIGINT)
+        time.sleep(0.3)
+    goes.end()
+    check(not at.exists(), "the socket goes with the run")
+    slow.end()
 
 
 def respond_with(text):

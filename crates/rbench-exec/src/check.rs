@@ -201,11 +201,8 @@ async fn all_between(
     asked: &Asked,
 ) -> Result<(Vec<Between>, Loaded, bool), ExecError> {
     let group = clients.group;
-    let load = match asked.under_load && clients.me.is_some() {
-        true => Load::start(group, clients.target).map(Some),
-        false => Ok(None),
-    };
-    let load = group.agree(load).await?;
+    let loads = asked.under_load && clients.me.is_some();
+    let load = loads.then(|| Load::start(group, clients.target));
     let (found, hangs) = clients.run(&asked.between).await?;
     if !asked.under_load {
         return Ok((found, None, hangs));

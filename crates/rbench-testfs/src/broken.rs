@@ -124,6 +124,7 @@ promises! {
 
     WriteFlips => "write-flips", "byte 100,000 of a file is changed on its way";
     WriteFlipsRarely => "write-flips-rarely", "in one of some thousand writes, the same every time, one byte is changed";
+    WriteLate => "write-late", "a write begins 300 us after it came, so that others may read what was there before";
     WriteShort => "write-short", "writes of more than 64 KiB write the half";
     OverwriteLost => "overwrite-lost", "a write of less than 8 bytes inside a file is lost";
     AppendOverwrites => "append-overwrites", "O_APPEND writes at the beginning";

@@ -4,8 +4,8 @@
 
 use std::io::IsTerminal as _;
 use std::rc::Rc;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -31,7 +31,6 @@ mod view;
 mod watch;
 
 pub use feed::{OfRows, progress};
-pub use terminal::restore;
 pub use watch::watch;
 
 use listener::{Listener, SocketFile};
@@ -103,7 +102,21 @@ impl Feed {
 pub struct Watched {
     feed: Feed,
     thread: Option<JoinHandle<()>>,
-    socket: Option<SocketFile>,
+}
+
+/// The name of the socket of `--serve`, here so that nothing is left of it when a second
+/// signal ends the program at once.
+static SOCKET: Mutex<Option<SocketFile>> = Mutex::new(None);
+
+fn close_socket() {
+    let mut socket = SOCKET.lock().unwrap_or_else(PoisonError::into_inner);
+    drop(socket.take());
+}
+
+/// Gives back the terminal and the socket, for who ends the program at once.
+pub fn leave() {
+    terminal::restore();
+    close_socket();
 }
 
 /// A stop that somebody who watches has asked for: who.
@@ -191,7 +204,7 @@ impl Drop for Watched {
             // It ends by itself, soon.
             let _ = thread.join();
         }
-        drop(self.socket.take());
+        close_socket();
     }
 }
 
@@ -200,13 +213,14 @@ fn begin(serve: &Serve, live: bool, ranks: u32, quiet: bool) -> Result<(Watched,
     if live {
         check_terminal(ranks)?;
     }
-    let (listener, socket) = match &serve.at {
+    let listener = match &serve.at {
         Some(at) => {
             let (listener, socket) = Listener::open(at, serve.remote)?;
+            *SOCKET.lock().unwrap_or_else(PoisonError::into_inner) = socket;
             tell_address(at, &listener, serve, quiet);
-            (Some(listener), socket)
+            Some(listener)
         }
-        None => (None, None),
+        None => None,
     };
     let (news, hears) = unbounded_channel();
     let (stop, stops) = unbounded_channel();
@@ -221,14 +235,16 @@ fn begin(serve: &Serve, live: bool, ranks: u32, quiet: bool) -> Result<(Watched,
     let thread = std::thread::Builder::new()
         .name("rbench-watched".to_owned())
         .spawn(move || keeper.run())
-        .map_err(|e| format!("the thread of --serve cannot be started: {e}"))?;
+        .map_err(|e| {
+            close_socket();
+            format!("the thread of --serve cannot be started: {e}")
+        })?;
     let watched = Watched {
         feed: Feed {
             news: Some(news),
             left,
         },
         thread: Some(thread),
-        socket,
     };
     Ok((watched, stops))
 }

@@ -4,13 +4,19 @@
 use std::cell::{Cell, RefCell};
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
 
+use nix::sys::signal::SigSet;
 use rbench_core::plain;
 use rbench_exec::Interrupts;
 use rbench_sys::senders::{Sender, Senders};
+use rbench_sys::thread::exit_at_once;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
+use crate::complain;
 use crate::live::{self, Stops};
 
 const KINDS: [SignalKind; 3] = [
@@ -19,12 +25,64 @@ const KINDS: [SignalKind; 3] = [
     SignalKind::hangup(),
 ];
 
+/// What comes so soon after the first signal is the same one: the terminal and the launcher may both
+/// pass it on.
+const SAME: Duration = Duration::from_millis(100);
+
+/// Their numbers, and where they are heard of. Called within a runtime.
+fn streams() -> Vec<(i32, Signal)> {
+    let heard = |kind: &SignalKind| Some((kind.as_raw_value(), signal(*kind).ok()?));
+    KINDS.iter().filter_map(heard).collect()
+}
+
+/// Whether one of them has come: its number.
+fn poll(streams: &mut [(i32, Signal)], context: &mut Context<'_>) -> Poll<i32> {
+    for (number, stream) in streams {
+        if stream.poll_recv(context).is_ready() {
+            return Poll::Ready(*number);
+        }
+    }
+    Poll::Pending
+}
+
+/// Ends the process at the second signal, from a thread of its own: the main one may be in a
+/// call of a file system that does not return. From then on the signals go to that thread: the
+/// kernel would leave them with the main one, which gets them when its call has returned.
+fn end_at_second(stopping: Arc<AtomicBool>) -> std::io::Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_io()
+        .build()?;
+    let hears = async move {
+        let mut streams = streams();
+        let mut first: Option<Instant> = None;
+        loop {
+            let number = std::future::poll_fn(|context| poll(&mut streams, context)).await;
+            let again = stopping.swap(true, Ordering::Relaxed);
+            if again && first.is_none_or(|first| first.elapsed() >= SAME) {
+                live::leave();
+                exit_at_once(128 + number as u8);
+            }
+            first.get_or_insert_with(Instant::now);
+        }
+    };
+    let thread = std::thread::Builder::new().name("rbench-signals".to_owned());
+    thread.spawn(move || runtime.block_on(hears))?;
+    let mut signals = SigSet::empty();
+    for kind in KINDS {
+        signals.add(nix::sys::signal::Signal::try_from(kind.as_raw_value())?);
+    }
+    Ok(signals.thread_block()?)
+}
+
 /// The signals of this process.
 pub struct Signals {
     streams: RefCell<Vec<(i32, Signal)>>,
     /// Who sent them; `None` where that cannot be looked at.
     senders: Option<Senders>,
-    seen: Cell<u32>,
+    /// Whether the first one was told of.
+    told: Cell<bool>,
+    /// Whether a stop was asked for, by a signal or by who watches.
+    stopping: Arc<AtomicBool>,
     /// Who watches and asks for a stop.
     stops: RefCell<Option<Stops>>,
     /// Who has.
@@ -39,13 +97,15 @@ impl Signals {
     pub fn new() -> Signals {
         // Before the others, so that it is known when these are heard of.
         let senders = Senders::watch(&KINDS.map(|kind| kind.as_raw_value())).ok();
-        let streams = KINDS
-            .iter()
-            .filter_map(|kind| Some((kind.as_raw_value(), signal(*kind).ok()?)));
+        let stopping = Arc::<AtomicBool>::default();
+        if let Err(e) = end_at_second(Arc::clone(&stopping)) {
+            complain(&format!("a second Ctrl-C will not end this at once: {e}"));
+        }
         Signals {
-            streams: RefCell::new(streams.collect()),
+            streams: RefCell::new(streams()),
             senders,
-            seen: Cell::new(0),
+            told: Cell::new(false),
+            stopping,
             stops: RefCell::default(),
             asked: RefCell::default(),
             marks: RefCell::new(signal(SignalKind::user_defined1()).ok()),
@@ -65,9 +125,9 @@ impl Signals {
             return false;
         };
         *stops = None;
-        let first = self.seen.get() == 0;
+        let first = !self.stopping.swap(true, Ordering::Relaxed);
         if first {
-            self.seen.set(1);
+            self.told.set(true);
             *self.asked.borrow_mut() = Some(who);
         }
         first
@@ -106,15 +166,9 @@ impl Interrupts for Signals {
 
     fn next(&self) -> Pin<Box<dyn Future<Output = i32> + '_>> {
         Box::pin(std::future::poll_fn(|context| {
-            for (number, stream) in self.streams.borrow_mut().iter_mut() {
-                if stream.poll_recv(context).is_ready() {
-                    self.seen.set(self.seen.get() + 1);
-                    if self.seen.get() > 1 {
-                        live::restore();
-                        std::process::exit(128 + *number);
-                    }
-                    return Poll::Ready(*number);
-                }
+            let came = poll(&mut self.streams.borrow_mut(), context);
+            if came.is_ready() && !self.told.replace(true) {
+                return came;
             }
             match self.asked(context) {
                 true => Poll::Ready(SignalKind::interrupt().as_raw_value()),

@@ -55,6 +55,8 @@ pub(super) const MIB: u64 = 1 << 20;
 pub(super) const BLOCK: u64 = 4096;
 /// One of so many writes.
 const RARELY: u64 = 2000;
+/// How long a late write waits before it begins.
+pub(super) const LATE: Duration = Duration::from_micros(300);
 
 impl<S: Store> Broken<S> {
     pub(crate) fn new(inner: Arc<S>, broken: &[B]) -> Broken<S> {

@@ -9,7 +9,7 @@ use fuser::{FileAttr, FileType};
 use nix::errno::Errno;
 
 use super::BrokenPromise as B;
-use super::effects::{BLOCK, Broken, Kept, MIB, ROOT_CALLER};
+use super::effects::{BLOCK, Broken, Kept, LATE, MIB, ROOT_CALLER};
 use crate::store::{Answer, Caller, Changes, Entry, Place, Store, Totals};
 use crate::sync::lock;
 
@@ -299,6 +299,9 @@ impl<S: Store> Store for Broken<S> {
         let open = self.open_file(handle)?;
         if let Some(open) = lock(&self.state).open.get_mut(&handle) {
             open.written = true;
+        }
+        if self.is(B::WriteLate) {
+            std::thread::sleep(LATE);
         }
         let (mut offset, data) = self.write_wrongly(offset, data);
         let size = self.inner.getattr(ino)?.size;

@@ -20,6 +20,8 @@ const PATIENCE: Duration = Duration::from_secs(20);
 pub(in crate::check) struct Load {
     stop: Arc<AtomicBool>,
     threads: Vec<JoinHandle<Step<u64>>>,
+    /// Why one could not be started.
+    wrong: Option<String>,
 }
 
 impl Drop for Load {
@@ -30,14 +32,12 @@ impl Drop for Load {
 
 impl Load {
     /// Starts them, each in a directory of its own below `target`.
-    ///
-    /// # Errors
-    /// Why one cannot be started, as a sentence.
-    pub(in crate::check) fn start(group: &Group<'_>, target: &Path) -> Result<Load, String> {
+    pub(in crate::check) fn start(group: &Group<'_>, target: &Path) -> Load {
         let (flag, stopped) = (Arc::new(AtomicBool::new(false)), group.stop_flag());
         let mut load_of = Load {
             stop: Arc::clone(&flag),
             threads: Vec::new(),
+            wrong: None,
         };
         for number in 0..THREADS {
             let directory = target.join(format!("load-{}-{number}", group.rank()));
@@ -48,11 +48,13 @@ impl Load {
                     load(&directory, &|| {
                         flag.load(Ordering::Relaxed) || stopped.is_raised()
                     })
-                })
-                .map_err(|e| format!("a thread for the load cannot be started: {e}"))?;
-            load_of.threads.push(thread);
+                });
+            match thread {
+                Ok(thread) => load_of.threads.push(thread),
+                Err(e) => load_of.wrong = Some(format!("a thread cannot be started: {e}")),
+            }
         }
-        Ok(load_of)
+        load_of
     }
 
     /// Ends them: how many files they made, what went wrong, and whether one does not end.
@@ -61,7 +63,7 @@ impl Load {
         group: &Group<'_>,
     ) -> Result<(u64, Option<String>, bool), ExecError> {
         self.stop.store(true, Ordering::Relaxed);
-        let (mut files, mut wrong, mut hangs) = (0, None, false);
+        let (mut files, mut wrong, mut hangs) = (0, self.wrong.take(), false);
         for thread in std::mem::take(&mut self.threads) {
             match joined(group, PATIENCE, thread).await? {
                 Some(Ok(made)) => files += made,

@@ -3,7 +3,6 @@
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
-use std::ops::Range;
 use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -148,28 +147,45 @@ fn check(jobs: &[(&Mdtest, &[u32])]) {
     );
 }
 
-/// The part of the combinations that runs on each of [`PLACES`], since a run
-/// takes the longer the more ranks there are: those whose key is one of these;
-/// and how many choices meet in every way that is possible.
-const PARTS: [(Range<usize>, u32); 4] = [(26..33, 3), (5..9, 3), (21..23, 3), (2..3, 2)];
+/// How many choices meet in every way that is possible on each of [`PLACES`]; a run takes the
+/// longer the more ranks there are.
+const STRENGTHS: [u32; 4] = [4, 3, 3, 2];
 
-/// A weighted sum of the digits modulo 38. The weights were found by trying:
-/// what they are good for is checked with every run.
-fn key(digits: &[usize]) -> usize {
-    let weights = [36, 29, 31, 18, 23, 35, 13, 8, 15];
-    let sum: usize = weights.iter().zip(digits).map(|(w, digit)| w * digit).sum();
-    sum % 38
+/// A few of the cases, in which all choices meet that meet in any of them (a covering array):
+/// first those that bring most at once.
+fn covering(cases: &[Case], strength: u32) -> Vec<&Case> {
+    let meetings: Vec<_> = cases.iter().map(|case| meetings(case, strength)).collect();
+    let most = meetings.first().map_or(0, Vec::len);
+    let mut covered: HashSet<(u32, u32)> = HashSet::new();
+    let mut chosen = Vec::new();
+    let halves = std::iter::successors(Some(most), |least| Some(least / 2));
+    for least in halves.take_while(|least| *least > 0) {
+        for (case, all) in cases.iter().zip(&meetings) {
+            if all.iter().filter(|one| !covered.contains(*one)).count() >= least {
+                covered.extend(all);
+                chosen.push(case);
+            }
+        }
+    }
+    chosen
 }
 
-/// Every `strength` choices that `case` combines: their positions as bits,
-/// their digits.
-fn meetings(case: &Case, strength: u32) -> Vec<(u32, Vec<usize>)> {
-    (0..1_u32 << case.digits.len())
+/// Every `strength` choices that `case` combines: their positions as bits, their digits in two
+/// bits each.
+fn meetings(case: &Case, strength: u32) -> Vec<(u32, u32)> {
+    let digits: Vec<u32> = case.digits.iter().map(|digit| *digit as u32).collect();
+    assert!(digits.iter().all(|digit| *digit < 4), "two bits each");
+    (0..1_u32 << digits.len())
         .filter(|chosen| chosen.count_ones() == strength)
         .map(|chosen| {
-            let of_chosen = |(nth, _): &(usize, &usize)| chosen >> nth & 1 == 1;
-            let digits = case.digits.iter().enumerate().filter(of_chosen);
-            (chosen, digits.map(|(_, digit)| *digit).collect())
+            let of_chosen = digits
+                .iter()
+                .enumerate()
+                .filter(|(nth, _)| chosen >> nth & 1 == 1);
+            (
+                chosen,
+                of_chosen.fold(0, |all, (_, digit)| all << 2 | digit),
+            )
         })
         .collect()
 }
@@ -179,16 +195,12 @@ fn every_rank_makes_the_calls_that_mdtest_makes() {
     let mut cases = cases();
     cases.retain(|case| oracle::excluded(&case.options).is_none());
     let mut jobs = Vec::new();
-    for (hosts, (keys, strength)) in PLACES.iter().zip(PARTS) {
-        let part: Vec<&Case> = cases
-            .iter()
-            .filter(|case| keys.contains(&key(&case.digits)))
-            .collect();
+    for (hosts, strength) in PLACES.iter().zip(STRENGTHS) {
+        let part = covering(&cases, strength);
         let of = |case: &Case| meetings(case, strength);
         let possible: HashSet<_> = cases.iter().flat_map(of).collect();
         let covered: HashSet<_> = part.iter().flat_map(|case| of(case)).collect();
-        let missing = possible.difference(&covered).next();
-        assert_eq!(missing, None, "choices that never meet on {hosts:?}");
+        assert_eq!(covered, possible, "choices that never meet on {hosts:?}");
         jobs.extend(part.into_iter().map(|case| (&case.options, *hosts)));
     }
     check(&jobs);

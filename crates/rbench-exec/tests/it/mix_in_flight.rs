@@ -223,20 +223,16 @@ fn faults_in_the_middle_of_a_round_are_what_they_are_one_at_a_time() {
     for (mix, fault) in [
         (list(listed, 100, 0), "create:ENOSPC@nth=90"),
         (list(listed, 100, 0), "write:EIO@nth=90"),
-        (list(listed, 100, 0), "write:ENOSPC@nth=90"),
         (list(listed, 100, 0), "write:short@nth=90"),
         (list(listed, 100, 0), "fsync:EIO@nth=20"),
-        (list(synced, 100, 0), "fsync:EIO@nth=20"),
         (list(synced, 100, 0), "flush:EIO@nth=120"),
         (list(listed, 100, 0), "open:EMFILE@nth=20"),
         (list(listed, 100, 0), "setxattr:ENOSPC@nth=20"),
         (list(listed, 100, 0), "rename:EXDEV@nth=20"),
         (list(listed, 100, 0), "unlink:EACCES@nth=20"),
-        (list(listed, 100, 0), "fsync:EINTR@after=20"),
         (ops(drawn, 100, 0), "write:EIO@nth=40"),
         (ops(drawn, 100, 0), "write:short@nth=40"),
         (ops(drawn, 100, 0), "setattr:EFBIG@nth=3"),
-        (ops(drawn, 100, 0), "symlink:EPERM@nth=34"),
     ] {
         let run = |depth| {
             let target = mount(|config| {

@@ -43,6 +43,7 @@ mod others;
 mod process;
 mod progress;
 mod recorder;
+mod renewal;
 mod search;
 mod single;
 mod stats;
@@ -228,6 +229,10 @@ pub struct BlockRunner {
     last_written: u64,
     since: Since,
     pass_over: bool,
+    /// The pass that is over is to be waited for.
+    stops: bool,
+    /// When cached pages are dropped.
+    renewal: renewal::Renewal,
     exhausted: bool,
     /// Operations of this pass that were started.
     pass_steps: u64,
@@ -285,7 +290,7 @@ impl BlockRunner {
                 self.begin_again(meter);
             }
             let before = reads_back.then(|| (self.steps.clone(), self.generation));
-            (self.pass_over, self.pass_steps) = (false, 0);
+            (self.pass_over, self.stops, self.pass_steps) = (false, false, 0);
             if let Some(stats) = &mut self.stats {
                 stats.begin_stretch(stretch::Kind::Work, gate.clock.now());
             }
@@ -524,6 +529,10 @@ impl Runner for BlockRunner {
         // just written.
         let plain = !job.pace.ramps() && (job.verify.is_none() || self.stats.is_none());
         let plain = plain && self.replayed.is_none();
+        // Each pass begins with the pages of what it reads dropped.
+        let directions = job.pattern.directions;
+        let renews = self.how.renews && directions.read && !directions.write;
+        let plain = plain && !renews;
         plain.then(|| self.steps.once()).flatten()
     }
 

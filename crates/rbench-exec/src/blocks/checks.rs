@@ -161,7 +161,7 @@ impl BlockRunner {
     /// it is and where it goes.
     #[inline(always)]
     pub(super) fn draw<const BARE: bool>(&mut self) -> Option<Planned> {
-        if self.pass_over {
+        if self.pass_over && self.is_pass_over() {
             return None;
         }
         if !BARE && self.replayed.is_some() {
@@ -175,7 +175,9 @@ impl BlockRunner {
             self.exhausted = true;
             return None;
         };
-        self.pass_over = step.ends_pass && self.how.stops_at_pass;
+        if step.ends_file && self.how.renews || step.ends_pass && self.how.heeds_passes {
+            self.note_through(&step);
+        }
         let kind = match (step.direction, !BARE && self.headers.is_some()) {
             (Direction::Write, _) => Does::Write,
             (Direction::Trim, _) => Does::Trim,
@@ -227,6 +229,9 @@ impl BlockRunner {
         meter: &mut Meter,
     ) {
         let left = self.pass_steps;
+        if self.context.report.is_some() {
+            self.drop_before_reading_back();
+        }
         if self.context.job.verify.as_ref().is_some_and(|v| v.once) {
             self.remember_pass(steps, left, generation);
             self.rest_of_backlog(gate, meter);

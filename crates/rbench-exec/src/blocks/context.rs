@@ -27,6 +27,7 @@ use super::others::{Others, Ramp};
 use super::process;
 use super::progress::{Progress, State};
 use super::recorder::Recorder;
+use super::renewal::Renewal;
 use super::stats::JobStats;
 use super::trims::Trims;
 use super::unwritten::Unwritten;
@@ -326,6 +327,10 @@ pub(super) struct How {
     pub(super) turns: bool,
     /// Whether the end of a pass has to be waited for.
     pub(super) stops_at_pass: bool,
+    /// Whether anything follows the end of a pass.
+    pub(super) heeds_passes: bool,
+    /// Cached pages are dropped before each pass.
+    pub(super) renews: bool,
     /// Filling or checking takes so long that requests complete meanwhile.
     pub(super) careful: bool,
     /// Requests that are submitted together have one start.
@@ -359,6 +364,7 @@ impl How {
             || syncing.end_syncfs
             || syncing.fsync_on_close;
         let as_fio = context.report.is_some();
+        let renews = Renewal::of(job, context.engine).is_some();
         let asynchronous = context.engine.depth_max > 1 && context.engine.moves_data;
         let careful = depth > 1 && (block >= LARGE || headed);
         let replays = job.replay.as_ref().is_some_and(|replay| replay.stalls);
@@ -388,6 +394,8 @@ impl How {
                 || makes_anew_otherwise(job),
             turns,
             stops_at_pass: stops_at_pass(job),
+            heeds_passes: stops_at_pass(job) || renews,
+            renews,
             careful,
             // Filling a few small buffers takes no time to speak of. With fio each
             // request has its own start.
@@ -444,6 +452,7 @@ pub(super) fn runner(context: WorkerContext, clone: u32) -> Result<BlockRunner, 
     let mut engine = context.make_engine(depth, block)?;
     let headers = Marks::new(&job, part.owner);
     let how = How::new(&context, depth, block, headers.is_some());
+    let renewal = Renewal::of(&job, context.engine);
     let own = context.kept.as_ref().map(|_| context.base.as_path());
     let opening = Opening::of(&job, part, context.engine, how.turns, own);
     let numbered = context.kept.is_some().then(|| job.files.number(part.owner));
@@ -554,6 +563,8 @@ pub(super) fn runner(context: WorkerContext, clone: u32) -> Result<BlockRunner, 
         last_written: 0,
         since: Since::default(),
         pass_over: false,
+        stops: false,
+        renewal,
         exhausted: false,
         pass_steps: 0,
         submitted: 0,

@@ -182,6 +182,13 @@ impl Handles {
         fd.map_or(-1, |fd| fd.as_raw_fd())
     }
 
+    /// Drops the cached pages of a file that is open, as far as they are clean. It is a wish.
+    pub fn drop_pages(&self, file: u64) {
+        if let Some(fd) = &self.all[file as usize].fd {
+            let _ = files::advise(fd, Advice::DontNeed);
+        }
+    }
+
     /// Whether a file is open.
     pub fn is_open(&self, file: u64) -> bool {
         self.all[file as usize].fd.is_some()

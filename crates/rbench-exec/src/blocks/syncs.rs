@@ -174,8 +174,9 @@ impl BlockRunner {
         }
     }
 
-    /// Before a further pass: removes the files, where that was asked for.
+    /// Before a further pass: drops cached pages and removes the files, where that was asked for.
     pub(super) fn begin_again(&mut self, meter: &mut Meter) {
+        self.drop_pages();
         let job = &self.context.job;
         if !job.files.unlink_each_loop || self.steps.is_over() || !self.context.engine.uses_files {
             return;

@@ -1,0 +1,119 @@
+//! `invalidate` of a job that goes over its files more than once: their cached pages are dropped
+//! before each pass, as fio drops them, so that every pass asks the file system and not the
+//! first one alone.
+//!
+//! With `time_based` fio drops the pages of a file when its own blocks are through, and never where
+//! random blocks may repeat, since these are never through. Otherwise (`loops`, `io_size`) all
+//! files are dropped when all are through.
+
+use rbench_plan::jobs::{Distribution, JobPlan};
+use rbench_plan::pattern::Step;
+use rbench_sys::engine::EngineInfo;
+
+use super::BlockRunner;
+
+/// When pages are dropped again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum When {
+    Never,
+    /// Those of each file when it is through.
+    File,
+    /// Those of all files when all are.
+    Round,
+}
+
+/// What is to be dropped next.
+#[derive(Debug, Clone, Copy)]
+enum Due {
+    File(u64),
+    All,
+}
+
+/// The dropping of pages of one worker.
+#[derive(Debug)]
+pub(super) struct Renewal {
+    when: When,
+    /// Files of this round that are through.
+    through: u64,
+    due: Option<Due>,
+}
+
+impl Renewal {
+    /// That of `job`, whose engine is `engine`.
+    pub(super) fn of(job: &JobPlan, engine: &EngineInfo) -> Renewal {
+        let files = &job.files;
+        let drops = engine.uses_files
+            && job.names.is_none()
+            && files.invalidate
+            // What was just read on purpose is not dropped again.
+            && !files.pre_read;
+        let pattern = &job.pattern;
+        let repeats = pattern.repeats || pattern.distribution != Distribution::Uniform;
+        let when = match job.pace.time_based {
+            _ if !drops || job.replay.is_some() => When::Never,
+            true if pattern.directions.random && repeats => When::Never,
+            true => When::File,
+            false => When::Round,
+        };
+        Renewal {
+            when,
+            through: 0,
+            due: None,
+        }
+    }
+
+    /// Whether anything is dropped.
+    pub(super) fn is_some(&self) -> bool {
+        self.when != When::Never
+    }
+
+    /// Notes a step of a worker that has so many files.
+    fn note(&mut self, step: &Step, files: u64) {
+        self.through += u64::from(step.ends_file);
+        match self.when {
+            When::Never => {}
+            When::File if step.ends_file => self.due = Some(Due::File(step.file)),
+            When::Round if step.ends_pass || self.through >= files => {
+                self.through = 0;
+                self.due = Some(Due::All);
+            }
+            When::File | When::Round => {}
+        }
+    }
+}
+
+impl BlockRunner {
+    /// A step ends a file or a pass.
+    #[cold]
+    pub(super) fn note_through(&mut self, step: &Step) {
+        self.renewal.note(step, self.files.count());
+        self.stops = step.ends_pass && self.how.stops_at_pass;
+        self.pass_over = self.stops || self.renewal.due.is_some();
+    }
+
+    /// Before the step that follows such a one: whether there is none in this pass.
+    #[cold]
+    pub(super) fn is_pass_over(&mut self) -> bool {
+        if !self.stops {
+            self.drop_pages();
+            self.pass_over = false;
+        }
+        self.stops
+    }
+
+    /// Drops what is due, if anything is still to be done with it.
+    pub(super) fn drop_pages(&mut self) {
+        let due = self.renewal.due.take().filter(|_| !self.steps.is_over());
+        match due {
+            None => {}
+            Some(Due::File(file)) => self.files.drop_pages(file),
+            Some(Due::All) => (0..self.files.count()).for_each(|file| self.files.drop_pages(file)),
+        }
+    }
+
+    /// Drops all pages of what was written, before it is read back, as fio does whatever
+    /// `invalidate` says.
+    pub(super) fn drop_before_reading_back(&self) {
+        (0..self.files.count()).for_each(|file| self.files.drop_pages(file));
+    }
+}

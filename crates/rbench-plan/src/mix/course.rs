@@ -103,8 +103,17 @@ struct Flight {
     whole: bool,
     /// The step that is under way.
     current: Option<(Step, Chosen)>,
-    /// What the round does.
-    draws: Stream,
+    /// The number that what the round does follows from.
+    seed: u64,
+    /// What it draws; made when it is needed.
+    draws: Option<Stream>,
+}
+
+impl Flight {
+    fn draws(&mut self) -> &mut Stream {
+        let seed = self.seed;
+        self.draws.get_or_insert_with(|| Stream::new(&[seed]))
+    }
 }
 
 /// Where a worker is in its list.
@@ -148,7 +157,7 @@ impl Course {
         let changed = |set| plan.roles.iter().any(|role| role.changes(set));
         let own = &plan.roles[role];
         let mut rounds = Stream::new(&[draws.next_u64()]);
-        let before = Stream::new(&[rounds.next_u64()]);
+        let before = rounds.next_u64();
         let flight = |_| Flight {
             slots: vec![Slot::default(); sets],
             last: vec![None; sets],
@@ -156,7 +165,8 @@ impl Course {
             again: false,
             whole: true,
             current: None,
-            draws: before.clone(),
+            seed: before,
+            draws: None,
         };
         let all = (0..flights).map(flight).collect();
         Course {
@@ -224,7 +234,8 @@ impl Course {
     /// in the flight 0.
     pub fn turn(&mut self, flight: usize) -> Turn {
         if self.begins_round(flight) {
-            self.flights[flight].draws = Stream::new(&[self.rounds.next_u64()]);
+            let round = &mut self.flights[flight];
+            (round.seed, round.draws) = (self.rounds.next_u64(), None);
         }
         let step = loop {
             let Some(step) = self.step(flight) else {
@@ -264,7 +275,7 @@ impl Course {
             // The same operation once more.
             (true, Some((step, _))) if round.again => Some(step),
             (true, _) if round.at > 0 => None,
-            (true, _) => Some(role.steps[draw(&role.weights, &mut round.draws)]),
+            (true, _) => Some(role.steps[draw(&role.weights, &mut self.rounds)]),
             (false, _) => role.steps.get(round.at).copied(),
         }
     }
@@ -459,7 +470,7 @@ impl Course {
                 at: Some(self.place(flight, place, set, (bytes, name))),
             },
             Verb::Append(least, most) => Held::Write {
-                bytes: least + self.flights[flight].draws.below(most - least + 1),
+                bytes: least + self.flights[flight].draws().below(most - least + 1),
                 at: None,
             },
             Verb::Truncate(length) => Held::Truncate(length),
@@ -476,7 +487,7 @@ impl Course {
     fn place(&mut self, flight: usize, place: Place, set: usize, (bytes, name): (u64, u64)) -> u64 {
         let size = self.size_of(set, name);
         match place {
-            Place::Random => self.flights[flight].draws.below((size / bytes).max(1)) * bytes,
+            Place::Random => self.flights[flight].draws().below((size / bytes).max(1)) * bytes,
             Place::Next => {
                 let slot = self.slot(flight, set);
                 // What does not fit any more begins again.

@@ -268,6 +268,18 @@ def full_large(program):
         check("No promise was found to hold" in text and "larger than 512 MiB" in text, text)
 
 
+def shut_out(program):
+    heading("a mount that lets no other users in")
+    testfs = Testfs(program)
+    words = [program, "check", "--dir", testfs.mountpoint, "--only", "owners", "--quiet"]
+    said = " ".join(run(words, expect=1, quiet=True).stdout.split())
+    result, _ = tried(program, testfs.mountpoint, "--only", "owners", expect=1)
+    number = len(with_verdict(result, "undecided"))
+    check(number > 0, "what other users would try is undecided")
+    check(f"NOTE: {number} are undecided because other users do not come into the directory: mount FUSE with allow_other" in said, said)
+    testfs.end()
+
+
 def limited_files(program):
     heading("a limit of file sizes")
     testfs = Testfs(program, *UNCACHED)
@@ -443,6 +455,7 @@ def main():
         model(program)
         kept_attributes(program)
         full_large(program)
+        shut_out(program)
         limited_files(program)
         slow(program)
         with tempfile.TemporaryDirectory(prefix="check-promises-") as name:

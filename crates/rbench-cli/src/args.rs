@@ -150,7 +150,7 @@ struct Common {
     #[arg(long, help_heading = "Run")]
     no_round_trip: bool,
     /// Size of the file system client's own cache on each host: less than twice
-    /// as much data read gives a warning
+    /// as much distinct data read gives a warning
     #[arg(long, value_name = "SIZE", value_parser = values::bytes, help_heading = "Run")]
     client_cache: Option<Bytes>,
     /// Report what a JuiceFS client counted of its own work over the run, by the
@@ -287,8 +287,8 @@ struct Meta {
     #[arg(long, value_name = "N", value_parser = values::amount::<u32>)]
     workers: Option<u32>,
     /// Run each phase for this time (s): what asks or changes goes over its items
-    /// again and again, what makes or removes items goes on to new ones; what the
-    /// phases need is prepared untimed
+    /// again and again, what makes or removes items goes on to new ones, with
+    /// --items until those are used up; what the phases need is prepared untimed
     #[arg(long, value_name = "TIME", value_parser = values::time)]
     time: Option<Nanos>,
     /// Open loop: start this many operations per second over all workers,

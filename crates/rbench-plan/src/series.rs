@@ -6,6 +6,7 @@ use std::ffi::OsString;
 use std::str::FromStr;
 
 use rbench_core::Rank;
+use rbench_core::plain::plain;
 
 /// One run of a series.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -145,9 +146,18 @@ impl FromStr for Over {
 /// fastest, each with the words of the workload.
 ///
 /// # Errors
-/// A sentence that names the key: one that occurs twice, an option that the
+/// A sentence when the words begin with an option, so that the workload is missing, or one
+/// that names the key: one that occurs twice, an option that the
 /// workload has already, a value that occurs twice.
 pub fn product(over: &[Over], words: &[OsString]) -> Result<Vec<Cell>, SeriesError> {
+    if let Some(first) = words.first()
+        && first.as_encoded_bytes().starts_with(b"-")
+    {
+        return Err(SeriesError(format!(
+            "the workload is missing before {}: name io, meta, ops, mdtest or fio behind --",
+            plain(&first.to_string_lossy())
+        )));
+    }
     for (at, one) in over.iter().enumerate() {
         let key = &one.key;
         if over[..at].iter().any(|other| other.key == *key) {
@@ -308,6 +318,15 @@ mod tests {
         for wrong in ["bs", "bs=", "=4k", "bs=4k,,8k"] {
             assert!(wrong.parse::<Over>().is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn a_workload_that_is_missing_is_said_so() {
+        let error = product(&[over("bs", &["4k"])], &words("--dir /mnt")).expect_err("refused");
+        assert_eq!(
+            error.to_string(),
+            "the workload is missing before --dir: name io, meta, ops, mdtest or fio behind --"
+        );
     }
 
     #[test]

@@ -13,6 +13,9 @@ use crate::view::View;
 
 mod between;
 
+/// The end of what a promise says that another user would have to try.
+const OTHERS_SHUT_OUT: &str = "another user does not come as far as this directory";
+
 /// The verdicts in the order of the table.
 const VERDICTS: [PromiseVerdict; 5] = [
     PromiseVerdict::Holds,
@@ -217,6 +220,17 @@ fn remarks(check: &CheckResult) -> Vec<String> {
     if check.hosts.iter().any(|host| !host.root) {
         remarks
             .push("Not tried as root: what takes other users' credentials is left out.".to_owned());
+    }
+    let shut_out = |promise: &&PromiseResult| {
+        let seen = promise.seen.as_deref().unwrap_or_default();
+        promise.verdict == PromiseVerdict::Undecided && seen.ends_with(OTHERS_SHUT_OUT)
+    };
+    let shut_out = all().filter(shut_out).count();
+    if shut_out > 0 {
+        remarks.push(format!(
+            "NOTE: {shut_out} are undecided because other users do not come into the directory: mount FUSE with \
+             allow_other and let others search the directories above it, or leave out the group owners (--only)."
+        ));
     }
     let mut left_out: BTreeMap<&str, usize> = BTreeMap::new();
     for promise in all().filter(|promise| promise.verdict == PromiseVerdict::LeftOut) {

@@ -70,12 +70,14 @@ pub enum Refusal {
     #[error("these runs are not comparable: {}; --even-if-different compares them all the same", listed(.0))]
     Uneven(Vec<Difference>),
     /// They have no row in common.
-    #[error("no operation has finished in both {base} and {new}")]
+    #[error("no operation has finished in both {base} and {new}{keys}")]
     NothingInCommon {
         /// What is compared with.
         base: String,
         /// What is compared.
         new: String,
+        /// Of sweeps: which keys differ, a clause behind a colon; empty where none do.
+        keys: String,
     },
     /// A condition about what is not there.
     #[error("--fail-if {0}")]
@@ -246,6 +248,7 @@ pub fn compare(
         return Err(Refusal::NothingInCommon {
             base: names(base).join(", "),
             new: names(new).join(", "),
+            keys: String::new(),
         });
     }
     let draft = Draft {

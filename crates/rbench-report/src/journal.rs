@@ -37,8 +37,11 @@ pub enum ReadError {
         /// What is wrong there.
         what: String,
     },
+    /// Nothing like a result.
+    #[error("not a result file of rbench: it holds no JSON object")]
+    NoObject,
     /// JSON, but not from rbench.
-    #[error("not an rbench result: there is no field \"schema\"")]
+    #[error("not a result file of rbench: there is no field \"schema\"")]
     Foreign,
     /// Of another version or program.
     #[error("the schema is '{0}', but this version of rbench reads {SCHEMA} and {JOURNAL_SCHEMA}")]
@@ -243,6 +246,9 @@ pub fn read_any(bytes: &[u8]) -> Result<RunResult, ReadError> {
     }
     if is_journal(bytes) {
         return read(bytes);
+    }
+    if bytes.trim_ascii_start().first() != Some(&b'{') {
+        return Err(ReadError::NoObject);
     }
     check_schema(parse(bytes, 1)?, reads_schema)?;
     parse(bytes, 1)

@@ -15,6 +15,7 @@ use crate::json;
 use crate::schema::{CellResult, RunResult, SeriesResult};
 use crate::table::{sentence, wrapped};
 use crate::view::View;
+use crate::warnings::in_a_series;
 
 pub use figures::Figures;
 pub use io500::{REHEARSAL, line as io500_line};
@@ -28,9 +29,14 @@ enum Tables {
     Coloured(fn(&SeriesResult, View) -> String),
 }
 
-/// What is said of figures of the built-in file system.
-pub(crate) const DEMONSTRATION: &str = "DEMONSTRATION on rbench's built-in file system in memory, not your storage: \
-                                        choose a directory with --dir.";
+/// What is said of figures of the built-in file system, to who ran the command.
+pub(crate) fn demonstration(command: &[String]) -> String {
+    let how = match command.get(1).map(String::as_str) {
+        Some("quick") => "name a directory: rbench quick PATH",
+        _ => "choose a directory with --dir",
+    };
+    format!("DEMONSTRATION on rbench's built-in file system in memory, not your storage: {how}.")
+}
 
 /// The name of a kind of series, and how it is shown.
 const KINDS: &[(&str, Tables)] = &[
@@ -82,7 +88,7 @@ fn header(series: &SeriesResult, view: View) -> String {
             .is_some_and(|result| result.target.embedded)
     };
     if series.embedded || series.cells.iter().any(embedded) {
-        out.push_str(&sentence(view, "", DEMONSTRATION));
+        out.push_str(&sentence(view, "", &demonstration(&series.run.command)));
         out.push('\n');
     }
     let what = match &series.suite {
@@ -140,7 +146,8 @@ fn notes(series: &SeriesResult, view: View) -> String {
     }
     let mut told: Vec<&str> = Vec::new();
     let results = || series.cells.iter().filter_map(|cell| cell.result.as_ref());
-    for warning in results().flat_map(|result| &result.warnings) {
+    let warnings = results().flat_map(|r| r.warnings.iter().map(move |warning| (r, warning)));
+    for (result, warning) in warnings {
         // Every step above the limit has it, and the table says so.
         let expected = series.knee.is_some() && warning.code == "open-loop-behind";
         if expected || told.contains(&warning.code.as_str()) {
@@ -152,7 +159,8 @@ fn notes(series: &SeriesResult, view: View) -> String {
             (all, of) if all == of => "every cell".to_owned(),
             (some, of) => format!("{some} of {of} cells"),
         };
-        let text = format!("{cells}, such as this: {}", warning.message);
+        let message = in_a_series(&series.kind, result, warning);
+        let text = format!("{cells}, such as this: {message}");
         let words: Vec<&str> = text.split(' ').collect();
         out.push_str(&wrapped(view, "- ", &words, " "));
     }

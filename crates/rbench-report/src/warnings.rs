@@ -20,6 +20,7 @@ const TOOL_COST_SHARE: f64 = 0.05;
 const SKEW_SHARE: f64 = 0.1;
 /// Start skew that never matters, s.
 const SKEW_FLOOR_S: f64 = 0.001;
+const SHORT_PHASE: &str = "short-phase";
 /// Shortest phase whose rate, ranks and hosts are worth comparing, s.
 const SHORTEST_S: f64 = 0.010;
 /// How much longer than the median a rank may take.
@@ -155,7 +156,10 @@ const RULES: &[Rule] = &[
         before: |_| {
             "Cold only at first: workers then came back to what they had already read: ".into()
         },
-        after: |_| ". Use larger files or a shorter --time.".into(),
+        after: |result| match result.run.command.get(1).map(String::as_str) {
+            Some("fio") => ". Use larger files or a shorter runtime.".into(),
+            _ => ". Use larger files or a shorter --time.".into(),
+        },
         find: residency::came_round,
         over_iterations: Over::Worst,
     },
@@ -181,7 +185,7 @@ const RULES: &[Rule] = &[
         over_iterations: Over::Worst,
     },
     Rule {
-        code: "short-phase",
+        code: SHORT_PHASE,
         before: |_| "Too short for a trustworthy rate (under 10 ms): ".into(),
         after: short::advice,
         find: short_phase,
@@ -266,14 +270,24 @@ fn by_rules(result: &RunResult) -> impl Iterator<Item = Warning> {
         let list = phases_found(rule, result);
         (!list.is_empty()).then(|| Warning {
             code: rule.code.to_owned(),
-            message: format!(
-                "{}{}{}",
-                (rule.before)(result),
-                list.join(", "),
-                (rule.after)(result)
-            ),
+            message: message(rule, result, &list, &(rule.after)(result)),
         })
     })
+}
+
+fn message(rule: &Rule, result: &RunResult, list: &[String], after: &str) -> String {
+    format!("{}{}{after}", (rule.before)(result), list.join(", "))
+}
+
+/// What a warning says to who ran a series of that kind, in whose cell it was found.
+pub(crate) fn in_a_series(kind: &str, result: &RunResult, warning: &Warning) -> String {
+    let said = || {
+        let rule = RULES.iter().find(|rule| rule.code == warning.code)?;
+        let after = short::advice_of_series(kind, result).filter(|_| rule.code == SHORT_PHASE)?;
+        let list = phases_found(rule, result);
+        (!list.is_empty()).then(|| message(rule, result, &list, &after))
+    };
+    said().unwrap_or_else(|| warning.message.clone())
 }
 
 /// One entry for each phase name in which the rule found something.
@@ -440,8 +454,8 @@ fn start_skew(_: &RunResult, phase: &PhaseResult) -> Option<Finding> {
     })
 }
 
-fn short_phase(_: &RunResult, phase: &PhaseResult) -> Option<Finding> {
-    (phase.items > 0 && is_short(phase)).then(|| Finding {
+fn short_phase(result: &RunResult, phase: &PhaseResult) -> Option<Finding> {
+    short::is_listed(result, phase).then(|| Finding {
         weight: -phase.elapsed_s,
         note: seconds(phase.elapsed_s),
     })

@@ -23,12 +23,16 @@ use nix::mount::{MntFlags, MsFlags, umount2};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::{ControlMessageOwned, MsgFlags, recvmsg};
 use nix::sys::stat::Mode;
+use nix::sys::statvfs::statvfs;
 use nix::unistd::{getegid, geteuid};
 use rbench_core::mountinfo::{Mount, mounts};
 
 use crate::sync::lock;
 
 const DEVICE: &str = "/dev/fuse";
+
+/// The mounts of this process; a poll for POLLPRI ends when they change.
+pub(crate) const MOUNT_TABLE: &str = "/proc/self/mountinfo";
 
 /// The file system type that the mount table shows, behind `fuse.`.
 pub const SUBTYPE: &str = "rbench-testfs";
@@ -53,6 +57,16 @@ pub enum MountError {
         path = .0.display()
     )]
     Dead(PathBuf),
+    /// Something is mounted there already.
+    #[error("something is mounted at {} already: name an empty directory", .0.display())]
+    Occupied(PathBuf),
+    /// What is in it would be hidden.
+    #[error(
+        "the mount point {} is not empty, and what is in it would be hidden: name an empty \
+         directory",
+        .0.display()
+    )]
+    NotEmpty(PathBuf),
     /// The mount point cannot be looked at.
     #[error("the mount point {} cannot be reached: {source}", .path.display())]
     Unreachable {
@@ -177,6 +191,26 @@ pub(crate) fn resolve(point: &Path) -> Result<PathBuf, MountError> {
     }
 }
 
+/// Sees that a mount at `point` (see [`resolve`]) hides nothing.
+///
+/// # Errors
+/// When something is mounted or lies there.
+pub(crate) fn require_free(point: &Path) -> Result<(), MountError> {
+    let failed = |source| MountError::Unreachable {
+        path: point.to_owned(),
+        source,
+    };
+    // Looked at first: a mount may be empty, or not answer.
+    if topmost(&mount_table().map_err(failed)?, point).is_some() {
+        return Err(MountError::Occupied(point.to_owned()));
+    }
+    let mut entries = std::fs::read_dir(point).map_err(failed)?;
+    match entries.next().transpose().map_err(failed)? {
+        Some(_) => Err(MountError::NotEmpty(point.to_owned())),
+        None => Ok(()),
+    }
+}
+
 /// How a file system is mounted.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Options<'a> {
@@ -294,6 +328,18 @@ impl KernelMount {
         Killer::new(&self.point, self.device)
     }
 
+    fn is_mine(&self, mount: &Mount) -> bool {
+        mount.device == self.device && mount.mount_point == self.point
+    }
+
+    /// Whether it is still in the mount table, alive or dead.
+    ///
+    /// # Errors
+    /// When the mount table cannot be read.
+    pub(crate) fn is_there(&self) -> io::Result<bool> {
+        Ok(mount_table()?.iter().any(|mount| self.is_mine(mount)))
+    }
+
     /// Unmounts, however much in use; fine when it is unmounted already.
     ///
     /// # Errors
@@ -304,7 +350,7 @@ impl KernelMount {
             message,
         };
         let table = mount_table().map_err(|e| failed(e.to_string()))?;
-        let mine = |mount: &Mount| mount.device == self.device && mount.mount_point == self.point;
+        let mine = |mount: &Mount| self.is_mine(mount);
         if !table.iter().any(mine) {
             return Ok(Unmounted::Ended);
         }
@@ -333,10 +379,10 @@ impl KernelMount {
     }
 }
 
-/// Whether `point` leads to a mount whose file system has ended.
+/// Whether `point` leads to a mount whose file system has ended. Attributes may
+/// still be in the kernel's cache; statfs is asked of the file system each time.
 fn is_dead(point: &Path) -> bool {
-    let kind = point.symlink_metadata().map_err(|error| error.kind());
-    matches!(kind, Err(io::ErrorKind::NotConnected))
+    matches!(statvfs(point), Err(Errno::ENOTCONN))
 }
 
 /// Whether this process can open the device, as it must to give each service
@@ -473,7 +519,7 @@ fn receive_descriptor(socket: &UnixStream) -> nix::Result<Option<OwnedFd>> {
 }
 
 fn mount_table() -> io::Result<Vec<Mount>> {
-    let text = std::fs::read("/proc/self/mountinfo")?;
+    let text = std::fs::read(MOUNT_TABLE)?;
     Ok(mounts(&text).collect())
 }
 
@@ -584,6 +630,17 @@ mod tests {
         check(&folder.path().join("none"), "does not exist");
         check(&file, "is not a folder");
         check(&file.join("below"), "is not a folder");
+    }
+
+    #[test]
+    fn a_mount_point_is_free_when_nothing_is_there() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        require_free(folder.path()).expect("empty");
+        std::fs::write(folder.path().join(".hidden"), "").expect("writable");
+        let error = require_free(folder.path()).expect_err("not empty");
+        assert!(matches!(error, MountError::NotEmpty(_)), "{error}");
+        let error = require_free(Path::new("/")).expect_err("a mount");
+        assert!(matches!(error, MountError::Occupied(_)), "{error}");
     }
 
     #[test]

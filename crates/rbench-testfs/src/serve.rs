@@ -2,6 +2,7 @@
 //! that it is ready, ends on a signal or with its starter, and leaves no
 //! mount behind.
 
+use std::fs::File;
 use std::io::{self, Write as _};
 use std::os::fd::AsFd as _;
 use std::path::{Path, PathBuf};
@@ -12,9 +13,9 @@ use nix::sys::signal::{SigSet, SigmaskHow, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use rbench_core::random::key;
 
-use crate::config::Config;
+use crate::config::{Backing, Config};
 use crate::cut::{PowerCutError, Survivors};
-use crate::mount::MountError;
+use crate::mount::{MOUNT_TABLE, MountError, require_free, resolve};
 use crate::session::{Mounted, mount};
 
 /// How a file system in the foreground behaves.
@@ -63,6 +64,9 @@ pub enum ServeError {
     /// The starter could not be told that the mount is ready.
     #[error("the starter cannot be told that the mount is ready: {0}")]
     Ready(io::Error),
+    /// The mount table could not be watched.
+    #[error("the mount table cannot be read: {0}")]
+    MountTable(io::Error),
     /// Signals could not be received.
     #[error("signals cannot be received: {}", .0.desc())]
     Signals(Errno),
@@ -117,6 +121,7 @@ impl Drop for Signals {
 /// from outside; then unmounts. SIGUSR1 writes the statistics, SIGUSR2
 /// releases what hangs, SIGPWR cuts the power where the file system is mounted
 /// for that. A file system that has died stays mounted, and dead, until then.
+/// The mount point must be empty, unless a passthrough has its folder there.
 ///
 /// To be called while the process has one thread only: it blocks the signals
 /// in this thread, and others would still be ended by them.
@@ -128,6 +133,7 @@ impl Drop for Signals {
 pub fn serve(config: Config, mountpoint: &Path, options: &ServeOptions) -> Result<(), ServeError> {
     let signals = Signals::new()?;
     let fault_log = config.fault_log.clone();
+    require_nothing_hidden(&config, mountpoint)?;
     let mounted = mount(config, mountpoint)?;
     let outcome = write_stats(&mounted, options)
         .and_then(|()| tell_ready(options))
@@ -147,6 +153,18 @@ pub fn serve(config: Config, mountpoint: &Path, options: &ServeOptions) -> Resul
         .and(unmounted.map_err(ServeError::from))
         .and(written)
         .and(logged)
+}
+
+/// A folder that is passed through at its own place is seen through the mount;
+/// anything else would be hidden by it.
+fn require_nothing_hidden(config: &Config, mountpoint: &Path) -> Result<(), MountError> {
+    let point = resolve(mountpoint)?;
+    match &config.backing {
+        Backing::Passthrough(folder) if folder.canonicalize().is_ok_and(|own| own == point) => {
+            Ok(())
+        }
+        Backing::Passthrough(_) | Backing::Memory { .. } => require_free(&point),
+    }
 }
 
 fn write_stats(mounted: &Mounted, options: &ServeOptions) -> Result<(), ServeError> {
@@ -178,16 +196,23 @@ fn tell_ready(options: &ServeOptions) -> Result<(), ServeError> {
 /// not end the mount; the first such error is returned then.
 fn wait(mounted: &Mounted, signals: &Signals, options: &ServeOptions) -> Result<(), ServeError> {
     let stdin = io::stdin();
+    let table = File::open(MOUNT_TABLE).map_err(ServeError::MountTable)?;
     let mut done = Ok(());
     let mut cuts = 0;
     loop {
         let readable = |fd| PollFd::new(fd, PollFlags::POLLIN);
         // What is not waited for is asked for nothing.
         let idle = |fd| PollFd::new(fd, PollFlags::empty());
+        let died = mounted.has_died();
+        // A file system that has died is waited with, for its mount shows it,
+        // until someone else unmounts it.
+        if died && !mounted.is_there().map_err(ServeError::MountTable)? {
+            return done;
+        }
         let mut sources = [
             readable(signals.descriptor.as_fd()),
-            match mounted.has_died() {
-                true => idle(signals.descriptor.as_fd()),
+            match died {
+                true => PollFd::new(table.as_fd(), PollFlags::POLLPRI),
                 false => readable(mounted.ended()),
             },
             match options.parent_watch {
@@ -200,8 +225,7 @@ fn wait(mounted: &Mounted, signals: &Signals, options: &ServeOptions) -> Result<
             Err(errno) => return Err(ServeError::Signals(errno)),
         }
         let [_, ended, starter] = sources.map(|source| source.any().unwrap_or(false));
-        // A file system that has died is waited with: its mount shows it.
-        if ended && !mounted.has_died() {
+        if ended && !died && !mounted.has_died() {
             return done;
         }
         if starter && stdin_has_ended() {

@@ -279,6 +279,14 @@ impl Mounted {
         self.ended.as_fd()
     }
 
+    /// Whether it is still in the mount table, alive or dead.
+    ///
+    /// # Errors
+    /// When the mount table cannot be read.
+    pub(crate) fn is_there(&self) -> io::Result<bool> {
+        self.mount.is_there()
+    }
+
     fn end(&mut self) -> Result<(), MountError> {
         if self.session.is_none() {
             return Ok(());

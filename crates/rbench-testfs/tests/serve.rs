@@ -21,6 +21,7 @@ use nix::sched::{CloneFlags, unshare};
 use nix::sys::signal::{Signal, kill};
 use nix::sys::stat::{Mode, SFlag, mknod};
 use nix::unistd::Pid;
+use rbench_core::Nanos;
 use rbench_testfs::{Config, FaultRecord, ServeOptions, StatsFile, mount, serve};
 use tempfile::TempDir;
 
@@ -82,6 +83,11 @@ const TESTS: &[(&str, fn())] = &[
         "an_unmount_from_outside_ends_one_that_died",
         an_unmount_from_outside_ends_one_that_died,
     ),
+    (
+        "a_dead_mount_goes_though_its_attributes_are_cached",
+        a_dead_mount_goes_though_its_attributes_are_cached,
+    ),
+    ("what_is_there_is_not_hidden", what_is_there_is_not_hidden),
     ("sigpwr_cuts_the_power", sigpwr_cuts_the_power),
     (
         "a_fault_log_that_cannot_be_written_is_told_at_the_end",
@@ -150,8 +156,11 @@ fn play(role: &str) -> ExitCode {
     let arguments: Vec<PathBuf> = std::env::args_os().skip(1).map(PathBuf::from).collect();
     let point = &arguments[0];
     let outcome = match role {
-        "serve" | "watch" => serve(
-            config(&arguments),
+        "serve" | "watch" | "serve-cached" => serve(
+            match role {
+                "serve-cached" => cached(config(&arguments)),
+                _ => config(&arguments),
+            },
             point,
             &ServeOptions {
                 stats: arguments.get(1).cloned(),
@@ -194,6 +203,15 @@ fn config(arguments: &[PathBuf]) -> Config {
     config.fault_log = arguments.get(3).cloned();
     config.power_cut = config.fault_log.is_some();
     config
+}
+
+/// What the kernel has once seen it does not ask again.
+fn cached(config: Config) -> Config {
+    Config {
+        attr_timeout: Nanos(LONG.as_nanos() as u64),
+        entry_timeout: Nanos(LONG.as_nanos() as u64),
+        ..config
+    }
 }
 
 /// Mounts and has it die.
@@ -554,6 +572,41 @@ fn a_file_system_that_died_stays_as_a_dead_mount_until_it_is_ended() {
     }
 }
 
+fn a_dead_mount_goes_though_its_attributes_are_cached() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let file = folder.path().join("stats.json");
+    let fault = Path::new("unlink:die@nth=1");
+    let mut served = Served::start("serve-cached", &[&file, fault]);
+    let inner = served.point.join("d");
+    fs::create_dir(&inner).expect("new");
+    File::create(inner.join("f")).expect("new");
+    fs::metadata(&served.point).expect("alive");
+    fs::remove_file(inner.join("f")).expect_err("the end");
+    // The kernel answers for the root from its cache.
+    fs::metadata(&served.point).expect("cached");
+    served.signal(Signal::SIGTERM);
+    served.end_well();
+    assert!(!is_mounted(&served.point));
+}
+
+fn what_is_there_is_not_hidden() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let point = folder.path().canonicalize().expect("there");
+    let refused = |expect: &str| {
+        let out = role("serve", &[&point]).output().expect("this program");
+        let said = String::from_utf8_lossy(&out.stderr);
+        assert!(!out.status.success() && said.contains(expect), "{said}");
+    };
+    fs::write(point.join("mine"), "").expect("room");
+    refused("is not empty, and what is in it would be hidden");
+    assert!(!is_mounted(&point));
+    fs::remove_file(point.join("mine")).expect("mine");
+    let below = mount(Config::memory(PLENTY), &point).expect("/dev/fuse is there");
+    refused("something is mounted at");
+    below.unmount().expect("not in use");
+    assert!(!is_mounted(&point));
+}
+
 fn an_unmount_from_outside_ends_one_that_died() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let file = folder.path().join("stats.json");
@@ -561,8 +614,7 @@ fn an_unmount_from_outside_ends_one_that_died() {
     fs::create_dir(served.point.join("a")).expect_err("the end");
     // What cut its connection may hold it for a moment.
     await_that("the unmount", || nix::mount::umount(&served.point).is_ok());
-    // It does not see it, and its end finds nothing to do.
-    drop(served.child.stdin.take());
+    // It sees it by itself.
     await_that("the end", || {
         served.child.try_wait().expect("a child").is_some()
     });

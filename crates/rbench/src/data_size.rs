@@ -131,7 +131,7 @@ fn small(sizes: &[DataSize], room: impl Fn(&DataSize) -> Option<u64>) -> Option<
     let found: Vec<&DataSize> = sizes.iter().filter(is_small).collect();
     let first = found.first()?;
     Some(format!(
-        "The data read {} is {}, less than {FACTOR} times its {}",
+        "The distinct data read {} is {}, less than {FACTOR} times its {}",
         place(&found),
         about(first.read_bytes),
         about(room(first)?)
@@ -186,14 +186,13 @@ mod tests {
             host("a", 200, Some(100), None),
             host("b", 199, Some(100), None),
         ]);
-        let expect = "The data read on b is 199 B, less than 2 times its 100 B";
+        let expect = "The distinct data read on b is 199 B, less than 2 times its 100 B";
         assert_eq!(one.as_deref(), Some(expect));
         let both = of(&[
             host("a", 1 << 30, Some(3 << 30), None),
             host("b", 0, Some(1), None),
         ]);
-        let expect =
-            "The data read on each of a and 1 more is 1.0 GiB, less than 2 times its 3.0 GiB";
+        let expect = "The distinct data read on each of a and 1 more is 1.0 GiB, less than 2 times its 3.0 GiB";
         assert_eq!(both.as_deref(), Some(expect));
     }
 

@@ -100,11 +100,14 @@ fn copy(from: &NamedTempFile, to: &Path) -> io::Result<()> {
     })
 }
 
+/// The option of most commands that has a file of rbench replaced.
+pub const OVERWRITE: &str = "--overwrite";
+
 /// What may be there where a file is to be written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Replace {
-    /// Nothing at all.
-    Nothing,
+    /// Nothing at all; the option that would replace what is ours.
+    Nothing(&'static str),
     /// A file of the same kind that rbench has written.
     Ours,
 }
@@ -125,7 +128,9 @@ pub fn may_be_written(
         Ok(found) => found.file_type(),
     };
     match replace {
-        Replace::Nothing => Err("already exists and is not overwritten".to_owned()),
+        Replace::Nothing(option) => Err(format!(
+            "already exists and is not overwritten ({option} replaces a file of rbench)"
+        )),
         Replace::Ours if found.is_symlink() => {
             Err("is a symbolic link, which --overwrite does not replace".to_owned())
         }
@@ -293,7 +298,7 @@ impl ResultFile {
             journal_path,
             journal: Lines::after(journal, lines.len() as u64),
             noted: false,
-            replace: Replace::Nothing,
+            replace: Replace::Nothing(OVERWRITE),
         })
     }
 
@@ -390,7 +395,8 @@ mod tests {
     fn a_result_takes_the_place_of_its_journal() {
         let dir = tempfile::tempdir().expect("temporary directory");
         let path = dir.path().join("run.json");
-        let mut file = ResultFile::begin(&path, "header\n", Replace::Nothing).expect("begins");
+        let mut file =
+            ResultFile::begin(&path, "header\n", Replace::Nothing(OVERWRITE)).expect("begins");
         file.append("phase\n").expect("appends");
         let journal = dir.path().join("run.json.journal");
         assert_eq!(
@@ -407,12 +413,14 @@ mod tests {
         let dir = tempfile::tempdir().expect("temporary directory");
         let path = dir.path().join("run.json");
         std::fs::write(&path, "precious").expect("written");
-        let error = ResultFile::begin(&path, "", Replace::Nothing).expect_err("refused");
+        let error = ResultFile::begin(&path, "", Replace::Nothing(OVERWRITE)).expect_err("refused");
         assert!(error.contains("already exists"), "{error}");
+        assert!(error.contains("(--overwrite replaces"), "{error}");
         assert_eq!(std::fs::read_to_string(&path).expect("result"), "precious");
         let other = dir.path().join("other.json");
         std::fs::write(dir.path().join("other.json.journal"), "precious").expect("written");
-        let error = ResultFile::begin(&other, "", Replace::Nothing).expect_err("refused");
+        let error =
+            ResultFile::begin(&other, "", Replace::Nothing(OVERWRITE)).expect_err("refused");
         assert!(error.contains("interrupted run"), "{error}");
     }
 
@@ -425,7 +433,7 @@ mod tests {
         write_whole(&path, "ours 2", Replace::Ours, ours).expect("replaced");
         assert_eq!(std::fs::read_to_string(&path).expect("read"), "ours 2");
         std::fs::write(&path, "precious").expect("written");
-        for replace in [Replace::Ours, Replace::Nothing] {
+        for replace in [Replace::Ours, Replace::Nothing(OVERWRITE)] {
             let error = write_whole(&path, "ours 3", replace, ours).expect_err("refused");
             assert!(error.contains("appeared meanwhile"), "{error}");
         }
@@ -438,8 +446,12 @@ mod tests {
 
     #[test]
     fn a_missing_folder_is_named() {
-        let error = ResultFile::begin(Path::new("/nowhere/at/all.json"), "", Replace::Nothing)
-            .expect_err("refused");
+        let error = ResultFile::begin(
+            Path::new("/nowhere/at/all.json"),
+            "",
+            Replace::Nothing(OVERWRITE),
+        )
+        .expect_err("refused");
         assert!(error.contains("--out /nowhere/at/all.json"), "{error}");
     }
 }

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use rbench_cli::Page;
 use rbench_report::page;
 
-use crate::files::{self, Replace};
+use crate::files::{self, OVERWRITE, Replace};
 use crate::{FAILED, SUCCESS, USAGE, complain, show};
 
 /// Writes the page.
@@ -29,7 +29,7 @@ fn written(asked: &Page) -> Result<(), (u8, String)> {
     let replace = if *overwrite {
         Replace::Ours
     } else {
-        Replace::Nothing
+        Replace::Nothing(OVERWRITE)
     };
     let refused = |why: String| (USAGE, format!("--html {} {why}", html.display()));
     // Before anything is read: a page that cannot be written is known at once.

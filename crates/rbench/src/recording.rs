@@ -24,7 +24,7 @@ use rbench_report::{PhaseResult, RunResult, journal, repetition};
 
 use crate::complain;
 use crate::dead_mounts;
-use crate::files::{Replace, ResultFile};
+use crate::files::{OVERWRITE, Replace, ResultFile};
 use crate::front::{FrontEnd, Scope};
 use crate::hlog::IntervalLog;
 use crate::launch::Launch;
@@ -375,7 +375,10 @@ impl Listener for Recording<'_> {
         let place = |file: &PathBuf| Path::new(&self.launch.cwd).join(file);
         let replace = match self.output.overwrite {
             true => Replace::Ours,
-            false => Replace::Nothing,
+            false if self.launch.argv.get(1).is_some_and(|word| word == "fio") => {
+                Replace::Nothing("--rbench-overwrite")
+            }
+            false => Replace::Nothing(OVERWRITE),
         };
         if let Some(out) = &self.output.out {
             let path = place(out);

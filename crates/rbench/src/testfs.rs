@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use rbench_cli::{PowerCut, Testfs};
 use rbench_core::Bytes;
-use rbench_testfs::{Backing, Config, ServeOptions, Survivors};
+use rbench_testfs::{Backing, Config, MountError, ServeError, ServeOptions, Survivors};
 
 use crate::{FAILED, USAGE, complain};
 
@@ -29,7 +29,15 @@ pub fn serve(args: Testfs) -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             complain(&error.to_string());
-            ExitCode::from(FAILED)
+            ExitCode::from(match error {
+                ServeError::Mount(
+                    MountError::Missing(_)
+                    | MountError::NotAFolder(_)
+                    | MountError::Occupied(_)
+                    | MountError::NotEmpty(_),
+                ) => USAGE,
+                _ => FAILED,
+            })
         }
     }
 }

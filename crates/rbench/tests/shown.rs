@@ -285,7 +285,7 @@ fn only_a_result_of_ours_is_overwritten_and_only_when_asked() {
     place.check(
         &run(""),
         1,
-        &["--out", "run.json already exists and is not overwritten"],
+        &["--out", "run.json already exists and is not overwritten (--overwrite replaces a file of rbench)"],
     );
     place.printed(&run("--overwrite --label n=2"));
     assert!(place.text("run.json").contains("\"n\": \"2\""));
@@ -325,7 +325,7 @@ fn a_page_is_written_beside_nothing_else() {
     place.check(
         "report run.json --html run.html",
         2,
-        &["--html run.html already exists and is not overwritten"],
+        &["--html run.html already exists and is not overwritten (--overwrite replaces a file of rbench)"],
     );
     place.printed("report run.json run.json --html run.html --overwrite");
     assert!(place.text("run.html").len() > page.len());

@@ -19,7 +19,7 @@ use crate::{PowerCut, Testfs, values};
     read:flip@p=0.001 --fault write:ENOSPC@nth=100 --fault-log faults.jsonl"
 )]
 pub(super) struct TestfsArgs {
-    /// An empty directory to mount on
+    /// An empty directory to mount on, or that of --passthrough itself
     mountpoint: PathBuf,
     /// Keep data in memory, at most this much [default: a quarter of the
     /// available memory]

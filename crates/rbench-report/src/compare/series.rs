@@ -1,6 +1,8 @@
 //! Series against each other: their cells are matched by what tells them apart, and each is
 //! compared as two runs are.
 
+use rbench_core::plain::plain;
+
 use super::whole::{self, Whole};
 use super::{
     Comparison, Difference, Draft, Missing, Options, Paired, Refusal, Run, Side, paired, within,
@@ -92,6 +94,7 @@ pub fn compare_series(
         return Err(Refusal::NothingInCommon {
             base: names(base),
             new: names(new),
+            keys: keys_that_differ(base, new),
         });
     }
     all.notes.extend(notes);
@@ -123,6 +126,59 @@ fn key(series: &SeriesResult, cell: &CellResult) -> Key {
     let values = cell.values.iter();
     let mut all: Key = values.map(|v| format!("{}={}", v.key, v.value)).collect();
     all.sort();
+    all
+}
+
+/// The keys of sweeps by which no cell of one side is one of the other: that only one side
+/// varies, or whose values are others; words behind a colon, or nothing.
+fn keys_that_differ(base: &[SeriesRun<'_>], new: &[SeriesRun<'_>]) -> String {
+    let sides = [("BASE", values(base)), ("NEW", values(new))];
+    let mut names: Vec<&str> = Vec::new();
+    for (name, _) in sides.iter().flat_map(|(_, keys)| keys) {
+        if !names.contains(name) {
+            names.push(name);
+        }
+    }
+    let told = names.into_iter().filter_map(|name| {
+        let of = |keys: &[(&str, Vec<&str>)]| {
+            let found = keys.iter().find(|(known, _)| *known == name)?;
+            Some(found.1.join(","))
+        };
+        let [(base, old), (new, young)] = &sides;
+        match (of(old), of(young)) {
+            (Some(old), Some(young)) if old == young => None,
+            (Some(old), Some(young)) => {
+                Some(format!("{name} is {old} in {base} and {young} in {new}"))
+            }
+            (Some(_), None) => Some(format!("only {base} varies {name}")),
+            (None, _) => Some(format!("only {new} varies {name}")),
+        }
+    });
+    let told: Vec<String> = told.collect();
+    match told.is_empty() {
+        true => String::new(),
+        false => format!(": {}", plain(&told.join("; "))),
+    }
+}
+
+/// The keys of the sweeps of a side with their values, sorted, each once.
+fn values<'r>(side: &[SeriesRun<'r>]) -> Vec<(&'r str, Vec<&'r str>)> {
+    let mut all: Vec<(&str, Vec<&str>)> = Vec::new();
+    let sweeps = side.iter().filter(|run| run.series.kind == "sweep");
+    for value in sweeps
+        .flat_map(|run| &run.series.cells)
+        .flat_map(|cell| &cell.values)
+    {
+        let at = all.iter().position(|(key, _)| *key == value.key);
+        let at = at.unwrap_or_else(|| {
+            all.push((&value.key, Vec::new()));
+            all.len() - 1
+        });
+        let values = &mut all[at].1;
+        if let Err(place) = values.binary_search(&value.value.as_str()) {
+            values.insert(place, &value.value);
+        }
+    }
     all
 }
 

@@ -5,7 +5,7 @@ use rbench_core::units::human_nanos;
 use serde_json::Value;
 
 use crate::schema::{Host, RoundTrip, RunResult, remarks};
-use crate::series::DEMONSTRATION;
+use crate::series::demonstration;
 use crate::table::{Table, left, printable, right, sentence, wrapped};
 use crate::view::View;
 
@@ -16,7 +16,7 @@ const MOST_HOSTS: usize = 8;
 pub fn render(result: &RunResult, view: View) -> String {
     let mut out = String::new();
     if result.target.embedded {
-        out.push_str(&sentence(view, "", DEMONSTRATION));
+        out.push_str(&sentence(view, "", &demonstration(&result.run.command)));
         out.push('\n');
     }
     let run = &result.run;
@@ -58,15 +58,18 @@ fn all(result: &RunResult) -> [Fact; 8] {
     });
     let labels = run.labels.iter().map(|(k, v)| format!("{k}={v}"));
     let cost = &result.calibration;
-    let costs = vec![
+    let mut costs = vec![
         format!("clock {}", human_nanos(cost.clock_ns)),
         format!("recording {}", human_nanos(cost.record_ns)),
-        format!(
+    ];
+    // A replay has no loop of operations that could be tried.
+    if cost.null_op_ns > 0.0 {
+        costs.push(format!(
             "null operation {}{}",
             human_nanos(cost.null_op_ns),
             dearer(result)
-        ),
-    ];
+        ));
+    }
     let fact = |name, words, separator| Fact {
         name,
         words,

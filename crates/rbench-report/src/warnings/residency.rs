@@ -13,7 +13,8 @@ fn noun(op: &str) -> &'static str {
         "stat" => "stats",
         "list" => "listings",
         "read-file" => "files read",
-        _ => "reads",
+        "read" => "reads",
+        _ => "operations",
     }
 }
 

@@ -3,7 +3,7 @@
 use rbench_core::Bytes;
 
 use super::{SHORTEST_S, is_short};
-use crate::schema::RunResult;
+use crate::schema::{PhaseResult, RunResult};
 
 /// How much longer than the least a phase is meant to be: times vary.
 const MARGIN: f64 = 2.0;
@@ -11,59 +11,122 @@ const MARGIN: f64 = 2.0;
 /// Phases whose items are the tree's: how many, its shape says.
 const OF_THE_TREE: [&str; 2] = ["tree-create", "tree-remove"];
 
-/// The end of the sentence that lists short phases.
-pub(super) fn advice(result: &RunResult) -> String {
-    let phases = result.phases.iter().filter(|p| p.items > 0 && is_short(p));
-    let (tree, others): (Vec<_>, Vec<_>) =
-        phases.partition(|p| OF_THE_TREE.contains(&p.name.as_str()));
-    let command = result.run.command.get(1).map(String::as_str);
-    if others.is_empty() && !tree.is_empty() && command == Some("meta") {
-        return ". That many directories are in the tree: --depth and --branch say how many."
-            .into();
-    }
-    let least = others
-        .iter()
-        .map(|p| p.elapsed_s)
-        .fold(SHORTEST_S, f64::min);
-    let more = (least > 0.0).then(|| MARGIN * SHORTEST_S / least);
-    let option = more.and_then(|more| option(result, command?, more));
-    match option {
-        Some(option) => format!(". Use more items: {option}."),
-        None => ". Use more items.".into(),
-    }
+/// Whether the list of short phases has this one. Those of the tree, which other options
+/// make longer, are in it where there are no others.
+pub(super) fn is_listed(result: &RunResult, phase: &PhaseResult) -> bool {
+    counts(phase) && (!of_the_tree(phase) || !others(result))
 }
 
-/// The option with so many times as many items, and what would do as well.
-fn option(result: &RunResult, command: &str, more: f64) -> Option<String> {
+fn counts(phase: &PhaseResult) -> bool {
+    phase.items > 0 && is_short(phase)
+}
+
+fn of_the_tree(phase: &PhaseResult) -> bool {
+    OF_THE_TREE.contains(&phase.name.as_str())
+}
+
+/// Whether phases are short that are not those of the tree.
+fn others(result: &RunResult) -> bool {
+    let mut phases = result.phases.iter();
+    phases.any(|phase| counts(phase) && !of_the_tree(phase))
+}
+
+/// The end of the sentence that lists short phases, for who ran the command of the result.
+pub(super) fn advice(result: &RunResult) -> String {
+    let command = result.run.command.get(1).map_or("", String::as_str);
+    let tree = match command {
+        "meta" => Some("--depth and --branch"),
+        "mdtest" => Some("-b and -z"),
+        _ => None,
+    };
+    if !others(result) {
+        return tree.map_or(".".into(), |options| {
+            format!(". That many directories are in the tree: {options} say how many.")
+        });
+    }
+    let given = |name: &str| result.spec.get(name).and_then(|value| value.as_str());
+    // A time excludes phases of the tree that were asked for.
+    let tree_asked = given("phases").is_some_and(|phases| phases.contains("tree-"));
+    let timed =
+        matches!(command, "meta" | "ops" | "io" | "mix") && !tree_asked && given("time").is_none();
+    let mut out = match (option(result, command), timed) {
+        (Some((name, value)), true) => {
+            format!(". Use more items: {name} {value}, or --time 1.")
+        }
+        (Some((name, value)), false) => format!(". Use more items: {name} {value}."),
+        (None, _) if command == "mix" && timed => ". Use more items, or --time 1.".into(),
+        (None, _) if command == "fio" => {
+            ". Use more data (size), or time_based with a runtime.".into()
+        }
+        (None, _) => ". Use more items.".into(),
+    };
+    let short = |phase: &&PhaseResult| of_the_tree(phase) && counts(phase);
+    if let Some(options) = tree
+        && let Some(phase) = result.phases.iter().find(short)
+    {
+        out.push_str(&format!(
+            " Short as well: {}, whose directories {options} number.",
+            phase.label
+        ));
+    }
+    out
+}
+
+/// The same for who ran a series of that kind, of which the result is a cell: such a
+/// series has options of its own. `None` where its options are those of the cell.
+pub(super) fn advice_of_series(kind: &str, result: &RunResult) -> Option<String> {
+    let own = |name: &str| match (kind, name) {
+        ("nn", "--items") => Some("--files"),
+        ("quick", "--items") => Some("--small-file-count"),
+        ("quick", "--size") => Some("--big-file-size"),
+        _ => None,
+    };
+    match kind {
+        "nn" | "quick" | "suite" | "io500" => {}
+        _ => return None,
+    }
+    let command = result.run.command.get(1)?;
+    let more = option(result, command).filter(|_| others(result));
+    let more = more.and_then(|(name, value)| Some((own(name)?, value)));
+    Some(match more {
+        Some((name, value)) => format!(". Use more items: {name} {value}."),
+        None => ".".into(),
+    })
+}
+
+/// The option that says how many items a command has, with as many as make the shortest of
+/// its phases long enough.
+fn option(result: &RunResult, command: &str) -> Option<(&'static str, String)> {
+    let phases = result.phases.iter();
+    let phases = phases.filter(|phase| counts(phase) && !of_the_tree(phase));
+    let least = phases.map(|p| p.elapsed_s).fold(SHORTEST_S, f64::min);
+    let more = (least > 0.0).then(|| MARGIN * SHORTEST_S / least)?;
     let setting = |name: &str| result.spec.get(name)?.as_str();
     let count = |name: &str| setting(name)?.parse::<u64>().ok();
-    let scaled = |n: u64| round_up(n as f64 * more);
-    let timed = |option: &str, n: u64| format!("{option} {n}, or --time 1");
+    let scaled = |n: u64| round_up(n as f64 * more).to_string();
     match command {
-        "meta" => Some(timed("--items", scaled(count("items")?))),
-        "ops" => Some(timed("--ops", scaled(count("ops")?))),
+        "meta" => Some(("--items", scaled(count("items")?))),
+        "ops" => Some(("--ops", scaled(count("ops")?))),
         "mdtest" => {
             let letters = |word: &&String| word.starts_with('-') && !word.starts_with("--");
             let mut words = result.run.command.iter().skip(2).filter(letters);
             Some(match words.any(|word| word.contains('I')) {
-                true => format!("-I {}", scaled(count("items")?)),
-                false => format!("-n {}", scaled(count("items-per-rank")?)),
+                true => ("-I", scaled(count("items")?)),
+                false => ("-n", scaled(count("items-per-rank")?)),
             })
         }
-        "io" => Some(match count("files") {
-            Some(files) => timed("--files", scaled(files)),
+        "io" => match count("files") {
+            Some(files) => Some(("--files", scaled(files))),
             None => {
                 let Bytes(size) = setting("size")?.parse().ok()?;
                 let size = size as f64 * more;
                 // Above that there is no file.
                 let size = (size < (1_u64 << 62) as f64).then(|| (size as u64).next_power_of_two());
                 let size = Bytes(size?).to_string();
-                format!(
-                    "--size {}, or --time 1",
-                    size.trim_end_matches("iB").trim_end_matches('B')
-                )
+                let short = size.trim_end_matches("iB").trim_end_matches('B');
+                Some(("--size", short.to_owned()))
             }
-        }),
+        },
         _ => None,
     }
 }

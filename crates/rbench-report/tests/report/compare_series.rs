@@ -295,7 +295,22 @@ fn series_of_different_things_are_refused() {
     for cell in &mut other.cells {
         cell.values[0].value.push('x');
     }
-    assert!(refusal(&other).starts_with("no operation has finished in both 1.json and 2.json"));
+    let told = refusal(&other);
+    assert!(
+        told.starts_with("no operation has finished in both 1.json and 2.json: "),
+        "{told}"
+    );
+    let key = &base.cells[0].values[0].key;
+    assert!(told.contains(&format!("{key} is ")), "{told}");
+    for cell in &mut other.cells {
+        cell.values[0].key = "sort".to_owned();
+    }
+    let told = refusal(&other);
+    assert!(
+        told.contains(&format!("only BASE varies {key}; ")),
+        "{told}"
+    );
+    assert!(told.contains("only NEW varies sort"), "{told}");
 }
 
 /// A search that held at one rate and not at the other.

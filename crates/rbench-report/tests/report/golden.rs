@@ -309,6 +309,17 @@ fn the_built_in_file_system_says_so_first() {
 }
 
 #[test]
+fn a_null_operation_that_was_not_measured_costs_nothing_that_is_told() {
+    let mut result = run(1, 2, meta_spec(), meta_phases(1, 2));
+    result.calibration.null_op_ns = 0.0;
+    let text = text::render(&result, DETAILS);
+    assert!(
+        text.contains("Tool cost") && !text.contains("null operation"),
+        "{text}"
+    );
+}
+
+#[test]
 fn an_incomplete_run_says_so() {
     let mut phases = meta_phases(3, 4);
     phases.truncate(8);

@@ -204,10 +204,13 @@ fn what_is_no_result_is_refused_with_a_sentence() {
     };
     check("", "the file is empty");
     check("\n \n", "the file is empty");
-    check("hello\nworld", "line 1: expected value");
+    check(
+        "hello\nworld",
+        "not a result file of rbench: it holds no JSON object",
+    );
     check(
         "{\"a\": 1}",
-        "not an rbench result: there is no field \"schema\"",
+        "not a result file of rbench: there is no field \"schema\"",
     );
     check(
         "{\n \"schema\": 7}",

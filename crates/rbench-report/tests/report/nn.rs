@@ -78,6 +78,44 @@ pub fn ladder() -> SeriesResult {
 }
 
 #[test]
+fn advice_names_options_of_the_command_that_ran() {
+    let told = |kind: &str, cell_of: &str, spec: serde_json::Value| {
+        let mut series = bare();
+        series.kind = kind.to_owned();
+        series.run.command = words(&format!("rbench {kind}"));
+        series.embedded = true;
+        let mut short = Made::on(1, 2, 20, 0, 900_000).phase("file-create", "x", OpKind::Create);
+        short.elapsed.0 = 1_000_000;
+        let mut cell = cell(0, 2, 1600.0);
+        let mut result = run(1, 2, spec, vec![short]);
+        result.run.command = words(&format!("rbench {cell_of}"));
+        result.warnings.clear();
+        rbench_report::finish(&mut result);
+        cell.result = Some(result);
+        series.put(cell);
+        let text = render(&series, View::default());
+        text.split_whitespace().collect::<Vec<&str>>().join(" ")
+    };
+    let items = || json!({"items": "30"});
+    let check = |text: &str, part: &str| assert!(text.contains(part), "{text}");
+    let nn = told("nn", "meta", items());
+    check(&nn, "(1.00 ms). Use more items: --files 1000.");
+    check(&nn, "choose a directory with --dir.");
+    let quick = told("quick", "meta", items());
+    check(&quick, "Use more items: --small-file-count 1000.");
+    check(
+        &quick,
+        "not your storage: name a directory: rbench quick PATH.",
+    );
+    let big = told("quick", "io", json!({"size": "64KiB"}));
+    check(&big, "Use more items: --big-file-size 2M.");
+    let suite = told("suite", "meta", items());
+    assert!(!suite.contains("Use more items"), "{suite}");
+    let sweep = told("sweep", "meta", items());
+    check(&sweep, "Use more items: --items 1000, or --time 1.");
+}
+
+#[test]
 fn operations_by_workers_and_where_they_stop_scaling() {
     let mut series = bare();
     series.put(cell(0, 2, 1600.0));

@@ -158,6 +158,17 @@ fn the_evidence_of_every_row_is_told() {
 }
 
 #[test]
+fn what_is_no_read_is_called_an_operation() {
+    let mut result = several();
+    let phase = result.phases.iter_mut().find(|phase| phase.op == "stat");
+    phase.expect("a stat").op = "lookup".to_owned();
+    let all = warnings::find(&result);
+    let told = all.iter().find(|warning| warning.code == "cache-hit");
+    let told = &told.expect("found").message;
+    assert!(told.contains("(4,800 operations, 0 requests)"), "{told}");
+}
+
+#[test]
 fn warnings_name_the_rows_in_which_memory_answered() {
     let all = warnings::find(&several());
     let message = |code: &str| {

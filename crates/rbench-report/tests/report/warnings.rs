@@ -347,9 +347,32 @@ fn short_phases_are_told_with_the_option_that_makes_them_longer() {
         told(words, &meta, &["file-create"]),
         "). Use more items: --items 1000, or --time 1.",
     );
+    let both = told(words, &meta, &["tree-create", "file-create"]);
+    assert!(
+        both.contains("under 10 ms): The phase (1.00 ms). Use more items"),
+        "{both}"
+    );
     check(
-        told(words, &meta, &["tree-create", "file-create"]),
-        "). Use more items: --items 1000, or --time 1.",
+        both,
+        "--items 1000, or --time 1. Short as well: The phase, whose directories --depth and --branch number.",
+    );
+    let timed = [("items", "30"), ("time", "1s")];
+    check(
+        told(words, &timed, &["file-create"]),
+        "). Use more items: --items 1000.",
+    );
+    let tree = [("items", "30"), ("phases", "tree-create,file-create")];
+    check(
+        told(words, &tree, &["file-create"]),
+        "). Use more items: --items 1000.",
+    );
+    check(
+        told("rbench mdtest -n 120", &meta, &["tree-create"]),
+        "That many directories are in the tree: -b and -z say how many.",
+    );
+    check(
+        told("rbench mix --list x", &[], &["read"]),
+        "). Use more items, or --time 1.",
     );
     check(
         told(words, &meta, &["tree-create"]),
@@ -379,8 +402,9 @@ fn short_phases_are_told_with_the_option_that_makes_them_longer() {
     );
     check(
         told("rbench fio x.fio", &[], &["write"]),
-        "). Use more items.",
+        "). Use more data (size), or time_based with a runtime.",
     );
+    check(told("rbench find", &[], &["find"]), "). Use more items.");
 }
 
 #[test]

@@ -12,7 +12,7 @@ use rbench_report::series;
 use rbench_report::series::journal;
 
 use super::Course;
-use crate::files::{Replace, ResultFile, named_after};
+use crate::files::{OVERWRITE, Replace, ResultFile, named_after};
 use crate::launch::Launch;
 use crate::show::view;
 use crate::{FAILED, SUCCESS, complain, print};
@@ -74,7 +74,7 @@ impl Record {
         };
         let replace = match asked.overwrite {
             true => Replace::Ours,
-            false => Replace::Nothing,
+            false => Replace::Nothing(OVERWRITE),
         };
         record.open(asked.resume, replace, course)?;
         Ok(record)

@@ -244,7 +244,12 @@ fn open_files_each(plan: &Plan) -> u32 {
         Work::Find(_) | Work::Replay(_) => 1,
         Work::Io(_) => 2,
         // One of each set and each round in flight, and a directory that is listed, or a ring.
-        Work::Mix(mix) => (mix.sets.len() as u32).saturating_mul(in_flight(plan).unwrap_or(1)) + 1,
+        Work::Mix(mix) => {
+            // What a role's first steps leave open, and a file for each round of its own.
+            let (sets, depth) = (mix.sets.len() as u32, in_flight(plan).unwrap_or(1));
+            let held = if depth > 1 { sets } else { 0 };
+            sets.saturating_mul(depth) + held + 1
+        }
         Work::Jobs(jobs) => jobs::open_files_each(jobs),
     }
 }

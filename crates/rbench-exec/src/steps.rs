@@ -93,8 +93,10 @@ pub enum Coming {
     Again,
     /// Nothing before that instant, by the worker's clock: then it is to be asked again.
     Later(Nanos),
-    /// The round is over, and the next one has not begun.
-    RoundOver,
+    /// The same, where that instant is the intended start of what is passed over then.
+    Due(Nanos),
+    /// The round is over, and the next one has not begun; its place has none before that instant.
+    RoundOver(Option<Nanos>),
     /// Nothing any more, in any round in flight that is over.
     End,
 }
@@ -425,9 +427,11 @@ impl<S: Script> Program for StepRunner<S> {
                 }
                 Next::Operation(step)
             }
-            Coming::Again | Coming::RoundOver => Next::Again,
-            Coming::Later(at) if gate.nap_until(at) => Next::Again,
-            Coming::Later(_) => {
+            Coming::Again | Coming::RoundOver(None) => Next::Again,
+            Coming::Later(at) | Coming::RoundOver(Some(at)) if gate.nap_until(at) => Next::Again,
+            // Only an intended start is measured from.
+            Coming::Due(at) if gate.wait(at) => Next::Again,
+            Coming::Later(_) | Coming::Due(_) | Coming::RoundOver(_) => {
                 self.account.script.put_back(0);
                 Next::End(false)
             }

@@ -288,7 +288,7 @@ impl Script for MixScript {
             Turn::Lacks(row) => {
                 own.lacks = Some(row);
                 // What is passed over is due at its time as well.
-                intended.map_or(Coming::Again, Coming::Later)
+                intended.map_or(Coming::Again, Coming::Due)
             }
             Turn::Pause(time) => {
                 self.pause(flight, time, gate);
@@ -297,7 +297,14 @@ impl Script for MixScript {
             Turn::Ready => Coming::Again,
             Turn::RoundOver(whole) => {
                 self.end_round(flight, whole, gate, meter);
-                Coming::RoundOver
+                // A place that rests does not keep others from starting what is due.
+                let rests = self.is_paced() && self.flights.len() > 1;
+                let own = &mut self.flights[flight];
+                let rest = own.rest.max(own.not_before).filter(|_| rests);
+                if rest.is_some() {
+                    (own.rest, own.not_before) = (None, None);
+                }
+                Coming::RoundOver(rest)
             }
         }
     }
@@ -305,8 +312,10 @@ impl Script for MixScript {
     /// A round that was got ready for and does not begin.
     fn put_back(&mut self, flight: usize) {
         let own = &mut self.flights[flight];
-        if std::mem::take(&mut own.first) {
-            self.due = own.round.intended;
+        // One that is tried again has begun.
+        if std::mem::take(&mut own.first) && own.round.span.is_none() {
+            let due = [self.due, own.round.intended];
+            self.due = due.into_iter().flatten().min();
             self.begun -= 1;
         }
     }

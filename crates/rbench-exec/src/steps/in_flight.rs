@@ -33,8 +33,10 @@ const REQUESTS_MAX: usize = 3;
 enum Stage {
     /// Nothing: it has not begun, or goes no further.
     Idle,
-    /// It is to be asked what comes next, at its time.
-    Asks,
+    /// It is to be asked what comes next, at its time; whether that is an intended start.
+    Asks(bool),
+    /// No round begins in it before its time.
+    Rests,
     /// A step is prepared.
     Prepared(Step),
     /// It is under way since then.
@@ -126,6 +128,7 @@ impl<S: Script> RingSteps<S> {
             let next = self.waiting.peek().map(|Reverse((at, _))| *at);
             match (self.queue.is_idle(), next) {
                 (true, None) if self.over || self.queue.taken() > 0 => break,
+                (true, Some(_)) if self.over && self.all_rest() => break,
                 (true, None) => {}
                 // Only an intended start is measured from.
                 (true, Some(at)) => {
@@ -150,10 +153,19 @@ impl<S: Script> RingSteps<S> {
         }
     }
 
+    /// Whether nothing is waited for but that rounds may begin.
+    fn all_rest(&self) -> bool {
+        let rests = |slot: usize| matches!(self.places[slot].stage, Stage::Rests);
+        self.waiting.iter().all(|Reverse((_, slot))| rests(*slot))
+    }
+
     /// Whether what was prepared ahead has an intended start.
     fn is_measured_from(&self) -> bool {
-        let stage = self.ahead.map(|slot| self.places[slot].stage);
-        matches!(stage, Some(Stage::Prepared(step)) if step.intended.is_some())
+        match self.ahead.map(|slot| self.places[slot].stage) {
+            Some(Stage::Prepared(step)) => step.intended.is_some(),
+            Some(Stage::Asks(intended)) => intended,
+            _ => false,
+        }
     }
 
     /// Those whose time has come go on.
@@ -165,6 +177,10 @@ impl<S: Script> RingSteps<S> {
             self.ahead = self.ahead.filter(|ahead| *ahead != slot);
             match self.places[slot].stage {
                 Stage::Prepared(_) => self.pending.push(slot),
+                Stage::Rests => {
+                    self.places[slot].stage = Stage::Idle;
+                    self.queue.give_back(slot);
+                }
                 _ => self.advance(slot, now, gate, meter),
             }
         }
@@ -202,18 +218,26 @@ impl<S: Script> RingSteps<S> {
             match self.account.script.next(slot, &mut self.names, gate, meter) {
                 Coming::Step(step) => return self.prepare(slot, step, now, gate),
                 Coming::Again => {}
-                Coming::Later(at) => {
-                    self.places[slot].stage = Stage::Asks;
-                    let ahead = self.account.script.is_paced();
-                    return self.wait(slot, at, ahead);
+                Coming::Later(at) => return self.ask_at(slot, at, false),
+                Coming::Due(at) => return self.ask_at(slot, at, true),
+                // Another place takes the round that is due meanwhile.
+                Coming::RoundOver(Some(at)) if at > now && !self.over => {
+                    self.places[slot].stage = Stage::Rests;
+                    return self.wait(slot, at, false);
                 }
-                Coming::RoundOver => return self.queue.give_back(slot),
+                Coming::RoundOver(_) => return self.queue.give_back(slot),
                 Coming::End => {
                     self.over = true;
                     return self.queue.give_back(slot);
                 }
             }
         }
+    }
+
+    fn ask_at(&mut self, slot: usize, at: Nanos, intended: bool) {
+        self.places[slot].stage = Stage::Asks(intended);
+        let ahead = self.account.script.is_paced();
+        self.wait(slot, at, ahead);
     }
 
     /// Puts names, data and requests of a step into its slot.
@@ -301,7 +325,12 @@ impl<S: Script> RingSteps<S> {
 
     /// Takes in what is complete, notes it, and prepares what follows.
     fn reap(&mut self, gate: &Gate, meter: &mut Meter, wait: Wait) {
-        if self.queue.all_noted() && self.queue.in_flight() > 0 {
+        // What has started goes to the kernel now, also when more is to be noted first.
+        let wait = match self.queue.all_noted() {
+            true => wait,
+            false => Wait::Poll,
+        };
+        if self.queue.in_flight() > 0 {
             self.take_in(gate, wait);
         }
         while let Some((completion, end)) = self.queue.next() {

@@ -37,10 +37,15 @@ impl Existence {
         let (at, word) = (0..words).find_map(|behind| {
             let at = (from + behind) % words;
             let word = self.0[at as usize].load(Ordering::Relaxed);
-            let there = (0..64).filter(|bit| word >> bit & 1 == 1);
-            let free = there.filter(|bit| !taken(at * 64 + bit));
-            let word = free.fold(0_u64, |word, bit| word | 1 << bit);
-            (word != 0).then_some((at, word))
+            let (mut left, mut free) = (word, 0_u64);
+            while left != 0 {
+                let bit = left.trailing_zeros();
+                left &= left - 1;
+                if !taken(at * 64 + u64::from(bit)) {
+                    free |= 1 << bit;
+                }
+            }
+            (free != 0).then_some((at, free))
         })?;
         let lower = draws.below(word.count_ones().into());
         let rest = (0..lower).fold(word, |word, _| word & (word - 1));

@@ -787,6 +787,37 @@ def examples(place):
     check(set(PARSED) <= set(parsed), f"these did once: {set(PARSED) - set(parsed)}")
 
 
+def passes(place):
+    heading("how often cached pages are dropped, by system call")
+    lines = (
+        "--rw=read", "--rw=read --loops=3", "--rw=read --loops=3 --invalidate=0", "--rw=read --loops=2 --pre_read=1",
+        "--rw=read --nrfiles=2 --loops=3", "--rw=read --nrfiles=4 --openfiles=1 --loops=2", "--rw=read --io_size=7M",
+        "--rw=read --nrfiles=4 --io_size=7M", "--rw=randread --norandommap --loops=2", "--rw=randrw --loops=2",
+        "--rw=randread --loops=4 --ioengine=io_uring --iodepth=8", "--rw=randread --loops=2 --ioengine=libaio --iodepth=8",
+        "--rw=write --verify=crc32c", "--rw=randwrite --verify=crc32c --loops=2", "--rw=write --verify=crc32c --invalidate=0",
+    )
+    # With a rate the number of passes in a time is known: a little more than three.
+    timed = "--size=1M --time_based --runtime=1 --rate_iops=800"
+    lines += tuple(f"{timed} {line}" for line in ("--rw=randread", "--rw=read", "--rw=randread --nrfiles=2",
+                                                  "--rw=randread --norandommap", "--rw=randread --iodepth=4 --ioengine=libaio"))
+
+    def dropped(tool, line):
+        with tempfile.TemporaryDirectory() as folder:
+            trace = pathlib.Path(folder) / "trace"
+            job = ["--name=a", f"--directory={folder}", "--bs=4k", "--size=2M", *line.split()]
+            # What the layout of files does is another matter.
+            run([*tool.words, *job, "--create_only=1"], quiet=True)
+            run(["strace", "-f", "-e", "trace=fadvise64", "-o", trace, *tool.words, *job], quiet=True)
+            return trace.read_text().count("POSIX_FADV_DONTNEED")
+
+    for line in lines:
+        def once(line=line):
+            theirs, ours = dropped(place.fio, line), dropped(place.ours, line)
+            return None if ours == theirs else f"{line}: pages are dropped {ours} times, by fio {theirs} times"
+
+        attempt(TRIES, once)
+
+
 def rates(place):
     heading("rates: each direction keeps its own, as in fio")
     for options, limits in (("--rate_iops=1000,500", (1000, 500)), ("--rate=2m,8m --bs=4k", (512, 2048)),
@@ -916,6 +947,7 @@ def main():
     verification(place)
     switches(place)
     many_workers(place)
+    passes(place)
     rates(place)
     run_times(place)
     many_jobs(place)

@@ -92,6 +92,91 @@ def depths(program, folder):
     attempt(3, once)
 
 
+# A mix of which each step is one request, and another whose operations are drawn.
+STEPS = {"create": "create", "append": "write", "fsync": "fsync", "close": "flush", "stat": "getattr", "delete": "unlink"}
+LIST = ["--list", "create, append 4k, fsync, close, stat last, delete last", "--files", 1024, "--prepared", 0, "--width", 2]
+DRAWN = ["--ops", "stat=2,read=1", "--files", 64, "--prepared", 100, "--file-size", "4k"]
+
+
+def mix(program, mount, out, *words):
+    return [program, "mix", "--dir", mount, "--no-round-trip", "--quiet", "--untried", "--out", out, "--overwrite", "--seed", 7, *words]
+
+
+def mixes(program, folder):
+    """Rounds of one worker in flight: as many times the rate, each step as long as its request."""
+    heading(f"a mix with {DEPTH} rounds in flight against one, each request {SLOW_MS} ms")
+    slow = ",".join(f"{kind}={SLOW_MS}ms" for kind in (*STEPS.values(), "read", "open"))
+
+    def measured(words, depth):
+        files = Testfs(program, "--latency", slow, "--attr-timeout", "0", "--entry-timeout", "1000s", "--threads", 4)
+        out = folder / f"mix-{depth}.json"
+        run(mix(program, files.mountpoint, out, *words, "--rounds", 12 * max(depth, 4), *ring(depth)), quiet=True)
+        files.end()
+        found = phases(result(out))
+        for row in found.values():
+            check_phase(row, f"mix, depth {depth} {row['name']}")
+            check(row["items"] == 0 or not row["missed"], f"mix, depth {depth} {row['name']}: missed {row['missed']}")
+        return found
+
+    for words, counted, steps in ((LIST, "round", STEPS), (DRAWN, "all", {"stat": "getattr"})):
+        one = measured(words, 1)
+
+        def once():
+            many = measured(words, DEPTH)
+            times = many[counted]["rate"] / one[counted]["rate"]
+            wrong = [f"{counted}: {times:.1f} times the rate of one at a time"] if times < 20 else []
+            print(f"   {counted:8} {one[counted]['rate']:7.1f}/s {many[counted]['rate']:7.1f}/s  {times:5.1f} times", flush=True)
+            for name in steps:
+                means = [rows[name]["latency"]["service"]["mean_ns"] / 1e6 for rows in (one, many)]
+                print(f"   {name:8} {means[0]:6.2f} ms {means[1]:6.2f} ms", flush=True)
+                for rows in (one, many):
+                    late = longer_than(rows[name]["latency"]["service"], SLOW_NS)
+                    check(late == rows[name]["items"], f"{name}: {late} operations took {SLOW_MS} ms")
+                if max(means) > 2 * SLOW_MS:
+                    wrong.append(f"{name}: {max(means):.1f} ms where the file system took {SLOW_MS} ms")
+            if counted == "round":
+                late = longer_than(many["round"]["latency"]["service"], len(STEPS) * SLOW_NS)
+                check(late == many["round"]["items"], f"a round is all of its steps: {late}")
+            return "; ".join(wrong)
+
+        attempt(3, once)
+
+
+def left_by(folder):
+    """Names and lengths below the run's own directory."""
+    found = {}
+    for place, _, names in os.walk(folder):
+        parts = pathlib.Path(place).relative_to(folder).parts[1:]
+        found.update({"/".join((*parts, name)): os.path.getsize(os.path.join(place, name)) for name in names if len(parts) > 1})
+    return found
+
+
+def mixes_are_the_same(program, folder):
+    """What profiles ask of the file system and leave, with calls, a ring of one and of eight."""
+    heading("profiles of one worker: requests, bytes and tree with calls, one and eight rounds in flight")
+    kinds = ("create", "unlink", "open", "write", "fsync", "flush", "rename", "setattr", "mkdir")
+    for name in ("varmail", "fileserver", "webserver", "webproxy"):
+        found = {}
+        for label, words in (("calls", []), ("1", ring(1)), ("8", ring(8))):
+            files = Testfs(program, "--attr-timeout", "0", "--direct-io")
+            out = folder / "same.json"
+            options = ["--profile", name, "--threads", 1, "--scale", 0.1, "--scale-size", 0.1, "--rounds", 60, "--keep"]
+            run(mix(program, files.mountpoint, out, *options, *words), quiet=True)
+            stats, tree = files.stats(), left_by(files.mountpoint)
+            files.end()
+            requests = {kind: stats[kind]["count"] for kind in kinds if kind in stats}
+            rows = {row: (phase["items"], phase["missed"]) for row, phase in phases(result(out)).items()}
+            written = stats["write"]["bytes"]
+            found[label] = (requests, rows, written, tree, stats["read"]["bytes"], stats["read"]["count"])
+        calls, one, eight = found.values()
+        check(one == calls, f"{name}, one in flight: {one} and not {calls}")
+        # A file's own size is written to it whichever round has taken it, so bytes of whole files differ.
+        same = 3 if name != "fileserver" else 2
+        check(eight[:same] == calls[:same], f"{name}, eight in flight: {eight[:same]} and not {calls[:same]}")
+        check(len(eight[3]) == len(calls[3]) > 50, f"{name}: as many files are left: {len(eight[3])}, {len(calls[3])}")
+        print(f"   {name}: {calls[0]}, {calls[2]} bytes written, {len(calls[3])} files left", flush=True)
+
+
 def beside_threads(program, folder):
     """The figures of docs/in-flight.md: a ring against as many threads."""
     heading(f"{DEPTH} in flight of one worker, {DEPTH} workers with one each; 1 ms")
@@ -131,11 +216,18 @@ def on_memory(program, folder):
 
 def hanging(program, folder):
     """A request that never comes back, in the middle of an operation, ends as it does one at a time."""
-    heading("a write that hangs in the middle of creating a file")
-    for label, words in (("calls", []), ("ring", ring(8))):
+    heading("a write that hangs in the middle of creating a file, and of a round of a mix")
+    created = lambda *words: meta(program, *words, "--items", 20, "--write", "4k", "--files-only")
+    mixed = lambda *words: mix(program, *words, "--list", "create, append 4k, close, delete last", "--prepared", 0, "--rounds", 60)
+    for label, made, row, words in (
+        ("calls", created, "file-create", []),
+        ("ring", created, "file-create", ring(8)),
+        ("mix", mixed, "create", []),
+        ("mix-ring", mixed, "create", ring(8)),
+    ):
         files = Testfs(program, "--fault", "write:hang@nth=30", faults=True)
         out = folder / f"hang-{label}.json"
-        command = meta(program, files.mountpoint, out, "--items", 20, "--write", "4k", "--files-only", "--op-timeout", 1, *words)
+        command = [*made(files.mountpoint, out), "--op-timeout", 1, *words]
         started = subprocess.Popen([str(word) for word in command], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
         # It is reported while the call still hangs; the process itself ends with the file system.
         for line in started.stderr:
@@ -148,8 +240,8 @@ def hanging(program, folder):
         files.bury()
         started.communicate(timeout=PATIENCE_S)
         check(started.returncode == 1, f"{label}: exit code {started.returncode}")
-        row = phases(document)["file-create"]
-        check(row["errors"] == {"ETIMEDOUT": 1}, f"{label}: {row['errors']}")
+        errors = {name: phase["errors"] for name, phase in phases(document).items() if phase["errors"]}
+        check(sum(errors.get(row, {}).values()) == errors.get(row, {}).get("ETIMEDOUT") == 1, f"{label}: {errors}")
         check(not document["complete"], f"{label}: the run is not complete")
 
 
@@ -169,6 +261,19 @@ def refusals(program, folder):
         check(sentence in done.stderr, f"{words}: {done.stderr}")
     limited = run(["prlimit", "--nproc=16", program, "meta", "--dir", place, *ring(64)], expect=2)
     check("--iodepth 64: the limit on processes (ulimit -u)" in limited.stderr, limited.stderr)
+    for words, sentence in (
+        (["--ops", "stat=1,list=1", *ring(4)], "--ops: --engine io_uring does not perform list, which --engine sync does"),
+        (["--profile", "smallfile", *ring(4)], "does not perform chmod, readlink, list"),
+        (["--list", "create, close", "--iodepth", 4], "--iodepth 4 needs --engine io_uring"),
+        (["--list", "create, close", "--files", 3, *ring(4)], "3 names for 4 rounds in flight"),
+    ):
+        done = run([program, "mix", "--dir", place, *words], expect=2)
+        check(sentence in done.stderr, f"{words}: {done.stderr}")
+    many = ["--list", "open, close", *ring(64)]
+    limited = run(["prlimit", "--nproc=16", program, "mix", "--dir", place, *many], expect=2)
+    check("--iodepth 64: the limit on processes (ulimit -u)" in limited.stderr, limited.stderr)
+    limited = run(["prlimit", "--nofile=100", program, "mix", "--dir", place, *many], expect=2)
+    check("--threads 1 and --iodepth 64 need 129 open files in each rank" in limited.stderr, limited.stderr)
     for words, sentence in ((["-k"], "does not perform mknod"), (["-w", 8, "--verify-write"], "--verify-write exclude each other")):
         done = run([program, "mdtest", "-d", place, "-n", 4, *words, *ring(4)], expect=2)
         check(sentence in done.stderr, f"{words}: {done.stderr}")
@@ -201,6 +306,8 @@ def main():
         refusals(program, folder)
         told(program, folder)
         depths(program, folder)
+        mixes(program, folder)
+        mixes_are_the_same(program, folder)
         beside_threads(program, folder)
         on_memory(program, folder)
         hanging(program, folder)

@@ -48,6 +48,11 @@ PROFILES = {
 }
 
 
+# A ring has no listings, readlink, chmod, utimes and access.
+NOT_IN_A_RING = ("smallfile", "git", "logs", "backup")
+RING = ["--engine", "io_uring", "--iodepth", "8"]
+
+
 def split(text):
     """The parts of a list, at commas outside of parentheses."""
     parts, depth, part = [], 0, ""
@@ -142,9 +147,11 @@ def account(program, out, name, options):
     return found, stats
 
 
-def profiles_are_what_they_say(program, out):
-    heading("each profile: items are the list's times rounds, requests are those of the items")
-    for name, (options, decided) in PROFILES.items():
+def profiles_are_what_they_say(program, out, ring=()):
+    heading(f"each profile: items are the list's times rounds, requests are those of the items {' '.join(ring)}")
+    able = {name: profile for name, profile in PROFILES.items() if not ring or name not in NOT_IN_A_RING}
+    for name, (options, decided) in able.items():
+        options = [*options, *ring]
         found, stats = account(program, out, ["--profile", name], options)
         rows = expected(program, name, options, decided)
         for row, count in (rows or {}).items():
@@ -277,6 +284,9 @@ MISTAKES = [
     (["--profile", "/nowhere/x.toml"], "cannot be read"),
     (["--profile", "varmail", "--scale", "0"], "--scale 0 is no factor"),
     (["--show", "nothing"], "no profile 'nothing'"),
+    *((["--profile", name, *RING], "--engine io_uring does not perform ") for name in NOT_IN_A_RING),
+    (["--list", "create, close, delete", "--files", "7", *RING], "7 names for 8 rounds in flight"),
+    (["--list", "stat", "--iodepth", "8"], "--iodepth 8 needs --engine io_uring"),
 ]
 # Texts of profiles, what is said of them, and in which line.
 HOSTILE = [
@@ -350,6 +360,7 @@ def main():
         ranks_share(program, plain_folder, out)
         seeds_repeat(program, folder)
         profiles_are_what_they_say(program, out)
+        profiles_are_what_they_say(program, out, RING)
         open_loop(program, out)
     finish()
 

@@ -91,11 +91,9 @@ fn options_of_fio_and_mdtest_are_told_what_they_are_called_here() {
     check_misuse("rbench io --numjobs=4", tip);
     check_misuse("rbench io --numjobs 4", tip);
     assert_eq!(io("rbench io --iodepth 4"), io("rbench io --depth 4"));
-    for name in ["mix --ops stat=1", "ops"] {
-        let tip = "makes its calls one after the other";
-        check_misuse(&format!("rbench {name} --engine io_uring"), tip);
-        check_misuse(&format!("rbench {name} --iodepth 4"), tip);
-    }
+    let tip = "makes its calls one after the other";
+    check_misuse("rbench ops --engine io_uring", tip);
+    check_misuse("rbench ops --iodepth 4", tip);
     check_misuse(
         "rbench meta -n 4",
         "what mdtest calls -n is --items-per-rank here",

@@ -21,6 +21,7 @@ use crate::group::{ExecError, Group};
 use crate::phase::{Before, Looking, OpRow, Phase};
 use crate::residency;
 use crate::round;
+use crate::steps::in_flight::RingSteps;
 use crate::steps::{Script, StepRunner};
 use crate::target::{Target, Workspace as _};
 use crate::worker::{MakeRunner, Prepared};
@@ -102,6 +103,7 @@ pub(crate) fn over_nothing(mix: &MixPlan, operations: u64) -> Prepared {
         rounds: Some(operations),
         think: rbench_core::Nanos(0),
         open_loop: None,
+        in_flight: None,
         ..mix.clone()
     });
     let scene = Scene {
@@ -213,9 +215,13 @@ impl Scene {
     }
 
     fn runner<S: Script + 'static>(&self, script: S, room: (usize, u64), thread: u32) -> Prepared {
-        let data = DataStream::new(&self.stream(STREAM_DATA, thread));
-        let runner = StepRunner::new(script, Arc::clone(&self.fs), room, data)?;
+        let runner = StepRunner::new(script, Arc::clone(&self.fs), room, self.data(thread))?;
         Ok(Box::new(runner))
+    }
+
+    /// What a worker writes.
+    fn data(&self, thread: u32) -> DataStream {
+        DataStream::new(&self.stream(STREAM_DATA, thread))
     }
 
     /// The measured workers.
@@ -241,7 +247,7 @@ impl Scene {
         let leaves = self.trees.iter().map(|tree| tree.leaves()).collect();
         let draws = Stream::new(&self.stream(STREAM_DRAWS, thread));
         let course = Course::new(
-            Arc::clone(&self.mix),
+            (Arc::clone(&self.mix), self.mix.rounds_in_flight()),
             role,
             self.size_seed(),
             draws,
@@ -261,8 +267,14 @@ impl Scene {
             schedule,
             Arc::clone(counters),
         );
-        let room = (self.mix.sets.len(), self.mix.roles[role].call_bytes());
-        self.runner(script, room, thread)
+        let (sets, bytes) = (self.mix.sets.len(), self.mix.roles[role].call_bytes());
+        let Some(depth) = self.mix.in_flight else {
+            return self.runner(script, (sets, bytes), thread);
+        };
+        let (depth, data) = (depth as usize, self.data(thread));
+        let room = (sets * depth, bytes);
+        let runner = RingSteps::new(script, Arc::clone(&self.fs), depth, room, data)?;
+        Ok(Box::new(runner))
     }
 }
 

@@ -13,7 +13,8 @@ use rbench_core::op::OpKind;
 use rbench_core::wire::{Reader, Writer};
 use rbench_core::{Bytes, Rank};
 use rbench_plan::meta::{MetaPlan, Showing};
-use rbench_plan::mix::{FileSet, Place, SetKind, Verb};
+use rbench_plan::mix::list;
+use rbench_plan::mix::{FileSet, MixPlan, Place, Role, SetKind, Step, Verb};
 use rbench_plan::{Plan, Work};
 use rbench_sys::OpenMode;
 use rbench_sys::abilities::{self, Found};
@@ -24,6 +25,7 @@ use rbench_sys::surroundings::without_credentials;
 
 use crate::group::{ExecError, Group};
 use crate::spots::Spot;
+use crate::steps;
 use crate::thread::in_thread;
 
 /// Most refusals that are told.
@@ -171,8 +173,22 @@ pub(crate) async fn check(
     spots: &[Spot],
     name: &str,
 ) -> Result<(), ExecError> {
-    if let Work::Meta(meta) = &plan.work {
-        names_in_flight(group, plan, meta).await?;
+    match &plan.work {
+        Work::Meta(meta) => {
+            let ops = meta.kinds().map(|kind| kind.info().op);
+            let requests = ops.flat_map(requests).copied().collect();
+            names_in_flight(group, plan, (meta.in_flight, requests, data(meta))).await?;
+        }
+        Work::Mix(mix) => {
+            let steps = mix.roles.iter().flat_map(Role::all_steps);
+            let of_step = |step: &Step| {
+                let directories = mix.sets[step.set].kind == SetKind::Directories;
+                of_step(step.verb, directories)
+            };
+            let requests = steps.flat_map(of_step).copied().collect();
+            names_in_flight(group, plan, (mix.in_flight, requests, buffers(mix))).await?;
+        }
+        _ => {}
     }
     let needs = of(plan);
     if needs.is_empty() || spots.is_empty() || plan.leave.untried {
@@ -212,12 +228,15 @@ pub(crate) async fn check(
 }
 
 /// Whether the kernel of every host performs in a ring what the plan has in flight, and has room for it.
-async fn names_in_flight(group: &Group<'_>, plan: &Plan, meta: &MetaPlan) -> Result<(), ExecError> {
-    let Some(depth) = meta.in_flight else {
+/// `data`: what an operation has for itself.
+async fn names_in_flight(
+    group: &Group<'_>,
+    plan: &Plan,
+    (depth, requests, data): (Option<u32>, Vec<NameRequest>, Bytes),
+) -> Result<(), ExecError> {
+    let Some(depth) = depth else {
         return Ok(());
     };
-    let ops = meta.kinds().map(|kind| kind.info().op);
-    let requests: Vec<NameRequest> = ops.flat_map(requests).copied().collect();
     let lacking = lacking(&requests, depth).map_err(|lack| match lack {
         Lack::Ring(errno) => format!(
             "--engine io_uring: there is no ring, or it is forbidden (io_uring_setup: {errno:?}): take --engine sync"
@@ -239,7 +258,7 @@ async fn names_in_flight(group: &Group<'_>, plan: &Plan, meta: &MetaPlan) -> Res
         memory: limits::available_memory().ok(),
         threads: limits::processes().ok().flatten(),
     };
-    let fits = lacking.and_then(|()| room.check(depth, workers.sum(), data(meta)));
+    let fits = lacking.and_then(|()| room.check(depth, workers.sum(), data));
     group.agree(fits).await.map_err(|error| match error {
         ExecError::SetUp(message) => ExecError::Usage(message),
         other => other,
@@ -283,6 +302,30 @@ impl Room {
             )),
             _ => Ok(()),
         }
+    }
+}
+
+/// The buffer that a round of a mix has for itself as long as it is in flight: the mean over the
+/// kinds of workers.
+fn buffers(mix: &MixPlan) -> Bytes {
+    let bytes =
+        |role: &Role| u64::from(role.threads) * steps::buffer_bytes(role.call_bytes()) as u64;
+    let all: u64 = mix.roles.iter().map(bytes).sum();
+    Bytes(all.div_ceil(u64::from(mix.threads()).max(1)))
+}
+
+/// The requests of a step of a mix, which may open its file itself, on files or directories.
+fn of_step(verb: Verb, directories: bool) -> &'static [NameRequest] {
+    use NameRequest::*;
+    match list::row(verb, directories).map(|(op, ..)| op) {
+        Some(OpKind::Open | OpKind::Read) => requests(OpKind::ReadFile),
+        Some(OpKind::Write | OpKind::Append | OpKind::Fsync | OpKind::Fdatasync) => {
+            requests(OpKind::WriteFile)
+        }
+        Some(OpKind::Close) => &[Close],
+        Some(OpKind::Getattr) => &[Getattr],
+        Some(op) => requests(op),
+        None => &[],
     }
 }
 
@@ -429,6 +472,25 @@ mod tests {
                 "{}",
                 info.name
             );
+        }
+    }
+
+    #[test]
+    fn a_ring_performs_the_steps_of_mixes_that_the_plan_lets_through() {
+        let text = "create, open, close, read whole, read 1k, write whole, write 1k, append 1k, truncate 1, fsync, \
+                    fdatasync, fstat, setxattr, getxattr, stat, access, chmod, utimes, delete, rename, replace, mkdir, \
+                    rmdir, symlink, readlink, list";
+        let all = list::read(text).expect("they are words of lists");
+        assert_eq!(all.len(), 26);
+        for step in all {
+            for directories in [false, true] {
+                assert_eq!(
+                    !of_step(step.verb, directories).is_empty(),
+                    step.verb.in_a_ring(),
+                    "{:?}",
+                    step.verb
+                );
+            }
         }
     }
 }

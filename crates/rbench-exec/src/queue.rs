@@ -10,6 +10,9 @@ use rbench_sys::engine::{Completion, NamesInFlight};
 
 use crate::meter::{Calls, Meter};
 
+/// Bytes that take longer to fill in than a call takes that hands an operation over.
+pub const MUCH: usize = 16 << 10;
+
 /// How long to wait for completions.
 #[derive(Debug, Clone, Copy)]
 pub enum Wait {
@@ -159,6 +162,11 @@ impl Queue {
         if self.overlaps() {
             self.calls.begun(now);
         }
+    }
+
+    /// What is in a slot has ended at `end` without any request.
+    pub fn ended_at_once(&mut self, slot: usize, result: Result<usize, Errno>, end: Nanos) {
+        self.complete.push_back((Completion { slot, result }, end));
     }
 
     /// An operation took so long, for the account of those that no row has.

@@ -232,6 +232,7 @@ async fn preflight(group: &Group<'_>, plan: &Plan) -> Result<(), ExecError> {
 fn in_flight(plan: &Plan) -> Option<u32> {
     match &plan.work {
         Work::Meta(meta) => meta.in_flight,
+        Work::Mix(mix) => mix.in_flight,
         _ => None,
     }
 }
@@ -242,8 +243,13 @@ fn open_files_each(plan: &Plan) -> u32 {
         Work::Meta(_) => in_flight(plan).map_or(1, |depth| depth + 1),
         Work::Find(_) | Work::Replay(_) => 1,
         Work::Io(_) => 2,
-        // One of each set, and a directory that is listed.
-        Work::Mix(mix) => mix.sets.len() as u32 + 1,
+        // One of each set and each round in flight, and a directory that is listed, or a ring.
+        Work::Mix(mix) => {
+            // What a role's first steps leave open, and a file for each round of its own.
+            let (sets, depth) = (mix.sets.len() as u32, in_flight(plan).unwrap_or(1));
+            let held = if depth > 1 { sets } else { 0 };
+            sets.saturating_mul(depth) + held + 1
+        }
         Work::Jobs(jobs) => jobs::open_files_each(jobs),
     }
 }

@@ -1,7 +1,10 @@
 //! Scripts of steps on names and open files, as a program of the loop of one operation at a
-//! time. A [`Script`] says which step comes next; here it is prepared (names, data), done
-//! inside the timer through [`Fs`], and recorded. Rows, waits, errors and rounds are those of
-//! the script; which workload it belongs to is nothing that is known here.
+//! time, and of one that keeps a ring filled ([`in_flight`]). A [`Script`] says which step comes
+//! next; here it is prepared (names, data), done inside the timer through [`Fs`], and recorded.
+//! Rows, waits, errors and rounds are those of the script; which workload it belongs to is
+//! nothing that is known here.
+
+pub mod in_flight;
 
 use std::ffi::CStr;
 use std::os::fd::RawFd;
@@ -11,6 +14,7 @@ use nix::errno::Errno;
 use rbench_core::random::DataStream;
 use rbench_core::{Clock as _, Failure, FailureKind, Nanos, OpKind};
 use rbench_plan::step::{Action, Held};
+use rbench_sys::engine::{PIECES_BYTES, piece_start};
 use rbench_sys::{AlignedBuffer, Fs, OpenMode};
 
 use crate::meter::{Meter, Span};
@@ -58,6 +62,10 @@ pub struct Step {
     pub op: OpKind,
     /// Its row among those of the worker.
     pub lane: usize,
+    /// Which round of those in flight it belongs to.
+    pub flight: usize,
+    /// It is the first of its round.
+    pub begins: bool,
     /// Which of the worker's open files it makes, uses or closes.
     pub slot: usize,
     /// When it is meant to start, by the worker's clock: response times count from there.
@@ -76,13 +84,31 @@ pub enum Verdict {
     Missed,
 }
 
-/// Where a worker's steps come from.
-pub trait Script {
-    /// The next step; its names go into `names`. Outside the timer.
-    fn next(&mut self, names: &mut Names, gate: &Gate, meter: &mut Meter) -> Next<Step>;
+/// What comes next.
+#[derive(Debug, Clone, Copy)]
+pub enum Coming {
+    /// This step.
+    Step(Step),
+    /// Something else was done in its place: it is to be asked again.
+    Again,
+    /// Nothing before that instant, by the worker's clock: then it is to be asked again.
+    Later(Nanos),
+    /// The same, where that instant is the intended start of what is passed over then.
+    Due(Nanos),
+    /// The round is over, and the next one has not begun; its place has none before that instant.
+    RoundOver(Option<Nanos>),
+    /// Nothing any more, in any round in flight that is over.
+    End,
+}
 
-    /// It does not start, as the gate is closed; the worker ends.
-    fn put_back(&mut self, step: Step);
+/// Where a worker's steps come from: rounds, of which one is in flight or several.
+pub trait Script {
+    /// What comes next in a round in flight; the names of a step go into `names`. Outside the
+    /// timer. A round that is over begins another one.
+    fn next(&mut self, flight: usize, names: &mut Names, gate: &Gate, meter: &mut Meter) -> Coming;
+
+    /// What comes next in it does not start, as the gate is closed; the worker ends.
+    fn put_back(&mut self, flight: usize);
 
     /// What became of it, and when it was done: what it counts as. Outside the timer, before
     /// it is recorded.
@@ -108,20 +134,124 @@ pub trait Script {
     fn planned(&self) -> u64 {
         0
     }
+
+    /// Whether what comes now comes before all rounds: it is done in the flight 0 alone.
+    fn comes_before_rounds(&self) -> bool {
+        false
+    }
+
+    /// Whether all steps of a round are done, so that only its end comes next: that is noted also
+    /// where the time is over.
+    fn ends_round(&self, _flight: usize) -> bool {
+        false
+    }
+
+    /// Whether rounds have times of their own at which they start.
+    fn is_paced(&self) -> bool {
+        false
+    }
 }
 
-/// Does the steps of a script.
-pub struct StepRunner<S> {
+/// A script with what is known of its steps.
+struct Account<S> {
     script: S,
-    hand: Hand,
-    names: Names,
     /// By slot: what it was opened as, for failures.
     opened: Vec<Name>,
     data: DataStream,
     issued: u64,
+    failed: bool,
+}
+
+impl<S: Script> Account<S> {
+    fn new(script: S, slots: usize, data: DataStream) -> Account<S> {
+        Account {
+            script,
+            opened: vec![Name::default(); slots],
+            data,
+            issued: 0,
+            failed: false,
+        }
+    }
+
+    /// Bytes of new data that a step needs.
+    #[inline(always)]
+    fn data_of(action: Action) -> usize {
+        let bytes = action.data_bytes() as usize;
+        match action {
+            Action::On(Held::WriteWhole { bytes: all, chunk })
+            | Action::Whole(_, Held::WriteWhole { bytes: all, chunk })
+                if all > chunk =>
+            {
+                bytes + PIECES_BYTES
+            }
+            _ => bytes,
+        }
+    }
+
+    /// Records what became of a step, on that path. Outside the timer.
+    #[inline(always)]
+    fn ended<'a>(
+        &mut self,
+        step: &Step,
+        outcome: Result<u64, FailureKind>,
+        (start, end): (Nanos, Nanos),
+        path: impl Fn() -> &'a CStr,
+        (gate, meter): (&Gate, &mut Meter),
+    ) {
+        self.issued += 1;
+        if matches!(step.action, Action::Open(_)) && outcome.is_ok() {
+            self.opened[step.slot].set(|to| to.extend_from_slice(path().to_bytes()));
+        }
+        let span = Span {
+            intended: step.intended,
+            start,
+            end,
+        };
+        match (self.script.ended(step, outcome, (start, end)), outcome) {
+            (Verdict::Missed, _) => meter.missed(step.lane, span),
+            (Verdict::Plain, Ok(bytes)) => meter.done(step.lane, span, bytes),
+            (Verdict::Plain, Err(kind)) => {
+                let failure = self.failure(step, path(), kind);
+                meter.failed(step.lane, span, failure);
+            }
+        }
+        self.script.recorded(step, gate, meter);
+    }
+
+    #[cold]
+    fn failure(&mut self, step: &Step, path: &CStr, kind: FailureKind) -> Failure {
+        self.failed = true;
+        let name = match self.opened.get(step.slot) {
+            Some(opened) if step.action.needs_open() => opened.as_c_str(),
+            _ => path,
+        };
+        Failure::new(step.op, name.to_string_lossy(), kind)
+    }
+
+    /// What was left open was closed.
+    fn closed(&mut self, slot: usize, result: Result<(), Errno>, meter: &mut Meter) {
+        let Err(errno) = result else {
+            return;
+        };
+        self.failed = true;
+        let path = self.opened[slot].as_c_str().to_string_lossy();
+        let lane = self.script.lane_of_close();
+        meter.failed_untimed(lane, Failure::new(OpKind::Close, path, errno));
+    }
+}
+
+/// A buffer for calls of so many bytes at most.
+pub(crate) fn buffer_bytes(bytes_max: u64) -> usize {
+    bytes_max as usize + PIECES_BYTES
+}
+
+/// Does the steps of a script.
+pub struct StepRunner<S> {
+    account: Account<S>,
+    hand: Hand,
+    names: Names,
     /// The latest reading of the clock.
     now: Nanos,
-    failed: bool,
 }
 
 /// What the calls are made with.
@@ -131,11 +261,6 @@ struct Hand {
     files: Vec<Option<RawFd>>,
     buffer: AlignedBuffer,
 }
-
-/// Bytes by which further writes of the same step begin further behind in the buffer.
-const SHIFT: usize = 512;
-/// As many times.
-const SHIFTS: usize = 63;
 
 impl<S: Script> StepRunner<S> {
     /// A runner of `script`, whose steps have so many slots and calls of so many bytes at
@@ -149,33 +274,18 @@ impl<S: Script> StepRunner<S> {
         (slots, bytes_max): (usize, u64),
         data: DataStream,
     ) -> Result<StepRunner<S>, Failure> {
-        let length = bytes_max as usize + SHIFT * SHIFTS;
-        let buffer =
-            AlignedBuffer::new(length).map_err(|errno| Failure::new(OpKind::Write, "", errno))?;
+        let buffer = AlignedBuffer::new(buffer_bytes(bytes_max))
+            .map_err(|errno| Failure::new(OpKind::Write, "", errno))?;
         Ok(StepRunner {
-            script,
+            account: Account::new(script, slots, data),
             hand: Hand {
                 fs,
                 files: vec![None; slots],
                 buffer,
             },
             names: Names::default(),
-            opened: vec![Name::default(); slots],
-            data,
-            issued: 0,
             now: Nanos(0),
-            failed: false,
         })
-    }
-
-    #[cold]
-    fn failure(&mut self, step: &Step, kind: FailureKind) -> Failure {
-        self.failed = true;
-        let name = match self.opened.get(step.slot) {
-            Some(opened) if step.action.needs_open() => opened,
-            _ => &self.names.path,
-        };
-        Failure::new(step.op, name.as_c_str().to_string_lossy(), kind)
     }
 }
 
@@ -290,7 +400,7 @@ fn write_whole(
 ) -> Result<u64, FailureKind> {
     let (mut left, mut part) = (bytes, 0);
     while left > 0 {
-        let from = SHIFT * (part % (SHIFTS + 1));
+        let from = piece_start(part);
         let length = left.min(chunk) as usize;
         if fs.write(fd, &buffer[from..from + length])? < length {
             return Err(FailureKind::Short);
@@ -306,22 +416,27 @@ impl<S: Script> Program for StepRunner<S> {
 
     #[inline(always)]
     fn next(&mut self, gate: &Gate, meter: &mut Meter) -> Next<Step> {
-        if gate.closed(self.now) {
+        if gate.closed(self.now) && !self.account.script.ends_round(0) {
             return Next::End(false);
         }
-        let next = self.script.next(&mut self.names, gate, meter);
-        if let Next::Operation(step) = &next {
-            let mut bytes = step.action.data_bytes() as usize;
-            if matches!(step.action, Action::On(Held::WriteWhole { bytes, chunk })
-                | Action::Whole(_, Held::WriteWhole { bytes, chunk }) if bytes > chunk)
-            {
-                bytes += SHIFT * SHIFTS;
+        match self.account.script.next(0, &mut self.names, gate, meter) {
+            Coming::Step(step) => {
+                let bytes = Account::<S>::data_of(step.action);
+                if bytes > 0 {
+                    self.account.data.fill(&mut self.hand.buffer[..bytes]);
+                }
+                Next::Operation(step)
             }
-            if bytes > 0 {
-                self.data.fill(&mut self.hand.buffer[..bytes]);
+            Coming::Again | Coming::RoundOver(None) => Next::Again,
+            Coming::Later(at) | Coming::RoundOver(Some(at)) if gate.nap_until(at) => Next::Again,
+            // Only an intended start is measured from.
+            Coming::Due(at) if gate.wait(at) => Next::Again,
+            Coming::Later(_) | Coming::Due(_) | Coming::RoundOver(_) => {
+                self.account.script.put_back(0);
+                Next::End(false)
             }
+            Coming::End => Next::End(true),
         }
-        next
     }
 
     #[inline(always)]
@@ -339,7 +454,7 @@ impl<S: Script> Program for StepRunner<S> {
 
     #[inline(always)]
     fn put_back(&mut self, step: Step) {
-        self.script.put_back(step);
+        self.account.script.put_back(step.flight);
     }
 
     #[inline(always)]
@@ -352,29 +467,14 @@ impl<S: Script> Program for StepRunner<S> {
         &mut self,
         step: Step,
         outcome: Result<u64, FailureKind>,
-        (start, end): (Nanos, Nanos),
+        time: (Nanos, Nanos),
         gate: &Gate,
         meter: &mut Meter,
     ) {
-        self.issued += 1;
-        self.now = end;
-        if matches!(step.action, Action::Open(_)) && outcome.is_ok() {
-            self.opened[step.slot].0.clone_from(&self.names.path.0);
-        }
-        let span = Span {
-            intended: step.intended,
-            start,
-            end,
-        };
-        match (self.script.ended(&step, outcome, (start, end)), outcome) {
-            (Verdict::Missed, _) => meter.missed(step.lane, span),
-            (Verdict::Plain, Ok(bytes)) => meter.done(step.lane, span, bytes),
-            (Verdict::Plain, Err(kind)) => {
-                let failure = self.failure(&step, kind);
-                meter.failed(step.lane, span, failure);
-            }
-        }
-        self.script.recorded(&step, gate, meter);
+        self.now = time.1;
+        let path = || self.names.path.as_c_str();
+        let to = (gate, meter);
+        self.account.ended(&step, outcome, time, path, to);
     }
 }
 
@@ -382,19 +482,19 @@ impl<S: Script> Runner for StepRunner<S> {
     fn run(&mut self, gate: &Gate, meter: &mut Meter, _upto: Option<u64>) {
         self.now = gate.clock.now();
         one_by_one(self, gate, meter);
-        self.script.over(gate, meter);
+        self.account.script.over(gate, meter);
     }
 
     fn issued(&self) -> u64 {
-        self.issued
+        self.account.issued
     }
 
     fn planned(&self) -> u64 {
-        self.script.planned()
+        self.account.script.planned()
     }
 
     fn covered(&self) -> bool {
-        !self.failed
+        !self.account.failed
     }
 
     /// Closes what the script left open.
@@ -403,12 +503,8 @@ impl<S: Script> Runner for StepRunner<S> {
             if self.hand.files[slot].is_none() {
                 continue;
             }
-            if let Err(errno) = self.hand.close(slot) {
-                self.failed = true;
-                let path = self.opened[slot].as_c_str().to_string_lossy();
-                let lane = self.script.lane_of_close();
-                meter.failed_untimed(lane, Failure::new(OpKind::Close, path, errno));
-            }
+            let result = self.hand.close(slot);
+            self.account.closed(slot, result, meter);
         }
     }
 }
@@ -432,24 +528,26 @@ mod tests {
     }
 
     impl Script for Listed {
-        fn next(&mut self, names: &mut Names, _: &Gate, _: &mut Meter) -> Next<Step> {
+        fn next(&mut self, _: usize, names: &mut Names, _: &Gate, _: &mut Meter) -> Coming {
             let Some((action, path)) = self.steps.get(self.at) else {
-                return Next::End(true);
+                return Coming::End;
             };
             self.at += 1;
             names.path.set(|to| to.extend(path.as_bytes()));
             names.other.set(|to| to.extend(b"other"));
-            Next::Operation(Step {
+            Coming::Step(Step {
                 action: *action,
                 op: OpKind::Stat,
                 lane: 0,
+                flight: 0,
+                begins: true,
                 slot: 0,
                 intended: None,
                 not_before: None,
             })
         }
 
-        fn put_back(&mut self, _: Step) {
+        fn put_back(&mut self, _: usize) {
             self.at -= 1;
         }
 

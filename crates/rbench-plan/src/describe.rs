@@ -264,10 +264,7 @@ fn describe_meta(meta: &MetaPlan) -> Vec<Setting> {
     }
     let open_loop = meta.phases.iter().find_map(|phase| phase.open_loop);
     rows.extend(open_loop.into_iter().flat_map(rate_rows));
-    if let Some(depth) = meta.in_flight {
-        rows.push(Setting::text("engine", "io_uring"));
-        rows.push(Setting::count("iodepth", depth));
-    }
+    rows.extend(in_flight_rows(meta.in_flight));
     if let Location::TestDirs(dirs) = &meta.site {
         let dirs: Vec<String> = dirs.iter().map(|d| d.display().to_string()).collect();
         rows.push(Setting::text("directories", dirs.join("@")));
@@ -372,7 +369,17 @@ fn describe_mix(mix: &MixPlan) -> Vec<Setting> {
         rows.push(Setting::time("think", mix.think));
     }
     rows.extend(mix.open_loop.into_iter().flat_map(rate_rows));
+    rows.extend(in_flight_rows(mix.in_flight));
     rows
+}
+
+/// How operations on names are made, where a ring makes them.
+fn in_flight_rows(depth: Option<u32>) -> Vec<Setting> {
+    let rows = |depth| {
+        let engine = Setting::text("engine", "io_uring");
+        vec![engine, Setting::count("iodepth", depth)]
+    };
+    depth.map_or_else(Vec::new, rows)
 }
 
 fn describe_find(find: &FindPlan) -> Vec<Setting> {

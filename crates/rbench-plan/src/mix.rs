@@ -16,6 +16,7 @@ pub mod names;
 pub mod profile;
 pub mod share;
 pub mod sizes;
+mod uses;
 
 use sizes::Sizes;
 
@@ -49,6 +50,9 @@ pub struct MixPlan {
     pub open_loop: Option<OpenLoop>,
     /// Parts of the profile's numbers and sizes that were taken.
     pub scale: Scale,
+    /// Rounds, or operations drawn, that each worker has in flight in a ring; `None`: system
+    /// calls, one after the other.
+    pub in_flight: Option<u32>,
 }
 
 /// What was taken of a profile.
@@ -298,6 +302,19 @@ impl Verb {
         }
     }
 
+    /// Whether a ring performs it.
+    pub fn in_a_ring(self) -> bool {
+        !matches!(
+            self,
+            Verb::List | Verb::Readlink | Verb::Access | Verb::Chmod | Verb::Utimes
+        )
+    }
+
+    /// Whether it reads or writes from where the file's last user has left it.
+    pub fn moves_position(self) -> bool {
+        matches!(self, Verb::ReadWhole(_) | Verb::WriteWhole(_))
+    }
+
     /// Bytes that a call of it moves at most.
     fn call_bytes(self) -> u64 {
         match self {
@@ -331,6 +348,19 @@ impl Role {
         self.first.iter().chain(&self.steps)
     }
 
+    /// Whether a file of that set stays open behind the steps before the first round: all rounds
+    /// work on it.
+    pub fn holds(&self, set: usize) -> bool {
+        let opens = |verb| match verb {
+            Verb::Create(_) | Verb::Open(_) => Some(true),
+            Verb::Close => Some(false),
+            _ => None,
+        };
+        let of_set = self.first.iter().filter(|step| step.set == set);
+        let open = of_set.filter_map(|step| opens(step.verb)).next_back();
+        open == Some(true)
+    }
+
     /// Bytes that a call of its steps moves at most.
     pub fn call_bytes(&self) -> u64 {
         let all = self.all_steps().map(|step| step.verb.call_bytes());
@@ -362,6 +392,11 @@ impl Role {
 }
 
 impl MixPlan {
+    /// Rounds, or operations drawn, of a worker that are under way at a time.
+    pub fn rounds_in_flight(&self) -> usize {
+        self.in_flight.unwrap_or(1) as usize
+    }
+
     /// Workers of each rank.
     pub fn threads(&self) -> u32 {
         self.roles.iter().map(|role| role.threads).sum()

@@ -279,6 +279,8 @@ pub struct Mix {
     pub rate: Option<f64>,
     /// `--arrival`
     pub arrival: Option<Arrival>,
+    /// `--engine`, `--iodepth`
+    pub in_flight: InFlight,
 }
 
 /// Which operations a mix is of.

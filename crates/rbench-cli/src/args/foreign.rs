@@ -67,13 +67,12 @@ pub fn named(command: Option<&str>, error: clap::Error) -> clap::Error {
     let (tool, table) = match command {
         Some("io") => ("fio", FIO),
         Some("meta") => ("mdtest", MDTEST),
-        Some(name @ ("mix" | "ops")) if matches!(typed.as_str(), "--engine" | "--iodepth") => {
+        Some("ops") if matches!(typed.as_str(), "--engine" | "--iodepth") => {
             return with_tip(
                 error,
-                format!(
-                    "rbench {name} makes its calls one after the other, for each of --threads: rbench meta and rbench mdtest can \
-                     have several in flight"
-                ),
+                "rbench ops makes its calls one after the other, for each of --threads: rbench meta, rbench mdtest and \
+                 rbench mix can have several in flight"
+                    .to_owned(),
             );
         }
         _ => return error,

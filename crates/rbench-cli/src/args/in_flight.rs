@@ -9,7 +9,7 @@ pub struct InFlight {
     /// each worker in flight, see docs/in-flight.md) [default: sync]
     #[arg(long, value_name = "NAME")]
     engine: Option<String>,
-    /// With --engine io_uring: operations in flight per worker, up to 4096 [default: 1]
+    /// With --engine io_uring: operations in flight per worker, of a mix rounds, up to 4096 [default: 1]
     #[arg(long, value_name = "N")]
     iodepth: Option<u32>,
 }

@@ -11,7 +11,7 @@ use rbench_plan::mix::profile::{self, BUILT_IN};
 use rbench_plan::mix::sizes::Sizes;
 use rbench_plan::spec::{self, MixText, Spec, Workload};
 
-use super::{ArrivalArg, Common, repeats};
+use super::{ArrivalArg, Common, in_flight, repeats};
 use crate::{Invocation, Stop, values};
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -86,6 +86,8 @@ pub struct MixArgs {
     #[arg(long, value_enum, value_name = "HOW")]
     arrival: Option<ArrivalArg>,
     #[command(flatten)]
+    in_flight: in_flight::InFlight,
+    #[command(flatten)]
     repeats: repeats::Repeats,
     #[command(flatten)]
     pub(super) common: Common,
@@ -131,6 +133,7 @@ impl MixArgs {
             think: self.think,
             rate: self.rate,
             arrival: self.arrival.map(Arrival::from),
+            in_flight: self.in_flight.into(),
         };
         let workload = Workload::Mix(Box::new(mix));
         Ok(Invocation::Run(Box::new(Spec { common, workload }), output))

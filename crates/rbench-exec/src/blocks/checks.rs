@@ -229,7 +229,7 @@ impl BlockRunner {
         meter: &mut Meter,
     ) {
         let left = self.pass_steps;
-        if self.context.report.is_some() {
+        if self.context.report.is_some() && self.context.job.files.invalidate {
             self.drop_before_reading_back();
         }
         if self.context.job.verify.as_ref().is_some_and(|v| v.once) {

@@ -2,9 +2,9 @@
 //! before each pass, as fio drops them, so that every pass asks the file system and not the
 //! first one alone.
 //!
-//! With `time_based` fio drops the pages of a file when its own blocks are through, and never where
-//! random blocks may repeat, since these are never through. Otherwise (`loops`, `io_size`) all
-//! files are dropped when all are through.
+//! With `time_based` fio drops the pages of a file when its own blocks are through, otherwise (`loops`,
+//! `io_size`) those of all files when all are; and none where random blocks may repeat, since these
+//! are never through.
 
 use rbench_plan::jobs::{Distribution, JobPlan};
 use rbench_plan::pattern::Step;
@@ -51,7 +51,7 @@ impl Renewal {
         let repeats = pattern.repeats || pattern.distribution != Distribution::Uniform;
         let when = match job.pace.time_based {
             _ if !drops || job.replay.is_some() => When::Never,
-            true if pattern.directions.random && repeats => When::Never,
+            _ if pattern.directions.random && repeats => When::Never,
             true => When::File,
             false => When::Round,
         };
@@ -111,8 +111,7 @@ impl BlockRunner {
         }
     }
 
-    /// Drops all pages of what was written, before it is read back, as fio does whatever
-    /// `invalidate` says.
+    /// Drops all pages of what was written, before it is read back, as fio does.
     pub(super) fn drop_before_reading_back(&self) {
         (0..self.files.count()).for_each(|file| self.files.drop_pages(file));
     }

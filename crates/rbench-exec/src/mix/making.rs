@@ -12,8 +12,7 @@ use rbench_plan::step::{Action, Held};
 use super::TARGET;
 use crate::meter::Meter;
 use crate::pace::Gate;
-use crate::single::Next;
-use crate::steps::{Names, Script, Step, Verdict};
+use crate::steps::{Coming, Names, Script, Step, Verdict};
 
 /// Bytes of a call.
 pub(super) const CHUNK: u64 = 1 << 20;
@@ -135,12 +134,14 @@ impl Making {
 }
 
 impl Script for Making {
-    fn next(&mut self, names: &mut Names, _gate: &Gate, _meter: &mut Meter) -> Next<Step> {
+    fn next(&mut self, _: usize, names: &mut Names, _: &Gate, _: &mut Meter) -> Coming {
         let step = |action, op| {
-            Next::Operation(Step {
+            Coming::Step(Step {
                 action,
                 op,
                 lane: 0,
+                flight: 0,
+                begins: false,
                 slot: 0,
                 intended: None,
                 not_before: None,
@@ -160,7 +161,7 @@ impl Script for Making {
             None => {}
         }
         let Some((set, number)) = self.advance() else {
-            return Next::End(true);
+            return Coming::End;
         };
         let (action, writes) = self.first(set, number);
         self.writes = writes;
@@ -180,7 +181,7 @@ impl Script for Making {
         step(action, op)
     }
 
-    fn put_back(&mut self, _step: Step) {}
+    fn put_back(&mut self, _: usize) {}
 
     fn ended(
         &mut self,

@@ -1,4 +1,5 @@
-//! A worker of a mix: its course, and when each round begins.
+//! A worker of a mix: its course, and when each round begins. One round is in flight, or several
+//! that know nothing of each other but which names are in use.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,8 +16,7 @@ use rbench_plan::step::Action;
 use super::TARGET;
 use crate::meter::{Meter, Span};
 use crate::pace::Gate;
-use crate::single::Next;
-use crate::steps::{Names, Script, Step, Verdict};
+use crate::steps::{Coming, Names, Script, Step, Verdict};
 
 /// How often who waits for others looks at how far they are.
 const LOOK: Nanos = Nanos(5_000_000);
@@ -45,13 +45,35 @@ impl Counters {
     }
 }
 
-/// The round that is under way.
+/// What is measured of a round.
 #[derive(Debug, Clone, Copy, Default)]
 struct Round {
     intended: Option<Nanos>,
     /// When its first operation started, and its last ended.
     span: Option<(Nanos, Nanos)>,
     bytes: u64,
+}
+
+/// A round in flight, and what comes between it and the next one.
+#[derive(Debug, Clone, Copy, Default)]
+struct Flight {
+    round: Round,
+    /// Nothing starts before that.
+    not_before: Option<Nanos>,
+    /// The next step is the first of its round.
+    first: bool,
+    /// The first operation found no name, and is passed over when it is due: its row.
+    lacks: Option<usize>,
+    /// The next round does not begin before that.
+    rest: Option<Nanos>,
+    /// Which of other roles' rounds the next round waits for.
+    ticket: Option<u64>,
+    /// Rounds without any operation, one after the other.
+    idle: u32,
+    /// When the last operation ended.
+    ended: Nanos,
+    /// Bytes of the operation that has ended, if it was done.
+    done: Option<(Span, u64)>,
 }
 
 /// The steps of a worker.
@@ -68,19 +90,7 @@ pub(super) struct MixScript {
     begun: u64,
     /// The intended start that was taken from the schedule, if its round has not begun.
     due: Option<Nanos>,
-    round: Round,
-    /// Nothing starts before that.
-    not_before: Option<Nanos>,
-    /// The next step is the first of its round.
-    first: bool,
-    /// Which of other roles' rounds the next round waits for.
-    ticket: Option<u64>,
-    /// Rounds without any operation, one after the other.
-    idle: u32,
-    /// When the last operation ended.
-    ended: Nanos,
-    /// Bytes of the operation that has ended, if it was done.
-    done: Option<(Span, u64)>,
+    flights: Vec<Flight>,
 }
 
 impl MixScript {
@@ -94,6 +104,7 @@ impl MixScript {
         // All are prepared before any of them runs.
         counters.running[role].fetch_add(1, Ordering::Relaxed);
         MixScript {
+            flights: vec![Flight::default(); mix.rounds_in_flight()],
             mix,
             role,
             course,
@@ -103,13 +114,6 @@ impl MixScript {
             within,
             begun: 0,
             due: None,
-            round: Round::default(),
-            not_before: None,
-            first: false,
-            ticket: None,
-            idle: 0,
-            ended: Nanos(0),
-            done: None,
         }
     }
 
@@ -117,74 +121,78 @@ impl MixScript {
         &self.mix.roles[self.role]
     }
 
-    /// Gets ready for a round; `None`: there is none any more.
-    fn begin_round(&mut self, gate: &Gate) -> Option<()> {
+    /// Gets ready for a round.
+    ///
+    /// # Errors
+    /// What comes in its place: there is none any more, or not yet.
+    fn begin_round(&mut self, flight: usize, gate: &Gate) -> Result<(), Coming> {
+        if let Some(at) = self.flights[flight].rest.take() {
+            return Err(Coming::Later(at));
+        }
         if self.mix.rounds.is_some_and(|most| self.begun >= most) {
-            return None;
+            return Err(Coming::End);
         }
-        if !self.wait_for_others(gate) {
-            return None;
-        }
+        self.look_at_others(flight, gate)?;
         if let Some(every) = self.role().every {
             // Workers of a role do not all begin at once.
             let threads = u64::from(self.role().threads.max(1));
             let behind = every.0 / threads * u64::from(self.within);
             let at = every.0.saturating_mul(self.begun).saturating_add(behind);
-            self.wait_until(Nanos(gate.start.0.saturating_add(at)));
+            self.wait_until(flight, Nanos(gate.start.0.saturating_add(at)));
         }
         let due = self.due.take();
-        self.round = Round {
-            intended: due.or_else(|| {
-                let at = self.schedule.as_mut()?.next_start();
-                Some(Nanos(gate.start.0.saturating_add(at.0)))
-            }),
+        let intended = due.or_else(|| {
+            let at = self.schedule.as_mut()?.next_start();
+            Some(Nanos(gate.start.0.saturating_add(at.0)))
+        });
+        self.begun += 1;
+        let flight = &mut self.flights[flight];
+        flight.round = Round {
+            intended,
             ..Round::default()
         };
-        self.begun += 1;
-        self.first = true;
-        Some(())
+        flight.first = true;
+        Ok(())
     }
 
-    /// Waits until those that the role follows have done their rounds; whether they have.
-    fn wait_for_others(&mut self, gate: &Gate) -> bool {
+    /// Whether those that the role follows have done their rounds.
+    ///
+    /// # Errors
+    /// When to look again, or that they have ended.
+    fn look_at_others(&mut self, flight: usize, gate: &Gate) -> Result<(), Coming> {
         let Some(per) = self.role().per else {
-            return true;
+            return Ok(());
         };
-        let counters = Arc::clone(&self.counters);
+        let counters = &self.counters;
         let own = &counters.begun[self.role];
-        let ticket = *self
+        let ticket = *self.flights[flight]
             .ticket
             .get_or_insert_with(|| own.fetch_add(1, Ordering::Relaxed) + 1);
         let wanted = ticket.saturating_mul(per.rounds);
-        loop {
-            // In this order: who has ended has counted its rounds before.
-            let alone = counters.running[per.role].load(Ordering::Acquire) == 0;
-            if counters.rounds[per.role].load(Ordering::Acquire) >= wanted {
-                self.ticket = None;
-                return true;
-            }
-            let at = Nanos(gate.clock.now().0.saturating_add(LOOK.0));
-            if alone || !gate.nap_until(at) {
-                return false;
-            }
+        // In this order: who has ended has counted its rounds before.
+        let alone = counters.running[per.role].load(Ordering::Acquire) == 0;
+        if counters.rounds[per.role].load(Ordering::Acquire) >= wanted {
+            self.flights[flight].ticket = None;
+            return Ok(());
         }
-    }
-
-    /// The round was got ready for and does not begin.
-    fn not_begun(&mut self) {
-        self.due = self.round.intended;
-        self.begun -= 1;
+        Err(match alone {
+            true => Coming::End,
+            false => Coming::Later(Nanos(gate.clock.now().0.saturating_add(LOOK.0))),
+        })
     }
 
     /// Pauses for so long, behind what is waited for already.
-    fn pause(&mut self, time: Nanos, gate: &Gate) {
-        let from = self.ended.max(gate.start);
-        let from = from.max(self.not_before.unwrap_or(Nanos(0)));
-        self.wait_until(Nanos(from.0.saturating_add(time.0)));
+    fn pause(&mut self, flight: usize, time: Nanos, gate: &Gate) {
+        let Flight {
+            ended, not_before, ..
+        } = self.flights[flight];
+        let from = ended.max(gate.start).max(not_before.unwrap_or(Nanos(0)));
+        self.wait_until(flight, Nanos(from.0.saturating_add(time.0)));
     }
 
-    fn wait_until(&mut self, at: Nanos) {
-        self.not_before = self.not_before.max(Some(at));
+    fn wait_until(&mut self, flight: usize, at: Nanos) {
+        let not_before = &mut self.flights[flight].not_before;
+        *not_before = (*not_before).max(Some(at));
     }
 
     /// The names of a step.
@@ -203,13 +211,14 @@ impl MixScript {
     }
 
     /// A round is over: notes it, if all of it was done.
-    fn end_round(&mut self, whole: bool, gate: &Gate, meter: &mut Meter) -> bool {
-        self.first = false;
+    fn end_round(&mut self, flight: usize, whole: bool, gate: &Gate, meter: &mut Meter) {
+        let over = &mut self.flights[flight];
+        over.first = false;
         let Round {
             intended,
             span,
             bytes,
-        } = std::mem::take(&mut self.round);
+        } = std::mem::take(&mut over.round);
         if span.is_some() {
             self.counters.rounds[self.role].fetch_add(1, Ordering::Release);
         }
@@ -227,72 +236,87 @@ impl MixScript {
             }
         }
         if self.mix.think.0 > 0 {
-            self.pause(self.mix.think, gate);
+            self.pause(flight, self.mix.think, gate);
         }
         if span.is_some() {
-            return true;
+            return;
         }
-        // Nothing could be done: its pauses are made all the same.
-        if let Some(at) = self.not_before.take()
-            && !gate.nap_until(at)
-        {
-            return false;
-        }
-        // Neither in a hurry for long, nor for ever.
-        self.idle = self.idle.saturating_add(1);
+        // Nothing could be done: its pauses are made all the same, and it is neither in a hurry
+        // for long, nor for ever.
+        let over = &mut self.flights[flight];
+        over.idle = over.idle.saturating_add(1);
         let now = gate.clock.now();
-        match self.idle < IDLE_MAX {
-            true => !gate.closed(now),
-            false => gate.nap_until(Nanos(now.0.saturating_add(LOOK.0))),
-        }
+        let hurry = match over.idle < IDLE_MAX {
+            true => now,
+            false => Nanos(now.0.saturating_add(LOOK.0)),
+        };
+        over.rest = over.not_before.take().max(Some(hurry));
     }
 }
 
 impl Script for MixScript {
-    fn next(&mut self, names: &mut Names, gate: &Gate, meter: &mut Meter) -> Next<Step> {
-        if self.course.begins_round() && !self.first && self.begin_round(gate).is_none() {
-            return Next::End(true);
+    fn next(&mut self, flight: usize, names: &mut Names, gate: &Gate, meter: &mut Meter) -> Coming {
+        if let Some(row) = self.flights[flight].lacks.take() {
+            self.flights[flight].first = false;
+            meter.lacked(row);
+            return Coming::Again;
         }
-        match self.course.turn() {
+        if self.course.begins_round(flight)
+            && !self.flights[flight].first
+            && let Err(instead) = self.begin_round(flight, gate)
+        {
+            return instead;
+        }
+        let turn = self.course.turn(flight);
+        let own = &mut self.flights[flight];
+        let intended = own.round.intended.filter(|_| own.first);
+        match turn {
             Turn::Do(chosen) => {
+                let (not_before, begins) = (own.not_before.take(), own.first);
                 self.name(&chosen, names);
-                let intended = self.round.intended.filter(|_| self.first);
-                Next::Operation(Step {
+                Coming::Step(Step {
                     action: chosen.action,
                     op: chosen.op,
                     lane: chosen.row,
-                    slot: chosen.set,
+                    flight,
+                    begins,
+                    slot: self.course.file(flight, chosen.set),
                     intended,
-                    not_before: self.not_before.take(),
+                    not_before,
                 })
             }
             Turn::Lacks(row) => {
+                own.lacks = Some(row);
                 // What is passed over is due at its time as well.
-                if let Some(at) = self.round.intended.filter(|_| self.first)
-                    && !gate.wait(at)
-                {
-                    self.not_begun();
-                    return Next::End(false);
-                }
-                self.first = false;
-                meter.lacked(row);
-                Next::Again
+                intended.map_or(Coming::Again, Coming::Due)
             }
             Turn::Pause(time) => {
-                self.pause(time, gate);
-                Next::Again
+                self.pause(flight, time, gate);
+                Coming::Again
             }
-            Turn::Ready => Next::Again,
-            Turn::RoundOver(whole) => match self.end_round(whole, gate, meter) {
-                true => Next::Again,
-                false => Next::End(false),
-            },
+            Turn::Ready => Coming::Again,
+            Turn::RoundOver(whole) => {
+                self.end_round(flight, whole, gate, meter);
+                // A place that rests does not keep others from starting what is due.
+                let rests = self.is_paced() && self.flights.len() > 1;
+                let own = &mut self.flights[flight];
+                let rest = own.rest.max(own.not_before).filter(|_| rests);
+                if rest.is_some() {
+                    (own.rest, own.not_before) = (None, None);
+                }
+                Coming::RoundOver(rest)
+            }
         }
     }
 
-    fn put_back(&mut self, _step: Step) {
-        if self.first {
-            self.not_begun();
+    /// A round that was got ready for and does not begin.
+    fn put_back(&mut self, flight: usize) {
+        let own = &mut self.flights[flight];
+        // One that is tried again has begun.
+        if std::mem::take(&mut own.first) && own.round.span.is_none() {
+            let due = [self.due, own.round.intended];
+            self.due = due.into_iter().flatten().min();
+            self.begun -= 1;
         }
     }
 
@@ -302,18 +326,19 @@ impl Script for MixScript {
         outcome: Result<u64, FailureKind>,
         (start, end): (Nanos, Nanos),
     ) -> Verdict {
-        self.ended = end;
-        self.idle = 0;
+        let own = &mut self.flights[step.flight];
+        own.ended = end;
+        own.idle = 0;
         let bytes = outcome.unwrap_or(0);
-        let from = self.round.span.map_or(start, |(start, _)| start);
-        self.round.span = Some((from, end));
-        self.round.bytes += bytes;
+        let from = own.round.span.map_or(start, |(start, _)| start);
+        own.round.span = Some((from, end));
+        own.round.bytes += bytes;
         let span = Span {
             intended: step.intended,
             start,
             end,
         };
-        self.done = outcome.is_ok().then_some((span, bytes));
+        own.done = outcome.is_ok().then_some((span, bytes));
         let gone = [Errno::ENOENT, Errno::ESTALE].map(FailureKind::from);
         let came = match outcome {
             Ok(_) => Came::Done,
@@ -321,17 +346,17 @@ impl Script for MixScript {
             Err(kind) if kind == Errno::EEXIST.into() => Came::Exists,
             Err(_) => Came::Failed,
         };
-        let missed = self.course.ended(came);
+        let missed = self.course.ended(step.flight, came);
         // What is tried again is still what was due.
-        self.first &= self.course.tries_again();
+        own.first &= self.course.tries_again(step.flight);
         match missed {
             true => Verdict::Missed,
             false => Verdict::Plain,
         }
     }
 
-    fn recorded(&mut self, _step: &Step, _gate: &Gate, meter: &mut Meter) {
-        if let Some((span, bytes)) = self.done.take() {
+    fn recorded(&mut self, step: &Step, _gate: &Gate, meter: &mut Meter) {
+        if let Some((span, bytes)) = self.flights[step.flight].done.take() {
             meter.as_well(self.role().row_of_all(), span, bytes);
         }
     }
@@ -369,5 +394,17 @@ impl Script for MixScript {
             role.steps.len() as u64
         };
         self.mix.rounds.unwrap_or(0).saturating_mul(each)
+    }
+
+    fn comes_before_rounds(&self) -> bool {
+        self.course.comes_before_rounds()
+    }
+
+    fn ends_round(&self, flight: usize) -> bool {
+        self.course.ends_round(flight)
+    }
+
+    fn is_paced(&self) -> bool {
+        self.schedule.is_some() || self.role().every.is_some()
     }
 }

@@ -14,7 +14,7 @@ use rbench_sys::engine::{Completion, NameRequest, NamesInFlight};
 use super::{ItemOp, ItemRunner};
 use crate::meter::{Meter, Span};
 use crate::pace::Gate;
-use crate::queue::{Queue, Wait};
+use crate::queue::{MUCH, Queue, Wait};
 use crate::worker::Runner;
 
 /// An operation as requests.
@@ -128,9 +128,6 @@ enum Pause {
     /// No further one may start.
     Closed,
 }
-
-/// Bytes that take longer to fill in than a call takes that hands an operation over.
-const MUCH: usize = 16 << 10;
 
 /// Runs one kind of operation over a worker's items, several at a time.
 pub struct RingRunner<O> {

@@ -19,7 +19,7 @@ use crate::group::{At, Outcome, Run, Signal, check_adds_up};
 use crate::truth::mount;
 
 /// So many of each worker in flight; 0: one after the other.
-fn flight(depth: u32) -> InFlight {
+pub fn flight(depth: u32) -> InFlight {
     InFlight {
         engine: (depth > 0).then(|| "io_uring".to_owned()),
         depth: (depth > 0).then_some(depth),
@@ -59,7 +59,7 @@ fn well(outcome: &Outcome) {
 }
 
 /// What one phase asked of the file system, without what the kernel does on its own account.
-fn requests(counts: &BTreeMap<Kind, Counts>) -> BTreeMap<Kind, (u64, u64)> {
+pub fn requests(counts: &BTreeMap<Kind, Counts>) -> BTreeMap<Kind, (u64, u64)> {
     let asked = counts.iter().filter(|(kind, counts)| {
         // Files are let go of later, names looked up again where one cache or another forgot
         // them, and a ring asks once whether files can be polled.
@@ -416,7 +416,7 @@ fn a_signal_ends_it_and_what_was_done_is_reported() {
 }
 
 /// What lies below `path`, with the length of files.
-fn tree(path: &Path) -> Vec<(PathBuf, u64)> {
+pub fn tree(path: &Path) -> Vec<(PathBuf, u64)> {
     let mut found = Vec::new();
     for entry in fs::read_dir(path).expect("a directory") {
         let path = entry.expect("an entry").path();

@@ -21,6 +21,7 @@ mod limits;
 mod mdtest;
 mod meta;
 mod mix;
+mod mix_in_flight;
 mod mounts;
 mod ops;
 mod steady;

@@ -1,5 +1,10 @@
 //! What a worker of a mix does next, and on which names: pure but for what it knows of the
 //! names that are there.
+//!
+//! It has one round in flight or several, each with a place in the list and open files of its
+//! own. What a round does (which operation is drawn, how much, where in a file) follows from its
+//! number; on which files depends on what others have left to it: it takes none that another
+//! round in flight uses ([`Uses`]).
 
 use std::sync::Arc;
 
@@ -7,6 +12,7 @@ use rbench_core::random::Stream;
 use rbench_core::{Nanos, OpKind, OpenFlags};
 
 use super::share::Share;
+use super::uses::{Use, Uses};
 use super::{CHUNK, MixPlan, Need, Place, Role, SetKind, Step, Verb};
 use crate::step::{Action, Held};
 
@@ -82,23 +88,13 @@ struct Slot {
     next: u64,
 }
 
-/// Where a worker is in its list.
+/// A round in flight.
 #[derive(Debug)]
-pub struct Course {
-    plan: Arc<MixPlan>,
-    role: usize,
-    /// Directories that names lie in, of each set.
-    leaves: Vec<u64>,
-    seed: u64,
-    draws: Stream,
-    shares: Vec<Share>,
-    /// Of each set: whether workers of any kind make, remove or rename its names.
-    changed: Vec<bool>,
+struct Flight {
+    /// Its own open files.
     slots: Vec<Slot>,
     /// Of each set: the name that was used last.
     last: Vec<Option<u64>>,
-    /// Before the first round.
-    first: bool,
     /// The next step of the list.
     at: usize,
     /// The last try was for a name that had gone: now one of the worker's own is taken.
@@ -107,36 +103,86 @@ pub struct Course {
     whole: bool,
     /// The step that is under way.
     current: Option<(Step, Chosen)>,
+    /// The number that what the round does follows from.
+    seed: u64,
+    /// What it draws; made when it is needed.
+    draws: Option<Stream>,
+}
+
+impl Flight {
+    fn draws(&mut self) -> &mut Stream {
+        let seed = self.seed;
+        self.draws.get_or_insert_with(|| Stream::new(&[seed]))
+    }
+}
+
+/// Where a worker is in its list.
+#[derive(Debug)]
+pub struct Course {
+    plan: Arc<MixPlan>,
+    role: usize,
+    /// Directories that names lie in, of each set.
+    leaves: Vec<u64>,
+    seed: u64,
+    /// Which names are taken.
+    names: Stream,
+    /// What each round does, one number each.
+    rounds: Stream,
+    shares: Vec<Share>,
+    /// Of each set: whether workers of any kind make, remove or rename its names.
+    changed: Vec<bool>,
+    /// Of each set: whether all rounds share the file that was opened before the first.
+    held: Vec<bool>,
+    /// The open files of all rounds: those, and what drawn operations know of theirs.
+    slots: Vec<Slot>,
+    flights: Vec<Flight>,
+    uses: Uses,
+    /// Before the first round.
+    first: bool,
     /// Changes of attributes so far.
     changes: u64,
 }
 
 impl Course {
-    /// The course of a worker of a role; `shares` and `leaves` are those of each set.
+    /// The course of a worker of a role with so many rounds in flight; `shares` and `leaves` are
+    /// those of each set.
     pub fn new(
-        plan: Arc<MixPlan>,
+        (plan, flights): (Arc<MixPlan>, usize),
         role: usize,
         seed: u64,
-        draws: Stream,
+        mut draws: Stream,
         (shares, leaves): (Vec<Share>, Vec<u64>),
     ) -> Course {
         let sets = plan.sets.len();
         let changed = |set| plan.roles.iter().any(|role| role.changes(set));
-        Course {
-            changed: (0..sets).map(changed).collect(),
-            first: !plan.roles[role].first.is_empty(),
-            plan,
-            role,
-            leaves,
-            seed,
-            draws,
-            shares,
+        let own = &plan.roles[role];
+        let mut rounds = Stream::new(&[draws.next_u64()]);
+        let before = rounds.next_u64();
+        let flight = |_| Flight {
             slots: vec![Slot::default(); sets],
             last: vec![None; sets],
             at: 0,
             again: false,
             whole: true,
             current: None,
+            seed: before,
+            draws: None,
+        };
+        let all = (0..flights).map(flight).collect();
+        Course {
+            changed: (0..sets).map(changed).collect(),
+            held: (0..sets).map(|set| own.holds(set)).collect(),
+            slots: vec![Slot::default(); sets],
+            flights: all,
+            uses: Uses::new(flights, own, sets),
+            first: !own.first.is_empty(),
+            rounds,
+            names: draws,
+            plan,
+            role,
+            leaves,
+            seed,
+            shares,
             changes: 0,
         }
     }
@@ -145,63 +191,106 @@ impl Course {
         &self.plan.roles[self.role]
     }
 
+    /// Whether what comes before the first round is not over.
+    pub fn comes_before_rounds(&self) -> bool {
+        self.first
+    }
+
     /// Whether the next step begins a round.
-    pub fn begins_round(&self) -> bool {
-        !self.first && self.at == 0 && !self.again
+    pub fn begins_round(&self, flight: usize) -> bool {
+        let flight = &self.flights[flight];
+        !self.first && flight.at == 0 && !flight.again
     }
 
     /// Whether the next step is the last one once more, with another name.
-    pub fn tries_again(&self) -> bool {
-        self.again
+    pub fn tries_again(&self, flight: usize) -> bool {
+        self.flights[flight].again
     }
 
-    /// What comes next.
-    pub fn turn(&mut self) -> Turn {
+    /// Whether all steps of a round are done.
+    pub fn ends_round(&self, flight: usize) -> bool {
+        let (role, flight) = (self.role(), &self.flights[flight]);
+        let steps = if role.draws() { 1 } else { role.steps.len() };
+        !self.first && flight.at >= steps
+    }
+
+    /// The number of the open file of a set, below the rounds in flight times the sets.
+    pub fn file(&self, flight: usize, set: usize) -> usize {
+        match self.held[set] {
+            true => set,
+            false => flight * self.plan.sets.len() + set,
+        }
+    }
+
+    /// What a round in flight knows of the open file of a set.
+    fn slot(&mut self, flight: usize, set: usize) -> &mut Slot {
+        match self.held[set] || self.drawn() {
+            true => &mut self.slots[set],
+            false => &mut self.flights[flight].slots[set],
+        }
+    }
+
+    /// What comes next in a round. What comes before the first one is asked for until it is over,
+    /// in the flight 0.
+    pub fn turn(&mut self, flight: usize) -> Turn {
+        if self.begins_round(flight) {
+            let round = &mut self.flights[flight];
+            (round.seed, round.draws) = (self.rounds.next_u64(), None);
+        }
         let step = loop {
-            let Some(step) = self.step() else {
-                return self.round_over();
+            let Some(step) = self.step(flight) else {
+                return self.round_over(flight);
             };
             // What could not be opened is passed over up to its close.
-            let open = self.slots[step.set].open || self.whole_of(&step);
+            let open = self.slot(flight, step.set).open || self.whole_of(&step);
             if step.verb.need() != Need::Open || open {
                 break step;
             }
-            self.pass_over();
+            self.pass_over(flight);
         };
         if let Verb::Think(time) = step.verb {
-            self.at += 1;
+            self.flights[flight].at += 1;
             return Turn::Pause(time);
         }
-        match self.choose(&step) {
+        match self.choose(flight, &step) {
             Some(chosen) => {
-                self.current = Some((step, chosen));
+                self.flights[flight].current = Some((step, chosen));
                 Turn::Do(chosen)
             }
             None => {
-                self.pass_over();
+                self.pass_over(flight);
                 Turn::Lacks(step.row)
             }
         }
     }
 
-    /// The step that the worker has come to; `None`: its round is over.
-    fn step(&mut self) -> Option<Step> {
+    /// The step that a round has come to; `None`: it is over.
+    fn step(&mut self, flight: usize) -> Option<Step> {
         let role = &self.plan.roles[self.role];
+        let round = &mut self.flights[flight];
         if self.first {
-            return role.first.get(self.at).copied();
+            return role.first.get(round.at).copied();
         }
-        match (role.draws(), self.current) {
+        match (role.draws(), round.current) {
             // The same operation once more.
-            (true, Some((step, _))) if self.again => Some(step),
-            (true, _) if self.at > 0 => None,
-            (true, _) => Some(role.steps[draw(&role.weights, &mut self.draws)]),
-            (false, _) => role.steps.get(self.at).copied(),
+            (true, Some((step, _))) if round.again => Some(step),
+            (true, _) if round.at > 0 => None,
+            (true, _) => Some(role.steps[draw(&role.weights, &mut self.rounds)]),
+            (false, _) => role.steps.get(round.at).copied(),
         }
     }
 
-    fn round_over(&mut self) -> Turn {
-        let (whole, first) = (self.whole, self.first);
-        (self.at, self.whole, self.first) = (0, true, false);
+    fn round_over(&mut self, flight: usize) -> Turn {
+        let first = std::mem::take(&mut self.first);
+        let several = self.flights.len() > 1;
+        let round = &mut self.flights[flight];
+        let whole = std::mem::replace(&mut round.whole, true);
+        round.at = 0;
+        if several {
+            // Others may take it away now.
+            round.last.fill(None);
+        }
+        self.uses.end(flight);
         match first {
             true => Turn::Ready,
             false => Turn::RoundOver(whole),
@@ -209,59 +298,92 @@ impl Course {
     }
 
     /// The present step is not done.
-    fn pass_over(&mut self) {
-        (self.at, self.again, self.whole) = (self.at + 1, false, false);
+    fn pass_over(&mut self, flight: usize) {
+        let round = &mut self.flights[flight];
+        (round.at, round.again, round.whole) = (round.at + 1, false, false);
+    }
+
+    /// A name of a set to look at: one that no other round in flight uses, or else one that none
+    /// changes. `own`: the worker's own.
+    fn look(&mut self, flight: usize, set: usize, own: bool) -> Option<u64> {
+        let (share, uses, names) = (&self.shares[set], &self.uses, &mut self.names);
+        let mut name = |what| {
+            let taken = |name| uses.by_others(flight, (set, name), what);
+            match own {
+                true => share.own_there(names, taken),
+                false => share.any_there(names, taken),
+            }
+        };
+        let free = name(Use::Looks);
+        match free.is_none() && uses.any() {
+            true => name(Use::Changes),
+            false => free,
+        }
+    }
+
+    /// A name of the worker's own to change, which is there or not: no other round in flight
+    /// uses it.
+    fn change(&mut self, flight: usize, set: usize, there: bool) -> Option<u64> {
+        let (share, uses) = (&self.shares[set], &self.uses);
+        let taken = |name| uses.by_others(flight, (set, name), Use::Looks);
+        match there {
+            true => share.own_there(&mut self.names, taken),
+            false => share.own_free(&mut self.names, taken),
+        }
     }
 
     /// The names of a step; `None`: there is none for it.
-    fn choose(&mut self, step: &Step) -> Option<Chosen> {
+    fn choose(&mut self, flight: usize, step: &Step) -> Option<Chosen> {
         let set = step.set;
         let whole = self.whole_of(step);
-        let (share, draws) = (&self.shares[set], &mut self.draws);
-        let last = self.last[set].filter(|_| step.last && !self.again);
+        let round = &self.flights[flight];
+        let again = round.again;
+        let last = round.last[set].filter(|_| step.last && !again);
+        let own = last.filter(|last| self.shares[set].owns(*last));
         let mut other = None;
-        let on = match step.verb.need() {
+        let need = step.verb.need();
+        let on = match need {
+            Need::Open if whole => On::Name(self.look(flight, set, again)?),
             Need::Open | Need::Nothing => On::Slot,
             Need::There => On::Name(match last {
                 Some(last) => last,
-                None if self.again => share.own_there(draws)?,
-                None => share.any_there(draws)?,
+                None => self.look(flight, set, again)?,
             }),
-            Need::OwnThere => On::Name(match last.filter(|last| share.owns(*last)) {
+            Need::OwnThere => On::Name(match own {
                 Some(last) => last,
-                None => share.own_there(draws)?,
+                None => self.change(flight, set, true)?,
             }),
-            Need::OwnFree => On::Name(share.own_free(draws)?),
+            Need::OwnFree => On::Name(self.change(flight, set, false)?),
             Need::Move => {
-                other = Some(share.own_free(draws)?);
-                On::Name(match last.filter(|last| share.owns(*last)) {
+                other = Some(self.change(flight, set, false)?);
+                On::Name(match own {
                     Some(last) => last,
-                    None => share.own_there(draws)?,
+                    None => self.change(flight, set, true)?,
                 })
             }
             Need::Over => {
-                let from = last.filter(|last| share.owns(*last))?;
+                let from = own?;
                 // A file is not renamed to itself.
-                let mut all = (0..DRAWS).filter_map(|_| share.own_there(draws));
+                let mut all = (0..DRAWS).filter_map(|_| self.change(flight, set, true));
                 other = Some(all.find(|to| *to != from)?);
                 On::Name(from)
             }
-            Need::Directory => On::Directory(draws.below(self.leaves[set].max(1))),
-        };
-        let on = match (on, whole) {
-            (On::Slot, true) => On::Name(match self.again {
-                true => share.own_there(draws)?,
-                false => share.any_there(draws)?,
-            }),
-            (on, _) => on,
+            Need::Directory => On::Directory(self.names.below(self.leaves[set].max(1))),
         };
         let name = match on {
             On::Name(name) => Some(name),
             On::Slot | On::Directory(_) => None,
         };
-        let action = self.action(step, name);
+        let action = self.action(flight, step, name);
         let directories = self.plan.sets[set].kind == SetKind::Directories;
         let (op, ..) = super::list::row(step.verb, directories)?;
+        let what = match step.verb.changes_names() {
+            true => Use::Changes,
+            false => Use::Looks,
+        };
+        for name in name.into_iter().chain(other) {
+            self.uses.begin(flight, (set, name), what);
+        }
         Some(Chosen {
             action,
             op,
@@ -272,9 +394,14 @@ impl Course {
         })
     }
 
+    /// Whether operations are drawn now, which open their files themselves.
+    fn drawn(&self) -> bool {
+        self.role().draws() && !self.first
+    }
+
     /// Whether the step opens its file itself and closes it.
     fn whole_of(&self, step: &Step) -> bool {
-        self.role().draws() && !self.first && step.verb.need() == Need::Open
+        self.drawn() && step.verb.need() == Need::Open
     }
 
     fn size_of(&self, set: usize, name: u64) -> u64 {
@@ -282,9 +409,9 @@ impl Course {
     }
 
     /// The calls of a step.
-    fn action(&mut self, step: &Step, name: Option<u64>) -> Action {
+    fn action(&mut self, flight: usize, step: &Step, name: Option<u64>) -> Action {
         let set = step.set;
-        let drawn = self.role().draws() && !self.first;
+        let drawn = self.drawn();
         match step.verb {
             Verb::Create(flags) if drawn => {
                 let bytes = self.size_of(set, name.unwrap_or(0));
@@ -316,8 +443,8 @@ impl Course {
             // A pause is none of its calls.
             Verb::List | Verb::Think(_) => Action::List,
             verb => {
-                let slot = self.slots[set];
-                let held = self.held(verb, set, name.unwrap_or(slot.name));
+                let name = name.unwrap_or(self.slot(flight, set).name);
+                let held = self.on_open(flight, verb, (set, name));
                 match drawn {
                     true => Action::Whole(flags_of(verb), held),
                     false => Action::On(held),
@@ -327,12 +454,12 @@ impl Course {
     }
 
     /// What a step does with an open file.
-    fn held(&mut self, verb: Verb, set: usize, name: u64) -> Held {
+    fn on_open(&mut self, flight: usize, verb: Verb, (set, name): (usize, u64)) -> Held {
         match verb {
             Verb::ReadWhole(chunk) => Held::ReadWhole { chunk },
             Verb::Read(bytes, place) => Held::Read {
                 bytes,
-                at: Some(self.place(place, set, (bytes, name))),
+                at: Some(self.place(flight, place, set, (bytes, name))),
             },
             Verb::WriteWhole(chunk) => Held::WriteWhole {
                 bytes: self.size_of(set, name),
@@ -340,10 +467,10 @@ impl Course {
             },
             Verb::Write(bytes, place) => Held::Write {
                 bytes,
-                at: Some(self.place(place, set, (bytes, name))),
+                at: Some(self.place(flight, place, set, (bytes, name))),
             },
             Verb::Append(least, most) => Held::Write {
-                bytes: least + self.draws.below(most - least + 1),
+                bytes: least + self.flights[flight].draws().below(most - least + 1),
                 at: None,
             },
             Verb::Truncate(length) => Held::Truncate(length),
@@ -357,12 +484,12 @@ impl Course {
     }
 
     /// Where the next transfer of so many bytes of a file is.
-    fn place(&mut self, place: Place, set: usize, (bytes, name): (u64, u64)) -> u64 {
+    fn place(&mut self, flight: usize, place: Place, set: usize, (bytes, name): (u64, u64)) -> u64 {
         let size = self.size_of(set, name);
         match place {
-            Place::Random => self.draws.below((size / bytes).max(1)) * bytes,
+            Place::Random => self.flights[flight].draws().below((size / bytes).max(1)) * bytes,
             Place::Next => {
-                let slot = &mut self.slots[set];
+                let slot = self.slot(flight, set);
                 // What does not fit any more begins again.
                 let at = if slot.next + bytes > size {
                     0
@@ -375,16 +502,16 @@ impl Course {
         }
     }
 
-    /// How the present step ended; whether it missed: another worker was faster, which is no
-    /// error.
-    pub fn ended(&mut self, came: Came) -> bool {
-        let Some((step, chosen)) = self.current else {
+    /// How the present step of a round ended; whether it missed: another worker was faster, which
+    /// is no error.
+    pub fn ended(&mut self, flight: usize, came: Came) -> bool {
+        let Some((step, chosen)) = self.flights[flight].current else {
             return false;
         };
         let set = step.set;
         let name = match chosen.on {
             On::Name(name) => name,
-            On::Slot => self.slots[set].name,
+            On::Slot => self.slot(flight, set).name,
             On::Directory(_) => 0,
         };
         let need = step.verb.need();
@@ -394,23 +521,36 @@ impl Course {
         let missed = came == Came::Gone && looks && taken;
         // Once more, with a name that nobody else takes away, if it has one.
         let of_name = matches!(chosen.on, On::Name(_));
-        if missed && !self.again && of_name && self.shares[set].has_own_there() {
-            self.again = true;
+        let once_more = missed && !self.flights[flight].again && of_name;
+        if once_more && self.shares[set].has_own_there() {
+            self.flights[flight].again = true;
+            self.keep_uses(flight);
             return true;
         }
         if of_name {
             self.correct(need, came, (set, name));
         }
-        self.again = false;
-        self.at += 1;
-        self.whole &= came == Came::Done;
+        let round = &mut self.flights[flight];
+        (round.again, round.at) = (false, round.at + 1);
+        round.whole &= came == Came::Done;
         if step.verb == Verb::Close {
-            self.slots[set].open = false;
+            self.slot(flight, set).open = false;
         }
         if came == Came::Done {
-            self.note(&step, &chosen, name);
+            self.note(flight, &step, (&chosen, name));
         }
+        self.keep_uses(flight);
         missed
+    }
+
+    /// The step is over: the round uses what it holds open and what it may come back to.
+    fn keep_uses(&mut self, flight: usize) {
+        let round = &self.flights[flight];
+        let open = round
+            .slots
+            .iter()
+            .map(|slot| slot.open.then_some(slot.name));
+        self.uses.keep(flight, open, &round.last);
     }
 
     /// What was found out of a name of its own, after a step that failed halfway: that is
@@ -430,36 +570,37 @@ impl Course {
     }
 
     /// Notes what the step has changed.
-    fn note(&mut self, step: &Step, chosen: &Chosen, name: u64) {
+    fn note(&mut self, flight: usize, step: &Step, (chosen, name): (&Chosen, u64)) {
         let set = step.set;
-        let drawn = self.role().draws() && !self.first;
+        let drawn = self.drawn();
         let share = &mut self.shares[set];
+        let last = &mut self.flights[flight].last[set];
         match step.verb {
             Verb::Create(_) | Verb::Mkdir | Verb::Symlink => share.note(name, true),
             Verb::Delete => {
                 share.note(name, false);
-                self.last[set] = self.last[set].filter(|last| *last != name);
+                *last = last.filter(|last| *last != name);
                 return;
             }
             Verb::Rename | Verb::Replace => {
                 share.note(name, false);
                 if let Some(other) = chosen.other {
                     share.note(other, true);
-                    self.last[set] = Some(other);
+                    *last = Some(other);
                 }
                 return;
             }
             _ => {}
         }
+        if matches!(chosen.on, On::Name(_)) {
+            *last = Some(name);
+        }
         if let (Verb::Create(_) | Verb::Open(_), false) = (step.verb, drawn) {
-            self.slots[set] = Slot {
+            *self.slot(flight, set) = Slot {
                 open: true,
                 name,
                 next: 0,
             };
-        }
-        if matches!(chosen.on, On::Name(_)) {
-            self.last[set] = Some(name);
         }
     }
 }
@@ -496,8 +637,12 @@ mod tests {
     use crate::resolve::{Facts, Plan, Work, resolve};
     use crate::spec::{Common, Mix, MixText, Spec, Workload};
 
-    /// The courses of the only rank's workers.
+    /// The courses of the only rank's workers, with a round in flight each.
     fn courses(mix: Mix, threads: u32) -> Vec<Course> {
+        courses_in_flight(mix, threads, 1)
+    }
+
+    fn courses_in_flight(mix: Mix, threads: u32, flights: usize) -> Vec<Course> {
         let spec = Spec {
             common: Common {
                 dir: Some("/mnt".into()),
@@ -536,7 +681,7 @@ mod tests {
             let draws = Stream::new(&[5, u64::from(thread)]);
             let leaves = vec![1; plan.sets.len()];
             Course::new(
-                Arc::clone(&plan),
+                (Arc::clone(&plan), flights),
                 role,
                 1,
                 draws,
@@ -564,11 +709,11 @@ mod tests {
             (0..40).filter(|name| is_prepared(*name, 3, 50)).collect();
         for turn in 0..6000 {
             let course = &mut all[turn % 3];
-            let Turn::Do(chosen) = course.turn() else {
+            let Turn::Do(chosen) = course.turn(0) else {
                 continue;
             };
             let On::Name(name) = chosen.on else {
-                assert!(!course.ended(Came::Done));
+                assert!(!course.ended(0, Came::Done));
                 continue;
             };
             let known = match chosen.action {
@@ -580,9 +725,170 @@ mod tests {
                 _ => there.contains(&name),
             };
             assert!(known, "{chosen:?}");
-            assert!(!course.ended(Came::Done));
+            assert!(!course.ended(0, Came::Done));
         }
         assert!(!there.is_empty());
+    }
+
+    /// What rounds have under way: steps that end in any order.
+    #[derive(Default)]
+    struct Model {
+        there: std::collections::BTreeSet<u64>,
+        /// Of each round: what it works on, and what it has open.
+        under_way: Vec<Option<Chosen>>,
+        open: Vec<Option<u64>>,
+        steps: u64,
+    }
+
+    impl Model {
+        fn changes(action: Action) -> bool {
+            matches!(action, Action::Rename | Action::Unlink)
+                || matches!(action, Action::Open(flags) if flags.creates)
+        }
+
+        /// A step begins: nobody else changes its names, and who changes them is alone.
+        fn begins(&mut self, flight: usize, chosen: Chosen) {
+            let names = |chosen: &Chosen| {
+                let on = match chosen.on {
+                    On::Name(name) => Some(name),
+                    _ => None,
+                };
+                on.into_iter().chain(chosen.other).collect::<Vec<u64>>()
+            };
+            let own = names(&chosen);
+            for (other, step) in self.under_way.iter().enumerate() {
+                let Some(step) = step.as_ref().filter(|_| other != flight) else {
+                    continue;
+                };
+                let both = names(step).iter().any(|name| own.contains(name));
+                let change = Self::changes(step.action) || Self::changes(chosen.action);
+                assert!(!(both && change), "{chosen:?} beside {step:?}");
+            }
+            let others = self.open.iter().enumerate();
+            let held = others.filter(|(other, _)| *other != flight);
+            let held = held
+                .filter_map(|(_, name)| *name)
+                .any(|name| own.contains(&name));
+            assert!(
+                !(held && Self::changes(chosen.action)),
+                "{chosen:?} is open"
+            );
+            if let On::Name(name) = chosen.on {
+                let made = matches!(chosen.action, Action::Open(flags) if flags.creates);
+                assert_eq!(self.there.contains(&name), !made, "{chosen:?}");
+            }
+            assert!(
+                chosen.other.is_none_or(|to| !self.there.contains(&to)),
+                "{chosen:?}"
+            );
+            self.under_way[flight] = Some(chosen);
+        }
+
+        fn ends(&mut self, flight: usize) {
+            let Some(chosen) = self.under_way[flight].take() else {
+                return;
+            };
+            self.steps += 1;
+            match (chosen.action, chosen.on) {
+                (Action::Open(_), On::Name(name)) => {
+                    self.there.insert(name);
+                    self.open[flight] = Some(name);
+                }
+                (Action::Close, _) => self.open[flight] = None,
+                (Action::Unlink, On::Name(name)) => drop(self.there.remove(&name)),
+                (Action::Rename, On::Name(name)) => {
+                    self.there.remove(&name);
+                    self.there.extend(chosen.other);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    #[test]
+    fn rounds_in_flight_take_away_no_name_from_each_other_in_whatever_order_they_end() {
+        let text = "create, append 1k, close, stat last, open, read whole, close, rename, delete, open last, close, \
+                    create, close, delete last, delete";
+        for flights in [2, 5, 9] {
+            let mut all = courses_in_flight(list(text), 1, flights);
+            let course = &mut all[0];
+            let mut model = Model {
+                there: (0..40).filter(|name| is_prepared(*name, 1, 50)).collect(),
+                under_way: vec![None; flights],
+                open: vec![None; flights],
+                steps: 0,
+            };
+            let mut order = Stream::new(&[flights as u64]);
+            for _ in 0..20_000 {
+                let flight = order.below(flights as u64) as usize;
+                if model.under_way[flight].is_some() {
+                    model.ends(flight);
+                    assert!(!course.ended(flight, Came::Done));
+                }
+                if let Turn::Do(chosen) = course.turn(flight) {
+                    model.begins(flight, chosen);
+                }
+            }
+            assert!(model.steps > 15_000, "{}", model.steps);
+        }
+    }
+
+    #[test]
+    fn what_rounds_do_does_not_depend_on_how_many_are_in_flight() {
+        let mix = || Mix {
+            text: MixText::Ops(
+                "append 1..9k=3,create=2,delete=2,stat=3,read 1k random=2".to_owned(),
+            ),
+            files: Some(400),
+            prepared: Some(50),
+            ..Mix::default()
+        };
+        let run = |flights: usize| {
+            let mut all = courses_in_flight(mix(), 1, flights);
+            let mut order = Stream::new(&[9, flights as u64]);
+            let (mut kinds, mut begun) = (std::collections::BTreeMap::new(), 0);
+            let mut bytes = 0;
+            while begun < 3000 {
+                let flight = order.below(flights as u64) as usize;
+                if all[0].begins_round(flight) {
+                    begun += 1;
+                }
+                if let Turn::Do(chosen) = all[0].turn(flight) {
+                    *kinds.entry(chosen.op.name()).or_insert(0) += 1;
+                    if let Action::Whole(_, Held::Write { bytes: all, .. }) = chosen.action {
+                        bytes += all;
+                    }
+                    all[0].ended(flight, Came::Done);
+                }
+            }
+            (kinds, bytes)
+        };
+        let expect = run(1);
+        assert!(expect.0.len() == 5 && expect.1 > 1_000_000, "{expect:?}");
+        assert_eq!(run(7), expect);
+    }
+
+    #[test]
+    fn a_file_that_all_rounds_look_at_is_shared_where_there_is_no_other() {
+        let mix = Mix {
+            files: Some(2),
+            prepared: Some(100),
+            ..list("open, read whole, close")
+        };
+        let mut all = courses_in_flight(mix, 1, 4);
+        let mut taken = Vec::new();
+        for flight in 0..4 {
+            let Turn::Do(chosen) = all[0].turn(flight) else {
+                panic!("there is a file");
+            };
+            taken.extend(match chosen.on {
+                On::Name(name) => Some(name),
+                _ => None,
+            });
+        }
+        // As long as there is one that no other has, it is taken.
+        assert_ne!(taken[0], taken[1]);
+        assert_eq!(taken.len(), 4);
     }
 
     #[test]
@@ -592,13 +898,13 @@ mod tests {
         let mut rounds = Vec::new();
         let mut missed = 0;
         for _ in 0..2000 {
-            match course.turn() {
+            match course.turn(0) {
                 Turn::Do(chosen) => {
                     let of_others = |name: u64| name % 2 == 1;
                     let gone = matches!((chosen.action, chosen.on),
                         (Action::Open(flags), On::Name(name)) if !flags.creates && of_others(name));
                     let came = if gone { Came::Gone } else { Came::Done };
-                    assert_eq!(course.ended(came), gone);
+                    assert_eq!(course.ended(0, came), gone);
                     missed += u32::from(gone);
                 }
                 Turn::RoundOver(whole) => rounds.push(whole),
@@ -608,11 +914,11 @@ mod tests {
         assert!(missed > 50 && rounds.iter().all(|whole| *whole));
         // Its own are never missed: that would be an error of the file system.
         let own = loop {
-            match course.turn() {
+            match course.turn(0) {
                 Turn::Do(chosen) if chosen.action == Action::Unlink => {
-                    break course.ended(Came::Gone);
+                    break course.ended(0, Came::Gone);
                 }
-                Turn::Do(_) => assert!(!course.ended(Came::Done)),
+                Turn::Do(_) => assert!(!course.ended(0, Came::Done)),
                 _ => {}
             }
         };
@@ -633,9 +939,9 @@ mod tests {
         let mut all = courses(mix, 2);
         let looker = &mut all[0];
         for _ in 0..20 {
-            assert!(matches!(looker.turn(), Turn::Do(_)));
-            assert!(looker.ended(Came::Gone) && !looker.tries_again());
-            assert_eq!(looker.turn(), Turn::RoundOver(false));
+            assert!(matches!(looker.turn(0), Turn::Do(_)));
+            assert!(looker.ended(0, Came::Gone) && !looker.tries_again(0));
+            assert_eq!(looker.turn(0), Turn::RoundOver(false));
         }
     }
 
@@ -644,8 +950,8 @@ mod tests {
         let mut all = courses(list("open, read whole, close, stat"), 2);
         let course = &mut all[0];
         for _ in 0..40 {
-            if let Turn::Do(_) = course.turn() {
-                assert!(!course.ended(Came::Gone));
+            if let Turn::Do(_) = course.turn(0) {
+                assert!(!course.ended(0, Came::Gone));
             }
         }
     }
@@ -654,21 +960,21 @@ mod tests {
     fn what_follows_an_open_that_failed_is_passed_over_up_to_its_close() {
         let mut all = courses(list("open, read whole, fsync, close, stat"), 1);
         let course = &mut all[0];
-        let Turn::Do(open) = course.turn() else {
+        let Turn::Do(open) = course.turn(0) else {
             panic!("an open comes first");
         };
         assert!(matches!(open.action, Action::Open(_)));
-        course.ended(Came::Failed);
+        course.ended(0, Came::Failed);
         assert!(matches!(
-            course.turn(),
+            course.turn(0),
             Turn::Do(Chosen {
                 action: Action::Stat,
                 ..
             })
         ));
-        course.ended(Came::Done);
-        assert_eq!(course.turn(), Turn::RoundOver(false));
-        assert!(course.begins_round());
+        course.ended(0, Came::Done);
+        assert_eq!(course.turn(0), Turn::RoundOver(false));
+        assert!(course.begins_round(0));
     }
 
     #[test]
@@ -677,10 +983,10 @@ mod tests {
         let mut found = std::collections::BTreeSet::new();
         let mut lacks = false;
         while !lacks {
-            match all[0].turn() {
+            match all[0].turn(0) {
                 Turn::Do(chosen) => {
                     assert!(matches!(chosen.on, On::Name(name) if found.insert(name)));
-                    assert!(!all[0].ended(Came::Exists));
+                    assert!(!all[0].ended(0, Came::Exists));
                 }
                 Turn::Lacks(_) => lacks = true,
                 Turn::RoundOver(whole) => assert!(!whole),
@@ -701,9 +1007,9 @@ mod tests {
         let mut all = courses(mix, 1);
         let mut gone = std::collections::BTreeSet::new();
         for _ in 0..400 {
-            if let Turn::Do(chosen) = all[0].turn() {
+            if let Turn::Do(chosen) = all[0].turn(0) {
                 assert!(matches!(chosen.on, On::Name(name) if gone.insert(name)));
-                assert!(!all[0].ended(Came::Gone));
+                assert!(!all[0].ended(0, Came::Gone));
             }
         }
         assert_eq!(gone.len(), 20);
@@ -721,13 +1027,13 @@ mod tests {
         let course = &mut all[0];
         let (mut stats, mut changes, mut lacks) = (0, 0, 0);
         for _ in 0..20_000 {
-            match course.turn() {
+            match course.turn(0) {
                 Turn::Do(chosen) => {
                     match chosen.action {
                         Action::Stat => stats += 1,
                         _ => changes += 1,
                     }
-                    course.ended(Came::Done);
+                    course.ended(0, Came::Done);
                 }
                 Turn::Lacks(_) => lacks += 1,
                 Turn::RoundOver(_) => {}
@@ -753,11 +1059,11 @@ mod tests {
         let mut all = courses(mix, 1);
         let mut offsets = Vec::new();
         for _ in 0..13 {
-            if let Turn::Do(chosen) = all[0].turn() {
+            if let Turn::Do(chosen) = all[0].turn(0) {
                 if let Action::On(Held::Read { at: Some(at), .. }) = chosen.action {
                     offsets.push(at);
                 }
-                all[0].ended(Came::Done);
+                all[0].ended(0, Came::Done);
             }
         }
         assert_eq!(offsets[..5], [0, 4096, 0, 4096, 0]);

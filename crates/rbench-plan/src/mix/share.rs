@@ -4,6 +4,7 @@
 //! own are up to date; those of names that other ranks own tell what was there at the start.
 //! Only the owner changes a name, and knows exactly which of its own are there.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -28,14 +29,23 @@ impl Existence {
         word >> (name % 64) & 1 == 1
     }
 
-    /// A name that is there, if there is any: from a word that is drawn on, once around.
-    fn search(&self, draws: &mut Stream) -> Option<u64> {
+    /// A name that is there and not taken, if there is any: from a word that is drawn on, once
+    /// around.
+    fn search(&self, draws: &mut Stream, taken: impl Fn(u64) -> bool) -> Option<u64> {
         let words = self.0.len() as u64;
         let from = draws.below(words.max(1));
         let (at, word) = (0..words).find_map(|behind| {
             let at = (from + behind) % words;
             let word = self.0[at as usize].load(Ordering::Relaxed);
-            (word != 0).then_some((at, word))
+            let (mut left, mut free) = (word, 0_u64);
+            while left != 0 {
+                let bit = left.trailing_zeros();
+                left &= left - 1;
+                if !taken(at * 64 + u64::from(bit)) {
+                    free |= 1 << bit;
+                }
+            }
+            (free != 0).then_some((at, free))
         })?;
         let lower = draws.below(word.count_ones().into());
         let rest = (0..lower).fold(word, |word, _| word & (word - 1));
@@ -121,27 +131,43 @@ impl Share {
         u64::from(self.own[at]) * self.owners + self.me.unwrap_or(0)
     }
 
-    /// A name of its own that is there.
-    pub fn own_there(&self, draws: &mut Stream) -> Option<u64> {
-        let there = self.there as u64;
-        (there > 0).then(|| self.name(draws.below(there) as usize))
+    /// A name of its own that is there and not taken.
+    pub fn own_there(&self, draws: &mut Stream, taken: impl Fn(u64) -> bool) -> Option<u64> {
+        self.own_of(0..self.there, draws, taken)
     }
 
-    /// A name of its own that is not there.
-    pub fn own_free(&self, draws: &mut Stream) -> Option<u64> {
-        let free = (self.own.len() - self.there) as u64;
-        (free > 0).then(|| self.name(self.there + draws.below(free) as usize))
+    /// A name of its own that is not there, and not taken.
+    pub fn own_free(&self, draws: &mut Stream, taken: impl Fn(u64) -> bool) -> Option<u64> {
+        self.own_of(self.there..self.own.len(), draws, taken)
     }
 
-    /// Any name that is there, as far as is known.
-    pub fn any_there(&self, draws: &mut Stream) -> Option<u64> {
+    /// One of its own names at these places: from one that is drawn on, once around.
+    fn own_of(
+        &self,
+        places: Range<usize>,
+        draws: &mut Stream,
+        taken: impl Fn(u64) -> bool,
+    ) -> Option<u64> {
+        let count = places.len();
+        if count == 0 {
+            return None;
+        }
+        let from = draws.below(count as u64) as usize;
+        // No more are passed by than are taken.
+        let mut names = (0..count).map(|behind| self.name(places.start + (from + behind) % count));
+        names.find(|name| !taken(*name))
+    }
+
+    /// Any name that is there, as far as is known, and not taken.
+    pub fn any_there(&self, draws: &mut Stream, taken: impl Fn(u64) -> bool) -> Option<u64> {
         for _ in 0..TRIES {
             let name = draws.below(self.number);
-            if self.all.is_there(name) {
+            if self.all.is_there(name) && !taken(name) {
                 return Some(name);
             }
         }
-        self.own_there(draws).or_else(|| self.all.search(draws))
+        let own = self.own_there(draws, &taken);
+        own.or_else(|| self.all.search(draws, taken))
     }
 
     /// Notes that a name of its own is there, or not any more.
@@ -202,17 +228,17 @@ mod tests {
         let mut draws = Stream::new(&[1]);
         for turn in 0..10_000 {
             if turn % 3 == 0 {
-                if let Some(name) = share.own_there(&mut draws) {
+                if let Some(name) = share.own_there(&mut draws, |_| false) {
                     assert!(there.remove(&name));
                     share.note(name, false);
                 }
-            } else if let Some(name) = share.own_free(&mut draws) {
+            } else if let Some(name) = share.own_free(&mut draws, |_| false) {
                 assert!(share.owns(name) && there.insert(name));
                 share.note(name, true);
             }
             assert_eq!(share.there, there.len());
         }
-        while let Some(name) = share.own_free(&mut draws) {
+        while let Some(name) = share.own_free(&mut draws, |_| false) {
             assert!(there.insert(name));
             share.note(name, true);
         }
@@ -227,15 +253,43 @@ mod tests {
     }
 
     #[test]
+    fn what_is_taken_is_not_drawn_and_all_else_is() {
+        let share = shares(300, 3, 50).remove(2);
+        let taken = |name: u64| !matches!(name, 5 | 80 | 2 | 298 | 299);
+        let mut draws = Stream::new(&[4]);
+        let mut found = BTreeSet::new();
+        for _ in 0..500 {
+            found.extend(share.own_there(&mut draws, taken));
+            found.extend(share.own_free(&mut draws, taken));
+        }
+        assert_eq!(found, [2, 5, 80, 299].into());
+        let mut there = BTreeSet::new();
+        for _ in 0..500 {
+            there.extend(share.any_there(&mut draws, taken));
+        }
+        let expect = [2, 5, 80, 298, 299].into_iter();
+        assert_eq!(
+            there,
+            expect.filter(|name| is_prepared(*name, 3, 50)).collect()
+        );
+        assert!(share.any_there(&mut draws, |_| true).is_none());
+        assert!(share.own_free(&mut draws, |_| true).is_none());
+    }
+
+    #[test]
     fn who_only_looks_finds_what_is_there_and_nothing_else() {
         let mut owner = shares(2, 1, 100).remove(0);
         let looker = Share::new(Arc::clone(&owner.all), 2, (None, 1), 100);
         let mut draws = Stream::new(&[2]);
         owner.note(1, false);
-        assert!((0..100).all(|_| looker.any_there(&mut draws).is_none_or(|name| name == 0)));
+        assert!((0..100).all(|_| {
+            looker
+                .any_there(&mut draws, |_| false)
+                .is_none_or(|name| name == 0)
+        }));
         owner.note(0, false);
-        assert_eq!(looker.any_there(&mut draws), None);
-        assert_eq!(owner.any_there(&mut draws), None);
+        assert_eq!(looker.any_there(&mut draws, |_| false), None);
+        assert_eq!(owner.any_there(&mut draws, |_| false), None);
     }
 
     #[test]
@@ -244,7 +298,11 @@ mod tests {
         let all = Arc::new(Existence::new(10_000, |name| few.contains(&name)));
         let looker = Share::new(all, 10_000, (None, 1), 0);
         let mut draws = Stream::new(&[3]);
-        let found = (0..2000).map(|_| looker.any_there(&mut draws).expect("one is there"));
+        let found = (0..2000).map(|_| {
+            looker
+                .any_there(&mut draws, |_| false)
+                .expect("one is there")
+        });
         assert_eq!(found.collect::<BTreeSet<u64>>(), few);
     }
 }

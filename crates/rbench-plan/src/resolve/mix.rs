@@ -2,7 +2,7 @@
 
 use rbench_core::{Bytes, Nanos, OpKind, OpenFlags};
 
-use super::{PlanError, nonzero_time, open_loop};
+use super::{PlanError, in_flight, nonzero_time, open_loop};
 use crate::mix::list::{self, Written};
 use crate::mix::profile::{self, Profile, SetText, WorkerText};
 use crate::mix::sizes::Sizes;
@@ -42,6 +42,7 @@ pub(super) fn resolve(mix: &Mix, common: &Common, ranks: u32) -> Result<MixPlan,
         think: mix.think.unwrap_or(Nanos(0)),
         open_loop,
         scale,
+        in_flight: in_flight::of(&mix.in_flight)?,
     };
     let mut sets = profile.sets.clone();
     imply(&mut sets, &profile.workers);
@@ -56,7 +57,7 @@ pub(super) fn resolve(mix: &Mix, common: &Common, ranks: u32) -> Result<MixPlan,
     let sharing = if mix.shared { u64::from(ranks) } else { 1 };
     for (number, written) in sets.iter().enumerate() {
         // However little is taken, each worker that changes a set has names of it.
-        let least = 2 * plan.owners(number) * sharing;
+        let least = 2 * rounds_of_owners(&plan, number) * sharing;
         let set = &mut plan.sets[number];
         set.number = set.number.max(least.min(written.number));
     }
@@ -466,14 +467,67 @@ fn widen(open: &mut Verb, verb: Verb, placed: &mut bool) -> Result<(), String> {
     Ok(())
 }
 
+/// Rounds in flight of the workers of a rank that change a set; at least one.
+fn rounds_of_owners(plan: &MixPlan, set: usize) -> u64 {
+    let changed = plan.roles.iter().any(|role| role.changes(set));
+    let each = if changed { plan.rounds_in_flight() } else { 1 };
+    plan.owners(set) * each as u64
+}
+
+/// Looks whether a ring performs the steps of a kind of workers, where it is to.
+fn in_a_ring(plan: &MixPlan, role: &Role) -> Result<(), String> {
+    if plan.in_flight.is_none() {
+        return Ok(());
+    }
+    let word = |step: &Step| list::row(step.verb, false).map_or("think", |(_, word, _)| word);
+    let mut others: Vec<&str> = Vec::new();
+    for step in role.all_steps().filter(|step| !step.verb.in_a_ring()) {
+        if !others.contains(&word(step)) {
+            others.push(word(step));
+        }
+    }
+    if !others.is_empty() {
+        return Err(format!(
+            "--engine io_uring does not perform {}, which --engine sync does",
+            others.join(", ")
+        ));
+    }
+    let common = |step: &&Step| {
+        let position = matches!(step.verb, Verb::Create(_) | Verb::Open(_) | Verb::Close)
+            || step.verb.moves_position();
+        position && !role.draws() && role.holds(step.set)
+    };
+    match role.steps.iter().find(common) {
+        Some(step) if plan.rounds_in_flight() > 1 => Err(format!(
+            "{} is in a round, on the file of the set '{}' that is opened before the first one: rounds in flight \
+             share it (--iodepth 1)",
+            word(step),
+            plan.sets[step.set].name
+        )),
+        _ => Ok(()),
+    }
+}
+
 fn check(
     plan: &MixPlan,
     (sets, workers): (&[SetText], &[WorkerText]),
     ranks: u32,
 ) -> Result<(), PlanError> {
+    for (role, worker) in plan.roles.iter().zip(workers) {
+        in_a_ring(plan, role).map_err(|message| located(&plan.name, worker.line, message))?;
+    }
     for (number, set) in plan.sets.iter().enumerate() {
         let ranks = if plan.shared { u64::from(ranks) } else { 1 };
         let owners = plan.owners(number) * ranks;
+        let rounds = rounds_of_owners(plan, number) * ranks;
+        if set.number >= owners && set.number < rounds {
+            let message = format!(
+                "the set '{}' has {} names for {rounds} rounds in flight that change it: each needs one of its own \
+                 (--iodepth, --threads, --scale)",
+                set.name, set.number
+            );
+            return Err(located(&plan.name, sets[number].line, message));
+        }
         if set.number < owners {
             let line = sets[number].line;
             let message = format!(
@@ -501,6 +555,7 @@ fn check(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::spec::InFlight;
 
     fn of(text: MixText) -> Mix {
         Mix {
@@ -612,6 +667,93 @@ mod tests {
             let few = plan(&mix, Some(4)).unwrap_or_else(|error| panic!("{error}"));
             assert_eq!(few.threads(), 4, "{name}");
         }
+    }
+
+    #[test]
+    fn what_a_ring_does_not_perform_or_rounds_cannot_share_is_refused() {
+        let with = |mix: Mix, depth| Mix {
+            in_flight: InFlight {
+                engine: Some("io_uring".to_owned()),
+                depth: Some(depth),
+            },
+            ..mix
+        };
+        let named = |name: &str| {
+            of(MixText::Profile {
+                name: name.to_owned(),
+                text: None,
+            })
+        };
+        let able = [
+            "varmail",
+            "fileserver",
+            "webserver",
+            "webproxy",
+            "oltp",
+            "videoserver",
+            "openfiles",
+            "database",
+        ];
+        for (name, _) in profile::BUILT_IN {
+            let made = plan(&with(named(name), 4), None);
+            assert_eq!(made.is_ok(), able.contains(name), "{name}: {made:?}");
+        }
+        let check = |mix: Mix, depth, expect: &str| {
+            assert_eq!(plan(&with(mix, depth), None).expect_err(expect), expect);
+        };
+        let ops = "stat=1,list=1,chmod=1,list=2,readlink=1,access=1,utimes=1";
+        let words = "list, chmod, readlink, access, utimes";
+        check(
+            of(MixText::Ops(ops.to_owned())),
+            1,
+            &format!("--ops: --engine io_uring does not perform {words}, which --engine sync does"),
+        );
+        check(
+            named("git"),
+            1,
+            "--profile git: line 30: --engine io_uring does not perform utimes, which --engine sync does",
+        );
+        let few = Mix {
+            files: Some(15),
+            ..of(MixText::Ops("create=1,delete=1".to_owned()))
+        };
+        check(
+            few.clone(),
+            16,
+            "--ops: the set 'files' has 15 names for 16 rounds in flight that change it: each needs one of its own \
+             (--iodepth, --threads, --scale)",
+        );
+        assert!(plan(&with(few, 15), None).is_ok());
+        let mine = |list: &str| {
+            let text = format!(
+                "[set.files]\nnumber = 50\n[set.log]\nnumber = 1\n[[worker]]\nfirst = \"open@log\"\nlist = \"{list}\"\n"
+            );
+            of(MixText::Profile {
+                name: "mine.toml".to_owned(),
+                text: Some(Ok(text)),
+            })
+        };
+        for (list, word) in [
+            ("stat, close@log, open@log", "close"),
+            ("read whole@log, stat", "read"),
+            ("write whole@log", "write"),
+        ] {
+            let why = "opened before the first one: rounds in flight share it (--iodepth 1)";
+            let expect = format!(
+                "--profile mine.toml: line 5: {word} is in a round, on the file of the set 'log' that is {why}"
+            );
+            check(mine(list), 2, &expect);
+            assert!(plan(&with(mine(list), 1), None).is_ok(), "{list}");
+        }
+        let shares = "open, read whole, close, append 10@log, fsync@log, fstat@log";
+        assert!(plan(&with(mine(shares), 8), None).is_ok());
+        assert!(
+            plan(
+                &with(mine("write 10@log, read 10@log, truncate 0@log"), 8),
+                None
+            )
+            .is_ok()
+        );
     }
 
     #[test]

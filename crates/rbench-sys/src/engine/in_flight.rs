@@ -43,17 +43,30 @@ pub enum NameRequest {
         /// With `O_DIRECT`.
         direct: bool,
     },
-    /// `read` of as much as the slot has room for, at the file's position.
+    /// `read` of the slot's length, at the file's position.
     Read,
-    /// `write` of all of the slot's data, at the file's position.
+    /// `pread` of it, from there on.
+    ReadAt(u64),
+    /// `read` again and again, until a call brings less than the slot's length.
+    ReadWhole,
+    /// `write` of the slot's length, at the file's position.
     Write,
+    /// `pwrite` of it, from there on.
+    WriteAt(u64),
+    /// `write` until so many bytes are written, of the slot's length at most in a call. Where a
+    /// call's data begins, [`piece_start`] says.
+    WriteWhole(u64),
     /// `fsync`
     Fsync,
+    /// `fdatasync`
+    Fdatasync,
     /// `close`
     Close,
     /// `statx` of the first path, with the flags of `fstatat`: without following a link, or
     /// mounting what is to be mounted there.
     Stat,
+    /// `statx` of the file.
+    Getattr,
     /// `mkdirat`
     Mkdir,
     /// `unlinkat`
@@ -66,10 +79,12 @@ pub enum NameRequest {
     Link,
     /// `symlinkat`: the first path becomes a link that says the second.
     Symlink,
-    /// `fsetxattr` of the slot's data under that name.
+    /// `fsetxattr` of the slot's length under that name.
     Setxattr(&'static CStr),
     /// `fgetxattr` of that name into the slot's data.
     Getxattr(&'static CStr),
+    /// The same, to which that there is no such attribute is an answer.
+    AnyXattr(&'static CStr),
     /// `ftruncate` to so many bytes.
     Truncate(u64),
 }
@@ -80,18 +95,18 @@ impl NameRequest {
         use NameRequest::*;
         match self {
             Open { .. } => (opcode::OpenAt::CODE, "openat", "5.6"),
-            Read => (opcode::Read::CODE, "read", "5.6"),
-            Write => (opcode::Write::CODE, "write", "5.6"),
-            Fsync => (opcode::Fsync::CODE, "fsync", "5.1"),
+            Read | ReadAt(_) | ReadWhole => (opcode::Read::CODE, "read", "5.6"),
+            Write | WriteAt(_) | WriteWhole(_) => (opcode::Write::CODE, "write", "5.6"),
+            Fsync | Fdatasync => (opcode::Fsync::CODE, "fsync", "5.1"),
             Close => (opcode::Close::CODE, "close", "5.6"),
-            Stat => (opcode::Statx::CODE, "statx", "5.6"),
+            Stat | Getattr => (opcode::Statx::CODE, "statx", "5.6"),
             Mkdir => (opcode::MkDirAt::CODE, "mkdirat", "5.15"),
             Unlink | Rmdir => (opcode::UnlinkAt::CODE, "unlinkat", "5.11"),
             Rename => (opcode::RenameAt::CODE, "renameat", "5.11"),
             Link => (opcode::LinkAt::CODE, "linkat", "5.15"),
             Symlink => (opcode::SymlinkAt::CODE, "symlinkat", "5.15"),
             Setxattr(_) => (opcode::FSetXattr::CODE, "fsetxattr", "5.19"),
-            Getxattr(_) => (opcode::FGetXattr::CODE, "fgetxattr", "5.19"),
+            Getxattr(_) | AnyXattr(_) => (opcode::FGetXattr::CODE, "fgetxattr", "5.19"),
             Truncate(_) => (opcode::Ftruncate::CODE, "ftruncate", "6.9"),
         }
     }
@@ -152,16 +167,33 @@ struct Slot {
     /// The second one.
     other: Vec<u8>,
     data: AlignedBuffer,
+    /// Bytes of a read or write.
+    length: usize,
     /// Where the kernel puts attributes, which nobody looks at.
     found: Box<UnsafeCell<MaybeUninit<libc::statx>>>,
     /// The requests; empty while the slot is free.
     requests: Vec<NameRequest>,
     /// The one that is under way.
     at: usize,
-    file: Option<RawFd>,
+    /// Which file it works on.
+    file: usize,
     moved: usize,
     /// The first error.
     failed: Option<Errno>,
+}
+
+/// Bytes by which further pieces of a file begin further behind in the data.
+const SHIFT: usize = 512;
+/// As many times.
+const SHIFTS: usize = 63;
+/// Bytes of data that are needed beyond those of a call, where a file is written in several.
+pub const PIECES_BYTES: usize = SHIFT * SHIFTS;
+
+/// Where in the data the piece with that number of a file begins, when it is written in several
+/// calls from the same data: so no block is a copy of the one before.
+#[inline]
+pub fn piece_start(piece: usize) -> usize {
+    SHIFT * (piece % (SHIFTS + 1))
 }
 
 /// Bytes for a path before it has to be moved.
@@ -173,67 +205,94 @@ impl Slot {
             path: Vec::with_capacity(PATH),
             other: Vec::with_capacity(PATH),
             data: AlignedBuffer::new(block)?,
+            length: block,
             found: Box::new(UnsafeCell::new(MaybeUninit::uninit())),
             requests: Vec::with_capacity(most),
             at: 0,
-            file: None,
+            file: 0,
             moved: 0,
             failed: None,
         })
     }
 
-    /// Takes in how the request under way has ended; whether another one follows.
-    fn ended(&mut self, returned: i32) -> bool {
+    /// Takes in how the request under way has ended; whether another one follows. `file` is the
+    /// one that it works on.
+    fn ended(&mut self, returned: i32, file: &mut Option<RawFd>) -> bool {
         let returned = usize::try_from(returned).map_err(|_| Errno::from_raw(-returned));
         let request = self.requests[self.at];
-        let mut broken = false;
+        let (mut broken, mut again) = (false, false);
         match (request, returned) {
             // Closed also where that tells of an error.
             (NameRequest::Close, result) => {
-                self.file = None;
+                *file = None;
                 self.failed = self.failed.or(result.err());
             }
+            (NameRequest::AnyXattr(_), Err(Errno::ENODATA)) => {}
             (_, Err(errno)) => {
                 self.failed = self.failed.or(Some(errno));
             }
-            (NameRequest::Open { .. }, Ok(fd)) => self.file = Some(fd as RawFd),
-            (NameRequest::Read | NameRequest::Write, Ok(moved)) => {
+            (NameRequest::Open { .. }, Ok(fd)) => *file = Some(fd as RawFd),
+            (NameRequest::ReadWhole, Ok(moved)) => {
+                again = moved == self.length;
                 self.moved += moved;
-                broken = moved < self.data.len();
+            }
+            (NameRequest::WriteWhole(bytes), Ok(moved)) => {
+                broken = moved < self.piece(bytes).1;
+                self.moved += moved;
+                again = !broken && (self.moved as u64) < bytes;
+            }
+            (
+                NameRequest::Read
+                | NameRequest::ReadAt(_)
+                | NameRequest::Write
+                | NameRequest::WriteAt(_),
+                Ok(moved),
+            ) => {
+                self.moved += moved;
+                broken = moved < self.length;
             }
             (NameRequest::Getxattr(_), Ok(length)) => self.moved = length,
             (_, Ok(_)) => {}
         }
-        self.at += 1;
+        self.at += usize::from(!again);
         if broken || self.failed.is_some() {
-            self.skip_to_close();
+            self.skip_to_close(file.is_some());
         }
         self.at < self.requests.len()
     }
 
+    /// Where the next piece of so many bytes begins in the data, and its length.
+    fn piece(&self, bytes: u64) -> (usize, usize) {
+        let left = bytes - (self.moved as u64).min(bytes);
+        let length = usize::try_from(left).map_or(self.length, |left| left.min(self.length));
+        (piece_start(self.moved / self.length.max(1)), length)
+    }
+
     /// Of what is left only closing is done.
-    fn skip_to_close(&mut self) {
+    fn skip_to_close(&mut self, is_open: bool) {
         let left = &self.requests[self.at..];
         let close = left.iter().position(|next| *next == NameRequest::Close);
-        self.at = match (close, self.file) {
-            (Some(ahead), Some(_)) => self.at + ahead,
+        self.at = match (close, is_open) {
+            (Some(ahead), true) => self.at + ahead,
             _ => self.requests.len(),
         };
     }
 
-    /// The entry for the request at hand, with paths relative to `at`.
-    fn entry(&mut self, at: RawFd) -> squeue::Entry {
+    /// The entry for the request at hand, with paths relative to `at`, on that file.
+    fn entry(&mut self, at: RawFd, file: Option<RawFd>) -> squeue::Entry {
         use NameRequest::*;
         let here = types::Fd(at);
         // A request on a file comes behind the one that has opened it; the kernel refuses -1.
-        let file = types::Fd(self.file.unwrap_or(-1));
+        let file = types::Fd(file.unwrap_or(-1));
         let (path, other) = (self.path.as_ptr().cast(), self.other.as_ptr().cast());
         let data = self.data.start();
         // The kernel moves less than 2 GiB in one call.
-        let length = u32::try_from(self.data.len()).unwrap_or(u32::MAX);
+        let short = |length: usize| u32::try_from(length).unwrap_or(u32::MAX);
+        let length = short(self.length);
         // u64::MAX: at the position of the file, which moves on.
         let position = u64::MAX;
-        match self.requests[self.at] {
+        let request = self.requests[self.at];
+        match request {
             // By itself the kernel tries to open what it knows in the worker's own call, which
             // then waits for the file system, and all that is to follow with it.
             Open { mode, direct } => opcode::OpenAt::new(here, path)
@@ -241,17 +300,41 @@ impl Slot {
                 .mode(NEW_FILE)
                 .build()
                 .flags(squeue::Flags::ASYNC),
-            Read => opcode::Read::new(file, data, length)
+            // And so it tries to read: a FUSE client then asks for the file's length first, and
+            // waits for the answer.
+            Read | ReadWhole => opcode::Read::new(file, data, length)
                 .offset(position)
-                .build(),
+                .build()
+                .flags(squeue::Flags::ASYNC),
+            ReadAt(offset) => opcode::Read::new(file, data, length)
+                .offset(offset)
+                .build()
+                .flags(squeue::Flags::ASYNC),
             Write => opcode::Write::new(file, data, length)
                 .offset(position)
                 .build(),
+            WriteAt(offset) => opcode::Write::new(file, data, length)
+                .offset(offset)
+                .build(),
+            WriteWhole(bytes) => {
+                let (from, length) = self.piece(bytes);
+                let piece = &self.data[from..from + length];
+                opcode::Write::new(file, piece.as_ptr(), short(length))
+                    .offset(position)
+                    .build()
+            }
             Fsync => opcode::Fsync::new(file).build(),
+            Fdatasync => opcode::Fsync::new(file)
+                .flags(types::FsyncFlags::DATASYNC)
+                .build(),
             Close => opcode::Close::new(file).build(),
             Stat => opcode::Statx::new(here, path, self.found.get().cast())
                 // The second one `fstatat` has by itself.
                 .flags(libc::AT_SYMLINK_NOFOLLOW | libc::AT_NO_AUTOMOUNT)
+                .mask(libc::STATX_BASIC_STATS)
+                .build(),
+            Getattr => opcode::Statx::new(file, c"".as_ptr(), self.found.get().cast())
+                .flags(libc::AT_EMPTY_PATH | libc::AT_STATX_FORCE_SYNC)
                 .mask(libc::STATX_BASIC_STATS)
                 .build(),
             Mkdir => opcode::MkDirAt::new(here, path).mode(NEW_DIRECTORY).build(),
@@ -265,8 +348,9 @@ impl Slot {
             Setxattr(name) => {
                 opcode::FSetXattr::new(file, name.as_ptr(), data.cast(), length).build()
             }
-            Getxattr(name) => {
-                opcode::FGetXattr::new(file, name.as_ptr(), data.cast(), length).build()
+            Getxattr(name) | AnyXattr(name) => {
+                let room = short(self.data.len());
+                opcode::FGetXattr::new(file, name.as_ptr(), data.cast(), room).build()
             }
             Truncate(length) => opcode::Ftruncate::new(file, length).build(),
         }
@@ -284,6 +368,8 @@ pub struct NamesInFlight {
     directory: RawFd,
     /// Given back to the system only when the kernel is done with them.
     slots: ManuallyDrop<Vec<Slot>>,
+    /// What is open, by the number of the file.
+    files: Vec<Option<RawFd>>,
     /// Slots with requests under way.
     under_way: usize,
 }
@@ -312,8 +398,17 @@ impl NamesInFlight {
             ring,
             directory: directory.as_raw_fd(),
             slots: ManuallyDrop::new(slots?),
+            files: vec![None; depth],
             under_way: 0,
         })
+    }
+
+    /// With room for so many open files, where a slot has more than one: see
+    /// [`NamesInFlight::submit_on`].
+    pub fn with_files(mut self, files: usize) -> NamesInFlight {
+        let most = files.max(self.files.len());
+        self.files.resize(most, None);
+        self
     }
 
     /// The slot, of which nothing is under way.
@@ -351,21 +446,41 @@ impl NamesInFlight {
         &mut self.free(slot).data
     }
 
-    /// Whether the slot has a file open.
-    pub fn has_file(&self, slot: usize) -> bool {
-        self.slots[slot].file.is_some()
+    /// Of the data of a slot, reads and writes move so many bytes in a call: all of it unless this
+    /// is said.
+    #[inline]
+    pub fn set_length(&mut self, slot: usize, bytes: usize) {
+        let place = self.free(slot);
+        assert!(bytes <= place.data.len(), "slot {slot} has less data");
+        place.length = bytes;
+    }
+
+    /// Whether the file of that number is open. Those of slots have the numbers of these.
+    pub fn has_file(&self, file: usize) -> bool {
+        self.files[file].is_some()
+    }
+
+    /// Hands out the open file of that number, which is the caller's to close.
+    pub fn take_file(&mut self, file: usize) -> Option<RawFd> {
+        self.files[file].take()
     }
 
     /// Starts `requests` in `slot`, which must be free; at least one. The kernel hears of them
     /// with the next call that waits or polls.
     #[inline]
     pub fn submit(&mut self, slot: usize, requests: &[NameRequest]) {
+        self.submit_on(slot, slot, requests);
+    }
+
+    /// The same on the file of that number, which others may use meanwhile and none may close.
+    #[inline]
+    pub fn submit_on(&mut self, slot: usize, file: usize, requests: &[NameRequest]) {
         assert!(!requests.is_empty(), "slot {slot} is to do nothing");
-        let directory = self.directory;
+        let (directory, open) = (self.directory, self.files[file]);
         let place = self.free(slot);
         place.requests.extend_from_slice(requests);
-        (place.at, place.moved, place.failed) = (0, 0, None);
-        let entry = place.entry(directory).user_data(slot as u64);
+        (place.at, place.file, place.moved, place.failed) = (0, file, 0, None);
+        let entry = place.entry(directory, open).user_data(slot as u64);
         push(&mut self.ring.submission(), &entry);
         self.under_way += 1;
     }
@@ -421,8 +536,9 @@ impl NamesInFlight {
         for completion in completions {
             let slot = completion.user_data() as usize;
             let place = &mut self.slots[slot];
-            if place.ended(completion.result()) {
-                let entry = place.entry(self.directory).user_data(slot as u64);
+            let file = &mut self.files[place.file];
+            if place.ended(completion.result(), file) {
+                let entry = place.entry(self.directory, *file).user_data(slot as u64);
                 push(&mut queue, &entry);
                 continue;
             }
@@ -475,8 +591,8 @@ impl Drop for NamesInFlight {
             }
             done.clear();
         }
-        for file in self.slots.iter_mut().filter_map(|slot| slot.file.take()) {
-            // SAFETY: the slot has opened it, and nobody else closes it. Nobody is left to
+        for file in self.files.iter_mut().filter_map(Option::take) {
+            // SAFETY: a slot has opened it, and nobody else closes it. Nobody is left to
             // hear of an error.
             let _ = unsafe { calls::close(file) };
         }

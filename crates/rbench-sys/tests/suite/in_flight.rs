@@ -31,7 +31,16 @@ const READ: NameRequest = open(OpenMode::Read);
 const EXISTING: NameRequest = open(OpenMode::WriteExisting);
 
 /// Bytes of data of each slot.
-const BLOCK: usize = 5000;
+const BLOCK: usize = 40_000;
+/// Of a call that writes a part of a file: pieces begin further behind, up to 63 times 512 bytes.
+const PIECE: usize = BLOCK - 63 * 512;
+
+/// Data that says where it is.
+fn number(data: &mut [u8]) {
+    for (at, four) in data.chunks_exact_mut(4).enumerate() {
+        four.copy_from_slice(&(at as u32).to_le_bytes());
+    }
+}
 
 /// Does sequences of requests.
 trait Does {
@@ -57,9 +66,19 @@ impl Plain {
         match request {
             Open { mode, direct } => return fs.open(path, mode, direct).map(|fd| fd as usize),
             Read => return fs.read(fd, data),
+            ReadAt(offset) => return fs.read_at(fd, data, offset),
+            ReadWhole => return self.read_whole(fd, data),
             Write => return fs.write(fd, data),
+            WriteAt(offset) => return fs.write_at(fd, data, offset),
+            WriteWhole(bytes) => return self.write_whole(fd, data, bytes as usize),
             Getxattr(name) => return fs.getxattr(fd, name, data),
+            AnyXattr(name) => match fs.getxattr(fd, name, data) {
+                Err(Errno::ENODATA) => Ok(()),
+                other => other.map(drop),
+            },
             Fsync => fs.fsync(fd),
+            Fdatasync => fs.fdatasync(fd),
+            Getattr => fs.getattr(fd).map(drop),
             Close => fs.close(fd),
             Stat => fs.stat(path).map(drop),
             Mkdir => fs.mkdir(path),
@@ -73,11 +92,43 @@ impl Plain {
         }
         .map(|()| 0)
     }
+
+    fn read_whole(&self, fd: i32, data: &mut [u8]) -> Result<usize, Errno> {
+        let mut all = 0;
+        loop {
+            let read = self.0.read(fd, data)?;
+            all += read;
+            if read < data.len() {
+                return Ok(all);
+            }
+        }
+    }
+
+    /// In pieces, from data that begin further and further behind.
+    fn write_whole(&self, fd: i32, data: &[u8], bytes: usize) -> Result<usize, Errno> {
+        let mut all = 0;
+        for piece in 0.. {
+            let length = PIECE.min(bytes - all);
+            let from = 512 * (piece % 64);
+            let written = self.0.write(fd, &data[from..from + length])?;
+            all += written;
+            if written < length || all == bytes {
+                break;
+            }
+        }
+        Ok(all)
+    }
 }
 
 impl Does for Plain {
     fn go(&mut self, path: &CStr, other: &CStr, requests: &[NameRequest], byte: u8) -> Said {
         let (mut data, mut file, mut moved) = (vec![byte; BLOCK], None, 0);
+        if requests
+            .iter()
+            .any(|request| matches!(request, WriteWhole(_)))
+        {
+            number(&mut data);
+        }
         let mut result = Ok(());
         let mut short = false;
         for request in requests {
@@ -88,7 +139,13 @@ impl Does for Plain {
             let done = self.request(*request, (path, other), file, &mut data);
             match (request, done) {
                 (Open { .. }, Ok(fd)) => file = Some(fd as i32),
-                (Read | Write, Ok(n)) => (moved, short) = (moved + n, n < BLOCK),
+                (Read | Write | ReadAt(_) | WriteAt(_), Ok(n)) => {
+                    (moved, short) = (moved + n, n < BLOCK);
+                }
+                (ReadWhole, Ok(n)) => moved += n,
+                (WriteWhole(bytes), Ok(n)) => {
+                    (moved, short) = (moved + n, n < *bytes as usize);
+                }
                 (Getxattr(_), Ok(n)) => moved = n,
                 (Close, _) => file = None,
                 _ => {}
@@ -104,6 +161,14 @@ impl Does for NamesInFlight {
         self.set_path(1, path);
         self.set_other(1, other);
         self.data(1).fill(byte);
+        self.set_length(1, BLOCK);
+        if requests
+            .iter()
+            .any(|request| matches!(request, WriteWhole(_)))
+        {
+            number(self.data(1));
+            self.set_length(1, PIECE);
+        }
         self.submit(1, requests);
         let done = wait(self);
         assert_eq!(done.len(), 1);
@@ -163,7 +228,28 @@ const CASES: &[Case] = &[
     ("d/f", "", &[EXISTING, Truncate(77), Close]),
     ("d/f", "", &[READ, Truncate(7), Close]),
     ("d/f", "", &[EXISTING, Truncate(u64::MAX), Close]),
-    ("d/f", "", &[READ, Setxattr(c"user.one"), Close]),
+    ("d/f", "", &[EXISTING, WriteAt(30_000), Fdatasync, Close]),
+    ("d/f", "", &[READ, WriteAt(0), Fdatasync, Close]),
+    ("d/f", "", &[READ, ReadAt(100), Getattr, Close]),
+    ("d/f", "", &[READ, ReadAt(69_000), Getattr, Close]),
+    ("d/f", "", &[READ, ReadWhole, Getattr, Close]),
+    ("d/f", "", &[open(OpenMode::Write), ReadWhole, Close]),
+    // One piece, one and a bit, more than there are places where pieces begin.
+    ("d/w", "", &[NEW, WriteWhole(100), Close]),
+    ("d/w", "", &[EXISTING, WriteWhole(PIECE as u64 + 1), Close]),
+    (
+        "d/w",
+        "",
+        &[EXISTING, WriteWhole(PIECE as u64 * 70), Fsync, Close],
+    ),
+    ("d/w", "", &[READ, Read, Read, Close]),
+    ("d/w", "", &[READ, ReadWhole, Close]),
+    ("d/w", "", &[READ, WriteWhole(100), Fsync, Close]),
+    ("/dev/full", "", &[EXISTING, WriteWhole(100), Fsync, Close]),
+    ("d/f", "", &[READ, AnyXattr(c"user.one"), Getattr, Close]),
+    ("d", "", &[READ, AnyXattr(c"user.one"), Close]),
+    ("d/f", "", &[READ, Setxattr(c"user.1"), Close]),
+    ("d/f", "", &[READ, AnyXattr(c"user.1"), Close]),
     ("d/f", "", &[READ, Getxattr(c"user.one"), Close]),
     ("d/f", "", &[READ, Getxattr(c"user.two"), Close]),
     ("d/f", "d/l", &[Link]),
@@ -248,7 +334,7 @@ fn a_file_system_that_fills_up_gives_a_short_write_then_an_error_and_files_are_c
         return child_with_own_mounts(TEST);
     }
     let there = place();
-    let mounted = Mounted::tmpfs(&there, "size=12k");
+    let mounted = Mounted::tmpfs(&there, "size=44k");
     let fs = PosixFs::open_directory(&there).expect("it opens");
     let Some(mut ring) = ring(&fs, 2) else {
         return;
@@ -258,7 +344,7 @@ fn a_file_system_that_fills_up_gives_a_short_write_then_an_error_and_files_are_c
         assert!(!ring.has_file(1), "{name} is closed");
         said
     };
-    // Three pages hold one block and a page of the next.
+    // Eleven pages hold one block and a page of the next.
     assert_eq!(write("whole"), Ok(BLOCK));
     assert_eq!(write("short"), Ok(4096));
     assert_eq!(write("none"), Err(Errno::ENOSPC));
@@ -334,6 +420,41 @@ fn what_a_sequence_leaves_open_serves_the_next_one_and_is_closed_with_the_ring()
 }
 
 #[test]
+fn slots_share_a_file_that_one_of_them_has_opened() {
+    const PARTS: usize = 40;
+    let there = tempfile::tempdir().expect("a temporary directory");
+    let fs = PosixFs::open_directory(there.path()).expect("it opens");
+    let Some(ring) = ring(&fs, 4) else {
+        return;
+    };
+    let (mut ring, shared) = (ring.with_files(6), 5);
+    ring.set_path(0, c"f");
+    ring.submit_on(0, shared, &[NEW]);
+    assert_eq!(wait(&mut ring)[0].result, Ok(0));
+    assert!(ring.has_file(shared) && !ring.has_file(0));
+    for part in (0..PARTS).step_by(4) {
+        for slot in 0..4 {
+            ring.set_length(slot, 100);
+            ring.data(slot)[..100].fill((part + slot) as u8);
+            let offset = 100 * (part + slot) as u64;
+            ring.submit_on(slot, shared, &[WriteAt(offset), Fdatasync]);
+        }
+        let mut left = 4;
+        while left > 0 {
+            let done = wait(&mut ring);
+            assert!(done.iter().all(|done| done.result == Ok(100)), "{done:?}");
+            left -= done.len();
+        }
+    }
+    let found = fs::read(there.path().join("f")).expect("it is there");
+    let expect = (0..PARTS).flat_map(|part| [part as u8; 100]);
+    assert!(found.into_iter().eq(expect));
+    let file = ring.take_file(shared).expect("it is open");
+    assert!(!ring.has_file(shared));
+    fs.close(file).expect("it closes");
+}
+
+#[test]
 fn dropping_a_ring_waits_for_what_is_under_way() {
     let there = tempfile::tempdir().expect("a temporary directory");
     let fs = PosixFs::open_directory(there.path()).expect("it opens");
@@ -371,6 +492,7 @@ fn mistakes_of_the_program_are_refused_loudly() {
         |ring: &mut NamesInFlight| ring.set_path(0, c"x"),
         |ring: &mut NamesInFlight| ring.data(0).fill(0),
         |ring: &mut NamesInFlight| ring.submit(1, &[]),
+        |ring: &mut NamesInFlight| ring.set_length(1, BLOCK + 1),
     ] {
         let Some(mut ring) = ring(&fs, 2) else {
             return;

@@ -228,7 +228,7 @@ pub const FILES: &[Opt] = &[
     Opt::job(
         "invalidate",
         "0|1",
-        "Drop the files' pages from this host's page cache first",
+        "Drop the files' pages from this host's page cache before each pass",
         |s, g| put(&mut s.invalidate, g.flag()),
     )
     .default("1"),

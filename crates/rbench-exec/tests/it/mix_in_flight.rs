@@ -325,6 +325,24 @@ fn an_open_loop_keeps_its_starts_and_counts_what_was_due() {
 }
 
 #[test]
+fn a_place_that_rests_keeps_no_other_round_from_starting() {
+    let target = mount(|_| ());
+    let mix = Mix {
+        rounds: None,
+        time: Some(Nanos(1_500_000_000)),
+        rate: Some(40.0),
+        ..list("stat, think 200ms", 1, 16)
+    };
+    let outcome = Run::mix(&[0], target.path(), mix).go().expect("runs");
+    well(&outcome);
+    // One place does 5 a second, and with 16 none has to wait.
+    let row = outcome.row("round");
+    assert_eq!(row.items + row.missed + row.unissued, 60);
+    assert!(row.items > 30, "{}", row.items);
+    target.end();
+}
+
+#[test]
 fn a_round_pauses_by_itself() {
     let dir = tempfile::tempdir().expect("temporary directory");
     let mix = Mix {

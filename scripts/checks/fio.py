@@ -806,8 +806,8 @@ def passes(place):
             trace = pathlib.Path(folder) / "trace"
             job = ["--name=a", f"--directory={folder}", "--bs=4k", "--size=2M", *line.split()]
             # What the layout of files does is another matter.
-            run([*tool.words, *job, "--create_only=1"], quiet=True)
-            run(["strace", "-f", "-e", "trace=fadvise64", "-o", trace, *tool.words, *job], quiet=True)
+            run(["env", "-C", folder, *tool.words, *job, "--create_only=1"], quiet=True)
+            run(["env", "-C", folder, "strace", "-f", "-e", "trace=fadvise64", "-o", trace, *tool.words, *job], quiet=True)
             return trace.read_text().count("POSIX_FADV_DONTNEED")
 
     for line in lines:

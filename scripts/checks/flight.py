@@ -273,7 +273,7 @@ def refusals(program, folder):
     limited = run(["prlimit", "--nproc=16", program, "mix", "--dir", place, *many], expect=2)
     check("--iodepth 64: the limit on processes (ulimit -u)" in limited.stderr, limited.stderr)
     limited = run(["prlimit", "--nofile=100", program, "mix", "--dir", place, *many], expect=2)
-    check("--threads 1 and --iodepth 64 need 129 open files in each rank" in limited.stderr, limited.stderr)
+    check("--threads 1 and --iodepth 64 need 130 open files in each rank" in limited.stderr, limited.stderr)
     for words, sentence in ((["-k"], "does not perform mknod"), (["-w", 8, "--verify-write"], "--verify-write exclude each other")):
         done = run([program, "mdtest", "-d", place, "-n", 4, *words, *ring(4)], expect=2)
         check(sentence in done.stderr, f"{words}: {done.stderr}")

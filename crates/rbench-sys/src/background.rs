@@ -18,6 +18,8 @@ use std::time::{Duration, Instant};
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 
+use crate::command::unblocked;
+
 /// What the guard does; 2 s are what the rest of the group has after SIGTERM.
 const GUARD: &str = "trap '' HUP INT TERM; read -r _; kill -s TERM 0; sleep 2; kill -s KILL 0";
 
@@ -86,7 +88,7 @@ impl Background {
         start: &Start<'_>,
         when_ended: impl FnOnce(CommandEnd) + Send + 'static,
     ) -> io::Result<Background> {
-        let mut guard = Command::new("sh")
+        let mut guard = unblocked(&mut Command::new("sh"))
             .args(["-c", GUARD])
             // Launchers signal whole process groups.
             .process_group(0)
@@ -101,7 +103,7 @@ impl Background {
             running: Arc::clone(&running),
         };
         let began = Instant::now();
-        let mut child = Command::new("sh")
+        let mut child = unblocked(&mut Command::new("sh"))
             .args(["-c", start.command])
             .envs(start.environment.iter().map(|(name, value)| (name, value)))
             .process_group(background.group().as_raw())

@@ -5,12 +5,12 @@ use std::fs::OpenOptions;
 use std::io;
 use std::os::fd::AsFd;
 use std::os::unix::fs::OpenOptionsExt as _;
-use std::os::unix::process::ExitStatusExt;
+use std::os::unix::process::{CommandExt as _, ExitStatusExt};
 use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
 
 use nix::libc;
-use nix::sys::signal::Signal;
+use nix::sys::signal::{SigSet, Signal};
 
 /// Runs `sh -c command` and waits for its end. Its standard input is empty,
 /// its standard output goes to our standard error.
@@ -49,6 +49,14 @@ pub fn run_in(place: &Path, command: &str, output: &Path) -> Result<(), String> 
     )
 }
 
+/// The command, for which no signal is blocked: a thread of ours may have some blocked, which
+/// programs would inherit.
+pub fn unblocked(command: &mut Command) -> &mut Command {
+    let unblock = || SigSet::empty().thread_set_mask().map_err(io::Error::from);
+    // SAFETY: between fork and exec only sigprocmask is called, which may be called there.
+    unsafe { command.pre_exec(unblock) }
+}
+
 fn ended(command: &str, status: io::Result<ExitStatus>) -> Result<(), String> {
     let status =
         status.map_err(|error| format!("the command '{command}' cannot be run: {error}"))?;
@@ -59,7 +67,7 @@ fn ended(command: &str, status: io::Result<ExitStatus>) -> Result<(), String> {
 }
 
 fn status(place: &Path, command: &str, output: Stdio, errors: Stdio) -> io::Result<ExitStatus> {
-    Command::new("sh")
+    unblocked(&mut Command::new("sh"))
         .args(["-c", command])
         .current_dir(place)
         .stdin(Stdio::null())

@@ -8,6 +8,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use rbench_core::Bytes;
+use rbench_sys::command::unblocked;
 use tempfile::TempDir;
 
 /// How long the child may take to mount, and to unmount.
@@ -35,7 +36,7 @@ impl Embedded {
             .tempdir()
             .map_err(|e| failed("temporary directory", &e))?;
         let program = std::env::current_exe().map_err(|e| failed("this program", &e))?;
-        let mut child = Command::new(program)
+        let mut child = unblocked(&mut Command::new(program))
             .arg("testfs")
             .arg(mountpoint.path())
             .args(["--memory", &cap.0.to_string(), "--watch-parent"])

@@ -3,7 +3,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, Write as _};
-use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
+use std::os::unix::process::ExitStatusExt as _;
 use std::path::Path;
 use std::process::{Child, Command, ExitCode, ExitStatus};
 use std::sync::mpsc::{Receiver, sync_channel};
@@ -19,6 +19,7 @@ use rbench_plan::trace::events::Events;
 use rbench_plan::trace::names::Names;
 use rbench_plan::trace::order::Order;
 use rbench_plan::trace::{LeftOut, Out, form};
+use rbench_sys::command::unblocked;
 use rbench_testfs::{Backing, Config, Mounted, Observer, mount};
 
 use crate::{FAILED, USAGE, complain};
@@ -143,13 +144,6 @@ fn blocked() -> Result<SigSet, Errno> {
     }
     set.thread_swap_mask(SigmaskHow::SIG_BLOCK)?;
     Ok(set)
-}
-
-/// The command, for which no signal is blocked.
-fn unblocked(command: &mut Command) -> &mut Command {
-    let unblock = || SigSet::empty().thread_set_mask().map_err(io::Error::from);
-    // SAFETY: between fork and exec only sigprocmask is called, which may be called there.
-    unsafe { command.pre_exec(unblock) }
 }
 
 /// Waits for the end of the program, and passes signals on to it.

@@ -1,6 +1,6 @@
 //! Steps of a script in a ring: the loop that keeps several rounds of one worker in flight.
 //!
-//! A slot of the [`Queue`] is a round: its steps follow each other, each as the requests of a ring
+//! A slot of the queue is a round: its steps follow each other, each as the requests of a ring
 //! that make the calls of [`super::StepRunner`], and rounds overlap. As there a step is prepared
 //! outside the timer and recorded when it has ended. All that may start does so at one reading of
 //! the clock, and a step ends at the first reading behind the call that brought its completion.

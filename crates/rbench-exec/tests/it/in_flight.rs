@@ -224,9 +224,16 @@ fn faults_in_the_middle_of_an_operation_are_what_they_are_one_at_a_time() {
             total(&expect.0) > 0 && expect.1 > 0,
             "{fault} fires: {expect:?}"
         );
-        for depth in [1, 8] {
-            assert_eq!(run(depth), expect, "{fault}, {depth} in flight");
-        }
+        assert_eq!(run(1), expect, "{fault}, 1 in flight");
+        // Which directory is the 40th depends on which of them ended first, and so does how
+        // many of those above it are not empty.
+        let above = |mut found: (BTreeMap<String, Found>, usize)| {
+            if fault.starts_with("rmdir") {
+                found.0.remove("tree-remove");
+            }
+            found
+        };
+        assert_eq!(above(run(8)), above(expect), "{fault}, 8 in flight");
     }
 }
 

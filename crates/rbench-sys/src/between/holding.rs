@@ -12,6 +12,7 @@ use nix::libc;
 use rbench_core::{Clock as _, MonotonicClock, Nanos};
 
 use super::{Spot, Step, done, writable};
+use crate::command::unblocked;
 use crate::promises::Evidence;
 
 /// How long a lock is held by who got it at least: by far more than hosts' clocks are apart
@@ -112,7 +113,7 @@ impl Holder {
     pub(super) fn start(spot: &Spot, lock: Lock) -> Step<Holder> {
         let path = spot.path();
         done("open", &path, std::fs::write(&path, b"x"))?;
-        let started = Command::new(&spot.program)
+        let started = unblocked(&mut Command::new(&spot.program))
             .args(["hold-lock", lock.name()])
             .arg(&path)
             .process_group(0)

@@ -58,7 +58,9 @@ impl Schedule {
     /// Starts within `span` behind a start, that one included: exact when
     /// uniform, the expected number otherwise.
     pub fn starts_within(&self, span: Nanos) -> u64 {
-        (span.as_secs_f64() * self.per_worker).ceil() as u64
+        // Starts are rounded to nanoseconds: one at the very end of the span is not within it.
+        const HALF_NS: f64 = 0.5e-9;
+        ((span.as_secs_f64() - HALF_NS).max(0.0) * self.per_worker).ceil() as u64
     }
 
     /// The next intended start.
@@ -79,6 +81,17 @@ impl Schedule {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_start_at_the_end_of_a_span_is_not_within_it() {
+        let schedule = Schedule::new(Arrival::Uniform, 200.0, 0, 1, Stream::new(&[7]));
+        for starts in 1..2000 {
+            let span = Nanos(starts * 5_000_000);
+            assert_eq!(schedule.starts_within(span), starts);
+            assert_eq!(schedule.starts_within(Nanos(span.0 + 2)), starts + 1);
+        }
+        assert_eq!(schedule.starts_within(Nanos(0)), 0);
+    }
 
     fn starts(arrival: Arrival, rate: f64, workers: u64, each: usize) -> Vec<u64> {
         let mut all: Vec<u64> = (0..workers)

@@ -315,7 +315,12 @@ fn an_open_loop_keeps_its_starts_and_counts_what_was_due() {
         let outcome = Run::mix(&[0], target.path(), mix).go().expect("runs");
         well(&outcome);
         let row = outcome.row(row);
-        assert_eq!(row.items + row.missed + row.unissued, 100);
+        let all = (row.items, row.missed, row.unissued);
+        assert_eq!(
+            all.0 + all.1 + all.2,
+            100,
+            "done, missed, not begun: {all:?}"
+        );
         assert!(row.items > 40, "{}", row.items);
         let response = row.response.as_ref().expect("it is an open loop");
         assert_eq!(response.count(), row.items);

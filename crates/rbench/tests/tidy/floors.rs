@@ -54,7 +54,6 @@ const HOUSES: &[House] = &[
             // Facts of the host and its kernel, single calls.
             &[
                 "abilities/attempt",
-                "background",
                 "buffer",
                 "caches",
                 "calls",
@@ -76,6 +75,7 @@ const HOUSES: &[House] = &[
             ],
             // What an engine is; what of files is in memory; what a directory is.
             &[
+                "background",
                 "abilities/data",
                 "abilities/locks",
                 "engine/contract",

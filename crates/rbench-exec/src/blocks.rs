@@ -529,9 +529,10 @@ impl Runner for BlockRunner {
         // just written.
         let plain = !job.pace.ramps() && (job.verify.is_none() || self.stats.is_none());
         let plain = plain && self.replayed.is_none();
-        // Each pass begins with the pages of what it reads dropped.
+        // Each pass begins with the pages of what it reads dropped, but for those that are mapped.
         let directions = job.pattern.directions;
-        let renews = self.how.renews && directions.read && !directions.write;
+        let drops = self.how.renews && !self.context.engine.mapped;
+        let renews = drops && directions.read && !directions.write;
         let plain = plain && !renews;
         plain.then(|| self.steps.once()).flatten()
     }

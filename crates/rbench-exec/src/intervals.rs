@@ -116,7 +116,7 @@ pub struct Intervals {
     begun: Cell<Option<Begun>>,
     parts: RefCell<Parts>,
     /// The last interval that was told of.
-    newest: Cell<u64>,
+    newest: Cell<Option<u64>>,
     come: Notify,
     /// How many of those that pass parts on to this rank have passed on all.
     ended: Cell<u64>,
@@ -176,7 +176,7 @@ impl Intervals {
         self.interval.set(interval);
         self.begun.set(None);
         self.parts.borrow_mut().clear();
-        self.newest.set(0);
+        self.newest.set(None);
         self.ended.set(0);
         *self.passed.borrow_mut() = None;
         *self.judge.borrow_mut() = None;
@@ -360,14 +360,16 @@ impl Intervals {
         let (Some(observer), Some(begun)) = (observer.as_ref(), self.begun.get()) else {
             return;
         };
-        let newest = parts.keys().map(|(_, number)| *number).max();
-        self.newest.set(newest.unwrap_or(0).max(self.newest.get()));
+        let told = self.newest.get();
+        let newest = parts.keys().map(|(_, number)| *number).max().max(told);
+        self.newest.set(newest);
         let interval = self.interval.get();
         let ends = parts.values().map(|part| part.bin.last).max();
         for ((row, number), part) in &parts {
             let row = usize::try_from(*row).ok().and_then(|row| rows.get(row));
             let length = match ends {
-                Some(end) if over && *number == self.newest.get() => {
+                // What was told of before was over then, whatever part of it comes late.
+                Some(end) if over && told < Some(*number) && newest == Some(*number) => {
                     let begins = Nanos(interval.0.saturating_mul(*number));
                     end.since(begins).min(interval)
                 }
@@ -572,5 +574,35 @@ mod tests {
         root.tell(true);
         let ended = (2, span(Nanos(300_000_000)));
         assert_eq!(told.0.borrow()[1..], [(1, span(second)), ended]);
+    }
+
+    #[test]
+    fn a_late_part_of_an_interval_that_was_told_of_does_not_make_it_shorter() {
+        let (root, told) = (Intervals::default(), Rc::new(Told::default()));
+        root.observe(Some(told.clone()));
+        let second = Nanos(1_000_000_000);
+        root.begin(vec![row()], second);
+        root.started(Nanos(0), Instant::now() - Duration::from_secs(2));
+        let part = |last: u64| IntervalPart {
+            bin: Bin {
+                items: 1,
+                first: Nanos(last),
+                last: Nanos(last),
+                ..Bin::default()
+            },
+            ..IntervalPart::default()
+        };
+        root.add(0, &part(990_000_000));
+        std::thread::sleep(SETTLE);
+        root.tell(false);
+        root.add(0, &part(430_000_000));
+        root.tell(true);
+        let lengths: Vec<Nanos> = told
+            .0
+            .borrow()
+            .iter()
+            .map(|(_, span)| span.length)
+            .collect();
+        assert_eq!(lengths, [second, second]);
     }
 }

@@ -4,7 +4,7 @@
 //! It has one round in flight or several, each with a place in the list and open files of its
 //! own. What a round does (which operation is drawn, how much, where in a file) follows from its
 //! number; on which files depends on what others have left to it: it takes none that another
-//! round in flight uses ([`Uses`]).
+//! round in flight uses (`uses.rs`).
 
 use std::sync::Arc;
 

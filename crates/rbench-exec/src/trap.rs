@@ -48,10 +48,14 @@ impl Trap {
             };
             sleep_until(next).await;
             let now = Instant::now();
-            let seen = self.seen.borrow();
-            let seen = seen.as_ref().map(|seen| seen.load(Ordering::Relaxed));
+            let seen = self
+                .seen
+                .borrow()
+                .as_ref()
+                .map(|s| s.load(Ordering::Relaxed));
             if seen == Some(true) || self.at.get().is_some_and(|at| at <= now) {
                 self.next.set(None);
+                drop(self.seen.take());
                 return;
             }
             let look = seen.map(|_| now + LOOK_EVERY);
@@ -110,7 +114,10 @@ mod tests {
         assert!(!happens(&trap, short), "once");
         trap.set(Some(file.clone()), Some(short)).expect("a thread");
         assert!(happens(&trap, Duration::from_secs(60)));
-        std::fs::write(&file, "of the user's").expect("written");
+        // In one step: while it was empty, it could be taken for a sign.
+        let made = dir.path().join("made");
+        std::fs::write(&made, "of the user's").expect("written");
+        std::fs::rename(&made, &file).expect("renamed");
         trap.set(Some(file.clone()), None).expect("a thread");
         assert!(happens(&trap, Duration::from_secs(60)));
         assert!(file.exists(), "what holds anything stays");

@@ -292,18 +292,10 @@ fn distribute(outcome: &mut JobOutcome, job: &Value, ios: u64) {
     };
     let ways = ways.to_vec();
     let mut all: Vec<Way> = ways.iter().map(|w| Way::of(&job[*w]["clat_ns"])).collect();
-    let mut share = 0.0;
-    let units = [
-        ("latency_ns", 1),
-        ("latency_us", 1_000),
-        ("latency_ms", 1_000_000),
-    ];
-    for (unit, scale) in units {
-        for bound in [2_u64, 4, 10, 20, 50, 100, 250, 500, 750, 1000] {
-            share += float(&job[unit][bound.to_string()]);
-            let below = (share / 100.0 * ios as f64).round() as u64;
-            part(&mut all, bound * scale, below);
-        }
+    let mut below = 0;
+    for (bound, count) in counts(job, ios, &all) {
+        below += count;
+        part(&mut all, bound, below);
     }
     for (way, Way { bins, .. }) in ways.into_iter().zip(all) {
         let direction = match way {
@@ -332,6 +324,66 @@ impl Way {
     }
 }
 
+/// The bounds of fio's latency distribution, ns, and how many values lie below each and not below
+/// the one before. fio says 0.01 % of every count that is less than that: it is what the bins show
+/// for certain, and what the other counts leave over is of bins that lie on both sides of a bound.
+fn counts(job: &Value, ios: u64, all: &[Way]) -> Vec<(u64, u64)> {
+    const TRACE: f64 = 0.01;
+    let units = [
+        ("latency_ns", 1),
+        ("latency_us", 1_000),
+        ("latency_ms", 1_000_000),
+    ];
+    let mut shares = Vec::new();
+    for (unit, scale) in units {
+        for bound in [2_u64, 4, 10, 20, 50, 100, 250, 500, 750, 1000] {
+            shares.push((bound * scale, float(&job[unit][bound.to_string()])));
+        }
+    }
+    shares.push((2_000_000_000, float(&job["latency_ms"]["2000"])));
+    shares.push((u64::MAX, float(&job["latency_ms"][">=2000"])));
+    let most = ((TRACE / 100.0 * ios as f64) as u64).max(1);
+    let of_bins = |wanted: &dyn Fn(u64, u64) -> bool| -> u64 {
+        let bins = all.iter().flat_map(|way| &way.bins);
+        let wanted = bins.filter(|(ns, _)| {
+            let (low, high) = bin(*ns);
+            wanted(low, high)
+        });
+        wanted.map(|(_, n)| n).sum()
+    };
+    let certain = |from, to| of_bins(&|low, high| from <= low && high < to);
+    let possible = |from, to| of_bins(&|low, high| from <= high && low < to);
+    let mut from = 0;
+    let mut counts = Vec::new();
+    for (to, share) in &shares {
+        let count = match *share == TRACE {
+            true => certain(from, *to).clamp(1, most),
+            false => (share / 100.0 * ios as f64).round() as u64,
+        };
+        counts.push((*to, count));
+        from = *to;
+    }
+    let known: u64 = counts.iter().map(|(_, count)| count).sum();
+    let mut over = ios.saturating_sub(known);
+    let mut from = 0;
+    for ((to, count), (_, share)) in counts.iter_mut().zip(&shares) {
+        if *share == TRACE {
+            let may = possible(from, *to).min(most);
+            let more = over.min(may.saturating_sub(*count));
+            (*count, over) = (*count + more, over - more);
+        }
+        from = *to;
+    }
+    counts
+}
+
+/// The least and the highest value of fio's bin that holds this one, ns.
+fn bin(ns: u64) -> (u64, u64) {
+    let width = 1_u64 << (u64::BITS - (ns | 64).leading_zeros() - 7);
+    let low = ns / width * width;
+    (low, low + width - 1)
+}
+
 /// Moves values of the bins that hold `bound` to its other side until `below`
 /// are below it. An extreme stays where it is.
 fn part(all: &mut [Way], bound: u64, below: u64) {
@@ -341,9 +393,8 @@ fn part(all: &mut [Way], bound: u64, below: u64) {
     let (down, mut missing) = (have < below, have.abs_diff(below));
     for Way { bins, min, max } in all {
         let holds = |ns: u64| {
-            let width = 1_u64 << (u64::BITS - (ns | 64).leading_zeros() - 7);
-            let low = ns / width * width;
-            (low < bound && bound < low + width).then_some((low, low + width - 1))
+            let (low, high) = bin(ns);
+            (low < bound && bound <= high).then_some((low, high))
         };
         let wrong = |(ns, _): &&mut (u64, u64)| (*ns < bound) != down && holds(*ns).is_some();
         if let Some((ns, n)) = bins.iter_mut().find(wrong) {

@@ -686,12 +686,17 @@ fn phases(meta: &spec::Meta, notes: &mut Vec<String>) -> Result<Vec<PhaseKind>, 
     };
     let in_a_ring = in_flight::of(&meta.in_flight)?.is_some();
     let Some(asked) = &meta.phases else {
-        return Ok(PHASES
+        let usual = PHASES
             .iter()
-            .filter(|p| p.by_default() && (p.items.is_none() || p.items != excluded))
-            .filter(|p| p.in_a_ring() || !in_a_ring)
-            .map(|p| p.kind)
-            .collect());
+            .filter(|p| p.by_default() && (p.items.is_none() || p.items != excluded));
+        let (usual, left_out): (Vec<_>, Vec<_>) = usual.partition(|p| p.in_a_ring() || !in_a_ring);
+        for info in left_out {
+            notes.push(format!(
+                "--engine io_uring does not perform {}: it is left out",
+                info.name
+            ));
+        }
+        return Ok(usual.iter().map(|p| p.kind).collect());
     };
     if asked.is_empty() {
         refuse!("--phases needs at least one phase");

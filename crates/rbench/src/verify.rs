@@ -9,7 +9,7 @@ use rbench_exec::ack::{Audit, Class, Finding, audit};
 use rbench_report::json::pretty;
 use serde_json::json;
 
-use crate::{FAILED, SUCCESS, complain, print};
+use crate::{FAILED, SUCCESS, USAGE, complain, print};
 
 /// Reads the journals and the data, and prints what it found.
 pub fn verify(what: &Verify) -> ExitCode {
@@ -17,7 +17,8 @@ pub fn verify(what: &Verify) -> ExitCode {
         Ok(audit) => audit,
         Err(message) => {
             complain(&message);
-            return ExitCode::from(FAILED);
+            // FAILED would speak of the data.
+            return ExitCode::from(USAGE);
         }
     };
     let text = match what.format {

@@ -213,6 +213,7 @@ fn misuse_ends_with_2_and_names_the_flag() {
         "--ack-journal needs --dir",
     );
     check_refused("verify", 2, "<FILE>");
+    check_refused("verify Cargo.toml", 2, "Cargo.toml");
     check_refused("testfs tmp --latency crate=2ms", 2, "--latency");
     check_refused("testfs tmp --fault read:explode", 2, "--fault");
     check_refused(

@@ -742,6 +742,11 @@ fn names_in_flight_are_a_matter_of_the_ring_and_leave_out_what_it_does_not_perfo
             (None, None)
         );
     }
+    let ring = |_: &mut spec::Common, m: &mut spec::Meta| m.in_flight = flight("io_uring", 8);
+    assert_eq!(
+        meta(ring, &twelve()).expect("valid").notes,
+        ["--engine io_uring does not perform dir-list: it is left out"]
+    );
     for depth in [1, 32, 4096] {
         let (plan, rows) = planned("io_uring", depth);
         assert_eq!(plan.in_flight, Some(depth));

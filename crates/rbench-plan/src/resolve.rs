@@ -12,7 +12,7 @@ use crate::io::IoPlan;
 use crate::jobs::{FileNames, JobsPlan, OpenLoop};
 use crate::meta::{
     Backend, Content, Hooks, ItemOwner, Layout as TreeLayout, Location, Making, MetaPlan, PHASES,
-    PhaseKind, PhasePlan, Renaming, Showing, UNTIL_THE_DEADLINE, with_needed,
+    PhaseInfo, PhaseKind, PhasePlan, Renaming, Showing, UNTIL_THE_DEADLINE, with_needed,
 };
 use crate::mix::MixPlan;
 use crate::replay::ReplayPlan;
@@ -689,7 +689,7 @@ fn phases(meta: &spec::Meta, notes: &mut Vec<String>) -> Result<Vec<PhaseKind>, 
         let usual = PHASES
             .iter()
             .filter(|p| p.by_default() && (p.items.is_none() || p.items != excluded));
-        let (usual, left_out): (Vec<_>, Vec<_>) = usual.partition(|p| p.in_a_ring() || !in_a_ring);
+        let (usual, left_out): (Vec<&PhaseInfo>, Vec<_>) = usual.partition(|p| p.in_a_ring() || !in_a_ring);
         for info in left_out {
             notes.push(format!(
                 "--engine io_uring does not perform {}: it is left out",

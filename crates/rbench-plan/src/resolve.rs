@@ -689,7 +689,8 @@ fn phases(meta: &spec::Meta, notes: &mut Vec<String>) -> Result<Vec<PhaseKind>, 
         let usual = PHASES
             .iter()
             .filter(|p| p.by_default() && (p.items.is_none() || p.items != excluded));
-        let (usual, left_out): (Vec<&PhaseInfo>, Vec<_>) = usual.partition(|p| p.in_a_ring() || !in_a_ring);
+        let (usual, left_out): (Vec<&PhaseInfo>, Vec<_>) =
+            usual.partition(|p| p.in_a_ring() || !in_a_ring);
         for info in left_out {
             notes.push(format!(
                 "--engine io_uring does not perform {}: it is left out",

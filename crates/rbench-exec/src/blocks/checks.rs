@@ -15,6 +15,7 @@ use rbench_plan::pattern::{Step, Steps};
 
 use super::checkers::{self, Block, Verdict};
 use super::progress::Dump;
+use super::renewal::Through;
 use super::stretch::Kind;
 use super::{BlockRunner, Kind as Does, Planned};
 use crate::meter::{Meter, Span};
@@ -176,7 +177,10 @@ impl BlockRunner {
             return None;
         };
         if step.ends_file && self.how.renews || step.ends_pass && self.how.heeds_passes {
-            self.note_through(&step);
+            self.note_through(Through {
+                file: step.ends_file.then_some(step.file),
+                pass: step.ends_pass,
+            });
         }
         let kind = match (step.direction, !BARE && self.headers.is_some()) {
             (Direction::Write, _) => Does::Write,

@@ -12,7 +12,7 @@ use crate::io::IoPlan;
 use crate::jobs::{FileNames, JobsPlan, OpenLoop};
 use crate::meta::{
     Backend, Content, Hooks, ItemOwner, Layout as TreeLayout, Location, Making, MetaPlan, PHASES,
-    PhaseInfo, PhaseKind, PhasePlan, Renaming, Showing, UNTIL_THE_DEADLINE, with_needed,
+    PhaseKind, PhasePlan, Renaming, Showing, UNTIL_THE_DEADLINE, with_needed,
 };
 use crate::mix::MixPlan;
 use crate::replay::ReplayPlan;
@@ -684,20 +684,11 @@ fn phases(meta: &spec::Meta, notes: &mut Vec<String>) -> Result<Vec<PhaseKind>, 
         (_, true) => Some(ItemKind::File),
         _ => None,
     };
-    let in_a_ring = in_flight::of(&meta.in_flight)?.is_some();
     let Some(asked) = &meta.phases else {
         let usual = PHASES
             .iter()
             .filter(|p| p.by_default() && (p.items.is_none() || p.items != excluded));
-        let (usual, left_out): (Vec<&PhaseInfo>, Vec<_>) =
-            usual.partition(|p| p.in_a_ring() || !in_a_ring);
-        for info in left_out {
-            notes.push(format!(
-                "--engine io_uring does not perform {}: it is left out",
-                info.name
-            ));
-        }
-        return Ok(usual.iter().map(|p| p.kind).collect());
+        return in_flight::performed(usual, meta, notes);
     };
     if asked.is_empty() {
         refuse!("--phases needs at least one phase");

@@ -4,8 +4,8 @@
 use rbench_core::engine::NAMES_IN_FLIGHT_MAX;
 
 use super::PlanError;
-use crate::meta::{Backend, Making, MetaPlan, Showing};
-use crate::spec::InFlight;
+use crate::meta::{Backend, Making, MetaPlan, PhaseInfo, PhaseKind, Showing};
+use crate::spec::{self, InFlight};
 
 /// Operations of a worker in flight; `None`: system calls, one after the other.
 pub(super) fn of(given: &InFlight) -> Result<Option<u32>, PlanError> {
@@ -24,6 +24,24 @@ pub(super) fn of(given: &InFlight) -> Result<Option<u32>, PlanError> {
         Some("sync") | None => Ok(None),
         Some(other) => refuse!("--engine {other} is not one of sync, io_uring"),
     }
+}
+
+/// Of the phases that are usual those that the engine performs. What is left out is noted.
+pub(super) fn performed(
+    usual: impl Iterator<Item = &'static PhaseInfo>,
+    meta: &spec::Meta,
+    notes: &mut Vec<String>,
+) -> Result<Vec<PhaseKind>, PlanError> {
+    let in_a_ring = of(&meta.in_flight)?.is_some();
+    let (performed, left_out): (Vec<_>, Vec<_>) =
+        usual.partition(|phase| phase.in_a_ring() || !in_a_ring);
+    for info in left_out {
+        notes.push(format!(
+            "--engine io_uring does not perform {}: it is left out",
+            info.name
+        ));
+    }
+    Ok(performed.iter().map(|phase| phase.kind).collect())
 }
 
 /// Looks whether a ring performs all that is measured.

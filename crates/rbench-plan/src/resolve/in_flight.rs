@@ -33,7 +33,7 @@ pub(super) fn performed(
     notes: &mut Vec<String>,
 ) -> Result<Vec<PhaseKind>, PlanError> {
     let in_a_ring = of(&meta.in_flight)?.is_some();
-    let (performed, left_out): (Vec<_>, Vec<_>) =
+    let (performed, left_out): (Vec<&PhaseInfo>, Vec<_>) =
         usual.partition(|phase| phase.in_a_ring() || !in_a_ring);
     for info in left_out {
         notes.push(format!(

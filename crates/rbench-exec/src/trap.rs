@@ -114,6 +114,10 @@ mod tests {
         assert!(!happens(&trap, short), "once");
         trap.set(Some(file.clone()), Some(short)).expect("a thread");
         assert!(happens(&trap, Duration::from_secs(60)));
+        std::thread::sleep(2 * LOOK_EVERY);
+        std::fs::write(&file, "").expect("written");
+        std::thread::sleep(4 * LOOK_EVERY);
+        assert!(file.exists(), "nobody looks for it any more");
         // In one step: while it was empty, it could be taken for a sign.
         let made = dir.path().join("made");
         std::fs::write(&made, "of the user's").expect("written");

@@ -12,7 +12,7 @@ use crate::{Clean, Format, Invocation, Verify};
 #[command(
     after_help = "Every block in the journals is read and found to be as acknowledged, allowed (in flight or \
     never synced), untouched, lost (although synced), corrupt or unreadable. Exit code: 0 if nothing is lost, \
-    corrupt or unreadable, else 1.\n\nExample:\n  rbench io --dir /mnt/fs --bs 4k --rw randwrite --fsync every=100 \
+    corrupt or unreadable, else 1; 2 if a journal cannot be read, is damaged or is none.\n\nExample:\n  rbench io --dir /mnt/fs --bs 4k --rw randwrite --fsync every=100 \
     --time 60 --verify --ack-journal /var/tmp/acks\n  (the file system crashes and is mounted again)\n  \
     rbench verify /var/tmp/acks.*"
 )]

@@ -28,8 +28,8 @@ enum Due {
     All,
 }
 
-/// What a step ends. By value: a step whose address is taken is kept in memory, and that costs a third
-/// of what the loop takes.
+/// What a step ends. By value: a step whose address is taken is kept in memory, and a null operation then
+/// takes 45 ns in place of 36.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Through {
     /// This file.

@@ -168,15 +168,31 @@ def profiles_are_what_they_say(program, out, ring=()):
         skipped = {None, "opendir"} if "mkdir" in found else {None}
         for kind in sorted(set(of_more) - skipped):
             difference = stats.get(kind, 0) - before.get(kind, 0)
+            expect = of_more[kind] - of_few[kind]
+            # Of a file that another worker has made and not yet written to, the kernel answers a ring's read itself.
+            unasked = expect // 20 if ring and kind == "read" else 0
             check(
-                difference == of_more[kind] - of_few[kind],
-                f"{name}: {difference} requests {kind}, {of_more[kind] - of_few[kind]} by the rows",
+                expect - unasked <= difference <= expect,
+                f"{name}: {difference} requests {kind}, {expect} by the rows",
             )
         for rows, one in ((found, stats), (few, before)):
             over = sum(phase["items"] for row, phase in rows.items() if plain(row) == "replace")
             made = one["create"] + one.get("symlink", 0) - over
             check(one["unlink"] == made, f"{name}: all that is made is removed: {one}")
         print(f"   {name}: {dict(of_more)}", flush=True)
+
+
+def empty_files(program, out):
+    heading("reading an empty file: a request with calls, and none in a ring, where the kernel knows the length")
+    for ring, asked in (([], 40), (RING, 0)):
+        for size, bytes_each in (("0", 0), ("1k", 1024)):
+            words = ["--list", "open, read whole, close", "--files", "50", "--prepared", "100", "--file-size", size, "--rounds", "40"]
+            target = Testfs(program, *UNCACHED)
+            found = measured(program, out, "--dir", target.mountpoint, *words, *ring)["read"]
+            count = target.stats().get("read", {"count": 0})["count"]
+            target.end()
+            check((found["items"], found["bytes"]) == (40, 40 * bytes_each), f"{ring} {size}: {found['items']}, {found['bytes']}")
+            check(count == (asked if size == "0" else 40), f"{ring} {size}: {count} requests")
 
 
 def weights_hold(program, folder, out):
@@ -361,6 +377,7 @@ def main():
         seeds_repeat(program, folder)
         profiles_are_what_they_say(program, out)
         profiles_are_what_they_say(program, out, RING)
+        empty_files(program, out)
         open_loop(program, out)
     finish()
 

@@ -143,7 +143,7 @@ fn every_phase_has_several_in_flight_where_it_says_so() {
     // Those of the tree wait for each other.
     let several = run(16).rows;
     for row in several.iter().filter(|row| !row.name.starts_with("tree")) {
-        assert!(in_flight(row) > 1.3, "{}: {}", row.name, in_flight(row));
+        assert!(in_flight(row) > 1.1, "{}: {}", row.name, in_flight(row));
     }
 }
 
@@ -190,7 +190,6 @@ fn faults_in_the_middle_of_an_operation_are_what_they_are_one_at_a_time() {
         "open:EMFILE@nth=30",
         "read:EIO@after=20",
         "mkdir:EDQUOT@nth=30",
-        // Whichever of those in flight it is, it lies in a leaf of the tree.
         "rmdir:EBUSY@nth=40",
         "unlink:EACCES@nth=30",
         "rename:EXDEV@nth=30",
@@ -203,7 +202,14 @@ fn faults_in_the_middle_of_an_operation_are_what_they_are_one_at_a_time() {
             let target = mount(|config| {
                 config.faults = vec![fault.parse().expect("valid")];
             });
-            let mut run = Run::meta(&[0], target.path(), meta(depth));
+            // Which one is the 30th depends on what was slow. As all lie in leaves, as many
+            // directories are not empty in the end.
+            let meta = Meta {
+                leaf_only: true,
+                items: Some(6),
+                ..meta(depth)
+            };
+            let mut run = Run::meta(&[0], target.path(), meta);
             run.common.leave.untried = true;
             let outcome = run.go().expect("runs");
             let fired = target.fs.faults().len();
@@ -224,16 +230,14 @@ fn faults_in_the_middle_of_an_operation_are_what_they_are_one_at_a_time() {
             total(&expect.0) > 0 && expect.1 > 0,
             "{fault} fires: {expect:?}"
         );
-        assert_eq!(run(1), expect, "{fault}, 1 in flight");
-        // Which directory is the 40th depends on which of them ended first, and so does how
-        // many of those above it are not empty.
-        let above = |mut found: (BTreeMap<String, Found>, usize)| {
-            if fault.starts_with("rmdir") {
-                found.0.remove("tree-remove");
+        for depth in [1, 8] {
+            let (rows, fired) = run(depth);
+            assert_eq!(fired, expect.1, "{fault}, {depth} in flight");
+            for (name, row) in &rows {
+                assert_eq!(row, &expect.0[name], "{fault}, {depth} in flight, {name}");
             }
-            found
-        };
-        assert_eq!(above(run(8)), above(expect), "{fault}, 8 in flight");
+            assert_eq!(rows.len(), expect.0.len(), "{fault}, {depth} in flight");
+        }
     }
 }
 

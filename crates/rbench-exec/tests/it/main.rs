@@ -7,6 +7,7 @@
 )]
 
 mod caches;
+mod children;
 mod clock;
 mod clocks;
 mod crowd;

@@ -301,7 +301,7 @@ fn the_end_of_the_time_ends_rounds_in_the_middle_and_closes_what_they_have_open(
 fn an_open_loop_keeps_its_starts_and_counts_what_was_due() {
     let target =
         mount(|config| config.latency = "getattr=30ms,lookup=30ms".parse().expect("valid"));
-    // One at a time does 33 a second at most, and 200 are due.
+    // One at a time does 33 a second at most, 17 in all, and 200 a second are due.
     for (mix, row) in [
         (list("stat", 1, 16), "round"),
         (ops("stat=1", 1, 16), "all"),
@@ -321,7 +321,7 @@ fn an_open_loop_keeps_its_starts_and_counts_what_was_due() {
             100,
             "done, missed, not begun: {all:?}"
         );
-        assert!(row.items > 40, "{}", row.items);
+        assert!(row.items > 25, "{}", row.items);
         let response = row.response.as_ref().expect("it is an open loop");
         assert_eq!(response.count(), row.items);
         assert!(response.total() >= row.service.total());

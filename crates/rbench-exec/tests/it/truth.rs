@@ -11,6 +11,7 @@ use rbench_plan::meta::{PHASES, PhaseKind};
 use rbench_plan::spec::{Io, Meta};
 use rbench_testfs::{Config, Counts, Kind, Mounted};
 
+use crate::children::{self, NoChildren};
 use crate::clock::tried_again;
 use crate::group::{Run, check_adds_up};
 
@@ -18,15 +19,17 @@ use crate::group::{Run, check_adds_up};
 pub struct Mount {
     pub fs: Mounted,
     dir: tempfile::TempDir,
+    alone: NoChildren,
 }
 
 /// Mounts it with whatever `change` says.
 pub fn mount(change: impl FnOnce(&mut Config)) -> Mount {
+    let alone = children::none();
     let dir = tempfile::tempdir().expect("temporary directory");
     let mut config = Config::memory(Bytes(1 << 30)).uncached();
     change(&mut config);
     let fs = rbench_testfs::mount(config, dir.path()).expect("the machine can mount FUSE");
-    Mount { fs, dir }
+    Mount { fs, dir, alone }
 }
 
 impl Mount {
@@ -35,9 +38,9 @@ impl Mount {
     }
 
     pub fn end(self) {
-        let Mount { fs, dir } = self;
+        let Mount { fs, dir, alone } = self;
         fs.unmount().expect("unmounts");
-        drop(dir);
+        drop((dir, alone));
     }
 
     fn times(&self, kind: Kind) -> Latency {

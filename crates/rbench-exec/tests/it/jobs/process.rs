@@ -3,12 +3,14 @@
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 
 use super::*;
+use crate::children;
 
 /// What a command that a worker runs says of the thread that it came from.
 const WHO: &str = "grep -E '^(Cpus_allowed_list|Uid):' /proc/self/status; nice";
 
 /// A job that writes, and what its workers tell of themselves.
 fn told(options: &str, ranks: &[u32]) -> (Outcome, String) {
+    let _children = children::some();
     let dir = tempdir();
     let line = format!("--name=a --rw=write --size=16k {options}");
     let (mut jobs, _) = fio(&line);
@@ -77,6 +79,7 @@ fn another_user_makes_files_of_its_own() {
 
 #[test]
 fn what_cannot_be_had_is_named_and_nothing_is_done() {
+    let _children = children::some();
     let dir = tempdir();
     for (options, name, why) in [
         ("--cpus_allowed=4095", "cpus_allowed", "4095"),

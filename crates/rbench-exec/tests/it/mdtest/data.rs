@@ -10,6 +10,7 @@ use rbench_plan::spec::Mdtest;
 use rbench_testfs::Config;
 
 use super::{run, run_well, tempdir, walk};
+use crate::children;
 use crate::group::{Outcome, check_adds_up};
 
 const PACKETS: [Packet; 5] = [
@@ -233,6 +234,7 @@ fn what_lies_behind_the_end_of_a_file_is_not_read() {
 
 #[test]
 fn what_cannot_be_read_back_was_not_written() {
+    let _alone = children::none();
     let dir = tempdir();
     let mut config = Config::memory(Bytes(1 << 24)).uncached();
     config.faults = vec!["read:EIO@after=1".parse().expect("valid")];

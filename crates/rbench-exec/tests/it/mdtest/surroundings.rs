@@ -7,6 +7,7 @@ use rbench_core::{Bytes, Nanos};
 use rbench_plan::spec::Mdtest;
 
 use super::{run, run_well, tempdir, walk};
+use crate::children;
 use crate::group::{Run, check_adds_up};
 
 const MS: u64 = 1_000_000;
@@ -102,6 +103,7 @@ fn pauses_come_before_the_directories_and_before_the_files_once() {
 
 #[test]
 fn commands_run_on_every_rank_around_every_phase_of_items() {
+    let _children = children::some();
     // Four phases of directories and four of files; with -c writing is a
     // phase of its own.
     let layouts: [fn(&mut Mdtest); 4] = [
@@ -136,6 +138,7 @@ fn commands_run_on_every_rank_around_every_phase_of_items() {
 
 #[test]
 fn without_barriers_a_rank_runs_its_commands_around_each_of_its_phases() {
+    let _children = children::some();
     let (dir, log) = (tempdir(), tempdir());
     let file = log.path().join("log");
     let line = |word: &str| Some(format!("echo {word} >> '{}'", file.display()));
@@ -155,6 +158,7 @@ fn without_barriers_a_rank_runs_its_commands_around_each_of_its_phases() {
 
 #[test]
 fn without_barriers_what_was_measured_before_a_command_failed_is_told() {
+    let _children = children::some();
     let (dir, log) = (tempdir(), tempdir());
     let once = log.path().join("once").display().to_string();
     let options = Mdtest {
@@ -176,6 +180,7 @@ fn without_barriers_what_was_measured_before_a_command_failed_is_told() {
 
 #[test]
 fn the_command_after_a_phase_belongs_to_its_time_and_the_one_before_does_not() {
+    let _children = children::some();
     crate::clock::tried_again(
         the_command_after_a_phase_belongs_to_its_time_and_the_one_before_does_not_once,
     );
@@ -203,6 +208,7 @@ fn the_command_after_a_phase_belongs_to_its_time_and_the_one_before_does_not_onc
 
 #[test]
 fn a_stonewalls_command_runs_once_behind_the_topping_up() {
+    let _children = children::some();
     let (dir, log) = (tempdir(), tempdir());
     let file = log.path().join("log");
     let options = Mdtest {
@@ -222,6 +228,7 @@ fn a_stonewalls_command_runs_once_behind_the_topping_up() {
 
 #[test]
 fn a_command_that_fails_is_an_error_of_its_phase() {
+    let _children = children::some();
     let dir = tempdir();
     let options = Mdtest {
         items: Some(2),
@@ -252,6 +259,7 @@ fn a_command_that_fails_is_an_error_of_its_phase() {
 
 #[test]
 fn a_command_before_a_phase_that_fails_ends_the_run_and_nothing_is_left() {
+    let _children = children::some();
     let dir = tempdir();
     let options = Mdtest {
         items: Some(2),

@@ -245,7 +245,10 @@ impl<'a> Group<'a> {
     ) -> Result<Group<'a>, ExecError> {
         let my_host = host_of[world.rank().0 as usize];
         let host = world.split(my_host).await?;
-        let leaders = world.split(u32::from(host.rank() != Rank(0))).await?;
+        // Whoever leads nobody is alone.
+        let leads = host.rank() == Rank(0);
+        let leaders = world.split(if leads { 0 } else { world.rank().0 + 1 });
+        let leaders = leaders.await?;
         let run = number_of_run(world).await?;
         let ranks = world.size() as usize;
         Ok(Group {

@@ -27,6 +27,7 @@ pub(crate) use self::session::library;
 use self::session::{Session, check, returns_errors};
 pub(crate) use self::watch::Watch;
 use crate::arrival::Arrival;
+use crate::solo::Solo;
 use crate::{Combine, CommError, Communicator, NOTE_WORDS, Note, Wait, assert_fits, assert_member};
 
 /// How long [`Communicator::send`] and [`Communicator::receive`] wait.
@@ -37,6 +38,9 @@ const DROP_PATIENCE: Duration = Duration::from_secs(5);
 
 /// The tag of [`Communicator::send`].
 const EXCHANGE_TAG: c_int = 1;
+
+/// The tag by which the ranks of a new group find each other.
+const GROUP_TAG: c_int = 2;
 
 /// Bytes of the first message of a broadcast: the length (8 bytes) and the
 /// beginning of the content. What fits needs no second message.
@@ -439,16 +443,64 @@ impl MpiCommunicator {
         })
     }
 
-    async fn sub_group(&self, color: u32) -> Result<MpiCommunicator, CommError> {
-        // MPI_Comm_split has no non-blocking form. After a quiet barrier it
-        // does not wait for long.
-        self.enter_barrier().await?;
-        let mut raw = session::no_communicator();
-        // SAFETY: a live communicator, and a place for the new one.
-        check("MPI_Comm_split", unsafe {
-            ffi::MPI_Comm_split(self.raw, color as c_int, self.rank.0 as c_int, &raw mut raw)
+    /// The group of the ranks that pass the same `color`.
+    ///
+    /// MPI_Comm_split has no non-blocking form, and where ranks outnumber processors its many
+    /// steps wait for each of them to have its turn. So colours are told quietly; a group of one
+    /// needs no MPI, one of all is a quiet copy, and only what lies between waits within MPI, for
+    /// its own members.
+    async fn sub_group(&self, color: u32) -> Result<Box<dyn Communicator>, CommError> {
+        let colors = self.all_gather(u64::from(color)).await?;
+        let mine = |rank: &c_int| colors[*rank as usize] == u64::from(color);
+        let members: Vec<c_int> = (0..self.size as c_int).filter(mine).collect();
+        let raw = match members.len() {
+            1 => return Ok(Box::new(Solo::new())),
+            all if all == self.size as usize => self.copy().await?,
+            _ => self.of_members(&members)?,
+        };
+        Ok(Box::new(MpiCommunicator::new(&self.session, raw)?))
+    }
+
+    /// Another communicator of the same ranks.
+    async fn copy(&self) -> Result<ffi::MPI_Comm, CommError> {
+        let place = vec![session::no_communicator()];
+        let copied = self.start("MPI_Comm_idup", place, |place, request| {
+            // SAFETY: a live communicator, and a place for the new one, which the pending
+            // operation keeps until it is there.
+            unsafe { ffi::MPI_Comm_idup(self.raw, place.as_mut_ptr(), request) }
         })?;
-        MpiCommunicator::new(&self.session, raw)
+        Ok(copied.complete().await?[0])
+    }
+
+    /// A communicator of some of the ranks, in their order; all of them call this.
+    fn of_members(&self, members: &[c_int]) -> Result<ffi::MPI_Comm, CommError> {
+        // SAFETY: a constant of the MPI library.
+        let (mut all, mut some) = unsafe { (ffi::RSMPI_GROUP_NULL, ffi::RSMPI_GROUP_NULL) };
+        let mut raw = session::no_communicator();
+        let number = count(members.len(), "MPI_Group_incl")?;
+        // SAFETY: a live communicator, and a place for its group.
+        check("MPI_Comm_group", unsafe {
+            ffi::MPI_Comm_group(self.raw, &raw mut all)
+        })?;
+        // SAFETY: `members` are `number` ranks of the group.
+        let included = check("MPI_Group_incl", unsafe {
+            ffi::MPI_Group_incl(all, number, members.as_ptr(), &raw mut some)
+        });
+        let made = included.and_then(|()| {
+            // SAFETY: a group of ranks of the communicator, each of which makes this call.
+            check("MPI_Comm_create_group", unsafe {
+                ffi::MPI_Comm_create_group(self.raw, some, GROUP_TAG, &raw mut raw)
+            })?;
+            // SAFETY: a group that nobody uses any more.
+            check("MPI_Group_free", unsafe {
+                ffi::MPI_Group_free(&raw mut some)
+            })
+        });
+        // SAFETY: as above.
+        let freed = check("MPI_Group_free", unsafe {
+            ffi::MPI_Group_free(&raw mut all)
+        });
+        made.and(freed).map(|()| raw)
     }
 
     fn notes(&self) -> &RefCell<Notes> {
@@ -508,10 +560,7 @@ impl Communicator for MpiCommunicator {
 
     fn split(&self, color: u32) -> Wait<'_, Box<dyn Communicator>> {
         assert!(color < 1 << 31, "the color {color} is not below 2^31");
-        Box::pin(async move {
-            let sub_group = self.sub_group(color).await?;
-            Ok(Box::new(sub_group) as Box<dyn Communicator>)
-        })
+        Box::pin(self.sub_group(color))
     }
 
     fn post_with(&self, to: Rank, kind: u64, words: [u64; NOTE_WORDS], more: Vec<u64>) {

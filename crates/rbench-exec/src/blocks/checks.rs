@@ -93,12 +93,18 @@ impl Written {
 }
 
 impl BlockRunner {
-    /// The next operation; `None` when the pass or the source is at its end.
+    /// The next operation; `None` when the pass or the source is at its end. `BARE`: it is
+    /// the pattern's.
     // A large value that is passed through memory costs as much as the whole loop: the
     // usual way is inlined.
     #[inline(always)]
-    pub(super) fn next_operation(&mut self, meter: &mut Meter) -> Option<Planned> {
+    pub(super) fn next_operation<const BARE: bool>(
+        &mut self,
+        meter: &mut Meter,
+    ) -> Option<Planned> {
         match self.source {
+            _ if BARE && self.next.is_none() => self.draw::<true>(),
+            _ if BARE => self.next.take(),
             Source::Work if self.next.is_none() => self.draw::<false>(),
             _ => self.next_other(meter),
         }

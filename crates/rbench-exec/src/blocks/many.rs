@@ -124,7 +124,11 @@ impl BlockRunner {
     /// Prepares and submits what may start now.
     fn issue<const BARE: bool>(&mut self, gate: &Gate, meter: &mut Meter) -> Pause {
         let (at_once, batch) = (self.how.at_once, self.how.batch);
-        let mut now = gate.clock.now();
+        // Requests with a start each read the clock when they are ready.
+        let mut now = match at_once {
+            true => gate.clock.now(),
+            false => Nanos(0),
+        };
         let pause = loop {
             if self.over {
                 break Pause::Closed;
@@ -218,11 +222,7 @@ impl BlockRunner {
         if self.queue.taken() >= depth {
             return Err(Pause::Full);
         }
-        let drawn = match BARE && self.next.is_none() {
-            true => self.draw::<BARE>(),
-            false => self.next_operation(meter),
-        };
-        let Some(what) = drawn else {
+        let Some(what) = self.next_operation::<BARE>(meter) else {
             // After the last one as well: its time is the job's, as with fio.
             return Err(match !BARE && self.how.counts && self.thinks_now() {
                 true => Pause::Before(Interlude::Think),

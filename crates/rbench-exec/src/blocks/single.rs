@@ -96,11 +96,7 @@ impl<const BARE: bool> Program for Blocks<'_, BARE> {
                 }
             }
         }
-        let drawn = match BARE && runner.next.is_none() {
-            true => runner.draw::<BARE>(),
-            false => runner.next_operation(meter),
-        };
-        let Some(what) = drawn else {
+        let Some(what) = runner.next_operation::<BARE>(meter) else {
             // After the last one as well: its time is the job's, as with fio.
             if !BARE && runner.how.counts && runner.thinks_now() {
                 runner.think(gate);

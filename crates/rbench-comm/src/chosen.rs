@@ -24,9 +24,9 @@ impl<'w> Chosen<'w> {
         whole: &'w dyn Communicator,
         members: Vec<Rank>,
     ) -> Result<Option<Chosen<'w>>, CommError> {
-        let outside = members.binary_search(&whole.rank()).is_err();
-        let part = whole.split(u32::from(outside)).await?;
-        Ok((!outside).then_some(Chosen {
+        let inside = members.binary_search(&whole.rank()).is_ok();
+        let part = whole.part(inside).await?;
+        Ok(inside.then_some(Chosen {
             whole,
             part,
             members,

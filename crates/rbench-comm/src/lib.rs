@@ -138,6 +138,15 @@ pub trait Communicator {
     /// ordered as in this group. Notes are not available in sub-groups.
     fn split(&self, color: u32) -> Wait<'_, Box<dyn Communicator>>;
 
+    /// The sub-group of the ranks that belong to it; each of the others gets one of its own, which
+    /// costs it nothing.
+    fn part(&self, belongs: bool) -> Wait<'_, Box<dyn Communicator>> {
+        self.split(match belongs {
+            true => 0,
+            false => self.rank().0 + 1,
+        })
+    }
+
     /// Sends a note to `to` (also to itself) without waiting. A note to a
     /// rank that has gone is lost. Those of one rank to another arrive in order.
     fn post(&self, to: Rank, kind: u64, words: [u64; NOTE_WORDS]) {

@@ -245,9 +245,7 @@ impl<'a> Group<'a> {
     ) -> Result<Group<'a>, ExecError> {
         let my_host = host_of[world.rank().0 as usize];
         let host = world.split(my_host).await?;
-        // Whoever leads nobody is alone.
-        let alone = (host.rank() != Rank(0)).then(|| world.rank().0 + 1);
-        let leaders = world.split(alone.unwrap_or(0)).await?;
+        let leaders = world.part(host.rank() == Rank(0)).await?;
         let run = number_of_run(world).await?;
         let ranks = world.size() as usize;
         Ok(Group {

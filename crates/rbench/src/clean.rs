@@ -212,7 +212,7 @@ async fn remove(
     let remover = Remover::new(what.threads).until(group.stop_flag());
     let found = opened.ok().flatten().map(Arc::new);
     // A host that sees no such directory cannot help.
-    let team = group.world.split(u32::from(found.is_none()));
+    let team = group.world.part(found.is_some());
     let team = group.quietly(team).await?;
     if let Some(found) = &found {
         let kept = match group.is_root() {

@@ -39,8 +39,9 @@ const DROP_PATIENCE: Duration = Duration::from_secs(5);
 /// The tag of [`Communicator::send`].
 const EXCHANGE_TAG: c_int = 1;
 
-/// The tag by which the ranks of a new group find each other.
-const GROUP_TAG: c_int = 2;
+/// The tag by which the ranks of a new group find each other. Open MPI sends with it on the
+/// parent: it is none of this file's, of the notes' (0) or of the roll call's (2 to 4).
+const GROUP_TAG: c_int = 5;
 
 /// Bytes of the first message of a broadcast: the length (8 bytes) and the
 /// beginning of the content. What fits needs no second message.
@@ -488,19 +489,16 @@ impl MpiCommunicator {
         });
         let made = included.and_then(|()| {
             // SAFETY: a group of ranks of the communicator, each of which makes this call.
-            check("MPI_Comm_create_group", unsafe {
+            let made = check("MPI_Comm_create_group", unsafe {
                 ffi::MPI_Comm_create_group(self.raw, some, GROUP_TAG, &raw mut raw)
-            })?;
-            // SAFETY: a group that nobody uses any more.
-            check("MPI_Group_free", unsafe {
-                ffi::MPI_Group_free(&raw mut some)
-            })
+            });
+            // SAFETY: a group that nobody uses any more. An error would change nothing.
+            unsafe { ffi::MPI_Group_free(&raw mut some) };
+            made
         });
         // SAFETY: as above.
-        let freed = check("MPI_Group_free", unsafe {
-            ffi::MPI_Group_free(&raw mut all)
-        });
-        made.and(freed).map(|()| raw)
+        unsafe { ffi::MPI_Group_free(&raw mut all) };
+        made.map(|()| raw)
     }
 
     fn notes(&self) -> &RefCell<Notes> {

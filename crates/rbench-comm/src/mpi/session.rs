@@ -124,7 +124,7 @@ impl Session {
             let text = "MPI has already been started in this process";
             return Err(CommError::Start(text.to_owned()));
         }
-        // Ranks never wait within MPI: they sleep between two looks. One that gives the
+        // Ranks hardly ever wait within MPI: they sleep between two looks. One that gives the
         // processor away at each look besides gets it back when everybody else had a turn
         // (Linux 6.18), and beside a busy program it is then not heard of for seconds.
         // SAFETY: this is the process's first thread, which starts the others later.

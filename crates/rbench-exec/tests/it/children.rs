@@ -8,6 +8,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 static THERE: Mutex<There> = Mutex::new(There {
     mounts: 0,
     starting: 0,
+    waiting: 0,
 });
 static CHANGED: Condvar = Condvar::new();
 
@@ -15,6 +16,8 @@ static CHANGED: Condvar = Condvar::new();
 struct There {
     mounts: u32,
     starting: u32,
+    /// Tests that wait to start programs: they come before those that mount anew.
+    waiting: u32,
 }
 
 fn there() -> MutexGuard<'static, There> {
@@ -29,9 +32,9 @@ fn wait(until: impl Fn(&There) -> bool) -> MutexGuard<'static, There> {
 /// As long as it is there, tests start no programs.
 pub struct NoChildren(());
 
-/// Waits for those that do. A test may have several.
+/// Waits for those that do, or are about to. A test may have several.
 pub fn none() -> NoChildren {
-    wait(|there| there.starting == 0).mounts += 1;
+    wait(|there| there.mounts > 0 || there.starting + there.waiting == 0).mounts += 1;
     NoChildren(())
 }
 
@@ -47,7 +50,10 @@ pub struct Children(());
 
 /// Waits for the file systems to end.
 pub fn some() -> Children {
-    wait(|there| there.mounts == 0).starting += 1;
+    there().waiting += 1;
+    let mut there = wait(|there| there.mounts == 0);
+    (there.waiting, there.starting) = (there.waiting - 1, there.starting + 1);
+    drop(there);
     Children(())
 }
 

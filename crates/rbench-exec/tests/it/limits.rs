@@ -33,13 +33,13 @@ use crate::group::{At, Outcome, Run, Signal};
 use crate::jobs::job;
 
 /// A file system with this fault.
-fn faulty(fault: &str) -> (Mounted, TempDir, NoChildren) {
+fn faulty(fault: &str) -> (NoChildren, Mounted, TempDir) {
     let alone = children::none();
     let dir = tempfile::tempdir().expect("temporary directory");
     let mut config = Config::memory(Bytes(1 << 26)).uncached();
     config.faults = vec![fault.parse().expect("valid")];
     let fs = rbench_testfs::mount(config, dir.path()).expect("the machine can mount FUSE");
-    (fs, dir, alone)
+    (alone, fs, dir)
 }
 
 /// Does what is not to wait for the calls that hang, and then lets these go:
@@ -103,7 +103,7 @@ fn run(dir: &TempDir, meta: Meta, common: Common) -> Outcome {
 
 #[test]
 fn without_limits_failed_operations_are_counted_and_the_run_goes_on() {
-    let (fs, dir, _alone) = faulty("create:EIO@p=0.2");
+    let (_alone, fs, dir) = faulty("create:EIO@p=0.2");
     let outcome = run(&dir, files(200), Common::default());
     assert!(outcome.complete && outcome.trouble.is_none());
     let row = outcome.row("file-create");
@@ -137,7 +137,7 @@ fn more_errors_than_may_be_end_the_run_with_what_was_measured() {
             "--max-errors 30",
         ),
     ] {
-        let (fs, dir, _alone) = faulty("create:ENOSPC@after=300");
+        let (_alone, fs, dir) = faulty("create:ENOSPC@after=300");
         let outcome = run(&dir, files(200_000), common);
         assert!(!outcome.complete);
         let trouble = outcome.trouble.as_ref().expect("a reason");
@@ -153,7 +153,7 @@ fn more_errors_than_may_be_end_the_run_with_what_was_measured() {
 
 #[test]
 fn errors_below_the_limit_do_not_end_the_run() {
-    let (fs, dir, _alone) = faulty("create:EIO@nth=5");
+    let (_alone, fs, dir) = faulty("create:EIO@nth=5");
     let common = Common {
         limits: LimitOptions {
             max_errors: Some(1),
@@ -172,7 +172,7 @@ fn errors_below_the_limit_do_not_end_the_run() {
 
 #[test]
 fn an_operation_that_does_not_return_is_named_and_given_up() {
-    let (fs, dir, _alone) = faulty("create:hang@nth=100");
+    let (_alone, fs, dir) = faulty("create:hang@nth=100");
     let common = Common {
         limits: LimitOptions {
             op_timeout: Some(Nanos(1_000_000_000)),
@@ -232,7 +232,7 @@ fn an_operation_that_does_not_return_is_named_and_given_up() {
 
 #[test]
 fn reads_in_a_ring_that_do_not_return_are_given_up_too() {
-    let (fs, dir, _alone) = faulty("read:hang@after=50");
+    let (_alone, fs, dir) = faulty("read:hang@after=50");
     let mut run = Run::io(
         &[0, 0],
         dir.path(),
@@ -302,7 +302,7 @@ fn healthy_jobs_are_not_given_up_however_long_they_sleep_sync_open_and_ramp() {
 
 #[test]
 fn files_with_unlink_stay_and_are_named_when_a_call_does_not_return() {
-    let (fs, dir, _alone) = faulty("write:hang@nth=60");
+    let (_alone, fs, dir) = faulty("write:hang@nth=60");
     let line = "--rw=write --bs=4k --size=64k --fallocate=none --unlink=1 --nrfiles=2 \
                 --time_based --runtime=20 --name=a --name=b";
     let outcome = while_it_hangs(&fs, || limited(&dir, line, Nanos(1_000_000_000)));
@@ -315,7 +315,7 @@ fn files_with_unlink_stay_and_are_named_when_a_call_does_not_return() {
 
 #[test]
 fn a_call_that_does_not_return_counts_for_the_job_that_made_it() {
-    let (fs, dir, _alone) = faulty("read:hang@nth=3");
+    let (_alone, fs, dir) = faulty("read:hang@nth=3");
     let line = "--name=idle --ioengine=null --rw=read --size=1m --runtime=20 --time_based \
                 --thinktime=1000 \
                 --name=stuck --rw=randread --bs=4k --size=1m --filename=f";
@@ -513,7 +513,7 @@ fn what_is_said_to_be_left_behind_is_left_behind() {
     let (mut said, mut runs) = (0, 0);
     for fault in ["opendir:EIO@nth=", "readdir:EIO@nth=", "unlink:EIO@nth="] {
         for nth in 1..8 {
-            let (fs, dir, _alone) = faulty(&format!("{fault}{nth}"));
+            let (_alone, fs, dir) = faulty(&format!("{fault}{nth}"));
             let mut meta = files(3);
             // Left to the end of the pass.
             meta.phases = Some(vec![PhaseKind::TreeCreate, PhaseKind::FileCreate]);

@@ -6,6 +6,7 @@ use rbench_core::Nanos;
 use rbench_core::moved::Moved;
 
 use super::*;
+use crate::children;
 
 #[test]
 fn devices_and_processors_are_watched_while_jobs_run() {
@@ -77,6 +78,7 @@ fn what_is_moved_over_time_is_all_that_is_moved() {
 
 #[test]
 fn a_trigger_ends_the_jobs_and_runs_its_command() {
+    let _children = children::some();
     let dir = tempdir();
     let path = dir.path();
     let fired = path.join("fired");
@@ -104,6 +106,7 @@ fn a_trigger_ends_the_jobs_and_runs_its_command() {
 
 #[test]
 fn the_other_hosts_run_a_command_of_their_own() {
+    let _children = children::some();
     let dir = tempdir();
     let path = dir.path().display().to_string();
     let line = format!(

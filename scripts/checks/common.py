@@ -44,13 +44,13 @@ def attempt(times, once):
     check(False, f"{wrong} ({times} times)")
 
 
-def wait_until(holds, patience_s=PATIENCE_S):
+def wait_until(holds, patience_s=PATIENCE_S, every_s=0.02):
     """Whether `holds` came to hold."""
     deadline = time.monotonic() + patience_s
     while not holds():
         if time.monotonic() > deadline:
             return False
-        time.sleep(0.02)
+        time.sleep(every_s)
     return True
 
 

@@ -119,10 +119,9 @@ def mixes(program, folder):
         return found
 
     for words, counted, steps in ((LIST, "round", STEPS), (DRAWN, "all", {"stat": "getattr"})):
-        one = measured(words, 1)
-
         def once():
-            many = measured(words, DEPTH)
+            # Both anew: either may have met a busy machine.
+            one, many = measured(words, 1), measured(words, DEPTH)
             times = many[counted]["rate"] / one[counted]["rate"]
             wrong = [f"{counted}: {times:.1f} times the rate of one at a time"] if times < 20 else []
             print(f"   {counted:8} {one[counted]['rate']:7.1f}/s {many[counted]['rate']:7.1f}/s  {times:5.1f} times", flush=True)

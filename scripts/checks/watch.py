@@ -36,6 +36,8 @@ FRAMES = False
 MPI = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_rmaps_base_oversubscribe": "1"}
 # The alternate screen, as xterm has it.
 ENTER, LEAVE = b"\x1b[?1049h", b"\x1b[?1049l"
+# Nothing here writes this, and a terminal ignores it.
+DRAINED = b"\0"
 
 
 class Terminal:
@@ -45,6 +47,7 @@ class Terminal:
         self.screen = pyte.Screen(columns, lines)
         self.stream = pyte.ByteStream(self.screen)
         self.raw, self.lock, self.alternate = b"", threading.Lock(), False
+        self.drained = threading.Event()
         master, slave = pty.openpty()
         self.settings = termios.tcgetattr(slave)
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
@@ -73,6 +76,8 @@ class Terminal:
                         self.screen.reset()
                     else:
                         self.stream.feed(part)
+            if DRAINED in more:
+                self.drained.set()
 
     def frame(self):
         with self.lock:
@@ -90,8 +95,10 @@ class Terminal:
         except subprocess.TimeoutExpired:
             self.process.kill()
             code = "none: it goes on"
-        # What it has written at the end may still be on its way here.
-        left = wait_until(lambda: self.raw.count(ENTER) == self.raw.count(LEAVE) and not self.alternate, 30)
+        # What it has written at the end may still be on its way here: this comes behind it.
+        os.write(self.slave, DRAINED)
+        check(self.drained.wait(PATIENCE_S), "all that it wrote has been read")
+        left = self.raw.count(ENTER) == self.raw.count(LEAVE) and not self.alternate
         check(code == expect, f"exit code {code}, not {expect}:\n{self.frame()}")
         check(termios.tcgetattr(self.slave) == self.settings, "the terminal is as it was before")
         check(left, "the alternate screen is left as often as it is entered")

@@ -39,10 +39,14 @@ def measured(program, before, files, folder, name, options, ranks=1):
     heading(f"CPU time of an operation: {name}")
     out = folder / f"{name}.json"
     command = [*before, program, "io", "--dir", files.mountpoint, "--rw", "randread", "--size", "64k", "--bs", "4k"]
-    command += ["--time", "12", "--no-round-trip", "--progress", "off", "--out", out, *options]
-    begun = used(files)
-    text = run(command).stdout
-    own, peak = used(files) - begun, peak_of(files)
+    command += ["--no-round-trip", "--progress", "off", "--out", out, "--overwrite", *options]
+    # On a busy machine the server has less of a processor.
+    for time_s in (12, 24, 48):
+        begun = used(files)
+        text = run([*command, "--time", time_s]).stdout
+        own, peak = used(files) - begun, peak_of(files)
+        if own >= LEAST_CPU_S:
+            break
     (phase,) = regular(result(out))
     cost = phase["client"]
     (host,) = cost["hosts"]
@@ -73,7 +77,7 @@ def ended(program, folder):
     shutil.copy(shutil.which("sleep"), sleep)
     watched = [subprocess.Popen([sleep, "300"]) for _ in range(2)]
     out = folder / "ended.json"
-    command = [program, "meta", "--dir", folder, "--phases", "file-stat", "--items", "20", "--depth", "0", "--time", "3"]
+    command = [program, "meta", "--dir", folder, "--phases", "file-stat", "--items", "20", "--depth", "0", "--time", "8"]
     command += ["--watch", name, "--no-round-trip", "--iterations", "2", "--out", out]
     process = subprocess.Popen([str(word) for word in command], stdout=subprocess.PIPE, text=True)
     journal = pathlib.Path(f"{out}.journal")
@@ -85,7 +89,7 @@ def ended(program, folder):
     check(process.returncode == 0, f"exit code {process.returncode}")
     rows = [phase for phase in result(out)["phases"] if phase["name"] == "file-stat"]
     (before,), (after,) = (row["client"]["hosts"] for row in rows)
-    check(before["unknown"] == "replaced" and "cpu_s" not in before, f"it ended meanwhile: {before}")
+    check(before.get("unknown") == "replaced" and "cpu_s" not in before, f"it ended meanwhile: {before}")
     check(rows[0]["client"]["cpu_s"] is None and rows[0]["client"]["cpu_us_per_operation"] is None, "no number")
     check("ended or replaced during the phase" in text, f"the report says so:\n{text}")
     check("unknown" not in after and after["processes"] == 1, f"the next phase has the one that is left: {after}")

@@ -16,7 +16,7 @@ import sys
 import tempfile
 import time
 
-from common import Testfs, attempt, check, finish, heading, mpirun, run, valid, wait_until
+from common import Testfs, attempt, check, descendant, finish, heading, mpirun, run, valid, wait_until
 
 BED = pathlib.Path(__file__).resolve().parent.parent / "testbed"
 BETWEEN = "coherence,locks-between,races"
@@ -157,7 +157,18 @@ def time_until_seen(program, launcher):
     with two_mounts(program, 0) as mounts:
         result = tried(launcher, 2, program, mounts.dirs, "--only", "coherence,races", expect=1)
     consistent(result, 2)
+    # Records are lost only where both append at the same moment, which on a busy machine they may never.
+    rare = "coherence.append.records"
+
+    def lost():
+        result = tried(launcher, 2, program, mounts.dirs, "--only", rare, expect=None)
+        return None if with_verdict(result, "broken") == {rare} else f"{rare}: {by_name(result)}"
+
     wrong = with_verdict(result, "broken", "undecided")
+    if rare not in wrong:
+        with two_mounts(program, 0) as mounts:
+            attempt(5, lost)
+        wrong |= {rare}
     told = {name: by_name(result)[name]["promise"]["seen"] for name in wrong ^ UNSHARED}
     check(wrong == UNSHARED, f"not {sorted(UNSHARED)}: {told}")
     for name in names:
@@ -255,7 +266,7 @@ def hangs(program, launcher):
     heading("a call of one client that does not return")
     with two_mounts(program, 0, "--fault", "rename:hang@nth=1") as mounts:
         with tempfile.TemporaryFile("w+") as out, tempfile.TemporaryFile("w+") as err:
-            words = [*mpirun(launcher, 2), program, "check", "--dir", mounts.dirs, "--format", "json", "--quiet", "--time-limit", "4s",
+            words = [*mpirun(launcher, 2), program, "check", "--dir", mounts.dirs, "--format", "json", "--quiet", "--time-limit", "10s",
                      "--only", "coherence.rename-over,coherence.truncate"]
             process = subprocess.Popen([str(word) for word in words], stdout=out, stderr=err)
             check(wait_until(lambda: whole(out)), "the report is there although a call hangs")
@@ -266,7 +277,7 @@ def hangs(program, launcher):
             result, told = json.load(out), err.read()
         found = by_name(result)
         seen = found["coherence.rename-over.content"]["promise"]
-        check(seen["verdict"] == "undecided" and "no end within 4 s at rank 1 on" in seen["seen"], f"{seen}")
+        check(seen["verdict"] == "undecided" and "no end within 10 s at rank 1 on" in seen["seen"], f"{seen}")
         check(found["coherence.truncate.size"]["promise"]["verdict"] == "holds", "the rest goes on")
         check("is left behind" in told, f"what is left is told: {told}")
         run([program, "clean", mounts.mounts[0].mountpoint], quiet=True)
@@ -292,7 +303,8 @@ def broken_off(program, launcher):
             with tempfile.TemporaryFile("w+") as out:
                 process = subprocess.Popen([str(word) for word in words], stdout=out, stderr=subprocess.DEVNULL)
                 check(wait_until(lambda: holders(place)), "locks are held")
-                process.send_signal(how)
+                # Open MPI, interrupted, leaves its ranks a second, in which a busy machine removes nothing: one of them hears it.
+                os.kill(descendant(process.pid, "rbench") if how == signal.SIGINT else process.pid, how)
                 process.wait(timeout=60)
                 # A launcher that is interrupted may pass on a part of it only.
                 told = whole(out)

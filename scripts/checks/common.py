@@ -21,6 +21,8 @@ import jsonschema
 signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
 
 FAILURES = []
+# In front of what does not hold, when it is printed.
+LABEL = "FAILED"
 SCHEMAS = pathlib.Path(__file__).resolve().parents[2] / "docs" / "schema"
 # Whatever takes longer hangs, however busy the machine is.
 PATIENCE_S = 120
@@ -30,7 +32,7 @@ def check(condition, message):
     """Notes a failure and goes on, so that one run shows all of them."""
     if not condition:
         FAILURES.append(message)
-        print(f"FAILED: {message}", flush=True)
+        print(f"{LABEL}: {message}", flush=True)
 
 
 def attempt(times, once):
@@ -42,6 +44,23 @@ def attempt(times, once):
             return
         print(f"   attempt {number} of {times}: {wrong}", flush=True)
     check(False, f"{wrong} ({times} times)")
+
+
+def in_attempts(times, part, *arguments):
+    """`attempt` for a part with checks of its own: only when some do not hold every time, that is a failure."""
+
+    def once():
+        global LABEL
+        before, LABEL = len(FAILURES), "   not now"
+        try:
+            part(*arguments)
+        finally:
+            LABEL = "FAILED"
+            wrong = FAILURES[before:]
+            del FAILURES[before:]
+        return "; ".join(wrong)
+
+    attempt(times, once)
 
 
 def wait_until(holds, patience_s=PATIENCE_S, every_s=0.02):
@@ -236,6 +255,23 @@ def meta_items(ranks, nodes=4, each=100):
             expected[f"{kind}-{step}"] = tree if step == "list" else items
     expected["tree-remove"] = tree
     return expected
+
+
+def descendant(pid, program):
+    """The first process of that program among `pid` and what it started."""
+    waiting = [pid]
+    while waiting:
+        one = waiting.pop(0)
+        try:
+            command = pathlib.Path(f"/proc/{one}/cmdline").read_bytes().split(b"\0")[0].decode()
+            children = pathlib.Path(f"/proc/{one}/task/{one}/children").read_text().split()
+        except OSError:
+            # It ended meanwhile.
+            continue
+        if pathlib.Path(command).name == program:
+            return one
+        waiting += [int(child) for child in children]
+    raise SystemExit(f"{program} was not found")
 
 
 class Testfs:

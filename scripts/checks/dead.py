@@ -224,12 +224,12 @@ def frozen(program, folder):
         "io": ["io", "--dir", "MOUNT", "--rw", "randwrite", "--direct", "--size", "4M", "--time", "6s", *fast],
         "fio": ["fio", "--name=j", "--directory=MOUNT", "--rw=randwrite", "--direct=1", "--size=4M", "--time_based",
                 "--runtime=6s", "--rbench-no-round-trip"],
-        "mdtest": ["mdtest", "-d", "MOUNT/out", "-n", 6000, "-F", "-C", "-r", "--no-round-trip"],
+        "mdtest": ["mdtest", "-d", "MOUNT/out", "-n", 12000, "-F", "-C", "-r", "--no-round-trip"],
     }.items():
         files = Testfs(program, "--latency", "create=500us,mknod=500us")
         out = folder / f"frozen-{name}.json"
         job = Job([program, *[str(word).replace("MOUNT", str(files.mountpoint)) for word in words], "--out", out], out)
-        job.measures(1 if name in ("fio", "mdtest") else 5)
+        job.measures({"fio": 1, "mdtest": 2}.get(name, 5))
         files.process.send_signal(signal.SIGSTOP)
         time.sleep(2.5)
         files.process.send_signal(signal.SIGCONT)

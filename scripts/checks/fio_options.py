@@ -28,7 +28,6 @@ import pathlib
 import re
 import shutil
 import subprocess
-import sys
 import tempfile
 
 from common import check, finish, heading

@@ -11,7 +11,7 @@ import re
 import tempfile
 import time
 
-from common import check, finish, heading, phases, result, run
+from common import check, finish, heading, phases, result, run, wait_until
 
 # What a command writes down of what it was told.
 TOLD = ("RBENCH_PHASE", "RBENCH_PHASE_LABEL", "RBENCH_PHASE_NUMBER", "RBENCH_ITERATION", "RBENCH_RUN_ID",
@@ -136,13 +136,15 @@ def hanging(program, folder):
     told = r"--before-phase of Sequential write on \S+: .* did not end within 0.5 s \(--hook-timeout\) and was ended"
     check(re.search(told, done.stderr), f"hanging: {done.stderr}")
     check(took < 60, f"it took {took:.1f} s")
-    check(not running(["sleep", odd]), "nothing of its group is left")
+    # What was killed may be seen for a moment still.
+    gone = lambda: wait_until(lambda: not running(["sleep", odd]), 20)
+    check(gone(), "nothing of its group is left")
     check(list(target.iterdir()) == [], "nothing is left of the files")
     notes = folder / "beside"
     run([*common, "--before-phase", f"sleep {odd} >/dev/null 2>&1 & true",
          "--after-phase", f"pgrep -f '^sleep {odd}' >{notes}; true"])
     check(notes.read_text().strip() != "", "what it leaves running is there until the phase is over")
-    check(not running(["sleep", odd]), "and not longer")
+    check(gone(), "and not longer")
     print(f"   ended after {took:.1f} s", flush=True)
 
 

@@ -5,6 +5,7 @@ usage: marks.py PROGRAM [--mpirun MPIRUN]
 """
 
 import argparse
+import contextlib
 import csv
 import io
 import json
@@ -106,7 +107,8 @@ def failover(program, before, folder, ranks):
         done = run(io_run(before, program, files, out, "--event", f"{name}@{AT_S}s={stop}"))
         phase, mark, cost = cost_of(result(out), name)
         check("back" in done.stderr and "back\n" not in done.stdout, f"its output is on standard error: {done.stderr}")
-        check(AT_S <= mark["t_s"] < AT_S + LATE_S, f"the mark is at {mark['t_s']} s")
+        if not AT_S <= mark["t_s"] < AT_S + LATE_S:
+            return f"the mark is at {mark['t_s']} s"
         command = mark["command"]
         check(command["command"] == stop and command["status"] == 0 and command["took_s"] >= STALL_S, f"the command: {command}")
         check(len(phase["ranks"]) == ranks, f"{len(phase['ranks'])} ranks")
@@ -157,7 +159,7 @@ def named_signal(program, folder):
     """A name for the marks of SIGUSR1; one without a phase; a second run in the same place."""
     heading("SIGUSR1 by another name, to one process")
     out = folder / "named.json"
-    process = start([program, "meta", "--dir", folder, "--phases", "file-stat", "--items", "50", "--depth", "0", "--time", "3",
+    process = start([program, "meta", "--dir", folder, "--phases", "file-stat", "--items", "50", "--depth", "0", "--time", "8",
                      "--no-round-trip", "--out", out, "--event", "switch=SIGUSR1", "--quiet"])
     journal = pathlib.Path(f"{out}.journal")
     check(wait_until(lambda: journal.exists() and '{"interval"' in journal.read_text() or process.poll() is not None), "the phase runs")
@@ -182,8 +184,8 @@ def troubled(program, folder):
                      "--event", "hangs@500ms=trap '' TERM; sleep 1000 & sleep 1000", "--event", "leaves@1s=sleep 1000 & true",
                      "--event", "late@1h=touch never"], cwd=folder)
     text, errors = process.communicate(timeout=120)
-    left = in_session(process.pid)
-    check(not left, f"outlived the run: {left}")
+    # What was killed may be seen for a moment still.
+    check(wait_until(lambda: not in_session(process.pid), 20), f"outlived the run: {names_in(process.pid)}")
     check(process.returncode == 0, f"exit code {process.returncode}: {errors}")
     document = result(out)
     marks = {mark["name"]: mark["command"] for mark in document["marks"]}
@@ -216,14 +218,16 @@ def killed(program, before, folder):
         if number == signal.SIGKILL:
             ranks = [pid for pid in in_session(process.pid) if name_of(pid) == program.name]
             for rank in ranks:
-                os.kill(rank, number)
+                # The launcher ends the others after the first.
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(rank, number)
         else:
             process.send_signal(number)
         process.communicate(timeout=120)
         check(wait_until(lambda: not in_session(process.pid), 20), f"{name}: outlived the run: {names_in(process.pid)}")
         shown = out if out.exists() else journal
         text = run([program, "show", shown]).stdout
-        check("- hangs (mark at 1." in text, f"{name}: the report has the mark:\n{text}")
+        check(re.search(r"- hangs \(mark at [1-3]\.", text), f"{name}: the report has the mark:\n{text}")
         document = json.loads(run([program, "show", "--format", "json", shown], quiet=True).stdout)
         (mark,) = document["marks"]
         check(mark["rows"] == ["file-stat"] and 1 <= mark["t_s"] < 4, f"{name}: {mark}")

@@ -17,7 +17,7 @@ import struct
 import subprocess
 import tempfile
 
-from common import PATIENCE_S, Testfs, check, finish, heading, phases, result, run, wait_until
+from common import PATIENCE_S, Testfs, check, descendant, finish, heading, phases, result, run, wait_until
 
 RANKS = 12
 BED = pathlib.Path(__file__).resolve().parent.parent / "testbed"
@@ -161,7 +161,7 @@ def interrupted(place):
     # mpirun has an exit code of its own when it is interrupted itself. It then waits for 15 s, tells its ranks, and
     # kills them 15 s later: what is made meanwhile must be removed in that time, whatever the machine's speed. So
     # files are made slowly; the bed's file system has no such brake.
-    slow = None if place.bed else Testfs(place.program, "--latency", "create=20ms")
+    slow = None if place.bed else Testfs(place.program, "--latency", "create=100ms")
     target = slow.mountpoint if slow else place.target
     # More than anybody waits for; how much room there is does not matter.
     line = ["-F", "-n", 3_000_000, "-u", "--overfill", "-d", target]
@@ -182,19 +182,6 @@ def interrupted(place):
         print(f"   at {whom}: exit code {process.returncode}; at least {before} entries were there, {created:.0f} creations/s")
     if slow:
         slow.end()
-
-
-def descendant(pid, program):
-    """The first process of that program among `pid` and what it started."""
-    waiting = [pid]
-    while waiting:
-        one = waiting.pop(0)
-        command = pathlib.Path(f"/proc/{one}/cmdline").read_bytes().split(b"\0")[0].decode()
-        if pathlib.Path(command).name == program:
-            return one
-        children = pathlib.Path(f"/proc/{one}/task/{one}/children").read_text().split()
-        waiting += [int(child) for child in children]
-    raise SystemExit(f"{program} was not found")
 
 
 def stonewall(place):

@@ -13,7 +13,7 @@ import subprocess
 import tempfile
 import time
 
-from common import Testfs, check, finish, heading, in_session, regular, result, run, wait_until
+from common import Testfs, check, finish, heading, in_attempts, in_session, regular, result, run, wait_until
 
 TIME_S = 30
 KILLED_S = 19.6
@@ -24,6 +24,7 @@ def killed(program, before, folder, name):
     heading(f"killed in the 20th second: {name}")
     out = folder / f"{name}.json"
     journal = pathlib.Path(f"{out}.journal")
+    journal.unlink(missing_ok=True)
     command = [*before, program, "io", "--dir", folder, "--rw", "randread", "--size", "1m", "--bs", "4k", "--quiet"]
     command += ["--engine", "psync", "--think", "1ms", "--time", TIME_S, "--out", out, "--no-round-trip"]
     process = subprocess.Popen(
@@ -62,23 +63,27 @@ def stalled(program, folder):
     heading("a file system that stands still for 3 s")
     files = Testfs(program)
     out = folder / "stalled.json"
+    out.unlink(missing_ok=True)
     command = [program, "io", "--dir", files.mountpoint, "--rw", "randwrite", "--size", "1m", "--bs", "4k", "--time", "8"]
     command += ["--out", out, "--threads", "2", "--no-round-trip"]
     process = subprocess.Popen([str(word) for word in command], stdout=subprocess.PIPE, text=True)
     journal = pathlib.Path(f"{out}.journal")
     wait_until(lambda: journal.exists() and '{"interval"' in journal.read_text(), 60)
+    # Either signal comes at some time between two readings of the clock.
+    before = time.monotonic()
     files.process.send_signal(signal.SIGSTOP)
-    begun = time.monotonic()
+    after = time.monotonic()
     time.sleep(3)
+    least_s = time.monotonic() - after
     files.process.send_signal(signal.SIGCONT)
-    stood_s = time.monotonic() - begun
+    most_s = time.monotonic() - before
     text, _ = process.communicate(timeout=120)
     check(process.returncode == 0, f"exit code {process.returncode}")
     document = result(out)
     phase = next(phase for phase in document["phases"] if phase["name"] == "randwrite")
     (host,) = phase["hosts"]
     gap = host["longest_gap"]
-    check(stood_s - 0.05 < gap["length_s"] < stood_s + 0.5, f"the gap is {gap}, and it stood {stood_s} s")
+    check(least_s - 0.05 < gap["length_s"] < most_s + 0.5, f"the gap is {gap}, and it stood {least_s} to {most_s} s")
     check(1 <= gap["from_s"] < 4, f"it began at {gap['from_s']} s")
     check(phase["longest_gap"]["length_s"] >= gap["length_s"], f"a rank's gap: {phase['longest_gap']}")
     check(0.2 < phase["empty_share"] < 0.6, f"share of empty slices: {phase['empty_share']}")
@@ -87,7 +92,7 @@ def stalled(program, folder):
     told = " ".join(text.split())
     for words in (gap["host"], "Random write", "finished anything for more than a second", " s from "):
         check(words in told and all(words in message for message in messages), f"'{words}' is in the report:\n{text}")
-    print(f"   {messages}, it stood {stood_s:.3f} s", flush=True)
+    print(f"   {messages}, it stood {least_s:.3f} s", flush=True)
     files.end()
 
 
@@ -99,10 +104,11 @@ def main():
     program = given.program.resolve()
     with tempfile.TemporaryDirectory(prefix="rbench-observed-") as folder:
         folder = pathlib.Path(folder)
-        stalled(program, folder)
-        killed(program, [], folder, "one rank")
+        # When what is looked at is seen, and how soon what is killed ends, depends on what else runs here.
+        in_attempts(3, stalled, program, folder)
+        in_attempts(3, killed, program, [], folder, "one rank")
         if given.mpirun:
-            killed(program, [given.mpirun, "-np", "4"], folder, "four ranks")
+            in_attempts(3, killed, program, [given.mpirun, "-np", "4"], folder, "four ranks")
     finish()
 
 

@@ -18,7 +18,7 @@ import tempfile
 import xml.etree.ElementTree
 from concurrent.futures import ThreadPoolExecutor
 
-from common import Testfs, attempt, check, finish, heading, mpirun, run, valid, wait_until
+from common import Testfs, attempt, check, descendant, finish, heading, mpirun, run, valid, wait_until
 
 # Attributes and names are asked for each time, and permissions are checked.
 UNCACHED = ("--attr-timeout", "0", "--entry-timeout", "0", "--allow-other")
@@ -185,7 +185,8 @@ def sound(program, place, kind):
 
 @contextlib.contextmanager
 def loop_device(kind, mib):
-    with tempfile.TemporaryDirectory(prefix="check-promises-") as name:
+    # In memory: a disk that others use may take longer for one promise than it is given.
+    with tempfile.TemporaryDirectory(prefix="check-promises-", dir="/dev/shm") as name:
         image, place = pathlib.Path(name) / "image", pathlib.Path(name) / "mounted"
         with open(image, "wb") as file:
             file.truncate(mib << 20)
@@ -320,13 +321,18 @@ def model(program):
                           ("punch-rounds", "model.files"), ("rename-empties", "model.trees"),
                           ("rename-keeps-source", "model.shared-names")):
         testfs = Testfs(program, *UNCACHED, "--broken", name)
-        result, _ = tried(program, testfs.mountpoint, "--only", promise, "--seed", "3", expect=1)
-        seen = result["hosts"][0]["promises"][0]["seen"]
-        found = re.search(r"after (\d+) operations, again with these (\d+): (.*)", seen)
-        check(found, f"{name}: {seen}")
-        if found:
-            check(int(found[2]) <= 10, f"{name}: {found[2]} operations")
+
+        def once():
+            result, _ = tried(program, testfs.mountpoint, "--only", promise, "--seed", "3", expect=1)
+            seen = result["hosts"][0]["promises"][0]["seen"]
+            found = re.search(r"after (\d+) operations, again with these (\d+): (.*)", seen)
+            if not found or int(found[2]) > 10:
+                return f"{name}: {seen}"
             print(f"   {name}: after {found[1]} operations, shrunk to {found[2]}: {found[3]}")
+            return None
+
+        # To find what is smaller it has some seconds, in which a busy machine tries less.
+        attempt(3, once)
         testfs.end()
     # What comes and goes need not come again. A late write is harmless where opening a file keeps the pages.
     for broken, cache, bad in (("write-flips-rarely", (), True), ("write-late", (), True), ("write-late", ("--keep-cache",), False)):
@@ -422,11 +428,12 @@ def interrupted(program, launcher):
         with tempfile.TemporaryFile("w+") as out:
             process = subprocess.Popen([str(word) for word in [*before, *words]], stdout=out, stderr=subprocess.DEVNULL)
             wait_until(lambda: any("host-" in str(p) for p in testfs.mountpoint.glob("rbench.*/host-*/*")))
-            process.send_signal(signal.SIGINT)
+            # Open MPI, interrupted, leaves its ranks a second, in which a busy machine removes nothing: one of them hears it.
+            os.kill(descendant(process.pid, "rbench"), signal.SIGINT)
             code = process.wait(timeout=60)
             out.seek(0)
             text = out.read()
-        check(code == 130 or before, f"exit code {code}")
+        check(code == 130, f"exit code {code}")
         check(wait_until(lambda: os.listdir(testfs.mountpoint) == [], 30), f"{os.listdir(testfs.mountpoint)} is left")
         if not before:
             result = valid(json.loads(text), "the check")

@@ -100,8 +100,9 @@ def signals(program, launcher, ranks, folder, env):
     kept = out if out.exists() else journal
     shown = run([program, "show", kept])
     check("Tree creation" in shown.stdout, "what was measured can be shown")
-    still = [p for p in pathlib.Path("/proc").glob("[0-9]*/cmdline") if str(out).encode() in read(p)]
-    check(still == [], f"no rank is left: {still}")
+    # What was killed may be seen for a moment still.
+    still = lambda: [p for p in pathlib.Path("/proc").glob("[0-9]*/cmdline") if str(out).encode() in read(p)]
+    check(wait_until(lambda: not still(), 20), f"no rank is left: {still()}")
     target.end()
 
 

@@ -39,6 +39,8 @@ def removal(program, before, folder):
     for layout in ("unique", "shared"):
         files = Testfs(program, "--latency", "unlink=1ms", "--threads", 16)
         out = folder / f"{layout}.json"
+        # What else runs here makes each longer: the least of each are held against one another.
+        least = {}
 
         def once():
             out.unlink(missing_ok=True)
@@ -58,13 +60,15 @@ def removal(program, before, folder):
             entries = re.search(r"removed .*: (\d+) entries", cleaned.stdout)
             check(entries and int(entries.group(1)) > FILES, f"clean says what it removed: {cleaned.stdout}")
             check(not left.exists(), f"{left} is gone")
-            took = phase["elapsed_s"]
+            for name, seconds in (("phase", phase["elapsed_s"]), ("behind a run", behind_s), ("clean", clean_s)):
+                least[name] = min(least.get(name, seconds), seconds)
+            took, behind_s, clean_s = least.values()
             print(f"   {layout}: phase {took:.2f} s, behind a run {behind_s:.2f} s, clean {clean_s:.2f} s", flush=True)
             # Starting the ranks belongs to clean.
             slow = behind_s > SLOWER * took or clean_s > SLOWER * took + 2
             return slow and f"{layout}: {behind_s} s and {clean_s} s against {took} s"
 
-        attempt(3, once)
+        attempt(5, once)
         files.end()
 
 
@@ -120,14 +124,15 @@ def progress(program, before, folder):
             done = run([*command, "--progress", "plain", "--no-round-trip"], quiet=True)
             (phase,) = [p for p in result(out)["phases"] if p["label"] == label]
             lines = [line for line in done.stderr.splitlines() if line.startswith(f"{label}: ")]
-            lines = [line for line in lines if re.search(r"\b[12] s elapsed", line)]
+            # A phase may need a second to begin: nothing has a rate then.
+            lines = [line for line in lines if re.search(r", [\d,.]+/s.*\b[12] s elapsed", line)]
             if not lines:
                 return f"no line in the first two seconds: {done.stderr}"
             print(f"   {lines[0]}", flush=True)
             told = float(re.search(r", ([\d,.]+)/s", lines[0]).group(1).replace(",", ""))
             rate = phase["items"] / phase["elapsed_s"]
-            check(" left" in lines[0], f"{label}: time left: {lines[0]}")
-            check(not bytes_too or "iB/s" in lines[0], f"{label}: bandwidth: {lines[0]}")
+            if " left" not in lines[0] or bytes_too and "iB/s" not in lines[0]:
+                return f"{label}: time left, bandwidth: {lines[0]}"
             wrong = abs(told - rate) > 0.2 * rate
             return wrong and f"{label}: {told}/s in the first seconds, {rate}/s in the report"
 
@@ -140,7 +145,7 @@ def failures(program, before, folder):
     heading("the first failed operation, at once")
     faults = ["--fault", "mknod:EIO@p=0.2", "--fault", "create:EIO@p=0.2", "--latency", "mknod=5ms,create=5ms"]
     files = Testfs(program, *faults, "--threads", 16)
-    command = [*before, program, "meta", "--files-only", "--items-per-rank", 500, "--phases", "file-create"]
+    command = [*before, program, "meta", "--files-only", "--items-per-rank", 1500, "--phases", "file-create"]
     done = run([*command, "--dir", files.mountpoint, "--progress", "plain", "--no-round-trip"], expect=1, quiet=True)
     lines = done.stderr.splitlines()
     first = [number for number, line in enumerate(lines) if "the first failed operation: rank " in line]

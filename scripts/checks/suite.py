@@ -14,7 +14,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 
 from common import PATIENCE_S, check, finish, heading, mpirun, ranks_of, regular, result, run, wait_until
 

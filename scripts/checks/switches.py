@@ -36,7 +36,9 @@ def idle(place):
             text = done.stdout[done.stdout.index("\nCPU idleness:"):].split("\n{")[0].strip()
             kinds = {key: type(value).__name__ for key, value in document["cpu_idleness"].items()}
             parts = [value for key, value in document["cpu_idleness"].items() if not key.startswith("unit")]
-            check(all(0 <= part <= 100 for part in parts), f"{tool.name}: {how}: {parts}")
+            # fio holds it against what an idle processor did at its start, on a busy machine less than later.
+            most = 100 if tool.name == "rbench" else float("inf")
+            check(all(0 <= part <= most for part in parts), f"{tool.name}: {how}: {parts}")
             return done.returncode, re.sub(NUMBER, "N", text), kinds
 
         theirs, ours = place.side_by_side(shown)
@@ -58,7 +60,8 @@ def together(place):
 
     def once():
         (theirs, _), (ours, tables) = place.side_by_side(logged)
-        check(theirs == ours and len(ours) == 3, f"--bandwidth-log: fio {theirs}, rbench {ours}")
+        if theirs != ours or len(ours) != 3:
+            return f"--bandwidth-log: fio {theirs}, rbench {ours}"
         # KiB/s of two workers.
         rates = {name: [row[1] for row in rows[1:-1]] for name, rows in tables.items()}
         means = [sum(rates[f"agg-{way}_bw.log"]) / max(len(rates[f"agg-{way}_bw.log"]), 1) for way in ("read", "write")]

@@ -6,7 +6,6 @@ import pathlib
 import shutil
 import signal
 import subprocess
-import time
 
 from common import PATIENCE_S, check, heading, wait_until
 
@@ -130,8 +129,8 @@ def killed(place):
             folder = place.folder()
             line = [*writer.words, *words, "--do_verify=0", "--rate_iops=100", "--verify_state_save=1"]
             with subprocess.Popen(line, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
-                wait_until(lambda: (folder / "v").exists())
-                time.sleep(1)
+                # Half a second's blocks of ten seconds'.
+                wait_until(lambda: (folder / "v").exists() and any((folder / "v").read_bytes()[50 * 4096:51 * 4096]))
                 process.send_signal(number)
                 process.wait(PATIENCE_S)
             seen = []

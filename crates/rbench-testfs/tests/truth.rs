@@ -5,7 +5,7 @@
 mod common;
 
 use std::fs::{self, File};
-use std::os::unix::fs::FileExt as _;
+use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
 use common::{Aligned, Bed, PLENTY, at_once, ms, open_direct, timed};
@@ -123,6 +123,12 @@ fn with_caches_the_kernel_answers_from_what_it_has_seen() {
             ..Config::memory(PLENTY)
         });
         fs::create_dir(bed.join("d")).expect("new");
+        // As long as it is open, its name stays known, whoever drops the caches of this machine.
+        let open = File::options()
+            .read(true)
+            .custom_flags(libc::O_PATH)
+            .open(bed.join("d"));
+        let _open = open.expect("there");
         std::thread::sleep(std::time::Duration::from_millis(150));
         let stat = || assert!(fs::metadata(bed.join("d")).is_ok());
         assert_eq!(requests_of(&bed, stat), expect);

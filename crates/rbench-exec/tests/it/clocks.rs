@@ -226,12 +226,7 @@ impl Runner for Endless {
 
 #[test]
 fn a_clock_that_jumps_ends_the_run_with_the_name_of_its_host() {
-    let cases = [
-        (1, 3600, "3600.0 s back"),
-        (1, 11, "11.0 s back"),
-        (0, 30, "30.0 s ahead"),
-    ];
-    for (rank, jump_s, words) in cases {
+    for (rank, jump_s, way) in [(1, 3600, "back"), (1, 11, "back"), (0, 30, "ahead")] {
         let made = clocks(&[(0.0, 0), (0.0, 0)]);
         let ends = on_machines(&made, async |group, clock| {
             // The next comparison, which would heal it, is a minute away.
@@ -272,11 +267,13 @@ fn a_clock_that_jumps_ends_the_run_with_the_name_of_its_host() {
             let Err(ExecError::SetUp(message)) = end else {
                 panic!("{end:?}");
             };
-            assert!(
-                message.starts_with("on node(2): the common start"),
-                "{message}"
-            );
-            assert!(message.contains(words), "{message}");
+            let far = message
+                .strip_prefix("on node(2): the common start lies ")
+                .and_then(|rest| rest.split_once(&format!(" s {way} ")))
+                .unwrap_or_else(|| panic!("not {way}: {message}"));
+            // With the time that a busy machine takes from the naming of the start to the look at it.
+            let far_s: f64 = far.0.parse().expect("a number");
+            assert!((far_s - jump_s as f64).abs() < 5.0, "{message}");
         }
     }
 }

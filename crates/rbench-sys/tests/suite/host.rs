@@ -36,10 +36,13 @@ fn cached_pages(directory: &Path) -> Option<u64> {
 #[test]
 fn a_file_leaves_the_page_cache_when_all_caches_are_dropped() {
     let directory = disk();
-    cached_file(directory.path());
-    match cached_pages(directory.path()) {
-        Some(64) => {}
-        other => return skip(&format!("fincore counts {other:?} pages instead of 64")),
+    // Somebody else may drop the caches just then.
+    let pages = |_| {
+        cached_file(directory.path());
+        cached_pages(directory.path())
+    };
+    if !(0..5).map(pages).any(|pages| pages == Some(64)) {
+        return skip("fincore never counts the 64 pages that were written");
     }
     match drop_caches() {
         Ok(()) => assert_eq!(cached_pages(directory.path()), Some(0)),

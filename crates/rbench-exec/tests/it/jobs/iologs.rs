@@ -379,44 +379,50 @@ const START: &str = "fio version 3 iolog\n0 f add\n0 f open\n";
 
 #[test]
 fn a_log_that_pauses_makes_no_latencies_longer() {
-    for engine in ["io_uring", "libaio", "posixaio"] {
-        let line = format!(
-            "--name=a --read_iolog=p --read_iolog_chunked=1 --ioengine={engine} --iodepth=4"
-        );
-        let reads = "0 f read 0 4096\n0 f read 4096 4096\n";
-        let outcome = run_of_slow_pipe(&line, &[START, reads, "0 f read 8192 4096\n"]);
-        assert_eq!(done(&outcome)[0], 3, "{engine}");
-        let slowest = outcome.row("a-read").service.extremes().1;
-        assert!(slowest < 300_000_000, "{engine}: {slowest}");
-    }
+    // A busy disk may take as long.
+    tried_again(|| {
+        for engine in ["io_uring", "libaio", "posixaio"] {
+            let line = format!(
+                "--name=a --read_iolog=p --read_iolog_chunked=1 --ioengine={engine} --iodepth=4"
+            );
+            let reads = "0 f read 0 4096\n0 f read 4096 4096\n";
+            let outcome = run_of_slow_pipe(&line, &[START, reads, "0 f read 8192 4096\n"]);
+            assert_eq!(done(&outcome)[0], 3, "{engine}");
+            let slowest = outcome.row("a-read").service.extremes().1;
+            assert!(slowest < 300_000_000, "{engine}: {slowest}");
+        }
+    });
 }
 
 #[test]
 fn a_replay_that_is_cut_off_tells_what_was_due() {
-    let line = "--name=a --read_iolog=p --read_iolog_chunked=1 --runtime=100ms";
-    let outcome = run_of_slow_pipe(line, &[START, "0 f read 0 4096\n", "0 f read 0 4096\n"]);
-    assert_eq!(done(&outcome)[0], 1);
+    // A busy machine or disk may do too little in so short a time.
+    tried_again(|| {
+        let line = "--name=a --read_iolog=p --read_iolog_chunked=1 --runtime=100ms";
+        let outcome = run_of_slow_pipe(line, &[START, "0 f read 0 4096\n", "0 f read 0 4096\n"]);
+        assert_eq!(done(&outcome)[0], 1);
 
-    let target = mount(|config| config.latency = "read=40ms".parse().expect("valid"));
-    fs::write(target.path().join("f"), vec![7; 65536]).expect("written");
-    let mut text = lines("0 f add; 0 f open");
-    text.extend((0..10).map(|n| format!("{} f read {} 512", n * 15_000, n * 4096)));
-    text.push("500000 f read 0 512".to_owned());
-    text.push("500000 f write 0 512".to_owned());
-    log(target.path(), "t", 3, &text);
-    for more in [
-        "",
-        "--iodepth=2 --ioengine=posixaio",
-        "--read_iolog_chunked=1",
-    ] {
-        let line =
-            format!("--name=a --read_iolog=t --direct=1 --invalidate=1 --runtime=200ms {more}");
-        let outcome = run(target.path(), &line);
-        let row = outcome.row("a-read");
-        assert_eq!(row.items + row.unissued, 10, "{line}: {} done", row.items);
-        assert_eq!(outcome.row("a-write").unissued, 0, "{line}");
-    }
-    target.end();
+        let target = mount(|config| config.latency = "read=40ms".parse().expect("valid"));
+        fs::write(target.path().join("f"), vec![7; 65536]).expect("written");
+        let mut text = lines("0 f add; 0 f open");
+        text.extend((0..10).map(|n| format!("{} f read {} 512", n * 15_000, n * 4096)));
+        text.push("500000 f read 0 512".to_owned());
+        text.push("500000 f write 0 512".to_owned());
+        log(target.path(), "t", 3, &text);
+        for more in [
+            "",
+            "--iodepth=2 --ioengine=posixaio",
+            "--read_iolog_chunked=1",
+        ] {
+            let line =
+                format!("--name=a --read_iolog=t --direct=1 --invalidate=1 --runtime=200ms {more}");
+            let outcome = run(target.path(), &line);
+            let row = outcome.row("a-read");
+            assert_eq!(row.items + row.unissued, 10, "{line}: {} done", row.items);
+            assert_eq!(outcome.row("a-write").unissued, 0, "{line}");
+        }
+        target.end();
+    });
 }
 
 #[test]

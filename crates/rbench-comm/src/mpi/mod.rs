@@ -510,7 +510,7 @@ impl Drop for MpiCommunicator {
     fn drop(&mut self) {
         // The group of all ranks is MPI's own; it cannot be freed.
         if self.raw != session::world() {
-            self.session.free(&mut self.raw);
+            self.session.free(self.raw);
         }
     }
 }

@@ -140,7 +140,7 @@ impl Notes {
             Box::new(|notes| Ok(notes.received >= expected[0] && notes.outgoing.is_empty())),
         )?;
         self.incoming.take().map_or(Ok(()), Message::cancel)?;
-        self.session.free(&mut self.raw);
+        self.session.free(self.raw);
         Ok(())
     }
 

@@ -28,6 +28,8 @@ pub(super) struct Session {
     live: Cell<bool>,
     /// Pending operations whose futures were dropped.
     abandoned: RefCell<Vec<Abandoned>>,
+    /// Communicators that went while some of these were pending.
+    unfreed: RefCell<Vec<ffi::MPI_Comm>>,
 }
 
 /// An operation that nobody waits for, and the buffers that MPI still uses.
@@ -143,6 +145,7 @@ impl Session {
         let session = Rc::new(Session {
             live: Cell::new(true),
             abandoned: RefCell::default(),
+            unfreed: RefCell::default(),
         });
         returns_errors(world())?;
         if provided < needed {
@@ -207,6 +210,11 @@ impl Session {
             });
             result?;
             let Some(operation) = abandoned.first() else {
+                drop(abandoned);
+                self.unfreed
+                    .take()
+                    .into_iter()
+                    .for_each(|raw| self.free(raw));
                 return Ok(());
             };
             if pauses.waited() > ABANDONED_PATIENCE {
@@ -220,13 +228,17 @@ impl Session {
         }
     }
 
-    /// Frees a communicator, unless MPI has ended.
-    pub(super) fn free(&self, communicator: &mut ffi::MPI_Comm) {
-        if self.live.get() {
+    /// Frees a communicator, unless MPI has ended: later, if an operation is pending that was
+    /// abandoned. It may be one of this communicator, which Open MPI 4.1 would go on with after it
+    /// has freed it.
+    pub(super) fn free(&self, mut communicator: ffi::MPI_Comm) {
+        if !self.abandoned.borrow().is_empty() {
+            self.unfreed.borrow_mut().push(communicator);
+        } else if self.live.get() {
             // SAFETY: MPI is live and the communicator is freed only once,
             // when its owner is dropped. An error would change nothing for
             // anybody.
-            unsafe { ffi::MPI_Comm_free(communicator) };
+            unsafe { ffi::MPI_Comm_free(&raw mut communicator) };
         }
     }
 

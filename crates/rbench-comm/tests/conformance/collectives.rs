@@ -262,7 +262,7 @@ fn exchange(group: &dyn Communicator) -> Result<(), Box<dyn std::error::Error>> 
 
 /// All ranks but one drop a large reduction while it is under way. When the
 /// last one joins, MPI writes into their buffers: memory taken since must not
-/// change.
+/// change. Their group goes before that, and another one comes.
 async fn abandoned(comm: &dyn Communicator) -> Outcome {
     use std::time::Duration;
     if comm.size() == 1 {
@@ -275,6 +275,7 @@ async fn abandoned(comm: &dyn Communicator) -> Outcome {
         for _ in 1..comm.size() {
             comm.next_note().await?;
         }
+        comm.split(0).await?.barrier().await?;
         let reduction = group.all_reduce(Combine::Sum, vec![1; MANY_NUMBERS]);
         // The others still take part: their libraries go on with it.
         let (sum, ()) = (reduction.await?, comm.barrier().await?);
@@ -289,7 +290,9 @@ async fn abandoned(comm: &dyn Communicator) -> Outcome {
             given_up.is_err(),
             "the reduction did not wait for rank {late}"
         );
+        drop(group);
         comm.post(late, 0, [0; NOTE_WORDS]);
+        comm.split(0).await?.barrier().await?;
         let canaries: Vec<Vec<u64>> = (0..4).map(|_| vec![0xCA; MANY_NUMBERS]).collect();
         comm.barrier().await?;
         ensure!(

@@ -127,10 +127,6 @@ fn offsets_and_lengths_are_those_of_the_log() {
 
 #[test]
 fn times_are_kept_scaled_and_left_out() {
-    tried_again(times_are_kept_scaled_and_left_out_once);
-}
-
-fn times_are_kept_scaled_and_left_out_once() {
     let dir = tempdir();
     fs::write(dir.path().join("f"), vec![7; 65536]).expect("written");
     let mut text = lines("0 f add; 0 f open");
@@ -149,26 +145,31 @@ fn times_are_kept_scaled_and_left_out_once() {
         ("--runtime=100ms", 0.05, 0.2),
     ] {
         let line = format!("--name=a --read_iolog=t {more}");
-        let outcome = run_well(dir.path(), &line);
-        let took = only(&outcome).elapsed.as_secs_f64();
-        assert!((least..most).contains(&took), "{more}: {took}");
-        let late = late(&outcome, "a-read");
-        if more.contains("no_stall") {
-            assert_eq!(late, Lateness::default());
-            continue;
-        }
-        assert_eq!(late.operations, outcome.row("a-read").items, "{more}");
-        assert!(late.max.0 < 20_000_000, "{more}: {late:?}");
-        assert!(
-            late.mean() <= late.max && late.max.0 > 0,
-            "{more}: {late:?}"
-        );
+        tried_again(|| {
+            let outcome = run_well(dir.path(), &line);
+            let took = only(&outcome).elapsed.as_secs_f64();
+            assert!((least..most).contains(&took), "{more}: {took}");
+            let late = late(&outcome, "a-read");
+            if more.contains("no_stall") {
+                assert_eq!(late, Lateness::default());
+                return;
+            }
+            assert_eq!(late.operations, outcome.row("a-read").items, "{more}");
+            // Far below any of the times, and more than a busy machine takes often.
+            assert!(late.max.0 < 100_000_000, "{more}: {late:?}");
+            assert!(
+                late.mean() <= late.max && late.max.0 > 0,
+                "{more}: {late:?}"
+            );
+        });
     }
-    let outcome = run_well(dir.path(), "--name=a --read_iolog=t2");
-    let took = only(&outcome).elapsed.as_secs_f64();
-    assert!((0.25..0.4).contains(&took), "{took}");
-    let outcome = run_well(dir.path(), "--name=a --read_iolog=t2 --replay_no_stall=1");
-    assert!(only(&outcome).elapsed.as_secs_f64() < 0.1);
+    for (more, least, most) in [("", 0.25, 0.4), ("--replay_no_stall=1", 0.0, 0.1)] {
+        let line = format!("--name=a --read_iolog=t2 {more}");
+        tried_again(|| {
+            let took = only(&run_well(dir.path(), &line)).elapsed.as_secs_f64();
+            assert!((least..most).contains(&took), "{more}: {took}");
+        });
+    }
 }
 
 #[test]

@@ -37,12 +37,14 @@ def check(condition, message):
 
 def attempt(times, once):
     """For what a busy machine may spoil now and then, and a defect always: `once` says what is wrong, or nothing.
-    Only when something is wrong every time, that is a failure."""
+    Only when something is wrong every time, that is a failure. What keeps it busy lasts some seconds."""
     for number in range(1, times + 1):
         wrong = once()
         if not wrong:
             return
         print(f"   attempt {number} of {times}: {wrong}", flush=True)
+        if number < times:
+            time.sleep(3 * number)
     check(False, f"{wrong} ({times} times)")
 
 

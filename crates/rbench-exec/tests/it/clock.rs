@@ -10,13 +10,15 @@ pub const PATIENCE: Duration = Duration::from_secs(120);
 const TRIES: u32 = 5;
 
 /// Plays a test whose upper bounds are times again when it fails: a busy machine
-/// spoils it now and then, and a defect always.
+/// spoils it now and then, and a defect always. What keeps the machine busy lasts some seconds,
+/// so that each try waits longer for the next.
 pub fn tried_again(test: impl Fn()) {
     for number in 1..TRIES {
         if catch_unwind(AssertUnwindSafe(&test)).is_ok() {
             return;
         }
         eprintln!("try {number} of {TRIES} has failed");
+        std::thread::sleep(Duration::from_secs(2 * u64::from(number)));
     }
     test();
 }

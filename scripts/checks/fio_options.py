@@ -428,10 +428,23 @@ def words_of(line, folder):
     return [word.replace("{dir}", str(folder)) for word in line.split()]
 
 
-def run(tool, line, folder):
+def ended(tool, line, folder, tries):
+    """The tool at its end. fio itself hangs now and then, with log_compression for example: it is started anew."""
     prepare(folder)
     words = [*tool, "--output=out.json", "--output-format=json", "--name=o", *words_of(line, folder)]
-    done = subprocess.run(words, cwd=folder, capture_output=True, text=True, timeout=120, check=False)
+    try:
+        return subprocess.run(words, cwd=folder, capture_output=True, text=True, timeout=120 if tries == 1 else 60, check=False)
+    except subprocess.TimeoutExpired:
+        if tries == 1:
+            raise
+    print(f"   {' '.join(words)}: has not ended within 60 s, once more", flush=True)
+    shutil.rmtree(folder)
+    folder.mkdir()
+    return ended(tool, line, folder, tries - 1)
+
+
+def run(tool, line, folder):
+    done = ended(tool, line, folder, 3 if tool == ["fio"] else 1)
     out = folder / "out.json"
     text = out.read_text() if out.exists() else ""
     start = re.search(r"^\{", text, re.M)

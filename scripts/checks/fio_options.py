@@ -23,10 +23,13 @@ A third entry says why the two differ, on purpose; when they do not any more, th
 import argparse
 import atexit
 import concurrent.futures
+import contextlib
 import json
+import os
 import pathlib
 import re
 import shutil
+import signal
 import subprocess
 import tempfile
 
@@ -428,13 +431,28 @@ def words_of(line, folder):
     return [word.replace("{dir}", str(folder)) for word in line.split()]
 
 
+def started_by(pid):
+    """A process and all that it has started, in sessions of their own too."""
+    found = [pid]
+    for one in found:
+        with contextlib.suppress(OSError):
+            found += map(int, pathlib.Path(f"/proc/{one}/task/{one}/children").read_text().split())
+    return found
+
+
 def ended(tool, line, folder, tries):
     """The tool at its end. fio itself hangs now and then, with log_compression for example: it is started anew."""
     prepare(folder)
     words = [*tool, "--output=out.json", "--output-format=json", "--name=o", *words_of(line, folder)]
+    process = subprocess.Popen(words, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     try:
-        return subprocess.run(words, cwd=folder, capture_output=True, text=True, timeout=120 if tries == 1 else 60, check=False)
+        said = process.communicate(timeout=120 if tries == 1 else 60)
+        return subprocess.CompletedProcess(words, process.returncode, *said)
     except subprocess.TimeoutExpired:
+        for one in reversed(started_by(process.pid)):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(one, signal.SIGKILL)
+        process.communicate()
         if tries == 1:
             raise
     print(f"   {' '.join(words)}: has not ended within 60 s, once more", flush=True)

@@ -21,6 +21,8 @@ import jsonschema
 signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
 
 FAILURES = []
+# Those that no further attempt takes back.
+LASTING = []
 # In front of what does not hold, when it is printed.
 LABEL = "FAILED"
 SCHEMAS = pathlib.Path(__file__).resolve().parents[2] / "docs" / "schema"
@@ -28,11 +30,11 @@ SCHEMAS = pathlib.Path(__file__).resolve().parents[2] / "docs" / "schema"
 PATIENCE_S = 120
 
 
-def check(condition, message):
-    """Notes a failure and goes on, so that one run shows all of them."""
+def check(condition, message, always=False):
+    """Notes a failure and goes on, so that one run shows all of them. What has to hold `always` fails in any attempt."""
     if not condition:
-        FAILURES.append(message)
-        print(f"{LABEL}: {message}", flush=True)
+        (LASTING if always else FAILURES).append(message)
+        print(f"{'FAILED' if always else LABEL}: {message}", flush=True)
 
 
 def attempt(times, once):
@@ -77,8 +79,8 @@ def wait_until(holds, patience_s=PATIENCE_S, every_s=0.02):
 
 def finish():
     """Ends the program: 0 when every check held."""
-    if FAILURES:
-        print(f"{len(FAILURES)} checks failed", flush=True)
+    if FAILURES or LASTING:
+        print(f"{len(FAILURES + LASTING)} checks failed", flush=True)
         sys.exit(1)
 
 

@@ -207,28 +207,25 @@ fn a_jobs_time_has_its_ramp_and_is_without_its_delay_and_its_thinking() {
 
 #[test]
 fn behind_a_stonewall_the_latencies_by_then_are_those_of_the_items_by_then() {
-    // Workers that wake after the stonewall have made nothing by then.
-    tried_again(|| {
-        let dir = tempfile::tempdir().expect("temporary directory");
-        let meta = Meta {
-            depth: Some(0),
-            items: Some(500_000),
-            files_only: true,
-            stonewall: Some(Nanos(30_000_000)),
-            phases: Some(vec![PhaseKind::FileRemove]),
-            ..Meta::default()
-        };
-        let hosts = [0, 0, 1];
-        let outcome = Run::meta(&hosts, dir.path(), meta).go().expect("runs");
-        let create = outcome.row("file-create");
-        let wall = create.stonewall.expect("a stonewall");
-        let early = create.stonewalled.as_ref().expect("its latencies");
-        assert_eq!(early.count(), wall.items);
-        assert_eq!(create.service.count(), 3 * wall.most);
-        assert!(early.total() <= create.service.total());
-        check_parts(create, 3);
-        assert_eq!(outcome.row("file-remove").stonewalled, None);
-    });
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let meta = Meta {
+        depth: Some(0),
+        items: Some(500_000),
+        files_only: true,
+        stonewall: Some(Nanos(100_000_000)),
+        phases: Some(vec![PhaseKind::FileRemove]),
+        ..Meta::default()
+    };
+    let hosts = [0, 0, 1];
+    let outcome = Run::meta(&hosts, dir.path(), meta).go().expect("runs");
+    let create = outcome.row("file-create");
+    let wall = create.stonewall.expect("a stonewall");
+    let early = create.stonewalled.as_ref().expect("its latencies");
+    assert_eq!(early.count(), wall.items);
+    assert_eq!(create.service.count(), 3 * wall.most);
+    assert!(early.total() <= create.service.total());
+    check_parts(create, 3);
+    assert_eq!(outcome.row("file-remove").stonewalled, None);
 }
 
 #[test]

@@ -15,7 +15,6 @@ use rbench_plan::meta::{PHASES, PhaseKind};
 use rbench_plan::spec::{InFlight, Mdtest, Meta};
 use rbench_testfs::{Counts, Kind};
 
-use crate::clock::tried_again;
 use crate::group::{At, Outcome, Run, Signal, check_adds_up};
 use crate::truth::mount;
 
@@ -346,32 +345,29 @@ fn files_are_closed_whatever_went_wrong() {
 
 #[test]
 fn a_stonewall_tops_up_and_later_phases_find_what_was_made() {
-    // Workers that wake after the stonewall have made nothing by then.
-    tried_again(|| {
-        let dir = tempfile::tempdir().expect("temporary directory");
-        let meta = Meta {
-            depth: Some(0),
-            items: Some(1_000_000),
-            stonewall: Some(Nanos(60_000_000)),
-            phases: Some(vec![
-                PhaseKind::FileCreate,
-                PhaseKind::FileRename,
-                PhaseKind::FileRemove,
-            ]),
-            in_flight: flight(8),
-            ..Meta::default()
-        };
-        let mut run = Run::meta(&[0, 0], dir.path(), meta);
-        run.common.threads = Some(2);
-        let outcome = run.go().expect("runs");
-        well(&outcome);
-        let made = outcome.row("file-create");
-        assert_eq!(made.items % 4, 0, "all workers made as many");
-        assert!(made.items > 0);
-        for later in ["file-rename", "file-remove"] {
-            assert_eq!(outcome.row(later).items, made.items, "{later}");
-        }
-    });
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let meta = Meta {
+        depth: Some(0),
+        items: Some(1_000_000),
+        stonewall: Some(Nanos(150_000_000)),
+        phases: Some(vec![
+            PhaseKind::FileCreate,
+            PhaseKind::FileRename,
+            PhaseKind::FileRemove,
+        ]),
+        in_flight: flight(8),
+        ..Meta::default()
+    };
+    let mut run = Run::meta(&[0, 0], dir.path(), meta);
+    run.common.threads = Some(2);
+    let outcome = run.go().expect("runs");
+    well(&outcome);
+    let made = outcome.row("file-create");
+    assert_eq!(made.items % 4, 0, "all workers made as many");
+    assert!(made.items > 0);
+    for later in ["file-rename", "file-remove"] {
+        assert_eq!(outcome.row(later).items, made.items, "{later}");
+    }
 }
 
 #[test]

@@ -416,28 +416,25 @@ fn fsync_every_so_many_writes_is_a_row_of_its_own() {
 
 #[test]
 fn what_a_cut_off_write_left_verifies_after_the_layout_of_the_rest() {
-    // A busy machine or disk may do too little in so short a time.
-    tried_again(|| {
-        let dir = tempfile::tempdir().expect("temporary directory");
-        let spec = Io {
-            size: Some(Bytes(256 << 20)),
-            time: Some(Nanos(30_000_000)),
-            fsync: Some(FsyncRule::Never),
-            verify: true,
-            ..io(&[Rw::Write, Rw::RandRead])
-        };
-        let outcome = Run::io(&[0, 0], dir.path(), spec).go().expect("runs");
-        assert!(
-            outcome.row("write").items < 2 * 65536,
-            "the write was cut off"
-        );
-        let read = outcome.row("randread");
-        assert!(
-            read.items > 0 && read.failures.is_empty(),
-            "{:?}",
-            read.failures
-        );
-    });
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let spec = Io {
+        size: Some(Bytes(256 << 20)),
+        time: Some(Nanos(60_000_000)),
+        fsync: Some(FsyncRule::Never),
+        verify: true,
+        ..io(&[Rw::Write, Rw::RandRead])
+    };
+    let outcome = Run::io(&[0, 0], dir.path(), spec).go().expect("runs");
+    assert!(
+        outcome.row("write").items < 2 * 65536,
+        "the write was cut off"
+    );
+    let read = outcome.row("randread");
+    assert!(
+        read.items > 0 && read.failures.is_empty(),
+        "{:?}",
+        read.failures
+    );
 }
 
 #[test]

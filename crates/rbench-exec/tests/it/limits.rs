@@ -173,65 +173,62 @@ fn errors_below_the_limit_do_not_end_the_run() {
 
 #[test]
 fn an_operation_that_does_not_return_is_named_and_given_up() {
-    // A machine that stands still for the time of the limit makes other operations too slow.
-    tried_again(|| {
-        let (_alone, fs, dir) = faulty("create:hang@nth=100");
-        let common = Common {
-            limits: LimitOptions {
-                op_timeout: Some(Nanos(1_000_000_000)),
-                ..LimitOptions::default()
-            },
-            ..Common::default()
-        };
-        let outcome = while_it_hangs(&fs, || run(&dir, files(1_000_000), common));
-        assert!(!outcome.complete);
-        assert!(
-            outcome
-                .trouble
-                .is_some_and(|why| why.contains("--op-timeout"))
-        );
-        let told: Vec<&String> = outcome
-            .troubles
-            .iter()
-            .filter(|t| t.contains("openat"))
-            .collect();
-        assert_eq!(told.len(), 1, "{:?}", outcome.troubles);
-        let row = outcome
-            .rows
-            .iter()
-            .find(|row| row.name == "file-create")
-            .expect("a row");
-        assert!(!row.complete && row.items > 0);
-        let (_, count, example) = row.failures.iter().next().expect("a failure");
-        assert_eq!(count, 1);
-        let path = dir.path().join("rbench.test").display().to_string();
-        assert!(
-            example.failure.path.starts_with(&path),
-            "{}",
-            example.failure.path
-        );
-        assert!(
-            example
-                .failure
-                .detail
-                .contains("openat has not returned for ")
-        );
-        // What went with its worker is told.
-        let effort = row.effort;
-        assert_eq!((effort.workers, effort.given_up), (3, 1));
-        assert!(
-            example
-                .failure
-                .detail
-                .contains(&format!("; {} operations that", effort.lost))
-        );
-        // The 99 before it are of all three, and one was the run's marker.
-        assert!(effort.lost <= 98 && effort.lost + row.items >= 98);
-        let at = row.given_up_at.expect("when that was");
-        assert!(at >= Nanos(500_000_000), "{at}");
-        assert!(outcome.left.iter().any(|left| left.contains("rbench.test")));
-        drop(fs);
-    });
+    let (_alone, fs, dir) = faulty("create:hang@nth=100");
+    let common = Common {
+        limits: LimitOptions {
+            op_timeout: Some(Nanos(3_000_000_000)),
+            ..LimitOptions::default()
+        },
+        ..Common::default()
+    };
+    let outcome = while_it_hangs(&fs, || run(&dir, files(1_000_000), common));
+    assert!(!outcome.complete);
+    assert!(
+        outcome
+            .trouble
+            .is_some_and(|why| why.contains("--op-timeout"))
+    );
+    let told: Vec<&String> = outcome
+        .troubles
+        .iter()
+        .filter(|t| t.contains("openat"))
+        .collect();
+    assert_eq!(told.len(), 1, "{:?}", outcome.troubles);
+    let row = outcome
+        .rows
+        .iter()
+        .find(|row| row.name == "file-create")
+        .expect("a row");
+    assert!(!row.complete && row.items > 0);
+    let (_, count, example) = row.failures.iter().next().expect("a failure");
+    assert_eq!(count, 1);
+    let path = dir.path().join("rbench.test").display().to_string();
+    assert!(
+        example.failure.path.starts_with(&path),
+        "{}",
+        example.failure.path
+    );
+    assert!(
+        example
+            .failure
+            .detail
+            .contains("openat has not returned for ")
+    );
+    // What went with its worker is told.
+    let effort = row.effort;
+    assert_eq!((effort.workers, effort.given_up), (3, 1));
+    assert!(
+        example
+            .failure
+            .detail
+            .contains(&format!("; {} operations that", effort.lost))
+    );
+    // The 99 before it are of all three, and one was the run's marker.
+    assert!(effort.lost <= 98 && effort.lost + row.items >= 98);
+    let at = row.given_up_at.expect("when that was");
+    assert!(at >= Nanos(500_000_000), "{at}");
+    assert!(outcome.left.iter().any(|left| left.contains("rbench.test")));
+    drop(fs);
 }
 
 #[test]
@@ -322,24 +319,21 @@ fn files_with_unlink_stay_and_are_named_when_a_call_does_not_return() {
 
 #[test]
 fn a_call_that_does_not_return_counts_for_the_job_that_made_it() {
-    // A machine that stands still for the time of the limit makes other operations too slow.
-    tried_again(|| {
-        let (_alone, fs, dir) = faulty("read:hang@nth=3");
-        let line = "--name=idle --ioengine=null --rw=read --size=1m --runtime=20 --time_based \
+    let (_alone, fs, dir) = faulty("read:hang@nth=3");
+    let line = "--name=idle --ioengine=null --rw=read --size=1m --runtime=20 --time_based \
                 --thinktime=1000 \
                 --name=stuck --rw=randread --bs=4k --size=1m --filename=f";
-        let outcome = while_it_hangs(&fs, || limited(&dir, line, Nanos(1_000_000_000)));
-        let idle = outcome.row("idle-read");
-        assert!(idle.failures.is_empty(), "{:?}", idle.failures);
-        let first = idle.first_done.as_ref().expect("one has ended");
-        assert!(first.elapsed > Nanos(0) && first.items == idle.items);
-        let stuck = outcome.row("stuck-read");
-        let (_, count, example) = stuck.failures.iter().next().expect("a failure");
-        assert_eq!(count, 1);
-        let detail = &example.failure.detail;
-        assert!(detail.starts_with("pread64 has not"), "{detail}");
-        drop(fs);
-    });
+    let outcome = while_it_hangs(&fs, || limited(&dir, line, Nanos(3_000_000_000)));
+    let idle = outcome.row("idle-read");
+    assert!(idle.failures.is_empty(), "{:?}", idle.failures);
+    let first = idle.first_done.as_ref().expect("one has ended");
+    assert!(first.elapsed > Nanos(0) && first.items == idle.items);
+    let stuck = outcome.row("stuck-read");
+    let (_, count, example) = stuck.failures.iter().next().expect("a failure");
+    assert_eq!(count, 1);
+    let detail = &example.failure.detail;
+    assert!(detail.starts_with("pread64 has not"), "{detail}");
+    drop(fs);
 }
 
 /// Is asked for nothing, shows nothing, and hears of troubles.

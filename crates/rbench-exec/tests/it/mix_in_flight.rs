@@ -13,7 +13,6 @@ use rbench_plan::mix::sizes::Sizes;
 use rbench_plan::spec::{Mix, MixText};
 use rbench_testfs::{Counts, Kind};
 
-use crate::clock::tried_again;
 use crate::group::{Outcome, Run, check_adds_up};
 use crate::in_flight::{flight, requests, tree};
 use crate::truth::mount;
@@ -178,36 +177,38 @@ fn operations_that_are_drawn_are_the_same_whatever_is_in_flight() {
 
 #[test]
 fn rounds_are_in_flight_side_by_side() {
-    // A busy machine may do too little in so short a time.
-    tried_again(|| {
-        // By Little's law as many are in flight as all of their times together are longer than the
-        // phase, however fast the machine is.
-        let in_flight = |row: &PhaseOutcome| {
-            row.service.total().0 as f64 / (row.elapsed.as_secs_f64() * 1e9).max(1.0)
-        };
-        for mix in [list, ops] {
-            let run = |depth| {
-                let target = mount(|config| config.latency = "all=2ms".parse().expect("valid"));
-                let text = match mix("", 1, 1).text {
-                    MixText::List(_) => "create, append 1k, close, delete last",
-                    _ => "stat=1,read=1",
-                };
-                let outcome = Run::mix(&[0], target.path(), mix(text, 100, depth));
-                let outcome = outcome.go().expect("runs");
-                well(&outcome);
-                target.end();
-                let round = outcome.rows.iter().find(|row| row.name == "round");
-                let row = round.unwrap_or_else(|| outcome.row("all"));
-                (in_flight(row), outcome.row("all").effort)
+    // By Little's law as many are in flight as all of their times together are longer than the
+    // phase, however fast the machine is.
+    let in_flight = |row: &PhaseOutcome| {
+        row.service.total().0 as f64 / (row.elapsed.as_secs_f64() * 1e9).max(1.0)
+    };
+    for mix in [list, ops] {
+        let run = |depth| {
+            let target = mount(|config| config.latency = "all=2ms".parse().expect("valid"));
+            let text = match mix("", 1, 1).text {
+                MixText::List(_) => "create, append 1k, close, delete last",
+                _ => "stat=1,read=1",
             };
-            let (one, effort) = run(1);
-            assert!(one <= 1.0, "{one}");
-            assert!(effort.in_calls <= effort.active, "{effort:?}");
+            let outcome = Run::mix(&[0], target.path(), mix(text, 100, depth));
+            let outcome = outcome.go().expect("runs");
+            well(&outcome);
+            target.end();
+            let round = outcome.rows.iter().find(|row| row.name == "round");
+            let row = round.unwrap_or_else(|| outcome.row("all"));
+            (in_flight(row), outcome.row("all").effort)
+        };
+        let (one, effort) = run(1);
+        assert!(one <= 1.0, "{one}");
+        assert!(effort.in_calls <= effort.active, "{effort:?}");
+        let side_by_side = |_| {
             let (many, effort) = run(10);
-            assert!(many > 3.0 && many <= 10.0, "{many}");
+            assert!(many <= 10.0, "{many}");
             assert!(effort.in_calls <= effort.active, "{effort:?}");
-        }
-    });
+            many > 3.0
+        };
+        // A busy machine may do too little in so short a time.
+        assert!((0..5).any(side_by_side), "few are in flight each time");
+    }
 }
 
 /// What one row has of items, misses and failures by kind.
@@ -303,20 +304,19 @@ fn the_end_of_the_time_ends_rounds_in_the_middle_and_closes_what_they_have_open(
 
 #[test]
 fn an_open_loop_keeps_its_starts_and_counts_what_was_due() {
-    // A busy machine may do too little in so short a time.
-    tried_again(|| {
-        let target =
-            mount(|config| config.latency = "getattr=30ms,lookup=30ms".parse().expect("valid"));
-        // One at a time does 33 a second at most, 17 in all, and 200 a second are due.
-        for (mix, row) in [
-            (list("stat", 1, 16), "round"),
-            (ops("stat=1", 1, 16), "all"),
-        ] {
+    let target =
+        mount(|config| config.latency = "getattr=30ms,lookup=30ms".parse().expect("valid"));
+    // One at a time does 33 a second at most, 17 in all, and 200 a second are due.
+    for (mix, row) in [
+        (list("stat", 1, 16), "round"),
+        (ops("stat=1", 1, 16), "all"),
+    ] {
+        let many = |_| {
             let mix = Mix {
                 rounds: None,
                 time: Some(Nanos(500_000_000)),
                 rate: Some(200.0),
-                ..mix
+                ..mix.clone()
             };
             let outcome = Run::mix(&[0], target.path(), mix).go().expect("runs");
             well(&outcome);
@@ -327,20 +327,21 @@ fn an_open_loop_keeps_its_starts_and_counts_what_was_due() {
                 100,
                 "done, missed, not begun: {all:?}"
             );
-            assert!(row.items > 25, "{}", row.items);
             let response = row.response.as_ref().expect("it is an open loop");
             assert_eq!(response.count(), row.items);
             assert!(response.total() >= row.service.total());
-        }
-        target.end();
-    });
+            row.items > 25
+        };
+        // A busy machine may do too little in so short a time.
+        assert!((0..5).any(many), "few are done each time");
+    }
+    target.end();
 }
 
 #[test]
 fn a_place_that_rests_keeps_no_other_round_from_starting() {
-    // A busy machine may do too little in so short a time.
-    tried_again(|| {
-        let target = mount(|_| ());
+    let target = mount(|_| ());
+    let many = |_| {
         let mix = Mix {
             rounds: None,
             time: Some(Nanos(1_500_000_000)),
@@ -352,9 +353,11 @@ fn a_place_that_rests_keeps_no_other_round_from_starting() {
         // One place does 5 a second, and with 16 none has to wait.
         let row = outcome.row("round");
         assert_eq!(row.items + row.missed + row.unissued, 60);
-        assert!(row.items > 30, "{}", row.items);
-        target.end();
-    });
+        row.items > 30
+    };
+    // A busy machine may do too little in so short a time.
+    assert!((0..5).any(many), "few are done each time");
+    target.end();
 }
 
 #[test]

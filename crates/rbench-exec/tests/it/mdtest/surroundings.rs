@@ -8,74 +8,67 @@ use rbench_plan::spec::Mdtest;
 
 use super::{run, run_well, tempdir, walk};
 use crate::children;
-use crate::clock::tried_again;
 use crate::group::{Run, check_adds_up};
 
 const MS: u64 = 1_000_000;
 
 #[test]
 fn after_a_stonewall_later_runs_find_exactly_as_many_files() {
-    // Workers that wake after the stonewall have made nothing by then.
-    tried_again(|| {
-        let dir = tempdir();
-        let options = Mdtest {
-            stonewall: Some(Nanos(50 * MS)),
-            status_file: Some("status".into()),
-            files_only: true,
-            unique_dir: true,
-            create: true,
-            ..Mdtest::default()
+    let dir = tempdir();
+    let options = Mdtest {
+        stonewall: Some(Nanos(150 * MS)),
+        status_file: Some("status".into()),
+        files_only: true,
+        unique_dir: true,
+        create: true,
+        ..Mdtest::default()
+    };
+    let outcome = run_well(&[0, 0, 0], dir.path(), &options);
+    let create = outcome.row("file-create");
+    let wall = create.stonewall.expect("a stonewall");
+    assert!(wall.items >= 3 * wall.least && wall.items <= 3 * wall.most && wall.most > 0);
+    assert_eq!(create.items, 3 * wall.most);
+    assert!(create.elapsed.0 >= 150 * MS, "{:?}", create.elapsed);
+    let files = walk(dir.path()).values().flatten().count() as u64;
+    assert_eq!(files, 3 * wall.most);
+    for (phase, name) in [
+        ((|o| o.stat = true) as fn(&mut Mdtest), "file-stat"),
+        (|o| o.remove = true, "file-remove"),
+    ] {
+        let mut options = Mdtest {
+            create: false,
+            ..options.clone()
         };
-        let outcome = run_well(&[0, 0, 0], dir.path(), &options);
-        let create = outcome.row("file-create");
-        let wall = create.stonewall.expect("a stonewall");
-        assert!(wall.items >= 3 * wall.least && wall.items <= 3 * wall.most && wall.most > 0);
-        assert_eq!(create.items, 3 * wall.most);
-        assert!(create.elapsed.0 >= 50 * MS, "{:?}", create.elapsed);
-        let files = walk(dir.path()).values().flatten().count() as u64;
-        assert_eq!(files, 3 * wall.most);
-        for (phase, name) in [
-            ((|o| o.stat = true) as fn(&mut Mdtest), "file-stat"),
-            (|o| o.remove = true, "file-remove"),
-        ] {
-            let mut options = Mdtest {
-                create: false,
-                ..options.clone()
-            };
-            phase(&mut options);
-            let mut run = Run::mdtest(&[0, 0, 0], dir.path(), options);
-            run.stonewalled = Some(wall.most);
-            let outcome = run.go().expect("runs");
-            let row = outcome.row(name);
-            assert_eq!((row.items, row.failures.total()), (3 * wall.most, 0));
-            assert!(outcome.left.is_empty(), "{:?}", outcome.left);
-        }
-        assert_eq!(walk(dir.path()).len(), 0);
-    });
+        phase(&mut options);
+        let mut run = Run::mdtest(&[0, 0, 0], dir.path(), options);
+        run.stonewalled = Some(wall.most);
+        let outcome = run.go().expect("runs");
+        let row = outcome.row(name);
+        assert_eq!((row.items, row.failures.total()), (3 * wall.most, 0));
+        assert!(outcome.left.is_empty(), "{:?}", outcome.left);
+    }
+    assert_eq!(walk(dir.path()).len(), 0);
 }
 
 #[test]
 fn a_stonewall_is_for_files_alone_and_the_phases_behind_it_know_its_count() {
-    // Workers that wake after the stonewall have made nothing by then.
-    tried_again(|| {
-        let dir = tempdir();
-        let options = Mdtest {
-            stonewall: Some(Nanos(10 * MS)),
-            items: Some(10_000),
-            unique_dir: true,
-            ..Mdtest::default()
-        };
-        let outcome = run_well(&[0, 0], dir.path(), &options);
-        assert!(outcome.row("dir-create").stonewall.is_none());
-        assert_eq!(outcome.row("dir-create").items, 20_000);
-        let create = outcome.row("file-create");
-        let most = create.stonewall.expect("a stonewall").most;
-        assert!(most < 10_000, "{most}");
-        for name in ["file-create", "file-stat", "file-read", "file-remove"] {
-            assert_eq!(outcome.row(name).items, 2 * most, "{name}");
-        }
-        assert_eq!(walk(dir.path()).len(), 0);
-    });
+    let dir = tempdir();
+    let options = Mdtest {
+        stonewall: Some(Nanos(100 * MS)),
+        items: Some(10_000),
+        unique_dir: true,
+        ..Mdtest::default()
+    };
+    let outcome = run_well(&[0, 0], dir.path(), &options);
+    assert!(outcome.row("dir-create").stonewall.is_none());
+    assert_eq!(outcome.row("dir-create").items, 20_000);
+    let create = outcome.row("file-create");
+    let most = create.stonewall.expect("a stonewall").most;
+    assert!(most < 10_000, "{most}");
+    for name in ["file-create", "file-stat", "file-read", "file-remove"] {
+        assert_eq!(outcome.row(name).items, 2 * most, "{name}");
+    }
+    assert_eq!(walk(dir.path()).len(), 0);
 }
 
 #[test]
@@ -215,25 +208,22 @@ fn the_command_after_a_phase_belongs_to_its_time_and_the_one_before_does_not_onc
 
 #[test]
 fn a_stonewalls_command_runs_once_behind_the_topping_up() {
-    // Workers that wake after the stonewall have made nothing by then.
-    tried_again(|| {
-        let _children = children::some();
-        let (dir, log) = (tempdir(), tempdir());
-        let file = log.path().join("log");
-        let options = Mdtest {
-            items: Some(100_000),
-            files_only: true,
-            unique_dir: true,
-            create: true,
-            stonewall: Some(Nanos(20 * MS)),
-            after: Some(format!("echo x >> '{}'; sleep 0.3", file.display())),
-            ..Mdtest::default()
-        };
-        let outcome = run_well(&[0, 0], dir.path(), &options);
-        assert!(outcome.row("file-create").stonewall.is_some());
-        assert!(outcome.row("file-create").elapsed.0 >= 300 * MS);
-        assert_eq!(fs::read_to_string(&file).expect("it ran"), "x\nx\n");
-    });
+    let _children = children::some();
+    let (dir, log) = (tempdir(), tempdir());
+    let file = log.path().join("log");
+    let options = Mdtest {
+        items: Some(100_000),
+        files_only: true,
+        unique_dir: true,
+        create: true,
+        stonewall: Some(Nanos(100 * MS)),
+        after: Some(format!("echo x >> '{}'; sleep 0.3", file.display())),
+        ..Mdtest::default()
+    };
+    let outcome = run_well(&[0, 0], dir.path(), &options);
+    assert!(outcome.row("file-create").stonewall.is_some());
+    assert!(outcome.row("file-create").elapsed.0 >= 300 * MS);
+    assert_eq!(fs::read_to_string(&file).expect("it ran"), "x\nx\n");
 }
 
 #[test]

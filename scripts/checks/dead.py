@@ -20,6 +20,8 @@ BED = pathlib.Path(__file__).resolve().parent.parent / "testbed"
 ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_rmaps_base_oversubscribe": "1"}
 # Errors that operations get when nobody serves the mount any more.
 LOST = {"ENOTCONN", "ECONNABORTED"}
+# Where it is no longer mounted, paths lead to the empty directory below it.
+ABSENT = "ENOENT"
 # The phases are longer than the check takes: what ends them is the mount.
 TIME = "60s"
 
@@ -83,6 +85,11 @@ def kill(files):
     files.process.kill()
 
 
+def unmount(files):
+    """What an administrator may do who does not know of the run."""
+    subprocess.run(["umount", "-l", files.mountpoint], check=True)
+
+
 def one_finding(document, label, mount, host=None):
     """The one finding of a run, held against its rows."""
     dead = document.get("dead_mounts", [])
@@ -93,7 +100,8 @@ def one_finding(document, label, mount, host=None):
     check(dead["mount"] == str(mount), f"{label}: {dead['mount']} is not {mount}")
     check(host in (None, dead["host"]), f"{label}: on {dead['host']}, not {host}")
     check(dead["answer"] in (*LOST, "unmounted"), f"{label}: it answered {dead['answer']}")
-    check(dead["error"] in LOST, f"{label}: first seen by {dead['error']}")
+    lost = {*LOST, *([ABSENT] if dead["answer"] == "unmounted" else [])}
+    check(dead["error"] in lost, f"{label}: first seen by {dead['error']}")
     rows = {(row["iteration"], row["name"]): row for row in document["phases"]}
     failed = 0
     for row in dead["rows"]:
@@ -112,14 +120,14 @@ def disturbed(program, folder, name, words, harm):
     heading(f"{name}: {harm.__name__}")
     # Phases take longer than what comes between them.
     files = Testfs(program, "--latency", "create=500us,mknod=500us,write=500us")
-    out = folder / f"{name}.json"
+    out = folder / f"{name}-{harm.__name__}.json"
     try:
         job = Job([program, *[str(word).replace("MOUNT", str(files.mountpoint)) for word in words], "--out", out], out)
         # The first interval of mdtest is that of the tree.
         job.measures({"fio": 1, "mdtest": 2, "ior": 1}.get(name, 5))
         harm(files)
         job.says(rf"the mount {files.mountpoint} on \S+ no longer answers \((ENOTCONN|ECONNABORTED|unmounted)\), [\d.]+ s into "
-                 r"[^:]*: \S+ \S+: (ENOTCONN|ECONNABORTED); the run ends \(--on-dead-mount stop\)")
+                 r"[^:]*: \S+ \S+: (ENOTCONN|ECONNABORTED|ENOENT); the run ends \(--on-dead-mount stop\)")
         document = job.ends()
         dead = one_finding(document, name, files.mountpoint)
         check(not document["complete"], f"{name}: it is not complete")
@@ -148,6 +156,8 @@ def alone(program, folder):
     check(not any(name.startswith("second") for name in phases(document)), "fio: the next group is not begun")
     mdtest = ["mdtest", "-d", "MOUNT/out", "-n", 20000, "-i", 9, "-F", "-C", "-r", "--no-round-trip"]
     disturbed(program, folder, "mdtest", mdtest, abort)
+    # What it does by whole paths then fails because nothing is there.
+    disturbed(program, folder, "mdtest", mdtest, unmount)
     ior = ["ior", "-o", "MOUNT/file", "-w", "-b", "64m", "-t", "4k", "-i", 9, "--no-round-trip"]
     disturbed(program, folder, "ior", ior, kill)
 

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use nix::errno::Errno;
 use rbench_core::outcome::WorkerOutcome;
 use rbench_core::wire::{Reader, Writer};
 use rbench_core::{FailureKind, Rank};
 
 use crate::group::{ExecError, Group};
-use crate::mounts::{DeadMount, RowErrors};
+use crate::mounts::{DeadMount, Mounts, RowErrors};
 use crate::phase::Phase;
 
 /// Operations that failed, by row of the phase and errno.
@@ -26,7 +27,7 @@ pub async fn gather(
     let dead = group.mounts.dead();
     let mut message = Writer::default();
     message.text(&dead.map_or(String::new(), |dead| dead.to_text()));
-    for ((row, errno), count) in counts(outcomes) {
+    for ((row, errno), count) in counts(outcomes, &group.mounts) {
         message.number(row).number(errno).number(count);
     }
     let all = group.world.gather(Rank(0), message.finish());
@@ -52,14 +53,19 @@ pub async fn gather(
     Ok(())
 }
 
-/// What of it may have come of a lost mount.
-fn counts(outcomes: &[WorkerOutcome]) -> Counts {
+/// What of it may have come of a lost mount. Where it is no longer mounted, also what was not
+/// found: paths then lead to the directory below it.
+fn counts(outcomes: &[WorkerOutcome], mounts: &Mounts) -> Counts {
+    let is_absent = |kind: FailureKind| kind == Errno::ENOENT.into();
+    let lanes = || outcomes.iter().flat_map(|outcome| &outcome.lanes);
+    let any_absent = lanes().any(|lane| lane.failures.iter().any(|(kind, ..)| is_absent(kind)));
+    let unmounted = any_absent && mounts.is_one_unmounted();
     let mut counts = Counts::new();
     for outcome in outcomes {
         for (row, lane) in (outcome.first_lane..).zip(&outcome.lanes) {
             for (kind, count, _) in lane.failures.iter() {
                 if let FailureKind::Errno(errno) = kind
-                    && kind.may_be_of_a_lost_mount()
+                    && (kind.may_be_of_a_lost_mount() || unmounted && is_absent(kind))
                 {
                     let key = (row as u64, u64::from(errno.unsigned_abs()));
                     *counts.entry(key).or_default() += count;

@@ -53,8 +53,13 @@ impl WatchedMount {
             // Also that the directory is not there: the file system has answered.
             Ok(_) | Err(_) => {}
         }
-        let mount = self.mount.as_ref()?;
-        (!mountinfo::is_mounted(mount).unwrap_or(true)).then_some(Answer::Unmounted)
+        self.is_unmounted().then_some(Answer::Unmounted)
+    }
+
+    /// Whether its mount is known and no longer in the kernel's table.
+    fn is_unmounted(&self) -> bool {
+        let mount = self.mount.as_ref();
+        mount.is_some_and(|mount| !mountinfo::is_mounted(mount).unwrap_or(true))
     }
 }
 
@@ -227,6 +232,11 @@ impl Mounts {
         *self.watched.borrow_mut() = watched;
     }
 
+    /// Whether any of them is known to be no longer mounted.
+    pub fn is_one_unmounted(&self) -> bool {
+        self.watched.borrow().iter().any(WatchedMount::is_unmounted)
+    }
+
     /// A phase begins.
     pub fn begin(&self) {
         self.doubt.replace(None);
@@ -291,6 +301,15 @@ impl Mounts {
         if started.is_ok() {
             let until = now + PATIENCE;
             *self.question.borrow_mut() = Some(Question { until, at });
+        }
+    }
+
+    /// The same when one of them is known to be no longer mounted, also if it has answered just
+    /// now.
+    pub fn ask_if_unmounted(&self) {
+        if self.is_one_unmounted() {
+            self.answered.set(None);
+            self.ask();
         }
     }
 

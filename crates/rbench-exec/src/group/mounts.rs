@@ -137,6 +137,11 @@ impl Group<'_> {
     /// # Errors
     /// When the ranks cannot talk.
     pub async fn settle_mounts(&self) -> Result<(), ExecError> {
+        // Where nothing is mounted any more, operations fail so fast that a phase may be over
+        // before anything looked.
+        if self.mounts.doubt().is_some() {
+            self.mounts.ask_if_unmounted();
+        }
         let answered = async {
             while self.mounts.is_asked() {
                 sleep(LOOK_EVERY).await;

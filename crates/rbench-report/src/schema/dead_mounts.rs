@@ -33,7 +33,8 @@ pub struct DeadMountResult {
     pub error: String,
     /// Operations that failed there in all rows, as far as they may have for that: with errors
     /// that say that the mount is lost (ENOTCONN, ECONNABORTED, ESHUTDOWN, ESTALE), or that
-    /// clients answer with nothing behind them (EIO, ETIMEDOUT and the like).
+    /// clients answer with nothing behind them (EIO, ETIMEDOUT and the like), or with ENOENT
+    /// where it is no longer mounted.
     pub failed: u64,
     /// The rows that they are of, in the order of execution.
     pub rows: Vec<DeadMountRow>,

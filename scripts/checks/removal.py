@@ -55,7 +55,7 @@ def removal(program, before, folder):
             run(meta(program, before, files.mountpoint, *made, "--keep"), quiet=True)
             (left,) = files.mountpoint.iterdir()
             begun = time.monotonic()
-            cleaned = run([*before, program, "clean", files.mountpoint], quiet=True)
+            cleaned = run([*before, program, "clean", "--kept", files.mountpoint], quiet=True)
             clean_s = time.monotonic() - begun
             entries = re.search(r"removed .*: (\d+) entries", cleaned.stdout)
             check(entries and int(entries.group(1)) > FILES, f"clean says what it removed: {cleaned.stdout}")
@@ -84,6 +84,9 @@ def hostile(program, before, folder):
     made = ["--phases", "file-create", "--quiet", "--keep", "--items-per-rank", 50]
     run([*before, program, "meta", "--dir", place, "--files-only", "--no-round-trip", *made], quiet=True)
     (tree,) = place.iterdir()
+    kept = run([*before, program, "clean", place], quiet=True)
+    check("it was to be kept" in kept.stderr and "nothing to clean" in kept.stdout, f"{kept.stdout}{kept.stderr}")
+    check(tree.exists(), "what was to be kept is")
     for number, way in enumerate([tree, *(path for path in tree.rglob("*") if path.is_dir())]):
         (way / f"link.{number}").symlink_to(outside)
     (place / "rbench.link").symlink_to(outside)
@@ -93,14 +96,14 @@ def hostile(program, before, folder):
     check(inner, "a tmpfs can be mounted (root)")
     try:
         (within / "precious").write_text("data")
-        stays = run([*before, program, "clean", place], expect=None, quiet=True)
+        stays = run([*before, program, "clean", "--kept", place], expect=None, quiet=True)
         check(stays.returncode == 1, f"exit code {stays.returncode}: {stays.stderr}")
         check("another file system is mounted there" in stays.stderr, f"it says why: {stays.stderr}")
         check((within / "precious").read_text() == "data", "what is mounted is untouched")
     finally:
         if inner:
             subprocess.run(["umount", within], check=True)
-    run([*before, program, "clean", place], quiet=True)
+    run([*before, program, "clean", "--kept", place], quiet=True)
     check([path.name for path in place.iterdir()] == ["rbench.link"], f"{list(place.iterdir())}")
     for name in ("precious", "deep/precious"):
         check((outside / name).read_text() == "data", f"{name} outside is untouched")

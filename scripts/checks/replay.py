@@ -20,7 +20,7 @@ import sys
 import tempfile
 import time
 
-from common import attempt, check, finish, heading, mpirun, result, run
+from common import Testfs, attempt, check, finish, heading, mpirun, result, run
 
 STRACE = ["strace", "-f", "-y", "-ttt", "-T", "-s", "0"]
 LINE = re.compile(r"^(\d+)\s+(\d+\.\d+)\s+(.*)$")
@@ -450,7 +450,12 @@ def recordings(program, folder, source):
          "--as-fast-as-possible", "--cwd", folder / "work-tar"], expect=None)  # fmt: skip
     replay = counts(result(out), "three ranks", ordered=False)
     check(replay["copies"] == 4 and len(replay["traces"]) == 2, f"{replay}")
-    heading("record tells the program's exit code, keeps traces, and unmounts whatever happens")
+    heading("record tells the program's exit code, keeps traces, hides nothing, and unmounts whatever happens")
+    (mount / "own").write_text("somebody's")
+    refused = run([program, "record", data, mount, "--trace", folder / "hidden.trace", "--", "touch", mount / "there"], expect=2)
+    check("is not empty" in refused.stderr and not (folder / "hidden.trace").exists(), refused.stderr)
+    check([path.name for path in mount.iterdir()] == ["own"], "nothing was run there")
+    (mount / "own").unlink()
     done = run([program, "record", data, mount, "--trace", folder / "no.trace", "--", "sh", "-c", "exit 7"], expect=7)
     check("operations are in" in done.stderr, done.stderr)
     run([program, "record", data, mount, "--trace", trace, "--", "true"], expect=2)
@@ -465,6 +470,29 @@ def recordings(program, folder, source):
         check(running.wait(60) == 128 + signal.SIGTERM, f"ended with {running.returncode}")
     check(not os.path.ismount(mount), "the mount is gone after SIGTERM")
     return trace
+
+
+def given_up(program, folder):
+    heading("a call that does not return, with much of the trace unread: the run ends and reports")
+    testfs = Testfs(program, "--fault", "write:hang@nth=100", "--direct-io")
+    log, out = folder / "long.iolog", folder / "given-up.json"
+    # More than is read ahead.
+    lines = "".join(f"file write {4096 * number} 4096\n" for number in range(20_000))
+    log.write_text(f"fio version 2 iolog\nfile add\nfile open\n{lines}file close\n")
+    words = [program, "replay", log, "--dir", testfs.mountpoint, "--as-fast-as-possible", "--op-timeout", "1s", "--out", out, "--quiet"]
+    with subprocess.Popen([str(word) for word in words], stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True) as process:
+        try:
+            _, said = process.communicate(timeout=60)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            said = "no end within 60 s"
+            testfs.bury()
+            check(False, said)
+            return
+    check(process.returncode == 1 and "is waited for no longer" in said, f"exit code {process.returncode}: {said}")
+    (row,) = [phase for phase in result(out)["phases"] if phase["op"] == "write"]
+    check(row["items"] == 99 and row["errors"] == {"ETIMEDOUT": 1}, f"{row['items']} items, {row['errors']}")
+    testfs.bury()
 
 
 def hostile(program, folder, trace):
@@ -559,6 +587,7 @@ def main():
         fio_logs(program, folder)
         access_logs(program, folder)
         trace = recordings(program, folder, source)
+        given_up(program, folder)
         hostile(program, folder, trace)
     finish()
 

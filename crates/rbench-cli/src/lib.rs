@@ -190,6 +190,8 @@ pub struct Clean {
     /// Also what runs of other hosts left; whether those have ended cannot be
     /// known here.
     pub force: bool,
+    /// Also what runs were told to keep.
+    pub kept: bool,
     /// Only print what would be removed.
     pub dry_run: bool,
     /// `--threads`: of each rank.

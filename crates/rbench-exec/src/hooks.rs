@@ -57,7 +57,7 @@ impl Followed {
             self.after.fs.sync();
         }
         if let Some(text) = &self.after.command
-            && let Err(detail) = command::run(text)
+            && let Err(detail) = command::run(text, &|| gate.stop.is_raised())
         {
             meter.failed_untimed(
                 0,

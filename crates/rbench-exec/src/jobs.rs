@@ -150,7 +150,7 @@ pub async fn execute(
     let begun = group.clock.now();
     let ends = Ends::of(plan);
     for (number, jobs) in plan.rounds.iter().enumerate() {
-        let mut round = JobRound::new((number, before), jobs, (&journals, &iologs), base, run);
+        let mut round = JobRound::new((number, before), plan, (&journals, &iologs), base, run);
         round.live.clone_from(&live);
         round.drops_caches = all.drop_caches;
         round.iteration = plan.iteration(number);
@@ -238,7 +238,7 @@ fn find(job: &JobPlan) -> &'static EngineInfo {
 impl<'w> JobRound<'w> {
     fn new(
         (number, (first, workers)): (usize, (u32, u64)),
-        jobs: &[JobPlan],
+        plan: &JobsPlan,
         (journals, iologs): (&'w Journals, &'w AllIologs),
         base: &'w Path,
         run: u64,
@@ -246,11 +246,14 @@ impl<'w> JobRound<'w> {
         let mut lanes: Vec<OpRow> = Vec::new();
         let mut members = Vec::new();
         let mut before = workers;
-        for (index, job) in (first..).zip(jobs) {
-            // Rows of jobs of the same name are told apart by their position.
-            let twice = jobs.iter().filter(|other| other.name == job.name).count() > 1;
+        // The same in each iteration.
+        let once: Vec<&JobPlan> = plan.once().iter().flatten().collect();
+        for (index, job) in (first..).zip(&plan.rounds[number]) {
+            // Rows of jobs of the same name, in whatever groups, are told apart by their position.
+            let twice = once.iter().filter(|other| other.name == job.name).count() > 1;
             let name = if twice {
-                format!("{}-{}", job.name, index + 1)
+                let position = index as usize % once.len().max(1);
+                format!("{}-{}", job.name, position + 1)
             } else {
                 job.name.clone()
             };

@@ -4,8 +4,11 @@
 
 use std::collections::HashMap;
 use std::io::Write as _;
+use std::path::PathBuf;
 
 use rbench_core::Nanos;
+
+use crate::pattern::climbs;
 
 #[cfg(test)]
 mod tests;
@@ -32,6 +35,8 @@ pub struct Replay {
     pub speed: u32,
     /// `replay_redirect`: the file of all lines.
     pub redirect: Option<String>,
+    /// `directory`: all files lie below it; empty: wherever their names say.
+    pub below: PathBuf,
     /// `replay_scale`: what offsets are divided by; 1 at least.
     pub scale: u64,
     /// `replay_align`: what they are rounded down to multiples of, bytes, a power of two.
@@ -299,6 +304,10 @@ impl<'r> Follower<'r> {
         let file = match (self.files.get(name), line.action) {
             (Some(file), _) => *file,
             (None, Action::Add) => {
+                if !self.replay.below.as_os_str().is_empty() && climbs(name) {
+                    let below = self.replay.below.display();
+                    return Err(format!("'{name}' leads out of the directory {below}"));
+                }
                 let file = u32::try_from(self.names.len()).unwrap_or(u32::MAX);
                 self.files.insert(name.to_owned(), file);
                 self.names.push(name.to_owned());

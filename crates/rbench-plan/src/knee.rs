@@ -251,6 +251,8 @@ pub struct Reached {
     pub rate: f64,
     /// Rates are multiples of this; 0: any.
     pub grain: f64,
+    /// The lowest rate that can be asked for; 0: any.
+    pub least: f64,
 }
 
 /// The interval that the steps leave.
@@ -370,7 +372,8 @@ impl Search {
             return rate;
         }
         if reached.grain > 0.0 {
-            return (rate / reached.grain).round().max(1.0) * reached.grain;
+            let least = (reached.least / reached.grain).ceil().max(1.0);
+            return (rate / reached.grain).round().max(least) * reached.grain;
         }
         let digits = 3 - (rate.log10().floor() as i32).clamp(-3, 9);
         let scale = 10_f64.powi(digits.max(0));

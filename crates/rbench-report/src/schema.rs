@@ -81,7 +81,7 @@ pub use residency::{
     RequestsResult, ResidencyResult,
 };
 pub use series::{
-    CellResult, CellValue, LeftOut, SERIES_SCHEMA, SeriesKey, SeriesResult, SeriesStep,
+    CellResult, CellValue, Launched, LeftOut, SERIES_SCHEMA, SeriesKey, SeriesResult, SeriesStep,
 };
 pub use settings::{IterationResult, SettingResult};
 pub use steady::SteadyResult;

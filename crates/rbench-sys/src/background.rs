@@ -53,12 +53,74 @@ pub struct Start<'c> {
     pub prefix: String,
 }
 
-/// A command that was started. When it is dropped, nothing of its group is left.
+/// A process group that does not outlive us, with its guard. When it is dropped, nothing of it is left.
 #[derive(Debug)]
-pub struct Background {
+pub(crate) struct Guarded {
     guard: Child,
     /// The guard waits for its end.
     leash: Option<ChildStdin>,
+}
+
+impl Guarded {
+    /// A group with nothing in it but its guard.
+    ///
+    /// # Errors
+    /// Why that cannot be started.
+    pub(crate) fn new() -> io::Result<Guarded> {
+        let mut guard = unblocked(&mut Command::new("sh"))
+            .args(["-c", GUARD])
+            // Launchers signal whole process groups.
+            .process_group(0)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null())
+            .spawn()?;
+        let leash = guard.stdin.take();
+        Ok(Guarded { guard, leash })
+    }
+
+    /// The number of the group.
+    pub(crate) fn group(&self) -> Pid {
+        Pid::from_raw(self.guard.id() as i32)
+    }
+
+    /// Whether anything of it is left; `None` if that cannot be known.
+    pub(crate) fn has_processes(&self) -> Option<bool> {
+        let guard = self.guard.id();
+        let entries = fs::read_dir("/proc").ok()?;
+        let mut numbers = entries
+            .flatten()
+            .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+            .filter(|number: &u32| *number != guard);
+        Some(numbers.any(|number| group_of(number) == Some(guard)))
+    }
+
+    /// Asks all of it to end (SIGTERM).
+    pub(crate) fn ask_to_end(&self) {
+        // The guard is of the group, so the group exists.
+        let _ = killpg(self.group(), Signal::SIGTERM);
+    }
+
+    /// The same, and 2 s later it is ended.
+    pub(crate) fn end_soon(&mut self) {
+        drop(self.leash.take());
+    }
+}
+
+impl Drop for Guarded {
+    fn drop(&mut self) {
+        // The guard is killed, too, and only then waited for: until then its number, and
+        // that of the group, are nobody else's.
+        let _ = killpg(self.group(), Signal::SIGKILL);
+        drop(self.leash.take());
+        let _ = self.guard.wait();
+    }
+}
+
+/// A command that was started. When it is dropped, nothing of its group is left.
+#[derive(Debug)]
+pub struct Background {
+    guarded: Guarded,
     running: Arc<AtomicBool>,
 }
 
@@ -88,25 +150,17 @@ impl Background {
         start: &Start<'_>,
         when_ended: impl FnOnce(CommandEnd) + Send + 'static,
     ) -> io::Result<Background> {
-        let mut guard = unblocked(&mut Command::new("sh"))
-            .args(["-c", GUARD])
-            // Launchers signal whole process groups.
-            .process_group(0)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()?;
+        let guarded = Guarded::new()?;
         let running = Arc::new(AtomicBool::new(true));
         let background = Background {
-            leash: guard.stdin.take(),
-            guard,
+            guarded,
             running: Arc::clone(&running),
         };
         let began = Instant::now();
         let mut child = unblocked(&mut Command::new("sh"))
             .args(["-c", start.command])
             .envs(start.environment.iter().map(|(name, value)| (name, value)))
-            .process_group(background.group().as_raw())
+            .process_group(background.guarded.group().as_raw())
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -124,10 +178,6 @@ impl Background {
         Ok(background)
     }
 
-    fn group(&self) -> Pid {
-        Pid::from_raw(self.guard.id() as i32)
-    }
-
     /// Whether the command itself has not ended.
     pub fn is_running(&self) -> bool {
         self.running.load(Ordering::Acquire)
@@ -135,32 +185,13 @@ impl Background {
 
     /// Whether anything of its group is left.
     pub fn has_processes(&self) -> bool {
-        let guard = self.guard.id();
-        let Ok(entries) = fs::read_dir("/proc") else {
-            return self.is_running();
-        };
-        let numbers = entries
-            .flatten()
-            .filter_map(|entry| entry.file_name().to_str()?.parse().ok());
-        numbers
-            .filter(|number: &u32| *number != guard)
-            .any(|number| group_of(number) == Some(guard))
+        let any = self.guarded.has_processes();
+        any.unwrap_or_else(|| self.is_running())
     }
 
     /// Asks all of its group to end (SIGTERM).
     pub fn ask_to_end(&self) {
-        // The guard is of the group, so the group exists.
-        let _ = killpg(self.group(), Signal::SIGTERM);
-    }
-}
-
-impl Drop for Background {
-    fn drop(&mut self) {
-        // The guard is killed, too, and only then waited for: until then its number, and
-        // that of the group, are nobody else's.
-        let _ = killpg(self.group(), Signal::SIGKILL);
-        drop(self.leash.take());
-        let _ = self.guard.wait();
+        self.guarded.ask_to_end();
     }
 }
 
@@ -315,7 +346,7 @@ mod tests {
     #[test]
     fn nothing_of_its_group_outlives_it() {
         let (background, ended) = start("trap '' TERM; sleep 1000 & sleep 1000");
-        let group = background.guard.id();
+        let group = background.guarded.guard.id();
         let of_group = || {
             let entries = fs::read_dir("/proc").expect("/proc").flatten();
             let numbers = entries.filter_map(|e| e.file_name().to_str()?.parse().ok());
@@ -348,7 +379,7 @@ mod tests {
     fn the_guard_ends_the_group_when_nobody_holds_it() {
         let (mut background, ended) = start("exec sleep 1000");
         // As when we are killed.
-        drop(background.leash.take());
+        background.guarded.end_soon();
         let end = ended.recv_timeout(PATIENCE).expect("it ends");
         assert_eq!(end.signal, Some(15));
         wait_until("nothing is left", || !background.has_processes());

@@ -225,6 +225,16 @@ pub fn named(path: &Path) -> Result<Named, Errno> {
     })
 }
 
+/// Whether what is at a path, behind symbolic links, is a pipe or a socket: to open it may wait for somebody else, and it has no
+/// offsets.
+pub fn is_pipe(path: &Path) -> Result<bool, Errno> {
+    let found = nix::sys::stat::stat(path)?;
+    Ok(matches!(
+        found.st_mode & libc::S_IFMT,
+        libc::S_IFIFO | libc::S_IFSOCK
+    ))
+}
+
 /// Makes a directory (with mode 0700 less the umask).
 pub fn make_directory(path: &Path) -> Result<(), Errno> {
     unistd::mkdir(path, Mode::S_IRWXU)

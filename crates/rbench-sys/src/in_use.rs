@@ -83,13 +83,20 @@ impl InUse {
         }
     }
 
-    /// The same of an open file, without asking the kernel for it exclusively:
-    /// a call that no file system answers.
+    /// The same of an open file. Of a regular one nothing is asked that a file system answers.
     ///
     /// # Errors
     /// When it cannot be looked at.
     pub fn user_of_open(&self, fd: impl AsFd) -> Result<Option<String>, Errno> {
-        thing_open(fd).map(|thing| self.named(thing))
+        let fd = fd.as_fd();
+        let thing = thing_open(fd)?;
+        match (self.named(thing), thing) {
+            // By no name, which may lead elsewhere by now.
+            (None, Thing::Device(_)) => {
+                claimed(Path::new(&format!("/proc/self/fd/{}", fd.as_raw_fd())))
+            }
+            (named, _) => Ok(named),
+        }
     }
 
     fn named(&self, thing: Thing) -> Option<String> {

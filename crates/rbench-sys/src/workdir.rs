@@ -114,6 +114,9 @@ impl SetupError {
     }
 }
 
+/// Directories that runs have made, by name, with the content of their markers.
+pub type Marked = Vec<(String, Vec<u8>)>;
+
 /// rbench's own directory. Dropping the value leaves the directory in place.
 #[derive(Debug)]
 pub struct WorkDir {
@@ -196,14 +199,17 @@ impl WorkDir {
     }
 
     /// The directories in `parent` that runs have made and not removed, with
-    /// the content of their markers (at most 4 KiB of it), by name. Others are
-    /// passed over, whatever they are called.
-    pub fn find(parent: &Path) -> Result<Vec<(String, Vec<u8>)>, SetupError> {
+    /// the content of their markers (at most 4 KiB of it), by name; and those of such a name
+    /// that cannot be looked into, with the reason. Others are passed over, whatever they are called.
+    ///
+    /// # Errors
+    /// When `parent` cannot be read.
+    pub fn find(parent: &Path) -> Result<(Marked, Vec<SetupError>), SetupError> {
         let failed = |errno| SetupError::new("read", parent, errno);
         let parent_fd = open_parent(parent)?;
         let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
         let mut listing = Dir::openat(&parent_fd, c".", flags, Mode::empty()).map_err(failed)?;
-        let mut found = Vec::new();
+        let (mut found, mut closed) = (Marked::new(), Vec::new());
         for entry in listing.iter() {
             let entry = entry.map_err(failed)?;
             let Ok(name) = entry.file_name().to_str() else {
@@ -213,14 +219,17 @@ impl WorkDir {
                 continue;
             }
             let marker = match enter(&parent_fd, entry.file_name()) {
-                Ok(directory) => read_marker(&directory, 4096).map_err(failed)?,
-                Err(Errno::ENOENT | Errno::ENOTDIR) => None,
-                Err(errno) => return Err(SetupError::new("open", &parent.join(name), errno)),
+                Ok(directory) => read_marker(&directory, 4096),
+                Err(Errno::ENOENT | Errno::ENOTDIR) => Ok(None),
+                Err(errno) => Err(errno),
             };
-            found.extend(marker.map(|marker| (name.to_owned(), marker)));
+            match marker {
+                Ok(marker) => found.extend(marker.map(|marker| (name.to_owned(), marker))),
+                Err(errno) => closed.push(SetupError::new("read", &parent.join(name), errno)),
+            }
         }
         found.sort();
-        Ok(found)
+        Ok((found, closed))
     }
 
     /// Gives it another marker, in one step.

@@ -40,5 +40,5 @@ pub use kind::{Kind, UnknownKind};
 pub use mount::{MountError, SUBTYPE};
 pub use observed::Observer;
 pub use serve::{ServeError, ServeOptions, serve};
-pub use session::{Mounted, mount};
+pub use session::{Mounted, mount, require_nothing_hidden};
 pub use stats::{Counts, FaultFired, KindStats, RequestStats, Snapshot, Stats, StatsFile};

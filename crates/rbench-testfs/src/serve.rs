@@ -13,10 +13,10 @@ use nix::sys::signal::{SigSet, SigmaskHow, Signal};
 use nix::sys::signalfd::{SfdFlags, SignalFd};
 use rbench_core::random::key;
 
-use crate::config::{Backing, Config};
+use crate::config::Config;
 use crate::cut::{PowerCutError, Survivors};
-use crate::mount::{MOUNT_TABLE, MountError, require_free, resolve};
-use crate::session::{Mounted, mount};
+use crate::mount::{MOUNT_TABLE, MountError};
+use crate::session::{Mounted, mount, require_nothing_hidden};
 
 /// How a file system in the foreground behaves.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -133,7 +133,7 @@ impl Drop for Signals {
 pub fn serve(config: Config, mountpoint: &Path, options: &ServeOptions) -> Result<(), ServeError> {
     let signals = Signals::new()?;
     let fault_log = config.fault_log.clone();
-    require_nothing_hidden(&config, mountpoint)?;
+    require_nothing_hidden(&config.backing, mountpoint)?;
     let mounted = mount(config, mountpoint)?;
     let outcome = write_stats(&mounted, options)
         .and_then(|()| tell_ready(options))
@@ -153,18 +153,6 @@ pub fn serve(config: Config, mountpoint: &Path, options: &ServeOptions) -> Resul
         .and(unmounted.map_err(ServeError::from))
         .and(written)
         .and(logged)
-}
-
-/// A folder that is passed through at its own place is seen through the mount;
-/// anything else would be hidden by it.
-fn require_nothing_hidden(config: &Config, mountpoint: &Path) -> Result<(), MountError> {
-    let point = resolve(mountpoint)?;
-    match &config.backing {
-        Backing::Passthrough(folder) if folder.canonicalize().is_ok_and(|own| own == point) => {
-            Ok(())
-        }
-        Backing::Passthrough(_) | Backing::Memory { .. } => require_free(&point),
-    }
 }
 
 fn write_stats(mounted: &Mounted, options: &ServeOptions) -> Result<(), ServeError> {

@@ -19,7 +19,7 @@ use crate::fault::log::{FaultLog, FaultRecord};
 use crate::fault::table::{FaultTable, POWER_CUT, QUOTA};
 use crate::memory::{Memory, Wishes};
 use crate::mount::{
-    Connection, KernelMount, MountError, Options, Unmounted, can_open_device, resolve,
+    Connection, KernelMount, MountError, Options, Unmounted, can_open_device, require_free, resolve,
 };
 use crate::observed::Observed;
 use crate::passthrough::Passthrough;
@@ -106,6 +106,20 @@ pub fn mount(config: Config, mountpoint: &Path) -> Result<Mounted, MountError> {
     }
 }
 
+/// Sees that a mount at `mountpoint` hides nothing: a folder that is passed through at its own place is seen through it.
+///
+/// # Errors
+/// When something is mounted or lies there.
+pub fn require_nothing_hidden(backing: &Backing, mountpoint: &Path) -> Result<(), MountError> {
+    let point = resolve(mountpoint)?;
+    match backing {
+        Backing::Passthrough(folder) if folder.canonicalize().is_ok_and(|own| own == point) => {
+            Ok(())
+        }
+        Backing::Passthrough(_) | Backing::Memory { .. } => require_free(&point),
+    }
+}
+
 /// The statistics of a file system on which nothing has happened.
 fn new_stats(config: &Config, threads: usize) -> Result<Stats, MountError> {
     let log = FaultLog::new(config.fault_log.as_deref()).map_err(|source| {
@@ -144,7 +158,11 @@ fn start<S: Store>(
     };
     let (mount, device) = KernelMount::new(point, options)?;
     let killer = mount.killer();
-    let serving = if config.faults.iter().any(|f| f.action == Action::Die) && !killer.is_able() {
+    let emptied = control.stats.faults().log().begin();
+    let serving = if let Err(source) = emptied {
+        let path = config.fault_log.clone().unwrap_or_default();
+        Err(MountError::FaultLog { path, source })
+    } else if config.faults.iter().any(|f| f.action == Action::Die) && !killer.is_able() {
         Err(MountError::CannotDie)
     } else {
         control.set_killer(killer);

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike as _;
@@ -297,10 +297,15 @@ impl StatsFile {
     /// When the temporary file beside it cannot be written or renamed.
     pub fn write(&self, path: &Path) -> io::Result<()> {
         if path.metadata().is_ok_and(|metadata| !metadata.is_file()) {
-            return self.write_new(path);
+            return self.write_to(std::fs::OpenOptions::new().write(true).open(path)?);
         }
         let temporary = temporary_beside(path)?;
-        let written = self.write_new(&temporary);
+        // Nothing that lies there, least of all a symbolic link, is written to.
+        let made = std::fs::OpenOptions::new()
+            .write(true)
+            .create_new(true)
+            .open(&temporary)?;
+        let written = self.write_to(made);
         let renamed = written.and_then(|()| std::fs::rename(&temporary, path));
         if renamed.is_err() {
             // What failed is told; that the remains could not be removed
@@ -310,22 +315,25 @@ impl StatsFile {
         renamed
     }
 
-    fn write_new(&self, path: &Path) -> io::Result<()> {
+    fn write_to(&self, mut file: std::fs::File) -> io::Result<()> {
         let mut text = serde_json::to_vec_pretty(self)?;
         text.push(b'\n');
-        let mut file = std::fs::File::create(path)?;
         file.write_all(&text)
     }
 }
 
-/// A hidden name in the folder of `path`, one for each process.
+/// A hidden name in the folder of `path`, another one each time.
 fn temporary_beside(path: &Path) -> io::Result<PathBuf> {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    let now = now.map_or(0, |since| since.as_nanos());
     let name = path
         .file_name()
         .ok_or_else(|| io::Error::other("the name of the file is missing"))?;
     let mut hidden = std::ffi::OsString::from(".");
     hidden.push(name);
-    hidden.push(format!(".{}", std::process::id()));
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    hidden.push(format!(".{}-{now}-{number}", std::process::id()));
     Ok(path.with_file_name(hidden))
 }
 

@@ -35,6 +35,9 @@ pub fn marker_of(run_id: &str, launch: &Launch) -> String {
     format!("{BEGIN}{run_id}\n{}", launch.origin)
 }
 
+/// The line of a marker whose directory is to be kept, whatever becomes of the run.
+pub const KEPT: &str = "kept on purpose\n";
+
 /// The number of the process that a marker names, if it is certain to be running.
 pub fn at_work(marker: &[u8]) -> Option<u64> {
     let marker = read(marker)?;
@@ -59,6 +62,8 @@ struct Marker {
     /// Where its process number is valid: a boot and a PID namespace.
     space: String,
     process: Option<Process>,
+    /// Whether the run was told to keep it.
+    kept: bool,
 }
 
 fn read(bytes: &[u8]) -> Option<Marker> {
@@ -69,6 +74,7 @@ fn read(bytes: &[u8]) -> Option<Marker> {
     };
     for line in text.lines() {
         match line.split_once(' ') {
+            _ if line == KEPT.trim_end() => marker.kept = true,
             Some(("host", name)) => name.clone_into(&mut marker.host),
             Some(("space", space)) => space.clone_into(&mut marker.space),
             Some(("process", numbers)) => {
@@ -100,25 +106,37 @@ fn reason_to_stay(marker: &Marker, here: &str, force: bool) -> Option<String> {
 }
 
 /// The directories in `dir` whose runs are dead: name and marker. What stays is told at once,
-/// and makes the exit code.
+/// and makes the exit code unless it was to be kept.
 fn dead(what: &Clean, code: &mut u8) -> Vec<(String, Vec<u8>)> {
-    let found = match WorkDir::find(&what.dir) {
+    let mut failed = |why: &str| {
+        complain(why);
+        *code = FAILED;
+    };
+    let (found, closed) = match WorkDir::find(&what.dir) {
         Ok(found) => found,
         Err(error) => {
-            complain(&error.to_string());
-            *code = FAILED;
+            failed(&error.to_string());
             return Vec::new();
         }
     };
+    for error in closed {
+        failed(&error.to_string());
+    }
     let here = process_space().unwrap_or_default();
     let mut goes = |(name, bytes): &(String, Vec<u8>)| {
         let Some(marker) = read(bytes) else {
             return false;
         };
+        let path = what.dir.join(name);
         let why = reason_to_stay(&marker, &here, what.force);
         if let Some(why) = &why {
-            complain(&format!("{} stays: {why}", what.dir.join(name).display()));
-            *code = FAILED;
+            failed(&format!("{} stays: {why}", path.display()));
+        } else if marker.kept && !what.kept {
+            complain(&format!(
+                "{} stays: it was to be kept (--keep or --ack-journal); --kept removes it too",
+                path.display()
+            ));
+            return false;
         }
         why.is_none()
     };
@@ -267,6 +285,7 @@ mod tests {
             host: "the same name everywhere".to_owned(),
             space: space.to_owned(),
             process,
+            kept: false,
         };
         let (me, none) = (
             this_process(),

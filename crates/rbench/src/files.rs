@@ -3,7 +3,7 @@
 //! may replace is in [`place`].
 
 use std::ffi::OsStr;
-use std::fs::{File, OpenOptions, Permissions};
+use std::fs::{File, OpenOptions, Permissions, TryLockError};
 use std::io::{self, Read as _, Write as _};
 use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
@@ -223,6 +223,29 @@ fn sync_folder(path: &Path) -> io::Result<()> {
     }
 }
 
+/// Opens a journal that is there, by no symbolic link.
+fn open_journal(path: &Path) -> io::Result<File> {
+    OpenOptions::new()
+        .read(true)
+        .custom_flags(nix::libc::O_NOFOLLOW)
+        .open(path)
+}
+
+/// A journal that no other run writes, locked as long as it is open: none begins where this one
+/// has not ended. Where the file system has no locks, nobody can tell.
+///
+/// # Errors
+/// One sentence that names the file.
+fn ours(journal: File, path: &Path) -> Result<File, String> {
+    match journal.try_lock() {
+        Err(TryLockError::WouldBlock) => Err(format!(
+            "{} is written by a run that has not ended",
+            path.display()
+        )),
+        Ok(()) | Err(TryLockError::Error(_)) => Ok(journal),
+    }
+}
+
 impl ResultFile {
     /// Starts the journal of the result file `path` with its first line.
     ///
@@ -240,6 +263,7 @@ impl ResultFile {
             ),
             _ => format!("--out {} cannot be written: {e}", path.display()),
         })?;
+        let journal = ours(journal, &journal_path)?;
         let mut file = ResultFile {
             path: path.to_owned(),
             journal_path,
@@ -270,11 +294,17 @@ impl ResultFile {
             Ok(_) => return Err(format!("--resume {} is no file", path.display())),
             Err(_) => None,
         };
-        match (std::fs::read(with_suffix(path, ".journal")), there) {
-            (Ok(journal), there) => Ok((journal, there)),
-            (Err(e), Some(there)) if e.kind() == io::ErrorKind::NotFound => Ok((there, None)),
-            (Err(e), _) => Err(named(e)),
-        }
+        let journal_path = with_suffix(path, ".journal");
+        let mut journal = match (open_journal(&journal_path), there) {
+            (Ok(journal), there) => (ours(journal, &journal_path)?, there),
+            (Err(e), Some(there)) if e.kind() == io::ErrorKind::NotFound => {
+                return Ok((there, None));
+            }
+            (Err(e), _) => return Err(named(e)),
+        };
+        let mut content = Vec::new();
+        journal.0.read_to_end(&mut content).map_err(named)?;
+        Ok((content, journal.1))
     }
 
     /// Starts the journal of `path` with these lines in place of what
@@ -285,8 +315,20 @@ impl ResultFile {
     pub fn begin_again(path: &Path, lines: &str) -> Result<ResultFile, String> {
         let journal_path = with_suffix(path, ".journal");
         let named = |e: io::Error| format!("--out {} cannot be written: {e}", path.display());
+        // Held until another one is in its place.
+        let former = match open_journal(&journal_path) {
+            Ok(former) => Some(ours(former, &journal_path)?),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => None,
+            Err(e) => return Err(named(e)),
+        };
         let written = written_beside(path, lines).map_err(named)?;
-        let journal = written.persist(&journal_path).map_err(|e| named(e.error))?;
+        // As in `ours`; nobody else has it open.
+        let _ = written.as_file().try_lock();
+        let journal = match former.is_some() {
+            true => written.persist(&journal_path),
+            false => written.persist_noclobber(&journal_path),
+        };
+        let journal = journal.map_err(|e| named(e.error))?;
         // From here on the journal is what counts, should both be there.
         sync_folder(path).map_err(named)?;
         match std::fs::remove_file(path) {

@@ -7,6 +7,7 @@ use std::fs::OpenOptions;
 use std::io::{Read as _, Write as _};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -216,6 +217,8 @@ pub struct Front {
     status: Option<Status>,
     /// Logs of several workers that this run has begun.
     begun: BTreeSet<PathBuf>,
+    /// Whether a report was written.
+    begun_report: Arc<AtomicBool>,
     /// What the hosts did so far.
     hosts: Vec<HostUse>,
 }
@@ -227,6 +230,7 @@ impl Front {
             view,
             status: None,
             begun: BTreeSet::new(),
+            begun_report: Arc::default(),
             hosts: Vec::new(),
         }
     }
@@ -270,8 +274,7 @@ impl FrontEnd for Front {
         false
     }
 
-    /// Empties the file of `--output` at rank 0 and checks where this rank's logs
-    /// will go. Reports and logs of earlier runs may be overwritten, as in fio,
+    /// Checks where the report of `--output` will go, at rank 0, and this rank's logs. Reports and logs of earlier runs may be overwritten, as in fio,
     /// and nothing else.
     fn open(&mut self, scope: Scope<'_>, rank: Rank) -> Result<(), String> {
         let cwd = Path::new(&scope.launch.cwd);
@@ -286,7 +289,7 @@ impl FrontEnd for Front {
                 let path = cwd.join(path);
                 let unwritable = |e| format!("cannot be written: {e}");
                 files::find(&path, is_report)
-                    .and_then(|place| place.open().map(drop).map_err(unwritable))
+                    .and_then(|place| place.can_be_opened().map_err(unwritable))
                     .map_err(|why| format!("--output {} {why}", path.display()))
             }
             _ => Ok(()),
@@ -300,7 +303,12 @@ impl FrontEnd for Front {
             return None;
         };
         let live = Arc::new(LiveStats::of(jobs));
-        self.status = Some(Status::begin(&self.view, every, scope, Arc::clone(&live)));
+        self.status = Some(Status::begin(
+            &self.view,
+            every,
+            scope,
+            (Arc::clone(&live), Arc::clone(&self.begun_report)),
+        ));
         Some(live)
     }
 
@@ -363,7 +371,12 @@ impl FrontEnd for Front {
         };
         debug::tell_machine(&run.machine, &self.view.debug);
         let cwd = Path::new(&scope.launch.cwd);
-        let code = emit(&self.view, cwd, &texts(&run, &self.view))?;
+        let code = emit(
+            &self.view,
+            cwd,
+            &texts(&run, &self.view),
+            &self.begun_report,
+        )?;
         // On standard output, where people look, not in a file that programs read.
         Ok(own.map_or(code, |own| code.max(print(&format!("\n{own}")))))
     }
@@ -393,15 +406,23 @@ fn is_report(start: &[u8]) -> bool {
         .any(has)
 }
 
-/// Appends to what is there already.
-fn emit(view: &FioView, cwd: &Path, text: &str) -> Result<u8, String> {
+/// Writes a report; the first one in place of an earlier run's, whose report so outlives a run that is refused or reports
+/// nothing, later ones behind it.
+fn emit(view: &FioView, cwd: &Path, text: &str, begun: &AtomicBool) -> Result<u8, String> {
     let Some(path) = view.output.as_ref().map(|path| cwd.join(path)) else {
         return Ok(print(text));
     };
-    let file = OpenOptions::new().append(true).create(true).open(&path);
-    file.and_then(|mut file| file.write_all(text.as_bytes()))
+    let written = match begun.swap(true, Ordering::Relaxed) {
+        true => {
+            let file = OpenOptions::new().append(true).open(&path);
+            let written = file.and_then(|mut file| file.write_all(text.as_bytes()));
+            written.map_err(|e| format!("cannot be written: {e}"))
+        }
+        false => files::write_over(&path, is_report, |file| file.write_all(text.as_bytes())),
+    };
+    written
         .map(|()| SUCCESS)
-        .map_err(|e| format!("--output {} cannot be written: {e}", path.display()))
+        .map_err(|why| format!("--output {} {why}", path.display()))
 }
 
 /// The names of the formats.
@@ -586,8 +607,13 @@ struct Status {
 }
 
 impl Status {
-    /// Reports from now on what `live` says.
-    fn begin(view: &FioView, every: Nanos, scope: Scope<'_>, live: Arc<LiveStats>) -> Status {
+    /// Reports from now on what `live` says; `begun`: as of [`emit`].
+    fn begin(
+        view: &FioView,
+        every: Nanos,
+        scope: Scope<'_>,
+        (live, begun): (Arc<LiveStats>, Arc<AtomicBool>),
+    ) -> Status {
         let (end, ended) = mpsc::channel();
         let (plan, launch, view) = (scope.plan.clone(), scope.launch.clone(), view.clone());
         let thread = std::thread::spawn(move || {
@@ -603,7 +629,7 @@ impl Status {
                 let now = ms(jiff::Timestamp::now());
                 let run = run(jobs, scope, Machine::default(), &live.outcomes(), now);
                 // The report at the end says if it cannot be written.
-                let _ = emit(&view, Path::new(&launch.cwd), &texts(&run, &view));
+                let _ = emit(&view, Path::new(&launch.cwd), &texts(&run, &view), &begun);
             }
         });
         Status { end, thread }

@@ -20,7 +20,7 @@ use rbench_plan::trace::names::Names;
 use rbench_plan::trace::order::Order;
 use rbench_plan::trace::{LeftOut, Out, form};
 use rbench_sys::command::unblocked;
-use rbench_testfs::{Backing, Config, Mounted, Observer, mount};
+use rbench_testfs::{Backing, Config, Mounted, Observer, mount, require_nothing_hidden};
 
 use crate::{FAILED, USAGE, complain};
 
@@ -63,6 +63,8 @@ fn run(args: &Record) -> Result<u8, (u8, String)> {
     // Threads that are started from now on have them blocked too.
     let signals =
         blocked().map_err(|errno| failed(format!("signals cannot be received: {errno}")))?;
+    let backing = Backing::Passthrough(args.folder.clone());
+    require_nothing_hidden(&backing, &args.mountpoint).map_err(|error| usage(error.to_string()))?;
     let path = args.trace.as_deref().unwrap_or(Path::new(DEFAULT));
     let writer = begin(path).map_err(|error| {
         usage(format!(
@@ -77,7 +79,7 @@ fn run(args: &Record) -> Result<u8, (u8, String)> {
     };
     let (sender, receiver) = sync_channel::<Option<Event>>(WAITING);
     let end = sender.clone();
-    let mut config = Config::new(Backing::Passthrough(args.folder.clone())).uncached();
+    let mut config = Config::new(backing).uncached();
     config.observer = Some(Observer::new(move |event| {
         // Writing has failed, which is told at the end.
         let _ = sender.send(Some(event));

@@ -485,7 +485,10 @@ async fn measure(
         surroundings: &around,
     };
     let name = format!("rbench.{}", launch.run_id);
-    let marker = clean::marker(launch);
+    let mut marker = clean::marker(launch);
+    if plan.keep {
+        marker.push_str(clean::KEPT);
+    }
     let live = job.front.begin(Scope { plan, launch });
     let place = Place {
         live,

@@ -1,24 +1,31 @@
 //! `rbench testfs`: the built-in file system in the foreground.
 
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 use rbench_cli::{PowerCut, Testfs};
 use rbench_core::Bytes;
-use rbench_testfs::{Backing, Config, MountError, ServeError, ServeOptions, Survivors};
+use rbench_testfs::{Backing, Config, MountError, ServeError, ServeOptions, StatsFile, Survivors};
 
+use crate::files::{self, Place};
 use crate::{FAILED, USAGE, complain};
 
 /// Serves until a signal, an unmount, or the end of the parent.
 pub fn serve(args: Testfs) -> ExitCode {
-    let config = match config(&args) {
-        Ok(config) => config,
+    let checked = config(&args).and_then(|mut config| {
+        let (stats, log) = (args.stats.as_deref(), args.fault_log.as_deref());
+        config.fault_log = own("--fault-log", log, is_fault_log)?;
+        Ok((config, own("--stats", stats, is_stats)?))
+    });
+    let (config, stats) = match checked {
+        Ok(checked) => checked,
         Err(message) => {
             complain(&message);
             return ExitCode::from(USAGE);
         }
     };
     let options = ServeOptions {
-        stats: args.stats.clone(),
+        stats,
         parent_watch: args.watch_parent,
         survivors: match args.power_cut {
             Some(PowerCut::Tear) => Survivors::Seeded(config.seed),
@@ -35,6 +42,30 @@ pub fn serve(args: Testfs) -> ExitCode {
             })
         }
     }
+}
+
+/// Where something is written that may replace what an earlier run has written there, and nothing else.
+fn own(
+    option: &str,
+    path: Option<&Path>,
+    is_ours: fn(&[u8]) -> bool,
+) -> Result<Option<PathBuf>, String> {
+    let Some(path) = path else { return Ok(None) };
+    match files::find(path, is_ours) {
+        Ok(Place::Free(path) | Place::Ours(path) | Place::Stream(path)) => Ok(Some(path)),
+        Err(why) => Err(format!("{option} {} {why}", path.display())),
+    }
+}
+
+fn is_stats(start: &[u8]) -> bool {
+    let schema = format!("\"{}\"", StatsFile::SCHEMA);
+    let start = String::from_utf8_lossy(start);
+    start.starts_with('{') && start.contains(&schema)
+}
+
+/// It is written line by line, and the last one may be cut off.
+fn is_fault_log(start: &[u8]) -> bool {
+    start.starts_with(b"{\"sequence\":1,\"fault\":")
 }
 
 /// What the command line asks for, or a sentence that names the option that
@@ -77,7 +108,6 @@ fn config(args: &Testfs) -> Result<Config, String> {
     config.direct_io = args.direct_io;
     config.quota = args.quota;
     config.power_cut = args.power_cut.is_some();
-    config.fault_log.clone_from(&args.fault_log);
     config.keep_cache = args.keep_cache;
     if let Some(text) = &args.stats_file {
         config.stats_file = text.parse().map_err(|e| format!("--stats-file: {e}"))?;

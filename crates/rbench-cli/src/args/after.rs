@@ -40,6 +40,9 @@ pub struct CleanArgs {
     /// have ended
     #[arg(long)]
     force: bool,
+    /// Also remove what runs with --keep or --ack-journal have left on purpose
+    #[arg(long)]
+    kept: bool,
     /// Only print what would be removed
     #[arg(long)]
     dry_run: bool,
@@ -68,6 +71,7 @@ impl CleanArgs {
         Invocation::Clean(Clean {
             dir: self.dir,
             force: self.force,
+            kept: self.kept,
             dry_run: self.dry_run,
             threads: self.threads,
             quiet: self.quiet,

@@ -420,7 +420,13 @@ impl How {
 /// # Errors
 /// Why it cannot do anything.
 pub fn prepare(context: &WorkerContext, clone: u32) -> Prepared {
-    let entered = process::enter(&context.job, context.first_on_host + clone, &context.base);
+    let stop = &context.others.run_stop;
+    let entered = process::enter(
+        &context.job,
+        context.first_on_host + clone,
+        &context.base,
+        &|| stop.is_raised(),
+    );
     let made = entered.and_then(|locked| {
         let mut runner = runner(context.clone(), clone)?;
         runner.locked = locked;

@@ -20,6 +20,8 @@ pub struct Others {
     /// Raised when another job ends this one, and when the run is stopped; `None`: only
     /// the run can be.
     pub stop: Option<StopFlag>,
+    /// Raised when the run is stopped.
+    pub run_stop: StopFlag,
     /// What its end ends.
     pub exit: Option<Exit>,
     /// Its flow.

@@ -10,7 +10,7 @@ use rbench_plan::process::{MemoryPolicy, Nodes, Process};
 use rbench_sys::{LockedMemory, command, thread};
 
 /// Makes the calling thread what `job` says. It is the worker with that number among
-/// those on this host; `base` is the working directory. What it has locked comes back.
+/// those on this host; `base` is the working directory; when `stopped`, its command is ended. What it has locked comes back.
 ///
 /// # Errors
 /// What cannot be had, with the option's name.
@@ -18,6 +18,7 @@ pub(super) fn enter(
     job: &JobPlan,
     number: u32,
     base: &Path,
+    stopped: &dyn Fn() -> bool,
 ) -> Result<Option<LockedMemory>, Failure> {
     let process = &job.process;
     if *process == Process::default() && job.memory.locked == 0 {
@@ -58,7 +59,7 @@ pub(super) fn enter(
     }
     thread::become_user(process.user, process.group).map_err(errno("uid, gid"))?;
     if let Some(before) = &process.before {
-        run(job, before, "prerun", base)
+        run(job, before, "prerun", base, stopped)
             .map_err(|why| refused("exec_prerun", FailureKind::Command, why))?;
     }
     Ok(locked)
@@ -78,16 +79,22 @@ pub fn check(job: &JobPlan) -> Result<(), String> {
 /// Runs what follows the job's worker. As with fio, how it ends is nobody's business.
 pub(super) fn leave(job: &JobPlan, base: &Path) {
     if let Some(after) = &job.process.after {
-        let _ = run(job, after, "postrun", base);
+        let _ = run(job, after, "postrun", base, &|| false);
     }
 }
 
 /// Runs a command; what it prints is added to `JOB.WHEN.txt`, as with fio.
-fn run(job: &JobPlan, command: &str, when: &str, base: &Path) -> Result<(), String> {
+fn run(
+    job: &JobPlan,
+    command: &str,
+    when: &str,
+    base: &Path,
+    stopped: &dyn Fn() -> bool,
+) -> Result<(), String> {
     // A name of a job may hold what separates directories.
     let name = job.name.replace('/', "_");
     let path = base.join(format!("{name}.{when}.txt"));
-    command::run_in(base, command, &path)
+    command::run_in(base, command, &path, stopped)
 }
 
 /// The processors of the worker with that number on its host; empty: all.

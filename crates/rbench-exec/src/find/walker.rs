@@ -338,7 +338,8 @@ impl Walker {
             for path in &level {
                 self.read(path, Into::Level(&mut next), gate, meter);
             }
-            if next.count >= enough {
+            // Of a level that is dealt nobody knows all.
+            if next.count >= enough || next.dealt {
                 return next.deal(place);
             }
             level = next.known;

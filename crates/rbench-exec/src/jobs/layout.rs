@@ -228,7 +228,11 @@ impl Needs {
 fn found(path: &Path, form: Form) -> Result<Option<u64>, (Errno, &'static str)> {
     let plain = |errno| (errno, "");
     if form == Form::Any {
-        return length_of(path).map_err(plain);
+        let why = |errno| match errno {
+            Errno::ESPIPE => (errno, "a pipe or a socket has no offsets"),
+            _ => plain(errno),
+        };
+        return length_of(path).map_err(why);
     }
     match (form, files::named(path).map_err(plain)?) {
         (_, Named::Nothing) => Ok(None),
@@ -297,8 +301,11 @@ pub fn parts(job: &JobPlan, base: &Path, whose: Whose) -> Vec<Part> {
     workers.flat_map(of).collect()
 }
 
-/// The length of a file; `None` when it is not there.
+/// The length of a file; `None` when it is not there. ESPIPE of a pipe, which is not opened.
 fn length_of(path: &Path) -> Result<Option<u64>, Errno> {
+    if files::is_pipe(path) == Ok(true) {
+        return Err(Errno::ESPIPE);
+    }
     let flags = OpenFlags {
         read: true,
         ..OpenFlags::default()

@@ -125,6 +125,7 @@ impl<'g, 'a> Shared<'g, 'a> {
         });
         Others {
             stop,
+            run_stop: self.group.stop_flag(),
             exit,
             flow,
             ramp,

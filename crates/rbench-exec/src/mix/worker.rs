@@ -91,6 +91,15 @@ pub(super) struct MixScript {
     /// The intended start that was taken from the schedule, if its round has not begun.
     due: Option<Nanos>,
     flights: Vec<Flight>,
+    /// Whether it is counted among those that run.
+    counted: bool,
+}
+
+impl Drop for MixScript {
+    fn drop(&mut self) {
+        // Others would wait for one that could not be prepared.
+        self.count_out();
+    }
 }
 
 impl MixScript {
@@ -114,6 +123,14 @@ impl MixScript {
             within,
             begun: 0,
             due: None,
+            counted: true,
+        }
+    }
+
+    /// It runs no more.
+    fn count_out(&mut self) {
+        if std::mem::take(&mut self.counted) {
+            self.counters.running[self.role].fetch_sub(1, Ordering::Release);
         }
     }
 
@@ -366,7 +383,7 @@ impl Script for MixScript {
     }
 
     fn over(&mut self, gate: &Gate, meter: &mut Meter) {
-        self.counters.running[self.role].fetch_sub(1, Ordering::Release);
+        self.count_out();
         let Some(schedule) = &mut self.schedule else {
             return;
         };

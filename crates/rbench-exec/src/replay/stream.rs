@@ -6,6 +6,7 @@ use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::mpsc::{SyncSender, TrySendError};
+use std::time::Duration;
 
 use rbench_core::Nanos;
 use rbench_plan::ReplayPlan;
@@ -307,7 +308,7 @@ pub fn deal(
         }
         if ended || held >= PIECE || bytes >= most {
             (held, bytes) = (0, 0);
-            hand_over(&mut pieces, &mut to, &mut primed);
+            hand_over(&mut pieces, &mut to, &mut primed, stop);
         }
         if ended || stop.is_raised() || to.iter().all(Option::is_none) {
             return Ok(());
@@ -316,7 +317,8 @@ pub fn deal(
 }
 
 /// Hands over what there is: first to those who have room, then to the others, waiting.
-/// Before it waits for the first time it drops `primed`.
+/// Before it waits for the first time it drops `primed`. It waits for nobody when `stop` is raised: a worker may stand in a call
+/// that does not return.
 ///
 /// It waits for one worker after the other: while one has all of its pieces before it, the others
 /// get nothing new, and live on theirs. Who does much less than others may so run out of
@@ -325,7 +327,9 @@ fn hand_over(
     pieces: &mut [Vec<Task>],
     to: &mut [Option<SyncSender<Vec<Task>>>],
     primed: &mut Option<SyncSender<()>>,
+    stop: &StopFlag,
 ) {
+    const NAP: Duration = Duration::from_millis(2);
     let mut waiting = Vec::new();
     for (piece, sender) in pieces.iter_mut().zip(to.iter_mut()) {
         if piece.is_empty() {
@@ -345,12 +349,20 @@ fn hand_over(
     if !waiting.is_empty() {
         *primed = None;
     }
-    for (piece, sender) in waiting {
-        if sender
-            .as_ref()
-            .is_some_and(|open| open.send(piece).is_err())
-        {
-            *sender = None;
+    for (mut piece, sender) in waiting {
+        while let Some(open) = sender {
+            match open.try_send(piece) {
+                Ok(()) => break,
+                Err(TrySendError::Full(_)) if stop.is_raised() => break,
+                Err(TrySendError::Full(same)) => {
+                    piece = same;
+                    std::thread::sleep(NAP);
+                }
+                Err(TrySendError::Disconnected(_)) => {
+                    *sender = None;
+                    break;
+                }
+            }
         }
     }
 }

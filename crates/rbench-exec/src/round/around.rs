@@ -33,7 +33,8 @@ pub(super) async fn go_before(
     let stopped = group.stop_flag().is_raised();
     match before.command.clone().filter(|_| !stopped) {
         Some(text) => {
-            let done = in_thread(move || command::run(&text));
+            let stop = group.stop_flag();
+            let done = in_thread(move || command::run(&text, &|| stop.is_raised()));
             Ok(group.attend(done, || 0).await?.and_then(|result| result))
         }
         None => Ok(Ok(())),

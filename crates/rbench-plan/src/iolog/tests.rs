@@ -9,6 +9,7 @@ fn replay() -> Replay {
         stalls: true,
         speed: 100,
         redirect: None,
+        below: PathBuf::new(),
         scale: 1,
         align: 1,
         skip: Skip::default(),
@@ -38,6 +39,23 @@ fn wrong(version: Version, text: &str) -> String {
     let mut follower = Follower::new(&replay, version);
     let mut lines = text.lines().map(|line| follower.line(line));
     lines.find_map(Result::err).expect("a line is wrong")
+}
+
+#[test]
+fn with_a_directory_no_name_leads_out_of_it() {
+    let below = |below: &str| Replay {
+        below: below.into(),
+        ..replay()
+    };
+    let line = |replay: &Replay, text: &str| {
+        let found = Follower::new(replay, Version::Two).line(text);
+        found.map(|_| ()).err()
+    };
+    let out = "'../a' leads out of the directory b".to_owned();
+    assert_eq!(line(&below("b"), "../a add"), Some(out));
+    assert_eq!(line(&below("b"), "/x/../../a add").map(|_| ()), Some(()));
+    assert_eq!(line(&below("b"), "/x/../a add"), None);
+    assert_eq!(line(&below(""), "../a add"), None);
 }
 
 const THREE: &str =

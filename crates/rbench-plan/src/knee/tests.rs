@@ -57,7 +57,11 @@ fn search() -> Search {
 }
 
 fn any(rate: f64) -> Reached {
-    Reached { rate, grain: 0.0 }
+    Reached {
+        rate,
+        grain: 0.0,
+        least: 0.0,
+    }
 }
 
 fn last_confirmed(all: &[(Step, Tried)]) -> f64 {
@@ -148,10 +152,24 @@ fn rates_are_multiples_of_what_the_workload_can_be_given() {
     let reached = Reached {
         rate: 1000.0,
         grain: 48.0,
+        least: 0.0,
     };
     let all = Server::of(1000.0).run(&search(), reached);
     assert!(all.iter().all(|(step, _)| step.rate % 48.0 == 0.0));
     assert_eq!(last_confirmed(&all), 960.0);
+    // Nothing lower can be asked for.
+    let reached = Reached {
+        least: 470.0,
+        ..reached
+    };
+    let all = Server::of(1000.0).run(&search(), reached);
+    assert!(all.iter().all(|(step, _)| step.rate >= 480.0));
+    assert_eq!(last_confirmed(&all), 960.0);
+    let all = Server::of(100.0).run(&search(), reached);
+    assert!(
+        all.iter()
+            .all(|(step, tried)| step.rate == 480.0 && !tried.held)
+    );
 }
 
 #[test]

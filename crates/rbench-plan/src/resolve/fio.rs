@@ -16,7 +16,7 @@ use crate::jobs::{
     Others, Pace, Pattern, Standing, Submission, Syncing, WorkingSet,
 };
 use crate::name_ops::NameOp;
-use crate::pattern::shares_files;
+use crate::pattern::{climbs, shares_files};
 use crate::shift;
 use crate::spec::fio::{Extent, Fio, Job, Settings, SyncMode};
 
@@ -480,22 +480,6 @@ fn inside(files: &Files, job: &str) -> Result<(), PlanError> {
             files.directory.display()
         ),
     }
-}
-
-/// Whether `..` in a name leads above where it starts.
-fn climbs(name: &str) -> bool {
-    let mut depth = 0_u32;
-    let mut parts = name.split('/').filter(|part| !matches!(*part, "" | "."));
-    parts.any(|part| {
-        let up = part == "..";
-        let above = up && depth == 0;
-        depth = if up {
-            depth.saturating_sub(1)
-        } else {
-            depth + 1
-        };
-        above
-    })
 }
 
 /// The kernel counts offsets in 63 bits; the last worker begins furthest on.

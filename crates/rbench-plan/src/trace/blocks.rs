@@ -1,5 +1,7 @@
 //! fio's logs of I/O as traces: one process each. What their lines say is [`crate::iolog`]'s.
 
+use std::path::PathBuf;
+
 use rbench_core::{Nanos, linux};
 
 use super::names::Unmapped;
@@ -13,6 +15,7 @@ static EVERYTHING: Replay = Replay {
     stalls: true,
     speed: 100,
     redirect: None,
+    below: PathBuf::new(),
     scale: 1,
     align: 1,
     skip: Skip {

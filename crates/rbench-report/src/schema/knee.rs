@@ -1,5 +1,7 @@
 //! What `rbench knee` found, computed from the cells of its series alone.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -14,6 +16,9 @@ const FAR_BEHIND: f64 = 0.1;
 /// Share of the operations that a rate and a time make due, below which the workload
 /// had another rate or too few items.
 const DUE: f64 = 0.9;
+
+/// Kinds of operation of a mix's rows that stand for all of it: its rounds, or all its operations.
+const WHOLE: [&str; 2] = ["round", "mixed"];
 
 /// The highest rate at which an objective holds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -96,6 +101,8 @@ pub struct KneeRow {
     pub name: String,
     /// Name of the phase for people.
     pub label: String,
+    /// The kind of operation.
+    pub op: String,
     /// Operations a second that ended without error.
     pub rate: f64,
     /// Operations done without error.
@@ -104,6 +111,9 @@ pub struct KneeRow {
     pub errors: u64,
     /// Operations that were due and never started.
     pub unissued: u64,
+    /// Of a mix: operations that were due and found no file to work on.
+    #[serde(default)]
+    pub missed: u64,
     /// Figures of the response time: mean, percentiles ascending, maximum; empty for
     /// `closed`.
     pub figures: Vec<KneeFigure>,
@@ -126,9 +136,13 @@ impl KneeRow {
     }
 
     fn due(&self) -> u64 {
-        self.items
-            .saturating_add(self.errors)
-            .saturating_add(self.unissued)
+        let all = [self.items, self.errors, self.unissued, self.missed];
+        all.into_iter().fold(0, u64::saturating_add)
+    }
+
+    /// Whether nothing of it had an intended start, or nothing was due.
+    fn says_nothing(&self) -> bool {
+        self.figures.is_empty() && self.errors.saturating_add(self.unissued) == 0
     }
 }
 
@@ -183,6 +197,10 @@ impl KneeObjective {
         if behind > BEHIND && row.unissued > workers {
             reasons.push("behind".to_owned());
         }
+        // What was passed over was no load on the target.
+        if row.missed as f64 > BEHIND * row.due() as f64 {
+            reasons.push("missed".to_owned());
+        }
         reasons
     }
 }
@@ -222,7 +240,7 @@ impl KneeResult {
         let closed = stage == "closed";
         // Of a mix, the rate is that of its rounds, or of all its operations.
         let has = |op: &str| result.phases.iter().any(|phase| phase.op == op);
-        let unit = ["round", "mixed"].into_iter().find(|op| has(op));
+        let unit = WHOLE.into_iter().find(|op| has(op));
         let counts = |phase: &PhaseResult| !closed || unit.is_none_or(|unit| phase.op == unit);
         let judged: Vec<&PhaseResult> = result
             .phases
@@ -236,13 +254,18 @@ impl KneeResult {
             let row = KneeRow {
                 name: phase.name.clone(),
                 label: phase.label.clone(),
+                op: phase.op.clone(),
                 rate: phase.rate,
                 items: phase.items,
                 errors: phase.error_count(),
                 unissued: phase.unissued,
+                missed: phase.missed,
                 figures: self.objective.figures(phase).unwrap_or_default(),
             };
             let workers = phase.workers.as_ref().map_or(0, |workers| workers.count);
+            if !closed && row.says_nothing() && row.missed == 0 {
+                continue;
+            }
             if !closed {
                 far_behind |= row.unissued as f64 > FAR_BEHIND * row.due() as f64;
                 reasons.extend(self.objective.broken(&row, workers));
@@ -277,7 +300,11 @@ impl KneeResult {
                 "no operation has an intended start: the workload takes no rate".to_owned(),
             );
         }
-        let due: u64 = step.rows.iter().map(KneeRow::due).sum();
+        // A mix has a row of all its operations, or of its rounds, beside that of each.
+        let is_whole = |row: &&KneeRow| WHOLE.contains(&row.op.as_str());
+        let has_whole = step.rows.iter().any(|row| is_whole(&row));
+        let counted = step.rows.iter().filter(|row| !has_whole || is_whole(row));
+        let due: u64 = counted.map(KneeRow::due).sum();
         let expected = rate * step.window_s;
         // Of several rows a judged one alone has only its part of them.
         let part = self.objective.row.is_some();
@@ -290,10 +317,22 @@ impl KneeResult {
         })
     }
 
-    /// Operations a second, one after the other, of the slowest row that is judged.
-    pub fn closed_rate(&self) -> Option<f64> {
+    /// Operations a second, one after the other, of the slowest phase that is judged; of all of them where they run `together`.
+    pub fn closed_rate(&self, together: bool) -> Option<f64> {
         let closed = self.steps.iter().find(|step| step.stage == "closed")?;
-        let rates = closed.rows.iter().map(|row| row.rate);
+        let mut phases: BTreeMap<&str, f64> = BTreeMap::new();
+        for row in &closed.rows {
+            // Reads and writes of one phase share its rate.
+            let ends = ["-read", "-write"];
+            let stem = ends.iter().find_map(|end| row.name.strip_suffix(end));
+            let phase = if together {
+                ""
+            } else {
+                stem.unwrap_or(&row.name)
+            };
+            *phases.entry(phase).or_default() += row.rate;
+        }
+        let rates = phases.into_values();
         rates.filter(|rate| *rate > 0.0).reduce(f64::min)
     }
 }

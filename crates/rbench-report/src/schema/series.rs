@@ -39,6 +39,10 @@ pub struct SeriesResult {
     /// Whether that is rbench's own file system in memory, a demonstration.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub embedded: bool,
+    /// Where it was launched, on which the directories of its cells may depend; `None` in older
+    /// files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub launched: Option<Launched>,
     /// Of a suite: its steps, in order; empty for others.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub steps: Vec<SeriesStep>,
@@ -55,6 +59,16 @@ pub struct SeriesResult {
     /// Of `io500`: the score, and whether it would be valid.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub io500: Option<Io500Result>,
+}
+
+/// Where a series was launched.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Launched {
+    /// The working directory, where relative paths start.
+    pub cwd: String,
+    /// The directory that `RBENCH_DIR` named.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rbench_dir: Option<String>,
 }
 
 /// A step of a suite: some of the cells.

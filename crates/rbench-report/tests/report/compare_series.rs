@@ -55,6 +55,7 @@ fn sweep(permille: [i64; 4], shifts: [i64; 5]) -> SeriesResult {
         planned: Some(4),
         dir: None,
         embedded: false,
+        launched: None,
         steps: Vec::new(),
         left_out: Vec::new(),
         cells: permille.into_iter().enumerate().map(cell).collect(),

@@ -105,6 +105,7 @@ pub fn series() -> SeriesResult {
         planned: Some(5),
         dir: Some("/mnt/fs/rbench.1".to_owned()),
         embedded: false,
+        launched: None,
         steps: Vec::new(),
         left_out: Vec::new(),
         cells: Vec::new(),

@@ -67,6 +67,7 @@ pub fn series(cells: Vec<CellResult>) -> SeriesResult {
         planned: None,
         dir: None,
         embedded: false,
+        launched: None,
         left_out: Vec::new(),
         steps: Vec::new(),
         cells: Vec::new(),
@@ -118,6 +119,76 @@ pub fn whole() -> Vec<CellResult> {
         cell(7, ("confirm", 1250.0), (3750, 11, 0)),
         cell(8, ("confirm", 1187.0), (3561, 5, 0)),
     ]
+}
+
+/// The cell of a mix: rows of its operations, and of all of them.
+fn mixed(rate: f64, rows: &[(&str, OpKind, u64, u64)]) -> CellResult {
+    let mut cell = cell(1, ("search", rate), (1, 3, 0));
+    let row = |(name, op, items, missed): &(&str, OpKind, u64, u64)| {
+        let mut phase = Made::solo((*items).max(1), 4096, 2 * MS).phase(name, name, *op);
+        let mut response = Latency::default();
+        (0..*items).for_each(|i| response.record(Nanos(3 * MS + i * 1000)));
+        phase.response = Some(response);
+        phase.missed = *missed;
+        phase
+    };
+    let mut result = run(1, 1, json!({}), rows.iter().map(row).collect());
+    for (phase, (_, _, items, _)) in result.phases.iter_mut().zip(rows) {
+        phase.items = *items;
+    }
+    result.warnings.clear();
+    cell.result = Some(result);
+    cell
+}
+
+fn judged(cell: CellResult) -> (Option<bool>, Vec<String>, Option<String>) {
+    let all = series(vec![
+        super::knee::cell(0, ("closed", 0.0), (4000, 0, 0)),
+        cell,
+    ]);
+    let knee = all.knee.expect("a knee");
+    let step = &knee.steps[1];
+    (step.held, step.reasons.clone(), knee.trouble)
+}
+
+#[test]
+fn rows_of_which_nothing_was_due_are_not_judged() {
+    let (read, write) = (OpKind::Read, OpKind::Write);
+    let without = mixed(
+        1000.0,
+        &[("t-read", read, 1000, 0), ("t-write", write, 0, 0)],
+    );
+    assert_eq!(judged(without), (Some(true), vec![], None));
+    // What had no intended start is no answer to the rate.
+    let mut unpaced = mixed(
+        1000.0,
+        &[("t-read", read, 1000, 0), ("t-write", write, 100, 0)],
+    );
+    if let Some(result) = &mut unpaced.result {
+        let mut response = result.phases[0].latency.response.clone();
+        response.iter_mut().for_each(|hist| hist.count = 0);
+        result.phases[1].latency.response = response;
+    }
+    assert_eq!(judged(unpaced).0, Some(true));
+}
+
+#[test]
+fn the_operations_of_a_mix_count_once_and_those_without_a_file_are_no_load() {
+    let (create, all) = (OpKind::Create, OpKind::Mixed);
+    let whole = |items, missed| {
+        let rows = [
+            ("mix-create", create, items, missed),
+            ("mix", all, items, missed),
+        ];
+        judged(mixed(1000.0, &rows))
+    };
+    assert_eq!(whole(1000, 5), (Some(true), vec![], None));
+    assert_eq!(
+        whole(600, 400),
+        (Some(false), vec!["missed".to_owned()], None)
+    );
+    let (_, _, trouble) = whole(600, 0);
+    assert!(trouble.is_some_and(|why| why.contains("600 were due in 1 s, not 1000")));
 }
 
 fn found(series: &SeriesResult) -> (Option<f64>, Option<f64>, bool) {

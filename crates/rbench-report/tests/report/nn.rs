@@ -59,6 +59,7 @@ fn bare() -> SeriesResult {
         planned: Some(3),
         dir: None,
         embedded: false,
+        launched: None,
         left_out: Vec::new(),
         steps: Vec::new(),
         cells: Vec::new(),

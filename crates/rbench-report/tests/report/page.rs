@@ -185,6 +185,7 @@ fn a_sweep_is_curves_with_a_line_for_each_combination_of_the_other_keys() {
         planned: Some(4),
         dir: None,
         embedded: false,
+        launched: None,
         steps: Vec::new(),
         left_out: Vec::new(),
         cells: vec![

@@ -3,6 +3,7 @@
 use std::fs::{self, File};
 use std::path::Path;
 use std::process::Command;
+use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
 use nix::unistd::{Uid, setuid};
@@ -236,12 +237,12 @@ fn space_is_what_stat_reports() {
 
 /// The sentence that `command` ends with.
 fn failure(command: &str) -> String {
-    command::run(command).expect_err(command)
+    command::run(command, &|| false).expect_err(command)
 }
 
 #[test]
 fn a_command_that_does_not_end_well_is_named_with_how_it_ended() {
-    assert_eq!(command::run("exit 0"), Ok(()));
+    assert_eq!(command::run("exit 0", &|| false), Ok(()));
     assert_eq!(
         failure("true; exit 7"),
         "the command 'true; exit 7' failed with exit status 7"
@@ -263,8 +264,26 @@ fn a_command_is_waited_for() {
     let directory = disk();
     let path = directory.path().join("f");
     let late = format!("sleep 0.2; echo done > {}", text(&path));
-    assert_eq!(command::run(&late), Ok(()));
+    assert_eq!(command::run(&late, &|| false), Ok(()));
     assert_eq!(fs::read(path).expect("it was written"), b"done\n");
+}
+
+#[test]
+fn a_command_ends_when_it_is_to_and_what_it_leaves_goes_on() {
+    let begun = Instant::now();
+    let failed = command::run("sleep 1000", &|| true).expect_err("it is ended");
+    assert_eq!(failed, "the command 'sleep 1000' was ended by SIGTERM");
+    assert!(begun.elapsed() < Duration::from_secs(60), "{begun:?}");
+    let directory = disk();
+    let path = directory.path().join("f");
+    // What is in the background is neither waited for nor ended.
+    let behind = format!("(sleep 0.3; echo done >{}) & exit 0", text(&path));
+    assert_eq!(command::run(&behind, &|| false), Ok(()));
+    assert!(!path.exists());
+    while !path.exists() {
+        assert!(begun.elapsed() < Duration::from_secs(60), "it was ended");
+        std::thread::sleep(Duration::from_millis(10));
+    }
 }
 
 #[test]
@@ -287,7 +306,7 @@ fn what_a_command_prints_does_not_get_among_the_results_and_it_reads_nothing() {
     if is_child(TEST) {
         println!("a result");
         assert_eq!(
-            command::run("echo to $((0 + 1)); echo to $((1 + 1)) >&2; cat"),
+            command::run("echo to $((0 + 1)); echo to $((1 + 1)) >&2; cat", &|| false),
             Ok(())
         );
         return;

@@ -2,7 +2,7 @@
 //! in memory and, line by line, in a file. Whoever has the reply to a request
 //! finds the faults of the request in here.
 
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
 use std::path::Path;
 use std::sync::Mutex;
@@ -93,16 +93,32 @@ struct State {
 }
 
 impl FaultLog {
-    /// An empty log that goes to the file `path`, if any, which is emptied.
+    /// An empty log that goes to the file `path`, if any; what is in that stays until
+    /// [`FaultLog::begin`].
     ///
     /// # Errors
     /// When the file cannot be made.
     pub(crate) fn new(path: Option<&Path>) -> io::Result<FaultLog> {
-        let file = path.map(File::create).transpose()?;
+        let open = |path| {
+            let mut how = OpenOptions::new();
+            how.write(true).create(true).truncate(false).open(path)
+        };
+        let file = path.map(open).transpose()?;
         Ok(FaultLog(Mutex::new(State {
             file,
             ..State::default()
         })))
+    }
+
+    /// Empties the file: the file system is mounted.
+    ///
+    /// # Errors
+    /// When a regular file cannot be emptied; others have nothing in them.
+    pub(crate) fn begin(&self) -> io::Result<()> {
+        match &lock(&self.0).file {
+            Some(file) if file.metadata()?.is_file() => file.set_len(0),
+            Some(_) | None => Ok(()),
+        }
     }
 
     /// Numbers `record` and takes it up.

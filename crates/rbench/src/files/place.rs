@@ -60,6 +60,22 @@ pub fn find(path: &Path, is_ours: impl Fn(&[u8]) -> bool) -> Result<Place, Strin
 }
 
 impl Place {
+    /// Whether it can be opened for writing; nothing of it is changed.
+    ///
+    /// # Errors
+    /// As [`Place::open`].
+    pub fn can_be_opened(&self) -> io::Result<()> {
+        match self {
+            Place::Free(path) => {
+                new_file(path)?;
+                std::fs::remove_file(path)
+            }
+            Place::Ours(path) => OpenOptions::new().append(true).open(path).map(drop),
+            // To open a pipe may wait for somebody else, and end what reads it.
+            Place::Stream(_) => Ok(()),
+        }
+    }
+
     /// Opens it for writing; a file that exists is emptied.
     ///
     /// # Errors

@@ -7,7 +7,9 @@ use std::time::{Duration, Instant};
 use rbench_cli::Format;
 use rbench_cli::series::Series;
 use rbench_plan::series::Cell;
-use rbench_report::schema::{CellResult, CellValue, Run, RunResult, SERIES_SCHEMA, SeriesResult};
+use rbench_report::schema::{
+    CellResult, CellValue, Launched, Run, RunResult, SERIES_SCHEMA, SeriesResult,
+};
 use rbench_report::series;
 use rbench_report::series::journal;
 
@@ -53,6 +55,10 @@ impl Record {
             keys: course.keys(),
             dir: course.dir().map(|(dir, _)| dir),
             embedded: course.dir().is_some_and(|(_, embedded)| embedded),
+            launched: Some(Launched {
+                cwd: launch.cwd.to_string_lossy().into_owned(),
+                rbench_dir: (launch.env_dir.as_ref()).map(|dir| dir.to_string_lossy().into_owned()),
+            }),
             steps: course.steps(),
             left_out: course.left_out(),
             planned: course.planned(),
@@ -367,7 +373,25 @@ fn same(earlier: &SeriesResult, asked: &SeriesResult) -> Result<(), String> {
         () if earlier.steps != asked.steps => differs("steps"),
         () if earlier.ranks != asked.ranks => differs("ranks"),
         () if earlier.hosts != asked.hosts => differs("hosts"),
+        () if asked.dir.is_none() => launched_alike(earlier, asked),
         () => Ok(()),
+    }
+}
+
+/// Whether what names the directory of each cell means the same in both.
+fn launched_alike(earlier: &SeriesResult, asked: &SeriesResult) -> Result<(), String> {
+    match (&earlier.launched, &asked.launched) {
+        (Some(then), Some(now)) if then.rbench_dir != now.rbench_dir => {
+            let named = then.rbench_dir.as_deref();
+            Err(match named {
+                Some(dir) => format!("it was begun with RBENCH_DIR={dir}"),
+                None => "it was begun without RBENCH_DIR".to_owned(),
+            })
+        }
+        (Some(then), Some(now)) if then.cwd != now.cwd => {
+            Err(format!("it was begun in {}: go on with it there", then.cwd))
+        }
+        _ => Ok(()),
     }
 }
 

@@ -3,6 +3,7 @@
 use super::super::PlanError;
 use crate::iolog::{Replay, Skip};
 use crate::jobs::{Directions, JobPlan};
+use crate::pattern::climbs;
 use crate::spec::fio::Settings;
 
 /// The job with what it replays or records.
@@ -24,6 +25,14 @@ pub(super) fn replay(
     }
     if plan.names.is_some() {
         refuse!("read_iolog needs an engine that moves data");
+    }
+    let below = &plan.files.directory;
+    let redirect = s.replay_redirect.as_ref();
+    if let Some(name) = redirect.filter(|name| !below.as_os_str().is_empty() && climbs(name)) {
+        refuse!(
+            "replay_redirect: {name} leads out of the directory {}",
+            below.display()
+        );
     }
     let repeats = s.loops.is_some_and(|loops| loops > 1) || plan.pace.time_based;
     let without = [
@@ -58,6 +67,7 @@ pub(super) fn replay(
         stalls: !s.replay_no_stall.unwrap_or(false),
         speed: s.replay_time_scale.unwrap_or(100),
         redirect: s.replay_redirect.clone(),
+        below: plan.files.directory.clone(),
         scale: s.replay_scale.unwrap_or(1).max(1),
         align: s.replay_align.unwrap_or(1).max(1),
         skip,

@@ -123,7 +123,7 @@ impl Io500 {
 
     /// The run's directory as an earlier launch left it.
     fn adopt(&self) -> Result<Option<WorkDir>, String> {
-        let found = WorkDir::find(&self.parent).map_err(|e| e.to_string())?;
+        let (found, _) = WorkDir::find(&self.parent).map_err(|e| e.to_string())?;
         let Some((_, marker)) = found.into_iter().find(|(name, _)| *name == self.name) else {
             return Ok(None);
         };

@@ -74,6 +74,14 @@ fn of_each(rate: f64, workers: f64, done: [u64; 3]) -> [u64; 3] {
     rates
 }
 
+/// The lowest rate of a worker of which each kind of operation that was `done` has at least one
+/// a second: a rate of 0 would be none.
+fn least_each(done: [u64; 3]) -> u64 {
+    let all = done.iter().copied().fold(0, u64::saturating_add);
+    let rarest = done.iter().copied().filter(|items| *items > 0).min();
+    rarest.map_or(1, |rarest| all.div_ceil(rarest))
+}
+
 impl Course for Knee {
     fn kind(&self) -> &'static str {
         "knee"
@@ -139,19 +147,22 @@ impl Course for Knee {
         let closed = first.result.as_ref()?;
         let world = &closed.world;
         let workers = f64::from(world.ranks) * f64::from(world.threads_per_rank);
-        let reached = Reached {
-            rate: knee.closed_rate()?,
-            grain: match self.form {
-                Form::Native => 0.0,
-                Form::Fio => workers,
-            },
-        };
-        let tried: Vec<Tried> = knee.steps.iter().filter_map(tried).collect();
-        let step = self.search.next(reached, &tried)?;
         let done = ["read", "write", "trim"].map(|op| {
             let of_op = closed.phases.iter().filter(|phase| phase.op == op);
             of_op.map(|phase| phase.items).fold(0, u64::saturating_add)
         });
+        let together = self.form == Form::Fio;
+        let (grain, least) = match self.form {
+            Form::Native => (0.0, 0.0),
+            Form::Fio => (workers, workers * least_each(done) as f64),
+        };
+        let reached = Reached {
+            rate: knee.closed_rate(together)?,
+            grain,
+            least,
+        };
+        let tried: Vec<Tried> = knee.steps.iter().filter_map(tried).collect();
+        let step = self.search.next(reached, &tried)?;
         let rates = of_each(step.rate, workers, done);
         Some((so_far.cells.len() as u32, self.cell(step, rates)))
     }
@@ -167,5 +178,26 @@ mod tests {
         assert_eq!(of_each(480.0, 48.0, [700, 300, 0]), [7, 3, 0]);
         assert_eq!(of_each(528.0, 48.0, [1, 1, 1]), [3, 4, 4]);
         assert_eq!(of_each(1.0, 48.0, [1, 0, 0]), [1, 0, 0]);
+    }
+
+    #[test]
+    fn the_lowest_rate_has_some_of_each_kind() {
+        for (done, least) in [
+            ([9, 0, 0], 1),
+            ([0, 0, 0], 1),
+            ([90, 10, 0], 10),
+            ([700, 300, 0], 4),
+            ([999, 1, 0], 1000),
+        ] {
+            assert_eq!(least_each(done), least, "{done:?}");
+            let rates = of_each(48.0 * least as f64, 48.0, done);
+            for (rate, items) in rates.into_iter().zip(done) {
+                assert_eq!(
+                    rate > 0,
+                    items > 0 || least == 1 && done == [0; 3] && rate > 0,
+                    "{done:?}: {rates:?}"
+                );
+            }
+        }
     }
 }

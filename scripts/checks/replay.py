@@ -20,7 +20,7 @@ import sys
 import tempfile
 import time
 
-from common import Testfs, attempt, check, finish, heading, mpirun, result, run
+from common import Testfs, attempt, check, finish, heading, mpirun, result, run, wait_until
 
 STRACE = ["strace", "-f", "-y", "-ttt", "-T", "-s", "0"]
 LINE = re.compile(r"^(\d+)\s+(\d+\.\d+)\s+(.*)$")
@@ -469,6 +469,15 @@ def recordings(program, folder, source):
         running.send_signal(signal.SIGTERM)
         check(running.wait(60) == 128 + signal.SIGTERM, f"ended with {running.returncode}")
     check(not os.path.ismount(mount), "the mount is gone after SIGTERM")
+    with subprocess.Popen([program, "record", data, mount, "--trace", folder / "killed.trace", "--", "sleep", "1000"]) as running:
+        check(wait_until(lambda: os.path.ismount(mount)), "it is mounted")
+        name = f"/proc/{running.pid}/task/{running.pid}/children"
+        children = lambda: {pid: pathlib.Path(f"/proc/{pid}/comm").read_text().strip() for pid in pathlib.Path(name).read_text().split()}
+        check(wait_until(lambda: "sleep" in children().values()), "the program runs")
+        (sleeper,) = [pid for pid, command in children().items() if command == "sleep"]
+        running.kill()
+    check(wait_until(lambda: not os.path.exists(f"/proc/{sleeper}")), "the program outlives SIGKILL of rbench")
+    check(wait_until(lambda: not os.path.ismount(mount) and os.access(mount, os.R_OK)), "no dead mount stays after SIGKILL")
     return trace
 
 

@@ -509,6 +509,8 @@ pub struct Testfs {
     pub power_cut: Option<PowerCut>,
     /// End when standard input ends.
     pub watch_parent: bool,
+    /// Remove the mount point, which is empty then, behind the mount.
+    pub remove_mountpoint: bool,
     /// `--keep-cache`: opening a file keeps its pages.
     pub keep_cache: bool,
     /// `--stats-file`, unparsed.

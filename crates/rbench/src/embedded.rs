@@ -40,6 +40,8 @@ impl Embedded {
             .arg("testfs")
             .arg(mountpoint.path())
             .args(["--memory", &cap.0.to_string(), "--watch-parent"])
+            // Also when we are killed.
+            .arg("--remove-mountpoint")
             // Launchers signal whole process groups; its end is tied to its
             // standard input instead.
             .process_group(0)

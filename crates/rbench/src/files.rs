@@ -467,6 +467,31 @@ mod tests {
     }
 
     #[test]
+    fn a_journal_that_is_still_written_is_not_gone_on_with() {
+        let dir = tempfile::tempdir().expect("temporary directory");
+        let path = dir.path().join("run.json");
+        let journal = dir.path().join("run.json.journal");
+        let running =
+            ResultFile::begin(&path, "one\n", Replace::Nothing(OVERWRITE)).expect("begins");
+        let error = ResultFile::earlier(&path).expect_err("it runs");
+        assert!(error.contains("a run that has not ended"), "{error}");
+        ResultFile::begin_again(&path, "two\n").expect_err("it runs");
+        drop(running);
+        let (content, beside) = ResultFile::earlier(&path).expect("it has ended");
+        assert_eq!((content.as_slice(), beside), (&b"one\n"[..], None));
+        let again = ResultFile::begin_again(&path, "two\n").expect("it goes on");
+        ResultFile::begin_again(&path, "three\n").expect_err("it goes on already");
+        drop(again);
+        assert_eq!(std::fs::read_to_string(&journal).expect("read"), "two\n");
+        let elsewhere = dir.path().join("precious");
+        std::fs::rename(&journal, &elsewhere).expect("moved");
+        std::os::unix::fs::symlink(&elsewhere, &journal).expect("made");
+        ResultFile::earlier(&path).expect_err("by no link");
+        ResultFile::begin_again(&path, "four\n").expect_err("by no link");
+        assert_eq!(std::fs::read_to_string(&elsewhere).expect("read"), "two\n");
+    }
+
+    #[test]
     fn only_what_is_ours_when_the_new_file_is_whole_is_replaced() {
         let dir = tempfile::tempdir().expect("temporary directory");
         let path = dir.path().join("page.html");

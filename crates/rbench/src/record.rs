@@ -3,12 +3,13 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, Write as _};
-use std::os::unix::process::ExitStatusExt as _;
+use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::Path;
-use std::process::{Child, Command, ExitCode, ExitStatus};
+use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, sync_channel};
 
 use nix::errno::Errno;
+use nix::sys::prctl::set_pdeathsig;
 use nix::sys::signal::{SigSet, SigmaskHow, Signal, kill};
 use nix::unistd::Pid;
 use rbench_cli::Record;
@@ -91,7 +92,9 @@ fn run(args: &Record) -> Result<u8, (u8, String)> {
         .map_err(|error| discard(failed(format!("a thread cannot be started: {error}"))))?;
     let mounted =
         mount(config, &args.mountpoint).map_err(|error| discard(usage(error.to_string())))?;
-    let child = unblocked(Command::new(program).args(words)).spawn();
+    let guard = Guard::of(&args.mountpoint)
+        .map_err(|error| discard(failed(format!("sh cannot be started: {error}"))))?;
+    let child = ends_with_us(unblocked(Command::new(program).args(words))).spawn();
     let ended = match child {
         Ok(mut child) => wait(&mut child, &signals).map_err(|errno| {
             // Nothing that was started outlives the run; it may have ended just now.
@@ -106,6 +109,7 @@ fn run(args: &Record) -> Result<u8, (u8, String)> {
         }
     };
     let unmounted = unmount(mounted);
+    guard.release();
     // Who still uses a detached mount is not recorded any more. A writer that has failed does not
     // listen, and tells why.
     let _ = end.send(None);
@@ -130,6 +134,39 @@ fn run(args: &Record) -> Result<u8, (u8, String)> {
         left_out.concat()
     ));
     Ok(code(status))
+}
+
+/// Sees that no dead mount stays where we are killed: a shell that waits for the end of its standard
+/// input, which only we hold.
+struct Guard(Child);
+
+impl Guard {
+    const SCRIPT: &str = "trap '' HUP INT QUIT TERM; read -r _ && exit; fusermount3 -u -z \"$1\" || umount -l \"$1\"";
+
+    fn of(mountpoint: &Path) -> io::Result<Guard> {
+        // Whoever ends us may not be in its directory.
+        let mountpoint = mountpoint.canonicalize()?;
+        let mut shell = Command::new("sh");
+        shell.args(["-c", Guard::SCRIPT, "sh"]).arg(mountpoint);
+        shell.stdin(Stdio::piped()).stdout(Stdio::null());
+        shell.stderr(Stdio::null()).process_group(0);
+        unblocked(&mut shell).spawn().map(Guard)
+    }
+
+    /// There is no mount any more.
+    fn release(mut self) {
+        // If it is gone already, nothing is left to do.
+        let told = self.0.stdin.take().map(|mut stdin| stdin.write_all(b"\n"));
+        drop(told);
+        let _ = self.0.wait();
+    }
+}
+
+/// A program that ends when we are killed.
+fn ends_with_us(command: &mut Command) -> &mut Command {
+    let ends = || set_pdeathsig(Signal::SIGTERM).map_err(io::Error::from);
+    // SAFETY: between fork and exec only prctl is called, which may be called there.
+    unsafe { command.pre_exec(ends) }
 }
 
 /// Blocks what a terminal or a launcher sends, so that it can be waited for.

@@ -32,7 +32,12 @@ pub fn serve(args: Testfs) -> ExitCode {
             Some(PowerCut::Drop) | None => Survivors::None,
         },
     };
-    match rbench_testfs::serve(config, &args.mountpoint, &options) {
+    let served = rbench_testfs::serve(config, &args.mountpoint, &options);
+    if args.remove_mountpoint {
+        // It is removed by whoever made it if that is still there.
+        let _ = std::fs::remove_dir(&args.mountpoint);
+    }
+    match served {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             complain(&error.to_string());

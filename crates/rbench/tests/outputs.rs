@@ -214,6 +214,66 @@ fn an_output_of_fio_only_replaces_a_report() {
         );
     }
     place.run_well(&format!("{FIO} --output=/dev/null"));
+    // A run that is refused has no report that could take its place.
+    nix::unistd::mkfifo(&place.path("pipe"), nix::sys::stat::Mode::S_IRWXU).expect("made");
+    let before = place.text("report");
+    place.check(
+        "fio --name=p --filename=pipe --rw=write --size=1m --output=report",
+        1,
+        &["pipe", "a pipe or a socket has no offsets"],
+    );
+    assert_eq!(place.text("report"), before);
+    place.check(
+        "fio --name=p --filename=pipe --rw=write --size=1m --output=none",
+        1,
+        &["pipe"],
+    );
+    assert!(!place.path("none").exists());
+}
+
+#[test]
+fn the_files_of_the_built_in_file_system_only_replace_their_like() {
+    let place = Place::new();
+    place.write("thesis", "precious");
+    symlink("nowhere", place.path("dangling")).expect("made");
+    for (option, name, why) in [
+        ("--stats", "thesis", "holds something else"),
+        ("--fault-log", "thesis", "holds something else"),
+        ("--stats", "dangling", "is a dangling symbolic link"),
+        ("--fault-log", "dangling", "is a dangling symbolic link"),
+    ] {
+        let line = format!("testfs target {option} {name}");
+        place.check(&line, 2, &[&format!("{option} {name} {why}")]);
+    }
+    assert_eq!(place.text("thesis"), "precious");
+    assert!(!place.path("nowhere").exists());
+}
+
+#[test]
+fn a_series_goes_on_where_it_was_begun() {
+    let place = Place::new();
+    let words = "sweep --over bs=4k,8k --out s.json -- io --size 64k --rw read --quiet";
+    let launch = |line: &str, env: Option<&str>| {
+        let mut command = place.command(line);
+        let set = env.map(|dir| place.path(dir));
+        set.into_iter()
+            .for_each(|dir| drop(command.env("RBENCH_DIR", dir)));
+        command.stdin(Stdio::null()).output().expect("it runs")
+    };
+    fs::create_dir(place.path("other")).expect("made");
+    let first = launch(words, Some("target"));
+    assert_eq!(first.status.code(), Some(0), "{}", said(&first));
+    let again = words.replace("--out", "--resume --out");
+    for (env, why) in [
+        (Some("other"), "it was begun with RBENCH_DIR="),
+        (None, "it was begun with RBENCH_DIR="),
+    ] {
+        let refused = launch(&again, env);
+        assert_ne!(refused.status.code(), Some(0));
+        assert!(said(&refused).contains(why), "{}", said(&refused));
+    }
+    let same = launch(&again, Some("target"));
+    assert_eq!(same.status.code(), Some(0), "{}", said(&same));
 }
 
 #[test]

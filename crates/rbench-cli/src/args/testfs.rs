@@ -89,6 +89,9 @@ pub(super) struct TestfsArgs {
     /// End when standard input ends; say "ready" on standard output
     #[arg(long, hide = true)]
     watch_parent: bool,
+    /// Remove the mount point behind the mount
+    #[arg(long, hide = true)]
+    remove_mountpoint: bool,
 }
 
 impl From<TestfsArgs> for Testfs {
@@ -112,6 +115,7 @@ impl From<TestfsArgs> for Testfs {
             fault_log: args.fault_log,
             power_cut: args.power_cut,
             watch_parent: args.watch_parent,
+            remove_mountpoint: args.remove_mountpoint,
             keep_cache: args.keep_cache,
             stats_file: args.stats_file,
         }

@@ -40,6 +40,26 @@ fn the_end_of_a_worker_ends_the_others_of_its_group_on_all_ranks() {
 }
 
 #[test]
+fn rows_of_jobs_of_one_name_are_told_apart_in_all_groups_and_alike_in_all_iterations() {
+    let dir = tempdir();
+    let line = "--iterations=2 --name=t --rw=write --size=64k --name=t --stonewall --rw=randread --size=64k \
+                --name=u --rw=read --size=64k";
+    let outcome = run(dir.path(), line);
+    let ends = |name: &str| ["-read", "-write"].iter().any(|end| name.ends_with(end));
+    let mut names: Vec<(u32, &str)> = outcome
+        .rows
+        .iter()
+        .map(|row| (row.iteration, row.name.as_str()))
+        .collect();
+    names.retain(|(_, name)| ends(name));
+    let once = ["t-1-write", "t-2-read", "u-read"];
+    let all: Vec<(u32, &str)> = (0..2)
+        .flat_map(|iteration| once.map(|name| (iteration, name)))
+        .collect();
+    assert_eq!(names, all);
+}
+
+#[test]
 fn only_the_rank_whose_worker_ends_has_to_for_all_to_end() {
     let dir = tempdir();
     // The file of rank 1 has an end, that of rank 0 none before the time is over.

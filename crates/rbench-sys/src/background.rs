@@ -1,27 +1,18 @@
 //! A command of the user's that runs beside the measuring, in a process group of its own
 //! that does not outlive us.
 //!
-//! The leader of the group is a guard: a shell that waits for the end of its standard
-//! input, which only we hold, and then ends the group. So the group also ends when we are
-//! killed, and as long as the guard is there, no other group has its number.
+//! What ends it is in `guarded`.
 
 use std::ffi::OsString;
-use std::fs;
 use std::io::{self, Read, Write as _};
 use std::os::unix::process::{CommandExt as _, ExitStatusExt};
-use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant};
 
-use nix::sys::signal::{Signal, killpg};
-use nix::unistd::Pid;
-
-use crate::command::unblocked;
-
-/// What the guard does; 2 s are what the rest of the group has after SIGTERM.
-const GUARD: &str = "trap '' HUP INT TERM; read -r _; kill -s TERM 0; sleep 2; kill -s KILL 0";
+use crate::guarded::{Guarded, unblocked};
 
 /// How long it is waited for what a command that has failed said last.
 const LAST_WORDS: Duration = Duration::from_millis(500);
@@ -51,70 +42,6 @@ pub struct Start<'c> {
     pub environment: &'c [(&'static str, OsString)],
     /// Put before each line that it prints.
     pub prefix: String,
-}
-
-/// A process group that does not outlive us, with its guard. When it is dropped, nothing of it is left.
-#[derive(Debug)]
-pub(crate) struct Guarded {
-    guard: Child,
-    /// The guard waits for its end.
-    leash: Option<ChildStdin>,
-}
-
-impl Guarded {
-    /// A group with nothing in it but its guard.
-    ///
-    /// # Errors
-    /// Why that cannot be started.
-    pub(crate) fn new() -> io::Result<Guarded> {
-        let mut guard = unblocked(&mut Command::new("sh"))
-            .args(["-c", GUARD])
-            // Launchers signal whole process groups.
-            .process_group(0)
-            .stdin(Stdio::piped())
-            .stdout(Stdio::null())
-            .stderr(Stdio::null())
-            .spawn()?;
-        let leash = guard.stdin.take();
-        Ok(Guarded { guard, leash })
-    }
-
-    /// The number of the group.
-    pub(crate) fn group(&self) -> Pid {
-        Pid::from_raw(self.guard.id() as i32)
-    }
-
-    /// Whether anything of it is left; `None` if that cannot be known.
-    pub(crate) fn has_processes(&self) -> Option<bool> {
-        let guard = self.guard.id();
-        let entries = fs::read_dir("/proc").ok()?;
-        let mut numbers = entries
-            .flatten()
-            .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
-            .filter(|number: &u32| *number != guard);
-        Some(numbers.any(|number| group_of(number) == Some(guard)))
-    }
-
-    /// Asks all of it to end (SIGTERM).
-    pub(crate) fn ask_to_end(&self) {
-        // The guard is of the group, so the group exists.
-        let _ = killpg(self.group(), Signal::SIGTERM);
-    }
-
-    /// The same, and 2 s later it is ended.
-    pub(crate) fn end_soon(&mut self) {
-        drop(self.leash.take());
-    }
-}
-
-impl Drop for Guarded {
-    fn drop(&mut self) {
-        // The guard is killed, too, and only then waited for: until then its number, and
-        // that of the group, are nobody else's.
-        let _ = killpg(self.group(), Signal::SIGKILL);
-        drop(self.leash.take());
-        let _ = self.guard.wait();
-    }
 }
 
 /// A command that was started. When it is dropped, nothing of its group is left.
@@ -195,16 +122,6 @@ impl Background {
     }
 }
 
-/// The process group of a process that has not ended.
-fn group_of(number: u32) -> Option<u32> {
-    let text = fs::read_to_string(format!("/proc/{number}/stat")).ok()?;
-    // The name may hold anything, even parentheses.
-    let (_, fields) = text.rsplit_once(") ")?;
-    let mut fields = fields.split_whitespace();
-    let ended = matches!(fields.next()?, "Z" | "X" | "x");
-    fields.nth(1)?.parse().ok().filter(|_| !ended)
-}
-
 fn in_thread(work: impl FnOnce() + Send + 'static) -> io::Result<()> {
     let thread = std::thread::Builder::new().name("rbench-event".to_owned());
     thread.spawn(work).map(drop)
@@ -282,7 +199,10 @@ fn tell(text: &mut Vec<u8>, over: bool, to: &Sender<String>) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
+    use crate::guarded::group_of;
 
     const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -346,7 +266,7 @@ mod tests {
     #[test]
     fn nothing_of_its_group_outlives_it() {
         let (background, ended) = start("trap '' TERM; sleep 1000 & sleep 1000");
-        let group = background.guarded.guard.id();
+        let group = background.guarded.group().as_raw() as u32;
         let of_group = || {
             let entries = fs::read_dir("/proc").expect("/proc").flatten();
             let numbers = entries.filter_map(|e| e.file_name().to_str()?.parse().ok());

@@ -14,9 +14,10 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use nix::libc;
-use nix::sys::signal::{SigSet, Signal};
+use nix::sys::signal::Signal;
 
-use crate::background::Guarded;
+use crate::guarded::Guarded;
+pub use crate::guarded::unblocked;
 
 /// How often it is looked whether the command is to be ended.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
@@ -65,14 +66,6 @@ pub fn run_in(
         status(shell, command, stopped)
     });
     ended(command, done)
-}
-
-/// The command, for which no signal is blocked: a thread of ours may have some blocked, which
-/// programs would inherit.
-pub fn unblocked(command: &mut Command) -> &mut Command {
-    let unblock = || SigSet::empty().thread_set_mask().map_err(io::Error::from);
-    // SAFETY: between fork and exec only sigprocmask is called, which may be called there.
-    unsafe { command.pre_exec(unblock) }
 }
 
 fn ended(command: &str, status: io::Result<ExitStatus>) -> Result<(), String> {

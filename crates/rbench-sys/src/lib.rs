@@ -19,6 +19,7 @@ pub mod exact;
 pub mod fault;
 pub mod files;
 pub mod fs;
+mod guarded;
 pub mod identity;
 pub mod in_use;
 pub mod inputs;

@@ -10,7 +10,6 @@ use std::os::unix::process::{CommandExt as _, ExitStatusExt};
 use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::mpsc::{RecvTimeoutError, channel};
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use nix::libc;
@@ -21,9 +20,6 @@ pub use crate::guarded::unblocked;
 
 /// How often it is looked whether the command is to be ended.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
-
-/// Groups of commands that have left something in the background. Their guards end them when we end.
-static KEPT: Mutex<Vec<Guarded>> = Mutex::new(Vec::new());
 
 /// Runs `sh -c command` and waits for its end. Its standard input is empty,
 /// its standard output goes to our standard error. When `stopped`, it is ended (SIGTERM, and
@@ -111,9 +107,8 @@ fn status(
         }
     };
     if !asked && guarded.has_processes() == Some(true) {
-        // Whatever it has put in the background goes on, but not longer than we do.
-        let mut kept = KEPT.lock().unwrap_or_else(PoisonError::into_inner);
-        kept.push(guarded);
+        // Whatever it has put in the background goes on, but not longer than we do: what the guard waits for is open until then.
+        std::mem::forget(guarded);
     }
     Ok(status)
 }

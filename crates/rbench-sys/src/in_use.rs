@@ -91,10 +91,11 @@ impl InUse {
         let fd = fd.as_fd();
         let thing = thing_open(fd)?;
         match (self.named(thing), thing) {
-            // By no name, which may lead elsewhere by now.
-            (None, Thing::Device(_)) => {
-                claimed(Path::new(&format!("/proc/self/fd/{}", fd.as_raw_fd())))
-            }
+            // By no name, which may lead elsewhere by now. Workers have tables of descriptors of their own.
+            (None, Thing::Device(_)) => claimed(Path::new(&format!(
+                "/proc/thread-self/fd/{}",
+                fd.as_raw_fd()
+            ))),
             (named, _) => Ok(named),
         }
     }

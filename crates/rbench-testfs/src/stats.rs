@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeValLike as _;
@@ -324,7 +324,6 @@ impl StatsFile {
 
 /// A hidden name in the folder of `path`, another one each time.
 fn temporary_beside(path: &Path) -> io::Result<PathBuf> {
-    static NEXT: AtomicU64 = AtomicU64::new(0);
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     let now = now.map_or(0, |since| since.as_nanos());
     let name = path
@@ -332,8 +331,7 @@ fn temporary_beside(path: &Path) -> io::Result<PathBuf> {
         .ok_or_else(|| io::Error::other("the name of the file is missing"))?;
     let mut hidden = std::ffi::OsString::from(".");
     hidden.push(name);
-    let number = NEXT.fetch_add(1, Ordering::Relaxed);
-    hidden.push(format!(".{}-{now}-{number}", std::process::id()));
+    hidden.push(format!(".{}-{now}", std::process::id()));
     Ok(path.with_file_name(hidden))
 }
 

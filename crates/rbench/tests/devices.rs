@@ -4,7 +4,7 @@
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
-use std::os::unix::fs::{FileExt as _, MetadataExt as _, symlink};
+use std::os::unix::fs::{FileExt as _, MetadataExt as _, OpenOptionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 
@@ -217,6 +217,30 @@ fn a_name_that_is_looked_at_only_when_it_is_opened_is_refused_all_the_same() {
         "{said}"
     );
     assert!(bed.sound());
+}
+
+#[test]
+fn what_only_the_kernel_knows_to_be_in_use_is_refused_by_whatever_name() {
+    let Some(bed) = Bed::new() else { return };
+    let device = bed.device();
+    symlink(&device, bed.path("a.0.0")).expect("made");
+    // As a file system holds its further devices: no table names them.
+    let holder = fs::OpenOptions::new()
+        .read(true)
+        .custom_flags(nix::libc::O_EXCL)
+        .open(&device)
+        .expect("nobody else holds it");
+    let output = bed.fio(&["--rw=write", "--size=64k", "--create_on_open=1"]);
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert!(
+        said.contains("the kernel refuses to open it exclusively"),
+        "{said}"
+    );
+    assert!(bed.sound());
+    drop(holder);
+    let output = bed.fio(&["--rw=write", "--size=64k", "--create_on_open=1"]);
+    assert_eq!(output.status.code(), Some(0), "{output:?}");
 }
 
 #[test]

@@ -57,10 +57,10 @@ const HOUSES: &[House] = &[
                 "buffer",
                 "caches",
                 "calls",
-                "command",
                 "dirents",
                 "disks",
                 "files",
+                "guarded",
                 "identity",
                 "in_use",
                 "inputs",
@@ -76,6 +76,7 @@ const HOUSES: &[House] = &[
             // What an engine is; what of files is in memory; what a directory is.
             &[
                 "background",
+                "command",
                 "abilities/data",
                 "abilities/locks",
                 "engine/contract",

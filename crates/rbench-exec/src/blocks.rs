@@ -552,7 +552,8 @@ impl Runner for BlockRunner {
         }
         self.end_record(meter);
         self.locked = None;
-        process::leave(&self.context.job, &self.context.base);
+        let stop = &self.context.others.run_stop;
+        process::leave(&self.context.job, &self.context.base, &|| stop.is_raised());
         self.save_progress(meter);
         // What was lost by the time of closing is not there.
         if let Some(kept) = &self.context.kept

@@ -56,23 +56,26 @@ impl Followed {
         if self.after.sync {
             self.after.fs.sync();
         }
-        if let Some(text) = &self.after.command
-            && let Err(detail) = command::run(text, &|| gate.stop.is_raised())
-        {
-            meter.failed_untimed(
-                0,
-                Failure {
-                    op: OpKind::Command,
-                    path: text.clone(),
-                    kind: FailureKind::Command,
-                    detail,
-                },
-            );
+        let mut took = gate.clock.now().since(begun);
+        if let Some(text) = &self.after.command {
+            let ran = command::run(text, &|| gate.stop.is_raised());
+            // Not what it takes to start and end it.
+            let ran_for = u64::try_from(ran.took.as_nanos()).unwrap_or(u64::MAX);
+            took = Nanos(took.0.saturating_add(ran_for));
+            if let Err(detail) = ran.result {
+                meter.failed_untimed(
+                    0,
+                    Failure {
+                        op: OpKind::Command,
+                        path: text.clone(),
+                        kind: FailureKind::Command,
+                        detail,
+                    },
+                );
+            }
         }
-        let ended = gate.clock.now();
         // None of the operations' time, and none of the tool's.
-        gate.waits.add(begun, ended);
-        let took = ended.since(begun);
+        gate.waits.add(begun, gate.clock.now());
         let end = gate.start.0 + meter.last_end().0 + took.0;
         meter.extend_to(Nanos(end));
     }

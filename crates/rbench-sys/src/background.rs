@@ -299,7 +299,7 @@ mod tests {
     fn the_guard_ends_the_group_when_nobody_holds_it() {
         let (mut background, ended) = start("exec sleep 1000");
         // As when we are killed.
-        background.guarded.end_soon();
+        background.guarded.leave_to_the_guard();
         let end = ended.recv_timeout(PATIENCE).expect("it ends");
         assert_eq!(end.signal, Some(15));
         wait_until("nothing is left", || !background.has_processes());

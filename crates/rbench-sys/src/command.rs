@@ -1,6 +1,6 @@
 //! Running the user's command, around a phase. What it does is the user's
-//! business; what it prints must not get among the results, and it does not outlive us: what it leaves in the background goes on
-//! until we end.
+//! business; what it prints must not get among the results, and it does not outlive us. What it has put in the background when it
+//! ends is let go.
 
 use std::fs::OpenOptions;
 use std::io;
@@ -10,25 +10,37 @@ use std::os::unix::process::{CommandExt as _, ExitStatusExt};
 use std::path::Path;
 use std::process::{Command, ExitStatus, Stdio};
 use std::sync::mpsc::{RecvTimeoutError, channel};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use nix::libc;
 use nix::sys::signal::Signal;
 
-use crate::guarded::Guarded;
 pub use crate::guarded::unblocked;
+use crate::guarded::{Guarded, is_stopped};
 
 /// How often it is looked whether the command is to be ended.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// Runs `sh -c command` and waits for its end. Its standard input is empty,
+/// How long a command has between SIGTERM and SIGKILL.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// How long a command may be stopped by a signal until it is ended: nobody else would.
+const STILL: Duration = Duration::from_secs(5);
+
+/// A command that was run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ran {
+    /// From its start to its end.
+    pub took: Duration,
+    /// A sentence that names the command: when it could not be started, exited with
+    /// another status than 0, or was ended by a signal.
+    pub result: Result<(), String>,
+}
+
+/// Runs `sh -c command` and waits for its end. Its standard input is empty, and it has no terminal;
 /// its standard output goes to our standard error. When `stopped`, it is ended (SIGTERM, and
 /// SIGKILL 2 s later).
-///
-/// # Errors
-/// A sentence that names the command: when it cannot be started, exits with
-/// another status than 0, or is ended by a signal.
-pub fn run(command: &str, stopped: &dyn Fn() -> bool) -> Result<(), String> {
+pub fn run(command: &str, stopped: &dyn Fn() -> bool) -> Ran {
     let mut shell = Command::new("sh");
     let stderr = io::stderr().as_fd().try_clone_to_owned();
     let done = stderr.and_then(|fd| status(shell.stdout(fd), command, stopped));
@@ -39,7 +51,7 @@ pub fn run(command: &str, stopped: &dyn Fn() -> bool) -> Result<(), String> {
 /// file `output`.
 ///
 /// # Errors
-/// As [`run`].
+/// As [`Ran::result`], and when the file cannot be written.
 pub fn run_in(
     place: &Path,
     command: &str,
@@ -61,56 +73,82 @@ pub fn run_in(
         let shell = shell.current_dir(place).stdout(output).stderr(errors);
         status(shell, command, stopped)
     });
-    ended(command, done)
+    ended(command, done).result
 }
 
-fn ended(command: &str, status: io::Result<ExitStatus>) -> Result<(), String> {
-    let status =
-        status.map_err(|error| format!("the command '{command}' cannot be run: {error}"))?;
-    match ending(status) {
-        None => Ok(()),
-        Some(ending) => Err(format!("the command '{command}' {ending}")),
-    }
+fn ended(command: &str, ended: io::Result<Ended>) -> Ran {
+    let (took, status) = match ended {
+        Ok(ended) => ended,
+        Err(error) => (Duration::ZERO, Err(error)),
+    };
+    let result = match status {
+        Err(error) => Err(format!("the command '{command}' cannot be run: {error}")),
+        Ok(status) => match ending(status) {
+            None => Ok(()),
+            Some(ending) => Err(format!("the command '{command}' {ending}")),
+        },
+    };
+    Ran { took, result }
 }
 
-fn status(
-    shell: &mut Command,
-    command: &str,
-    stopped: &dyn Fn() -> bool,
-) -> io::Result<ExitStatus> {
-    let mut guarded = Guarded::new()?;
+/// From its start to its end, and how that was.
+type Ended = (Duration, io::Result<ExitStatus>);
+
+fn status(shell: &mut Command, command: &str, stopped: &dyn Fn() -> bool) -> io::Result<Ended> {
+    let guarded = Guarded::new()?;
+    let began = Instant::now();
     let mut child = unblocked(shell)
         .args(["-c", command])
         .process_group(guarded.group().as_raw())
         .stdin(Stdio::null())
         .spawn()?;
+    let number = child.id();
     let (sender, ended) = channel();
     let wait = move || {
+        let status = child.wait();
         // It is waited for until it has come.
-        let _ = sender.send(child.wait());
+        let _ = sender.send((began.elapsed(), status));
     };
     let thread = std::thread::Builder::new().name("rbench-command".to_owned());
     thread.spawn(wait)?;
-    let mut asked = false;
-    let status = loop {
+    let (mut asked, mut still_for) = (None::<Instant>, Duration::ZERO);
+    let mut ended = loop {
         match ended.recv_timeout(LOOK_EVERY) {
-            Ok(status) => break status?,
-            Err(RecvTimeoutError::Timeout) => {
-                if !asked && stopped() {
-                    asked = true;
-                    guarded.end_soon();
-                }
-            }
+            Ok(ended) => break ended,
             Err(RecvTimeoutError::Disconnected) => {
                 return Err(io::Error::other("nobody waits for it"));
             }
+            Err(RecvTimeoutError::Timeout) => {}
+        }
+        still_for = match is_stopped(number) {
+            true => still_for + LOOK_EVERY,
+            false => Duration::ZERO,
+        };
+        match asked {
+            None if stopped() => {
+                asked = Some(Instant::now());
+                guarded.ask_to_end();
+            }
+            Some(at) if at.elapsed() >= GRACE => guarded.end(),
+            _ if still_for >= STILL => guarded.end(),
+            _ => {}
         }
     };
-    if !asked && guarded.has_processes() == Some(true) {
-        // Whatever it has put in the background goes on, but not longer than we do: what the guard waits for is open until then.
-        std::mem::forget(guarded);
+    if still_for >= STILL {
+        ended.1 = Err(io::Error::other(
+            "it stands still, as one that asks the terminal does, which it does not get",
+        ));
     }
-    Ok(status)
+    match asked {
+        // What it has started may still put things in order.
+        Some(at) => {
+            while guarded.has_processes() == Some(true) && at.elapsed() < GRACE {
+                std::thread::sleep(LOOK_EVERY / 5);
+            }
+        }
+        None => guarded.release(),
+    }
+    Ok(ended)
 }
 
 /// How it ended, if not well.

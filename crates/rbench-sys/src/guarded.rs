@@ -1,11 +1,11 @@
 //! Process groups that do not outlive us, and what programs that we start inherit.
 //!
 //! The leader of a group is a guard: a shell that waits for the end of its standard
-//! input, which only we hold, and then ends the group. So the group also ends when we are
+//! input, which only we hold, and then ends the group, unless a line comes first. So the group also ends when we are
 //! killed, and as long as the guard is there, no other group has its number.
 
 use std::fs;
-use std::io;
+use std::io::{self, Write as _};
 use std::os::unix::process::CommandExt as _;
 use std::process::{Child, ChildStdin, Command, Stdio};
 
@@ -13,7 +13,8 @@ use nix::sys::signal::{SigSet, Signal, killpg};
 use nix::unistd::Pid;
 
 /// What the guard does; 2 s are what the rest of the group has after SIGTERM.
-const GUARD: &str = "trap '' HUP INT TERM; read -r _; kill -s TERM 0; sleep 2; kill -s KILL 0";
+const GUARD: &str =
+    "trap '' HUP INT TERM; read -r _ && exit; kill -s TERM 0; sleep 2; kill -s KILL 0";
 
 /// The command, for which no signal is blocked: a thread of ours may have some blocked, which
 /// programs would inherit.
@@ -29,6 +30,8 @@ pub(crate) struct Guarded {
     guard: Child,
     /// The guard waits for its end.
     leash: Option<ChildStdin>,
+    /// Whether the group is nobody's concern any more.
+    released: bool,
 }
 
 impl Guarded {
@@ -46,7 +49,11 @@ impl Guarded {
             .stderr(Stdio::null())
             .spawn()?;
         let leash = guard.stdin.take();
-        Ok(Guarded { guard, leash })
+        Ok(Guarded {
+            guard,
+            leash,
+            released: false,
+        })
     }
 
     /// The number of the group.
@@ -71,20 +78,46 @@ impl Guarded {
         let _ = killpg(self.group(), Signal::SIGTERM);
     }
 
-    /// The same, and 2 s later it is ended.
-    pub(crate) fn end_soon(&mut self) {
+    /// Ends all of it now, the guard among it.
+    pub(crate) fn end(&self) {
+        // The guard is not waited for yet: the number stays its own.
+        let _ = killpg(self.group(), Signal::SIGKILL);
+    }
+
+    /// Lets go of whatever is left of it.
+    pub(crate) fn release(mut self) {
+        // Should that fail, the guard has ended, and nothing is left to do for it.
+        let told = self.leash.take().map(|mut leash| leash.write_all(b"\n"));
+        drop(told);
+        let _ = self.guard.wait();
+        self.released = true;
+    }
+
+    /// As when we are killed: 2 s after SIGTERM the rest is ended.
+    #[cfg(test)]
+    pub(crate) fn leave_to_the_guard(&mut self) {
         drop(self.leash.take());
     }
 }
 
 impl Drop for Guarded {
     fn drop(&mut self) {
+        if self.released {
+            return;
+        }
         // The guard is killed, too, and only then waited for: until then its number, and
         // that of the group, are nobody else's.
         let _ = killpg(self.group(), Signal::SIGKILL);
         drop(self.leash.take());
         let _ = self.guard.wait();
     }
+}
+
+/// Whether a process was stopped by a signal, as one of the background is that asks its terminal.
+pub(crate) fn is_stopped(number: u32) -> bool {
+    let text = fs::read_to_string(format!("/proc/{number}/stat")).unwrap_or_default();
+    let fields = text.rsplit_once(") ").map(|(_, fields)| fields);
+    fields.is_some_and(|fields| fields.starts_with('T'))
 }
 
 /// The process group of a process that has not ended.

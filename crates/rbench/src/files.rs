@@ -225,10 +225,16 @@ fn sync_folder(path: &Path) -> io::Result<()> {
 
 /// Opens a journal that is there, by no symbolic link.
 fn open_journal(path: &Path) -> io::Result<File> {
-    OpenOptions::new()
-        .read(true)
-        .custom_flags(nix::libc::O_NOFOLLOW)
-        .open(path)
+    let open = |write| {
+        let mut how = OpenOptions::new();
+        let how = how.read(true).write(write);
+        how.custom_flags(nix::libc::O_NOFOLLOW).open(path)
+    };
+    // NFS locks only what may be written.
+    open(true).or_else(|error| match error.kind() {
+        io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => open(false),
+        _ => Err(error),
+    })
 }
 
 /// A journal that no other run writes, locked as long as it is open: none begins where this one
@@ -326,7 +332,13 @@ impl ResultFile {
         let _ = written.as_file().try_lock();
         let journal = match former.is_some() {
             true => written.persist(&journal_path),
-            false => written.persist_noclobber(&journal_path),
+            // Where a file system has no word for that, nobody is asked.
+            false => written
+                .persist_noclobber(&journal_path)
+                .or_else(|e| match e.error.kind() {
+                    io::ErrorKind::AlreadyExists => Err(e),
+                    _ => e.file.persist(&journal_path),
+                }),
         };
         let journal = journal.map_err(|e| named(e.error))?;
         // From here on the journal is what counts, should both be there.

@@ -3,12 +3,11 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
-use std::fs::OpenOptions;
+use std::fs::File;
 use std::io::{Read as _, Write as _};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, mpsc};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -217,8 +216,7 @@ pub struct Front {
     status: Option<Status>,
     /// Logs of several workers that this run has begun.
     begun: BTreeSet<PathBuf>,
-    /// Whether a report was written.
-    begun_report: Arc<AtomicBool>,
+    report_file: ReportFile,
     /// What the hosts did so far.
     hosts: Vec<HostUse>,
 }
@@ -230,7 +228,7 @@ impl Front {
             view,
             status: None,
             begun: BTreeSet::new(),
-            begun_report: Arc::default(),
+            report_file: ReportFile::default(),
             hosts: Vec::new(),
         }
     }
@@ -307,7 +305,7 @@ impl FrontEnd for Front {
             &self.view,
             every,
             scope,
-            (Arc::clone(&live), Arc::clone(&self.begun_report)),
+            (Arc::clone(&live), Arc::clone(&self.report_file)),
         ));
         Some(live)
     }
@@ -371,12 +369,7 @@ impl FrontEnd for Front {
         };
         debug::tell_machine(&run.machine, &self.view.debug);
         let cwd = Path::new(&scope.launch.cwd);
-        let code = emit(
-            &self.view,
-            cwd,
-            &texts(&run, &self.view),
-            &self.begun_report,
-        )?;
+        let code = emit(&self.view, cwd, &texts(&run, &self.view), &self.report_file)?;
         // On standard output, where people look, not in a file that programs read.
         Ok(own.map_or(code, |own| code.max(print(&format!("\n{own}")))))
     }
@@ -406,23 +399,42 @@ fn is_report(start: &[u8]) -> bool {
         .any(has)
 }
 
+/// The file of `--output`, once a report was written.
+type ReportFile = Arc<Mutex<Option<File>>>;
+
 /// Writes a report; the first one in place of an earlier run's, whose report so outlives a run that is refused or reports
-/// nothing, later ones behind it.
-fn emit(view: &FioView, cwd: &Path, text: &str, begun: &AtomicBool) -> Result<u8, String> {
+/// nothing, later ones behind it, wherever that went.
+fn emit(view: &FioView, cwd: &Path, text: &str, kept: &ReportFile) -> Result<u8, String> {
     let Some(path) = view.output.as_ref().map(|path| cwd.join(path)) else {
         return Ok(print(text));
     };
-    let written = match begun.swap(true, Ordering::Relaxed) {
-        true => {
-            let file = OpenOptions::new().append(true).open(&path);
-            let written = file.and_then(|mut file| file.write_all(text.as_bytes()));
-            written.map_err(|e| format!("cannot be written: {e}"))
+    let named = |why: String| format!("--output {} {why}", path.display());
+    let unwritable = |e| format!("cannot be written: {e}");
+    let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut moved = Ok(());
+    let file = match &mut *kept {
+        Some(file) => file,
+        none => {
+            let opened =
+                files::find(&path, is_report).and_then(|place| place.open().map_err(unwritable));
+            none.insert(match opened {
+                Ok(file) => file,
+                // Something else has appeared there.
+                Err(why) => {
+                    let beside = files::new_file_beside(&path);
+                    let (name, file) = beside.map_err(|e| named(format!("{why} ({e})")))?;
+                    moved = Err(named(format!(
+                        "{why}: its content is in {}",
+                        name.display()
+                    )));
+                    file
+                }
+            })
         }
-        false => files::write_over(&path, is_report, |file| file.write_all(text.as_bytes())),
     };
-    written
-        .map(|()| SUCCESS)
-        .map_err(|why| format!("--output {} {why}", path.display()))
+    file.write_all(text.as_bytes())
+        .map_err(|e| named(unwritable(e)))?;
+    moved.map(|()| SUCCESS)
 }
 
 /// The names of the formats.
@@ -607,12 +619,12 @@ struct Status {
 }
 
 impl Status {
-    /// Reports from now on what `live` says; `begun`: as of [`emit`].
+    /// Reports from now on what `live` says, where [`emit`] writes it.
     fn begin(
         view: &FioView,
         every: Nanos,
         scope: Scope<'_>,
-        (live, begun): (Arc<LiveStats>, Arc<AtomicBool>),
+        (live, file): (Arc<LiveStats>, ReportFile),
     ) -> Status {
         let (end, ended) = mpsc::channel();
         let (plan, launch, view) = (scope.plan.clone(), scope.launch.clone(), view.clone());
@@ -629,7 +641,7 @@ impl Status {
                 let now = ms(jiff::Timestamp::now());
                 let run = run(jobs, scope, Machine::default(), &live.outcomes(), now);
                 // The report at the end says if it cannot be written.
-                let _ = emit(&view, Path::new(&launch.cwd), &texts(&run, &view), &begun);
+                let _ = emit(&view, Path::new(&launch.cwd), &texts(&run, &view), &file);
             }
         });
         Status { end, thread }

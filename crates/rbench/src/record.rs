@@ -1,8 +1,10 @@
 //! `rbench record`: runs a program on a directory that is passed through, and writes what it does
 //! there as a trace.
 
+use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, Write as _};
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::Path;
 use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};
@@ -21,7 +23,7 @@ use rbench_plan::trace::names::Names;
 use rbench_plan::trace::order::Order;
 use rbench_plan::trace::{LeftOut, Out, form};
 use rbench_sys::command::unblocked;
-use rbench_testfs::{Backing, Config, Mounted, Observer, mount, require_nothing_hidden};
+use rbench_testfs::{Backing, Config, Mounted, Observer, SUBTYPE, mount, require_nothing_hidden};
 
 use crate::{FAILED, USAGE, complain};
 
@@ -141,13 +143,18 @@ fn run(args: &Record) -> Result<u8, (u8, String)> {
 struct Guard(Child);
 
 impl Guard {
-    const SCRIPT: &str = "trap '' HUP INT QUIT TERM; read -r _ && exit; fusermount3 -u -z \"$1\" || umount -l \"$1\"";
+    /// What is mounted there may be something else by now.
+    const SCRIPT: &str = "trap '' HUP INT QUIT TERM; read -r _ && exit; \
+        awk '$5 == ENVIRON[\"PLACE\"] { last = $0 } END { exit index(last, \" - \" ENVIRON[\"TYPE\"] \" \") == 0 }' \
+        /proc/self/mountinfo && { fusermount3 -u -z \"$1\" || umount -l \"$1\"; }";
 
     fn of(mountpoint: &Path) -> io::Result<Guard> {
         // Whoever ends us may not be in its directory.
         let mountpoint = mountpoint.canonicalize()?;
         let mut shell = Command::new("sh");
-        shell.args(["-c", Guard::SCRIPT, "sh"]).arg(mountpoint);
+        shell.args(["-c", Guard::SCRIPT, "sh"]).arg(&mountpoint);
+        shell.env("PLACE", in_table(&mountpoint));
+        shell.env("TYPE", format!("fuse.{SUBTYPE}"));
         shell.stdin(Stdio::piped()).stdout(Stdio::null());
         shell.stderr(Stdio::null()).process_group(0);
         unblocked(&mut shell).spawn().map(Guard)
@@ -160,6 +167,18 @@ impl Guard {
         drop(told);
         let _ = self.0.wait();
     }
+}
+
+/// A path as it stands in the kernel's table of mounts.
+fn in_table(path: &Path) -> OsString {
+    let mut text = Vec::new();
+    for byte in path.as_os_str().as_bytes() {
+        match byte {
+            b' ' | b'\t' | b'\n' | b'\\' => text.extend(format!("\\{byte:03o}").bytes()),
+            byte => text.push(*byte),
+        }
+    }
+    OsString::from_vec(text)
 }
 
 /// A program that ends when we are killed.

@@ -77,9 +77,11 @@ pub fn check(job: &JobPlan) -> Result<(), String> {
 }
 
 /// Runs what follows the job's worker. As with fio, how it ends is nobody's business.
-pub(super) fn leave(job: &JobPlan, base: &Path) {
+/// It is run after a stop, too; one that comes meanwhile (`stopped`) ends it.
+pub(super) fn leave(job: &JobPlan, base: &Path, stopped: &dyn Fn() -> bool) {
     if let Some(after) = &job.process.after {
-        let _ = run(job, after, "postrun", base, &|| false);
+        let before = stopped();
+        let _ = run(job, after, "postrun", base, &|| !before && stopped());
     }
 }
 

@@ -37,7 +37,7 @@ pub(super) async fn fire(group: &Group<'_>, trigger: &Trigger) -> Result<bool, E
         (false, false) => &None,
     };
     if let Some(text) = mine.clone() {
-        let done = in_thread(move || command::run(&text, &|| false));
+        let done = in_thread(move || command::run(&text, &|| false).result);
         let done = group.attend(done, || 0).await?;
         // How it ends is its own business, as with fio.
         if let Err(why) = done.and_then(|done| done) {

@@ -34,7 +34,7 @@ pub(super) async fn go_before(
     match before.command.clone().filter(|_| !stopped) {
         Some(text) => {
             let stop = group.stop_flag();
-            let done = in_thread(move || command::run(&text, &|| stop.is_raised()));
+            let done = in_thread(move || command::run(&text, &|| stop.is_raised()).result);
             Ok(group.attend(done, || 0).await?.and_then(|result| result))
         }
         None => Ok(Ok(())),

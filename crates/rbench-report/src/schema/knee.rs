@@ -1,7 +1,5 @@
 //! What `rbench knee` found, computed from the cells of its series alone.
 
-use std::collections::BTreeMap;
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -102,6 +100,7 @@ pub struct KneeRow {
     /// Name of the phase for people.
     pub label: String,
     /// The kind of operation.
+    #[serde(default)]
     pub op: String,
     /// Operations a second that ended without error.
     pub rate: f64,
@@ -142,7 +141,8 @@ impl KneeRow {
 
     /// Whether nothing of it had an intended start, or nothing was due.
     fn says_nothing(&self) -> bool {
-        self.figures.is_empty() && self.errors.saturating_add(self.unissued) == 0
+        let other = [self.errors, self.unissued, self.missed];
+        self.figures.is_empty() && other == [0; 3]
     }
 }
 
@@ -263,10 +263,7 @@ impl KneeResult {
                 figures: self.objective.figures(phase).unwrap_or_default(),
             };
             let workers = phase.workers.as_ref().map_or(0, |workers| workers.count);
-            if !closed && row.says_nothing() && row.missed == 0 {
-                continue;
-            }
-            if !closed {
+            if !closed && !row.says_nothing() {
                 far_behind |= row.unissued as f64 > FAR_BEHIND * row.due() as f64;
                 reasons.extend(self.objective.broken(&row, workers));
             }
@@ -295,10 +292,15 @@ impl KneeResult {
             let some = step.rows.iter().any(|row| row.rate > 0.0);
             return (!some).then(|| "one operation after the other, none succeeded".to_owned());
         };
-        if step.rows.is_empty() {
-            return Some(
-                "no operation has an intended start: the workload takes no rate".to_owned(),
-            );
+        if step.rows.iter().all(KneeRow::says_nothing) {
+            return Some(match &self.objective.row {
+                Some(row) => format!(
+                    "--row {row}: nothing of it was due at {rate} operations a second in {} s: a longer --time or a \
+                     higher --from is needed",
+                    step.window_s
+                ),
+                None => "no operation has an intended start: the workload takes no rate".to_owned(),
+            });
         }
         // A mix has a row of all its operations, or of its rounds, beside that of each.
         let is_whole = |row: &&KneeRow| WHOLE.contains(&row.op.as_str());
@@ -317,22 +319,14 @@ impl KneeResult {
         })
     }
 
-    /// Operations a second, one after the other, of the slowest phase that is judged; of all of them where they run `together`.
+    /// Operations a second, one after the other, of the slowest row that is judged; of all of them where they run `together`.
     pub fn closed_rate(&self, together: bool) -> Option<f64> {
         let closed = self.steps.iter().find(|step| step.stage == "closed")?;
-        let mut phases: BTreeMap<&str, f64> = BTreeMap::new();
-        for row in &closed.rows {
-            // Reads and writes of one phase share its rate.
-            let ends = ["-read", "-write"];
-            let stem = ends.iter().find_map(|end| row.name.strip_suffix(end));
-            let phase = if together {
-                ""
-            } else {
-                stem.unwrap_or(&row.name)
-            };
-            *phases.entry(phase).or_default() += row.rate;
+        let rates = closed.rows.iter().map(|row| row.rate);
+        let rates = rates.filter(|rate| *rate > 0.0);
+        match together {
+            true => rates.reduce(|sum, rate| sum + rate),
+            false => rates.reduce(f64::min),
         }
-        let rates = phases.into_values();
-        rates.filter(|rate| *rate > 0.0).reduce(f64::min)
     }
 }

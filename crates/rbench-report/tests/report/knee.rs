@@ -173,6 +173,24 @@ fn rows_of_which_nothing_was_due_are_not_judged() {
 }
 
 #[test]
+fn a_row_that_was_asked_for_and_was_not_due_ends_the_search() {
+    let rows = [
+        ("mix", OpKind::Mixed, 1000, 0),
+        ("mix-create", OpKind::Create, 0, 0),
+    ];
+    let mut all = series(vec![mixed(1000.0, &rows)]);
+    let cells = all.cells.clone();
+    let knee = all.knee.as_mut().expect("a knee");
+    let mut told = |row: &str| {
+        knee.objective.row = Some(row.to_owned());
+        knee.update(&cells);
+        knee.trouble.clone().unwrap_or_default()
+    };
+    assert!(told("mix-create").contains("nothing of it was due at 1000 operations"));
+    assert!(told("mix-other").contains("the workload has no such row"));
+}
+
+#[test]
 fn the_operations_of_a_mix_count_once_and_those_without_a_file_are_no_load() {
     let (create, all) = (OpKind::Create, OpKind::Mixed);
     let whole = |items, missed| {

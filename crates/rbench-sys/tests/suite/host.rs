@@ -237,12 +237,12 @@ fn space_is_what_stat_reports() {
 
 /// The sentence that `command` ends with.
 fn failure(command: &str) -> String {
-    command::run(command, &|| false).expect_err(command)
+    command::run(command, &|| false).result.expect_err(command)
 }
 
 #[test]
 fn a_command_that_does_not_end_well_is_named_with_how_it_ended() {
-    assert_eq!(command::run("exit 0", &|| false), Ok(()));
+    assert_eq!(command::run("exit 0", &|| false).result, Ok(()));
     assert_eq!(
         failure("true; exit 7"),
         "the command 'true; exit 7' failed with exit status 7"
@@ -264,21 +264,36 @@ fn a_command_is_waited_for() {
     let directory = disk();
     let path = directory.path().join("f");
     let late = format!("sleep 0.2; echo done > {}", text(&path));
-    assert_eq!(command::run(&late, &|| false), Ok(()));
+    assert_eq!(command::run(&late, &|| false).result, Ok(()));
     assert_eq!(fs::read(path).expect("it was written"), b"done\n");
 }
 
 #[test]
 fn a_command_ends_when_it_is_to_and_what_it_leaves_goes_on() {
     let begun = Instant::now();
-    let failed = command::run("sleep 1000", &|| true).expect_err("it is ended");
+    let failed = command::run("sleep 1000", &|| true)
+        .result
+        .expect_err("it is ended");
     assert_eq!(failed, "the command 'sleep 1000' was ended by SIGTERM");
     assert!(begun.elapsed() < Duration::from_secs(60), "{begun:?}");
+    // One that stands still is nobody's to wake.
+    let failed = command::run("kill -STOP $$", &|| false).result;
+    assert!(failed.is_err_and(|why| why.contains("it stands still")));
+    // What it has started has time to put things in order.
     let directory = disk();
     let path = directory.path().join("f");
+    let tidy = format!(
+        "(trap 'sleep 0.5; echo done >{}; exit' TERM; while :; do sleep 0.1; done) & wait",
+        text(&path)
+    );
+    let begun = Instant::now();
+    let later = || begun.elapsed() > Duration::from_millis(300);
+    command::run(&tidy, &later).result.expect_err("it is ended");
+    assert_eq!(fs::read(&path).expect("it was written"), b"done\n");
+    let path = directory.path().join("g");
     // What is in the background is neither waited for nor ended.
     let behind = format!("(sleep 0.3; echo done >{}) & exit 0", text(&path));
-    assert_eq!(command::run(&behind, &|| false), Ok(()));
+    assert_eq!(command::run(&behind, &|| false).result, Ok(()));
     assert!(!path.exists());
     while !path.exists() {
         assert!(begun.elapsed() < Duration::from_secs(60), "it was ended");
@@ -306,7 +321,7 @@ fn what_a_command_prints_does_not_get_among_the_results_and_it_reads_nothing() {
     if is_child(TEST) {
         println!("a result");
         assert_eq!(
-            command::run("echo to $((0 + 1)); echo to $((1 + 1)) >&2; cat", &|| false),
+            command::run("echo to $((0 + 1)); echo to $((1 + 1)) >&2; cat", &|| false).result,
             Ok(())
         );
         return;

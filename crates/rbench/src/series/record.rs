@@ -120,13 +120,13 @@ impl Record {
         for cell in &self.series.cells {
             lines.push_str(&journal::cell_line(cell));
         }
+        self.file = Some(ResultFile::begin_again(&out, &lines)?);
         // What the cell that was stopped had is run again.
         for index in 0..=last {
             self.cell_file(index)
                 .iter()
                 .for_each(|file| ResultFile::forget(file));
         }
-        self.file = Some(ResultFile::begin_again(&out, &lines)?);
         Ok(())
     }
 

@@ -539,6 +539,32 @@ fn directories_inside_are_made_and_opened_without_leaving() {
 }
 
 #[test]
+fn one_that_cannot_be_looked_into_is_named_and_hides_no_others() {
+    const TEST: &str = "workdir::one_that_cannot_be_looked_into_is_named_and_hides_no_others";
+    if !is_child(TEST) {
+        child(TEST, &["env"]);
+        return;
+    }
+    let place = place();
+    let path = place.as_path();
+    fs::set_permissions(path, Permissions::from_mode(0o777)).expect("it is ours");
+    create(path);
+    let closed = path.join("rbench.0");
+    fs::create_dir(&closed).expect("a new name");
+    fs::set_permissions(&closed, Permissions::from_mode(0o000)).expect("it is ours");
+    if Uid::effective().is_root() {
+        setuid(Uid::from_raw(65534)).expect("root may become nobody");
+    }
+    let (found, unread) = WorkDir::find(path).expect("it can be read");
+    assert_eq!(found, [("rbench.1".to_owned(), MARK.to_vec())]);
+    let told: Vec<String> = unread.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        told,
+        [format!("no permission to read {}", closed.display())]
+    );
+}
+
+#[test]
 fn without_proc_nothing_is_removed() {
     const TEST: &str = "workdir::without_proc_nothing_is_removed";
     if !is_child(TEST) {

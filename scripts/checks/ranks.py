@@ -1,4 +1,4 @@
-"""MPI ranks on this machine: counts, quiet waiting, bad input, signals.
+"""MPI ranks on this machine: quiet waiting, bad input, clocks. Counts and signals are in smoke.py.
 
 usage: ranks.py PROGRAM [--mpirun MPIRUN] [--ranks N]
 """
@@ -7,38 +7,13 @@ import argparse
 import os
 import pathlib
 import re
-import signal
-import subprocess
 import tempfile
 
-from common import (
-    PATIENCE_S, Testfs, check, check_result, finish, heading, meta_items, mpirun, phases, result, run, wait_until,
-)
+from common import Testfs, check, finish, heading, mpirun, phases, result, run
 
 # Of a core, for each rank that waits: some hundred polls a second take a fifth of that, and as many ranks that spin
 # take all that there is of two CPUs, or most of it beside other programs.
 QUIET = 0.06
-
-
-def leftovers(folder):
-    """What a run may have left: temporary directories and mounts."""
-    mounts = [line for line in pathlib.Path("/proc/mounts").read_text().splitlines() if str(folder) in line]
-    return sorted(p.name for p in folder.iterdir() if p.name.startswith("rbench-")), mounts
-
-
-def built_in(program, launcher, ranks, folder, env):
-    heading(f"{ranks} ranks on the built-in file system")
-    out = folder / "meta.json"
-    run([*mpirun(launcher, ranks), program, "meta", "--out", out, "--quiet"], env=env)
-    document = result(out)
-    check_result(document, meta_items(ranks), ranks)
-    check(document["target"]["embedded"], "the result says that it is a demonstration")
-    check(not out.with_name("meta.json.journal").exists(), "the journal is gone after the end")
-    out = folder / "io.json"
-    sizes = ["--bs", "64k", "--size", "4M", "--rw", "write,randread"]
-    run([*mpirun(launcher, ranks), program, "io", *sizes, "--verify", "--out", out, "--quiet"], env=env)
-    check_result(result(out), {"write": 64 * ranks, "write-fsync": ranks, "randread": 64 * ranks}, ranks)
-    check(leftovers(folder) == ([], []), f"nothing is left: {leftovers(folder)}")
 
 
 def bad_input(program, launcher, ranks, env):
@@ -74,35 +49,6 @@ def quiet_waiting(program, launcher, ranks, folder, env):
     check(phase["elapsed_s"] > 9, "rank 0 worked for about 10 s")
     allowed = max(QUIET * (ranks - 1), 0.25)
     check(cores < allowed, f"the waiting ranks use {cores:.3f} cores, {allowed:.2f} are allowed")
-    target.end()
-
-
-def signals(program, launcher, ranks, folder, env):
-    heading("a signal at the launcher: a partial result, nothing left")
-    target = Testfs(program, "--latency", "create=20ms")
-    out = folder / "signal.json"
-    # The launcher gives its ranks a second before it kills them. By itself the run ends in half an hour.
-    command = [*mpirun(launcher, ranks), program, "meta", "--dir", target.mountpoint, "--files-only", "--items",
-               "100000", "--overfill", "--out", out, "--quiet"]
-    journal = out.with_name("signal.json.journal")
-    process = subprocess.Popen([str(w) for w in command], env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                               text=True)
-    # The first phase is done, and the second one goes on.
-    measured = wait_until(lambda: b'{"phase"' in read(journal) and target.stats().get("create", {}).get("count", 0) > 100)
-    check(measured, "something was measured")
-    process.send_signal(signal.SIGINT)
-    try:
-        process.communicate(timeout=PATIENCE_S)
-    except subprocess.TimeoutExpired:
-        check(False, "the run does not end")
-        process.kill()
-    check(process.returncode != 0, "the exit code is not 0")
-    kept = out if out.exists() else journal
-    shown = run([program, "show", kept])
-    check("Tree creation" in shown.stdout, "what was measured can be shown")
-    # What was killed may be seen for a moment still.
-    still = lambda: [p for p in pathlib.Path("/proc").glob("[0-9]*/cmdline") if str(out).encode() in read(p)]
-    check(wait_until(lambda: not still(), 20), f"no rank is left: {still()}")
     target.end()
 
 
@@ -144,13 +90,6 @@ def clocks(program, launcher, folder, env):
     check(phases(document)["file-stat"]["start_error_s"] == 0, "one clock starts all")
 
 
-def read(path):
-    try:
-        return path.read_bytes()
-    except OSError:
-        return b""
-
-
 def starts_without_mpi(program, folder, env):
     heading("without a launcher no MPI library is initialised")
     trace = folder / "trace"
@@ -170,10 +109,8 @@ def main():
     with tempfile.TemporaryDirectory(prefix="check-ranks-") as name:
         folder = pathlib.Path(name)
         env = {**os.environ, "TMPDIR": name}
-        built_in(program, args.mpirun, args.ranks, folder, env)
         bad_input(program, args.mpirun, args.ranks, env)
         quiet_waiting(program, args.mpirun, args.ranks, folder, env)
-        signals(program, args.mpirun, args.ranks, folder, env)
         clocks(program, args.mpirun, folder, env)
         if args.mpirun == "mpirun":
             starts_without_mpi(program, folder, env)

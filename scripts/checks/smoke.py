@@ -1,0 +1,117 @@
+"""Real MPI, briefly: counts of meta, io, mdtest and fio on 4 and 12 ranks, a run that is stopped, a rank that is killed.
+
+usage: smoke.py PROGRAM [--mpirun MPIRUN] [--ranks N …]
+
+Everything else about ranks is tested with threads in one process (crates/rbench-exec/tests/it), or by ranks.py.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import re
+import signal
+import subprocess
+import tempfile
+
+from common import (
+    PATIENCE_S, Testfs, check, check_result, finish, heading, meta_items, mpirun, ranks_of, result, run, wait_until,
+)
+
+
+def leftovers(folder):
+    """What a run may have left: temporary directories and mounts."""
+    mounts = [line for line in pathlib.Path("/proc/mounts").read_text().splitlines() if str(folder) in line]
+    return sorted(p.name for p in folder.iterdir() if p.name.startswith("rbench-")), mounts
+
+
+def read(path):
+    try:
+        return path.read_bytes()
+    except OSError:
+        return b""
+
+
+def native(program, launcher, ranks, folder, env):
+    heading(f"meta and io, {ranks} ranks on the built-in file system")
+    out = folder / "meta.json"
+    run([*mpirun(launcher, ranks), program, "meta", "--out", out, "--quiet"], env=env)
+    document = result(out)
+    check_result(document, meta_items(ranks), ranks)
+    check(document["target"]["embedded"], "the result says that it is a demonstration")
+    check(not out.with_name("meta.json.journal").exists(), "the journal is removed at the end")
+    out.unlink()
+    out = folder / "io.json"
+    sizes = ["--bs", "64k", "--size", "4M", "--rw", "write,randread"]
+    run([*mpirun(launcher, ranks), program, "io", *sizes, "--verify", "--out", out, "--quiet"], env=env)
+    check_result(result(out), {"write": 64 * ranks, "write-fsync": ranks, "randread": 64 * ranks}, ranks)
+    out.unlink()
+    check(leftovers(folder) == ([], []), f"left over: {leftovers(folder)}")
+
+
+def other_tools(program, launcher, ranks, folder, env):
+    heading(f"mdtest and fio, {ranks} ranks")
+    place = folder / "place"
+    place.mkdir()
+    done = run([*mpirun(launcher, ranks), program, "mdtest", "-n", "20", "-u", "-d", place], env=env)
+    tasks = re.search(r"^(\d+) tasks, (\d+) files/directories$", done.stdout, re.MULTILINE)
+    check(tasks and tasks.groups() == (str(ranks), str(20 * ranks)), f"mdtest: {tasks} of\n{done.stdout}")
+    for row in ("Directory creation", "File creation", "File removal", "Tree removal"):
+        rates = re.search(rf"^ +{row} +([\d.]+)", done.stdout, re.MULTILINE)
+        check(rates and float(rates[1]) > 0, f"mdtest: {row} has no rate")
+    job = ["--name=job", "--rw=write", "--bs=4k", "--size=64k", f"--directory={place}", "--output-format=json"]
+    done = run([*mpirun(launcher, ranks), program, "fio", *job], env=env)
+    counts = [entry["write"]["total_ios"] for entry in json.loads(done.stdout)["jobs"]]
+    check(counts == [16] * ranks, f"fio: {counts} writes of the jobs")
+    sizes = [path.stat().st_size for path in place.iterdir()]
+    check(sizes == [65536] * ranks, f"fio: files of {sizes} bytes")
+
+
+def interrupted(program, launcher, ranks, folder, env, stop):
+    """Ends a run in its second phase: `stop` by a signal to the launcher, else by SIGKILL to the last rank."""
+    heading(f"{ranks} ranks: " + ("SIGINT to the launcher" if stop else "SIGKILL to one rank"))
+    target = Testfs(program, "--latency", "create=20ms")
+    out = folder / ("stop.json" if stop else "kill.json")
+    journal = out.with_name(out.name + ".journal")
+    # Left alone, the run takes half an hour.
+    command = [*mpirun(launcher, ranks), program, "meta", "--dir", target.mountpoint, "--files-only", "--items",
+               "100000", "--overfill", "--out", out, "--quiet"]
+    process = subprocess.Popen([str(word) for word in command], env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                               text=True)
+    measured = wait_until(lambda: b'{"phase"' in read(journal) and target.stats().get("create", {}).get("count", 0) > 100)
+    check(measured, "the second phase has started")
+    if stop:
+        process.send_signal(signal.SIGINT)
+    else:
+        os.kill(ranks_of(out)[-1], signal.SIGKILL)
+    try:
+        process.communicate(timeout=PATIENCE_S)
+    except subprocess.TimeoutExpired:
+        check(False, "the run does not end")
+        process.kill()
+    check(process.returncode != 0, "the exit code is not 0")
+    shown = run([program, "show", out if out.exists() else journal])
+    check("Tree creation" in shown.stdout, "the phases measured before are in the result")
+    check(wait_until(lambda: not ranks_of(out)), f"ranks left running: {ranks_of(out)}")
+    target.end()
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("program", type=pathlib.Path)
+    parser.add_argument("--mpirun", default="mpirun")
+    parser.add_argument("--ranks", type=int, nargs="+", default=[4, 12])
+    args = parser.parse_args()
+    program = args.program.resolve()
+    with tempfile.TemporaryDirectory(prefix="check-smoke-") as name:
+        folder = pathlib.Path(name)
+        env = {**os.environ, "TMPDIR": name}
+        for ranks in args.ranks:
+            native(program, args.mpirun, ranks, folder, env)
+        other_tools(program, args.mpirun, args.ranks[0], folder, env)
+        interrupted(program, args.mpirun, args.ranks[0], folder, env, stop=True)
+        interrupted(program, args.mpirun, args.ranks[-1], folder, env, stop=False)
+    finish()
+
+
+main()

@@ -285,7 +285,7 @@ fn a_command_line_is_shown_that_says_the_same() {
     let text = "--name=x --ba=8k --blockalign=,16k --bs=4k --bs=,8k";
     assert_eq!(
         shown(&format!("--showcmd {text}")),
-        "fio --name=x --blockalign=8k --blockalign=,16k --bs=4k --bs=,8k\n"
+        "fio --name=x --ba=8k --ba=,16k --bs=4k --bs=,8k\n"
     );
     assert_eq!(quoted("it's"), "'it'\\''s'");
     assert_eq!(quoted(""), "''");

@@ -352,12 +352,12 @@ pub const PATTERN: &[Opt] = &[
         |s, g| put(&mut s.bs_is_seq_rand, g.flag()),
     ),
     Opt::job(
-        "blockalign",
+        "ba",
         "SIZE[,...]",
         "Alignment of random offsets (bytes)",
         |s, g| put_each(&mut s.blockalign, g.each(|g| g.count(1))),
     )
-    .or(&["ba"])
+    .or(&["blockalign"])
     .default("the smallest block"),
     Opt::job(
         "random_distribution",

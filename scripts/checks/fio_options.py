@@ -343,13 +343,15 @@ def differences(kind, fio, other, clock, who="rbench"):
         for key in ("name", "group", "error", "options"):
             same(key, theirs.get(key), ours.get(key))
         if undecided:
-            same("directions that fio does nothing in", set(), set(ours["did"]) - set(theirs["did"]))
+            same("directions that only one has", [], sorted(set(ours["did"]) - set(theirs["did"])))
         else:
             same("I/Os and bytes", theirs["did"], ours["did"])
     if clock:
         same("ratio", *both("ratio"))
     missing = set(fio.get("keys", [])) - set(other.get("keys", []))
-    same("keys", set(), {key for key in missing if not (undecided and key.endswith(MEASURED))})
+    missing = {key for key in missing if not (undecided and key.endswith(MEASURED))}
+    if missing:
+        found.append(f"keys that {who} lacks: {outermost(missing)}")
     return found
 
 
@@ -361,7 +363,7 @@ def changed(kind, recorded, now):
     """What fio does not answer any more as it was recorded."""
     found = differences(kind, recorded, now, True, "now")
     if more := set(now.get("keys", [])) - set(recorded.get("keys", [])):
-        found.append(f"keys that were not recorded: {sorted(more)}")
+        found.append(f"keys that were not recorded: {outermost(more)}")
     return found + device_differences(kind, recorded, now)
 
 
@@ -434,10 +436,14 @@ def is_below(key, others):
     return any(key.startswith((f"{one}.", f"{one}[]")) for one in others)
 
 
+def outermost(found):
+    """Sorted, and without keys below others."""
+    return [key for key in sorted(found) if not is_below(key, found)]
+
+
 def relative(usual, found):
     """Keys as what is more and less than usual; with a key go all below it."""
-    less = sorted(set(usual) - set(found))
-    return [f"-{key}" for key in less if not is_below(key, less)] + [f"+{key}" for key in sorted(set(found) - set(usual))]
+    return [f"-{key}" for key in outermost(set(usual) - set(found))] + [f"+{key}" for key in sorted(set(found) - set(usual))]
 
 
 def options_of_fio():

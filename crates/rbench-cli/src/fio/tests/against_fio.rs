@@ -1,11 +1,16 @@
 //! fio itself: what it accepts and refuses, so do we.
-
-use std::io::Write as _;
-use std::process::{Command, Stdio};
+//!
+//! fio's answers are data, a row for each question in `against_fio/fio-3.33.tsv`; `living_fio`
+//! asks fio 3.33, and writes them with `RBENCH_RECORD=1`.
 
 use super::*;
 
-/// Command lines behind `--name=a --size=1m`. What fio reads in part and we
+mod living_fio;
+mod record;
+
+use record::{Kind, Question, recorded};
+
+/// Command lines that follow `--name=a --size=1m`. What fio reads in part and we
 /// refuse (1q, 4k*2), or refuses and we accept (dsync), is in the page of
 /// differences and not here.
 const LINES: &[&str] = &[
@@ -232,81 +237,69 @@ const JOBS: &[(&str, &str)] = &[
     ),
 ];
 
-#[expect(
-    clippy::disallowed_methods,
-    reason = "the test suite is told by the environment what must be there"
-)]
-fn no_skip() -> bool {
-    std::env::var_os("RBENCH_TEST_NO_SKIP").is_some()
+/// A job file to show.
+const SHOWN: &str = "[global]\nsize=1m\ngroup_reporting\ntime_based\n[a]\nrw=write\n; none\n[b]\nnew_group\n\
+                     numjobs=2\n[c]\nstonewall\ngroup_reporting=0\nrw=randrw\nbs=4k,8k\n";
+
+/// Whether fio accepts one of `LINES`.
+fn accepts_line(text: &str) -> Question {
+    Question::new(Kind::Accepts, format!("--name=a --size=1m {text}"), "")
 }
 
-/// Whether fio 3.33 is here. Without it the test says so and does nothing, or
-/// fails where nothing may be skipped.
-fn fio_is_here() -> bool {
-    let out = Command::new("fio").arg("--version").output();
-    let here = out.is_ok_and(|out| out.stdout.starts_with(b"fio-3.33"));
-    if !here {
-        writeln!(std::io::stderr(), "skipped: fio 3.33 is not installed")
-            .expect("stderr takes a line");
-        assert!(!no_skip(), "fio 3.33 is not installed");
-    }
-    here
+/// Whether fio accepts one of `FILES`.
+fn accepts_file(text: &'static str) -> Question {
+    Question::new(Kind::Accepts, "-", text)
 }
 
-/// Whether fio takes these words, with this text on its standard input.
-fn fio_accepts(words: &[OsString], input: &str) -> bool {
-    let mut child = Command::new("fio")
-        .arg("--parse-only")
-        .args(words)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::null())
-        .stderr(Stdio::null())
-        .spawn()
-        .expect("fio starts");
-    let mut stdin = child.stdin.take().expect("its standard input");
-    // It may end before it has read all.
-    let _ = stdin.write_all(input.as_bytes());
-    drop(stdin);
-    child.wait().expect("fio ends").success()
+/// The headings of one of `JOBS`.
+fn headings((line, text): (&str, &'static str)) -> Question {
+    let line = format!("--ioengine=null --number_ios=1 {line} -");
+    Question::new(Kind::Headings, line, text)
+}
+
+fn shown() -> Question {
+    Question::new(Kind::Prints, "--showcmd -", SHOWN)
+}
+
+/// The options that fio lists when asked for help in this way.
+fn listed_by(help: &str) -> Question {
+    Question::new(Kind::Options, help, "")
+}
+
+/// Every question of these tests.
+fn questions() -> Vec<Question> {
+    let lines = LINES.iter().map(|text| accepts_line(text));
+    let files = FILES.iter().map(|text| accepts_file(text));
+    let jobs = JOBS.iter().map(|job| headings(*job));
+    let helps = ["--help", "--cmdhelp=all"].map(listed_by);
+    lines
+        .chain(files)
+        .chain(jobs)
+        .chain([shown()])
+        .chain(helps)
+        .collect()
 }
 
 #[test]
 fn command_lines_that_fio_accepts_or_refuses_so_do_we() {
-    if !fio_is_here() {
-        return;
-    }
     let mut accepted = 0;
-    // What is wrong stops fio, so one run of it is asked about all lines that should be right.
-    let mut right = Vec::new();
     for text in LINES {
-        let line = words(&format!("--name=a --size=1m {text}"));
-        match read_line(&line).and_then(Line::invocation) {
-            Ok(_) => {
-                accepted += 1;
-                right.extend(line);
-            }
-            Err(error) => assert!(!fio_accepts(&line, ""), "{text}: {error:?}"),
-        }
-    }
-    if !fio_accepts(&right, "") {
-        let refused =
-            |text: &&&str| !fio_accepts(&words(&format!("--name=a --size=1m {text}")), "");
-        let one = LINES.iter().find(refused);
-        panic!("not all are accepted, perhaps this one: {one:?}");
+        let ours = read_line(&words(&format!("--name=a --size=1m {text}")));
+        let ours = ours.and_then(Line::invocation);
+        let fios = recorded(&accepts_line(text));
+        assert_eq!(ours.is_ok(), fios == "yes", "{text}: {:?}", ours.err());
+        accepted += usize::from(fios == "yes");
     }
     assert!(accepted > 10 && accepted < LINES.len() - 10, "{accepted}");
 }
 
 #[test]
 fn job_files_that_fio_accepts_or_refuses_so_do_we() {
-    if !fio_is_here() {
-        return;
-    }
     for text in FILES {
         let files = BTreeMap::from([("-".into(), text.as_bytes().to_vec())]);
         let ours = line(&words("-"), &bare(&files)).and_then(Line::invocation);
-        let theirs = fio_accepts(&words("-"), text);
-        assert_eq!(ours.is_ok(), theirs, "{text}: {:?}", ours.err());
+        let fios = recorded(&accepts_file(text));
+        assert_eq!(ours.is_ok(), fios == "yes", "{text}: {:?}", ours.err());
     }
 }
 
@@ -392,93 +385,58 @@ fn our_head(job: &Job) -> Head {
     }
 }
 
-/// What fio prints for these words, with this text on its standard input.
-fn fio_prints(words: &[OsString], input: &str) -> String {
-    let mut child = Command::new("fio")
-        .args(words)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        .spawn()
-        .expect("fio starts");
-    let mut stdin = child.stdin.take().expect("its standard input");
-    stdin
-        .write_all(input.as_bytes())
-        .expect("fio reads its job file");
-    drop(stdin);
-    let out = child.wait_with_output().expect("fio ends");
-    String::from_utf8_lossy(&out.stdout).into_owned()
-}
-
 #[test]
 fn jobs_of_files_are_those_that_fio_makes_of_them() {
-    if !fio_is_here() {
-        return;
-    }
     for (line, text) in JOBS {
-        let line = words(&format!("--ioengine=null --number_ios=1 {line} -"));
+        let question = headings((line, text));
         let files = BTreeMap::from([("-".into(), text.as_bytes().to_vec())]);
-        let read = super::line(&line, &bare(&files)).unwrap_or_else(|stop| panic!("{}", stop.text));
+        let read = super::line(&words(&question.line), &bare(&files));
+        let read = read.unwrap_or_else(|stop| panic!("{}", stop.text));
         let ours: Vec<Head> = read.jobs.into_iter().map(|j| our_head(&job(j))).collect();
-        let theirs = heads_of_fio(&fio_prints(&line, text));
-        assert!(!theirs.is_empty(), "fio runs {text}");
-        assert_eq!(ours, theirs, "{text}");
+        let fios = heads_of_fio(&recorded(&question));
+        assert!(!fios.is_empty(), "fio runs {text}");
+        assert_eq!(ours, fios, "{text}");
     }
 }
 
 #[test]
 fn a_job_file_is_shown_as_fio_shows_it() {
-    if !fio_is_here() {
-        return;
-    }
-    let text = "[global]\nsize=1m\ngroup_reporting\ntime_based\n[a]\nrw=write\n; none\n[b]\nnew_group\n\
-                numjobs=2\n[c]\nstonewall\ngroup_reporting=0\nrw=randrw\nbs=4k,8k\n";
-    let files = BTreeMap::from([("-".into(), text.as_bytes().to_vec())]);
-    let line = words("--showcmd -");
-    let read = super::line(&line, &bare(&files)).and_then(Line::invocation);
+    let files = BTreeMap::from([("-".into(), SHOWN.as_bytes().to_vec())]);
+    let read = super::line(&words("--showcmd -"), &bare(&files)).and_then(Line::invocation);
     let Ok(Invocation::Run(_, output)) = read else {
         panic!("{read:?}")
     };
     let ours = output.fio.and_then(|view| view.show).expect("a line");
-    assert_eq!(ours.trim(), fio_prints(&line, text).trim());
+    assert_eq!(ours.trim(), recorded(&shown()));
+}
+
+/// Each option that fio lists in this way is known, or refused with a reason.
+fn known_or_refused(help: &str, at_least: usize) {
+    let listed = recorded(&listed_by(help));
+    let names: Vec<&str> = listed.split_whitespace().collect();
+    assert!(names.len() > at_least, "{names:?}");
+    for name in names {
+        let known = table::exact(name).is_some() || table::refusal(name).is_some();
+        assert!(known, "{name}");
+    }
 }
 
 #[test]
 fn every_option_of_fios_command_line_is_known_or_refused() {
-    if !fio_is_here() {
-        return;
-    }
-    let text = fio_prints(&words("--help"), "");
-    let names: Vec<&str> = text
-        .lines()
-        .filter_map(|line| line.strip_prefix("  --"))
-        .filter_map(|line| line.split(['=', '\t', ' ']).next())
-        .collect();
-    assert!(names.len() > 25, "{names:?}");
-    for name in names {
-        let known = table::exact(name).is_some() || table::refusal(name).is_some();
-        assert!(known, "{name}");
-    }
+    known_or_refused("--help", 25);
 }
 
 #[test]
 fn every_option_of_fio_is_known_or_refused() {
-    if !fio_is_here() {
-        return;
-    }
-    let out = Command::new("fio")
-        .arg("--cmdhelp=all")
-        .output()
-        .expect("fio lists its options");
-    let text = String::from_utf8_lossy(&out.stdout);
-    let names: Vec<&str> = text
-        .lines()
-        .filter_map(|line| line.split_once(':'))
-        .map(|(name, _)| name.trim())
-        .collect();
-    assert!(names.len() > 200, "{}", names.len());
-    for name in names {
-        let known = table::exact(name).is_some() || table::refusal(name).is_some();
-        assert!(known, "{name}");
-    }
+    known_or_refused("--cmdhelp=all", 200);
+}
+
+#[test]
+fn the_record_has_an_answer_to_every_question_and_no_other() {
+    let asked: Vec<String> = questions().iter().map(Question::to_string).collect();
+    assert_eq!(
+        record::asked(),
+        asked,
+        "run living_fio:: with RBENCH_RECORD=1"
+    );
 }

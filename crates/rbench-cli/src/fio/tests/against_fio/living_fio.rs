@@ -1,0 +1,105 @@
+//! fio 3.33 still answers as it is recorded. With `RBENCH_RECORD=1` its answers become the record.
+
+use std::io::Write as _;
+use std::process::{Command, Stdio};
+
+use super::record::{self, Kind, Question};
+use super::*;
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the test suite is told by the environment what must be there, and what to write"
+)]
+fn is_set(variable: &str) -> bool {
+    std::env::var_os(variable).is_some()
+}
+
+/// Whether fio 3.33 is here. Without it the test says so and does nothing, or
+/// fails where nothing may be skipped.
+fn fio_is_here() -> bool {
+    let out = Command::new("fio").arg("--version").output();
+    let here = out.is_ok_and(|out| out.stdout.starts_with(b"fio-3.33"));
+    if !here {
+        writeln!(std::io::stderr(), "skipped: fio 3.33 is not installed")
+            .expect("stderr takes a line");
+        let needed = is_set("RBENCH_TEST_NO_SKIP") || is_set("RBENCH_RECORD");
+        assert!(!needed, "fio 3.33 is not installed");
+    }
+    here
+}
+
+/// What fio prints, and whether it ends well.
+fn run(words: &[OsString], input: &str) -> (String, bool) {
+    let mut child = Command::new("fio")
+        .args(words)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("fio starts");
+    let mut stdin = child.stdin.take().expect("its standard input");
+    // It may end before it has read all.
+    let _ = stdin.write_all(input.as_bytes());
+    drop(stdin);
+    let out = child.wait_with_output().expect("fio ends");
+    let text = String::from_utf8_lossy(&out.stdout).into_owned();
+    (text, out.status.success())
+}
+
+fn answer(question: &Question) -> String {
+    let line = words(&question.line);
+    match question.kind {
+        Kind::Accepts => {
+            let line: Vec<OsString> = words("--parse-only").into_iter().chain(line).collect();
+            let accepted = run(&line, question.input).1;
+            if accepted { "yes" } else { "no" }.to_owned()
+        }
+        Kind::Headings => {
+            let (text, _) = run(&line, question.input);
+            let heads: Vec<&str> = text.lines().filter(|l| l.contains(": (g=")).collect();
+            heads.join("\n")
+        }
+        Kind::Prints => run(&line, question.input).0.trim().to_owned(),
+        Kind::Options => options(&run(&line, "").0).join(" "),
+    }
+}
+
+/// Names in the lines `  --name=…` of `--help`, or `name : …` of `--cmdhelp`.
+fn options(text: &str) -> Vec<&str> {
+    let names = text
+        .lines()
+        .filter_map(|line| match line.strip_prefix("  --") {
+            Some(rest) => rest.split(['=', '\t', ' ']).next(),
+            None => Some(line.split_once(':')?.0.trim()).filter(|name| !name.contains(' ')),
+        });
+    names.filter(|name| !name.is_empty()).collect()
+}
+
+#[expect(
+    clippy::disallowed_methods,
+    reason = "no file of a measurement, but the record of this test"
+)]
+fn write(answers: impl Iterator<Item = (Question, String)>) {
+    let head = "What fio-3.33 answers: asked for, command line, standard input, answer\n";
+    let rows: String = answers
+        .map(|(question, answer)| record::row(&question, &answer))
+        .collect();
+    std::fs::write(record::PATH, format!("{head}{rows}")).expect("the record is written");
+}
+
+#[test]
+fn fio_answers_as_it_is_recorded() {
+    if !fio_is_here() {
+        return;
+    }
+    let answers = questions().into_iter().map(|question| {
+        let answer = answer(&question);
+        (question, answer)
+    });
+    if is_set("RBENCH_RECORD") {
+        return write(answers);
+    }
+    for (question, answer) in answers {
+        assert_eq!(record::recorded(&question), answer, "{question}");
+    }
+}

@@ -1,24 +1,170 @@
 //! fio itself is the truth: what it measured, put through our renderers, is
 //! what it printed.
+//!
+//! What fio 3.33 printed is in `fio/recorded`, a file for each of `RUNS`. `living_fio` runs fio
+//! and compares its new numbers; with `RBENCH_RECORD=1` it writes the files.
 
 use std::fmt::Write as _;
-use std::io::Write as _;
-use std::process::Command;
+use std::fs;
+use std::path::{Path, PathBuf};
 
 use rbench_report::fio::{json, normal, terse};
 
 use super::reading::{self, Output};
 
-/// Says why a test does nothing. With `RBENCH_TEST_NO_SKIP` set, as in CI,
-/// that is a failure.
-fn skip(reason: &str) {
-    // Not by a macro: the harness would keep the line of a test that passes.
-    writeln!(std::io::stderr(), "skipped: {reason}").expect("stderr takes a line");
-    assert!(
-        std::env::var_os("RBENCH_TEST_NO_SKIP").is_none(),
-        "skipped where nothing may be: {reason}"
-    );
-}
+mod living_fio;
+
+/// Options that stand before those of a run.
+const FORMS: &str = "--output-format=normal,terse,json+";
+
+/// Name and options of each run.
+const RUNS: &[(&str, &str)] = &[
+    ("read", "--name=r --rw=read --bs=64k --size=4M"),
+    (
+        "mix",
+        "--name=m --rw=randrw --rwmixread=70 --bs=4k --size=4M --directory=.",
+    ),
+    (
+        "workers",
+        "--name=w --rw=write --bs=256k --size=4M --numjobs=3 --end_fsync=1",
+    ),
+    (
+        "workers-together",
+        "--name=w --rw=write --bs=256k --size=4M --numjobs=3 --end_fsync=1 --group_reporting",
+    ),
+    (
+        "groups",
+        "--bs=8k --size=1M --name=one --rw=write --name=two --stonewall --rw=read \
+         --name=three --stonewall --rw=randrw",
+    ),
+    (
+        "verify",
+        "--name=v --rw=write --bs=16k --size=2M --verify=crc32c",
+    ),
+    ("syncs", "--name=s --rw=write --bs=4k --size=128k --fsync=4"),
+    (
+        "rates-together",
+        "--ioengine=null --zero_buffers --rw=write --bs=16k --size=1g --time_based \
+         --runtime=1200ms --group_reporting --name=a --rate=10m --name=b --rate=30m",
+    ),
+    (
+        "rate-high",
+        "--ioengine=null --zero_buffers --rw=write --bs=16m --size=100g --time_based \
+         --runtime=1200ms --name=fast --rate=3g",
+    ),
+    (
+        "depth",
+        "--name=d --rw=randread --bs=4k --size=2M --ioengine=libaio --iodepth=8 --direct=1",
+    ),
+    (
+        "depth-percentiles",
+        "--name=d --rw=randread --bs=4k --size=2M --ioengine=libaio --iodepth=8 --direct=1 \
+         --slat_percentiles=1 --lat_percentiles=1",
+    ),
+    (
+        "figures-7",
+        "--name=f --ioengine=null --zero_buffers --rw=write --bs=16k --size=1g --rate=10m \
+         --time_based --runtime=1200ms --significant_figures=7",
+    ),
+    (
+        "figures-3",
+        "--name=f --ioengine=null --zero_buffers --rw=write --bs=16k --size=1g --rate=10m \
+         --time_based --runtime=1200ms --significant_figures=3",
+    ),
+    (
+        "bits",
+        "--name=f --ioengine=null --zero_buffers --rw=write --bs=16k --size=1g --rate=10m \
+         --time_based --runtime=1200ms --unit_base=1",
+    ),
+    (
+        "percentiles-lat",
+        "--name=p --rw=randread --bs=4k --size=4M --lat_percentiles=1",
+    ),
+    (
+        "percentiles-1",
+        "--name=p --rw=read --bs=4k --size=1300k --percentile_list=50",
+    ),
+    (
+        "percentiles-4",
+        "--name=p --rw=read --bs=4k --size=1300k --percentile_list=0.5:50:99.999:99.9999",
+    ),
+    (
+        "percentiles-11",
+        "--name=p --rw=read --bs=4k --size=1300k \
+         --percentile_list=1:2:3:4:5:6:7.125:8:9:10:11",
+    ),
+    (
+        "unified",
+        "--name=u --rw=randrw --bs=4k --size=2M --unified_rw_reporting=1",
+    ),
+    (
+        "unified-rate",
+        "--name=u --ioengine=null --zero_buffers --rw=randrw --norandommap --bs=16k --size=1g \
+         --rate=10m,20m --time_based --runtime=1200ms --unified_rw_reporting=1",
+    ),
+    (
+        "trim",
+        "--name=t --ioengine=falloc --rw=trim --bs=4k --size=1M",
+    ),
+    (
+        "trim-random",
+        "--name=t --ioengine=falloc --rw=randtrimwrite --bs=8k --size=1M --numjobs=2",
+    ),
+    (
+        "trim-together",
+        "--name=t --ioengine=falloc --rw=trimwrite --size=1M --numjobs=2 --group_reporting",
+    ),
+    (
+        "trim-unified",
+        "--name=t --ioengine=falloc --rw=trimwrite --size=1M --unified_rw_reporting=1",
+    ),
+    (
+        "trim-rate",
+        "--name=t --ioengine=null --rw=trim --bs=16k --size=1g --rate=,,10m --time_based \
+         --runtime=1200ms",
+    ),
+    (
+        "both",
+        "--name=u --rw=randrw --bs=4k --size=1M --unified_rw_reporting=both",
+    ),
+    (
+        "disk",
+        "--name=d --rw=randrw --bs=4k --size=4M --fsync=8 --time_based --runtime=1200ms \
+         --description=words --continue_on_error=all --percentile_list=50",
+    ),
+    (
+        "no-disk",
+        "--name=d --rw=write --bs=4k --size=64k --disk_util=0 --description=more_words",
+    ),
+    (
+        "no-errors",
+        "--name=e --rw=read --bs=4k --size=64k --continue_on_error=all",
+    ),
+    (
+        "errors",
+        "--name=e --rw=write --bs=64k --filename=/dev/full --size=1M --continue_on_error=all",
+    ),
+    (
+        "latency-target",
+        "--name=t --rw=randread --bs=4k --size=1M --latency_target=50000 \
+         --latency_window=100000 --latency_percentile=95 --number_ios=4000",
+    ),
+    (
+        "steady-slope",
+        "--name=s --ioengine=null --zero_buffers --rw=read --bs=4k --size=1g --rate_iops=1000 \
+         --percentile_list=50:90 --time_based --runtime=3 --ss=iops_slope:50% --ss_dur=2",
+    ),
+    (
+        "steady-bandwidth",
+        "--name=s --ioengine=null --zero_buffers --rw=read --bs=4k --size=1g --rate_iops=1000 \
+         --percentile_list=50:90 --time_based --runtime=3 --ss=bw:0.1% --ss_dur=2",
+    ),
+    (
+        "steady-iops",
+        "--name=s --ioengine=null --zero_buffers --rw=read --bs=4k --size=1g --rate_iops=1000 \
+         --percentile_list=50:90 --time_based --runtime=3 --ss=iops:3 --ss_dur=2",
+    ),
+];
 
 /// A text in words and numbers.
 fn tokens(line: &str) -> Vec<&str> {
@@ -208,136 +354,50 @@ const LATER: [&str; 6] = [
     "\"latency_window_us\"",
 ];
 
-/// Runs fio with these options in a folder of its own, and holds our texts of
-/// its numbers against its own texts.
-fn check(options: &str) {
-    let Some(text) = fios(options) else { return };
-    let found = differences(&text);
+/// Where the output of a run is recorded.
+fn path_of(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/report/fio/recorded")
+        .join(format!("{name}.txt"))
+}
+
+/// What the record of a run starts with.
+fn command(options: &str) -> String {
+    let options: Vec<&str> = options.split_whitespace().collect();
+    format!("$ fio {FORMS} {}\n", options.join(" "))
+}
+
+/// What fio printed in a run.
+fn recorded(name: &str) -> String {
+    let path = path_of(name);
+    let text = fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
+    let output = text.strip_prefix(&command(options_of(name)));
+    let output = output.expect("a record of these options: run living_fio:: with RBENCH_RECORD=1");
+    output.to_owned()
+}
+
+fn options_of(name: &str) -> &'static str {
+    let run = RUNS.iter().find(|(one, _)| *one == name);
+    run.expect("a run of RUNS").1
+}
+
+/// Compares what fio printed in a run with our texts of its numbers.
+fn check(name: &str) {
+    compare_run(options_of(name), &recorded(name));
+}
+
+/// The same for an output of fio.
+fn compare_run(options: &str, text: &str) {
+    if options.contains("unified_rw_reporting=both") {
+        return compare_both(text);
+    }
+    let found = differences(text);
     assert!(found.is_empty(), "fio {options}\n{found}");
 }
 
-/// What fio prints in all forms; `None` where there is none.
-fn fios(options: &str) -> Option<String> {
-    let folder = tempfile::tempdir().expect("a temporary folder");
-    let fio = Command::new("fio")
-        .arg("--output-format=normal,terse,json+")
-        .args(options.split_whitespace())
-        .current_dir(&folder)
-        .output();
-    let fio = match fio {
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => {
-            skip("fio is not installed");
-            return None;
-        }
-        done => done.expect("fio runs"),
-    };
-    let text = String::from_utf8_lossy(&fio.stdout).into_owned();
-    assert!(text.contains("fio-3.33"), "fio {options}: {fio:?}");
-    Some(text)
-}
-
-#[test]
-fn one_job_reads() {
-    check("--name=r --rw=read --bs=64k --size=4M");
-}
-
-#[test]
-fn a_mix_has_both_directions() {
-    check("--name=m --rw=randrw --rwmixread=70 --bs=4k --size=4M --directory=.");
-}
-
-#[test]
-fn workers_have_an_entry_each_or_one_together() {
-    check("--name=w --rw=write --bs=256k --size=4M --numjobs=3 --end_fsync=1");
-    check("--name=w --rw=write --bs=256k --size=4M --numjobs=3 --end_fsync=1 --group_reporting");
-}
-
-#[test]
-fn sections_behind_a_stonewall_are_groups() {
-    check(
-        "--bs=8k --size=1M --name=one --rw=write --name=two --stonewall --rw=read \
-         --name=three --stonewall --rw=randrw",
-    );
-}
-
-#[test]
-fn what_is_verified_counts_as_read() {
-    check("--name=v --rw=write --bs=16k --size=2M --verify=crc32c");
-}
-
-#[test]
-fn syncs_have_a_block_of_their_own() {
-    check("--name=s --rw=write --bs=4k --size=128k --fsync=4");
-}
-
-#[test]
-fn samples_of_the_rate_are_summed_up() {
-    check(
-        "--ioengine=null --zero_buffers --rw=write --bs=16k --size=1g --time_based --runtime=1200ms \
-         --group_reporting --name=a --rate=10m --name=b --rate=30m",
-    );
-    check(
-        "--ioengine=null --zero_buffers --rw=write --bs=16m --size=100g --time_based \
-         --runtime=1200ms --name=fast --rate=3g",
-    );
-}
-
-#[test]
-fn requests_under_way_have_a_submission_latency() {
-    let job = "--name=d --rw=randread --bs=4k --size=2M --ioengine=libaio --iodepth=8 --direct=1";
-    check(job);
-    check(&format!("{job} --slat_percentiles=1 --lat_percentiles=1"));
-}
-
-#[test]
-fn numbers_have_the_digits_and_units_that_were_asked_for() {
-    for form in [
-        "--significant_figures=7",
-        "--significant_figures=3",
-        "--unit_base=1",
-    ] {
-        check(&format!(
-            "--name=f --ioengine=null --zero_buffers --rw=write --bs=16k --size=1g --rate=10m \
-             --time_based --runtime=1200ms {form}"
-        ));
-    }
-}
-
-#[test]
-fn percentiles_are_those_that_were_asked_for() {
-    check("--name=p --rw=randread --bs=4k --size=4M --lat_percentiles=1");
-    for list in ["50", "0.5:50:99.999:99.9999", "1:2:3:4:5:6:7.125:8:9:10:11"] {
-        check(&format!(
-            "--name=p --rw=read --bs=4k --size=1300k --percentile_list={list}"
-        ));
-    }
-}
-
-#[test]
-fn reads_and_writes_may_be_one() {
-    check("--name=u --rw=randrw --bs=4k --size=2M --unified_rw_reporting=1");
-    check(
-        "--name=u --ioengine=null --zero_buffers --rw=randrw --norandommap --bs=16k --size=1g \
-         --rate=10m,20m --time_based --runtime=1200ms --unified_rw_reporting=1",
-    );
-}
-
-#[test]
-fn trims_are_a_direction() {
-    check("--name=t --ioengine=falloc --rw=trim --bs=4k --size=1M");
-    check("--name=t --ioengine=falloc --rw=randtrimwrite --bs=8k --size=1M --numjobs=2");
-    check("--name=t --ioengine=falloc --rw=trimwrite --size=1M --numjobs=2 --group_reporting");
-    check("--name=t --ioengine=falloc --rw=trimwrite --size=1M --unified_rw_reporting=1");
-    check(
-        "--name=t --ioengine=null --rw=trim --bs=16k --size=1g --rate=,,10m --time_based --runtime=1200ms",
-    );
-}
-
-#[test]
-fn reads_and_writes_may_be_shown_apart_and_as_one() {
-    let options = "--name=u --rw=randrw --bs=4k --size=1M --unified_rw_reporting=both";
-    let Some(text) = fios(options) else { return };
-    let output = Output::of(&text);
+/// Reads and writes apart and as one.
+fn compare_both(text: &str) {
+    let output = Output::of(text);
     let run = reading::run(&output);
     let ours = json_lines(&json(&run, false));
     let found = compare("json", &ours, &json_lines(output.json), json_slack);
@@ -361,31 +421,115 @@ fn reads_and_writes_may_be_shown_apart_and_as_one() {
 }
 
 #[test]
+fn one_job_reads() {
+    check("read");
+}
+
+#[test]
+fn a_mix_has_both_directions() {
+    check("mix");
+}
+
+#[test]
+fn workers_have_an_entry_each_or_one_together() {
+    check("workers");
+    check("workers-together");
+}
+
+#[test]
+fn sections_behind_a_stonewall_are_groups() {
+    check("groups");
+}
+
+#[test]
+fn what_is_verified_counts_as_read() {
+    check("verify");
+}
+
+#[test]
+fn syncs_have_a_block_of_their_own() {
+    check("syncs");
+}
+
+#[test]
+fn samples_of_the_rate_are_summed_up() {
+    check("rates-together");
+    check("rate-high");
+}
+
+#[test]
+fn requests_under_way_have_a_submission_latency() {
+    check("depth");
+    check("depth-percentiles");
+}
+
+#[test]
+fn numbers_have_the_digits_and_units_that_were_asked_for() {
+    check("figures-7");
+    check("figures-3");
+    check("bits");
+}
+
+#[test]
+fn percentiles_are_those_that_were_asked_for() {
+    check("percentiles-lat");
+    check("percentiles-1");
+    check("percentiles-4");
+    check("percentiles-11");
+}
+
+#[test]
+fn reads_and_writes_may_be_one() {
+    check("unified");
+    check("unified-rate");
+}
+
+#[test]
+fn trims_are_a_direction() {
+    check("trim");
+    check("trim-random");
+    check("trim-together");
+    check("trim-unified");
+    check("trim-rate");
+}
+
+#[test]
+fn reads_and_writes_may_be_shown_apart_and_as_one() {
+    check("both");
+}
+
+#[test]
 fn devices_and_descriptions_have_their_lines_and_fields() {
-    // Long enough for fio to look at the device.
-    check(
-        "--name=d --rw=randrw --bs=4k --size=4M --fsync=8 --time_based --runtime=1200ms \
-         --description=words --continue_on_error=all --percentile_list=50",
+    check("disk");
+    assert!(
+        recorded("disk").contains("\"read_ticks\""),
+        "fio saw a disk"
     );
-    check("--name=d --rw=write --bs=4k --size=64k --disk_util=0 --description=more_words");
+    check("no-disk");
 }
 
 #[test]
 fn errors_have_their_number_and_their_meaning() {
-    check("--name=e --rw=read --bs=4k --size=64k --continue_on_error=all");
-    check("--name=e --rw=write --bs=64k --filename=/dev/full --size=1M --continue_on_error=all");
+    check("no-errors");
+    check("errors");
 }
 
 #[test]
 fn a_latency_target_and_a_steady_state_have_their_lines() {
-    check(
-        "--name=t --rw=randread --bs=4k --size=1M --latency_target=50000 --latency_window=100000 \
-         --latency_percentile=95 --number_ios=4000",
-    );
-    for criterion in ["iops_slope:50%", "bw:0.1%", "iops:3"] {
-        check(&format!(
-            "--name=s --ioengine=null --zero_buffers --rw=read --bs=4k --size=1g --rate_iops=1000 \
-             --percentile_list=50:90 --time_based --runtime=3 --ss={criterion} --ss_dur=2"
-        ));
-    }
+    check("latency-target");
+    check("steady-slope");
+    check("steady-bandwidth");
+    check("steady-iops");
+}
+
+#[test]
+fn each_run_is_recorded_and_no_other() {
+    let folder = path_of("any");
+    let folder = folder.parent().expect("the folder of the records");
+    let entries = fs::read_dir(folder).expect("the folder can be read");
+    let mut recorded: Vec<PathBuf> = entries.map(|e| e.expect("an entry").path()).collect();
+    let mut meant: Vec<PathBuf> = RUNS.iter().map(|(name, _)| path_of(name)).collect();
+    recorded.sort();
+    meant.sort();
+    assert_eq!(recorded, meant);
 }

@@ -6,6 +6,7 @@
     reason = "the tests look at and damage files behind the back of a run"
 )]
 
+mod accounts;
 mod caches;
 mod children;
 mod clock;

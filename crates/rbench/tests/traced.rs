@@ -1,0 +1,234 @@
+//! System calls of the program, as strace sees them: within a phase only those of its operations, in their
+//! order, reach the target.
+
+use std::collections::HashMap;
+use std::fs;
+use std::io::Write as _;
+use std::path::Path;
+use std::process::Command;
+
+use rbench_core::ops_table;
+use tempfile::TempDir;
+
+#[path = "traced/needs_fuse.rs"]
+mod needs_fuse;
+
+/// One call.
+struct Call {
+    /// Thread that made it.
+    thread: u32,
+    name: String,
+    /// From its name to its result; descriptors have their paths.
+    text: String,
+}
+
+/// What a traced run printed, and its calls on files and descriptors in the order in which they started.
+struct Traced {
+    printed: String,
+    calls: Vec<Call>,
+}
+
+/// A directory on the disk of the build, as far as it is on one: attributes of users have to work there.
+fn place() -> TempDir {
+    tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory")
+}
+
+/// Runs the program on `target` under strace, in `dir`; `None`, after saying so, where strace does not work.
+fn traced(dir: &Path, target: &Path, arguments: &str) -> Option<Traced> {
+    let probe = Command::new("strace")
+        .args(["-o", "/dev/null", "true"])
+        .status();
+    if !probe.is_ok_and(|status| status.success()) {
+        // Not by a macro: the harness would keep the line of a test that passes.
+        writeln!(std::io::stderr(), "skipped: strace does not work here")
+            .expect("stderr takes a line");
+        let may = std::env::var_os("RBENCH_TEST_NO_SKIP").is_none();
+        assert!(
+            may,
+            "skipped where nothing may be: strace does not work here"
+        );
+        return None;
+    }
+    let run = Command::new("strace")
+        .args([
+            "-f",
+            "-qq",
+            "-y",
+            "-e",
+            "trace=%file,%desc",
+            "-e",
+            "signal=none",
+            "-o",
+            "trace",
+        ])
+        .arg(env!("CARGO_BIN_EXE_rbench"))
+        .args(arguments.split_whitespace())
+        .arg("--dir")
+        .arg(target)
+        .current_dir(dir)
+        .env_remove("RBENCH_DIR")
+        .output()
+        .expect("strace starts");
+    let said = String::from_utf8_lossy(&run.stderr);
+    assert!(run.status.success(), "{arguments}: {said}");
+    let log = fs::read_to_string(dir.join("trace")).expect("a trace");
+    Some(Traced {
+        printed: String::from_utf8_lossy(&run.stdout).into_owned(),
+        calls: calls(&log),
+    })
+}
+
+/// The calls of a log. One during which another thread's call came has its end on a line of its own.
+fn calls(log: &str) -> Vec<Call> {
+    let mut calls: Vec<Call> = Vec::new();
+    let mut unfinished: HashMap<u32, usize> = HashMap::new();
+    for line in log.lines() {
+        let (thread, text) = line.split_once(' ').expect("the number of a thread");
+        let thread = thread.parse().expect("a number");
+        let text = text.trim_start();
+        if let Some((_, end)) = text.split_once(" resumed>") {
+            let start = unfinished.remove(&thread).expect("it started");
+            calls[start].text.push_str(end);
+            continue;
+        }
+        let Some((name, _)) = text.split_once('(') else {
+            continue;
+        };
+        if text.ends_with("<unfinished ...>") {
+            unfinished.insert(thread, calls.len());
+        }
+        let text = text.trim_end_matches("<unfinished ...>").trim_end();
+        calls.push(Call {
+            thread,
+            name: name.to_owned(),
+            text: text.to_owned(),
+        });
+    }
+    calls
+}
+
+/// The workers of `rbench ops`, in their order: the row (none where they only prepare), the calls for each of its
+/// items, and what follows the last item. `9*a,b` is `a` and `b`, nine times.
+const WORKERS: &[(&str, &str, &str)] = &[
+    ("mkdir", "mkdirat", ""),
+    // Untimed, back to its own name.
+    ("mvdir", "renameat", "renameat"),
+    ("", "10*mknodat", ""),
+    ("readdir_10", "openat getdents64 getdents64 close", ""),
+    ("", "10*unlinkat", ""),
+    ("", "1000*mknodat", ""),
+    ("readdir_1k", "openat getdents64 getdents64 close", ""),
+    ("", "1000*unlinkat", ""),
+    ("", "4*mkdirat", ""),
+    ("resolve", "statx", ""),
+    ("", "4*unlinkat", ""),
+    ("rmdir", "unlinkat", ""),
+    ("create close", "openat close", ""),
+    ("rename", "renameat", "renameat"),
+    ("link", "linkat", ""),
+    ("", "unlinkat", ""),
+    ("mknod", "mknodat", ""),
+    ("", "unlinkat", ""),
+    ("symlink", "symlinkat", ""),
+    ("readlink", "readlinkat", ""),
+    ("", "unlinkat", ""),
+    ("lookup", "statx", ""),
+    ("getattr", "openat statx close", ""),
+    ("setattr", "fchmodat", ""),
+    ("utimes", "utimensat", ""),
+    ("truncate", "openat ftruncate close", ""),
+    ("access", "faccessat", ""),
+    ("statfs", "openat fstatfs close", ""),
+    ("setxattr", "openat fsetxattr close", ""),
+    ("getxattr", "openat fgetxattr close", ""),
+    ("listxattr_1", "openat flistxattr close", ""),
+    ("", "openat 9*fsetxattr close", ""),
+    ("listxattr_10", "openat flistxattr close", ""),
+    ("removexattr", "openat fremovexattr close", ""),
+    ("write", "openat pwrite64 fsync close", ""),
+    ("read_1", "openat pread64 close", ""),
+    ("", "openat 10*pwrite64,fsync close", ""),
+    ("read_10", "openat pread64 close", ""),
+    ("unlink", "unlinkat", ""),
+];
+
+/// Calls written as in [`WORKERS`].
+fn written_out(calls: &str) -> Vec<&str> {
+    let words = calls.split_whitespace().flat_map(|word| {
+        let (times, calls) = word.split_once('*').unwrap_or(("1", word));
+        let calls: Vec<&str> = calls.split(',').collect();
+        calls.repeat(times.parse().expect("a number"))
+    });
+    words.collect()
+}
+
+/// Whether it is a call on an item: the tree's own directory is made and removed around the rows.
+fn is_on_an_item(call: &Call) -> bool {
+    let numbered = |kind: &str| {
+        let mut places = call
+            .text
+            .match_indices(kind)
+            .map(|(at, _)| &call.text[at + kind.len()..]);
+        places.any(|rest| rest.starts_with(|c: char| c.is_ascii_digit()))
+    };
+    numbered("dir.0.") || numbered("file.0.")
+}
+
+#[test]
+fn each_worker_of_the_per_operation_table_makes_the_calls_of_its_row_and_no_others() {
+    const ITEMS: usize = 2;
+    let place = place();
+    let target = place.path().join("t");
+    fs::create_dir(&target).expect("new");
+    let arguments = format!("ops --ops {ITEMS} --quiet --no-round-trip");
+    let Some(run) = traced(place.path(), &target, &arguments) else {
+        return;
+    };
+    let main = run.calls.first().expect("calls").thread;
+    let mut workers: Vec<(u32, Vec<&str>)> = Vec::new();
+    for call in run
+        .calls
+        .iter()
+        .filter(|call| call.thread != main && is_on_an_item(call))
+    {
+        match workers
+            .iter_mut()
+            .find(|(thread, _)| *thread == call.thread)
+        {
+            Some((_, calls)) => calls.push(&call.name),
+            None => workers.push((call.thread, vec![&call.name])),
+        }
+    }
+    for ((row, each, last), (_, found)) in WORKERS.iter().zip(&workers) {
+        let expect = [written_out(each).repeat(ITEMS), written_out(last)].concat();
+        assert_eq!(found, &expect, "{row} ({each})");
+    }
+    assert_eq!(workers.len(), WORKERS.len());
+    check_printed(&run.printed, ITEMS);
+}
+
+/// The table prints each row with the calls that are timed, which its worker makes.
+fn check_printed(printed: &str, items: usize) {
+    for row in ops_table::OPS_ROWS
+        .iter()
+        .filter(|row| row.out_of_reach.is_none())
+    {
+        let of_row =
+            |(names, ..): &&(&str, &str, &str)| names.split(' ').any(|name| name == row.name);
+        let (_, calls, _) = WORKERS.iter().find(of_row).expect("a worker");
+        let made = written_out(calls);
+        assert!(!row.calls.is_empty(), "{}", row.name);
+        for timed in row.calls.split(' ') {
+            assert!(made.contains(&timed), "{}: {timed} of {made:?}", row.name);
+        }
+        let expect = format!("{} {} {items}", row.name, row.calls);
+        let lines = printed
+            .lines()
+            .map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "));
+        let lines = lines
+            .filter(|line| line.starts_with(&format!("{expect} ")))
+            .count();
+        assert_eq!(lines, 1, "{expect}: {printed}");
+    }
+    assert!(printed.contains("newchunk: n/a, "), "{printed}");
+}

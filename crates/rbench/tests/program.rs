@@ -212,6 +212,7 @@ fn misuse_ends_with_2_and_names_the_flag() {
         2,
         "--ack-journal needs --dir",
     );
+    check_refused("ops --dir target --ops 0", 2, "--ops must be at least 1");
     check_refused("verify", 2, "<FILE>");
     // 1 would speak of the data.
     check_refused(

@@ -8,10 +8,13 @@ use std::path::Path;
 use std::process::Command;
 
 use rbench_core::ops_table;
+use rbench_report::RunResult;
 use tempfile::TempDir;
 
 #[path = "traced/needs_fuse.rs"]
 mod needs_fuse;
+#[path = "../../rbench-report/tests/valid/mod.rs"]
+mod valid;
 
 /// One call.
 struct Call {
@@ -180,7 +183,7 @@ fn each_worker_of_the_per_operation_table_makes_the_calls_of_its_row_and_no_othe
     let place = place();
     let target = place.path().join("t");
     fs::create_dir(&target).expect("new");
-    let arguments = format!("ops --ops {ITEMS} --quiet --no-round-trip");
+    let arguments = format!("ops --ops {ITEMS} --quiet --no-round-trip --out out.json");
     let Some(run) = traced(place.path(), &target, &arguments) else {
         return;
     };
@@ -205,6 +208,14 @@ fn each_worker_of_the_per_operation_table_makes_the_calls_of_its_row_and_no_othe
     }
     assert_eq!(workers.len(), WORKERS.len());
     check_printed(&run.printed, ITEMS);
+    let text = fs::read_to_string(place.path().join("out.json")).expect("a result file");
+    valid::check(&text);
+    let result: RunResult = serde_json::from_str(&text).expect("a valid result");
+    assert!(result.complete);
+    for phase in &result.phases {
+        let done = (phase.items, phase.error_count());
+        assert_eq!(done, (ITEMS as u64, 0), "{}", phase.name);
+    }
 }
 
 /// The table prints each row with the calls that are timed, which its worker makes.

@@ -111,7 +111,7 @@ fn reported_latencies_enclose_what_the_file_system_measured_once() {
                 );
             }
             // A wide bound: other tests run meanwhile, and a machine under load
-            // wakes threads late. scripts/checks/truth.py shows the figures.
+            // wakes threads late.
             assert!(
                 reported[0] - truth[0] < 10_000_000,
                 "{name}: {reported:?} far above {truth:?}"

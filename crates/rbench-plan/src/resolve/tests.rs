@@ -224,7 +224,7 @@ fn rows_of_the_table_are_shown_and_what_they_need_is_not() {
     );
     for (expect, change) in [
         (
-            "--only newchunk leaves no row",
+            "--only newchunk leaves no row to measure: no system call reaches it",
             (|ops| {
                 ops.only = Some(vec![
                     rbench_core::ops_table::find("newchunk").expect("a row"),

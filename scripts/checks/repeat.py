@@ -1,6 +1,6 @@
-"""Stages of scripts/test again and again: a test that fails by the machine, and not by a defect, shows itself so.
+"""Runs stages of scripts/test repeatedly, to find tests that fail because of the machine and not of a defect.
 
-usage: repeat.py [--times N] [--load] [--logs FOLDER] STAGE…
+usage: repeat.py [--times N] [--load] [--logs FOLDER] STAGE…   (`default`: scripts/test as it is)
        --times: how often each stage runs (5)
        --load: beside them two busy loops, and a writer on the disk of the folder with the logs
        --logs: where the output of each run is kept (target/repeat)
@@ -53,7 +53,7 @@ def one(stage, number, loaded, folder):
     log = folder / f"{stage}-{'load-' if loaded else ''}{number}.log"
     begun = time.monotonic()
     with log.open("w") as output, load(folder) if loaded else contextlib.nullcontext():
-        code = subprocess.run([TEST, stage], stdout=output, stderr=subprocess.STDOUT, check=False).returncode
+        code = subprocess.run([TEST, *([stage] if stage != "default" else [])], stdout=output, stderr=subprocess.STDOUT, check=False).returncode
     result = "passed" if code == 0 else f"FAILED ({log})"
     beside = "beside load" if loaded else "-"
     print(f"{stage:12} {number:3}  {beside:11}  {result:8}  {time.monotonic() - begun:6.0f} s", flush=True)

@@ -36,6 +36,7 @@ import collections
 import concurrent.futures
 import contextlib
 import ctypes
+import functools
 import hashlib
 import json
 import os
@@ -196,9 +197,7 @@ def answer(kind, line, ran, folder):
     """What a tool did with a line, as far as its kind compares it. What is usual is left out: what is not there is 0, empty,
     or as `prepare` made it."""
     done, document = ran
-    with tempfile.TemporaryDirectory(dir=ROOT) as before:
-        prepare(pathlib.Path(before))
-        sizes, prepared = sizes_of(folder), sizes_of(pathlib.Path(before))
+    sizes, prepared = sizes_of(folder), prepared_sizes()
     # A trace is as long as the name of its folder.
     traces = {name for name in set(sizes) & set(prepared) if is_log(name)}
     changed = {name: sizes.get(name) for name in sorted(set(sizes | prepared) - traces) if sizes.get(name) != prepared.get(name)}
@@ -219,6 +218,13 @@ def answer(kind, line, ran, folder):
     if kind == "ratio" and len(document["jobs"]) == 2:
         found["ratio"] = ratio(line, document)
     return {key: value for key, value in found.items() if value or key in ("exit", "keys")}
+
+
+@functools.cache
+def prepared_sizes():
+    with tempfile.TemporaryDirectory(dir=ROOT) as folder:
+        prepare(pathlib.Path(folder))
+        return sizes_of(pathlib.Path(folder))
 
 
 def sizes_of(folder):
@@ -328,6 +334,8 @@ def differences(kind, fio, other, clock, who="rbench"):
         same("fails", fio["exit"] != 0, other["exit"] != 0)
     else:
         same("exit code", fio["exit"], other["exit"])
+    if found:
+        return found
     same("files", *both("files"))
     same("data", *both("data"))
     same("names of logs", *map(sorted, both("logs")))

@@ -252,7 +252,8 @@ def entry(job, kind):
             did = {"all": [sum(column) for column in zip(*did.values())]}
         did = {way: amounts for way, amounts in did.items() if any(amounts)}
         did |= {"sync": syncs} if (syncs := job.get("sync", {}).get("total_ios")) else {}
-    found = {"name": job.get("jobname"), "group": job.get("groupid"), "error": job.get("error"), "did": did, "options": job.get("job options")}
+    found = {"name": job.get("jobname"), "group": job.get("groupid"), "error": job.get("error"), "did": did,
+             "options": job.get("job options")}
     return {key: value for key, value in found.items() if value not in (0, None)}
 
 

@@ -160,39 +160,58 @@ mod tests {
     use super::*;
     use std::sync::mpsc;
 
-    /// When each of the tasks that are due after `delays` ran, as (delay,
-    /// lateness in ns).
-    fn lateness(delays: &[Nanos]) -> Vec<(Nanos, u64)> {
-        let queue = DelayQueue::new(2).expect("threads");
-        let (done, ran) = mpsc::channel();
-        for delay in delays {
-            let (done, delay) = (done.clone(), *delay);
-            let due = Nanos(MonotonicClock.now().0 + delay.0);
-            queue.push(due, move || {
-                let now = MonotonicClock.now();
-                assert!(now >= due, "before its time");
-                // The receiver waits for as many as were pushed.
-                let _ = done.send((delay, now.since(due).0));
-            });
-        }
-        delays.iter().map_while(|_| ran.recv().ok()).collect()
+    /// More than a busy machine takes.
+    const PATIENCE: Duration = Duration::from_secs(300);
+
+    fn after(delay: Nanos) -> Nanos {
+        Nanos(MonotonicClock.now().0 + delay.0)
     }
+
+    /// How late a task is due.
+    const DELAYS: [Nanos; 4] = [
+        Nanos(40_000_000),
+        Nanos(5_000_000),
+        Nanos(60_000_000),
+        Nanos(20_000_000),
+    ];
 
     #[test]
     fn tasks_run_in_the_order_of_their_times_and_never_early() {
-        let ms = |n: u64| Nanos(n * 1_000_000);
-        let ran = lateness(&[ms(40), ms(5), ms(60), ms(20)]);
-        let order: Vec<Nanos> = ran.iter().map(|(delay, _)| *delay).collect();
-        assert_eq!(order, [ms(5), ms(20), ms(40), ms(60)]);
+        let queue = DelayQueue::new(1).expect("threads");
+        let (pushed, all_pushed) = mpsc::channel::<()>();
+        let (done, ran) = mpsc::channel();
+        // The thread has something to do until all of them are there.
+        queue.push(Nanos(0), move || {
+            let _ = all_pushed.recv();
+        });
+        for delay in DELAYS {
+            let (done, due) = (done.clone(), after(delay));
+            queue.push(due, move || {
+                let early = MonotonicClock.now() < due;
+                // The receiver waits for as many as were pushed.
+                let _ = done.send((delay, early));
+            });
+        }
+        drop(pushed);
+        let ran: Vec<(Nanos, bool)> = DELAYS.iter().flat_map(|_| ran.recv()).collect();
+        let order = [1, 3, 0, 2].map(|i| (DELAYS[i], false));
+        assert_eq!(ran, order);
     }
 
     #[test]
-    fn a_thousand_delays_of_20_ms_run_side_by_side() {
-        let start = MonotonicClock.now();
-        let ran = lateness(&[Nanos(20_000_000); 1000]);
-        assert_eq!(ran.len(), 1000);
-        // One after the other, two threads would take 10 s.
-        assert!(MonotonicClock.now().since(start) < Nanos(8_000_000_000));
+    fn tasks_that_are_due_later_hold_up_no_other() {
+        let queue = DelayQueue::new(2).expect("threads");
+        for _ in 0..1000 {
+            queue.push(after(Nanos(3_600_000_000_000)), || ());
+        }
+        let (done, ran) = mpsc::channel();
+        for number in 0..2 {
+            let done = done.clone();
+            queue.push(after(Nanos(1)), move || done.send(number).expect("awaited"));
+        }
+        let mut ran = [(); 2].map(|()| ran.recv_timeout(PATIENCE).expect("it runs"));
+        ran.sort_unstable();
+        assert_eq!(ran, [0, 1], "one for each thread");
     }
 
     #[test]
@@ -200,9 +219,28 @@ mod tests {
         let queue = DelayQueue::new(1).expect("threads");
         let token = Arc::new(());
         let kept = Arc::clone(&token);
-        let hour = Nanos(MonotonicClock.now().0 + 3_600_000_000_000);
-        queue.push(hour, move || drop(kept));
+        queue.push(after(Nanos(3_600_000_000_000)), move || drop(kept));
         drop(queue);
         assert_eq!(Arc::strong_count(&token), 1);
+    }
+
+    mod timing {
+        use super::*;
+
+        #[test]
+        fn a_thousand_delays_of_20_ms_run_side_by_side() {
+            let queue = DelayQueue::new(2).expect("threads");
+            let (done, ran) = mpsc::channel();
+            let start = MonotonicClock.now();
+            for _ in 0..1000 {
+                let done = done.clone();
+                queue.push(after(Nanos(20_000_000)), move || {
+                    done.send(()).expect("awaited")
+                });
+            }
+            assert_eq!(ran.iter().take(1000).count(), 1000);
+            // One after the other, two threads would take 10 s.
+            assert!(MonotonicClock.now().since(start) < Nanos(8_000_000_000));
+        }
     }
 }

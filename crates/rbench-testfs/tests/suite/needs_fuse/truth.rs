@@ -1,14 +1,11 @@
 //! The file system as the ground truth: its counts are the calls that were
 //! made, and faults are those that were asked for.
 
-#[allow(dead_code, reason = "each test uses its part")]
-mod common;
-
 use std::fs::{self, File};
 use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
-use common::{Aligned, Bed, PLENTY, at_once, ms, open_direct, timed};
+use crate::common::{Aligned, Bed, Doomed, PLENTY, at_once, ms, open_direct, timed, wait_until};
 use rbench_core::Nanos;
 use rbench_testfs::{Config, Fault, Kind, Snapshot};
 
@@ -16,28 +13,22 @@ fn snapshot(bed: &Bed) -> Snapshot {
     bed.mounted.stats().snapshot()
 }
 
-/// Whether what was opened has been released, as far as one can tell.
-fn is_settled(of: &Snapshot) -> bool {
+/// How many files and directories are open.
+fn open_now(of: &Snapshot) -> u64 {
     let requests = |kinds: &[Kind]| kinds.iter().map(|k| of.counts(*k).requests).sum::<u64>();
     requests(&[Kind::Open, Kind::Create, Kind::Opendir])
-        == requests(&[Kind::Release, Kind::Releasedir])
+        - requests(&[Kind::Release, Kind::Releasedir])
 }
 
-/// Requests, errors and bytes of each kind that `calls` made. Releases come
-/// after the close that they belong to, so they are waited for: until all are
-/// there, or, as something may stay open, until nothing comes for long.
+/// Requests, errors and bytes of each kind that `calls` made, which close all that they open.
+/// Releases come after the close that they belong to, so they are waited for.
 fn requests_of(bed: &Bed, calls: impl FnOnce()) -> Vec<(&'static str, u64, u64, u64)> {
     let before = snapshot(bed);
     calls();
-    let mut after = snapshot(bed);
-    let mut quiet = 0;
-    while quiet < if is_settled(&after) { 1 } else { 20 } {
-        std::thread::sleep(std::time::Duration::from_millis(50));
-        let later = snapshot(bed);
-        quiet = if later == after { quiet + 1 } else { 0 };
-        after = later;
-    }
-    after
+    wait_until("the releases", || {
+        open_now(&snapshot(bed)) == open_now(&before)
+    });
+    snapshot(bed)
         .since(&before)
         .into_iter()
         .filter(|(kind, _)| *kind != Kind::Forget)
@@ -129,7 +120,10 @@ fn with_caches_the_kernel_answers_from_what_it_has_seen() {
             .custom_flags(libc::O_PATH)
             .open(bed.join("d"));
         let _open = open.expect("there");
-        std::thread::sleep(std::time::Duration::from_millis(150));
+        if attr_timeout < HOUR {
+            // More than a time-out.
+            std::thread::sleep(std::time::Duration::from_millis(150));
+        }
         let stat = || assert!(fs::metadata(bed.join("d")).is_ok());
         assert_eq!(requests_of(&bed, stat), expect);
     };
@@ -161,9 +155,9 @@ fn fired(bed: &Bed) -> Vec<u64> {
     snapshot.faults_fired().iter().map(|(_, n)| *n).collect()
 }
 
-#[test]
-fn a_stall_holds_the_request_it_names_and_no_other() {
-    let bed = faulty(&["read:stall=1500ms@nth=5"]);
+/// Reads one block twenty times, of which the fifth is stalled for `stall`; the time of each.
+fn reads_with_a_stall(stall: u64) -> Vec<Nanos> {
+    let bed = faulty(&[&format!("read:stall={stall}ms@nth=5")]);
     let f = open_direct(&bed.join("f")).expect("room");
     f.write_all_at(&Aligned::new(4096, 5), 0).expect("room");
     let read = || {
@@ -171,32 +165,57 @@ fn a_stall_holds_the_request_it_names_and_no_other() {
         timed(|| f.read_exact_at(&mut block, 0).expect("there")).0
     };
     let times: Vec<Nanos> = (0..20).map(|_| read()).collect();
-    let stalled: Vec<usize> = (0..20).filter(|i| times[*i] >= ms(1500)).collect();
-    assert_eq!(stalled, [4], "{times:?}");
-    assert!(times.iter().filter(|time| **time >= ms(750)).count() == 1);
+    let stalled = bed.mounted.faults().into_iter().map(|r| r.request);
+    assert!(stalled.eq([Some(5)]), "{:?}", bed.mounted.faults());
     assert_eq!(fired(&bed), [1]);
     let own = snapshot(&bed);
-    assert!(own.kind(Kind::Read).expect("came").latency.max() >= ms(1500));
+    assert!(own.kind(Kind::Read).expect("came").latency.max() >= ms(stall));
     assert_eq!(own.counts(Kind::Read).errors, 0);
+    times
 }
 
 #[test]
-fn stalled_requests_do_not_hold_up_others() {
-    let bed = faulty(&["read:stall=4s@after=0"]);
-    (0..16).for_each(|i| fs::write(bed.join(format!("f{i}")), "x").expect("room"));
-    std::thread::scope(|scope| {
-        for i in 0..16 {
-            let path = bed.join(format!("f{i}"));
-            scope.spawn(move || assert_eq!(fs::read(path).expect("there"), b"x"));
-        }
+fn a_stall_holds_the_request_it_names() {
+    let times = reads_with_a_stall(200);
+    assert!(times[4] >= ms(200), "{times:?}");
+}
+
+/// The file system dies at the end.
+mod needs_root {
+    use super::*;
+
+    #[test]
+    fn stalled_requests_do_not_hold_up_others() {
+        let bed = Doomed(faulty(&["read:stall=1h@after=0"]));
+        (0..16).for_each(|i| fs::write(bed.join(format!("f{i}")), "x").expect("room"));
+        let reads: Vec<_> = (0..16)
+            .map(|i| bed.join(format!("f{i}")))
+            .map(|path| std::thread::spawn(|| fs::read(path)))
+            .collect();
         // More requests than service threads are being held.
-        while fired(&bed) != [16] {
-            std::thread::yield_now();
+        wait_until("the stalls", || fired(&bed) == [16]);
+        let before = snapshot(&bed).counts(Kind::Getattr).requests;
+        fs::metadata(bed.path()).expect("there");
+        assert!(snapshot(&bed).counts(Kind::Getattr).requests > before);
+        assert!(reads.iter().all(|read| !read.is_finished()));
+        drop(bed);
+        for read in reads {
+            let error = read.join().expect("no panic").expect_err("no answer");
+            // The kernel asks for the page once more.
+            assert_eq!(error.raw_os_error(), Some(libc::ENOTCONN));
         }
-        let (time, _) = timed(|| fs::metadata(bed.path()).expect("there"));
-        assert!(time < ms(3000), "{time}");
-    });
-    assert_eq!(snapshot(&bed).counts(Kind::Read).requests, 16);
+    }
+}
+
+mod timing {
+    use super::*;
+
+    #[test]
+    fn a_stall_holds_no_other_request_than_the_one_it_names() {
+        let times = reads_with_a_stall(1500);
+        let late: Vec<usize> = (0..20).filter(|i| times[*i] >= ms(750)).collect();
+        assert_eq!(late, [4], "{times:?}");
+    }
 }
 
 #[test]
@@ -225,9 +244,7 @@ fn an_injected_error_is_the_reply_and_nothing_is_done() {
     assert!(bed.join("f").exists());
     drop(f);
     // The release comes when it likes.
-    while fired(&bed) == [1, 2, 1, 0] {
-        std::thread::yield_now();
-    }
+    wait_until("the release", || fired(&bed) != [1, 2, 1, 0]);
     assert_eq!(fired(&bed), [1, 2, 1, 1]);
     let own = snapshot(&bed);
     assert_eq!(own.counts(Kind::Write).errors, 2);

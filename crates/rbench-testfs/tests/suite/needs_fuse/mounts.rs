@@ -1,13 +1,10 @@
 //! Mounting and unmounting within one process.
 
-#[allow(dead_code, reason = "each test uses its part")]
-mod common;
-
 use std::fs::{self, File};
 use std::io::{Read as _, Seek as _, Write as _};
 use std::path::Path;
 
-use common::{Bed, PLENTY};
+use crate::common::{Bed, PLENTY, wait_until};
 use rbench_testfs::{Config, Kind, mount};
 
 /// Type and source of what the mount table shows at `point`, topmost last.
@@ -90,66 +87,68 @@ fn a_file_that_is_open_goes_on_while_the_mount_is_gone() {
     assert_eq!(text, "before after");
     drop(open);
     // Its last user gone, the file system ends and lets go of all it had.
-    let soon = std::time::Instant::now();
-    while std::sync::Arc::strong_count(&stats) > 1 {
-        assert!(soon.elapsed().as_secs() < 120, "it does not end");
-        std::thread::yield_now();
+    let users = || std::sync::Arc::strong_count(&stats);
+    wait_until("its end", || users() == 1);
+}
+
+/// Unmounting by the system call takes root.
+mod needs_root {
+    use super::*;
+
+    #[test]
+    fn unmounting_takes_away_only_its_own_mount() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let point = folder.path().canonicalize().expect("there");
+        let below = mount(Config::memory(PLENTY), &point).expect("/dev/fuse is there");
+        fs::write(point.join("below"), "").expect("room");
+        let above = mount(Config::memory(PLENTY), &point).expect("/dev/fuse is there");
+        assert!(!point.join("below").exists());
+        assert_eq!(mounts_at(&point).len(), 2);
+        above.unmount().expect("not in use");
+        assert!(point.join("below").exists());
+
+        // Unmounted by someone else: there is nothing left to do, and what is
+        // mounted there afterwards is not touched.
+        nix::mount::umount(&point).expect("not in use");
+        let other = mount(Config::memory(PLENTY), &point).expect("/dev/fuse is there");
+        below.unmount().expect("it is gone");
+        assert_eq!(mounts_at(&point).len(), 1);
+        other.unmount().expect("not in use");
     }
-}
 
-#[test]
-fn unmounting_takes_away_only_its_own_mount() {
-    let folder = tempfile::tempdir().expect("a temporary folder");
-    let point = folder.path().canonicalize().expect("there");
-    let below = mount(Config::memory(PLENTY), &point).expect("/dev/fuse is there");
-    fs::write(point.join("below"), "").expect("room");
-    let above = mount(Config::memory(PLENTY), &point).expect("/dev/fuse is there");
-    assert!(!point.join("below").exists());
-    assert_eq!(mounts_at(&point).len(), 2);
-    above.unmount().expect("not in use");
-    assert!(point.join("below").exists());
+    #[test]
+    fn a_mount_whose_service_has_ended_can_be_unmounted() {
+        let bed = Bed::new(Config::memory(PLENTY));
+        let point = bed.mounted.mountpoint().to_owned();
+        let in_use = File::create(bed.join("f")).expect("room");
+        // Cuts the connection even where it cannot unmount.
+        let force = nix::mount::MntFlags::MNT_FORCE;
+        let busy = nix::mount::umount2(&point, force);
+        assert_eq!(busy, Err(nix::errno::Errno::EBUSY));
+        let dead = fs::metadata(&point).map_err(|error| error.kind());
+        assert_eq!(dead.err(), Some(std::io::ErrorKind::NotConnected));
+        assert_eq!(mounts_at(&point).len(), 1);
+        bed.mounted.unmount().expect("it is detached");
+        assert_eq!(mounts_at(&point), []);
+        drop(in_use);
+    }
 
-    // Unmounted by someone else: there is nothing left to do, and what is
-    // mounted there afterwards is not touched.
-    nix::mount::umount(&point).expect("not in use");
-    let other = mount(Config::memory(PLENTY), &point).expect("/dev/fuse is there");
-    below.unmount().expect("it is gone");
-    assert_eq!(mounts_at(&point).len(), 1);
-    other.unmount().expect("not in use");
-}
-
-#[test]
-fn a_mount_whose_service_has_ended_can_be_unmounted() {
-    let bed = Bed::new(Config::memory(PLENTY));
-    let point = bed.mounted.mountpoint().to_owned();
-    let in_use = File::create(bed.join("f")).expect("room");
-    // Cuts the connection even where it cannot unmount.
-    let force = nix::mount::MntFlags::MNT_FORCE;
-    let busy = nix::mount::umount2(&point, force);
-    assert_eq!(busy, Err(nix::errno::Errno::EBUSY));
-    let dead = fs::metadata(&point).map_err(|error| error.kind());
-    assert_eq!(dead.err(), Some(std::io::ErrorKind::NotConnected));
-    assert_eq!(mounts_at(&point).len(), 1);
-    bed.mounted.unmount().expect("it is detached");
-    assert_eq!(mounts_at(&point), []);
-    drop(in_use);
-}
-
-#[test]
-fn a_mount_below_another_is_not_taken_for_it() {
-    let folder = tempfile::tempdir().expect("a temporary folder");
-    let point = folder.path().canonicalize().expect("there");
-    let below = mount(Config::memory(PLENTY), &point).expect("/dev/fuse is there");
-    let above = mount(Config::memory(PLENTY), &point).expect("/dev/fuse is there");
-    let refused = below.unmount().expect_err("it is covered").to_string();
-    assert!(
-        refused.contains("another file system is mounted over it"),
-        "{refused}"
-    );
-    assert_eq!(mounts_at(&point).len(), 2);
-    above.unmount().expect("not in use");
-    nix::mount::umount(&point).expect("not in use");
-    assert_eq!(mounts_at(&point), []);
+    #[test]
+    fn a_mount_below_another_is_not_taken_for_it() {
+        let folder = tempfile::tempdir().expect("a temporary folder");
+        let point = folder.path().canonicalize().expect("there");
+        let below = mount(Config::memory(PLENTY), &point).expect("/dev/fuse is there");
+        let above = mount(Config::memory(PLENTY), &point).expect("/dev/fuse is there");
+        let refused = below.unmount().expect_err("it is covered").to_string();
+        assert!(
+            refused.contains("another file system is mounted over it"),
+            "{refused}"
+        );
+        assert_eq!(mounts_at(&point).len(), 2);
+        above.unmount().expect("not in use");
+        nix::mount::umount(&point).expect("not in use");
+        assert_eq!(mounts_at(&point), []);
+    }
 }
 
 #[test]

@@ -5,6 +5,7 @@ use std::io;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Barrier;
+use std::time::{Duration, Instant};
 
 use rbench_core::{Bytes, Clock as _, MonotonicClock, Nanos};
 use rbench_testfs::{Config, Mounted, Snapshot, mount};
@@ -58,6 +59,24 @@ impl Bed {
     }
 }
 
+/// A mount whose file system dies before it goes, however a test ends: callers that still wait for
+/// an answer would keep the process for as long.
+pub struct Doomed(pub Bed);
+
+impl std::ops::Deref for Doomed {
+    type Target = Bed;
+
+    fn deref(&self) -> &Bed {
+        &self.0
+    }
+}
+
+impl Drop for Doomed {
+    fn drop(&mut self) {
+        self.0.mounted.die().expect("root");
+    }
+}
+
 /// How often a fault fired, `quota` and `power-cut` included, as the file of
 /// statistics has it; `None` where there is no such.
 pub fn fired(snapshot: &Snapshot, fault: &str) -> Option<u64> {
@@ -65,6 +84,18 @@ pub fn fired(snapshot: &Snapshot, fault: &str) -> Option<u64> {
     all.iter()
         .find(|fired| fired.fault == fault)
         .map(|fired| fired.count)
+}
+
+/// Waits for an event, for minutes: a busy machine decides nothing.
+pub fn wait_until(what: &str, happened: impl Fn() -> bool) {
+    let start = Instant::now();
+    while !happened() {
+        assert!(
+            start.elapsed() < Duration::from_secs(300),
+            "in vain: {what}"
+        );
+        std::thread::sleep(Duration::from_millis(1));
+    }
 }
 
 /// A buffer that O_DIRECT takes on any file system.

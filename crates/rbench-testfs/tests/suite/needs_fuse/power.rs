@@ -1,16 +1,13 @@
 //! Power cuts on a real mount: what was synced is there, the rest is what the
 //! account of the cut says, and the kernel has forgotten what it had seen.
 
-#[allow(dead_code, reason = "each test uses its part")]
-mod common;
-
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
-use common::{Bed, PLENTY};
+use crate::common::{Aligned, Bed, PLENTY, fired, open_direct, wait_until};
 use rbench_core::Nanos;
 use rbench_core::random::{DataStream, Stream};
 use rbench_testfs::{Config, FaultRecord, Mounted, PowerCutError, Survivors};
@@ -81,7 +78,7 @@ fn what_was_synced_is_there_and_the_rest_is_gone_from_every_cache() {
     let bed = cached();
     let folder = File::open(bed.path()).expect("there");
     let f = new_file(&bed.join("f"));
-    let direct = common::open_direct(&bed.join("f")).expect("there");
+    let direct = open_direct(&bed.join("f")).expect("there");
     let synced = random(1, 3 * 4096 + 100);
     f.write_all_at(&synced, 0).expect("room");
     f.sync_all().expect("in order");
@@ -104,7 +101,7 @@ fn what_was_synced_is_there_and_the_rest_is_gone_from_every_cache() {
     // What was open went with the power; what is opened goes on from there.
     let errno = |outcome: io::Result<()>| outcome.map_err(|e| e.raw_os_error());
     let gone = Err(Some(libc::EIO));
-    let mut block = common::Aligned::new(4096, 0);
+    let mut block = Aligned::new(4096, 0);
     assert_eq!(errno(direct.read_exact_at(&mut block, 0)), gone);
     assert_eq!(errno(f.write_all_at(&[7; 10], 0)), gone);
     assert_eq!(errno(f.set_len(0)), gone);
@@ -115,8 +112,8 @@ fn what_was_synced_is_there_and_the_rest_is_gone_from_every_cache() {
     f.sync_data().expect("in order");
     assert_eq!(cut(&bed.mounted, Survivors::None), []);
     assert_eq!(fs::read(bed.join("f")).expect("there")[..10], [7; 10]);
-    let fired = || common::fired(&bed.mounted.stats().snapshot(), "power-cut");
-    assert_eq!(fired(), Some(2));
+    let cuts = fired(&bed.mounted.stats().snapshot(), "power-cut");
+    assert_eq!(cuts, Some(2));
     let kinds: Vec<String> = bed.mounted.faults().into_iter().map(|r| r.action).collect();
     assert_eq!(kinds, ["lost", "lost", "lost", "done", "done"]);
 }
@@ -204,7 +201,7 @@ fn what_is_written_synchronously_needs_no_sync() {
             let mut options = File::options();
             options.write(true).create(true).truncate(true);
             let f = options.custom_flags(flag | direct).open(bed.join("f"));
-            let data = common::Aligned::new(8192, 5);
+            let data = Aligned::new(8192, 5);
             f.expect("new").write_all_at(&data, 0).expect("room");
             assert_eq!(cut(&bed.mounted, Survivors::None), []);
             assert!(fs::read(bed.join("f")).expect("there") == *data);
@@ -368,8 +365,8 @@ fn a_file_system_that_was_not_prepared_has_no_power_to_cut() {
     let bed = Bed::memory();
     let refused = bed.mounted.power_cut(Survivors::None);
     assert!(matches!(refused, Err(PowerCutError::NotPrepared)));
-    let fired = common::fired(&bed.mounted.stats().snapshot(), "power-cut");
-    assert_eq!(fired, None);
+    let cuts = fired(&bed.mounted.stats().snapshot(), "power-cut");
+    assert_eq!(cuts, None);
 }
 
 #[test]
@@ -385,14 +382,12 @@ fn a_cut_does_not_wait_for_what_hangs() {
     std::thread::scope(|scope| {
         let path = bed.join("f");
         // Not from the page cache, which the write has filled.
-        let direct = common::open_direct(&path).expect("there");
+        let direct = open_direct(&path).expect("there");
         scope.spawn(move || {
-            let mut block = common::Aligned::new(4096, 0);
+            let mut block = Aligned::new(4096, 0);
             direct.read_at(&mut block, 0).expect("released");
         });
-        while bed.mounted.hanging() == 0 {
-            std::thread::yield_now();
-        }
+        wait_until("the hang", || bed.mounted.hanging() == 1);
         cut(&bed.mounted, Survivors::None);
     });
     assert_eq!(names(bed.path()), Vec::<String>::new());
@@ -434,9 +429,9 @@ fn cuts_under_load_leave_every_synced_write() {
         for seed in 0..20 {
             let before = progress.each_ref().map(|n| n.load(Ordering::Relaxed));
             let goes_on = |(now, before): (&AtomicU64, u64)| now.load(Ordering::Relaxed) > before;
-            while !progress.iter().zip(before).all(goes_on) {
-                std::thread::yield_now();
-            }
+            wait_until("another sync of each", || {
+                progress.iter().zip(before).all(goes_on)
+            });
             cut(&bed.mounted, Survivors::Seeded(seed));
         }
         stop.store(true, Ordering::Relaxed);

@@ -1,17 +1,13 @@
 //! Every fault against the calls of an application on a real mount: what it
 //! sees is what the account of the faults says, one by one.
 
-#[allow(dead_code, reason = "each test uses its part")]
-mod common;
-
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io;
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
-use std::time::{Duration, Instant};
 
-use common::{Aligned, Bed, PLENTY, open_direct};
+use crate::common::{Aligned, Bed, PLENTY, fired, open_direct, wait_until};
 use nix::errno::Errno;
 use rbench_core::Bytes;
 use rbench_core::random::DataStream;
@@ -526,7 +522,7 @@ fn a_quota_lets_so_many_bytes_in_and_refuses_the_rest() {
         .collect();
     assert_eq!(refused, logged);
     let snapshot = bed.mounted.stats().snapshot();
-    assert_eq!(common::fired(&snapshot, "quota"), Some(10));
+    assert_eq!(fired(&snapshot, "quota"), Some(10));
     assert_eq!(snapshot.counts(Kind::Write).errors, 10);
     // What is overwritten needs no room, and what is removed makes some.
     files[0]
@@ -568,17 +564,6 @@ fn a_folder_that_is_passed_through_has_no_quota_and_no_power() {
 
 // ---- Hangs ----
 
-fn wait_until(what: &str, done: impl Fn() -> bool) {
-    let start = Instant::now();
-    while !done() {
-        assert!(
-            start.elapsed() < Duration::from_secs(120),
-            "in vain: {what}"
-        );
-        std::thread::sleep(Duration::from_millis(2));
-    }
-}
-
 #[test]
 fn what_hangs_goes_on_when_it_is_released() {
     let bed = faulty(&["read:hang@nth=2", "mkdir:hang@after=0"]);
@@ -598,10 +583,9 @@ fn what_hangs_goes_on_when_it_is_released() {
             .map(|path| scope.spawn(|| fs::create_dir(path)))
             .into();
         wait_until("the hangs", || bed.mounted.hanging() >= 2);
-        std::thread::sleep(Duration::from_millis(100));
-        assert!(!hung.is_finished());
         // Other requests are served meanwhile.
         read();
+        assert!(!hung.is_finished());
         assert_eq!(
             bed.mounted.stats().snapshot().counts(Kind::Read).requests,
             2
@@ -647,44 +631,49 @@ fn is_mounted(point: &Path) -> bool {
         .any(|line| line.split(' ').nth(4) == Some(&*point))
 }
 
-#[test]
-fn a_file_system_that_dies_leaves_a_mount_that_is_not_connected() {
-    let bed = faulty(&["write:die@nth=3", "mkdir:hang@nth=1"]);
-    let point = bed.path().canonicalize().expect("there");
-    let f = open_direct(&bed.join("f")).expect("room");
-    let path = bed.join("d");
-    let hung = std::thread::spawn(move || fs::create_dir(path));
-    wait_until("the hang", || bed.mounted.hanging() == 1);
-    let write = || errno(f.write_at(&Aligned::new(BLOCK, 1), 0));
-    let dead = Some(libc::ENOTCONN);
-    assert_eq!([write(), write()], [None, None]);
-    assert_eq!(write(), Some(libc::ECONNABORTED));
-    assert_eq!(write(), dead);
-    assert_eq!(errno(fs::metadata(&point)), dead);
-    assert_eq!(errno(File::open(point.join("f"))), dead);
-    let under_way = hung.join().expect("no panic");
-    assert_eq!(errno(under_way), Some(libc::ECONNABORTED));
-    assert!(bed.mounted.has_died());
-    assert!(is_mounted(&point));
-    let last = records(&bed.mounted).pop().expect("the death");
-    assert_eq!((last.action.as_str(), last.request), ("die", Some(3)));
-    let Bed { mounted, .. } = bed;
-    mounted.unmount().expect("it is detached");
-    assert!(!is_mounted(&point));
-    drop(f);
-}
+/// Ending the connection to the kernel takes root, or a list of connections that is mounted.
+mod needs_root {
+    use super::*;
 
-#[test]
-fn the_owner_can_have_it_die_and_dropping_cleans_up() {
-    let bed = Bed::memory();
-    let point = bed.path().canonicalize().expect("there");
-    assert!(!bed.mounted.has_died());
-    bed.mounted.die().expect("root");
-    assert_eq!(errno(fs::read_dir(&point)), Some(libc::ENOTCONN));
-    let Bed { mounted, .. } = bed;
-    drop(mounted);
-    assert!(!is_mounted(&point));
-    assert_eq!(fs::read_dir(&point).expect("an empty folder").count(), 0);
+    #[test]
+    fn a_file_system_that_dies_leaves_a_mount_that_is_not_connected() {
+        let bed = faulty(&["write:die@nth=3", "mkdir:hang@nth=1"]);
+        let point = bed.path().canonicalize().expect("there");
+        let f = open_direct(&bed.join("f")).expect("room");
+        let path = bed.join("d");
+        let hung = std::thread::spawn(move || fs::create_dir(path));
+        wait_until("the hang", || bed.mounted.hanging() == 1);
+        let write = || errno(f.write_at(&Aligned::new(BLOCK, 1), 0));
+        let dead = Some(libc::ENOTCONN);
+        assert_eq!([write(), write()], [None, None]);
+        assert_eq!(write(), Some(libc::ECONNABORTED));
+        assert_eq!(write(), dead);
+        assert_eq!(errno(fs::metadata(&point)), dead);
+        assert_eq!(errno(File::open(point.join("f"))), dead);
+        let under_way = hung.join().expect("no panic");
+        assert_eq!(errno(under_way), Some(libc::ECONNABORTED));
+        assert!(bed.mounted.has_died());
+        assert!(is_mounted(&point));
+        let last = records(&bed.mounted).pop().expect("the death");
+        assert_eq!((last.action.as_str(), last.request), ("die", Some(3)));
+        let Bed { mounted, .. } = bed;
+        mounted.unmount().expect("it is detached");
+        assert!(!is_mounted(&point));
+        drop(f);
+    }
+
+    #[test]
+    fn the_owner_can_have_it_die_and_dropping_cleans_up() {
+        let bed = Bed::memory();
+        let point = bed.path().canonicalize().expect("there");
+        assert!(!bed.mounted.has_died());
+        bed.mounted.die().expect("root");
+        assert_eq!(errno(fs::read_dir(&point)), Some(libc::ENOTCONN));
+        let Bed { mounted, .. } = bed;
+        drop(mounted);
+        assert!(!is_mounted(&point));
+        assert_eq!(fs::read_dir(&point).expect("an empty folder").count(), 0);
+    }
 }
 
 // ---- The log ----

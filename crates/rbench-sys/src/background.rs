@@ -204,7 +204,7 @@ mod tests {
     use super::*;
     use crate::guarded::group_of;
 
-    const PATIENCE: Duration = Duration::from_secs(60);
+    const PATIENCE: Duration = Duration::from_secs(300);
 
     fn start(command: &str) -> (Background, Receiver<CommandEnd>) {
         let (sender, ended) = channel();

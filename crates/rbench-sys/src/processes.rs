@@ -164,7 +164,7 @@ mod tests {
     /// A process of this test's with a name of its own.
     fn sleeper(name: &str) -> std::process::Child {
         let mut command = Command::new("bash");
-        let script = format!("exec -a /opt/{name} sleep 60");
+        let script = format!("exec -a /opt/{name} sleep 300");
         command.args(["-c", &script]).spawn().expect("bash")
     }
 
@@ -194,7 +194,7 @@ mod tests {
         let mut child = sleeper(&name);
         let number = child.id();
         let begun = Instant::now();
-        while named(&name, &[]).is_empty() && begun.elapsed().as_secs() < 20 {
+        while named(&name, &[]).is_empty() && begun.elapsed().as_secs() < 300 {
             std::thread::yield_now();
         }
         let process = Process::of(number).expect("it runs");
@@ -205,7 +205,7 @@ mod tests {
         child.kill().expect("killed");
         // Before it is waited for it has a number still. Its memory goes first.
         let there = || process.used().is_some() || Process::of(number).is_some();
-        while there() && begun.elapsed().as_secs() < 20 {
+        while there() && begun.elapsed().as_secs() < 300 {
             std::thread::yield_now();
         }
         assert_eq!((process.used(), Process::of(number)), (None, None));

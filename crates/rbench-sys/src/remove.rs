@@ -641,7 +641,7 @@ mod tests {
         thread::scope(|scope| {
             scope.spawn(|| crew.help());
             let done = || crew.removed.load(Ordering::Relaxed) == 2;
-            for _ in 0..500 {
+            for _ in 0..30_000 {
                 if done() {
                     break;
                 }

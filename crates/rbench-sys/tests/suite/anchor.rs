@@ -11,7 +11,7 @@ use nix::errno::Errno;
 use rbench_sys::anchor::{Anchor, deal};
 use rbench_sys::{Part, Removal, RemoveError, WorkDir, testdir};
 
-use crate::support::{Mounted, child_with_own_mounts, disk, is_child, place};
+use crate::support::{Mounted, child_with_own_mounts, disk, is_child, memory, place};
 use crate::workdir::quietly;
 
 const MARK: &[u8] = b"run 1\n";
@@ -52,7 +52,7 @@ fn grow(top: &Path) -> u64 {
 #[test]
 fn several_threads_remove_a_tree_once_and_tell_of_each_entry() {
     for threads in [1, 2, 5, 16] {
-        let top = disk();
+        let top = memory();
         let made = create(top.path());
         let entries = grow(made.path());
         let (never, told) = (|| false, AtomicU64::new(0));
@@ -71,7 +71,7 @@ fn several_threads_remove_a_tree_once_and_tell_of_each_entry() {
 
 #[test]
 fn several_threads_stop_when_they_are_told_to() {
-    let top = disk();
+    let top = memory();
     let made = create(top.path());
     grow(made.path());
     let stop = AtomicBool::new(false);
@@ -132,7 +132,7 @@ fn together(anchor: &(dyn Fn() -> Anchor + Sync), of: usize, enough: usize) -> (
 #[test]
 fn shares_of_all_leave_nothing_but_the_directories_on_the_way() {
     for (of, enough) in [(1, 1), (3, 4), (4, 64), (5, 100_000)] {
-        let top = disk();
+        let top = memory();
         let made = create(top.path());
         let entries = grow(made.path());
         let anchor = || made.anchor("").expect("no mount").expect("it is there");
@@ -149,7 +149,7 @@ fn shares_of_all_leave_nothing_but_the_directories_on_the_way() {
 
 #[test]
 fn what_is_listed_stays_within_bounds_and_goes_in_rounds() {
-    let top = tempfile::tempdir_in("/dev/shm").expect("a temporary directory");
+    let top = memory();
     let made = create(top.path());
     let dir = made.path().join("d");
     fs::create_dir(&dir).expect("a new name");
@@ -243,50 +243,55 @@ fn links_in_place_of_what_was_listed_are_not_followed() {
     assert!(outside.join("deep/precious").exists());
 }
 
-#[test]
-fn no_share_enters_another_mount() {
-    const TEST: &str = "anchor::no_share_enters_another_mount";
-    if !is_child(TEST) {
-        return child_with_own_mounts(TEST);
-    }
-    let place = place();
-    let made = create(&place);
-    let path = made.path().to_owned();
-    for name in ["a/other", "b/other", "c"] {
-        fs::create_dir_all(path.join(name)).expect("new names");
-    }
-    fs::write(path.join("b/other/ours"), "").expect("a new name");
-    let anchor = || made.anchor("").expect("no mount").expect("it is there");
-    // One is there when it is listed, the other one comes in between.
-    let first = Mounted::tmpfs(&path.join("a/other"), "");
-    fs::write(path.join("a/other/precious"), "data").expect("a new name");
-    let (parts, _) = anchor().survey(100);
-    let names: Vec<_> = parts.iter().flat_map(|part| &part.entries).collect();
-    assert_eq!(names.len(), 1, "{parts:?}");
-    let second = Mounted::tmpfs(&path.join("b/other"), "");
-    fs::write(path.join("b/other/ours"), "data").expect("a new name");
-    for parts in [parts, anchor().survey(1).0] {
-        let never = || false;
-        let error = anchor()
-            .remove(&parts, quietly(&never))
-            .expect_err("mounts stay");
-        assert!(
-            matches!(
-                error,
-                RemoveError::Kept {
-                    errno: Errno::EXDEV,
-                    ..
-                }
-            ),
-            "{error:?}"
+/// These mount, each in a namespace of its own.
+mod needs_root {
+    use super::*;
+
+    #[test]
+    fn no_share_enters_another_mount() {
+        const TEST: &str = "anchor::needs_root::no_share_enters_another_mount";
+        if !is_child(TEST) {
+            return child_with_own_mounts(TEST);
+        }
+        let place = place();
+        let made = create(&place);
+        let path = made.path().to_owned();
+        for name in ["a/other", "b/other", "c"] {
+            fs::create_dir_all(path.join(name)).expect("new names");
+        }
+        fs::write(path.join("b/other/ours"), "").expect("a new name");
+        let anchor = || made.anchor("").expect("no mount").expect("it is there");
+        // One is there when it is listed, the other one comes in between.
+        let first = Mounted::tmpfs(&path.join("a/other"), "");
+        fs::write(path.join("a/other/precious"), "data").expect("a new name");
+        let (parts, _) = anchor().survey(100);
+        let names: Vec<_> = parts.iter().flat_map(|part| &part.entries).collect();
+        assert_eq!(names.len(), 1, "{parts:?}");
+        let second = Mounted::tmpfs(&path.join("b/other"), "");
+        fs::write(path.join("b/other/ours"), "data").expect("a new name");
+        for parts in [parts, anchor().survey(1).0] {
+            let never = || false;
+            let error = anchor()
+                .remove(&parts, quietly(&never))
+                .expect_err("mounts stay");
+            assert!(
+                matches!(
+                    error,
+                    RemoveError::Kept {
+                        errno: Errno::EXDEV,
+                        ..
+                    }
+                ),
+                "{error:?}"
+            );
+        }
+        assert!(path.join("a/other/precious").exists() && path.join("b/other/ours").exists());
+        assert_eq!(
+            made.anchor("a/other").expect_err("it is mounted"),
+            Errno::EXDEV
         );
+        drop((first, second));
+        let never = || false;
+        assert!(made.remove(quietly(&never)).is_ok());
     }
-    assert!(path.join("a/other/precious").exists() && path.join("b/other/ours").exists());
-    assert_eq!(
-        made.anchor("a/other").expect_err("it is mounted"),
-        Errno::EXDEV
-    );
-    drop((first, second));
-    let never = || false;
-    assert!(made.remove(quietly(&never)).is_ok());
 }

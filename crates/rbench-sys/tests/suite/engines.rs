@@ -105,30 +105,6 @@ fn a_number_that_is_used_again_means_the_new_file() {
 }
 
 #[test]
-fn after_an_engine_is_dropped_it_keeps_no_file_system_busy() {
-    const TEST: &str = "engines::after_an_engine_is_dropped_it_keeps_no_file_system_busy";
-    if !is_child(TEST) {
-        return child_with_own_mounts(TEST);
-    }
-    let place = place();
-    for info in ENGINES.iter().filter(|info| info.moves_data) {
-        let mounted = Mounted::tmpfs(&place, "size=1m");
-        let Some(mut engine) = make(info, 4, BLOCK) else {
-            continue;
-        };
-        let file = read_write(&place.join("f"));
-        file.set_len(BLOCK as u64).expect("there is space");
-        engine.attach(file.as_raw_fd(), None);
-        let written = complete(&mut *engine, write_at(&file, 0, BLOCK));
-        assert_eq!(written, Ok(BLOCK), "{}", info.name);
-        drop(engine);
-        drop(file);
-        assert_eq!(umount(&place), Ok(()), "{}", info.name);
-        std::mem::forget(mounted);
-    }
-}
-
-#[test]
 fn an_attached_file_that_grows_is_read_to_its_new_end() {
     each_mover(1, BLOCK, |name, engine| {
         let file = file_with(1);
@@ -287,24 +263,6 @@ fn mappings_in_many_threads_survive_truncation_at_the_same_time() {
     });
 }
 
-#[test]
-fn a_hole_that_cannot_be_filled_gives_enospc_through_a_mapping() {
-    const TEST: &str = "engines::a_hole_that_cannot_be_filled_gives_enospc_through_a_mapping";
-    if !is_child(TEST) {
-        return child_with_own_mounts(TEST);
-    }
-    let place = place();
-    let _mounted = Mounted::tmpfs(&place, "size=64k");
-    let file = read_write(&place.join("f"));
-    file.set_len(128 << 10).expect("a hole takes no space");
-    let mut engine = named("mmap", 1, 128 << 10).expect("it is always permitted");
-    engine.attach(file.as_raw_fd(), None);
-    let written = complete(&mut *engine, write_at(&file, 0, 128 << 10));
-    assert_eq!(written, Err(Errno::ENOSPC));
-    let written = complete(&mut *engine, write_at(&file, 0, 4096));
-    assert_eq!(written, Ok(4096), "there is space for that");
-}
-
 /// How a forked process ends that reads a page beyond the end of a mapped file.
 fn end_of_a_bus_error(file: &File) -> WaitStatus {
     // SAFETY: the child makes system calls and touches a mapping, no more.
@@ -459,4 +417,53 @@ fn waiting_for_many_ends_with_the_last_of_them() {
     // More than are left.
     engine.wait_many(3, &mut done).expect("waiting works");
     assert_eq!(done.len(), 1);
+}
+
+/// These mount, each in a namespace of its own.
+mod needs_root {
+    use super::*;
+
+    #[test]
+    fn after_an_engine_is_dropped_it_keeps_no_file_system_busy() {
+        const TEST: &str =
+            "engines::needs_root::after_an_engine_is_dropped_it_keeps_no_file_system_busy";
+        if !is_child(TEST) {
+            return child_with_own_mounts(TEST);
+        }
+        let place = place();
+        for info in ENGINES.iter().filter(|info| info.moves_data) {
+            let mounted = Mounted::tmpfs(&place, "size=1m");
+            let Some(mut engine) = make(info, 4, BLOCK) else {
+                continue;
+            };
+            let file = read_write(&place.join("f"));
+            file.set_len(BLOCK as u64).expect("there is space");
+            engine.attach(file.as_raw_fd(), None);
+            let written = complete(&mut *engine, write_at(&file, 0, BLOCK));
+            assert_eq!(written, Ok(BLOCK), "{}", info.name);
+            drop(engine);
+            drop(file);
+            assert_eq!(umount(&place), Ok(()), "{}", info.name);
+            std::mem::forget(mounted);
+        }
+    }
+
+    #[test]
+    fn a_hole_that_cannot_be_filled_gives_enospc_through_a_mapping() {
+        const TEST: &str =
+            "engines::needs_root::a_hole_that_cannot_be_filled_gives_enospc_through_a_mapping";
+        if !is_child(TEST) {
+            return child_with_own_mounts(TEST);
+        }
+        let place = place();
+        let _mounted = Mounted::tmpfs(&place, "size=64k");
+        let file = read_write(&place.join("f"));
+        file.set_len(128 << 10).expect("a hole takes no space");
+        let mut engine = named("mmap", 1, 128 << 10).expect("it is always permitted");
+        engine.attach(file.as_raw_fd(), None);
+        let written = complete(&mut *engine, write_at(&file, 0, 128 << 10));
+        assert_eq!(written, Err(Errno::ENOSPC));
+        let written = complete(&mut *engine, write_at(&file, 0, 4096));
+        assert_eq!(written, Ok(4096), "there is space for that");
+    }
 }

@@ -98,33 +98,6 @@ fn the_kernel_has_the_flags_that_were_asked_for() {
 }
 
 #[test]
-fn who_may_not_leave_the_time_of_access_alone_opens_without() {
-    const TEST: &str = "files::who_may_not_leave_the_time_of_access_alone_opens_without";
-    if !is_child(TEST) {
-        child(TEST, &["env"]);
-        return;
-    }
-    if !Uid::effective().is_root() {
-        return skip("only root can become another user");
-    }
-    let path = place().join("f");
-    fs::write(&path, "content").expect("there is space");
-    fs::set_permissions(place(), Permissions::from_mode(0o755)).expect("it is ours");
-    setuid(Uid::from_raw(65534)).expect("root may become nobody");
-    let noatime = OpenFlags {
-        noatime: true,
-        ..READ
-    };
-    match open(&path, noatime) {
-        Err(Errno::EACCES) => skip("nobody may not enter the temporary directory"),
-        opened => {
-            let file = opened.expect("it may be read");
-            assert!(!flags_of(&file).contains(OFlag::O_NOATIME));
-        }
-    }
-}
-
-#[test]
 fn space_is_reserved_with_and_without_the_length() {
     let directory = disk();
     let path = directory.path().join("f");
@@ -193,4 +166,37 @@ fn only_a_regular_file_is_removed() {
     );
     assert_eq!(unlink_file(&file), Ok(()));
     assert!(!file.exists());
+}
+
+/// Only root can become another user.
+mod needs_root {
+    use super::*;
+
+    #[test]
+    fn who_may_not_leave_the_time_of_access_alone_opens_without() {
+        const TEST: &str =
+            "files::needs_root::who_may_not_leave_the_time_of_access_alone_opens_without";
+        if !is_child(TEST) {
+            child(TEST, &["env"]);
+            return;
+        }
+        if !Uid::effective().is_root() {
+            return skip("only root can become another user");
+        }
+        let path = place().join("f");
+        fs::write(&path, "content").expect("there is space");
+        fs::set_permissions(place(), Permissions::from_mode(0o755)).expect("it is ours");
+        setuid(Uid::from_raw(65534)).expect("root may become nobody");
+        let noatime = OpenFlags {
+            noatime: true,
+            ..READ
+        };
+        match open(&path, noatime) {
+            Err(Errno::EACCES) => skip("nobody may not enter the temporary directory"),
+            opened => {
+                let file = opened.expect("it may be read");
+                assert!(!flags_of(&file).contains(OFlag::O_NOATIME));
+            }
+        }
+    }
 }

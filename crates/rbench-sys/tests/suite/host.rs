@@ -3,7 +3,6 @@
 use std::fs::{self, File};
 use std::path::Path;
 use std::process::Command;
-use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
 use nix::unistd::{Uid, setuid};
@@ -12,7 +11,8 @@ use rbench_sys::limits::{locks_memory_freely, raise_open_files};
 use rbench_sys::{Space, command, mountinfo, space};
 
 use crate::support::{
-    Mounted, child, child_with_own_mounts, disk, is_child, place, runs, skip, text,
+    Mounted, child, child_under_strace, child_with_own_mounts, disk, is_child, place, runs, skip,
+    text, wait_until,
 };
 
 /// A file of 64 pages on the disk that is in the page cache, clean.
@@ -32,30 +32,6 @@ fn cached_pages(directory: &Path) -> Option<u64> {
         .output()
         .ok()?;
     String::from_utf8_lossy(&run.stdout).trim().parse().ok()
-}
-
-#[test]
-fn a_file_leaves_the_page_cache_when_all_caches_are_dropped() {
-    let directory = disk();
-    // Somebody else may drop the caches just then.
-    let pages = |_| {
-        cached_file(directory.path());
-        cached_pages(directory.path())
-    };
-    if !(0..5).map(pages).any(|pages| pages == Some(64)) {
-        return skip("fincore never counts the 64 pages that were written");
-    }
-    match drop_caches() {
-        Ok(()) => assert_eq!(cached_pages(directory.path()), Some(0)),
-        Err(error) => {
-            let message = error.to_string();
-            assert!(
-                message.starts_with("dropping the caches needs root"),
-                "{message}"
-            );
-            skip(&message);
-        }
-    }
 }
 
 #[test]
@@ -134,81 +110,6 @@ fn findmnt(path: &Path) -> Option<String> {
 }
 
 #[test]
-fn mounts_are_found_as_findmnt_finds_them() {
-    const TEST: &str = "host::mounts_are_found_as_findmnt_finds_them";
-    if !is_child(TEST) {
-        return child_with_own_mounts(TEST);
-    }
-    let top = place();
-    let blank = top.join("with blank");
-    let hidden = blank.join("hidden");
-    fs::create_dir_all(&hidden).expect("new names");
-    let _lower = Mounted::tmpfs(&hidden, "");
-    let _upper = Mounted::tmpfs(&blank, "size=1m");
-    fs::create_dir(&hidden).expect("the upper mount is empty");
-    let found = mountinfo::of(&hidden).expect("it is a plain directory now");
-    assert_eq!(
-        found.mount_point, blank,
-        "not the hidden mount of that name"
-    );
-    let _stacked = Mounted::tmpfs(&blank, "size=2m");
-
-    for path in ["/", "/proc/self", "/dev/null", text(&top), text(&blank)] {
-        let path = Path::new(path);
-        let Some(expect) = findmnt(path) else {
-            return skip("there is no findmnt");
-        };
-        let found = mountinfo::of(path).expect("everything lies on a mount");
-        let (fs_type, source) = (found.fs_type, found.source);
-        let told = format!("{fs_type} {source} {}", text(&found.mount_point));
-        assert_eq!(told.replace(' ', "_"), expect.replace(' ', "_"));
-    }
-    let found = mountinfo::of(&blank).expect("it is mounted");
-    assert_eq!(found.mount_point, blank);
-    assert!(
-        found.options.contains(&"size=2048k".to_owned()),
-        "the one on top: {:?}",
-        found.options
-    );
-    assert!(
-        mountinfo::of(&hidden).is_err(),
-        "it is not in the one on top"
-    );
-}
-
-#[test]
-fn space_is_counted_as_the_mount_was_made() {
-    const TEST: &str = "host::space_is_counted_as_the_mount_was_made";
-    if !is_child(TEST) {
-        return child_with_own_mounts(TEST);
-    }
-    let place = place();
-    let _mounted = Mounted::tmpfs(&place, "size=1m,nr_inodes=100");
-    let page = 4096;
-    let total = Space {
-        bytes_total: 1 << 20,
-        bytes_free: 1 << 20,
-        inodes_total: 100,
-        inodes_free: 99,
-        bytes_available: 1 << 20,
-        inodes_available: 99,
-    };
-    assert_eq!(space(&place), Ok(total), "the root directory is an inode");
-    for i in 0..5 {
-        fs::write(place.join(i.to_string()), [1; 3 * 4096]).expect("there is space");
-    }
-    let rest = Space {
-        bytes_free: total.bytes_free - 15 * page,
-        inodes_free: 94,
-        bytes_available: total.bytes_available - 15 * page,
-        inodes_available: 94,
-        ..total
-    };
-    assert_eq!(space(&place.join("0")), Ok(rest));
-    assert_eq!(space(&place.join("missing")), Err(Errno::ENOENT));
-}
-
-#[test]
 fn space_is_what_stat_reports() {
     let run = Command::new("stat")
         .args(["-f", "-c", "%S %b %f %c %d", env!("CARGO_TARGET_TMPDIR")])
@@ -270,35 +171,29 @@ fn a_command_is_waited_for() {
 
 #[test]
 fn a_command_ends_when_it_is_to_and_what_it_leaves_goes_on() {
-    let begun = Instant::now();
     let failed = command::run("sleep 1000", &|| true)
         .result
         .expect_err("it is ended");
     assert_eq!(failed, "the command 'sleep 1000' was ended by SIGTERM");
-    assert!(begun.elapsed() < Duration::from_secs(60), "{begun:?}");
-    // One that stands still is nobody's to wake.
+    let directory = disk();
+    let file = |name: &str| directory.path().join(name);
+    // What is in the background is neither waited for nor ended.
+    let (go, done) = (file("go"), file("g"));
+    let behind = format!(
+        "(while ! [ -e {} ]; do sleep 0.05; done; echo done >{}) & exit 0",
+        text(&go),
+        text(&done)
+    );
+    assert_eq!(command::run(&behind, &|| false).result, Ok(()));
+    assert!(!done.exists());
+    fs::write(&go, "").expect("a new name");
+    wait_until("what is in the background ends", || done.exists());
+}
+
+#[test]
+fn a_command_that_stands_still_is_nobodys_to_wake_and_is_ended() {
     let failed = command::run("kill -STOP $$", &|| false).result;
     assert!(failed.is_err_and(|why| why.contains("it stands still")));
-    // What it has started has time to put things in order.
-    let directory = disk();
-    let path = directory.path().join("f");
-    let tidy = format!(
-        "(trap 'sleep 0.5; echo done >{}; exit' TERM; while :; do sleep 0.1; done) & wait",
-        text(&path)
-    );
-    let begun = Instant::now();
-    let later = || begun.elapsed() > Duration::from_millis(300);
-    command::run(&tidy, &later).result.expect_err("it is ended");
-    assert_eq!(fs::read(&path).expect("it was written"), b"done\n");
-    let path = directory.path().join("g");
-    // What is in the background is neither waited for nor ended.
-    let behind = format!("(sleep 0.3; echo done >{}) & exit 0", text(&path));
-    assert_eq!(command::run(&behind, &|| false).result, Ok(()));
-    assert!(!path.exists());
-    while !path.exists() {
-        assert!(begun.elapsed() < Duration::from_secs(60), "it was ended");
-        std::thread::sleep(Duration::from_millis(10));
-    }
 }
 
 #[test]
@@ -339,5 +234,156 @@ fn what_a_command_prints_does_not_get_among_the_results_and_it_reads_nothing() {
     }
     for output in [stdout, stderr] {
         assert!(!output.contains("from our stdin"), "{output}");
+    }
+}
+
+/// These drop caches, become other users or mount, in a namespace of their own.
+mod needs_root {
+    use super::*;
+
+    #[test]
+    fn all_caches_are_dropped_when_all_is_written_back() {
+        const TEST: &str = "host::needs_root::all_caches_are_dropped_when_all_is_written_back";
+        if is_child(TEST) {
+            drop_caches().expect("root");
+            return;
+        }
+        // Not in earnest: it would slow down the whole host.
+        let options = [
+            "--trace=sync,write",
+            "--inject=write:retval=2:when=1",
+            "--trace-path=/proc/sys/vm/drop_caches",
+            "--quiet=all",
+        ];
+        let Some(run) = child_under_strace(TEST, &options) else {
+            return;
+        };
+        let calls = run
+            .log
+            .lines()
+            .map(|l| l.split_once(' ').map_or(l, |l| l.1.trim()));
+        let calls: Vec<&str> = calls.filter(|call| !call.starts_with("sync")).collect();
+        let [write] = calls[..] else {
+            panic!("{}", run.log)
+        };
+        assert!(
+            write.contains("\"3\\n\", 2") && write.contains("(INJECTED)"),
+            "{}",
+            run.log
+        );
+    }
+
+    #[test]
+    fn mounts_are_found_as_findmnt_finds_them() {
+        const TEST: &str = "host::needs_root::mounts_are_found_as_findmnt_finds_them";
+        if !is_child(TEST) {
+            return child_with_own_mounts(TEST);
+        }
+        let top = place();
+        let blank = top.join("with blank");
+        let hidden = blank.join("hidden");
+        fs::create_dir_all(&hidden).expect("new names");
+        let _lower = Mounted::tmpfs(&hidden, "");
+        let _upper = Mounted::tmpfs(&blank, "size=1m");
+        fs::create_dir(&hidden).expect("the upper mount is empty");
+        let found = mountinfo::of(&hidden).expect("it is a plain directory now");
+        assert_eq!(
+            found.mount_point, blank,
+            "not the hidden mount of that name"
+        );
+        let _stacked = Mounted::tmpfs(&blank, "size=2m");
+
+        for path in ["/", "/proc/self", "/dev/null", text(&top), text(&blank)] {
+            let path = Path::new(path);
+            let Some(expect) = findmnt(path) else {
+                return skip("there is no findmnt");
+            };
+            let found = mountinfo::of(path).expect("everything lies on a mount");
+            let (fs_type, source) = (found.fs_type, found.source);
+            let told = format!("{fs_type} {source} {}", text(&found.mount_point));
+            assert_eq!(told.replace(' ', "_"), expect.replace(' ', "_"));
+        }
+        let found = mountinfo::of(&blank).expect("it is mounted");
+        assert_eq!(found.mount_point, blank);
+        assert!(
+            found.options.contains(&"size=2048k".to_owned()),
+            "the one on top: {:?}",
+            found.options
+        );
+        assert!(
+            mountinfo::of(&hidden).is_err(),
+            "it is not in the one on top"
+        );
+    }
+
+    #[test]
+    fn space_is_counted_as_the_mount_was_made() {
+        const TEST: &str = "host::needs_root::space_is_counted_as_the_mount_was_made";
+        if !is_child(TEST) {
+            return child_with_own_mounts(TEST);
+        }
+        let place = place();
+        let _mounted = Mounted::tmpfs(&place, "size=1m,nr_inodes=100");
+        let page = 4096;
+        let total = Space {
+            bytes_total: 1 << 20,
+            bytes_free: 1 << 20,
+            inodes_total: 100,
+            inodes_free: 99,
+            bytes_available: 1 << 20,
+            inodes_available: 99,
+        };
+        assert_eq!(space(&place), Ok(total), "the root directory is an inode");
+        for i in 0..5 {
+            fs::write(place.join(i.to_string()), [1; 3 * 4096]).expect("there is space");
+        }
+        let rest = Space {
+            bytes_free: total.bytes_free - 15 * page,
+            inodes_free: 94,
+            bytes_available: total.bytes_available - 15 * page,
+            inodes_available: 94,
+            ..total
+        };
+        assert_eq!(space(&place.join("0")), Ok(rest));
+        assert_eq!(space(&place.join("missing")), Err(Errno::ENOENT));
+    }
+
+    mod timing {
+        use super::*;
+
+        #[test]
+        fn a_file_leaves_the_page_cache_when_all_caches_are_dropped() {
+            let directory = disk();
+            // Somebody else may drop the caches just then.
+            let pages = |_| {
+                cached_file(directory.path());
+                cached_pages(directory.path())
+            };
+            if !(0..5).map(pages).any(|pages| pages == Some(64)) {
+                return skip("fincore never counts the 64 pages that were written");
+            }
+            drop_caches().expect("root");
+            assert_eq!(cached_pages(directory.path()), Some(0));
+        }
+    }
+}
+
+mod timing {
+    use super::*;
+
+    #[test]
+    fn what_a_command_has_started_has_time_to_put_things_in_order() {
+        let directory = disk();
+        let file = |name: &str| directory.path().join(name);
+        let (ready, done) = (file("ready"), file("done"));
+        let tidy = format!(
+            "(trap 'sleep 0.5; echo done >{}; exit' TERM; echo >{}; while :; do sleep 0.1; done) & wait",
+            text(&done),
+            text(&ready)
+        );
+        command::run(&tidy, &|| ready.exists())
+            .result
+            .expect_err("it is ended");
+        assert_eq!(fs::read(&done).expect("it was written"), b"done\n");
     }
 }

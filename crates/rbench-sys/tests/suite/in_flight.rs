@@ -328,32 +328,6 @@ fn a_ring_says_and_leaves_what_system_calls_do() {
 }
 
 #[test]
-fn a_file_system_that_fills_up_gives_a_short_write_then_an_error_and_files_are_closed() {
-    const TEST: &str = "in_flight::a_file_system_that_fills_up_gives_a_short_write_then_an_error_and_files_are_closed";
-    if !is_child(TEST) {
-        return child_with_own_mounts(TEST);
-    }
-    let there = place();
-    let mounted = Mounted::tmpfs(&there, "size=44k");
-    let fs = PosixFs::open_directory(&there).expect("it opens");
-    let Some(mut ring) = ring(&fs, 2) else {
-        return;
-    };
-    let mut write = |name: &str| {
-        let said = ring.go(&c(name), c"", &[NEW, Write, Fsync, Close], 7).0;
-        assert!(!ring.has_file(1), "{name} is closed");
-        said
-    };
-    // Eleven pages hold one block and a page of the next.
-    assert_eq!(write("whole"), Ok(BLOCK));
-    assert_eq!(write("short"), Ok(4096));
-    assert_eq!(write("none"), Err(Errno::ENOSPC));
-    assert_eq!(fs::metadata(there.join("short")).expect("made").len(), 4096);
-    drop(ring);
-    drop((fs, mounted));
-}
-
-#[test]
 fn as_many_as_there_are_slots_wait_side_by_side_and_hold_up_no_other() {
     const WAITING: usize = 31;
     let there = tempfile::tempdir().expect("a temporary directory");
@@ -510,5 +484,36 @@ fn what_this_kernel_has_is_found_without_using_it() {
     match lacking(&[NEW, Write, Fsync, Close, Stat, Read], 32) {
         Ok(()) | Err(Lack::Ring(_)) => {}
         Err(lack) => panic!("every kernel with a ring that serves has these: {lack:?}"),
+    }
+}
+
+/// These mount, each in a namespace of its own.
+mod needs_root {
+    use super::*;
+
+    #[test]
+    fn a_file_system_that_fills_up_gives_a_short_write_then_an_error_and_files_are_closed() {
+        const TEST: &str = "in_flight::needs_root::a_file_system_that_fills_up_gives_a_short_write_then_an_error_and_files_are_closed";
+        if !is_child(TEST) {
+            return child_with_own_mounts(TEST);
+        }
+        let there = place();
+        let mounted = Mounted::tmpfs(&there, "size=44k");
+        let fs = PosixFs::open_directory(&there).expect("it opens");
+        let Some(mut ring) = ring(&fs, 2) else {
+            return;
+        };
+        let mut write = |name: &str| {
+            let said = ring.go(&c(name), c"", &[NEW, Write, Fsync, Close], 7).0;
+            assert!(!ring.has_file(1), "{name} is closed");
+            said
+        };
+        // Eleven pages hold one block and a page of the next.
+        assert_eq!(write("whole"), Ok(BLOCK));
+        assert_eq!(write("short"), Ok(4096));
+        assert_eq!(write("none"), Err(Errno::ENOSPC));
+        assert_eq!(fs::metadata(there.join("short")).expect("made").len(), 4096);
+        drop(ring);
+        drop((fs, mounted));
     }
 }

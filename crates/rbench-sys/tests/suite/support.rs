@@ -4,6 +4,7 @@ use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
+use std::time::{Duration, Instant};
 
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 
@@ -22,6 +23,18 @@ pub fn skip(reason: &str) {
         std::env::var_os("RBENCH_TEST_NO_SKIP").is_none(),
         "skipped where nothing may be: {reason}"
     );
+}
+
+/// Waits for an event, for minutes: a busy machine decides nothing.
+pub fn wait_until(what: &str, happened: impl Fn() -> bool) {
+    let start = Instant::now();
+    while !happened() {
+        assert!(
+            start.elapsed() < Duration::from_secs(300),
+            "in vain: {what}"
+        );
+        std::thread::sleep(Duration::from_millis(2));
+    }
 }
 
 /// Has the kernel forget the pages of a file, which are clean.
@@ -168,6 +181,11 @@ pub fn child_under_strace(test: &str, options: &[&str]) -> Option<Traced> {
 /// A directory on a disk, as far as the build directory is on one.
 pub fn disk() -> tempfile::TempDir {
     tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory in the build directory")
+}
+
+/// A directory in memory, for trees of many files.
+pub fn memory() -> tempfile::TempDir {
+    tempfile::tempdir_in("/dev/shm").expect("a temporary directory")
 }
 
 /// `path` as text.

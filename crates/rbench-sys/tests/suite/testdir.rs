@@ -140,81 +140,6 @@ fn a_place_that_cannot_be_is_refused_in_a_sentence() {
 }
 
 #[test]
-fn a_full_or_read_only_file_system_is_named_as_such() {
-    const TEST: &str = "testdir::a_full_or_read_only_file_system_is_named_as_such";
-    if !is_child(TEST) {
-        return child_with_own_mounts(TEST);
-    }
-    let top = place();
-    let shown = top.display();
-    let mounted = Mounted::new("t", &top, Some("tmpfs"), MsFlags::MS_RDONLY, "");
-    let expect = format!("{shown} is on a file system that is mounted read-only");
-    assert_eq!(refusal(&top.join("out")), expect);
-    assert_eq!(make(&top), Ok(Made::WasThere), "the mount itself is there");
-    drop(mounted);
-    let _mounted = Mounted::tmpfs(&top, "nr_inodes=1");
-    let expect = format!("no space or quota is left on the file system of {shown}");
-    assert_eq!(refusal(&top.join("out")), expect);
-}
-
-#[test]
-fn a_directory_right_below_the_root_directory_is_allowed() {
-    const TEST: &str = "testdir::a_directory_right_below_the_root_directory_is_allowed";
-    if !is_child(TEST) {
-        return child_with_own_mounts(TEST);
-    }
-    let top = place();
-    let _mounted = Mounted::tmpfs(&top, "");
-    fs::create_dir(top.join("proc")).expect("a new name");
-    let _proc = Mounted::bind(Path::new("/proc"), &top.join("proc"));
-    {
-        let old = fs::File::open("/").expect("it is there");
-        chroot(&top).expect("it is permitted");
-        env::set_current_dir("/").expect("it is there");
-        let out = Path::new("/out");
-        assert_eq!(make(out), Ok(Made::Made));
-        fs::create_dir(out.join("sub")).expect("a new name");
-        assert_eq!(removed_tree(out), Ok(1));
-        assert_eq!(is_there(out), Ok(false));
-        assert!(matches!(make(Path::new("/")), Err(SetupError::Root(_))));
-        // Back, for the mounts to be taken away by their names.
-        nix::unistd::fchdir(&old).expect("it is open");
-        chroot(".").expect("it is permitted");
-    }
-}
-
-#[test]
-fn only_an_empty_directory_is_removed_as_such() {
-    const TEST: &str = "testdir::only_an_empty_directory_is_removed_as_such";
-    if !is_child(TEST) {
-        return child_with_own_mounts(TEST);
-    }
-    let top = place();
-    let path = top.join("out");
-    fs::create_dir_all(path.join("sub")).expect("new names");
-    symlink("out/sub", top.join("link")).expect("a new name");
-    fs::write(top.join("file"), "").expect("a new name");
-
-    assert_eq!(remove_empty(&path), Ok(false), "not empty");
-    assert_eq!(remove_empty(&top.join("no/where")), Ok(false), "not there");
-    for name in ["link", "file"] {
-        let error = SetupError::NotADirectory(top.join(name));
-        assert_eq!(remove_empty(&top.join(name)), Err(error));
-    }
-    let mounted = Mounted::tmpfs(&path.join("sub"), "");
-    let message = remove_empty(&path.join("sub")).map_err(|error| error.to_string());
-    let expect = format!(
-        "cannot remove {}/sub: Device or resource busy (EBUSY)",
-        path.display()
-    );
-    assert_eq!(message, Err(expect));
-    drop(mounted);
-    assert_eq!(remove_empty(&path.join("sub")), Ok(true));
-    assert_eq!(remove_empty(&path), Ok(true));
-    assert!(!path.exists());
-}
-
-#[test]
 fn a_tree_is_removed_with_all_that_is_in_it() {
     let top = disk();
     let path = top.path().join("test-dir.0-0");
@@ -232,81 +157,164 @@ fn a_tree_is_removed_with_all_that_is_in_it() {
     assert!(!path.exists());
 }
 
-#[test]
-fn nothing_is_removed_but_the_directory_that_was_named() {
-    const TEST: &str = "testdir::nothing_is_removed_but_the_directory_that_was_named";
-    if !is_child(TEST) {
-        return child_with_own_mounts(TEST);
-    }
-    let place = place();
-    let top = place.as_path();
-    let _mounted = Mounted::tmpfs(top, "");
-    protect_root();
-    let outside = top.join("outside");
-    let out = top.join("out");
-    fs::create_dir(&outside).expect("a new name");
-    fs::write(outside.join("precious"), "data").expect("a new name");
-    symlink("outside", top.join("link")).expect("a new name");
-    fs::create_dir_all(out.join("sub")).expect("new names");
-    symlink("../outside", out.join("link")).expect("a new name");
-    symlink("/", out.join("sub/root")).expect("a new name");
+/// These mount, each in a namespace of its own.
+mod needs_root {
+    use super::*;
 
-    assert_eq!(untouched(&top.join("link")), Errno::ENOTDIR);
-    assert_eq!(
-        untouched(Path::new(&format!("{}/link/", top.display()))),
-        Errno::ENOTDIR
-    );
-    assert_eq!(untouched(&outside.join("precious")), Errno::ENOTDIR);
-    for nameless in ["/", "//", "..", ".", "", "/proc/..", "a/.."] {
-        assert_eq!(untouched(Path::new(nameless)), Errno::EINVAL, "{nameless}");
+    #[test]
+    fn a_full_or_read_only_file_system_is_named_as_such() {
+        const TEST: &str = "testdir::needs_root::a_full_or_read_only_file_system_is_named_as_such";
+        if !is_child(TEST) {
+            return child_with_own_mounts(TEST);
+        }
+        let top = place();
+        let shown = top.display();
+        let mounted = Mounted::new("t", &top, Some("tmpfs"), MsFlags::MS_RDONLY, "");
+        let expect = format!("{shown} is on a file system that is mounted read-only");
+        assert_eq!(refusal(&top.join("out")), expect);
+        assert_eq!(make(&top), Ok(Made::WasThere), "the mount itself is there");
+        drop(mounted);
+        let _mounted = Mounted::tmpfs(&top, "nr_inodes=1");
+        let expect = format!("no space or quota is left on the file system of {shown}");
+        assert_eq!(refusal(&top.join("out")), expect);
     }
-    assert_eq!(removed_tree(&out), Ok(3));
-    let kept = fs::read_to_string(outside.join("precious"));
-    assert_eq!(kept.expect("it is untouched"), "data");
-}
 
-#[test]
-fn no_other_mount_is_emptied_neither_inside_nor_at_the_path_itself() {
-    const TEST: &str = "testdir::no_other_mount_is_emptied_neither_inside_nor_at_the_path_itself";
-    if !is_child(TEST) {
-        return child_with_own_mounts(TEST);
+    #[test]
+    fn a_directory_right_below_the_root_directory_is_allowed() {
+        const TEST: &str =
+            "testdir::needs_root::a_directory_right_below_the_root_directory_is_allowed";
+        if !is_child(TEST) {
+            return child_with_own_mounts(TEST);
+        }
+        let top = place();
+        let _mounted = Mounted::tmpfs(&top, "");
+        fs::create_dir(top.join("proc")).expect("a new name");
+        let _proc = Mounted::bind(Path::new("/proc"), &top.join("proc"));
+        {
+            let old = fs::File::open("/").expect("it is there");
+            chroot(&top).expect("it is permitted");
+            env::set_current_dir("/").expect("it is there");
+            let out = Path::new("/out");
+            assert_eq!(make(out), Ok(Made::Made));
+            fs::create_dir(out.join("sub")).expect("a new name");
+            assert_eq!(removed_tree(out), Ok(1));
+            assert_eq!(is_there(out), Ok(false));
+            assert!(matches!(make(Path::new("/")), Err(SetupError::Root(_))));
+            // Back, for the mounts to be taken away by their names.
+            nix::unistd::fchdir(&old).expect("it is open");
+            chroot(".").expect("it is permitted");
+        }
     }
-    let place = place();
-    let top = place.as_path();
-    let outside = top.join("outside");
-    let out = top.join("out");
-    fs::create_dir_all(out.join("sub/deep")).expect("new names");
-    fs::create_dir(&outside).expect("a new name");
-    fs::write(outside.join("precious"), "data").expect("a new name");
 
-    // Of another file system, and of the same one.
-    let other = Mounted::tmpfs(&out, "");
-    fs::write(out.join("precious"), "data").expect("a new name");
-    assert_eq!(untouched(&out), Errno::EXDEV);
-    assert!(out.join("precious").exists());
-    drop(other);
-    let same = Mounted::bind(&outside, &out);
-    assert_eq!(untouched(&out), Errno::EXDEV);
-    let message = removed_tree(&out).expect_err("it stays").to_string();
-    assert_eq!(
-        message,
-        format!(
-            "{} could not be removed: another file system is mounted there",
-            out.display()
-        )
-    );
-    drop(same);
-    let inside = Mounted::bind(&outside, &out.join("sub/deep"));
-    let error = removed_tree(&out).expect_err("a mount stays");
-    assert!(
-        matches!(
-            &error,
-            RemoveError::Kept { removed: 0, kept: 1, first, errno: Errno::EXDEV, .. }
-                if *first == out.join("sub/deep")
-        ),
-        "{error:?}"
-    );
-    drop(inside);
-    assert!(outside.join("precious").exists());
-    assert_eq!(removed_tree(&out), Ok(2));
+    #[test]
+    fn only_an_empty_directory_is_removed_as_such() {
+        const TEST: &str = "testdir::needs_root::only_an_empty_directory_is_removed_as_such";
+        if !is_child(TEST) {
+            return child_with_own_mounts(TEST);
+        }
+        let top = place();
+        let path = top.join("out");
+        fs::create_dir_all(path.join("sub")).expect("new names");
+        symlink("out/sub", top.join("link")).expect("a new name");
+        fs::write(top.join("file"), "").expect("a new name");
+
+        assert_eq!(remove_empty(&path), Ok(false), "not empty");
+        assert_eq!(remove_empty(&top.join("no/where")), Ok(false), "not there");
+        for name in ["link", "file"] {
+            let error = SetupError::NotADirectory(top.join(name));
+            assert_eq!(remove_empty(&top.join(name)), Err(error));
+        }
+        let mounted = Mounted::tmpfs(&path.join("sub"), "");
+        let message = remove_empty(&path.join("sub")).map_err(|error| error.to_string());
+        let expect = format!(
+            "cannot remove {}/sub: Device or resource busy (EBUSY)",
+            path.display()
+        );
+        assert_eq!(message, Err(expect));
+        drop(mounted);
+        assert_eq!(remove_empty(&path.join("sub")), Ok(true));
+        assert_eq!(remove_empty(&path), Ok(true));
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn nothing_is_removed_but_the_directory_that_was_named() {
+        const TEST: &str =
+            "testdir::needs_root::nothing_is_removed_but_the_directory_that_was_named";
+        if !is_child(TEST) {
+            return child_with_own_mounts(TEST);
+        }
+        let place = place();
+        let top = place.as_path();
+        let _mounted = Mounted::tmpfs(top, "");
+        protect_root();
+        let outside = top.join("outside");
+        let out = top.join("out");
+        fs::create_dir(&outside).expect("a new name");
+        fs::write(outside.join("precious"), "data").expect("a new name");
+        symlink("outside", top.join("link")).expect("a new name");
+        fs::create_dir_all(out.join("sub")).expect("new names");
+        symlink("../outside", out.join("link")).expect("a new name");
+        symlink("/", out.join("sub/root")).expect("a new name");
+
+        assert_eq!(untouched(&top.join("link")), Errno::ENOTDIR);
+        assert_eq!(
+            untouched(Path::new(&format!("{}/link/", top.display()))),
+            Errno::ENOTDIR
+        );
+        assert_eq!(untouched(&outside.join("precious")), Errno::ENOTDIR);
+        for nameless in ["/", "//", "..", ".", "", "/proc/..", "a/.."] {
+            assert_eq!(untouched(Path::new(nameless)), Errno::EINVAL, "{nameless}");
+        }
+        assert_eq!(removed_tree(&out), Ok(3));
+        let kept = fs::read_to_string(outside.join("precious"));
+        assert_eq!(kept.expect("it is untouched"), "data");
+    }
+
+    #[test]
+    fn no_other_mount_is_emptied_neither_inside_nor_at_the_path_itself() {
+        const TEST: &str =
+            "testdir::needs_root::no_other_mount_is_emptied_neither_inside_nor_at_the_path_itself";
+        if !is_child(TEST) {
+            return child_with_own_mounts(TEST);
+        }
+        let place = place();
+        let top = place.as_path();
+        let outside = top.join("outside");
+        let out = top.join("out");
+        fs::create_dir_all(out.join("sub/deep")).expect("new names");
+        fs::create_dir(&outside).expect("a new name");
+        fs::write(outside.join("precious"), "data").expect("a new name");
+
+        // Of another file system, and of the same one.
+        let other = Mounted::tmpfs(&out, "");
+        fs::write(out.join("precious"), "data").expect("a new name");
+        assert_eq!(untouched(&out), Errno::EXDEV);
+        assert!(out.join("precious").exists());
+        drop(other);
+        let same = Mounted::bind(&outside, &out);
+        assert_eq!(untouched(&out), Errno::EXDEV);
+        let message = removed_tree(&out).expect_err("it stays").to_string();
+        assert_eq!(
+            message,
+            format!(
+                "{} could not be removed: another file system is mounted there",
+                out.display()
+            )
+        );
+        drop(same);
+        let inside = Mounted::bind(&outside, &out.join("sub/deep"));
+        let error = removed_tree(&out).expect_err("a mount stays");
+        assert!(
+            matches!(
+                &error,
+                RemoveError::Kept { removed: 0, kept: 1, first, errno: Errno::EXDEV, .. }
+                    if *first == out.join("sub/deep")
+            ),
+            "{error:?}"
+        );
+        drop(inside);
+        assert!(outside.join("precious").exists());
+        assert_eq!(removed_tree(&out), Ok(2));
+    }
 }

@@ -155,53 +155,6 @@ fn a_parent_or_name_that_cannot_be_is_refused_in_a_sentence() {
 }
 
 #[test]
-fn a_full_read_only_or_dead_file_system_is_named_as_such() {
-    const TEST: &str = "workdir::a_full_read_only_or_dead_file_system_is_named_as_such";
-    if !is_child(TEST) {
-        return child_with_own_mounts(TEST);
-    }
-    let place = place();
-    let path = place.as_path();
-    let shown = path.display();
-    let name = "rbench.1";
-
-    let mounted = Mounted::new("t", path, Some("tmpfs"), MsFlags::MS_RDONLY, "");
-    let expect = format!("{shown} is on a file system that is mounted read-only");
-    assert_eq!(refusal(path, name), expect);
-    drop(mounted);
-
-    let full = "no space or quota is left on the file system of";
-    let mounted = Mounted::tmpfs(path, "nr_inodes=1");
-    assert_eq!(refusal(path, name), format!("{full} {shown}"));
-    drop(mounted);
-
-    // The directory fits, its marker does not: nothing must stay behind.
-    for options in ["nr_inodes=2", "size=4k"] {
-        let mounted = Mounted::tmpfs(path, options);
-        if options == "size=4k" {
-            fs::write(path.join("filler"), [0; 4096]).expect("it just fits");
-        }
-        assert_eq!(refusal(path, name), format!("{full} {shown}/{name}"));
-        assert!(!path.join(name).exists(), "{options}");
-        drop(mounted);
-    }
-
-    let Ok(server) = fs::File::options().read(true).write(true).open("/dev/fuse") else {
-        return skip("there is no /dev/fuse");
-    };
-    use std::os::fd::AsRawFd;
-    let options = format!(
-        "fd={},rootmode=40000,user_id=0,group_id=0",
-        server.as_raw_fd()
-    );
-    let mounted = Mounted::new("dead", path, Some("fuse"), MsFlags::empty(), &options);
-    drop(server);
-    let expect = format!("the file system at {shown} does not answer: its server has ended");
-    assert_eq!(refusal(path, name), expect);
-    drop(mounted);
-}
-
-#[test]
 fn without_permission_the_sentence_says_so_and_what_stays_is_named() {
     const TEST: &str = "workdir::without_permission_the_sentence_says_so_and_what_stays_is_named";
     if !is_child(TEST) {
@@ -280,39 +233,6 @@ fn a_part_of_the_directory_is_removed_with_the_same_care() {
 }
 
 #[test]
-fn removal_follows_no_symbolic_link() {
-    const TEST: &str = "workdir::removal_follows_no_symbolic_link";
-    if !is_child(TEST) {
-        return child_with_own_mounts(TEST);
-    }
-    let place = place();
-    let top = place.as_path();
-    let _mounted = Mounted::tmpfs(top, "");
-    protect_root();
-    let outside = top.join("outside");
-    fs::create_dir_all(outside.join("deep")).expect("new names");
-    fs::write(outside.join("deep/precious"), "data").expect("a new name");
-    let made = create(top);
-    let inner = made.path().join("dir");
-    fs::create_dir(&inner).expect("a new name");
-    for (name, target) in [
-        ("relative", "../../outside"),
-        ("absolute", text(&outside)),
-        ("root", "/"),
-        ("up", ".."),
-        ("self", "."),
-        ("file", "../../outside/deep/precious"),
-        ("dangling", "nowhere"),
-    ] {
-        symlink(target, inner.join(name)).expect("a new name");
-    }
-    assert_eq!(remove(made), Ok(8));
-    assert!(!inner.exists());
-    let kept = fs::read_to_string(outside.join("deep/precious"));
-    assert_eq!(kept.expect("it is untouched"), "data");
-}
-
-#[test]
 fn a_directory_that_turns_into_a_symbolic_link_meanwhile_is_not_followed() {
     let top = disk();
     let outside = top.path().join("outside");
@@ -361,88 +281,6 @@ fn a_directory_that_turns_into_a_symbolic_link_meanwhile_is_not_followed() {
     let again = WorkDir::open(top.path(), "rbench.1", MARK).expect("the parent is there");
     assert_eq!(remove(again.expect("it is still marked")), Ok(9));
     assert!(outside.join("precious").exists());
-}
-
-#[test]
-fn removal_enters_no_other_mount() {
-    const TEST: &str = "workdir::removal_enters_no_other_mount";
-    if !is_child(TEST) {
-        return child_with_own_mounts(TEST);
-    }
-    let place = place();
-    let top = place.as_path();
-    let outside = top.join("outside");
-    fs::create_dir(&outside).expect("a new name");
-    fs::write(outside.join("precious"), "data").expect("a new name");
-    let made = create(top);
-    let path = made.path().to_owned();
-    fs::create_dir_all(path.join("a/other")).expect("new names");
-    fs::create_dir_all(path.join("b/same")).expect("new names");
-    fs::write(path.join("b/ours"), "").expect("a new name");
-
-    // Another file system, and another place of the same one: the device
-    // number would not tell the second from our own directories.
-    let other = Mounted::tmpfs(&path.join("a/other"), "");
-    let same = Mounted::bind(&outside, &path.join("b/same"));
-    fs::write(path.join("a/other/precious"), "data").expect("a new name");
-
-    let error = remove(made).expect_err("mounts stay");
-    let RemoveError::Kept {
-        removed,
-        kept,
-        first,
-        errno,
-        ..
-    } = &error
-    else {
-        panic!("{error}")
-    };
-    assert_eq!((*removed, *kept, *errno), (1, 2, Errno::EXDEV));
-    assert!(first.ends_with("a/other") || first.ends_with("b/same"));
-    assert!(
-        error
-            .to_string()
-            .ends_with("another file system is mounted there")
-    );
-    for kept in [path.join("a/other/precious"), outside.join("precious")] {
-        assert_eq!(fs::read_to_string(kept).expect("it is untouched"), "data");
-    }
-    assert!(!path.join("b/ours").exists());
-
-    drop((other, same));
-    let again = WorkDir::open(top, "rbench.1", MARK).expect("the parent is there");
-    assert_eq!(remove(again.expect("it is still marked")), Ok(4));
-    assert!(outside.join("precious").exists());
-    assert!(!path.exists());
-}
-
-#[test]
-fn a_part_of_the_directory_on_which_something_is_mounted_stays() {
-    const TEST: &str = "workdir::a_part_of_the_directory_on_which_something_is_mounted_stays";
-    if !is_child(TEST) {
-        return child_with_own_mounts(TEST);
-    }
-    let place = place();
-    let made = create(&place);
-    made.mkdir_all("a/b").expect("new names");
-    let part = made.path().join("a/b");
-    let mounted = Mounted::tmpfs(&part, "");
-    fs::write(part.join("precious"), "data").expect("a new name");
-    let never = || false;
-    let error = made
-        .remove_below("a/b", quietly(&never))
-        .expect_err("mounts stay");
-    assert_eq!(
-        error.to_string(),
-        format!(
-            "{} could not be removed: another file system is mounted there",
-            part.display()
-        )
-    );
-    assert!(part.join("precious").exists());
-    drop(mounted);
-    assert_eq!(made.remove_below("a/b", quietly(&never)), Ok(0));
-    assert_eq!(remove(made), Ok(1));
 }
 
 #[test]
@@ -564,22 +402,191 @@ fn one_that_cannot_be_looked_into_is_named_and_hides_no_others() {
     );
 }
 
-#[test]
-fn without_proc_nothing_is_removed() {
-    const TEST: &str = "workdir::without_proc_nothing_is_removed";
-    if !is_child(TEST) {
-        return child_with_own_mounts(TEST);
+/// These mount, each in a namespace of its own.
+mod needs_root {
+    use super::*;
+
+    #[test]
+    fn a_full_read_only_or_dead_file_system_is_named_as_such() {
+        const TEST: &str =
+            "workdir::needs_root::a_full_read_only_or_dead_file_system_is_named_as_such";
+        if !is_child(TEST) {
+            return child_with_own_mounts(TEST);
+        }
+        let place = place();
+        let path = place.as_path();
+        let shown = path.display();
+        let name = "rbench.1";
+
+        let mounted = Mounted::new("t", path, Some("tmpfs"), MsFlags::MS_RDONLY, "");
+        let expect = format!("{shown} is on a file system that is mounted read-only");
+        assert_eq!(refusal(path, name), expect);
+        drop(mounted);
+
+        let full = "no space or quota is left on the file system of";
+        let mounted = Mounted::tmpfs(path, "nr_inodes=1");
+        assert_eq!(refusal(path, name), format!("{full} {shown}"));
+        drop(mounted);
+
+        // The directory fits, its marker does not: nothing must stay behind.
+        for options in ["nr_inodes=2", "size=4k"] {
+            let mounted = Mounted::tmpfs(path, options);
+            if options == "size=4k" {
+                fs::write(path.join("filler"), [0; 4096]).expect("it just fits");
+            }
+            assert_eq!(refusal(path, name), format!("{full} {shown}/{name}"));
+            assert!(!path.join(name).exists(), "{options}");
+            drop(mounted);
+        }
+
+        let Ok(server) = fs::File::options().read(true).write(true).open("/dev/fuse") else {
+            return skip("there is no /dev/fuse");
+        };
+        use std::os::fd::AsRawFd;
+        let options = format!(
+            "fd={},rootmode=40000,user_id=0,group_id=0",
+            server.as_raw_fd()
+        );
+        let mounted = Mounted::new("dead", path, Some("fuse"), MsFlags::empty(), &options);
+        drop(server);
+        let expect = format!("the file system at {shown} does not answer: its server has ended");
+        assert_eq!(refusal(path, name), expect);
+        drop(mounted);
     }
-    let place = place();
-    let top = place.as_path();
-    let made = create(top);
-    made.mkdir_all("d").expect("a new name");
-    let hidden = Mounted::tmpfs(Path::new("/proc"), "");
-    let error = remove(made).expect_err("mounts cannot be told apart");
-    drop(hidden);
-    let RemoveError::Kept { removed, errno, .. } = error else {
-        panic!("{error}")
-    };
-    assert_eq!((removed, errno as i32), (0, libc::ENOENT));
-    assert!(top.join("rbench.1/d").is_dir());
+
+    #[test]
+    fn removal_follows_no_symbolic_link() {
+        const TEST: &str = "workdir::needs_root::removal_follows_no_symbolic_link";
+        if !is_child(TEST) {
+            return child_with_own_mounts(TEST);
+        }
+        let place = place();
+        let top = place.as_path();
+        let _mounted = Mounted::tmpfs(top, "");
+        protect_root();
+        let outside = top.join("outside");
+        fs::create_dir_all(outside.join("deep")).expect("new names");
+        fs::write(outside.join("deep/precious"), "data").expect("a new name");
+        let made = create(top);
+        let inner = made.path().join("dir");
+        fs::create_dir(&inner).expect("a new name");
+        for (name, target) in [
+            ("relative", "../../outside"),
+            ("absolute", text(&outside)),
+            ("root", "/"),
+            ("up", ".."),
+            ("self", "."),
+            ("file", "../../outside/deep/precious"),
+            ("dangling", "nowhere"),
+        ] {
+            symlink(target, inner.join(name)).expect("a new name");
+        }
+        assert_eq!(remove(made), Ok(8));
+        assert!(!inner.exists());
+        let kept = fs::read_to_string(outside.join("deep/precious"));
+        assert_eq!(kept.expect("it is untouched"), "data");
+    }
+
+    #[test]
+    fn removal_enters_no_other_mount() {
+        const TEST: &str = "workdir::needs_root::removal_enters_no_other_mount";
+        if !is_child(TEST) {
+            return child_with_own_mounts(TEST);
+        }
+        let place = place();
+        let top = place.as_path();
+        let outside = top.join("outside");
+        fs::create_dir(&outside).expect("a new name");
+        fs::write(outside.join("precious"), "data").expect("a new name");
+        let made = create(top);
+        let path = made.path().to_owned();
+        fs::create_dir_all(path.join("a/other")).expect("new names");
+        fs::create_dir_all(path.join("b/same")).expect("new names");
+        fs::write(path.join("b/ours"), "").expect("a new name");
+
+        // Another file system, and another place of the same one: the device
+        // number would not tell the second from our own directories.
+        let other = Mounted::tmpfs(&path.join("a/other"), "");
+        let same = Mounted::bind(&outside, &path.join("b/same"));
+        fs::write(path.join("a/other/precious"), "data").expect("a new name");
+
+        let error = remove(made).expect_err("mounts stay");
+        let RemoveError::Kept {
+            removed,
+            kept,
+            first,
+            errno,
+            ..
+        } = &error
+        else {
+            panic!("{error}")
+        };
+        assert_eq!((*removed, *kept, *errno), (1, 2, Errno::EXDEV));
+        assert!(first.ends_with("a/other") || first.ends_with("b/same"));
+        assert!(
+            error
+                .to_string()
+                .ends_with("another file system is mounted there")
+        );
+        for kept in [path.join("a/other/precious"), outside.join("precious")] {
+            assert_eq!(fs::read_to_string(kept).expect("it is untouched"), "data");
+        }
+        assert!(!path.join("b/ours").exists());
+
+        drop((other, same));
+        let again = WorkDir::open(top, "rbench.1", MARK).expect("the parent is there");
+        assert_eq!(remove(again.expect("it is still marked")), Ok(4));
+        assert!(outside.join("precious").exists());
+        assert!(!path.exists());
+    }
+
+    #[test]
+    fn a_part_of_the_directory_on_which_something_is_mounted_stays() {
+        const TEST: &str =
+            "workdir::needs_root::a_part_of_the_directory_on_which_something_is_mounted_stays";
+        if !is_child(TEST) {
+            return child_with_own_mounts(TEST);
+        }
+        let place = place();
+        let made = create(&place);
+        made.mkdir_all("a/b").expect("new names");
+        let part = made.path().join("a/b");
+        let mounted = Mounted::tmpfs(&part, "");
+        fs::write(part.join("precious"), "data").expect("a new name");
+        let never = || false;
+        let error = made
+            .remove_below("a/b", quietly(&never))
+            .expect_err("mounts stay");
+        assert_eq!(
+            error.to_string(),
+            format!(
+                "{} could not be removed: another file system is mounted there",
+                part.display()
+            )
+        );
+        assert!(part.join("precious").exists());
+        drop(mounted);
+        assert_eq!(made.remove_below("a/b", quietly(&never)), Ok(0));
+        assert_eq!(remove(made), Ok(1));
+    }
+
+    #[test]
+    fn without_proc_nothing_is_removed() {
+        const TEST: &str = "workdir::needs_root::without_proc_nothing_is_removed";
+        if !is_child(TEST) {
+            return child_with_own_mounts(TEST);
+        }
+        let place = place();
+        let top = place.as_path();
+        let made = create(top);
+        made.mkdir_all("d").expect("a new name");
+        let hidden = Mounted::tmpfs(Path::new("/proc"), "");
+        let error = remove(made).expect_err("mounts cannot be told apart");
+        drop(hidden);
+        let RemoveError::Kept { removed, errno, .. } = error else {
+            panic!("{error}")
+        };
+        assert_eq!((removed, errno as i32), (0, libc::ENOENT));
+        assert!(top.join("rbench.1/d").is_dir());
+    }
 }

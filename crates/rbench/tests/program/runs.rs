@@ -4,106 +4,15 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use rbench_report::RunResult;
 use rbench_sys::engine::{ENGINES, EngineInfo};
-use tempfile::TempDir;
 
-#[path = "../../rbench-report/tests/valid/mod.rs"]
-mod valid;
-
-/// A place of its own for each test: target, results and temporary files.
-struct Place {
-    dir: TempDir,
-}
-
-impl Place {
-    fn new() -> Place {
-        let dir = tempfile::tempdir().expect("temporary directory");
-        fs::create_dir(dir.path().join("target")).expect("made");
-        fs::create_dir(dir.path().join("tmp")).expect("made");
-        Place { dir }
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.dir.path().join(name)
-    }
-
-    fn target(&self) -> PathBuf {
-        self.path("target")
-    }
-
-    fn command(&self, arguments: &str) -> Command {
-        let mut command = Command::new(env!("CARGO_BIN_EXE_rbench"));
-        command
-            .args(arguments.split_whitespace())
-            .current_dir(self.dir.path())
-            .env_remove("RBENCH_DIR")
-            .env("TMPDIR", self.path("tmp"));
-        command
-    }
-
-    fn run(&self, arguments: &str) -> Output {
-        self.command(arguments)
-            .output()
-            .expect("the program starts")
-    }
-
-    fn result(&self, name: &str) -> RunResult {
-        let text = fs::read_to_string(self.path(name)).expect("a result file");
-        valid::check(&text);
-        serde_json::from_str(&text).expect("a valid result")
-    }
-
-    fn entries(&self, name: &str) -> Vec<String> {
-        let entries = fs::read_dir(self.path(name)).expect("listing");
-        let mut names: Vec<String> = entries
-            .map(|e| e.expect("entry").file_name().to_string_lossy().into_owned())
-            .collect();
-        names.sort();
-        names
-    }
-}
-
-/// The built-in file system, mounted in a place.
-struct Server {
-    child: std::process::Child,
-    mnt: PathBuf,
-}
-
-impl Server {
-    /// On `mnt`.
-    fn start(place: &Place, options: &str) -> Server {
-        Server::start_on(place, "mnt", options)
-    }
-
-    fn start_on(place: &Place, name: &str, options: &str) -> Server {
-        let mnt = place.path(name);
-        fs::create_dir(&mnt).expect("made");
-        let child = place
-            .command(&format!("testfs {name} --watch-parent {options}"))
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .spawn()
-            .expect("starts");
-        wait_until("it is mounted", || mounted_below(&mnt));
-        Server { child, mnt }
-    }
-
-    fn end(mut self) {
-        drop(self.child.stdin.take());
-        assert!(self.child.wait().expect("ends").success());
-        assert!(!mounted_below(&self.mnt));
-    }
-}
-
-fn text(bytes: &[u8]) -> String {
-    String::from_utf8_lossy(bytes).into_owned()
-}
+use crate::common::{Place, Server, mounted_below, text, wait_until};
 
 /// Runs in a fresh place; the exit code, and one line of standard error that
 /// holds `expect`; nothing on standard output and in the target.
@@ -367,17 +276,16 @@ fn each_operation_is_logged_where_that_is_asked_for() {
     }
 }
 
+/// 240 phases.
+const MANY_PHASES: &str =
+    "meta --dir target --items 2 --depth 0 --threads 3 --iterations 20 --pin --quiet";
+
 #[test]
 fn many_workers_of_many_phases_come_and_go_without_a_word() {
     let place = Place::new();
-    let begun = std::time::Instant::now();
-    let run = "meta --dir target --items 2 --depth 0 --threads 3 --iterations 20 --pin --quiet";
-    let output = place.run(run);
+    let output = place.run(MANY_PHASES);
     assert_eq!(text(&output.stderr), "");
     assert_eq!(output.status.code(), Some(0));
-    // 240 phases, each with a common start some ms ahead: nobody waits for a
-    // tick of a second.
-    assert!(begun.elapsed() < std::time::Duration::from_secs(200));
 }
 
 #[test]
@@ -393,29 +301,6 @@ fn rbench_dir_names_the_target() {
         (PathBuf::from(target.path), target.embedded),
         (place.target(), false)
     );
-}
-
-#[test]
-fn without_a_directory_the_built_in_file_system_is_used_and_goes_again() {
-    let place = Place::new();
-    let output = place.run("meta --items 5");
-    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
-    assert!(
-        text(&output.stdout).starts_with("DEMONSTRATION"),
-        "{}",
-        text(&output.stdout)
-    );
-    assert!(
-        place.entries("tmp").is_empty(),
-        "{:?}",
-        place.entries("tmp")
-    );
-    assert!(!mounted_below(&place.path("tmp")));
-}
-
-fn mounted_below(path: &Path) -> bool {
-    let mounts = fs::read_to_string("/proc/mounts").expect("mounts");
-    mounts.contains(&*path.to_string_lossy())
 }
 
 #[test]
@@ -444,18 +329,6 @@ fn the_same_seed_writes_the_same_bytes() {
     };
     assert_eq!(written(1), written(1));
     assert_ne!(written(1), written(2));
-}
-
-/// Whatever takes longer hangs, however busy the machine is.
-const PATIENCE: Duration = Duration::from_secs(120);
-
-/// Waits for what is to come.
-fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
-    let begun = Instant::now();
-    while !holds() {
-        assert!(begun.elapsed() < PATIENCE, "in vain: {what}");
-        std::thread::sleep(Duration::from_millis(5));
-    }
 }
 
 /// Waits until a file below `target` has more than one block of data: something
@@ -504,120 +377,6 @@ fn a_signal_ends_the_run_with_what_was_measured() {
         assert!(told.starts_with(&from), "{told}");
         assert!(told.contains(" to rank 0 on "), "{told}");
     }
-}
-
-#[test]
-fn after_sigkill_the_journal_holds_the_finished_phases_and_no_mount_is_left() {
-    let place = Place::new();
-    let mut child = place
-        .command(
-            "io --size 4m --bs 4k --rw write,randread --time 300ms --iterations 100 --out run.json --quiet",
-        )
-        .stdout(Stdio::null())
-        .spawn()
-        .expect("starts");
-    let journal = place.path("run.json.journal");
-    wait_until("a phase is journalled", || {
-        fs::read_to_string(&journal).map_or(0, |j| j.lines().count()) >= 3
-    });
-    kill(Pid::from_raw(child.id().cast_signed()), Signal::SIGKILL).expect("signal");
-    child.wait().expect("ends");
-    let shown = place.run("show run.json.journal");
-    assert_eq!(shown.status.code(), Some(0));
-    assert!(
-        text(&shown.stdout).contains("Sequential write"),
-        "{}",
-        text(&shown.stdout)
-    );
-    wait_until("the built-in file system goes", || {
-        !mounted_below(&place.path("tmp")) && place.entries("tmp").is_empty()
-    });
-    let again = place.run("io --dir target --size 1m --bs 4k --out run.json");
-    assert_eq!(
-        again.status.code(),
-        Some(1),
-        "the journal is not overwritten"
-    );
-    assert!(
-        text(&again.stderr).contains("interrupted run"),
-        "{}",
-        text(&again.stderr)
-    );
-}
-
-#[test]
-fn failed_operations_are_reported_and_end_with_1() {
-    let place = Place::new();
-    let server = Server::start(&place, "--memory 64m --fault create:EIO@nth=10");
-    let output = place.run("meta --dir mnt --files-only --items 50 --out run.json");
-    assert_eq!(output.status.code(), Some(1));
-    let report = text(&output.stdout);
-    assert!(report.contains("EIO"), "{report}");
-    let result = place.result("run.json");
-    let create = result
-        .phases
-        .iter()
-        .find(|p| p.name == "file-create")
-        .expect("the phase");
-    assert_eq!((create.items, create.errors["EIO"]), (199, 1));
-    // A full file system: the data does not fit into 64 MiB.
-    let output =
-        place.run("io --dir mnt --rw write --bs 1m --size 100m --overfill --out full.json");
-    assert_eq!(output.status.code(), Some(1));
-    let full = place.result("full.json");
-    assert!(
-        full.phases[0].errors.contains_key("ENOSPC"),
-        "{:?}",
-        full.phases[0].errors
-    );
-    server.end();
-}
-
-#[test]
-fn what_was_measured_before_trouble_is_reported() {
-    let place = Place::new();
-    let server = Server::start(&place, "--memory 32m");
-    // The write fails half-way, and so does the layout for the read.
-    let output =
-        place.run("io --dir mnt --rw write,read --bs 1m --size 64m --overfill --out run.json");
-    assert_eq!(output.status.code(), Some(1));
-    let said = text(&output.stderr);
-    assert!(said.contains("the files could not be laid out"), "{said}");
-    assert!(
-        text(&output.stdout).contains("Sequential write"),
-        "{}",
-        text(&output.stdout)
-    );
-    let result = place.result("run.json");
-    assert!(!result.complete && result.phases[0].items > 0);
-    assert!(result.warnings.iter().any(|w| w.code == "ended-early"));
-    server.end();
-}
-
-#[test]
-fn a_clean_up_that_takes_long_does_not_cost_the_report() {
-    let place = Place::new();
-    let server = Server::start(&place, "--memory 64m --latency unlink=30ms");
-    let mut child = place
-        .command("meta --dir mnt --files-only --depth 0 --items 550 --out run.json --quiet")
-        .stdout(Stdio::null())
-        .spawn()
-        .expect("starts");
-    let journal = place.path("run.json.journal");
-    wait_until("all but the removal is journalled", || {
-        fs::read_to_string(&journal).map_or(0, |j| j.lines().count()) >= 6
-    });
-    kill(Pid::from_raw(child.id().cast_signed()), Signal::SIGINT).expect("signal");
-    let begun = Instant::now();
-    assert_eq!(child.wait().expect("ends").code(), Some(130));
-    assert!(
-        begun.elapsed() > Duration::from_secs(10),
-        "the removal took {:?}",
-        begun.elapsed()
-    );
-    assert!(!place.result("run.json").complete);
-    assert!(place.entries("mnt").is_empty());
-    server.end();
 }
 
 #[test]
@@ -729,121 +488,269 @@ fn what_another_host_left_stays_unless_it_is_forced() {
     assert!(!left.exists());
 }
 
-#[test]
-fn a_full_disk_under_out_does_not_cost_the_report() {
-    let place = Place::new();
-    let server = Server::start(&place, "--memory 1m --quota 12k");
-    let output = place.run("meta --dir target --items 50 --out mnt/run.json");
-    let said = text(&output.stderr);
-    assert_eq!(output.status.code(), Some(1), "{said}");
-    assert!(said.contains("mnt/run.json"), "{said}");
-    assert!(
-        said.contains("cannot be written: No space left on device"),
-        "{said}"
-    );
-    let report = text(&output.stdout);
-    assert!(
-        report.contains("File removal") && report.contains("The run is complete"),
-        "{report}"
-    );
-    assert!(place.entries("target").is_empty());
-    // What fitted is there to be read.
-    let journal = place.run("show mnt/run.json.journal");
-    assert_eq!(journal.status.code(), Some(0), "{}", text(&journal.stderr));
-    server.end();
+mod timing {
+    use super::*;
+
+    #[test]
+    fn nobody_waits_for_a_tick_of_a_second_between_phases() {
+        let begun = Instant::now();
+        let output = Place::new().run(MANY_PHASES);
+        assert_eq!(output.status.code(), Some(0));
+        // Each has a common start some ms ahead.
+        assert!(begun.elapsed() < Duration::from_secs(200));
+    }
 }
 
-#[test]
-fn a_journal_of_acknowledged_writes_is_never_written_over() {
-    let place = Place::new();
-    let server = Server::start(&place, "--memory 64m");
-    fs::write(place.path("acks.1.1"), "mine").expect("written");
-    let output = place.run(
-        "io --dir mnt --size 64k --bs 4k --threads 2 --iterations 2 --verify --ack-journal acks",
-    );
-    let said = text(&output.stderr);
-    assert_eq!(output.status.code(), Some(1), "{said}");
-    assert!(
-        said.trim_end().ends_with("acks.1.1 exists already"),
-        "{said}"
-    );
-    assert_eq!(
-        (said.lines().count(), text(&output.stdout).as_str()),
-        (1, "")
-    );
-    // Nothing was made, neither there nor here.
-    assert!(place.entries("mnt").is_empty());
-    assert_eq!(fs::read(place.path("acks.1.1")).expect("there"), b"mine");
-    assert!(!place.path("acks.0.0").exists());
-    server.end();
-}
+mod needs_fuse {
+    use super::*;
 
-#[test]
-fn a_full_disk_under_the_journal_ends_a_run_with_many_requests_under_way() {
-    let place = Place::new();
-    let server = Server::start(&place, "--memory 64m");
-    let disk = Server::start_on(&place, "disk", "--memory 8m --quota 1600k");
-    let options = "io --dir mnt --rw write --bs 512 --size 9m --verify --fsync never";
-    let output = place.run(&format!(
-        "{options} --engine io_uring --depth 8 --ack-journal disk/acks --out run.json"
-    ));
-    let said = text(&output.stderr);
-    assert_eq!(output.status.code(), Some(1), "{said}");
-    assert!(said.contains("disk/acks.0.0 cannot be written: "), "{said}");
-    assert!(!place.result("run.json").phases[0].complete);
-    let audit = place.run("verify disk/acks.0.0");
-    assert_eq!(audit.status.code(), Some(0), "{}", text(&audit.stdout));
-    disk.end();
-    server.end();
-}
+    #[test]
+    fn after_sigkill_the_journal_holds_the_finished_phases_and_no_mount_is_left() {
+        let place = Place::new();
+        let mut child = place
+            .command(
+                "io --size 4m --bs 4k --rw write,randread --time 300ms --iterations 100 --out run.json --quiet",
+            )
+            .stdout(Stdio::null())
+            .spawn()
+            .expect("starts");
+        let journal = place.path("run.json.journal");
+        wait_until("a phase is journalled", || {
+            fs::read_to_string(&journal).map_or(0, |j| j.lines().count()) >= 3
+        });
+        kill(Pid::from_raw(child.id().cast_signed()), Signal::SIGKILL).expect("signal");
+        child.wait().expect("ends");
+        let shown = place.run("show run.json.journal");
+        assert_eq!(shown.status.code(), Some(0));
+        assert!(
+            text(&shown.stdout).contains("Sequential write"),
+            "{}",
+            text(&shown.stdout)
+        );
+        wait_until("the built-in file system goes", || {
+            !mounted_below(&place.path("tmp")) && place.entries("tmp").is_empty()
+        });
+        let again = place.run("io --dir target --size 1m --bs 4k --out run.json");
+        assert_eq!(
+            again.status.code(),
+            Some(1),
+            "the journal is not overwritten"
+        );
+        assert!(
+            text(&again.stderr).contains("interrupted run"),
+            "{}",
+            text(&again.stderr)
+        );
+    }
 
-#[test]
-fn a_full_disk_under_the_journal_ends_the_run_and_spoils_nothing() {
-    let place = Place::new();
-    let server = Server::start(&place, "--memory 64m");
-    // Room for the first MiB, not for the second.
-    let room = "--memory 8m --quota 1600k";
-    let disk = Server::start_on(&place, "disk", room);
-    let other = Server::start_on(&place, "other", room);
-    let options = "io --dir mnt --rw write --bs 512 --size 9m --verify --fsync never";
-    let output = place.run(&format!("{options} --ack-journal disk/acks --out run.json"));
-    let said = text(&output.stderr);
-    assert_eq!(output.status.code(), Some(1), "{said}");
-    assert!(
-        said.contains("disk/acks.0.0 cannot be written: No space left on device"),
-        "{said}"
-    );
-    let written = &place.result("run.json").phases[0];
-    assert!(!written.complete && written.items > 0, "{written:?}");
-    // No write without its record.
-    let audit = place.run("verify disk/acks.0.0 --format json");
-    assert_eq!(audit.status.code(), Some(0), "{}", text(&audit.stdout));
-    let audit: serde_json::Value = serde_json::from_slice(&audit.stdout).expect("JSON");
-    let blocks = |class: &str| audit["blocks"][class].as_u64().expect("a number");
-    // The acknowledgement of the last one had no room.
-    let known = blocks("as-acknowledged") + blocks("allowed");
-    assert!(known == written.items && blocks("allowed") <= 1, "{audit}");
-    // Small files: the target is not blamed for it.
-    let small =
-        "io --dir mnt --rw write --files 500 --file-size 512 --verify --ack-journal other/small";
-    let output = place.run(&format!("{small} --fsync never --time 60 --out small.json"));
-    let said = text(&output.stderr);
-    assert!(
-        said.contains("other/small.0.0 cannot be written: "),
-        "{said}"
-    );
-    let written = &place.result("small.json").phases[0];
-    assert!(
-        !written.complete && written.errors.is_empty(),
-        "{written:?}"
-    );
-    // No room at all: no journal is left that holds nothing.
-    let output = place.run(&format!("{options} --threads 2 --ack-journal disk/more"));
-    let said = text(&output.stderr);
-    assert_eq!(output.status.code(), Some(1), "{said}");
-    assert!(said.contains("disk/more.0.0 cannot be written: "), "{said}");
-    assert_eq!(place.entries("disk"), ["acks.0.0"]);
-    disk.end();
-    other.end();
-    server.end();
+    #[test]
+    fn failed_operations_are_reported_and_end_with_1() {
+        let place = Place::new();
+        let server = Server::start(&place, "--memory 64m --fault create:EIO@nth=10");
+        let output = place.run("meta --dir mnt --files-only --items 50 --out run.json");
+        assert_eq!(output.status.code(), Some(1));
+        let report = text(&output.stdout);
+        assert!(report.contains("EIO"), "{report}");
+        let result = place.result("run.json");
+        let create = result
+            .phases
+            .iter()
+            .find(|p| p.name == "file-create")
+            .expect("the phase");
+        assert_eq!((create.items, create.errors["EIO"]), (199, 1));
+        // A full file system: the data does not fit into 64 MiB.
+        let output =
+            place.run("io --dir mnt --rw write --bs 1m --size 100m --overfill --out full.json");
+        assert_eq!(output.status.code(), Some(1));
+        let full = place.result("full.json");
+        assert!(
+            full.phases[0].errors.contains_key("ENOSPC"),
+            "{:?}",
+            full.phases[0].errors
+        );
+        server.end();
+    }
+
+    #[test]
+    fn what_was_measured_before_trouble_is_reported() {
+        let place = Place::new();
+        let server = Server::start(&place, "--memory 32m");
+        // The write fails half-way, and so does the layout for the read.
+        let output =
+            place.run("io --dir mnt --rw write,read --bs 1m --size 64m --overfill --out run.json");
+        assert_eq!(output.status.code(), Some(1));
+        let said = text(&output.stderr);
+        assert!(said.contains("the files could not be laid out"), "{said}");
+        assert!(
+            text(&output.stdout).contains("Sequential write"),
+            "{}",
+            text(&output.stdout)
+        );
+        let result = place.result("run.json");
+        assert!(!result.complete && result.phases[0].items > 0);
+        assert!(result.warnings.iter().any(|w| w.code == "ended-early"));
+        server.end();
+    }
+
+    #[test]
+    fn a_clean_up_that_takes_long_does_not_cost_the_report() {
+        let place = Place::new();
+        let server = Server::start(&place, "--memory 64m --latency unlink=30ms");
+        let mut child = place
+            .command("meta --dir mnt --files-only --depth 0 --items 400 --out run.json --quiet")
+            .stdout(Stdio::null())
+            .spawn()
+            .expect("starts");
+        let journal = place.path("run.json.journal");
+        wait_until("all but the removal is journalled", || {
+            fs::read_to_string(&journal).map_or(0, |j| j.lines().count()) >= 6
+        });
+        kill(Pid::from_raw(child.id().cast_signed()), Signal::SIGINT).expect("signal");
+        let begun = Instant::now();
+        assert_eq!(child.wait().expect("ends").code(), Some(130));
+        assert!(
+            begun.elapsed() > Duration::from_secs(10),
+            "the removal took {:?}",
+            begun.elapsed()
+        );
+        assert!(!place.result("run.json").complete);
+        assert!(place.entries("mnt").is_empty());
+        server.end();
+    }
+
+    #[test]
+    fn a_full_disk_under_out_does_not_cost_the_report() {
+        let place = Place::new();
+        let server = Server::start(&place, "--memory 1m --quota 12k");
+        let output = place.run("meta --dir target --items 50 --out mnt/run.json");
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(said.contains("mnt/run.json"), "{said}");
+        assert!(
+            said.contains("cannot be written: No space left on device"),
+            "{said}"
+        );
+        let report = text(&output.stdout);
+        assert!(
+            report.contains("File removal") && report.contains("The run is complete"),
+            "{report}"
+        );
+        assert!(place.entries("target").is_empty());
+        // What fitted is there to be read.
+        let journal = place.run("show mnt/run.json.journal");
+        assert_eq!(journal.status.code(), Some(0), "{}", text(&journal.stderr));
+        server.end();
+    }
+
+    #[test]
+    fn a_journal_of_acknowledged_writes_is_never_written_over() {
+        let place = Place::new();
+        let server = Server::start(&place, "--memory 64m");
+        fs::write(place.path("acks.1.1"), "mine").expect("written");
+        let output = place.run(
+            "io --dir mnt --size 64k --bs 4k --threads 2 --iterations 2 --verify --ack-journal acks",
+        );
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(
+            said.trim_end().ends_with("acks.1.1 exists already"),
+            "{said}"
+        );
+        assert_eq!(
+            (said.lines().count(), text(&output.stdout).as_str()),
+            (1, "")
+        );
+        // Nothing was made, neither there nor here.
+        assert!(place.entries("mnt").is_empty());
+        assert_eq!(fs::read(place.path("acks.1.1")).expect("there"), b"mine");
+        assert!(!place.path("acks.0.0").exists());
+        server.end();
+    }
+
+    #[test]
+    fn a_full_disk_under_the_journal_ends_a_run_with_many_requests_under_way() {
+        let place = Place::new();
+        let server = Server::start(&place, "--memory 64m");
+        let disk = Server::start_on(&place, "disk", "--memory 8m --quota 1600k");
+        let options = "io --dir mnt --rw write --bs 512 --size 9m --verify --fsync never";
+        let output = place.run(&format!(
+            "{options} --engine io_uring --depth 8 --ack-journal disk/acks --out run.json"
+        ));
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(said.contains("disk/acks.0.0 cannot be written: "), "{said}");
+        assert!(!place.result("run.json").phases[0].complete);
+        let audit = place.run("verify disk/acks.0.0");
+        assert_eq!(audit.status.code(), Some(0), "{}", text(&audit.stdout));
+        disk.end();
+        server.end();
+    }
+
+    #[test]
+    fn a_full_disk_under_the_journal_ends_the_run_and_spoils_nothing() {
+        let place = Place::new();
+        let server = Server::start(&place, "--memory 64m");
+        // Room for the first MiB, not for the second.
+        let room = "--memory 8m --quota 1600k";
+        let disk = Server::start_on(&place, "disk", room);
+        let other = Server::start_on(&place, "other", room);
+        let options = "io --dir mnt --rw write --bs 512 --size 9m --verify --fsync never";
+        let output = place.run(&format!("{options} --ack-journal disk/acks --out run.json"));
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(
+            said.contains("disk/acks.0.0 cannot be written: No space left on device"),
+            "{said}"
+        );
+        let written = &place.result("run.json").phases[0];
+        assert!(!written.complete && written.items > 0, "{written:?}");
+        // No write without its record.
+        let audit = place.run("verify disk/acks.0.0 --format json");
+        assert_eq!(audit.status.code(), Some(0), "{}", text(&audit.stdout));
+        let audit: serde_json::Value = serde_json::from_slice(&audit.stdout).expect("JSON");
+        let blocks = |class: &str| audit["blocks"][class].as_u64().expect("a number");
+        // The acknowledgement of the last one had no room.
+        let known = blocks("as-acknowledged") + blocks("allowed");
+        assert!(known == written.items && blocks("allowed") <= 1, "{audit}");
+        // Small files: the target is not blamed for it.
+        let small = "io --dir mnt --rw write --files 500 --file-size 512 --verify --ack-journal other/small";
+        let output = place.run(&format!("{small} --fsync never --time 60 --out small.json"));
+        let said = text(&output.stderr);
+        assert!(
+            said.contains("other/small.0.0 cannot be written: "),
+            "{said}"
+        );
+        let written = &place.result("small.json").phases[0];
+        assert!(
+            !written.complete && written.errors.is_empty(),
+            "{written:?}"
+        );
+        // No room at all: no journal is left that holds nothing.
+        let output = place.run(&format!("{options} --threads 2 --ack-journal disk/more"));
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{said}");
+        assert!(said.contains("disk/more.0.0 cannot be written: "), "{said}");
+        assert_eq!(place.entries("disk"), ["acks.0.0"]);
+        disk.end();
+        other.end();
+        server.end();
+    }
+
+    #[test]
+    fn without_a_directory_the_built_in_file_system_is_used_and_goes_again() {
+        let place = Place::new();
+        let output = place.run("meta --items 5");
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+        assert!(
+            text(&output.stdout).starts_with("DEMONSTRATION"),
+            "{}",
+            text(&output.stdout)
+        );
+        assert!(
+            place.entries("tmp").is_empty(),
+            "{:?}",
+            place.entries("tmp")
+        );
+        assert!(!mounted_below(&place.path("tmp")));
+    }
 }

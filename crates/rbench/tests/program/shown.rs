@@ -5,9 +5,10 @@ use std::fs;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
-use std::time::{Duration, Instant};
 
 use tempfile::TempDir;
+
+use crate::common::wait_until;
 
 struct Place(TempDir);
 
@@ -142,15 +143,10 @@ fn several_files_are_one_table() {
 
 /// Waits until the journal holds a line that begins so.
 fn wait_for(journal: &Path, start: &str) {
-    let begun = Instant::now();
-    let there = || {
+    wait_until(start, || {
         let text = fs::read_to_string(journal).unwrap_or_default();
         text.lines().any(|line| line.starts_with(start))
-    };
-    while !there() {
-        assert!(begun.elapsed() < Duration::from_secs(120), "no {start}");
-        std::thread::sleep(Duration::from_millis(20));
-    }
+    });
 }
 
 #[test]

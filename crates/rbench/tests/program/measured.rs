@@ -8,8 +8,7 @@ use std::process::{Command, Output, Stdio};
 use rbench_report::RunResult;
 use tempfile::TempDir;
 
-#[path = "../../rbench-report/tests/valid/mod.rs"]
-mod valid;
+use crate::valid;
 
 /// A directory on the disk of the build, as far as it is on one.
 struct Place(TempDir);
@@ -75,29 +74,6 @@ fn serve(place: &Place, options: &str) -> std::process::Child {
 fn end(mut child: std::process::Child) {
     drop(child.stdin.take());
     assert!(child.wait().expect("ends").success());
-}
-
-#[test]
-fn a_round_trip_is_that_of_the_file_system_and_in_head_and_result() {
-    let place = Place::new();
-    let child = serve(&place, "--latency getattr=2ms --stats account.json");
-    let meta = "meta --dir t --items 3 --depth 0 --phases file-create";
-    let result = place.result(meta);
-    let [found] = &result.target.round_trip[..] else {
-        panic!("{:?}", result.target);
-    };
-    assert_eq!((found.call.as_str(), found.seen), ("statx", true));
-    assert!(found.median_ns >= 2_000_000, "{found:?}");
-    assert_eq!(found.host, result.world.hosts[0].name);
-    let head = text(&place.run(meta).stdout);
-    let line = head.lines().find(|line| line.starts_with("Round trip "));
-    assert!(line.is_some_and(|line| line.contains("statx ")), "{head}");
-    end(child);
-    let account = fs::read(place.path("account.json")).expect("an account");
-    let account: serde_json::Value = serde_json::from_slice(&account).expect("JSON");
-    let getattr = account["requests"]["getattr"]["count"].as_u64();
-    // On a slow machine the second run's second is over after fewer calls.
-    assert!(getattr > Some(found.calls), "{getattr:?}, {found:?}");
 }
 
 #[test]
@@ -208,4 +184,31 @@ fn reads_of_what_was_never_written_are_said_with_their_share() {
     // What our own phases read is written before.
     let result = place.result("io --dir t --size 1m --rw write,read,randread");
     assert_eq!(message(&result, "never-written"), None);
+}
+
+mod needs_fuse {
+    use super::*;
+
+    #[test]
+    fn a_round_trip_is_that_of_the_file_system_and_in_head_and_result() {
+        let place = Place::new();
+        let child = serve(&place, "--latency getattr=2ms --stats account.json");
+        let meta = "meta --dir t --items 3 --depth 0 --phases file-create";
+        let result = place.result(meta);
+        let [found] = &result.target.round_trip[..] else {
+            panic!("{:?}", result.target);
+        };
+        assert_eq!((found.call.as_str(), found.seen), ("statx", true));
+        assert!(found.median_ns >= 2_000_000, "{found:?}");
+        assert_eq!(found.host, result.world.hosts[0].name);
+        let head = text(&place.run(meta).stdout);
+        let line = head.lines().find(|line| line.starts_with("Round trip "));
+        assert!(line.is_some_and(|line| line.contains("statx ")), "{head}");
+        end(child);
+        let account = fs::read(place.path("account.json")).expect("an account");
+        let account: serde_json::Value = serde_json::from_slice(&account).expect("JSON");
+        let getattr = account["requests"]["getattr"]["count"].as_u64();
+        // On a slow machine the second run's second is over after fewer calls.
+        assert!(getattr > Some(found.calls), "{getattr:?}, {found:?}");
+    }
 }

@@ -12,8 +12,7 @@ use rbench_report::repetition::PRECISION_MISSED;
 use rbench_report::schema::Enough;
 use tempfile::TempDir;
 
-#[path = "../../rbench-report/tests/valid/mod.rs"]
-mod valid;
+use crate::valid;
 
 struct Place(TempDir);
 

@@ -415,6 +415,7 @@ impl Communicator for ThreadsCommunicator {
 
 #[cfg(test)]
 mod tests {
+    use std::task::{Context, Poll};
     use std::thread;
 
     use super::*;
@@ -488,11 +489,20 @@ mod tests {
 
     #[test]
     fn ranks_that_call_different_collectives_do_not_hang() {
+        let waits = std::sync::Barrier::new(2);
         let results = at_each_rank(2, |comm| {
             if comm.rank() == Rank(0) {
-                run(comm.barrier())
+                run(async {
+                    let mut barrier = std::pin::pin!(comm.barrier());
+                    let begin = |context: &mut Context<'_>| {
+                        Poll::Ready(barrier.as_mut().poll(context).is_pending())
+                    };
+                    assert!(std::future::poll_fn(begin).await);
+                    waits.wait();
+                    barrier.await
+                })
             } else {
-                thread::sleep(Duration::from_millis(50));
+                waits.wait();
                 run(comm.all_reduce(Combine::Sum, vec![])).map(|_| ())
             }
         });

@@ -7,7 +7,9 @@
 //!     cargo test -p rbench-comm --test conformance
 //!     mpirun -np 4 target/debug/deps/conformance-…
 //!
-//! Rank 0 prints one line per check; any failure makes the exit code 1.
+//! Rank 0 prints one line per check; any failure makes the exit code 1. `--skip PART`, any number of
+//! times, leaves out what is named so, as in other test programs: `needs_mpi::` what is checked of
+//! MPI without a launcher, `timing::` what only a clock can tell.
 //!
 //! Arguments for use under a launcher: `measure` prints what talking and
 //! waiting cost, `start` only starts and ends MPI. With `abort`, `panic` and
@@ -57,7 +59,7 @@ fn main() -> ExitCode {
         "panic" => on_mpi(|world| lose_a_rank(world, || panic!("as asked"))),
         "leave" => on_mpi(|world| lose_a_rank(world, || ())),
         _ if launched => on_mpi(check_world),
-        _ => check_solo() & check_threads() & check_mpi_alone(),
+        _ => check_solo() & check_threads() & (skips("needs_mpi::alone") || check_mpi_alone()),
     };
     if passed {
         ExitCode::SUCCESS
@@ -72,6 +74,13 @@ fn main() -> ExitCode {
 )]
 fn env(name: &str) -> Option<String> {
     std::env::var(name).ok()
+}
+
+/// Whether the arguments leave out what is called `name`.
+pub fn skips(name: &str) -> bool {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let mut pairs = arguments.windows(2);
+    pairs.any(|pair| pair[0] == "--skip" && name.contains(&pair[1]))
 }
 
 /// What ranks say of themselves at the start.
@@ -144,7 +153,9 @@ fn check_mpi_alone() -> bool {
         return true;
     }
     let program = std::env::current_exe().expect("the path of this program");
-    let status = Command::new(program).arg("alone").status();
+    let mut alone = Command::new(program);
+    // What is left out here is left out there.
+    let status = alone.arg("alone").args(std::env::args().skip(1)).status();
     status.is_ok_and(|status| status.success())
 }
 

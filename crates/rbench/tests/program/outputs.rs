@@ -3,6 +3,7 @@
 //! empty when nothing is wrong.
 
 use std::fs;
+use std::io::{BufRead as _, BufReader};
 use std::os::unix::fs::{FileTypeExt as _, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -309,17 +310,30 @@ fn standard_error_is_empty_when_nothing_is_wrong() {
         let told = place.result(result).warnings;
         assert!(told.iter().any(|w| w.code == "plan"), "{told:?}");
     }
-    // Lines of progress come every 5 s, where they are asked for.
-    let long = format!("{FIO} --ioengine=null --time_based --runtime=6 --rate_iops=100");
-    std::thread::scope(|scope| {
-        let silent = scope.spawn(|| place.run_well(&long));
-        let told = said(&place.run_well(&format!("{long} --progress=plain")));
-        assert!(told.contains("/s"), "{told}");
-        assert_eq!(said(&silent.join().expect("it ran")), "");
-    });
     let output = place.run_well(&format!("{FIO} --iodepth=4 --rbench-report"));
     let report = String::from_utf8_lossy(&output.stdout);
     assert!(report.contains("iodepth is capped at 1"), "{report}");
+}
+
+#[test]
+fn lines_of_progress_come_every_5_s_where_they_are_asked_for() {
+    let place = Place::new();
+    let job = format!("{FIO} --ioengine=null --time_based --rate_iops=100");
+    std::thread::scope(|scope| {
+        let silent = scope.spawn(|| place.run_well(&format!("{job} --runtime=6")));
+        let mut child = place
+            .command(&format!("{job} --runtime=600 --progress=plain"))
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("starts");
+        let lines = BufReader::new(child.stderr.take().expect("piped")).lines();
+        let mut lines = lines.map(|line| line.expect("text"));
+        assert!(lines.any(|line| line.contains("/s")), "it ends without one");
+        child.kill().expect("it runs");
+        child.wait().expect("ended");
+        assert_eq!(said(&silent.join().expect("it ran")), "");
+    });
 }
 
 #[test]
@@ -341,22 +355,9 @@ fn people_are_told_on_a_terminal_and_errors_are_told_anywhere() {
     assert!(Path::new(&place.path("target/a.0.0")).exists());
 }
 
-/// What a rate limit gives hardly varies; what nobody reaches is not reached.
 #[test]
-fn iterations_go_on_until_rates_are_known() {
+fn iterations_end_where_rates_are_not_known_after_the_most() {
     let place = Place::new();
-    let line =
-        "io --dir target --engine null --rw read --bs 4k --time 0.2 --rate 1000 --iterations auto";
-    place.run_well(&format!(
-        "{line} --precision 50% --max-time 60 --out a.json"
-    ));
-    let found = place.result("a.json");
-    let rule = found.repetition.expect("a rule");
-    assert_eq!(rule.enough, Some(Enough::Precision), "{rule:?}");
-    assert_eq!((rule.precision, rule.max_iterations), (0.5, 30));
-    let row = &found.summary[0];
-    assert!(row.iterations >= 3 && row.precision.is_some_and(|known| known <= 0.5));
-
     let line = "meta --dir target --items 20 --depth 0 --warmup 1 --iterations auto --precision 0.1% \
                 --max-iterations 3 --out b.json";
     place.run_well(line);
@@ -386,5 +387,25 @@ fn reports_are_as_wide_as_columns_says_and_details_show_everything() {
         assert_eq!(shown(line, "wide"), shown(line, ""));
         assert_eq!(shown(line, "120"), shown(line, ""));
         assert_eq!(narrow.contains("PERCENTILES"), line.contains("--details"));
+    }
+}
+
+mod timing {
+    use super::*;
+
+    /// What a rate limit gives hardly varies.
+    #[test]
+    fn iterations_go_on_until_rates_are_known() {
+        let place = Place::new();
+        let line = "io --dir target --engine null --rw read --bs 4k --time 0.2 --rate 1000 --iterations auto";
+        place.run_well(&format!(
+            "{line} --precision 50% --max-time 60 --out a.json"
+        ));
+        let found = place.result("a.json");
+        let rule = found.repetition.expect("a rule");
+        assert_eq!(rule.enough, Some(Enough::Precision), "{rule:?}");
+        assert_eq!((rule.precision, rule.max_iterations), (0.5, 30));
+        let row = &found.summary[0];
+        assert!(row.iterations >= 3 && row.precision.is_some_and(|known| known <= 0.5));
     }
 }

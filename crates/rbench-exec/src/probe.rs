@@ -17,9 +17,8 @@ use crate::limited::limited;
 use crate::removal::Remover;
 use crate::target::{Place, Target, Workspace as _};
 
-/// A file system that has not answered by then does not answer: nothing more is tried on
-/// that host.
-const PATIENCE: Duration = Duration::from_secs(20);
+/// A file system that has not answered by then does not answer, for people.
+pub const PATIENCE: Duration = Duration::from_secs(20);
 /// How long a host looks for another one's file.
 const SEEN_WITHIN: Nanos = Nanos(10_000_000_000);
 /// Pause between two looks: the resolution of the time until a file is seen.
@@ -90,17 +89,22 @@ pub struct Sight {
 /// Whether the file system at `directory` answers at every rank that asks.
 ///
 /// # Errors
-/// When one does not within 20 s (one sentence, the same on every rank), or the ranks
+/// When one does not within `patience` (one sentence, the same on every rank), or the ranks
 /// cannot talk.
-pub async fn answers(group: &Group<'_>, directory: &Path, asks: bool) -> Result<(), ExecError> {
+pub async fn answers(
+    group: &Group<'_>,
+    directory: &Path,
+    asks: bool,
+    patience: Duration,
+) -> Result<(), ExecError> {
     let mut said = Ok(());
     if asks {
         let path = directory.to_owned();
-        if limited(group, PATIENCE, move || abilities::is_there(&path))
+        if limited(group, patience, move || abilities::is_there(&path))
             .await?
             .is_none()
         {
-            let (directory, seconds) = (directory.display(), PATIENCE.as_secs());
+            let (directory, seconds) = (directory.display(), patience.as_secs());
             said = Err(format!("{directory} did not answer within {seconds} s"));
         }
     }
@@ -108,15 +112,20 @@ pub async fn answers(group: &Group<'_>, directory: &Path, asks: bool) -> Result<
 }
 
 /// Tries what the file system of `place` can do, on the first rank of each host; at rank 0
-/// what was found. What is made there is removed.
+/// what was found. What is made there is removed. On a host where a call has not returned
+/// after `patience` nothing more is tried.
 ///
 /// # Errors
 /// When the directory cannot be made (one sentence, the same on every rank), or the ranks
 /// cannot talk.
-pub async fn probe(group: &Group<'_>, place: &Place<'_>) -> Result<Probed, ExecError> {
+pub async fn probe(
+    group: &Group<'_>,
+    place: &Place<'_>,
+    patience: Duration,
+) -> Result<Probed, ExecError> {
     let target = Target::set_up(group, place).await?;
     let mine = match group.is_leader() {
-        true => Some(host(group, target.path()).await?),
+        true => Some(host(group, target.path(), patience).await?),
         false => None,
     };
     let silent = mine.as_ref().is_some_and(|host| host.silent_at.is_some());
@@ -135,7 +144,7 @@ pub async fn probe(group: &Group<'_>, place: &Place<'_>) -> Result<Probed, ExecE
     let silent = group.quietly(silent).await?[0] != 0;
     let shared = target.shared();
     let sights = match shared && !silent {
-        true => sights(group, target.path()).await?,
+        true => sights(group, target.path(), patience).await?,
         false => Ok(Vec::new()),
     };
     let left = match silent {
@@ -155,7 +164,11 @@ pub async fn probe(group: &Group<'_>, place: &Place<'_>) -> Result<Probed, ExecE
 }
 
 /// What this host finds.
-async fn host(group: &Group<'_>, target: &Path) -> Result<HostProbe, ExecError> {
+async fn host(
+    group: &Group<'_>,
+    target: &Path,
+    patience: Duration,
+) -> Result<HostProbe, ExecError> {
     let mut found = HostProbe::default();
     let directory = target.join(format!("host-{}", group.rank().0));
     let made = directory.clone();
@@ -163,7 +176,7 @@ async fn host(group: &Group<'_>, target: &Path) -> Result<HostProbe, ExecError> 
         files::make_directory(&made).ok();
         round_trip(&made)
     };
-    let Some(trip) = limited(group, PATIENCE, first).await? else {
+    let Some(trip) = limited(group, patience, first).await? else {
         found.silent_at = Some("mkdir".to_owned());
         return Ok(found);
     };
@@ -173,7 +186,7 @@ async fn host(group: &Group<'_>, target: &Path) -> Result<HostProbe, ExecError> 
             break;
         }
         group.step(&format!("trying {}", ability.name));
-        match attempt(group, ability, directory.clone()).await? {
+        match attempt(group, ability, directory.clone(), patience).await? {
             Some(verdict) => found.found.push((ability.name.to_owned(), verdict)),
             None => {
                 found.silent_at = Some(ability.name.to_owned());
@@ -189,8 +202,9 @@ async fn attempt(
     group: &Group<'_>,
     ability: &'static Ability,
     directory: PathBuf,
+    patience: Duration,
 ) -> Result<Option<Verdict>, ExecError> {
-    let found = limited(group, PATIENCE, move || ability.attempt(&directory)).await?;
+    let found = limited(group, patience, move || ability.attempt(&directory)).await?;
     let reply = |Answer { call, errno, what }| Reply {
         call: call.to_owned(),
         errno,
@@ -205,7 +219,11 @@ async fn attempt(
 
 /// Each host makes a file; all others look for it. At rank 0 all pairs; on every rank why
 /// a file could not be made, if so: nobody could see it.
-async fn sights(group: &Group<'_>, target: &Path) -> Result<Result<Vec<Sight>, String>, ExecError> {
+async fn sights(
+    group: &Group<'_>,
+    target: &Path,
+    patience: Duration,
+) -> Result<Result<Vec<Sight>, String>, ExecError> {
     let hosts = group.host_names.len();
     let leader = |host: usize| {
         let mut all = group.host_of.iter();
@@ -221,14 +239,14 @@ async fn sights(group: &Group<'_>, target: &Path) -> Result<Result<Vec<Sight>, S
         if looks {
             // Clients may remember that there is none.
             let path = path.clone();
-            limited(group, PATIENCE, move || abilities::is_there(&path)).await?;
+            limited(group, patience, move || abilities::is_there(&path)).await?;
         }
         group.quietly(group.world.barrier()).await?;
         let mut trouble = None;
         if group.rank() == leader(maker) {
             let (path, content) = (path.clone(), content(maker));
             let made = move || abilities::put(&path, content.as_bytes());
-            let why = match limited(group, PATIENCE, made).await? {
+            let why = match limited(group, patience, made).await? {
                 Some(Ok(())) => None,
                 Some(Err(errno)) => Some(format!("{} ({errno:?})", errno.desc())),
                 None => Some("no answer".to_owned()),
@@ -244,7 +262,7 @@ async fn sights(group: &Group<'_>, target: &Path) -> Result<Result<Vec<Sight>, S
         }
         let mut message = Writer::default();
         if looks {
-            let seen = limited(group, PATIENCE, move || look(&path, &content(maker))).await?;
+            let seen = limited(group, patience, move || look(&path, &content(maker))).await?;
             let (after, whole) = seen.unwrap_or((None, false));
             message
                 .number(me as u64)

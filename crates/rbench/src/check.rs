@@ -9,7 +9,7 @@ use rbench_cli::{Check, CheckFormat, Progress};
 use rbench_comm::{Chosen, Combine, Communicator, Topology};
 use rbench_core::{Nanos, Rank};
 use rbench_exec::check::{Asked, Between, Checked, Counted, HostCheck, Pair, Seen, check};
-use rbench_exec::probe::answers;
+use rbench_exec::probe::{PATIENCE, answers};
 use rbench_exec::{ExecError, Place};
 use rbench_plan::expect::{self, Deviation, Expectation, PRESETS};
 use rbench_report::check::{json, junit, tap, text};
@@ -142,7 +142,7 @@ async fn on(
         Path::new(&launch.cwd).join(&asked.dirs[of])
     };
     let mine = directory(comm.rank());
-    answers(&group, &mine, me.is_some()).await?;
+    answers(&group, &mine, me.is_some(), PATIENCE).await?;
     let around = surroundings::of_ranks(&group, &mine, false, me.is_some()).await?;
     let marker = clean::marker(launch);
     let place = Place {

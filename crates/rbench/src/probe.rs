@@ -6,7 +6,7 @@ use rbench_cli::{Format, Probe, Progress};
 use rbench_comm::Communicator;
 use rbench_core::Rank;
 use rbench_exec::Place;
-use rbench_exec::probe::{HostProbe, Probed, Reply, Sight, Verdict, answers, probe};
+use rbench_exec::probe::{HostProbe, PATIENCE, Probed, Reply, Sight, Verdict, answers, probe};
 use rbench_report::probe::{json, text};
 use rbench_report::schema::{
     AbilityResult, AbilityVerdict, HostProbeResult, PROBE_SCHEMA, ProbeResult, SightResult,
@@ -37,7 +37,7 @@ pub async fn run(
     let display = Display::new(progress, comm.rank() == Rank(0), Feed::default());
     let group = hosts.group(comm, signals, &display).await?;
     let directory = Path::new(&launch.cwd).join(&asked.dir);
-    answers(&group, &directory, group.is_leader()).await?;
+    answers(&group, &directory, group.is_leader(), PATIENCE).await?;
     let around = surroundings::gather(&group, &directory, false).await?;
     let marker = clean::marker(launch);
     let place = Place {
@@ -48,7 +48,7 @@ pub async fn run(
         needs_shared: None,
         recorder: None,
     };
-    let probed = probe(&group, &place).await;
+    let probed = probe(&group, &place, PATIENCE).await;
     display.end();
     let probed = probed?;
     if !group.is_root() {

@@ -259,8 +259,8 @@ impl<'r> Run<'r> {
             workload: Workload::Meta(meta),
             common: Common {
                 leave: Leave {
-                    // Requests are counted, and the nth one fails: scripts/checks/needs.py
-                    // has the attempts.
+                    // Requests are counted, and the nth one fails: the attempts have
+                    // tests of their own (needs).
                     untried: true,
                     ..Leave::default()
                 },

@@ -1,0 +1,125 @@
+//! What hosts see of one another's files, and a file system that does not answer.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::time::Duration;
+
+use rbench_comm::{Clocks, Communicator as _, threads};
+use rbench_exec::probe::{PATIENCE, probe};
+use rbench_exec::{Group, Place};
+
+use crate::crowd::Quiet;
+
+/// What each rank comes to, in their order.
+fn on_hosts<T: Send>(hosts: &[u32], work: impl AsyncFn(&Group<'_>) -> T + Sync) -> Vec<T> {
+    let ranks = hosts.len() as u32;
+    let names: Vec<String> = hosts.iter().map(|host| format!("host{host}")).collect();
+    let names: BTreeSet<String> = names.into_iter().collect();
+    let one = |comm: &dyn rbench_comm::Communicator| {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .expect("runtime");
+        runtime.block_on(async {
+            let (names, clocks) = (names.iter().cloned().collect(), Clocks::one(ranks));
+            let group = Group::form(comm, names, hosts.to_vec(), clocks, &Quiet, &Quiet);
+            work(&group.await.expect("the ranks talk")).await
+        })
+    };
+    std::thread::scope(|scope| {
+        let world = threads::world(ranks).into_iter();
+        let threads: Vec<_> = world
+            .map(|comm| {
+                let one = &one;
+                scope.spawn(move || (comm.rank(), one(&comm)))
+            })
+            .collect();
+        let ends = threads.into_iter().map(|thread| thread.join());
+        let mut all: Vec<_> = ends.map(|end| end.expect("no panic")).collect();
+        all.sort_by_key(|(rank, _)| *rank);
+        all.into_iter().map(|(_, found)| found).collect()
+    })
+}
+
+fn place(parent: &Path) -> Place<'_> {
+    Place {
+        live: None,
+        parent,
+        name: "rbench.test",
+        marker: b"test",
+        needs_shared: None,
+        recorder: None,
+    }
+}
+
+#[test]
+fn every_host_sees_the_files_of_every_other_host_whole() {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let probed = on_hosts(&[0, 0, 1, 1, 2, 2], async |group| {
+        probe(group, &place(dir.path()), PATIENCE).await
+    });
+    let [found, ..] = &probed[..] else {
+        panic!("no rank");
+    };
+    let found = found.as_ref().expect("it is probed");
+    assert_eq!(found.hosts.len(), 3);
+    assert!(found.shared);
+    let pairs: BTreeSet<_> = found.sights.iter().map(|s| (s.maker, s.looker)).collect();
+    let all = [(0, 1), (0, 2), (1, 0), (1, 2), (2, 0), (2, 1)];
+    assert_eq!(pairs, BTreeSet::from(all));
+    for sight in &found.sights {
+        assert!(sight.after.is_some() && sight.whole, "{sight:?}");
+    }
+    assert_eq!(found.left, [""; 0]);
+    let left = std::fs::read_dir(dir.path()).expect("readable").count();
+    assert_eq!(left, 0);
+}
+
+mod needs_fuse {
+    use rbench_exec::probe::answers;
+
+    use super::*;
+    use crate::truth::{Mount, mount};
+
+    /// Nobody waits for longer than it takes to see that it hangs.
+    const SHORT: Duration = Duration::from_secs(1);
+
+    fn hanging(fault: &str) -> Mount {
+        mount(|config| config.faults = vec![fault.parse().expect("a fault")])
+    }
+
+    #[test]
+    fn a_file_system_that_does_not_answer_is_told_to_every_rank() {
+        let target = hanging("lookup:hang@nth=1");
+        let path = target.path().join("x");
+        let said = on_hosts(&[0, 0], async |group| {
+            let said = answers(group, &path, group.is_leader(), SHORT).await;
+            said.expect_err("it hangs").to_string()
+        });
+        let expect = format!("{} did not answer within 1 s", path.display());
+        assert_eq!(said, [expect.clone(), expect]);
+        assert_eq!(target.fs.release_hangs(), 1);
+        target.end();
+    }
+
+    #[test]
+    fn where_a_call_does_not_return_nothing_more_is_tried_and_what_is_left_is_told() {
+        // The run's own directory comes before that of the host.
+        let target = hanging("mkdir:hang@nth=2");
+        let mut probed = on_hosts(&[0], async |group| {
+            probe(group, &place(target.path()), SHORT).await
+        });
+        let found = probed.remove(0).expect("it is probed");
+        let [host] = &found.hosts[..] else {
+            panic!("{:?}", found.hosts);
+        };
+        assert_eq!(host.silent_at.as_deref(), Some("mkdir"));
+        assert_eq!(host.found, []);
+        let [left] = &found.left[..] else {
+            panic!("{:?}", found.left);
+        };
+        assert!(left.contains("is left behind"), "{left}");
+        assert_eq!(target.fs.release_hangs(), 1);
+        target.end();
+    }
+}

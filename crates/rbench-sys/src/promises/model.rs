@@ -1,7 +1,7 @@
 //! Random operations against a model: of one file, byte for byte, and of a tree of names. What
 //! goes wrong is shrunk to a few operations that show it.
 
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use rbench_core::random::Stream;
 
@@ -53,10 +53,6 @@ pub(super) const GROUP: Group = Group {
 
 /// Operations of a whole check.
 const OPERATIONS: usize = 10_000;
-/// Where so many do not fit into this time there are fewer.
-const LONGEST: Duration = Duration::from_secs(10);
-/// How long is tried to find a shorter reproduction.
-const SHRINK_LONGEST: Duration = Duration::from_secs(8);
 
 /// Something that operations are done to, and its model.
 trait Subject: Sized {
@@ -108,8 +104,8 @@ fn run<S: Subject>(g: &Ground, base: usize, operations: usize) -> Result<usize, 
     let mut draws = Stream::new(&[g.seed, OPERATIONS as u64]);
     let mut subject = S::new(g, base)?;
     let mut history: Vec<Numbered<S::Operation>> = Vec::new();
-    // As much time again is for what goes wrong.
-    let longest = LONGEST.min(g.longest / 2);
+    // Fewer where they take longer. As much time again is for what goes wrong.
+    let longest = g.longest / 2;
     while history.len() < operations && begun.elapsed() < longest {
         if g.stopped() {
             return Err(g.undecided("", "interrupted"));
@@ -161,8 +157,6 @@ fn shrunk<S: Subject>(
     history: Vec<Numbered<S::Operation>>,
     wrong: Wrong,
 ) -> Reproduction<S::Operation> {
-    let begun = Instant::now();
-    let may_go_on = || begun.elapsed() < SHRINK_LONGEST && !g.is_late();
     let first = history.len();
     let mut tries = base;
     let mut fails = |operations: &[Numbered<S::Operation>]| {
@@ -182,10 +176,10 @@ fn shrunk<S: Subject>(
         };
     };
     let mut part = operations.len().div_ceil(2);
-    while part > 0 && may_go_on() {
+    while part > 0 && !g.is_late() {
         let mut at = 0;
         let mut fewer = false;
-        while at < operations.len() && may_go_on() {
+        while at < operations.len() && !g.is_late() {
             let end = operations.len().min(at + part);
             let rest = [&operations[..at], &operations[end..]].concat();
             match fails(&rest) {

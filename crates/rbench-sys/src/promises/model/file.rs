@@ -1,6 +1,7 @@
 //! One file against its bytes.
 
 use std::os::fd::OwnedFd;
+use std::sync::LazyLock;
 
 use nix::errno::Errno;
 use nix::fcntl::{FallocateFlags, OFlag, copy_file_range, fallocate};
@@ -87,12 +88,26 @@ impl Operation {
     }
 }
 
-/// The data of the operation with this number.
+/// The data of the operation with this number, at most [`PIECE`] bytes.
 pub(super) fn data(number: usize, length: usize) -> Vec<u8> {
-    let begin = number * 131 + 7;
-    (begin..begin + length)
-        .map(|i| (i + i / 251) as u8 | 1)
-        .collect()
+    // It repeats after this many bytes.
+    const PERIOD: usize = 251 * 256;
+    static BYTES: LazyLock<Vec<u8>> = LazyLock::new(|| {
+        let indices = 0..PERIOD + PIECE as usize;
+        indices.map(|i| (i + i / 251) as u8 | 1).collect()
+    });
+    let start = (number * 131 + 7) % PERIOD;
+    BYTES[start..start + length].to_vec()
+}
+
+/// The first index at which two slices differ, as far as both reach.
+pub(super) fn difference(a: &[u8], b: &[u8]) -> Option<usize> {
+    let length = a.len().min(b.len());
+    let (a, b) = (&a[..length], &b[..length]);
+    match a == b {
+        true => None,
+        false => a.iter().zip(b).position(|(a, b)| a != b),
+    }
 }
 
 impl File {
@@ -100,8 +115,7 @@ impl File {
     fn compare(&self, at: usize, found: &[u8], length: usize) -> Option<Wrong> {
         let end = self.model.len().min(at + length);
         let expected = &self.model[at.min(end)..end];
-        let differs = expected.iter().zip(found).position(|(a, b)| a != b);
-        if let Some(place) = differs {
+        if let Some(place) = difference(expected, found) {
             let byte = at + place;
             return Some(Wrong {
                 at: Some(byte as u64),

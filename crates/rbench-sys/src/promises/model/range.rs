@@ -7,6 +7,7 @@ use rbench_core::random::Stream;
 
 use super::super::ground::{Breach, Ground};
 use super::crew::whose;
+use super::file::{data, difference};
 use super::{Numbered, Subject, Wrong};
 
 /// Bytes of a range: no multiple of a page, so that neighbours share one.
@@ -42,8 +43,7 @@ impl Range {
         // Behind the end of the file is what nobody has written.
         found.resize(length, 0);
         let expected = &self.model[at..at + length];
-        let differs = expected.iter().zip(&found).position(|(a, b)| a != b);
-        Ok(differs.map(|byte| {
+        Ok(difference(expected, &found).map(|byte| {
             let (expected, found) = (expected[byte], found[byte]);
             let byte = self.from + at + byte;
             Wrong {
@@ -90,7 +90,7 @@ impl Subject for Range {
     ) -> Result<Option<Wrong>, Breach> {
         match *operation {
             Operation::Write { at, length } => {
-                let bytes = super::file::data(number, length);
+                let bytes = data(number, length);
                 let place = (self.from + at) as i64;
                 g.write(&self.name, &self.fd, &bytes, place).ok()?;
                 self.model[at..at + length].copy_from_slice(&bytes);

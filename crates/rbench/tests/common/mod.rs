@@ -1,0 +1,122 @@
+//! A place for each test of the program, and the built-in file system in it.
+
+#![allow(dead_code, reason = "each test target takes its part")]
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use rbench_report::RunResult;
+use tempfile::TempDir;
+
+#[path = "../../../rbench-report/tests/valid/mod.rs"]
+pub mod valid;
+
+/// A place of its own for each test: target, results and temporary files.
+pub struct Place {
+    dir: TempDir,
+}
+
+impl Place {
+    pub fn new() -> Place {
+        let dir = tempfile::tempdir().expect("temporary directory");
+        fs::create_dir(dir.path().join("target")).expect("made");
+        fs::create_dir(dir.path().join("tmp")).expect("made");
+        Place { dir }
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.dir.path().join(name)
+    }
+
+    pub fn target(&self) -> PathBuf {
+        self.path("target")
+    }
+
+    pub fn command(&self, arguments: &str) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_rbench"));
+        command
+            .args(arguments.split_whitespace())
+            .current_dir(self.dir.path())
+            .env_remove("RBENCH_DIR")
+            .env("TMPDIR", self.path("tmp"));
+        command
+    }
+
+    pub fn run(&self, arguments: &str) -> Output {
+        self.command(arguments)
+            .output()
+            .expect("the program starts")
+    }
+
+    pub fn result(&self, name: &str) -> RunResult {
+        let text = fs::read_to_string(self.path(name)).expect("a result file");
+        valid::check(&text);
+        serde_json::from_str(&text).expect("a valid result")
+    }
+
+    pub fn entries(&self, name: &str) -> Vec<String> {
+        let entries = fs::read_dir(self.path(name)).expect("listing");
+        let mut names: Vec<String> = entries
+            .map(|e| e.expect("entry").file_name().to_string_lossy().into_owned())
+            .collect();
+        names.sort();
+        names
+    }
+}
+
+/// The built-in file system, mounted in a place.
+pub struct Server {
+    pub child: std::process::Child,
+    pub mnt: PathBuf,
+}
+
+impl Server {
+    /// On `mnt`.
+    pub fn start(place: &Place, options: &str) -> Server {
+        Server::start_on(place, "mnt", options)
+    }
+
+    pub fn start_on(place: &Place, name: &str, options: &str) -> Server {
+        let mnt = place.path(name);
+        fs::create_dir(&mnt).expect("made");
+        let child = place
+            .command(&format!("testfs {name} --watch-parent {options}"))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("starts");
+        wait_until("it is mounted", || mounted_below(&mnt));
+        Server { child, mnt }
+    }
+
+    pub fn end(mut self) {
+        drop(self.child.stdin.take());
+        assert!(self.child.wait().expect("ends").success());
+        assert!(!mounted_below(&self.mnt));
+    }
+}
+
+/// As text.
+pub fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// Whether something is mounted there or below.
+pub fn mounted_below(path: &Path) -> bool {
+    let mounts = fs::read_to_string("/proc/mounts").expect("mounts");
+    mounts.contains(&*path.to_string_lossy())
+}
+
+/// Whatever takes longer hangs, however busy the machine is.
+pub const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Waits for what is to come.
+pub fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
+    let begun = Instant::now();
+    while !holds() {
+        assert!(begun.elapsed() < PATIENCE, "in vain: {what}");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+}

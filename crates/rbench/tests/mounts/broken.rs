@@ -1,0 +1,401 @@
+//! Each promise that the built-in file system breaks on purpose is found by the checks that are
+//! about it, and by no others.
+//!
+//! All checks together take a second or two, so promises are broken ten at a time: what is found has
+//! to be what the members of a group are found by, which are different checks. Each promise is in two
+//! groups that share nobody else, so that a check that finds one too many shows.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use rbench_report::schema::PromiseVerdict;
+
+use super::check::{UNCACHED, checked, with_verdict};
+use super::common::{Place, Server, text};
+use super::on_one_processor;
+
+/// All but random operations, which take some seconds, and a file system that is full.
+const ALL: &str = "names,rename,links,owners,times,open,size,space,content,listing,xattr,locks";
+
+/// What is broken, and the checks that find it: first the one that names it, the others because they
+/// are about the same thing. What is in brackets is undecided. The order decides who is in a group.
+const FOUND: &[(&str, &str)] = &[
+    (
+        "name-cut",
+        "(names.length.whole) names.length.255 names.length.256",
+    ),
+    ("name-too-long-taken", "names.length.256"),
+    ("name-255-refused", "names.length.255 (names.length.whole)"),
+    ("case-ignored", "names.case"),
+    ("bytes-lost", "names.bytes.any names.bytes.composed"),
+    ("unlink-keeps-name", "names.unlink.removes"),
+    (
+        "rmdir-keeps-name",
+        "names.rmdir.removes times.directory.rmdir",
+    ),
+    ("rmdir-takes-full", "names.rmdir.not-empty"),
+    ("mkdir-ignores-mode", "owners.mode.mkdir"),
+    ("create-ignores-mode", "owners.mode.create"),
+    ("fifo-ignores-mode", "owners.mode.mkfifo"),
+    (
+        "fifo-is-file",
+        "names.mkfifo.makes owners.mode.mkfifo times.directory.mkfifo",
+    ),
+    ("symlink-cut", "links.symbolic.long-target"),
+    ("symlink-size-zero", "links.symbolic.size"),
+    ("symlink-relative", "links.symbolic.target"),
+    (
+        "rename-loses-target",
+        "rename.over-existing.keeps-one rename.over-existing.always-there rename.over-symlink",
+    ),
+    (
+        "rename-keeps-source",
+        "rename.plain rename.other-directory rename.noreplace.renames listing.renamed-entry",
+    ),
+    (
+        "exchange-moves",
+        "rename.exchange.files rename.exchange.kinds",
+    ),
+    ("rename-touches", "times.rename.keeps-mtime"),
+    ("rename-full-error", "rename.directory.over-full"),
+    (
+        "rename-empties",
+        "rename.directory.content rename.directory.over-empty rename.open-directory",
+    ),
+    ("rename-drops-attributes", "xattr.rename"),
+    ("link-count-stays", "links.hard.count links.hard.many"),
+    (
+        "link-copies",
+        "links.hard.one-file rename.same-file links.hard.count links.hard.mode links.hard.many \
+         links.hard.of-symlink times.link.ctime times.unlink.ctime",
+    ),
+    ("link-touches", "times.link.keeps-mtime"),
+    ("link-ctime-stays", "times.link.ctime"),
+    ("unlink-ctime-stays", "times.unlink.ctime"),
+    ("unlinked-count-one", "links.unnamed.count"),
+    (
+        "unlinked-empty",
+        "links.unnamed.content links.unnamed.writes links.unnamed.second-open \
+         links.unnamed.stat links.unnamed.same-name",
+    ),
+    (
+        "unlinked-gone",
+        "links.unnamed.stat rename.over-existing.open links.unnamed.content \
+         links.unnamed.writes links.unnamed.second-open links.unnamed.count links.unnamed.mode \
+         links.unnamed.same-name",
+    ),
+    ("chmod-drops-bare-write", "owners.chmod.file"),
+    (
+        "chmod-drops-sticky",
+        "owners.chmod.special owners.sticky.unlink owners.sticky.rmdir \
+         owners.sticky.rename-over",
+    ),
+    (
+        "chmod-drops-set-id",
+        "owners.chmod.special owners.set-group-id.file owners.set-group-id.directory",
+    ),
+    ("chmod-touches", "times.chmod.keeps-mtime"),
+    ("chmod-ctime-stays", "times.chmod.ctime"),
+    ("chmod-open-lost", "owners.chmod.open links.unnamed.mode"),
+    ("chown-16-bits", "owners.chown.large-ids"),
+    ("chown-keeps-set-id", "owners.chown.drops-set-id"),
+    ("chown-ctime-stays", "times.chown.ctime"),
+    ("write-keeps-set-id", "owners.write.drops-set-id"),
+    ("owner-is-root", "owners.owner.user"),
+    (
+        "set-group-ignored",
+        "owners.set-group-id.file owners.set-group-id.directory",
+    ),
+    ("set-group-bit-lost", "owners.set-group-id.directory"),
+    ("device-number-lost", "owners.device"),
+    ("write-mtime-stays", "times.write.mtime"),
+    ("write-ctime-stays", "times.write.ctime"),
+    (
+        "truncate-mtime-stays",
+        "times.truncate.mtime times.truncate.open",
+    ),
+    ("truncate-ctime-stays", "times.truncate.ctime"),
+    ("open-truncate-mtime-stays", "times.open-truncate.mtime"),
+    ("fallocate-ctime-stays", "times.fallocate.ctime"),
+    ("create-mtime-stays", "times.directory.create"),
+    ("create-ctime-stays", "times.directory.ctime"),
+    ("mkdir-mtime-stays", "times.directory.mkdir"),
+    ("symlink-mtime-stays", "times.directory.symlink"),
+    ("mknod-mtime-stays", "times.directory.mkfifo"),
+    ("link-mtime-stays", "times.directory.link"),
+    ("unlink-mtime-stays", "times.directory.unlink"),
+    ("rmdir-mtime-stays", "times.directory.rmdir"),
+    ("rename-from-mtime-stays", "times.directory.rename-from"),
+    ("rename-into-mtime-stays", "times.directory.rename-into"),
+    ("read-touches", "times.read.keeps-mtime"),
+    ("close-touches", "times.set.survives-close"),
+    ("times-ctime-stays", "times.set.ctime"),
+    ("times-omit-sets", "times.set.omit"),
+    ("times-now-is-epoch", "times.set.now"),
+    ("times-32-bits", "times.set.after-2038"),
+    ("times-before-1970", "times.set.before-1970"),
+    ("times-round-up", "times.set.fraction"),
+    ("times-symlink-ignored", "times.set.symlink"),
+    (
+        "size-lags",
+        "size.write.extends size.hole.zeros size.hole.behind-data size.large.offset",
+    ),
+    ("size-32-bits", "size.large.terabyte size.large.offset"),
+    ("offset-32-bits", "size.large.offset"),
+    (
+        "truncate-keeps-data",
+        "size.truncate.cut-is-gone content.mmap.cut",
+    ),
+    (
+        "truncate-grows-dirty",
+        "size.truncate.longer size.truncate.cut-is-gone content.mmap.cut",
+    ),
+    (
+        "truncate-open-ignored",
+        "size.truncate.open links.unnamed.writes times.truncate.open size.large.terabyte \
+         size.large.cut content.mmap.cut",
+    ),
+    (
+        "hole-dirty",
+        "size.hole.behind-data size.hole.zeros size.large.offset",
+    ),
+    (
+        "seek-data-none",
+        "size.seek.data size.seek.data-behind-hole",
+    ),
+    (
+        "seek-hole-everywhere",
+        "size.seek.hole size.seek.behind-end",
+    ),
+    (
+        "punch-ignored",
+        "space.punch.zeros space.punch.bytes space.punch.size space.punch.open \
+         space.punch.again",
+    ),
+    (
+        "punch-cuts",
+        "space.punch.size space.punch.zeros space.punch.bytes space.punch.open \
+         space.punch.again",
+    ),
+    ("punch-rounds", "space.punch.bytes space.punch.size"),
+    ("reserve-clears", "space.reserve.keeps-data space.keep-size"),
+    ("reserve-leaves-size", "space.reserve.size"),
+    ("keep-size-extends", "space.keep-size"),
+    ("write-flips", "content.sizes content.whole-read"),
+    // Too rare for anything but random operations (`model`).
+    ("write-flips-rarely", ""),
+    ("write-late", ""),
+    ("write-short", "content.whole-write"),
+    ("overwrite-lost", "content.overwrite"),
+    (
+        "append-overwrites",
+        "open.append.at-end open.append.two open.append.many",
+    ),
+    (
+        "copy-nothing",
+        "content.copy.whole content.copy.part content.copy.fresh",
+    ),
+    ("fsync-refused", "open.sync content.mmap.synced"),
+    ("fsync-directory-error", "open.sync.directory"),
+    (
+        "list-twice",
+        "listing.each-once listing.new-entry listing.types listing.inodes listing.cookie \
+         listing.while-removing listing.while-making listing.same-order",
+    ),
+    (
+        "list-misses",
+        "listing.each-once listing.cookie listing.same-order",
+    ),
+    ("list-wrong-types", "listing.types"),
+    ("list-wrong-inodes", "listing.inodes"),
+    ("list-repeats", "listing.cookie listing.while-making"),
+    ("list-positions", "listing.while-removing"),
+    ("list-no-dots", "listing.dots"),
+    (
+        "list-late",
+        "listing.new-entry listing.renamed-entry listing.rewind",
+    ),
+    (
+        "xattr-lost",
+        "xattr.set xattr.bytes xattr.empty xattr.replaces xattr.several xattr.create.exists \
+         xattr.replace.missing xattr.remove xattr.small-buffer xattr.size xattr.name-length \
+         xattr.value-1000 xattr.value-64k xattr.unknown-space xattr.directory xattr.ctime \
+         xattr.rename xattr.trusted",
+    ),
+    ("xattr-create-replaces", "xattr.create.exists"),
+    ("xattr-replace-creates", "xattr.replace.missing"),
+    ("xattr-unlisted", "xattr.several xattr.empty xattr.remove"),
+    ("xattr-remove-ignored", "xattr.remove"),
+    ("xattr-cut", "xattr.value-1000 xattr.bytes xattr.value-64k"),
+    ("xattr-empty-lost", "xattr.empty"),
+    ("xattr-missing-empty", "xattr.missing xattr.remove"),
+    ("xattr-directory-refused", "xattr.directory"),
+    ("xattr-ctime-stays", "xattr.ctime"),
+    ("xattr-touches", "xattr.keeps-mtime"),
+    (
+        "flock-given-twice",
+        "locks.flock.once locks.flock.shared locks.flock.hand-over locks.flock.convert",
+    ),
+    (
+        "lock-given-twice",
+        "locks.posix.once locks.posix.told locks.posix.ranges locks.posix.split \
+         locks.posix.shared locks.posix.large locks.ofd.once locks.ofd.ranges locks.ofd.close \
+         locks.ofd.hand-over",
+    ),
+];
+
+/// The same of a file system that is full, without those of its checks that would each write half a
+/// gigabyte.
+const FOUND_FULL: &[(&str, &str)] = &[
+    ("full-lies", "(full.error)"),
+    ("full-wrong-error", "full.error"),
+    ("free-stays", "full.free-told"),
+];
+
+/// Groups of a division, a prime number: with rows of this length the table is a square, and groups
+/// are its lines in one of two directions.
+const GROUPS: usize = 11;
+
+/// The steps from row to row of lines, of which no two meet twice.
+const STEPS: [usize; 2] = [0, 7];
+
+type Row = (&'static str, &'static str);
+
+fn group(step: usize, number: usize) -> Vec<Row> {
+    let line = |place: usize| (place % GROUPS + step * (place / GROUPS)) % GROUPS;
+    let members = FOUND.iter().enumerate();
+    let members = members.filter(|(place, _)| line(*place) == number);
+    members.map(|(_, row)| *row).collect()
+}
+
+fn checks(row: &Row) -> BTreeSet<String> {
+    row.1.split_whitespace().map(str::to_owned).collect()
+}
+
+#[test]
+fn no_two_of_a_group_are_found_by_the_same_check_or_meet_twice() {
+    assert!(FOUND.len() <= GROUPS * GROUPS, "take the next prime number");
+    let mut together = BTreeSet::new();
+    for step in STEPS {
+        for number in 0..GROUPS {
+            let members = group(step, number);
+            let mut by: BTreeMap<String, &str> = BTreeMap::new();
+            for row in &members {
+                for check in checks(row) {
+                    let other = by.insert(check, row.0);
+                    assert_eq!(other, None, "{}: exchange rows", row.0);
+                }
+            }
+            for (place, one) in members.iter().enumerate() {
+                for two in &members[place + 1..] {
+                    assert!(together.insert((one.0, two.0)), "{} and {}", one.0, two.0);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn the_table_has_every_promise_that_can_be_broken() {
+    let place = Place::new();
+    let output = place.run("testfs target --broken ?");
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(2), "{said}");
+    let (_, names) = said.trim_end().split_once("there are ").expect("a list");
+    let names: BTreeSet<&str> = names.split(", ").collect();
+    let rows = FOUND.iter().chain(FOUND_FULL).map(|row| row.0);
+    assert_eq!(rows.collect::<BTreeSet<_>>(), names);
+    assert!(names.len() >= 60);
+}
+
+mod needs_fuse {
+    use super::*;
+
+    /// Those that other users try are for root.
+    mod needs_root {
+        use super::*;
+
+        /// By which checks broken promises are found.
+        fn found(options: &str, only: &str, broken: &[Row]) -> BTreeSet<String> {
+            let place = Place::new();
+            let broken = broken.iter().map(|row| format!(" --broken {}", row.0));
+            // Another thread would only take its turn.
+            let options = format!("{UNCACHED} --threads 1 {options}");
+            let result = on_one_processor(|| {
+                let server = Server::start(&place, &(options + &broken.collect::<String>()));
+                let result = checked(&place, "mnt", only);
+                server.end();
+                result
+            });
+            let broken = with_verdict(&result, PromiseVerdict::Broken).into_iter();
+            let undecided = with_verdict(&result, PromiseVerdict::Undecided).into_iter();
+            let undecided = undecided.map(|promise| format!("({})", promise.name));
+            let broken = broken.map(|promise| promise.name.clone());
+            broken.chain(undecided).collect()
+        }
+
+        /// Breaks the members of a group together; one by one only where that shows something else.
+        fn together(number: usize) {
+            for step in STEPS {
+                let members = group(step, number);
+                let expected = members.iter().flat_map(checks).collect();
+                let seen = found("", ALL, &members);
+                if seen == expected {
+                    continue;
+                }
+                for row in &members {
+                    assert_eq!(found("", ALL, &[*row]), checks(row), "{}", row.0);
+                }
+                let names: Vec<&str> = members.iter().map(|row| row.0).collect();
+                let less: Vec<_> = expected.difference(&seen).collect();
+                let more: Vec<_> = seen.difference(&expected).collect();
+                panic!(
+                    "alone each is found, but together {names:?} hide {less:?} and show {more:?}: exchange rows"
+                );
+            }
+        }
+
+        mod each_is_found_by_its_checks_alone {
+            use super::*;
+
+            macro_rules! groups {
+                ($($name:ident: $number:literal),*) => {$(
+                    #[test]
+                    fn $name() {
+                        together($number);
+                    }
+                )*};
+            }
+
+            groups! {
+                groups_0: 0, groups_1: 1, groups_2: 2, groups_3: 3, groups_4: 4, groups_5: 5,
+                groups_6: 6, groups_7: 7, groups_8: 8, groups_9: 9, groups_10: 10
+            }
+
+            #[test]
+            fn of_a_full_file_system() {
+                let only = format!("{ALL},full.error,full.free-told");
+                for row in FOUND_FULL {
+                    let seen = found("--quota 64m", &only, &[*row]);
+                    assert_eq!(seen, checks(row), "{}", row.0);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn listings_that_are_broken_are_found_where_the_kernel_keeps_attributes() {
+        for (broken, check) in [
+            ("list-twice", "listing.each-once"),
+            ("bytes-lost", "names.bytes.any"),
+        ] {
+            let place = Place::new();
+            let options = format!("--memory 1g --allow-other --broken {broken}");
+            let server = Server::start(&place, &options);
+            let result = checked(&place, "mnt", check);
+            let found = with_verdict(&result, PromiseVerdict::Broken).into_iter();
+            let found: Vec<&str> = found.map(|promise| &*promise.name).collect();
+            assert_eq!(found, [check], "{broken}");
+            server.end();
+        }
+    }
+}

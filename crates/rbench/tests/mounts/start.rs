@@ -1,0 +1,191 @@
+//! Ranks that do not come together at the start: it is said who is missing, and everybody ends. The
+//! sentences are tried in `rbench-comm` (`mpi/watch.rs`), three hosts in `scripts/checks/bed_mounts.py`.
+
+mod needs_mpi {
+    use std::fs;
+    use std::path::Path;
+    use std::process::{Command, Stdio};
+    use std::time::{Duration, Instant};
+
+    use crate::common::{PATIENCE, Place, text, wait_until};
+
+    const PROGRAM: &str = env!("CARGO_BIN_EXE_rbench");
+
+    /// mpirun in a session of its own.
+    fn mpirun(place: &Place) -> Command {
+        let mut command = Command::new("setsid");
+        command
+            .args(["timeout", "--signal=KILL"])
+            .arg(PATIENCE.as_secs().to_string())
+            .args(["mpirun", "--allow-run-as-root", "--oversubscribe"])
+            .current_dir(place.path(""))
+            .env_remove("RBENCH_DIR");
+        command
+    }
+
+    /// Whether a process of a session has not ended.
+    fn any_in_session(session: u32) -> bool {
+        let processes = fs::read_dir("/proc").expect("there").flatten();
+        let mut stats = processes.filter_map(|entry| {
+            let is_process = entry.file_name().to_str()?.parse::<u32>().is_ok();
+            is_process.then(|| fs::read_to_string(entry.path().join("stat")).ok())?
+        });
+        stats.any(|stat| {
+            let behind_name = stat.rsplit_once(')').map_or("", |(_, rest)| rest);
+            let fields: Vec<&str> = behind_name.split_whitespace().collect();
+            fields.first() != Some(&"Z") && fields.get(3) == Some(&&*session.to_string())
+        })
+    }
+
+    /// Ends, not well, after these seconds or later, and leaves no process; what was said.
+    fn failed(mut command: Command, least_s: u64) -> String {
+        let begun = Instant::now();
+        let child = command
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("it starts");
+        let session = child.id();
+        let output = child.wait_with_output().expect("it ends");
+        let said = text(&output.stderr) + &text(&output.stdout);
+        assert!(begun.elapsed() >= Duration::from_secs(least_s), "{said}");
+        // 137: it was killed because it did not end.
+        let code = output.status.code();
+        assert!(!matches!(code, Some(0 | 137) | None), "{code:?}: {said}");
+        wait_until("no process is left", || !any_in_session(session));
+        said
+    }
+
+    /// The rest of the line behind a part that it holds.
+    fn behind<'s>(said: &'s str, part: &str) -> &'s str {
+        let (_, rest) = said
+            .split_once(part)
+            .unwrap_or_else(|| panic!("no '{part}' in {said}"));
+        rest.lines().next().unwrap_or_default()
+    }
+
+    #[test]
+    fn a_rank_that_is_never_started_ends_those_that_wait_within_mpi() {
+        let place = Place::new();
+        let script =
+            "if [ \"$OMPI_COMM_WORLD_RANK\" = 1 ]; then exec sleep 600; fi; exec \"$0\" \"$@\"";
+        let mut command = mpirun(&place);
+        command.args(["-np", "2", "sh", "-c", script, PROGRAM]);
+        command.args(["meta", "--items", "10", "--start-timeout", "1s"]);
+        let said = failed(command, 1);
+        let sentence = "rbench: the ranks have not come together within 1 s (--start-timeout): MPI_Init on host ";
+        assert!(behind(&said, sentence).contains(" still waits"), "{said}");
+    }
+
+    /// Another program, by what it says of itself.
+    fn other_program(to: &Path) {
+        let mut image = fs::read(PROGRAM).expect("it can be read");
+        let (from, into) = (b" (commit ", b" (COMMIT ");
+        let places: Vec<usize> = image
+            .windows(from.len())
+            .enumerate()
+            .filter_map(|(at, bytes)| (bytes == from).then_some(at))
+            .collect();
+        assert!(!places.is_empty(), "the program says its commit");
+        for at in places {
+            image[at..at + into.len()].copy_from_slice(into);
+        }
+        fs::copy(PROGRAM, to).expect("copied");
+        fs::write(to, image).expect("written");
+    }
+
+    #[test]
+    fn another_program_on_one_rank_is_named() {
+        let place = Place::new();
+        let other = place.path("rbench");
+        other_program(&other);
+        let mut command = mpirun(&place);
+        command.args(["-np", "2", PROGRAM, "meta", ":", "-np", "1"]);
+        command.arg(other).arg("meta");
+        let said = failed(command, 0);
+        let other = behind(&said, "rbench: rank 2 on host ");
+        let (host, programs) = other.split_once(' ').expect("a host");
+        assert!(!host.is_empty(), "{said}");
+        let (other, own) = programs
+            .split_once(", and rank 0 runs rbench ")
+            .expect(programs);
+        assert!(
+            other.starts_with("runs rbench ") && other.contains(" (COMMIT "),
+            "{said}"
+        );
+        assert!(own.contains(" (commit "), "{said}");
+        assert!(own.ends_with("all hosts need the same"), "{said}");
+    }
+
+    /// The other ranks have to be there before the time of rank 0 is over.
+    mod timing {
+        use super::*;
+
+        /// What stands between MPI's start and the first message: the last rank stays there.
+        const STUCK: &str = r#"
+#include <mpi.h>
+#include <stdlib.h>
+#include <unistd.h>
+int MPI_Init_thread(int *argc, char ***argv, int required, int *provided) {
+    int result = PMPI_Init_thread(argc, argv, required, provided), rank, size;
+    PMPI_Comm_rank(MPI_COMM_WORLD, &rank);
+    PMPI_Comm_size(MPI_COMM_WORLD, &size);
+    if (rank == size - 1) sleep(600);
+    return result;
+}
+"#;
+
+        /// Rank 3 is stuck, and has more time than the others: it is rank 0's to say who is missing,
+        /// whoever started first. Checks that this is said within these seconds; what was said.
+        fn stuck(seconds: u32, line: &str) -> String {
+            let place = Place::new();
+            fs::write(place.path("stuck.c"), STUCK).expect("written");
+            let built = Command::new("mpicc")
+                .args(["-shared", "-fPIC", "-o", "stuck.so", "stuck.c"])
+                .current_dir(place.path(""))
+                .output()
+                .expect("mpicc starts");
+            assert!(built.status.success(), "{}", text(&built.stderr));
+            let library = place.path("stuck.so");
+            let preload = format!("LD_PRELOAD={}", library.display());
+            let (name, more) = line.split_once(' ').unwrap_or((line, ""));
+            let mut command = mpirun(&place);
+            for (ranks, limit) in [("3", seconds), ("1", 90)] {
+                let colon = if ranks == "1" { Some(":") } else { None };
+                command.args(colon).args(["-np", ranks, "-x", &preload]);
+                command.args([PROGRAM, name, &format!("--start-timeout={limit}s")]);
+                command.args(more.split_whitespace());
+            }
+            let said = failed(command, u64::from(seconds));
+            let sentence = format!(
+                "the ranks have not come together within {seconds} s (--start-timeout): rank 0 has not heard of 1 \
+                 of 4 ranks: 3; it has heard of "
+            );
+            assert!(behind(&said, &sentence).contains(" (ranks 0-2)"), "{said}");
+            assert!(said.contains("btl_tcp_if_include"), "{said}");
+            said
+        }
+
+        #[test]
+        fn a_rank_that_is_stuck_behind_the_start_of_mpi_is_named_by_each_command() {
+            // MPI itself may take some seconds on a busy machine.
+            for line in [
+                "meta --items 10",
+                "mdtest -d target -n 10",
+                "fio --name=a --size=1m --ioengine=null",
+                "sweep --over n=1,2 -- meta",
+                "probe target",
+            ] {
+                stuck(10, line);
+            }
+        }
+
+        #[test]
+        fn who_is_missing_is_told_on_the_way_too() {
+            let said = stuck(23, "meta");
+            let sentence = "rbench: 20 s after the start rank 0 has not heard of 1 of 4 ranks: 3; ";
+            let rest = behind(&said, sentence);
+            assert!(rest.contains("; everybody ends after 23 s"), "{said}");
+        }
+    }
+}

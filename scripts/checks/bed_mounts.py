@@ -1,5 +1,5 @@
 """Three hosts with MooseFS (the bed is up: scripts/testbed up): `rbench probe`, a run that needs what MooseFS lacks, and ranks that
-a network connects that carries nothing. What one host shows of this is in crates/rbench/tests/mounts.
+a network connects that carries nothing. What one host shows of this is in crates/rbench/tests/program/mounts.
 
 usage: bed_mounts.py PROGRAM
 """

@@ -1,5 +1,5 @@
 //! What a run needs and the file system lacks is refused at every rank before anything is made, and
-//! names the hosts. The command lines have tests of the program (`rbench/tests/mounts/needs.rs`).
+//! names the hosts. The command lines have tests of the program (`rbench/tests/program/mounts/needs.rs`).
 
 mod needs_fuse {
     use rbench_exec::ExecError;

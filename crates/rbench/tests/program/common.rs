@@ -65,8 +65,8 @@ impl Place {
 
 /// The built-in file system, mounted in a place.
 pub struct Server {
-    child: std::process::Child,
-    mnt: PathBuf,
+    pub child: std::process::Child,
+    pub mnt: PathBuf,
 }
 
 impl Server {
@@ -105,7 +105,7 @@ pub fn mounted_below(path: &Path) -> bool {
 }
 
 /// Whatever takes longer hangs, however busy the machine is.
-const PATIENCE: Duration = Duration::from_secs(300);
+pub const PATIENCE: Duration = Duration::from_secs(300);
 
 /// Waits for what is to come.
 pub fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {

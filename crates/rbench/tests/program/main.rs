@@ -3,8 +3,10 @@
 mod common;
 mod devices;
 mod measured;
+mod mounts;
 mod outputs;
 mod runs;
 mod shown;
+mod traced;
 #[path = "../../../rbench-report/tests/valid/mod.rs"]
 mod valid;

@@ -1,7 +1,7 @@
 //! What a run needs and the file system lacks is refused before anything is made, with the option
 //! and what the file system answered, for every command line.
 
-use super::common::{Place, text};
+use crate::common::{Place, text};
 
 const FIO: &str = "fio --name=job --size=1m --bs=4k";
 
@@ -66,8 +66,8 @@ mod needs_root {
 }
 
 mod needs_fuse {
-    use super::super::common::Server;
     use super::*;
+    use crate::common::Server;
 
     /// The faults, a command line that needs what fails then, and what is said of it.
     struct Case {

@@ -11,10 +11,9 @@ use rbench_core::ops_table;
 use rbench_report::RunResult;
 use tempfile::TempDir;
 
-#[path = "traced/needs_fuse.rs"]
+use crate::valid;
+
 mod needs_fuse;
-#[path = "../../rbench-report/tests/valid/mod.rs"]
-mod valid;
 
 /// One call.
 struct Call {

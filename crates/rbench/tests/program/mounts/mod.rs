@@ -2,9 +2,6 @@
 //! mount can do (`probe`), which promises it keeps (`check`, `promises`, `broken`, `model`); ranks that
 //! do not come together (`start`).
 
-#[path = "../common/mod.rs"]
-mod common;
-
 mod broken;
 mod check;
 mod model;
@@ -49,7 +46,11 @@ impl Mounted {
     fn new(arguments: &[&str], at: PathBuf) -> Mounted {
         let done = Command::new("mount").args(arguments).arg(&at).output();
         let done = done.expect("mount starts");
-        assert!(done.status.success(), "{}", common::text(&done.stderr));
+        assert!(
+            done.status.success(),
+            "{}",
+            crate::common::text(&done.stderr)
+        );
         Mounted(at)
     }
 }

@@ -4,7 +4,7 @@
 use rbench_report::schema::PromiseVerdict;
 
 use super::check::{checked, promises};
-use super::common::{Place, Server};
+use crate::common::{Place, Server};
 
 /// What is said of a promise that is broken, and whether it is.
 fn tried(options: &str, promise: &str, seed: u32) -> (PromiseVerdict, String) {

@@ -5,7 +5,8 @@ use std::fs;
 
 use rbench_report::schema::{AbilityVerdict, HostProbeResult, ProbeResult};
 
-use super::common::{Place, text, valid};
+use crate::common::{Place, text};
+use crate::valid;
 
 /// What the one host found.
 fn host(json: &str) -> HostProbeResult {
@@ -135,8 +136,8 @@ mod traced {
 }
 
 mod needs_fuse {
-    use super::super::common::Server;
     use super::*;
+    use crate::common::Server;
 
     #[test]
     fn each_no_of_the_built_in_file_system_is_an_error_of_the_kernel() {
@@ -161,8 +162,8 @@ mod timing {
         use nix::sys::signal::{Signal, kill};
         use nix::unistd::Pid;
 
-        use super::super::super::common::{Server, wait_until};
         use super::super::*;
+        use crate::common::{Server, wait_until};
 
         fn send(server: &Server, signal: Signal) {
             kill(Pid::from_raw(server.child.id().cast_signed()), signal).expect("it is ours");

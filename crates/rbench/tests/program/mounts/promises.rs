@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use rbench_report::schema::PromiseVerdict;
 
 use super::check::{checked, with_verdict};
-use super::common::Place;
+use crate::common::Place;
 
 /// All but random operations, which take some seconds.
 const ALL: &str =
@@ -41,8 +41,8 @@ mod needs_root {
     use std::process::Command;
 
     use super::super::Mounted;
-    use super::super::common::text;
     use super::*;
+    use crate::common::text;
 
     #[test]
     fn tmpfs_keeps_every_promise() {
@@ -103,9 +103,9 @@ mod needs_root {
 }
 
 mod needs_fuse {
-    use super::super::common::Server;
     use super::super::on_one_processor;
     use super::*;
+    use crate::common::Server;
 
     /// The built-in file system with these options.
     fn built_in(options: &str, only: &str) {

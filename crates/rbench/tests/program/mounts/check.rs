@@ -6,7 +6,8 @@ use std::process::Output;
 
 use rbench_report::schema::{CheckResult, PromiseResult, PromiseVerdict};
 
-use super::common::{Place, Server, text, valid};
+use crate::common::{Place, Server, text};
+use crate::valid;
 
 /// Users are let in, and the kernel asks for attributes and names each time.
 pub const UNCACHED: &str = "--memory 1g --attr-timeout 0 --entry-timeout 0 --allow-other";
@@ -170,8 +171,8 @@ mod needs_fuse {
     use nix::sys::signal::{Signal, kill};
     use nix::unistd::Pid;
 
-    use super::super::common::wait_until;
     use super::*;
+    use crate::common::wait_until;
 
     const ONLY: &str = "--only times.rename,times.chmod,space.insert";
 
@@ -362,7 +363,7 @@ fn wait_for_a_promise(place: &Place) {
         });
         hosts.any(|host| !below(&host).is_empty())
     };
-    super::common::wait_until("a promise is tried", is_tried);
+    crate::common::wait_until("a promise is tried", is_tried);
 }
 
 mod needs_mpi {

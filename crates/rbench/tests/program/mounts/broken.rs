@@ -10,8 +10,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use rbench_report::schema::PromiseVerdict;
 
 use super::check::{UNCACHED, checked, with_verdict};
-use super::common::{Place, Server, text};
 use super::on_one_processor;
+use crate::common::{Place, Server, text};
 
 /// All but random operations, which take some seconds, and a file system that is full.
 const ALL: &str = "names,rename,links,owners,times,open,size,space,content,listing,xattr,locks";

@@ -45,7 +45,7 @@ fn faulty(fault: &str) -> (NoChildren, Mounted, TempDir) {
 
 /// Does what is not to wait for the calls that hang, and then lets these go:
 /// their threads end before the mount does.
-fn while_it_hangs<T>(fs: &Mounted, work: impl FnOnce() -> T) -> T {
+pub fn while_it_hangs<T>(fs: &Mounted, work: impl FnOnce() -> T) -> T {
     let (done, ended) = mpsc::channel::<()>();
     let outcome = std::thread::scope(|scope| {
         let guard = scope.spawn(move || {

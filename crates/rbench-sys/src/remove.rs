@@ -616,6 +616,16 @@ mod tests {
     use std::fs;
     use std::time::Duration;
 
+    /// Waits for an event, for minutes; who waits in vain goes on.
+    fn wait_until(happened: impl Fn() -> bool) {
+        for _ in 0..30_000 {
+            if happened() {
+                break;
+            }
+            thread::sleep(Duration::from_millis(10));
+        }
+    }
+
     #[test]
     fn directories_are_handed_to_idle_threads_and_never_on_and_files_are_not() {
         let place = tempfile::tempdir().expect("a temporary directory");
@@ -641,12 +651,7 @@ mod tests {
         thread::scope(|scope| {
             scope.spawn(|| crew.help());
             let done = || crew.removed.load(Ordering::Relaxed) == 2;
-            for _ in 0..30_000 {
-                if done() {
-                    break;
-                }
-                thread::sleep(Duration::from_millis(10));
-            }
+            wait_until(done);
             stop.store(true, Ordering::Relaxed);
             crew.end(false);
         });

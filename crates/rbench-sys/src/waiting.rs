@@ -203,7 +203,9 @@ mod tests {
     use std::time::{Duration, Instant};
 
     /// Call and path that a thread waits for which does `work`.
-    fn seen(work: impl FnOnce() + Send + 'static) -> Option<(&'static str, Option<PathBuf>)> {
+    fn wait_until_seen(
+        work: impl FnOnce() + Send + 'static,
+    ) -> Option<(&'static str, Option<PathBuf>)> {
         let (sender, receiver) = mpsc::channel();
         std::thread::spawn(move || {
             sender.send(this_thread()).expect("received");
@@ -228,7 +230,7 @@ mod tests {
         nix::unistd::mkfifo(&fifo, nix::sys::stat::Mode::S_IRWXU).expect("made");
         let path = fifo.clone();
         // A fifo is not opened for reading before somebody writes.
-        let opens = seen(move || drop(fs::File::open(path)));
+        let opens = wait_until_seen(move || drop(fs::File::open(path)));
         assert_eq!(opens, Some(("openat", Some(fifo.clone()))));
         let both = fs::File::options()
             .read(true)
@@ -236,7 +238,7 @@ mod tests {
             .open(&fifo)
             .expect("opened");
         let reader = both.try_clone().expect("cloned");
-        let reads = seen(move || drop(std::io::Read::read(&mut &reader, &mut [0])));
+        let reads = wait_until_seen(move || drop(std::io::Read::read(&mut &reader, &mut [0])));
         assert_eq!(reads, Some(("read", Some(fifo.clone()))));
         // Lets both go.
         std::io::Write::write_all(&mut &both, b"xx").expect("written");

@@ -1,5 +1,7 @@
 //! The rules of ARCHITECTURE.md that a compiler does not check.
 
+#[path = "tidy/conventions.rs"]
+mod conventions;
 #[path = "tidy/floors.rs"]
 mod floors;
 #[path = "tidy/source.rs"]

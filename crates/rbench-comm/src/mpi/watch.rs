@@ -207,6 +207,7 @@ fn advice(stage: &Stage) -> &'static str {
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::{AtomicU32, Ordering};
+    use std::time::Instant;
 
     use super::*;
 
@@ -218,6 +219,14 @@ mod tests {
             limit: limit_ms.map(Duration::from_millis),
             say: |_| {},
             end: || std::process::exit(1),
+        }
+    }
+
+    fn wait_until(happened: impl Fn() -> bool) {
+        let begun = Instant::now();
+        while !happened() {
+            assert!(begun.elapsed() < Duration::from_secs(300), "in vain");
+            std::thread::sleep(Duration::from_millis(1));
         }
     }
 
@@ -266,9 +275,7 @@ mod tests {
             SAID.fetch_add(1, Ordering::Relaxed);
         };
         let watch = Watch::begin(arrival.clone(), true);
-        while SAID.load(Ordering::Relaxed) == 0 {
-            std::thread::sleep(Duration::from_millis(1));
-        }
+        wait_until(|| SAID.load(Ordering::Relaxed) > 0);
         drop(watch);
         arrival.notice = Duration::from_secs(3600);
         let shared = {
@@ -277,9 +284,7 @@ mod tests {
             Arc::clone(&watch.0)
         };
         // Who looks on has gone, and said nothing.
-        while Arc::strong_count(&shared) > 1 {
-            std::thread::sleep(Duration::from_millis(1));
-        }
+        wait_until(|| Arc::strong_count(&shared) == 1);
         assert_eq!(SAID.load(Ordering::Relaxed), 1);
     }
 }

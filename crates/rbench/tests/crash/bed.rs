@@ -175,9 +175,9 @@ impl Bed {
     }
 }
 
-impl Drop for Bed {
-    fn drop(&mut self) {
-        drop(self.server.stdin.take());
+impl Bed {
+    /// Waits until the server has ended, or ends it.
+    fn wait_for_the_server(&mut self) {
         let deadline = Instant::now() + PATIENCE;
         while matches!(self.server.try_wait(), Ok(None)) {
             if Instant::now() > deadline {
@@ -186,6 +186,13 @@ impl Drop for Bed {
             }
             std::thread::sleep(Duration::from_millis(1));
         }
+    }
+}
+
+impl Drop for Bed {
+    fn drop(&mut self) {
+        drop(self.server.stdin.take());
+        self.wait_for_the_server();
         if self.is_mounted() {
             let _ = umount2(&self.target(), MntFlags::MNT_DETACH);
         }

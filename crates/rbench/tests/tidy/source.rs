@@ -147,8 +147,24 @@ fn is_name(word: &str) -> bool {
 }
 
 /// Names, `::` and single signs, without comments and what stands in quotes.
-fn words(text: &str) -> Vec<&str> {
-    let mut words = Vec::new();
+pub fn words(text: &str) -> Vec<&str> {
+    let all = tokens(text).into_iter();
+    all.filter(|token| !token.quoted)
+        .map(|token| token.text)
+        .collect()
+}
+
+/// A word, or what stands in quotes, with these.
+#[derive(Debug, Clone, Copy)]
+pub struct Token<'a> {
+    pub text: &'a str,
+    pub quoted: bool,
+}
+
+/// All but comments and blanks.
+pub fn tokens(text: &str) -> Vec<Token<'_>> {
+    let mut tokens = Vec::new();
+    let mut add = |text, quoted| tokens.push(Token { text, quoted });
     let mut rest = text;
     while let Some(first) = rest.chars().next() {
         let raw = rest.trim_start_matches('b').strip_prefix('r');
@@ -158,15 +174,19 @@ fn words(text: &str) -> Vec<&str> {
         } else if raw.is_some_and(|raw| raw[hashes..].starts_with('"')) {
             let begin = rest.find('"').expect("it was seen") + 1;
             let end = format!("\"{}", "#".repeat(hashes));
-            rest[begin..]
+            let length = rest[begin..]
                 .find(&end)
-                .map_or(rest.len(), |at| begin + at + end.len())
+                .map_or(rest.len(), |at| begin + at + end.len());
+            add(&rest[..length], true);
+            length
         } else if first == '"' || (first == '\'' && is_character(rest)) {
-            quoted(rest, first)
+            let length = quoted(rest, first);
+            add(&rest[..length], true);
+            length
         } else if first.is_alphanumeric() || first == '_' {
             let end = rest.find(|c: char| !c.is_alphanumeric() && c != '_');
             let end = end.unwrap_or(rest.len());
-            words.push(&rest[..end]);
+            add(&rest[..end], false);
             end
         } else {
             let length = if rest.starts_with("::") {
@@ -175,13 +195,13 @@ fn words(text: &str) -> Vec<&str> {
                 first.len_utf8()
             };
             if !first.is_whitespace() {
-                words.push(&rest[..length]);
+                add(&rest[..length], false);
             }
             length
         };
         rest = &rest[length..];
     }
-    words
+    tokens
 }
 
 /// Whether the quote at the beginning opens a character, not a lifetime.

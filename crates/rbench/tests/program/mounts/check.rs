@@ -105,18 +105,22 @@ mod needs_root {
 
     const NOBODY: u32 = 65_534;
 
+    fn memory() -> tempfile::TempDir {
+        tempfile::tempdir_in("/dev/shm").expect("a temporary directory")
+    }
+
     #[test]
     fn an_ordinary_user_leaves_out_what_only_root_can_find_out() {
         let place = Place::new();
-        let (own, copy) = (place.path("own"), place.path("rbench"));
-        fs::create_dir(&own).expect("made");
-        for path in [place.path(""), own] {
+        let (own, copy) = (memory(), place.path("rbench"));
+        for path in [place.path(""), own.path().to_owned()] {
             std::os::unix::fs::chown(path, Some(NOBODY), Some(NOBODY)).expect("root");
         }
         // What leads to the program may be closed to others.
         fs::copy(env!("CARGO_BIN_EXE_rbench"), &copy).expect("copied");
         let output = Command::new(copy)
-            .args(["check", "--dir", "own", "--format", "json", "--quiet"])
+            .args(["check", "--format", "json", "--quiet", "--dir"])
+            .arg(own.path())
             .current_dir(place.path(""))
             .uid(NOBODY)
             .gid(NOBODY)
@@ -138,7 +142,7 @@ mod needs_root {
     #[test]
     fn a_large_file_system_that_is_nearly_full_is_not_filled() {
         let place = Place::new();
-        let memory = tempfile::tempdir_in("/dev/shm").expect("a temporary directory");
+        let memory = memory();
         let image = memory.path().join("image");
         let file = fs::File::create(&image).expect("made");
         file.set_len(600 << 20).expect("sparse");
@@ -251,8 +255,8 @@ mod needs_fuse {
     #[test]
     fn what_a_limit_of_file_sizes_cuts_off_is_undecided() {
         let place = Place::new();
-        let server = Server::start(&place, UNCACHED);
-        let line = "check --dir mnt --only size,content,model,full --format json --quiet";
+        let server = Server::start(&place, "--memory 1g --allow-other");
+        let line = "check --dir mnt --only size,content,model.file,model.files,model.shared-file,full --format json --quiet";
         let output = Command::new("prlimit")
             .arg("--fsize=65536")
             .arg(env!("CARGO_BIN_EXE_rbench"))

@@ -372,88 +372,92 @@ mod tests {
     use super::*;
     use crate::{Config, mount};
 
-    #[test]
-    fn each_request_is_told_with_who_asked_and_what_came_of_it() {
-        let (data, point) = (
-            tempfile::tempdir().expect("dir"),
-            tempfile::tempdir().expect("dir"),
-        );
-        let seen = Arc::new(Mutex::new(Vec::new()));
-        let heard = Arc::clone(&seen);
-        let mut config = Config::passthrough(data.path()).uncached();
-        config.observer = Some(Observer::new(move |event| lock(&heard).push(event)));
-        let mounted = mount(config, point.path()).expect("mounted");
-        fs::write(point.path().join("f"), b"hello").expect("written");
-        assert!(fs::metadata(point.path().join("none")).is_err());
-        fs::rename(point.path().join("f"), point.path().join("g")).expect("renamed");
-        mounted.unmount().expect("unmounted");
-        let seen = lock(&seen);
-        let me = |event: &&Event| event.process > 0;
-        let created = seen.iter().filter(me).find_map(|event| match &event.what {
-            What::Create((1, name), _, _, Some(_)) => Some((name.to_vec(), event.found)),
-            _ => None,
-        });
-        let (name, entry) = created.expect("a create");
-        assert_eq!(name, b"f");
-        assert_eq!(
-            entry.map(|entry| (entry.kind, entry.size)),
-            Some((Some(Kind::File), 0))
-        );
-        let written = seen.iter().find_map(|event| match &event.what {
-            What::Write(_, Some(_), 0, 5, Some(data)) => Some((data.to_vec(), event.result)),
-            _ => None,
-        });
-        assert_eq!(written, Some((b"hello".to_vec(), Ok(5))));
-        let missing = seen.iter().any(|event| {
-            event.result == Err(Errno::ENOENT as i32)
-                && matches!(&event.what, What::Lookup((1, name)) if &name[..] == b"none")
-        });
-        assert!(missing, "{seen:?}");
-        let renamed = seen
-            .iter()
-            .any(|event| matches!(event.what, What::Rename(..)));
-        let released = seen
-            .iter()
-            .any(|event| matches!(event.what, What::Release(..)));
-        assert!(renamed && released, "{seen:?}");
-    }
+    mod needs_fuse {
+        use super::*;
 
-    #[test]
-    fn a_sync_of_a_directory_and_a_seek_are_told_of_who_asks_for_them() {
-        let (data, point) = (
-            tempfile::tempdir().expect("dir"),
-            tempfile::tempdir().expect("dir"),
-        );
-        fs::write(data.path().join("f"), b"hello").expect("written");
-        let seen = Arc::new(Mutex::new(Vec::new()));
-        let heard = Arc::clone(&seen);
-        let mut config = Config::passthrough(data.path()).uncached();
-        config.observer = Some(Observer::new(move |event| lock(&heard).push(event)));
-        let mounted = mount(config, point.path()).expect("mounted");
-        let directory = fs::File::open(point.path()).expect("open");
-        let file = fs::File::open(point.path().join("f")).expect("open");
-        for _ in 0..5 {
-            // A thread asks under a number of its own: the requests before are another's.
-            std::thread::scope(|scope| {
-                scope.spawn(|| fs::metadata(point.path().join("f")).expect("it is there"));
+        #[test]
+        fn each_request_is_told_with_who_asked_and_what_came_of_it() {
+            let (data, point) = (
+                tempfile::tempdir().expect("dir"),
+                tempfile::tempdir().expect("dir"),
+            );
+            let seen = Arc::new(Mutex::new(Vec::new()));
+            let heard = Arc::clone(&seen);
+            let mut config = Config::passthrough(data.path()).uncached();
+            config.observer = Some(Observer::new(move |event| lock(&heard).push(event)));
+            let mounted = mount(config, point.path()).expect("mounted");
+            fs::write(point.path().join("f"), b"hello").expect("written");
+            assert!(fs::metadata(point.path().join("none")).is_err());
+            fs::rename(point.path().join("f"), point.path().join("g")).expect("renamed");
+            mounted.unmount().expect("unmounted");
+            let seen = lock(&seen);
+            let me = |event: &&Event| event.process > 0;
+            let created = seen.iter().filter(me).find_map(|event| match &event.what {
+                What::Create((1, name), _, _, Some(_)) => Some((name.to_vec(), event.found)),
+                _ => None,
             });
-            directory.sync_all().expect("synced");
-            let hole = nix::unistd::Whence::SeekHole;
-            nix::unistd::lseek(&file, 0, hole).expect("found");
+            let (name, entry) = created.expect("a create");
+            assert_eq!(name, b"f");
+            assert_eq!(
+                entry.map(|entry| (entry.kind, entry.size)),
+                Some((Some(Kind::File), 0))
+            );
+            let written = seen.iter().find_map(|event| match &event.what {
+                What::Write(_, Some(_), 0, 5, Some(data)) => Some((data.to_vec(), event.result)),
+                _ => None,
+            });
+            assert_eq!(written, Some((b"hello".to_vec(), Ok(5))));
+            let missing = seen.iter().any(|event| {
+                event.result == Err(Errno::ENOENT as i32)
+                    && matches!(&event.what, What::Lookup((1, name)) if &name[..] == b"none")
+            });
+            assert!(missing, "{seen:?}");
+            let renamed = seen
+                .iter()
+                .any(|event| matches!(event.what, What::Rename(..)));
+            let released = seen
+                .iter()
+                .any(|event| matches!(event.what, What::Release(..)));
+            assert!(renamed && released, "{seen:?}");
         }
-        drop((directory, file));
-        mounted.unmount().expect("unmounted");
-        let me = nix::unistd::gettid().as_raw() as u64;
-        let seen = lock(&seen);
-        let asked: Vec<u64> = seen
-            .iter()
-            .filter(|event| {
-                let seek = event.what == What::Other("a search for data or holes");
-                seek || matches!(event.what, What::Fsync(..))
-            })
-            .map(|event| event.process)
-            .collect();
-        assert!(asked.len() >= 6, "{seen:?}");
-        assert!(asked.iter().all(|asker| *asker == me), "{asked:?}");
+
+        #[test]
+        fn a_sync_of_a_directory_and_a_seek_are_told_of_who_asks_for_them() {
+            let (data, point) = (
+                tempfile::tempdir().expect("dir"),
+                tempfile::tempdir().expect("dir"),
+            );
+            fs::write(data.path().join("f"), b"hello").expect("written");
+            let seen = Arc::new(Mutex::new(Vec::new()));
+            let heard = Arc::clone(&seen);
+            let mut config = Config::passthrough(data.path()).uncached();
+            config.observer = Some(Observer::new(move |event| lock(&heard).push(event)));
+            let mounted = mount(config, point.path()).expect("mounted");
+            let directory = fs::File::open(point.path()).expect("open");
+            let file = fs::File::open(point.path().join("f")).expect("open");
+            for _ in 0..5 {
+                // A thread asks under a number of its own: the requests before are another's.
+                std::thread::scope(|scope| {
+                    scope.spawn(|| fs::metadata(point.path().join("f")).expect("it is there"));
+                });
+                directory.sync_all().expect("synced");
+                let hole = nix::unistd::Whence::SeekHole;
+                nix::unistd::lseek(&file, 0, hole).expect("found");
+            }
+            drop((directory, file));
+            mounted.unmount().expect("unmounted");
+            let me = nix::unistd::gettid().as_raw() as u64;
+            let seen = lock(&seen);
+            let asked: Vec<u64> = seen
+                .iter()
+                .filter(|event| {
+                    let seek = event.what == What::Other("a search for data or holes");
+                    seek || matches!(event.what, What::Fsync(..))
+                })
+                .map(|event| event.process)
+                .collect();
+            assert!(asked.len() >= 6, "{seen:?}");
+            assert!(asked.iter().all(|asker| *asker == me), "{asked:?}");
+        }
     }
 }

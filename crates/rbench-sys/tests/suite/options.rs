@@ -12,7 +12,7 @@ use rbench_sys::residency::resident;
 use rbench_sys::{Engine, EngineConfig};
 
 use crate::blocks::{BLOCK, complete, data, read_at, write_at};
-use crate::support::{child_under_strace, disk, evict, is_child, place, skip};
+use crate::support::{child_under_strace, disk, evict, is_child, place, skip, wait_until};
 
 /// An engine with what `change` asks for; `None`, in the open, where the system
 /// has none.
@@ -135,10 +135,11 @@ fn flags_of_requests_reach_the_kernel_by_every_engine_that_has_them() {
     open().sync_all().expect("it is on a disk");
     let forget = |file: &File| {
         // A page that is being read cannot be dropped yet.
-        while resident(file.as_fd()).expect("the kernel says").cached > 0 {
+        wait_until("the pages go", || {
             file.sync_data().expect("it is on a disk");
             evict(file);
-        }
+            resident(file.as_fd()).expect("the kernel says").cached == 0
+        });
     };
     let all: [(&str, Change, libc::c_int, bool); 3] = [
         ("atomic", |o| o.atomic = true, libc::RWF_ATOMIC, true),

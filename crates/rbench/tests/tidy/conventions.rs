@@ -84,9 +84,9 @@ impl Function<'_> {
 }
 
 /// The functions of a file, with their modules.
-fn functions<'a>(text: &'a str, modules: &[String]) -> Vec<Function<'a>> {
+fn functions<'a>(program: &str, text: &'a str, modules: &[String]) -> Vec<Function<'a>> {
     let all = tokens(text);
-    let knows_testfs = text.contains("rbench_testfs");
+    let knows_testfs = text.contains("rbench_testfs") || program.starts_with("rbench-testfs");
     let mut found = Vec::new();
     // What the braces around are of: a module, an implementation, or anything else.
     enum Around {
@@ -214,7 +214,7 @@ fn who_mounts_the_built_in_file_system_is_below_needs_fuse() {
     for program in programs {
         let of_it = files.iter().filter(|(of, ..)| of == program);
         let all: Vec<Function<'_>> = of_it
-            .flat_map(|(_, text, modules)| functions(text, modules))
+            .flat_map(|(_, text, modules)| functions(program, text, modules))
             .collect();
         // Helpers that mount, and those that call them.
         let mut known: BTreeSet<&str> = BTreeSet::new();
@@ -252,7 +252,7 @@ fn only_what_a_clock_decides_is_tried_again() {
     const TRY_AGAIN: &[&str] = &["tried_again", "undisturbed"];
     let (mut waiting, mut wrong) = (0, Vec::new());
     for (program, text, modules) in files_of_tests() {
-        for function in functions(&text, &modules) {
+        for function in functions(&program, &text, &modules) {
             let name = format!(
                 "{program}: {}::{}",
                 function.modules.join("::"),
@@ -280,7 +280,7 @@ fn only_what_a_clock_decides_is_tried_again() {
 fn functions_are_found_with_their_modules() {
     let text = "use rbench_testfs::mount; fn a() { b::c(); S::new(); } mod m { impl S { fn new() -> S { mount(x) } } #[test]\nfn t() { \
                 for _ in 0..3 { if x { break; } thread::sleep(d); } } } fn z() {}";
-    let found = functions(text, &["tests".to_owned()]);
+    let found = functions("", text, &["tests".to_owned()]);
     let names: Vec<(&str, &[String])> = found
         .iter()
         .map(|f| (f.name.as_str(), &f.modules[1..]))

@@ -1,7 +1,6 @@
 //! Time as a parameter: the monotonic clock of the machine, the same read from
-//! the processor's counter, and one that a test moves by hand.
+//! the processor's counter, and virtual time for tests.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::units::Nanos;
@@ -99,7 +98,11 @@ pub fn settle() {
 
 /// Measures how fast the processor's counter runs, from its making on.
 #[derive(Debug, Clone, Copy)]
-pub struct Counter(Option<Reading>);
+pub struct Counter {
+    begun: Option<Reading>,
+    /// Instead of the machine's time.
+    simulated: Option<&'static SimulatedClock>,
+}
 
 impl Counter {
     /// From so long on the rate is known well enough: each of the two readings
@@ -110,21 +113,30 @@ impl Counter {
     /// counter, so it may differ between processors or stand still) there will
     /// only be the kernel's clock.
     pub fn begin(kept: bool) -> Counter {
-        Counter(if kept { Reading::take() } else { None })
+        Counter {
+            begun: if kept { Reading::take() } else { None },
+            simulated: None,
+        }
     }
 
     /// The clock for what begins now: set by the kernel's at this moment, with
     /// the rate that was measured since the beginning. Before
     /// [`Counter::ENOUGH`] has passed it is the kernel's clock itself.
     pub fn clock(&self) -> CpuClock {
-        let now = self.0.and_then(|begun| Some((begun, Reading::take()?)));
+        if let Some(clock) = self.simulated {
+            return CpuClock {
+                simulated: Some(WorkerTime { clock, worker: 0 }),
+                ..CpuClock::KERNEL
+            };
+        }
+        let now = self.begun.and_then(|begun| Some((begun, Reading::take()?)));
         now.and_then(|(begun, now)| CpuClock::between(begun, now))
             .unwrap_or(CpuClock::KERNEL)
     }
 
     /// The same; sleeps until the rate is known.
     pub fn clock_in_a_moment(&self) -> CpuClock {
-        if let Some(begun) = self.0 {
+        if let Some(begun) = self.begun {
             let left = Self::ENOUGH
                 .0
                 .saturating_sub(MonotonicClock.now().since(begun.at).0);
@@ -142,8 +154,10 @@ impl Counter {
 #[derive(Debug, Clone, Copy)]
 pub struct CpuClock {
     set: Reading,
-    /// ns for each tick, times 2^32; 0: the kernel's clock is read.
+    /// ns for each tick, times 2^32; 0: the kernel's clock is read, or virtual time.
     rate: u64,
+    /// Only looked at where the rate is 0: the counter is read without asking.
+    simulated: Option<WorkerTime>,
 }
 
 impl CpuClock {
@@ -154,7 +168,25 @@ impl CpuClock {
             at: Nanos(0),
         },
         rate: 0,
+        simulated: None,
     };
+
+    /// The same clock as this worker of the rank reads it.
+    pub fn of_worker(self, worker: u32) -> CpuClock {
+        let simulated = self.simulated.map(|time| WorkerTime {
+            worker: worker as usize,
+            ..time
+        });
+        CpuClock { simulated, ..self }
+    }
+
+    /// Sleeps for `time`.
+    pub fn sleep(&self, time: Nanos) {
+        match self.simulated {
+            None => std::thread::sleep(time.into()),
+            Some(own) => own.clock.advance(own.worker, time),
+        }
+    }
 
     /// `None` when the readings lie too close together or make no sense.
     fn between(begun: Reading, now: Reading) -> Option<CpuClock> {
@@ -166,6 +198,7 @@ impl CpuClock {
         sound.then_some(CpuClock {
             set: now,
             rate: rate as u64,
+            simulated: None,
         })
     }
 }
@@ -174,7 +207,10 @@ impl Clock for CpuClock {
     #[inline(always)]
     fn now(&self) -> Nanos {
         if self.rate == 0 {
-            return MonotonicClock.now();
+            return match self.simulated {
+                None => MonotonicClock.now(),
+                Some(own) => own.clock.read(own.worker),
+            };
         }
         // Another processor's counter may be a few ticks behind the one that
         // the clock was set by.
@@ -184,20 +220,86 @@ impl Clock for CpuClock {
     }
 }
 
-/// A clock that stands still until a test moves it; clones share the time.
-#[derive(Debug, Clone, Default)]
-pub struct ManualClock(Arc<AtomicU64>);
+/// Virtual time for tests: what workers do by the clock then depends on nothing else.
+///
+/// Each worker of a rank has a time of its own, from the same origin on. A reading moves it on
+/// by a step, and a sleep to its end.
+#[derive(Debug)]
+pub struct SimulatedClock {
+    step: Nanos,
+    /// The time of each worker, ns.
+    times: [AtomicU64; SimulatedClock::WORKERS],
+    /// What passes the first instant, a reading or a sleep, ends later by the second.
+    stall: Option<(Nanos, Nanos)>,
+}
 
-impl ManualClock {
-    /// Moves the clock on by `by`.
-    pub fn advance(&self, by: Nanos) {
-        self.0.fetch_add(by.0, Ordering::Relaxed);
+/// A worker's own virtual time.
+#[derive(Debug, Clone, Copy)]
+struct WorkerTime {
+    clock: &'static SimulatedClock,
+    worker: usize,
+}
+
+impl SimulatedClock {
+    /// Where the time of all workers begins.
+    pub const ORIGIN: Nanos = Nanos(1_000_000_000);
+    /// Workers of a rank, at most.
+    const WORKERS: usize = 16;
+
+    /// A clock that is never freed: workers copy it freely.
+    pub fn new(step: Nanos) -> &'static SimulatedClock {
+        SimulatedClock::make(step, None)
+    }
+
+    /// The same on a machine that stands still for a time: the reading or sleep of a worker that
+    /// passes `at` ends later by `by`.
+    pub fn stalling(step: Nanos, at: Nanos, by: Nanos) -> &'static SimulatedClock {
+        SimulatedClock::make(step, Some((at, by)))
+    }
+
+    fn make(step: Nanos, stall: Option<(Nanos, Nanos)>) -> &'static SimulatedClock {
+        let times = std::array::from_fn(|_| AtomicU64::new(SimulatedClock::ORIGIN.0));
+        Box::leak(Box::new(SimulatedClock { step, times, stall }))
+    }
+
+    /// What workers read it by.
+    pub fn counter(&'static self) -> Counter {
+        Counter {
+            begun: None,
+            simulated: Some(self),
+        }
+    }
+
+    /// Moves a worker's time on by `by`: what it does then has taken as long.
+    pub fn advance(&self, worker: usize, by: Nanos) {
+        self.pass(worker, by);
+    }
+
+    /// A worker's reading.
+    #[cold]
+    fn read(&self, worker: usize) -> Nanos {
+        self.pass(worker, self.step)
+    }
+
+    /// Only the worker itself is there at that time.
+    fn pass(&self, worker: usize, by: Nanos) -> Nanos {
+        let time = &self.times[worker];
+        let before = time.load(Ordering::Relaxed);
+        let after = before + by.0;
+        let late = self
+            .stall
+            .filter(|(at, _)| before < at.0 && at.0 <= after)
+            .map_or(0, |(_, late)| late.0);
+        time.store(after + late, Ordering::Relaxed);
+        Nanos(after + late)
     }
 }
 
-impl Clock for ManualClock {
+/// The latest time of any worker; this reading moves none.
+impl Clock for &'static SimulatedClock {
     fn now(&self) -> Nanos {
-        Nanos(self.0.load(Ordering::Relaxed))
+        let times = self.times.iter().map(|time| time.load(Ordering::Relaxed));
+        Nanos(times.max().unwrap_or(SimulatedClock::ORIGIN.0))
     }
 }
 
@@ -248,11 +350,29 @@ mod tests {
     }
 
     #[test]
-    fn clones_of_a_manual_clock_share_the_time() {
-        let clock = ManualClock::default();
-        let other = clock.clone();
-        clock.advance(Nanos(5));
-        assert_eq!(other.now(), Nanos(5));
+    fn virtual_time_moves_with_the_readings_and_sleeps_of_its_own_worker() {
+        let simulated = SimulatedClock::new(Nanos(10));
+        let after = |now: Nanos| now.since(SimulatedClock::ORIGIN).0;
+        let [one, two] = [0, 1].map(|n| simulated.counter().clock().of_worker(n));
+        assert_eq!([one.now(), one.now(), two.now()].map(after), [10, 20, 10]);
+        two.sleep(Nanos(1_000_000_000_000));
+        assert_eq!([one.now(), two.now()].map(after), [30, 1_000_000_000_020]);
+        let latest = [simulated.now(), simulated.now()].map(after);
+        assert_eq!(latest, [1_000_000_000_020; 2], "the group moves no time");
+        simulated.advance(0, Nanos(5));
+        assert_eq!(after(one.now()), 45);
+    }
+
+    #[test]
+    fn a_stall_lies_between_the_readings_around_its_instant() {
+        let at = Nanos(SimulatedClock::ORIGIN.0 + 25);
+        let clock = SimulatedClock::stalling(Nanos(10), at, Nanos(100));
+        let clock = clock.counter().clock();
+        let readings = [(); 4].map(|()| clock.now().since(SimulatedClock::ORIGIN).0);
+        assert_eq!(readings, [10, 20, 130, 140]);
+        let clock = SimulatedClock::stalling(Nanos(10), at, Nanos(100));
+        clock.counter().clock().sleep(Nanos(30));
+        assert_eq!(clock.now().since(SimulatedClock::ORIGIN), Nanos(130));
     }
 
     mod timing {

@@ -34,7 +34,7 @@ pub mod timeline;
 pub mod units;
 pub mod wire;
 
-pub use clock::{Clock, Counter, CpuClock, ManualClock, MonotonicClock};
+pub use clock::{Clock, Counter, CpuClock, MonotonicClock, SimulatedClock};
 pub use direction::{Direction, Each, Unified};
 pub use engine::{EngineOptions, StatType};
 pub use failure::{Failure, FailureKind, Failures};

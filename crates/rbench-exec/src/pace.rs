@@ -6,7 +6,6 @@ mod flow;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
-use std::time::Duration;
 
 use rbench_core::{Clock, CpuClock, Nanos};
 use rbench_plan::arrival::Schedule;
@@ -29,7 +28,7 @@ pub fn wait_until(clock: CpuClock, at: Nanos) {
             return;
         }
         if left > SPIN {
-            std::thread::sleep(Duration::from(Nanos(left.0 - SPIN.0)));
+            clock.sleep(Nanos(left.0 - SPIN.0));
         } else {
             std::hint::spin_loop();
         }
@@ -251,7 +250,7 @@ impl Gate {
     /// may be later by what the kernel takes to wake a thread.
     pub fn nap_until(&self, at: Nanos) -> bool {
         self.pass(at, |until| {
-            std::thread::sleep(Duration::from(until.since(self.clock.now())));
+            self.clock.sleep(until.since(self.clock.now()));
         })
     }
 
@@ -274,6 +273,8 @@ impl Gate {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use rbench_core::random::Stream;
     use rbench_plan::arrival::Arrival;

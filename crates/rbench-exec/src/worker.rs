@@ -414,7 +414,8 @@ fn work(
                 deadline,
                 upto,
             } => {
-                (gate.clock, gate.start, gate.deadline) = (clock, start, deadline);
+                gate.clock = clock.of_worker(reports.thread);
+                (gate.start, gate.deadline) = (start, deadline);
                 meter.start_at(start);
                 // Who was stopped before the start has not started early.
                 started_ns = gate.wait_for_start();

@@ -3,6 +3,7 @@
 use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::pin::Pin;
+use std::rc::Rc;
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -10,7 +11,7 @@ use rbench_comm::{Clocks, Communicator as _, threads};
 use rbench_core::job::{JobLog, JobOutcome};
 use rbench_core::machine::HostUse;
 use rbench_core::outcome::{Details, PhaseOutcome, ReplayTotals};
-use rbench_core::{Rank, random};
+use rbench_core::{Rank, SimulatedClock, random};
 use rbench_exec::{ExecError, Group, Interrupts, Listener, Place, Progress, Show, execute};
 use rbench_plan::spec::{Common, Fio, Io, Ior, Leave, Mdtest, Meta, Mix, Ops, Workload};
 use rbench_plan::{Facts, Plan, PlanError, Spec, resolve};
@@ -249,6 +250,8 @@ pub struct Run<'r> {
     pub caches: Vec<u32>,
     /// The mounts that each host has; empty: those of this process.
     pub mounts: Vec<Mounts>,
+    /// The virtual time of each rank; empty: the machine's time.
+    pub clocks: Vec<&'static SimulatedClock>,
 }
 
 impl<'r> Run<'r> {
@@ -276,6 +279,7 @@ impl<'r> Run<'r> {
             began: None,
             caches: Vec::new(),
             mounts: Vec::new(),
+            clocks: Vec::new(),
         }
     }
 
@@ -371,6 +375,7 @@ impl<'r> Run<'r> {
             began,
             caches,
             mounts,
+            clocks: simulated,
             ..
         } = self;
         let disturber = Disturber {
@@ -400,10 +405,14 @@ impl<'r> Run<'r> {
                     .await?
                     .with_limits(plan.limits)
                     .with_interval(plan.interval);
-                let group = match caches.is_empty() {
+                let mut group = match caches.is_empty() {
                     true => group,
                     false => group.with_caches(caches.clone()),
                 };
+                if let Some(clock) = simulated.get(comm.rank().0 as usize) {
+                    group = group.with_clock(Rc::new(*clock));
+                    group.counter = clock.counter();
+                }
                 let place = Place {
                     live: None,
                     parent: dir,

@@ -1,119 +1,103 @@
-//! How long and how fast: rates, times and searches. Where a busy machine could
-//! break a bound, the test is tried again.
-
-use std::time::Instant;
+//! How long and how fast: rates, times and searches in virtual time, where every reading of the
+//! clock takes a step, and so does each operation. The machine's own time is in `timing`.
 
 use nix::errno::Errno;
-use rbench_core::{Nanos, Timeline};
-use rbench_testfs::Kind;
+use rbench_core::{Nanos, SimulatedClock, Timeline};
 
 use super::*;
-use crate::clock::tried_again;
-use crate::truth::{Mount, mount};
 
-const MS: u64 = 1_000_000;
+mod timing;
 
-fn reads_take(time: &str) -> Mount {
-    mount(|config| config.latency = format!("read={time}").parse().expect("valid"))
+const US: u64 = 1_000;
+const MS: u64 = 1_000 * US;
+/// From the time at which a job is begun to its start.
+const LEAD: u64 = MS;
+
+/// Runs a job on one rank in virtual time.
+pub fn run_by(clock: &'static SimulatedClock, dir: &Path, line: &str) -> Outcome {
+    let mut run = job(&[0], dir, line);
+    run.clocks = vec![clock];
+    finish(run, line)
 }
 
-/// A job without files.
-fn null(dir: &Path, more: &str) -> Outcome {
+/// The same with operations that take `step`; nothing may go wrong.
+pub fn run_stepped(step: u64, dir: &Path, line: &str) -> Outcome {
+    let outcome = run_by(SimulatedClock::new(Nanos(step)), dir, line);
+    check_sound(&outcome, line);
+    outcome
+}
+
+/// A job without files, with operations of 1 us.
+fn null(more: &str) -> Outcome {
     let line = format!("--name=x --rw=randread --size=64M --ioengine=null {more}");
-    run_well(dir, &line)
+    run_stepped(US, tempdir().path(), &line)
 }
 
-/// So many operations of a row must have been due, and nearly all of them done
-/// in time: a busy machine may wake a worker late at the end.
-fn check_due(outcome: &Outcome, row: &str, expect: f64, percent: f64, what: &str) {
+/// This many operations of a row were due, and each was done within microseconds.
+fn check_due(outcome: &Outcome, row: &str, expect: u64, what: &str) {
     let row = outcome.row(row);
-    check_share(row.items + row.unissued, expect, percent, what);
-    assert!(
-        row.items as f64 > 0.8 * expect,
-        "{what}: {} in time",
-        row.items
-    );
-}
-
-fn check_share(got: u64, expect: f64, percent: f64, what: &str) {
-    let off = 100.0 * (got as f64 / expect - 1.0);
-    eprintln!("{what}: {got} for {expect} ({off:+.2} %)");
-    assert!(off.abs() <= percent, "{what}: {got} for {expect}");
+    assert_eq!((row.items, row.unissued), (expect, 0), "{what}");
+    let response = row.response.as_ref().expect("a rate is given");
+    assert_eq!(response.count(), expect, "{what}");
+    assert!(response.max().0 < 20 * US, "{what}: {}", response.max());
 }
 
 #[test]
 fn rates_are_kept() {
-    tried_again(rates_are_kept_once);
-}
-
-fn rates_are_kept_once() {
-    let dir = tempdir();
     let timed = "--time_based --runtime=1";
     for (more, expect) in [
-        ("--rate_iops=20000", 20_000.0),
-        ("--rate=40m", 10_240.0),
-        ("--rate=40m --bs=64k", 640.0),
-        (
-            "--rate_iops=1000 --ioengine=io_uring --iodepth=8 --size=4M",
-            1_000.0,
-        ),
+        ("--rate_iops=20000", 20_000),
+        ("--rate=40m", 10_240),
+        ("--rate=40m --bs=64k", 640),
+        ("--rate_iops=1000 --iodepth=8 --size=4M", 1_000),
     ] {
-        let outcome = null(dir.path(), &format!("{timed} {more}"));
-        check_due(&outcome, "x-read", expect, 2.0, more);
+        let outcome = null(&format!("{timed} {more}"));
+        check_due(&outcome, "x-read", expect, more);
         let job = only(&outcome);
         let response = job.read.response.as_ref().expect("a rate is given");
-        assert_eq!(response.count(), job.read.ios);
+        assert_eq!((job.read.ios, response.count()), (expect, expect));
     }
     let mix = format!("{timed} --rw=randrw --rwmixread=75 --rate_iops=3000,1000");
-    let outcome = null(dir.path(), &mix);
-    check_due(&outcome, "x-read", 3000.0, 2.0, "reads of a mix");
-    check_due(&outcome, "x-write", 1000.0, 2.0, "writes of a mix");
+    let outcome = null(&mix);
+    check_due(&outcome, "x-read", 3000, "reads of a mix");
+    check_due(&outcome, "x-write", 1000, "writes of a mix");
 }
 
 #[test]
 fn poisson_arrivals_come_to_the_rate_at_a_high_rate_too() {
-    tried_again(poisson_arrivals_come_to_the_rate_at_a_high_rate_too_once);
-}
-
-fn poisson_arrivals_come_to_the_rate_at_a_high_rate_too_once() {
-    let dir = tempdir();
     let line = "--time_based --runtime=2 --rate_process=poisson --bs=512";
     for (rate, jobs) in [(1000_u64, 1_u64), (50_000, 1), (20_000, 3)] {
         let more = format!("{line} --rate_iops={rate} --numjobs={jobs} --group_reporting");
-        let outcome = null(dir.path(), &more);
-        // Four deviations of the number of a Poisson process, or 2 %.
+        let outcome = null(&more);
+        let due = outcome.row("x-read").items;
+        check_due(&outcome, "x-read", due, &more);
+        // Four deviations of the number of a Poisson process; the seed is always the same.
         let expect = (rate * jobs * 2) as f64;
-        let percent = (400.0 / expect.sqrt()).max(2.0);
-        check_due(&outcome, "x-read", expect, percent, &more);
+        let off = due as f64 - expect;
+        assert!(off.abs() < 4.0 * expect.sqrt(), "{more}: {due}");
     }
 }
 
 #[test]
 fn gaps_of_poisson_arrivals_are_spread_like_exponential_ones() {
-    tried_again(gaps_of_poisson_arrivals_are_spread_like_exponential_ones_once);
-}
-
-fn gaps_of_poisson_arrivals_are_spread_like_exponential_ones_once() {
-    let target = reads_take("1us");
-    let line = "--name=x --rw=randread --size=4M --direct=1 --rate_iops=500 --rate_process=poisson \
-                --write_lat_log=x";
-    let outcome = run_well(target.path(), line);
+    let more = "--rate_iops=500 --rate_process=poisson --time_based --runtime=20 --write_lat_log=x";
+    let outcome = null(more);
     let samples = &outcome.logs[0].samples;
     let starts: Vec<f64> = samples.iter().map(|s| (s.at.0 - s.lat.0) as f64).collect();
-    let gaps: Vec<f64> = starts.windows(2).map(|w| (w[1] - w[0]).max(0.0)).collect();
+    let gaps: Vec<f64> = starts.windows(2).map(|w| w[1] - w[0]).collect();
     let mean = gaps.iter().sum::<f64>() / gaps.len() as f64;
-    let below = gaps.iter().filter(|g| **g < mean).count() as f64 / gaps.len() as f64;
-    // 1 − 1/e of exponential gaps are below their mean; half of even ones.
-    assert!((below - 0.632).abs() < 0.06, "{below}");
-    target.end();
+    assert!((mean / (2 * MS) as f64 - 1.0).abs() < 0.04, "{mean}");
+    // Of exponential gaps, 1 − e^−n are below n times their mean.
+    for times in [0.5, 1.0, 2.0] {
+        let below = gaps.iter().filter(|gap| **gap < times * mean).count();
+        let share = below as f64 / gaps.len() as f64;
+        let off = share - (1.0 - f64::exp(-times));
+        assert!(off.abs() < 0.02, "{share} below {times} means");
+    }
 }
 
 #[test]
 fn thinking_comes_behind_operations() {
-    tried_again(thinking_comes_behind_operations_once);
-}
-
-fn thinking_comes_behind_operations_once() {
     let dir = tempdir();
     for (more, pauses) in [
         ("--thinktime=10ms", 20),
@@ -124,82 +108,73 @@ fn thinking_comes_behind_operations_once() {
         ),
     ] {
         let line = format!("--name=x --rw=write --size=80k {more}");
-        let begun = Instant::now();
-        let outcome = run_well(dir.path(), &line);
-        let whole = begun.elapsed().as_nanos() as u64;
+        let outcome = run_stepped(US, dir.path(), &line);
         let job = only(&outcome);
         let least = pauses * 10 * MS;
+        let elapsed = job.elapsed.0;
         assert!(
-            job.elapsed.0 >= least && whole >= least,
+            (least..least + MS).contains(&elapsed),
             "{line}: {}",
             job.elapsed
         );
-        assert!(job.elapsed.0 < least + 100 * MS, "{line}: {}", job.elapsed);
-        // No operation took that long.
-        assert_eq!(job.write.ios, 20);
-        if more.contains("spin") {
-            // The others on the machine get a part of the time that it spins.
-            assert!(job.cpu_user.0 + job.cpu_system.0 >= MS, "{}", job.cpu_user);
-        }
+        // Spinning is waiting, too.
+        let waited = outcome.row("x-write").effort.waited.0;
+        assert!((least..least + MS).contains(&waited), "{line}: {waited} ns");
+        assert_eq!((job.write.ios, job.write.lat.max()), (20, Nanos(US)));
     }
 }
 
 #[test]
 fn pauses_come_after_a_time_of_operations_and_put_off_what_is_due() {
-    // Half a second of pauses whatever the machine does: the bounds are those from below.
     let dir = tempdir();
-    let elapsed = |more: &str| {
+    let check = |expect: u64, more: &str| {
         let line = format!("--name=x --rw=read --bs=4k --size=400k {more}");
-        let outcome = run_well(dir.path(), &line);
+        let outcome = run_stepped(US, dir.path(), &line);
         assert_eq!(only(&outcome).read.ios, 100, "{line}");
-        only(&outcome).elapsed.0 / MS
+        let took = only(&outcome).elapsed.0;
+        assert!((expect..expect + MS).contains(&took), "{line}: {took} ns");
     };
-    // Fifty milliseconds of operations, and a pause, ten times over.
-    let paced = elapsed("--rate_iops=200 --thinktime=50ms --thinktime_iotime=50ms");
-    assert!(paced >= 495, "{paced}");
-    let twice = elapsed(
-        "--rate_iops=200 --rate_ignore_thinktime=1 --thinktime=100ms --thinktime_blocks=20",
+    // Starts are 5 ms apart. Each pause comes after 50 ms of operations, and the last at the end.
+    let timed = "--thinktime=50ms --thinktime_iotime=50ms";
+    check(520 * MS, &format!("--rate_iops=200 {timed}"));
+    // Five pauses put off what follows them, but for the last, which nothing follows.
+    let counted = "--thinktime=100ms --thinktime_blocks=20 --rate_ignore_thinktime=1";
+    check(
+        99 * 5 * MS + 5 * 100 * MS,
+        &format!("--rate_iops=200 {counted}"),
     );
-    assert!(twice >= 495 + 500 - 1, "{twice}");
-    let busy =
-        elapsed("--thinkcycles=20000000 --thinktime_blocks=10 --thinktime_blocks_type=issue");
-    assert!(busy >= 10, "{busy}");
+}
+
+#[test]
+fn cycles_of_thinking_keep_the_processor_busy() {
+    let dir = tempdir();
+    let line = "--name=x --rw=read --bs=4k --size=400k --thinkcycles=20000000 --thinktime_blocks=10 \
+                --thinktime_blocks_type=issue";
+    let outcome = run_well(dir.path(), line);
+    let job = only(&outcome);
+    assert_eq!(job.read.ios, 100);
+    // No counter runs at 20 GHz.
+    assert!(job.elapsed.0 >= 10 * MS, "{}", job.elapsed);
 }
 
 #[test]
 fn what_is_done_in_the_ramp_is_not_counted() {
-    tried_again(what_is_done_in_the_ramp_is_not_counted_once);
-}
-
-fn what_is_done_in_the_ramp_is_not_counted_once() {
-    let dir = tempdir();
-    let line = "--name=x --rw=randread --size=1M --ioengine=null --rate_iops=2000 --time_based \
-                --ramp_time=400ms --runtime=500ms --write_lat_log=x";
-    let outcome = run_well(dir.path(), line);
+    let more = "--rate_iops=2000 --time_based --ramp_time=400ms --runtime=500ms --write_lat_log=x";
+    let outcome = null(more);
     let job = only(&outcome);
-    check_due(&outcome, "x-read", 1000.0, 5.0, "behind the ramp");
-    assert_eq!(outcome.row("x-read").items, job.read.ios);
-    assert!(
-        job.elapsed.0 >= 490 * MS && job.elapsed.0 < 1500 * MS,
-        "{}",
-        job.elapsed
-    );
-    assert!(
-        job.read.runtime.0 >= 490 * MS && job.read.runtime <= job.elapsed,
-        "{}",
-        job.read.runtime
-    );
-    let first = outcome.logs[0].samples[0].at;
-    assert!(first.0 >= 400 * MS && first.0 < 700 * MS, "{first}");
+    check_due(&outcome, "x-read", 1000, "after the ramp");
+    assert_eq!(job.read.ios, 1000);
+    for time in [job.elapsed, job.read.runtime] {
+        assert!(time.0.abs_diff(500 * MS) < MS, "{time}");
+    }
+    let samples = &outcome.logs[0].samples;
+    assert_eq!(samples.len(), 1000);
+    let first = samples[0].at.0;
+    assert!((400 * MS..401 * MS).contains(&first), "{first} ns");
 }
 
 #[test]
 fn a_row_of_a_job_is_over_the_time_in_which_its_own_operations_were_measured() {
-    // A worker that waits for a processor all through its second measures nothing.
-    tried_again(rows_are_over_their_own_time);
-}
-
-fn rows_are_over_their_own_time() {
     let dir = tempdir();
     let null = "--rw=randread --size=64M --ioengine=null --rate_iops=1000 --time_based";
     let line = format!(
@@ -207,18 +182,20 @@ fn rows_are_over_their_own_time() {
          --name=soon {null} --runtime=500ms \
          --name=long {null} --runtime=3"
     );
-    let outcome = run_on(&[0, 1], dir.path(), &line);
+    let mut run = job(&[0, 1], dir.path(), &line);
+    run.clocks = [(); 2].map(|()| SimulatedClock::new(Nanos(US))).to_vec();
+    let outcome = finish(run, &line);
     for (name, from, to) in [("late", 2000, 3000), ("soon", 0, 500), ("long", 0, 3000)] {
         let row = outcome.row(&format!("{name}-read"));
         assert_eq!(row.measured_from.0, from * MS, "{name}");
-        assert_eq!(row.set_aside.0, 0, "{name}");
+        assert_eq!((row.set_aside.0, row.start_skew.0), (0, 0), "{name}");
+        check_due(&outcome, &row.name, 2 * (to - from), name);
         // The last operation of any worker ends the time, and no other job's.
         let (line, bins) = (&row.timeline, row.timeline.bins());
         let end = row.measured_from.0 + row.elapsed.0;
         let last = Timeline::bin_of(line.interval(), line.power(), Nanos(end));
         assert_eq!(last, bins.len() - 1, "{name}");
-        // Operations start before the deadline, however late they end.
-        assert!(end < to * MS + row.service.max().0 + 1, "{name}: {end} ns");
+        assert!((to * MS - MS..=to * MS).contains(&end), "{name}: {end} ns");
         let first = row.first_done.as_ref().expect("someone was busy");
         assert!(first.elapsed <= row.elapsed && first.items <= row.items);
         let longest = row.ranks.iter().map(|r| r.elapsed).max();
@@ -230,16 +207,16 @@ fn rows_are_over_their_own_time() {
 
 #[test]
 fn reading_back_is_no_part_of_the_time_of_the_writes() {
-    // Reading back takes 40 times 5 ms at least, in each pass.
-    let target = reads_take("5ms");
-    let job = "--name=x --size=160k --direct=1 --verify=crc32c";
+    let dir = tempdir();
+    let job = "--name=x --size=160k --verify=crc32c";
     for (more, reads) in [
         ("--rw=write", 1),
         ("--rw=write --loops=3", 3),
         ("--rw=write --verify_backlog=8", 1),
         ("--rw=write --verify_backlog=8 --numjobs=2", 1),
     ] {
-        let outcome = run_well(target.path(), &format!("{job} {more}"));
+        // Reading back takes 40 times 5 ms, in each pass.
+        let outcome = run_stepped(5 * MS, dir.path(), &format!("{job} {more}"));
         let (writes, read) = (outcome.row("x-write"), outcome.row("x-read"));
         let whole = outcome.jobs.iter().map(|job| job.elapsed).max();
         let whole = whole.expect("there is a job");
@@ -251,200 +228,184 @@ fn reading_back_is_no_part_of_the_time_of_the_writes() {
             writes.elapsed
         );
         let spans = [writes, read].map(|row| row.measured_from.0 + row.set_aside.0 + row.elapsed.0);
-        assert!(spans.iter().all(|end| *end <= whole.0 + 100 * MS), "{more}");
+        assert!(spans.iter().all(|end| *end <= whole.0), "{more}: {spans:?}");
         assert_eq!((writes.measured_from.0, read.items), (0, writes.items));
         assert!(read.measured_from > writes.measured_from, "{more}");
     }
-    target.end();
 }
 
 #[test]
 fn a_delayed_start_counts_nowhere_but_in_the_clock() {
-    tried_again(a_delayed_start_counts_nowhere_but_in_the_clock_once);
-}
-
-fn a_delayed_start_counts_nowhere_but_in_the_clock_once() {
     let dir = tempdir();
     let line = "--name=x --rw=write --size=64k --startdelay=300ms --name=y --rw=write --size=64k";
-    let begun = Instant::now();
-    let outcome = run_well(dir.path(), line);
-    assert!(begun.elapsed().as_millis() >= 300);
-    let (x, y) = (&outcome.jobs[0], &outcome.jobs[1]);
-    let apart = x.start_ms - y.start_ms;
-    assert!((250..900).contains(&apart), "{apart} ms");
-    assert!(
-        x.elapsed.0 < 250 * MS && x.write.runtime.0 < 250 * MS,
-        "{}",
-        x.elapsed
-    );
-    assert_eq!((x.write.ios, y.write.ios), (16, 16));
+    let outcome = run_stepped(US, dir.path(), line);
+    for job in &outcome.jobs {
+        assert_eq!(job.write.ios, 16);
+        assert!(job.elapsed.0 < MS && job.write.runtime <= job.elapsed);
+    }
+    for (name, delay) in [("x-write", 300 * MS), ("y-write", 0)] {
+        let row = outcome.row(name);
+        assert_eq!(row.measured_from.0, delay);
+        assert!(row.elapsed.0 < MS, "{name}: {}", row.elapsed);
+        let waited = row.effort.waited.0;
+        assert!(waited.abs_diff(delay) < MS, "{name}: {waited} ns");
+    }
 }
 
 #[test]
 fn runtime_caps_what_would_take_longer_and_time_based_work_begins_again() {
-    tried_again(runtime_caps_what_would_take_longer_and_time_based_work_begins_again_once);
-}
-
-fn runtime_caps_what_would_take_longer_and_time_based_work_begins_again_once() {
-    let target = reads_take("10ms");
-    let line = "--name=x --rw=read --direct=1 --runtime=300ms";
-    let outcome = run_well(target.path(), &format!("{line} --size=4M"));
-    let cut = only(&outcome);
-    // Each read takes 10 ms at least, so there are 30 of them at most.
-    assert!((5..=31).contains(&cut.read.ios), "{}", cut.read.ios);
-    assert!(cut.elapsed.0 >= 290 * MS, "{}", cut.elapsed);
-    let outcome = run_well(target.path(), &format!("{line} --size=20k --time_based"));
-    let again = only(&outcome);
-    assert!((6..=31).contains(&again.read.ios), "{}", again.read.ios);
-    assert!(again.elapsed.0 >= 290 * MS, "{}", again.elapsed);
+    let dir = tempdir();
+    let of = |more: &str| {
+        let line = format!("--name=x --rw=read --runtime=300ms {more}");
+        only(&run_stepped(10 * MS, dir.path(), &line)).clone()
+    };
+    // An operation every 20 ms, the first of them soon after the start.
+    for more in ["--size=4M", "--size=20k --time_based"] {
+        let cut = of(more);
+        assert!(
+            (12..=15).contains(&cut.read.ios),
+            "{more}: {}",
+            cut.read.ios
+        );
+        let elapsed = cut.elapsed.0;
+        assert!((300 * MS..350 * MS).contains(&elapsed), "{more}: {elapsed}");
+    }
     // Work that is done sooner is not stretched.
-    let outcome = run_well(target.path(), &format!("{line} --size=20k"));
-    assert_eq!(only(&outcome).read.ios, 5);
-    assert!(only(&outcome).elapsed.0 < 280 * MS);
-    target.end();
+    let short = of("--size=20k");
+    assert_eq!(short.read.ios, 5);
+    assert!(short.elapsed.0 < 200 * MS, "{}", short.elapsed);
 }
 
 #[test]
 fn the_depth_that_keeps_a_latency_is_found_and_shown_by_itself() {
-    tried_again(the_depth_that_keeps_a_latency_is_found_and_shown_by_itself_once);
-}
-
-fn the_depth_that_keeps_a_latency_is_found_and_shown_by_itself_once() {
-    let target = reads_take("2ms");
-    let line = "--name=x --rw=randread --size=1M --direct=1 --ioengine=io_uring --iodepth=8 \
-                --time_based --latency_window=150ms --latency_percentile=90";
-    let outcome = run_well(
-        target.path(),
-        &format!("{line} --runtime=20 --latency_target=500000"),
-    );
-    let job = only(&outcome);
-    assert_eq!(job.latency_depth, 8);
-    // 1, 2, 4, 8, and 8 once more.
-    assert!(
-        job.elapsed.0 >= 5 * 150 * MS && job.elapsed.0 < 6_000 * MS,
-        "{}",
-        job.elapsed
-    );
-    // Only the last window counts.
-    assert!(
-        job.read.runtime.0 < job.elapsed.0 / 2,
-        "{}",
-        job.read.runtime
-    );
-    let deep = job.depths[3] as f64 / job.read.ios as f64;
-    assert!(deep > 0.9, "{:?}", job.depths);
+    let line = "--iodepth=32 --time_based --latency_window=15ms --latency_percentile=90";
+    // Of requests in flight together one takes 1 us, the next 2 us, and so on: with a tenth more
+    // than that in flight, nine out of ten keep the latency.
+    for (target, depth, doublings) in [(1, 1, 2), (10, 11, 5), (20, 22, 6), (50, 32, 6)] {
+        let more = format!("{line} --runtime=20 --latency_target={target}");
+        let outcome = null(&more);
+        let job = only(&outcome);
+        assert_eq!(job.latency_depth, depth, "{target} us");
+        // A window for each depth that is tried, and one with that which is found.
+        let windows = job.elapsed.0 / (15 * MS);
+        assert!(
+            (doublings + 1..12).contains(&windows),
+            "{target}: {windows}"
+        );
+        // Only the last window counts.
+        let counted = job.read.runtime.0;
+        assert!(counted.abs_diff(15 * MS) < MS, "{target}: {counted} ns");
+        let slowest = job.read.lat.max().0;
+        assert_eq!(slowest, u64::from(depth) * US, "{target} us");
+    }
     // No depth keeps what not even one request keeps.
-    let outcome = run_well(
-        target.path(),
-        &format!("{line} --runtime=600ms --latency_target=1000"),
+    let dir = tempdir();
+    let line = format!(
+        "--name=x --rw=randread --size=64M --ioengine=null {line} --runtime=60ms --latency_target=1"
     );
+    let outcome = run_stepped(2 * US, dir.path(), &line);
     let job = only(&outcome);
     assert_eq!(job.latency_depth, 0);
-    assert!(
-        job.elapsed.0 >= 590 * MS && job.read.ios > 10,
-        "{}",
-        job.read.ios
-    );
-    assert_eq!(job.depths[1..], [0; 6]);
-    target.end();
+    assert!(job.elapsed.0.abs_diff(60 * MS) < MS, "{}", job.elapsed);
+    assert!(job.read.ios > 10 && job.depths[1..] == [0; 6]);
 }
 
 #[test]
 fn a_steady_rate_ends_the_job() {
-    tried_again(a_steady_rate_ends_the_job_once);
-}
-
-fn a_steady_rate_ends_the_job_once() {
-    let dir = tempdir();
     let line = "--time_based --runtime=20 --rate_iops=500 --steadystate=iops:20% \
                 --steadystate_duration=2";
-    let outcome = null(dir.path(), line);
+    let outcome = null(line);
     let job = only(&outcome);
-    assert_eq!(job.steady, Some(true));
-    assert_eq!(job.steady_window.len(), 2);
+    assert_eq!((job.steady, job.steady_window.len()), (Some(true), 2));
     for (ios, bytes) in &job.steady_window {
-        assert!(ios.abs_diff(500) < 100 && bytes.abs_diff(500 * 4096) < 100 * 4096);
+        assert!(ios.abs_diff(500) < 2 && bytes.abs_diff(500 * 4096) < 2 * 4096);
     }
-    assert!(job.elapsed.0 < 10_000 * MS, "{}", job.elapsed);
+    // With the first window.
+    assert!(
+        job.elapsed.0.abs_diff(2000 * MS) < 3 * MS,
+        "{}",
+        job.elapsed
+    );
     let line = "--time_based --runtime=1 --steadystate=iops:1% --steadystate_duration=2";
-    assert_eq!(only(&null(dir.path(), line)).steady, Some(false));
+    assert_eq!(only(&null(line)).steady, Some(false));
 }
 
 #[test]
 fn a_job_that_is_too_slow_or_has_a_late_operation_fails() {
-    tried_again(|| {
-        let target = reads_take("10ms");
-        let line = "--name=x --rw=read --size=8M --direct=1";
-        let one = |more: &str| {
-            let line = format!("{line} {more}");
-            only(&run(target.path(), &line)).clone()
-        };
-        let slow = one("--rate_min=2m --runtime=20");
-        assert_eq!(slow.error, Errno::EIO as i32);
-        assert!(
-            slow.elapsed.0 < 19_000 * MS && slow.read.ios > 0,
-            "{}",
-            slow.elapsed
-        );
-        let slow = one("--rate_iops_min=1000 --rate_cycle=200 --runtime=20");
-        assert_eq!(slow.error, Errno::EIO as i32);
-        assert!(slow.elapsed.0 < 19_000 * MS, "{}", slow.elapsed);
-        assert_eq!(one("--rate_iops_min=2 --runtime=1500ms").error, 0);
-        let enough = one("--rate_min=4k --runtime=1500ms");
-        assert_eq!(enough.error, 0);
-        // While data is read back nothing is written, and that is not slow. The
-        // reads take 1.2 s.
-        let back = "--name=y --rw=write --size=480k --direct=1 --rate_min=4k --verify=crc32c";
-        let back = run(target.path(), back);
-        assert_eq!((only(&back).error, only(&back).read.ios), (0, 120));
-        let late = one("--max_latency=5ms");
-        assert_eq!((late.error, late.read.ios), (Errno::ETIMEDOUT as i32, 1));
-        let fine = one("--max_latency=60s --number_ios=10");
-        assert_eq!((fine.error, fine.read.ios), (0, 10));
-        target.end();
-    });
+    let dir = tempdir();
+    let of = |line: &str| {
+        let clock = SimulatedClock::new(Nanos(10 * MS));
+        only(&run_by(clock, dir.path(), line)).clone()
+    };
+    let one = |more: &str| of(&format!("--name=x --rw=read --size=8M {more}"));
+    let eio = Errno::EIO as i32;
+    // It is known at the end of the first second, or of the first cycle.
+    for (more, cycle) in [
+        ("--rate_min=2m --runtime=20", 1000),
+        ("--rate_iops_min=1000 --rate_cycle=200 --runtime=20", 200),
+    ] {
+        let slow = one(more);
+        assert_eq!(slow.error, eio, "{more}");
+        let late = slow.elapsed.0.saturating_sub(cycle * MS);
+        assert!(late < 100 * MS, "{more}: {}", slow.elapsed);
+        assert!(slow.read.ios >= cycle / 25, "{more}: {}", slow.read.ios);
+    }
+    assert_eq!(one("--rate_iops_min=2 --runtime=1500ms").error, 0);
+    assert_eq!(one("--rate_min=4k --runtime=1500ms").error, 0);
+    // While data is read back, which takes 2 s, nothing is written, and that is not slow.
+    let back = of("--name=y --rw=write --size=480k --rate_min=4k --verify=crc32c");
+    assert_eq!((back.error, back.read.ios), (0, 120));
+    let late = one("--max_latency=5ms");
+    assert_eq!((late.error, late.read.ios), (Errno::ETIMEDOUT as i32, 1));
+    let fine = one("--max_latency=10ms --number_ios=10");
+    assert_eq!((fine.error, fine.read.ios), (0, 10));
 }
 
-#[test]
-fn an_operation_that_stalls_ends_the_job_where_it_was() {
-    let target = mount(|config| {
-        let stall = "read:stall=1500ms@nth=20".parse().expect("valid");
-        config.faults.push(stall);
-    });
-    let line = "--name=x --rw=read --size=1M --direct=1 --max_latency=1000ms";
-    // The layout writes only.
-    assert_eq!(target.fs.stats().snapshot().counts(Kind::Read).requests, 0);
-    let outcome = run(target.path(), line);
-    let job = only(&outcome);
-    assert_eq!((job.error, job.read.ios), (Errno::ETIMEDOUT as i32, 20));
-    assert!(job.read.clat.max().0 >= 1500 * MS);
-    target.end();
+/// Jobs that stand still at `at` after their start for a time: at one of the first readings from
+/// then on, whichever belongs to what.
+fn stalling(at: u64, by: u64) -> impl Iterator<Item = &'static SimulatedClock> {
+    let after = move |readings| SimulatedClock::ORIGIN.0 + LEAD + at + readings * US + 1;
+    (0..6).map(move |n| SimulatedClock::stalling(Nanos(US), Nanos(after(n)), Nanos(by)))
 }
 
 #[test]
 fn a_stall_shows_in_the_response_times_of_those_that_had_to_wait() {
-    tried_again(a_stall_shows_in_the_response_times_of_those_that_had_to_wait_once);
+    let dir = tempdir();
+    let line = "--name=x --rw=randread --size=8M --ioengine=null --rate_iops=500 --time_based \
+                --runtime=2";
+    let mut slowest = Vec::new();
+    for clock in stalling(400 * MS, 500 * MS) {
+        let outcome = run_by(clock, dir.path(), line);
+        let job = only(&outcome);
+        let row = outcome.row("x-read");
+        assert_eq!((row.items, row.unissued), (1000, 0));
+        assert_eq!(job.read.lat.quantile(0.9), Nanos(US));
+        slowest.push(job.read.lat.max().0);
+        // 250 of 1000 were due while it stood still: evenly from 0 to 500 ms, so the hundredth of
+        // them waited 300 ms.
+        let response = job.read.response.as_ref().expect("a rate is given");
+        let waited = response.quantile(0.9).0;
+        assert!(waited.abs_diff(300 * MS) < 6 * MS, "{waited}");
+        assert!(response.max().0.abs_diff(500 * MS) < 3 * MS);
+    }
+    // Where it was within an operation, in the service time of that one.
+    slowest.sort_unstable();
+    assert!(slowest[5] >= 500 * MS, "{slowest:?}");
+    assert!(slowest[4] == US, "{slowest:?}");
 }
 
-fn a_stall_shows_in_the_response_times_of_those_that_had_to_wait_once() {
-    let target = mount(|config| {
-        let stall = "read:stall=500ms@nth=200".parse().expect("valid");
-        config.faults.push(stall);
+#[test]
+fn an_operation_that_stalls_ends_the_job_where_it_was() {
+    let dir = tempdir();
+    let line = "--name=x --rw=read --size=1M --ioengine=null --rate_iops=1000 --max_latency=1000ms";
+    let ends = stalling(19 * MS, 1500 * MS).map(|clock| {
+        let outcome = run_by(clock, dir.path(), line);
+        let job = only(&outcome);
+        (job.error, job.read.ios, job.read.clat.max().0 >= 1500 * MS)
     });
-    let line =
-        "--name=x --rw=randread --size=8M --direct=1 --rate_iops=500 --time_based --runtime=2";
-    let outcome = run_well(target.path(), line);
-    let job = only(&outcome);
-    check_share(
-        job.read.ios + outcome.row("x-read").unissued,
-        1000.0,
-        1.0,
-        "due",
-    );
-    let response = job.read.response.as_ref().expect("a rate is given");
-    // About 250 of 1000 were due while the 200th took 500 ms.
-    assert!(job.read.lat.quantile(0.9).0 < 100 * MS);
-    let waited = response.quantile(0.9).0;
-    assert!((150 * MS..500 * MS).contains(&waited), "{waited}");
-    target.end();
+    let mut ends: Vec<_> = ends.collect();
+    ends.sort_unstable();
+    // Time that passes outside of operations is no latency.
+    assert_eq!(ends[..5], [(0, 256, false); 5]);
+    assert_eq!(ends[5], (Errno::ETIMEDOUT as i32, 20, true));
 }

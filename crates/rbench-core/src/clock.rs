@@ -281,17 +281,18 @@ impl SimulatedClock {
         self.pass(worker, self.step)
     }
 
-    /// Only the worker itself is there at that time.
     fn pass(&self, worker: usize, by: Nanos) -> Nanos {
-        let time = &self.times[worker];
-        let before = time.load(Ordering::Relaxed);
-        let after = before + by.0;
-        let late = self
-            .stall
-            .filter(|(at, _)| before < at.0 && at.0 <= after)
-            .map_or(0, |(_, late)| late.0);
-        time.store(after + late, Ordering::Relaxed);
-        Nanos(after + late)
+        let passed = |before: u64| {
+            let after = before + by.0;
+            let stall = self.stall.filter(|(at, _)| before < at.0 && at.0 <= after);
+            after + stall.map_or(0, |(_, late)| late.0)
+        };
+        let moved = self.times[worker].fetch_update(Ordering::Relaxed, Ordering::Relaxed, |now| {
+            Some(passed(now))
+        });
+        // It is always moved.
+        let (Ok(before) | Err(before)) = moved;
+        Nanos(passed(before))
     }
 }
 

@@ -1,10 +1,19 @@
-//! What is measured by the clock, on a machine that has other things to do.
+//! Waits for what comes about, and tests by the clock of a machine that has other things to do.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Whatever takes longer hangs, however busy the machine is.
 pub const PATIENCE: Duration = Duration::from_secs(120);
+
+/// Waits until this holds.
+pub fn wait_until(what: &str, holds: impl Fn() -> bool) {
+    let begun = Instant::now();
+    while !holds() {
+        assert!(begun.elapsed() < PATIENCE, "{what}: waited for in vain");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
 
 /// How often a test of times may be tried.
 const TRIES: u32 = 5;

@@ -20,7 +20,7 @@ use crate::clock::tried_again;
 use crate::crowd::{Quiet, host_name, in_turn, reduced_of};
 use crate::group::{Outcome, Run};
 use crate::jobs::job;
-use crate::truth::mount;
+use crate::testfs::mount;
 
 fn io(rw: &[Rw]) -> Io {
     Io {

@@ -11,7 +11,7 @@ use rbench_comm::{Clocks, Communicator as _, threads};
 use rbench_core::job::{JobLog, JobOutcome};
 use rbench_core::machine::HostUse;
 use rbench_core::outcome::{Details, PhaseOutcome, ReplayTotals};
-use rbench_core::{Rank, SimulatedClock, random};
+use rbench_core::{Nanos, Rank, SimulatedClock, random};
 use rbench_exec::{ExecError, Group, Interrupts, Listener, Place, Progress, Show, execute};
 use rbench_plan::spec::{Common, Fio, Io, Ior, Leave, Mdtest, Meta, Mix, Ops, Workload};
 use rbench_plan::{Facts, Plan, PlanError, Spec, resolve};
@@ -54,6 +54,7 @@ struct Disturber {
     freeze: Option<Duration>,
     troubles: Mutex<Vec<String>>,
     began: Began,
+    progressed: Progressed,
 }
 
 /// How far it is with the signal.
@@ -124,7 +125,12 @@ impl Show for Ear<'_> {
         self.disturber.begun(label);
     }
 
-    fn progress(&self, _: Progress) {}
+    fn progress(&self, progress: Progress) {
+        if let Some(progressed) = &self.disturber.progressed {
+            progressed(progress);
+        }
+    }
+
     fn stopping(&self) {}
     fn trouble(&self, text: &str) {
         let mut all = self.disturber.troubles.lock().expect("no panic");
@@ -220,6 +226,9 @@ type Between<'r> = Box<dyn FnMut(&PhaseOutcome, &Path) + Send + 'r>;
 /// Told the label of each phase as it begins.
 pub type Began = Option<Arc<dyn Fn(&str) + Send + Sync>>;
 
+/// Told how far a phase is, about twice a second.
+pub type Progressed = Option<Box<dyn Fn(Progress) + Send + Sync>>;
+
 /// A run to do.
 pub struct Run<'r> {
     /// The host of each rank.
@@ -246,6 +255,8 @@ pub struct Run<'r> {
     pub freeze: Option<Duration>,
     /// Called as each phase begins, before anything of it is prepared.
     pub began: Began,
+    /// Called as each phase goes on.
+    pub progressed: Progressed,
     /// The cache of each rank; empty: each host's own.
     pub caches: Vec<u32>,
     /// The mounts that each host has; empty: those of this process.
@@ -277,6 +288,7 @@ impl<'r> Run<'r> {
             key: 1,
             freeze: None,
             began: None,
+            progressed: None,
             caches: Vec::new(),
             mounts: Vec::new(),
             clocks: Vec::new(),
@@ -332,6 +344,14 @@ impl<'r> Run<'r> {
         }
     }
 
+    /// The same in virtual time, with a clock for each rank that a reading moves on by `step`
+    /// ns: an operation takes one reading, and so does what comes between two of them.
+    pub fn stepped(mut self, step: u64) -> Run<'r> {
+        let clock = |_: &u32| SimulatedClock::new(Nanos(step));
+        self.clocks = self.hosts.iter().map(clock).collect();
+        self
+    }
+
     /// What will be done.
     ///
     /// # Errors
@@ -373,6 +393,7 @@ impl<'r> Run<'r> {
             key,
             freeze,
             began,
+            progressed,
             caches,
             mounts,
             clocks: simulated,
@@ -384,6 +405,7 @@ impl<'r> Run<'r> {
             freeze,
             troubles: Mutex::default(),
             began,
+            progressed,
         };
         let between = Mutex::new(between);
         let own: PathBuf = dir.join("rbench.test");

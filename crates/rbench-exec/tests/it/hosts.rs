@@ -12,7 +12,7 @@ use rbench_testfs::{Config, Kind};
 use crate::group::{Outcome, Run};
 use crate::jobs::job;
 use crate::mounts::Mounts;
-use crate::truth::{Mount, mount};
+use crate::testfs::{Mount, mount};
 
 const HOSTS: &[u32] = &[0, 0, 1, 1, 2, 2];
 

@@ -16,7 +16,6 @@ use rbench_plan::spec::{InFlight, Mdtest, Meta};
 use rbench_testfs::{Counts, Kind};
 
 use crate::group::{At, Outcome, Run, Signal, check_adds_up};
-use crate::truth::mount;
 
 /// So many of each worker in flight; 0: one after the other.
 pub fn flight(depth: u32) -> InFlight {
@@ -79,74 +78,6 @@ pub fn requests(counts: &BTreeMap<Kind, Counts>) -> BTreeMap<Kind, (u64, u64)> {
         .collect()
 }
 
-/// The rows of a run, and what each asked of the file system.
-fn seen(depth: u32) -> (Outcome, BTreeMap<String, BTreeMap<Kind, Counts>>) {
-    let target = mount(|_| ());
-    let stats = Arc::clone(target.fs.stats());
-    let seen = Mutex::new((stats.snapshot(), BTreeMap::new()));
-    let mut run = Run::meta(&[0, 0], target.path(), meta(depth));
-    run.common.threads = Some(2);
-    run.between = Box::new(|row: &PhaseOutcome, _| {
-        let now = stats.snapshot();
-        let mut seen = seen.lock().expect("no panic");
-        let counts = now.since(&seen.0);
-        seen.1.insert(row.name.clone(), counts);
-        seen.0 = now;
-    });
-    let outcome = run.go().expect("runs");
-    well(&outcome);
-    target.end();
-    (outcome, seen.into_inner().expect("no panic").1)
-}
-
-#[test]
-fn a_ring_asks_the_file_system_for_what_system_calls_ask() {
-    let (plain, expect) = seen(0);
-    for depth in [1, 7] {
-        let (outcome, found) = seen(depth);
-        assert_eq!(outcome.rows.len(), all().len());
-        for (row, other) in outcome.rows.iter().zip(&plain.rows) {
-            let name = &row.name;
-            assert_eq!(
-                (&row.name, row.items, row.bytes),
-                (&other.name, other.items, other.bytes)
-            );
-            assert_eq!(
-                requests(&found[name]),
-                requests(&expect[name]),
-                "{depth} in flight: {name}"
-            );
-        }
-    }
-}
-
-#[test]
-fn every_phase_has_several_in_flight_where_it_says_so() {
-    // By Little's law as many are in flight as all of their times together are longer than the
-    // phase, however fast the machine is.
-    let in_flight = |row: &PhaseOutcome| {
-        row.service.total().0 as f64 / (row.elapsed.as_secs_f64() * 1e9).max(1.0)
-    };
-    let dir = tempfile::tempdir().expect("temporary directory");
-    let run = |depth| {
-        let meta = Meta {
-            items: Some(40),
-            ..meta(depth)
-        };
-        let outcome = Run::meta(&[0], dir.path(), meta).go().expect("runs");
-        well(&outcome);
-        outcome
-    };
-    for row in &run(1).rows {
-        assert!(in_flight(row) <= 1.0, "{}: {}", row.name, in_flight(row));
-    }
-    // Those of the tree wait for each other.
-    let several = run(16).rows;
-    for row in several.iter().filter(|row| !row.name.starts_with("tree")) {
-        assert!(in_flight(row) > 1.1, "{}: {}", row.name, in_flight(row));
-    }
-}
-
 #[test]
 fn directories_wait_for_those_in_which_they_lie() {
     let dir = tempfile::tempdir().expect("temporary directory");
@@ -176,106 +107,6 @@ fn failures(row: &PhaseOutcome) -> Found {
 }
 
 #[test]
-fn faults_in_the_middle_of_an_operation_are_what_they_are_one_at_a_time() {
-    for fault in [
-        "create:EINTR@nth=30",
-        "create:ENOSPC@after=30",
-        "write:EINTR@nth=30",
-        "write:ENOSPC@nth=30",
-        "write:short@nth=30",
-        "write:EIO@after=40",
-        "fsync:EIO@nth=30",
-        "flush:EIO@nth=30",
-        "flush:EINTR@nth=30",
-        "open:EMFILE@nth=30",
-        "read:EIO@after=20",
-        "mkdir:EDQUOT@nth=30",
-        "rmdir:EBUSY@nth=40",
-        "unlink:EACCES@nth=30",
-        "rename:EXDEV@nth=30",
-        "link:EMLINK@nth=30",
-        "symlink:EPERM@nth=30",
-        "setattr:EFBIG@nth=30",
-        "setxattr:ENOSPC@nth=30",
-    ] {
-        let run = |depth| {
-            let target = mount(|config| {
-                config.faults = vec![fault.parse().expect("valid")];
-            });
-            // Which one is the 30th depends on what was slow. As all lie in leaves, as many
-            // directories are not empty in the end.
-            let meta = Meta {
-                leaf_only: true,
-                items: Some(6),
-                ..meta(depth)
-            };
-            let mut run = Run::meta(&[0], target.path(), meta);
-            run.common.leave.untried = true;
-            let outcome = run.go().expect("runs");
-            let fired = target.fs.faults().len();
-            let rows: BTreeMap<_, _> = outcome
-                .rows
-                .iter()
-                .map(|row| (row.name.clone(), failures(row)))
-                .collect();
-            target.end();
-            (rows, fired)
-        };
-        let expect = run(0);
-        let total = |rows: &BTreeMap<String, Found>| -> u64 {
-            let all = rows.values().flat_map(|(_, kinds)| kinds);
-            all.map(|(_, count)| count).sum()
-        };
-        assert!(
-            total(&expect.0) > 0 && expect.1 > 0,
-            "{fault} fires: {expect:?}"
-        );
-        for depth in [1, 8] {
-            let (rows, fired) = run(depth);
-            assert_eq!(fired, expect.1, "{fault}, {depth} in flight");
-            for (name, row) in &rows {
-                assert_eq!(row, &expect.0[name], "{fault}, {depth} in flight, {name}");
-            }
-            assert_eq!(rows.len(), expect.0.len(), "{fault}, {depth} in flight");
-        }
-    }
-}
-
-#[test]
-fn an_operation_whose_file_cannot_be_closed_has_failed_once() {
-    for depth in [0, 1, 8] {
-        let target = mount(|config| {
-            // Creating the marker and 52 files closes 53.
-            let calls = (20..30).map(|nth| format!("setxattr:ENOSPC@nth={nth}"));
-            let all = calls.chain(["flush:EIO@after=60".to_owned()]);
-            config.faults = all.map(|fault| fault.parse().expect("valid")).collect();
-        });
-        let meta = Meta {
-            phases: Some(vec![PhaseKind::FileCreate, PhaseKind::FileSetxattr]),
-            fsync: false,
-            ..meta(depth)
-        };
-        let mut run = Run::meta(&[0], target.path(), meta);
-        run.common.leave.untried = true;
-        let outcome = run.go().expect("runs");
-        let row = outcome.row("file-setxattr");
-        check_adds_up(row);
-        let (full, broken) = (
-            FailureKind::from(Errno::ENOSPC),
-            FailureKind::from(Errno::EIO),
-        );
-        let (items, mut kinds) = failures(row);
-        kinds.sort_by_key(|(_, count)| *count);
-        assert_eq!(
-            (items, kinds),
-            (7, vec![(full, 10), (broken, 35)]),
-            "{depth}"
-        );
-        target.end();
-    }
-}
-
-#[test]
 fn data_that_no_memory_holds_is_refused_before_anything_is_made() {
     let dir = tempfile::tempdir().expect("temporary directory");
     let meta = Meta {
@@ -293,63 +124,12 @@ fn data_that_no_memory_holds_is_refused_before_anything_is_made() {
 }
 
 #[test]
-fn opening_and_closing_untimed_is_none_of_the_tools_own_time() {
-    for depth in [1, 8] {
-        let target = mount(|config| {
-            config.latency = "open=20ms,flush=20ms".parse().expect("valid");
-        });
-        let meta = Meta {
-            branch: None,
-            depth: Some(0),
-            items: Some(8),
-            phases: Some(vec![PhaseKind::FileCreate, PhaseKind::FileSetxattr]),
-            ..meta(depth)
-        };
-        let outcome = Run::meta(&[0], target.path(), meta).go().expect("runs");
-        well(&outcome);
-        let row = outcome.row("file-setxattr");
-        let untimed = Nanos(8 * 40_000_000);
-        match depth {
-            1 => assert!(row.effort.waited >= untimed, "{:?}", row.effort),
-            _ => assert!(row.effort.full.0 * 8 >= untimed.0, "{:?}", row.effort),
-        }
-        assert!(row.effort.in_calls <= row.effort.active, "{:?}", row.effort);
-        target.end();
-    }
-}
-
-#[test]
-fn files_are_closed_whatever_went_wrong() {
-    for fault in ["write:EIO", "fsync:EIO", "setxattr:EIO", "open:EIO"] {
-        let target = mount(|config| {
-            // Setting up writes as well.
-            let all = (5..40).map(|nth| format!("{fault}@nth={nth}").parse().expect("valid"));
-            config.faults = all.collect();
-        });
-        let stats = Arc::clone(target.fs.stats());
-        let mut run = Run::meta(&[0], target.path(), meta(8));
-        run.common.leave.untried = true;
-        run.go().expect("runs");
-        let snapshot = stats.snapshot();
-        let counted = |kind| snapshot.counts(kind).requests;
-        let failed = |kind| snapshot.counts(kind).errors;
-        assert!(target.fs.faults().len() > 10, "{fault} fires");
-        assert_eq!(
-            counted(Kind::Flush) + failed(Kind::Open),
-            counted(Kind::Create) + counted(Kind::Open),
-            "{fault}: each file that was opened is closed"
-        );
-        target.end();
-    }
-}
-
-#[test]
 fn a_stonewall_tops_up_and_later_phases_find_what_was_made() {
     let dir = tempfile::tempdir().expect("temporary directory");
     let meta = Meta {
         depth: Some(0),
-        items: Some(1_000_000),
-        stonewall: Some(Nanos(150_000_000)),
+        items: Some(100_000),
+        stonewall: Some(Nanos(2_000_000)),
         phases: Some(vec![
             PhaseKind::FileCreate,
             PhaseKind::FileRename,
@@ -358,12 +138,13 @@ fn a_stonewall_tops_up_and_later_phases_find_what_was_made() {
         in_flight: flight(8),
         ..Meta::default()
     };
-    let mut run = Run::meta(&[0, 0], dir.path(), meta);
+    let mut run = Run::meta(&[0, 0], dir.path(), meta).stepped(1_000);
     run.common.threads = Some(2);
     let outcome = run.go().expect("runs");
     well(&outcome);
     let made = outcome.row("file-create");
-    assert_eq!(made.items % 4, 0, "all workers made as many");
+    let wall = made.stonewall.expect("it comes long before the end");
+    assert_eq!(made.items, 4 * wall.most, "all workers made as many");
     assert!(made.items > 0);
     for later in ["file-rename", "file-remove"] {
         assert_eq!(outcome.row(later).items, made.items, "{later}");
@@ -395,35 +176,6 @@ fn an_open_loop_keeps_its_starts_and_counts_what_was_due() {
             assert!(response.total() >= row.service.total(), "{name}");
         }
     }
-}
-
-#[test]
-fn a_signal_ends_it_and_what_was_done_is_reported() {
-    let target = mount(|config| config.latency = "create=5ms".parse().expect("valid"));
-    let meta = Meta {
-        depth: Some(0),
-        items: Some(1_000_000),
-        phases: Some(vec![PhaseKind::FileCreate]),
-        in_flight: flight(8),
-        ..Meta::default()
-    };
-    let stats = Arc::clone(target.fs.stats());
-    let mut run = Run::meta(&[0], target.path(), meta);
-    run.signal = Some(Signal {
-        rank: 0,
-        during: "File creation",
-        at: At::Once(Box::new(move || {
-            stats.snapshot().counts(Kind::Create).requests > 30
-        })),
-    });
-    let outcome = run.go().expect("runs");
-    assert!(!outcome.complete);
-    let row = outcome.row("file-create");
-    check_adds_up(row);
-    let created = target.fs.stats().snapshot().counts(Kind::Create).requests;
-    // The marker of the run's directory is one more.
-    assert_eq!(row.items + 1, created, "all that was begun was waited for");
-    target.end();
 }
 
 /// What lies below `path`, with the length of files.
@@ -527,4 +279,298 @@ fn what_was_read_in_flight_is_compared_with_what_its_own_file_holds() {
     let outcome = Run::mdtest(&[0], dir.path(), reads).go().expect("runs");
     let row = outcome.row("file-read");
     assert_eq!(failures(row), (37, vec![(FailureKind::Mismatch, 3)]));
+}
+
+/// How many operations of each row are in flight at `depth`: by Little's law as many as all of
+/// their times together are longer than the phase, however fast the machine is.
+fn in_flight_at(depth: u32, dir: &Path) -> Vec<(String, f64)> {
+    let meta = Meta {
+        items: Some(40),
+        ..meta(depth)
+    };
+    let outcome = Run::meta(&[0], dir, meta).go().expect("runs");
+    well(&outcome);
+    let in_flight = |row: &PhaseOutcome| {
+        row.service.total().0 as f64 / (row.elapsed.as_secs_f64() * 1e9).max(1.0)
+    };
+    let rows = outcome.rows.iter();
+    rows.map(|row| (row.name.clone(), in_flight(row))).collect()
+}
+
+#[test]
+fn no_phase_has_several_in_flight_that_says_one() {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    for (name, in_flight) in in_flight_at(1, dir.path()) {
+        assert!(in_flight <= 1.0, "{name}: {in_flight}");
+    }
+}
+
+mod needs_fuse {
+    use super::*;
+    use crate::testfs::{let_go, mount};
+
+    /// The rows of a run, and what each asked of the file system.
+    fn seen(depth: u32) -> (Outcome, BTreeMap<String, BTreeMap<Kind, Counts>>) {
+        let target = mount(|_| ());
+        let stats = Arc::clone(target.fs.stats());
+        let seen = Mutex::new((stats.snapshot(), BTreeMap::new()));
+        let mut run = Run::meta(&[0, 0], target.path(), meta(depth));
+        run.common.threads = Some(2);
+        run.between = Box::new(|row: &PhaseOutcome, _| {
+            let now = stats.snapshot();
+            let mut seen = seen.lock().expect("no panic");
+            let counts = now.since(&seen.0);
+            seen.1.insert(row.name.clone(), counts);
+            seen.0 = now;
+        });
+        let outcome = run.go().expect("runs");
+        well(&outcome);
+        target.end();
+        (outcome, seen.into_inner().expect("no panic").1)
+    }
+
+    #[test]
+    fn a_ring_asks_the_file_system_for_what_system_calls_ask() {
+        let (plain, expect) = seen(0);
+        for depth in [1, 7] {
+            let (outcome, found) = seen(depth);
+            assert_eq!(outcome.rows.len(), all().len());
+            for (row, other) in outcome.rows.iter().zip(&plain.rows) {
+                let name = &row.name;
+                assert_eq!(
+                    (&row.name, row.items, row.bytes),
+                    (&other.name, other.items, other.bytes)
+                );
+                assert_eq!(
+                    requests(&found[name]),
+                    requests(&expect[name]),
+                    "{depth} in flight: {name}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn faults_in_the_middle_of_an_operation_are_what_they_are_one_at_a_time() {
+        for fault in [
+            "create:EINTR@nth=30",
+            "create:ENOSPC@after=30",
+            "write:EINTR@nth=30",
+            "write:ENOSPC@nth=30",
+            "write:short@nth=30",
+            "write:EIO@after=40",
+            "fsync:EIO@nth=30",
+            "flush:EIO@nth=30",
+            "flush:EINTR@nth=30",
+            "open:EMFILE@nth=30",
+            "read:EIO@after=20",
+            "mkdir:EDQUOT@nth=30",
+            "rmdir:EBUSY@nth=40",
+            "unlink:EACCES@nth=30",
+            "rename:EXDEV@nth=30",
+            "link:EMLINK@nth=30",
+            "symlink:EPERM@nth=30",
+            "setattr:EFBIG@nth=30",
+            "setxattr:ENOSPC@nth=30",
+        ] {
+            let run = |depth| {
+                let target = mount(|config| {
+                    config.faults = vec![fault.parse().expect("valid")];
+                });
+                // A thousand names are made and removed as ten are.
+                let thousand = [PhaseKind::DirFill1k, PhaseKind::DirEmpty1k];
+                let phases = all().into_iter().filter(|kind| !thousand.contains(kind));
+                // Which one is the 30th depends on what was slow. As all lie in leaves, as many
+                // directories are not empty in the end.
+                let meta = Meta {
+                    leaf_only: true,
+                    items: Some(6),
+                    phases: Some(phases.collect()),
+                    ..meta(depth)
+                };
+                let mut run = Run::meta(&[0], target.path(), meta);
+                run.common.leave.untried = true;
+                let outcome = run.go().expect("runs");
+                let fired = target.fs.faults().len();
+                let rows: BTreeMap<_, _> = outcome
+                    .rows
+                    .iter()
+                    .map(|row| (row.name.clone(), failures(row)))
+                    .collect();
+                target.end();
+                (rows, fired)
+            };
+            let expect = run(0);
+            let total = |rows: &BTreeMap<String, Found>| -> u64 {
+                let all = rows.values().flat_map(|(_, kinds)| kinds);
+                all.map(|(_, count)| count).sum()
+            };
+            assert!(
+                total(&expect.0) > 0 && expect.1 > 0,
+                "{fault} fires: {expect:?}"
+            );
+            for depth in [1, 8] {
+                let (rows, fired) = run(depth);
+                assert_eq!(fired, expect.1, "{fault}, {depth} in flight");
+                for (name, row) in &rows {
+                    assert_eq!(row, &expect.0[name], "{fault}, {depth} in flight, {name}");
+                }
+                assert_eq!(rows.len(), expect.0.len(), "{fault}, {depth} in flight");
+            }
+        }
+    }
+
+    #[test]
+    fn an_operation_whose_file_cannot_be_closed_has_failed_once() {
+        for depth in [0, 1, 8] {
+            let target = mount(|config| {
+                // Creating the marker and 52 files closes 53.
+                let calls = (20..30).map(|nth| format!("setxattr:ENOSPC@nth={nth}"));
+                let all = calls.chain(["flush:EIO@after=60".to_owned()]);
+                config.faults = all.map(|fault| fault.parse().expect("valid")).collect();
+            });
+            let meta = Meta {
+                phases: Some(vec![PhaseKind::FileCreate, PhaseKind::FileSetxattr]),
+                fsync: false,
+                ..meta(depth)
+            };
+            let mut run = Run::meta(&[0], target.path(), meta);
+            run.common.leave.untried = true;
+            let outcome = run.go().expect("runs");
+            let row = outcome.row("file-setxattr");
+            check_adds_up(row);
+            let (full, broken) = (
+                FailureKind::from(Errno::ENOSPC),
+                FailureKind::from(Errno::EIO),
+            );
+            let (items, mut kinds) = failures(row);
+            kinds.sort_by_key(|(_, count)| *count);
+            assert_eq!(
+                (items, kinds),
+                (7, vec![(full, 10), (broken, 35)]),
+                "{depth}"
+            );
+            target.end();
+        }
+    }
+
+    #[test]
+    fn opening_and_closing_untimed_is_none_of_the_tools_own_time() {
+        for depth in [1, 8] {
+            let target = mount(|config| {
+                config.latency = "open=20ms,flush=20ms".parse().expect("valid");
+            });
+            let meta = Meta {
+                branch: None,
+                depth: Some(0),
+                items: Some(8),
+                phases: Some(vec![PhaseKind::FileCreate, PhaseKind::FileSetxattr]),
+                ..meta(depth)
+            };
+            let outcome = Run::meta(&[0], target.path(), meta).go().expect("runs");
+            well(&outcome);
+            let row = outcome.row("file-setxattr");
+            let untimed = Nanos(8 * 40_000_000);
+            match depth {
+                1 => assert!(row.effort.waited >= untimed, "{:?}", row.effort),
+                _ => assert!(row.effort.full.0 * 8 >= untimed.0, "{:?}", row.effort),
+            }
+            assert!(row.effort.in_calls <= row.effort.active, "{:?}", row.effort);
+            target.end();
+        }
+    }
+
+    #[test]
+    fn files_are_closed_whatever_went_wrong() {
+        for fault in ["write:EIO", "fsync:EIO", "setxattr:EIO", "open:EIO"] {
+            let target = mount(|config| {
+                // Setting up writes as well.
+                let all = (5..40).map(|nth| format!("{fault}@nth={nth}").parse().expect("valid"));
+                config.faults = all.collect();
+            });
+            let stats = Arc::clone(target.fs.stats());
+            let mut run = Run::meta(&[0], target.path(), meta(8));
+            run.common.leave.untried = true;
+            run.go().expect("runs");
+            let snapshot = stats.snapshot();
+            let counted = |kind| snapshot.counts(kind).requests;
+            let failed = |kind| snapshot.counts(kind).errors;
+            assert!(target.fs.faults().len() > 10, "{fault} fires");
+            assert_eq!(
+                counted(Kind::Flush) + failed(Kind::Open),
+                counted(Kind::Create) + counted(Kind::Open),
+                "{fault}: each file that was opened is closed"
+            );
+            target.end();
+        }
+    }
+
+    #[test]
+    fn a_signal_ends_it_and_what_was_done_is_reported() {
+        let target = mount(|config| config.latency = "create=5ms".parse().expect("valid"));
+        let meta = Meta {
+            depth: Some(0),
+            items: Some(1_000_000),
+            phases: Some(vec![PhaseKind::FileCreate]),
+            in_flight: flight(8),
+            ..Meta::default()
+        };
+        let stats = Arc::clone(target.fs.stats());
+        let mut run = Run::meta(&[0], target.path(), meta);
+        run.signal = Some(Signal {
+            rank: 0,
+            during: "File creation",
+            at: At::Once(Box::new(move || {
+                stats.snapshot().counts(Kind::Create).requests > 30
+            })),
+        });
+        let outcome = run.go().expect("runs");
+        assert!(!outcome.complete);
+        let row = outcome.row("file-create");
+        check_adds_up(row);
+        let created = target.fs.stats().snapshot().counts(Kind::Create).requests;
+        // The marker of the run's directory is one more.
+        assert_eq!(row.items + 1, created, "all that was begun was waited for");
+        target.end();
+    }
+
+    #[test]
+    fn a_phase_has_as_many_in_flight_as_it_says() {
+        for (phase, hang) in [
+            (PhaseKind::FileRead, "read:hang@p=1"),
+            (PhaseKind::FileSetxattr, "setxattr:hang@p=1"),
+            (PhaseKind::FileTruncate, "setattr:hang@p=1"),
+        ] {
+            for depth in [1, 16] {
+                let target = mount(|config| config.faults = vec![hang.parse().expect("valid")]);
+                let meta = Meta {
+                    depth: Some(0),
+                    branch: None,
+                    items: Some(40),
+                    phases: Some(vec![phase]),
+                    fsync: false,
+                    ..meta(depth)
+                };
+                let run = || Run::meta(&[0], target.path(), meta).go().expect("runs");
+                let outcome = let_go(&target.fs, u64::from(depth), 40, run);
+                well(&outcome);
+                assert_eq!(outcome.row(phase.info().name).items, 40, "{hang}");
+                target.end();
+            }
+        }
+    }
+}
+
+mod timing {
+    use super::*;
+
+    #[test]
+    fn every_phase_has_several_in_flight_where_it_says_so() {
+        let dir = tempfile::tempdir().expect("temporary directory");
+        // Those of the tree wait for each other.
+        let several = in_flight_at(16, dir.path());
+        for (name, in_flight) in several.iter().filter(|(name, _)| !name.starts_with("tree")) {
+            assert!(*in_flight > 1.1, "{name}: {in_flight}");
+        }
+    }
 }

@@ -15,7 +15,6 @@ use rbench_testfs::{Counts, Kind};
 
 use crate::group::{Outcome, Run, check_adds_up};
 use crate::in_flight::{flight, requests, tree};
-use crate::truth::mount;
 
 /// So many rounds of a list, with `depth` in flight; 0: one call after the other.
 fn list(text: &str, rounds: u64, depth: u32) -> Mix {
@@ -56,63 +55,10 @@ fn counts(outcome: &Outcome) -> BTreeMap<String, (u64, u64, u64)> {
 
 type Tree = Vec<(PathBuf, u64)>;
 
-/// A run of one worker: its outcome, what it asked of the file system, and what it left.
-fn seen(mix: Mix) -> (Outcome, BTreeMap<Kind, Counts>, Tree) {
-    let target = mount(|_| ());
-    let stats = Arc::clone(target.fs.stats());
-    let before = stats.snapshot();
-    let found = Mutex::new(None);
-    let mut run = Run::mix(&[0], target.path(), mix);
-    run.between = Box::new(|_: &PhaseOutcome, _| {
-        let mut found = found.lock().expect("no panic");
-        if found.is_none() {
-            let asked = stats.snapshot().since(&before);
-            *found = Some((asked, tree(target.path())));
-        }
-    });
-    let outcome = run.go().expect("runs");
-    well(&outcome);
-    let (asked, left) = found.into_inner().expect("no panic").expect("rows came");
-    // The run's own directory has another name each time, and a marker.
-    let below = |path: &Path| -> PathBuf {
-        let parts = path.strip_prefix(target.path()).expect("found there");
-        parts.components().skip(1).collect()
-    };
-    let left = left.iter().map(|(path, length)| (below(path), *length));
-    let left = left.filter(|(path, _)| path.components().count() > 2);
-    let left = left.collect();
-    target.end();
-    (outcome, asked, left)
-}
-
 /// Ends with all names, or none, whichever round has taken which.
 const FILLS: &str = "create, write whole, fsync, close, stat last, open last, 2x (fstat), read whole, setxattr 30, \
                      getxattr, close";
 const EMPTIES: &str = "open, read whole, close, rename last, stat last, delete last";
-
-#[test]
-fn a_ring_asks_the_file_system_for_what_system_calls_ask_and_leaves_the_same_tree() {
-    for text in [FILLS, EMPTIES] {
-        let (plain, expect, tree) = seen(list(text, 60, 0));
-        assert_eq!(plain.row("round").items, 60);
-        let files = tree.iter().filter(|(_, length)| *length > 0).count();
-        assert_eq!(files, if text == FILLS { 120 } else { 0 });
-        for depth in [1, 8] {
-            let (outcome, found, left) = seen(list(text, 60, depth));
-            assert_eq!(
-                counts(&outcome),
-                counts(&plain),
-                "{depth} in flight: {text}"
-            );
-            assert_eq!(
-                requests(&found),
-                requests(&expect),
-                "{depth} in flight: {text}"
-            );
-            assert_eq!(left, tree, "{depth} in flight: {text}");
-        }
-    }
-}
 
 /// Without what depends on which files were taken, and how long they are: what is read, and in how
 /// many requests the kernel writes behind what is there.
@@ -124,93 +70,6 @@ fn without_lengths(mut counts: BTreeMap<Kind, (u64, u64)>) -> BTreeMap<Kind, (u6
     counts
 }
 
-#[test]
-fn a_list_like_that_of_a_mail_server_is_the_same_requests_and_bytes_whatever_is_in_flight() {
-    let text = "delete, create, append 1..9k, fsync, close, open, read whole, append 1..9k, fdatasync, close, open, \
-                read whole, close, open, truncate 100, write 50, read 50 random, close, rename";
-    let of = |depth| seen(list(text, 90, depth));
-    let (plain, expect, tree) = of(0);
-    let rows = |outcome: &Outcome| {
-        let mut rows = counts(outcome);
-        for name in ["read", "all", "round"] {
-            rows.entry(name.to_owned()).and_modify(|row| row.1 = 0);
-        }
-        rows
-    };
-    for depth in [1, 8] {
-        let (outcome, found, left) = of(depth);
-        assert_eq!(
-            without_lengths(requests(&found)),
-            without_lengths(requests(&expect)),
-            "{depth} in flight"
-        );
-        assert_eq!(rows(&outcome), rows(&plain), "{depth} in flight");
-        assert_eq!(left.len(), tree.len(), "{depth} in flight");
-        if depth == 1 {
-            assert_eq!(counts(&outcome), counts(&plain));
-            assert_eq!(left, tree);
-        }
-    }
-}
-
-#[test]
-fn operations_that_are_drawn_are_the_same_whatever_is_in_flight() {
-    let text = "create=3,delete=3,stat=3,open=2,append 1..5k=2,write 1k random=1,rename=2,setxattr=1,getxattr=1,\
-                truncate 3000=1,fsync=1,fdatasync=1,mkdir=2,rmdir=2,symlink=2,read 1k=2";
-    let of = |depth| seen(ops(text, 600, depth));
-    let (plain, expect, _) = of(0);
-    assert!(
-        counts(&plain).values().all(|(items, ..)| *items > 5),
-        "{:?}",
-        counts(&plain)
-    );
-    for depth in [1, 8] {
-        let (outcome, found, _) = of(depth);
-        assert_eq!(counts(&outcome), counts(&plain), "{depth} in flight");
-        assert_eq!(
-            without_lengths(requests(&found)),
-            without_lengths(requests(&expect)),
-            "{depth} in flight"
-        );
-    }
-}
-
-#[test]
-fn rounds_are_in_flight_side_by_side() {
-    // By Little's law as many are in flight as all of their times together are longer than the
-    // phase, however fast the machine is.
-    let in_flight = |row: &PhaseOutcome| {
-        row.service.total().0 as f64 / (row.elapsed.as_secs_f64() * 1e9).max(1.0)
-    };
-    for mix in [list, ops] {
-        let run = |depth| {
-            let target = mount(|config| config.latency = "all=2ms".parse().expect("valid"));
-            let text = match mix("", 1, 1).text {
-                MixText::List(_) => "create, append 1k, close, delete last",
-                _ => "stat=1,read=1",
-            };
-            let outcome = Run::mix(&[0], target.path(), mix(text, 100, depth));
-            let outcome = outcome.go().expect("runs");
-            well(&outcome);
-            target.end();
-            let round = outcome.rows.iter().find(|row| row.name == "round");
-            let row = round.unwrap_or_else(|| outcome.row("all"));
-            (in_flight(row), outcome.row("all").effort)
-        };
-        let (one, effort) = run(1);
-        assert!(one <= 1.0, "{one}");
-        assert!(effort.in_calls <= effort.active, "{effort:?}");
-        let side_by_side = |_| {
-            let (many, effort) = run(10);
-            assert!(many <= 10.0, "{many}");
-            assert!(effort.in_calls <= effort.active, "{effort:?}");
-            many > 3.0
-        };
-        // A busy machine may do too little in so short a time.
-        assert!((0..5).any(side_by_side), "few are in flight each time");
-    }
-}
-
 /// What one row has of items, misses and failures by kind.
 type Found = (u64, u64, Vec<(FailureKind, u64)>);
 
@@ -220,144 +79,20 @@ fn failures(row: &PhaseOutcome) -> Found {
 }
 
 #[test]
-fn faults_in_the_middle_of_a_round_are_what_they_are_one_at_a_time() {
-    // Each kind of request belongs to one kind of step.
-    let listed = "create, write whole, fsync, close, open, read whole, setxattr, getxattr, close, stat, rename, delete";
-    let synced = "create, write whole, fdatasync, close, delete";
-    let drawn = "write 2k=2,open=1,fsync=1,setxattr=1,truncate 10=1,mkdir=1,symlink=1";
-    for (mix, fault) in [
-        (list(listed, 100, 0), "create:ENOSPC@nth=90"),
-        (list(listed, 100, 0), "write:EIO@nth=90"),
-        (list(listed, 100, 0), "write:short@nth=90"),
-        (list(listed, 100, 0), "fsync:EIO@nth=20"),
-        (list(synced, 100, 0), "flush:EIO@nth=120"),
-        (list(listed, 100, 0), "open:EMFILE@nth=20"),
-        (list(listed, 100, 0), "setxattr:ENOSPC@nth=20"),
-        (list(listed, 100, 0), "rename:EXDEV@nth=20"),
-        (list(listed, 100, 0), "unlink:EACCES@nth=20"),
-        (ops(drawn, 100, 0), "write:EIO@nth=40"),
-        (ops(drawn, 100, 0), "write:short@nth=40"),
-        (ops(drawn, 100, 0), "setattr:EFBIG@nth=3"),
-    ] {
-        let run = |depth| {
-            let target = mount(|config| {
-                config.faults = vec![fault.parse().expect("valid")];
-            });
-            let mix = Mix {
-                in_flight: flight(depth),
-                files: Some(300),
-                prepared: Some(10),
-                ..mix.clone()
-            };
-            let outcome = Run::mix(&[0], target.path(), mix).go().expect("runs");
-            let fired = target.fs.faults().len();
-            let rows: BTreeMap<_, _> = outcome
-                .rows
-                .iter()
-                .map(|row| {
-                    check_adds_up(row);
-                    (row.name.clone(), failures(row))
-                })
-                .collect();
-            target.end();
-            (rows, fired)
-        };
-        let expect = run(0);
-        let all = expect.0.values().flat_map(|(_, _, kinds)| kinds);
-        let total: u64 = all.map(|(_, count)| count).sum();
-        assert!(total > 0 && expect.1 > 0, "{fault} fires: {expect:?}");
-        for depth in [1, 8] {
-            assert_eq!(run(depth), expect, "{fault}, {depth} in flight");
-        }
-    }
-}
-
-#[test]
-fn the_end_of_the_time_ends_rounds_in_the_middle_and_closes_what_they_have_open() {
-    let target = mount(|config| config.latency = "write=3ms,read=3ms".parse().expect("valid"));
-    let text = "create, append 1k, fsync, append 1k, close, open, read whole, close, delete";
+fn a_place_that_rests_keeps_no_other_round_from_starting() {
+    let dir = tempfile::tempdir().expect("temporary directory");
     let mix = Mix {
         rounds: None,
-        time: Some(Nanos(300_000_000)),
-        ..list(text, 1, 8)
+        time: Some(Nanos(1_500_000_000)),
+        rate: Some(40.0),
+        ..list("stat, think 200ms", 1, 16)
     };
-    let stats = Arc::clone(target.fs.stats());
-    let mut run = Run::mix(&[0, 0], target.path(), mix);
-    run.common.threads = Some(2);
+    let run = Run::mix(&[0], dir.path(), mix).stepped(1_000);
     let outcome = run.go().expect("runs");
     well(&outcome);
-    let of = |name: &str| outcome.row(name).items;
-    assert!(of("round") > 0 && of("create") > of("round"));
-    assert!(
-        of("close") < of("create") + of("open"),
-        "some were left open"
-    );
-    let snapshot = stats.snapshot();
-    let asked = |kind| snapshot.counts(kind).requests;
-    assert_eq!(
-        asked(Kind::Flush),
-        asked(Kind::Create) + asked(Kind::Open),
-        "each file that was opened is closed"
-    );
-    target.end();
-}
-
-#[test]
-fn an_open_loop_keeps_its_starts_and_counts_what_was_due() {
-    let target =
-        mount(|config| config.latency = "getattr=30ms,lookup=30ms".parse().expect("valid"));
-    // One at a time does 33 a second at most, 17 in all, and 200 a second are due.
-    for (mix, row) in [
-        (list("stat", 1, 16), "round"),
-        (ops("stat=1", 1, 16), "all"),
-    ] {
-        let many = |_| {
-            let mix = Mix {
-                rounds: None,
-                time: Some(Nanos(500_000_000)),
-                rate: Some(200.0),
-                ..mix.clone()
-            };
-            let outcome = Run::mix(&[0], target.path(), mix).go().expect("runs");
-            well(&outcome);
-            let row = outcome.row(row);
-            let all = (row.items, row.missed, row.unissued);
-            assert_eq!(
-                all.0 + all.1 + all.2,
-                100,
-                "done, missed, not begun: {all:?}"
-            );
-            let response = row.response.as_ref().expect("it is an open loop");
-            assert_eq!(response.count(), row.items);
-            assert!(response.total() >= row.service.total());
-            row.items > 25
-        };
-        // A busy machine may do too little in so short a time.
-        assert!((0..5).any(many), "few are done each time");
-    }
-    target.end();
-}
-
-#[test]
-fn a_place_that_rests_keeps_no_other_round_from_starting() {
-    let target = mount(|_| ());
-    let many = |_| {
-        let mix = Mix {
-            rounds: None,
-            time: Some(Nanos(1_500_000_000)),
-            rate: Some(40.0),
-            ..list("stat, think 200ms", 1, 16)
-        };
-        let outcome = Run::mix(&[0], target.path(), mix).go().expect("runs");
-        well(&outcome);
-        // One place does 5 a second, and with 16 none has to wait.
-        let row = outcome.row("round");
-        assert_eq!(row.items + row.missed + row.unissued, 60);
-        row.items > 30
-    };
-    // A busy machine may do too little in so short a time.
-    assert!((0..5).any(many), "few are done each time");
-    target.end();
+    // One place does 5 a second, and with 16 none has to wait.
+    let row = outcome.row("round");
+    assert_eq!((row.items, row.missed, row.unissued), (60, 0, 0));
 }
 
 #[test]
@@ -437,4 +172,351 @@ fn what_cannot_be_had_is_refused_before_anything_is_made() {
         said.contains(expect) && said.contains("MiB of memory"),
         "{said}"
     );
+}
+
+mod needs_fuse {
+    use super::*;
+    use crate::testfs::{Mount, let_go, mount};
+
+    /// A run of one worker: its outcome, what it asked of the file system, and what it left.
+    fn seen(mix: Mix) -> (Outcome, BTreeMap<Kind, Counts>, Tree) {
+        let target = mount(|_| ());
+        let stats = Arc::clone(target.fs.stats());
+        let before = stats.snapshot();
+        let found = Mutex::new(None);
+        let mut run = Run::mix(&[0], target.path(), mix);
+        run.between = Box::new(|_: &PhaseOutcome, _| {
+            let mut found = found.lock().expect("no panic");
+            if found.is_none() {
+                let asked = stats.snapshot().since(&before);
+                *found = Some((asked, tree(target.path())));
+            }
+        });
+        let outcome = run.go().expect("runs");
+        well(&outcome);
+        let (asked, left) = found.into_inner().expect("no panic").expect("rows came");
+        // The run's own directory has another name each time, and a marker.
+        let below = |path: &Path| -> PathBuf {
+            let parts = path.strip_prefix(target.path()).expect("found there");
+            parts.components().skip(1).collect()
+        };
+        let left = left.iter().map(|(path, length)| (below(path), *length));
+        let left = left.filter(|(path, _)| path.components().count() > 2);
+        let left = left.collect();
+        target.end();
+        (outcome, asked, left)
+    }
+
+    #[test]
+    fn a_ring_asks_the_file_system_for_what_system_calls_ask_and_leaves_the_same_tree() {
+        for text in [FILLS, EMPTIES] {
+            let (plain, expect, tree) = seen(list(text, 60, 0));
+            assert_eq!(plain.row("round").items, 60);
+            let files = tree.iter().filter(|(_, length)| *length > 0).count();
+            assert_eq!(files, if text == FILLS { 120 } else { 0 });
+            for depth in [1, 8] {
+                let (outcome, found, left) = seen(list(text, 60, depth));
+                assert_eq!(
+                    counts(&outcome),
+                    counts(&plain),
+                    "{depth} in flight: {text}"
+                );
+                assert_eq!(
+                    requests(&found),
+                    requests(&expect),
+                    "{depth} in flight: {text}"
+                );
+                assert_eq!(left, tree, "{depth} in flight: {text}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_list_like_that_of_a_mail_server_is_the_same_requests_and_bytes_whatever_is_in_flight() {
+        let text = "delete, create, append 1..9k, fsync, close, open, read whole, append 1..9k, fdatasync, close, open, \
+                read whole, close, open, truncate 100, write 50, read 50 random, close, rename";
+        let of = |depth| seen(list(text, 90, depth));
+        let (plain, expect, tree) = of(0);
+        let rows = |outcome: &Outcome| {
+            let mut rows = counts(outcome);
+            for name in ["read", "all", "round"] {
+                rows.entry(name.to_owned()).and_modify(|row| row.1 = 0);
+            }
+            rows
+        };
+        for depth in [1, 8] {
+            let (outcome, found, left) = of(depth);
+            assert_eq!(
+                without_lengths(requests(&found)),
+                without_lengths(requests(&expect)),
+                "{depth} in flight"
+            );
+            assert_eq!(rows(&outcome), rows(&plain), "{depth} in flight");
+            assert_eq!(left.len(), tree.len(), "{depth} in flight");
+            if depth == 1 {
+                assert_eq!(counts(&outcome), counts(&plain));
+                assert_eq!(left, tree);
+            }
+        }
+    }
+
+    #[test]
+    fn operations_that_are_drawn_are_the_same_whatever_is_in_flight() {
+        let text = "create=3,delete=3,stat=3,open=2,append 1..5k=2,write 1k random=1,rename=2,setxattr=1,getxattr=1,\
+                truncate 3000=1,fsync=1,fdatasync=1,mkdir=2,rmdir=2,symlink=2,read 1k=2";
+        let of = |depth| seen(ops(text, 600, depth));
+        let (plain, expect, _) = of(0);
+        assert!(
+            counts(&plain).values().all(|(items, ..)| *items > 5),
+            "{:?}",
+            counts(&plain)
+        );
+        for depth in [1, 8] {
+            let (outcome, found, _) = of(depth);
+            assert_eq!(counts(&outcome), counts(&plain), "{depth} in flight");
+            assert_eq!(
+                without_lengths(requests(&found)),
+                without_lengths(requests(&expect)),
+                "{depth} in flight"
+            );
+        }
+    }
+
+    #[test]
+    fn faults_in_the_middle_of_a_round_are_what_they_are_one_at_a_time() {
+        // Each kind of request belongs to one kind of step.
+        let listed = "create, write whole, fsync, close, open, read whole, setxattr, getxattr, close, stat, rename, delete";
+        let synced = "create, write whole, fdatasync, close, delete";
+        let drawn = "write 2k=2,open=1,fsync=1,setxattr=1,truncate 10=1,mkdir=1,symlink=1";
+        for (mix, fault) in [
+            (list(listed, 100, 0), "create:ENOSPC@nth=90"),
+            (list(listed, 100, 0), "write:EIO@nth=90"),
+            (list(listed, 100, 0), "write:short@nth=90"),
+            (list(listed, 100, 0), "fsync:EIO@nth=20"),
+            (list(synced, 100, 0), "flush:EIO@nth=120"),
+            (list(listed, 100, 0), "open:EMFILE@nth=20"),
+            (list(listed, 100, 0), "setxattr:ENOSPC@nth=20"),
+            (list(listed, 100, 0), "rename:EXDEV@nth=20"),
+            (list(listed, 100, 0), "unlink:EACCES@nth=20"),
+            (ops(drawn, 100, 0), "write:EIO@nth=40"),
+            (ops(drawn, 100, 0), "write:short@nth=40"),
+            (ops(drawn, 100, 0), "setattr:EFBIG@nth=3"),
+        ] {
+            let run = |depth| {
+                let target = mount(|config| {
+                    config.faults = vec![fault.parse().expect("valid")];
+                });
+                let mix = Mix {
+                    in_flight: flight(depth),
+                    files: Some(300),
+                    prepared: Some(10),
+                    ..mix.clone()
+                };
+                let outcome = Run::mix(&[0], target.path(), mix).go().expect("runs");
+                let fired = target.fs.faults().len();
+                let rows: BTreeMap<_, _> = outcome
+                    .rows
+                    .iter()
+                    .map(|row| {
+                        check_adds_up(row);
+                        (row.name.clone(), failures(row))
+                    })
+                    .collect();
+                target.end();
+                (rows, fired)
+            };
+            let expect = run(0);
+            let all = expect.0.values().flat_map(|(_, _, kinds)| kinds);
+            let total: u64 = all.map(|(_, count)| count).sum();
+            assert!(total > 0 && expect.1 > 0, "{fault} fires: {expect:?}");
+            for depth in [1, 8] {
+                assert_eq!(run(depth), expect, "{fault}, {depth} in flight");
+            }
+        }
+    }
+
+    #[test]
+    fn the_end_of_the_time_ends_rounds_in_the_middle_and_closes_what_they_have_open() {
+        let target = mount(|config| config.latency = "write=1ms,read=1ms".parse().expect("valid"));
+        let text = "create, append 1k, fsync, append 1k, close, open, read whole, close, delete";
+        let mix = Mix {
+            rounds: None,
+            time: Some(Nanos(3_000_000)),
+            ..list(text, 1, 8)
+        };
+        let stats = Arc::clone(target.fs.stats());
+        // Three thousand readings of the clock, each after something that was waited for.
+        let mut run = Run::mix(&[0, 0], target.path(), mix).stepped(1_000);
+        run.common.threads = Some(2);
+        let outcome = run.go().expect("runs");
+        well(&outcome);
+        let of = |name: &str| outcome.row(name).items;
+        assert!(of("round") > 0 && of("create") > of("round"));
+        assert!(
+            of("close") < of("create") + of("open"),
+            "some were left open"
+        );
+        let snapshot = stats.snapshot();
+        let asked = |kind| snapshot.counts(kind).requests;
+        assert_eq!(
+            asked(Kind::Flush),
+            asked(Kind::Create) + asked(Kind::Open),
+            "each file that was opened is closed"
+        );
+        target.end();
+    }
+
+    #[test]
+    fn rounds_are_in_flight_side_by_side() {
+        for (mix, row) in [
+            (list("open, close", 100, 1), "round"),
+            (ops("open=1", 100, 1), "all"),
+        ] {
+            for depth in [1, 10] {
+                let target = opens_hang();
+                let mix = Mix {
+                    in_flight: flight(depth),
+                    ..mix.clone()
+                };
+                let run = || Run::mix(&[0], target.path(), mix).go().expect("runs");
+                let outcome = let_go(&target.fs, u64::from(depth), 100, run);
+                well(&outcome);
+                assert_eq!(outcome.row(row).items, 100);
+                target.end();
+            }
+        }
+    }
+
+    fn opens_hang() -> Mount {
+        mount(|config| config.faults = vec!["open:hang@p=1".parse().expect("valid")])
+    }
+
+    #[test]
+    fn an_open_loop_keeps_its_starts_and_counts_what_was_due() {
+        for (mix, row) in [
+            (list("open, close", 1, 16), "round"),
+            (ops("open=1", 1, 16), "all"),
+        ] {
+            let target = opens_hang();
+            let mix = Mix {
+                rounds: None,
+                time: Some(Nanos(500_000_000)),
+                rate: Some(200.0),
+                ..mix
+            };
+            let run = Run::mix(&[0], target.path(), mix).stepped(200_000);
+            // The time of the worker passes as long as it looks for what is due: none waits for
+            // those before it.
+            let outcome = let_go(&target.fs, 16, 100, || run.go().expect("runs"));
+            well(&outcome);
+            assert_eq!(outcome.row("open").items, 100);
+            let row = outcome.row(row);
+            assert_eq!((row.missed, row.unissued), (0, 0));
+            // The last rounds are ended before their files are closed.
+            assert!((84..=100).contains(&row.items), "{}", row.items);
+            let response = row.response.as_ref().expect("it is an open loop");
+            assert_eq!(response.count(), row.items);
+            assert!(response.total() >= row.service.total());
+            target.end();
+        }
+    }
+}
+
+mod timing {
+    use super::*;
+    use crate::testfs::mount;
+
+    #[test]
+    fn rounds_are_in_flight_side_by_side() {
+        // By Little's law as many are in flight as all of their times together are longer than the
+        // phase, however fast the machine is.
+        let in_flight = |row: &PhaseOutcome| {
+            row.service.total().0 as f64 / (row.elapsed.as_secs_f64() * 1e9).max(1.0)
+        };
+        for mix in [list, ops] {
+            let run = |depth| {
+                let target = mount(|config| config.latency = "all=2ms".parse().expect("valid"));
+                let text = match mix("", 1, 1).text {
+                    MixText::List(_) => "create, append 1k, close, delete last",
+                    _ => "stat=1,read=1",
+                };
+                let outcome = Run::mix(&[0], target.path(), mix(text, 100, depth));
+                let outcome = outcome.go().expect("runs");
+                well(&outcome);
+                target.end();
+                let round = outcome.rows.iter().find(|row| row.name == "round");
+                let row = round.unwrap_or_else(|| outcome.row("all"));
+                (in_flight(row), outcome.row("all").effort)
+            };
+            let (one, effort) = run(1);
+            assert!(one <= 1.0, "{one}");
+            assert!(effort.in_calls <= effort.active, "{effort:?}");
+            let side_by_side = |_| {
+                let (many, effort) = run(10);
+                assert!(many <= 10.0, "{many}");
+                assert!(effort.in_calls <= effort.active, "{effort:?}");
+                many > 3.0
+            };
+            // A busy machine may do too little in so short a time.
+            assert!((0..5).any(side_by_side), "few are in flight each time");
+        }
+    }
+
+    #[test]
+    fn an_open_loop_keeps_its_starts_and_counts_what_was_due() {
+        let target =
+            mount(|config| config.latency = "getattr=30ms,lookup=30ms".parse().expect("valid"));
+        // One at a time does 33 a second at most, 17 in all, and 200 a second are due.
+        for (mix, row) in [
+            (list("stat", 1, 16), "round"),
+            (ops("stat=1", 1, 16), "all"),
+        ] {
+            let many = |_| {
+                let mix = Mix {
+                    rounds: None,
+                    time: Some(Nanos(500_000_000)),
+                    rate: Some(200.0),
+                    ..mix.clone()
+                };
+                let outcome = Run::mix(&[0], target.path(), mix).go().expect("runs");
+                well(&outcome);
+                let row = outcome.row(row);
+                let all = (row.items, row.missed, row.unissued);
+                assert_eq!(
+                    all.0 + all.1 + all.2,
+                    100,
+                    "done, missed, not begun: {all:?}"
+                );
+                let response = row.response.as_ref().expect("it is an open loop");
+                assert_eq!(response.count(), row.items);
+                assert!(response.total() >= row.service.total());
+                row.items > 25
+            };
+            // A busy machine may do too little in so short a time.
+            assert!((0..5).any(many), "few are done each time");
+        }
+        target.end();
+    }
+
+    #[test]
+    fn a_place_that_rests_keeps_no_other_round_from_starting() {
+        let target = mount(|_| ());
+        let many = |_| {
+            let mix = Mix {
+                rounds: None,
+                time: Some(Nanos(1_500_000_000)),
+                rate: Some(40.0),
+                ..list("stat, think 200ms", 1, 16)
+            };
+            let outcome = Run::mix(&[0], target.path(), mix).go().expect("runs");
+            well(&outcome);
+            // One place does 5 a second, and with 16 none has to wait.
+            let row = outcome.row("round");
+            assert_eq!(row.items + row.missed + row.unissued, 60);
+            row.items > 30
+        };
+        // A busy machine may do too little in so short a time.
+        assert!((0..5).any(many), "few are done each time");
+        target.end();
+    }
 }

@@ -5,7 +5,7 @@ mod needs_fuse {
     use rbench_exec::ExecError;
 
     use crate::jobs::job;
-    use crate::truth::mount;
+    use crate::testfs::mount;
 
     /// Why jobs on these hosts, which give back ranges of files, are refused.
     fn refusal(hosts: &[u32]) -> String {

@@ -6,14 +6,12 @@ use std::sync::{Arc, Mutex};
 use rbench_core::ops_table::{OPS_ROWS, find};
 use rbench_core::outcome::PhaseOutcome;
 use rbench_core::residency::Verdict;
-use rbench_core::{Bytes, Nanos};
+use rbench_core::{Bytes, Nanos, SimulatedClock};
 use rbench_plan::meta::{PHASES, PhaseKind};
 use rbench_plan::spec::{Meta, Ops};
 use rbench_testfs::{Counts, Kind};
 
-use crate::clock::tried_again;
 use crate::group::{Run, check_adds_up};
-use crate::truth::mount;
 
 /// Requests of a kind for each operation of a row.
 const REQUESTS: &[(&str, Kind, u64)] = &[
@@ -49,56 +47,6 @@ const REQUESTS: &[(&str, Kind, u64)] = &[
     ("file-build-10", Kind::Write, 10),
     ("file-build-10", Kind::Fsync, 10),
 ];
-
-#[test]
-fn each_operation_sends_its_own_requests() {
-    let target = mount(|_| ());
-    let stats = Arc::clone(target.fs.stats());
-    let seen = Mutex::new((
-        stats.snapshot(),
-        BTreeMap::<String, BTreeMap<Kind, Counts>>::new(),
-    ));
-    let asked = PHASES
-        .iter()
-        .filter(|info| !info.by_default() && info.native());
-    let meta = Meta {
-        items: Some(4),
-        depth: Some(0),
-        phases: Some(
-            asked
-                .map(|info| info.kind)
-                .chain([PhaseKind::TreeRemove])
-                .collect(),
-        ),
-        ..Meta::default()
-    };
-    let mut run = Run::meta(&[0, 0], target.path(), meta);
-    run.between = Box::new(|row: &PhaseOutcome, _| {
-        let now = stats.snapshot();
-        let mut seen = seen.lock().expect("no panic");
-        let counts = now.since(&seen.0);
-        seen.1.insert(row.name.clone(), counts);
-        seen.0 = now;
-    });
-    let outcome = run.go().expect("runs");
-    let counted = seen.into_inner().expect("no panic").1;
-    for (name, kind, each) in REQUESTS {
-        let row = outcome.row(name);
-        assert_eq!((row.items, row.failures.total()), (8, 0), "{name}");
-        let requests = counted[*name].get(kind).map_or(0, |c| c.requests);
-        assert_eq!(
-            requests,
-            each * row.items,
-            "{name}: {kind:?} of {:?}",
-            counted[*name]
-        );
-    }
-    // Name by name: the pass, the rank, the item and the four below it.
-    let resolved = &counted["dir-resolve"];
-    assert_eq!(resolved[&Kind::Lookup].requests, 7 * 8, "{resolved:?}");
-    assert_eq!(outcome.row("tree-remove").items, 2);
-    target.end();
-}
 
 fn ops(only: &[&str], operations: u64) -> Ops {
     let row = |name: &&str| find(name).expect("a row");
@@ -174,99 +122,6 @@ fn a_row_alone_comes_with_what_it_needs_untimed() {
 }
 
 #[test]
-fn with_a_time_rows_end_with_it_and_later_ones_find_what_was_made() {
-    let target = mount(|config| {
-        config.latency = "mkdir=1ms,create=1ms,symlink=5ms,setxattr=5ms,unlink=3ms"
-            .parse()
-            .expect("valid");
-    });
-    let spec = Ops {
-        time: Some(Nanos(60_000_000)),
-        operations: None,
-        ..ops(
-            &[
-                "mkdir", "rmdir", "symlink", "readlink", "setxattr", "getxattr", "rename", "unlink",
-            ],
-            1,
-        )
-    };
-    let outcome = Run::ops(&[0, 0], target.path(), spec).go().expect("runs");
-    assert_eq!(outcome.rows.len(), 8);
-    for row in &outcome.rows {
-        assert_eq!(row.failures.total(), 0, "{}: {:?}", row.name, row.failures);
-    }
-    let items = |name: &str| outcome.row(name).items;
-    // What makes goes on to the worker that came furthest; on a busy machine the others may
-    // be too late for a first operation.
-    for name in ["mkdir", "symlink", "setxattr"] {
-        assert!(items(name) > 0, "{name}");
-    }
-    let stonewall = |name: &str| outcome.row(name).stonewall;
-    assert!(stonewall("mkdir").is_some(), "nothing else ends it");
-    assert_eq!(stonewall("rename"), None, "later rows do not rely on it");
-    assert!(items("readlink") <= items("symlink"));
-    assert!(items("getxattr") <= items("setxattr"));
-    target.end();
-}
-
-#[test]
-fn what_is_read_back_wrong_is_no_operation() {
-    let target = mount(|config| config.faults.push("read:flip@p=1".parse().expect("valid")));
-    let outcome = Run::ops(&[0], target.path(), ops(&["read_1", "read_10"], 4))
-        .go()
-        .expect("runs");
-    for name in ["read_1", "read_10"] {
-        let row = outcome.row(name);
-        assert_eq!((row.items, row.failures.total()), (0, 4), "{name}");
-    }
-    target.end();
-}
-
-#[test]
-fn what_cannot_be_prepared_is_told() {
-    let target = mount(|config| {
-        config
-            .faults
-            .push("setxattr:ENOTSUP@p=1".parse().expect("valid"))
-    });
-    let outcome = Run::ops(&[0], target.path(), ops(&["getxattr"], 4))
-        .go()
-        .expect("runs");
-    let failed: Vec<(&str, u64)> = outcome
-        .rows
-        .iter()
-        .map(|row| (row.name.as_str(), row.failures.total()))
-        .collect();
-    assert_eq!(failed, [("file-setxattr", 4), ("getxattr", 4)]);
-    target.end();
-}
-
-#[test]
-fn getattr_is_forced_and_names_that_were_made_here_are_not_cold() {
-    // Whoever drops the caches of this machine meanwhile takes the names along.
-    tried_again(|| {
-        let target = mount(|config| {
-            config.attr_timeout = Nanos(100_000_000_000);
-            config.entry_timeout = Nanos(100_000_000_000);
-        });
-        let outcome = Run::ops(&[0], target.path(), ops(&["getattr", "lookup"], 70))
-            .go()
-            .expect("runs");
-        let verdict = |name: &str| {
-            let row = outcome.row(name);
-            row.residency.as_ref().map(|seen| seen.verdict(row.op).0)
-        };
-        assert_eq!(verdict("getattr"), Some(Verdict::Forced));
-        assert_eq!(
-            verdict("lookup"),
-            Some(Verdict::Memory),
-            "no request was sent"
-        );
-        target.end();
-    });
-}
-
-#[test]
 fn a_rename_phase_of_the_table_leaves_the_names_as_they_were() {
     let folder = tempfile::tempdir().expect("a temporary directory");
     let meta = ops(&["mvdir", "rmdir", "rename", "unlink"], 6);
@@ -281,4 +136,159 @@ fn a_rename_phase_of_the_table_leaves_the_names_as_they_were() {
             .all(|row| row.items == 6 && row.failures.total() == 0)
     );
     assert_eq!(outcome.row("rename").bytes, Bytes(0).0);
+}
+
+#[test]
+fn with_a_time_rows_end_with_it_and_later_ones_find_what_was_made() {
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let spec = Ops {
+        time: Some(Nanos(60_000)),
+        operations: None,
+        ..ops(
+            &[
+                "mkdir", "rmdir", "symlink", "readlink", "setxattr", "getxattr", "rename", "unlink",
+            ],
+            1,
+        )
+    };
+    let mut run = Run::ops(&[0, 0], folder.path(), spec).stepped(1_000);
+    // One of them comes half as far as the other.
+    run.clocks[1] = SimulatedClock::new(Nanos(2_000));
+    let outcome = run.go().expect("runs");
+    assert_eq!(outcome.rows.len(), 8);
+    for row in &outcome.rows {
+        assert_eq!(row.failures.total(), 0, "{}: {:?}", row.name, row.failures);
+    }
+    let items = |name: &str| outcome.row(name).items;
+    // What makes goes on to the worker that came furthest.
+    for name in ["mkdir", "symlink", "setxattr"] {
+        let wall = outcome.row(name).stonewall.expect("nothing else ends it");
+        assert!(0 < wall.least && wall.least < wall.most, "{name}: {wall:?}");
+        assert_eq!(items(name), 2 * wall.most, "{name}");
+    }
+    let stonewall = |name: &str| outcome.row(name).stonewall;
+    assert_eq!(stonewall("rename"), None, "later rows do not rely on it");
+    assert!(items("readlink") <= items("symlink"));
+    assert!(items("getxattr") <= items("setxattr"));
+}
+
+mod needs_fuse {
+    use super::*;
+    use crate::testfs::mount;
+
+    #[test]
+    fn each_operation_sends_its_own_requests() {
+        let target = mount(|_| ());
+        let stats = Arc::clone(target.fs.stats());
+        let seen = Mutex::new((
+            stats.snapshot(),
+            BTreeMap::<String, BTreeMap<Kind, Counts>>::new(),
+        ));
+        let asked = PHASES
+            .iter()
+            .filter(|info| !info.by_default() && info.native());
+        let meta = Meta {
+            items: Some(4),
+            depth: Some(0),
+            phases: Some(
+                asked
+                    .map(|info| info.kind)
+                    .chain([PhaseKind::TreeRemove])
+                    .collect(),
+            ),
+            ..Meta::default()
+        };
+        let mut run = Run::meta(&[0, 0], target.path(), meta);
+        run.between = Box::new(|row: &PhaseOutcome, _| {
+            let now = stats.snapshot();
+            let mut seen = seen.lock().expect("no panic");
+            let counts = now.since(&seen.0);
+            seen.1.insert(row.name.clone(), counts);
+            seen.0 = now;
+        });
+        let outcome = run.go().expect("runs");
+        let counted = seen.into_inner().expect("no panic").1;
+        for (name, kind, each) in REQUESTS {
+            let row = outcome.row(name);
+            assert_eq!((row.items, row.failures.total()), (8, 0), "{name}");
+            let requests = counted[*name].get(kind).map_or(0, |c| c.requests);
+            assert_eq!(
+                requests,
+                each * row.items,
+                "{name}: {kind:?} of {:?}",
+                counted[*name]
+            );
+        }
+        // Name by name: the pass, the rank, the item and the four below it.
+        let resolved = &counted["dir-resolve"];
+        assert_eq!(resolved[&Kind::Lookup].requests, 7 * 8, "{resolved:?}");
+        assert_eq!(outcome.row("tree-remove").items, 2);
+        target.end();
+    }
+
+    #[test]
+    fn what_is_read_back_wrong_is_no_operation() {
+        let target = mount(|config| config.faults.push("read:flip@p=1".parse().expect("valid")));
+        let outcome = Run::ops(&[0], target.path(), ops(&["read_1", "read_10"], 4))
+            .go()
+            .expect("runs");
+        for name in ["read_1", "read_10"] {
+            let row = outcome.row(name);
+            assert_eq!((row.items, row.failures.total()), (0, 4), "{name}");
+        }
+        target.end();
+    }
+
+    #[test]
+    fn what_cannot_be_prepared_is_told() {
+        let target = mount(|config| {
+            config
+                .faults
+                .push("setxattr:ENOTSUP@p=1".parse().expect("valid"))
+        });
+        let outcome = Run::ops(&[0], target.path(), ops(&["getxattr"], 4))
+            .go()
+            .expect("runs");
+        let failed: Vec<(&str, u64)> = outcome
+            .rows
+            .iter()
+            .map(|row| (row.name.as_str(), row.failures.total()))
+            .collect();
+        assert_eq!(failed, [("file-setxattr", 4), ("getxattr", 4)]);
+        target.end();
+    }
+
+    /// What is said of `getattr` and of `lookup`, and whether this one sent any request.
+    fn verdicts() -> [Option<Verdict>; 2] {
+        let target = mount(|config| {
+            config.attr_timeout = Nanos(100_000_000_000);
+            config.entry_timeout = Nanos(100_000_000_000);
+        });
+        let outcome = Run::ops(&[0], target.path(), ops(&["getattr", "lookup"], 70))
+            .go()
+            .expect("runs");
+        target.end();
+        ["getattr", "lookup"].map(|name| {
+            let row = outcome.row(name);
+            row.residency.as_ref().map(|seen| seen.verdict(row.op).0)
+        })
+    }
+
+    #[test]
+    fn getattr_is_forced() {
+        assert_eq!(verdicts()[0], Some(Verdict::Forced));
+    }
+
+    mod timing {
+        use super::*;
+        use crate::clock::tried_again;
+
+        #[test]
+        fn names_that_were_made_here_are_not_cold() {
+            // Whoever drops the caches of this machine meanwhile takes the names along.
+            tried_again(|| {
+                assert_eq!(verdicts()[1], Some(Verdict::Memory), "no request was sent");
+            });
+        }
+    }
 }

@@ -80,7 +80,7 @@ mod needs_fuse {
 
     use super::*;
     use crate::limits::while_it_hangs;
-    use crate::truth::{Mount, mount};
+    use crate::testfs::{Mount, mount};
 
     /// Nobody waits for longer than it takes to see that it hangs.
     const SHORT: Duration = Duration::from_secs(1);

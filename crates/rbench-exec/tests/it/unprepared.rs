@@ -13,7 +13,6 @@ use rbench_plan::spec::Io;
 
 use crate::group::{Outcome, Run};
 use crate::jobs::job;
-use crate::truth::mount;
 
 /// Blocks of each worker.
 const BLOCKS: u64 = 16;
@@ -104,53 +103,6 @@ fn who_wants_to_stop_at_an_error_stops_at_this_one() {
 }
 
 #[test]
-fn a_part_that_cannot_be_laid_out_keeps_only_its_reader_from_working() {
-    for (layout, shift, kind) in [
-        (Layout::PerWorker, 0, Errno::EIO),
-        // What is missing in a shared file would be a hole.
-        (Layout::SharedSegmented, 0, Errno::EIO),
-        // Who reads it is another rank than who could not write it.
-        (Layout::PerWorker, 1, Errno::ENODATA),
-    ] {
-        let target = mount(|config| {
-            // The first one is the run's marker.
-            config.faults = vec!["write:EIO@nth=2".parse().expect("valid")];
-            config.direct_io = true;
-        });
-        let spec = Io {
-            layout: Some(layout),
-            ..io(&[Rw::Read])
-        };
-        let mut run = Run::io(&[0, 1, 2], target.path(), spec);
-        run.common.shift = Some(shift);
-        let outcome = run.go().expect("runs");
-        let row = outcome.row("read");
-        assert_eq!(row.items, 2 * BLOCKS, "{layout:?}");
-        let found = failures(row);
-        assert_eq!(found.len(), 1, "{layout:?}: {found:?}");
-        assert_eq!(found[0].0, kind.into(), "{layout:?}");
-        assert!(outcome.complete, "{layout:?}");
-        target.end();
-    }
-}
-
-#[test]
-fn a_part_that_was_written_since_is_read_by_everybody() {
-    let target = mount(|config| {
-        // The first one is the run's marker.
-        config.faults = vec!["write:EIO@nth=2".parse().expect("valid")];
-        config.direct_io = true;
-    });
-    let spec = io(&[Rw::RandRead, Rw::Write, Rw::Read]);
-    let outcome = Run::io(&[0, 1, 2], target.path(), spec).go().expect("runs");
-    assert_eq!(failures(outcome.row("randread")).len(), 1);
-    assert_eq!(outcome.row("write").items, 3 * BLOCKS);
-    let last = outcome.row("read");
-    assert_eq!((last.items, failures(last).len()), (3 * BLOCKS, 0));
-    target.end();
-}
-
-#[test]
 fn a_job_that_cannot_open_its_file_fails_by_itself() {
     let dir = tempfile::tempdir().expect("temporary directory");
     let line = "--bs=4k --name=a --rw=write --size=64k --name=b --stonewall --rw=read \
@@ -179,19 +131,71 @@ fn a_job_that_cannot_open_its_file_fails_by_itself() {
     assert_eq!(of_job(1, 1), Some((Errno::ENOENT as i32, 0)));
 }
 
-#[test]
-fn a_job_whose_file_cannot_be_made_ready_fails_by_itself() {
-    let target = mount(|config| {
-        config.faults = vec!["write:EIO@nth=1".parse().expect("valid")];
-        config.direct_io = true;
-    });
-    let line = "--name=x --bs=4k --size=64k --rw=read";
-    let outcome = job(&[0, 1], target.path(), line).go().expect("runs");
-    assert!(outcome.complete);
-    assert_eq!(outcome.row("x-read").items, BLOCKS);
-    assert_eq!(failures(outcome.row("x-read")).len(), 1);
-    let mut errors: Vec<i32> = outcome.jobs.iter().map(|o| o.error).collect();
-    errors.sort_unstable();
-    assert_eq!(errors, [0, Errno::EIO as i32]);
-    target.end();
+mod needs_fuse {
+    use super::*;
+    use crate::testfs::mount;
+
+    #[test]
+    fn a_part_that_cannot_be_laid_out_keeps_only_its_reader_from_working() {
+        for (layout, shift, kind) in [
+            (Layout::PerWorker, 0, Errno::EIO),
+            // What is missing in a shared file would be a hole.
+            (Layout::SharedSegmented, 0, Errno::EIO),
+            // Who reads it is another rank than who could not write it.
+            (Layout::PerWorker, 1, Errno::ENODATA),
+        ] {
+            let target = mount(|config| {
+                // The first one is the run's marker.
+                config.faults = vec!["write:EIO@nth=2".parse().expect("valid")];
+                config.direct_io = true;
+            });
+            let spec = Io {
+                layout: Some(layout),
+                ..io(&[Rw::Read])
+            };
+            let mut run = Run::io(&[0, 1, 2], target.path(), spec);
+            run.common.shift = Some(shift);
+            let outcome = run.go().expect("runs");
+            let row = outcome.row("read");
+            assert_eq!(row.items, 2 * BLOCKS, "{layout:?}");
+            let found = failures(row);
+            assert_eq!(found.len(), 1, "{layout:?}: {found:?}");
+            assert_eq!(found[0].0, kind.into(), "{layout:?}");
+            assert!(outcome.complete, "{layout:?}");
+            target.end();
+        }
+    }
+
+    #[test]
+    fn a_part_that_was_written_since_is_read_by_everybody() {
+        let target = mount(|config| {
+            // The first one is the run's marker.
+            config.faults = vec!["write:EIO@nth=2".parse().expect("valid")];
+            config.direct_io = true;
+        });
+        let spec = io(&[Rw::RandRead, Rw::Write, Rw::Read]);
+        let outcome = Run::io(&[0, 1, 2], target.path(), spec).go().expect("runs");
+        assert_eq!(failures(outcome.row("randread")).len(), 1);
+        assert_eq!(outcome.row("write").items, 3 * BLOCKS);
+        let last = outcome.row("read");
+        assert_eq!((last.items, failures(last).len()), (3 * BLOCKS, 0));
+        target.end();
+    }
+
+    #[test]
+    fn a_job_whose_file_cannot_be_made_ready_fails_by_itself() {
+        let target = mount(|config| {
+            config.faults = vec!["write:EIO@nth=1".parse().expect("valid")];
+            config.direct_io = true;
+        });
+        let line = "--name=x --bs=4k --size=64k --rw=read";
+        let outcome = job(&[0, 1], target.path(), line).go().expect("runs");
+        assert!(outcome.complete);
+        assert_eq!(outcome.row("x-read").items, BLOCKS);
+        assert_eq!(failures(outcome.row("x-read")).len(), 1);
+        let mut errors: Vec<i32> = outcome.jobs.iter().map(|o| o.error).collect();
+        errors.sort_unstable();
+        assert_eq!(errors, [0, Errno::EIO as i32]);
+        target.end();
+    }
 }

@@ -8,7 +8,7 @@ use rbench_core::{Latency, Nanos};
 use rbench_testfs::{Kind, Snapshot};
 
 use crate::group::{Outcome, Run, check_adds_up};
-use crate::truth::{Mount, mount};
+use crate::testfs::{Mount, mount};
 
 mod closing;
 mod ops;

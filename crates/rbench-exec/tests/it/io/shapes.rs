@@ -14,7 +14,6 @@ use rbench_plan::spec::Io;
 use rbench_sys::engine::{ENGINES, EngineInfo};
 
 use super::{KIB, io};
-use crate::clock::tried_again;
 use crate::group::{Outcome, Run, check_adds_up};
 
 const UNMIXED: [Rw; 4] = [Rw::Write, Rw::Read, Rw::RandWrite, Rw::RandRead];
@@ -200,22 +199,21 @@ fn every_engine_reads_what_was_laid_out_for_it_and_mixes() {
 
 #[test]
 fn a_write_through_a_mapping_that_is_cut_off_leaves_the_rest_to_the_layout() {
-    // A busy machine or disk may do too little in so short a time.
-    tried_again(|| {
-        let dir = tempfile::tempdir().expect("temporary directory");
-        let spec = Io {
-            size: Some(Bytes(512 << 20)),
-            time: Some(Nanos(60_000_000)),
-            fsync: Some(FsyncRule::Never),
-            engine: Some("mmap".to_owned()),
-            verify: true,
-            ..io(&[Rw::Write, Rw::RandRead])
-        };
-        let outcome = Run::io(&[0], dir.path(), spec).go().expect("runs");
-        check_clean(&outcome, "mmap");
-        assert!(outcome.row("write").items < 131_072, "it was cut off");
-        assert!(outcome.row("randread").items > 0);
-    });
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let spec = Io {
+        size: Some(Bytes(4 << 20)),
+        time: Some(Nanos(300_000)),
+        fsync: Some(FsyncRule::Never),
+        engine: Some("mmap".to_owned()),
+        verify: true,
+        ..io(&[Rw::Write, Rw::RandRead])
+    };
+    let run = Run::io(&[0], dir.path(), spec).stepped(1_000);
+    let outcome = run.go().expect("runs");
+    check_clean(&outcome, "mmap");
+    let written = outcome.row("write").items;
+    assert!(0 < written && written < 1024, "{written}: it was cut off");
+    assert!(outcome.row("randread").items > 0);
 }
 
 #[test]
@@ -264,30 +262,32 @@ fn random_writes_hit_as_many_blocks_as_their_distribution_says() {
 
 #[test]
 fn repeated_blocks_verify() {
-    tried_again(|| {
-        let dir = tempfile::tempdir().expect("temporary directory");
-        for (engine, time) in [
-            ("psync", None),
-            ("io_uring", None),
-            ("io_uring", Some(Nanos(30_000_000))),
-        ] {
-            for block_split in [None, split()] {
-                let spec = Io {
-                    block: block_split.is_none().then_some(Bytes(4 * KIB)),
-                    block_split,
-                    size: Some(Bytes(256 * KIB)),
-                    engine: Some(engine.to_owned()),
-                    depth: depth(engine),
-                    distribution: Some(Distribution::Zipf(1.5)),
-                    time,
-                    verify: true,
-                    ..io(&[Rw::Write, Rw::RandWrite, Rw::RandRead, Rw::Read])
-                };
-                let outcome = Run::io(&[0, 0], dir.path(), spec).go().expect("runs");
-                check_clean(&outcome, engine);
-            }
+    let dir = tempfile::tempdir().expect("temporary directory");
+    for (engine, time) in [
+        ("psync", None),
+        ("io_uring", None),
+        // Longer than it takes to write each block once.
+        ("io_uring", Some(Nanos(2_000_000))),
+    ] {
+        for block_split in [None, split()] {
+            let spec = Io {
+                block: block_split.is_none().then_some(Bytes(4 * KIB)),
+                block_split,
+                size: Some(Bytes(256 * KIB)),
+                engine: Some(engine.to_owned()),
+                depth: depth(engine),
+                distribution: Some(Distribution::Zipf(1.5)),
+                time,
+                verify: true,
+                ..io(&[Rw::Write, Rw::RandWrite, Rw::RandRead, Rw::Read])
+            };
+            let run = Run::io(&[0, 0], dir.path(), spec).stepped(1_000);
+            let outcome = run.go().expect("runs");
+            check_clean(&outcome, engine);
+            let items = outcome.row("write").items;
+            assert!(time.is_none() || items > 128, "{items}: written again");
         }
-    });
+    }
 }
 
 #[test]

@@ -4,9 +4,8 @@
 use nix::errno::Errno;
 use rbench_core::Nanos;
 
+use super::pace::{MS, US, run_stepped};
 use super::*;
-use crate::clock::tried_again;
-use crate::truth::mount;
 
 /// Reads, writes of each job, by its position.
 fn ios(outcome: &Outcome) -> Vec<u64> {
@@ -68,7 +67,7 @@ fn only_the_rank_whose_worker_ends_has_to_for_all_to_end() {
         let name = dir.path().join(format!("a.{rank}.0"));
         std::fs::write(name, vec![1; bytes]).expect("written");
     }
-    let line = "--name=a --rw=read --bs=4k --rate_iops=20 --exitall";
+    let line = "--name=a --rw=read --bs=4k --rate_iops=1 --exitall";
     let outcome = run_on(&[0, 1], dir.path(), line);
     let by_worker: Vec<u64> = outcome.jobs.iter().map(|job| job.read.ios).collect();
     assert_eq!(by_worker[1], 1);
@@ -115,34 +114,10 @@ fn jobs_that_wait_are_ended_by_those_of_their_group_on_all_ranks() {
 }
 
 #[test]
-fn an_error_ends_the_others_where_that_was_asked_for_and_an_end_does_not() {
+fn an_end_ends_no_others_where_an_error_is_to() {
     let dir = tempdir();
-    let target = mount(|config| {
-        config.faults = vec!["read:EIO@nth=3".parse().expect("a fault")];
-    });
-    let line = "--direct=1 --exitall_on_error --name=a --rw=read --size=64k --name=b --rw=write \
-                --size=64k --time_based --runtime=10m";
-    let outcome = run(target.path(), line);
-    let errors: Vec<i32> = outcome.jobs.iter().map(|job| job.error).collect();
-    assert_eq!(errors, [Errno::EIO as i32, 0]);
-    target.end();
     let line = "--exitall_on_error --name=a --rw=read --size=4k --name=b --rw=read --size=256k";
     assert_eq!(ios(&run_well(dir.path(), line)), [1, 64]);
-}
-
-#[test]
-fn what_another_job_ends_still_syncs_what_it_has_written() {
-    let target = mount(|_| {});
-    let line = "--name=a --rw=read --size=64k --rate_iops=100 --exitall --name=b --rw=write --size=64k \
-                --time_based --runtime=10m --end_fsync=1 --thinktime=10ms";
-    run_well(target.path(), line);
-    let synced = target
-        .fs
-        .stats()
-        .snapshot()
-        .counts(rbench_testfs::Kind::Fsync);
-    assert!(synced.requests >= 1, "{synced:?}");
-    target.end();
 }
 
 #[test]
@@ -150,15 +125,22 @@ fn operations_of_a_flow_are_in_the_ratio_of_its_weights() {
     let dir = tempdir();
     for more in ["", "--ioengine=libaio --iodepth=8", "--flow_sleep=20us"] {
         let line = format!(
-            "--rw=randread --size=1m --norandommap --invalidate=0 --time_based --runtime=500ms {more} \
-             --name=a --flow=3 --name=b --flow=1 --name=c --flow_id=7 --flow=1"
+            "--rw=randread --size=1m --norandommap --invalidate=0 --exitall {more} --name=a --flow=3"
         );
-        let done = ios(&run_well(dir.path(), &line));
-        assert!(done[1] > 20, "{more}: {done:?}");
-        let ratio = done[0] as f64 / done[1] as f64;
-        // The one that was over last may have done some more.
-        assert!((2.5..3.5).contains(&ratio), "{more}: {done:?}");
-        assert!(done[2] > 0);
+        // Whoever is through its operations ends the other, and did not get ahead of it.
+        let endless = "--time_based --runtime=1h";
+        let ends = format!("{line} {endless} --name=b --flow=1 --io_size=4m");
+        let done = ios(&run_well(dir.path(), &ends));
+        assert!(
+            done[1] == 1024 && done[0] > 9 * 1024 * 3 / 10,
+            "{more}: {done:?}"
+        );
+        let ends = format!("{line} --io_size=12m --name=b --flow=1 {endless}");
+        let done = ios(&run_well(dir.path(), &ends));
+        assert!(
+            done[0] == 3072 && done[1] > 9 * 1024 / 10,
+            "{more}: {done:?}"
+        );
     }
 }
 
@@ -173,16 +155,16 @@ fn whoever_is_left_of_a_flow_comes_to_its_end() {
 #[test]
 fn whoever_waits_for_the_others_of_its_flow_ends_in_time() {
     let dir = tempdir();
-    let late = "--name=b --rw=read --size=64k --startdelay=2";
+    // The other one would begin in an hour, unless it was ended.
+    let late = "--name=b --rw=read --size=64k --startdelay=1h";
     for depth in ["", "--ioengine=io_uring --iodepth=4"] {
         let line = format!(
-            "--flow=1 --name=a {depth} --rw=read --size=64k --time_based --runtime=300ms {late}"
+            "--flow=1 --exitall --name=a {depth} --rw=read --size=64k --time_based --runtime=300ms {late}"
         );
         let outcome = run(dir.path(), &line);
         check_sound(&outcome, &line);
-        // Not when the other one has done its part.
-        assert!(longest(&outcome, 0) < Nanos(1_500_000_000), "{line}");
-        assert_eq!(ios(&outcome)[1], 16);
+        assert_eq!(ios(&outcome)[1], 0);
+        assert!(longest(&outcome, 0) >= Nanos(300 * MS), "{line}");
     }
 }
 
@@ -223,20 +205,14 @@ fn nothing_is_recorded_before_so_many_bytes() {
         let line = format!("--name=b --rw=read --size=64k --ramp_size=1m {more}");
         assert_eq!(only(&run_well(dir.path(), &line)).read.ios, 0, "{more}");
     }
-    // A busy machine may do too little in so short a time.
-    tried_again(|| {
-        // Run time is what follows.
-        let line = "--name=c --rw=read --size=64k --rate_iops=200 --time_based --runtime=300ms \
+    // Run time is what follows.
+    let line = "--name=c --rw=read --size=64k --rate_iops=200 --time_based --runtime=300ms \
                 --ramp_size=160k";
-        let outcome = run_well(dir.path(), line);
-        let job = only(&outcome);
-        assert!((30..=80).contains(&job.read.ios), "{}", job.read.ios);
-        assert!(
-            job.read.runtime >= Nanos(250_000_000),
-            "{}",
-            job.read.runtime.0
-        );
-    });
+    let outcome = run_stepped(US, dir.path(), line);
+    let job = only(&outcome);
+    assert_eq!(job.read.ios, 60);
+    let runtime = job.read.runtime.0;
+    assert!(runtime.abs_diff(300 * MS) < MS, "{runtime} ns");
 }
 
 #[test]
@@ -261,11 +237,28 @@ fn a_group_ramps_together() {
 fn a_steady_state_is_looked_for_as_often_as_asked() {
     let dir = tempdir();
     let line = "--name=a --ioengine=null --rw=read --size=1m --time_based --runtime=20 \
-                --ss=iops:100% --ss_dur=500ms --ss_interval=50ms";
-    let outcome = run_well(dir.path(), line);
+                --ss=iops:100% --ss_dur=500ms --ss_interval=50ms --rate_iops=1000";
+    let outcome = run_stepped(US, dir.path(), line);
     let job = only(&outcome);
     assert_eq!((job.steady, job.steady_window.len()), (Some(true), 10));
-    assert!(job.elapsed < Nanos(15_000_000_000));
+    assert!(
+        job.elapsed.0.abs_diff(500 * MS) < 60 * MS,
+        "{}",
+        job.elapsed
+    );
+}
+
+#[test]
+fn other_threads_make_the_requests() {
+    let dir = tempdir();
+    for engine in ["psync", "libaio", "io_uring", "pvsync", "mmap"] {
+        let line = format!(
+            "--name=x --rw=randwrite --size=256k --verify=crc32c --ioengine={engine} --iodepth=4 \
+             --io_submit_mode=offload --verify_state_save=0"
+        );
+        let outcome = run_well(dir.path(), &line);
+        assert_eq!(counts(&outcome), (64, 256 * KIB, 64, 256 * KIB), "{line}");
+    }
 }
 
 #[test]
@@ -315,82 +308,7 @@ fn memory_that_cannot_be_had_is_a_sentence_that_names_the_option() {
 }
 
 #[test]
-fn other_threads_make_the_requests_and_as_many_as_asked_for_are_in_flight() {
-    crate::clock::tried_again(other_threads_once);
-}
-
-fn other_threads_once() {
-    let dir = tempdir();
-    for engine in ["psync", "libaio", "io_uring", "pvsync", "mmap"] {
-        let line = format!(
-            "--name=x --rw=randwrite --size=256k --verify=crc32c --ioengine={engine} --iodepth=4 \
-             --io_submit_mode=offload --verify_state_save=0"
-        );
-        let outcome = run_well(dir.path(), &line);
-        assert_eq!(counts(&outcome), (64, 256 * KIB, 64, 256 * KIB), "{line}");
-    }
-    // Four at a time on a file system whose reads take a known time.
-    let target = mount(|config| config.latency = "read=5ms".parse().expect("valid"));
-    let line = |depth| {
-        format!(
-            "--name=y --rw=randread --size=1m --direct=1 --number_ios=64 --iodepth={depth} \
-             --io_submit_mode=offload"
-        )
-    };
-    let took = |depth| {
-        let outcome = run_well(target.path(), &line(depth));
-        assert_eq!(only(&outcome).read.ios, 64);
-        only(&outcome).read.runtime
-    };
-    let (one, four) = (took(1), took(4));
-    target.end();
-    assert!(one >= Nanos(64 * 5_000_000), "{}", one.0);
-    assert!(four >= Nanos(16 * 5_000_000), "{}", four.0);
-    assert!(four.0 * 2 < one.0, "{} {}", four.0, one.0);
-}
-
-/// The most requests of one place that were in flight together, as the file system saw it:
-/// each write of a block takes so long that two of one block would overlap.
-fn two_at_a_time(more: &str) -> Nanos {
-    let target = mount(|config| config.latency = "write=10ms".parse().expect("valid"));
-    // One block in all: whatever overlaps is the same.
-    let line = format!(
-        "--name=x --rw=randwrite --bs=4k --size=4k --direct=1 --norandommap --number_ios=12 --io_size=48k \
-         --filename=one --fallocate=none {more}"
-    );
-    let outcome = run_well(target.path(), &line);
-    target.end();
-    let all: u64 = outcome.jobs.iter().map(|job| job.write.ios).sum();
-    assert_eq!(all % 12, 0);
-    outcome
-        .jobs
-        .iter()
-        .map(|job| job.elapsed)
-        .max()
-        .unwrap_or_default()
-}
-
-#[test]
-fn requests_of_one_place_wait_for_each_other_where_that_was_asked_for() {
-    let all = |workers: u64| Nanos(12 * workers * 10_000_000);
-    let took = two_at_a_time("--ioengine=libaio --iodepth=4 --serialize_overlap=1");
-    assert!(took >= all(1), "{}", took.0);
-    let offload = "--iodepth=4 --io_submit_mode=offload --serialize_overlap=1";
-    assert!(two_at_a_time(offload) >= all(1));
-    // With threads of their own, also those of other workers.
-    let took = two_at_a_time(&format!("{offload} --numjobs=2"));
-    assert!(took >= all(2), "{}", took.0);
-    let took = two_at_a_time("--io_submit_mode=offload --serialize_overlap=1 --numjobs=2");
-    assert!(took >= all(2), "{}", took.0);
-}
-
-#[test]
-fn who_locks_a_file_is_alone_with_it() {
-    let all = |workers: u64| Nanos(12 * workers * 10_000_000);
-    let took = two_at_a_time("--lockfile=exclusive --numjobs=3");
-    assert!(took >= all(3), "{}", took.0);
-    let took = two_at_a_time("--lockfile=readwrite --numjobs=2 --fsync=4");
-    assert!(took >= all(2), "{}", took.0);
+fn whoever_locks_a_file_does_all_its_operations() {
     let dir = tempdir();
     for more in [
         "",
@@ -401,5 +319,147 @@ fn who_locks_a_file_is_alone_with_it() {
             "--name=x --rw=randrw --size=256k --filename=f --numjobs=3 --lockfile=readwrite {more}"
         );
         assert_eq!(ios(&run_well(dir.path(), &line)), [192], "{line}");
+    }
+}
+
+mod needs_fuse {
+    use super::*;
+    use crate::testfs::mount;
+
+    #[test]
+    fn what_another_job_ends_still_syncs_what_it_has_written() {
+        let target = mount(|_| {});
+        let line = "--name=a --rw=read --size=64k --rate_iops=100 --exitall --name=b --rw=write --size=64k \
+                --time_based --runtime=10m --end_fsync=1 --thinktime=10ms";
+        run_well(target.path(), line);
+        let synced = target
+            .fs
+            .stats()
+            .snapshot()
+            .counts(rbench_testfs::Kind::Fsync);
+        assert!(synced.requests >= 1, "{synced:?}");
+        target.end();
+    }
+
+    /// The most requests of one place that were in flight together, as the file system saw it:
+    /// each write of a block takes so long that two of one block would overlap.
+    fn two_at_a_time(more: &str) -> Nanos {
+        let target = mount(|config| config.latency = "write=10ms".parse().expect("valid"));
+        // One block in all: whatever overlaps is the same.
+        let line = format!(
+            "--name=x --rw=randwrite --bs=4k --size=4k --direct=1 --norandommap --number_ios=12 --io_size=48k \
+         --filename=one --fallocate=none {more}"
+        );
+        let outcome = run_well(target.path(), &line);
+        target.end();
+        let all: u64 = outcome.jobs.iter().map(|job| job.write.ios).sum();
+        assert_eq!(all % 12, 0);
+        outcome
+            .jobs
+            .iter()
+            .map(|job| job.elapsed)
+            .max()
+            .unwrap_or_default()
+    }
+
+    #[test]
+    fn requests_of_one_place_wait_for_each_other_where_that_was_asked_for() {
+        let all = |workers: u64| Nanos(12 * workers * 10_000_000);
+        let took = two_at_a_time("--ioengine=libaio --iodepth=4 --serialize_overlap=1");
+        assert!(took >= all(1), "{}", took.0);
+        let offload = "--iodepth=4 --io_submit_mode=offload --serialize_overlap=1";
+        assert!(two_at_a_time(offload) >= all(1));
+        // With threads of their own, also those of other workers.
+        let took = two_at_a_time(&format!("{offload} --numjobs=2"));
+        assert!(took >= all(2), "{}", took.0);
+        let took = two_at_a_time("--io_submit_mode=offload --serialize_overlap=1 --numjobs=2");
+        assert!(took >= all(2), "{}", took.0);
+    }
+
+    #[test]
+    fn who_locks_a_file_is_alone_with_it() {
+        let all = |workers: u64| Nanos(12 * workers * 10_000_000);
+        let took = two_at_a_time("--lockfile=exclusive --numjobs=3");
+        assert!(took >= all(3), "{}", took.0);
+        let took = two_at_a_time("--lockfile=readwrite --numjobs=2 --fsync=4");
+        assert!(took >= all(2), "{}", took.0);
+    }
+
+    #[test]
+    fn an_error_ends_the_others_where_that_was_asked_for() {
+        let target = mount(|config| {
+            config.faults = vec!["read:EIO@nth=3".parse().expect("a fault")];
+        });
+        let line = "--direct=1 --exitall_on_error --name=a --rw=read --size=64k --name=b --rw=write \
+                --size=64k --time_based --runtime=10m";
+        let outcome = run(target.path(), line);
+        let errors: Vec<i32> = outcome.jobs.iter().map(|job| job.error).collect();
+        assert_eq!(errors, [Errno::EIO as i32, 0]);
+        target.end();
+    }
+}
+
+mod timing {
+    use super::*;
+    use crate::clock::tried_again;
+    use crate::testfs::mount;
+
+    #[test]
+    fn operations_of_a_flow_are_in_the_ratio_of_its_weights() {
+        let dir = tempdir();
+        for more in ["", "--ioengine=libaio --iodepth=8", "--flow_sleep=20us"] {
+            let line = format!(
+                "--rw=randread --size=1m --norandommap --invalidate=0 --time_based --runtime=500ms {more} \
+             --name=a --flow=3 --name=b --flow=1 --name=c --flow_id=7 --flow=1"
+            );
+            let done = ios(&run_well(dir.path(), &line));
+            assert!(done[1] > 20, "{more}: {done:?}");
+            let ratio = done[0] as f64 / done[1] as f64;
+            // The one that was over last may have done some more.
+            assert!((2.5..3.5).contains(&ratio), "{more}: {done:?}");
+            assert!(done[2] > 0);
+        }
+    }
+
+    #[test]
+    fn whoever_waits_for_the_others_of_its_flow_ends_in_time() {
+        let dir = tempdir();
+        let late = "--name=b --rw=read --size=64k --startdelay=2";
+        for depth in ["", "--ioengine=io_uring --iodepth=4"] {
+            let line = format!(
+                "--flow=1 --name=a {depth} --rw=read --size=64k --time_based --runtime=300ms {late}"
+            );
+            let outcome = run(dir.path(), &line);
+            check_sound(&outcome, &line);
+            // Not when the other one has done its part.
+            assert!(longest(&outcome, 0) < Nanos(1_500_000_000), "{line}");
+            assert_eq!(ios(&outcome)[1], 16);
+        }
+    }
+
+    #[test]
+    fn as_many_requests_as_asked_for_are_in_flight() {
+        tried_again(other_threads_once);
+    }
+
+    fn other_threads_once() {
+        // Four at a time on a file system whose reads take a known time.
+        let target = mount(|config| config.latency = "read=5ms".parse().expect("valid"));
+        let line = |depth| {
+            format!(
+                "--name=y --rw=randread --size=1m --direct=1 --number_ios=64 --iodepth={depth} \
+             --io_submit_mode=offload"
+            )
+        };
+        let took = |depth| {
+            let outcome = run_well(target.path(), &line(depth));
+            assert_eq!(only(&outcome).read.ios, 64);
+            only(&outcome).read.runtime
+        };
+        let (one, four) = (took(1), took(4));
+        target.end();
+        assert!(one >= Nanos(64 * 5_000_000), "{}", one.0);
+        assert!(four >= Nanos(16 * 5_000_000), "{}", four.0);
+        assert!(four.0 * 2 < one.0, "{} {}", four.0, one.0);
     }
 }

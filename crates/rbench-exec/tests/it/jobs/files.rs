@@ -2,13 +2,11 @@
 //! evaluations, with sizes cut down.
 
 use std::os::unix::fs::MetadataExt as _;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rbench_testfs::Kind;
 
 use super::*;
-use crate::truth::mount;
 
 fn names(all: &[(&str, u64)]) -> BTreeMap<String, u64> {
     all.iter().map(|(n, l)| ((*n).to_owned(), *l)).collect()
@@ -41,27 +39,6 @@ fn files_that_must_be_there_are_not_made() {
     );
     let again = "--name=x --rw=write --bs=4k --size=64k --allow_file_create=0 --create_fsync=0";
     assert_eq!(counts(&run_well(dir.path(), again)).2, 16);
-}
-
-#[test]
-fn large_files_are_written_side_by_side_and_synced_within_the_run_time() {
-    let target = mount(|config| config.latency = "fsync=80ms".parse().expect("valid"));
-    let line = "--name=big-write --directory=. --rw=write --refill_buffers --bs=4M --size=8M \
-                --numjobs=4 --end_fsync=1 --group_reporting";
-    let outcome = run_well(target.path(), line);
-    let all = only(&outcome);
-    assert_eq!(
-        (all.workers, all.write.ios, all.write.bytes),
-        (4, 8, 32 * MIB)
-    );
-    let expect: Vec<String> = (0..4).map(|n| format!("big-write.{n}.0")).collect();
-    let expect: Vec<(&str, u64)> = expect.iter().map(|n| (n.as_str(), 8 * MIB)).collect();
-    assert_eq!(listing(target.path()), names(&expect));
-    // The fsync counts in run time and bandwidth, and is no latency.
-    assert!(all.write.runtime.0 >= 80_000_000, "{}", all.write.runtime);
-    assert!(all.write.clat.max() < all.write.runtime);
-    assert_eq!((all.write.clat.count(), all.sync.count()), (8, 0));
-    target.end();
 }
 
 #[test]
@@ -104,40 +81,6 @@ fn small_files_are_read_and_written_by_each_job_in_its_own() {
             check(&line, files.collect(), counted);
         }
     }
-}
-
-#[test]
-fn timed_direct_jobs_go_over_their_files_again_and_again() {
-    let target = mount(|_| ());
-    for (rw, block, jobs) in [
-        ("read", 128, 1),
-        ("write", 128, 4),
-        ("randread", 4, 4),
-        ("randwrite", 4, 1),
-    ] {
-        let of = |ms: u64| {
-            let line = format!(
-                "-directory=. -ioengine=psync -rw={rw} -bs={block}k -direct=1 -group_reporting=1 \
-                 -fallocate=none -time_based=1 -runtime={ms}ms -name=test_file_{rw} -numjobs={jobs} \
-                 -nrfiles=1 -size=256k"
-            );
-            let side = match only(&run_well(target.path(), &line)) {
-                all if rw.ends_with("read") => all.read.clone(),
-                all => all.write.clone(),
-            };
-            assert_eq!(side.bytes, side.ios * block * KIB, "{line}");
-            assert!(side.runtime.0 > (ms - 50) * 1_000_000, "{line}");
-            side.bytes
-        };
-        // A busy machine needs longer to come round once.
-        let comes_round = |ms| of(ms) > jobs * 256 * KIB;
-        assert!([300, 3000, 20_000].into_iter().any(comes_round), "{rw}");
-        for job in 0..jobs {
-            let name = format!("test_file_{rw}.{job}.0");
-            assert_eq!(listing(target.path()).get(&name), Some(&(256 * KIB)));
-        }
-    }
-    target.end();
 }
 
 #[test]
@@ -360,46 +303,6 @@ fn what_is_to_be_unlinked_goes_unless_the_user_had_it_before() {
     assert_eq!(listing(dir.path()), names(&[("mine", 32 * KIB)]));
 }
 
-/// The most files below `dir` that this process had open at a time while
-/// `line` was run.
-fn most_open(dir: &Path, line: &str) -> usize {
-    let over = AtomicBool::new(false);
-    std::thread::scope(|scope| {
-        let watch = scope.spawn(|| {
-            let mut most = 0;
-            while !over.load(Ordering::Relaxed) {
-                let all = fs::read_dir("/proc/self/fd").expect("descriptors");
-                let open = all
-                    .filter_map(|fd| fs::read_link(fd.ok()?.path()).ok())
-                    .filter(|path| path.starts_with(dir) && path != dir)
-                    // The counter of requests is held, not open.
-                    .filter(|path| path.file_name().is_some_and(|name| name != ".stats"))
-                    .count();
-                most = most.max(open);
-                std::thread::sleep(Duration::from_micros(300));
-            }
-            most
-        });
-        run_well(dir, line);
-        over.store(true, Ordering::Relaxed);
-        watch.join().expect("watched")
-    })
-}
-
-#[test]
-fn files_served_in_sequence_are_open_one_at_a_time() {
-    let target = mount(|config| config.latency = "read=2ms".parse().expect("valid"));
-    let dir = target.path().to_owned();
-    let line = "--name=x --rw=read --direct=1 --bs=4k --filesize=32k --nrfiles=6 --numjobs=2";
-    run_well(&dir, &format!("{line} --create_only=1"));
-    let most = |more: &str| most_open(&dir, &format!("{line} {more}"));
-    assert_eq!(most("--file_service_type=sequential"), 2);
-    assert_eq!(most(""), 12);
-    assert_eq!(most("--openfiles=3"), 6);
-    assert_eq!(most("--openfiles=3 --file_service_type=random"), 6);
-    target.end();
-}
-
 #[test]
 fn fsyncs_come_after_so_many_writes_and_are_counted_apart() {
     let dir = tempdir();
@@ -422,44 +325,142 @@ fn fsyncs_come_after_so_many_writes_and_are_counted_apart() {
     }
 }
 
-#[test]
-fn files_are_synced_before_they_are_closed_where_asked_for() {
-    let line = "--name=x --rw=write --filesize=16k --nrfiles=8 --fsync_on_close=1 --fallocate=none";
-    for more in [
-        "",
-        "--file_service_type=sequential",
-        "--file_service_type=sequential --ioengine=io_uring --iodepth=8",
-        "--openfiles=3 --ioengine=io_uring --iodepth=8",
-        "--file_service_type=sequential --ioengine=libaio --iodepth=8",
-        "--openfiles=3 --ioengine=posixaio --iodepth=8",
-    ] {
-        let target = mount(|config| config.latency = "fsync=2ms".parse().expect("valid"));
-        let outcome = run_well(target.path(), &format!("{line} {more}"));
-        assert_eq!(counts(&outcome), (0, 0, 32, 128 * KIB), "{more}");
-        let stats = target.fs.stats().snapshot();
-        assert_eq!(stats.counts(Kind::Fsync).requests, 8, "{more}");
-        assert_eq!(stats.counts(Kind::Write).bytes, 128 * KIB, "{more}");
+mod needs_fuse {
+    use super::super::pace::{MS, run_stepped};
+    use super::*;
+    use crate::testfs::{Mount, let_go_of, mount};
+
+    #[test]
+    fn large_files_are_written_side_by_side_and_synced_within_the_run_time() {
+        let target = mount(|config| config.latency = "fsync=80ms".parse().expect("valid"));
+        let line = "--name=big-write --directory=. --rw=write --refill_buffers --bs=4M --size=8M \
+                --numjobs=4 --end_fsync=1 --group_reporting";
+        let outcome = run_well(target.path(), line);
+        let all = only(&outcome);
+        assert_eq!(
+            (all.workers, all.write.ios, all.write.bytes),
+            (4, 8, 32 * MIB)
+        );
+        let expect: Vec<String> = (0..4).map(|n| format!("big-write.{n}.0")).collect();
+        let expect: Vec<(&str, u64)> = expect.iter().map(|n| (n.as_str(), 8 * MIB)).collect();
+        assert_eq!(listing(target.path()), names(&expect));
+        // The fsync counts in run time and bandwidth, and is no latency.
+        assert!(all.write.runtime.0 >= 80_000_000, "{}", all.write.runtime);
+        assert!(all.write.clat.max() < all.write.runtime);
+        assert_eq!((all.write.clat.count(), all.sync.count()), (8, 0));
         target.end();
     }
-}
 
-#[test]
-fn files_that_do_not_fit_are_an_error_before_anything_runs() {
-    let target = mount(|config| {
-        config.backing = rbench_testfs::Backing::Memory {
-            cap: rbench_core::Bytes(MIB),
-        };
-    });
-    for more in ["", "--fallocate=none", "--numjobs=2 --fallocate=truncate"] {
-        let line = format!("--overfill --name=x --rw=read --size=4M {more}");
-        let why = refusal(target.path(), &line);
-        assert!(
-            why.contains("ENOSPC") && why.contains("x."),
-            "{line}: {why}"
-        );
-        for name in listing(target.path()).keys() {
-            fs::remove_file(target.path().join(name)).expect("removed");
+    #[test]
+    fn files_are_synced_before_they_are_closed_where_asked_for() {
+        let line =
+            "--name=x --rw=write --filesize=16k --nrfiles=8 --fsync_on_close=1 --fallocate=none";
+        for more in [
+            "",
+            "--file_service_type=sequential",
+            "--file_service_type=sequential --ioengine=io_uring --iodepth=8",
+            "--openfiles=3 --ioengine=io_uring --iodepth=8",
+            "--file_service_type=sequential --ioengine=libaio --iodepth=8",
+            "--openfiles=3 --ioengine=posixaio --iodepth=8",
+        ] {
+            let target = mount(|config| config.latency = "fsync=2ms".parse().expect("valid"));
+            let outcome = run_well(target.path(), &format!("{line} {more}"));
+            assert_eq!(counts(&outcome), (0, 0, 32, 128 * KIB), "{more}");
+            let stats = target.fs.stats().snapshot();
+            assert_eq!(stats.counts(Kind::Fsync).requests, 8, "{more}");
+            assert_eq!(stats.counts(Kind::Write).bytes, 128 * KIB, "{more}");
+            target.end();
         }
     }
-    target.end();
+
+    #[test]
+    fn files_that_do_not_fit_are_an_error_before_anything_runs() {
+        let target = mount(|config| {
+            config.backing = rbench_testfs::Backing::Memory {
+                cap: rbench_core::Bytes(MIB),
+            };
+        });
+        for more in ["", "--fallocate=none", "--numjobs=2 --fallocate=truncate"] {
+            let line = format!("--overfill --name=x --rw=read --size=4M {more}");
+            let why = refusal(target.path(), &line);
+            assert!(
+                why.contains("ENOSPC") && why.contains("x."),
+                "{line}: {why}"
+            );
+            for name in listing(target.path()).keys() {
+                fs::remove_file(target.path().join(name)).expect("removed");
+            }
+        }
+        target.end();
+    }
+
+    #[test]
+    fn timed_direct_jobs_go_over_their_files_again_and_again() {
+        let target = mount(|_| ());
+        for (rw, block, jobs) in [
+            ("read", 128, 1),
+            ("write", 128, 4),
+            ("randread", 4, 4),
+            ("randwrite", 4, 1),
+        ] {
+            let line = format!(
+                "-directory=. -ioengine=psync -rw={rw} -bs={block}k -direct=1 -group_reporting=1 \
+             -fallocate=none -time_based=1 -runtime=300ms -name=test_file_{rw} -numjobs={jobs} \
+             -nrfiles=1 -size=256k"
+            );
+            // A block every 2 ms of each job's time.
+            let side = match only(&run_stepped(MS, target.path(), &line)) {
+                all if rw.ends_with("read") => all.read.clone(),
+                all => all.write.clone(),
+            };
+            assert_eq!(side.bytes, side.ios * block * KIB, "{line}");
+            assert!(
+                (140 * jobs..=150 * jobs).contains(&side.ios),
+                "{line}: {}",
+                side.ios
+            );
+            assert!(
+                side.runtime.0.abs_diff(300 * MS) < 10 * MS,
+                "{line}: {}",
+                side.runtime
+            );
+            for job in 0..jobs {
+                let name = format!("test_file_{rw}.{job}.0");
+                assert_eq!(listing(target.path()).get(&name), Some(&(256 * KIB)));
+            }
+        }
+        target.end();
+    }
+
+    /// The most files of `target` that this process has open while both workers of `line`
+    /// are in a read, over all of their reads.
+    fn most_open(target: &Mount, line: &str) -> usize {
+        let most = AtomicUsize::new(0);
+        let count = || {
+            let all = fs::read_dir("/proc/self/fd").expect("descriptors");
+            let open = all
+                .filter_map(|fd| fs::read_link(fd.ok()?.path()).ok())
+                .filter(|path| path.starts_with(target.path()) && path != target.path())
+                // The counter of requests is held, not open.
+                .filter(|path| path.file_name().is_some_and(|name| name != ".stats"));
+            most.fetch_max(open.count(), Ordering::SeqCst);
+        };
+        let_go_of(&target.fs, 2, 2 * 48, count, || {
+            run_well(target.path(), line)
+        });
+        most.into_inner()
+    }
+
+    #[test]
+    fn files_served_in_sequence_are_open_one_at_a_time() {
+        let target = mount(|config| config.faults = vec!["read:hang@p=1".parse().expect("valid")]);
+        let line = "--name=x --rw=read --direct=1 --bs=4k --filesize=32k --nrfiles=6 --numjobs=2";
+        run_well(target.path(), &format!("{line} --create_only=1"));
+        let most = |more: &str| most_open(&target, &format!("{line} {more}"));
+        assert_eq!(most("--file_service_type=sequential"), 2);
+        assert_eq!(most(""), 12);
+        assert_eq!(most("--openfiles=3"), 6);
+        assert_eq!(most("--openfiles=3 --file_service_type=random"), 6);
+        target.end();
+    }
 }

@@ -1,12 +1,19 @@
 //! Logs of I/O: what is recorded, and what is replayed and when. That fio reads and writes the
 //! same is checked by scripts/checks/traces.py.
 
+use std::io::Write as _;
+use std::sync::mpsc;
+
 use nix::errno::Errno;
 use rbench_core::outcome::Lateness;
+use rbench_core::{Nanos, SimulatedClock};
 
+use super::pace::{MS, US, run_stepped};
 use super::*;
-use crate::clock::tried_again;
-use crate::truth::mount;
+use crate::clock::PATIENCE;
+
+mod needs_fuse;
+mod timing;
 
 /// Writes a log of so many versions into `dir`.
 fn log(dir: &Path, name: &str, version: u32, lines: &[String]) {
@@ -135,62 +142,42 @@ fn times_are_kept_scaled_and_left_out() {
     let text =
         "f add; f open; f read 0 512; f wait 150 0; f read 512 512; f wait 250 0; f sync 0 0";
     log(dir.path(), "t2", 2, &lines(text));
-    for (more, least, most) in [
-        ("", 0.4, 0.6),
-        ("--replay_time_scale=200", 0.2, 0.35),
-        ("--replay_time_scale=50", 0.8, 1.1),
-        ("--read_iolog_chunked=1", 0.4, 0.6),
-        ("--ioengine=io_uring --iodepth=4", 0.4, 0.6),
-        ("--replay_no_stall=1", 0.0, 0.1),
-        ("--runtime=100ms", 0.05, 0.2),
+    for (more, expect_ms) in [
+        ("", 400),
+        ("--replay_time_scale=200", 200),
+        ("--replay_time_scale=50", 800),
+        ("--read_iolog_chunked=1", 400),
+        ("--ioengine=null --iodepth=4", 400),
+        ("--replay_no_stall=1", 0),
+        ("--runtime=100ms", 100),
     ] {
         let line = format!("--name=a --read_iolog=t {more}");
-        tried_again(|| {
-            let outcome = run_well(dir.path(), &line);
-            let took = only(&outcome).elapsed.as_secs_f64();
-            assert!((least..most).contains(&took), "{more}: {took}");
-            let late = late(&outcome, "a-read");
-            if more.contains("no_stall") {
-                assert_eq!(late, Lateness::default());
-                return;
-            }
-            assert_eq!(late.operations, outcome.row("a-read").items, "{more}");
-            // Far below any of the times, and more than a busy machine takes often.
-            assert!(late.max.0 < 100_000_000, "{more}: {late:?}");
-            assert!(
-                late.mean() <= late.max && late.max.0 > 0,
-                "{more}: {late:?}"
-            );
-        });
+        let outcome = run_stepped(US, dir.path(), &line);
+        let took = only(&outcome).elapsed.0;
+        assert!(
+            (expect_ms * MS..expect_ms * MS + MS).contains(&took),
+            "{more}: {took} ns"
+        );
+        let late = late(&outcome, "a-read");
+        if more.contains("no_stall") {
+            assert_eq!(late, Lateness::default());
+            continue;
+        }
+        assert_eq!(late.operations, outcome.row("a-read").items, "{more}");
+        assert!(late.max.0 < 20 * US, "{more}: {late:?}");
+        assert!(
+            late.mean() <= late.max && late.max.0 > 0,
+            "{more}: {late:?}"
+        );
     }
-    for (more, least, most) in [("", 0.25, 0.4), ("--replay_no_stall=1", 0.0, 0.1)] {
+    for (more, expect_ms) in [("", 250), ("--replay_no_stall=1", 0)] {
         let line = format!("--name=a --read_iolog=t2 {more}");
-        tried_again(|| {
-            let took = only(&run_well(dir.path(), &line)).elapsed.as_secs_f64();
-            assert!((least..most).contains(&took), "{more}: {took}");
-        });
+        let took = only(&run_stepped(US, dir.path(), &line)).elapsed.0;
+        assert!(
+            (expect_ms * MS..expect_ms * MS + MS).contains(&took),
+            "{more}: {took} ns"
+        );
     }
-}
-
-#[test]
-fn a_target_that_is_too_slow_makes_the_replay_late() {
-    let target = mount(|config| config.latency = "read=20ms".parse().expect("valid"));
-    fs::write(target.path().join("f"), vec![7; 65536]).expect("written");
-    let mut text = lines("0 f add; 0 f open");
-    text.extend((0..10).map(|n| format!("{} f read {} 512", n * 1000, n * 4096)));
-    log(target.path(), "t", 3, &text);
-    let line = "--name=a --read_iolog=t --direct=1 --invalidate=1";
-    let outcome = run_well(target.path(), line);
-    // The last one was due after 9 ms, and nine of 20 ms come before it.
-    let late = late(&outcome, "a-read");
-    assert!(late.max.0 >= 9 * 20_000_000 - 9_000_000, "{late:?}");
-    let response = outcome
-        .row("a-read")
-        .response
-        .as_ref()
-        .expect("times are kept");
-    assert!(response.extremes().1 >= late.max.0 + 20_000_000);
-    target.end();
 }
 
 #[test]
@@ -304,26 +291,6 @@ fn a_log_that_is_wrong_is_told_with_its_line_before_anything_is_done() {
 }
 
 #[test]
-fn files_that_the_log_closes_are_synced_at_the_end() {
-    let target = mount(|_| {});
-    let text = "f add; g add; h add; f open; f write 0 4096; f close; g open; g write 0 4096; \
-                g write 4096 4096; g close; h open; h write 0 4096; h sync 0 0; h close";
-    log(target.path(), "t", 2, &lines(text));
-    for (more, syncs) in [("", 1), ("--end_fsync=1", 3), ("--fsync_on_close=1", 3)] {
-        let synced = || {
-            let counts = target.fs.stats().snapshot();
-            counts
-                .kind(rbench_testfs::Kind::Fsync)
-                .map_or(0, |kind| kind.latency.count())
-        };
-        let before = synced();
-        run_well(target.path(), &format!("--name=a --read_iolog=t {more}"));
-        assert_eq!(synced() - before, syncs, "{more}");
-    }
-    target.end();
-}
-
-#[test]
 fn a_pipe_is_replayed_as_it_is_written_and_ends_where_it_is_wrong() {
     let dir = tempdir();
     fs::write(dir.path().join("f"), vec![7; 65536]).expect("written");
@@ -354,76 +321,77 @@ fn a_pipe_is_replayed_as_it_is_written_and_ends_where_it_is_wrong() {
     }
 }
 
-/// Does a job that reads the pipe `p`, into which `text` is written with a pause before its
-/// last line.
-fn run_of_slow_pipe(line: &str, text: &[&str]) -> Outcome {
+/// Does a job that reads the pipe `p`, which says nothing for a time, of the workers', after
+/// so many operations.
+fn run_of_slow_pipe(line: &str, (first, operations): (&str, u64), last: &str) -> Outcome {
     let dir = tempdir();
     fs::write(dir.path().join("f"), vec![7; 65536]).expect("written");
     let pipe = dir.path().join("p");
     nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).expect("a pipe");
-    let (first, last) = text.split_at(text.len() - 1);
-    let (first, last) = (first.concat(), last.concat());
-    let writer = std::thread::spawn(move || {
-        use std::io::Write as _;
-        let mut pipe = fs::File::create(pipe).expect("a reader");
-        pipe.write_all(first.as_bytes()).expect("written");
-        std::thread::sleep(std::time::Duration::from_millis(600));
-        // Whoever has read enough is gone.
-        let _ = pipe.write_all(last.as_bytes());
-    });
-    let outcome = run(dir.path(), line);
-    writer.join().expect("ends");
-    outcome
+    let clock = SimulatedClock::new(Nanos(US));
+    let (done, all_done) = mpsc::channel();
+    let mut run = job(&[0], dir.path(), line);
+    run.clocks = vec![clock];
+    run.progressed = Some(Box::new(move |progress| {
+        if progress.items == operations {
+            // It is enough to hear it once.
+            let _ = done.send(());
+        }
+    }));
+    std::thread::scope(|scope| {
+        scope.spawn(move || {
+            let mut pipe = fs::File::create(pipe).expect("a reader");
+            pipe.write_all(first.as_bytes()).expect("written");
+            all_done.recv_timeout(PATIENCE).expect("they are done");
+            clock.advance(0, Nanos(600 * MS));
+            // Whoever has read enough is gone.
+            let _ = pipe.write_all(last.as_bytes());
+        });
+        finish(run, line)
+    })
 }
 
 const START: &str = "fio version 3 iolog\n0 f add\n0 f open\n";
 
 #[test]
 fn a_log_that_pauses_makes_no_latencies_longer() {
-    // A busy disk may take as long.
-    tried_again(|| {
-        for engine in ["io_uring", "libaio", "posixaio"] {
-            let line = format!(
-                "--name=a --read_iolog=p --read_iolog_chunked=1 --ioengine={engine} --iodepth=4"
-            );
-            let reads = "0 f read 0 4096\n0 f read 4096 4096\n";
-            let outcome = run_of_slow_pipe(&line, &[START, reads, "0 f read 8192 4096\n"]);
-            assert_eq!(done(&outcome)[0], 3, "{engine}");
-            let slowest = outcome.row("a-read").service.extremes().1;
-            assert!(slowest < 300_000_000, "{engine}: {slowest}");
-        }
-    });
+    for engine in ["io_uring", "libaio", "posixaio"] {
+        let line = format!(
+            "--name=a --read_iolog=p --read_iolog_chunked=1 --ioengine={engine} --iodepth=4"
+        );
+        let reads = format!("{START}0 f read 0 4096\n0 f read 4096 4096\n");
+        let outcome = run_of_slow_pipe(&line, (&reads, 2), "0 f read 8192 4096\n");
+        assert_eq!(done(&outcome)[0], 3, "{engine}");
+        let elapsed = only(&outcome).elapsed.0;
+        assert!(elapsed >= 600 * MS, "{engine}: {elapsed} ns");
+        let slowest = outcome.row("a-read").service.extremes().1;
+        assert!(slowest < 600 * MS, "{engine}: {slowest} ns");
+    }
 }
 
 #[test]
 fn a_replay_that_is_cut_off_tells_what_was_due() {
-    // A busy machine or disk may do too little in so short a time.
-    tried_again(|| {
-        let line = "--name=a --read_iolog=p --read_iolog_chunked=1 --runtime=100ms";
-        let outcome = run_of_slow_pipe(line, &[START, "0 f read 0 4096\n", "0 f read 0 4096\n"]);
-        assert_eq!(done(&outcome)[0], 1);
+    let line = "--name=a --read_iolog=p --read_iolog_chunked=1 --runtime=100ms";
+    let reads = format!("{START}0 f read 0 4096\n");
+    let outcome = run_of_slow_pipe(line, (&reads, 1), "0 f read 0 4096\n");
+    assert_eq!(done(&outcome)[0], 1);
 
-        let target = mount(|config| config.latency = "read=40ms".parse().expect("valid"));
-        fs::write(target.path().join("f"), vec![7; 65536]).expect("written");
-        let mut text = lines("0 f add; 0 f open");
-        text.extend((0..10).map(|n| format!("{} f read {} 512", n * 15_000, n * 4096)));
-        text.push("500000 f read 0 512".to_owned());
-        text.push("500000 f write 0 512".to_owned());
-        log(target.path(), "t", 3, &text);
-        for more in [
-            "",
-            "--iodepth=2 --ioengine=posixaio",
-            "--read_iolog_chunked=1",
-        ] {
-            let line =
-                format!("--name=a --read_iolog=t --direct=1 --invalidate=1 --runtime=200ms {more}");
-            let outcome = run(target.path(), &line);
-            let row = outcome.row("a-read");
-            assert_eq!(row.items + row.unissued, 10, "{line}: {} done", row.items);
-            assert_eq!(outcome.row("a-write").unissued, 0, "{line}");
-        }
-        target.end();
-    });
+    let dir = tempdir();
+    fs::write(dir.path().join("f"), vec![7; 65536]).expect("written");
+    let mut text = lines("0 f add; 0 f open");
+    text.extend((0..10).map(|n| format!("{} f read {} 512", n * 15_000, n * 4096)));
+    text.push("500000 f read 0 512".to_owned());
+    text.push("500000 f write 0 512".to_owned());
+    log(dir.path(), "t", 3, &text);
+    for more in ["", "--iodepth=2 --ioengine=null", "--read_iolog_chunked=1"] {
+        let line = format!("--name=a --read_iolog=t --runtime=200ms {more}");
+        // Operations of 20 ms, one every 15 ms.
+        let outcome = run_stepped(20 * MS, dir.path(), &line);
+        let row = outcome.row("a-read");
+        assert_eq!(row.items + row.unissued, 10, "{line}: {} done", row.items);
+        assert!(row.items > 0 && row.unissued > 0, "{line}: {}", row.items);
+        assert_eq!(outcome.row("a-write").unissued, 0, "{line}");
+    }
 }
 
 #[test]
@@ -527,8 +495,8 @@ fn each_rank_removes_what_its_own_log_made() {
 fn files_that_a_pipe_names_are_locked_as_others_are() {
     for mode in ["exclusive", "readwrite"] {
         let line = format!("--name=a --read_iolog=p --read_iolog_chunked=1 --lockfile={mode}");
-        let text = [START, "0 f write 0 4096\n", "0 f read 0 4096\n"];
-        let outcome = run_of_slow_pipe(&line, &text);
+        let write = format!("{START}0 f write 0 4096\n");
+        let outcome = run_of_slow_pipe(&line, (&write, 1), "0 f read 0 4096\n");
         assert_eq!(done(&outcome)[..2], [1, 1], "{mode}");
     }
 }

@@ -1,6 +1,6 @@
 //! What is told of the machine, what ends a run early, and where states go.
 
-use std::time::{Duration, Instant};
+use std::path::PathBuf;
 
 use rbench_core::Nanos;
 use rbench_core::moved::Moved;
@@ -76,32 +76,37 @@ fn what_is_moved_over_time_is_all_that_is_moved() {
     assert_eq!(outcome.jobs[0].moved, Moved::default());
 }
 
+/// A job of an hour that a trigger ends, and the file that its command makes.
+fn triggered(dir: &Path, by: &str) -> (String, PathBuf) {
+    let fired = dir.join("fired");
+    let line = format!(
+        "--name=a --ioengine=null --rw=write --size=1g --rate_iops=100 --time_based --runtime=1h \
+         --trigger-{by} --trigger=:>{}",
+        fired.display()
+    );
+    (line, fired)
+}
+
 #[test]
 fn a_trigger_ends_the_jobs_and_runs_its_command() {
     let _children = children::some();
     let dir = tempdir();
     let path = dir.path();
-    let fired = path.join("fired");
-    let line = format!(
-        "--name=a --ioengine=null --rw=write --size=1g --rate_iops=100 --time_based --runtime=1h \
-         --trigger-timeout=300ms --trigger=touch>{}",
-        fired.display()
-    );
-    let line = line.replace("touch>", ":>");
-    let begun = Instant::now();
-    let outcome = run(path, &line);
-    assert!(
-        begun.elapsed() < Duration::from_secs(1800),
-        "{:?}",
-        begun.elapsed()
-    );
-    assert!(fired.exists() && outcome.jobs[0].write.ios > 0);
+    let (line, fired) = triggered(path, "timeout=300ms");
+    run(path, &line);
+    assert!(fired.exists());
     // A file does the same, and is removed.
     fs::remove_file(&fired).expect("it is there");
-    fs::write(path.join("go"), "").expect("written");
-    let line = line.replace("--trigger-timeout=300ms", "--trigger-file=go");
-    run(path, &line);
-    assert!(fired.exists() && !path.join("go").exists());
+    let (line, _) = triggered(path, "file=go");
+    let (mut run, go) = (job(&[0], path, &line), path.join("go"));
+    run.progressed = Some(Box::new(move |progress| {
+        if progress.items > 0 {
+            // It may be seen and removed before this is called for the last time.
+            let _ = fs::write(&go, "");
+        }
+    }));
+    let outcome = finish(run, &line);
+    assert!(fired.exists() && outcome.jobs[0].write.ios > 0);
 }
 
 #[test]
@@ -135,4 +140,38 @@ fn states_of_verified_jobs_go_where_they_are_to_go() {
         "--name=a --rw=write --size=64k --verify=crc32c --verify_only --verify_state_load=1 \
          --aux-path=aux",
     );
+}
+
+mod timing {
+    use std::time::{Duration, Instant};
+
+    use super::*;
+
+    #[test]
+    fn a_trigger_ends_the_jobs_and_runs_its_command() {
+        let _children = children::some();
+        let dir = tempdir();
+        let path = dir.path();
+        let fired = path.join("fired");
+        let line = format!(
+            "--name=a --ioengine=null --rw=write --size=1g --rate_iops=100 --time_based --runtime=1h \
+         --trigger-timeout=300ms --trigger=touch>{}",
+            fired.display()
+        );
+        let line = line.replace("touch>", ":>");
+        let begun = Instant::now();
+        let outcome = run(path, &line);
+        assert!(
+            begun.elapsed() < Duration::from_secs(1800),
+            "{:?}",
+            begun.elapsed()
+        );
+        assert!(fired.exists() && outcome.jobs[0].write.ios > 0);
+        // A file does the same, and is removed.
+        fs::remove_file(&fired).expect("it is there");
+        fs::write(path.join("go"), "").expect("written");
+        let line = line.replace("--trigger-timeout=300ms", "--trigger-file=go");
+        run(path, &line);
+        assert!(fired.exists() && !path.join("go").exists());
+    }
 }

@@ -10,7 +10,6 @@ use rbench_sys::engine;
 use rbench_testfs::Kind;
 
 use super::*;
-use crate::truth::mount;
 
 const ENGINES: [&str; 6] = [
     "filecreate",
@@ -105,23 +104,6 @@ fn workers_of_all_ranks_have_names_of_their_own() {
         assert_eq!((found.items, found.ranks.len()), (60, 3), "{line}");
         assert_eq!(own(dir.path()), left, "{line}");
     }
-}
-
-#[test]
-fn the_file_systems_own_account_has_each_operation_once() {
-    let target = mount(|_| {});
-    for (engine, more, kind) in [
-        ("filecreate", "", Kind::Create),
-        ("filedelete", "--create_on_open=1", Kind::Unlink),
-        ("dircreate", "", Kind::Mkdir),
-        ("dirdelete", "--create_on_open=1", Kind::Rmdir),
-    ] {
-        let requests = || target.fs.stats().snapshot().counts(kind).requests;
-        let before = requests();
-        run_well(target.path(), &line(engine, more));
-        assert_eq!(requests() - before, 10, "{engine}");
-    }
-    target.end();
 }
 
 #[test]
@@ -254,5 +236,27 @@ fn what_names_do_not_have_is_refused() {
         let planned = job(&[0], dir.path(), &line(engine, more)).plan();
         let why = planned.expect_err("it is refused").to_string();
         assert!(why.contains(expect), "{engine} {more}: {why}");
+    }
+}
+
+mod needs_fuse {
+    use super::*;
+    use crate::testfs::mount;
+
+    #[test]
+    fn the_file_systems_own_account_has_each_operation_once() {
+        let target = mount(|_| {});
+        for (engine, more, kind) in [
+            ("filecreate", "", Kind::Create),
+            ("filedelete", "--create_on_open=1", Kind::Unlink),
+            ("dircreate", "", Kind::Mkdir),
+            ("dirdelete", "--create_on_open=1", Kind::Rmdir),
+        ] {
+            let requests = || target.fs.stats().snapshot().counts(kind).requests;
+            let before = requests();
+            run_well(target.path(), &line(engine, more));
+            assert_eq!(requests() - before, 10, "{engine}");
+        }
+        target.end();
     }
 }

@@ -8,8 +8,8 @@ use super::*;
 
 mod timing;
 
-const US: u64 = 1_000;
-const MS: u64 = 1_000 * US;
+pub const US: u64 = 1_000;
+pub const MS: u64 = 1_000 * US;
 /// From the time at which a job is begun to its start.
 const LEAD: u64 = MS;
 
@@ -22,7 +22,7 @@ pub fn run_by(clock: &'static SimulatedClock, dir: &Path, line: &str) -> Outcome
 
 /// The same with operations that take `step`; nothing may go wrong.
 pub fn run_stepped(step: u64, dir: &Path, line: &str) -> Outcome {
-    let outcome = run_by(SimulatedClock::new(Nanos(step)), dir, line);
+    let outcome = finish(job(&[0], dir, line).stepped(step), line);
     check_sound(&outcome, line);
     outcome
 }
@@ -182,8 +182,7 @@ fn a_row_of_a_job_is_over_the_time_in_which_its_own_operations_were_measured() {
          --name=soon {null} --runtime=500ms \
          --name=long {null} --runtime=3"
     );
-    let mut run = job(&[0, 1], dir.path(), &line);
-    run.clocks = [(); 2].map(|()| SimulatedClock::new(Nanos(US))).to_vec();
+    let run = job(&[0, 1], dir.path(), &line).stepped(US);
     let outcome = finish(run, &line);
     for (name, from, to) in [("late", 2000, 3000), ("soon", 0, 500), ("long", 0, 3000)] {
         let row = outcome.row(&format!("{name}-read"));

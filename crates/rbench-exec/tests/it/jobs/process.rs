@@ -31,53 +31,6 @@ fn told(options: &str, ranks: &[u32]) -> (Outcome, String) {
 }
 
 #[test]
-fn workers_have_the_processors_user_and_priority_that_were_asked_for() {
-    let cpus = rbench_sys::limits::allowed_cpus().expect("processors");
-    let (first, last) = (cpus[0], cpus[cpus.len() - 1]);
-    let options = format!("--cpus_allowed={last} --nice=3 --prioclass=3 --comm=load");
-    let (outcome, text) = told(&options, &[0]);
-    check_sound(&outcome, &options);
-    assert!(
-        text.contains(&format!("Cpus_allowed_list:\t{last}\n")),
-        "{text}"
-    );
-    assert!(text.contains("Uid:\t0\t"), "{text}");
-    let nice: i32 = text
-        .lines()
-        .last()
-        .and_then(|line| line.parse().ok())
-        .expect(&text);
-    assert!(nice >= 3, "{text}");
-
-    // One for each, in turn, over all ranks of the host.
-    let options = format!("--cpus_allowed={first},{last} --cpus_allowed_policy=split");
-    let (outcome, text) = told(&options, &[0, 0]);
-    check_sound(&outcome, &options);
-    for cpu in [first, last] {
-        assert!(
-            text.contains(&format!("Cpus_allowed_list:\t{cpu}\n")),
-            "{text}"
-        );
-    }
-
-    let (_, text) = told("--numa_cpu_nodes=0 --numa_mem_policy=bind:0", &[0]);
-    assert!(text.contains("Cpus_allowed_list"), "{text}");
-}
-
-#[test]
-fn another_user_makes_files_of_its_own() {
-    let dir = tempdir();
-    fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o777)).expect("opened");
-    let line = "--name=a --rw=write --size=16k --uid=1234 --gid=1235 --create_on_open=1";
-    let outcome = run(dir.path(), line);
-    check_sound(&outcome, line);
-    let made = fs::metadata(dir.path().join("a.0.0")).expect("made");
-    assert_eq!((made.uid(), made.gid()), (1234, 1235));
-    // The process stays what it was.
-    assert_eq!(fs::metadata("/proc/self").expect("there").uid(), 0);
-}
-
-#[test]
 fn what_cannot_be_had_is_named_and_nothing_is_done() {
     let _children = children::some();
     let dir = tempdir();
@@ -90,5 +43,56 @@ fn what_cannot_be_had_is_named_and_nothing_is_done() {
         let said = refusal(dir.path(), &line);
         assert!(said.contains(name) && said.contains(why), "{said}");
         assert!(said.contains("job 'a'"), "{said}");
+    }
+}
+
+mod needs_root {
+    use super::*;
+
+    #[test]
+    fn another_user_makes_files_of_its_own() {
+        let dir = tempdir();
+        fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o777)).expect("opened");
+        let line = "--name=a --rw=write --size=16k --uid=1234 --gid=1235 --create_on_open=1";
+        let outcome = run(dir.path(), line);
+        check_sound(&outcome, line);
+        let made = fs::metadata(dir.path().join("a.0.0")).expect("made");
+        assert_eq!((made.uid(), made.gid()), (1234, 1235));
+        // The process stays what it was.
+        assert_eq!(fs::metadata("/proc/self").expect("there").uid(), 0);
+    }
+
+    #[test]
+    fn workers_have_the_processors_user_and_priority_that_were_asked_for() {
+        let cpus = rbench_sys::limits::allowed_cpus().expect("processors");
+        let (first, last) = (cpus[0], cpus[cpus.len() - 1]);
+        let options = format!("--cpus_allowed={last} --nice=3 --prioclass=3 --comm=load");
+        let (outcome, text) = told(&options, &[0]);
+        check_sound(&outcome, &options);
+        assert!(
+            text.contains(&format!("Cpus_allowed_list:\t{last}\n")),
+            "{text}"
+        );
+        assert!(text.contains("Uid:\t0\t"), "{text}");
+        let nice: i32 = text
+            .lines()
+            .last()
+            .and_then(|line| line.parse().ok())
+            .expect(&text);
+        assert!(nice >= 3, "{text}");
+
+        // One for each, in turn, over all ranks of the host.
+        let options = format!("--cpus_allowed={first},{last} --cpus_allowed_policy=split");
+        let (outcome, text) = told(&options, &[0, 0]);
+        check_sound(&outcome, &options);
+        for cpu in [first, last] {
+            assert!(
+                text.contains(&format!("Cpus_allowed_list:\t{cpu}\n")),
+                "{text}"
+            );
+        }
+
+        let (_, text) = told("--numa_cpu_nodes=0 --numa_mem_policy=bind:0", &[0]);
+        assert!(text.contains("Cpus_allowed_list"), "{text}");
     }
 }

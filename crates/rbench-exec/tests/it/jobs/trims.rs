@@ -7,7 +7,6 @@ use rbench_core::OpKind;
 use rbench_testfs::Kind;
 
 use super::*;
-use crate::truth::mount;
 
 const BLOCK: u64 = 4 * KIB;
 
@@ -80,21 +79,6 @@ fn what_is_only_trimmed_is_laid_out_first() {
         assert_eq!(trimmed(&outcome).0, all, "{line}");
         assert_eq!(allocated(dir.path(), "x.0.0"), there, "{line}");
     }
-}
-
-#[test]
-fn trims_come_to_the_file_system_one_by_one() {
-    let target = mount(|config| config.direct_io = true);
-    let line = "--name=x --rw=randtrimwrite --size=64k --bs=4k --fallocate=none --verify=crc32c";
-    let outcome = run_well(target.path(), line);
-    assert_eq!(trimmed(&outcome), (16, 64 * KIB));
-    assert_eq!(counts(&outcome), (16, 64 * KIB, 16, 64 * KIB));
-    let counted = target.fs.stats().snapshot();
-    assert_eq!(counted.counts(Kind::Fallocate).requests, 16);
-    for name in ["x-trim", "x-write", "x-read"] {
-        assert_eq!(outcome.row(name).items, 16, "{name}");
-    }
-    target.end();
 }
 
 #[test]
@@ -190,60 +174,6 @@ fn some_of_the_verified_blocks_are_trimmed_and_read_back_as_zeros() {
 }
 
 #[test]
-fn what_was_trimmed_and_is_not_zero_is_damage() {
-    let target = mount(|config| {
-        config.direct_io = true;
-        config.faults = vec!["read:flip@nth=1".parse().expect("valid")];
-    });
-    let line = "--name=x --rw=write --size=16k --bs=4k --fallocate=none --verify=crc32c \
-                --trim_percentage=100 --trim_backlog=2";
-    let outcome = run(target.path(), line);
-    assert_eq!(only(&outcome).error, Errno::EILSEQ as i32);
-    let all: Vec<String> = (outcome.details.iter())
-        .flat_map(|(_, _, details)| &details.damaged)
-        .map(|failure| failure.detail.clone())
-        .collect();
-    assert_eq!(all.len(), 1, "{all:?}");
-    assert!(
-        all[0].starts_with("at offset 0: the block was trimmed"),
-        "{all:?}"
-    );
-    target.end();
-}
-
-#[test]
-fn where_no_holes_can_be_punched_the_trim_fails_and_says_so() {
-    let refusing = |more: &str, errors: (i32, u64)| {
-        let target = mount(|config| {
-            config.faults = vec!["fallocate:EOPNOTSUPP@after=0".parse().expect("valid")];
-        });
-        let line = format!("--name=x --rw=trim --size=16k --bs=4k --fallocate=none {more}");
-        let outcome = run(target.path(), &line);
-        let job = only(&outcome);
-        assert_eq!((job.error, job.errors), errors, "{line}");
-        let row = outcome.row("x-trim");
-        let examples: Vec<_> = row.failures.iter().collect();
-        let (kind, count, example) = examples[0];
-        assert_eq!(kind, Errno::EOPNOTSUPP.into());
-        assert_eq!(count, errors.1.max(1), "{line}");
-        assert_eq!(example.failure.op, OpKind::Trim);
-        let detail = &example.failure.detail;
-        assert_eq!(
-            detail,
-            "at offset 0: no holes can be punched there (fallocate)"
-        );
-        target.end();
-    };
-    let errno = Errno::EOPNOTSUPP as i32;
-    for engine in ["psync", "io_uring", "libaio", "posixaio", "mmap"] {
-        refusing(&format!("--ioengine={engine}"), (errno, 0));
-    }
-    refusing("--ignore_error=,95", (0, 4));
-    // It is an error of a write, as with fio.
-    refusing("--ignore_error=95", (errno, 0));
-}
-
-#[test]
 fn trims_of_all_ranks_are_in_the_report() {
     let dir = tempdir();
     let line = "--name=a --rw=trimwrite --size=64k --numjobs=2";
@@ -274,4 +204,79 @@ fn a_rate_of_trims_holds_for_trims() {
     let response = row.response.as_ref().map(|response| response.count());
     assert_eq!(response, Some(16));
     assert!(only(&outcome).elapsed.0 >= 150_000_000);
+}
+
+mod needs_fuse {
+    use super::*;
+    use crate::testfs::mount;
+
+    #[test]
+    fn trims_come_to_the_file_system_one_by_one() {
+        let target = mount(|config| config.direct_io = true);
+        let line =
+            "--name=x --rw=randtrimwrite --size=64k --bs=4k --fallocate=none --verify=crc32c";
+        let outcome = run_well(target.path(), line);
+        assert_eq!(trimmed(&outcome), (16, 64 * KIB));
+        assert_eq!(counts(&outcome), (16, 64 * KIB, 16, 64 * KIB));
+        let counted = target.fs.stats().snapshot();
+        assert_eq!(counted.counts(Kind::Fallocate).requests, 16);
+        for name in ["x-trim", "x-write", "x-read"] {
+            assert_eq!(outcome.row(name).items, 16, "{name}");
+        }
+        target.end();
+    }
+
+    #[test]
+    fn what_was_trimmed_and_is_not_zero_is_damage() {
+        let target = mount(|config| {
+            config.direct_io = true;
+            config.faults = vec!["read:flip@nth=1".parse().expect("valid")];
+        });
+        let line = "--name=x --rw=write --size=16k --bs=4k --fallocate=none --verify=crc32c \
+                --trim_percentage=100 --trim_backlog=2";
+        let outcome = run(target.path(), line);
+        assert_eq!(only(&outcome).error, Errno::EILSEQ as i32);
+        let all: Vec<String> = (outcome.details.iter())
+            .flat_map(|(_, _, details)| &details.damaged)
+            .map(|failure| failure.detail.clone())
+            .collect();
+        assert_eq!(all.len(), 1, "{all:?}");
+        assert!(
+            all[0].starts_with("at offset 0: the block was trimmed"),
+            "{all:?}"
+        );
+        target.end();
+    }
+
+    #[test]
+    fn where_no_holes_can_be_punched_the_trim_fails_and_says_so() {
+        let refusing = |more: &str, errors: (i32, u64)| {
+            let target = mount(|config| {
+                config.faults = vec!["fallocate:EOPNOTSUPP@after=0".parse().expect("valid")];
+            });
+            let line = format!("--name=x --rw=trim --size=16k --bs=4k --fallocate=none {more}");
+            let outcome = run(target.path(), &line);
+            let job = only(&outcome);
+            assert_eq!((job.error, job.errors), errors, "{line}");
+            let row = outcome.row("x-trim");
+            let examples: Vec<_> = row.failures.iter().collect();
+            let (kind, count, example) = examples[0];
+            assert_eq!(kind, Errno::EOPNOTSUPP.into());
+            assert_eq!(count, errors.1.max(1), "{line}");
+            assert_eq!(example.failure.op, OpKind::Trim);
+            let detail = &example.failure.detail;
+            assert_eq!(
+                detail,
+                "at offset 0: no holes can be punched there (fallocate)"
+            );
+            target.end();
+        };
+        let errno = Errno::EOPNOTSUPP as i32;
+        for engine in ["psync", "io_uring", "libaio", "posixaio", "mmap"] {
+            refusing(&format!("--ioengine={engine}"), (errno, 0));
+        }
+        refusing("--ignore_error=,95", (0, 4));
+        // It is an error of a write, as with fio.
+        refusing("--ignore_error=95", (errno, 0));
+    }
 }

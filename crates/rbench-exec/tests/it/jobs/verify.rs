@@ -3,13 +3,11 @@
 
 use std::fs::OpenOptions;
 use std::os::unix::fs::FileExt as _;
-use std::time::{Duration, Instant};
 
 use nix::errno::Errno;
 use rbench_core::{Direction, FailureKind};
 
 use super::*;
-use crate::clock::PATIENCE;
 
 const BLOCK: u64 = 4 * KIB;
 
@@ -280,44 +278,6 @@ fn a_backlog_is_checked_between_the_writes() {
 }
 
 #[test]
-fn damage_between_writing_and_reading_back_is_found_in_the_same_run() {
-    let dir = tempdir();
-    let path = dir.path().join("f");
-    std::thread::scope(|scope| {
-        let damage = scope.spawn(|| {
-            let begun = Instant::now();
-            let written = |number: u64| {
-                let mut byte = [0];
-                let read = fs::File::open(&path)
-                    .and_then(|file| file.read_at(&mut byte, number * BLOCK + 64));
-                read.is_ok_and(|n| n == 1) && byte != [0]
-            };
-            // The second block tells that the first is whole.
-            while !written(1) {
-                assert!(begun.elapsed() < PATIENCE);
-                std::thread::sleep(Duration::from_millis(1));
-            }
-            let file = OpenOptions::new().read(true).write(true).open(&path);
-            let file = file.expect("opens");
-            let mut byte = [0];
-            file.read_exact_at(&mut byte, 2000).expect("read");
-            file.write_all_at(&[byte[0] ^ 2], 2000).expect("written");
-        });
-        let line = "--name=v --filename=f --rw=write --bs=4k --size=64k --verify=crc32c \
-                    --thinktime=100ms --fallocate=none";
-        let (job, told) = verdict(1, dir.path(), line);
-        damage.join().expect("damaged");
-        check_told(
-            told,
-            &["f at offset 0: flipped: 1 bits, the first in byte 2000; found 0x"],
-            line,
-        );
-        assert_eq!((job.error, job.write.ios), (Errno::EILSEQ as i32, 16));
-        assert_eq!(job.read.ios, 15);
-    });
-}
-
-#[test]
 fn a_block_that_an_earlier_job_wrote_is_as_good_as_a_later_one_to_who_only_verifies() {
     let dir = tempdir();
     let line = "--filename=f --rw=write --bs=4k --size=64k --verify=crc32c --do_verify=0 \
@@ -420,4 +380,43 @@ fn every_damaged_block_of_many_workers_is_found() {
     let line = format!("{line} --verify_only --group_reporting");
     let (_, told) = verdict(2, dir.path(), &line);
     check_told(told, &expect, &line);
+}
+
+mod needs_fuse {
+    use super::*;
+    use crate::clock::wait_until;
+    use crate::testfs::mount;
+
+    #[test]
+    fn damage_between_writing_and_reading_back_is_found_in_the_same_run() {
+        // Of 16 blocks the first is read back, which hangs, and all are written.
+        let target =
+            mount(|config| config.faults = vec!["read:hang@nth=1".parse().expect("valid")]);
+        let path = target.path().join("f");
+        std::thread::scope(|scope| {
+            let damage = scope.spawn(|| {
+                wait_until("a read hangs", || target.fs.hanging() == 1);
+                let file = OpenOptions::new().read(true).write(true).open(&path);
+                let file = file.expect("opens");
+                let mut byte = [0];
+                file.read_exact_at(&mut byte, 5 * BLOCK + 2000)
+                    .expect("read");
+                file.write_all_at(&[byte[0] ^ 2], 5 * BLOCK + 2000)
+                    .expect("written");
+                target.fs.release_hangs();
+            });
+            let line = "--name=v --filename=f --rw=write --bs=4k --size=64k --verify=crc32c \
+                        --fallocate=none --direct=1";
+            let (job, told) = verdict(1, target.path(), line);
+            damage.join().expect("damaged");
+            check_told(
+                told,
+                &["f at offset 20480: flipped: 1 bits, the first in byte 2000; found 0x"],
+                line,
+            );
+            assert_eq!((job.error, job.write.ios), (Errno::EILSEQ as i32, 16));
+            assert_eq!(job.read.ios, 15);
+        });
+        target.end();
+    }
 }

@@ -6,7 +6,7 @@ use rbench_testfs::Kind;
 
 use super::*;
 use crate::clock::tried_again;
-use crate::truth::{Mount, mount};
+use crate::testfs::{Mount, mount};
 
 fn reads_take(time: &str) -> Mount {
     mount(|config| config.latency = format!("read={time}").parse().expect("valid"))

@@ -5,8 +5,8 @@ use nix::errno::Errno;
 use rbench_core::{Bytes, FailureKind, OpKind};
 use rbench_testfs::{Backing, FaultRecord};
 
-use super::*;
-use crate::truth::{Mount, mount};
+use super::super::*;
+use crate::testfs::{Mount, mount};
 
 /// The built-in file system with these faults; each call is one request.
 fn faulty(faults: &[&str]) -> Mount {

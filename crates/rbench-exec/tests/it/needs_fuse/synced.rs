@@ -9,7 +9,7 @@ use rbench_plan::spec::Workload;
 use rbench_testfs::Kind;
 
 use crate::group::Run;
-use crate::truth::mount;
+use crate::testfs::mount;
 
 /// Runs a command line of any front end on a file system of its own: whether
 /// it wrote and got no fsync, and whether the rows say so.

@@ -1,0 +1,3 @@
+//! Jobs on the built-in file system alone.
+
+mod faults;

@@ -1,0 +1,4 @@
+//! Runs on the built-in file system alone.
+
+mod synced;
+mod truth;

@@ -1,0 +1,97 @@
+//! The built-in file system, mounted for a test.
+
+use std::panic::AssertUnwindSafe;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use rbench_core::{Bytes, Latency};
+use rbench_testfs::{Config, Kind, Mounted};
+
+use crate::children::{self, NoChildren};
+use crate::clock::PATIENCE;
+
+/// The built-in file system, mounted on a temporary directory.
+pub struct Mount {
+    pub fs: Mounted,
+    dir: tempfile::TempDir,
+    alone: NoChildren,
+}
+
+/// Mounts it with whatever `change` says.
+pub fn mount(change: impl FnOnce(&mut Config)) -> Mount {
+    let alone = children::none();
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let mut config = Config::memory(Bytes(1 << 30)).uncached();
+    change(&mut config);
+    let fs = rbench_testfs::mount(config, dir.path()).expect("the machine can mount FUSE");
+    Mount { fs, dir, alone }
+}
+
+impl Mount {
+    pub fn path(&self) -> &std::path::Path {
+        self.dir.path()
+    }
+
+    pub fn end(self) {
+        let Mount { fs, dir, alone } = self;
+        fs.unmount().expect("unmounts");
+        drop((dir, alone));
+    }
+
+    pub fn times(&self, kind: Kind) -> Latency {
+        self.fs
+            .stats()
+            .snapshot()
+            .kind(kind)
+            .map(|k| k.latency.clone())
+            .unwrap_or_default()
+    }
+}
+
+/// Does what makes `requests` requests that hang, `depth` at a time: lets them go when so many, or
+/// all that are left, are there. It must be done so to its end.
+pub fn let_go<T>(fs: &Mounted, depth: u64, requests: u64, work: impl FnOnce() -> T) -> T {
+    let_go_of(fs, depth, requests, || (), work)
+}
+
+/// The same, and looks each time before.
+pub fn let_go_of<T>(
+    fs: &Mounted,
+    depth: u64,
+    requests: u64,
+    look: impl Fn() + Sync,
+    work: impl FnOnce() -> T,
+) -> T {
+    let over = AtomicBool::new(false);
+    let release = || {
+        let (mut left, mut groups, begun) = (requests, Vec::new(), Instant::now());
+        while !over.load(Ordering::SeqCst) {
+            let together = depth.min(left) as usize;
+            let all_there = left > 0 && fs.hanging() >= together;
+            // Where they are waited for in vain, the work comes to its end all the same.
+            if all_there || begun.elapsed() > PATIENCE {
+                look();
+                let released = fs.release_hangs();
+                left = left.saturating_sub(released as u64);
+                groups.push((released, together));
+            }
+            std::thread::sleep(Duration::from_micros(200));
+        }
+        (left, groups)
+    };
+    let (done, (left, groups)) = std::thread::scope(|scope| {
+        let releaser = scope.spawn(release);
+        let done = std::panic::catch_unwind(AssertUnwindSafe(work));
+        over.store(true, Ordering::SeqCst);
+        (done, releaser.join().expect("no panic"))
+    });
+    let done = done.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+    let in_time = groups
+        .iter()
+        .all(|(released, together)| released == together);
+    assert!(
+        left == 0 && in_time,
+        "{left} left; let go, and to be: {groups:?}"
+    );
+    done
+}

@@ -395,6 +395,8 @@ fn one_that_cannot_be_looked_into_is_named_and_hides_no_others() {
     }
     let (found, unread) = WorkDir::find(path).expect("it can be read");
     assert_eq!(found, [("rbench.1".to_owned(), MARK.to_vec())]);
+    // An ordinary user could not clear it away; of root's the parent does.
+    let _ = fs::set_permissions(&closed, Permissions::from_mode(0o700));
     let told: Vec<String> = unread.iter().map(ToString::to_string).collect();
     assert_eq!(
         told,

@@ -341,9 +341,8 @@ impl Intervals {
         }
     }
 
-    /// Takes out what it is time to pass on: when the phase is `over`, all.
-    fn take(&self, over: bool) -> BTreeMap<(u64, u64), IntervalPart> {
-        let now = Instant::now();
+    /// Takes out what it is time to pass on `now`: when the phase is `over`, all.
+    fn take(&self, over: bool, now: Instant) -> BTreeMap<(u64, u64), IntervalPart> {
         let mut parts = self.parts.borrow_mut();
         let due = parts.extract_if(.., |_, held| over || self.due_at(held) <= now);
         due.map(|(key, held)| (key, held.part)).collect()
@@ -352,7 +351,11 @@ impl Intervals {
     /// Tells the observer of all that it is time for; at rank 0. `over`: the phase has
     /// come to its end.
     pub fn tell(&self, over: bool) {
-        let (parts, rows) = (self.take(over), self.rows.borrow());
+        self.tell_at(over, Instant::now());
+    }
+
+    fn tell_at(&self, over: bool, now: Instant) {
+        let (parts, rows) = (self.take(over, now), self.rows.borrow());
         if !self.told() {
             return;
         }
@@ -389,7 +392,7 @@ impl Intervals {
     /// What it is time to pass on, as letters to the next rank on the way; all when the
     /// phase is `over`.
     pub fn letters(&self, over: bool) -> Vec<Letter> {
-        let parts = self.take(over);
+        let parts = self.take(over, Instant::now());
         let letter = |((row, number), part): ((u64, u64), IntervalPart)| {
             let IntervalPart {
                 number: _,
@@ -558,11 +561,11 @@ mod tests {
             ..IntervalPart::default()
         };
         root.add(0, &part(0, 900_000_000));
+        let first = Instant::now();
         root.add(0, &part(2, 2_100_000_000));
-        root.tell(false);
+        root.tell_at(false, begun + Duration::from_secs(2));
         assert_eq!(*told.0.borrow(), [], "more may come of both");
-        std::thread::sleep(SETTLE);
-        root.tell(false);
+        root.tell_at(false, first + SETTLE);
         let span = |length| Span {
             start: Nanos(77),
             interval: second,
@@ -593,8 +596,7 @@ mod tests {
             ..IntervalPart::default()
         };
         root.add(0, &part(990_000_000));
-        std::thread::sleep(SETTLE);
-        root.tell(false);
+        root.tell_at(false, Instant::now() + SETTLE);
         root.add(0, &part(430_000_000));
         root.tell(true);
         let lengths: Vec<Nanos> = told

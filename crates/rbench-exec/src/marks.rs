@@ -358,7 +358,7 @@ mod tests {
     #[test]
     fn commands_start_at_their_times_after_the_first_reported_phase_has_begun() {
         run(async {
-            let (marks, taken) = marks(&["late@30s=true", "second@20ms=exit 4", "first@0=true"]);
+            let (marks, taken) = marks(&["late@3000s=true", "second@20ms=exit 4", "first@0=true"]);
             assert!(!attend(&marks, SHORT).await, "nothing has begun");
             marks.started(&rows(0, &[]), Nanos(1), Instant::now());
             assert!(!attend(&marks, SHORT).await, "it is not reported");

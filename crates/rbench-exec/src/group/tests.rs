@@ -41,11 +41,23 @@ async fn form(world: &[ThreadsCommunicator]) -> (Group<'_>, Group<'_>) {
     (root.expect("formed"), other.expect("formed"))
 }
 
-/// Attends to what has come until now.
-async fn attend(group: &Group<'_>) {
-    // What has come is heard long before the time is over.
-    let short = tokio::time::sleep(Duration::from_millis(20));
-    group.attend(short, || 0).await.expect("all are there");
+/// Attends to what comes until this holds.
+async fn attend_until(group: &Group<'_>, holds: impl Fn() -> bool) {
+    let begun = Instant::now();
+    while !holds() {
+        assert!(begun.elapsed() < Duration::from_secs(120), "in vain");
+        let moment = tokio::time::sleep(Duration::from_millis(1));
+        group.attend(moment, || 0).await.expect("all are there");
+    }
+}
+
+/// Attends to all that has come until now: notes of one rank come in order, and `other` sends a
+/// last one.
+async fn attend(group: &Group<'_>, other: &Group<'_>) {
+    let rank = other.rank();
+    let items = group.progress.items_of(rank) + 1;
+    other.tell(items);
+    attend_until(group, || group.progress.items_of(rank) == items).await;
 }
 
 fn run(test: impl Future<Output = ()>) {
@@ -65,12 +77,12 @@ fn a_late_request_to_stop_is_only_for_the_run_that_it_is_of() {
         drop((first, other));
 
         let (second, other) = form(&world).await;
-        attend(&second).await;
+        attend(&second, &other).await;
         assert_eq!(second.stop_reason(), None);
         assert!(!second.stop_flag().is_raised());
 
         other.ask_to_stop(StopReason::Errors);
-        attend(&second).await;
+        attend(&second, &other).await;
         assert_eq!(second.stop_reason(), Some(StopReason::Errors));
         assert!(second.stop_flag().is_raised());
     });
@@ -90,17 +102,11 @@ fn progress_of_an_earlier_run_counts_for_nothing() {
         let (second, other) = form(&world).await;
         at_the_phase(&second);
         at_the_phase(&other);
-        attend(&second).await;
-        assert_eq!(
-            [0, 1].map(|rank| second.progress.items_of(Rank(rank))),
-            [0, 0]
-        );
+        let items = || [0, 1].map(|rank| second.progress.items_of(Rank(rank)));
+        // The 70 would have come before this.
         other.tell(5);
-        attend(&second).await;
-        assert_eq!(
-            [0, 1].map(|rank| second.progress.items_of(Rank(rank))),
-            [0, 5]
-        );
+        attend_until(&second, || items() != [0, 0]).await;
+        assert_eq!(items(), [0, 5]);
     });
 }
 
@@ -116,6 +122,26 @@ fn a_rank_that_looks_all_the_time_takes_a_silent_one_for_lost() {
             root.live(now).is_err()
         });
         assert_eq!(lost_after, Some(15), "the first half second after 7 s");
+        let error = root.live(begun + Duration::from_millis(7500));
+        let error = error.expect_err("it is still silent").to_string();
+        let expect = "rank 1 on host has not been heard of for 7 s";
+        assert!(error.starts_with(expect), "{error}");
+    });
+}
+
+#[test]
+fn a_rank_that_waits_for_one_thing_after_the_other_says_that_it_is_there() {
+    run(async {
+        let world = threads::world(2);
+        let (root, other) = form(&world).await;
+        let (_guard, _other) = (root.guard(), other.guard());
+        let heard = root.alive.borrow()[1];
+        // Each wait is over before it could have looked what time it is.
+        let said = other.told_alive.get() - 2 * ALIVE_EVERY;
+        other.told_alive.set(said);
+        let nothing = std::future::ready(());
+        other.attend(nothing, || 0).await.expect("all are there");
+        attend_until(&root, || root.alive.borrow()[1] > heard).await;
     });
 }
 

@@ -41,6 +41,16 @@ mod tests {
     #[test]
     fn a_checksum_takes_its_time() {
         let slow = bytes_per_s(Checksum::Sha512);
-        assert!(slow > 1e5 && slow.is_finite(), "{slow}");
+        assert!(slow > 0.0 && slow.is_finite(), "{slow}");
+    }
+
+    mod timing {
+        use super::*;
+
+        #[test]
+        fn a_checksum_is_not_slower_than_any_machine() {
+            let slow = bytes_per_s(Checksum::Sha512);
+            assert!(slow > 1e5, "{slow}");
+        }
     }
 }

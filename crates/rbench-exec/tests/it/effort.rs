@@ -16,11 +16,9 @@ use rbench_plan::meta::PhaseKind;
 use rbench_plan::spec::{Io, Meta};
 use rbench_testfs::Kind;
 
-use crate::clock::tried_again;
 use crate::crowd::{Quiet, host_name, in_turn, reduced_of};
 use crate::group::{Outcome, Run};
 use crate::jobs::job;
-use crate::testfs::mount;
 
 fn io(rw: &[Rw]) -> Io {
     Io {
@@ -110,25 +108,6 @@ fn with_many_requests_under_way_their_time_is_counted_once() {
 }
 
 #[test]
-fn the_time_of_closing_is_in_the_calls() {
-    let slow = mount(|config| config.latency = "flush=40ms".parse().expect("valid"));
-    let spec = Io {
-        fsync: Some(FsyncRule::Close),
-        ..io(&[Rw::Write])
-    };
-    let outcome = Run::io(&[0], slow.path(), spec).go().expect("runs");
-    slow.end();
-    let (write, close) = (outcome.row("write"), outcome.row("write-close"));
-    assert!(
-        close.service.min() >= Nanos(40_000_000),
-        "{}",
-        close.service.min()
-    );
-    let effort = check_parts(write, 1);
-    assert_eq!(effort.in_calls, recorded(&[write, close]));
-}
-
-#[test]
 fn waits_for_intended_starts_are_no_time_of_the_tool() {
     for depth in [1, 4] {
         let engine = if depth > 1 { "io_uring" } else { "psync" };
@@ -157,52 +136,34 @@ fn waits_for_intended_starts_are_no_time_of_the_tool() {
 }
 
 #[test]
-fn the_file_systems_own_time_is_within_the_calls() {
-    let slow = mount(|config| config.latency = "read=3ms".parse().expect("valid"));
-    let spec = Io {
-        direct: true,
-        size: Some(Bytes(20 * 4096)),
-        ..io(&[Rw::Write, Rw::Read])
-    };
-    let outcome = Run::io(&[0, 0], slow.path(), spec).go().expect("runs");
-    let snapshot = slow.fs.stats().snapshot();
-    let truth = snapshot.kind(Kind::Read).map(|k| &k.latency);
-    let truth = truth.expect("it has read");
-    // Looking for the run's marker reads as well.
-    let others = Nanos((truth.count() - 40) * truth.max().0);
-    let least = truth.total().since(others);
-    let effort = check_parts(outcome.row("read"), 2);
-    assert!(effort.in_calls >= least, "{effort:?} {least}");
-    assert!(effort.in_calls.0 >= 40 * 3_000_000, "{effort:?}");
-    slow.end();
-}
-
-#[test]
 fn a_jobs_time_has_its_ramp_and_is_without_its_delay_and_its_thinking() {
-    tried_again(|| {
-        let dir = tempfile::tempdir().expect("temporary directory");
-        let line = "--name=a --rw=randrw --bs=4k --size=256k --time_based --runtime=300ms \
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let line = "--name=a --rw=randrw --bs=4k --size=256k --time_based --runtime=300ms \
                 --ramp_time=100ms --startdelay=200ms --thinktime=5ms --thinktime_spin=1ms \
                 --fsync=8 --name=b --rw=write --bs=4k --size=64k --ioengine=io_uring --iodepth=4";
-        let outcome = job(&[0], dir.path(), line).go().expect("runs");
-        let own: Vec<&PhaseOutcome> = ["a-read", "a-write", "a-sync"]
-            .iter()
-            .map(|name| outcome.row(name))
-            .collect();
-        let effort = own[0].effort;
-        assert!(own.iter().all(|row| row.effort == effort));
-        assert_eq!(effort.workers, 1);
-        assert!(effort.in_calls <= effort.active, "{effort:?}");
-        // With what was done before anything was recorded.
-        assert!(effort.in_calls > recorded(&own), "{effort:?}");
-        let operations: u64 = own[..2].iter().map(|row| row.items).sum();
-        let waited = 200_000_000 + 5_000_000 * operations;
-        assert!(effort.waited.0 >= waited, "{effort:?} {waited}");
-        let other = outcome.row("b-write").effort;
-        assert_eq!(other.workers, 1, "it is none of the other job's");
-        assert_eq!(other.waited, Nanos(0));
-        assert!(other.full <= other.in_calls && other.in_calls <= other.active);
-    });
+    let run = job(&[0], dir.path(), line).stepped(1_000);
+    let outcome = run.go().expect("runs");
+    let own: Vec<&PhaseOutcome> = ["a-read", "a-write", "a-sync"]
+        .iter()
+        .map(|name| outcome.row(name))
+        .collect();
+    let effort = own[0].effort;
+    assert!(own.iter().all(|row| row.effort == effort));
+    assert_eq!(effort.workers, 1);
+    assert!(effort.in_calls <= effort.active, "{effort:?}");
+    // With what was done before anything was recorded.
+    assert!(effort.in_calls > recorded(&own), "{effort:?}");
+    let operations: u64 = own[..2].iter().map(|row| row.items).sum();
+    // From the first moment to the last it waits, but for some microseconds.
+    assert!(effort.waited.0 >= 200_000_000 + 5_000_000 * operations);
+    assert!(
+        effort.waited.0.abs_diff(600_000_000) < 1_000_000,
+        "{effort:?}"
+    );
+    let other = outcome.row("b-write").effort;
+    assert_eq!(other.workers, 1, "it is none of the other job's");
+    assert_eq!(other.waited, Nanos(0));
+    assert!(other.full <= other.in_calls && other.in_calls <= other.active);
 }
 
 #[test]
@@ -212,12 +173,13 @@ fn behind_a_stonewall_the_latencies_by_then_are_those_of_the_items_by_then() {
         depth: Some(0),
         items: Some(500_000),
         files_only: true,
-        stonewall: Some(Nanos(100_000_000)),
+        stonewall: Some(Nanos(1_000_000)),
         phases: Some(vec![PhaseKind::FileRemove]),
         ..Meta::default()
     };
     let hosts = [0, 0, 1];
-    let outcome = Run::meta(&hosts, dir.path(), meta).go().expect("runs");
+    let run = Run::meta(&hosts, dir.path(), meta).stepped(2_000);
+    let outcome = run.go().expect("runs");
     let create = outcome.row("file-create");
     let wall = create.stonewall.expect("a stonewall");
     let early = create.stonewalled.as_ref().expect("its latencies");
@@ -345,5 +307,83 @@ fn the_tool_measures_the_loop_of_each_workload_on_every_host_and_touches_nothing
             let all = [cost.clock_ns, cost.record_ns, cost.null_op_ns];
             assert!(all.iter().all(|ns| *ns > 0.0), "{cost:?}");
         }
+    }
+}
+
+mod needs_fuse {
+    use super::*;
+    use crate::testfs::mount;
+
+    #[test]
+    fn the_time_of_closing_is_in_the_calls() {
+        let slow = mount(|config| config.latency = "flush=40ms".parse().expect("valid"));
+        let spec = Io {
+            fsync: Some(FsyncRule::Close),
+            ..io(&[Rw::Write])
+        };
+        let outcome = Run::io(&[0], slow.path(), spec).go().expect("runs");
+        slow.end();
+        let (write, close) = (outcome.row("write"), outcome.row("write-close"));
+        assert!(
+            close.service.min() >= Nanos(40_000_000),
+            "{}",
+            close.service.min()
+        );
+        let effort = check_parts(write, 1);
+        assert_eq!(effort.in_calls, recorded(&[write, close]));
+    }
+
+    #[test]
+    fn the_file_systems_own_time_is_within_the_calls() {
+        let slow = mount(|config| config.latency = "read=3ms".parse().expect("valid"));
+        let spec = Io {
+            direct: true,
+            size: Some(Bytes(20 * 4096)),
+            ..io(&[Rw::Write, Rw::Read])
+        };
+        let outcome = Run::io(&[0, 0], slow.path(), spec).go().expect("runs");
+        let snapshot = slow.fs.stats().snapshot();
+        let truth = snapshot.kind(Kind::Read).map(|k| &k.latency);
+        let truth = truth.expect("it has read");
+        // Looking for the run's marker reads as well.
+        let others = Nanos((truth.count() - 40) * truth.max().0);
+        let least = truth.total().since(others);
+        let effort = check_parts(outcome.row("read"), 2);
+        assert!(effort.in_calls >= least, "{effort:?} {least}");
+        assert!(effort.in_calls.0 >= 40 * 3_000_000, "{effort:?}");
+        slow.end();
+    }
+}
+
+mod timing {
+    use super::*;
+    use crate::clock::tried_again;
+
+    #[test]
+    fn a_jobs_time_has_its_ramp_and_is_without_its_delay_and_its_thinking() {
+        tried_again(|| {
+            let dir = tempfile::tempdir().expect("temporary directory");
+            let line = "--name=a --rw=randrw --bs=4k --size=256k --time_based --runtime=300ms \
+                --ramp_time=100ms --startdelay=200ms --thinktime=5ms --thinktime_spin=1ms \
+                --fsync=8 --name=b --rw=write --bs=4k --size=64k --ioengine=io_uring --iodepth=4";
+            let outcome = job(&[0], dir.path(), line).go().expect("runs");
+            let own: Vec<&PhaseOutcome> = ["a-read", "a-write", "a-sync"]
+                .iter()
+                .map(|name| outcome.row(name))
+                .collect();
+            let effort = own[0].effort;
+            assert!(own.iter().all(|row| row.effort == effort));
+            assert_eq!(effort.workers, 1);
+            assert!(effort.in_calls <= effort.active, "{effort:?}");
+            // With what was done before anything was recorded.
+            assert!(effort.in_calls > recorded(&own), "{effort:?}");
+            let operations: u64 = own[..2].iter().map(|row| row.items).sum();
+            let waited = 200_000_000 + 5_000_000 * operations;
+            assert!(effort.waited.0 >= waited, "{effort:?} {waited}");
+            let other = outcome.row("b-write").effort;
+            assert_eq!(other.workers, 1, "it is none of the other job's");
+            assert_eq!(other.waited, Nanos(0));
+            assert!(other.full <= other.in_calls && other.in_calls <= other.active);
+        });
     }
 }

@@ -51,12 +51,16 @@ fn run(hosts: &[u32], dir: &Path, options: &Mdtest) -> Outcome {
 /// Runs `options` and takes no failure and nothing left for an answer.
 fn run_well(hosts: &[u32], dir: &Path, options: &Mdtest) -> Outcome {
     let outcome = run(hosts, dir, options);
+    check_well(&outcome);
+    outcome
+}
+
+fn check_well(outcome: &Outcome) {
     for row in &outcome.rows {
         check_adds_up(row);
         assert!(row.failures.is_empty(), "{}: {:?}", row.name, row.failures);
     }
     assert!(outcome.complete && outcome.trouble.is_none() && outcome.left.is_empty());
-    outcome
 }
 
 /// What lies below `dir`: paths from there on, with the length of files.

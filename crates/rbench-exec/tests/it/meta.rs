@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use rbench_core::outcome::Cache;
-use rbench_core::{Bytes, Nanos};
+use rbench_core::{Bytes, Nanos, SimulatedClock};
 use rbench_exec::WARM_UP_ERRORS;
 use rbench_plan::arrival::Arrival;
 use rbench_plan::meta::{Layout, PhaseKind};
@@ -104,14 +104,18 @@ fn after_a_stonewall_every_worker_has_made_as_many_and_later_phases_find_them() 
         depth: Some(0),
         items: Some(500_000),
         files_only: true,
-        stonewall: Some(Nanos(100_000_000)),
+        stonewall: Some(Nanos(2_000_000)),
         phases: Some(vec![PhaseKind::FileStat, PhaseKind::FileRemove]),
         ..Meta::default()
     };
-    let outcome = Run::meta(&[0, 0, 0], dir.path(), meta).go().expect("runs");
+    let mut run = Run::meta(&[0, 0, 0], dir.path(), meta).stepped(5_000);
+    // One is faster, and one is slower than that.
+    run.clocks[0] = SimulatedClock::new(Nanos(2_000));
+    run.clocks[2] = SimulatedClock::new(Nanos(8_000));
+    let outcome = run.go().expect("runs");
     let create = outcome.row("file-create");
     let wall = create.stonewall.expect("a stonewall");
-    assert!(wall.items >= 3 * wall.least && wall.items <= 3 * wall.most && wall.most > 0);
+    assert!(wall.items > 3 * wall.least && wall.items < 3 * wall.most && wall.least > 0);
     assert_eq!(create.items, 3 * wall.most);
     assert_eq!(outcome.row("file-remove").items, create.items);
     outcome
@@ -221,10 +225,15 @@ fn the_first_finisher_counts_with_all_it_has_done() {
         items: Some(1),
         ..Meta::default()
     };
-    for _ in 0..20 {
-        let outcome = Run::meta(&[0, 0, 0], dir.path(), meta.clone())
-            .go()
-            .expect("runs");
+    // All at one time, one after the other, and as it happens.
+    let stepped = [[1; 3], [1, 2, 3], [3, 1, 1], [2, 2, 1]].map(Some);
+    for steps in stepped.into_iter().chain([None; 5]) {
+        let mut run = Run::meta(&[0, 0, 0], dir.path(), meta.clone());
+        let clocks = steps.into_iter().flatten();
+        run.clocks = clocks
+            .map(|us| SimulatedClock::new(Nanos(us * 1_000)))
+            .collect();
+        let outcome = run.go().expect("runs");
         for row in &outcome.rows {
             assert!(
                 row.one_each
@@ -263,7 +272,7 @@ fn phases_with_a_rate_start_as_many_operations_as_are_due() {
             arrival: Some(arrival),
             ..timed(Some(400.0), &kinds)
         };
-        let mut run = Run::meta(&[0, 0], dir.path(), meta);
+        let mut run = Run::meta(&[0, 0], dir.path(), meta).stepped(1_000);
         run.common.threads = Some(2);
         let outcome = run.go().expect("runs");
         let names: Vec<&str> = outcome.rows.iter().map(|row| row.name.as_str()).collect();
@@ -271,12 +280,10 @@ fn phases_with_a_rate_start_as_many_operations_as_are_due() {
         for row in &outcome.rows {
             check_adds_up(row);
             assert!(row.failures.is_empty(), "{}: {:?}", row.name, row.failures);
-            let due = row.items + row.unissued;
+            let due = row.items;
+            assert_eq!(row.unissued, 0, "{}", row.name);
             match arrival {
-                // Removal ends with the files that were made.
-                Arrival::Uniform if row.name != "file-remove" => {
-                    assert!((198..=200).contains(&due), "{}: {due}", row.name);
-                }
+                Arrival::Uniform => assert_eq!(due, 200, "{}", row.name),
                 // 200 on average, five standard deviations.
                 _ => assert!((120..=280).contains(&due), "{}: {due}", row.name),
             }
@@ -295,15 +302,23 @@ fn without_a_rate_a_time_makes_phases_go_over_their_items_again() {
         depth: Some(0),
         ..timed(None, &[PhaseKind::FileStat, PhaseKind::FileRename])
     };
-    let outcome = Run::meta(&[0], dir.path(), meta).go().expect("runs");
+    let run = Run::meta(&[0], dir.path(), meta).stepped(1_000_000);
+    let outcome = run.go().expect("runs");
     assert_eq!(outcome.rows.len(), 2);
     for row in &outcome.rows {
         assert!(row.failures.is_empty() && row.response.is_none());
-        assert!(row.items > 5, "{}: {}", row.name, row.items);
+        // One every 2 ms.
+        assert!(
+            (245..=250).contains(&row.items),
+            "{}: {}",
+            row.name,
+            row.items
+        );
     }
     // What is used up is made for as long as it is measured.
     let removal = timed(None, &[PhaseKind::FileRemove]);
-    let outcome = Run::meta(&[0], dir.path(), removal).go().expect("runs");
+    let run = Run::meta(&[0], dir.path(), removal).stepped(1_000_000);
+    let outcome = run.go().expect("runs");
     let names: Vec<&str> = outcome.rows.iter().map(|row| row.name.as_str()).collect();
     assert_eq!(names, ["file-remove"]);
     assert!(outcome.rows[0].items > 0 && outcome.rows[0].failures.is_empty());

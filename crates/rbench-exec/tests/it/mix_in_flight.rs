@@ -289,15 +289,15 @@ mod needs_fuse {
         let synced = "create, write whole, fdatasync, close, delete";
         let drawn = "write 2k=2,open=1,fsync=1,setxattr=1,truncate 10=1,mkdir=1,symlink=1";
         for (mix, fault) in [
-            (list(listed, 100, 0), "create:ENOSPC@nth=90"),
-            (list(listed, 100, 0), "write:EIO@nth=90"),
-            (list(listed, 100, 0), "write:short@nth=90"),
-            (list(listed, 100, 0), "fsync:EIO@nth=20"),
-            (list(synced, 100, 0), "flush:EIO@nth=120"),
-            (list(listed, 100, 0), "open:EMFILE@nth=20"),
-            (list(listed, 100, 0), "setxattr:ENOSPC@nth=20"),
-            (list(listed, 100, 0), "rename:EXDEV@nth=20"),
-            (list(listed, 100, 0), "unlink:EACCES@nth=20"),
+            (list(listed, 50, 0), "create:ENOSPC@nth=45"),
+            (list(listed, 50, 0), "write:EIO@nth=45"),
+            (list(listed, 50, 0), "write:short@nth=45"),
+            (list(listed, 50, 0), "fsync:EIO@nth=20"),
+            (list(synced, 50, 0), "flush:EIO@nth=60"),
+            (list(listed, 50, 0), "open:EMFILE@nth=20"),
+            (list(listed, 50, 0), "setxattr:ENOSPC@nth=20"),
+            (list(listed, 50, 0), "rename:EXDEV@nth=20"),
+            (list(listed, 50, 0), "unlink:EACCES@nth=20"),
             (ops(drawn, 100, 0), "write:EIO@nth=40"),
             (ops(drawn, 100, 0), "write:short@nth=40"),
             (ops(drawn, 100, 0), "setattr:EFBIG@nth=3"),
@@ -305,6 +305,9 @@ mod needs_fuse {
             let run = |depth| {
                 let target = mount(|config| {
                     config.faults = vec![fault.parse().expect("valid")];
+                    // Looking names up again and again would be most of the requests.
+                    let known = Nanos(3_600_000_000_000);
+                    (config.entry_timeout, config.attr_timeout) = (known, known);
                 });
                 let mix = Mix {
                     in_flight: flight(depth),

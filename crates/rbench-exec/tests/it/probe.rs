@@ -79,7 +79,7 @@ mod needs_fuse {
     use rbench_exec::probe::answers;
 
     use super::*;
-    use crate::limits::while_it_hangs;
+    use crate::limits::needs_fuse::while_it_hangs;
     use crate::testfs::{Mount, mount};
 
     /// Nobody waits for longer than it takes to see that it hangs.

@@ -6,7 +6,6 @@ use rbench_core::{Bytes, Nanos};
 use rbench_plan::io::{FsyncRule, Rw};
 use rbench_plan::spec::{Io, SteadyOptions};
 
-use crate::clock::tried_again;
 use crate::group::{Outcome, Run, check_adds_up};
 
 const MS: u64 = 1_000_000;
@@ -17,7 +16,7 @@ const TIME: u64 = 60_000 * MS;
 
 /// 2000 operations a second on three ranks of two hosts; values of 100 ms, windows of half
 /// a second.
-fn run(limit: f64, io: Io) -> Outcome {
+fn run(limit: f64, io: Io, stepped: bool) -> Outcome {
     let dir = tempfile::tempdir().expect("temporary directory");
     let criterion = Criterion {
         bandwidth: false,
@@ -41,6 +40,9 @@ fn run(limit: f64, io: Io) -> Outcome {
     let mut run = Run::io(&[0, 0, 1], dir.path(), io);
     run.common.threads = Some(2);
     run.common.interval = Some(Nanos(INTERVAL));
+    if stepped {
+        run = run.stepped(1_000);
+    }
     let outcome = run.go().expect("runs");
     outcome.rows.iter().for_each(check_adds_up);
     outcome
@@ -65,61 +67,78 @@ fn check_window(steady: &Steadiness, rows: &[&PhaseOutcome]) {
 }
 
 #[test]
-fn a_phase_of_all_ranks_ends_when_their_rate_together_is_steady() {
-    tried_again(|| {
-        let rows = [Rw::RandWrite, Rw::RandRead];
-        let outcome = run(
-            30.0,
-            Io {
-                rw: Some(rows.to_vec()),
-                fsync: Some(FsyncRule::End),
-                ..Io::default()
-            },
-        );
+fn a_phase_of_all_ranks_is_steady_as_soon_as_their_rate_together_is() {
+    for (rw, fsync) in [(Rw::RandWrite, Some(FsyncRule::End)), (Rw::RandRead, None)] {
+        let io = Io {
+            rw: Some(vec![rw]),
+            time: Some(Nanos(2000 * MS)),
+            fsync,
+            ..Io::default()
+        };
+        // All values are the same.
+        let outcome = run(0.01, io, true);
         assert!(outcome.complete && outcome.trouble.is_none());
-        for name in ["randwrite", "randread"] {
-            let row = outcome.row(name);
-            let steady = row.steady.as_ref().expect("judged");
-            let at = steady.attained_at.expect("steady");
-            assert_eq!(steady.window_from, Some(Nanos(at.0 - 500 * MS)));
-            assert!(steady.value.is_some_and(|value| value <= 30.0));
-            check_window(steady, &[row]);
-            assert!(row.complete && row.elapsed >= at, "{at}");
-            assert!(row.elapsed.0 < TIME / 2, "{}", row.elapsed);
-            // What was due before the end and did not start is told, as at a deadline.
-            let due = row.elapsed.as_secs_f64() * 2000.0;
-            let known = (row.items + row.unissued) as f64;
-            assert!((known - due).abs() < 0.2 * due, "{known} of {due}");
+        let row = &outcome.rows[0];
+        let steady = row.steady.as_ref().expect("judged");
+        assert_eq!(steady.attained_at, Some(Nanos(500 * MS)), "{}", row.name);
+        assert_eq!(steady.window_from, Some(Nanos(0)), "{}", row.name);
+        assert!(steady.value.is_some_and(|value| value <= 0.01));
+        check_window(steady, &[row]);
+        assert!(row.complete && row.elapsed.0 >= 500 * MS - MS);
+        assert_eq!(outcome.rows.len(), 1 + usize::from(fsync.is_some()));
+        for other in &outcome.rows[1..] {
+            assert_eq!((other.items, &other.steady), (6, &None), "{}", other.name);
         }
-        let syncs = outcome.row("randwrite-fsync");
-        assert_eq!((syncs.items, &syncs.steady), (6, &None));
-    });
+    }
+}
+
+#[test]
+fn a_phase_ends_when_it_is_steady() {
+    // Whatever the rate of a busy machine is.
+    let outcome = run(
+        1e9,
+        Io {
+            rw: Some(vec![Rw::RandWrite, Rw::RandRead]),
+            time: Some(Nanos(3_600_000 * MS)),
+            ..Io::default()
+        },
+        false,
+    );
+    assert!(outcome.complete && outcome.trouble.is_none());
+    for name in ["randwrite", "randread"] {
+        let row = outcome.row(name);
+        let steady = row.steady.as_ref().expect("judged");
+        let at = steady.attained_at.expect("steady");
+        assert_eq!(steady.window_from, Some(Nanos(at.0 - 500 * MS)));
+        check_window(steady, &[row]);
+        assert!(row.complete && row.elapsed.0 < 3_600_000 * MS);
+    }
 }
 
 #[test]
 fn the_rows_of_a_mix_are_judged_together_and_nothing_in_a_ramp_is() {
-    tried_again(|| {
-        let outcome = run(
-            40.0,
-            Io {
-                rw: Some(vec![Rw::RandRw]),
-                mix: Some(98),
-                ramp: Some(Nanos(120 * MS)),
-                steady: SteadyOptions {
-                    ramp: Some(Nanos(210 * MS)),
-                    ..SteadyOptions::default()
-                },
-                ..Io::default()
+    let outcome = run(
+        0.01,
+        Io {
+            rw: Some(vec![Rw::RandRw]),
+            mix: Some(98),
+            time: Some(Nanos(2000 * MS)),
+            ramp: Some(Nanos(120 * MS)),
+            steady: SteadyOptions {
+                ramp: Some(Nanos(210 * MS)),
+                ..SteadyOptions::default()
             },
-        );
-        let [reads, writes] = ["randrw-read", "randrw-write"].map(|name| outcome.row(name));
-        let steady = reads.steady.as_ref().expect("judged");
-        assert_eq!(reads.steady, writes.steady);
-        assert!(steady.attained_at.is_some());
-        // From the first interval behind 330 ms on.
-        assert!(steady.window_from >= Some(Nanos(350 * MS)));
-        check_window(steady, &[reads, writes]);
-    });
+            ..Io::default()
+        },
+        true,
+    );
+    let [reads, writes] = ["randrw-read", "randrw-write"].map(|name| outcome.row(name));
+    let steady = reads.steady.as_ref().expect("judged");
+    assert_eq!(reads.steady, writes.steady);
+    // From the first interval behind 330 ms on.
+    assert_eq!(steady.attained_at, Some(Nanos(850 * MS)));
+    assert_eq!(steady.window_from, Some(Nanos(350 * MS)));
+    check_window(steady, &[reads, writes]);
 }
 
 #[test]
@@ -133,12 +152,82 @@ fn a_rate_that_does_not_become_steady_has_all_the_time() {
             arrival: Some(rbench_plan::arrival::Arrival::Poisson),
             ..Io::default()
         },
+        true,
     );
     let row = outcome.row("randread");
     let steady = row.steady.as_ref().expect("judged");
     assert_eq!(steady.attained_at, None);
     assert!(outcome.complete && row.complete);
-    assert!(row.elapsed.0 > 900 * MS, "{}", row.elapsed);
+    assert!(
+        row.elapsed.0.abs_diff(1000 * MS) < 10 * MS,
+        "{}",
+        row.elapsed
+    );
     assert_eq!(steady.window.len(), 5);
     check_window(steady, &[row]);
+}
+
+mod timing {
+    use super::*;
+    use crate::clock::tried_again;
+
+    #[test]
+    fn a_phase_of_all_ranks_ends_when_their_rate_together_is_steady() {
+        tried_again(|| {
+            let rows = [Rw::RandWrite, Rw::RandRead];
+            let outcome = run(
+                30.0,
+                Io {
+                    rw: Some(rows.to_vec()),
+                    fsync: Some(FsyncRule::End),
+                    ..Io::default()
+                },
+                false,
+            );
+            assert!(outcome.complete && outcome.trouble.is_none());
+            for name in ["randwrite", "randread"] {
+                let row = outcome.row(name);
+                let steady = row.steady.as_ref().expect("judged");
+                let at = steady.attained_at.expect("steady");
+                assert_eq!(steady.window_from, Some(Nanos(at.0 - 500 * MS)));
+                assert!(steady.value.is_some_and(|value| value <= 30.0));
+                check_window(steady, &[row]);
+                assert!(row.complete && row.elapsed >= at, "{at}");
+                assert!(row.elapsed.0 < TIME / 2, "{}", row.elapsed);
+                // What was due before the end and did not start is told, as at a deadline.
+                let due = row.elapsed.as_secs_f64() * 2000.0;
+                let known = (row.items + row.unissued) as f64;
+                assert!((known - due).abs() < 0.2 * due, "{known} of {due}");
+            }
+            let syncs = outcome.row("randwrite-fsync");
+            assert_eq!((syncs.items, &syncs.steady), (6, &None));
+        });
+    }
+
+    #[test]
+    fn the_rows_of_a_mix_are_judged_together_and_nothing_in_a_ramp_is() {
+        tried_again(|| {
+            let outcome = run(
+                40.0,
+                Io {
+                    rw: Some(vec![Rw::RandRw]),
+                    mix: Some(98),
+                    ramp: Some(Nanos(120 * MS)),
+                    steady: SteadyOptions {
+                        ramp: Some(Nanos(210 * MS)),
+                        ..SteadyOptions::default()
+                    },
+                    ..Io::default()
+                },
+                false,
+            );
+            let [reads, writes] = ["randrw-read", "randrw-write"].map(|name| outcome.row(name));
+            let steady = reads.steady.as_ref().expect("judged");
+            assert_eq!(reads.steady, writes.steady);
+            assert!(steady.attained_at.is_some());
+            // From the first interval behind 330 ms on.
+            assert!(steady.window_from >= Some(Nanos(350 * MS)));
+            check_window(steady, &[reads, writes]);
+        });
+    }
 }

@@ -25,7 +25,7 @@ fn damaged(engine: &str, threads: u32, change: impl Fn(Io) -> Io) -> Outcome {
         verify_threads: Some(threads),
         ..Io::default()
     });
-    let mut run = Run::io(&[0, 1], dir.path(), spec);
+    let mut run = Run::io(&[0, 1], dir.path(), spec).stepped(1_000);
     run.between = Box::new(|row, own| {
         if row.name == "write" {
             let path = own.join("0/data.0");

@@ -7,10 +7,8 @@ use rbench_core::Bytes;
 use rbench_core::outcome::Details;
 use rbench_plan::meta::Packet;
 use rbench_plan::spec::Mdtest;
-use rbench_testfs::Config;
 
 use super::{run, run_well, tempdir, walk};
-use crate::children;
 use crate::group::{Outcome, check_adds_up};
 
 const PACKETS: [Packet; 5] = [
@@ -232,24 +230,26 @@ fn what_lies_behind_the_end_of_a_file_is_not_read() {
     }
 }
 
-#[test]
-fn what_cannot_be_read_back_was_not_written() {
-    let _alone = children::none();
-    let dir = tempdir();
-    let mut config = Config::memory(Bytes(1 << 24)).uncached();
-    config.faults = vec!["read:EIO@after=1".parse().expect("valid")];
-    let fs = rbench_testfs::mount(config, dir.path()).expect("the machine can mount FUSE");
-    let options = Mdtest {
-        verify_write: true,
-        ..files(100, Packet::Random)
-    };
-    let outcome = run(&[0], dir.path(), &options);
-    fs.unmount().expect("unmounts");
-    let row = outcome.row("file-create");
-    check_adds_up(row);
-    assert_eq!((row.items, row.failures.total()), (1, 2));
-    let (kind, _, example) = row.failures.iter().next().expect("one");
-    assert_eq!(kind.name(), "EIO");
-    assert_eq!(example.failure.path, path(dir.path(), 0, 1));
-    assert_eq!(example.failure.detail, "reading back");
+mod needs_fuse {
+    use super::*;
+    use crate::testfs::mount;
+
+    #[test]
+    fn what_cannot_be_read_back_was_not_written() {
+        let target =
+            mount(|config| config.faults = vec!["read:EIO@after=1".parse().expect("valid")]);
+        let options = Mdtest {
+            verify_write: true,
+            ..files(100, Packet::Random)
+        };
+        let outcome = run(&[0], target.path(), &options);
+        let row = outcome.row("file-create");
+        check_adds_up(row);
+        assert_eq!((row.items, row.failures.total()), (1, 2));
+        let (kind, _, example) = row.failures.iter().next().expect("one");
+        assert_eq!(kind.name(), "EIO");
+        assert_eq!(example.failure.path, path(target.path(), 0, 1));
+        assert_eq!(example.failure.detail, "reading back");
+        target.end();
+    }
 }

@@ -3,12 +3,13 @@
 use std::fs;
 use std::time::Instant;
 
-use rbench_core::{Bytes, Nanos};
+use rbench_core::outcome::PhaseOutcome;
+use rbench_core::{Bytes, Nanos, SimulatedClock};
 use rbench_plan::spec::Mdtest;
 
-use super::{run, run_well, tempdir, walk};
+use super::{check_well, run, run_well, tempdir, walk};
 use crate::children;
-use crate::group::{Run, check_adds_up};
+use crate::group::{Outcome, Run, check_adds_up};
 
 const MS: u64 = 1_000_000;
 
@@ -16,19 +17,24 @@ const MS: u64 = 1_000_000;
 fn after_a_stonewall_later_runs_find_exactly_as_many_files() {
     let dir = tempdir();
     let options = Mdtest {
-        stonewall: Some(Nanos(150 * MS)),
+        stonewall: Some(Nanos(2 * MS)),
         status_file: Some("status".into()),
         files_only: true,
         unique_dir: true,
         create: true,
         ..Mdtest::default()
     };
-    let outcome = run_well(&[0, 0, 0], dir.path(), &options);
+    let mut run = Run::mdtest(&[0, 0, 0], dir.path(), options.clone()).stepped(5_000);
+    // One is faster, and one is slower than that.
+    run.clocks[0] = SimulatedClock::new(Nanos(2_000));
+    run.clocks[2] = SimulatedClock::new(Nanos(8_000));
+    let outcome = run.go().expect("runs");
+    check_well(&outcome);
     let create = outcome.row("file-create");
     let wall = create.stonewall.expect("a stonewall");
-    assert!(wall.items >= 3 * wall.least && wall.items <= 3 * wall.most && wall.most > 0);
+    assert!(wall.items > 3 * wall.least && wall.items < 3 * wall.most && wall.least > 0);
     assert_eq!(create.items, 3 * wall.most);
-    assert!(create.elapsed.0 >= 150 * MS, "{:?}", create.elapsed);
+    assert!(create.elapsed.0 >= 2 * MS, "{:?}", create.elapsed);
     let files = walk(dir.path()).values().flatten().count() as u64;
     assert_eq!(files, 3 * wall.most);
     for (phase, name) in [
@@ -54,51 +60,58 @@ fn after_a_stonewall_later_runs_find_exactly_as_many_files() {
 fn a_stonewall_is_for_files_alone_and_the_phases_behind_it_know_its_count() {
     let dir = tempdir();
     let options = Mdtest {
-        stonewall: Some(Nanos(100 * MS)),
-        items: Some(10_000),
+        stonewall: Some(Nanos(MS)),
+        items: Some(400),
         unique_dir: true,
         ..Mdtest::default()
     };
-    let outcome = run_well(&[0, 0], dir.path(), &options);
+    let run = Run::mdtest(&[0, 0], dir.path(), options).stepped(5_000);
+    let outcome = run.go().expect("runs");
+    check_well(&outcome);
     assert!(outcome.row("dir-create").stonewall.is_none());
-    assert_eq!(outcome.row("dir-create").items, 20_000);
+    assert_eq!(outcome.row("dir-create").items, 800);
     let create = outcome.row("file-create");
     let most = create.stonewall.expect("a stonewall").most;
-    assert!(most < 10_000, "{most}");
+    assert!(0 < most && most < 400, "{most}");
     for name in ["file-create", "file-stat", "file-read", "file-remove"] {
         assert_eq!(outcome.row(name).items, 2 * most, "{name}");
     }
     assert_eq!(walk(dir.path()).len(), 0);
 }
 
-#[test]
-fn pauses_come_before_the_directories_and_before_the_files() {
-    crate::clock::tried_again(pauses_come_before_the_directories_and_before_the_files_once);
+/// The longest time of any rank in rows, ns.
+fn in_rows(outcome: &Outcome) -> u64 {
+    let of = |rank: usize| {
+        outcome
+            .rows
+            .iter()
+            .map(move |row| row.ranks[rank].elapsed.0)
+    };
+    (0..2).map(|rank| of(rank).sum()).max().unwrap_or_default()
 }
 
-fn pauses_come_before_the_directories_and_before_the_files_once() {
-    let took = |phases: fn(&mut Mdtest)| {
+#[test]
+fn pauses_come_before_the_directories_and_before_the_files() {
+    let check = |pauses: u64, phases: fn(&mut Mdtest)| {
         let dir = tempdir();
         let mut options = Mdtest {
-            pause: Some(Nanos(300 * MS)),
+            pause: Some(Nanos(100 * MS)),
             items: Some(2),
             ..Mdtest::default()
         };
         phases(&mut options);
         let begun = Instant::now();
         let outcome = run_well(&[0, 0], dir.path(), &options);
-        for row in &outcome.rows {
-            assert!(row.elapsed.0 < 250 * MS, "{} holds the pause", row.name);
-        }
-        begun.elapsed().as_millis()
+        let whole = begun.elapsed().as_nanos() as u64;
+        // In no row.
+        let rows = in_rows(&outcome);
+        assert!(rows + pauses * 100 * MS <= whole, "{rows} of {whole} ns");
     };
-    assert!(took(|_| ()) >= 600);
-    assert!(took(|o| o.no_barriers = true) >= 600);
-    assert!(took(|o| (o.create, o.unique_dir) = (true, true)) >= 600);
-    let kinds: [fn(&mut Mdtest); 2] = [|o| o.files_only = true, |o| o.dirs_only = true];
-    for kind in kinds {
-        assert!(took(kind) >= 300);
-    }
+    check(2, |_| ());
+    check(2, |o| o.no_barriers = true);
+    check(2, |o| (o.create, o.unique_dir) = (true, true));
+    check(1, |o| o.files_only = true);
+    check(1, |o| o.dirs_only = true);
 }
 
 #[test]
@@ -178,31 +191,38 @@ fn without_barriers_what_was_measured_before_a_command_failed_is_told() {
     assert_eq!(walk(dir.path()).len(), 0);
 }
 
+/// The outcome of phases of files with a command before or after them that takes 100 ms, and how
+/// long it was until then.
+fn with_command(before: bool) -> (Outcome, u64) {
+    let dir = tempdir();
+    let command = |wanted: bool| wanted.then(|| "sleep 0.1".to_owned());
+    let options = Mdtest {
+        items: Some(2),
+        files_only: true,
+        before: command(before),
+        after: command(!before),
+        ..Mdtest::default()
+    };
+    let begun = Instant::now();
+    let outcome = run_well(&[0, 0], dir.path(), &options);
+    (outcome, begun.elapsed().as_nanos() as u64)
+}
+
 #[test]
 fn the_command_after_a_phase_belongs_to_its_time_and_the_one_before_does_not() {
     let _children = children::some();
-    crate::clock::tried_again(
-        the_command_after_a_phase_belongs_to_its_time_and_the_one_before_does_not_once,
-    );
-}
-
-fn the_command_after_a_phase_belongs_to_its_time_and_the_one_before_does_not_once() {
-    let dir = tempdir();
-    let options = |before: Option<&str>, after: Option<&str>| Mdtest {
-        items: Some(2),
-        files_only: true,
-        before: before.map(str::to_owned),
-        after: after.map(str::to_owned),
-        ..Mdtest::default()
-    };
-    let untimed = run_well(&[0, 0], dir.path(), &options(Some("sleep 0.3"), None));
-    assert!(untimed.rows.iter().all(|row| row.elapsed.0 < 250 * MS));
-    let timed = run_well(&[0, 0], dir.path(), &options(None, Some("sleep 0.3")));
-    for row in &timed.rows {
-        let of_items = row.name.starts_with("file");
-        assert_eq!(row.elapsed.0 >= 300 * MS, of_items, "{}", row.name);
+    let of_items = |row: &&PhaseOutcome| row.name.starts_with("file");
+    let (untimed, whole) = with_command(true);
+    let phases = untimed.rows.iter().filter(of_items).count() as u64;
+    assert_eq!(phases, 4);
+    let rows = in_rows(&untimed);
+    assert!(rows + phases * 100 * MS <= whole, "{rows} of {whole} ns");
+    let (timed, _) = with_command(false);
+    for row in timed.rows.iter().filter(of_items) {
+        assert!(row.elapsed.0 >= 100 * MS, "{}", row.name);
         // No operation took that long.
-        assert!(row.service.max() < Nanos(250 * MS), "{}", row.name);
+        let rest = row.elapsed.0 - row.service.max().0;
+        assert!(rest >= 100 * MS, "{}: {rest} ns", row.name);
     }
 }
 
@@ -288,4 +308,65 @@ fn a_sync_after_each_phase_does_no_harm() {
     };
     run_well(&[0], dir.path(), &options);
     assert_eq!(walk(dir.path()).len(), 0);
+}
+
+mod timing {
+    use super::*;
+    use crate::clock::tried_again;
+
+    #[test]
+    fn pauses_come_before_the_directories_and_before_the_files() {
+        tried_again(pauses_come_before_the_directories_and_before_the_files_once);
+    }
+
+    fn pauses_come_before_the_directories_and_before_the_files_once() {
+        let took = |phases: fn(&mut Mdtest)| {
+            let dir = tempdir();
+            let mut options = Mdtest {
+                pause: Some(Nanos(300 * MS)),
+                items: Some(2),
+                ..Mdtest::default()
+            };
+            phases(&mut options);
+            let begun = Instant::now();
+            let outcome = run_well(&[0, 0], dir.path(), &options);
+            for row in &outcome.rows {
+                assert!(row.elapsed.0 < 250 * MS, "{} holds the pause", row.name);
+            }
+            begun.elapsed().as_millis()
+        };
+        assert!(took(|_| ()) >= 600);
+        assert!(took(|o| o.no_barriers = true) >= 600);
+        assert!(took(|o| (o.create, o.unique_dir) = (true, true)) >= 600);
+        let kinds: [fn(&mut Mdtest); 2] = [|o| o.files_only = true, |o| o.dirs_only = true];
+        for kind in kinds {
+            assert!(took(kind) >= 300);
+        }
+    }
+
+    #[test]
+    fn the_command_after_a_phase_belongs_to_its_time_and_the_one_before_does_not() {
+        let _children = children::some();
+        tried_again(the_command_after_a_phase_belongs_to_its_time_and_the_one_before_does_not_once);
+    }
+
+    fn the_command_after_a_phase_belongs_to_its_time_and_the_one_before_does_not_once() {
+        let dir = tempdir();
+        let options = |before: Option<&str>, after: Option<&str>| Mdtest {
+            items: Some(2),
+            files_only: true,
+            before: before.map(str::to_owned),
+            after: after.map(str::to_owned),
+            ..Mdtest::default()
+        };
+        let untimed = run_well(&[0, 0], dir.path(), &options(Some("sleep 0.3"), None));
+        assert!(untimed.rows.iter().all(|row| row.elapsed.0 < 250 * MS));
+        let timed = run_well(&[0, 0], dir.path(), &options(None, Some("sleep 0.3")));
+        for row in &timed.rows {
+            let of_items = row.name.starts_with("file");
+            assert_eq!(row.elapsed.0 >= 300 * MS, of_items, "{}", row.name);
+            // No operation took that long.
+            assert!(row.service.max() < Nanos(250 * MS), "{}", row.name);
+        }
+    }
 }

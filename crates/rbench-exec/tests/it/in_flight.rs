@@ -164,7 +164,8 @@ fn an_open_loop_keeps_its_starts_and_counts_what_was_due() {
             in_flight: flight(16),
             ..Meta::default()
         };
-        let outcome = Run::meta(&[0, 0], dir.path(), meta).go().expect("runs");
+        let run = Run::meta(&[0, 0], dir.path(), meta).stepped(1_000);
+        let outcome = run.go().expect("runs");
         well(&outcome);
         for name in ["file-create", "file-stat"] {
             let row = outcome.row(name);
@@ -366,7 +367,7 @@ mod needs_fuse {
             "open:EMFILE@nth=30",
             "read:EIO@after=20",
             "mkdir:EDQUOT@nth=30",
-            "rmdir:EBUSY@nth=40",
+            "rmdir:EBUSY@nth=30",
             "unlink:EACCES@nth=30",
             "rename:EXDEV@nth=30",
             "link:EMLINK@nth=30",

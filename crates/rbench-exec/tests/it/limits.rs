@@ -408,7 +408,7 @@ pub mod needs_fuse {
         let line = "--name=idle --ioengine=null --rw=read --size=1m --runtime=20 --time_based \
                 --thinktime=1000 \
                 --name=stuck --rw=randread --bs=4k --size=1m --filename=f";
-        let outcome = while_it_hangs(&fs, || limited(&dir, line, Nanos(2_000_000_000)));
+        let outcome = while_it_hangs(&fs, || limited(&dir, line, Nanos(1_000_000_000)));
         let idle = outcome.row("idle-read");
         assert!(idle.failures.is_empty(), "{:?}", idle.failures);
         let first = idle.first_done.as_ref().expect("one has ended");

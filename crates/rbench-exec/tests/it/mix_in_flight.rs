@@ -407,7 +407,7 @@ mod needs_fuse {
                 rate: Some(200.0),
                 ..mix
             };
-            let run = Run::mix(&[0], target.path(), mix).stepped(200_000);
+            let run = Run::mix(&[0], target.path(), mix).stepped(300_000);
             // The time of the worker passes as long as it looks for what is due: none waits for
             // those before it.
             let outcome = let_go(&target.fs, 16, 100, || run.go().expect("runs"));

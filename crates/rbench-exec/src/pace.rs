@@ -372,6 +372,7 @@ mod tests {
     }
 
     #[test]
+    #[expect(clippy::disallowed_methods, reason = "procfs is not a target")]
     fn a_nap_gives_the_processor_away_however_short_it_is() {
         let clock = CpuClock::KERNEL;
         let gate = Gate {

@@ -256,7 +256,7 @@ mod timing {
                     "{workers:2} workers {name:11} p50/p99/p99.9 ns: reported {reported:?} truth {truth:?} without {bare:?}"
                 );
                 // A wide bound: other tests run meanwhile, and a machine under load
-                // wakes threads late. scripts/checks/truth.py shows the figures.
+                // wakes threads late.
                 assert!(
                     reported[0] - truth[0] < 10_000_000,
                     "{name}: {reported:?} far above {truth:?}"

@@ -11,6 +11,11 @@
 //! counts while rank 0 is polled. docs/scaling.md says what follows from it.
 
 #![allow(
+    clippy::print_stderr,
+    clippy::print_stdout,
+    reason = "its results are read there"
+)]
+#![allow(
     clippy::disallowed_methods,
     reason = "it reads what the kernel says of this process"
 )]

@@ -5,6 +5,12 @@
 //! Each figure is a line of JSON on stdout:
 //! `{"name":"file-stat","ops":200000,"seconds":0.21}`.
 
+#![allow(
+    clippy::print_stderr,
+    clippy::print_stdout,
+    reason = "its results are read there"
+)]
+
 use std::error::Error;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};

@@ -104,9 +104,14 @@ fn main() -> ExitCode {
 
 /// Prints one sentence on standard error.
 fn complain(message: &str) {
-    // Names in it may contain anything. If standard error is closed, nothing
-    // can be done.
-    let _ = writeln!(std::io::stderr(), "rbench: {}", plain_lines(message));
+    // Names in it may contain anything.
+    to_stderr(&format!("rbench: {}\n", plain_lines(message)));
+}
+
+/// Writes to standard error, all of it in one call. A full disk, a reader that has gone or a
+/// closed terminal there is no reason to end a run.
+fn to_stderr(text: &str) {
+    let _ = std::io::stderr().write_all(text.as_bytes());
 }
 
 /// Writes to standard output; a reader that has gone (as `head` does) is not a

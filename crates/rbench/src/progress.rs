@@ -10,12 +10,13 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use rbench_cli::Progress as How;
 use rbench_core::Nanos;
+use rbench_core::plain::plain;
 use rbench_core::units::{human_bandwidth, human_count, human_rate};
 use rbench_exec::{Progress, Show};
 use rbench_report::schema::LiveState;
 
-use crate::complain;
 use crate::live::{self, Feed};
+use crate::{complain, to_stderr};
 
 /// Time between two lines.
 const LINE_EVERY: Duration = Duration::from_secs(5);
@@ -210,7 +211,7 @@ impl Show for Display {
         };
         if self.has_lines() && due {
             self.last_line.set(Some(Instant::now()));
-            eprintln!("{}: {figures}", self.label.borrow());
+            to_stderr(&format!("{}: {figures}\n", plain(&self.label.borrow())));
         }
     }
 }

@@ -12,6 +12,7 @@ use rbench_cli::{Communicator as Which, Output, Progress, Stop};
 use rbench_comm::{
     Choice, Chosen, Clocks, Combine, CommError, Communicator, Identity, Topology, World, compare,
 };
+use rbench_core::plain::plain;
 use rbench_core::random::key;
 use rbench_core::wire::{Reader, Writer};
 use rbench_core::{Clock as _, MonotonicClock, Rank};
@@ -40,7 +41,7 @@ use crate::series;
 use crate::signals::Signals;
 use crate::surroundings;
 use crate::target;
-use crate::{FAILED, SUCCESS, USAGE, WITHOUT_TESTFS, complain, print};
+use crate::{FAILED, SUCCESS, USAGE, WITHOUT_TESTFS, complain, print, to_stderr};
 use crate::{check, probe};
 
 /// The warning of a run that could not go on.
@@ -149,7 +150,7 @@ pub fn say(root: bool, refusal: Refusal) -> u8 {
         }
         Refusal::Cli(Stop { text, .. }) => {
             if root {
-                eprint!("{text}");
+                to_stderr(&text);
             }
             USAGE
         }
@@ -664,10 +665,10 @@ pub fn publish(report: &mut Report, plan: &Plan, launch: &Launch, output: &Outpu
     }
     if !output.quiet && (has_ours || people) {
         if let Some(out) = output.out.as_ref().filter(|_| trouble.is_none()) {
-            eprintln!("result: {}", out.display());
+            to_stderr(&format!("result: {}\n", plain(&out.to_string_lossy())));
         }
         if let Some(path) = &report.kept {
-            eprintln!("kept: {}", path.display());
+            to_stderr(&format!("kept: {}\n", plain(&path.to_string_lossy())));
         }
     }
     let code = match trouble {

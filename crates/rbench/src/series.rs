@@ -22,7 +22,7 @@ use crate::launch::Launch;
 use crate::live::Outside;
 use crate::recording::{Report, Sink};
 use crate::run::{Hosts, Refusal, conclude, once, plan};
-use crate::{FAILED, SUCCESS, print};
+use crate::{FAILED, SUCCESS, print, to_stderr};
 
 mod course;
 mod dry_run;
@@ -303,7 +303,7 @@ impl Lead {
         }
         let told = self.course.ended(index, state.record.series());
         if let Some(line) = told.filter(|_| self.shows) {
-            eprint!("{line}");
+            to_stderr(&line);
         }
     }
 }

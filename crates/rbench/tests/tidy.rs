@@ -1,5 +1,11 @@
 //! The rules of ARCHITECTURE.md that a compiler does not check.
 
+#![allow(
+    clippy::print_stderr,
+    clippy::print_stdout,
+    reason = "tests report there"
+)]
+
 #[path = "tidy/conventions.rs"]
 mod conventions;
 #[path = "tidy/floors.rs"]

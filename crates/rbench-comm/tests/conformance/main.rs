@@ -17,6 +17,12 @@
 //! launcher must then end them all within seconds, with an exit code other
 //! than 0 (3 for `abort`).
 
+#![allow(
+    clippy::print_stderr,
+    clippy::print_stdout,
+    reason = "tests report there"
+)]
+
 mod checks;
 mod collectives;
 mod measure;

@@ -527,6 +527,7 @@ mod tests {
         };
         let items = ItemRunner::new(op, Arc::new(fs), visit);
         let Ok(mut runner) = RingRunner::new(items, 4) else {
+            #[expect(clippy::print_stderr, reason = "a test that is skipped says so")]
             return eprintln!("skipped: no ring");
         };
         let mut meter = Meter::new(

@@ -2,6 +2,11 @@
 //! the target is a temporary directory or the built-in FUSE file system.
 
 #![allow(
+    clippy::print_stderr,
+    clippy::print_stdout,
+    reason = "tests report there"
+)]
+#![allow(
     clippy::disallowed_methods,
     reason = "the tests look at and damage files behind the back of a run"
 )]

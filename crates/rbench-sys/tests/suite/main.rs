@@ -3,6 +3,12 @@
 //! `conformance` runs every engine, `engines` and `options` what only some have, `system_calls`
 //! looks on with strace, `workdir`, `testdir` and `host` change real (private) mounts.
 
+#![allow(
+    clippy::print_stderr,
+    clippy::print_stdout,
+    reason = "tests report there"
+)]
+
 mod allocations;
 mod anchor;
 mod blocks;

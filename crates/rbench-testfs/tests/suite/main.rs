@@ -1,6 +1,12 @@
 //! Tests of rbench-testfs on real mounts. `serve`, where it is a process of its own, is another test
 //! program.
 
+#![allow(
+    clippy::print_stderr,
+    clippy::print_stdout,
+    reason = "tests report there"
+)]
+
 mod common;
 
 /// All of these mount the file system.

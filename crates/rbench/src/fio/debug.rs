@@ -2,7 +2,6 @@
 //! anything runs, and of the devices at the end. Nothing is told while operations are measured.
 
 use std::fmt::Write as _;
-use std::io::Write as _;
 
 use rbench_core::plain;
 use rbench_plan::jobs::JobPlan;
@@ -10,6 +9,7 @@ use rbench_plan::resolve::Work;
 use rbench_report::fio::Machine;
 
 use crate::front::Scope;
+use crate::to_stderr;
 
 /// Tells what was asked for, at rank 0.
 pub fn tell(scope: Scope<'_>, kinds: &[&str]) {
@@ -125,7 +125,7 @@ impl<'k> Told<'k> {
 
     /// Where standard error is closed, nobody asks for it.
     fn say(&self) {
-        let _ = std::io::stderr().write_all(self.text.as_bytes());
+        to_stderr(&self.text);
     }
 
     fn line(&mut self, kind: &str, what: std::fmt::Arguments<'_>) {

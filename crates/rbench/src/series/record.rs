@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use rbench_cli::Format;
 use rbench_cli::series::Series;
+use rbench_core::plain::plain;
 use rbench_plan::series::Cell;
 use rbench_report::schema::{
     CellResult, CellValue, Launched, Run, RunResult, SERIES_SCHEMA, SeriesResult,
@@ -17,7 +18,7 @@ use super::Course;
 use crate::files::{OVERWRITE, Replace, ResultFile, named_after};
 use crate::launch::Launch;
 use crate::show::view;
-use crate::{FAILED, SUCCESS, complain, print};
+use crate::{FAILED, SUCCESS, complain, print, to_stderr};
 
 /// A series so far.
 pub struct Record {
@@ -304,10 +305,13 @@ impl Record {
             Format::Json => series::render_json(series),
         }));
         if self.resumed > 0 && !self.quiet {
-            eprintln!("resumed: {} cells were complete before", self.resumed);
+            to_stderr(&format!(
+                "resumed: {} cells were complete before\n",
+                self.resumed
+            ));
         }
         if let Some(out) = self.out.as_ref().filter(|_| !self.quiet) {
-            eprintln!("result: {}", out.display());
+            to_stderr(&format!("result: {}\n", plain(&out.to_string_lossy())));
         }
         code
     }

@@ -7,6 +7,12 @@
 //! `RBENCH_CRASH_SCENARIOS` sets how many scenarios are played (24 without
 //! it), `RBENCH_CRASH_SEED` the first one's seed.
 
+#![allow(
+    clippy::print_stderr,
+    clippy::print_stdout,
+    reason = "tests report there"
+)]
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;

@@ -1,5 +1,11 @@
 //! The program as a user meets it.
 
+#![allow(
+    clippy::print_stderr,
+    clippy::print_stdout,
+    reason = "tests report there"
+)]
+
 mod common;
 mod devices;
 mod measured;

@@ -4,10 +4,11 @@
 
 use std::ffi::OsStr;
 use std::fs::{File, OpenOptions, Permissions, TryLockError};
-use std::io::{self, Read as _, Write as _};
+use std::io::{self, Read as _, Seek as _, Write as _};
 use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 
+use nix::libc;
 use rbench_report::Document;
 use tempfile::{NamedTempFile, PersistError};
 
@@ -15,7 +16,8 @@ mod lines;
 mod place;
 
 pub use lines::Lines;
-pub use place::{Place, find, write_over};
+pub use place::{KNOWN_BY, Place, Written, find, write_over};
+use place::{TAKEN, swap};
 
 /// A result file that is being made.
 #[derive(Debug)]
@@ -54,30 +56,34 @@ fn folder(path: &Path) -> &Path {
     }
 }
 
-/// A file with `text` on disk, in the directory of `path` under a new name; it
-/// is removed unless it is renamed.
-fn written_beside(path: &Path, text: &str) -> io::Result<NamedTempFile> {
-    let mut file = tempfile::Builder::new()
+/// An empty file in the directory of `path` under a new name; it is removed unless it is renamed.
+fn file_beside(path: &Path) -> io::Result<NamedTempFile> {
+    tempfile::Builder::new()
         .prefix(".rbench-")
         .suffix(".partial")
         .permissions(Permissions::from_mode(0o644))
-        .tempfile_in(folder(path))?;
+        .tempfile_in(folder(path))
+}
+
+/// The same with `text` on disk.
+fn written_beside(path: &Path, text: &str) -> io::Result<NamedTempFile> {
+    let mut file = file_beside(path)?;
     file.write_all(text.as_bytes())?;
     file.as_file().sync_all()?;
     Ok(file)
 }
 
 /// Renames `file` to `path` or, if that exists, to the first of `path.1`,
-/// `path.2` … that is free; returns its name.
-fn put(mut file: NamedTempFile, path: &Path) -> io::Result<PathBuf> {
+/// `path.2` … that is free; returns it with its name.
+fn put(mut file: NamedTempFile, path: &Path) -> io::Result<(PathBuf, File)> {
     let names = (1..=NAMES_MAX).map(|n| with_suffix(path, &format!(".{n}")));
     for name in std::iter::once(path.to_owned()).chain(names) {
         match file.persist_noclobber(&name) {
-            Ok(_) => return Ok(name),
+            Ok(file) => return Ok((name, file)),
             Err(PersistError { error, file: same }) => match error.kind() {
                 io::ErrorKind::AlreadyExists => file = same,
                 _ => match copy(&same, &name) {
-                    Ok(()) => return Ok(name),
+                    Ok(file) => return Ok((name, file)),
                     Err(e) if e.kind() == io::ErrorKind::AlreadyExists => file = same,
                     Err(e) => return Err(e),
                 },
@@ -91,10 +97,10 @@ fn put(mut file: NamedTempFile, path: &Path) -> io::Result<PathBuf> {
 const NAMES_MAX: u32 = 1000;
 
 /// For file systems with neither RENAME_NOREPLACE nor links.
-fn copy(from: &NamedTempFile, to: &Path) -> io::Result<()> {
+fn copy(from: &NamedTempFile, to: &Path) -> io::Result<File> {
     let mut file = new_file(to)?;
     let copied = io::copy(&mut from.reopen()?, &mut file).and_then(|_| file.sync_all());
-    copied.inspect_err(|_| {
+    copied.map(|()| file).inspect_err(|_| {
         // It is ours and incomplete.
         let _ = std::fs::remove_file(to);
     })
@@ -113,17 +119,19 @@ pub enum Replace {
 }
 
 /// Whether `path` is free, or holds a regular file that may be replaced and that
-/// `is_ours` recognises. A symbolic link is neither.
+/// `is_ours` recognises, which is open then. A symbolic link is neither.
 ///
 /// # Errors
 /// Why nothing can be written there, as words that follow the path.
 pub fn may_be_written(
     path: &Path,
     replace: Replace,
-    is_ours: impl Fn(&Path) -> bool,
-) -> Result<(), String> {
+    is_ours: impl Fn(&File) -> bool,
+) -> Result<Option<File>, String> {
     let found = match path.symlink_metadata() {
-        Err(e) if e.kind() == io::ErrorKind::NotFound => return folder_is_there(path),
+        Err(e) if e.kind() == io::ErrorKind::NotFound => {
+            return folder_is_there(path).map(|()| None);
+        }
         Err(e) => return Err(format!("cannot be written: {e}")),
         Ok(found) => found.file_type(),
     };
@@ -134,20 +142,34 @@ pub fn may_be_written(
         Replace::Ours if found.is_symlink() => {
             Err("is a symbolic link, which --overwrite does not replace".to_owned())
         }
-        Replace::Ours if found.is_file() && is_ours(path) => Ok(()),
-        Replace::Ours => Err("holds something else, which --overwrite does not replace".to_owned()),
+        Replace::Ours => match open_regular(path) {
+            Ok(file) if is_ours(&file) => Ok(Some(file)),
+            _ => Err("holds something else, which --overwrite does not replace".to_owned()),
+        },
     }
 }
 
-/// Whether something is at `path` that may be replaced: looked at again when the new
-/// file is whole, so that nothing that has appeared meanwhile is lost.
-fn is_replaced(path: &Path, replace: Replace, is_ours: impl Fn(&Path) -> bool) -> bool {
-    path.symlink_metadata().is_ok() && may_be_written(path, replace, is_ours).is_ok()
+/// Opens a regular file, by no symbolic link.
+fn open_regular(path: &Path) -> io::Result<File> {
+    let mut how = OpenOptions::new();
+    let how = how
+        .read(true)
+        .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
+    let file = how.open(path)?;
+    match file.metadata()?.is_file() {
+        true => Ok(file),
+        false => Err(io::Error::other("not a regular file")),
+    }
 }
 
 /// Whether a file holds a result of a run or of a series, finished or not.
-fn is_result(path: &Path) -> bool {
-    std::fs::read(path).is_ok_and(|bytes| Document::read(&bytes).is_ok())
+fn is_result(mut file: &File) -> bool {
+    // Both begin so; what is large and something else is not read.
+    if !begins_with(file, b"{") || file.rewind().is_err() {
+        return false;
+    }
+    let mut bytes = Vec::new();
+    file.read_to_end(&mut bytes).is_ok() && Document::read(&bytes).is_ok()
 }
 
 /// Where the result goes that was asked for at `out`: in a directory, a file
@@ -167,15 +189,14 @@ fn folder_is_there(path: &Path) -> Result<(), String> {
 }
 
 /// Whether a file begins with these bytes.
-pub fn begins_with(path: &Path, bytes: &[u8]) -> bool {
+pub fn begins_with(file: &File, bytes: &[u8]) -> bool {
     let mut start = Vec::new();
-    let read =
-        File::open(path).and_then(|file| file.take(bytes.len() as u64).read_to_end(&mut start));
+    let read = file.take(bytes.len() as u64).read_to_end(&mut start);
     read.is_ok() && start == bytes
 }
 
 /// Writes a whole file in one step: what is read there is either the old or the
-/// new one.
+/// new one, which stays open.
 ///
 /// # Errors
 /// Why it could not be written, as words that follow the path.
@@ -183,35 +204,23 @@ pub fn write_whole(
     path: &Path,
     text: &str,
     replace: Replace,
-    is_ours: impl Fn(&Path) -> bool,
-) -> Result<(), String> {
+    is_ours: impl Fn(&File) -> bool,
+) -> Result<File, String> {
     let unwritable = |e: io::Error| format!("cannot be written: {e}");
     let file = written_beside(path, text).map_err(unwritable)?;
     let taken = |e: PersistError| match e.error.kind() {
-        io::ErrorKind::AlreadyExists => "appeared meanwhile and is not overwritten".to_owned(),
+        io::ErrorKind::AlreadyExists => TAKEN.to_owned(),
         _ => unwritable(e.error),
     };
-    match is_replaced(path, replace, is_ours) {
-        true => file.persist(path).map(drop).map_err(taken),
-        false => file.persist_noclobber(path).map(drop).map_err(taken),
+    // Checked again now that the new one is whole: what has appeared meanwhile is not lost.
+    let file = match may_be_written(path, replace, is_ours) {
+        Ok(Some(old)) => swap(file, path, &old)
+            .map_err(unwritable)?
+            .map_err(|_| TAKEN.to_owned()),
+        _ => file.persist_noclobber(path).map_err(taken),
     }?;
-    sync_folder(path).map_err(unwritable)
-}
-
-/// Creates a new file in place of `path`, where something else is now: the first
-/// of `path.1`, `path.2` … that is free.
-///
-/// # Errors
-/// What the system said.
-pub fn new_file_beside(path: &Path) -> io::Result<(PathBuf, File)> {
-    let names = (1..=NAMES_MAX).map(|n| with_suffix(path, &format!(".{n}")));
-    for name in names {
-        match new_file(&name) {
-            Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {}
-            made => return made.map(|file| (name, file)),
-        }
-    }
-    Err(io::ErrorKind::AlreadyExists.into())
+    sync_folder(path).map_err(unwritable)?;
+    Ok(file)
 }
 
 /// Syncs the directory of `path`.
@@ -228,7 +237,7 @@ fn open_journal(path: &Path) -> io::Result<File> {
     let open = |write| {
         let mut how = OpenOptions::new();
         let how = how.read(true).write(write);
-        how.custom_flags(nix::libc::O_NOFOLLOW).open(path)
+        how.custom_flags(libc::O_NOFOLLOW).open(path)
     };
     // NFS locks only what may be written.
     open(true).or_else(|error| match error.kind() {
@@ -410,10 +419,13 @@ impl ResultFile {
     /// One sentence, with where the result or else the journal is.
     pub fn finish(self, text: &str) -> Result<(), String> {
         let given = self.path.display();
-        let replaced = || is_replaced(&self.path, self.replace, is_result);
+        let replaced = || may_be_written(&self.path, self.replace, is_result);
         let written = written_beside(&self.path, text).and_then(|file| match replaced() {
-            true => Ok(file.persist(&self.path).map(|_| self.path.clone())?),
-            false => put(file, &self.path),
+            Ok(Some(old)) => match swap(file, &self.path, &old)? {
+                Ok(_) => Ok(self.path.clone()),
+                Err(file) => Ok(put(file, &self.path)?.0),
+            },
+            _ => Ok(put(file, &self.path)?.0),
         });
         let place = written.map_err(|e| {
             format!(
@@ -507,7 +519,7 @@ mod tests {
     fn only_what_is_ours_when_the_new_file_is_whole_is_replaced() {
         let dir = tempfile::tempdir().expect("temporary directory");
         let path = dir.path().join("page.html");
-        let ours = |path: &Path| begins_with(path, b"ours");
+        let ours = |file: &File| begins_with(file, b"ours");
         write_whole(&path, "ours 1", Replace::Ours, ours).expect("written where nothing is");
         write_whole(&path, "ours 2", Replace::Ours, ours).expect("replaced");
         assert_eq!(std::fs::read_to_string(&path).expect("read"), "ours 2");

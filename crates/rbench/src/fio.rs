@@ -1,9 +1,8 @@
 //! What `rbench fio` reads and writes besides the common path: job files, fio's
 //! outputs, status reports, and logs.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::fs::File;
 use std::io::{Read as _, Write as _};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
@@ -28,7 +27,7 @@ use rbench_report::journal;
 use rbench_report::schema::Forms;
 use rbench_sys::limits::{host_facts, page_size};
 
-use crate::files;
+use crate::files::{self, Written};
 use crate::front::{FrontEnd, Scope};
 use crate::launch::Launch;
 use crate::profile;
@@ -37,10 +36,12 @@ use crate::show::render;
 use crate::{SUCCESS, print};
 
 mod debug;
+mod known;
 mod logs;
 mod rates;
 mod tools;
 
+use known::is_report;
 pub use tools::tool;
 
 /// The version in fio's outputs: programs look for the version of fio whose
@@ -215,7 +216,7 @@ pub struct Front {
     view: FioView,
     status: Option<Status>,
     /// Logs of several workers that this run has begun.
-    begun: BTreeSet<PathBuf>,
+    begun: logs::Begun,
     report_file: ReportFile,
     /// What the hosts did so far.
     hosts: Vec<HostUse>,
@@ -227,7 +228,7 @@ impl Front {
         Front {
             view,
             status: None,
-            begun: BTreeSet::new(),
+            begun: logs::Begun::new(),
             report_file: ReportFile::default(),
             hosts: Vec::new(),
         }
@@ -287,7 +288,7 @@ impl FrontEnd for Front {
                 let path = cwd.join(path);
                 let unwritable = |e| format!("cannot be written: {e}");
                 files::find(&path, is_report)
-                    .and_then(|place| place.can_be_opened().map_err(unwritable))
+                    .and_then(|place| place.can_be_written().map_err(unwritable))
                     .map_err(|why| format!("--output {} {why}", path.display()))
             }
             _ => Ok(()),
@@ -369,7 +370,14 @@ impl FrontEnd for Front {
         };
         debug::tell_machine(&run.machine, &self.view.debug);
         let cwd = Path::new(&scope.launch.cwd);
-        let code = emit(&self.view, cwd, &texts(&run, &self.view), &self.report_file)?;
+        let text = texts(&run, &self.view);
+        let code = emit(&self.view, cwd, &text, &self.report_file).inspect_err(|_| {
+            let kept = self.report_file.lock();
+            if kept.unwrap_or_else(PoisonError::into_inner).is_none() {
+                // Better elsewhere than nowhere.
+                print(&text);
+            }
+        })?;
         // On standard output, where people look, not in a file that programs read.
         Ok(own.map_or(code, |own| code.max(print(&format!("\n{own}")))))
     }
@@ -391,16 +399,8 @@ fn check_aux(plan: &Plan, cwd: &Path) -> Result<(), String> {
     }
 }
 
-/// Whether a file starts as fio's reports do, in any format.
-fn is_report(start: &[u8]) -> bool {
-    let has = |words: &str| start.windows(words.len()).any(|w| w == words.as_bytes());
-    ["\"fio version\"", ";fio-", "(groupid=", ": (g="]
-        .into_iter()
-        .any(has)
-}
-
 /// The file of `--output`, once a report was written.
-type ReportFile = Arc<Mutex<Option<File>>>;
+type ReportFile = Arc<Mutex<Option<Written>>>;
 
 /// Writes a report; the first one in place of an earlier run's, whose report so outlives a run that is refused or reports
 /// nothing, later ones behind it, wherever that went.
@@ -409,32 +409,23 @@ fn emit(view: &FioView, cwd: &Path, text: &str, kept: &ReportFile) -> Result<u8,
         return Ok(print(text));
     };
     let named = |why: String| format!("--output {} {why}", path.display());
-    let unwritable = |e| format!("cannot be written: {e}");
+    let unwritable = |e| named(format!("cannot be written: {e}"));
     let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
-    let mut moved = Ok(());
-    let file = match &mut *kept {
-        Some(file) => file,
+    let written = match &mut *kept {
+        Some(written) => {
+            let added = written.file.write_all(text.as_bytes());
+            added.map_err(unwritable)?;
+            written
+        }
         none => {
-            let opened =
-                files::find(&path, is_report).and_then(|place| place.open().map_err(unwritable));
-            none.insert(match opened {
-                Ok(file) => file,
-                // Something else has appeared there.
-                Err(why) => {
-                    let beside = files::new_file_beside(&path);
-                    let (name, file) = beside.map_err(|e| named(format!("{why} ({e})")))?;
-                    moved = Err(named(format!(
-                        "{why}: its content is in {}",
-                        name.display()
-                    )));
-                    file
-                }
-            })
+            let put = |file: &mut dyn std::io::Write| file.write_all(text.as_bytes());
+            none.insert(files::write_over(&path, is_report, put).map_err(named)?)
         }
     };
-    file.write_all(text.as_bytes())
-        .map_err(|e| named(unwritable(e)))?;
-    moved.map(|()| SUCCESS)
+    written
+        .moved
+        .clone()
+        .map_or(Ok(SUCCESS), |why| Err(named(why)))
 }
 
 /// The names of the formats.
@@ -652,26 +643,5 @@ impl Status {
         drop(self.end);
         // It ends with its channel; a panic in it was already printed.
         let _ = self.thread.join();
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_what_looks_like_a_report_of_fio_is_written_over() {
-        for ours in [
-            "{\n  \"fio version\" : \"fio-3.33\",\n",
-            "fio: a note\n{\n  \"fio version\" : \"x\"",
-            "3;fio-3.33;a;0;0;",
-            "a: (g=0): rw=write, bs=(R) 4096B",
-            "\na: (groupid=0, jobs=1): err= 0: pid=1: Sun",
-        ] {
-            assert!(is_report(ours.as_bytes()), "{ours}");
-        }
-        for other in ["My thesis", "{\"fio\": 1}", "a;fio;b"] {
-            assert!(!is_report(other.as_bytes()), "{other}");
-        }
     }
 }

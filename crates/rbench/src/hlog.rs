@@ -1,5 +1,6 @@
 //! The interval log (`--hlog`): written by rank 0 while phases run.
 
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -30,13 +31,11 @@ impl IntervalLog {
     /// One sentence that names the file; what is there and may not be replaced stays.
     pub fn begin(path: &Path, run_id: &str, replace: Replace) -> Result<IntervalLog, String> {
         let refused = |why: String| format!("--hlog {} {why}", path.display());
-        let is_ours = |path: &Path| begins_with(path, hlog::beginning().as_bytes());
+        let is_ours = |file: &File| begins_with(file, hlog::beginning().as_bytes());
         may_be_written(path, replace, is_ours).map_err(refused)?;
         let (now, start) = (SystemTime::now(), MonotonicClock.now());
         let header = hlog::header(version::VERSION, run_id, now);
-        write_whole(path, &header, replace, is_ours).map_err(refused)?;
-        let opened = std::fs::OpenOptions::new().write(true).open(path);
-        let file = opened.map_err(|e| refused(format!("cannot be written: {e}")))?;
+        let file = write_whole(path, &header, replace, is_ours).map_err(refused)?;
         Ok(IntervalLog {
             path: path.to_owned(),
             lines: Lines::after(file, header.len() as u64),

@@ -1,6 +1,6 @@
 //! `rbench report`: a page of results.
 
-use std::path::Path;
+use std::fs::File;
 use std::process::ExitCode;
 
 use rbench_cli::Page;
@@ -37,10 +37,11 @@ fn written(asked: &Page) -> Result<(), (u8, String)> {
     let documents = show::documents(files).map_err(|why| (FAILED, why))?;
     let text = page::render(&documents);
     files::write_whole(html, &text, replace, is_page)
+        .map(drop)
         .map_err(|why| (FAILED, format!("--html {} {why}", html.display())))
 }
 
 /// Whether a file begins as our pages do.
-fn is_page(path: &Path) -> bool {
-    files::begins_with(path, page::BEGINNING.as_bytes())
+fn is_page(file: &File) -> bool {
+    files::begins_with(file, page::BEGINNING.as_bytes())
 }

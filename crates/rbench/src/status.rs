@@ -1,4 +1,5 @@
-//! The file that keeps what a stonewall left each rank with, for a later run: a number.
+//! The file that keeps what a stonewall left each rank with, for a later run: a number, and a line
+//! that says whose it is.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -43,7 +44,8 @@ fn content(option: &str, path: &Path) -> Result<Option<u64>, String> {
         Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
         Err(e) => return Err(format!("{option} {} cannot be read: {e}", path.display())),
     };
-    let items = text.trim().parse().map_err(|_| {
+    let number = text.trim_end().strip_suffix(SIGNED.trim_end());
+    let items = number.unwrap_or(&text).trim().parse().map_err(|_| {
         format!(
             "{option} {}: it does not contain a number of items",
             path.display()
@@ -68,12 +70,19 @@ pub fn check(option: &str, path: &Path) -> Result<(), String> {
 /// # Errors
 /// One sentence that names option and file.
 pub fn write(option: &str, path: &Path, items: u64) -> Result<(), String> {
-    files::write_over(path, is_status, |file| writeln!(file, "{items}"))
+    let written = files::write_over(path, is_status, |file| write!(file, "{items}\n{SIGNED}"));
+    written
+        .and_then(|written| written.moved.map_or(Ok(()), Err))
         .map_err(|why| format!("{option} {} {why}", path.display()))
 }
 
-/// Whether a file starts as a status file does: with a number.
-fn is_status(start: &[u8]) -> bool {
-    let text = std::str::from_utf8(start).unwrap_or_default();
-    text.trim().parse::<u64>().is_ok()
+/// The line below the number. mdtest and IOR read the number alone, and write nothing else: a file
+/// that holds a number may be anybody's.
+const SIGNED: &str = "# items of each rank, written by rbench\n";
+
+/// Whether a file is a status file of rbench.
+fn is_status(content: &[u8]) -> bool {
+    let text = std::str::from_utf8(content).unwrap_or_default();
+    let number = text.strip_suffix(SIGNED);
+    number.is_some_and(|number| number.trim_end().parse::<u64>().is_ok())
 }

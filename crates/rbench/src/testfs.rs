@@ -57,7 +57,7 @@ fn own(
 ) -> Result<Option<PathBuf>, String> {
     let Some(path) = path else { return Ok(None) };
     match files::find(path, is_ours) {
-        Ok(Place::Free(path) | Place::Ours(path) | Place::Stream(path)) => Ok(Some(path)),
+        Ok(Place::Free(path) | Place::Ours(path, _) | Place::Stream(path)) => Ok(Some(path)),
         Err(why) => Err(format!("{option} {} {why}", path.display())),
     }
 }

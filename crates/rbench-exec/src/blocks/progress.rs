@@ -267,9 +267,10 @@ fn put_state(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let Some(mut file) = existing(path)? else {
         return put(path, bytes);
     };
-    file.set_len(0)?;
+    // On a full disk the earlier one is not cut off first.
     file.rewind()?;
-    file.write_all(bytes)
+    file.write_all(bytes)?;
+    file.set_len(bytes.len() as u64)
 }
 
 /// Writes a file where there is nothing, not even a symbolic link.

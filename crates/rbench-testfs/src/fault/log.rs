@@ -4,6 +4,7 @@
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 use std::sync::Mutex;
 
@@ -101,7 +102,12 @@ impl FaultLog {
     pub(crate) fn new(path: Option<&Path>) -> io::Result<FaultLog> {
         let open = |path| {
             let mut how = OpenOptions::new();
-            how.write(true).create(true).truncate(false).open(path)
+            how.write(true).create(true).truncate(false);
+            // Of links only one to a terminal or a pipe may be there.
+            if Path::is_file(path) || !path.exists() {
+                how.custom_flags(libc::O_NOFOLLOW);
+            }
+            how.open(path)
         };
         let file = path.map(open).transpose()?;
         Ok(FaultLog(Mutex::new(State {

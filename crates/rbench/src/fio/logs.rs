@@ -1,7 +1,7 @@
 //! The logs of jobs: which files there are, and how workers come to write into them.
 
-use std::collections::BTreeSet;
-use std::fs::OpenOptions;
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
@@ -13,8 +13,9 @@ use rbench_plan::jobs::{JobPlan, WindowValue};
 use rbench_plan::resolve::Work;
 use rbench_report::fio::{compressed, logs as form};
 
+use super::known::is_log;
 use super::on_clock;
-use crate::files;
+use crate::files::{self, Written};
 
 /// Checks where this rank's logs will go: they replace logs of earlier runs, as in fio, and
 /// nothing else.
@@ -48,29 +49,11 @@ pub fn check(plan: &Plan, cwd: &Path, rank: Rank) -> Result<(), String> {
 
 /// Checks where a log of I/O will go: in the place of an earlier one, or where nothing is.
 fn check_iolog(path: &Path) -> Result<(), String> {
-    let found = files::find(path, |start| Version::of(start).is_ok());
-    let linked = path
-        .symlink_metadata()
-        .is_ok_and(|found| found.is_symlink());
-    let found = match (found, linked) {
-        (_, true) => Err("is a symbolic link".to_owned()),
-        (Ok(files::Place::Stream(_)), _) => Err("is no file".to_owned()),
-        (found, _) => found.map(drop),
+    let found = match files::find(path, |start| Version::of(start).is_ok()) {
+        Ok(files::Place::Stream(_)) => Err("is not a file".to_owned()),
+        found => found.map(drop),
     };
     found.map_err(|why| format!("write_iolog: {} {why}", path.display()))
-}
-
-/// Whether a file starts as fio's logs do: a line of numbers between commas.
-pub fn is_log(start: &[u8]) -> bool {
-    if compressed::is_stored(start) {
-        return true;
-    }
-    let line = start
-        .split(|byte| *byte == b'\n')
-        .next()
-        .unwrap_or_default();
-    let known = |byte: &u8| byte.is_ascii_hexdigit() || b", x\r".contains(byte);
-    line.first().is_some_and(u8::is_ascii_digit) && line.contains(&b',') && line.iter().all(known)
 }
 
 /// Writes the logs of this rank's workers below `cwd`, overwriting those of
@@ -78,12 +61,7 @@ pub fn is_log(start: &[u8]) -> bool {
 ///
 /// # Errors
 /// One sentence that names the file.
-pub fn write(
-    plan: &Plan,
-    cwd: &Path,
-    all: &[JobLog],
-    begun: &mut BTreeSet<PathBuf>,
-) -> Result<(), String> {
+pub fn write(plan: &Plan, cwd: &Path, all: &[JobLog], begun: &mut Begun) -> Result<(), String> {
     let Work::Jobs(jobs) = &plan.work else {
         return Ok(());
     };
@@ -104,7 +82,7 @@ fn write_log(
     job: &JobPlan,
     log: &JobLog,
     number: u64,
-    (cwd, begun): (&Path, &mut BTreeSet<PathBuf>),
+    (cwd, begun): (&Path, &mut Begun),
 ) -> Result<(), String> {
     use form::Kind;
     let Some(asked) = job.logs() else {
@@ -124,14 +102,14 @@ fn write_log(
         },
     };
     for (kind, path) in log_paths(job, number, cwd) {
-        // A file that all share is emptied before the first of them.
-        let adds = asked.one_file && !begun.insert(path.clone());
+        // One that all share is replaced before the first of them.
+        let shared = asked.one_file.then_some(&mut *begun);
         match kind {
             None => {
                 let lines = log.histograms.iter();
                 write_lines(
                     &path,
-                    adds,
+                    shared,
                     lines.map(|one| form::histogram_line(one, form)),
                 )?;
             }
@@ -142,11 +120,11 @@ fn write_log(
                     let stored = compressed::store(kind, samples, form);
                     let stored =
                         stored.map_err(|why| format!("the log {}: {why}", path.display()))?;
-                    write_file(&path, adds, &mut |file| file.write_all(&stored))?;
+                    write_file(&path, shared, &mut |file| file.write_all(&stored))?;
                     continue;
                 }
                 let lines = samples.map(|sample| form::line(kind, sample, form));
-                write_lines(&path, adds, lines)?;
+                write_lines(&path, shared, lines)?;
             }
         }
     }
@@ -188,48 +166,41 @@ fn asynchronous(job: &JobPlan) -> bool {
     rbench_sys::engine::find(&job.engine).is_some_and(|e| e.depth_max > 1 && e.moves_data)
 }
 
-/// Writes a log; `adds`: behind what this run has written to it.
+/// Logs of several workers that this run has written to.
+pub type Begun = BTreeMap<PathBuf, Written>;
+
+/// Writes a log, or adds to the one of several workers (`shared`).
 pub fn write_lines(
     path: &Path,
-    adds: bool,
+    shared: Option<&mut Begun>,
     mut lines: impl Iterator<Item = String>,
 ) -> Result<(), String> {
-    write_file(path, adds, &mut |file| {
+    write_file(path, shared, &mut |file| {
         lines.try_for_each(|line| file.write_all(line.as_bytes()))
     })
 }
 
 fn write_file(
     path: &Path,
-    adds: bool,
+    shared: Option<&mut Begun>,
     put: &mut dyn FnMut(&mut dyn Write) -> io::Result<()>,
 ) -> Result<(), String> {
-    let written = match adds {
-        true => OpenOptions::new()
-            .append(true)
-            .open(path)
-            .and_then(|mut file| put(&mut file))
-            .map_err(|e| format!("cannot be written: {e}")),
-        false => files::write_over(path, is_log, |file| put(file)),
+    let named = |why: String| format!("the log {} {why}", path.display());
+    let fresh = |put: &mut dyn FnMut(&mut dyn Write) -> io::Result<()>| {
+        files::write_over(path, is_log, |file| put(file)).map_err(named)
     };
-    written.map_err(|why| format!("the log {} {why}", path.display()))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_what_looks_like_a_log_of_fio_is_written_over() {
-        for ours in [
-            "0, 117, 0, 4096, 0\n1, 2",
-            "12, 0, 4096, 1, 0, 3",
-            "0, 1, 1, 4096, 0x1f\n",
-        ] {
-            assert!(is_log(ours.as_bytes()), "{ours}");
+    let Some(begun) = shared else {
+        return fresh(put)?.moved.map_or(Ok(()), |why| Err(named(why)));
+    };
+    let written = match begun.entry(path.to_owned()) {
+        Entry::Vacant(none) => none.insert(fresh(put)?),
+        Entry::Occupied(there) => {
+            let written = there.into_mut();
+            let mut file = io::BufWriter::new(&written.file);
+            let added = put(&mut file).and_then(|()| file.flush());
+            added.map_err(|e| named(format!("cannot be written: {e}")))?;
+            written
         }
-        for other in ["time,value\n0, 1\n", "3\n", "[1, 2]\n", "", "\n1, 2\n"] {
-            assert!(!is_log(other.as_bytes()), "{other}");
-        }
-    }
+    };
+    written.moved.clone().map_or(Ok(()), |why| Err(named(why)))
 }

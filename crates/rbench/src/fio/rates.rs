@@ -7,7 +7,8 @@ use rbench_plan::Plan;
 use rbench_plan::resolve::Work;
 use rbench_report::fio::rates;
 
-use super::logs::{is_log, write_lines};
+use super::known::is_log;
+use super::logs::write_lines;
 use crate::files;
 use crate::front::Scope;
 
@@ -39,7 +40,7 @@ pub fn write(Scope { plan, launch }: Scope<'_>, jobs: &[JobOutcome]) -> Result<(
     }
     let lines = rates::lines(jobs);
     for (name, lines) in rates::NAMES.iter().zip(lines) {
-        write_lines(&Path::new(&launch.cwd).join(name), false, lines.into_iter())?;
+        write_lines(&Path::new(&launch.cwd).join(name), None, lines.into_iter())?;
     }
     Ok(())
 }

@@ -94,6 +94,8 @@ fn said(output: &Output) -> String {
 
 const META: &str = "meta --dir target --items 4 --threads 1 --iterations 1";
 const FIO: &str = "fio --name=a --directory=target --rw=write --bs=4k --size=16k";
+/// What `-x` writes of [`MDTEST`].
+const STATUS: &str = "3\n# items of each rank, written by rbench\n";
 const MDTEST: &str = "mdtest -d target/md -F -C -n 3 -W 60";
 
 /// A command that rbench runs before a phase, when its journal is open.
@@ -150,25 +152,29 @@ fn a_file_called_partial_is_nobodys_business() {
         assert_eq!(place.text(name), "precious");
     }
     assert!(place.result("run.json").complete);
-    assert_eq!(place.text("status"), "3\n");
+    assert_eq!(place.text("status"), STATUS);
 }
 
 #[test]
-fn a_status_file_only_replaces_a_number_and_a_link_to_one_stays() {
+fn a_status_file_only_replaces_its_like_and_no_link_is_followed() {
     let place = Place::new();
     place.write("thesis", "precious");
-    place.check(
-        &format!("{MDTEST} -x thesis"),
-        1,
-        &["-x", "thesis holds something else and is not overwritten"],
-    );
-    assert_eq!(place.text("thesis"), "precious");
-    assert!(!place.path("target/md").exists(), "nothing was made");
     place.write("number", "17\n");
-    symlink("number", place.path("link")).expect("made");
-    place.run_well(&format!("{MDTEST} -x link"));
-    assert!(place.is_link("link"));
-    assert_eq!(place.text("number"), "3\n");
+    for name in ["thesis", "number"] {
+        let why = format!("{name} holds something else and is not overwritten");
+        place.check(&format!("{MDTEST} -x {name}"), 1, &["-x", &why]);
+    }
+    assert_eq!(place.text("thesis"), "precious");
+    assert_eq!(place.text("number"), "17\n");
+    assert!(!place.path("target/md").exists(), "nothing was made");
+    place.run_well(&format!("{MDTEST} -x ours"));
+    assert_eq!(place.text("ours"), STATUS);
+    symlink("ours", place.path("link")).expect("made");
+    let again = MDTEST.replace("/md", "/again");
+    place.check(&format!("{again} -x link"), 1, &["is a symbolic link"]);
+    assert_eq!(place.text("ours"), STATUS);
+    place.run_well(&format!("{again} -x ours"));
+    place.run_well("mdtest -d target/again -F -T -x ours");
     place.run_well(&format!("{} -x /dev/null", MDTEST.replace("/md", "/other")));
     let null = fs::metadata("/dev/null").expect("there");
     assert!(null.file_type().is_char_device());
@@ -177,7 +183,7 @@ fn a_status_file_only_replaces_a_number_and_a_link_to_one_stays() {
     let line = MDTEST.replace("/md", "/third");
     place.check(&format!("{line} -x late {option}"), 1, &["late.1"]);
     assert_eq!(place.text("late"), "precious\n");
-    assert_eq!(place.text("late.1"), "3\n");
+    assert_eq!(place.text("late.1"), STATUS);
 }
 
 #[test]
@@ -200,20 +206,47 @@ fn an_output_of_fio_only_replaces_a_report() {
         &["dangling symbolic link"],
     );
     assert!(!place.path("nowhere").exists());
+    for quotes in [
+        "Why does fio print (groupid=0, jobs=1) here?\n",
+        "a: (g=0): rw=write is what I saw\n",
+        "int f(int a) { return a ;fio-1; }\n",
+        "{\n  \"title\": \"a talk on the key \\\"fio version\\\"\"\n}\n",
+    ] {
+        place.write("note", quotes);
+        place.check(
+            &format!("{FIO} --output=note"),
+            1,
+            &["note holds something else and is not overwritten"],
+        );
+        assert_eq!(place.text("note"), quotes);
+    }
+    place.write("empty", "");
+    symlink("empty", place.path("link-to-empty")).expect("made");
+    place.check(
+        &format!("{FIO} --output=link-to-empty"),
+        1,
+        &["is a symbolic link, which is not followed"],
+    );
     assert!(!place.path("target/a.0.0").exists(), "nothing was made");
     // Reports are written over, in every form, as fio does it.
-    symlink("report", place.path("link")).expect("made");
     for format in ["normal", "json", "terse", "json+,normal", "normal"] {
         place.run_well(&format!("{FIO} --output=report --output-format={format}"));
         let length = place.text("report").len();
-        place.run_well(&format!("{FIO} --output=link --output-format={format}"));
-        assert!(place.is_link("link"));
+        place.run_well(&format!("{FIO} --output=report --output-format={format}"));
         assert!(
             place.text("report").len() < length * 3 / 2,
             "{format}: not appended"
         );
     }
     place.run_well(&format!("{FIO} --output=/dev/null"));
+    let output = place.run_well(&format!("{FIO} --output=/dev/stdout"));
+    assert!(String::from_utf8_lossy(&output.stdout).contains("(groupid=0"));
+    // What takes the place of an earlier report during the run stays.
+    between("cp thesis new\nmv new report", &place);
+    let line = format!("{FIO} --exec_prerun=./between --output=report");
+    place.check(&line, 1, &["report.1"]);
+    assert_eq!(place.text("report"), "precious");
+    fs::rename(place.path("report.1"), place.path("report")).expect("moved");
     // A run that is refused has no report that could take its place.
     nix::unistd::mkfifo(&place.path("pipe"), nix::sys::stat::Mode::S_IRWXU).expect("made");
     let before = place.text("report");
@@ -292,6 +325,48 @@ fn logs_of_fio_only_replace_logs() {
         &["log_clat.1.log holds something else and is not overwritten"],
     );
     assert_eq!(place.text("log_clat.1.log"), "precious");
+    // Numbers between commas may be anybody's.
+    let mine = "1, 2\n3, 4\n";
+    place.write("log_clat.1.log", mine);
+    place.check(&line, 1, &["log_clat.1.log holds something else"]);
+    assert_eq!(place.text("log_clat.1.log"), mine);
+    fs::rename(place.path("log_clat.1.log"), place.path("mine")).expect("moved");
+    symlink("log_lat.1.log", place.path("log_clat.1.log")).expect("made");
+    place.check(&line, 1, &["log_clat.1.log is a symbolic link"]);
+}
+
+/// On a full disk under a report or a log, what an earlier run has written stays.
+#[cfg(test)]
+mod needs_root {
+    use super::*;
+
+    #[test]
+    fn what_an_earlier_run_has_written_stays_until_the_new_one_is_whole() {
+        let place = Place::new();
+        let small = place.path("small");
+        fs::create_dir(&small).expect("made");
+        let mount = |words: &[&str]| {
+            let ended = Command::new(words[0])
+                .args(&words[1..])
+                .arg(&small)
+                .status();
+            assert!(ended.expect("starts").success(), "{words:?}");
+        };
+        mount(&["mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs"]);
+        let line = format!("{FIO} --output=small/report --write_lat_log=small/log");
+        place.run_well(&line);
+        let names = ["small/report", "small/log_lat.1.log"];
+        let before = names.map(|name| place.text(name));
+        let _ = fs::write(place.path("small/full"), vec![1; 64 << 10]);
+        let output = place.run(&line);
+        assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+        let after = names.map(|name| place.text(name));
+        mount(&["umount"]);
+        assert_eq!(before, after);
+        // The report is not lost.
+        let printed = String::from_utf8_lossy(&output.stdout);
+        assert!(printed.contains("(groupid=0"), "{printed}");
+    }
 }
 
 #[test]
@@ -313,6 +388,55 @@ fn standard_error_is_empty_when_nothing_is_wrong() {
     let output = place.run_well(&format!("{FIO} --iodepth=4 --rbench-report"));
     let report = String::from_utf8_lossy(&output.stdout);
     assert!(report.contains("iodepth is capped at 1"), "{report}");
+}
+
+#[test]
+fn a_standard_error_that_cannot_be_written_costs_no_run_and_no_result() {
+    let place = Place::new();
+    let full = || {
+        Stdio::from(
+            fs::File::options()
+                .write(true)
+                .open("/dev/full")
+                .expect("it is there"),
+        )
+    };
+    let unread = || {
+        let (reader, writer) = std::io::pipe().expect("a pipe");
+        drop(reader);
+        Stdio::from(writer)
+    };
+    let check = |line: &str, code: i32| {
+        for (kind, stderr) in [("full", full()), ("unread", unread())] {
+            let mut command = place.command(&line.replace("NAME", kind));
+            let ended = command.stdout(Stdio::null()).stderr(stderr).status();
+            assert_eq!(ended.expect("starts").code(), Some(code), "{kind}: {line}");
+        }
+    };
+    check("meta --dir target --items 4 --out meta-NAME.json", 0);
+    check("meta --dir target --items 4 --keep", 0);
+    // Long enough for a line of progress.
+    check(
+        "io --dir target --size 1m --rw write --time 1500ms --progress plain --out io-NAME.json",
+        0,
+    );
+    let sweep = "--out sweep-NAME.json -- io --dir target --size 64k --rw read";
+    check(&format!("sweep --over bs=4k,8k {sweep}"), 0);
+    check(&format!("sweep --over bs=4k,8k --resume {sweep}"), 0);
+    check(
+        &format!("{MDTEST} --progress plain --out mdtest-NAME.json"),
+        0,
+    );
+    check(
+        &format!("{FIO} --debug=io --output=fio-NAME.out --out=fio-NAME.json"),
+        0,
+    );
+    check("meta --no-such-option", 2);
+    for name in ["meta", "io", "mdtest", "fio"] {
+        for kind in ["full", "unread"] {
+            place.result(&format!("{name}-{kind}.json"));
+        }
+    }
 }
 
 #[test]

@@ -4,14 +4,14 @@
 //! A worker says nothing of the call it is about to make. That it makes no
 //! progress is seen from outside, and what it waits for is asked of the kernel.
 
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::time::Duration;
 
 use nix::errno::Errno;
 use rbench_core::effort::Effort;
 use rbench_core::outcome::{Details, WorkerOutcome};
 use rbench_core::{Failure, Nanos, OpKind};
-use rbench_sys::waiting::{Waiting, waiting};
+use rbench_sys::waiting::{Waiting, waiting, waiting_for_us, waits_for_a_thread};
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval};
 
 use crate::group::{Group, StopReason};
@@ -111,13 +111,21 @@ impl StuckDetector {
         // Who looks this late was suspended, and the workers with it.
         let gap = gap.min(2 * self.every.get());
         let mut all = self.workers.borrow_mut();
+        // What they wait for with whom the C library does it; asked once, for all of them.
+        let helpers = OnceCell::new();
+        let in_helper = |thread| {
+            waits_for_a_thread(thread).then(|| helpers.get_or_init(waiting_for_us).clone())?
+        };
         for (number, (seen, worker)) in all.iter_mut().zip(workers).enumerate() {
             if seen.given_up.is_some() {
                 continue;
             }
             let progress = worker.tally.progress();
             let call = match waits(number) && progress == seen.progress {
-                true => worker.tally.thread().and_then(waiting),
+                true => {
+                    let thread = worker.tally.thread();
+                    thread.and_then(|thread| waiting(thread).or_else(|| in_helper(thread)))
+                }
                 false => None,
             };
             let span = seen.look(progress, call, gap);
@@ -220,10 +228,29 @@ fn text(waiting: &Waiting) -> String {
 /// The lane of a call, among those of its worker.
 fn lane_of(call: &str, lanes: &[OpRow]) -> Option<usize> {
     let ops: &[OpKind] = match call {
-        "fallocate" => &[OpKind::Trim, OpKind::Write],
-        "truncate" | "ftruncate" => &[OpKind::Write],
+        "fallocate" => &[OpKind::Trim, OpKind::Allocate, OpKind::Write],
+        "truncate" | "ftruncate" => &[OpKind::Truncate, OpKind::Write],
         "fsync" | "fdatasync" | "sync" | "syncfs" | "msync" => &[OpKind::Fsync, OpKind::Write],
         "close" => &[OpKind::Close, OpKind::Write],
+        "openat" | "open" => &[OpKind::Open, OpKind::Create],
+        "newfstatat" | "statx" | "fstat" | "stat" | "lstat" => &[OpKind::Stat],
+        "getdents64" => &[OpKind::Readdir, OpKind::List],
+        "mkdirat" | "mkdir" => &[OpKind::Mkdir],
+        "mknodat" | "mknod" => &[OpKind::Mknod, OpKind::Create],
+        "unlinkat" | "unlink" | "rmdir" => &[OpKind::Unlink, OpKind::Rmdir],
+        "renameat" | "renameat2" | "rename" => &[OpKind::Rename],
+        "linkat" => &[OpKind::Link],
+        "symlinkat" => &[OpKind::Symlink],
+        "readlinkat" => &[OpKind::Readlink],
+        "fchmodat" | "fchmodat2" | "fchmod" => &[OpKind::Chmod],
+        "fchownat" | "fchown" => &[OpKind::Chown],
+        "utimensat" => &[OpKind::Utimes],
+        "faccessat" | "faccessat2" => &[OpKind::Access],
+        "statfs" | "fstatfs" => &[OpKind::Statfs],
+        _ if call.ends_with("setxattr") => &[OpKind::Setxattr],
+        _ if call.ends_with("getxattr") => &[OpKind::Getxattr],
+        _ if call.ends_with("listxattr") => &[OpKind::Listxattr],
+        _ if call.ends_with("removexattr") => &[OpKind::Removexattr],
         _ if call.trim_start_matches('p').starts_with("write") => &[OpKind::Write],
         _ => &[OpKind::Read],
     };

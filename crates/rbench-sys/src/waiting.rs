@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use nix::libc;
 use nix::sys::uio::{RemoteIoVec, process_vm_readv};
 use nix::unistd::Pid;
+use syscalls::Sysno;
 
 /// A call on a file that a thread is in, or its wait for a page of a mapped
 /// file. As long as it is in the same one, two looks give the same.
@@ -32,12 +33,40 @@ enum File {
     Path(usize),
     /// A directory and a path relative to it.
     At(usize, usize),
+    /// One of two open ones; the other is a pipe.
+    Either(usize, usize),
     /// Not in its arguments.
     Unknown,
 }
 
-/// Calls that wait for a file system. Others (sleeping, waiting for another
-/// thread) are no news.
+/// Calls in which a thread sleeps or waits for another one: they are no news.
+const SLEEPS: &[libc::c_long] = &[
+    libc::SYS_futex,
+    libc::SYS_nanosleep,
+    libc::SYS_clock_nanosleep,
+    libc::SYS_restart_syscall,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_poll,
+    libc::SYS_ppoll,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_select,
+    libc::SYS_pselect6,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_epoll_wait,
+    libc::SYS_epoll_pwait,
+    libc::SYS_epoll_pwait2,
+    libc::SYS_sched_yield,
+    libc::SYS_rt_sigtimedwait,
+    libc::SYS_rt_sigsuspend,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_pause,
+    libc::SYS_wait4,
+    libc::SYS_waitid,
+    libc::SYS_exit,
+];
+
+/// Where calls that wait for a file system have their files. One that is not here, and in which a
+/// thread does not sleep, is told by its name alone.
 const CALLS: &[(libc::c_long, &str, File)] = &[
     (libc::SYS_read, "read", File::Open(0)),
     (libc::SYS_write, "write", File::Open(0)),
@@ -93,6 +122,27 @@ const CALLS: &[(libc::c_long, &str, File)] = &[
     (libc::SYS_fgetxattr, "fgetxattr", File::Open(0)),
     (libc::SYS_flistxattr, "flistxattr", File::Open(0)),
     (libc::SYS_fremovexattr, "fremovexattr", File::Open(0)),
+    (libc::SYS_statfs, "statfs", File::Path(0)),
+    (libc::SYS_setxattr, "setxattr", File::Path(0)),
+    (libc::SYS_lsetxattr, "lsetxattr", File::Path(0)),
+    (libc::SYS_getxattr, "getxattr", File::Path(0)),
+    (libc::SYS_lgetxattr, "lgetxattr", File::Path(0)),
+    (libc::SYS_listxattr, "listxattr", File::Path(0)),
+    (libc::SYS_llistxattr, "llistxattr", File::Path(0)),
+    (libc::SYS_removexattr, "removexattr", File::Path(0)),
+    (libc::SYS_lremovexattr, "lremovexattr", File::Path(0)),
+    (libc::SYS_fchownat, "fchownat", File::At(0, 1)),
+    (libc::SYS_fchown, "fchown", File::Open(0)),
+    (libc::SYS_fchmod, "fchmod", File::Open(0)),
+    (libc::SYS_splice, "splice", File::Either(0, 2)),
+    (libc::SYS_sync_file_range, "sync_file_range", File::Open(0)),
+    (libc::SYS_copy_file_range, "copy_file_range", File::Open(0)),
+    (libc::SYS_fadvise64, "fadvise64", File::Open(0)),
+    (libc::SYS_lseek, "lseek", File::Open(0)),
+    (libc::SYS_flock, "flock", File::Open(0)),
+    (libc::SYS_fcntl, "fcntl", File::Open(0)),
+    (libc::SYS_ioctl, "ioctl", File::Open(0)),
+    (libc::SYS_mmap, "mmap", File::Open(4)),
     (libc::SYS_sync, "sync", File::Unknown),
     (libc::SYS_syncfs, "syncfs", File::Open(0)),
     (libc::SYS_msync, "msync", File::Unknown),
@@ -118,12 +168,29 @@ pub fn waiting(thread: i32) -> Option<Waiting> {
             state,
         });
     }
-    let (_, call, file) = CALLS.iter().find(|(known, ..)| *known == number)?;
+    if SLEEPS.contains(&number) {
+        return None;
+    }
+    let known = CALLS.iter().find(|(known, ..)| *known == number);
+    let (call, file) = match known {
+        Some((_, call, file)) => (*call, *file),
+        None => (
+            Sysno::new(usize::try_from(number).ok()?)?.name(),
+            File::Unknown,
+        ),
+    };
     let argument = |n: usize| arguments.get(n).copied();
     let opened = |fd: i32| opened(thread, fd);
-    let path = match *file {
+    let path = match file {
         File::Open(n) => argument(n).and_then(|fd| opened(fd as i32)),
-        File::Path(n) => argument(n).and_then(text_at),
+        File::Path(n) => argument(n).and_then(text_at).map(|path| {
+            let directory = fs::read_link(format!("/proc/self/task/{thread}/cwd"));
+            directory.unwrap_or_default().join(path)
+        }),
+        File::Either(one, other) => [one, other]
+            .into_iter()
+            .filter_map(|n| argument(n).and_then(|fd| opened(fd as i32)))
+            .find(|path| path.is_absolute()),
         File::At(dir, n) => argument(n).and_then(text_at).map(|path| {
             let dir = argument(dir).map(|fd| fd as i32);
             match dir.filter(|fd| *fd != libc::AT_FDCWD && path.is_relative()) {
@@ -134,6 +201,37 @@ pub fn waiting(thread: i32) -> Option<Waiting> {
         File::Unknown => None,
     };
     Some(Waiting { call, path, state })
+}
+
+/// Whether a thread waits for another one.
+pub fn waits_for_a_thread(thread: i32) -> bool {
+    let state = fs::read_to_string(format!("/proc/self/task/{thread}/syscall"));
+    let number = state.ok().and_then(|state| Some(parse(&state)?.0));
+    number == Some(libc::SYS_futex)
+}
+
+/// The call that a thread is in which the C library has started for asynchronous I/O: who has asked for
+/// that waits for the thread.
+pub fn waiting_for_us() -> Option<Waiting> {
+    let threads = fs::read_dir("/proc/self/task").ok()?;
+    let number = |entry: fs::DirEntry| entry.file_name().to_str()?.parse::<i32>().ok();
+    let is_helper = |thread: &i32| {
+        let status = fs::read_to_string(format!("/proc/self/task/{thread}/status"));
+        status.is_ok_and(|status| blocks_all_signals(&status))
+    };
+    let mut threads = threads.flatten().filter_map(number);
+    threads.find_map(|thread| waiting(thread).filter(|_| is_helper(&thread)))
+}
+
+/// The C library blocks all signals in such threads; no thread of ours blocks these.
+fn blocks_all_signals(status: &str) -> bool {
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigBlk:"));
+    let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+    let signals = [libc::SIGCHLD, libc::SIGUSR2, libc::SIGURG, libc::SIGWINCH];
+    let all = signals
+        .iter()
+        .fold(0, |all, signal| all | 1 << (signal - 1));
+    mask.is_some_and(|mask| mask & all == all)
 }
 
 /// The number of a thread that has stopped outside any call.
@@ -242,6 +340,27 @@ mod tests {
         assert_eq!(reads, Some(("read", Some(fifo.clone()))));
         // Lets both go.
         std::io::Write::write_all(&mut &both, b"xx").expect("written");
+    }
+
+    #[test]
+    fn calls_by_path_and_through_pipes_are_seen_too() {
+        // Both ends stay open, and nothing comes.
+        let (from, _to) = std::io::pipe().expect("a pipe");
+        let file = tempfile::NamedTempFile::new().expect("a file");
+        let path = file.path().to_owned();
+        let out = file.reopen().expect("opened");
+        let splices = wait_until_seen(move || {
+            let flags = nix::fcntl::SpliceFFlags::empty();
+            let _ = nix::fcntl::splice(from, None, out, None, 4096, flags);
+        });
+        assert_eq!(splices, Some(("splice", Some(path))));
+    }
+
+    #[test]
+    fn a_helper_of_the_library_is_one_that_blocks_all_signals() {
+        assert!(blocks_all_signals("Name:\tx\nSigBlk:\tfffffffe7ffbfeff\n"));
+        assert!(!blocks_all_signals("Name:\tx\nSigBlk:\t0000000000004003\n"));
+        assert!(!blocks_all_signals(""));
     }
 
     #[test]

@@ -23,6 +23,7 @@ use rbench_plan::io::Rw;
 use rbench_plan::jobs::Framing;
 use rbench_plan::meta::PhaseKind;
 use rbench_plan::spec::{Common, Io, LimitOptions, Meta, OnError};
+use rbench_sys::engine::ENGINES;
 use rbench_testfs::{Config, Kind, Mounted};
 use tempfile::TempDir;
 
@@ -387,6 +388,37 @@ pub mod needs_fuse {
                 .is_some_and(|why| why.contains("--op-timeout"))
         );
         drop(fs);
+    }
+
+    /// Each engine with what it asks of the file system in a job that reads and in one that writes. Left
+    /// out: those that map files, which this process serves, and those that only stat, as layouts do.
+    #[test]
+    fn a_request_of_any_engine_that_does_not_return_is_given_up() {
+        for engine in ENGINES.iter().filter(|e| e.uses_files && !e.mapped) {
+            let asks: &[(&str, &str)] = match engine.name {
+                "filestat" | "dirstat" => &[],
+                "falloc" => &[("fallocate", "write")],
+                "ftruncate" => &[("setattr", "write")],
+                "filecreate" => &[("create", "write")],
+                "filedelete" => &[("unlink", "write")],
+                "dircreate" => &[("mkdir", "write")],
+                "dirdelete" => &[("rmdir", "write")],
+                _ => &[("read", "read"), ("write", "write")],
+            };
+            for (kind, rw) in asks {
+                let (_alone, fs, dir) = faulty(&format!("{kind}:hang@p=1"));
+                let line = format!(
+                    "--name=a --ioengine={} --rw={rw} --bs=4k --filesize=64k --nrfiles=4 \
+                     --fallocate=none --runtime=20 --time_based",
+                    engine.name
+                );
+                let outcome = while_it_hangs(&fs, || limited(&dir, &line, Nanos(1_000_000_000)));
+                let trouble = outcome.trouble.unwrap_or_default();
+                let what = format!("{} {rw}", engine.name);
+                assert!(trouble.contains("--op-timeout"), "{what}: {trouble}");
+                drop(fs);
+            }
+        }
     }
 
     #[test]

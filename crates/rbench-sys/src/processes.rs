@@ -2,7 +2,9 @@
 
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::channel;
+use std::time::Duration;
 
 use nix::time::{ClockId, clock_gettime};
 use nix::unistd::Pid;
@@ -99,9 +101,31 @@ fn has_name(process: &Path, name: &str) -> bool {
     if comm.trim_end_matches('\n') == name {
         return true;
     }
-    let command = fs::read(process.join("cmdline")).unwrap_or_default();
+    let command = command_line(process).unwrap_or_default();
     let first = command.split(|byte| *byte == 0).next().unwrap_or_default();
     first.rsplit(|byte| *byte == b'/').next() == Some(name.as_bytes())
+}
+
+/// How long a process may take to let its command line be read.
+const READ_WITHIN: Duration = Duration::from_secs(2);
+
+/// The command line of the process with this directory in `/proc`, words with zeros behind them. It lies in the
+/// memory of the process: while a thread of that holds the lock of it, as one may that waits for a file
+/// system that has hung, reading waits too, and nothing is told after a while.
+pub(crate) fn command_line(process: &Path) -> Option<Vec<u8>> {
+    read_within(process.join("cmdline"), READ_WITHIN)
+}
+
+/// What a file holds, unless reading it takes longer; the thread that reads it is left to itself then.
+fn read_within(path: PathBuf, patience: Duration) -> Option<Vec<u8>> {
+    let (sender, content) = channel();
+    let read = move || {
+        // Nobody may wait for it any more.
+        let _ = sender.send(fs::read(path).ok());
+    };
+    let thread = std::thread::Builder::new().name("rbench-proc".to_owned());
+    thread.spawn(read).ok()?;
+    content.recv_timeout(patience).ok().flatten()
 }
 
 /// What of `/proc/PID/stat` is used.
@@ -166,6 +190,21 @@ mod tests {
         let mut command = Command::new("bash");
         let script = format!("exec -a /opt/{name} sleep 300");
         command.args(["-c", &script]).spawn().expect("bash")
+    }
+
+    #[test]
+    fn a_command_line_that_cannot_be_read_is_not_waited_for() {
+        let dir = tempfile::tempdir().expect("temporary directory");
+        // As of a process whose memory is locked: nobody comes who would let the reader go.
+        let process = dir.path().join("7");
+        fs::create_dir(&process).expect("made");
+        let path = process.join("cmdline");
+        nix::unistd::mkfifo(&path, nix::sys::stat::Mode::S_IRWXU).expect("made");
+        assert_eq!(read_within(path.clone(), Duration::from_millis(20)), None);
+        assert_eq!(command_line(&process), None);
+        fs::remove_file(&path).expect("removed");
+        fs::write(&path, b"a\0b\0").expect("written");
+        assert_eq!(command_line(&process).as_deref(), Some(&b"a\0b\0"[..]));
     }
 
     #[test]

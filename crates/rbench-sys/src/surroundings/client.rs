@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use nix::libc;
 
 use super::words::{harmless, has, value};
+use crate::processes;
 use crate::standing::Standing;
 
 /// Most descriptors that are looked at: a host may have any number.
@@ -42,7 +43,9 @@ pub(super) fn serving(below: &Standing) -> Vec<u32> {
         return Vec::new();
     };
     let connection = u64::from(libc::minor(below.device));
-    choose(&holders(Path::new("/proc")), connection, &mount.mount_point)
+    let holders = holders(Path::new("/proc"));
+    let words = |process| command_line(process).unwrap_or_default();
+    choose(&holders, connection, &mount.mount_point, words)
 }
 
 /// The client behind a FUSE mount, if this user may see it. Processes that inherited the
@@ -71,7 +74,6 @@ struct Holder {
     process: u32,
     /// The connections that its descriptors are for, where the kernel tells.
     connections: Vec<u64>,
-    words: Vec<String>,
 }
 
 fn holders(proc: &Path) -> Vec<Holder> {
@@ -90,7 +92,6 @@ fn holders(proc: &Path) -> Vec<Holder> {
             found.push(Holder {
                 process,
                 connections: open.into_iter().flatten().collect(),
-                words: command_line(process).unwrap_or_default(),
             });
         }
     }
@@ -130,7 +131,12 @@ fn connection(facts: &str) -> Option<u64> {
 
 /// The processes that serve a connection, ascending: those of which the kernel says so;
 /// else the only one whose command line names the mount point.
-fn choose(holders: &[Holder], number: u64, mount_point: &Path) -> Vec<u32> {
+fn choose(
+    holders: &[Holder],
+    number: u64,
+    mount_point: &Path,
+    words: impl Fn(u32) -> Vec<String>,
+) -> Vec<u32> {
     let told = holders.iter().filter(|h| h.connections.contains(&number));
     let mut told: Vec<u32> = told.map(|h| h.process).collect();
     if !told.is_empty() {
@@ -139,7 +145,9 @@ fn choose(holders: &[Holder], number: u64, mount_point: &Path) -> Vec<u32> {
     }
     let names = |h: &&Holder| {
         let silent = h.connections.is_empty();
-        silent && h.words.iter().any(|word| Path::new(word) == mount_point)
+        let is_named = |word: &String| Path::new(word) == mount_point;
+        // Only of those that come into question: of others it may not be readable for ever.
+        silent && words(h.process).iter().any(is_named)
     };
     let mut named = holders.iter().filter(names);
     match (named.next(), named.next()) {
@@ -149,7 +157,7 @@ fn choose(holders: &[Holder], number: u64, mount_point: &Path) -> Vec<u32> {
 }
 
 fn command_line(process: u32) -> Option<Vec<String>> {
-    let bytes = fs::read(format!("/proc/{process}/cmdline")).ok()?;
+    let bytes = processes::command_line(Path::new(&format!("/proc/{process}")))?;
     let words = bytes.split(|b| *b == 0).filter(|word| !word.is_empty());
     Some(
         words
@@ -195,19 +203,29 @@ fn version_in(text: &str) -> Option<String> {
 mod tests {
     use super::*;
 
-    fn holder(process: u32, connections: &[u64], words: &[&str]) -> Holder {
-        Holder {
+    type Told = (Holder, Vec<String>);
+
+    fn holder(process: u32, connections: &[u64], words: &[&str]) -> Told {
+        let holder = Holder {
             process,
             connections: connections.to_vec(),
-            words: words.iter().map(|w| (*w).to_owned()).collect(),
-        }
+        };
+        (
+            holder,
+            words.iter().map(|word| (*word).to_owned()).collect(),
+        )
     }
 
     #[test]
     fn the_processes_of_the_connection_are_chosen_or_none() {
         let mnt = Path::new("/mnt/a");
-        let check = |holders: &[Holder], expect: &[u32]| {
-            assert_eq!(choose(holders, 53, mnt), expect);
+        let check = |told: &[Told], expect: &[u32]| {
+            let holders: Vec<Holder> = told.iter().map(|(holder, _)| holder.clone()).collect();
+            let words = |process| {
+                let mut of = told.iter().filter(|(holder, _)| holder.process == process);
+                of.next().map_or_else(Vec::new, |(_, words)| words.clone())
+            };
+            assert_eq!(choose(&holders, 53, mnt, words), expect);
         };
         let a = holder(7, &[], &["mfsmount", "/mnt/a"]);
         let b = holder(8, &[], &["mfsmount", "/mnt/b"]);

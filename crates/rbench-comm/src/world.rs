@@ -73,6 +73,7 @@ fn start_mpi(
     arrival: Arrival,
     env: impl Fn(&str) -> Option<String>,
 ) -> Result<World, CommError> {
+    crate::mpi::keep_the_processor();
     let watch = crate::mpi::Watch::begin(arrival.clone(), first_of_host(&env));
     let world = crate::mpi::MpiWorld::start((launcher, launched_ranks(&env)), &arrival, &watch)?;
     let watch = Some(watch);

@@ -13,6 +13,39 @@ pub fn plain_lines(text: &str) -> Cow<'_, str> {
     written_out(text, |c| c.is_control() && c != '\n')
 }
 
+/// The same for a cell of a table that a spreadsheet may open: text that it would take for a formula
+/// has an apostrophe in front, which spreadsheets do not show. Numbers stay numbers.
+pub fn cell(text: &str) -> Cow<'_, str> {
+    let formula = text.starts_with(['=', '+', '-', '@']) && text.parse::<f64>().is_err();
+    match formula {
+        true => Cow::Owned(format!("'{}", plain(text))),
+        false => plain(text),
+    }
+}
+
+/// Text for a terminal, of which only line ends, tabs and colours (`ESC [ … m`) steer it.
+pub fn for_terminal(text: &str) -> Cow<'_, str> {
+    if !text.contains(|c: char| c.is_control() && c != '\n' && c != '\t') {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(text.len() + 8);
+    let mut rest = text;
+    while let Some(c) = rest.chars().next() {
+        let colour = rest.strip_prefix("\u{1b}[").and_then(|after| {
+            let end = after.find(|c: char| !c.is_ascii_digit() && c != ';')?;
+            after[end..].starts_with('m').then_some(2 + end + 1)
+        });
+        let length = colour.unwrap_or(c.len_utf8());
+        match colour {
+            Some(_) => out.push_str(&rest[..length]),
+            None if c.is_control() && c != '\n' && c != '\t' => out.extend(c.escape_default()),
+            None => out.push(c),
+        }
+        rest = &rest[length..];
+    }
+    Cow::Owned(out)
+}
+
 fn written_out(text: &str, steers: impl Fn(char) -> bool) -> Cow<'_, str> {
     if !text.contains(&steers) {
         return Cow::Borrowed(text);
@@ -59,6 +92,31 @@ mod tests {
         check("\x1b[31mred\r\n\0", "\\u{1b}[31mred\\r\\n\\u{0}");
         check("\u{9b}2J\x7f", "\\u{9b}2J\\u{7f}");
         assert_eq!(plain_lines("a\tb\nc\x07\n"), "a\\tb\nc\\u{7}\n");
+    }
+
+    #[test]
+    fn a_cell_is_no_formula_and_numbers_stay() {
+        for (text, expect) in [
+            ("=HYPERLINK(\"http://x\")", "'=HYPERLINK(\"http://x\")"),
+            ("@SUM(1)", "'@SUM(1)"),
+            ("-cmd|x", "'-cmd|x"),
+            ("+1+2", "'+1+2"),
+            ("-1.5e3", "-1.5e3"),
+            ("+7", "+7"),
+            ("file-create", "file-create"),
+            ("", ""),
+        ] {
+            assert_eq!(cell(text), expect);
+        }
+    }
+
+    #[test]
+    fn colours_pass_to_a_terminal_and_nothing_else_that_steers_it() {
+        let colours = "a\u{1b}[1;31mred\u{1b}[0m\tb\n";
+        assert_eq!(for_terminal(colours), colours);
+        let hostile = "\u{1b}]0;title\u{7}\u{1b}[2J\u{9b}31m\r\u{1b}[";
+        let shown = "\\u{1b}]0;title\\u{7}\\u{1b}[2J\\u{9b}31m\\r\\u{1b}[";
+        assert_eq!(for_terminal(hostile), shown);
     }
 
     #[test]

@@ -2,9 +2,10 @@
 //! named as the fields of the result file, so that a table needs no explanation
 //! of its own. What is unknown is empty.
 
+use rbench_core::plain::cell;
+
 use crate::hist::Hist;
 use crate::schema::{MarkResult, PhaseResult, RunResult};
-use crate::table::printable;
 
 /// One row for each operation of each phase and iteration.
 pub fn operations(results: &[RunResult]) -> String {
@@ -369,7 +370,7 @@ impl Table {
     fn finish(self) -> String {
         let mut writer = csv::Writer::from_writer(Vec::new());
         for row in std::iter::once(&self.columns).chain(&self.rows) {
-            let cells = row.iter().map(|cell| printable(cell));
+            let cells = row.iter().map(|text| cell(text).into_owned());
             writer
                 .write_record(cells)
                 .expect("every row has as many cells, and memory takes them");

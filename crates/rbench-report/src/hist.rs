@@ -1,8 +1,11 @@
 //! A distribution in the result file: exact moments, quantiles, and the whole
 //! of it in the standard HdrHistogram encoding, which goes both ways.
 
+use std::io::Read as _;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use flate2::bufread::ZlibDecoder;
 use hdrhistogram::serialization::{Deserializer, Serializer as _, V2DeflateSerializer};
 use rbench_core::Latency;
 use rbench_core::latency::HIGHEST;
@@ -93,6 +96,7 @@ impl Hist {
         let bytes = STANDARD
             .decode(&self.hdr)
             .map_err(|e| HistError::Base64(e.to_string()))?;
+        check_size(&bytes)?;
         let decoded: Histogram<u64> = Deserializer::new()
             .deserialize(&mut bytes.as_slice())
             .map_err(|e| HistError::Encoding(e.to_string()))?;
@@ -103,6 +107,32 @@ impl Hist {
             });
         }
         Ok(decoded)
+    }
+}
+
+/// Most bytes of counts, without compression: three significant digits up to the largest value take less.
+const COUNTS_MAX: u32 = 1 << 20;
+
+/// That a distribution takes no more memory than one of three significant digits, whatever its few bytes
+/// say: lengths and digits stand in its head, in the order of the format.
+fn check_size(bytes: &[u8]) -> Result<(), HistError> {
+    let mut head = [0; 16];
+    let compressed = bytes.get(8..).unwrap_or_default();
+    if ZlibDecoder::new(compressed).read_exact(&mut head).is_err() {
+        // The library says what is wrong.
+        return Ok(());
+    }
+    let word = |at: usize| {
+        head[at..]
+            .first_chunk()
+            .map_or(0, |word| u32::from_be_bytes(*word))
+    };
+    let (counts, digits) = (word(4), word(12));
+    match counts <= COUNTS_MAX && digits <= 3 {
+        true => Ok(()),
+        false => Err(HistError::Encoding(format!(
+            "{counts} bytes of counts and {digits} significant digits are more than it may have"
+        ))),
     }
 }
 

@@ -9,6 +9,7 @@ use nix::libc;
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::sys::prctl;
 use nix::sys::resource::{RLIM_INFINITY, Resource, UsageWho, getrlimit, getrusage, setrlimit};
+use nix::sys::signal::{SaFlags, SigAction, SigHandler, SigSet, Signal, sigaction};
 use nix::sys::time::TimeValLike;
 use nix::sys::utsname::uname;
 use nix::unistd::Pid;
@@ -22,6 +23,17 @@ pub fn raise_open_files() -> Result<u64, Errno> {
         setrlimit(Resource::RLIMIT_NOFILE, hard, hard)?;
     }
     Ok(hard)
+}
+
+/// Has writes beyond the largest file that the user may have (`ulimit -f`) fail with `EFBIG`, as on any other
+/// full place: SIGXFSZ, which comes with it, would end the process. Programs that are started keep their
+/// own way.
+pub fn outlive_file_size_limit() {
+    extern "C" fn nothing(_: libc::c_int) {}
+    let handler = SigHandler::Handler(nothing);
+    let action = SigAction::new(handler, SaFlags::SA_RESTART, SigSet::empty());
+    // SAFETY: the handler does nothing. Where it cannot be installed, all is as before.
+    let _ = unsafe { sigaction(Signal::SIGXFSZ, &action) };
 }
 
 /// How many processes and threads the user may have (`RLIMIT_NPROC`); `None` where there is no

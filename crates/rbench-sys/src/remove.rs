@@ -14,9 +14,10 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
+use std::time::Duration;
 
 use nix::errno::Errno;
-use nix::fcntl::{OFlag, openat};
+use nix::fcntl::{OFlag, openat, renameat};
 use nix::libc;
 use nix::sys::stat::Mode;
 use nix::unistd::{UnlinkatFlags, unlinkat};
@@ -34,6 +35,10 @@ const BATCH: usize = 32 << 10;
 /// The deepest tree that is removed: more components do not fit in a path of
 /// the kernel's greatest length.
 const DEPTH_MAX: usize = 2048;
+
+/// How often it is tried to list the top again while too many files are open, and the pause in between.
+const TRIES: u32 = 500;
+const PAUSE: Duration = Duration::from_millis(2);
 
 /// Bytes of a helping thread's stack, enough for [`DEPTH_MAX`]; only what is used
 /// takes memory.
@@ -282,6 +287,8 @@ enum Task<'p> {
     Entry(Arc<Node>, Entry),
     /// A part of what is below the top.
     Part(Arc<Node>, &'p Part),
+    /// The top, listed again, and how often that was tried.
+    Again(Arc<Node>, u32),
 }
 
 #[derive(Default)]
@@ -298,6 +305,8 @@ struct Crew<'a> {
     mount: u64,
     removed: AtomicU64,
     kept: AtomicU64,
+    /// Directories that were moved to the top.
+    lifted: AtomicU64,
     first: Mutex<Option<(PathBuf, Errno)>>,
     stopped: AtomicBool,
     queue: Mutex<Queue<'a>>,
@@ -314,6 +323,7 @@ impl<'a> Crew<'a> {
             mount,
             removed: AtomicU64::new(0),
             kept: AtomicU64::new(0),
+            lifted: AtomicU64::new(0),
             first: Mutex::default(),
             stopped: AtomicBool::new(false),
             queue: Mutex::default(),
@@ -351,6 +361,7 @@ impl<'a> Crew<'a> {
                     .entry(&node, &name, kind)
                     .and_then(|()| self.complete(&node)),
                 Task::Part(top, part) => self.part(&top, part),
+                Task::Again(top, tries) => self.again(&top, tries),
             };
             if done.is_err() {
                 self.end(true);
@@ -533,11 +544,54 @@ impl<'a> Crew<'a> {
         match self.enter(node.fd.as_fd(), name, node.depth) {
             Ok(fd) => self.visit(&Node::below(node, name, fd, Fate::Goes)),
             Err(Errno::ENOENT) => Ok(()),
+            Err(Errno::EMFILE | Errno::ENFILE | Errno::ENAMETOOLONG) if self.lift(node, name) => {
+                Ok(())
+            }
             Err(errno) => {
                 self.keep(node, node.join(name), errno);
                 Ok(())
             }
         }
+    }
+
+    /// Moves a directory that lies too deep to be open together with all above it to the top, where it is
+    /// found again; whether that was done.
+    fn lift(&self, node: &Arc<Node>, name: &CStr) -> bool {
+        let mut top = node;
+        while let Some(above) = &top.above {
+            top = above;
+        }
+        if Arc::ptr_eq(top, node) || top.fate == Fate::Stays {
+            return false;
+        }
+        let number = self.lifted.fetch_add(1, Ordering::Relaxed);
+        let free = format!(".rbench-deep-{}-{number}", std::process::id());
+        let lifted = renameat(node.fd.as_fd(), name, top.fd.as_fd(), free.as_str()).is_ok();
+        if lifted {
+            node.removed.store(true, Ordering::Relaxed);
+            top.removed.store(true, Ordering::Relaxed);
+        }
+        lifted
+    }
+
+    /// Lists the top again when the directories on the way to where it was left are closed: as long as they
+    /// are open, no more may be.
+    fn later(&self, top: Arc<Node>, tries: u32) {
+        self.queue().tasks.push(Task::Again(top, tries));
+        self.news.notify_one();
+    }
+
+    fn again(&self, top: &Arc<Node>, tries: u32) -> Result<(), Stopped> {
+        match self.enter(top.fd.as_fd(), c".", 0) {
+            Ok(listing) => self.list(top, listing.as_fd())?,
+            Err(Errno::EMFILE | Errno::ENFILE) if tries < TRIES => {
+                thread::sleep(PAUSE);
+                self.later(Arc::clone(top), tries + 1);
+                return Ok(());
+            }
+            Err(errno) => self.keep(top, top.path.clone(), errno),
+        }
+        self.complete(top)
     }
 
     /// Somebody is done with his part of a directory: the last one removes it,
@@ -566,6 +620,10 @@ impl<'a> Crew<'a> {
                 node.open.store(1, Ordering::Relaxed);
                 match self.enter(node.fd.as_fd(), c".", 0) {
                     Ok(listing) => self.list(&node, listing.as_fd())?,
+                    Err(Errno::EMFILE | Errno::ENFILE) if node.above.is_none() => {
+                        self.later(node, 0);
+                        return Ok(());
+                    }
                     Err(errno) => self.keep(&node, node.path.clone(), errno),
                 }
                 continue;

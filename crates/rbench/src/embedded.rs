@@ -7,6 +7,7 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use nix::mount::MntFlags;
 use rbench_core::Bytes;
 use rbench_sys::command::unblocked;
 use tempfile::TempDir;
@@ -87,12 +88,20 @@ impl Drop for Embedded {
         while begun.elapsed() < PATIENCE {
             match self.child.try_wait() {
                 Ok(None) => std::thread::sleep(Duration::from_millis(2)),
-                Ok(Some(_)) | Err(_) => return,
+                Ok(Some(status)) if status.success() => return,
+                // It was killed, and has left a dead mount.
+                Ok(Some(_)) | Err(_) => break,
             }
         }
-        // It hangs: kill it and detach its mount by name.
+        // Or it hangs: kill it and detach its mount by name.
         let _ = self.child.kill();
         let _ = self.child.wait();
-        let _ = nix::mount::umount2(self.mountpoint.path(), nix::mount::MntFlags::MNT_DETACH);
+        let place = self.mountpoint.path();
+        if nix::mount::umount2(place, MntFlags::MNT_DETACH | MntFlags::UMOUNT_NOFOLLOW).is_err() {
+            // An ordinary user's; if that fails too, it stays as it is.
+            let mut detach = Command::new("fusermount3");
+            let detach = detach.args(["-u", "-z", "--"]).arg(place);
+            let _ = detach.stdin(Stdio::null()).stderr(Stdio::null()).status();
+        }
     }
 }

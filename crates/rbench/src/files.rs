@@ -237,7 +237,13 @@ fn open_journal(path: &Path) -> io::Result<File> {
     let open = |write| {
         let mut how = OpenOptions::new();
         let how = how.read(true).write(write);
-        how.custom_flags(libc::O_NOFOLLOW).open(path)
+        let file = how
+            .custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK)
+            .open(path)?;
+        match file.metadata()?.is_file() {
+            true => Ok(file),
+            false => Err(io::Error::other("it is not a regular file")),
+        }
     };
     // NFS locks only what may be written.
     open(true).or_else(|error| match error.kind() {
@@ -261,6 +267,18 @@ fn ours(journal: File, path: &Path) -> Result<File, String> {
     }
 }
 
+/// What a journal is that was there before.
+fn in_the_way(journal_path: &Path) -> String {
+    let running = open_journal(journal_path).map(|journal| ours(journal, journal_path));
+    match running {
+        Ok(Err(running)) => running,
+        _ => format!(
+            "{0} exists: it holds the finished phases of an interrupted run (rbench show {0})",
+            journal_path.display()
+        ),
+    }
+}
+
 impl ResultFile {
     /// Starts the journal of the result file `path` with its first line.
     ///
@@ -272,10 +290,7 @@ impl ResultFile {
         may_be_written(path, replace, is_result)
             .map_err(|why| format!("--out {} {why}", path.display()))?;
         let journal = new_file(&journal_path).map_err(|e| match e.kind() {
-            io::ErrorKind::AlreadyExists => format!(
-                "{0} exists: it holds the finished phases of an interrupted run (rbench show {0})",
-                journal_path.display()
-            ),
+            io::ErrorKind::AlreadyExists => in_the_way(&journal_path),
             _ => format!("--out {} cannot be written: {e}", path.display()),
         })?;
         let journal = ours(journal, &journal_path)?;
@@ -305,8 +320,13 @@ impl ResultFile {
     pub fn earlier(path: &Path) -> Result<(Vec<u8>, Option<Vec<u8>>), String> {
         let named = |e: io::Error| format!("--resume {} cannot be read: {e}", path.display());
         let there = match path.symlink_metadata() {
-            Ok(found) if found.is_file() => Some(std::fs::read(path).map_err(named)?),
-            Ok(_) => return Err(format!("--resume {} is no file", path.display())),
+            Ok(found) if found.is_file() => {
+                let mut content = Vec::new();
+                let mut file = open_regular(path).map_err(named)?;
+                file.read_to_end(&mut content).map_err(named)?;
+                Some(content)
+            }
+            Ok(_) => return Err(format!("--resume {} is not a regular file", path.display())),
             Err(_) => None,
         };
         let journal_path = with_suffix(path, ".journal");
@@ -488,6 +508,19 @@ mod tests {
         let error =
             ResultFile::begin(&other, "", Replace::Nothing(OVERWRITE)).expect_err("refused");
         assert!(error.contains("interrupted run"), "{error}");
+    }
+
+    #[test]
+    fn a_second_run_on_the_same_result_is_told_that_the_first_has_not_ended() {
+        let dir = tempfile::tempdir().expect("temporary directory");
+        let path = dir.path().join("run.json");
+        let begin = || ResultFile::begin(&path, "one\n", Replace::Nothing(OVERWRITE));
+        let running = begin().expect("begins");
+        let error = begin().expect_err("it runs");
+        assert!(error.contains("a run that has not ended"), "{error}");
+        drop(running);
+        let error = begin().expect_err("it was interrupted");
+        assert!(error.contains("an interrupted run"), "{error}");
     }
 
     #[test]

@@ -31,6 +31,7 @@ use crate::files::{self, Written};
 use crate::front::{FrontEnd, Scope};
 use crate::launch::Launch;
 use crate::profile;
+use crate::recording::all_of;
 use crate::run::Refusal;
 use crate::show::render;
 use crate::{SUCCESS, print};
@@ -364,22 +365,24 @@ impl FrontEnd for Front {
             .view
             .report
             .then(|| render(result, output.format, false));
-        rates::write(scope, jobs)?;
+        let rates = rates::write(scope, jobs);
         let Some(run) = self.run(scope, result, jobs) else {
-            return Ok(SUCCESS);
+            return rates.map(|()| SUCCESS);
         };
         debug::tell_machine(&run.machine, &self.view.debug);
         let cwd = Path::new(&scope.launch.cwd);
         let text = texts(&run, &self.view);
-        let code = emit(&self.view, cwd, &text, &self.report_file).inspect_err(|_| {
-            let kept = self.report_file.lock();
-            if kept.unwrap_or_else(PoisonError::into_inner).is_none() {
-                // Better elsewhere than nowhere.
-                print(&text);
-            }
-        })?;
+        let written = emit(&self.view, cwd, &text, &self.report_file);
+        let kept = self.report_file.lock();
+        if written.is_err() && kept.unwrap_or_else(PoisonError::into_inner).is_none() {
+            // Better elsewhere than nowhere.
+            print(&text);
+        }
         // On standard output, where people look, not in a file that programs read.
-        Ok(own.map_or(code, |own| code.max(print(&format!("\n{own}")))))
+        let printed = own.map_or(SUCCESS, |own| print(&format!("\n{own}")));
+        let code = *written.as_ref().unwrap_or(&SUCCESS);
+        all_of([written.map(drop), rates])?;
+        Ok(code.max(printed))
     }
 
     fn tells_failures(&self) -> bool {

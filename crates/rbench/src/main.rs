@@ -3,11 +3,11 @@
 //! writes.
 
 use std::ffi::OsString;
-use std::io::Write as _;
+use std::io::{IsTerminal as _, Write as _};
 use std::process::ExitCode;
 
 use rbench_cli::Invocation;
-use rbench_core::plain::plain_lines;
+use rbench_core::plain::{for_terminal, plain_lines};
 
 mod check;
 mod clean;
@@ -60,6 +60,7 @@ const WITHOUT_TESTFS: &str =
     "this program is built without the built-in file system (feature testfs)";
 
 fn main() -> ExitCode {
+    rbench_sys::limits::outlive_file_size_limit();
     let argv: Vec<OsString> = std::env::args_os().collect();
     let env_dir = std::env::var_os("RBENCH_DIR");
     match rbench_cli::parse(&argv, env_dir.as_deref()) {
@@ -118,6 +119,11 @@ fn to_stderr(text: &str) {
 /// failure.
 fn print(text: &str) -> u8 {
     let mut out = std::io::stdout().lock();
+    // Names in it may contain anything; files and programs get them as they are.
+    let text = match out.is_terminal() {
+        true => for_terminal(text),
+        false => text.into(),
+    };
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         Ok(()) => SUCCESS,
         Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => SUCCESS,

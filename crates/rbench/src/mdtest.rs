@@ -23,6 +23,7 @@ use rbench_report::{RunResult, text};
 use crate::front::{FrontEnd, Scope};
 use crate::operations::{OperationLog, new_file, unwritable};
 use crate::print;
+use crate::recording::all_of;
 use crate::show;
 use crate::status;
 
@@ -133,15 +134,18 @@ impl FrontEnd for Front {
     /// The status of the stonewall and the table of ranks.
     fn finish(&mut self, result: &RunResult) -> Result<(), String> {
         let created = result.phases.iter().rfind(|p| p.name == "file-create");
-        if let (Some(path), Some(created)) = (self.status.take(), created) {
-            let items = render::items_of_each(created);
-            status::write(STATUS, &path, items)?;
-        }
-        if let Some((path, mut file)) = self.ranks.take() {
+        let status = match (self.status.take(), created) {
+            (Some(path), Some(created)) => {
+                let items = render::items_of_each(created);
+                status::write(STATUS, &path, items)
+            }
+            _ => Ok(()),
+        };
+        let ranks = self.ranks.take().map_or(Ok(()), |(path, mut file)| {
             file.write_all(render::rank_details_csv(result).as_bytes())
-                .map_err(|e| unwritable(&path, &e))?;
-        }
-        Ok(())
+                .map_err(|e| unwritable(&path, &e))
+        });
+        all_of([status, ranks])
     }
 
     fn forms(&self, scope: Scope<'_>, result: &RunResult, _jobs: &[JobOutcome]) -> Forms {

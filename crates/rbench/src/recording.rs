@@ -32,7 +32,7 @@ use crate::live::{self, Feed, OfRows};
 use crate::marks::{MarkList, MarkRecorder, not_run};
 use crate::progress::Display;
 use crate::result::{Frame, note_drifts, warning};
-use crate::run::publish;
+use crate::run::{LEFT_BEHIND, publish};
 
 /// The warning of a command of `--after-phase` that failed.
 const AFTER_PHASE_FAILED: &str = "after-phase-failed";
@@ -148,8 +148,12 @@ pub struct Report {
 impl Report {
     /// Why something could not be written, once.
     pub fn take_trouble(&mut self) -> Option<String> {
-        let of_log = || self.log.borrow_mut().as_mut()?.trouble();
-        self.trouble.take().or_else(of_log)
+        let of_log = self.log.borrow_mut().as_mut().and_then(|log| log.trouble());
+        let mut all = self.trouble.take();
+        of_log
+            .into_iter()
+            .for_each(|message| note_trouble(&mut all, message));
+        all
     }
 
     /// Gives up when no phase has ended. A journal with intervals of the first one
@@ -350,7 +354,7 @@ impl<'r> Recording<'r> {
                 let left = ending
                     .left
                     .into_iter()
-                    .map(|left| warning("left-behind", left));
+                    .map(|left| warning(LEFT_BEHIND, left));
                 report.result.warnings.extend(left);
                 report.broken = ending.trouble.map(ExecError::SetUp);
             }
@@ -358,6 +362,30 @@ impl<'r> Recording<'r> {
         }
         report
     }
+}
+
+/// Adds a sentence on an output that failed to those that there are, each on a line of its own.
+pub fn note_trouble(all: &mut Option<String>, message: String) {
+    match all {
+        Some(all) if all.lines().any(|line| line == message) => {}
+        Some(all) => {
+            all.push('\n');
+            all.push_str(&message);
+        }
+        None => *all = Some(message),
+    }
+}
+
+/// One sentence for each that failed.
+///
+/// # Errors
+/// All of them, each on a line of its own.
+pub fn all_of(results: impl IntoIterator<Item = Result<(), String>>) -> Result<(), String> {
+    let mut all = None;
+    for message in results.into_iter().filter_map(Result::err) {
+        note_trouble(&mut all, message);
+    }
+    all.map_or(Ok(()), Err)
 }
 
 impl Listener for Recording<'_> {
@@ -412,7 +440,7 @@ impl Listener for Recording<'_> {
             .as_mut()
             .map(|file| file.append(&line));
         if let Some(Err(trouble)) = appended {
-            self.report.trouble = Some(trouble);
+            note_trouble(&mut self.report.trouble, trouble);
         }
         let row = phase.clone();
         self.feed.tell(move |live| live.ended(row));
@@ -443,7 +471,7 @@ impl Listener for Recording<'_> {
         if let Some(file) = report.file.borrow_mut().as_mut() {
             let line = report.front.journal_line(scope, &report.result, &outcomes);
             if let Some(Err(trouble)) = line.map(|line| file.append(&line)) {
-                report.trouble = Some(trouble);
+                note_trouble(&mut report.trouble, trouble);
             }
         }
         self.report.jobs.extend(outcomes);
@@ -461,7 +489,7 @@ impl Listener for Recording<'_> {
         let scope = self.scope();
         let written = self.report.front.job_logs(scope, &logs);
         if let Err(trouble) = written {
-            self.report.trouble = Some(trouble);
+            note_trouble(&mut self.report.trouble, trouble);
         }
     }
 
@@ -471,7 +499,7 @@ impl Listener for Recording<'_> {
         }
         let logged = self.report.front.log(iteration, rows, &details.operations);
         if let Err(trouble) = logged {
-            self.report.trouble = Some(trouble);
+            note_trouble(&mut self.report.trouble, trouble);
         }
     }
 }

@@ -34,7 +34,7 @@ use crate::front::{self, Asked, FrontEnd, Scope};
 use crate::launch::{Launch, arrival};
 use crate::live::Outside;
 use crate::progress::Display;
-use crate::recording::{Job, Recording, Report, Sink};
+use crate::recording::{Job, Recording, Report, Sink, note_trouble};
 use crate::result::{Frame, warning};
 use crate::round_trip;
 use crate::series;
@@ -47,13 +47,16 @@ use crate::{check, probe};
 /// The warning of a run that could not go on.
 pub const ENDED_EARLY: &str = "ended-early";
 
+/// The warning of something that could not be removed.
+pub const LEFT_BEHIND: &str = "left-behind";
+
 /// Warnings of something that went wrong; the others explain numbers.
 const WRONG: [&str; 5] = [
     "errors",
     "dead-mount",
     "stalled",
     "unchecked-blocks",
-    "left-behind",
+    LEFT_BEHIND,
 ];
 
 /// Why a run has no report. It is the same on every rank; rank 0 prints it.
@@ -562,7 +565,7 @@ fn finish(
             SUCCESS
         };
         if let Some(message) = &report.trouble {
-            complain(message);
+            message.lines().for_each(complain);
         }
         if report.broken.is_some() {
             report.front.discard();
@@ -578,8 +581,10 @@ fn finish(
     if stop_code(group).is_some() && matches!(report.broken, Some(ExecError::SetUp(_))) {
         report.broken = None;
     }
+    let mut warnings = report.result.warnings.iter();
     let failed = report.result.phases.iter().any(|p| p.error_count() > 0)
-        || report.jobs.iter().any(|job| job.error != 0);
+        || report.jobs.iter().any(|job| job.error != 0)
+        || warnings.any(|warning| warning.code == LEFT_BEHIND);
     let broken = report.broken.clone();
     if broken.is_some() && report.result.phases.is_empty() {
         report.discard();
@@ -621,10 +626,10 @@ pub fn conclude(report: &mut Report) -> Option<String> {
     if let Some(file) = file
         && let Err(message) = file.finish(&json::render(result))
     {
-        trouble = Some(message);
+        note_trouble(&mut trouble, message);
     }
     if let Err(message) = report.front.finish(result) {
-        trouble = Some(message);
+        note_trouble(&mut trouble, message);
     }
     trouble
 }
@@ -645,7 +650,7 @@ pub fn publish(report: &mut Report, plan: &Plan, launch: &Launch, output: &Outpu
     let printed = match report.front.report(scope, output, result, &report.jobs) {
         Ok(code) => code,
         Err(message) => {
-            trouble = Some(message);
+            note_trouble(&mut trouble, message);
             FAILED
         }
     };
@@ -673,7 +678,7 @@ pub fn publish(report: &mut Report, plan: &Plan, launch: &Launch, output: &Outpu
     }
     let code = match trouble {
         Some(message) => {
-            complain(&message);
+            message.lines().for_each(complain);
             FAILED
         }
         None => printed,

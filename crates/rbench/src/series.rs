@@ -315,7 +315,7 @@ impl Sink for Lead {
         let trouble = conclude(report);
         let mut code = SUCCESS;
         if let Some(message) = &trouble {
-            complain(message);
+            message.lines().for_each(complain);
             code = FAILED;
         }
         if let Some((index, cell)) = &state.now {

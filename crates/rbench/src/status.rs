@@ -1,7 +1,6 @@
 //! The file that keeps what a stonewall left each rank with, for a later run: a number, and a line
 //! that says whose it is.
 
-use std::io::Write as _;
 use std::path::Path;
 
 use rbench_comm::Communicator;

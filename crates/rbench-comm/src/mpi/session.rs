@@ -115,6 +115,25 @@ pub(super) fn abort(code: i32) {
     unsafe { ffi::MPI_Abort(world(), code) };
 }
 
+/// Has Open MPI keep the processor, before it or any thread is started.
+///
+/// Ranks hardly ever wait within MPI: they sleep between two looks. One that gives the
+/// processor away at each look besides gets it back when everybody else had a turn
+/// (Linux 6.18), and beside a busy program it is then not heard of for seconds.
+pub(crate) fn keep_the_processor() {
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "the kernel's list of our threads"
+    )]
+    let threads = std::fs::read_dir("/proc/self/task").map_or(1, Iterator::count);
+    if threads > 1 {
+        // Another thread may read the environment just now: the run is only less lively without it.
+        return;
+    }
+    // SAFETY: this is the only thread of the process.
+    unsafe { std::env::set_var(YIELD, "0") };
+}
+
 impl Session {
     pub(super) fn start() -> Result<Rc<Session>, CommError> {
         let mut started = 0;
@@ -126,11 +145,6 @@ impl Session {
             let text = "MPI has already been started in this process";
             return Err(CommError::Start(text.to_owned()));
         }
-        // Ranks hardly ever wait within MPI: they sleep between two looks. One that gives the
-        // processor away at each look besides gets it back when everybody else had a turn
-        // (Linux 6.18), and beside a busy program it is then not heard of for seconds.
-        // SAFETY: this is the process's first thread, which starts the others later.
-        unsafe { std::env::set_var(YIELD, "0") };
         // SAFETY: a constant of the MPI library.
         let needed = unsafe { ffi::RSMPI_THREAD_FUNNELED };
         let mut provided = 0;

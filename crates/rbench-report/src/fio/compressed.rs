@@ -80,28 +80,44 @@ pub fn is_stored(start: &[u8]) -> bool {
     }
 }
 
-/// The lines of a log that was stored so, by rbench or by fio 3.33.
+/// Bytes of records that are inflated at a time: a small log may hold very many.
+const PIECE: usize = 1 << 20;
+
+/// The lines of a log that was stored so, by rbench or by fio 3.33, handed to `put` piece by piece; whether
+/// it has taken all.
 ///
 /// # Errors
 /// A clause about what is wrong with it.
-pub fn inflate(mut stored: &[u8]) -> Result<String, String> {
-    let mut text = String::new();
+pub fn inflate(mut stored: &[u8], put: &mut dyn FnMut(&str) -> bool) -> Result<bool, String> {
+    let unsound = |error: io::Error| format!("it is no sound log of log_store_compressed: {error}");
+    let (mut text, mut records) = (String::new(), Vec::new());
     while !stored.is_empty() {
         let mut stream = ZlibDecoder::new(stored);
-        let mut records = Vec::new();
-        stream
-            .read_to_end(&mut records)
-            .map_err(|error| format!("it is no sound log of log_store_compressed: {error}"))?;
+        loop {
+            let room = (PIECE - records.len()) as u64;
+            let read = stream.by_ref().take(room).read_to_end(&mut records);
+            let over = read.map_err(unsound)? == 0;
+            let left = push_lines(&mut text, &records)?.len();
+            if !put(&text) {
+                return Ok(false);
+            }
+            text.clear();
+            records.drain(..records.len() - left);
+            if over && left > 0 {
+                return Err("it ends within a record".to_owned());
+            }
+            if over {
+                break;
+            }
+        }
         stored = stream.into_inner();
-        push_lines(&mut text, &records)?;
     }
-    Ok(text)
+    Ok(true)
 }
 
-fn push_lines(text: &mut String, mut records: &[u8]) -> Result<(), String> {
-    while !records.is_empty() {
-        let cut = || "it ends within a record".to_owned();
-        let (head, rest) = records.split_first_chunk::<RECORD>().ok_or_else(cut)?;
+/// Appends the lines of whole records; what is left is the begin of another one.
+fn push_lines<'r>(text: &mut String, mut records: &'r [u8]) -> Result<&'r [u8], String> {
+    while let Some((head, rest)) = records.split_first_chunk::<RECORD>() {
         let word = |at: usize| {
             let bytes = head[at..].first_chunk::<8>();
             bytes.map_or(0, |bytes| u64::from_le_bytes(*bytes))
@@ -109,20 +125,23 @@ fn push_lines(text: &mut String, mut records: &[u8]) -> Result<(), String> {
         let (flags, priority) = (word(16) as u32, (word(16) >> 32) as u16);
         let (ms, value, block) = (word(0), word(8), word(24));
         let direction = flags & !(OFFSET | PRIORITY | LARGEST);
+        let (offset, rest) = match (flags & OFFSET != 0, rest.split_first_chunk::<8>()) {
+            (false, _) => (None, rest),
+            (true, Some((offset, rest))) => (Some(u64::from_le_bytes(*offset)), rest),
+            (true, None) => break,
+        };
         let _ = write!(text, "{ms}, {value}, {direction}, {block}, ");
-        records = rest;
-        if flags & OFFSET != 0 {
-            let (offset, rest) = records.split_first_chunk::<8>().ok_or_else(cut)?;
-            let _ = write!(text, "{}, ", u64::from_le_bytes(*offset));
-            records = rest;
+        if let Some(offset) = offset {
+            let _ = write!(text, "{offset}, ");
         }
         // Else it says whether the priority is one of real time.
         let _ = match flags & PRIORITY != 0 {
             true => writeln!(text, "0x{priority:04x}"),
             false => writeln!(text, "{}", u8::from(priority >> 13 == 1)),
         };
+        records = rest;
     }
-    Ok(())
+    Ok(records)
 }
 
 #[cfg(test)]
@@ -131,6 +150,16 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
     use rbench_core::{Direction, Nanos};
+
+    /// All lines of a log.
+    fn inflate(stored: &[u8]) -> Result<String, String> {
+        let mut all = String::new();
+        let put = &mut |text: &str| {
+            all.push_str(text);
+            true
+        };
+        super::inflate(stored, put).map(|_| all)
+    }
 
     fn sample(direction: Direction, at: u64, lat: u64, offset: u64) -> LogSample {
         LogSample {
@@ -217,6 +246,26 @@ mod tests {
         for other in [&b"0, 1, 1, 4096, 0\n"[..], b"", b"\x78\x9c"] {
             assert!(!is_stored(other), "{other:?}");
         }
+    }
+
+    #[test]
+    fn a_small_log_of_very_many_records_takes_little_memory() {
+        let mut many = ZlibEncoder::new(Vec::new(), flate2::Compression::default());
+        let zeros = vec![0; RECORD * 1000];
+        for _ in 0..200 {
+            many.write_all(&zeros).expect("memory");
+        }
+        let many = many.finish().expect("memory");
+        let (mut lines, mut longest) = (0, 0);
+        let put = &mut |text: &str| {
+            lines += text.lines().count();
+            longest = longest.max(text.len());
+            true
+        };
+        assert_eq!(super::inflate(&many, put), Ok(true));
+        assert_eq!(lines, 200_000);
+        assert!(longest <= 2 * PIECE, "{longest}");
+        assert_eq!(super::inflate(&many, &mut |_| false), Ok(false));
     }
 
     #[test]

@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use rbench_core::plain::cell;
+
 use super::measured::{self, Measured, Row, RowOf, Share};
 use crate::schema::RunResult;
 
@@ -83,6 +85,7 @@ fn exponential(value: f64) -> String {
 
 /// In quotes where CSV needs it.
 fn field(text: &str) -> String {
+    let text = &*cell(text);
     if text.contains(['"', ',', '\n', '\r']) {
         format!("\"{}\"", text.replace('"', "\"\""))
     } else {

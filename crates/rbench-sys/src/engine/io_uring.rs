@@ -69,7 +69,8 @@ struct Uring {
     /// Given back to the system only when the kernel is done with them.
     buffers: ManuallyDrop<Buffers>,
     registered: Registered,
-    entries: Entries,
+    /// As `buffers`: the kernel may read the vectors of what is under way.
+    entries: ManuallyDrop<Entries>,
     /// Whether a thread of the kernel takes the requests.
     polled_queue: bool,
     /// Whether completions are found by asking the device.
@@ -97,7 +98,7 @@ fn make(mut config: EngineConfig) -> Result<Box<dyn Engine>, Errno> {
         ring,
         buffers: ManuallyDrop::new(buffers),
         registered,
-        entries: Entries::new(options, config.depth),
+        entries: ManuallyDrop::new(Entries::new(options, config.depth)),
         polled_queue: options.sqthread_poll,
         polled_device: options.hipri,
         queued: 0,
@@ -436,7 +437,10 @@ impl Drop for Uring {
             done.clear();
         }
         self.registered.detach_all(&self.ring);
-        // SAFETY: no request is under way, and the field is not used again.
-        unsafe { ManuallyDrop::drop(&mut self.buffers) };
+        // SAFETY: no request is under way, and neither field is used again.
+        unsafe {
+            ManuallyDrop::drop(&mut self.buffers);
+            ManuallyDrop::drop(&mut self.entries);
+        }
     }
 }

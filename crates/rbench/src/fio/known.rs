@@ -78,7 +78,7 @@ fn is_terse(line: &str) -> bool {
             .get(1)
             .is_some_and(|version| version.starts_with("fio-"));
     let number = |field: &&str| field.bytes().all(|byte| byte.is_ascii_digit());
-    versioned && fields.len() >= TERSE_FIELDS && fields.iter().skip(3).take(10).all(number)
+    versioned && fields.len() >= TERSE_FIELDS && fields.iter().skip(3).take(8).all(number)
 }
 
 /// Whether a file begins as fio's logs do: every line that is there.
@@ -122,7 +122,11 @@ mod tests {
 
     #[test]
     fn only_what_begins_as_a_report_of_fio_is_written_over() {
-        let terse = format!("3;fio-3.33;a;{}", "0;".repeat(60));
+        let terse = format!(
+            "3;fio-3.33;a;{}0.000000;{}",
+            "0;".repeat(8),
+            "1%=0;".repeat(60)
+        );
         let normal = format!("{JOB}\nfio-3.33\nStarting 1 process\n");
         let several = format!(
             "{JOB}\n...\nb: {}\nfio-3.33\nStarting 3 processes\n",

@@ -16,6 +16,7 @@ use rbench_report::fio::{compressed, logs as form};
 use super::known::is_log;
 use super::on_clock;
 use crate::files::{self, Written};
+use crate::recording::all_of;
 
 /// Checks where this rank's logs will go: they replace logs of earlier runs, as in fio, and
 /// nothing else.
@@ -66,16 +67,16 @@ pub fn write(plan: &Plan, cwd: &Path, all: &[JobLog], begun: &mut Begun) -> Resu
         return Ok(());
     };
     let jobs: Vec<&JobPlan> = jobs.rounds.iter().flatten().collect();
-    for log in all {
+    all_of(all.iter().map(|log| {
         let before = jobs.iter().take(log.job as usize);
         let before: u64 = before
             .map(|job| u64::from(job.numjobs) * u64::from(plan.ranks))
             .sum();
-        if let Some(job) = jobs.get(log.job as usize) {
-            write_log(job, log, before + log.worker + 1, (cwd, begun))?;
+        match jobs.get(log.job as usize) {
+            Some(job) => write_log(job, log, before + log.worker + 1, (cwd, &mut *begun)),
+            None => Ok(()),
         }
-    }
-    Ok(())
+    }))
 }
 
 fn write_log(
@@ -101,17 +102,14 @@ fn write_log(
             false => 0,
         },
     };
-    for (kind, path) in log_paths(job, number, cwd) {
+    all_of(log_paths(job, number, cwd).into_iter().map(|(kind, path)| {
         // One that all share is replaced before the first of them.
         let shared = asked.one_file.then_some(&mut *begun);
         match kind {
             None => {
                 let lines = log.histograms.iter();
-                write_lines(
-                    &path,
-                    shared,
-                    lines.map(|one| form::histogram_line(one, form)),
-                )?;
+                let lines = lines.map(|one| form::histogram_line(one, form));
+                write_lines(&path, shared, lines)
             }
             Some(kind) => {
                 let none = kind == Kind::Slat && !asynchronous(job);
@@ -120,15 +118,13 @@ fn write_log(
                     let stored = compressed::store(kind, samples, form);
                     let stored =
                         stored.map_err(|why| format!("the log {}: {why}", path.display()))?;
-                    write_file(&path, shared, &mut |file| file.write_all(&stored))?;
-                    continue;
+                    return write_file(&path, shared, &mut |file| file.write_all(&stored));
                 }
                 let lines = samples.map(|sample| form::line(kind, sample, form));
-                write_lines(&path, shared, lines)?;
+                write_lines(&path, shared, lines)
             }
         }
-    }
-    Ok(())
+    }))
 }
 
 /// The logs that a worker of `job` writes: of a kind, or of histograms.
@@ -198,6 +194,7 @@ fn write_file(
             let written = there.into_mut();
             let mut file = io::BufWriter::new(&written.file);
             let added = put(&mut file).and_then(|()| file.flush());
+            drop(file);
             added.map_err(|e| named(format!("cannot be written: {e}")))?;
             written
         }

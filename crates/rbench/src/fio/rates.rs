@@ -11,6 +11,7 @@ use super::known::is_log;
 use super::logs::write_lines;
 use crate::files;
 use crate::front::Scope;
+use crate::recording::all_of;
 
 /// Whether such logs are asked for.
 fn wanted(plan: &Plan) -> bool {
@@ -39,8 +40,8 @@ pub fn write(Scope { plan, launch }: Scope<'_>, jobs: &[JobOutcome]) -> Result<(
         return Ok(());
     }
     let lines = rates::lines(jobs);
-    for (name, lines) in rates::NAMES.iter().zip(lines) {
-        write_lines(&Path::new(&launch.cwd).join(name), None, lines.into_iter())?;
-    }
-    Ok(())
+    let each = rates::NAMES.iter().zip(lines);
+    all_of(each.map(|(name, lines)| {
+        write_lines(&Path::new(&launch.cwd).join(name), None, lines.into_iter())
+    }))
 }

@@ -29,8 +29,13 @@ pub fn tool(tool: &FioTool) -> ExitCode {
 
 fn inflate(file: &Path) -> u8 {
     let bytes = std::fs::read(file).map_err(|error| error.to_string());
-    match bytes.and_then(|bytes| compressed::inflate(&bytes)) {
-        Ok(text) => print(&text),
+    let mut code = SUCCESS;
+    let put = &mut |text: &str| {
+        code = print(text);
+        code == SUCCESS
+    };
+    match bytes.and_then(|bytes| compressed::inflate(&bytes, put)) {
+        Ok(_) => code,
         Err(why) => {
             complain(&format!("--inflate-log {}: {why}", file.display()));
             FAILED

@@ -23,6 +23,10 @@ use super::peer::Peer;
 /// Connections at a time; who comes while there are so many is turned away.
 const CONNECTIONS: usize = 32;
 
+/// Connections of these that may hold a stream: the others stay for requests that are soon over, as those
+/// for metrics and for a stop are.
+const STREAMS: usize = 24;
+
 /// How long a request may take to arrive.
 const ARRIVES_WITHIN: Duration = Duration::from_secs(5);
 
@@ -46,6 +50,8 @@ type Body = Either<Full<Bytes>, Channel<Bytes>>;
 #[derive(Clone)]
 struct Answering {
     known: Rc<Known>,
+    /// Streams that there may be beside those that there are.
+    streams: Rc<Cell<usize>>,
     /// Other hosts reach it.
     remote: bool,
 }
@@ -81,7 +87,11 @@ pub async fn serve(listener: Listener, known: Rc<Known>) {
     };
     // It is open; only a runtime without I/O refuses it.
     let Ok(accepting) = accepting else { return };
-    let answering = Answering { known, remote };
+    let answering = Answering {
+        known,
+        streams: Rc::new(Cell::new(STREAMS)),
+        remote,
+    };
     let seats = Rc::new(Cell::new(CONNECTIONS));
     loop {
         let peer = match &accepting {
@@ -128,7 +138,11 @@ fn respond(
     name: &str,
     tcp: bool,
 ) -> Response<Body> {
-    let Answering { known, remote } = answering;
+    let Answering {
+        known,
+        streams,
+        remote,
+    } = answering;
     let host = request.headers().get(HOST);
     if tcp && !remote && !host.is_some_and(is_local) {
         return text(
@@ -138,7 +152,13 @@ fn respond(
     }
     match (request.method(), request.uri().path()) {
         (&Method::GET, "/metrics") => with_type(known.metrics(), OPENMETRICS),
-        (&Method::GET, "/stream") => stream(known),
+        (&Method::GET, "/stream") => match Seat::take(streams) {
+            Some(seat) => stream(known, seat),
+            None => text(
+                StatusCode::SERVICE_UNAVAILABLE,
+                "as many as may watch do so already\n",
+            ),
+        },
         (&Method::POST, "/stop") if *remote => text(
             StatusCode::FORBIDDEN,
             "a run is not stopped from other hosts: press Ctrl-C where it was started\n",
@@ -193,12 +213,13 @@ fn with_type(body: Bytes, media: &'static str) -> Response<Body> {
 }
 
 /// Lines as they come; who reads slowly gets fewer.
-fn stream(known: &Rc<Known>) -> Response<Body> {
+fn stream(known: &Rc<Known>, seat: Seat) -> Response<Body> {
     let mut lines = known.lines();
     let first = known.line();
     let (mut sender, body) = Channel::new(1);
     let known = Rc::clone(known);
     tokio::task::spawn_local(async move {
+        let _seat = seat;
         let mut line = first;
         loop {
             // That is the last line, if it was made after the end.

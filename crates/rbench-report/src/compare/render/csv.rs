@@ -27,8 +27,9 @@ pub fn render(comparison: &Comparison) -> String {
     let series = comparison.series.as_ref();
     let mut writer = Writer::from_writer(Vec::new());
     let mut write = |cell: &str, record: [String; 12]| {
-        let cell = series.map(|_| plain(cell).into_owned());
-        let record: Vec<String> = cell.into_iter().chain(record).collect();
+        let of_series = series.map(|_| plain(cell).into_owned());
+        let record = of_series.into_iter().chain(record);
+        let record: Vec<String> = record.map(|text| plain::cell(&text).into_owned()).collect();
         writer
             .write_record(&record)
             .expect("memory takes every line");

@@ -102,11 +102,12 @@ pub async fn check(
     asked: &Asked,
 ) -> Result<Checked, ExecError> {
     let target = Target::set_up(group, place).await?;
+    let held = target.held_path();
     let mut silent = false;
     let me = asked.clients.iter().position(|rank| *rank == group.rank());
     let message = match me {
         Some(_) => {
-            let (host, hangs) = host(group, target.path(), asked).await?;
+            let (host, hangs) = host(group, &held, asked).await?;
             silent = hangs;
             encode(&host)
         }
@@ -134,7 +135,7 @@ pub async fn check(
                 group,
                 ranks: &asked.clients,
                 me,
-                target: target.path(),
+                target: &held,
                 program: &asked.program,
                 longest: asked.longest,
                 working: Arc::new(()),

@@ -188,7 +188,7 @@ impl IoPass<'_> {
             let worker = worker_number(owner, thread, self.plan.threads);
             let name = self.io.file_name(worker);
             Part {
-                path: target.path().join(&self.prefix).join(name),
+                path: target.held_path().join(&self.prefix).join(name),
                 from: 0,
                 to: u64::MAX,
             }
@@ -353,7 +353,7 @@ impl IoPass<'_> {
         };
         let kept = Kept {
             failed: Some(Arc::clone(&self.unmade)),
-            ..self.kept(step)
+            ..self.kept(target, step)
         };
         let job = Arc::new(round.job.clone());
         let context = self.context(group, target, job, (lanes, kept));
@@ -457,8 +457,9 @@ impl IoPass<'_> {
 
     /// What is known of the pass's files before the phase with that number, which
     /// writes from the first block on.
-    fn kept(&self, step: u64) -> Kept {
+    fn kept(&self, target: &Target, step: u64) -> Kept {
         Kept {
+            directory: target.directory(),
             stamps: self.stamps(step),
             covered: self.covered.clone(),
             there: 0,
@@ -508,7 +509,7 @@ impl IoPass<'_> {
             closing: (self.engine.uses_files && behind(closes).is_none()).then_some(closing),
             ..Lanes::default()
         };
-        let mut kept = self.kept(self.step(round.step));
+        let mut kept = self.kept(target, self.step(round.step));
         if rw != Rw::Write {
             kept.covered.clear();
         }

@@ -124,8 +124,9 @@ pub async fn probe(
     patience: Duration,
 ) -> Result<Probed, ExecError> {
     let target = Target::set_up(group, place).await?;
+    let held = target.held_path();
     let mine = match group.is_leader() {
-        true => Some(host(group, target.path(), patience).await?),
+        true => Some(host(group, &held, patience).await?),
         false => None,
     };
     let silent = mine.as_ref().is_some_and(|host| host.silent_at.is_some());
@@ -144,7 +145,7 @@ pub async fn probe(
     let silent = group.quietly(silent).await?[0] != 0;
     let shared = target.shared();
     let sights = match shared && !silent {
-        true => sights(group, target.path(), patience).await?,
+        true => sights(group, &held, patience).await?,
         false => Ok(Vec::new()),
     };
     let left = match silent {

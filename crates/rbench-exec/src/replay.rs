@@ -3,12 +3,13 @@
 //! its workers their operations.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use nix::errno::Errno;
 use rbench_comm::Combine;
 use rbench_core::outcome::{Differ, LATE_LIMITS, Late, PhaseOutcome, ReplayTotals, Replayed};
 use rbench_core::random::key;
@@ -228,23 +229,20 @@ pub(crate) struct ReplayPass<'p> {
     all: &'p Plan,
     plan: &'p ReplayPlan,
     looked: &'p Looked,
-    base: PathBuf,
     iteration: u32,
 }
 
-/// The pass with the number `iteration`, in the run's directory at `base`.
+/// The pass with the number `iteration`.
 pub(crate) fn pass<'p>(
     all: &'p Plan,
     plan: &'p ReplayPlan,
     looked: &'p Looked,
-    base: &Path,
     iteration: u32,
 ) -> ReplayPass<'p> {
     ReplayPass {
         all,
         plan,
         looked,
-        base: base.join(iteration.to_string()),
         iteration,
     }
 }
@@ -265,9 +263,18 @@ impl<G: Workspace> Pass<G> for ReplayPass<'_> {
         listener: &mut dyn Listener,
     ) -> Result<bool, ExecError> {
         ground.open(group, self.iteration).await?;
-        let exact = Exact::new(&self.base).map_err(|errno| {
-            let base = self.base.display();
-            format!("{base} cannot be opened: {} ({errno:?})", errno.desc())
+        let name = self.iteration.to_string();
+        let parent = ground.fs();
+        let exact = match parent.directory() {
+            Some(parent) => Exact::new(parent, &name),
+            None => Err(Errno::ENOTDIR),
+        };
+        let exact = exact.map_err(|errno| {
+            let what = "the directory of the pass";
+            format!(
+                "{what}, {name}, cannot be opened: {} ({errno:?})",
+                errno.desc()
+            )
         });
         let exact = group.agree(exact).await?;
         if self.prepare(group, &exact, listener).await? {
@@ -383,8 +390,7 @@ impl ReplayPass<'_> {
         let make: MakeRunner = Arc::new(move |thread| {
             let mut inboxes = inboxes.lock().unwrap_or_else(PoisonError::into_inner);
             let inbox = inboxes.get_mut(thread as usize).and_then(Option::take);
-            let inbox = inbox
-                .ok_or_else(|| Failure::new(OpKind::Read, "", nix::errno::Errno::ECANCELED))?;
+            let inbox = inbox.ok_or_else(|| Failure::new(OpKind::Read, "", Errno::ECANCELED))?;
             let worker = own.first + u64::from(thread);
             Ok(Box::new(Player::new(Arc::clone(&shared), inbox, worker)?))
         });

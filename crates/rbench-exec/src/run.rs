@@ -98,8 +98,7 @@ async fn carry_out(
             let (shared, path) = (ground.shared(), ground.path().to_owned());
             group.hooks.work_in(&path);
             residency::turn_to(group, vec![path.clone()]).await?;
-            let base = path.clone();
-            let pass = |i| replay::pass(plan, work, &looked, &base, i);
+            let pass = |i| replay::pass(plan, work, &looked, i);
             let ending = iterate(group, plan, ground, shared, listener, pass).await?;
             Ok(ending.kept(plan, path))
         }

@@ -2,6 +2,7 @@
 //! host, removed at the end.
 
 use std::ffi::CString;
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,7 +10,7 @@ use std::time::Duration;
 use nix::errno::Errno;
 use rbench_comm::{Combine, Communicator};
 use rbench_core::{Nanos, Rank};
-use rbench_sys::{Fs, OpenMode, RemoveError, WorkDir};
+use rbench_sys::{Fs, OpenMode, RemoveError, SetupError, WorkDir};
 
 use crate::group::{ExecError, Group};
 use crate::live::LiveStats;
@@ -143,6 +144,17 @@ impl Target {
     /// Its path.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Its descriptor, by which its files are opened.
+    pub fn directory(&self) -> Arc<OwnedFd> {
+        self.workdir.directory_shared()
+    }
+
+    /// Its path for calls that take no directory: by way of the descriptor, so that it leads here whatever
+    /// is at [`Target::path`] by now.
+    pub fn held_path(&self) -> PathBuf {
+        self.workdir.held_path()
     }
 
     /// Makes the directories `own` (by this rank) below `shared_parent` (made
@@ -298,8 +310,7 @@ impl Found {
         place: &Place<'_>,
         create: &dyn Fn() -> Result<WorkDir, String>,
     ) -> Result<WorkDir, ExecError> {
-        let open =
-            || WorkDir::open(place.parent, place.name, place.marker).map_err(|e| e.to_string());
+        let open = || own(WorkDir::open(place.parent, place.name, place.marker));
         let looks = group.is_leader() && self.workdir.is_none();
         let seen = group
             .agree(if looks {
@@ -345,6 +356,18 @@ impl Found {
             .take()
             .or(opened)
             .ok_or_else(|| ExecError::SetUp(gone()))
+    }
+}
+
+/// A directory that another rank has made: one that belongs to somebody else is none of this run's.
+fn own(opened: Result<Option<WorkDir>, SetupError>) -> Result<Option<WorkDir>, String> {
+    let Some(workdir) = opened.map_err(|e| e.to_string())? else {
+        return Ok(None);
+    };
+    match workdir.is_own() {
+        Ok(true) => Ok(Some(workdir)),
+        Ok(false) => Err(SetupError::Replaced(workdir.path().to_owned()).to_string()),
+        Err(error) => Err(error.to_string()),
     }
 }
 

@@ -16,7 +16,7 @@ use rbench_core::Nanos;
 use rbench_plan::MetaPlan;
 use rbench_plan::meta::{Backend, Location, PhaseKind};
 use rbench_sys::anchor::Anchor;
-use rbench_sys::testdir::{self, Made};
+use rbench_sys::testdir::{self, Held, Made};
 use rbench_sys::{Fs, NullFs, PosixFs, Removal, RemoveError};
 
 use crate::group::{ExecError, Group};
@@ -45,6 +45,8 @@ pub(crate) struct TestDirs {
     made: Vec<PathBuf>,
     /// Test directories of the pass that this rank made.
     made_now: Vec<PathBuf>,
+    /// Where somebody else may change what the test directories are in: those of the pass, open.
+    held: Held,
 }
 
 impl TestDirs {
@@ -68,9 +70,7 @@ impl TestDirs {
             (Some(recorder), _) => Ok(recorder),
             (None, Backend::Dummy) => Ok(Arc::new(NullFs)),
             // All paths are absolute: any directory will do.
-            (None, Backend::Posix) => PosixFs::open_directory(Path::new("/"))
-                .map(|fs| Arc::new(fs) as Arc<dyn Fs>)
-                .map_err(|e| format!("cannot open /: {}", e.desc())),
+            (None, Backend::Posix) => open_root().map(|fs| Arc::new(fs) as Arc<dyn Fs>),
         };
         let fs = group.agree(fs).await?;
         let rank = group.rank().0 as usize;
@@ -86,6 +86,7 @@ impl TestDirs {
             shared: true,
             made: Vec::new(),
             made_now: Vec::new(),
+            held: Held::default(),
         };
         if this.makes {
             let dirs = this.dirs.clone();
@@ -220,6 +221,30 @@ impl TestDirs {
         }
     }
 
+    /// Opens the test directories of a pass where somebody else may put something else in their places:
+    /// mdtest's paths are absolute, and would lead there.
+    fn hold(&mut self, iteration: u32) -> Result<Held, String> {
+        let mut held = Vec::new();
+        for dir in self.dirs.iter().filter(|_| self.real) {
+            // What is not there is nobody's.
+            if !testdir::others_may_replace(dir).unwrap_or(false) {
+                continue;
+            }
+            for path in TestDirs::test_dirs(dir, iteration, self.loops) {
+                if testdir::is_there(&path).map_err(|e| e.to_string())? {
+                    let fd = testdir::hold(&path).map_err(|e| e.to_string())?;
+                    held.push((path.as_os_str().as_bytes().to_vec(), fd));
+                }
+            }
+        }
+        let held = Held(held.into());
+        if !held.0.is_empty() {
+            let fs = open_root()?;
+            self.fs = Arc::new(fs.holding(Arc::clone(&held.0)));
+        }
+        Ok(held)
+    }
+
     fn test_dirs(dir: &Path, iteration: u32, loops: u64) -> Vec<PathBuf> {
         (0..loops)
             .map(|nth| dir.join(format!("test-dir.{iteration}-{nth}")))
@@ -261,15 +286,15 @@ impl TestDirs {
 }
 
 /// Trees by their paths.
-struct ByPath;
+struct ByPath(Held);
 
 impl Trees for ByPath {
     fn anchor(&self, path: &Path) -> Option<Anchor> {
-        testdir::anchor(path).ok().flatten()
+        self.0.anchor(path).ok().flatten()
     }
 
     fn remove(&self, path: &Path, how: Removal<'_>) -> Result<u64, RemoveError> {
-        testdir::remove_tree(path, how)
+        self.0.remove_tree(path, how)
     }
 }
 
@@ -287,6 +312,8 @@ impl Workspace for TestDirs {
             self.made_now = made;
             result?;
         }
+        let held = self.hold(iteration);
+        self.held = group.agree(held).await?;
         Ok(())
     }
 
@@ -338,7 +365,7 @@ impl Workspace for TestDirs {
             ))
             .await?[0]
             == 1;
-        let trees = Arc::new(ByPath);
+        let trees = Arc::new(ByPath(self.held.clone()));
         if mine && self.real {
             let own = own.into_iter().map(PathBuf::from).collect();
             left.extend(remover.own(group, &trees, own).await?);
@@ -378,6 +405,10 @@ impl Workspace for TestDirs {
         };
         gather_texts(group, left).await
     }
+}
+
+fn open_root() -> Result<PosixFs, String> {
+    PosixFs::open_directory(Path::new("/")).map_err(|e| format!("cannot open /: {}", e.desc()))
 }
 
 /// Looks for what the keeper has made until it is seen or, counted from

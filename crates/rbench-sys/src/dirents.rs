@@ -20,6 +20,22 @@ pub(crate) fn read(fd: RawFd, buffer: &mut [u8]) -> Result<&[u8], Errno> {
     Ok(&buffer[..length])
 }
 
+/// Whether the directory `fd` has no entries.
+pub(crate) fn is_empty(fd: RawFd) -> Result<bool, Errno> {
+    let mut buffer = [0; 4096];
+    loop {
+        let records = read(fd, &mut buffer)?;
+        if records.is_empty() {
+            return Ok(true);
+        }
+        for record in Records(records) {
+            if !record?.is_dots() {
+                return Ok(false);
+            }
+        }
+    }
+}
+
 /// One entry of a directory.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Record<'a> {

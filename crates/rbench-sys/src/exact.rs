@@ -3,15 +3,15 @@
 //! Names are relative to one directory and lead nowhere else: whoever calls has seen to that.
 
 use std::ffi::{CStr, CString};
-use std::os::fd::{AsRawFd as _, OwnedFd, RawFd};
-use std::os::unix::ffi::OsStrExt as _;
-use std::path::{Path, PathBuf};
+use std::os::fd::{AsFd, AsRawFd as _, OwnedFd, RawFd};
 use std::sync::Arc;
 
 use nix::errno::Errno;
-use nix::fcntl::{OFlag, open};
+use nix::fcntl::{OFlag, openat};
 use nix::libc;
+use nix::sched::{CloneFlags, unshare};
 use nix::sys::stat::Mode;
+use nix::unistd::fchdir;
 
 use crate::calls;
 use crate::dirents;
@@ -20,20 +20,16 @@ use crate::dirents;
 /// for those that do not.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExactPath {
-    absolute: CString,
-    /// Where the relative one begins.
+    /// From the working directory or the root on.
+    whole: CString,
+    /// Where the part relative to the directory begins.
     from: usize,
 }
 
 impl ExactPath {
-    /// From the root on.
-    pub fn absolute(&self) -> &CStr {
-        &self.absolute
-    }
-
     /// Relative to the directory.
     pub fn relative(&self) -> &CStr {
-        let bytes = self.absolute.as_bytes_with_nul();
+        let bytes = self.whole.as_bytes_with_nul();
         bytes
             .get(self.from..)
             .and_then(|rest| CStr::from_bytes_with_nul(rest).ok())
@@ -50,11 +46,13 @@ pub enum On<'p> {
     Open(RawFd),
 }
 
-/// Calls relative to one directory.
+/// Calls relative to one directory, which was opened once: who may change the directory that it lies in
+/// cannot lead them elsewhere.
 #[derive(Debug, Clone)]
 pub struct Exact {
-    base: PathBuf,
     directory: Arc<OwnedFd>,
+    /// Whether it is the working directory of the thread.
+    is_entered: bool,
 }
 
 #[inline]
@@ -68,26 +66,40 @@ fn length(returned: libc::ssize_t) -> Result<u64, Errno> {
 }
 
 impl Exact {
-    /// Relative to the directory at `base`, an absolute path.
+    /// Relative to the directory `name` in `parent`.
     ///
     /// # Errors
-    /// It cannot be opened.
-    pub fn new(base: &Path) -> Result<Exact, Errno> {
-        let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
+    /// It cannot be opened, or is a symbolic link.
+    pub fn new(parent: impl AsFd, name: &str) -> Result<Exact, Errno> {
+        let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
         Ok(Exact {
-            base: base.to_owned(),
-            directory: Arc::new(open(base, flags, Mode::empty())?),
+            directory: Arc::new(openat(parent, name, flags, Mode::empty())?),
+            is_entered: false,
         })
+    }
+
+    /// The same for the calling thread alone, which has the directory as its working directory from
+    /// now on: calls that take no directory have short paths then. Where the system forbids that,
+    /// they go by way of the descriptor's name in `/proc`.
+    #[must_use]
+    pub fn entered(&self) -> Exact {
+        let entered = unshare(CloneFlags::CLONE_FS).and_then(|()| fchdir(&self.directory));
+        Exact {
+            directory: Arc::clone(&self.directory),
+            is_entered: entered.is_ok(),
+        }
     }
 
     /// The path `relative`; `None`: it has a byte 0.
     pub fn path(&self, relative: &[u8]) -> Option<ExactPath> {
-        let mut all = self.base.as_os_str().as_bytes().to_vec();
-        all.push(b'/');
+        let mut all = match self.is_entered {
+            true => Vec::new(),
+            false => format!("/proc/self/fd/{}/", self.at()).into_bytes(),
+        };
         let from = all.len();
         all.extend_from_slice(relative);
         Some(ExactPath {
-            absolute: CString::new(all).ok()?,
+            whole: CString::new(all).ok()?,
             from,
         })
     }
@@ -154,7 +166,7 @@ impl Exact {
         let length = length as libc::off_t;
         done(match on {
             // SAFETY: the path is a C string.
-            On::Path(path, _) => unsafe { libc::truncate(path.absolute.as_ptr(), length) },
+            On::Path(path, _) => unsafe { libc::truncate(path.whole.as_ptr(), length) },
             // SAFETY: no memory is involved.
             On::Open(fd) => unsafe { libc::ftruncate(fd, length) },
         })
@@ -306,9 +318,7 @@ impl Exact {
         let mut found = std::mem::MaybeUninit::<libc::statfs>::uninit();
         done(match on {
             // SAFETY: the path is a C string, `found` a place for the totals.
-            On::Path(path, _) => unsafe {
-                libc::statfs(path.absolute.as_ptr(), found.as_mut_ptr())
-            },
+            On::Path(path, _) => unsafe { libc::statfs(path.whole.as_ptr(), found.as_mut_ptr()) },
             // SAFETY: `found` is a place for the totals.
             On::Open(fd) => unsafe { libc::fstatfs(fd, found.as_mut_ptr()) },
         })
@@ -327,11 +337,11 @@ impl Exact {
         done(match on {
             // SAFETY: path and name are C strings, the value has `size` bytes.
             On::Path(path, true) => unsafe {
-                libc::setxattr(path.absolute.as_ptr(), name, start, size, flags)
+                libc::setxattr(path.whole.as_ptr(), name, start, size, flags)
             },
             // SAFETY: as above.
             On::Path(path, false) => unsafe {
-                libc::lsetxattr(path.absolute.as_ptr(), name, start, size, flags)
+                libc::lsetxattr(path.whole.as_ptr(), name, start, size, flags)
             },
             // SAFETY: as above.
             On::Open(fd) => unsafe { libc::fsetxattr(fd, name, start, size, flags) },
@@ -345,11 +355,11 @@ impl Exact {
         length(match on {
             // SAFETY: path and name are C strings, the buffer has room for `room` bytes.
             On::Path(path, true) => unsafe {
-                libc::getxattr(path.absolute.as_ptr(), name, start, room)
+                libc::getxattr(path.whole.as_ptr(), name, start, room)
             },
             // SAFETY: as above.
             On::Path(path, false) => unsafe {
-                libc::lgetxattr(path.absolute.as_ptr(), name, start, room)
+                libc::lgetxattr(path.whole.as_ptr(), name, start, room)
             },
             // SAFETY: as above.
             On::Open(fd) => unsafe { libc::fgetxattr(fd, name, start, room) },
@@ -362,11 +372,9 @@ impl Exact {
         let (start, room) = (buffer.as_mut_ptr().cast(), buffer.len());
         length(match on {
             // SAFETY: the path is a C string, the buffer has room for `room` bytes.
-            On::Path(path, true) => unsafe { libc::listxattr(path.absolute.as_ptr(), start, room) },
+            On::Path(path, true) => unsafe { libc::listxattr(path.whole.as_ptr(), start, room) },
             // SAFETY: as above.
-            On::Path(path, false) => unsafe {
-                libc::llistxattr(path.absolute.as_ptr(), start, room)
-            },
+            On::Path(path, false) => unsafe { libc::llistxattr(path.whole.as_ptr(), start, room) },
             // SAFETY: as above.
             On::Open(fd) => unsafe { libc::flistxattr(fd, start, room) },
         })
@@ -378,9 +386,9 @@ impl Exact {
         let name = name.as_ptr();
         done(match on {
             // SAFETY: path and name are C strings.
-            On::Path(path, true) => unsafe { libc::removexattr(path.absolute.as_ptr(), name) },
+            On::Path(path, true) => unsafe { libc::removexattr(path.whole.as_ptr(), name) },
             // SAFETY: as above.
-            On::Path(path, false) => unsafe { libc::lremovexattr(path.absolute.as_ptr(), name) },
+            On::Path(path, false) => unsafe { libc::lremovexattr(path.whole.as_ptr(), name) },
             // SAFETY: as above.
             On::Open(fd) => unsafe { libc::fremovexattr(fd, name) },
         })

@@ -1,12 +1,13 @@
 //! Files by their path, for workloads that do without a working directory of
 //! ours (`rbench fio`): opening, length, reserving space, advice, removal.
 
-use std::os::fd::{AsFd, AsRawFd as _, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
 use std::path::Path;
 
 use nix::errno::Errno;
 use nix::fcntl::{
-    FallocateFlags, OFlag, PosixFadviseAdvice, fallocate, posix_fadvise, posix_fallocate,
+    AT_FDCWD, FallocateFlags, OFlag, PosixFadviseAdvice, fallocate, openat, posix_fadvise,
+    posix_fallocate,
 };
 use nix::sys::stat::{Mode, fstat, lstat};
 use nix::{libc, unistd};
@@ -58,14 +59,19 @@ impl OpenFlags {
 /// Opens `path`. `EINVAL` where neither reading nor writing is asked for, and
 /// from file systems that have no `O_DIRECT`.
 pub fn open(path: &Path, flags: OpenFlags) -> Result<OwnedFd, Errno> {
+    open_at(AT_FDCWD, path, flags)
+}
+
+/// The same, relative to an open directory.
+pub fn open_at(directory: BorrowedFd<'_>, path: &Path, flags: OpenFlags) -> Result<OwnedFd, Errno> {
     if !flags.read && !flags.write {
         return Err(Errno::EINVAL);
     }
     let mode = Mode::from_bits_truncate(if flags.own { 0o664 } else { 0o644 });
-    match nix::fcntl::open(path, flags.bits(), mode) {
+    match openat(directory, path, flags.bits(), mode) {
         // O_NOATIME is for the owner of the file and root.
         Err(Errno::EPERM) if flags.noatime => {
-            nix::fcntl::open(path, flags.bits() - OFlag::O_NOATIME, mode)
+            openat(directory, path, flags.bits() - OFlag::O_NOATIME, mode)
         }
         opened => opened,
     }
@@ -243,9 +249,7 @@ pub fn make_directory(path: &Path) -> Result<(), Errno> {
 /// Removes an empty directory. Anything else at that name stays.
 pub fn remove_directory(path: &Path) -> Result<(), Errno> {
     match named(path)? {
-        Named::Directory => {
-            nix::unistd::unlinkat(nix::fcntl::AT_FDCWD, path, unistd::UnlinkatFlags::RemoveDir)
-        }
+        Named::Directory => nix::unistd::unlinkat(AT_FDCWD, path, unistd::UnlinkatFlags::RemoveDir),
         Named::Nothing => Err(Errno::ENOENT),
         Named::File(_) | Named::Other => Ok(()),
     }

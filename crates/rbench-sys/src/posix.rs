@@ -24,6 +24,8 @@ pub struct PosixFs {
     /// The number of `directory`, at hand for the calls.
     at: RawFd,
     directory: Arc<OwnedFd>,
+    /// Directories that were opened before, by their paths: what begins so is relative to them.
+    held: Arc<[(Vec<u8>, OwnedFd)]>,
 }
 
 impl PosixFs {
@@ -34,7 +36,38 @@ impl PosixFs {
         PosixFs {
             at: directory.as_raw_fd(),
             directory,
+            held: Arc::default(),
         }
+    }
+
+    /// The same where paths that begin with one of these are relative to the descriptor beside it: who may
+    /// change the directories on the way cannot lead them elsewhere.
+    #[must_use]
+    pub fn holding(self, held: Arc<[(Vec<u8>, OwnedFd)]>) -> PosixFs {
+        PosixFs { held, ..self }
+    }
+
+    /// What a call on `path` is relative to, and the path from there on.
+    #[inline(always)]
+    fn place<'p>(&self, path: &'p CStr) -> (RawFd, &'p CStr) {
+        match self.held.is_empty() {
+            true => (self.at, path),
+            false => self.held_place(path),
+        }
+    }
+
+    #[inline(never)]
+    fn held_place<'p>(&self, path: &'p CStr) -> (RawFd, &'p CStr) {
+        let bytes = path.to_bytes_with_nul();
+        let below = |(prefix, fd): &(Vec<u8>, OwnedFd)| {
+            let rest = match bytes.strip_prefix(prefix.as_slice())? {
+                [b'/', rest @ ..] => rest,
+                [0] => b".\0",
+                _ => return None,
+            };
+            Some((fd.as_raw_fd(), CStr::from_bytes_with_nul(rest).ok()?))
+        };
+        self.held.iter().find_map(below).unwrap_or((self.at, path))
     }
 
     /// Operations relative to the directory at `path`.
@@ -44,12 +77,14 @@ impl PosixFs {
     }
 
     fn openat(&self, path: &CStr, flags: libc::c_int, mode: libc::mode_t) -> Result<RawFd, Errno> {
-        calls::openat(self.at, path, flags, mode)
+        let (at, path) = self.place(path);
+        calls::openat(at, path, flags, mode)
     }
 
     fn unlinkat(&self, path: &CStr, flags: libc::c_int) -> Result<(), Errno> {
+        let (at, path) = self.place(path);
         // SAFETY: `path` is a C string; the descriptor is open while self is.
-        check(unsafe { libc::unlinkat(self.at, path.as_ptr(), flags) })
+        check(unsafe { libc::unlinkat(at, path.as_ptr(), flags) })
     }
 }
 
@@ -141,8 +176,9 @@ fn count_entries(fd: RawFd, buffer: &mut [u8]) -> Result<u64, Errno> {
 impl Fs for PosixFs {
     #[inline]
     fn mkdir(&self, path: &CStr) -> Result<(), Errno> {
+        let (at, path) = self.place(path);
         // SAFETY: `path` is a C string; the descriptor is open while self is.
-        check(unsafe { libc::mkdirat(self.at, path.as_ptr(), NEW_DIRECTORY) })
+        check(unsafe { libc::mkdirat(at, path.as_ptr(), NEW_DIRECTORY) })
     }
 
     #[inline]
@@ -152,12 +188,13 @@ impl Fs for PosixFs {
 
     #[inline]
     fn stat(&self, path: &CStr) -> Result<u64, Errno> {
+        let (at, path) = self.place(path);
         let mut found = std::mem::MaybeUninit::<libc::stat>::uninit();
         // SAFETY: `path` is a C string, `found` a place for a stat; the
         // descriptor is open while self is.
         check(unsafe {
             libc::fstatat(
-                self.at,
+                at,
                 path.as_ptr(),
                 found.as_mut_ptr(),
                 libc::AT_SYMLINK_NOFOLLOW,
@@ -169,14 +206,16 @@ impl Fs for PosixFs {
 
     #[inline]
     fn rename(&self, from: &CStr, to: &CStr) -> Result<(), Errno> {
+        let ((from_at, from), (to_at, to)) = (self.place(from), self.place(to));
         // SAFETY: both are C strings; the descriptor is open while self is.
-        check(unsafe { libc::renameat(self.at, from.as_ptr(), self.at, to.as_ptr()) })
+        check(unsafe { libc::renameat(from_at, from.as_ptr(), to_at, to.as_ptr()) })
     }
 
     #[inline]
     fn link(&self, from: &CStr, to: &CStr) -> Result<(), Errno> {
+        let ((from_at, from), (to_at, to)) = (self.place(from), self.place(to));
         // SAFETY: as in `rename`.
-        check(unsafe { libc::linkat(self.at, from.as_ptr(), self.at, to.as_ptr(), 0) })
+        check(unsafe { libc::linkat(from_at, from.as_ptr(), to_at, to.as_ptr(), 0) })
     }
 
     fn list(&self, path: &CStr, buffer: &mut [u8]) -> Result<u64, Errno> {
@@ -195,9 +234,10 @@ impl Fs for PosixFs {
 
     #[inline]
     fn mknod(&self, path: &CStr) -> Result<(), Errno> {
+        let (at, path) = self.place(path);
         let mode = libc::S_IFREG | 0o664;
         // SAFETY: `path` is a C string; the descriptor is open while self is.
-        check(unsafe { libc::mknodat(self.at, path.as_ptr(), mode, 0) })
+        check(unsafe { libc::mknodat(at, path.as_ptr(), mode, 0) })
     }
 
     #[inline]
@@ -246,26 +286,30 @@ impl Fs for PosixFs {
 
     #[inline]
     fn symlink(&self, target: &CStr, path: &CStr) -> Result<(), Errno> {
+        let (at, path) = self.place(path);
         // SAFETY: both are C strings; the descriptor is open while self is.
-        check(unsafe { libc::symlinkat(target.as_ptr(), self.at, path.as_ptr()) })
+        check(unsafe { libc::symlinkat(target.as_ptr(), at, path.as_ptr()) })
     }
 
     #[inline]
     fn readlink(&self, path: &CStr, buffer: &mut [u8]) -> Result<usize, Errno> {
+        let (at, path) = self.place(path);
         let (start, room) = (buffer.as_mut_ptr().cast(), buffer.len());
         // SAFETY: `path` is a C string, the kernel writes at most `room` bytes to
         // `buffer`; the descriptor is open while self is.
-        length(unsafe { libc::readlinkat(self.at, path.as_ptr(), start, room) })
+        length(unsafe { libc::readlinkat(at, path.as_ptr(), start, room) })
     }
 
     #[inline]
     fn chmod(&self, path: &CStr, mode: u32) -> Result<(), Errno> {
+        let (at, path) = self.place(path);
         // SAFETY: `path` is a C string; the descriptor is open while self is.
-        check(unsafe { libc::fchmodat(self.at, path.as_ptr(), mode, 0) })
+        check(unsafe { libc::fchmodat(at, path.as_ptr(), mode, 0) })
     }
 
     #[inline]
     fn utimes(&self, path: &CStr, seconds: i64) -> Result<(), Errno> {
+        let (at, path) = self.place(path);
         let time = libc::timespec {
             tv_sec: seconds,
             tv_nsec: 0,
@@ -273,17 +317,19 @@ impl Fs for PosixFs {
         let (times, flags) = ([time; 2], libc::AT_SYMLINK_NOFOLLOW);
         // SAFETY: `path` is a C string, `times` two times; the descriptor is open
         // while self is.
-        check(unsafe { libc::utimensat(self.at, path.as_ptr(), times.as_ptr(), flags) })
+        check(unsafe { libc::utimensat(at, path.as_ptr(), times.as_ptr(), flags) })
     }
 
     #[inline]
     fn access(&self, path: &CStr) -> Result<(), Errno> {
-        calls::faccessat(self.at, path, libc::R_OK)
+        let (at, path) = self.place(path);
+        calls::faccessat(at, path, libc::R_OK)
     }
 
     #[inline]
     fn lookup(&self, path: &CStr) -> Result<u64, Errno> {
-        size_by_statx(self.at, path, libc::AT_SYMLINK_NOFOLLOW)
+        let (at, path) = self.place(path);
+        size_by_statx(at, path, libc::AT_SYMLINK_NOFOLLOW)
     }
 
     #[inline]

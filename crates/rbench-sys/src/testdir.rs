@@ -2,19 +2,20 @@
 //! by us, without a marker file, and removed again by path. What the tool's
 //! own phases make inside is not our business.
 
-use std::ffi::CString;
+use std::ffi::{CString, OsStr};
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
+use std::sync::Arc;
 
 use nix::errno::Errno;
 use nix::fcntl::{AT_FDCWD, open};
-use nix::sys::stat::{FileStat, Mode, SFlag, stat};
-use nix::unistd::{UnlinkatFlags, mkdir};
+use nix::sys::stat::{FileStat, Mode, SFlag, fstat, stat};
+use nix::unistd::{UnlinkatFlags, getegid, geteuid, mkdir};
 
 use crate::anchor::Anchor;
 use crate::remove::{Removal, RemoveError, unlink};
-use crate::workdir::{DIRECTORY, SetupError, enter, is_root, remove_entry};
+use crate::workdir::{DIRECTORY, SetupError, belongs_to_us, enter, is_root, remove_entry};
 
 /// What was done for a directory to be there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,8 +26,8 @@ pub enum Made {
     WasThere,
 }
 
-/// Makes the directory `path`, mode 0775, if it is not there; what it is in
-/// must be. Its last component may be a symbolic link to a directory.
+/// Makes the directory `path`, mode 0775, or 0700 where others may change what it is in, if it is not
+/// there; what it is in must be. Its last component may be a symbolic link to a directory.
 ///
 /// # Errors
 /// [`SetupError::Root`] for the root directory of the host,
@@ -39,7 +40,11 @@ pub fn make(path: &Path) -> Result<Made, SetupError> {
             Err(errno) => Err(SetupError::new("look at", path, errno)),
         };
     }
-    match mkdir(path, Mode::from_bits_truncate(0o775)) {
+    let mode = match others_may_replace(parent(path)) {
+        Ok(true) => Mode::S_IRWXU,
+        _ => Mode::from_bits_truncate(0o775),
+    };
+    match mkdir(path, mode) {
         Ok(()) => Ok(Made::Made),
         // Another process was faster, or it is a link that leads nowhere.
         Err(Errno::EEXIST) => match find(path)? {
@@ -50,6 +55,111 @@ pub fn make(path: &Path) -> Result<Made, SetupError> {
             Err(SetupError::TakesNone(parent(path).to_owned()))
         }
         Err(errno) => Err(SetupError::new("write in", parent(path), errno)),
+    }
+}
+
+/// Whether somebody else, who is not root, may put something else in the place of `path` or of what is in
+/// it: a directory on the way belongs to them, or they may write to it and it is not sticky.
+///
+/// # Errors
+/// What the system said.
+pub fn others_may_replace(path: &Path) -> Result<bool, Errno> {
+    let (user, group) = (geteuid().as_raw(), getegid().as_raw());
+    let whole = path.canonicalize();
+    let whole = whole.map_err(|e| e.raw_os_error().map_or(Errno::EIO, Errno::from_raw))?;
+    for above in whole.ancestors() {
+        let found = stat(above)?;
+        let mode = Mode::from_bits_truncate(found.st_mode);
+        let owned = found.st_uid != 0 && found.st_uid != user;
+        let sticky = mode.contains(Mode::S_ISVTX);
+        let of_group = found.st_gid != 0 && found.st_gid != group && mode.contains(Mode::S_IWGRP);
+        if owned || !sticky && (of_group || mode.contains(Mode::S_IWOTH)) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Opens the directory `path` to hold it, whatever has its name later on: it is no symbolic link, and
+/// belongs to this process.
+///
+/// # Errors
+/// [`SetupError::Replaced`] when it is not, or is somebody else's.
+pub fn hold(path: &Path) -> Result<OwnedFd, SetupError> {
+    let failed = |errno| match errno {
+        Errno::ENOTDIR | Errno::ELOOP => SetupError::Replaced(path.to_owned()),
+        errno => SetupError::new("open", path, errno),
+    };
+    let (parent, name) = last_step(path).map_err(failed)?;
+    let directory = enter(&parent, &name).map_err(failed)?;
+    match belongs_to_us(directory.as_fd()).map_err(failed)? {
+        true => Ok(directory),
+        false => Err(SetupError::Replaced(path.to_owned())),
+    }
+}
+
+/// Trees in directories that are held ([`hold`]), by their paths.
+#[derive(Debug, Clone, Default)]
+pub struct Held(pub Arc<[(Vec<u8>, OwnedFd)]>);
+
+impl Held {
+    /// The directory that `path` is in, opened from what is held, and its name there; `None`: nothing
+    /// is held.
+    fn last_step(&self, path: &Path) -> Result<Option<(OwnedFd, CString)>, Errno> {
+        if self.0.is_empty() {
+            return Ok(None);
+        }
+        for (prefix, fd) in self.0.iter() {
+            let prefix = Path::new(OsStr::from_bytes(prefix));
+            let Ok(rest) = path.strip_prefix(prefix) else {
+                continue;
+            };
+            let mut names = Vec::new();
+            for part in rest {
+                names.push(c_path(Path::new(part))?);
+            }
+            let Some(last) = names.pop() else {
+                // The directory itself: what has its name has to be it.
+                let (parent, name) = last_step(path)?;
+                let (named, held) = (fstat(enter(&parent, &name)?)?, fstat(fd)?);
+                return match (named.st_dev, named.st_ino) == (held.st_dev, held.st_ino) {
+                    true => Ok(Some((parent, name))),
+                    false => Err(Errno::ESTALE),
+                };
+            };
+            let mut at = fd.try_clone().map_err(|_| Errno::EMFILE)?;
+            for name in names {
+                at = enter(&at, &name)?;
+            }
+            return Ok(Some((at, last)));
+        }
+        Err(Errno::ESTALE)
+    }
+
+    /// As [`anchor`].
+    ///
+    /// # Errors
+    /// The same, and `ESTALE` when something else has the name by now.
+    pub fn anchor(&self, path: &Path) -> Result<Option<Anchor>, Errno> {
+        match self.last_step(path) {
+            Ok(None) => anchor(path),
+            Ok(Some(step)) => anchored(step, path),
+            Err(Errno::ENOENT) => Ok(None),
+            Err(errno) => Err(errno),
+        }
+    }
+
+    /// As [`remove_tree`].
+    ///
+    /// # Errors
+    /// The same, and `ESTALE` when something else has the name by now.
+    pub fn remove_tree(&self, path: &Path, how: Removal<'_>) -> Result<u64, RemoveError> {
+        match self.last_step(path) {
+            Ok(None) => remove_tree(path, how),
+            Ok(Some((parent, name))) => remove_entry(parent.as_fd(), &name, path, how),
+            Err(Errno::ENOENT) => Ok(0),
+            Err(errno) => Err(RemoveError::refused(path, errno)),
+        }
     }
 }
 
@@ -94,10 +204,16 @@ pub fn remove_tree(path: &Path, how: Removal<'_>) -> Result<u64, RemoveError> {
 /// # Errors
 /// `ENOTDIR` also when it is a symbolic link, `EXDEV` when something is mounted there.
 pub fn anchor(path: &Path) -> Result<Option<Anchor>, Errno> {
-    let found = last_step(path).and_then(|(parent, name)| {
-        let directory = enter(&parent, &name)?;
-        Anchor::new(parent.as_fd(), directory.as_fd(), path, false)
-    });
+    match last_step(path) {
+        Ok(step) => anchored(step, path),
+        Err(Errno::ENOENT) => Ok(None),
+        Err(errno) => Err(errno),
+    }
+}
+
+fn anchored((parent, name): (OwnedFd, CString), path: &Path) -> Result<Option<Anchor>, Errno> {
+    let found = enter(&parent, &name)
+        .and_then(|directory| Anchor::new(parent.as_fd(), directory.as_fd(), path, false));
     match found {
         Err(Errno::ENOENT) => Ok(None),
         found => found.map(Some),

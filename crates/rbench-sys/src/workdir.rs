@@ -5,7 +5,7 @@
 use std::ffi::{CStr, CString};
 use std::fs::File;
 use std::io::{Read, Write};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -16,6 +16,7 @@ use nix::sys::stat::{FileStat, Mode, fstat, mkdirat, stat};
 use nix::unistd::{UnlinkatFlags, unlinkat};
 
 use crate::anchor::Anchor;
+use crate::dirents;
 use crate::posix::PosixFs;
 use crate::remove::{self, MARKER, Removal, RemoveError};
 
@@ -47,6 +48,9 @@ pub enum SetupError {
     /// The name is taken.
     #[error("{} already exists", .0.display())]
     Exists(PathBuf),
+    /// Somebody has put something else in the place of the directory that was just made.
+    #[error("{} is not the directory that was made there: somebody who may write there has replaced it", .0.display())]
+    Replaced(PathBuf),
     /// Mounted read-only.
     #[error("{} is on a file system that is mounted read-only", .0.display())]
     ReadOnly(PathBuf),
@@ -107,6 +111,7 @@ impl SetupError {
             SetupError::ReadOnly(_) => Errno::EROFS,
             SetupError::NoPermission { .. } => Errno::EACCES,
             SetupError::TakesNone(_) => Errno::ENOENT,
+            SetupError::Replaced(_) => Errno::ESTALE,
             SetupError::NoSpace(_) => Errno::ENOSPC,
             SetupError::NotConnected(_) => Errno::ENOTCONN,
             SetupError::Other { errno, .. } => *errno,
@@ -116,6 +121,17 @@ impl SetupError {
 
 /// Directories that runs have made, by name, with the content of their markers.
 pub type Marked = Vec<(String, Vec<u8>)>;
+
+/// What [`WorkDir::find`] has found.
+#[derive(Debug, Default)]
+pub struct Runs {
+    /// Directories that runs have made.
+    pub marked: Marked,
+    /// Directories that are called so and have no marker.
+    pub unmarked: Vec<String>,
+    /// Those that cannot be looked into, with the reason.
+    pub closed: Vec<SetupError>,
+}
 
 /// rbench's own directory. Dropping the value leaves the directory in place.
 #[derive(Debug)]
@@ -138,7 +154,8 @@ impl WorkDir {
         let name = component(name)?;
         let path = join(parent, &name);
         let parent_fd = open_parent(parent)?;
-        mkdirat(&parent_fd, name.as_c_str(), Mode::from_bits_truncate(0o775)).map_err(|errno| {
+        // Nobody else reaches what a run, or a trace that it replays, opens up inside.
+        mkdirat(&parent_fd, name.as_c_str(), Mode::S_IRWXU).map_err(|errno| {
             let at = if errno == Errno::EEXIST {
                 path.clone()
             } else {
@@ -153,6 +170,7 @@ impl WorkDir {
         let made = enter(&parent_fd, &name)
             .map_err(|errno| SetupError::new("open", &path, errno))
             .and_then(|directory| {
+                is_new_and_own(parent_fd.as_fd(), directory.as_fd(), &path)?;
                 write_marker(&directory, marker)
                     .map(|()| directory)
                     .map_err(|errno| SetupError::new("write in", &path, errno))
@@ -198,18 +216,27 @@ impl WorkDir {
         }))
     }
 
+    /// Whether it belongs to whom new files of this process belong to, as the one does that another process
+    /// of the run has made.
+    ///
+    /// # Errors
+    /// What the system said.
+    pub fn is_own(&self) -> Result<bool, SetupError> {
+        belongs_to_us(self.directory.as_fd())
+            .map_err(|errno| SetupError::new("look at", &self.path, errno))
+    }
+
     /// The directories in `parent` that runs have made and not removed, with
-    /// the content of their markers (at most 4 KiB of it), by name; and those of such a name
-    /// that cannot be looked into, with the reason. Others are passed over, whatever they are called.
+    /// the content of their markers (at most 4 KiB of it), by name; and other directories of such a name.
     ///
     /// # Errors
     /// When `parent` cannot be read.
-    pub fn find(parent: &Path) -> Result<(Marked, Vec<SetupError>), SetupError> {
+    pub fn find(parent: &Path) -> Result<Runs, SetupError> {
         let failed = |errno| SetupError::new("read", parent, errno);
         let parent_fd = open_parent(parent)?;
         let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
         let mut listing = Dir::openat(&parent_fd, c".", flags, Mode::empty()).map_err(failed)?;
-        let (mut found, mut closed) = (Marked::new(), Vec::new());
+        let mut found = Runs::default();
         for entry in listing.iter() {
             let entry = entry.map_err(failed)?;
             let Ok(name) = entry.file_name().to_str() else {
@@ -220,16 +247,21 @@ impl WorkDir {
             }
             let marker = match enter(&parent_fd, entry.file_name()) {
                 Ok(directory) => read_marker(&directory, 4096),
-                Err(Errno::ENOENT | Errno::ENOTDIR) => Ok(None),
+                Err(Errno::ENOENT | Errno::ENOTDIR) => continue,
                 Err(errno) => Err(errno),
             };
             match marker {
-                Ok(marker) => found.extend(marker.map(|marker| (name.to_owned(), marker))),
-                Err(errno) => closed.push(SetupError::new("read", &parent.join(name), errno)),
+                Ok(Some(marker)) => found.marked.push((name.to_owned(), marker)),
+                Ok(None) => found.unmarked.push(name.to_owned()),
+                Err(errno) => {
+                    let error = SetupError::new("read", &parent.join(name), errno);
+                    found.closed.push(error);
+                }
             }
         }
-        found.sort();
-        Ok((found, closed))
+        found.marked.sort();
+        found.unmarked.sort();
+        Ok(found)
     }
 
     /// Gives it another marker, in one step.
@@ -246,15 +278,48 @@ impl WorkDir {
         let at = &*self.directory;
         let file =
             openat(at, NEW_MARKER, flags, Mode::from_bits_truncate(0o644)).map_err(failed)?;
-        let written = File::from(file).write_all(marker).map_err(errno);
+        let mut file = File::from(file);
+        let written = file.write_all(marker).map_err(errno);
+        // A wish, as in `write_marker`.
+        let _ = file.sync_all();
         written
             .and_then(|()| renameat(at, NEW_MARKER, at, MARKER))
-            .map_err(failed)
+            .map_err(failed)?;
+        sync_directory(at.as_fd());
+        Ok(())
     }
 
     /// Its path, as it was given: for messages.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Its path by way of its descriptor, which leads here whatever has the name by now. Other processes
+    /// of the same user may follow it as long as this one lives.
+    pub fn held_path(&self) -> PathBuf {
+        let (process, fd) = (std::process::id(), self.directory.as_raw_fd());
+        PathBuf::from(format!("/proc/{process}/fd/{fd}"))
+    }
+
+    /// What a path that begins as [`WorkDir::held_path`] is called, for people; others stay.
+    pub fn named(path: &Path) -> PathBuf {
+        let held = PathBuf::from(format!("/proc/{}/fd", std::process::id()));
+        let Ok(below) = path.strip_prefix(&held) else {
+            return path.to_owned();
+        };
+        let mut parts = below.components();
+        let Some(fd) = parts.next() else {
+            return path.to_owned();
+        };
+        match std::fs::read_link(held.join(fd)) {
+            Ok(directory) => directory.join(parts.as_path()),
+            Err(_) => path.to_owned(),
+        }
+    }
+
+    /// Its descriptor, shared.
+    pub fn directory_shared(&self) -> Arc<OwnedFd> {
+        Arc::clone(&self.directory)
     }
 
     /// Its descriptor (`O_PATH`).
@@ -403,6 +468,45 @@ pub(crate) fn enter(parent: impl AsFd, name: &CStr) -> Result<OwnedFd, Errno> {
     openat(parent, name, DIRECTORY | OFlag::O_NOFOLLOW, Mode::empty())
 }
 
+/// That a directory at `path` is the one that was just made: empty, on the mount of its parent, and
+/// the own of this process. Who may change the parent may have put something else there.
+fn is_new_and_own(
+    parent: BorrowedFd<'_>,
+    directory: BorrowedFd<'_>,
+    path: &Path,
+) -> Result<(), SetupError> {
+    let failed = |errno| SetupError::new("look at", path, errno);
+    let mount = remove::within_one_mount(parent, directory).map_err(|errno| match errno {
+        Errno::EXDEV => SetupError::Replaced(path.to_owned()),
+        errno => failed(errno),
+    })?;
+    let listed = remove::enter(directory, c".", mount).map_err(failed)?;
+    let is_empty = dirents::is_empty(listed.as_raw_fd()).map_err(failed)?;
+    match is_empty && belongs_to_us(directory).map_err(failed)? {
+        true => Ok(()),
+        false => Err(SetupError::Replaced(path.to_owned())),
+    }
+}
+
+/// A file that says for a moment as whom the file system knows this process.
+const WHO: &str = ".rbench-who";
+
+/// Whether a directory belongs to whom new files of this process in it belong to: as a rule its user, but a
+/// server may make another one of that (root_squash).
+pub(crate) fn belongs_to_us(directory: BorrowedFd<'_>) -> Result<bool, Errno> {
+    let owner = fstat(directory)?.st_uid;
+    if owner == nix::unistd::geteuid().as_raw() {
+        return Ok(true);
+    }
+    let name = format!("{WHO}-{}", std::process::id());
+    let flags =
+        OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+    let file = openat(directory, name.as_str(), flags, Mode::S_IRUSR)?;
+    let ours = fstat(&file).map(|found| found.st_uid);
+    unlinkat(directory, name.as_str(), UnlinkatFlags::NoRemoveDir)?;
+    Ok(owner == ours?)
+}
+
 fn errno(error: std::io::Error) -> Errno {
     error.raw_os_error().map_or(Errno::EIO, Errno::from_raw)
 }
@@ -412,11 +516,26 @@ fn write_marker(directory: &OwnedFd, marker: &[u8]) -> Result<(), Errno> {
     let flags =
         OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
     let file = openat(directory, MARKER, flags, Mode::from_bits_truncate(0o644))?;
-    let written = File::from(file).write_all(marker).map_err(errno);
-    if written.is_err() {
-        unlinkat(directory, MARKER, UnlinkatFlags::NoRemoveDir)?;
+    let mut file = File::from(file);
+    let written = file.write_all(marker).map_err(errno);
+    match written {
+        Ok(()) => {
+            // Without it nobody knows after a crash whose the directory is. Where a file system does not sync,
+            // the marker is as safe as it can be.
+            let _ = file.sync_all();
+            sync_directory(directory.as_fd());
+        }
+        Err(_) => unlinkat(directory, MARKER, UnlinkatFlags::NoRemoveDir)?,
     }
     written
+}
+
+/// Brings the names in a directory to stable storage, as far as the file system does that.
+fn sync_directory(directory: BorrowedFd<'_>) {
+    let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
+    if let Ok(listed) = openat(directory, c".", flags, Mode::empty()) {
+        let _ = nix::unistd::fsync(&listed);
+    }
 }
 
 /// Whether the marker is there and says just this.

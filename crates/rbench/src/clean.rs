@@ -13,6 +13,7 @@ use rbench_exec::removal::Remover;
 use rbench_exec::{ExecError, Group, Show as _};
 use rbench_sys::WorkDir;
 use rbench_sys::limits::{Process, host_facts, process_space, this_process};
+use rbench_sys::workdir::Runs;
 
 use crate::launch::Launch;
 use crate::live::Feed;
@@ -112,7 +113,11 @@ fn dead(what: &Clean, code: &mut u8) -> Vec<(String, Vec<u8>)> {
         complain(why);
         *code = FAILED;
     };
-    let (found, closed) = match WorkDir::find(&what.dir) {
+    let Runs {
+        marked,
+        unmarked,
+        closed,
+    } = match WorkDir::find(&what.dir) {
         Ok(found) => found,
         Err(error) => {
             failed(&error.to_string());
@@ -121,6 +126,13 @@ fn dead(what: &Clean, code: &mut u8) -> Vec<(String, Vec<u8>)> {
     };
     for error in closed {
         failed(&error.to_string());
+    }
+    for name in unmarked {
+        let path = what.dir.join(name);
+        complain(&format!(
+            "{} stays: it is called as a run's directory and has no marker of one (a crash may have taken it)",
+            path.display()
+        ));
     }
     let here = process_space().unwrap_or_default();
     let mut goes = |(name, bytes): &(String, Vec<u8>)| {
@@ -140,7 +152,7 @@ fn dead(what: &Clean, code: &mut u8) -> Vec<(String, Vec<u8>)> {
         }
         why.is_none()
     };
-    found.into_iter().filter(|found| goes(found)).collect()
+    marked.into_iter().filter(|found| goes(found)).collect()
 }
 
 /// Removes directories whose runs are dead, with all ranks that see them; rank 0 says which

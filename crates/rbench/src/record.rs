@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, Write as _};
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::os::unix::fs::OpenOptionsExt as _;
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::Path;
 use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};
@@ -244,7 +245,10 @@ fn unmount(mounted: Mounted) -> Result<(), String> {
 
 /// The file of the trace, and its first line; where that fails the file is not there.
 fn begin(path: &Path) -> io::Result<Writer> {
-    let file = OpenOptions::new().write(true).create_new(true).open(path)?;
+    let mut how = OpenOptions::new();
+    // It holds what the program writes, whoever may read the files that it writes to.
+    how.write(true).create_new(true).mode(0o600);
+    let file = how.open(path)?;
     begun(file).inspect_err(|_| {
         let _ = std::fs::remove_file(path);
     })

@@ -1,6 +1,7 @@
 //! What a worker is made from: its job, and what is known around it.
 
 use std::collections::BTreeMap;
+use std::os::fd::OwnedFd;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex};
@@ -107,6 +108,8 @@ pub type Failures = Arc<Mutex<BTreeMap<u64, Failure>>>;
 /// What is known of the files of a pass of `rbench io`, which are its own.
 #[derive(Clone)]
 pub struct Kept {
+    /// The run's own directory, below which its files are opened.
+    pub directory: Arc<OwnedFd>,
     /// With `--verify`: what blocks carry.
     pub stamps: Option<Stamps>,
     /// Takes for each worker of this rank how many bytes of its part are there from the
@@ -459,7 +462,9 @@ pub(super) fn runner(context: WorkerContext, clone: u32) -> Result<BlockRunner, 
     let headers = Marks::new(&job, part.owner);
     let how = How::new(&context, depth, block, headers.is_some());
     let renewal = Renewal::of(&job, context.engine);
-    let own = context.kept.as_ref().map(|_| context.base.as_path());
+    let own = context.kept.as_ref();
+    let own = own.map(|kept| Arc::clone(&kept.directory));
+    let is_own = own.is_some();
     let opening = Opening::of(&job, part, context.engine, how.turns, own);
     let numbered = context.kept.is_some().then(|| job.files.number(part.owner));
     let replayed = context.iologs.replayed.get(clone as usize).cloned();
@@ -473,14 +478,17 @@ pub(super) fn runner(context: WorkerContext, clone: u32) -> Result<BlockRunner, 
             .collect(),
     };
     let paths = named.iter().map(|path| {
-        let path = context.base.join(path);
+        let path = match is_own {
+            true => path.clone(),
+            false => context.base.join(path),
+        };
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         let key = match numbered {
             Some(number) => number,
             None if !context.logs.is_empty() => ack::format::number_of(&path),
             None => file_key(&name),
         };
-        (path.clone(), key)
+        (path, key)
     });
     let mut files = Handles::new(opening, paths);
     if job.names.is_some() {

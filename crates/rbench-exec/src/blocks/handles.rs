@@ -4,6 +4,7 @@
 use std::borrow::Cow;
 use std::os::fd::{AsFd as _, AsRawFd as _, OwnedFd, RawFd};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use crate::verify::file_key;
 use nix::errno::Errno;
@@ -42,19 +43,19 @@ pub struct Opening {
     pub sized: bool,
     /// What the kernel is told of how long written data lives.
     pub write_hint: Option<u64>,
-    /// In messages paths are told from here on; empty: whole.
-    pub told_from: PathBuf,
+    /// The run's own directory, which the paths of its own files are relative to.
+    pub own: Option<Arc<OwnedFd>>,
 }
 
 impl Opening {
     /// How a worker of `job` opens its files, which may take `turns` in being open.
-    /// `own`: they are the run's own, in this directory.
+    /// `own`: they are the run's own, relative to this directory.
     pub fn of(
         job: &JobPlan,
         part: Part,
         engine: &EngineInfo,
         turns: bool,
-        own: Option<&Path>,
+        own: Option<Arc<OwnedFd>>,
     ) -> Opening {
         let (uses_files, mapped) = (engine.uses_files, engine.mapped);
         let only_verifies = job.verify.as_ref().is_some_and(|v| v.only);
@@ -97,7 +98,7 @@ impl Opening {
             real: uses_files && job.names.is_none(),
             by_number: job.names.is_some(),
             write_hint: job.files.write_hint.filter(|_| write),
-            told_from: own.unwrap_or(Path::new("")).to_owned(),
+            own,
             in_use: (uses_files && write && job.names.is_none() && !job.files.allow_mounted_write)
                 .then(InUse::look),
         }
@@ -223,7 +224,7 @@ impl Handles {
 
     /// The path of a file, for messages.
     pub fn path(&self, file: u64) -> Cow<'_, str> {
-        told(&self.all[file as usize], &self.opening)
+        self.all[file as usize].path.to_string_lossy()
     }
 
     /// What stands for its path, directory and all.
@@ -396,11 +397,6 @@ impl Handles {
     }
 }
 
-fn told<'h>(handle: &'h Handle, how: &Opening) -> Cow<'h, str> {
-    let path = handle.path.strip_prefix(&how.told_from);
-    path.unwrap_or(&handle.path).to_string_lossy()
-}
-
 #[cold]
 fn open(
     handle: &mut Handle,
@@ -408,8 +404,11 @@ fn open(
     engine: &mut dyn Engine,
     opened: impl FnOnce(),
 ) -> Result<RawFd, Failure> {
-    let failed = |op, errno| Failure::new(op, told(handle, how), errno);
-    let fd = files::open(&handle.path, how.flags);
+    let failed = |op, errno| Failure::new(op, handle.path.to_string_lossy(), errno);
+    let fd = match &how.own {
+        Some(directory) => files::open_at(directory.as_fd(), &handle.path, how.flags),
+        None => files::open(&handle.path, how.flags),
+    };
     opened();
     let fd = fd.map_err(|errno| {
         let mut failure = failed(OpKind::Open, errno);

@@ -273,10 +273,13 @@ fn put_state(path: &Path, bytes: &[u8]) -> io::Result<()> {
     file.set_len(bytes.len() as u64)
 }
 
-/// Writes a file where there is nothing, not even a symbolic link.
+/// Writes a file where there is nothing, not even a symbolic link. A dump holds data of a file that not
+/// everybody may read.
 fn put(path: &Path, bytes: &[u8]) -> io::Result<()> {
+    let mut how = OpenOptions::new();
+    how.write(true).create_new(true).mode(0o600);
     #[expect(clippy::disallowed_methods, reason = "a state or a dump is no target")]
-    let mut file = OpenOptions::new().write(true).create_new(true).open(path)?;
+    let mut file = how.open(path)?;
     file.write_all(bytes)
 }
 

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use nix::errno::Errno;
 use rbench_core::wire::{Reader, Writer};
+use rbench_sys::WorkDir;
 use rbench_sys::promises::{Evidence, Verdict};
 
 /// Appends a verdict to a message.
@@ -49,7 +50,7 @@ pub(super) fn write_evidence(w: &mut Writer, evidence: &Evidence) {
     } = evidence;
     w.text(expected).text(seen).text(call);
     w.number(errno.map_or(0, |errno| errno as i32) as u64);
-    w.bytes(path.as_os_str().as_bytes());
+    w.bytes(WorkDir::named(path).as_os_str().as_bytes());
 }
 
 /// The next evidence of a message; `None` when it did not arrive whole.

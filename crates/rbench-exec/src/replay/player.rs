@@ -204,9 +204,21 @@ impl Act {
     }
 }
 
+/// The text of a link at `from` that leads to `to`, both relative to the same directory. An absolute one
+/// would lead through directories that others may change.
+fn between(from: &ExactPath, to: &ExactPath) -> Option<CString> {
+    let above = from.relative().to_bytes().iter();
+    let above = above.filter(|byte| **byte == b'/').count();
+    let mut text = b"../".repeat(above);
+    text.extend_from_slice(to.relative().to_bytes());
+    CString::new(text).ok()
+}
+
 /// One worker.
 pub struct Player {
     common: Arc<Common>,
+    /// As this thread makes its calls.
+    exact: Exact,
     inbox: Receiver<Vec<Task>>,
     queue: VecDeque<Task>,
     /// What is done next, or now.
@@ -234,6 +246,7 @@ impl Player {
         Ok(Player {
             counts: Counts::new(common.rows.len()),
             data: DataStream::new(&[common.seed, worker]),
+            exact: common.exact.entered(),
             common,
             inbox,
             queue: VecDeque::new(),
@@ -271,7 +284,7 @@ impl Player {
             relative.push(b'/');
             relative.extend_from_slice(name);
         }
-        self.common.exact.path(&relative)
+        self.exact.path(&relative)
     }
 
     /// The call of an operation; `None`: its file is not open.
@@ -324,7 +337,7 @@ impl Player {
             Call::Symlink { target, path: name } => {
                 let target = match target {
                     LinkTarget::Verbatim(target) => text(target)?,
-                    LinkTarget::Below(to) => path(to)?.absolute().to_owned(),
+                    LinkTarget::Below(to) => between(&path(name)?, &path(to)?)?,
                 };
                 Act::Symlink(target, path(name)?)
             }
@@ -379,7 +392,7 @@ impl Player {
 
     /// Does what the trace does not have and what follows needs, untimed.
     fn do_implied(&mut self, ready: Ready, meter: &mut Meter) {
-        if let Ok(value) = ready.act.perform(&self.common.exact, &mut self.buffer)
+        if let Ok(value) = ready.act.perform(&self.exact, &mut self.buffer)
             && let Act::Open(_, _, _, key) = ready.act
         {
             self.opened(key, value as RawFd, meter);
@@ -396,7 +409,7 @@ impl Player {
     /// Closes what the trace does not, untimed.
     #[cold]
     fn shut(&self, fd: RawFd, meter: &mut Meter) {
-        if let Err(errno) = self.common.exact.close(fd) {
+        if let Err(errno) = self.exact.close(fd) {
             meter.failed_untimed(0, Failure::new(OpKind::Close, "", errno));
         }
     }
@@ -497,7 +510,7 @@ impl Program for Player {
     #[inline(always)]
     fn perform(&mut self, _what: &(), _gate: &Gate) -> Result<u64, Errno> {
         match &self.ready {
-            Some(ready) => ready.act.perform(&self.common.exact, &mut self.buffer),
+            Some(ready) => ready.act.perform(&self.exact, &mut self.buffer),
             None => Err(Errno::EINVAL),
         }
     }

@@ -387,13 +387,17 @@ fn one_that_cannot_be_looked_into_is_named_and_hides_no_others() {
     let path = place.as_path();
     fs::set_permissions(path, Permissions::from_mode(0o777)).expect("it is ours");
     create(path);
+    // As somebody else's who lets others in.
+    let open = path.join("rbench.1");
+    fs::set_permissions(&open, Permissions::from_mode(0o755)).expect("it is ours");
     let closed = path.join("rbench.0");
     fs::create_dir(&closed).expect("a new name");
     fs::set_permissions(&closed, Permissions::from_mode(0o000)).expect("it is ours");
     if Uid::effective().is_root() {
         setuid(Uid::from_raw(65534)).expect("root may become nobody");
     }
-    let (found, unread) = WorkDir::find(path).expect("it can be read");
+    let found = WorkDir::find(path).expect("it can be read");
+    let (found, unread) = (found.marked, found.closed);
     assert_eq!(found, [("rbench.1".to_owned(), MARK.to_vec())]);
     // An ordinary user could not clear it away; of root's the parent does.
     let _ = fs::set_permissions(&closed, Permissions::from_mode(0o700));

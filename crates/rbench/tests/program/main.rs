@@ -8,6 +8,7 @@
 
 mod common;
 mod devices;
+mod foreign;
 mod measured;
 mod mounts;
 mod outputs;

@@ -129,6 +129,39 @@ fn a_result_whose_name_was_taken_during_the_run_lies_beside_it() {
 }
 
 #[test]
+fn of_several_outputs_that_fail_each_is_told() {
+    let place = Place::new();
+    let script = "echo precious >run.json; echo precious >status";
+    let option = between(script, &place);
+    let line = format!("{MDTEST} -x status --out run.json {option}");
+    place.check(
+        &line,
+        1,
+        &["run.json appeared during the run", "rbench: -x", "status.1"],
+    );
+    for name in ["run.json", "status"] {
+        assert_eq!(place.text(name), "precious\n");
+    }
+}
+
+#[test]
+fn files_beyond_the_limit_of_the_user_fail_and_the_run_goes_on() {
+    let place = Place::new();
+    let line = format!(
+        "ulimit -f 2048; exec {} io --dir target --size 8m --bs 64k --rw write --out run.json",
+        env!("CARGO_BIN_EXE_rbench")
+    );
+    let mut shell = Command::new("sh");
+    let shell = shell.args(["-c", &line]).current_dir(place.0.path());
+    let output = shell.output().expect("sh");
+    assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+    let result = place.result("run.json");
+    let errors = result.phases.iter().flat_map(|phase| phase.errors.keys());
+    let errors: Vec<&String> = errors.collect();
+    assert_eq!(errors, ["EFBIG"]);
+}
+
+#[test]
 fn a_result_does_not_take_the_place_of_a_link_that_appeared() {
     let place = Place::new();
     place.write("victim", "precious");
@@ -341,6 +374,26 @@ mod needs_root {
     use super::*;
 
     #[test]
+    fn what_cannot_be_removed_makes_the_exit_code() {
+        let place = Place::new();
+        let script = place.path("mounts");
+        let text =
+            "#!/bin/sh\nmkdir -p $RBENCH_DIRECTORY/m && mount -t tmpfs none $RBENCH_DIRECTORY/m\n";
+        fs::write(&script, text).expect("written");
+        let allowed = std::os::unix::fs::PermissionsExt::from_mode(0o755);
+        fs::set_permissions(&script, allowed).expect("allowed");
+        let line = "meta --dir target --items 3 --phases file-create --after-phase ./mounts";
+        let output = place.run(line);
+        let names = fs::read_dir(place.path("target")).expect("listing");
+        for entry in names.flatten() {
+            let mounted = entry.path().join("m");
+            let ended = Command::new("umount").arg(mounted).status();
+            assert!(ended.expect("umount").success());
+        }
+        assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+    }
+
+    #[test]
     fn what_an_earlier_run_has_written_stays_until_the_new_one_is_whole() {
         let place = Place::new();
         let small = place.path("small");
@@ -423,8 +476,9 @@ fn a_standard_error_that_cannot_be_written_costs_no_run_and_no_result() {
     let sweep = "--out sweep-NAME.json -- io --dir target --size 64k --rw read";
     check(&format!("sweep --over bs=4k,8k {sweep}"), 0);
     check(&format!("sweep --over bs=4k,8k --resume {sweep}"), 0);
+    let mdtest = MDTEST.replace("/md", "/md-NAME");
     check(
-        &format!("{MDTEST} --progress plain --out mdtest-NAME.json"),
+        &format!("{mdtest} --progress plain --out mdtest-NAME.json"),
         0,
     );
     check(

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, symlink};
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
@@ -471,6 +471,33 @@ fn clean_removes_what_a_killed_run_left_and_nothing_else() {
     assert_eq!(place.entries("elsewhere").len(), 1);
     let nothing = place.run("clean target");
     assert_eq!(text(&nothing.stdout), "target: nothing to clean\n");
+}
+
+#[test]
+fn clean_goes_deeper_than_files_may_be_open_and_names_what_has_no_marker() {
+    let place = Place::new();
+    let kept = place.run("meta --dir target --items 3 --keep");
+    assert_eq!(kept.status.code(), Some(0), "{}", text(&kept.stderr));
+    let run = place.target().join(&place.entries("target")[0]);
+    let script =
+        "i=0; while [ $i -lt 300 ]; do mkdir d && cd d || exit 1; i=$((i+1)); done; echo x >f";
+    let made = Command::new("sh")
+        .args(["-c", script])
+        .current_dir(&run)
+        .status();
+    assert!(made.expect("sh").success());
+    fs::create_dir(place.target().join("rbench.unmarked")).expect("made");
+    let line = format!(
+        "ulimit -n 64; exec {} clean target --kept --threads 2",
+        env!("CARGO_BIN_EXE_rbench")
+    );
+    let mut shell = Command::new("sh");
+    let shell = shell.args(["-c", &line]).current_dir(place.path(""));
+    let output = shell.output().expect("sh");
+    let said = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(0), "{said}");
+    assert!(said.contains("rbench.unmarked stays: "), "{said}");
+    assert_eq!(place.entries("target"), ["rbench.unmarked"]);
 }
 
 #[test]

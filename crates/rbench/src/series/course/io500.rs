@@ -123,7 +123,8 @@ impl Io500 {
 
     /// The run's directory as an earlier launch left it.
     fn adopt(&self) -> Result<Option<WorkDir>, String> {
-        let (found, _) = WorkDir::find(&self.parent).map_err(|e| e.to_string())?;
+        let found = WorkDir::find(&self.parent).map_err(|e| e.to_string())?;
+        let found = found.marked;
         let Some((_, marker)) = found.into_iter().find(|(name, _)| *name == self.name) else {
             return Ok(None);
         };

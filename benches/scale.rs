@@ -360,6 +360,7 @@ fn result(size: &Size, phases: Vec<PhaseResult>) -> RunResult {
             path: "/mnt".to_owned(),
             fs_type: None,
             mount_source: None,
+            mount_point: None,
             mount_options: None,
             embedded: false,
             shared: Some(true),

@@ -21,7 +21,7 @@ const NEXT_TO_ALL: f64 = 0.9;
 /// From this share of resident pages on, reads need nothing else.
 const ALL_PAGES: f64 = 0.95;
 /// Bytes that one read request brings at most.
-const LARGEST_REQUEST: u64 = 1 << 20;
+pub const LARGEST_REQUEST: u64 = 1 << 20;
 /// Bytes that one read request brings where nobody has asked for more.
 const USUAL_REQUEST: u64 = 128 << 10;
 
@@ -334,12 +334,12 @@ impl Verdict {
     /// The label of the row.
     pub fn cache(self) -> Option<Cache> {
         match self {
-            Verdict::Memory | Verdict::Perhaps => Some(Cache::Warm),
+            Verdict::Memory => Some(Cache::Warm),
             Verdict::Cold => Some(Cache::Cold),
             Verdict::ColdThenMemory | Verdict::ColdThenPerhaps | Verdict::Mixed => {
                 Some(Cache::Mixed)
             }
-            Verdict::Forced | Verdict::Unknown => None,
+            Verdict::Perhaps | Verdict::Forced | Verdict::Unknown => None,
         }
     }
 }

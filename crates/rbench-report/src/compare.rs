@@ -8,6 +8,8 @@ mod dist;
 mod even;
 mod figure;
 pub mod published;
+#[cfg(test)]
+mod rates;
 mod render;
 mod samples;
 mod series;
@@ -24,8 +26,9 @@ pub use series::{Cell, SeriesPart, SeriesRun, compare_series};
 pub use whole::{Bracket, Whole, WholeFigure};
 
 use crate::hist::HistError;
+use crate::permutation::{self, Sides};
 use crate::stats::{self, Estimate, holm};
-use figure::find;
+use figure::{Sampled, find};
 use published::{Column, Place, Unmeasured};
 use samples::{RowSamples, gather};
 
@@ -46,7 +49,7 @@ impl Default for Options {
     fn default() -> Options {
         Options {
             min_effect: 0.05,
-            confidence: 0.99,
+            confidence: 0.95,
             even_if_different: false,
             conditions: Vec::new(),
         }
@@ -136,17 +139,19 @@ pub struct Interval {
     pub low: f64,
     /// The highest.
     pub high: f64,
-    /// Its level of significance, corrected for the number of rows.
+    /// The level of significance at which `p` shows a difference.
     pub level: f64,
-    /// The probability of such a difference if there is none.
+    /// The probability of such a difference in any row if there is none.
     pub p: f64,
 }
 
 impl Outcome {
     /// Whether the interval says that there is a difference.
     pub fn is_shown(&self) -> bool {
-        self.interval
-            .is_some_and(|interval| interval.p <= interval.level)
+        self.interval.is_some_and(|interval| {
+            let holds_no_change = (interval.low..=interval.high).contains(&1.0);
+            interval.p <= interval.level && !holds_no_change
+        })
     }
 }
 
@@ -169,6 +174,8 @@ pub struct Row {
     pub judged_by: &'static Figure,
     /// The verdict.
     pub verdict: Verdict,
+    /// What the sides measured otherwise than each other: another cache, other sizes.
+    pub unlike: Vec<Difference>,
     /// On one side at least, too many operations were due and never started: they are in
     /// no response time.
     pub starved: bool,
@@ -178,6 +185,12 @@ impl Row {
     /// The figure that the verdict is about.
     pub fn judged(&self) -> Option<&Outcome> {
         self.figures.iter().find(|f| f.figure == self.judged_by)
+    }
+
+    /// Whether it has too few samples for any verdict.
+    fn lacks_samples(&self) -> bool {
+        self.judged()
+            .is_none_or(|outcome| outcome.interval.is_none())
     }
 
     /// Its name, behind that of its cell.
@@ -281,8 +294,7 @@ struct Missing {
 /// Finds the rows that both sides have; `different`: they need not have done the same.
 fn paired(base: &[Run<'_>], new: &[Run<'_>], different: bool) -> Result<Paired, Refusal> {
     let (base_rows, new_rows) = (gather(base)?, gather(new)?);
-    let mut differences = even::of_runs(base, new);
-    differences.extend(even::of_rows(&base_rows, &new_rows));
+    let differences = even::of_runs(base, new);
     let mut pairs = Vec::new();
     for base in base_rows.iter().filter(|row| !row.runs.is_empty()) {
         let same = new_rows.iter().find(|row| row.name == base.name);
@@ -400,8 +412,17 @@ struct Pair {
     base: Basis,
     new: Basis,
     judged_by: &'static Figure,
-    figures: Vec<(&'static Figure, Estimate, Estimate)>,
+    figures: Vec<(&'static Figure, Sampled, Sampled)>,
+    unlike: Vec<Difference>,
     starved: bool,
+}
+
+impl Pair {
+    fn sampled(&self, figure: &Figure) -> Option<(&Sampled, &Sampled)> {
+        let mut figures = self.figures.iter();
+        let (_, base, new) = figures.find(|(own, ..)| *own == figure)?;
+        Some((base, new))
+    }
 }
 
 /// The figure of a row that a verdict is about: the rate, but in an open loop,
@@ -433,6 +454,7 @@ fn pair(base: &RowSamples, new: &RowSamples) -> Pair {
         new: new.basis(),
         judged_by: judging(response(&old) && response(&young), one_each),
         figures,
+        unlike: even::of_rows(base, new),
         starved: base.is_starved() || new.is_starved(),
     }
 }
@@ -444,9 +466,7 @@ fn add_published(
     row: &RowSamples,
     figure: &'static Figure,
 ) {
-    let Some(base) = Estimate::exact(published.value) else {
-        return;
-    };
+    let base = Sampled::published(published.value);
     let Some(new) = figure.of(&row.units()) else {
         return;
     };
@@ -461,6 +481,7 @@ fn add_published(
             new: row.basis(),
             judged_by: figure,
             figures: Vec::new(),
+            unlike: Vec::new(),
             starved: false,
         });
         pairs.len() - 1
@@ -499,7 +520,7 @@ impl Draft {
             return Err(Refusal::Condition(why));
         }
         let rows = judge(pairs, options);
-        notes.extend(basis_notes(&rows));
+        notes.extend(row_notes(&rows, options));
         let mut comparison = Comparison {
             base,
             new,
@@ -519,21 +540,18 @@ impl Draft {
     }
 }
 
-/// Corrects for the number of rows, for the verdicts and for each figure by itself.
+/// Tests the figures that verdicts are about together, and each other figure by itself.
 fn judge(pairs: Vec<Pair>, options: &Options) -> Vec<Row> {
     // Without the last digits, which are those of the subtraction.
     let alpha = ((1.0 - options.confidence) * 1e12).round() / 1e12;
-    let p = |pair: &Pair, figure: &Figure| -> Option<f64> {
-        let (_, base, new) = pair.figures.iter().find(|(own, ..)| *own == figure)?;
-        stats::Difference::between(*base, *new).map(|difference| difference.p())
-    };
-    let of = |choose: &dyn Fn(&Pair) -> &'static Figure| -> Vec<Option<f64>> {
-        let ps: Vec<Option<f64>> = pairs.iter().map(|pair| p(pair, choose(pair))).collect();
-        holm(&ps, alpha)
+    let of = |choose: &dyn Fn(&Pair) -> &'static Figure| -> Vec<Option<Interval>> {
+        let figures = pairs.iter().map(|pair| pair.sampled(choose(pair)));
+        intervals(&figures.collect::<Vec<_>>(), alpha)
     };
     let verdicts = of(&|pair| pair.judged_by);
-    let by_figure: Vec<Vec<Option<f64>>> = FIGURES.iter().map(|figure| of(&|_| figure)).collect();
-    let level = |place: usize, pair: &Pair, figure: &'static Figure| {
+    let by_figure: Vec<Vec<Option<Interval>>> =
+        FIGURES.iter().map(|figure| of(&|_| figure)).collect();
+    let interval = |place: usize, pair: &Pair, figure: &'static Figure| {
         if pair.judged_by == figure {
             return verdicts[place];
         }
@@ -541,10 +559,13 @@ fn judge(pairs: Vec<Pair>, options: &Options) -> Vec<Row> {
         by_figure[column][place]
     };
     let rows = pairs.iter().enumerate().map(|(place, pair)| {
-        let figures = pair
-            .figures
-            .iter()
-            .map(|(figure, base, new)| outcome(figure, *base, *new, level(place, pair, figure)));
+        let figures = pair.figures.iter().map(|(figure, base, new)| Outcome {
+            figure,
+            base: base.value,
+            new: new.value,
+            ratio: new.value / base.value,
+            interval: interval(place, pair, figure),
+        });
         let mut row = Row {
             cell: pair.cell.clone(),
             name: pair.name.clone(),
@@ -554,6 +575,7 @@ fn judge(pairs: Vec<Pair>, options: &Options) -> Vec<Row> {
             figures: figures.collect(),
             judged_by: pair.judged_by,
             verdict: Verdict::TooFew,
+            unlike: pair.unlike.clone(),
             starved: pair.starved,
         };
         // Response times without the operations that waited longest say nothing.
@@ -564,24 +586,69 @@ fn judge(pairs: Vec<Pair>, options: &Options) -> Vec<Row> {
     rows.collect()
 }
 
-fn outcome(figure: &'static Figure, base: Estimate, new: Estimate, level: Option<f64>) -> Outcome {
-    let difference = stats::Difference::between(base, new);
-    let interval = difference.zip(level).map(|(difference, level)| {
-        let (low, high) = difference.interval(level);
-        Interval {
-            low,
-            high,
-            level,
-            p: difference.p(),
-        }
+/// Intervals of one figure of some rows: by permutation, of published figures by Student's t.
+fn intervals(rows: &[Option<(&Sampled, &Sampled)>], alpha: f64) -> Vec<Option<Interval>> {
+    let is_published = rows.iter().flatten().any(|(base, _)| base.logs.is_empty());
+    let (found, levels) = match is_published {
+        true => against_published(rows, alpha),
+        false => (by_permutation(rows, alpha), vec![Some(alpha); rows.len()]),
+    };
+    let rows = rows.iter().zip(found).zip(levels);
+    rows.map(|((sides, found), level)| {
+        let ((low, high), p) = found?;
+        let (base, new) = (*sides)?;
+        // A percentile of everything merged may lie elsewhere than those of the samples.
+        let ratio = new.value / base.value;
+        Some(Interval {
+            low: low.min(ratio),
+            high: high.max(ratio),
+            level: level?,
+            p,
+        })
+    })
+    .collect()
+}
+
+/// Lowest and highest ratio, and p; `None` where there are too few samples.
+type Tested = Option<((f64, f64), f64)>;
+
+fn by_permutation(rows: &[Option<(&Sampled, &Sampled)>], alpha: f64) -> Vec<Tested> {
+    let sides: Vec<Sides<'_>> = rows
+        .iter()
+        .map(|row| Sides {
+            base: row.map_or(&[], |(base, _)| &base.logs),
+            new: row.map_or(&[], |(_, new)| &new.logs),
+        })
+        .collect();
+    let chances = permutation::test(&sides, alpha);
+    let tested = sides.into_iter().zip(chances);
+    tested
+        .map(|(sides, chance)| {
+            let chance = chance?;
+            let (low, high) = chance.interval(sides)?;
+            Some(((low.exp(), high.exp()), chance.p))
+        })
+        .collect()
+}
+
+/// With the levels after Holm.
+fn against_published(
+    rows: &[Option<(&Sampled, &Sampled)>],
+    alpha: f64,
+) -> (Vec<Tested>, Vec<Option<f64>>) {
+    let differences = rows.iter().map(|row| {
+        let (base, new) = (*row)?;
+        Estimate::of_logarithms(&new.logs)?.against(base.value)
     });
-    Outcome {
-        figure,
-        base: base.value,
-        new: new.value,
-        ratio: new.value / base.value,
-        interval,
-    }
+    let differences: Vec<Option<stats::Difference>> = differences.collect();
+    let ps: Vec<Option<f64>> = differences.iter().map(|d| d.map(|d| d.p())).collect();
+    let levels = holm(&ps, alpha);
+    let tested = differences.iter().zip(&levels);
+    let tested = tested.map(|(difference, level)| {
+        let difference = (*difference)?;
+        Some((difference.interval((*level)?), difference.p()))
+    });
+    (tested.collect(), levels)
 }
 
 fn verdict(outcome: &Outcome, options: &Options) -> Verdict {
@@ -653,28 +720,25 @@ fn one_sided(side: &str, own: &[RowSamples], other: &[RowSamples]) -> Option<Str
     (!only.is_empty()).then(|| format!("only {side} has {}", only.join(", ")))
 }
 
-/// What the samples do not tell.
-fn basis_notes(rows: &[Row]) -> Vec<String> {
-    let slices = |basis: Basis| matches!(basis, Basis::Slices(_));
-    let by_slices = |row: &Row| slices(row.base) || slices(row.new);
-    let any = |shown: bool| {
-        rows.iter().any(|row| {
-            by_slices(row) && row.judged().is_some_and(|o| o.interval.is_some()) == shown
+/// What the reader should know of rows.
+fn row_notes(rows: &[Row], options: &Options) -> Vec<String> {
+    let unlike = rows.iter().flat_map(|row| {
+        let name = row.full_name();
+        row.unlike.iter().map(move |difference| {
+            format!("{name}: {difference}: its ratio is not that of the file system alone")
         })
-    };
-    let mut notes = Vec::new();
-    if any(true) {
-        notes.push(
-            "with fewer than 3 iterations intervals come from blocks of time slices within them: what differs \
-             from one run to the next is not in them, and the same thing may well differ; --iterations 5 is better"
-                .to_owned(),
-        );
-    }
-    if any(false) {
-        notes.push(
-            "too few samples: each side needs at least 3 iterations or runs, or phases that are long enough"
-                .to_owned(),
-        );
+    });
+    let mut notes: Vec<String> = unlike.collect();
+    if rows.iter().any(Row::lacks_samples) {
+        let least = match rows.iter().any(|row| row.base == Basis::Published) {
+            true => permutation::SAMPLES_MIN,
+            false => permutation::fewest(1.0 - options.confidence),
+        };
+        notes.push(format!(
+            "too few samples: a verdict takes at least {least} iterations or runs of each side, because what differs \
+             from one to the next is not known otherwise; repeat with --iterations {}",
+            least.max(5)
+        ));
     }
     notes
 }

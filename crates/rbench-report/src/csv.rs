@@ -6,6 +6,7 @@ use rbench_core::plain::cell;
 
 use crate::hist::Hist;
 use crate::schema::{MarkResult, PhaseResult, RunResult};
+use crate::text::caches;
 
 /// One row for each operation of each phase and iteration.
 pub fn operations(results: &[RunResult]) -> String {
@@ -76,7 +77,7 @@ fn operation(result: &RunResult, phase: &PhaseResult) -> Vec<String> {
         some(phase.first_done.as_ref().map(|first| first.rate)),
         phase.start_skew_s.to_string(),
         some(phase.busy),
-        phase.cache.clone().unwrap_or_default(),
+        caches::verdict(phase).unwrap_or_default(),
         some(phase.client.as_ref().and_then(|client| client.cpu_s)),
         some(
             phase

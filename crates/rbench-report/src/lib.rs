@@ -23,6 +23,7 @@ pub mod mdtest;
 pub mod openmetrics;
 pub mod ops;
 pub mod page;
+mod permutation;
 pub mod probe;
 pub mod repetition;
 pub mod schema;
@@ -193,7 +194,11 @@ fn made_without(tool: &str) -> String {
 /// itself put there (codes that no rule of [`warnings`] uses) are kept, so
 /// that finishing twice changes nothing.
 pub fn finish(result: &mut RunResult) {
-    result.summary = summary::over_iterations(&result.phases);
+    let looks = match result.repetition {
+        Some(_) => summary::Looks::EachTime,
+        None => summary::Looks::Once,
+    };
+    result.summary = summary::over_iterations(&result.phases, looks);
     let found_here =
         |code: &str| warnings::is_rule_code(code) || code == repetition::PRECISION_MISSED;
     result.warnings.retain(|w| !found_here(&w.code));

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use rbench_core::Nanos;
 
 use crate::schema::{Enough, RunResult, SummaryRow, Warning};
-use crate::summary::{self, OPS_PER_S};
+use crate::summary::{self, Looks, OPS_PER_S};
 
 /// The code of the warning about rates that are not known as well as was asked for.
 pub const PRECISION_MISSED: &str = "precision-missed";
@@ -13,7 +13,10 @@ pub const PRECISION_MISSED: &str = "precision-missed";
 /// Judges a run behind an iteration, `elapsed` after the first one began: notes whether
 /// its iterations are enough, and says so. Without `--iterations auto` they are.
 pub fn enough(result: &mut RunResult, elapsed: Nanos) -> bool {
-    let missed = missed(result, &summary::over_iterations(&result.phases));
+    let missed = missed(
+        result,
+        &summary::over_iterations(&result.phases, Looks::EachTime),
+    );
     let done: BTreeSet<u32> = result.phases.iter().map(|phase| phase.iteration).collect();
     let Some(rule) = &mut result.repetition else {
         return true;

@@ -269,6 +269,9 @@ pub struct Target {
     pub fs_type: Option<String>,
     /// What is mounted there; `None` if unknown.
     pub mount_source: Option<String>,
+    /// Where it is mounted; `None` if unknown.
+    #[serde(default)]
+    pub mount_point: Option<String>,
     /// Options of the mount, comma-separated; `None` if unknown.
     pub mount_options: Option<String>,
     /// Whether it is rbench's own file system in memory, a demonstration.

@@ -10,6 +10,7 @@ use crate::summary::slowest_rank;
 use crate::text::steady::window;
 
 mod dead_mounts;
+mod place;
 mod residency;
 mod short;
 mod workers;
@@ -152,6 +153,15 @@ const RULES: &[Rule] = &[
         over_iterations: Over::Worst,
     },
     Rule {
+        code: "cache-part",
+        before: |_| {
+            "The client's memory answered a part of the operations, not the storage: ".into()
+        },
+        after: |_| ".".into(),
+        find: residency::memory_answered_partly,
+        over_iterations: Over::Worst,
+    },
+    Rule {
         code: "cold-then-warm",
         before: |_| {
             "Cold only at first: workers then came back to what they had already read: ".into()
@@ -252,6 +262,7 @@ pub fn codes() -> impl Iterator<Item = &'static str> {
         .iter()
         .map(|rule| rule.code)
         .chain([dead_mounts::CODE])
+        .chain(place::CODES)
 }
 
 /// Whether `code` belongs to a rule of this module.
@@ -259,10 +270,13 @@ pub fn is_rule_code(code: &str) -> bool {
     codes().any(|known| known == code)
 }
 
-/// Everything that the rules find, at most one warning a rule, behind one for each dead mount.
+/// Everything that the rules find, at most one warning a rule, after one for each dead mount and
+/// those about the target.
 pub fn find(result: &RunResult) -> Vec<Warning> {
     let dead = result.dead_mounts.iter().map(dead_mounts::warning);
-    dead.chain(by_rules(result)).collect()
+    dead.chain(place::warnings(result))
+        .chain(by_rules(result))
+        .collect()
 }
 
 fn by_rules(result: &RunResult) -> impl Iterator<Item = Warning> {

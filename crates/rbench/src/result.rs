@@ -220,6 +220,7 @@ impl Frame<'_> {
             path: self.parent.display().to_string(),
             fs_type: mount.as_ref().map(|m| m.fs_type.clone()),
             mount_source: mount.as_ref().map(|m| without_credentials(&m.source)),
+            mount_point: mount.as_ref().map(|m| m.mount_point.display().to_string()),
             mount_options: mount.map(|m| m.options.join(",")),
             embedded: self.embedded,
             shared,

@@ -9,7 +9,8 @@ use crate::{Compare, CompareFormat, Invocation, values};
 #[derive(Debug, ClapArgs)]
 #[command(
     after_help = "A difference is shown only if chance would hardly ever show one in any operation where there is none \
-    (--confidence), so give each side at least 3, better 5 iterations (--iterations 5), or several runs. Conditions of \
+    (--confidence). This takes at least 4 iterations or runs of each side, better 5 (--iterations 5): from fewer there is no \
+    verdict, and --fail-if is refused. Conditions of \
     --fail-if: [CELL:][OPERATION.]FIGURE>+N% or …FIGURE<-N%; figures are rate, bandwidth, mean, p50, p90, p99, p99.9, \
     max, and response-mean … response-max of open loops; of series as a whole held (knee), score, score-bandwidth and \
     score-metadata (io500). Of series (sweep, knee, nn, quick, suite) every cell is compared; a condition is about all of \
@@ -33,7 +34,7 @@ pub struct CompareArgs {
     /// The least change that counts as a difference [default: 5%]
     #[arg(long, value_name = "PERCENT", value_parser = values::effect)]
     min_effect: Option<f64>,
-    /// How sure it has to be that no operation differs by chance [default: 99%]
+    /// How sure it has to be that no operation differs by chance [default: 95%]
     #[arg(long, value_name = "PERCENT", value_parser = values::confidence)]
     confidence: Option<f64>,
     /// Exit with code 1 on such a change, as in file-create.p99>+10%; may be

@@ -348,14 +348,12 @@ fn stat_of_the_others(dir: &Path, caches: Vec<u32>) -> Option<Cache> {
 }
 
 #[test]
-fn what_the_other_container_on_a_kernel_made_is_warm() {
+fn what_the_other_container_on_a_kernel_made_may_be_in_memory() {
     let dir = tempfile::tempdir().expect("a directory");
     let check = |caches: &[u32], expect| {
-        assert_eq!(
-            stat_of_the_others(dir.path(), caches.to_vec()),
-            Some(expect)
-        );
+        assert_eq!(stat_of_the_others(dir.path(), caches.to_vec()), expect);
     };
-    check(&[0, 1], Cache::Cold);
-    check(&[0, 0], Cache::Warm);
+    check(&[0, 1], Some(Cache::Cold));
+    // Nothing that is measured says who answered.
+    check(&[0, 0], None);
 }

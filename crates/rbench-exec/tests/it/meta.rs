@@ -79,7 +79,7 @@ fn a_shared_tree_is_made_once_and_holds_the_items_of_all() {
 }
 
 #[test]
-fn with_a_shift_over_hosts_reads_are_cold_and_without_it_warm() {
+fn with_a_shift_over_hosts_reads_are_cold_and_without_it_nobody_knows() {
     let dir = tempfile::tempdir().expect("temporary directory");
     let label = |shift: Option<u32>, name: &str| {
         let mut run = Run::meta(&THREE_HOSTS, dir.path(), small());
@@ -91,7 +91,7 @@ fn with_a_shift_over_hosts_reads_are_cold_and_without_it_warm() {
             .for_each(|row| assert!(row.failures.is_empty(), "{:?}", row.failures));
         outcome.row(name).cache
     };
-    assert_eq!(label(None, "file-stat"), Some(Cache::Warm));
+    assert_eq!(label(None, "file-stat"), None);
     assert_eq!(label(Some(2), "file-stat"), Some(Cache::Cold));
     assert_eq!(label(Some(2), "file-read"), Some(Cache::Cold));
     assert_eq!(label(Some(2), "file-create"), None);
@@ -283,6 +283,10 @@ fn phases_with_a_rate_start_as_many_operations_as_are_due() {
             let due = row.items;
             assert_eq!(row.unissued, 0, "{}", row.name);
             match arrival {
+                // A worker removes as many as each of them made.
+                _ if row.name == "file-remove" => {
+                    assert!((4..=280).contains(&due), "{due}");
+                }
                 Arrival::Uniform => assert_eq!(due, 200, "{}", row.name),
                 // 200 on average, five standard deviations.
                 _ => assert!((120..=280).contains(&due), "{}: {due}", row.name),

@@ -216,12 +216,31 @@ impl Condition {
                 row.full_name()
             ));
         }
-        let has = |row: &Row| row.figures.iter().any(|f| f.figure == figure);
-        let any = rows.iter().filter(named).any(has);
-        (!any).then(|| {
+        let own = |row: &Row| {
+            row.figures
+                .iter()
+                .find(|f| f.figure == figure)
+                .map(|f| f.interval)
+        };
+        let found: Vec<(&Row, bool)> = rows
+            .iter()
+            .filter(named)
+            .filter_map(|row| Some((row, own(row)?.is_some())))
+            .collect();
+        if found.is_empty() {
             let name = figure.name;
-            format!("'{text}' is about {name}, which no operation has here")
-        })
+            return Some(format!(
+                "'{text}' is about {name}, which no operation has here"
+            ));
+        }
+        // One repetition does not tell a change from chance.
+        let (row, _) = found.iter().find(|(_, is_judged)| !is_judged)?;
+        Some(format!(
+            "'{text}' cannot be judged: {} has too few samples (BASE {}, NEW {}); repeat with --iterations 5",
+            row.full_name(),
+            row.base.words(),
+            row.new.words()
+        ))
     }
 
     fn without_a_whole(&self, figure: &WholeFigure, comparison: &Comparison) -> Option<String> {
@@ -270,7 +289,7 @@ impl Condition {
                     cell: row.cell.clone(),
                     row: row.name.clone(),
                     change: outcome.ratio - 1.0,
-                    shown: outcome.interval.is_some(),
+                    shown: true,
                 });
             }
         }
@@ -301,10 +320,9 @@ impl Condition {
         }
     }
 
-    /// Whether the change lies beyond the limit and, where there is an interval, is
-    /// shown not to be chance.
+    /// Whether the change lies beyond the limit and is shown not to be chance.
     fn is_met_by(&self, outcome: &Outcome) -> bool {
-        self.is_beyond(outcome.ratio - 1.0) && (outcome.interval.is_none() || outcome.is_shown())
+        self.is_beyond(outcome.ratio - 1.0) && outcome.is_shown()
     }
 }
 

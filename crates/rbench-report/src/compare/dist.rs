@@ -5,12 +5,6 @@ use std::collections::BTreeMap;
 
 use crate::hist::{Hist, HistError};
 
-/// Relative width of a bucket, at most: 3 significant digits.
-const RESOLUTION: f64 = 1e-3;
-
-/// The variance that a bucket's width gives the logarithm of a value in it.
-pub const BUCKET_VARIANCE: f64 = RESOLUTION * RESOLUTION / 12.0;
-
 /// Times in ns.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Dist {

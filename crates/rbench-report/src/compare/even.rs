@@ -131,31 +131,27 @@ fn setting(result: &RunResult, name: &str) -> String {
     }
 }
 
-/// What the rows say themselves: who answered, and how much an operation moved.
-pub fn of_rows(base: &[RowSamples], new: &[RowSamples]) -> Vec<Difference> {
+/// What both sides measured of a row otherwise than each other: who answered, and how much an
+/// operation moved. This is a result, no setting: the row is compared and marked.
+pub fn of_rows(base: &RowSamples, new: &RowSamples) -> Vec<Difference> {
     let mut found = Vec::new();
-    for old in base {
-        let Some(young) = new.iter().find(|row| row.name == old.name) else {
-            continue;
-        };
-        let unknown = old.caches.is_empty() || young.caches.is_empty();
-        // Of several iterations one may have been different.
-        if !unknown && old.caches.is_disjoint(&young.caches) {
-            found.push(Difference {
-                what: format!("cache of {}", old.name),
-                base: words(&old.caches),
-                new: words(&young.caches),
-            });
-        }
-        // Where sizes are drawn, the mean is not the same each time.
-        let (a, b) = (old.bytes_each(), young.bytes_each());
-        if old.items > 0 && young.items > 0 && (a - b).abs() > 0.1 * a.max(b) {
-            found.push(Difference {
-                what: format!("bytes of an operation of {}", old.name),
-                base: format!("{a:.0}"),
-                new: format!("{b:.0}"),
-            });
-        }
+    let unknown = base.caches.is_empty() || new.caches.is_empty();
+    // Of several iterations one may have been different.
+    if !unknown && base.caches.is_disjoint(&new.caches) {
+        found.push(Difference {
+            what: "cache".to_owned(),
+            base: words(&base.caches),
+            new: words(&new.caches),
+        });
+    }
+    // Where sizes are drawn, the mean is not the same each time.
+    let (a, b) = (base.bytes_each(), new.bytes_each());
+    if base.items > 0 && new.items > 0 && (a - b).abs() > 0.1 * a.max(b) {
+        found.push(Difference {
+            what: "bytes of an operation".to_owned(),
+            base: format!("{a:.0}"),
+            new: format!("{b:.0}"),
+        });
     }
     found
 }

@@ -1,8 +1,8 @@
 //! The figures that are compared, and how each is estimated from samples.
 
-use super::dist::{BUCKET_VARIANCE, Dist};
+use super::dist::Dist;
 use super::samples::Repetition;
-use crate::stats::{Estimate, Spread};
+use crate::stats::{centre, logarithms};
 
 /// What a figure counts in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -121,10 +121,10 @@ impl Figure {
     }
 
     /// The figure of these samples together; `None` where they do not have it.
-    pub fn of(&self, samples: &[Repetition]) -> Option<Estimate> {
+    pub fn of(&self, samples: &[Repetition]) -> Option<Sampled> {
         match self.what {
-            What::Rate => rate(samples, |sample| Some(sample.rate)),
-            What::Bandwidth => rate(samples, |sample| sample.bandwidth),
+            What::Rate => Sampled::centred(samples.iter().map(|sample| Some(sample.rate))),
+            What::Bandwidth => Sampled::centred(samples.iter().map(|sample| sample.bandwidth)),
             What::Time(kind, quantity) => {
                 let times: Option<Vec<&Dist>> =
                     samples.iter().map(|sample| kind.of(sample)).collect();
@@ -134,24 +134,35 @@ impl Figure {
     }
 }
 
-/// The geometric mean of the samples' rates; of too few, with the spread that their
-/// courses in time have.
-fn rate(samples: &[Repetition], of: impl Fn(&Repetition) -> Option<f64>) -> Option<Estimate> {
-    let rates: Vec<f64> = samples.iter().map(of).collect::<Option<_>>()?;
-    let estimate = Estimate::of_samples(&rates)?;
-    Some(Estimate {
-        spread: estimate.spread.or_else(|| over_time(samples)),
-        ..estimate
-    })
+/// A figure of one side.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Sampled {
+    /// Of all samples together.
+    pub value: f64,
+    /// Logarithms of the samples' own; empty for a published figure.
+    pub logs: Vec<f64>,
 }
 
-fn over_time(samples: &[Repetition]) -> Option<Spread> {
-    let each: Vec<Spread> = samples.iter().map(|s| s.over_time).collect::<Option<_>>()?;
-    let n = each.len() as f64;
-    Some(Spread {
-        variance: each.iter().map(|spread| spread.variance).sum::<f64>() / n.powi(2),
-        freedom: each.iter().map(|spread| spread.freedom).sum(),
-    })
+impl Sampled {
+    /// A number without samples.
+    pub fn published(value: f64) -> Sampled {
+        Sampled {
+            value,
+            logs: Vec::new(),
+        }
+    }
+
+    /// The robust centre of the samples' own figures.
+    fn centred(values: impl Iterator<Item = Option<f64>>) -> Option<Sampled> {
+        let values: Vec<f64> = values.collect::<Option<_>>()?;
+        let logs = logarithms(values.iter().copied())?;
+        // One sample is the figure itself, to the last digit.
+        let value = match values[..] {
+            [one] => one,
+            _ => centre(&logs)?.exp(),
+        };
+        Some(Sampled { value, logs })
+    }
 }
 
 impl Kind {
@@ -164,31 +175,24 @@ impl Kind {
 }
 
 impl Quantity {
-    /// Of all samples merged; its spread from leaving out one after the other, and
-    /// from how they differ.
-    fn of(self, samples: &[&Dist]) -> Option<Estimate> {
-        let whole = Dist::merged(samples.iter().copied());
+    /// Of all samples merged; a mean is the robust centre of the samples' own.
+    fn of(self, samples: &[&Dist]) -> Option<Sampled> {
         let value = |dist: &Dist| match self {
             Mean => dist.mean_ns(),
             Quantile(q, _) => dist.quantile_ns(q),
             Max => dist.max_ns(),
         };
-        let floor = match self {
-            Mean => 0.0,
-            Quantile(_, one_in) if whole.count() < one_in => return None,
-            Quantile(..) => BUCKET_VARIANCE,
-            // A maximum has no sampling distribution to speak of.
-            Max => return Estimate::of_whole(value(&whole)?, &[], &[], 0.0),
-        };
-        let without = |left_out: usize| {
-            let others = samples.iter().enumerate().filter(|(i, _)| *i != left_out);
-            value(&Dist::merged(others.map(|(_, dist)| *dist)))
-        };
-        let left_out: Option<Vec<f64>> = match samples.len() {
-            0 | 1 => Some(Vec::new()),
-            n => (0..n).map(without).collect(),
-        };
-        let single: Option<Vec<f64>> = samples.iter().map(|dist| value(dist)).collect();
-        Estimate::of_whole(value(&whole)?, &left_out?, &single?, floor)
+        let own = samples.iter().map(|dist| value(dist));
+        if self == Mean {
+            return Sampled::centred(own);
+        }
+        let whole = Dist::merged(samples.iter().copied());
+        match self {
+            Quantile(_, one_in) if whole.count() < one_in => None,
+            _ => Some(Sampled {
+                value: value(&whole)?,
+                logs: logarithms(own.collect::<Option<Vec<f64>>>()?)?,
+            }),
+        }
     }
 }

@@ -109,8 +109,8 @@ fn meaning(comparison: &Comparison) -> String {
     let options = &comparison.options;
     let chance = percent(1.0 - options.confidence);
     format!(
-        "Intervals allow for the number of operations: if nothing differs, at most {chance}% of comparisons show a \
-         difference anywhere. Changes below {}% do not count.",
+        "All operations are judged together: if nothing differs, at most {chance}% of comparisons show a difference \
+         anywhere. Changes below {}% do not count.",
         percent(options.min_effect)
     )
 }
@@ -121,7 +121,7 @@ fn percent(share: f64) -> String {
     format!("{rounded}")
 }
 
-/// The verdicts, counted.
+/// Verdicts, counted.
 fn counted(comparison: &Comparison) -> String {
     use Verdict::{Faster, NoDifference, Slower, TooFew};
     let of = |verdict| {
@@ -146,20 +146,15 @@ fn counted(comparison: &Comparison) -> String {
     }
 }
 
-/// What the series have as a whole and how many cells, before the verdicts of all
-/// operations.
+/// How many cells, before the verdicts of all operations.
 fn in_cells(series: &SeriesPart, rows: &str) -> String {
-    let judged = series.wholes.iter().filter_map(|whole| {
-        let verdict = whole.verdict?.words();
-        Some(format!("{}: {verdict}. ", whole.label))
-    });
     let (all, only) = (series.cells.len(), missing(series).count());
     let cells = match (all, only) {
         (1, 0) => "1 cell".to_owned(),
         (n, 0) => format!("{n} cells"),
         (n, only) => format!("{} of {n} cells", n - only),
     };
-    format!("{}{cells}, {rows}", capital(&judged.collect::<String>()))
+    format!("{cells}, {rows}")
 }
 
 fn capital(text: &str) -> String {
@@ -177,33 +172,83 @@ fn missing(series: &SeriesPart) -> impl Iterator<Item = (&str, &str)> {
 /// Most operations whose names stand in a summary.
 const NAMED: usize = 12;
 
-/// The operations that differ, for people in a hurry: a sentence for each verdict;
-/// nothing where runs are compared.
-fn differing(comparison: &Comparison) -> Vec<String> {
-    let of = |verdict: Verdict| {
-        let rows = comparison.rows.iter().filter(|row| row.verdict == verdict);
-        let names: Vec<String> = rows
-            .map(|row| match &row.cell {
-                Some(cell) => format!("{cell}: {}", row.label),
-                None => row.label.clone(),
-            })
-            .collect();
-        let more = names.len().saturating_sub(NAMED);
-        let first = &names[..names.len() - more];
-        let rest = match more {
-            0 => ".".to_owned(),
-            n => format!(" and {n} more."),
+/// The result in one sentence; of series after those about the whole.
+fn headline(comparison: &Comparison) -> String {
+    let wholes = comparison.series.iter().flat_map(|series| &series.wholes);
+    let judged = wholes.filter_map(|whole| Some((&whole.label, whole.verdict?)));
+    let mut sentences: Vec<String> = judged
+        .map(|(label, verdict)| format!("{}: {}.", capital(label), verdict.words()))
+        .collect();
+    let rows = &comparison.rows;
+    let of = |verdict| rows.iter().filter(move |row| row.verdict == verdict);
+    let (none, too_few) = (
+        of(Verdict::NoDifference).count(),
+        of(Verdict::TooFew).count(),
+    );
+    let differing = [Verdict::Slower, Verdict::Faster]
+        .into_iter()
+        .filter_map(|verdict| {
+            let changes: Vec<String> = of(verdict).map(changed).collect();
+            let named = &changes[..changes.len().min(NAMED)];
+            let more = match changes.len() - named.len() {
+                0 => String::new(),
+                n => format!(" and {n} more"),
+            };
+            let count = match (changes.len(), rows.len()) {
+                (1, 1) => String::new(),
+                (n, 1..) => format!(" in {n} of {} operations", rows.len()),
+                (_, 0) => return None,
+            };
+            let words = format!("{}{count}: {}{more}", verdict.words(), named.join(", "));
+            (!changes.is_empty()).then_some(words)
+        });
+    let differing: Vec<String> = differing.collect();
+    if !differing.is_empty() {
+        let others = match none {
+            0 => String::new(),
+            n => format!("; no difference is shown in {n}"),
         };
-        let sentence = format!("{}: {}{rest}", capital(verdict.words()), first.join("; "));
-        (!names.is_empty()).then_some(sentence)
-    };
-    match comparison.series {
-        Some(_) => [Verdict::Slower, Verdict::Faster]
-            .into_iter()
-            .filter_map(of)
-            .collect(),
-        None => Vec::new(),
+        sentences.push(format!("NEW is {}{others}.", differing.join("; ")));
+    } else if none > 0 {
+        let others = match (none, too_few) {
+            (1, 0) => String::new(),
+            (n, 0) => format!(" in any of {n} operations"),
+            (n, _) => format!(" in {n} of {} operations", rows.len()),
+        };
+        sentences.push(format!("No difference is shown{others}."));
+    } else if too_few > 0 && sentences.is_empty() {
+        sentences.push(
+            "There are too few samples for a verdict: repeat both with --iterations 5.".to_owned(),
+        );
     }
+    sentences.join(" ")
+}
+
+/// An operation with its change: `File creation (-16.2%)`, `mkdir (mean +30.0%)`.
+fn changed(row: &Row) -> String {
+    let label = match &row.cell {
+        Some(cell) => format!("{cell}: {}", row.label),
+        None => row.label.clone(),
+    };
+    let words = row.judged().map(|outcome| {
+        let change = change(outcome.ratio);
+        match outcome.figure.more_is_faster() {
+            true => change,
+            false => format!("{} {change}", outcome.figure.label),
+        }
+    });
+    let unlike = row.unlike.iter().map(ToString::to_string);
+    let words: Vec<String> = words.into_iter().chain(unlike).collect();
+    format!("{label} ({})", words.join("; "))
+}
+
+/// The verdict of a row, marked with what was measured otherwise.
+fn marked(row: &Row) -> String {
+    let unlike = row.unlike.iter().map(ToString::to_string);
+    let words: Vec<String> = std::iter::once(row.verdict.words().to_owned())
+        .chain(unlike)
+        .collect();
+    words.join("; ")
 }
 
 /// The titles of figures of the whole.

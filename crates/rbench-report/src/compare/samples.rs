@@ -6,8 +6,8 @@ use std::collections::BTreeSet;
 use super::Refusal;
 use super::dist::Dist;
 use crate::RunResult;
+use crate::permutation::SAMPLES_MIN;
 use crate::schema::{BEHIND, PhaseResult};
-use crate::stats::{SAMPLES_MIN, Spread, of_series};
 
 /// A result file, by the name that reports have for it.
 #[derive(Debug, Clone, Copy)]
@@ -58,8 +58,6 @@ pub struct Repetition {
     pub service: Dist,
     /// Response times, in an open loop.
     pub response: Option<Dist>,
-    /// How uncertain the logarithm of `rate` is, from its course in time.
-    pub over_time: Option<Spread>,
 }
 
 /// What the samples of a side are.
@@ -69,8 +67,6 @@ pub enum Basis {
     Runs(usize),
     /// Iterations.
     Iterations(usize),
-    /// The time slices of so many iterations, too few to be samples.
-    Slices(usize),
     /// A published figure.
     Published,
 }
@@ -84,7 +80,7 @@ impl Basis {
         };
         match self {
             Basis::Runs(n) => several(n, "run"),
-            Basis::Iterations(n) | Basis::Slices(n) => several(n, "iteration"),
+            Basis::Iterations(n) => several(n, "iteration"),
             Basis::Published => "published".to_owned(),
         }
     }
@@ -104,7 +100,6 @@ impl RowSamples {
         let iterations = self.runs.iter().map(Vec::len).sum();
         match self.runs.len() {
             runs if runs >= SAMPLES_MIN => Basis::Runs(runs),
-            _ if iterations < SAMPLES_MIN => Basis::Slices(iterations),
             _ => Basis::Iterations(iterations),
         }
     }
@@ -129,7 +124,6 @@ fn pooled(run: &[Repetition]) -> Repetition {
         bandwidth: moved.then(|| mean(&mut run.iter().filter_map(|r| r.bandwidth))),
         service: Dist::merged(run.iter().map(|r| &r.service)),
         response: responses.map(Dist::merged),
-        over_time: None,
     }
 }
 
@@ -221,25 +215,10 @@ impl RowSamples {
             bandwidth: phase.bandwidth,
             service: read(&phase.latency.service)?,
             response: phase.latency.response.as_ref().map(read).transpose()?,
-            over_time: over_time(phase),
         };
         if let Some(last) = self.runs.last_mut() {
             last.push(repetition);
         }
         Ok(())
     }
-}
-
-/// How uncertain the rate of a phase is, from its whole slices of time; `None` where
-/// the timeline does not tell.
-fn over_time(phase: &PhaseResult) -> Option<Spread> {
-    if phase.set_aside_s > 0.0 {
-        return None;
-    }
-    // The end of the phase cuts the last slice short.
-    let (_, whole) = phase.timeline.split_last()?;
-    let from = phase.measured_from_s;
-    let measured = whole.iter().filter(|slice| slice.t_s >= from);
-    let items: Vec<f64> = measured.map(|slice| slice.items as f64).collect();
-    of_series(&items)
 }

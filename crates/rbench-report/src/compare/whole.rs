@@ -4,7 +4,7 @@
 use super::Verdict;
 use super::series::SeriesRun;
 use crate::schema::{Io500Result, KneeResult};
-use crate::stats::Estimate;
+use crate::stats::logarithms;
 
 /// A figure that a condition may name.
 #[derive(Debug, PartialEq)]
@@ -280,7 +280,8 @@ fn phases(base: &[SeriesRun<'_>], new: &[SeriesRun<'_>]) -> Vec<Whole> {
 /// The geometric mean of a side's values; `None` if one of them is missing.
 fn mean(values: impl Iterator<Item = Option<f64>>) -> Option<f64> {
     let values: Option<Vec<f64>> = values.collect();
-    Estimate::of_samples(&values?).map(|estimate| estimate.value)
+    let logs = logarithms(values?)?;
+    (!logs.is_empty()).then(|| (logs.iter().sum::<f64>() / logs.len() as f64).exp())
 }
 
 fn ratio_of(base: Option<f64>, new: Option<f64>) -> Option<f64> {

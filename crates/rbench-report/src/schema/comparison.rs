@@ -25,6 +25,8 @@ pub struct ComparisonResult {
     /// What there is besides where series are compared; absent where runs are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub series: Option<ComparedSeries>,
+    /// What to make of it, in one sentence.
+    pub summary: String,
     /// The operations that both sides have, in the order of BASE; of a series, of each cell.
     pub rows: Vec<ComparedRow>,
     /// What differs besides, and is compared all the same; with published figures the
@@ -110,6 +112,9 @@ pub struct ComparedRow {
     pub base_samples: Samples,
     /// What those of NEW are.
     pub new_samples: Samples,
+    /// What the sides measured otherwise than each other: another cache, other sizes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unlike: Vec<ComparedDifference>,
     /// The figures that both sides have.
     pub figures: Vec<ComparedFigure>,
 }
@@ -117,8 +122,7 @@ pub struct ComparedRow {
 /// What samples are.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Samples {
-    /// `runs`, each with all its iterations; `iterations`; `slices`: the iterations are too
-    /// few, and their time slices tell what is known of the spread; `published`.
+    /// `runs`, each with all its iterations; `iterations`; `published`.
     pub kind: String,
     /// How many runs or iterations.
     pub count: u64,
@@ -148,9 +152,9 @@ pub struct ComparedInterval {
     pub low: f64,
     /// The highest; `None`: beyond any number.
     pub high: Option<f64>,
-    /// The level of significance, corrected for the number of rows.
+    /// The level of significance at which `p` shows a difference.
     pub level: f64,
-    /// The probability of such a difference if there is none.
+    /// The probability of such a difference in any operation if there is none.
     pub p: f64,
 }
 
@@ -195,7 +199,6 @@ pub struct ComparedMet {
     pub name: String,
     /// NEW / BASE − 1.
     pub change: f64,
-    /// Whether an interval or the brackets say that it is no chance; else it is judged by
-    /// the figures alone.
+    /// Whether an interval or the brackets say that it is no chance; a score has neither.
     pub by_interval: bool,
 }

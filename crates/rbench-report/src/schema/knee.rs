@@ -146,6 +146,21 @@ impl KneeRow {
     }
 }
 
+impl KneeStep {
+    /// The share of the operations that the rarest judged row had; `None` where too many did not
+    /// start, which are counted with one row.
+    pub fn rarest_share(&self) -> Option<f64> {
+        let all = self.rate? * self.window_s;
+        let rows = self.rows.iter().filter(|row| !row.says_nothing());
+        let behind = |row: &KneeRow| row.unissued as f64 > BEHIND * row.due() as f64;
+        if self.rows.iter().any(behind) || all <= 0.0 {
+            return None;
+        }
+        let shares = rows.map(|row| row.due() as f64 / all);
+        shares.reduce(f64::min).filter(|share| *share > 0.0)
+    }
+}
+
 impl KneeObjective {
     /// The percentiles that are shown: the usual ones and those that have a limit.
     fn percentiles(&self) -> Vec<f64> {

@@ -4,6 +4,7 @@ use hdrhistogram::Histogram;
 
 use crate::hist::Hist;
 use crate::schema::{PhaseResult, RunResult};
+use crate::text::caches;
 
 /// One row of a run: rates are arithmetic means over the iterations that reached
 /// their end, service times those of all their operations together.
@@ -70,11 +71,6 @@ impl Figures {
         let mean = |values: Vec<f64>| {
             (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
         };
-        let verdicts: Vec<&Option<String>> = phases.iter().map(|phase| &phase.cache).collect();
-        let cache = match verdicts.iter().all(|verdict| *verdict == verdicts[0]) {
-            true => first.cache.clone(),
-            false => Some("mixed".to_owned()),
-        };
         Some(Figures {
             name: first.name.clone(),
             label: first.label.clone(),
@@ -87,7 +83,7 @@ impl Figures {
             errors: total(phases.iter().map(|phase| phase.error_count())),
             service: merged(phases.iter().map(|phase| &phase.latency.service)),
             response: merged(phases.iter().filter_map(|p| p.latency.response.as_ref())),
-            cache,
+            cache: caches::over_all(phases.iter().copied()),
         })
     }
 

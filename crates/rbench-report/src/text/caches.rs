@@ -9,6 +9,9 @@ use crate::schema::{CacheResult, EvidenceResult, PhaseResult, ResidencyResult, R
 use crate::table::{NONE, Table, left, right, sentence};
 use crate::view::View;
 
+/// Who answered was not measured.
+const UNKNOWN: &str = "unknown";
+
 /// Most caches of a phase that are all shown.
 const MOST_CACHES: usize = 16;
 
@@ -16,12 +19,12 @@ const MOST_CACHES: usize = 16;
 fn word(verdict: &str) -> &'static str {
     match verdict {
         "memory" => "warm",
-        "perhaps" => "warm?",
         "cold" => "cold",
         "cold-then-memory" => "cold, then warm",
-        "cold-then-perhaps" => "cold, then warm?",
+        "cold-then-perhaps" => "cold, then unknown",
         "mixed" => "mixed",
         "forced" => "forced",
+        "perhaps" | "unknown" => UNKNOWN,
         _ => NONE,
     }
 }
@@ -46,23 +49,26 @@ pub fn cell(phase: &PhaseResult) -> String {
 fn brief(verdict: &str) -> &'static str {
     match verdict {
         "cold-then-memory" => "cold/warm",
-        "cold-then-perhaps" => "cold/warm?",
+        "cold-then-perhaps" => "cold/unknown",
         other => word(other),
     }
 }
 
+/// The word of the verdict on a phase, the same in every report; `None` where no cache has a part.
+pub fn verdict(phase: &PhaseResult) -> Option<String> {
+    match &phase.residency {
+        Some(residency) => Some(brief(&residency.verdict).to_owned()),
+        None => phase.cache.clone(),
+    }
+}
+
 /// The word of the verdict on some iterations of a phase, the same in all, or else
-/// `mixed`.
-pub fn over_all<'p>(phases: impl Iterator<Item = &'p PhaseResult>) -> String {
-    let words = phases.map(|phase| match &phase.residency {
-        Some(residency) => brief(&residency.verdict).to_owned(),
-        None => phase.cache.clone().unwrap_or_else(|| NONE.to_owned()),
-    });
-    let words: BTreeSet<String> = words.collect();
+/// `mixed`; `None` where no cache has a part.
+pub fn over_all<'p>(phases: impl Iterator<Item = &'p PhaseResult>) -> Option<String> {
+    let mut words: BTreeSet<Option<String>> = phases.map(verdict).collect();
     match words.len() {
-        0 => NONE.to_owned(),
-        1 => words.into_iter().collect(),
-        _ => "mixed".to_owned(),
+        0 | 1 => words.pop_first().flatten(),
+        _ => Some("mixed".to_owned()),
     }
 }
 
@@ -122,7 +128,27 @@ pub fn render(result: &RunResult, view: View) -> String {
             sentence(view, "", &text)
         }
     };
-    table.render(view) + &counted
+    let asked = result.phases.iter().filter_map(|p| p.residency.as_ref());
+    let unknown = asked
+        .filter(|residency| residency.verdict.ends_with("perhaps") || residency.verdict == UNKNOWN);
+    let unknown: Vec<&ResidencyResult> = unknown.collect();
+    let would_tell = match unknown.iter().any(|found| found.total.requests.is_none()) {
+        _ if unknown.is_empty() => "",
+        true => {
+            "unknown: this host had used the items before, and nothing measured says who answered. Requests would tell, \
+             where the client counts them (JuiceFS in .stats); --drop-caches empties the kernel's caches; --shift lets \
+             another host's ranks use the items."
+        }
+        false => {
+            "unknown: the client was asked, and may have answered from a cache of its own. Items of another host \
+             (--shift), or more data than that cache holds, would tell."
+        }
+    };
+    let would_tell = match would_tell {
+        "" => String::new(),
+        text => sentence(view, "", text),
+    };
+    table.render(view) + &counted + &would_tell
 }
 
 fn rows(name: String, residency: &ResidencyResult, table: &mut Table) {

@@ -144,11 +144,11 @@ fn target(result: &RunResult) -> Vec<String> {
     let t = &result.target;
     let mut words = vec![t.path.clone()];
     words.extend(t.fs_type.clone());
-    words.extend(
-        t.mount_source
-            .as_deref()
-            .map(|s| format!("mounted from {}", s)),
-    );
+    words.extend(t.mount_source.as_deref().map(|source| {
+        let place = t.mount_point.as_deref();
+        let place = place.map_or_else(String::new, |place| format!(" at {place}"));
+        format!("mounted from {source}{place}")
+    }));
     if result.world.hosts.len() > 1 {
         words.extend(t.shared.map(|shared| {
             if shared {

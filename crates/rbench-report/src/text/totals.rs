@@ -44,7 +44,7 @@ pub fn render(result: &RunResult, view: View) -> String {
         ];
         cells.extend(times(row.service.as_ref()));
         cells.push(human_count(row.errors));
-        cells.push(caches::over_all(same));
+        cells.push(caches::over_all(same).unwrap_or_else(|| NONE.to_owned()));
         table.row(cells);
         if let Some(response) = &row.response {
             let mut cells = vec![String::new(); 4];

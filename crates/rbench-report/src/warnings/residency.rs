@@ -1,7 +1,7 @@
 //! Rules about who answered. They do not judge: the verdict comes from the
 //! measurements.
 
-use rbench_core::residency::Reason;
+use rbench_core::residency::{LARGEST_REQUEST, Reason};
 use rbench_core::units::human_count;
 
 use super::{Finding, seconds};
@@ -69,6 +69,59 @@ pub fn memory_answered(_: &RunResult, phase: &PhaseResult) -> Option<Finding> {
         let weight = -asked.map_or(0.0, |requests| requests.per_operation);
         (weight, measure(phase, residency))
     })
+}
+
+/// Memory answered a part, by the measurements.
+pub fn memory_answered_partly(_: &RunResult, phase: &PhaseResult) -> Option<Finding> {
+    let residency = phase.residency.as_ref()?;
+    let measured = |verdict: &str, reason: &str| {
+        verdict == "memory" || verdict == "mixed" && reason == Reason::Partly.words()
+    };
+    let mut caches = residency.caches.iter();
+    let some = caches.any(|cache| measured(&cache.verdict, &cache.reason));
+    if !some && !measured(&residency.verdict, &residency.reason) {
+        return None;
+    }
+    found(phase, &["mixed"], |residency| {
+        let measure = measure(phase, residency);
+        match from_memory(phase, &residency.total) {
+            Some((share, at_least)) => {
+                let at_least = if at_least { "at least " } else { "" };
+                let words = format!("{at_least}{} of it, {measure}", percent(share));
+                (share, words)
+            }
+            None => (0.0, measure),
+        }
+    })
+}
+
+/// The share of a phase's operations that memory answered, and whether it may be more.
+fn from_memory(phase: &PhaseResult, total: &EvidenceResult) -> Option<(f64, bool)> {
+    let share = |part: f64| (1.0 - part).clamp(0.0, 1.0);
+    if let Some(requests) = total.requests.as_ref().filter(|r| r.operations > 0) {
+        // Of reads in sequence a request brings what several ask for later.
+        let reads_ahead = phase.op == "read" && !phase.name.starts_with("rand");
+        let bytes_each = total.bytes as f64 / total.operations.max(1) as f64;
+        let answered = match reads_ahead && bytes_each > 0.0 {
+            true => requests.per_operation * LARGEST_REQUEST as f64 / bytes_each,
+            false => requests.per_operation,
+        };
+        return Some((share(answered), reads_ahead));
+    }
+    if let Some(fetched) = &total.fetched {
+        return Some((share(fetched.per_byte), false));
+    }
+    let pages = total.resident_before.as_ref()?;
+    Some((pages.share, true))
+}
+
+/// A share that neither `0%` nor `100%` would tell of.
+fn percent(share: f64) -> String {
+    match 100.0 * share {
+        most if most > 99.5 => format!("{:.1}%", most.min(99.9)),
+        few if few < 0.95 => format!("{few:.1}%"),
+        other => format!("{other:.0}%"),
+    }
 }
 
 /// Memory could answer after some time.

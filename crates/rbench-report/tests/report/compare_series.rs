@@ -144,13 +144,12 @@ fn the_same_thing_twice_shows_no_difference_in_any_cell() {
     let comparison = two(&sweep([1000; 4], SHIFTS), &sweep([1000; 4], OTHERS));
     let same = |verdict| comparison.rows.iter().all(|row| row.verdict == verdict);
     assert!(same(Verdict::NoDifference) && comparison.rows.len() == 12);
-    // The level allows for the operations of all cells.
-    let level = |row: &rbench_report::compare::Row| {
+    // What is judged is each row among those of all cells.
+    let p = |row: &rbench_report::compare::Row| {
         let interval = row.judged().and_then(|outcome| outcome.interval);
-        interval.expect("five iterations").level
+        interval.expect("five iterations").p
     };
-    let least = comparison.rows.iter().map(level).fold(1.0, f64::min);
-    assert!((least - 0.01 / 12.0).abs() < 1e-12, "{least}");
+    assert!(comparison.rows.iter().map(p).all(|p| p > 0.9));
 }
 
 #[test]
@@ -253,10 +252,10 @@ fn what_was_interrupted_left_out_or_broken_is_named() {
 
 #[test]
 fn several_files_of_a_side_are_its_samples() {
-    let all: Vec<SeriesResult> = [1000, 1010, 990]
+    let all: Vec<SeriesResult> = [1000, 1010, 990, 1005]
         .map(|permille| sweep([permille; 4], SHIFTS))
         .into();
-    let slow: Vec<SeriesResult> = [1300, 1290, 1310]
+    let slow: Vec<SeriesResult> = [1300, 1290, 1310, 1305]
         .map(|permille| sweep([permille, 1000, permille, 1000], OTHERS))
         .into();
     let (base, new): (Vec<&SeriesResult>, Vec<&SeriesResult>) =
@@ -266,7 +265,7 @@ fn several_files_of_a_side_are_its_samples() {
         cells_with(&comparison, Verdict::Slower),
         ["threads=1 write=4k", "threads=4 write=4k"]
     );
-    assert_eq!(comparison.rows[0].base.words(), "3 runs");
+    assert_eq!(comparison.rows[0].base.words(), "4 runs");
 }
 
 #[test]

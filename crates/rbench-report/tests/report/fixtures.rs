@@ -253,6 +253,7 @@ pub fn run(hosts: u32, ranks: u32, spec: Value, phases: Vec<PhaseOutcome>) -> Ru
             path: "/mnt/jfs".to_owned(),
             fs_type: Some("fuse.juicefs".to_owned()),
             mount_source: Some("JuiceFS:test".to_owned()),
+            mount_point: Some("/mnt/jfs".to_owned()),
             mount_options: Some("rw,nosuid,nodev,relatime".to_owned()),
             embedded: false,
             shared: (hosts > 1).then_some(true),

@@ -44,15 +44,19 @@ fn check(rows: &[(&str, &[f64])], precision: f64, elapsed: Nanos, expect: Option
 }
 
 /// Of three samples at e^-0.01, 1 and e^0.01: s = 0.01, s/√3 = 0.005774, Student's t with
-/// two degrees of freedom 4.3027: e^0.02484 − 1 = 2.515 %.
+/// two degrees of freedom 4.3027 at 95 %: e^0.02484 − 1 = 2.515 %; where it is looked at after each
+/// iteration 6.9646 at 98 %: e^0.04021 − 1 = 4.103 %.
 const NEAR: [f64; 3] = [0.990_049_834, 1.0, 1.010_050_167];
 
 #[test]
 fn the_precision_of_a_row_is_half_of_students_interval() {
     let mut run = of(&[("a", &NEAR)], rule(0.03));
-    finish(&mut run);
-    let precision = run.summary[0].precision.expect("three samples");
-    assert!((precision - 0.025_153).abs() < 2e-6, "{precision}");
+    for (rule, expected) in [(Some(rule(0.03)), 0.041_029), (None, 0.025_153)] {
+        run.repetition = rule;
+        finish(&mut run);
+        let precision = run.summary[0].precision.expect("three samples");
+        assert!((precision - expected).abs() < 2e-6, "{precision}");
+    }
     run.phases.truncate(2);
     finish(&mut run);
     assert_eq!(run.summary[0].precision, None);
@@ -61,13 +65,13 @@ fn the_precision_of_a_row_is_half_of_students_interval() {
 #[test]
 fn iterations_are_enough_when_every_rate_is_known_or_at_a_limit() {
     let far = [1.0, 1.5, 0.7];
-    check(&[("a", &NEAR)], 0.03, SOON, Some(Enough::Precision));
-    check(&[("a", &NEAR)], 0.02, SOON, None);
+    check(&[("a", &NEAR)], 0.042, SOON, Some(Enough::Precision));
+    check(&[("a", &NEAR)], 0.04, SOON, None);
     // Two iterations never are.
     check(&[("a", &NEAR[..2])], 0.5, SOON, None);
-    check(&[("a", &NEAR), ("b", &far)], 0.03, SOON, None);
+    check(&[("a", &NEAR), ("b", &far)], 0.042, SOON, None);
     let tree = [("a", &NEAR[..]), ("tree-create", &far[..])];
-    check(&tree, 0.03, SOON, Some(Enough::Precision));
+    check(&tree, 0.042, SOON, Some(Enough::Precision));
     let late = Nanos(60_000_000_000);
     check(&[("a", &far)], 0.03, late, Some(Enough::MaxTime));
     let five = [1.0, 1.5, 0.7, 1.0, 2.0];

@@ -198,6 +198,62 @@ fn warnings_name_the_rows_in_which_memory_answered() {
 }
 
 #[test]
+fn a_part_from_memory_is_named_with_its_share() {
+    let message = |name: &str, op: OpKind, operations: u64, counted: (&str, u64)| {
+        let seen = alike(|host| CacheLook {
+            requests: requests(&[counted]),
+            ..look(host, operations, share(0, 0))
+        });
+        let label = if op == OpKind::Stat {
+            "File stat"
+        } else {
+            "Read"
+        };
+        let result = run(3, 4, meta_spec(), vec![row(name, label, op, seen)]);
+        let all = warnings::find(&result);
+        let found = all.iter().find(|warning| warning.code == "cache-part");
+        found.map(|warning| warning.message.clone())
+    };
+    let words = "The client's memory answered a part of the operations, not the storage: ";
+    let of = |name, op, operations, counted| {
+        let message = message(name, op, operations, counted)?;
+        Some(message.strip_prefix(words).expect("the words").to_owned())
+    };
+    assert_eq!(
+        of("file-stat", OpKind::Stat, 350, ("lookup", 98)).as_deref(),
+        Some("File stat (72% of it, 1,050 stats, 294 requests).")
+    );
+    // At random no request brings what others ask for; in sequence one brings 1 MiB at most.
+    assert_eq!(
+        of("randread", OpKind::Read, 1_000_000, ("read", 2000)).as_deref(),
+        Some("Read (99.8% of it, 3,000,000 reads, 6,000 requests).")
+    );
+    assert_eq!(
+        of("read", OpKind::Read, 1_000_000, ("read", 2000)).as_deref(),
+        Some("Read (at least 49% of it, 3,000,000 reads, 6,000 requests).")
+    );
+    assert_eq!(of("file-stat", OpKind::Stat, 350, ("lookup", 350)), None);
+}
+
+#[test]
+fn every_report_has_the_same_word_for_a_verdict() {
+    // Own items, and the client was asked: nobody knows whether it asked its server.
+    let asked = alike(|host| CacheLook {
+        requests: requests(&[("lookup", 1600)]),
+        ..look(host, 1600, share(4, 0))
+    });
+    let phase = row("file-stat", "File stat", OpKind::Stat, asked);
+    let result = run(3, 4, meta_spec(), vec![phase]);
+    assert_eq!(result.phases[0].cache, None);
+    let report = text::render(&result, DETAILS);
+    assert!(report.contains("unknown 1.00/op"), "{report}");
+    assert!(report.contains("unknown: the client was asked"), "{report}");
+    assert!(!report.contains("warm"), "{report}");
+    let csv = rbench_report::csv::operations(&[result]);
+    assert!(csv.contains(",unknown,"), "{csv}");
+}
+
+#[test]
 fn a_short_median_alone_is_no_memory_and_large_blocks_from_memory_are() {
     let codes = |residency: Option<Residency>, base_ns: u64| {
         let mut phase = Made::on(1, 1, 400, 128 << 10, base_ns).phase("read", "Read", OpKind::Read);

@@ -3,7 +3,7 @@
 use rbench_core::{Nanos, OpKind};
 use rbench_report::PhaseResult;
 use rbench_report::schema::{SummaryRow, TimelineRow};
-use rbench_report::summary::{Spread, over_iterations, over_time, slowest_rank, spread};
+use rbench_report::summary::{Looks, Spread, over_iterations, over_time, slowest_rank, spread};
 
 use crate::fixtures::{Made, fail, no_space};
 
@@ -23,7 +23,7 @@ fn the_spread_over_iterations_is_maximum_minimum_mean_and_sample_deviation() {
         phase("a", 1, 250, 0),
         phase("a", 2, 200, 0),
     ];
-    let rows = over_iterations(&phases);
+    let rows = over_iterations(&phases, Looks::Once);
     assert_eq!(rows.len(), 1);
     let row = &rows[0];
     assert_eq!((row.unit.as_str(), row.iterations), ("ops/s", 3));
@@ -40,12 +40,12 @@ fn the_spread_over_iterations_is_maximum_minimum_mean_and_sample_deviation() {
 fn a_spread_that_no_number_expresses_is_left_out() {
     let mut phases = [phase("write", 0, 1, 0), phase("write", 1, 1, 0)];
     phases.iter_mut().for_each(|phase| phase.rate = 1.7e308);
-    assert_eq!(over_iterations(&phases), []);
+    assert_eq!(over_iterations(&phases, Looks::Once), []);
 }
 
 #[test]
 fn one_iteration_has_no_deviation() {
-    let rows = over_iterations(&[phase("a", 0, 500, 0)]);
+    let rows = over_iterations(&[phase("a", 0, 500, 0)], Looks::Once);
     assert_eq!(
         (rows[0].iterations, rows[0].stddev, rows[0].mean),
         (1, 0.0, 2000.0)
@@ -54,7 +54,10 @@ fn one_iteration_has_no_deviation() {
 
 #[test]
 fn phases_that_move_bytes_have_a_second_row() {
-    let rows = over_iterations(&[phase("b", 0, 500, 4096), phase("a", 0, 500, 0)]);
+    let rows = over_iterations(
+        &[phase("b", 0, 500, 4096), phase("a", 0, 500, 0)],
+        Looks::Once,
+    );
     let seen: Vec<(&str, &str)> = rows
         .iter()
         .map(|r| (r.name.as_str(), r.unit.as_str()))
@@ -67,9 +70,12 @@ fn phases_that_move_bytes_have_a_second_row() {
 fn stopped_phases_do_not_enter() {
     let mut stopped = phase("a", 1, 100, 0);
     stopped.complete = false;
-    let rows = over_iterations(&[phase("a", 0, 500, 0), stopped.clone()]);
+    let rows = over_iterations(&[phase("a", 0, 500, 0), stopped.clone()], Looks::Once);
     assert_eq!((rows[0].iterations, rows[0].max), (1, 2000.0));
-    assert_eq!(over_iterations(&[stopped]), Vec::<SummaryRow>::new());
+    assert_eq!(
+        over_iterations(&[stopped], Looks::Once),
+        Vec::<SummaryRow>::new()
+    );
 }
 
 #[test]
@@ -78,7 +84,7 @@ fn an_iteration_that_only_failed_enters_with_zero_and_one_without_work_not_at_al
     fail(&mut outcome, 0, 10, no_space(OpKind::Create, "f"));
     let failed = PhaseResult::from(&outcome);
     let idle = PhaseResult::from(&Made::solo(0, 0, 1).phase("a", "Phase", OpKind::Create));
-    let rows = over_iterations(&[phase("a", 0, 500, 0), failed, idle]);
+    let rows = over_iterations(&[phase("a", 0, 500, 0), failed, idle], Looks::Once);
     assert_eq!(
         (rows[0].iterations, rows[0].min, rows[0].mean),
         (2, 0.0, 1000.0)

@@ -7,7 +7,7 @@ use rbench_core::{Latency, Nanos, OpKind};
 use rbench_report::RunResult;
 use rbench_report::schema::Warning;
 
-use crate::fixtures::{Made, fail, meta_spec, no_space, run};
+use crate::fixtures::{Made, fail, meta_phases, meta_spec, no_space, run};
 
 /// A phase that no rule minds: 2000 items of 100 us, 200 ms long.
 fn quiet(op: OpKind) -> PhaseOutcome {
@@ -552,4 +552,24 @@ fn blocks_that_are_written_again_are_told_with_when_and_how_many() {
     let mut result = written(None);
     rbench_report::finish(&mut result);
     assert!(!codes(&result).contains(&"rewritten"));
+}
+
+#[test]
+fn a_target_on_the_root_file_system_or_in_memory_is_named() {
+    let codes = |point: &str, fs_type: &str, embedded: bool| -> Vec<String> {
+        let mut result = run(1, 1, meta_spec(), meta_phases(1, 1));
+        result.phases.iter_mut().for_each(|p| p.residency = None);
+        let target = &mut result.target;
+        (target.mount_point, target.fs_type) = (Some(point.to_owned()), Some(fs_type.to_owned()));
+        target.embedded = embedded;
+        let all = rbench_report::warnings::find(&result);
+        let of_target = all
+            .into_iter()
+            .filter(|warning| warning.message.starts_with("/mnt/jfs lies"));
+        of_target.map(|warning| warning.code).collect()
+    };
+    assert_eq!(codes("/", "ext4", false), ["root-file-system"]);
+    assert_eq!(codes("/mnt/jfs", "tmpfs", false), ["target-in-memory"]);
+    assert!(codes("/mnt/jfs", "fuse.juicefs", false).is_empty());
+    assert!(codes("/", "tmpfs", true).is_empty());
 }

@@ -1,8 +1,10 @@
 //! JSON, for machines: numbers in base units, ratios as new / base.
 
-use super::digits;
+use rbench_core::plain;
+
+use super::{digits, headline};
 use crate::compare::{
-    Basis, Bracket, Comparison, Interval, Judged, Outcome, Row, SeriesPart, Whole,
+    Basis, Bracket, Comparison, Difference, Interval, Judged, Outcome, Row, SeriesPart, Whole,
 };
 use crate::json::pretty;
 use crate::schema::{
@@ -24,11 +26,7 @@ pub fn render(comparison: &Comparison) -> String {
         notes,
         judged,
     } = comparison;
-    let differences = differences.iter().map(|d| ComparedDifference {
-        what: d.what.clone(),
-        base: d.base.clone(),
-        new: d.new.clone(),
-    });
+    let differences = differences.iter().map(difference);
     let not_compared = unmeasured.iter().map(|u| NotCompared {
         workload: u.workload.clone(),
         operation: u.operation.clone(),
@@ -41,6 +39,7 @@ pub fn render(comparison: &Comparison) -> String {
         confidence: options.confidence,
         min_effect: options.min_effect,
         series: series.as_ref().map(of_series),
+        summary: plain(&headline(comparison)).into_owned(),
         rows: rows.iter().map(row).collect(),
         differences: differences.collect(),
         not_compared: not_compared.collect(),
@@ -88,7 +87,16 @@ fn row(row: &Row) -> ComparedRow {
         judged_by: row.judged_by.name.to_owned(),
         base_samples: samples(row.base),
         new_samples: samples(row.new),
+        unlike: row.unlike.iter().map(difference).collect(),
         figures: row.figures.iter().map(figure).collect(),
+    }
+}
+
+fn difference(difference: &Difference) -> ComparedDifference {
+    ComparedDifference {
+        what: difference.what.clone(),
+        base: difference.base.clone(),
+        new: difference.new.clone(),
     }
 }
 
@@ -97,7 +105,6 @@ fn samples(basis: Basis) -> Samples {
     let (kind, count) = match basis {
         Basis::Runs(n) => ("runs", n),
         Basis::Iterations(n) => ("iterations", n),
-        Basis::Slices(n) => ("slices", n),
         Basis::Published => ("published", 1),
     };
     Samples {

@@ -3,8 +3,8 @@
 use rbench_core::plain::plain_lines;
 
 use super::{
-    WHOLES, counted, detailed, differing, interval, meaning, missing, not_compared, samples, value,
-    wholes, with_ratio,
+    WHOLES, counted, detailed, headline, interval, marked, meaning, missing, not_compared, samples,
+    value, wholes, with_ratio,
 };
 use crate::compare::Comparison;
 use crate::table::NONE;
@@ -62,12 +62,10 @@ fn head(comparison: &Comparison) -> String {
         let one = |line: &String| format!("- {label} {}\n", escaped(line));
         lines.iter().map(one).collect::<String>()
     };
-    let differing = differing(comparison);
-    let differing = differing.iter().map(|line| escaped(line) + "\n\n");
     format!(
-        "**{}**\n\n{}{}{}",
+        "**{}**\n\n{}.\n\n{}{}",
+        escaped(&headline(comparison)),
         escaped(&counted(comparison)),
-        differing.collect::<String>(),
         side("BASE", &comparison.base.lines),
         side("NEW", &comparison.new.lines)
     )
@@ -107,7 +105,7 @@ fn verdicts(comparison: &Comparison) -> String {
             cells[3] = with_ratio(outcome);
             cells[4] = interval(outcome.interval);
         }
-        cells[5] = row.verdict.words().to_owned();
+        cells[5] = marked(row);
         cells[6] = samples(row);
         cells.splice(0..0, row.cell.clone());
         out.push_str(&line(&cells));

@@ -3,8 +3,8 @@
 use rbench_core::plain::plain_lines;
 
 use super::{
-    WHOLES, counted, detailed, differing, interval, meaning, missing, not_compared, samples, value,
-    wholes, with_ratio,
+    WHOLES, counted, detailed, headline, interval, marked, meaning, missing, not_compared, samples,
+    value, wholes, with_ratio,
 };
 use crate::compare::{Comparison, Row};
 use crate::table::{Column, NONE, Table, left, right, sentence, wrapped};
@@ -39,15 +39,15 @@ fn sides(comparison: &Comparison, view: View) -> String {
     side("BASE  ", &comparison.base.lines) + &side("NEW   ", &comparison.new.lines)
 }
 
-/// Of series what comes first: how many of the operations differ, and which.
+/// What comes first: the result in a sentence; of series how many operations differ, too.
 fn summary(comparison: &Comparison, view: View) -> String {
-    if comparison.series.is_none() {
-        return String::new();
-    }
-    let first = format!("{}. {}", counted(comparison), meaning(comparison));
-    let differing = differing(comparison);
-    let lines = std::iter::once(&first).chain(&differing);
-    lines.map(|line| sentence(view, "", line)).collect()
+    let counted = comparison
+        .series
+        .iter()
+        .map(|_| format!("{}. {}", counted(comparison), meaning(comparison)));
+    let lines = std::iter::once(headline(comparison)).chain(counted);
+    let lines = lines.filter(|line| !line.is_empty());
+    lines.map(|line| sentence(view, "", &line)).collect()
 }
 
 fn as_a_whole(comparison: &Comparison, view: View) -> String {
@@ -98,7 +98,7 @@ fn verdicts(comparison: &Comparison, view: View) -> String {
             cells[4] = with_ratio(outcome);
             cells[5] = interval(outcome.interval);
         }
-        cells[6] = row.verdict.words().to_owned();
+        cells[6] = marked(row);
         cells[7] = samples(row);
         table.row(cells);
     }

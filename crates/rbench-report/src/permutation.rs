@@ -1,0 +1,327 @@
+//! Permutation test of rows of samples: how probable the differences between two sides are if
+//! which side a sample came from says nothing.
+//!
+//! Method, reasons and simulated error rates: docs/compare.md.
+
+use rbench_core::random::Stream;
+
+use crate::stats::centre;
+
+/// Fewest samples of each side.
+pub const SAMPLES_MIN: usize = 3;
+
+/// Share of the samples of both sides that may be left out as extreme: one in this many.
+const EXTREME_ONE_IN: usize = 5;
+/// Most of them.
+const EXTREMES_MAX: usize = 4;
+/// Factor of the statistic for each sample that is left out.
+const PENALTY: f64 = 0.6;
+/// Added to the standard error of logarithms, so that rows almost without spread do not count
+/// for more than their difference.
+const ERROR_FLOOR: f64 = 0.01;
+
+/// Logarithm of a ratio beyond any that is measured.
+const WIDEST: f64 = 64.0;
+
+/// Most divisions of the samples that are all enumerated; of more, [`DRAWN`] are drawn.
+const ENUMERATED_MAX: u64 = 4000;
+const DRAWN: usize = 4000;
+
+/// Logarithms of the samples of one row.
+#[derive(Debug, Clone, Copy)]
+pub struct Sides<'s> {
+    /// Of BASE.
+    pub base: &'s [f64],
+    /// Of NEW.
+    pub new: &'s [f64],
+}
+
+/// Result of the test for one row.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Chance {
+    /// Probability of at least such a difference in any of the rows, if there is none.
+    pub p: f64,
+    /// Statistic above which a difference is shown.
+    critical: f64,
+}
+
+/// Fewest samples of each of two equal sides that can show a difference at a level.
+pub fn fewest(level: f64) -> usize {
+    let enough = |n: &usize| least_p(*n, *n) <= level;
+    (SAMPLES_MIN..30).find(enough).unwrap_or(30)
+}
+
+/// Least p that the test can have: a division and its mirror image are as extreme.
+fn least_p(base: usize, new: usize) -> f64 {
+    let mirrored = if base == new { 2.0 } else { 1.0 };
+    mirrored / divisions(base, new)
+}
+
+fn is_enough(sides: &Sides<'_>, level: f64) -> bool {
+    let (base, new) = (sides.base.len(), sides.new.len());
+    base.min(new) >= SAMPLES_MIN && least_p(base, new) <= level
+}
+
+/// Number of ways to divide all samples between the sides.
+fn divisions(base: usize, new: usize) -> f64 {
+    let factors = (1..=base.min(new)).map(|i| (base.max(new) + i) as f64 / i as f64);
+    factors.product()
+}
+
+/// Tests rows together: the probability that any of them differs by chance is at most `level`.
+/// `None` for rows with too few samples to differ at that level.
+///
+/// Westfall and Young's step-down procedure with the maximum of the statistics.
+pub fn test(rows: &[Sides<'_>], level: f64) -> Vec<Option<Chance>> {
+    let tested = rows
+        .iter()
+        .enumerate()
+        .filter(|(_, sides)| is_enough(sides, level));
+    let mut order: Vec<(f64, usize)> = tested
+        .map(|(row, sides)| (Pooled::new(*sides, 0.0).observed(), row))
+        .collect();
+    order.sort_by(|a, b| a.0.total_cmp(&b.0));
+    let mut plans: Vec<Divisions> = Vec::new();
+    for (_, row) in &order {
+        let shape = (rows[*row].base.len(), rows[*row].new.len());
+        if !plans.iter().any(|plan| plan.shape == shape) {
+            plans.push(Divisions::new(shape));
+        }
+    }
+    let [plan] = &mut plans[..] else {
+        plans.iter_mut().for_each(Divisions::draw);
+        return stepped_down(rows, &order, &plans, level);
+    };
+    plan.enumerate();
+    stepped_down(rows, &order, &plans, level)
+}
+
+/// `order`: rows by their statistic, the smallest first.
+fn stepped_down(
+    rows: &[Sides<'_>],
+    order: &[(f64, usize)],
+    plans: &[Divisions],
+    level: f64,
+) -> Vec<Option<Chance>> {
+    let count = plans.iter().map(|plan| plan.all.len()).min().unwrap_or(0);
+    let allowed = (level * count as f64 + 1e-9).floor() as usize;
+    // For each division the maximum of the statistics of all rows so far.
+    let mut highest = vec![0.0_f64; count];
+    let mut found: Vec<(usize, Chance)> = Vec::new();
+    for (observed, row) in order {
+        let sides = rows[*row];
+        let shape = (sides.base.len(), sides.new.len());
+        let Some(plan) = plans.iter().find(|plan| plan.shape == shape) else {
+            continue;
+        };
+        let pooled = Pooled::new(sides, 0.0);
+        for (highest, division) in highest.iter_mut().zip(&plan.all) {
+            *highest = highest.max(pooled.statistic(division));
+        }
+        // Rounding must not tell a division from its mirror image.
+        let least = observed * (1.0 - 1e-9);
+        let as_high = highest.iter().filter(|one| **one >= least).count();
+        let mut sorted = highest.clone();
+        sorted.sort_by(|a, b| b.total_cmp(a));
+        let chance = Chance {
+            p: as_high as f64 / count as f64,
+            critical: sorted.get(allowed).copied().unwrap_or(f64::INFINITY),
+        };
+        found.push((*row, chance));
+    }
+    let mut chances = vec![None; rows.len()];
+    // After the first row that does not differ none does: all are judged as it is.
+    let (mut p, mut critical) = (0.0_f64, None);
+    for (row, chance) in found.into_iter().rev() {
+        p = p.max(chance.p);
+        let chance = Chance {
+            p,
+            critical: critical.unwrap_or(chance.critical),
+        };
+        if p > level {
+            critical = Some(chance.critical);
+        }
+        chances[row] = Some(chance);
+    }
+    chances
+}
+
+impl Chance {
+    /// Logarithms of the ratios NEW / BASE that fit the samples: those by which NEW may be divided
+    /// so that no difference is shown. They hold 0 exactly if none is shown.
+    pub fn interval(&self, sides: Sides<'_>) -> Option<(f64, f64)> {
+        let fits =
+            |ratio: f64| Pooled::new(sides, ratio).observed() * (1.0 - 1e-9) <= self.critical;
+        let about = centre(sides.new)? - centre(sides.base)?;
+        let no_change = fits(0.0);
+        let edge = |sign: f64| {
+            let towards_none = sign * about < 0.0;
+            let mut inside = match no_change && towards_none {
+                true => 0.0,
+                false => about,
+            };
+            let mut step = ERROR_FLOOR;
+            let mut outside = loop {
+                let next = inside + sign * step;
+                if !no_change && towards_none && sign * next >= 0.0 {
+                    break 0.0;
+                }
+                if !fits(next) {
+                    break next;
+                }
+                if step > WIDEST {
+                    return sign * f64::INFINITY;
+                }
+                inside = next;
+                step *= 2.0;
+            };
+            for _ in 0..40 {
+                let middle = f64::midpoint(inside, outside);
+                match fits(middle) {
+                    true => inside = middle,
+                    false => outside = middle,
+                }
+            }
+            inside
+        };
+        Some((edge(-1.0), edge(1.0)))
+    }
+}
+
+/// All ways, or many, to divide samples between two sides of this shape. `true` stands for BASE.
+struct Divisions {
+    shape: (usize, usize),
+    all: Vec<Vec<bool>>,
+}
+
+impl Divisions {
+    fn new(shape: (usize, usize)) -> Divisions {
+        Divisions {
+            shape,
+            all: Vec::new(),
+        }
+    }
+
+    /// All of them, if there are not too many.
+    fn enumerate(&mut self) {
+        let (base, new) = self.shape;
+        if divisions(base, new) > ENUMERATED_MAX as f64 {
+            return self.draw();
+        }
+        let mut chosen = vec![false; base + new];
+        chosen[..base].fill(true);
+        loop {
+            self.all.push(chosen.clone());
+            // The next one in lexicographic order: the last `true` with room moves one place on,
+            // those after it move up to it.
+            let Some(at) = (1..chosen.len())
+                .rev()
+                .find(|i| chosen[i - 1] && !chosen[*i])
+            else {
+                return;
+            };
+            chosen.swap(at - 1, at);
+            let later = chosen[at + 1..].iter().filter(|own| **own).count();
+            chosen[at + 1..].fill(false);
+            chosen[at + 1..at + 1 + later].fill(true);
+        }
+    }
+
+    /// Draws them, the same each time; the first is the one that was observed.
+    fn draw(&mut self) {
+        let (base, new) = self.shape;
+        let mut rng = Stream::new(&[base as u64, new as u64]);
+        let mut chosen = vec![false; base + new];
+        chosen[..base].fill(true);
+        for _ in 0..DRAWN {
+            self.all.push(chosen.clone());
+            for i in (1..chosen.len()).rev() {
+                chosen.swap(i, rng.below(i as u64 + 1) as usize);
+            }
+        }
+    }
+}
+
+/// Samples of both sides in order, each with its place in BASE and then NEW.
+struct Pooled {
+    samples: Vec<(f64, usize)>,
+    base: usize,
+}
+
+/// Number, sum and sum of squares of some samples.
+#[derive(Default, Clone, Copy)]
+struct Moments {
+    count: f64,
+    sum: f64,
+    squares: f64,
+}
+
+impl Moments {
+    fn add(&mut self, value: f64) {
+        self.count += 1.0;
+        self.sum += value;
+        self.squares += value * value;
+    }
+
+    fn mean(&self) -> f64 {
+        self.sum / self.count
+    }
+
+    /// Variance of the mean.
+    fn error(&self) -> f64 {
+        let about_mean = self.squares - self.sum * self.mean();
+        about_mean.max(0.0) / (self.count - 1.0) / self.count
+    }
+}
+
+impl Pooled {
+    /// NEW is moved by −`ratio`.
+    fn new(sides: Sides<'_>, ratio: f64) -> Pooled {
+        let new = sides.new.iter().map(|value| value - ratio);
+        let all = sides.base.iter().copied().chain(new);
+        let mut samples: Vec<(f64, usize)> = all.zip(0..).collect();
+        samples.sort_by(|a, b| a.0.total_cmp(&b.0));
+        // Sums of squares lose fewest digits near 0.
+        let middle = samples
+            .get(samples.len() / 2)
+            .map_or(0.0, |(value, _)| *value);
+        samples.iter_mut().for_each(|(value, _)| *value -= middle);
+        Pooled {
+            samples,
+            base: sides.base.len(),
+        }
+    }
+
+    fn observed(&self) -> f64 {
+        self.highest(|place| place < self.base)
+    }
+
+    fn statistic(&self, division: &[bool]) -> f64 {
+        self.highest(|place| division[place])
+    }
+
+    /// The highest of the statistics without some of the lowest and the highest samples.
+    fn highest(&self, is_base: impl Fn(usize) -> bool) -> f64 {
+        let count = self.samples.len();
+        let most = (count / EXTREME_ONE_IN).min(EXTREMES_MAX);
+        let mut highest = 0.0_f64;
+        for low in 0..=most {
+            for high in 0..=most - low {
+                let (mut base, mut new) = (Moments::default(), Moments::default());
+                for (value, place) in &self.samples[low..count - high] {
+                    match is_base(*place) {
+                        true => base.add(*value),
+                        false => new.add(*value),
+                    }
+                }
+                if base.count.min(new.count) < SAMPLES_MIN as f64 {
+                    continue;
+                }
+                let error = (base.error() + new.error()).sqrt() + ERROR_FLOOR;
+                let own = (new.mean() - base.mean()).abs() / error;
+                highest = highest.max(own * PENALTY.powi((low + high) as i32));
+            }
+        }
+        highest
+    }
+}

@@ -1,0 +1,44 @@
+//! Targets that are hardly what was meant: the host's own disk, or its memory.
+
+use crate::schema::{RunResult, Warning};
+
+/// Nothing is mounted at the target, which lies on the root file system.
+const ROOT: &str = "root-file-system";
+/// The files of the target lie in memory.
+const MEMORY: &str = "target-in-memory";
+
+/// The codes of these warnings.
+pub(super) const CODES: [&str; 2] = [ROOT, MEMORY];
+
+/// What is to be said of the target.
+pub(super) fn warnings(result: &RunResult) -> impl Iterator<Item = Warning> {
+    let target = &result.target;
+    let words = |target: &crate::schema::Target| {
+        let fs_type = target.fs_type.as_deref().unwrap_or("unknown type");
+        (target.path.clone(), fs_type.to_owned())
+    };
+    let root = (target.mount_point.as_deref() == Some("/")).then(|| {
+        let (path, fs_type) = words(target);
+        Warning {
+            code: ROOT.to_owned(),
+            message: format!(
+                "{path} lies on the root file system of the host ({fs_type}, mounted at /). If another file system was to \
+                 be measured, it is not mounted there."
+            ),
+        }
+    });
+    let in_memory = matches!(target.fs_type.as_deref(), Some("tmpfs" | "ramfs"));
+    // Reads say so themselves.
+    let mut asked = result.phases.iter().filter_map(|p| p.residency.as_ref());
+    let memory = (in_memory && asked.all(|residency| residency.ground != "memory")).then(|| {
+        let (path, fs_type) = words(target);
+        Warning {
+            code: MEMORY.to_owned(),
+            message: format!(
+                "{path} lies in the memory of the host ({fs_type}): these are figures of memory, not of storage."
+            ),
+        }
+    });
+    let measured = !target.embedded && !result.phases.is_empty();
+    root.into_iter().chain(memory).filter(move |_| measured)
+}

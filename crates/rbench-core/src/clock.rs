@@ -244,7 +244,7 @@ impl SimulatedClock {
     /// Where the time of all workers begins.
     pub const ORIGIN: Nanos = Nanos(1_000_000_000);
     /// Workers of a rank, at most.
-    const WORKERS: usize = 16;
+    const WORKERS: usize = 64;
 
     /// A clock that is never freed: workers copy it freely.
     pub fn new(step: Nanos) -> &'static SimulatedClock {

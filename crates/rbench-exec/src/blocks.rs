@@ -68,7 +68,9 @@ use syncs::Interlude;
 use trims::Trims;
 use unwritten::Unwritten;
 
-pub use context::{Failures, Kept, Lanes, Report, Sink, WorkerContext, prepare, unprepared};
+pub use context::{
+    Failures, Kept, Lanes, Report, Sink, WorkerContext, prepare, together, unprepared,
+};
 pub use iolog::{Iolog, Iologs};
 pub(crate) use nothing::over_nothing;
 pub use order::{InFlight, Locks};
@@ -343,6 +345,9 @@ impl BlockRunner {
         let Some(deadline) = closed.filter(|_| !self.exhausted) else {
             return;
         };
+        if matches!(self.arrivals, Arrivals::Together(_)) {
+            meter.extend_to(gate.end_of_time().unwrap_or_default());
+        }
         let lanes = self.context.lanes;
         let left = self.planned.saturating_sub(self.submitted);
         let waiting = self.next.map(|what| arrivals::Waiting {

@@ -476,6 +476,7 @@ impl IoPass<'_> {
         (lanes, kept): (Lanes, Kept),
     ) -> WorkerContext {
         WorkerContext {
+            together: blocks::together(&job, group.rank(), self.plan.ranks),
             job,
             engine: self.engine,
             lanes,
@@ -544,7 +545,8 @@ impl IoPass<'_> {
             Some(_) => {
                 let ahead = round.job.files.ahead;
                 let scene = self.scene(group, target, self.step(round.step), ahead);
-                Arc::new(move |thread| scene.small(rw, thread))
+                let schedule = scene.schedule();
+                Arc::new(move |thread| scene.small(rw, thread, schedule.clone()))
             }
             None => self.blocks(group, target, round),
         };

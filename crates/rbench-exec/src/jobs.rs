@@ -459,6 +459,7 @@ impl<'w> JobRound<'w> {
                 engine: member.engine,
                 lanes: member.lanes,
                 open_loop,
+                together: blocks::together(&member.job, group.rank(), group.world.size()),
                 base: self.base.to_owned(),
                 // What an earlier group wrote is not what this one wrote.
                 run: key(&[self.run, self.number as u64]),

@@ -314,7 +314,9 @@ impl MetaPass<'_> {
             // A chain keeps the names.
             renamed: made.renamed && info.items.is_some() && self.meta.renaming == Renaming::Suffix,
             all_there: made.all_there,
-        };
+            schedule: None,
+        }
+        .scheduled();
         let lanes = self.lanes(&plan);
         let steps = lanes.len() as u64;
         let total = plan.deadline.is_none().then(|| {

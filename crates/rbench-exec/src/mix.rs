@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rbench_core::random::{DataStream, Stream};
 use rbench_core::{OpKind, Rank};
-use rbench_plan::arrival::Schedule;
+use rbench_plan::arrival::{Schedule, Workers};
 use rbench_plan::cache::Seen;
 use rbench_plan::jobs::Framing;
 use rbench_plan::meta::ItemOwner;
@@ -234,10 +234,25 @@ impl Scene {
         };
         let all: Vec<_> = self.mix.sets.iter().enumerate().map(existence).collect();
         let counters = Arc::new(Counters::new(&self.mix));
-        Arc::new(move |thread| scene.worker(thread, &all, &counters))
+        let schedule = self.schedule();
+        Arc::new(move |thread| scene.worker(thread, &all, (&counters, &schedule)))
     }
 
-    fn worker(&self, thread: u32, all: &[Arc<Existence>], counters: &Arc<Counters>) -> Prepared {
+    /// Intended starts of all workers of this rank.
+    fn schedule(&self) -> Option<Arc<Schedule>> {
+        let open = self.mix.open_loop?;
+        let workers = Workers::of_rank(self.rank, self.ranks, self.mix.threads());
+        let seed = self.stream(STREAM_STARTS, 0);
+        let schedule = Schedule::new(open.arrival, open.rate, workers, &seed);
+        Some(Arc::new(schedule))
+    }
+
+    fn worker(
+        &self,
+        thread: u32,
+        all: &[Arc<Existence>],
+        (counters, schedule): (&Arc<Counters>, &Option<Arc<Schedule>>),
+    ) -> Prepared {
         let (role, within) = self.mix.role_of(thread);
         let share = |(number, set): (usize, &FileSet)| {
             let me = (self.owner(number, thread), self.owners(number));
@@ -253,18 +268,11 @@ impl Scene {
             draws,
             (shares, leaves),
         );
-        let threads = u64::from(self.mix.threads());
-        let schedule = self.mix.open_loop.map(|open| {
-            let worker = u64::from(self.rank.0) * threads + u64::from(thread);
-            let workers = u64::from(self.ranks) * threads;
-            let stream = Stream::new(&self.stream(STREAM_STARTS, thread));
-            Schedule::new(open.arrival, open.rate, worker, workers, stream)
-        });
         let script = MixScript::new(
             (Arc::clone(&self.mix), role, within),
             course,
             self.trees.clone(),
-            schedule,
+            schedule.clone(),
             Arc::clone(counters),
         );
         let (sets, bytes) = (self.mix.sets.len(), self.mix.roles[role].call_bytes());

@@ -9,10 +9,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rbench_core::outcome::Retries;
-use rbench_core::random::Stream;
 use rbench_core::residency::Pages;
 use rbench_core::{Clock as _, Failure, FailureKind, Nanos, OpKind, Rank};
-use rbench_plan::arrival::Schedule;
+use rbench_plan::arrival::{Schedule, Workers};
 use rbench_plan::meta::{ItemOwner, Layout, PhaseInfo, PhaseKind, PhasePlan, Showing};
 use rbench_plan::permutation::Permutation;
 use rbench_plan::tree::{Forest, ItemKind, Paths};
@@ -36,6 +35,8 @@ mod mknod;
 mod named;
 mod opened;
 mod places;
+#[cfg(test)]
+mod queueing;
 mod read_file;
 mod rename;
 mod rmdir;
@@ -183,8 +184,8 @@ pub struct Visit {
     pub visits: u64,
     /// Random order.
     pub order: Option<Permutation>,
-    /// Open loop.
-    pub schedule: Option<Schedule>,
+    /// Open loop: that of all workers of the rank.
+    pub schedule: Option<Arc<Schedule>>,
 }
 
 impl Visit {
@@ -245,23 +246,21 @@ impl<O> ItemRunner<O> {
     #[inline(always)]
     fn intended(&mut self, gate: &Gate) -> Option<Nanos> {
         self.due.take().or_else(|| {
-            let schedule = self.visit.schedule.as_mut()?;
+            let schedule = self.visit.schedule.as_ref()?;
             Some(Nanos(gate.start.0.saturating_add(schedule.next_start().0)))
         })
     }
 
     /// Counts what was due before the deadline and not started.
     fn count_unissued(&mut self, gate: &Gate, meter: &mut Meter) {
-        let Some(schedule) = &mut self.visit.schedule else {
+        let Some(schedule) = &self.visit.schedule else {
             return;
         };
-        let next = self
-            .due
-            .unwrap_or_else(|| Nanos(gate.start.0.saturating_add(schedule.next_start().0)));
-        meter.unissued(
-            0,
-            gate.missed(schedule, next, self.visit.visits - self.issued),
-        );
+        let left = self.visit.visits - self.issued;
+        meter.unissued(0, gate.missed(schedule, self.due, left));
+        if left > 0 && !self.failed {
+            meter.extend_to(gate.end_of_time().unwrap_or_default());
+        }
     }
 }
 
@@ -531,6 +530,7 @@ pub(crate) fn over_nothing(plan: &MetaPlan, operations: u64) -> Prepared {
         made: None,
         renamed: false,
         all_there: true,
+        schedule: None,
         plan,
     };
     stat::over_nothing(&scene, operations)
@@ -564,6 +564,8 @@ pub struct OpContext {
     /// Whether every directory that was asked for is there, so that listings
     /// can be checked.
     pub all_there: bool,
+    /// Open loop: the intended starts of all workers of this rank.
+    pub schedule: Option<Arc<Schedule>>,
 }
 
 impl OpContext {
@@ -678,24 +680,19 @@ impl OpContext {
             count,
             visits,
             order,
-            schedule: self.schedule(thread),
+            schedule: self.schedule.clone(),
         }
     }
 
-    /// When the operations of worker `thread` are meant to start, if that is given.
-    fn schedule(&self, thread: u32) -> Option<Schedule> {
-        let open = self.phase.open_loop?;
-        let worker = u64::from(self.rank.0) * u64::from(self.threads) + u64::from(thread);
-        let workers = u64::from(self.ranks) * u64::from(self.threads);
-        let [a, b, c, d, e] = self.data_parts(thread);
-        let stream = Stream::new(&[a, b, c, d, e, STREAM_STARTS]);
-        Some(Schedule::new(
-            open.arrival,
-            open.rate,
-            worker,
-            workers,
-            stream,
-        ))
+    /// The same with intended starts, where the phase has a rate.
+    pub fn scheduled(mut self) -> OpContext {
+        self.schedule = self.phase.open_loop.map(|open| {
+            let workers = Workers::of_rank(self.rank, self.ranks, self.threads);
+            let [a, b, c, d, e] = self.data_parts(0);
+            let seed = [a, b, c, d, e, STREAM_STARTS];
+            Arc::new(Schedule::new(open.arrival, open.rate, workers, &seed))
+        });
+        self
     }
 
     /// Operations that all workers of all ranks would issue.

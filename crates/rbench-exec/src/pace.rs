@@ -228,13 +228,21 @@ impl Gate {
         self.deadline.into_iter().chain(self.stop.end()).min()
     }
 
-    /// Operations that were due before the deadline, from the intended start
-    /// `next` on, and were not started: at most `left`. Zero without a
-    /// deadline and after a stop.
-    pub fn missed(&self, schedule: &Schedule, next: Nanos, left: u64) -> u64 {
+    /// The end of the time, if that is over and nothing else has ended the work. What an open loop
+    /// did is over all of this time, however long before it the last operation was.
+    pub fn end_of_time(&self) -> Option<Nanos> {
+        let end = self.end().filter(|_| !self.stop.is_raised())?;
+        (self.clock.now() >= end).then_some(end)
+    }
+
+    /// Operations that were due before the deadline and were not started: the one with the
+    /// intended start `waiting`, and those that no worker has taken from the schedule. At most
+    /// `left`. Zero without a deadline and after a stop.
+    pub fn missed(&self, schedule: &Schedule, waiting: Option<Nanos>, left: u64) -> u64 {
         match self.end() {
-            Some(end) if next < end && !self.stop.is_raised() => {
-                schedule.starts_within(Nanos(end.0 - next.0)).min(left)
+            Some(end) if !self.stop.is_raised() => {
+                let waits = u64::from(waiting.is_some_and(|at| at < end)).min(left);
+                waits + schedule.take_before(end.since(self.start), left - waits)
             }
             _ => 0,
         }
@@ -276,9 +284,8 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use rbench_core::SimulatedClock;
-    use rbench_core::random::Stream;
-    use rbench_plan::arrival::Arrival;
+    use rbench_core::{Rank, SimulatedClock};
+    use rbench_plan::arrival::{Arrival, Workers};
 
     #[test]
     fn waiting_ends_at_the_instant_and_not_before() {
@@ -363,12 +370,16 @@ mod tests {
         assert_eq!(gate.end(), Some(Nanos(500)), "the earliest holds");
         assert!(!gate.stop.is_raised() && !all.is_raised());
         assert_eq!(all.end(), None, "others go on");
-        let schedule = Schedule::new(Arrival::Uniform, 1e9, 0, 1, Stream::new(&[1]));
-        assert_eq!(gate.missed(&schedule, Nanos(500), 10), 0);
-        assert_eq!(gate.missed(&schedule, Nanos(400), 10_000), 100);
+        // One a nanosecond, from the start at 100 on.
+        let one = Workers::of_rank(Rank(0), 1, 1);
+        let schedule = || Schedule::new(Arrival::Uniform, 1e9, one, &[1]);
+        assert_eq!(gate.missed(&schedule(), Some(Nanos(500)), 10), 10);
+        assert_eq!(gate.missed(&schedule(), Some(Nanos(500)), 10_000), 400);
+        assert_eq!(gate.missed(&schedule(), Some(Nanos(499)), 10_000), 401);
+        assert_eq!(gate.missed(&schedule(), None, 0), 0);
         gate.stop.of_all().raise();
         assert!(gate.stop.is_raised() && gate.closed(Nanos(0)));
-        assert_eq!(gate.missed(&schedule, Nanos(400), 10_000), 0);
+        assert_eq!(gate.missed(&schedule(), Some(Nanos(400)), 10_000), 0);
     }
 
     #[test]

@@ -1,7 +1,9 @@
 //! Open loop: when operations are meant to start, whatever the target does.
 
-use rbench_core::Nanos;
-use rbench_core::random::Stream;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rbench_core::random::{key, mix};
+use rbench_core::{Nanos, Rank};
 
 /// How intended starts are spread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -23,81 +25,182 @@ impl Arrival {
     }
 }
 
-/// The intended starts of one worker's operations, counted from the common
-/// start.
+/// The intended starts of the operations of all workers of a rank, counted from the common
+/// start: whichever worker is free takes the next one. Nobody waits for a lock.
 ///
-/// Uniform: worker w of W starts operation k at (k·W + w) / rate, so that all
-/// together keep equal gaps. Poisson: each worker runs a Poisson process of
-/// rate / W; their superposition is one of the whole rate. Times are
-/// accumulated in f64 seconds from integers or exponential gaps, so no
-/// rounding builds up (below 1 ns in a week at any rate).
-#[derive(Debug, Clone)]
+/// Uniform: start k of all W workers is at k / rate, and each rank has those of its own workers.
+/// Poisson: each rank runs a Poisson process of its workers' part of the rate; their superposition
+/// is one of the whole rate. Each gap follows from the seed and the start before it, so the starts
+/// do not depend on which worker takes which.
+#[derive(Debug)]
 pub struct Schedule {
     arrival: Arrival,
-    per_worker: f64,
-    first: f64,
-    issued: u64,
-    clock_s: f64,
-    stream: Stream,
+    /// Operations a second of all workers of all ranks.
+    rate: f64,
+    workers: Workers,
+    seed: u64,
+    /// Uniform: number of starts taken. Poisson: the latest one, in [`TICK_NS`] parts of a ns.
+    taken: AtomicU64,
 }
 
+/// Workers of a rank among those of all ranks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Workers {
+    /// Number of the first one.
+    pub first: u64,
+    /// How many the rank has.
+    pub own: u64,
+    /// How many all ranks have.
+    pub all: u64,
+}
+
+impl Workers {
+    /// Those of a rank, where each rank has `threads`.
+    pub fn of_rank(rank: Rank, ranks: u32, threads: u32) -> Workers {
+        let threads = u64::from(threads);
+        Workers {
+            first: u64::from(rank.0) * threads,
+            own: threads,
+            all: u64::from(ranks) * threads,
+        }
+    }
+}
+
+/// Poisson starts are counted in parts of a nanosecond: 200 days fit.
+const TICK_NS: f64 = 1024.0;
+/// Most starts that are counted one by one at the end of a phase; of more, the rest is the
+/// expected number.
+const COUNTED_MAX: u64 = 1 << 20;
+
 impl Schedule {
-    /// The schedule of worker `worker` of `workers` at `rate` operations a
-    /// second over all of them.
-    pub fn new(arrival: Arrival, rate: f64, worker: u64, workers: u64, stream: Stream) -> Schedule {
+    /// The schedule of a rank's workers at `rate` operations a second over all workers of all
+    /// ranks. Random gaps derive from `seed`.
+    pub fn new(arrival: Arrival, rate: f64, workers: Workers, seed: &[u64]) -> Schedule {
         Schedule {
             arrival,
-            per_worker: rate / workers as f64,
-            first: worker as f64 / rate,
-            issued: 0,
-            clock_s: 0.0,
-            stream,
+            rate,
+            workers,
+            seed: key(seed),
+            taken: AtomicU64::new(0),
         }
     }
 
-    /// Starts within `span` behind a start, that one included: exact when
-    /// uniform, the expected number otherwise.
-    pub fn starts_within(&self, span: Nanos) -> u64 {
-        // Starts are rounded to nanoseconds: one at the very end of the span is not within it.
-        const HALF_NS: f64 = 0.5e-9;
-        ((span.as_secs_f64() - HALF_NS).max(0.0) * self.per_worker).ceil() as u64
+    /// Takes the next intended start.
+    #[inline]
+    pub fn next_start(&self) -> Nanos {
+        match self.arrival {
+            Arrival::Uniform => self.uniform_start(self.taken.fetch_add(1, Ordering::Relaxed)),
+            Arrival::Poisson => {
+                let mut latest = self.taken.load(Ordering::Relaxed);
+                loop {
+                    let next = self.poisson_after(latest);
+                    let order = Ordering::Relaxed;
+                    match self.taken.compare_exchange_weak(latest, next, order, order) {
+                        Ok(_) => return ticks_to_nanos(next),
+                        Err(now) => latest = now,
+                    }
+                }
+            }
+        }
     }
 
-    /// The next intended start.
-    #[inline]
-    pub fn next_start(&mut self) -> Nanos {
-        let at_s = match self.arrival {
-            Arrival::Uniform => self.first + self.issued as f64 / self.per_worker,
-            Arrival::Poisson => {
-                self.clock_s += self.stream.exponential() / self.per_worker;
-                self.clock_s
+    /// Takes those before `end`, counted like starts, but not more than `most`; how many.
+    pub fn take_before(&self, end: Nanos, most: u64) -> u64 {
+        match self.arrival {
+            Arrival::Uniform => {
+                let before = self.uniform_before(end);
+                let mut count = 0;
+                let order = Ordering::Relaxed;
+                // Those taken meanwhile by others are not counted twice.
+                let _ = self.taken.fetch_update(order, order, |taken| {
+                    count = before.saturating_sub(taken).min(most);
+                    Some(taken + count)
+                });
+                count
             }
-        };
-        self.issued += 1;
-        Nanos((at_s * 1e9).round() as u64)
+            Arrival::Poisson => {
+                let mut count = 0;
+                let order = Ordering::Relaxed;
+                let _ = self.taken.fetch_update(order, order, |taken| {
+                    let (counted, latest) = self.poisson_before(taken, end, most);
+                    count = counted;
+                    Some(latest)
+                });
+                count
+            }
+        }
     }
+
+    /// The `nth` start of the rank.
+    fn uniform_start(&self, nth: u64) -> Nanos {
+        let Workers { first, own, all } = self.workers;
+        let own = own.max(1);
+        let slot = (nth / own) * all + first + nth % own;
+        // From integers, so that no rounding builds up.
+        Nanos((slot as f64 / self.rate * 1e9).round() as u64)
+    }
+
+    /// How many starts the rank has before `end`.
+    fn uniform_before(&self, end: Nanos) -> u64 {
+        // Starts are rounded to nanoseconds: one at the very end is not before it.
+        const HALF_NS: f64 = 0.5e-9;
+        let Workers { first, own, all } = self.workers;
+        let all = all.max(1);
+        let slots = ((end.as_secs_f64() - HALF_NS).max(0.0) * self.rate).ceil() as u64;
+        (slots / all) * own + (slots % all).saturating_sub(first).min(own)
+    }
+
+    /// Ticks between two starts of the rank, on average.
+    fn mean_gap(&self) -> f64 {
+        let Workers { own, all, .. } = self.workers;
+        1e9 * TICK_NS / self.rate * all as f64 / own.max(1) as f64
+    }
+
+    #[inline]
+    fn poisson_after(&self, latest: u64) -> u64 {
+        // In (0, 1], so that the logarithm is finite.
+        let unit = ((mix(self.seed ^ mix(latest)) >> 11) + 1) as f64 / (1_u64 << 53) as f64;
+        let gap = (-unit.ln() * self.mean_gap()).round() as u64;
+        // Two at one instant would be followed by the same gap for ever.
+        latest.saturating_add(gap.max(1))
+    }
+
+    /// The number of starts after `latest` and before `end`, at most `most`, and the last one.
+    fn poisson_before(&self, mut latest: u64, end: Nanos, most: u64) -> (u64, u64) {
+        let mut count = 0;
+        while count < most.min(COUNTED_MAX) {
+            let next = self.poisson_after(latest);
+            if ticks_to_nanos(next) >= end {
+                return (count, latest);
+            }
+            (latest, count) = (next, count + 1);
+        }
+        let left = (end.0 as f64 * TICK_NS - latest as f64).max(0.0);
+        let rest = ((left / self.mean_gap()).round() as u64).min(most - count);
+        let passed = rest as f64 * self.mean_gap();
+        (count + rest, latest.saturating_add(passed as u64))
+    }
+}
+
+fn ticks_to_nanos(ticks: u64) -> Nanos {
+    Nanos((ticks as f64 / TICK_NS).round() as u64)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_start_at_the_end_of_a_span_is_not_within_it() {
-        let schedule = Schedule::new(Arrival::Uniform, 200.0, 0, 1, Stream::new(&[7]));
-        for starts in 1..2000 {
-            let span = Nanos(starts * 5_000_000);
-            assert_eq!(schedule.starts_within(span), starts);
-            assert_eq!(schedule.starts_within(Nanos(span.0 + 2)), starts + 1);
-        }
-        assert_eq!(schedule.starts_within(Nanos(0)), 0);
+    fn of_rank(arrival: Arrival, rate: f64, rank: u64, (threads, ranks): (u64, u64)) -> Schedule {
+        let workers = Workers::of_rank(Rank(rank as u32), ranks as u32, threads as u32);
+        Schedule::new(arrival, rate, workers, &[9, rank])
     }
 
-    fn starts(arrival: Arrival, rate: f64, workers: u64, each: usize) -> Vec<u64> {
-        let mut all: Vec<u64> = (0..workers)
-            .flat_map(|w| {
-                let mut s = Schedule::new(arrival, rate, w, workers, Stream::new(&[9, w]));
-                (0..each).map(move |_| s.next_start().0)
+    /// The first starts of some ranks, in order.
+    fn starts(arrival: Arrival, rate: f64, shape: (u64, u64), each: usize) -> Vec<u64> {
+        let mut all: Vec<u64> = (0..shape.1)
+            .flat_map(|rank| {
+                let schedule = of_rank(arrival, rate, rank, shape);
+                (0..each).map(move |_| schedule.next_start().0)
             })
             .collect();
         all.sort_unstable();
@@ -105,23 +208,57 @@ mod tests {
     }
 
     #[test]
-    fn uniform_starts_of_all_workers_keep_equal_gaps() {
-        let all = starts(Arrival::Uniform, 1000.0, 4, 100);
-        assert_eq!(all, (0..400).map(|k| k * 1_000_000).collect::<Vec<u64>>());
+    fn a_start_at_the_end_of_a_span_is_not_before_it() {
+        for starts in 1..2000 {
+            let end = Nanos(starts * 5_000_000);
+            let schedule = || of_rank(Arrival::Uniform, 200.0, 0, (1, 1));
+            assert_eq!(schedule().take_before(end, u64::MAX), starts);
+            let later = Nanos(end.0 + 2);
+            assert_eq!(schedule().take_before(later, u64::MAX), starts + 1);
+        }
+        let schedule = of_rank(Arrival::Uniform, 200.0, 0, (1, 1));
+        assert_eq!(schedule.take_before(Nanos(0), u64::MAX), 0);
     }
 
     #[test]
-    fn the_starts_within_a_span_are_counted() {
-        let schedule = Schedule::new(Arrival::Uniform, 1000.0, 0, 2, Stream::new(&[1]));
-        assert_eq!(schedule.starts_within(Nanos(1_000_000_000)), 500);
-        assert_eq!(schedule.starts_within(Nanos(1)), 1);
+    fn uniform_starts_of_all_ranks_keep_equal_gaps() {
+        for shape in [(1, 4), (4, 1), (3, 2)] {
+            let all = starts(Arrival::Uniform, 1000.0, shape, 60);
+            let expected: Vec<u64> = (0..60 * shape.1).map(|k| k * 1_000_000).collect();
+            assert_eq!(all, expected, "{shape:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_taken_and_what_is_left_are_all_starts() {
+        for arrival in [Arrival::Uniform, Arrival::Poisson] {
+            for taken in [0, 1, 7, 300] {
+                let end = Nanos(1_000_000_000);
+                let schedule = of_rank(arrival, 1000.0, 1, (2, 3));
+                let before = (0..taken).filter(|_| schedule.next_start() < end).count() as u64;
+                // Two workers count what is left, of which one has few items.
+                let left = schedule.take_before(end, 5) + schedule.take_before(end, u64::MAX);
+                let all = of_rank(arrival, 1000.0, 1, (2, 3)).take_before(end, u64::MAX);
+                assert_eq!(before + left, all, "{arrival:?} {taken}");
+                assert_eq!(schedule.take_before(end, u64::MAX), 0);
+            }
+        }
+    }
+
+    #[test]
+    fn a_backlog_of_hours_is_counted_at_once() {
+        let schedule = of_rank(Arrival::Poisson, 1e6, 0, (1, 1));
+        let day = Nanos(86_400_000_000_000);
+        let count = schedule.take_before(day, u64::MAX) as f64;
+        assert!((count / 8.64e10 - 1.0).abs() < 1e-4, "{count}");
+        assert!(schedule.take_before(day, u64::MAX) <= 1);
     }
 
     #[test]
     fn poisson_starts_keep_the_rate_up_to_a_million_a_second() {
         for rate in [1e3, 3e5, 1e6] {
             let each = 100_000;
-            let all = starts(Arrival::Poisson, rate, 4, each);
+            let all = starts(Arrival::Poisson, rate, (2, 4), each);
             let span = all[all.len() * 9 / 10] as f64 / 1e9;
             let got = (all.len() as f64 * 0.9) / span;
             assert!((got / rate - 1.0).abs() < 0.02, "{got} for {rate}");
@@ -129,11 +266,40 @@ mod tests {
     }
 
     #[test]
-    fn poisson_gaps_vary_as_much_as_their_mean() {
-        let all = starts(Arrival::Poisson, 1e4, 1, 50_000);
+    fn poisson_gaps_vary_as_much_as_their_mean_and_do_not_follow_each_other() {
+        let all = starts(Arrival::Poisson, 1e4, (8, 1), 50_000);
         let gaps: Vec<f64> = all.windows(2).map(|w| (w[1] - w[0]) as f64).collect();
         let mean = gaps.iter().sum::<f64>() / gaps.len() as f64;
-        let sd = (gaps.iter().map(|g| (g - mean).powi(2)).sum::<f64>() / gaps.len() as f64).sqrt();
-        assert!((sd / mean - 1.0).abs() < 0.02, "{}", sd / mean);
+        let variance = gaps.iter().map(|g| (g - mean).powi(2)).sum::<f64>() / gaps.len() as f64;
+        let deviation = variance.sqrt();
+        assert!(
+            (deviation / mean - 1.0).abs() < 0.02,
+            "{}",
+            deviation / mean
+        );
+        let neighbours = gaps.windows(2).map(|w| (w[0] - mean) * (w[1] - mean));
+        let correlation = neighbours.sum::<f64>() / gaps.len() as f64 / variance;
+        assert!(correlation.abs() < 0.02, "{correlation}");
+    }
+
+    #[test]
+    fn starts_do_not_depend_on_which_thread_takes_them() {
+        for arrival in [Arrival::Uniform, Arrival::Poisson] {
+            let schedule = of_rank(arrival, 1e6, 0, (4, 1));
+            let mut all: Vec<u64> = std::thread::scope(|scope| {
+                let take = || {
+                    (0..5000)
+                        .map(|_| schedule.next_start().0)
+                        .collect::<Vec<_>>()
+                };
+                let threads: Vec<_> = (0..4).map(|_| scope.spawn(take)).collect();
+                threads
+                    .into_iter()
+                    .flat_map(|t| t.join().expect("no panic"))
+                    .collect()
+            });
+            all.sort_unstable();
+            assert_eq!(all, starts(arrival, 1e6, (4, 1), 20_000), "{arrival:?}");
+        }
     }
 }

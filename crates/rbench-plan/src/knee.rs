@@ -5,12 +5,18 @@
 use std::ffi::OsString;
 
 use rbench_core::Nanos;
+use rbench_core::random::key;
 
 use crate::arrival::Arrival;
 use crate::series::{SeriesError, has_option, set_option};
 
 /// Operations that are to lie above a percentile for it to be believed.
 const ABOVE_PERCENTILE: f64 = 100.0;
+/// Rows rarer than this share of the operations make no window longer than this one does.
+const LEAST_SHARE: f64 = 0.05;
+/// A window counts for a row that turned out rarer if it was at least this part of the window that
+/// the row needs.
+const ENOUGH: f64 = 0.8;
 /// Operations for a mean or a maximum.
 const OPERATIONS: f64 = 1000.0;
 /// The precision when none is given.
@@ -214,6 +220,11 @@ pub struct Tried {
     pub held: bool,
     /// Whether it failed by so much that it need not be tried again.
     pub clearly: bool,
+    /// How long it was kept up.
+    pub window: Nanos,
+    /// Operations of the rarest row that is judged, as a share of all that were due; `None`: all
+    /// of them, or too many did not start to tell.
+    pub share: Option<f64>,
 }
 
 /// A step.
@@ -297,6 +308,22 @@ impl Search {
     /// The step after these; `None`: there is nothing more to find. `tried` does not
     /// have the first one.
     pub fn next(&self, reached: Reached, tried: &[Tried]) -> Option<Step> {
+        let shares = tried.iter().filter_map(|one| one.share);
+        let share = shares.fold(1.0, f64::min).max(LEAST_SHARE);
+        // How rare a row is, only a step shows: it is tried again where it was too short for that.
+        let long_enough = |one: &&Tried| {
+            let needed = self.window(one.rate, one.stage, share).0 as f64;
+            !one.held && one.share.is_none() || one.window.0 as f64 >= ENOUGH * needed
+        };
+        let tried: Vec<Tried> = tried.iter().filter(long_enough).copied().collect();
+        let step = self.after(reached, &tried)?;
+        Some(Step {
+            window: self.window(step.rate, step.stage, share),
+            ..step
+        })
+    }
+
+    fn after(&self, reached: Reached, tried: &[Tried]) -> Option<Step> {
         let confirmed: Vec<&Tried> = tried
             .iter()
             .filter(|one| one.stage == Stage::Confirm)
@@ -351,18 +378,23 @@ impl Search {
     }
 
     fn step(&self, rate: f64, stage: Stage) -> Step {
-        let least = self.objective.operations() / rate;
+        Step {
+            rate,
+            stage,
+            window: self.window(rate, stage, 1.0),
+        }
+    }
+
+    /// How long a rate is kept up, if the rarest row has this share of the operations.
+    fn window(&self, rate: f64, stage: Stage, share: f64) -> Nanos {
+        let least = self.objective.operations() / (rate * share);
         let times = match stage {
             Stage::Confirm => CONFIRMATION,
             Stage::Closed | Stage::Search => 1.0,
         };
         let seconds = least.max(self.time.as_secs_f64()) * times;
         // Whole milliseconds, as they stand in the command line.
-        Step {
-            rate,
-            stage,
-            window: Nanos((seconds * 1000.0).ceil() as u64 * 1_000_000),
-        }
+        Nanos((seconds * 1000.0).ceil() as u64 * 1_000_000)
     }
 
     /// The nearest rate that can be asked for: a multiple of the grain, or one of four
@@ -432,6 +464,19 @@ impl Form {
                 }
             ))),
             None => Ok(form),
+        }
+    }
+
+    /// Gives the step with that number arrivals of its own, unless the workload has a seed: the same
+    /// ones would be kind or unkind to each rate alike.
+    pub fn seed(self, words: &mut Vec<OsString>, (seed, number): (u64, u32)) {
+        let keys: &[&str] = match self {
+            Form::Native => &["seed"],
+            Form::Fio => &["randseed", "randrepeat", "allrandrepeat"],
+        };
+        if !keys.iter().any(|key| has_option(key, words)) {
+            let own = key(&[seed, u64::from(number)]) >> 11;
+            set_option(words, keys[0], &own.to_string());
         }
     }
 

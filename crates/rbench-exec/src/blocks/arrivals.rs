@@ -1,13 +1,12 @@
 //! When the operations of a worker with a rate are meant to start.
 
+use std::sync::Arc;
+
 use rbench_core::random::Stream;
 use rbench_core::{Direction, Nanos};
 use rbench_plan::arrival::Schedule;
 use rbench_plan::jobs::{Each, Pace};
 use rbench_plan::pattern::Part;
-
-/// What a stream of random gaps of [`Schedule`] is for; those of [`RateSchedule`] are 11, 12 and 14.
-const STREAM_TOGETHER: u64 = 13;
 
 /// The intended starts of a worker's operations, from its start on.
 #[derive(Debug, Clone)]
@@ -16,8 +15,8 @@ pub enum Arrivals {
     Closed,
     /// By a rate for each direction that has one.
     Each(Each<Option<RateSchedule>>),
-    /// By one rate for all directions and all workers.
-    Together(Schedule),
+    /// By one rate for all directions and all workers; those of a rank share it.
+    Together(Arc<Schedule>),
 }
 
 /// An operation that was drawn and has not started.
@@ -32,13 +31,11 @@ pub struct Waiting {
 }
 
 impl Arrivals {
-    /// Those of a worker of a job whose random draws belong to `seed`.
-    pub fn of(pace: &Pace, seed: u64, part: Part) -> Arrivals {
-        if let Some(open) = pace.together {
-            let stream = Stream::new(&[seed, part.worker, STREAM_TOGETHER]);
-            let (worker, workers) = (part.worker, part.workers);
-            let schedule = Schedule::new(open.arrival, open.rate, worker, workers, stream);
-            return Arrivals::Together(schedule);
+    /// Those of a worker of a job whose random draws belong to `seed`; `together`: the schedule
+    /// of all workers of the rank, if the job has one.
+    pub fn of(pace: &Pace, seed: u64, part: Part, together: Option<&Arc<Schedule>>) -> Arrivals {
+        if let Some(schedule) = together {
+            return Arrivals::Together(Arc::clone(schedule));
         }
         match RateSchedule::of(pace, [seed, part.worker]) {
             Each {
@@ -114,13 +111,9 @@ impl Arrivals {
                     .map_or(0, |due| due.left_before(span, length) + u64::from(waits))
             }
             Arrivals::Together(schedule) if is_first => {
-                let drawn = waiting.and_then(|waiting| waiting.intended);
-                let next =
-                    drawn.unwrap_or_else(|| Nanos(start.0.saturating_add(schedule.next_start().0)));
-                match next < deadline {
-                    true => schedule.starts_within(deadline.since(next)).min(left),
-                    false => 0,
-                }
+                let waiting = waiting.and_then(|waiting| waiting.intended);
+                let waits = u64::from(waiting.is_some_and(|at| at < deadline)).min(left);
+                waits + schedule.take_before(deadline.since(start), left - waits)
             }
             Arrivals::Together(_) => 0,
         }

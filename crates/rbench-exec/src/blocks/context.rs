@@ -11,6 +11,7 @@ use nix::time::{ClockId, clock_gettime};
 use rbench_core::job::{JobLog, JobOutcome};
 use rbench_core::memory::Memory;
 use rbench_core::{Direction, Failure, FailureKind, Nanos, OpKind, Rank};
+use rbench_plan::arrival::{Schedule, Workers};
 use rbench_plan::jobs::{FileLock, JobPlan, Verify};
 use rbench_plan::pattern::{Part, Steps, file_path, file_size};
 use rbench_plan::shift;
@@ -133,6 +134,8 @@ pub struct WorkerContext {
     /// Whether any job of its group has a rate: then every operation needs an
     /// intended start.
     pub open_loop: bool,
+    /// The intended starts of all its workers on this rank, where it has one rate for them.
+    pub together: Option<Arc<Schedule>>,
     /// What relative paths are below.
     pub base: PathBuf,
     /// What headers of blocks say of the run.
@@ -156,6 +159,23 @@ pub struct WorkerContext {
     pub unmade: Arc<BTreeMap<u64, Failure>>,
     /// What its workers have to do with those of other jobs.
     pub others: Others,
+}
+
+/// What the random gaps of intended starts are for; those of rates of one direction are 11, 12
+/// and 14.
+const STREAM_TOGETHER: u64 = 13;
+
+/// The intended starts of all workers of a job on a rank, where it has one rate for them.
+pub fn together(job: &JobPlan, rank: Rank, ranks: u32) -> Option<Arc<Schedule>> {
+    let open = job.pace.together?;
+    let workers = Workers::of_rank(rank, ranks, job.numjobs);
+    let seed = [job.pattern.seed, u64::from(rank.0), STREAM_TOGETHER];
+    Some(Arc::new(Schedule::new(
+        open.arrival,
+        open.rate,
+        workers,
+        &seed,
+    )))
 }
 
 impl WorkerContext {
@@ -548,7 +568,7 @@ pub(super) fn runner(context: WorkerContext, clone: u32) -> Result<BlockRunner, 
         generation_max: stamps.map_or(u64::MAX, |stamps| stamps.generation(u64::MAX)),
         checkers: context.checkers(&headers, block)?,
         data: Data::new(&job.buffers, depth, &[seed, part.worker, 20]),
-        arrivals: Arrivals::of(&job.pace, seed, part),
+        arrivals: Arrivals::of(&job.pace, seed, part, context.together.as_ref()),
         stats: report.map(|_| Box::new(JobStats::new(&job, how.submission, depth, expected))),
         slots: many::slots(depth),
         queue: Queue::new(depth),

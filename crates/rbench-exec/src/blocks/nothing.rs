@@ -41,6 +41,7 @@ pub(crate) fn over_nothing(
             ..Lanes::default()
         },
         open_loop: false,
+        together: None,
         base: PathBuf::new(),
         run: 0,
         first_on_host: 0,

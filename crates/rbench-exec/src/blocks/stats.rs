@@ -614,10 +614,14 @@ impl JobStats {
 
     /// Ends the averaging intervals that are over at `now`.
     fn close_windows(&mut self, now: Nanos) {
-        let at = self.next_window;
+        self.close_window(self.next_window, self.logs.average);
+        self.next_window = next_multiple(self.next_window, self.logs.average, now);
+    }
+
+    /// Ends the averaging interval that is `span` long `at` an instant.
+    fn close_window(&mut self, at: Nanos, span: Nanos) {
         for direction in Direction::ALL {
             let start = self.start;
-            let average = self.logs.average;
             let window = std::mem::take(&mut self.sides.of_mut(direction).window);
             if window.ios > 0 {
                 self.log.samples.push(LogSample {
@@ -627,7 +631,7 @@ impl JobStats {
                     bytes: window.bytes,
                     block: window.block,
                     offset: window.offset,
-                    span: average,
+                    span,
                     slat: Nanos(window.slat / window.ios),
                     clat: Nanos(window.clat / window.ios),
                     lat: Nanos(window.lat / window.ios),
@@ -635,7 +639,6 @@ impl JobStats {
                 });
             }
         }
-        self.next_window = next_multiple(at, self.logs.average, now);
     }
 
     fn close_histograms(&mut self, now: Nanos) {
@@ -704,8 +707,12 @@ impl JobStats {
     /// What was written down; `end` is when the worker was done.
     pub fn finish(mut self, end: Nanos, rows: Rows<'_>) -> (JobOutcome, JobLog) {
         if self.logs.average.0 > 0 {
-            self.next_window = end.max(self.from);
-            self.close_windows(end);
+            // The last interval is as long as was left of it.
+            let whole = self.logs.average;
+            let begun = Nanos(self.next_window.0.saturating_sub(whole.0));
+            let last = end.max(self.from);
+            let span = last.since(begun).clamp(Nanos(1), whole);
+            self.close_window(last, span);
         }
         if self.logs.histogram.is_some() {
             self.next_histogram = end.max(self.from);

@@ -3,10 +3,9 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use rbench_core::random::Stream;
 use rbench_core::{Failure, OpKind, Rank};
 use rbench_plan::IoPlan;
-use rbench_plan::arrival::Schedule;
+use rbench_plan::arrival::{Schedule, Workers};
 use rbench_plan::io::{Rw, SmallFiles, small_paths, worker_number};
 use rbench_plan::jobs::Buffers;
 use rbench_plan::permutation::Permutation;
@@ -63,7 +62,7 @@ pub(crate) fn over_nothing(plan: &IoPlan, files: u64) -> Prepared {
         covered: vec![Arc::default()],
         logs: Vec::new(),
     };
-    scene.small(Rw::Read, 0)
+    scene.small(Rw::Read, 0, None)
 }
 
 impl SmallContext {
@@ -95,12 +94,13 @@ impl SmallContext {
         })
     }
 
-    fn schedule(&self, thread: u32) -> Option<Schedule> {
-        self.io.open_loop.map(|open| {
-            let worker = self.worker(self.rank, thread);
-            let stream = Stream::new(&self.parts(thread, 2));
-            Schedule::new(open.arrival, open.rate, worker, self.workers, stream)
-        })
+    /// The intended starts of all workers of this rank, where there is a rate.
+    pub(super) fn schedule(&self) -> Option<Arc<Schedule>> {
+        let open = self.io.open_loop?;
+        let ranks = self.workers / u64::from(self.threads.max(1));
+        let workers = Workers::of_rank(self.rank, ranks as u32, self.threads);
+        let schedule = Schedule::new(open.arrival, open.rate, workers, &self.parts(0, 2));
+        Some(Arc::new(schedule))
     }
 
     fn small_file(
@@ -132,7 +132,7 @@ impl SmallContext {
         })
     }
 
-    pub(super) fn small(&self, rw: Rw, thread: u32) -> Prepared {
+    pub(super) fn small(&self, rw: Rw, thread: u32, schedule: Option<Arc<Schedule>>) -> Prepared {
         let owner = self.worker(self.owner, thread);
         let op = self.small_file(rw.writes(), owner, thread, self.io.direct)?;
         let count = self.io.whole();
@@ -149,7 +149,7 @@ impl SmallContext {
             count,
             visits,
             order,
-            schedule: self.schedule(thread),
+            schedule,
         };
         let runner = ItemRunner::new(op, Arc::clone(&self.fs), visit);
         let sequential_write = rw == Rw::Write;

@@ -82,7 +82,7 @@ pub(super) struct MixScript {
     role: usize,
     course: Course,
     trees: Vec<Arc<Tree>>,
-    schedule: Option<Schedule>,
+    schedule: Option<Arc<Schedule>>,
     counters: Arc<Counters>,
     /// The worker's own among those of its role.
     within: u32,
@@ -107,7 +107,7 @@ impl MixScript {
         (mix, role, within): (Arc<MixPlan>, usize, u32),
         course: Course,
         trees: Vec<Arc<Tree>>,
-        schedule: Option<Schedule>,
+        schedule: Option<Arc<Schedule>>,
         counters: Arc<Counters>,
     ) -> MixScript {
         // All are prepared before any of them runs.
@@ -159,7 +159,7 @@ impl MixScript {
         }
         let due = self.due.take();
         let intended = due.or_else(|| {
-            let at = self.schedule.as_mut()?.next_start();
+            let at = self.schedule.as_ref()?.next_start();
             Some(Nanos(gate.start.0.saturating_add(at.0)))
         });
         self.begun += 1;
@@ -384,17 +384,15 @@ impl Script for MixScript {
 
     fn over(&mut self, gate: &Gate, meter: &mut Meter) {
         self.count_out();
-        let Some(schedule) = &mut self.schedule else {
+        let Some(schedule) = &self.schedule else {
             return;
         };
-        let next = self
-            .due
-            .unwrap_or_else(|| Nanos(gate.start.0.saturating_add(schedule.next_start().0)));
         let left = self
             .mix
             .rounds
             .map_or(u64::MAX, |most| most - self.begun.min(most));
-        let missed = gate.missed(schedule, next, left);
+        let missed = gate.missed(schedule, self.due, left);
+        meter.extend_to(gate.end_of_time().unwrap_or_default());
         let role = &self.mix.roles[self.role];
         match role.row_of_rounds() {
             Some(row) => meter.unissued(row, missed),

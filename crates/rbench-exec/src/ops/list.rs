@@ -77,7 +77,7 @@ fn make_of_tree(scene: &OpContext, thread: u32) -> Prepared {
         count,
         visits: again.filter(|_| count > 0).unwrap_or(count),
         order: None,
-        schedule: scene.schedule(thread),
+        schedule: scene.schedule.clone(),
     };
     Ok(Box::new(ItemRunner::new(op, scene.fs.clone(), visit)))
 }

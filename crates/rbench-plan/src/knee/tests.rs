@@ -22,6 +22,8 @@ impl Server {
             stage: step.stage,
             held,
             clearly: step.rate > 1.2 * self.capacity,
+            window: step.window,
+            share: None,
         }
     }
 
@@ -103,6 +105,57 @@ fn a_rate_that_is_spoilt_once_is_tried_again() {
 }
 
 #[test]
+fn every_row_that_is_judged_has_a_hundred_operations_above_its_percentile() {
+    let search = search();
+    for (share, least) in [(0.25, 10_000.0), (0.001, 10_000.0 * 0.001 / LEAST_SHARE)] {
+        let mut tried: Vec<Tried> = Vec::new();
+        while let Some(step) = search.next(any(1000.0), &tried) {
+            let held = step.rate <= 1000.0;
+            tried.push(Tried {
+                rate: step.rate,
+                stage: step.stage,
+                held,
+                clearly: step.rate > 1200.0,
+                window: step.window,
+                share: held.then_some(share),
+            });
+            assert!(tried.len() < 40, "it ends");
+        }
+        // How rare the row is, the first step shows.
+        let later = tried.iter().skip(1);
+        for one in later.filter(|one| one.held) {
+            let of_row = one.rate * one.window.as_secs_f64() * share;
+            assert!(of_row >= least * 0.99, "{share}: {of_row} of {one:?}");
+        }
+        assert!(
+            tried
+                .iter()
+                .any(|one| one.stage == Stage::Confirm && one.held)
+        );
+    }
+}
+
+#[test]
+fn each_step_draws_arrivals_of_its_own_unless_the_workload_has_a_seed() {
+    let words = |text: &str| -> Vec<OsString> { text.split(' ').map(OsString::from).collect() };
+    let seeded = |form: Form, text: &str, number| {
+        let mut words = words(text);
+        form.seed(&mut words, (7, number));
+        words
+    };
+    let io = "io --rw randread";
+    assert_ne!(seeded(Form::Native, io, 1), seeded(Form::Native, io, 2));
+    assert_eq!(seeded(Form::Native, io, 1), seeded(Form::Native, io, 1));
+    let own = "io --rw randread --seed 3";
+    assert_eq!(seeded(Form::Native, own, 1), words(own));
+    let fio = seeded(Form::Fio, "fio --rw=read", 1);
+    assert!(
+        fio[1].to_string_lossy().starts_with("--randseed="),
+        "{fio:?}"
+    );
+}
+
+#[test]
 fn what_a_longer_window_does_not_confirm_is_taken_back() {
     let search = search();
     let mut tried: Vec<Tried> = Vec::new();
@@ -118,6 +171,8 @@ fn what_a_longer_window_does_not_confirm_is_taken_back() {
             stage: step.stage,
             held: step.rate <= bears,
             clearly: step.rate > 1.2 * bears,
+            window: step.window,
+            share: None,
         });
         assert!(tried.len() < 40);
     }

@@ -1,6 +1,7 @@
 //! `rbench knee`: each step follows from what those before it have shown.
 
 use rbench_cli::series;
+use rbench_core::Nanos;
 use rbench_plan::knee::{Figure, Form, Reached, Search, Stage, Step, Tried};
 use rbench_plan::series::Cell;
 use rbench_report::schema::{KneeLimit, KneeObjective, KneeResult, KneeStep, SeriesResult};
@@ -56,6 +57,8 @@ fn tried(step: &KneeStep) -> Option<Tried> {
             .find(|stage| stage.name() == step.stage)?,
         held: step.held?,
         clearly: step.far_behind,
+        window: Nanos((step.window_s * 1e9).round() as u64),
+        share: step.rarest_share(),
     })
 }
 
@@ -164,7 +167,10 @@ impl Course for Knee {
         let tried: Vec<Tried> = knee.steps.iter().filter_map(tried).collect();
         let step = self.search.next(reached, &tried)?;
         let rates = of_each(step.rate, workers, done);
-        Some((so_far.cells.len() as u32, self.cell(step, rates)))
+        let number = so_far.cells.len() as u32;
+        let mut cell = self.cell(step, rates);
+        self.form.seed(&mut cell.words, (so_far.run.seed, number));
+        Some((number, cell))
     }
 }
 

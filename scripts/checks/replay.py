@@ -99,6 +99,8 @@ def calls(trace):
         args = arguments(args)
         if name == "chdir" and outcome == "0":
             cwds[pid] = string(args[0])
+        if name == "fchdir" and outcome == "0":
+            cwds[pid] = behind(args[0], None)
         if name in NAMES:
             all_calls.append((float(at), pid, name, args, outcome, cwds.get(pid)))
     all_calls.sort(key=lambda call: call[0])

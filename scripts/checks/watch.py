@@ -518,6 +518,13 @@ def check_hostile(program, place):
     check(status == 200, f"others are answered when those who hang are dropped: {status}")
     dropped = select.select([hang[0]], [], [], 10)[0]
     check(dropped and hang[0].recv(10) == b"", "who says nothing is dropped")
+    # As many streams as there may be leave room for what is soon over.
+    streams = [opened(b"GET /stream HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n") for _ in range(40)]
+    answers = [peer.recv(12) for peer in streams]
+    check(answers.count(b"HTTP/1.1 200") == 22 and b"HTTP/1.1 503" in answers, f"24 streams, 2 of them before: {answers}")
+    status, _ = get(goes.address, "/metrics")
+    check(status == 200, f"metrics beside 24 streams: {status}")
+    many.extend(streams)
     for path, method, headers, expect in (
         ("/metrics", "GET", {"Host": "evil.example"}, 403), ("/stop", "POST", {}, 409), ("/stop", "POST", {"rbench-run": "x"}, 409),
         ("/stop", "GET", {}, 405), ("/", "GET", {}, 404), ("/etc/passwd", "GET", {}, 404), ("/stop", "POST", {"Host": "evil.example"}, 403),

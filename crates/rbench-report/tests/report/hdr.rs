@@ -75,6 +75,42 @@ fn an_empty_distribution_goes_both_ways() {
 }
 
 #[test]
+fn a_small_hdr_that_would_be_inflated_to_a_large_one_is_an_error() {
+    use std::io::Write as _;
+
+    use base64::Engine as _;
+    // As in the format: cookie, bytes of counts, 0, digits, lowest and highest value, 1.0.
+    let encoded = |counts: u32, digits: u32| {
+        let mut inner = Vec::new();
+        for word in [0x1c84_9313, counts, 0, digits] {
+            inner.extend(u32::to_be_bytes(word));
+        }
+        inner.extend(1_u64.to_be_bytes());
+        inner.extend((1_u64 << 62).to_be_bytes());
+        inner.extend(1_f64.to_be_bytes());
+        let mut out = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::fast());
+        out.write_all(&inner).expect("memory");
+        let inner = out.finish().expect("memory");
+        let mut bytes = 0x1c84_9314_u32.to_be_bytes().to_vec();
+        bytes.extend((inner.len() as u32).to_be_bytes());
+        bytes.extend(inner);
+        base64::engine::general_purpose::STANDARD.encode(bytes)
+    };
+    let good = Hist::from(&recorded(&[1]));
+    for (counts, digits) in [(u32::MAX, 3), (8, 5)] {
+        let hist = Hist {
+            hdr: encoded(counts, digits),
+            ..good.clone()
+        };
+        let error = hist.latency().map(|h| h.len()).expect_err("too much");
+        assert!(
+            error.to_string().contains("more than it may have"),
+            "{error}"
+        );
+    }
+}
+
+#[test]
 fn a_damaged_hdr_is_an_error_that_says_how() {
     let good = Hist::from(&recorded(&[1, 2, 3]));
     let error = |hdr: &str, count: u64| {

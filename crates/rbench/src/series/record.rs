@@ -20,6 +20,9 @@ use crate::launch::Launch;
 use crate::show::view;
 use crate::{FAILED, SUCCESS, complain, print, to_stderr};
 
+/// More cells no series has: who says so in a file to go on with has made a mistake.
+const CELLS_MAX: u32 = 1 << 20;
+
 /// A series so far.
 pub struct Record {
     series: SeriesResult,
@@ -113,6 +116,10 @@ impl Record {
             ));
         }
         same(&earlier, &self.series).map_err(|e| named(&e))?;
+        if let Some(cell) = earlier.cells.iter().find(|cell| cell.index >= CELLS_MAX) {
+            let number = u64::from(cell.index) + 1;
+            return Err(named(&format!("it has a cell with the number {number}")));
+        }
         // The cell that was stopped may have come after cells that failed.
         let last = earlier.cells.iter().map(|cell| cell.index + 1).max();
         let last = last.max(self.series.planned).unwrap_or_default();

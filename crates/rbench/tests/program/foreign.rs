@@ -19,8 +19,9 @@ mod needs_root {
         place: Place,
     }
 
-    /// What is at a path: its mode, owner and content.
-    type Found = BTreeMap<PathBuf, (u32, u32, Vec<u8>)>;
+    /// What is at a path: its mode, owner and content, and when that was changed: what was made there and
+    /// removed again counts too.
+    type Found = BTreeMap<PathBuf, (u32, u32, (i64, i64), Vec<u8>)>;
 
     impl Scene {
         fn new() -> Scene {
@@ -57,7 +58,8 @@ mod needs_root {
                     true => fs::read(at).expect("read"),
                     false => Vec::new(),
                 };
-                into.insert(at.to_owned(), (meta.mode(), meta.uid(), content));
+                let changed = (meta.mtime(), meta.mtime_nsec());
+                into.insert(at.to_owned(), (meta.mode(), meta.uid(), changed, content));
                 if meta.is_dir() {
                     for entry in fs::read_dir(at).expect("listing") {
                         look(&entry.expect("entry").path(), into);

@@ -764,6 +764,41 @@ mod needs_fuse {
     }
 
     #[test]
+    fn the_mount_of_a_built_in_file_system_that_was_killed_goes_too() {
+        let place = Place::new();
+        let line = "io --size 1m --rw write,randread --time 600s --quiet";
+        let mut run = place
+            .command(line)
+            .stdout(Stdio::null())
+            .spawn()
+            .expect("starts");
+        let tmp = place.path("tmp");
+        wait_until("it is mounted", || mounted_below(&tmp));
+        let servers = || {
+            let all = fs::read_dir("/proc").expect("/proc").flatten();
+            let numbers = all.filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
+            let serves = |number: &i32| {
+                let words = fs::read(format!("/proc/{number}/cmdline")).unwrap_or_default();
+                let words = String::from_utf8_lossy(&words).into_owned();
+                words.contains("testfs") && words.contains(&*tmp.to_string_lossy())
+            };
+            numbers.filter(serves).collect::<Vec<i32>>()
+        };
+        let [server] = servers()[..] else {
+            panic!("one serves the mount");
+        };
+        kill(Pid::from_raw(server), Signal::SIGKILL).expect("it runs");
+        let ended = run.wait().expect("ended");
+        assert_eq!(ended.code(), Some(1));
+        assert!(!mounted_below(&tmp));
+        assert!(
+            place.entries("tmp").is_empty(),
+            "{:?}",
+            place.entries("tmp")
+        );
+    }
+
+    #[test]
     fn without_a_directory_the_built_in_file_system_is_used_and_goes_again() {
         let place = Place::new();
         let output = place.run("meta --items 5");

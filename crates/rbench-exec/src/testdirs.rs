@@ -45,7 +45,9 @@ pub(crate) struct TestDirs {
     made: Vec<PathBuf>,
     /// Test directories of the pass that this rank made.
     made_now: Vec<PathBuf>,
-    /// Where somebody else may change what the test directories are in: those of the pass, open.
+    /// Where somebody else may change what these are in: `dirs`, open.
+    tops: Held,
+    /// The same of the test directories of the pass.
     held: Held,
 }
 
@@ -86,6 +88,7 @@ impl TestDirs {
             shared: true,
             made: Vec::new(),
             made_now: Vec::new(),
+            tops: Held::default(),
             held: Held::default(),
         };
         if this.makes {
@@ -103,7 +106,8 @@ impl TestDirs {
                 return Err(error);
             }
         }
-        Ok(this)
+        let tops = group.agree(this.hold_tops()).await?;
+        Ok(TestDirs { tops, ..this })
     }
 
     /// Whether every host sees the same directories, as far as it is known.
@@ -143,7 +147,7 @@ impl TestDirs {
         let marks: Vec<PathBuf> = kept.iter().map(|path| path.join(&self.mark)).collect();
         let marked = marks
             .iter()
-            .try_for_each(|mark| testdir::make(mark).map(drop).map_err(|e| e.to_string()));
+            .try_for_each(|mark| self.tops.make(mark).map(drop).map_err(|e| e.to_string()));
         let looked = match group.agree(marked).await {
             Ok(()) => {
                 let result = self.make_where_unseen(group, names, made).await;
@@ -154,7 +158,8 @@ impl TestDirs {
         };
         // In any case: mdtest must find the directories as it makes them.
         let unmarked = marks.iter().try_for_each(|mark| {
-            testdir::remove_empty(mark)
+            self.tops
+                .remove_empty(mark)
                 .map(drop)
                 .map_err(|e| e.to_string())
         });
@@ -182,7 +187,7 @@ impl TestDirs {
         // One wait for all: what is not seen by its end is not there.
         let begun = group.clock.now();
         for path in names(k) {
-            if !seen(group, &path.join(&self.mark), begun).await? {
+            if !seen(group, &self.tops, &path.join(&self.mark), begun).await? {
                 unseen.push(path);
             }
         }
@@ -206,7 +211,7 @@ impl TestDirs {
 
     fn make_one(&self, path: &Path, made: &mut Vec<PathBuf>) -> Result<(), String> {
         if self.real {
-            if testdir::make(path).map_err(|e| e.to_string())? == Made::Made {
+            if self.tops.make(path).map_err(|e| e.to_string())? == Made::Made {
                 made.push(path.to_owned());
             }
             return Ok(());
@@ -221,18 +226,36 @@ impl TestDirs {
         }
     }
 
-    /// Opens the test directories of a pass where somebody else may put something else in their places:
-    /// mdtest's paths are absolute, and would lead there.
-    fn hold(&mut self, iteration: u32) -> Result<Held, String> {
-        let mut held = Vec::new();
+    /// Opens the directories that somebody else may put something else in the places of.
+    fn hold_tops(&self) -> Result<Held, String> {
+        let mut tops = Vec::new();
         for dir in self.dirs.iter().filter(|_| self.real) {
             // What is not there is nobody's.
             if !testdir::others_may_replace(dir).unwrap_or(false) {
                 continue;
             }
+            let held = match self.made.contains(dir) {
+                true => Held::default().hold(dir),
+                false => testdir::hold_named(dir),
+            };
+            let held = held.map_err(|e| e.to_string())?;
+            tops.push((dir.as_os_str().as_bytes().to_vec(), held));
+        }
+        Ok(Held(tops.into()))
+    }
+
+    /// Opens the test directories of a pass where somebody else may put something else in their places:
+    /// mdtest's paths are absolute, and would lead there.
+    fn hold(&mut self, iteration: u32) -> Result<Held, String> {
+        let mut held = Vec::new();
+        let is_held = |dir: &&PathBuf| {
+            let mut tops = self.tops.0.iter();
+            tops.any(|(top, _)| top == dir.as_os_str().as_bytes())
+        };
+        for dir in self.dirs.iter().filter(is_held) {
             for path in TestDirs::test_dirs(dir, iteration, self.loops) {
-                if testdir::is_there(&path).map_err(|e| e.to_string())? {
-                    let fd = testdir::hold(&path).map_err(|e| e.to_string())?;
+                if self.tops.is_there(&path).map_err(|e| e.to_string())? {
+                    let fd = self.tops.hold(&path).map_err(|e| e.to_string())?;
                     held.push((path.as_os_str().as_bytes().to_vec(), fd));
                 }
             }
@@ -270,10 +293,12 @@ impl TestDirs {
             }
             return Ok(Vec::new());
         }
+        let tops = self.tops.clone();
         let work = move || {
-            let kept = |path: &PathBuf| match testdir::remove_empty(path) {
+            let kept = |path: &PathBuf| match tops.remove_empty(path) {
                 Ok(true) => None,
-                Ok(false) => testdir::is_there(path)
+                Ok(false) => tops
+                    .is_there(path)
                     .unwrap_or(true)
                     .then(|| format!("{} is not empty and was left", path.display())),
                 Err(e) => Some(e.to_string()),
@@ -413,9 +438,9 @@ fn open_root() -> Result<PosixFs, String> {
 
 /// Looks for what the keeper has made until it is seen or, counted from
 /// `begun`, time is up.
-async fn seen(group: &Group<'_>, path: &Path, begun: Nanos) -> Result<bool, String> {
+async fn seen(group: &Group<'_>, tops: &Held, path: &Path, begun: Nanos) -> Result<bool, String> {
     loop {
-        let there = testdir::is_there(path).map_err(|e| e.to_string())?;
+        let there = tops.is_there(path).map_err(|e| e.to_string())?;
         if there || group.clock.now().since(begun) > SEEN_WITHIN {
             return Ok(there);
         }

@@ -9,8 +9,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use nix::errno::Errno;
-use nix::fcntl::{AT_FDCWD, open};
-use nix::sys::stat::{FileStat, Mode, SFlag, fstat, stat};
+use nix::fcntl::{AT_FDCWD, OFlag, open};
+use nix::sys::stat::{FileStat, Mode, SFlag, fstat, lstat, mkdirat, stat};
 use nix::unistd::{UnlinkatFlags, getegid, geteuid, mkdir};
 
 use crate::anchor::Anchor;
@@ -64,6 +64,11 @@ pub fn make(path: &Path) -> Result<Made, SetupError> {
 /// # Errors
 /// What the system said.
 pub fn others_may_replace(path: &Path) -> Result<bool, Errno> {
+    // Where it is a link, both that and what it leads to may be.
+    Ok(others_may_change(parent(path))? || others_may_change(path)?)
+}
+
+fn others_may_change(path: &Path) -> Result<bool, Errno> {
     let (user, group) = (geteuid().as_raw(), getegid().as_raw());
     let whole = path.canonicalize();
     let whole = whole.map_err(|e| e.raw_os_error().map_or(Errno::EIO, Errno::from_raw))?;
@@ -80,25 +85,26 @@ pub fn others_may_replace(path: &Path) -> Result<bool, Errno> {
     Ok(false)
 }
 
-/// Opens the directory `path` to hold it, whatever has its name later on: it is no symbolic link, and
-/// belongs to this process.
+/// Opens the directory `path`, which is there, to hold it: where its last component is a symbolic link of this
+/// user or root, the one that this leads to now.
 ///
 /// # Errors
-/// [`SetupError::Replaced`] when it is not, or is somebody else's.
-pub fn hold(path: &Path) -> Result<OwnedFd, SetupError> {
-    let failed = |errno| match errno {
-        Errno::ENOTDIR | Errno::ELOOP => SetupError::Replaced(path.to_owned()),
-        errno => SetupError::new("open", path, errno),
+/// [`SetupError::Replaced`] for somebody else's link, or why it cannot be opened.
+pub fn hold_named(path: &Path) -> Result<OwnedFd, SetupError> {
+    let failed = |errno| SetupError::new("open", path, errno);
+    let found = lstat(path).map_err(failed)?;
+    let is_link = found.st_mode & SFlag::S_IFMT.bits() == SFlag::S_IFLNK.bits();
+    let trusted = found.st_uid == 0 || found.st_uid == geteuid().as_raw();
+    let flags = match (is_link, trusted) {
+        (true, true) => DIRECTORY,
+        (true, false) => return Err(SetupError::Replaced(path.to_owned())),
+        (false, _) => DIRECTORY | OFlag::O_NOFOLLOW,
     };
-    let (parent, name) = last_step(path).map_err(failed)?;
-    let directory = enter(&parent, &name).map_err(failed)?;
-    match belongs_to_us(directory.as_fd()).map_err(failed)? {
-        true => Ok(directory),
-        false => Err(SetupError::Replaced(path.to_owned())),
-    }
+    open(path, flags, Mode::empty()).map_err(failed)
 }
 
-/// Trees in directories that are held ([`hold`]), by their paths.
+/// Directories that are held open, by their paths. What lies below is reached from there, what lies
+/// elsewhere by its path.
 #[derive(Debug, Clone, Default)]
 pub struct Held(pub Arc<[(Vec<u8>, OwnedFd)]>);
 
@@ -133,7 +139,81 @@ impl Held {
             }
             return Ok(Some((at, last)));
         }
-        Err(Errno::ESTALE)
+        Ok(None)
+    }
+
+    /// As [`make`], but no symbolic link is taken for a directory.
+    ///
+    /// # Errors
+    /// The same.
+    pub fn make(&self, path: &Path) -> Result<Made, SetupError> {
+        let failed = |errno| SetupError::new("write in", path, errno);
+        let Some((above, name)) = self.last_step(path).map_err(failed)? else {
+            return make(path);
+        };
+        match mkdirat(&above, name.as_c_str(), Mode::S_IRWXU) {
+            Ok(()) => Ok(Made::Made),
+            Err(Errno::EEXIST) => match enter(&above, &name) {
+                Ok(_) => Ok(Made::WasThere),
+                Err(errno) => Err(SetupError::new("open", path, errno)),
+            },
+            Err(errno) => Err(failed(errno)),
+        }
+    }
+
+    /// As [`is_there`].
+    ///
+    /// # Errors
+    /// The same, also for a symbolic link.
+    pub fn is_there(&self, path: &Path) -> Result<bool, SetupError> {
+        let found = match self.last_step(path) {
+            Ok(None) => return is_there(path),
+            Ok(Some((above, name))) => enter(&above, &name),
+            Err(errno) => Err(errno),
+        };
+        match found {
+            Ok(_) => Ok(true),
+            Err(Errno::ENOENT) => Ok(false),
+            Err(errno) => Err(SetupError::new("look at", path, errno)),
+        }
+    }
+
+    /// As [`remove_empty`].
+    ///
+    /// # Errors
+    /// The same.
+    pub fn remove_empty(&self, path: &Path) -> Result<bool, SetupError> {
+        let removed = match self.last_step(path) {
+            Ok(None) => return remove_empty(path),
+            Ok(Some((above, name))) => unlink(above.as_fd(), &name, UnlinkatFlags::RemoveDir),
+            Err(errno) => Err(errno),
+        };
+        match removed {
+            Ok(()) => Ok(true),
+            Err(Errno::ENOTEMPTY | Errno::EEXIST | Errno::ENOENT) => Ok(false),
+            Err(errno) => Err(SetupError::new("remove", path, errno)),
+        }
+    }
+
+    /// Opens the directory `path` to hold it, whatever has its name later on: it is no symbolic link, and
+    /// belongs to this process.
+    ///
+    /// # Errors
+    /// [`SetupError::Replaced`] when it is not, or is somebody else's.
+    pub fn hold(&self, path: &Path) -> Result<OwnedFd, SetupError> {
+        let failed = |errno| match errno {
+            Errno::ENOTDIR | Errno::ELOOP => SetupError::Replaced(path.to_owned()),
+            errno => SetupError::new("open", path, errno),
+        };
+        let step = match self.last_step(path).map_err(failed)? {
+            Some(step) => step,
+            None => last_step(path).map_err(failed)?,
+        };
+        let directory = enter(&step.0, &step.1).map_err(failed)?;
+        match belongs_to_us(directory.as_fd()).map_err(failed)? {
+            true => Ok(directory),
+            false => Err(SetupError::Replaced(path.to_owned())),
+        }
     }
 
     /// As [`anchor`].

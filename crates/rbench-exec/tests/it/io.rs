@@ -389,6 +389,24 @@ fn an_open_loop_keeps_its_rate_over_all_workers() {
 }
 
 #[test]
+fn rates_of_an_open_loop_are_over_the_time_that_ended_it() {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let spec = Io {
+        time: Some(Nanos(2000 * MS)),
+        rate: Some(1.0),
+        ..io(&[Rw::RandRead])
+    };
+    let outcome = Run::io(&[0], dir.path(), spec)
+        .stepped(US)
+        .go()
+        .expect("runs");
+    let row = outcome.row("randread");
+    // At 0 s and at 1 s: the second one ends a second before the time does.
+    assert_eq!((row.items, row.elapsed), (2, Nanos(2000 * MS)));
+    assert!((row.rate() - 1.0).abs() < 1e-9, "{}", row.rate());
+}
+
+#[test]
 fn operations_that_were_due_and_never_started_are_counted() {
     let dir = tempfile::tempdir().expect("temporary directory");
     // An operation takes 10 ms, and as much passes between two of them.

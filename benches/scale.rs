@@ -242,7 +242,7 @@ fn phase(number: u32) -> Phase {
             label: name.clone(),
             name,
             unsynced: false,
-            in_round: false,
+            starts: rbench_exec::phase::Starts::ByKind,
             aside: false,
         }],
         open_loop: false,

@@ -19,6 +19,7 @@ use file::{Content, Named, Reader};
 use section::{Section, Typed, with_values};
 use table::{Does, Found, Opt, Takes};
 
+mod arithmetic;
 mod file;
 pub(crate) mod given;
 mod help;
@@ -54,6 +55,8 @@ pub struct Line {
     tool: Option<FioTool>,
     /// In the order they were given.
     jobs: Vec<Named>,
+    /// `--name=global` was the last name: options apply to the jobs that follow.
+    in_globals: bool,
 }
 
 /// What follows `rbench fio`, if that is the command.
@@ -250,10 +253,14 @@ impl Items<'_> {
             }
             (Takes::Nothing, None) => None,
             (Takes::Switch | Takes::Optional(_), value) => value.map(str::to_owned),
-            (Takes::Value(_), Some(value)) => Some(value.to_owned()),
-            (Takes::Value(name), None) => Some(self.next_word(&typed, name)?),
+            (Takes::Value(_) | Takes::ValueOrJob(_), Some(value)) => Some(value.to_owned()),
+            (Takes::Value(name) | Takes::ValueOrJob(name), None) => {
+                Some(self.next_word(&typed, name)?)
+            }
         };
-        if let (Takes::Value(name), Some("")) = (option.takes, value.as_deref()) {
+        if let (Takes::Value(name) | Takes::ValueOrJob(name), Some("")) =
+            (option.takes, value.as_deref())
+        {
             return Err(missing(&typed, name));
         }
         Ok(Item::Option {
@@ -317,15 +324,18 @@ fn line(words: &[OsString], around: &Surroundings<'_>) -> Result<Line, Stop> {
                     return Ok(line);
                 }
             }
+            // As in fio, by the beginning of the name.
+            Does::Name if given.is_some_and(|name| name.starts_with("global")) => {
+                wrong.extend(line.read_open_section(&mut globals, around.files));
+                line.in_globals = true;
+            }
             Does::Name => {
                 wrong.extend(line.read_open_section(&mut globals, around.files));
+                line.in_globals = false;
                 let mut section = globals.below();
                 section.push(option, typed, given);
-                line.jobs.push(Named {
-                    name: value.unwrap_or_default(),
-                    apart: false,
-                    section,
-                });
+                line.jobs
+                    .push(Named::new(value.unwrap_or_default(), section));
             }
             Does::Job(_) | Does::Base => {
                 line.open_section(&mut globals).push(option, typed, given);
@@ -355,11 +365,11 @@ fn stop(text: Result<String, String>, typed: &str, value: Option<&str>) -> Stop 
 }
 
 impl Line {
-    /// Where the following options belong: to the last job, or to all.
+    /// Where the following options belong: to the last job, or to all that follow.
     fn open_section<'a>(&'a mut self, globals: &'a mut Section) -> &'a mut Section {
         match self.jobs.last_mut() {
-            Some(job) => &mut job.section,
-            None => globals,
+            Some(job) if !self.in_globals => &mut job.section,
+            _ => globals,
         }
     }
 
@@ -394,7 +404,7 @@ impl Line {
 
     /// Takes the jobs of a file; `later`: it is not the first file.
     fn take(&mut self, content: Content, later: bool) {
-        let asked = |job: &Named| self.sections.is_empty() || self.sections.contains(&job.name);
+        let asked = |job: &Named| self.sections.is_empty() || self.sections.contains(&job.files);
         let mut jobs: Vec<Named> = content.jobs.into_iter().filter(asked).collect();
         if let Some(first) = jobs.first_mut() {
             first.apart = later;
@@ -423,6 +433,7 @@ impl Line {
             show_command,
             jobs,
             sections: _,
+            in_globals: _,
             tool,
         } = self;
         if let Some(tool) = tool {
@@ -460,12 +471,14 @@ impl Line {
 fn job(
     Named {
         name,
+        files,
         apart,
         section,
     }: Named,
 ) -> Job {
     Job {
         name,
+        files,
         apart,
         options: with_values(&section.own),
         settings: section.settings,

@@ -2,6 +2,7 @@
 //! [`table`]; how they are written is [`crate::letters`]' business.
 
 use std::ffi::OsString;
+use std::path::PathBuf;
 
 use rbench_plan::spec::{self, Spec, Workload};
 
@@ -9,12 +10,17 @@ use crate::definitions::Definition;
 use crate::letters::{self, Table};
 use crate::{Invocation, IorView, Output, Start, Stop};
 
+mod script;
 mod table;
+
+pub use script::{options_of, script_of};
 
 /// What the words read so far ask for.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Line {
     spec: spec::Ior,
+    /// `-f`: its options are words of the command line by then.
+    script: Option<PathBuf>,
     view: IorView,
     output: Output,
     limits: spec::LimitOptions,
@@ -76,6 +82,7 @@ impl Line {
     fn invocation(self) -> Invocation {
         let Line {
             spec: ior,
+            script: _,
             view,
             mut output,
             limits,

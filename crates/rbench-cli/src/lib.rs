@@ -20,7 +20,7 @@ use rbench_plan::jobs::Checksum;
 mod args;
 mod definitions;
 pub mod fio;
-mod ior;
+pub mod ior;
 mod letters;
 pub mod live;
 mod mdtest;
@@ -403,6 +403,8 @@ pub enum IdleReport {
 pub struct FioView {
     /// `--output-format`, `--minimal`: at least one, in the order given.
     pub formats: Vec<FioFormat>,
+    /// `--terse-version`
+    pub terse_version: Option<u8>,
     /// `--output`: the file that takes the place of stdout.
     pub output: Option<PathBuf>,
     /// `--status-interval`: time between reports during the run.
@@ -455,6 +457,20 @@ pub struct IorView {
     pub verbosity: u32,
     /// `--rbench-report`: the native report after IOR's tables.
     pub report: bool,
+    /// `-O summaryFormat`
+    pub summary_format: IorSummary,
+}
+
+/// The form of IOR's summary.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum IorSummary {
+    /// Tables.
+    #[default]
+    Text,
+    /// JSON with IOR's keys.
+    Json,
+    /// CSV with IOR's columns.
+    Csv,
 }
 
 /// `rbench record`
@@ -565,6 +581,7 @@ pub fn parse(argv: &[OsString], env_dir: Option<&std::ffi::OsStr>) -> Result<Inv
                 variable: &|_| None,
                 page_size: 4096,
                 cpus: 1,
+                memory_mib: 1024,
             },
         );
     }

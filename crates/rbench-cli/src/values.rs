@@ -162,6 +162,7 @@ fn shared(text: &str) -> Given<'_> {
         text,
         base: Base::Native,
         files: None,
+        notes: None,
     }
 }
 

@@ -343,6 +343,9 @@ pub struct LogSample {
     pub lat: Nanos,
     /// The largest of each: slat, clat, lat.
     pub max: [Nanos; 3],
+    /// The highest rates over a sample (`bwavgtime`, `iopsavgtime`) in it: operations and bytes
+    /// per second.
+    pub max_rates: [u64; 2],
 }
 
 /// Completion latencies of one direction in an interval of the histogram log.

@@ -311,6 +311,8 @@ pub struct WorkerOutcome {
 pub struct Stonewall {
     /// The deadline after the common start.
     pub deadline: Nanos,
+    /// When the last worker had ended what it was doing then, after the common start.
+    pub stopped: Nanos,
     /// Items of all workers done by then.
     pub items: u64,
     /// Items of the worker with the fewest.

@@ -71,7 +71,7 @@ use unwritten::Unwritten;
 pub use context::{
     Failures, Kept, Lanes, Report, Sink, WorkerContext, prepare, together, unprepared,
 };
-pub use iolog::{Iolog, Iologs};
+pub use iolog::{Iolog, Iologs, gcd};
 pub(crate) use nothing::over_nothing;
 pub use order::{InFlight, Locks};
 pub use others::{Exit, Others};
@@ -285,7 +285,7 @@ impl BlockRunner {
     fn passes(&mut self, gate: &Gate, meter: &mut Meter) {
         let mut gate = gate.clone();
         let gate = &mut gate;
-        let reads_back = self.reads_back();
+        let (reads_back, only_checks) = (self.reads_back(), self.only_checks());
         let mut first = true;
         while !self.exhausted && !self.over {
             if !std::mem::take(&mut first) {
@@ -294,7 +294,11 @@ impl BlockRunner {
             let before = reads_back.then(|| (self.steps.clone(), self.generation));
             (self.pass_over, self.stops, self.pass_steps) = (false, false, 0);
             if let Some(stats) = &mut self.stats {
-                stats.begin_stretch(stretch::Kind::Work, gate.clock.now());
+                let kind = match only_checks {
+                    true => stretch::Kind::ReadBack,
+                    false => stretch::Kind::Work,
+                };
+                stats.begin_stretch(kind, gate.clock.now());
             }
             let mut open = self.pump(gate, meter);
             if self.end_ramp(gate) {
@@ -487,8 +491,7 @@ impl Runner for BlockRunner {
             }
             self.ended.start_ms = epoch_ms();
         }
-        let verify = self.context.job.verify.as_ref();
-        if verify.is_some_and(|v| v.only) {
+        if self.only_checks() && self.replayed.is_none() {
             self.verify_only(&own, meter);
         } else if !self.context.job.files.create_only {
             let begun = gate.clock.now();
@@ -600,12 +603,13 @@ impl Runner for BlockRunner {
                 meter.measured(lane, measured);
             }
         }
+        let ramp = stats.logs_from().since(self.start);
         let (outcome, log) = stats.finish(self.ended.at, self.rows(meter));
         let outcome = self.outcome(outcome, counts);
         let log = JobLog {
             job: outcome.job,
             worker: outcome.worker,
-            start_ms: outcome.start_ms,
+            start_ms: outcome.start_ms + ramp.0 / 1_000_000,
             ..log
         };
         if let Some(report) = &self.context.report {

@@ -15,7 +15,7 @@ use rbench_sys::walk::{self, Attributes};
 
 use crate::caches::drop_caches;
 use crate::group::{ExecError, Group, StopReason};
-use crate::phase::{Before, OpRow, Phase};
+use crate::phase::{Before, OpRow, Phase, Starts};
 use crate::residency;
 use crate::round;
 use crate::thread::in_thread;
@@ -154,7 +154,7 @@ fn phase(plan: &Plan, iteration: u32, search: &Arc<Search>) -> Phase {
         label: label.to_owned(),
         unsynced: false,
         aside: false,
-        in_round: false,
+        starts: Starts::ByKind,
     };
     let search = Arc::clone(search);
     Phase {

@@ -24,7 +24,7 @@ use crate::blocks::{self, Failures, Iologs, Kept, Lanes, Others, WorkerContext};
 use crate::caches::drop_caches;
 use crate::extents;
 use crate::group::{ExecError, Group};
-use crate::phase::{Before, Looking, OpRow, Phase, SteadyEnd};
+use crate::phase::{Before, Looking, OpRow, Phase, Starts, SteadyEnd};
 use crate::residency;
 use crate::round::{self, PhaseEnd};
 use crate::target::{Target, Workspace as _};
@@ -310,7 +310,7 @@ impl IoPass<'_> {
                 label: "Layout".to_owned(),
                 unsynced: true,
                 aside: false,
-                in_round: false,
+                starts: Starts::ByKind,
             }],
             open_loop: false,
             offered: None,
@@ -616,7 +616,7 @@ fn lanes(io: &IoPlan, nth: usize, rw: Rw, engine: &EngineInfo) -> Vec<OpRow> {
                 label: label.clone(),
                 unsynced,
                 aside: false,
-                in_round: false,
+                starts: Starts::ByKind,
             }
         } else {
             OpRow {
@@ -625,7 +625,7 @@ fn lanes(io: &IoPlan, nth: usize, rw: Rw, engine: &EngineInfo) -> Vec<OpRow> {
                 label: format!("{label}: {words}"),
                 unsynced,
                 aside: false,
-                in_round: false,
+                starts: Starts::ByKind,
             }
         }
     };

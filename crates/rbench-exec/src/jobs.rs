@@ -13,9 +13,9 @@ use std::sync::Arc;
 use rbench_comm::Combine;
 use rbench_core::random::key;
 use rbench_core::{Failure, Nanos, OpKind, Rank};
+use rbench_plan::Plan;
 use rbench_plan::jobs::{Framing, JobPlan, JobsPlan, Whole};
 use rbench_plan::pattern::{Steps, file_path, file_size};
-use rbench_plan::{Plan, shift};
 use rbench_sys::engine::{self, EngineInfo};
 use rbench_sys::residency::Part;
 
@@ -24,7 +24,7 @@ use crate::caches::drop_caches;
 use crate::extents;
 use crate::group::{ExecError, Group, StopReason};
 use crate::live::LiveStats;
-use crate::phase::{Before, Looking, OpRow, Phase};
+use crate::phase::{Before, Looking, OpRow, Phase, Starts};
 use crate::residency;
 use crate::round;
 use crate::target::{gather_texts, left_behind};
@@ -356,6 +356,7 @@ impl<'w> JobRound<'w> {
             state.most = end.each;
         }
         let mut rows = end.rows;
+        self.warn_of_ramps(group, &rows, listener);
         if self.members.iter().any(|m| m.job.framing.is_timed()) {
             rows::tell_access(&mut rows);
         }
@@ -386,7 +387,7 @@ impl<'w> JobRound<'w> {
 
     /// Workers that use the files of other ranks have to see them.
     async fn check_shifts(&self, group: &Group<'_>, shared: bool) -> Result<(), ExecError> {
-        let shifted = self.members.iter().find(|m| m.job.files.ahead > 0);
+        let shifted = self.members.iter().find(|m| m.job.files.shifts());
         group
             .agree(match shifted {
                 Some(member) if !shared => Err(format!(
@@ -425,7 +426,7 @@ impl<'w> JobRound<'w> {
         let mut parts = Vec::new();
         for member in self.members.iter().filter(reads) {
             let job = &member.job;
-            let own = Whose::Own(shift::owner(group.rank(), job.files.ahead, ranks));
+            let own = Whose::Own(job.files.owner(group.rank(), ranks));
             parts.extend(layout::parts(job, self.base, own));
             if group.is_leader() {
                 parts.extend(layout::parts(job, self.base, Whose::Shared { ranks }));
@@ -698,7 +699,7 @@ impl<'w> JobRound<'w> {
                 label: "Layout".to_owned(),
                 unsynced: true,
                 aside: false,
-                in_round: false,
+                starts: Starts::ByKind,
             }],
             open_loop: false,
             offered: None,

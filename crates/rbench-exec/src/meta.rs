@@ -13,7 +13,7 @@ use crate::caches::drop_caches;
 use crate::group::{ExecError, Group};
 use crate::hooks::{After, Followed};
 use crate::ops::{OPS, OpContext};
-use crate::phase::{Before, Looking, OpRow, Phase};
+use crate::phase::{Before, Looking, OpRow, Phase, Starts};
 use crate::residency;
 use crate::round::{self, PhaseEnd};
 use crate::target::Workspace;
@@ -278,7 +278,7 @@ impl MetaPass<'_> {
             label: label.to_owned(),
             unsynced: info.kind == PhaseKind::FileCreate && self.meta.leaves_unsynced(),
             aside: false,
-            in_round: false,
+            starts: Starts::ByKind,
         };
         let (name, label) = match plan.showing {
             Showing::Row(name) => (name, name),

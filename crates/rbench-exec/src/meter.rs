@@ -81,7 +81,7 @@ pub struct Span {
 }
 
 /// Whether such operations only follow others: they have no intended start.
-fn follows(op: OpKind) -> bool {
+pub fn follows(op: OpKind) -> bool {
     matches!(op, OpKind::Fsync | OpKind::Close)
 }
 
@@ -90,17 +90,11 @@ pub fn is_of_others(op: OpKind) -> bool {
     matches!(op, OpKind::Round | OpKind::Mixed)
 }
 
-/// Whether operations have response times: in an open loop, unless they only follow
-/// others.
-pub fn has_responses(op: OpKind, open_loop: bool) -> bool {
-    open_loop && !follows(op)
-}
-
-/// An empty lane of `op`.
-pub fn empty_lane(op: OpKind, open_loop: bool, interval: Nanos) -> OpStats {
+/// An empty lane of `op`, with response times or without.
+pub fn empty_lane(op: OpKind, responses: bool, interval: Nanos) -> OpStats {
     OpStats {
         timeline: Timeline::new(interval),
-        ..OpStats::new(op, has_responses(op, open_loop))
+        ..OpStats::new(op, responses)
     }
 }
 
@@ -115,8 +109,8 @@ struct Lane {
 }
 
 impl Lane {
-    fn new(op: OpKind, open_loop: bool, interval: Nanos) -> Lane {
-        let stats = empty_lane(op, open_loop, interval);
+    fn new(op: OpKind, responses: bool, interval: Nanos) -> Lane {
+        let stats = empty_lane(op, responses, interval);
         Lane {
             line: TimelineRecorder::new(interval, stats.response.is_some()),
             stats,
@@ -248,7 +242,7 @@ impl Meter {
             common_start: Nanos(0),
             lanes: ops
                 .iter()
-                .map(|op| Lane::new(*op, open_loop, interval))
+                .map(|op| Lane::new(*op, open_loop && !follows(*op), interval))
                 .collect(),
             last_end: Nanos(0),
             tally,
@@ -269,15 +263,14 @@ impl Meter {
         }
     }
 
-    /// Operations of that lane, which is empty, only follow others: they have no intended
-    /// start, in an open loop either.
-    pub fn follows(&mut self, lane: usize) {
+    /// Whether operations of that lane, which is empty, have an intended start.
+    pub fn expects_starts(&mut self, lane: usize, starts: bool) {
         let Lane {
             stats,
             line: _,
             aside: _,
         } = &self.lanes[lane];
-        self.lanes[lane] = Lane::new(stats.op, false, stats.timeline.interval());
+        self.lanes[lane] = Lane::new(stats.op, starts, stats.timeline.interval());
     }
 
     /// From now on keeps start and duration of each operation, with room for

@@ -18,7 +18,7 @@ use rbench_sys::{Fs, NullFs};
 
 use crate::caches::drop_caches;
 use crate::group::{ExecError, Group};
-use crate::phase::{Before, Looking, OpRow, Phase};
+use crate::phase::{Before, Looking, OpRow, Phase, Starts};
 use crate::residency;
 use crate::round;
 use crate::steps::in_flight::RingSteps;
@@ -368,7 +368,7 @@ impl MixPass<'_> {
             label: format!("Preparing {what}"),
             unsynced: false,
             aside: false,
-            in_round: false,
+            starts: Starts::ByKind,
         };
         Phase {
             label: format!("preparing {what} (untimed)"),
@@ -419,7 +419,10 @@ impl MixPass<'_> {
                     && (matches!(row.op, OpKind::Write | OpKind::Append)
                         || role.draws() && row.op == OpKind::Create),
                 aside: false,
-                in_round: !role.draws() && row.op != OpKind::Round,
+                starts: match !role.draws() && row.op != OpKind::Round {
+                    true => Starts::InRound,
+                    false => Starts::ByKind,
+                },
             });
             lanes.extend(all);
         }

@@ -9,7 +9,7 @@ use rbench_core::{Nanos, OpKind};
 use rbench_plan::jobs::Framing;
 
 use crate::intervals::{IntervalRow, Judge};
-use crate::meter::{empty_lane, has_responses};
+use crate::meter::{empty_lane, follows};
 use crate::worker::MakeRunner;
 
 /// Share of the workers' time from which on what was done aside has a row.
@@ -40,8 +40,20 @@ pub struct OpRow {
     /// Whether its operations belong to no other's time and rate, such as the closes at the end:
     /// the row is only shown when they took long.
     pub aside: bool,
-    /// Whether they are operations of a round, which alone has an intended start.
-    pub in_round: bool,
+    /// Whether they have intended starts in an open loop.
+    pub starts: Starts,
+}
+
+/// Whether operations have intended starts in an open loop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Starts {
+    /// Unless their kind only follows others, as closes and syncs do.
+    #[default]
+    ByKind,
+    /// No: they are operations of a round, which alone has one.
+    InRound,
+    /// Yes, whatever they are: a trace has recorded them.
+    Recorded,
 }
 
 /// A phase to run. The same on every rank but for `make`.
@@ -96,6 +108,16 @@ pub struct SteadyEnd {
 }
 
 impl OpRow {
+    /// Whether its operations have response times.
+    pub fn has_responses(&self, open_loop: bool) -> bool {
+        open_loop
+            && match self.starts {
+                Starts::ByKind => !follows(self.op),
+                Starts::InRound => false,
+                Starts::Recorded => true,
+            }
+    }
+
     /// Whether its operations are those of which a steady rate is one: they move data, and
     /// do not only follow others.
     fn is_of_the_rate(&self) -> bool {
@@ -160,7 +182,7 @@ impl Phase {
             name: info.name.clone(),
             label: info.label.clone(),
             op: info.op.name(),
-            open_loop: has_responses(info.op, self.open_loop && !info.in_round),
+            open_loop: info.has_responses(self.open_loop),
             aside: info.aside,
         };
         lanes.map(row).collect()
@@ -176,8 +198,7 @@ impl Phase {
     /// into; its timeline is of that interval.
     pub fn empty_lanes(&self, interval: Nanos, numbers: Range<usize>) -> Vec<OpStats> {
         let empty = |info: &OpRow| {
-            let open_loop = self.open_loop && !info.in_round;
-            let mut lane = empty_lane(info.op, open_loop, interval);
+            let mut lane = empty_lane(info.op, info.has_responses(self.open_loop), interval);
             lane.shrink();
             lane
         };

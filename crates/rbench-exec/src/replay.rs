@@ -18,13 +18,14 @@ use rbench_core::{Bytes, Failure, Nanos, OpKind, Rank};
 use rbench_plan::jobs::Framing;
 use rbench_plan::replay::Pace;
 use rbench_plan::trace::survey::{Found, Survey};
+use rbench_plan::trace::why;
 use rbench_plan::{Plan, ReplayPlan};
 use rbench_sys::{Exact, space};
 
 use crate::caches::drop_caches;
 use crate::group::{ExecError, Group};
 use crate::pace::StopFlag;
-use crate::phase::{Before, OpRow, Phase};
+use crate::phase::{Before, OpRow, Phase, Starts};
 use crate::round;
 use crate::target::Workspace;
 use crate::thread::in_thread;
@@ -45,6 +46,9 @@ const LATE: &str = "replay-late";
 /// The warning of a replay with other results than those of the trace.
 const DIFFERS: &str = "replay-differs";
 
+/// The warning of a replay that leaves out lines it cannot read.
+const UNREADABLE: &str = "unreadable-lines";
+
 /// So late is on time, for so large a share of the operations.
 const CLOSE: Nanos = Nanos::MILLISECOND;
 const WITHIN: f64 = 0.99;
@@ -64,6 +68,8 @@ pub(crate) struct Looked {
     found: Arc<Found>,
     left_out: BTreeMap<&'static str, u64>,
     gaps: u64,
+    /// The first line of each trace that cannot be read, and why.
+    unreadable: Vec<String>,
 }
 
 /// Looks the traces through, on every rank.
@@ -119,15 +125,19 @@ fn look(plan: &ReplayPlan, stop: &StopFlag) -> Result<Option<Looked>, String> {
         let taken = taken.and_then(|()| survey.take(&step));
         taken.map_err(|why| merged.wrong(&step, &why))?;
     }
-    let (mut left_out, mut gaps) = (BTreeMap::new(), 0);
+    let (mut left_out, mut gaps, mut unreadable) = (BTreeMap::new(), 0, Vec::new());
     for out in merged.out() {
         for (why, count) in &out.left_out.0 {
             *left_out.entry(*why).or_insert(0) += count;
         }
         gaps += out.gaps;
+        unreadable.extend(out.unreadable.clone());
     }
     let found = survey.finish();
     if found.operations == 0 {
+        if let Some(line) = unreadable.first() {
+            return Err(format!("the traces have nothing to replay: {line}"));
+        }
         let all: u64 = left_out.values().sum();
         let reasons: Vec<String> = left_out
             .iter()
@@ -146,6 +156,7 @@ fn look(plan: &ReplayPlan, stop: &StopFlag) -> Result<Option<Looked>, String> {
         found: Arc::new(found),
         left_out,
         gaps,
+        unreadable,
     }))
 }
 
@@ -295,7 +306,7 @@ impl ReplayPass<'_> {
             label: label.to_owned(),
             unsynced: false,
             aside: false,
-            in_round: false,
+            starts: Starts::Recorded,
         }
     }
 
@@ -490,6 +501,14 @@ impl ReplayPass<'_> {
                 ),
             );
         }
+        if let Some(first) = self.looked.unreadable.first() {
+            let lines = self.looked.left_out.get(why::UNREADABLE).copied();
+            let lines = human_count(lines.unwrap_or(1));
+            listener.warning(
+                UNREADABLE,
+                format!("Lines of the traces that cannot be read and are left out: {lines}. The first: {first}."),
+            );
+        }
         let differ: u64 = counts.differ.iter().map(|differ| differ.total()).sum();
         let unopened: u64 = counts.unopened.iter().sum();
         if differ + unopened > 0 {
@@ -511,6 +530,7 @@ impl ReplayPass<'_> {
             found,
             left_out,
             gaps,
+            unreadable: _,
         } = self.looked;
         let all: u64 = left_out.values().sum();
         let traces = self.plan.traces.iter().zip(forms);

@@ -276,7 +276,9 @@ async fn measure(group: &Group<'_>, phase: &Phase) -> Result<PhaseEnd, ExecError
     let stonewall = match (phase.wear_out, phase.deadline) {
         (true, Some(deadline)) => {
             let tops_up = !phase.open_loop;
-            wear_out(group, &hands, (&reached, planned), deadline, tops_up).await?
+            let stopped = group.clock.now().since(start);
+            let walls = (deadline, stopped);
+            wear_out(group, &hands, (&reached, planned), walls, tops_up).await?
         }
         _ => None,
     };
@@ -583,12 +585,12 @@ fn spawn_workers(group: &Group<'_>, phase: &Phase) -> Result<WorkerPool, String>
     let own = |thread: u32| {
         let numbers = phase.own_lanes(thread as usize);
         let lanes = &phase.lanes[numbers.clone()];
-        let in_round = lanes.iter().enumerate().filter(|(_, lane)| lane.in_round);
+        let starts = lanes.iter().map(|lane| lane.has_responses(phase.open_loop));
         OwnLanes {
             first: numbers.start,
             ops: lanes.iter().map(|lane| lane.op).collect(),
             aside: lanes.iter().map(|lane| lane.aside).collect(),
-            in_round: in_round.map(|(number, _)| number).collect(),
+            starts: starts.collect(),
         }
     };
     let (sender, reports) = unbounded_channel();
@@ -656,12 +658,12 @@ fn ended(report: Report) -> Option<(WorkerOutcome, bool)> {
 /// If the deadline cut some worker off: lets every worker top up to what the
 /// worker with the most had issued by then, unless operations have intended
 /// starts: none is meant to start after the deadline. `planned` is what this
-/// rank's workers would have issued in all.
+/// rank's workers would have issued in all, `stopped` when the last of them stopped.
 async fn wear_out(
     group: &Group<'_>,
     hands: &WorkerPool,
     (reached, planned): (&[(u64, u64)], u64),
-    deadline: Nanos,
+    (deadline, stopped): (Nanos, Nanos),
     tops_up: bool,
 ) -> Result<Option<Stonewall>, ExecError> {
     let issued = reached.iter().map(|(issued, _)| *issued);
@@ -675,7 +677,7 @@ async fn wear_out(
         .quietly(
             group
                 .world
-                .all_reduce(Combine::Max, vec![most, !least, cut_off]),
+                .all_reduce(Combine::Max, vec![most, !least, cut_off, stopped.0]),
         )
         .await?;
     let done = reached.iter().map(|(_, done)| done).sum();
@@ -687,6 +689,7 @@ async fn wear_out(
     }
     let stonewall = Stonewall {
         deadline,
+        stopped: Nanos(bounds[3]),
         items,
         least: !bounds[1],
         most: bounds[0],

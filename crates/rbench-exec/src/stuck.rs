@@ -263,6 +263,7 @@ fn lane_of(call: &str, lanes: &[OpRow]) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::phase::Starts;
 
     fn lanes(ops: &[OpKind]) -> Vec<OpRow> {
         let lane = |op: &OpKind| OpRow {
@@ -271,7 +272,7 @@ mod tests {
             label: String::new(),
             unsynced: false,
             aside: false,
-            in_round: false,
+            starts: Starts::ByKind,
         };
         ops.iter().map(lane).collect()
     }

@@ -276,8 +276,8 @@ pub struct OwnLanes {
     pub ops: Vec<OpKind>,
     /// Whether each belongs to no other's time.
     pub aside: Vec<bool>,
-    /// Those whose operations belong to rounds: they have no intended start.
-    pub in_round: Vec<usize>,
+    /// Whether its operations have intended starts.
+    pub starts: Vec<bool>,
 }
 
 /// Starts worker `thread` of the config with lanes of its own; it prepares at
@@ -306,8 +306,8 @@ pub fn spawn(
             stop: config.stop.of_all(),
         },
     );
-    for lane in &lanes.in_round {
-        meter.follows(*lane);
+    for (lane, starts) in lanes.starts.iter().enumerate() {
+        meter.expects_starts(lane, *starts);
     }
     meter.set_aside(&lanes.aside);
     if config.hands_over {
@@ -547,7 +547,7 @@ mod tests {
             first: 0,
             ops: vec![OpKind::Read],
             aside: vec![false],
-            in_round: Vec::new(),
+            starts: vec![false],
         };
         let worker =
             spawn(&Arc::new(config), 0, lanes, make, sender).expect("a thread is to be had");

@@ -73,6 +73,7 @@ fn whole_way(argv: &[OsString], disk: &BTreeMap<PathBuf, Vec<u8>>, input: usize)
         variable: &|name| (name != "UNSET").then(|| format!("v{}", name.len())),
         page_size: 4096,
         cpus: 2,
+        memory_mib: 1024,
     };
     let invocation = match read(argv, &around) {
         // Something else than jobs.

@@ -348,6 +348,7 @@ impl IoPlan {
                 course: Course::default(),
             },
             files: Files {
+                drawn: None,
                 directory: iteration.to_string().into(),
                 more_directories: Vec::new(),
                 names: match self.layout.shared() {
@@ -458,6 +459,7 @@ impl IoPlan {
                 offset: there * spread,
                 size: (rest, rest),
                 ahead: 0,
+                drawn: None,
                 ..job.files
             },
             engine: "psync".to_owned(),

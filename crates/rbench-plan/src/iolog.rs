@@ -43,6 +43,8 @@ pub struct Replay {
     pub align: u64,
     /// `replay_skip`
     pub skip: Skip,
+    /// `verify_interval`, where blocks are verified and that is given: it need not be the block.
+    pub verify_interval: Option<u64>,
     /// What the logs hold of all ranks; `None`: they were not read yet.
     pub found: Option<Found>,
 }

@@ -180,6 +180,8 @@ pub struct Files {
     pub shares: Shares,
     /// Workers use the files of the rank so many numbers further on.
     pub ahead: u32,
+    /// `Some`: each rank uses the files of another one, drawn with this seed.
+    pub drawn: Option<u64>,
     /// Length of the pieces of all workers that alternate in a file that they share,
     /// bytes; `size` is each one's part then. 0: parts lie one behind the other.
     pub interleave: u64,

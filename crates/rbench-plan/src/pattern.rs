@@ -186,6 +186,8 @@ pub struct Steps {
     regions: Regions,
     /// Bytes of all of them.
     total: u64,
+    /// Whether any has a rest that is shorter than a block, and a pass visits all of them.
+    rest: bool,
     drawing: Drawing,
     budget: Budget,
     /// Bytes of a pass.
@@ -306,6 +308,9 @@ impl Steps {
             mixer: place::Mixer::new(rules.seed, rules.worker),
             pass_bytes_max: budget.bytes.unwrap_or(total),
             total,
+            rest: bytes.is_none()
+                && pace.number_ios.is_none()
+                && (0..count).any(|file| cut(region(file)) < region(file)),
             rules,
             regions,
             budget,
@@ -380,6 +385,11 @@ impl Steps {
     /// Bytes of all parts of files.
     pub fn total(&self) -> u64 {
         self.total
+    }
+
+    /// Whether a pass leaves the end of a file alone, as it is shorter than a block.
+    pub fn leaves_rest(&self) -> bool {
+        self.rest
     }
 
     /// Whether any file has room for a block.

@@ -16,6 +16,8 @@ pub struct ReplayPlan {
     pub format: Option<Format>,
     /// How they are read.
     pub reading: Reading,
+    /// Whether a line that cannot be read ends the run; else it is left out.
+    pub strict: bool,
     /// When operations start.
     pub pace: Pace,
     /// So many side by side, each in a directory of its own.

@@ -3,6 +3,8 @@
 
 use rbench_core::Rank;
 
+use crate::permutation::Permutation;
+
 /// How far ahead the owner of the items is for the `step`-th phase after
 /// creation (from 1): rank r works on what rank r − step·shift made, or the
 /// next multiple that is not its own. Zero when `shift` is zero or a multiple
@@ -24,6 +26,18 @@ pub fn owner(rank: Rank, ahead: u32, ranks: u32) -> Rank {
     Rank(((u64::from(rank.0) + u64::from(ahead)) % u64::from(ranks.max(1))) as u32)
 }
 
+/// The rank whose items `rank` works on where that is drawn: never its own, and no other rank
+/// has the same. The ranks stand in a circle in a random order, and each takes the next one's.
+pub fn drawn(rank: Rank, seed: u64, ranks: u32) -> Rank {
+    let circle = Permutation::new(u64::from(ranks.max(1)), &[seed]);
+    let places = 0..u64::from(ranks);
+    let place = places
+        .into_iter()
+        .find(|at| circle.at(*at) == u64::from(rank.0));
+    let next = place.map_or(0, |at| (at + 1) % u64::from(ranks.max(1)));
+    Rank(circle.at(next) as u32)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -40,7 +54,27 @@ mod tests {
         assert_eq!(worked_on(5, 0, 1), Rank(5));
     }
 
+    #[test]
+    fn a_seed_draws_another_order_of_ranks() {
+        let order = |seed| {
+            (0..16)
+                .map(move |r| drawn(Rank(r), seed, 16))
+                .collect::<Vec<_>>()
+        };
+        assert_ne!(order(1), order(2));
+        assert_eq!(order(1), order(1));
+        assert_eq!(drawn(Rank(0), 1, 1), Rank(0));
+    }
+
     proptest! {
+        #[test]
+        fn ranks_that_are_drawn_are_others_and_none_is_left_out(ranks in 2_u32..200, seed: u64) {
+            let mut owners: Vec<u32> = (0..ranks).map(|r| drawn(Rank(r), seed, ranks).0).collect();
+            prop_assert!(owners.iter().enumerate().all(|(r, o)| r as u32 != *o));
+            owners.sort_unstable();
+            prop_assert_eq!(owners, (0..ranks).collect::<Vec<_>>());
+        }
+
         #[test]
         fn no_rank_meets_its_own_items_and_none_is_left_out(
             ranks in 2_u32..200, shift in 1_u32..200, step in 1_u32..7,

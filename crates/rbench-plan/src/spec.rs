@@ -336,6 +336,8 @@ pub struct Replay {
     pub below: Option<PathBuf>,
     /// `--cwd`
     pub cwd: Option<PathBuf>,
+    /// `--strict`
+    pub strict: bool,
 }
 
 /// `rbench mdtest`: its options by the letters of mdtest's command line. What

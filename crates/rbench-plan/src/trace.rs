@@ -480,6 +480,8 @@ pub mod why {
     pub const MPI_IO: &str = "MPI-IO: its POSIX operations are listed too";
     /// No system takes it.
     pub const LONG: &str = "a name of more than 255 bytes or a path of more than 4095";
+    /// Damaged, or of a form that is not known.
+    pub const UNREADABLE: &str = "a line that cannot be read";
     /// A larger transfer than [`super::TRANSFER_MAX`].
     pub const LARGE: &str = "a transfer of more than 256 MiB";
 }
@@ -572,6 +574,8 @@ pub struct Out {
     pub left_out: LeftOut,
     /// JuiceFS: places where lines are missing.
     pub gaps: u64,
+    /// The first line that could not be read, and why.
+    pub unreadable: Option<String>,
 }
 
 impl Out {

@@ -1,5 +1,5 @@
 //! The outputs of `rbench fio`: what fio 3.33 prints, as people and programs
-//! read it: normal, terse (version 3), JSON, and the lines of its logs.
+//! read it: normal, terse, JSON, and the lines of its logs.
 //!
 //! Everything is a pure function of a [`FioRun`]. What fio does not report
 //! (response times, hosts, the slowest rank) is in rbench's own report instead.
@@ -32,11 +32,16 @@ pub use normal::normal;
 pub use numbers::Form;
 pub use terse::terse;
 
+/// The version of the terse output that nobody has to ask for.
+pub const TERSE_VERSION: u8 = 3;
+
 /// A run of `rbench fio`, or its state during the run (`status-interval`).
 #[derive(Debug, Clone, PartialEq)]
 pub struct FioRun {
     /// The version shown as fio's, such as `fio-3.33`.
     pub version: String,
+    /// Version of the terse output, 2 to 5.
+    pub terse_version: u8,
     /// Start of the program, ms since the epoch.
     pub started_ms: u64,
     /// End of the run, or now, ms since the epoch.
@@ -149,13 +154,6 @@ pub fn add(entries: &mut Vec<FioEntry>, entry: FioEntry) {
 }
 
 impl FioEntry {
-    /// `description`
-    fn description(&self) -> Option<&str> {
-        let mut all = self.options.iter();
-        let (_, text) = all.find(|(name, _)| name == "description")?;
-        Some(text.as_str()).filter(|text| !text.is_empty())
-    }
-
     /// Latency to keep (ns), window (us), percentile; fio's values without a
     /// target.
     fn target_fields(&self) -> (u64, u64, f64) {
@@ -174,6 +172,13 @@ impl FioEntry {
 }
 
 impl FioRun {
+    /// `description` of an entry's job: its own, or that of all jobs.
+    fn description<'r>(&'r self, entry: &'r FioEntry) -> Option<&'r str> {
+        let mut all = entry.options.iter().chain(&self.global_options);
+        let (_, text) = all.find(|(name, _)| name == "description")?;
+        Some(text.as_str()).filter(|text| !text.is_empty())
+    }
+
     /// The end as `Sat Nov 21 07:44:02 2026`.
     fn date(&self) -> String {
         let local = || {

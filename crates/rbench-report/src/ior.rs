@@ -3,6 +3,10 @@
 //!
 //! What IOR does not print (failed operations, a run that was stopped) comes after the table.
 
+mod summary;
+
+pub use summary::{csv_ranks, csv_summary, json_summary};
+
 use std::fmt::Write as _;
 
 use jiff::Timestamp;
@@ -32,6 +36,8 @@ pub struct View {
     pub random: bool,
     /// `-Q`, with `-C`.
     pub task_offset: Option<u32>,
+    /// The seed of `-Z`.
+    pub random_reorder: Option<i32>,
     /// `-i`
     pub repetitions: u32,
     /// `-s`; `None`: as many as the files have.
@@ -62,21 +68,53 @@ struct Line<'r> {
     access: AccessResult,
 }
 
-/// The report; ends with a newline.
-pub fn render(result: &RunResult, view: &View) -> String {
-    let mut out = head(result);
-    out.push_str(&options(result, view));
-    let lines: Vec<Line<'_>> = result
-        .phases
-        .iter()
-        .filter(|phase| OPERATIONS.iter().any(|(name, _)| phase.name == *name))
+impl Line<'_> {
+    /// Transfers per second, without opens and closes.
+    fn iops(&self) -> f64 {
+        match self.access.transfer_s {
+            seconds if seconds > 0.0 => self.phase.items as f64 / seconds,
+            _ => 0.0,
+        }
+    }
+
+    /// Time of a transfer of one of the ranks, s.
+    fn latency(&self, ranks: u32) -> f64 {
+        match self.phase.items {
+            0 => 0.0,
+            items => self.access.transfer_s * f64::from(ranks) / items as f64,
+        }
+    }
+}
+
+/// The lines of the table.
+fn lines(result: &RunResult) -> Vec<Line<'_>> {
+    let phases = result.phases.iter();
+    let shown = phases.filter(|phase| OPERATIONS.iter().any(|(name, _)| phase.name == *name));
+    shown
         .filter_map(|phase| {
             Some(Line {
                 phase,
                 access: phase.access?,
             })
         })
-        .collect();
+        .collect()
+}
+
+/// Over repetitions; the deviation is by their number, as IOR's.
+fn spread_by_n(values: &[f64]) -> Spread {
+    let over = spread(values);
+    let n = values.len().max(1) as f64;
+    Spread {
+        stddev: over.stddev * ((n - 1.0) / n).sqrt(),
+        ..over
+    }
+}
+
+/// The report; ends with a newline.
+pub fn render(result: &RunResult, view: &View) -> String {
+    let mut out = head(result);
+    out.push_str(&options(result, view));
+    let lines = lines(result);
     out.push_str(COLUMNS);
     for line in &lines {
         out.push_str(&row(line, view, result.world.ranks));
@@ -151,6 +189,15 @@ fn head(result: &RunResult) -> String {
 
 /// What the options say, a line each.
 fn options(result: &RunResult, view: &View) -> String {
+    let mut out = "\nOptions: \n".to_owned();
+    for (name, value) in option_lines(result, view) {
+        let _ = writeln!(out, "{name:<20}: {value}");
+    }
+    out
+}
+
+/// What the options say, by IOR's names.
+fn option_lines(result: &RunResult, view: &View) -> Vec<(&'static str, String)> {
     let ranks = result.world.ranks;
     let mut lines: Vec<(&str, String)> = vec![
         ("api", "POSIX".to_owned()),
@@ -174,15 +221,20 @@ fn options(result: &RunResult, view: &View) -> String {
         ),
         (
             "ordering inter file",
-            match view.task_offset {
-                Some(_) => "constant task offset".to_owned(),
-                None => "no tasks offsets".to_owned(),
+            match (view.task_offset, view.random_reorder) {
+                (_, Some(_)) => "random task offset".to_owned(),
+                (Some(_), None) => "constant task offset".to_owned(),
+                (None, None) => "no tasks offsets".to_owned(),
             },
         ),
     ];
     lines.extend(
         view.task_offset
             .map(|offset| ("task offset", offset.to_string())),
+    );
+    lines.extend(
+        view.random_reorder
+            .map(|seed| ("reorder random seed", seed.to_string())),
     );
     lines.extend([
         ("nodes", result.world.hosts.len().to_string()),
@@ -201,11 +253,7 @@ fn options(result: &RunResult, view: &View) -> String {
         lines.push(("stonewallingTime", view.deadline_s.to_string()));
         lines.push(("stoneWallingWearOut", u8::from(view.wear_out).to_string()));
     }
-    let mut out = "\nOptions: \n".to_owned();
-    for (name, value) in lines {
-        let _ = writeln!(out, "{name:<20}: {value}");
-    }
-    out
+    lines
 }
 
 /// Ranks of the first host.
@@ -241,24 +289,12 @@ fn number(value: f64) -> String {
 
 fn row(line: &Line<'_>, view: &View, ranks: u32) -> String {
     let Line { phase, access } = line;
-    let per_second = |n: f64| {
-        if access.transfer_s > 0.0 {
-            n / access.transfer_s
-        } else {
-            0.0
-        }
-    };
-    let items = phase.items as f64;
-    let latency = match phase.items {
-        0 => 0.0,
-        _ => access.transfer_s * f64::from(ranks) / items,
-    };
     format!(
         "{:<10}{:<11}{:<11}{:<12}{:<11}{:<11}{:<11}{:<11}{:<11}{:<11}{:<4}\n",
         phase.name,
         number(access.bandwidth / MIB as f64),
-        number(per_second(items)),
-        number(latency),
+        number(line.iops()),
+        number(line.latency(ranks)),
         number(view.block as f64 / KIB),
         number(view.transfer as f64 / KIB),
         number(access.open_s),
@@ -283,7 +319,7 @@ fn summary(name: &str, lines: &[&Line<'_>], view: &View, result: &RunResult) -> 
             min,
             mean,
             stddev,
-        } = spread(&values);
+        } = spread_by_n(&values);
         let _ = write!(out, "{max:>10.2} {min:>10.2} {mean:>10.2} {stddev:>10.2} ");
     }
     let seconds = spread(&of(&|line| line.access.total_s)).mean;
@@ -297,7 +333,7 @@ fn summary(name: &str, lines: &[&Line<'_>], view: &View, result: &RunResult) -> 
             let _ = write!(out, "{:>10} {:>13} ", "NA", "NA");
         }
         false => {
-            let time = spread(&walls.iter().map(|w| w.deadline_s).collect::<Vec<_>>()).mean;
+            let time = spread(&walls.iter().map(|w| w.stopped_s).collect::<Vec<_>>()).mean;
             let moved = |items: u64| items as f64 * view.transfer as f64 / MIB as f64;
             let data = spread(&walls.iter().map(|w| moved(w.items)).collect::<Vec<_>>()).mean;
             let _ = write!(out, "{time:>10.2} {data:>13.2} ");
@@ -314,8 +350,8 @@ fn summary(name: &str, lines: &[&Line<'_>], view: &View, result: &RunResult) -> 
         u8::from(view.file_per_process),
         u8::from(view.task_offset.is_some()),
         view.task_offset.unwrap_or(1),
-        0,
-        0,
+        u8::from(view.random_reorder.is_some()),
+        view.random_reorder.unwrap_or(0),
         view.segments.map_or("-1".to_owned(), |n| n.to_string()),
         view.block,
         view.transfer,
@@ -358,5 +394,16 @@ mod tests {
             local_time("2026-11-01T12:00:00Z", 3600),
             "Sun Nov  1 13:00:00 2026"
         );
+    }
+
+    #[test]
+    fn the_deviation_over_repetitions_is_by_their_number() {
+        let close = |a: f64, b: f64| (a - b).abs() < 1e-9;
+        assert!(close(spread_by_n(&[1.0, 3.0]).stddev, 1.0));
+        assert!(close(
+            spread_by_n(&[2.0, 4.0, 4.0, 4.0, 5.0, 5.0, 7.0, 9.0]).stddev,
+            2.0
+        ));
+        assert!(close(spread_by_n(&[5.0]).stddev, 0.0));
     }
 }

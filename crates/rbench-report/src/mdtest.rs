@@ -112,14 +112,15 @@ pub fn render(result: &RunResult, view: &View) -> String {
     if view.verbosity >= 1 {
         out.push_str(&verbose(&all));
     }
+    out.push_str(&stonewalls(result));
     let iterations = iterations(result);
     for measure in view.print.measures() {
+        if view.all_ranks {
+            out.push_str(&ranks(result, &all, *measure));
+        }
         let title = measure.title();
         let _ = write!(out, "\n{title}: (of {iterations} iterations)");
         out.push_str(&table(&all, *measure, view));
-    }
-    if view.all_ranks {
-        push_section(&mut out, &ranks(result));
     }
     push_section(&mut out, &remarks(result));
     if let Some(finished) = &result.run.finished {
@@ -203,23 +204,43 @@ fn table(all: &[Measured], measure: Measure, view: &View) -> String {
     out
 }
 
-/// `--print-all-procs`
-fn ranks(result: &RunResult) -> String {
-    let mut out = String::new();
-    for phase in &result.phases {
-        for rank in &phase.ranks {
-            let _ = writeln!(
-                out,
-                "Rank {:>4} on {}, iteration {}: {:<18}:{:>15.3} sec, {:>14.3} ops/sec, {} items, {} errors",
-                rank.rank,
-                printable(&rank.host),
-                phase.iteration.saturating_add(1),
-                phase.label,
-                rank.elapsed_s,
-                measured::per_second(rank.items, rank.elapsed_s),
-                rank.items,
-                rank.errors,
-            );
+/// With `-W`: how far the ranks had come at the deadline, a line for each creation of files.
+fn stonewalls(result: &RunResult) -> String {
+    let ranks = f64::from(result.world.ranks.max(1));
+    let walls = result.phases.iter();
+    let walls = walls.filter_map(|phase| phase.stonewall.as_ref());
+    walls.fold(String::new(), |mut out, wall| {
+        let average = wall.items as f64 / ranks;
+        let (least, most) = (wall.least, wall.most);
+        let _ = writeln!(
+            out,
+            "Continue stonewall hit min: {least} max: {most} avg: {average:.1} "
+        );
+        out
+    })
+}
+
+/// `--print-all-procs`: for each iteration a line for each test, with a value for each rank.
+fn ranks(result: &RunResult, all: &[Measured], measure: Measure) -> String {
+    let name = match measure {
+        Measure::Rate => "rate",
+        Measure::Time => "time",
+    };
+    let mut out = format!("\nPer process result ({name}):\n");
+    for iteration in 0..iterations(result) {
+        let _ = writeln!(out, "iteration: {iteration}");
+        for one in all.iter().filter(|one| one.iteration() == iteration) {
+            let _ = write!(out, "Test {}", one.row.label);
+            for rank in 0..result.world.ranks {
+                let share = one.of_rank(rank);
+                let value = match measure {
+                    Measure::Rate => share.rate,
+                    Measure::Time => share.elapsed_s,
+                };
+                let sign = if rank == 0 { ' ' } else { ',' };
+                let _ = write!(out, "{sign}{}", csv::exponential(value, 6));
+            }
+            out.push('\n');
         }
     }
     out

@@ -63,6 +63,16 @@ const RULES: &[Rule] = &[
         over_iterations: Over::Total,
     },
     Rule {
+        code: "already-there",
+        before: |_| {
+            "Directories and nodes that were to be made were there already; items and rates do not include them: "
+                .into()
+        },
+        after: |_| ".".into(),
+        find: already_there,
+        over_iterations: Over::Total,
+    },
+    Rule {
         code: "missed",
         before: |_| {
             "More than 1% of the operations found no file to work on (none was left for them, or another worker had \
@@ -394,10 +404,31 @@ fn tool_cost(result: &RunResult, phase: &PhaseResult) -> Option<Finding> {
     })
 }
 
-/// What failed on dead mounts is told of once.
+/// What failed on dead mounts, and what was there already, is told of once.
 fn errors(result: &RunResult, phase: &PhaseResult) -> Option<Finding> {
     let told = result.failed_on_dead_mounts(phase);
+    let told = told.saturating_add(there(result, phase));
     count(phase.error_count().saturating_sub(told))
+}
+
+/// Whether operations failed, other than those that found what they were to make.
+pub fn has_failures(result: &RunResult) -> bool {
+    let mut phases = result.phases.iter();
+    phases.any(|phase| phase.error_count() > there(result, phase))
+}
+
+fn already_there(result: &RunResult, phase: &PhaseResult) -> Option<Finding> {
+    count(there(result, phase))
+}
+
+/// How many items a phase of mdtest was to make and found: mdtest goes on with those.
+fn there(result: &RunResult, phase: &PhaseResult) -> u64 {
+    let makes = matches!(phase.op.as_str(), "mkdir" | "mknod" | "create");
+    let command = result.run.command.get(1).map(String::as_str);
+    match makes && command == Some("mdtest") {
+        true => phase.errors.get("EEXIST").copied().unwrap_or(0),
+        false => 0,
+    }
 }
 
 /// Whether a dead mount is why ranks and hosts differ.

@@ -154,6 +154,13 @@ pub fn process_space() -> Option<String> {
     Some(format!("{}/{numbers}", boot.trim()))
 }
 
+/// The memory of this host in bytes.
+pub fn total_memory() -> u64 {
+    // SAFETY: sysconf reads a number and touches no memory of ours.
+    let pages = unsafe { libc::sysconf(libc::_SC_PHYS_PAGES) };
+    u64::try_from(pages).unwrap_or(0) * page_size()
+}
+
 /// The size of a page in bytes.
 pub fn page_size() -> u64 {
     // SAFETY: sysconf reads a number and touches no memory of ours.

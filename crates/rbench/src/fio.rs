@@ -10,8 +10,10 @@ use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+use nix::errno::Errno;
 use nix::time::{ClockId, clock_gettime};
 use rbench_cli::fio::{Surroundings, files_named, listing, read, variables_named};
+use rbench_cli::ior::script_of;
 use rbench_cli::{FioFormat, FioView, IdleReport, Invocation, Output};
 use rbench_core::job::{JobLog, JobOutcome, Series};
 use rbench_core::machine::HostUse;
@@ -22,10 +24,10 @@ use rbench_plan::Plan;
 use rbench_plan::jobs::{ContinueOn, Errors, FioReport, JobPlan, JobsPlan, LeftOut};
 use rbench_plan::resolve::Work;
 use rbench_report::RunResult;
-use rbench_report::fio::{FioEntry, FioRun, Form, Machine, Steadiness, Target, add};
+use rbench_report::fio::{FioEntry, FioRun, Form, Machine, Steadiness, TERSE_VERSION, Target, add};
 use rbench_report::journal;
 use rbench_report::schema::Forms;
-use rbench_sys::limits::{host_facts, page_size};
+use rbench_sys::limits::{host_facts, page_size, total_memory};
 
 use crate::files::{self, Written};
 use crate::front::{FrontEnd, Scope};
@@ -34,7 +36,7 @@ use crate::profile;
 use crate::recording::all_of;
 use crate::run::Refusal;
 use crate::show::render;
-use crate::{SUCCESS, print};
+use crate::{SUCCESS, complain, print};
 
 mod debug;
 mod known;
@@ -57,6 +59,7 @@ pub struct JobFiles {
     variables: Vec<(String, String)>,
     page_size: u64,
     cpus: u64,
+    memory_mib: u64,
     /// Why files could not be read.
     unreadable: BTreeMap<PathBuf, String>,
 }
@@ -67,6 +70,7 @@ impl JobFiles {
         let mut found = JobFiles {
             page_size: page_size(),
             cpus: host_facts().map_or(1, |facts| u64::from(facts.cpus)),
+            memory_mib: total_memory() >> 20,
             ..JobFiles::default()
         };
         loop {
@@ -91,6 +95,12 @@ impl JobFiles {
             Some((file, Err(error))) => drop(found.unreadable.insert(file, error.to_string())),
             None => {}
         }
+        if let Some(file) = script_of(argv) {
+            match content(&file) {
+                Ok(bytes) => drop(found.files.insert(file, bytes)),
+                Err(error) => drop(found.unreadable.insert(file, error.to_string())),
+            }
+        }
         let names = variables_named(&found.files).into_iter();
         let set = |name: String| Some((name.clone(), std::env::var(name).ok()?));
         found.variables = names.filter_map(set).collect();
@@ -113,6 +123,7 @@ impl JobFiles {
             variables,
             page_size,
             cpus,
+            memory_mib,
             unreadable,
         } = self;
         w.number(files.len() as u64);
@@ -123,7 +134,7 @@ impl JobFiles {
         for (name, value) in variables {
             w.text(name).text(value);
         }
-        w.number(*page_size).number(*cpus);
+        w.number(*page_size).number(*cpus).number(*memory_mib);
         w.number(unreadable.len() as u64);
         for (path, why) in unreadable {
             w.bytes(path.as_os_str().as_bytes()).text(why);
@@ -142,6 +153,7 @@ impl JobFiles {
             found.variables.push((r.text()?, r.text()?));
         }
         (found.page_size, found.cpus) = (r.number()?, r.number()?);
+        found.memory_mib = r.number()?;
         for _ in 0..r.number()? {
             let file = path(r.bytes()?);
             found.unreadable.insert(file, r.text()?);
@@ -157,6 +169,7 @@ impl JobFiles {
             variables: vec![("A".to_owned(), "b".to_owned())],
             page_size: 4096,
             cpus: 2,
+            memory_mib: 1024,
             unreadable: BTreeMap::from([("x".into(), "gone".to_owned())]),
         }
     }
@@ -208,6 +221,7 @@ pub fn parse(launch: &Launch) -> Result<Option<Invocation>, Refusal> {
         variable: &variable,
         page_size: around.page_size,
         cpus: around.cpus,
+        memory_mib: around.memory_mib,
     };
     read(&launch.argv, &around).map(Some).map_err(Refusal::Cli)
 }
@@ -237,6 +251,15 @@ impl Front {
 }
 
 impl Front {
+    /// The report behind what `--debug` tells.
+    fn text(&self, scope: Scope<'_>, run: &FioRun) -> String {
+        let kinds = &self.view.debug;
+        let mut text = debug::of_plan(scope, kinds);
+        text.push_str(&debug::of_machine(&run.machine, kinds));
+        text.push_str(&texts(run, &self.view));
+        text
+    }
+
     /// What these jobs did, until the end of the run or now.
     fn run(&self, scope: Scope<'_>, result: &RunResult, jobs: &[JobOutcome]) -> Option<FioRun> {
         let Work::Jobs(plan) = &scope.plan.work else {
@@ -251,7 +274,9 @@ impl Front {
         let finished = result.run.finished.as_deref();
         let ended = finished.and_then(|at| at.parse().ok());
         let ended_ms = ms(ended.unwrap_or_else(jiff::Timestamp::now));
-        Some(run(plan, scope, machine, jobs, ended_ms))
+        let mut run = run(plan, scope, machine, jobs, ended_ms);
+        run.terse_version = self.view.terse_version.unwrap_or(TERSE_VERSION);
+        Some(run)
     }
 }
 
@@ -282,7 +307,6 @@ impl FrontEnd for Front {
         check_aux(scope.plan, cwd)?;
         if rank == Rank(0) {
             rates::check(scope.plan, cwd)?;
-            debug::tell(scope, &self.view.debug);
         }
         match &self.view.output {
             Some(path) if rank == Rank(0) => {
@@ -369,9 +393,8 @@ impl FrontEnd for Front {
         let Some(run) = self.run(scope, result, jobs) else {
             return rates.map(|()| SUCCESS);
         };
-        debug::tell_machine(&run.machine, &self.view.debug);
         let cwd = Path::new(&scope.launch.cwd);
-        let text = texts(&run, &self.view);
+        let text = self.text(scope, &run);
         let written = emit(&self.view, cwd, &text, &self.report_file);
         let kept = self.report_file.lock();
         if written.is_err() && kept.unwrap_or_else(PoisonError::into_inner).is_none() {
@@ -388,6 +411,41 @@ impl FrontEnd for Front {
     fn tells_failures(&self) -> bool {
         false
     }
+
+    /// As fio does, so that no report of an earlier run is taken for that of this one.
+    fn without_result(&mut self, scope: Scope<'_>, result: &RunResult, why: &str) {
+        let Work::Jobs(plan) = &scope.plan.work else {
+            return;
+        };
+        let mut jobs = Vec::new();
+        for (index, job) in (0..).zip(plan.once().iter().flatten()) {
+            let workers = scope.plan.host_of.len() as u64 * u64::from(job.numjobs);
+            jobs.extend((0..workers).map(|worker| JobOutcome {
+                job: index,
+                worker,
+                workers: 1,
+                pid: std::process::id(),
+                error: errno_in(why),
+                ..JobOutcome::default()
+            }));
+        }
+        let Some(run) = self.run(scope, result, &jobs) else {
+            return;
+        };
+        let cwd = Path::new(&scope.launch.cwd);
+        let text = self.text(scope, &run);
+        if let Err(why) = emit(&self.view, cwd, &text, &self.report_file) {
+            complain(&why);
+        }
+    }
+}
+
+/// The error that a message names as `(ENOENT)`; else that of any failed I/O.
+fn errno_in(why: &str) -> i32 {
+    /// The last one of Linux.
+    const LAST: i32 = 133;
+    let named = |code: &i32| why.contains(&format!("({:?})", Errno::from_raw(*code)));
+    (1..=LAST).find(named).unwrap_or(Errno::EIO as i32)
 }
 
 /// `--aux-path` names a directory that is there, on each host.
@@ -480,6 +538,7 @@ fn run(
     let started = launch.started.parse::<jiff::Timestamp>();
     FioRun {
         version: VERSION.to_owned(),
+        terse_version: TERSE_VERSION,
         started_ms: started.map_or(0, ms),
         ended_ms,
         utc_offset_s: jiff::Zoned::now().offset().seconds(),
@@ -633,7 +692,8 @@ impl Status {
                     launch: &launch,
                 };
                 let now = ms(jiff::Timestamp::now());
-                let run = run(jobs, scope, Machine::default(), &live.outcomes(), now);
+                let mut run = run(jobs, scope, Machine::default(), &live.outcomes(), now);
+                run.terse_version = view.terse_version.unwrap_or(TERSE_VERSION);
                 // The report at the end says if it cannot be written.
                 let _ = emit(&view, Path::new(&launch.cwd), &texts(&run, &view), &file);
             }

@@ -145,6 +145,9 @@ pub trait FrontEnd {
         jobs: &[JobOutcome],
     ) -> Result<u8, String>;
 
+    /// At rank 0: the run could not be set up, for this reason, and there is no report.
+    fn without_result(&mut self, _scope: Scope<'_>, _result: &RunResult, _why: &str) {}
+
     /// Whether its report has room for failed operations.
     fn tells_failures(&self) -> bool {
         true
@@ -228,7 +231,10 @@ pub fn read(launch: &Launch) -> Result<Asked, Refusal> {
     let cwd = Path::new(&launch.cwd);
     let invocation = match fio::parse(launch)? {
         Some(invocation) => invocation,
-        None => rbench_cli::parse(&launch.argv, launch.env_dir.as_deref()).map_err(Refusal::Cli)?,
+        None => {
+            let argv = ior::with_script(launch).map_err(Refusal::Usage)?;
+            rbench_cli::parse(&argv, launch.env_dir.as_deref()).map_err(Refusal::Cli)?
+        }
     };
     match invocation {
         Invocation::Run(_, output) if output.hlog.is_some() && output.hlog == output.out => Err(

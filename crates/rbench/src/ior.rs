@@ -1,18 +1,25 @@
 //! What `rbench ior` reads and writes besides the common path: its files' names, the
 //! stonewall's status file, and its report.
 
+use std::ffi::OsString;
 use std::fmt::Write as _;
+use std::fs::File;
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
-use rbench_cli::{Format, IorView, Output};
+use rbench_cli::ior::{options_of, script_of};
+use rbench_cli::{Format, IorSummary, IorView, Output};
 use rbench_core::Rank;
 use rbench_core::job::JobOutcome;
+use rbench_core::spread::RowLimits;
 use rbench_plan::Spec;
 use rbench_plan::spec::{Ior, Segments, Workload};
 use rbench_report::ior::{self as render, View};
 use rbench_report::{PhaseResult, RunResult, json, text};
 
 use crate::front::{FrontEnd, Scope};
+use crate::launch::Launch;
+use crate::operations::{new_file, unwritable};
 use crate::show;
 use crate::{print, status};
 
@@ -31,20 +38,33 @@ pub fn anchor(spec: &mut Spec, cwd: &Path) {
         false => cwd.join(file),
     };
     options.files = given.map(absolute).collect();
-    let file = &mut options.status_file;
-    *file = file.take().map(|file| cwd.join(file));
+    for file in [
+        &mut options.status_file,
+        &mut options.summary_file,
+        &mut options.rank_file,
+    ] {
+        *file = file.take().map(|file| cwd.join(file));
+    }
 }
 
 /// The front end: its options, and the file that they name.
 pub struct Front {
     options: Ior,
     view: IorView,
+    /// The files of the summary and of the ranks.
+    summary: Option<(PathBuf, File)>,
+    ranks: Option<(PathBuf, File)>,
 }
 
 impl Front {
     /// The front end with these options.
     pub fn new(options: Ior, view: IorView) -> Front {
-        Front { options, view }
+        Front {
+            options,
+            view,
+            summary: None,
+            ranks: None,
+        }
     }
 }
 
@@ -57,15 +77,54 @@ impl FrontEnd for Front {
         Some((STATUS, self.options.status_to_read()?.clone()))
     }
 
+    /// All, where each is written.
+    fn rows(&self) -> RowLimits {
+        let mut rows = RowLimits::default();
+        if self.options.rank_file.is_some() {
+            rows.ranks = usize::MAX;
+        }
+        rows
+    }
+
     fn open(&mut self, _scope: Scope<'_>, rank: Rank) -> Result<(), String> {
-        match self.options.status_to_write() {
-            Some(path) if rank == Rank(0) => status::check(STATUS, path),
-            _ => Ok(()),
+        if rank != Rank(0) {
+            return Ok(());
+        }
+        if let Some(path) = self.options.status_to_write() {
+            status::check(STATUS, path)?;
+        }
+        let new = |option: &str, path: &Option<PathBuf>| match path {
+            Some(path) => new_file(option, path).map(|file| Some((path.clone(), file))),
+            None => Ok(None),
+        };
+        self.summary = new("summaryFile", &self.options.summary_file)?;
+        self.ranks = new("saveRankPerformanceDetailsCSV", &self.options.rank_file)?;
+        Ok(())
+    }
+
+    fn discard(&mut self) {
+        for (path, _) in self.summary.take().into_iter().chain(self.ranks.take()) {
+            // An empty file that stays does no harm.
+            let _ = std::fs::remove_file(path);
         }
     }
 
-    /// The status of the stonewall.
+    /// The status of the stonewall, the summary and the table of ranks.
     fn finish(&mut self, result: &RunResult) -> Result<(), String> {
+        let view = view(&self.options, &self.view);
+        let texts = [
+            (
+                self.summary.take(),
+                summary(result, &view, self.view.summary_format),
+            ),
+            (self.ranks.take(), render::csv_ranks(result, &view)),
+        ];
+        for (file, text) in texts {
+            if let Some((path, mut file)) = file {
+                let written = file.write_all(text.as_bytes());
+                written.map_err(|e| unwritable(&path, &e))?;
+            }
+        }
         let written = result.phases.iter().rfind(|phase| phase.name == "write");
         match (self.options.status_to_write(), written) {
             (Some(path), Some(written)) => {
@@ -85,12 +144,42 @@ impl FrontEnd for Front {
         if output.format == Format::Json {
             return Ok(print(&json::render(result)));
         }
-        let mut out = render::render(result, &view(&self.options, &self.view));
+        let view = view(&self.options, &self.view);
+        let form = match self.options.summary_file {
+            Some(_) => IorSummary::Text,
+            None => self.view.summary_format,
+        };
+        let mut out = summary(result, &view, form);
         if self.view.report {
             let _ = write!(out, "\n{}", text::render(result, show::view()));
         }
         Ok(print(&out))
     }
+}
+
+/// The report in that form.
+fn summary(result: &RunResult, view: &View, form: IorSummary) -> String {
+    match form {
+        IorSummary::Text => render::render(result, view),
+        IorSummary::Json => render::json_summary(result, view),
+        IorSummary::Csv => render::csv_summary(result, view),
+    }
+}
+
+/// The command line with the options of its script.
+///
+/// # Errors
+/// A sentence with the file.
+pub fn with_script(launch: &Launch) -> Result<Vec<OsString>, String> {
+    let mut argv = launch.argv.clone();
+    if let Some(path) = script_of(&argv) {
+        let named = |why: String| format!("-f {}: {why}", path.display());
+        let text = launch.job_files.text(&path);
+        let text = text.unwrap_or_else(|| Err("it was not read".to_owned()));
+        let words = text.and_then(|text| options_of(&text)).map_err(named)?;
+        argv.extend(words);
+    }
+    Ok(argv)
 }
 
 /// Transfers that every rank has written after a stonewall, or without one.
@@ -107,6 +196,9 @@ fn view(options: &Ior, view: &IorView) -> View {
         file_per_process: options.file_per_process,
         random: options.random,
         task_offset: options.reorder.then_some(offset),
+        random_reorder: options
+            .reorder_random
+            .then(|| options.reorder_seed.unwrap_or(0)),
         repetitions: options.repetitions.unwrap_or(1),
         segments: match options.segments.unwrap_or(Segments::Count(1)) {
             Segments::Count(segments) => Some(segments),

@@ -51,8 +51,9 @@ pub const ENDED_EARLY: &str = "ended-early";
 pub const LEFT_BEHIND: &str = "left-behind";
 
 /// Warnings of something that went wrong; the others explain numbers.
-const WRONG: [&str; 5] = [
+const WRONG: [&str; 6] = [
     "errors",
+    "already-there",
     "dead-mount",
     "stalled",
     "unchecked-blocks",
@@ -582,11 +583,14 @@ fn finish(
         report.broken = None;
     }
     let mut warnings = report.result.warnings.iter();
-    let failed = report.result.phases.iter().any(|p| p.error_count() > 0)
+    let failed = rbench_report::warnings::has_failures(&report.result)
         || report.jobs.iter().any(|job| job.error != 0)
         || warnings.any(|warning| warning.code == LEFT_BEHIND);
     let broken = report.broken.clone();
-    if broken.is_some() && report.result.phases.is_empty() {
+    if let Some(error) = broken.as_ref().filter(|_| report.result.phases.is_empty()) {
+        let scope = Scope { plan, launch };
+        let why = error.to_string();
+        report.front.without_result(scope, &report.result, &why);
         report.discard();
     } else {
         let published = match report.published {

@@ -20,7 +20,7 @@ enum FormatArg {
     Iolog,
     /// JuiceFS's access log: cat MOUNT/.accesslog
     Juicefs,
-    /// strace -f -ttt -T -o TRACE PROGRAM
+    /// strace -f -ttt -T -o TRACE PROGRAM; -tt, which has no date, is read too
     Strace,
     /// The text of darshan-dxt-parser
     Dxt,
@@ -68,6 +68,9 @@ pub struct ReplayArgs {
     /// strace: the directory in which the program was started [default: as the trace tells]
     #[arg(long, value_name = "PATH")]
     cwd: Option<PathBuf>,
+    /// Refuse a trace with a line that cannot be read [default: leave the line out, and count it]
+    #[arg(long)]
+    strict: bool,
     #[command(flatten)]
     repeats: repeats::Count,
     #[command(flatten)]
@@ -94,6 +97,7 @@ impl ReplayArgs {
             time_unit: self.time_unit,
             below: self.below,
             cwd: self.cwd,
+            strict: self.strict,
         });
         Invocation::Run(Box::new(Spec { common, workload }), output)
     }

@@ -6,6 +6,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use super::arithmetic::evaluate;
 use super::section::Section;
 use super::table::{self, Does, Opt, Takes};
 
@@ -22,6 +23,8 @@ pub struct Surroundings<'a> {
     pub page_size: u64,
     /// `$ncpus`
     pub cpus: u64,
+    /// `$mb_memory`
+    pub memory_mib: u64,
 }
 
 /// Deeper inclusion means that files include each other.
@@ -128,12 +131,26 @@ pub fn variables(bytes: &[u8]) -> Vec<String> {
 /// A job, of a file or of the command line.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Named {
-    /// Its name.
+    /// Its name in reports.
     pub name: String,
+    /// The name that its files are made of: that of its section.
+    pub files: String,
     /// Whether it waits for the jobs of the files before.
     pub apart: bool,
     /// Its options.
     pub section: Section,
+}
+
+impl Named {
+    /// A job and its files of this name.
+    pub fn new(name: String, section: Section) -> Named {
+        Named {
+            files: name.clone(),
+            name,
+            apart: false,
+            section,
+        }
+    }
 }
 
 /// Reads a job file.
@@ -259,11 +276,8 @@ impl<'a> Reader<'a> {
             self.open = Open::Global;
         } else {
             self.open = Open::Job;
-            self.jobs.push(Named {
-                name: name.to_owned(),
-                apart: false,
-                section: self.globals.below(),
-            });
+            self.jobs
+                .push(Named::new(name.to_owned(), self.globals.below()));
         }
     }
 
@@ -280,6 +294,7 @@ impl<'a> Reader<'a> {
         let option = known(key)?;
         let value = match (option.takes, value) {
             (Takes::Switch, value) => value,
+            (Takes::ValueOrJob(_), None) => None,
             (_, Some("") | None) => return Err(format!("'{key}' needs a value")),
             (_, value) => value,
         };
@@ -302,8 +317,8 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Substitutes variables: `${NAME}` of the environment, `$pagesize`, `$ncpus`;
-    /// with one of the latter, the value may be an expression.
+    /// Substitutes variables: `${NAME}` of the environment, `$pagesize`, `$ncpus`,
+    /// `$mb_memory`; with one of the latter, the value may be an expression with any sign.
     fn expand(&self, value: &str) -> Result<String, String> {
         let mut text = String::new();
         let mut rest = value;
@@ -321,6 +336,7 @@ impl<'a> Reader<'a> {
         let keywords = [
             ("$pagesize", self.around.page_size),
             ("$ncpus", self.around.cpus),
+            ("$mb_memory", self.around.memory_mib),
         ];
         let mut counted = false;
         for (keyword, number) in keywords {
@@ -329,7 +345,11 @@ impl<'a> Reader<'a> {
                 text = text.replace(keyword, &number.to_string());
             }
         }
-        match counted.then(|| sum(&text)).flatten() {
+        let mut digits = |text: &str| text.parse().ok();
+        match counted
+            .then(|| evaluate(&text, true, &mut digits))
+            .flatten()
+        {
             Some(number) => Ok(number.to_string()),
             None => Ok(text),
         }
@@ -350,91 +370,4 @@ fn known(key: &str) -> Result<&'static Opt, String> {
         (None, Some(near)) => format!("unknown option '{key}'; did you mean '{near}'?"),
         (None, None) => format!("unknown option '{key}'"),
     })
-}
-
-/// The value of an expression of whole numbers with + - * / and parentheses;
-/// `None` if it is not one.
-fn sum(text: &str) -> Option<u64> {
-    /// Most levels of parentheses.
-    const NESTED: usize = 32;
-
-    fn atom(rest: &mut &str, nested: usize) -> Option<u64> {
-        *rest = rest.trim_start();
-        if let Some(inside) = rest.strip_prefix('(').filter(|_| nested < NESTED) {
-            *rest = inside;
-            let value = terms(rest, nested + 1)?;
-            *rest = rest.trim_start().strip_prefix(')')?;
-            return Some(value);
-        }
-        let end = rest
-            .find(|c: char| !c.is_ascii_digit())
-            .unwrap_or(rest.len());
-        let (digits, after) = rest.split_at(end);
-        *rest = after;
-        digits.parse().ok()
-    }
-
-    fn factors(rest: &mut &str, nested: usize) -> Option<u64> {
-        let mut value = atom(rest, nested)?;
-        loop {
-            *rest = rest.trim_start();
-            if let Some(after) = rest.strip_prefix('*') {
-                *rest = after;
-                value = value.checked_mul(atom(rest, nested)?)?;
-            } else if let Some(after) = rest.strip_prefix('/') {
-                *rest = after;
-                value = value.checked_div(atom(rest, nested)?)?;
-            } else {
-                return Some(value);
-            }
-        }
-    }
-
-    fn terms(rest: &mut &str, nested: usize) -> Option<u64> {
-        let mut value = factors(rest, nested)?;
-        loop {
-            *rest = rest.trim_start();
-            if let Some(after) = rest.strip_prefix('+') {
-                *rest = after;
-                value = value.checked_add(factors(rest, nested)?)?;
-            } else if let Some(after) = rest.strip_prefix('-') {
-                *rest = after;
-                value = value.checked_sub(factors(rest, nested)?)?;
-            } else {
-                return Some(value);
-            }
-        }
-    }
-
-    let mut rest = text;
-    let value = terms(&mut rest, 0)?;
-    rest.is_empty().then_some(value)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::sum;
-
-    #[test]
-    fn sums_are_worked_out_and_other_texts_are_not() {
-        let check = |text: &str, expect| assert_eq!(sum(text), expect, "{text}");
-        check("8*4096", Some(32768));
-        check("4 * (4096 + 4)/2 - 1", Some(8199));
-        check("4096/4", Some(1024));
-        check("7", Some(7));
-        for none in [
-            "",
-            "x7",
-            "7x",
-            "1/0",
-            "1-2",
-            "(1",
-            "1)",
-            "2**3",
-            "99999999999999999999",
-        ] {
-            check(none, None);
-        }
-        check(&format!("{}1{}", "(".repeat(99), ")".repeat(99)), None);
-    }
 }

@@ -1,6 +1,9 @@
 //! Values of fio's options: sizes, times, lists, patterns. A message is a
 //! clause that follows the name of the option.
 
+use std::cell::RefCell;
+
+use super::arithmetic::{evaluate, is_expression};
 use super::pattern::{self, Contents, DataPattern};
 use rbench_core::Nanos;
 use rbench_core::steady::Criterion;
@@ -46,6 +49,8 @@ pub struct Given<'a> {
     pub base: Base,
     /// What the files hold that it may name.
     pub files: Option<&'a Contents>,
+    /// Where it is noted what of a number is not read; without it such a number is refused.
+    pub notes: Option<&'a RefCell<Vec<String>>>,
 }
 
 /// The meaning of a word.
@@ -74,6 +79,20 @@ fn split_unit(text: &str) -> (&str, &str) {
     text.split_at(end)
 }
 
+/// Both ends of a range, whose sign stands outside of all parentheses.
+fn split_range(text: &str) -> Option<(&str, &str)> {
+    let mut nested = 0_usize;
+    for (at, c) in text.char_indices() {
+        match c {
+            '(' => nested += 1,
+            ')' => nested = nested.saturating_sub(1),
+            '-' | ':' if nested == 0 => return Some((&text[..at], &text[at + 1..])),
+            _ => {}
+        }
+    }
+    None
+}
+
 /// Digits, decimal or after `0x`.
 fn whole(digits: &str) -> Option<u64> {
     let hex = digits.strip_prefix("0x").or(digits.strip_prefix("0X"));
@@ -98,8 +117,32 @@ impl<'a> Given<'a> {
         one_of(self.text, &[("0", false), ("1", true)])
     }
 
-    /// A whole number with an optional suffix.
+    /// Notes how a number is read of which fio reads a part; whether that may be.
+    fn read_as(self, value: u64, fio: &str) -> bool {
+        let Some(notes) = self.notes else {
+            return false;
+        };
+        notes
+            .borrow_mut()
+            .push(format!("'{}' is read as {value}{fio}", self.text.trim()));
+        true
+    }
+
+    /// A whole number with an optional suffix, or an expression of such numbers.
     pub fn number(self) -> Result<u64, String> {
+        if self.base == Base::Native || !is_expression(self.text) {
+            return self.plain_number();
+        }
+        let mut atom = |text: &str| {
+            let number = self.part(text).plain_number();
+            number.ok().map(|number| number as f64)
+        };
+        let value = evaluate(self.text, true, &mut atom).map(|value| value as u64);
+        value.ok_or_else(|| format!("'{}' is not a number or an expression like 8*4k", self.text))
+    }
+
+    /// A whole number with an optional suffix.
+    fn plain_number(self) -> Result<u64, String> {
         const FORM: &str = "a whole number with k, m, g, t or p";
         let text = self.text.trim();
         let wrong = || {
@@ -112,26 +155,43 @@ impl<'a> Given<'a> {
         };
         let (digits, unit) = split_unit(text);
         let unit = unit.to_ascii_lowercase();
+        let power = match unit.bytes().next() {
+            None | Some(b'b') => 0,
+            Some(letter) => match b"kmgtp".iter().position(|known| *known == letter) {
+                Some(index) => index as u32 + 1,
+                None => return Err(wrong()),
+            },
+        };
         // Only with its b does an i make a difference: fio reads 4ki as 4k.
-        let (letter, with_i) = match unit.strip_suffix("ib") {
-            Some(letter) => (letter, true),
-            None => (unit.strip_suffix(['b', 'i']).unwrap_or(&unit), false),
+        let behind = unit.get(usize::from(power > 0)..).unwrap_or_default();
+        let with_i = behind.starts_with("ib");
+        let rest = match behind.strip_prefix("ib") {
+            Some(rest) => rest,
+            None => behind.strip_prefix(['b', 'i']).unwrap_or(behind),
         };
-        let power = match letter {
-            "" if !unit.contains('i') => 0,
-            "k" => 1,
-            "m" => 2,
-            "g" => 3,
-            "t" => 4,
-            "p" => 5,
-            _ => return Err(wrong()),
+        let scale = self.base.step(with_i).pow(power);
+        let value = match (whole(digits), digits.parse::<f64>()) {
+            (Some(number), _) => number.checked_mul(scale),
+            (None, Ok(number)) if digits.contains('.') && digits != "." => {
+                // Beyond 2^53 a fraction says nothing.
+                let value = (number * scale as f64).floor();
+                (value < (1_u64 << 53) as f64).then_some(value as u64)
+            }
+            _ => None,
         };
-        if digits.is_empty() || digits.contains('.') {
-            return Err(wrong());
-        }
-        whole(digits)
-            .and_then(|n| n.checked_mul(self.base.step(with_i).pow(power)))
-            .ok_or_else(|| format!("'{}' is too large or not a number", self.text))
+        let value = value.ok_or_else(|| match digits.is_empty() {
+            true => wrong(),
+            false => format!("'{}' is too large or not a number", self.text),
+        })?;
+        let read = match digits.split_once('.') {
+            Some((whole, _)) => self.read_as(value, &format!("; fio reads {whole}")),
+            None if !rest.is_empty() => self.read_as(
+                value,
+                &format!(": '{rest}' has no meaning there, as in fio"),
+            ),
+            None => true,
+        };
+        if read { Ok(value) } else { Err(wrong()) }
     }
 
     /// A number that fits, at least `least`.
@@ -145,11 +205,13 @@ impl<'a> Given<'a> {
 
     /// A whole number from `least` to `most`, which may be negative.
     pub fn integer<T: TryFrom<i64>>(self, least: i64, most: i64) -> Result<T, String> {
-        let number: i64 = self
-            .text
-            .trim()
-            .parse()
-            .map_err(|_| format!("'{}' is not a whole number", self.text))?;
+        let text = self.text.trim();
+        let number: i64 = match is_expression(text) {
+            true => self.count(0)?,
+            false => text
+                .parse()
+                .map_err(|_| format!("'{text}' is not a whole number"))?,
+        };
         if !(least..=most).contains(&number) {
             return Err(format!("{number} is not between {least} and {most}"));
         }
@@ -228,14 +290,41 @@ impl<'a> Given<'a> {
 
     /// Bytes, or percent of something.
     pub fn extent(self) -> Result<Extent, String> {
-        match self.text.strip_suffix('%') {
-            Some(percent) => self.part(percent).percent().map(Extent::Percent),
-            None => self.number().map(Extent::Bytes),
+        // As in fio, what follows the first % is not read.
+        match self.text.split_once('%') {
+            Some((percent, rest))
+                if !percent.contains('(') && rest.trim_matches('%').is_empty() =>
+            {
+                self.part(percent).percent().map(Extent::Percent)
+            }
+            Some((_, rest)) if !self.text.contains('(') => {
+                Err(format!("'{rest}' has no meaning behind %"))
+            }
+            _ => self.number().map(Extent::Bytes),
         }
     }
 
-    /// A time; a bare number is in `unit`.
+    /// A time; a bare number is in `unit`, and so is an expression of bare numbers.
     pub fn time(self, unit: Nanos) -> Result<Nanos, String> {
+        if self.base == Base::Native || !is_expression(self.text) {
+            return self.plain_time(unit);
+        }
+        let mut has_unit = false;
+        let mut atom = |text: &str| {
+            let bare = text.parse::<f64>().ok();
+            has_unit |= bare.is_none();
+            bare.or_else(|| self.part(text).plain_time(unit).ok().map(|ns| ns.0 as f64))
+        };
+        let value = evaluate(self.text, false, &mut atom);
+        let scale = if has_unit { 1.0 } else { unit.0 as f64 };
+        let ns = value.map(|value| (value * scale).round());
+        ns.filter(|ns| *ns < u64::MAX as f64)
+            .map(|ns| Nanos(ns as u64))
+            .ok_or_else(|| format!("'{}' is not a time or an expression like 60*2", self.text))
+    }
+
+    /// A time that is no expression.
+    fn plain_time(self, unit: Nanos) -> Result<Nanos, String> {
         const FORM: &str = "a time (a number with ns, us, ms, s, m, h or d)";
         let wrong = || format!("'{}' is not {FORM}", self.text);
         let (number, suffix) = split_unit(self.text.trim());
@@ -306,9 +395,7 @@ impl<'a> Given<'a> {
 
     /// `least-most`
     pub fn range(self) -> Result<(u64, u64), String> {
-        let (least, most) = self
-            .text
-            .split_once(['-', ':'])
+        let (least, most) = split_range(self.text)
             .ok_or_else(|| format!("'{}' is not a range (4k-64k)", self.text))?;
         let least: u64 = self.part(least).count(1)?;
         let most: u64 = self.part(most).count(1)?;
@@ -317,7 +404,7 @@ impl<'a> Given<'a> {
 
     /// `size` or `least-most`
     pub fn size_or_range(self) -> Result<(u64, u64), String> {
-        if self.text.contains(['-', ':']) {
+        if split_range(self.text).is_some() {
             return self.range();
         }
         let size = self.count(1)?;
@@ -342,7 +429,7 @@ impl<'a> Given<'a> {
     pub fn percentiles(self) -> Result<Vec<f64>, String> {
         /// As many as fio's reports have room for.
         const MOST: usize = 20;
-        let list: Vec<f64> = self
+        let mut list: Vec<f64> = self
             .text
             .split(':')
             .map(|text| match text.trim().parse::<f64>() {
@@ -351,10 +438,15 @@ impl<'a> Given<'a> {
             })
             .collect::<Result<_, String>>()?;
         if list.len() > MOST {
-            return Err(format!(
-                "it has {} values, but at most {MOST} are allowed",
+            let note = format!(
+                "of {} percentiles the first {MOST} are reported, as in fio",
                 list.len()
-            ));
+            );
+            match self.notes {
+                Some(notes) => notes.borrow_mut().push(note),
+                None => return Err(format!("at most {MOST} percentiles are reported")),
+            }
+            list.truncate(MOST);
         }
         Ok(list)
     }
@@ -391,7 +483,7 @@ impl<'a> Given<'a> {
             (Some(text), _) => text
                 .parse::<f64>()
                 .ok()
-                .filter(|value| value.is_finite() && *value > 0.0)
+                .filter(|value| value.is_finite() && (*value > 0.0 || default == Some(0.0)))
                 .ok_or_else(|| format!("'{text}' is not a number above 0")),
             (None, Some(default)) => Ok(default),
             (None, None) => Err(format!("'{word}' needs a number: {word}:N")),
@@ -406,7 +498,7 @@ impl<'a> Given<'a> {
                 power if power < 1.0 => Distribution::Pareto(power),
                 power => return Err(format!("power {power} of pareto must be less than 1")),
             },
-            ("normal", _) => Distribution::Normal(number(None)?),
+            ("normal", _) => Distribution::Normal(deviation(number(Some(0.0))?)?),
             ("zoned", Some(zones)) => return zoned(zones).map(Distribution::Zoned),
             ("zoned", None) => return Err("zones are missing: zoned:60/10:40/90".to_owned()),
             ("zoned_abs", Some(zones)) => {
@@ -575,6 +667,19 @@ impl<'a> Given<'a> {
             return Err("the offset, %o, cannot stand here".to_owned());
         }
         Ok(bytes)
+    }
+}
+
+/// The deviation of `normal`, per cent of the file.
+fn deviation(percent: f64) -> Result<f64, String> {
+    /// fio's own without one: it takes the mean of 12 numbers that are spread evenly.
+    const OWN: f64 = 100.0 / 12.0;
+    match percent {
+        0.0 => Ok(OWN),
+        0.0..100.0 => Ok(percent),
+        _ => Err(format!(
+            "the deviation {percent} is not within 0 and 100 (100 excluded)"
+        )),
     }
 }
 

@@ -33,7 +33,7 @@ What differs from fio:
   - notes go to standard error; files are laid out with large writes, in parallel
 
 Options start with one dash or two, take =VALUE or VALUE as the next word, and may be shortened to
-any unique prefix. Sizes: k, m, g, t, p are powers of 1024; ki, mi, ... are powers of 1000 (see
+any unique prefix. Sizes: k, m, g, t, p are powers of 1024; kib, mib, ... are powers of 1000 (see
 kb_base). Times: ns, us, ms, s, m, h, d; a bare number is in the unit given in parentheses.
 ";
 
@@ -67,9 +67,9 @@ pub fn definitions() -> Vec<Definition> {
             value: match option.takes {
                 Takes::Nothing => "",
                 Takes::Switch => "0|1",
-                Takes::Optional(name) | Takes::Value(name) => name,
+                Takes::Optional(name) | Takes::Value(name) | Takes::ValueOrJob(name) => name,
             },
-            optional: !matches!(option.takes, Takes::Value(_)),
+            optional: !matches!(option.takes, Takes::Value(_) | Takes::ValueOrJob(_)),
             help: option.help,
             heading: group.title,
         })
@@ -98,7 +98,7 @@ fn names(option: &Opt) -> String {
         Takes::Nothing => String::new(),
         Takes::Switch => "[=0|1]".to_owned(),
         Takes::Optional(name) => format!("[={name}]"),
-        Takes::Value(name) => format!("={name}"),
+        Takes::Value(name) | Takes::ValueOrJob(name) => format!("={name}"),
     };
     format!("{letter}--{}{value}", option.name)
 }
@@ -161,7 +161,7 @@ fn kind(option: &Opt) -> String {
         Takes::Nothing => "no argument (opt)".to_owned(),
         Takes::Switch => "empty or boolean value ([0|1])".to_owned(),
         Takes::Optional(value) => format!("empty or {}", of_value(value)),
-        Takes::Value(value) => of_value(value),
+        Takes::Value(value) | Takes::ValueOrJob(value) => of_value(value),
     }
 }
 
@@ -188,6 +188,7 @@ fn valid(option: &Opt) -> Valid {
                         text,
                         base,
                         files: None,
+                        notes: None,
                     },
                 )
             }
@@ -220,7 +221,9 @@ fn valid(option: &Opt) -> Valid {
                 ..Valid::default()
             }
         }
-        Takes::Nothing | Takes::Switch | Takes::Optional(_) => Valid::default(),
+        Takes::Nothing | Takes::Switch | Takes::Optional(_) | Takes::ValueOrJob(_) => {
+            Valid::default()
+        }
     }
 }
 
@@ -332,7 +335,7 @@ pub fn tables() -> String {
         );
         for option in group.options {
             let value = match option.takes {
-                Takes::Value(name) => name.replace('|', "\\|"),
+                Takes::Value(name) | Takes::ValueOrJob(name) => name.replace('|', "\\|"),
                 Takes::Switch => "\\[0\\|1\\]".to_owned(),
                 Takes::Optional(name) => format!("\\[{name}\\]"),
                 Takes::Nothing => String::new(),

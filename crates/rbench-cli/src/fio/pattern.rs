@@ -7,8 +7,8 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-/// Bytes of a pattern at most, as in fio.
-const MOST: usize = 512;
+/// Bytes of a pattern at most, as in fio from 3.35 on.
+const MOST: usize = 128 << 10;
 
 /// Bytes of an offset in a pattern: little-endian.
 pub const OFFSET_BYTES: usize = 8;
@@ -52,7 +52,7 @@ pub fn quoted_files(text: &str) -> Vec<PathBuf> {
     files
 }
 
-/// Reads a pattern. Of a file as much is taken as the pattern has room for.
+/// Reads a pattern.
 ///
 /// # Errors
 /// A clause that says what is wrong with it.
@@ -67,9 +67,7 @@ pub fn read(text: &str, files: Option<&Contents>) -> Result<DataPattern, String>
     match pattern.bytes.len() {
         0 => Err("a pattern needs at least 1 byte".to_owned()),
         1..=MOST => Ok(pattern),
-        more => Err(format!(
-            "the pattern has {more} bytes, but at most {MOST} are allowed"
-        )),
+        _ => Err(format!("the pattern has more than {MOST} bytes")),
     }
 }
 
@@ -99,7 +97,8 @@ impl DataPattern {
             Part::File(name) => {
                 let content = files.and_then(|files| files.get(&path(name)));
                 let content = content.ok_or_else(|| format!("the file '{name}' was not read"))?;
-                let room = MOST.saturating_sub(self.bytes.len());
+                // One byte more than there may be is enough to be refused.
+                let room = (MOST + 1).saturating_sub(self.bytes.len());
                 self.bytes
                     .extend_from_slice(&content[..content.len().min(room)]);
             }
@@ -188,7 +187,7 @@ mod tests {
     use super::*;
 
     fn files() -> Contents {
-        let long = (0..600_u32).map(|n| (n % 251) as u8).collect();
+        let long = (0..16_384_u32).map(|n| (n % 251) as u8).collect();
         Contents::from([
             ("pat".into(), b"hello".to_vec()),
             ("big".into(), long),
@@ -227,10 +226,15 @@ mod tests {
     }
 
     #[test]
-    fn of_a_long_file_as_much_is_taken_as_has_room() {
+    fn a_file_is_taken_whole_or_refused() {
         let got = read("0x01'big'", Some(&files())).expect("it is a pattern");
-        assert_eq!(got.bytes.len(), MOST);
+        assert_eq!(got.bytes.len(), 1 + 16_384);
         assert_eq!(got.bytes[..3], [1, 0, 1]);
+        let larger = Contents::from([("big".into(), vec![7; MOST + 1])]);
+        let why = read("'big'", Some(&larger)).expect_err("too long");
+        assert!(why.contains("more than 131072 bytes"), "{why}");
+        let most = Contents::from([("big".into(), vec![7; MOST])]);
+        assert!(read("'big'", Some(&most)).is_ok());
     }
 
     #[test]

@@ -1,10 +1,12 @@
 //! Options that are collected for a job, or for all jobs after them.
 
+use std::cell::RefCell;
+
 use rbench_plan::spec::fio::Settings;
 
 use super::given::{Base, Given};
 use super::pattern::Contents;
-use super::table::{Does, Opt};
+use super::table::{Does, Opt, Takes};
 
 /// What has to be known before `filename`.
 const DIRECTORY: &str = "directory";
@@ -44,6 +46,19 @@ struct Pending {
     /// How and where it was typed, for complaints.
     place: String,
     value: Option<String>,
+}
+
+impl Pending {
+    /// What its value is read from.
+    fn text(&self) -> &str {
+        match (self.option.takes, self.value.as_deref()) {
+            (Takes::ValueOrJob(_), None) => "",
+            (_, None) => "1",
+            // fio reads a number there, and everything but 0 turns the switch on.
+            (Takes::Switch, Some(text)) if text.parse::<i32>().is_ok_and(|n| n != 0) => "1",
+            (_, Some(text)) => text,
+        }
+    }
 }
 
 impl std::fmt::Debug for Pending {
@@ -123,26 +138,39 @@ impl Section {
         let others = pending.iter().filter(|option| !names_engine(option));
         for option in engines.chain(others) {
             if let Does::Job(set) = option.option.does {
+                let notes = RefCell::default();
                 let given = Given {
-                    text: option.value.as_deref().unwrap_or("1"),
+                    text: option.text(),
                     base: self.base,
                     files: Some(files),
+                    notes: Some(&notes),
                 };
                 if let Err(why) = set(&mut self.settings, given) {
                     complaints.push(wrong(option, why));
                 }
+                let name = option.option.name;
+                let notes = notes.into_inner().into_iter();
+                let notes = notes.map(|note| format!("{name}: {note}"));
+                self.settings.notes.extend(notes);
             }
         }
         complaints
     }
 }
 
-/// Those with a value, for the report; of one that was given twice, the last.
+/// Options whose values add up.
+const ADDED: [&str; 2] = ["filename", "opendir"];
+
+/// Those with a value, for the report; of one that was given twice, the last, or all of them where they add up.
 pub fn with_values(typed: &[Typed]) -> Vec<(String, String)> {
     let mut all: Vec<(String, String)> = Vec::new();
     for Typed { name, value } in typed {
         let Some(value) = value else { continue };
         match all.iter_mut().find(|known| known.0 == *name) {
+            Some(known) if ADDED.contains(name) => {
+                known.1.push(':');
+                known.1.push_str(value);
+            }
             Some(known) => known.1.clone_from(value),
             None => all.push(((*name).to_owned(), value.clone())),
         }

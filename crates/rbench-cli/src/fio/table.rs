@@ -47,6 +47,8 @@ pub enum Takes {
     Optional(&'static str),
     /// A value, by its name in the help.
     Value(&'static str),
+    /// The same; in a job file it may be missing, and the job's name takes its place.
+    ValueOrJob(&'static str),
 }
 
 /// Sets a value in a job, or says in a clause what is wrong with it.
@@ -101,6 +103,15 @@ impl Opt {
         Opt {
             takes: Takes::Switch,
             ..Opt::job(name, "0|1", help, set)
+        }
+    }
+
+    /// A prefix of names of logs.
+    const fn log(name: &'static str, help: &'static str, set: Set) -> Opt {
+        Opt {
+            takes: Takes::ValueOrJob("PREFIX"),
+            default: "no log; without PREFIX the job's name",
+            ..Opt::job(name, "PREFIX", help, set)
         }
     }
 

@@ -35,6 +35,7 @@ fn bare(files: &BTreeMap<PathBuf, Vec<u8>>) -> Surroundings<'_> {
         variable: &|_| None,
         page_size: 4096,
         cpus: 2,
+        memory_mib: 1024,
     }
 }
 
@@ -151,6 +152,91 @@ fn options_before_the_first_name_hold_for_all_jobs() {
 }
 
 #[test]
+fn a_name_that_begins_with_global_opens_the_options_of_the_jobs_behind_it() {
+    let (fio, _) =
+        run("--name=global --rw=randread --name=a --bs=8k --name=global2 --size=1m --name=b")
+            .expect("two jobs");
+    let [a, b] = fio.jobs.as_slice() else {
+        panic!("{fio:?}")
+    };
+    assert_eq!((a.name.as_str(), b.name.as_str()), ("a", "b"));
+    assert!(a.settings.rw.is_some_and(|rw| rw.random) && a.settings.rw == b.settings.rw);
+    assert_eq!((a.settings.size, b.settings.bs.read), (None, None));
+    assert_eq!(b.settings.size, Some(Extent::Bytes(1 << 20)));
+}
+
+#[test]
+fn every_name_that_adds_to_a_job_s_files_is_told() {
+    let job = &jobs("--name=a --filename=x --filename=y:z --bs=1k --bs=2k")[0];
+    let told = |name: &str| {
+        let mut all = job.options.iter();
+        all.find(|(known, _)| known == name)
+            .map(|(_, value)| value.as_str())
+    };
+    assert_eq!((told("filename"), told("bs")), (Some("x:y:z"), Some("2k")));
+}
+
+#[test]
+fn numbers_that_fio_reads_in_part_are_taken_with_a_note() {
+    let of = |text: &str| {
+        let settings = jobs(&format!("--name=a {text}"))[0].settings.clone();
+        (settings.notes.clone(), settings)
+    };
+    let (notes, settings) = of("--rate=500000.5k,1m --rwmixwrite=12.5 --offset_increment=0.5%");
+    assert_eq!(settings.rate.read, Some(512_000_512));
+    assert_eq!(
+        (settings.rate.write, settings.rwmixread),
+        (Some(1 << 20), Some(88))
+    );
+    assert_eq!(settings.offset_increment, Some(Extent::Percent(0)));
+    assert_eq!(
+        notes,
+        [
+            "rate: '500000.5k' is read as 512000512; fio reads 500000",
+            "rwmixwrite: '12.5' is read as 12; fio reads 12",
+            "offset_increment: '0.5' is read as 0; fio reads 0",
+        ]
+    );
+    let (notes, settings) = of("--bs=4KB1 --size=100%%");
+    assert_eq!(settings.bs.read, Some(4096));
+    assert_eq!(settings.size, Some(Extent::Percent(100)));
+    assert_eq!(
+        notes,
+        ["bs: '4KB1' is read as 4096: '1' has no meaning there, as in fio"]
+    );
+    let list: Vec<String> = (1..=25).map(|n| n.to_string()).collect();
+    let (notes, settings) = of(&format!("--percentile_list={}", list.join(":")));
+    assert_eq!(settings.percentile_list.map(|list| list.len()), Some(20));
+    assert!(
+        notes[0].contains("of 25 percentiles the first 20"),
+        "{notes:?}"
+    );
+    check_misuse("--name=a --bs=1q", &["'1q' is not a whole number"]);
+    check_misuse("--name=a --size=50%5", &["'5' has no meaning behind %"]);
+}
+
+#[test]
+fn switches_take_any_number_and_threads_are_accepted() {
+    let settings =
+        &jobs("--name=a --time_based=10 --norandommap=-1 --threads=4 --stonewall=0")[0].settings;
+    assert_eq!(
+        (settings.time_based, settings.norandommap),
+        (Some(true), Some(true))
+    );
+    assert_eq!(settings.stonewall, Some(false));
+    check_misuse("--name=a --direct=2", &["'2' is not one of 0, 1"]);
+}
+
+#[test]
+fn a_report_that_is_not_known_is_refused_and_progress_that_is_not_known_is_left_to_us() {
+    assert_eq!(view("--name=a --terse-version=4").terse_version, Some(4));
+    assert_eq!(view("--name=a").terse_version, None);
+    let progress = |text: &str| run(text).expect("a run").1.progress;
+    assert_eq!(progress("--name=a --eta=None"), Progress::Auto);
+    assert_eq!(progress("--name=a --eta=always"), Progress::Plain);
+}
+
+#[test]
 fn typed_options_have_their_proper_names_once_and_switches_alone_are_left_out() {
     let job = &jobs("--name=a --blocksize=1k --size=4k --group_reporting --bs=2k --thread=1")[0];
     let names: Vec<String> = job
@@ -235,7 +321,11 @@ fn what_this_program_lacks_is_refused_by_name() {
         ("--mem=mmap:", "no path"),
         ("--mem=shm:/x", "has no file"),
         ("--opendir=none", "no directory that can be read"),
-        ("--terse-version=5", "use 3"),
+        ("--terse-version=6", "is not one of 2, 3, 4, 5"),
+        (
+            "--random_distribution=normal:150",
+            "is not within 0 and 100",
+        ),
         ("--file_service_type=zipf:1.1", "use roundrobin"),
         ("--rw=randread:4k", "not a number of operations"),
         ("--percentage_sequential=5", "percentage_random"),
@@ -510,7 +600,7 @@ fn the_communicator_is_known_before_the_rest() {
         Communicator::Solo
     );
     assert_eq!(
-        of("rbench fio --eta=foo --communicator=solo"),
+        of("rbench fio --terse-version=9 --communicator=solo"),
         Communicator::Auto
     );
 }

@@ -6,9 +6,12 @@ use std::os::unix::ffi::OsStrExt as _;
 use rbench_plan::spec::{OnError, Segments};
 
 use super::Line;
+use crate::fio::given::one_of;
 use crate::letters::Takes::{Nothing, Switch, Text, Value};
-use crate::letters::{Group, Opt, Own, Table, both, directive, help, named, put, put_path, text};
-use crate::values;
+use crate::letters::{
+    Group, Opt, Own, Table, both, directive, help, named, put, put_path, short, text,
+};
+use crate::{IorSummary as Summary, values};
 
 const HEAD: &str = "\
 IOR's command line, with IOR's layout of files and its tables
@@ -200,6 +203,18 @@ const ORDER: &[Opt<Line>] = &[
         "With -C: so many nodes further on [default: 1]",
     ),
     both(
+        'Z',
+        "reorderTasksRandom",
+        Switch(|l, on| l.spec.reorder_random = on),
+        "Read what a rank wrote that is drawn, never the own data",
+    ),
+    both(
+        'X',
+        "reorderTasksRandomSeed",
+        Value("N", |l, v| put(&mut l.spec.reorder_seed, v, values::signed)),
+        "Seed of -Z; negative: another draw in each repetition",
+    ),
+    both(
         'z',
         "randomOffset",
         Switch(|l, on| l.spec.random = on),
@@ -288,12 +303,41 @@ const RANKS: &[Opt<Line>] = &[
         "Accepted: everything that is known is in --rbench-report and --out",
     ),
     named(
+        "summaryFormat",
+        Value("FORMAT", |l, v| {
+            let formats = [
+                ("default", Summary::Text),
+                ("json", Summary::Json),
+                ("csv", Summary::Csv),
+            ];
+            let word = text(v)?.to_lowercase();
+            l.view.summary_format = one_of(&word, &formats)?;
+            Ok(())
+        }),
+        "Report: default (text), JSON or CSV, with IOR's keys and columns",
+    ),
+    named(
+        "summaryFile",
+        Value("FILE", |l, v| put_path(&mut l.spec.summary_file, v)),
+        "Write that report to FILE, which must not exist",
+    ),
+    named(
+        "saveRankPerformanceDetailsCSV",
+        Value("FILE", |l, v| put_path(&mut l.spec.rank_file, v)),
+        "Write times and throughput of every rank to FILE (CSV)",
+    ),
+    named(
         "format",
         Value("FORMAT", |l, v| {
             l.output.format = values::choice(text(v)?)?;
             Ok(())
         }),
         "Report: text, or json as in --out [default: text]",
+    ),
+    short(
+        'f',
+        Value("SCRIPT", |l, v| put_path(&mut l.script, v)),
+        "Take the options of IOR's script too, which has one test",
     ),
     both(
         'O',
@@ -333,7 +377,6 @@ const REFUSED: &[(&str, &str)] = &[
     ("-c", NO_MPIIO),
     ("--collective", NO_MPIIO),
     ("collective", NO_MPIIO),
-    ("-f", "options are given on the command line only"),
     ("-H", NO_MPIIO),
     ("-I", NO_MPIIO),
     (
@@ -355,14 +398,6 @@ const REFUSED: &[(&str, &str)] = &[
     (
         "-x",
         "a transfer that moves less than asked for is a failure in any case",
-    ),
-    (
-        "-X",
-        "readers go a constant number of nodes further: -C with -Q",
-    ),
-    (
-        "-Z",
-        "readers go a constant number of nodes further: -C with -Q",
     ),
     ("--gpu", NO_GPU),
     ("--allocateBufferOnGPU", NO_GPU),

@@ -88,7 +88,7 @@ fn each_option_sets_its_own() {
 #[test]
 fn what_cannot_be_done_is_refused_by_name() {
     check_misuse("-a MPIIO", "through POSIX");
-    for (letter, why) in [("-c", "POSIX"), ("-u", "directories"), ("-Z", "-C with -Q")] {
+    for (letter, why) in [("-c", "POSIX"), ("-u", "directories")] {
         check_misuse(letter, why);
     }
     check_misuse("-y", "a similar option exists: '-Y'");

@@ -375,7 +375,10 @@ const NO_GPU: &str = "this build has no GPU buffers";
 /// Options that are known and not supported, by the beginning of
 /// their names, and why.
 const REFUSED: &[(&str, &str)] = &[
-    ("-g", NO_GPU),
+    (
+        "-g",
+        "Lustre's layout of directories is not set (mdtest 4.1's -g)",
+    ),
     ("--gpu", NO_GPU),
     ("--allocateBufferOnGPU", NO_GPU),
     ("--posix.lustre.", "Lustre hints are not implemented"),

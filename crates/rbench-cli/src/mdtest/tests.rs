@@ -386,14 +386,11 @@ fn unknown_options_are_named_with_what_was_probably_meant() {
 
 #[test]
 fn what_this_build_cannot_do_is_refused_by_name() {
-    for option in [
-        "-g",
-        "-Fg",
-        "--allocateBufferOnGPU=1",
-        "--gpuMemoryFlags",
-        "--gpuDirect",
-    ] {
+    for option in ["--allocateBufferOnGPU=1", "--gpuMemoryFlags", "--gpuDirect"] {
         check_misuse(option, &["is not supported", "no GPU buffers"]);
+    }
+    for option in ["-g", "-Fg"] {
+        check_misuse(option, &["'-g' is not supported", "Lustre's layout"]);
     }
     check_misuse(
         "--posix.lustre.stripecount=4",

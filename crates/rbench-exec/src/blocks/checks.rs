@@ -124,6 +124,7 @@ impl BlockRunner {
             if self.ends_at(&what) {
                 return None;
             }
+            self.leave_out_write(&what);
             // What could not be written is no block to be checked.
             if !self.unwritten.touches(file, offset, what.length as u64) {
                 return Some(what);
@@ -134,6 +135,15 @@ impl BlockRunner {
             if what.last && self.how.turns && self.files.end_without(file) {
                 self.close(file, meter);
             }
+        }
+    }
+
+    /// Counts the write of a block that is only checked.
+    pub(super) fn leave_out_write(&mut self, what: &Planned) {
+        if self.only_checks()
+            && let Some(stats) = &mut self.stats
+        {
+            stats.would_write(what.length as u64);
         }
     }
 

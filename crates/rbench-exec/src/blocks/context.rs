@@ -14,7 +14,6 @@ use rbench_core::{Direction, Failure, FailureKind, Nanos, OpKind, Rank};
 use rbench_plan::arrival::{Schedule, Workers};
 use rbench_plan::jobs::{FileLock, JobPlan, Verify};
 use rbench_plan::pattern::{Part, Steps, file_path, file_size};
-use rbench_plan::shift;
 use rbench_sys::engine::{self, EngineConfig, EngineInfo};
 use rbench_sys::{AlignedBuffer, BlockMemory, Engine};
 
@@ -186,7 +185,7 @@ impl WorkerContext {
         let number = |rank: Rank| u64::from(rank.0) * numjobs + u64::from(clone);
         Part {
             worker: number(self.rank),
-            owner: number(shift::owner(self.rank, self.job.files.ahead, self.ranks)),
+            owner: number(self.job.files.owner(self.rank, self.ranks)),
             workers: u64::from(self.ranks) * numjobs,
         }
     }
@@ -414,6 +413,7 @@ impl How {
                 .verify
                 .as_ref()
                 .is_some_and(|v| v.backlog.is_some() || v.trims.is_some())
+                || job.replay.is_some() && job.verify.is_some()
                 || makes_anew_otherwise(job),
             turns,
             stops_at_pass: stops_at_pass(job),

@@ -84,6 +84,8 @@ pub struct Iolog {
     pub counts: Option<Counts>,
     /// Its largest operation, bytes.
     pub largest: u32,
+    /// Its smallest and its largest write, and what divides all of them, bytes.
+    pub writes: Option<(u32, u32, u32)>,
     /// Its entries, unless it is read while it is replayed.
     entries: Option<Arc<[Entry]>>,
 }
@@ -100,6 +102,7 @@ impl Iolog {
             names: Vec::new(),
             counts: None,
             largest: UNSEEN_MAX,
+            writes: None,
             entries: None,
         };
         let is_file = inputs::is_file(path).map_err(|e| unreadable(path, &e))?;
@@ -107,9 +110,16 @@ impl Iolog {
             return Ok(log);
         }
         let (mut counts, mut largest, mut entries) = (Counts::default(), 0, Vec::new());
+        let mut writes: Option<(u32, u32, u32)> = None;
         let names = follow(path, replay, &mut |_, entry| {
             counts.add(entry.action);
             largest = largest.max(entry.length);
+            if entry.action == Action::Write {
+                let length = entry.length;
+                let (least, most, divisor) = writes.unwrap_or((length, length, length));
+                let divisor = gcd(divisor, length);
+                writes = Some((least.min(length), most.max(length), divisor));
+            }
             if !replay.chunked {
                 entries.push(entry);
             }
@@ -119,8 +129,17 @@ impl Iolog {
             return Err(format!("{} has nothing to replay", told(path)));
         }
         (log.names, log.counts, log.largest) = (names, Some(counts), largest);
+        log.writes = writes;
         log.entries = (!replay.chunked).then(|| entries.into());
         Ok(log)
+    }
+}
+
+/// What divides both.
+pub fn gcd(a: u32, b: u32) -> u32 {
+    match b {
+        0 => a,
+        _ => gcd(b, a % b),
     }
 }
 
@@ -423,10 +442,18 @@ impl BlockRunner {
                 Err(failure) => self.cannot_open(failure, meter),
             },
             Action::Close => self.close_in_order(file, gate, meter),
+            // Nothing is written.
+            Action::Sync | Action::DataSync if self.only_checks() => {}
             Action::Sync => self.sync_file(gate, (file, Transfer::Fsync, 0), true, meter),
             Action::DataSync => self.sync_file(gate, (file, Transfer::DataSync, 0), true, meter),
             Action::Add | Action::Wait | Action::Read | Action::Write | Action::Trim => {}
         }
+    }
+
+    /// Whether it writes nothing and checks what an earlier run wrote.
+    pub(super) fn only_checks(&self) -> bool {
+        let verify = self.context.job.verify.as_ref();
+        verify.is_some_and(|verify| verify.only)
     }
 
     fn intended(&self, at: Nanos) -> Nanos {
@@ -442,15 +469,29 @@ impl BlockRunner {
             return None;
         };
         replayed.advance(entry);
-        Some(Planned {
-            kind: kind_of(entry.action),
+        let mut generation = 0;
+        let kind = match kind_of(entry.action) {
+            Kind::Write if self.only_checks() => Kind::Check,
+            Kind::Write => {
+                self.generation += 1;
+                generation = self.generation;
+                Kind::Write
+            }
+            other => other,
+        };
+        let what = Planned {
+            kind,
             file: u64::from(entry.file),
             offset: entry.offset,
             length: entry.length as usize,
-            generation: 0,
+            generation,
             last: false,
             intended: entry.at().map(|at| self.intended(at)),
-        })
+        };
+        if kind == Kind::Check {
+            self.leave_out_write(&what);
+        }
+        Some(what)
     }
 }
 

@@ -223,11 +223,11 @@ impl BlockRunner {
             return Err(Pause::Full);
         }
         let Some(what) = self.next_operation::<BARE>(meter) else {
-            // After the last one as well: its time is the job's, as with fio.
-            return Err(match !BARE && self.how.counts && self.thinks_now() {
-                true => Pause::Before(Interlude::Think),
-                false => Pause::End,
-            });
+            let after = match !BARE && self.how.counts {
+                true => self.after_last(),
+                false => None,
+            };
+            return Err(after.map_or(Pause::End, Pause::Before));
         };
         if !BARE
             && self.how.counts

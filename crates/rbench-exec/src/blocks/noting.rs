@@ -200,7 +200,14 @@ impl BlockRunner {
             false => moved as u64,
         };
         if let Some(stats) = &mut self.stats {
+            let done = Done {
+                direction,
+                offset: what.offset,
+                length: what.length as u64,
+                moved: moved as u64,
+            };
             if !stats.records(start) {
+                stats.done_in_ramp(done, times);
                 let late = stats.is_too_late(end.since(start));
                 meter.went_on();
                 // What is only checked ends no ramp: its loop would take that for the end of the work.
@@ -212,12 +219,6 @@ impl BlockRunner {
                 }
                 return;
             }
-            let done = Done {
-                direction,
-                offset: what.offset,
-                length: what.length as u64,
-                moved: moved as u64,
-            };
             let attend = stats.done(done, times) || self.how.ramps;
             meter.done(self.lane(direction), span, bytes);
             if attend {

@@ -97,9 +97,11 @@ impl<const BARE: bool> Program for Blocks<'_, BARE> {
             }
         }
         let Some(what) = runner.next_operation::<BARE>(meter) else {
-            // After the last one as well: its time is the job's, as with fio.
-            if !BARE && runner.how.counts && runner.thinks_now() {
-                runner.think(gate);
+            if !BARE
+                && runner.how.counts
+                && let Some(interlude) = runner.after_last()
+            {
+                runner.take_time_for(interlude, gate, meter);
                 return Next::Again;
             }
             return Next::End(true);

@@ -1,7 +1,9 @@
 //! What fio reports of a job and its rows do not have: with them it makes a
 //! [`JobOutcome`]. It comes from the same clock readings.
 
-use rbench_core::job::{DirectionOutcome, JobLog, JobOutcome, LogHistogram, LogSample, Series};
+mod logged;
+
+use rbench_core::job::{DirectionOutcome, JobLog, JobOutcome, Series};
 use rbench_core::outcome::{Measured, OpStats};
 use rbench_core::steady::{Rates, SteadyWatch};
 use rbench_core::{Direction, Latency, Nanos};
@@ -86,6 +88,9 @@ struct Window {
     clat: u64,
     lat: u64,
     max: [Nanos; 3],
+    /// Operations and bytes since the last sample of rates in it, and the highest rates so far.
+    part: [u64; 2],
+    max_rates: [u64; 2],
 }
 
 /// A reason to stop that only the rates tell.
@@ -104,7 +109,8 @@ pub enum Verdict {
 /// The statistics of one worker.
 #[derive(Debug)]
 pub struct JobStats {
-    start: Nanos,
+    /// From when on times in logs count: the end of the ramp, as in fio.
+    logs_from: Nanos,
     /// When recording begins: behind the ramp, and again behind a search.
     from: Nanos,
     /// Behind the ramp.
@@ -141,12 +147,16 @@ pub struct JobStats {
     logs: Logs,
     logs_samples: bool,
     next_window: Nanos,
+    /// Samples of rates within a window: when the next one of each ends.
+    next_parts: [Nanos; 2],
     next_histogram: Nanos,
     log: JobLog,
     /// What was moved over time, where that is asked for.
     moving: Option<Moving>,
     verdict: Option<Verdict>,
     sampled: bool,
+    /// What is done in the ramp: as in fio it is reported where the work ends with it.
+    in_ramp: Option<Box<JobStats>>,
 }
 
 impl Side {
@@ -208,20 +218,40 @@ impl JobStats {
     /// requests in flight. `asynchronous`: whether submitting is timed on its own.
     pub fn new(job: &JobPlan, asynchronous: bool, depth: usize, expected: Option<u64>) -> JobStats {
         let logs = job.logs().cloned().unwrap_or_default();
+        let in_ramp = job.pace.ramps().then(|| {
+            // No row has its latencies.
+            let own = (true, false);
+            Box::new(JobStats::with(
+                job,
+                Logs::default(),
+                own,
+                (asynchronous, depth),
+            ))
+        });
+        let own = (job.pace.latency_target.is_some(), logs.histogram.is_some());
+        let mut stats = JobStats::with(job, logs, own, (asynchronous, depth));
+        if stats.logs_samples && stats.logs.average.0 == 0 {
+            let room = expected.unwrap_or(LOG_ROOM).min(LOG_ROOM);
+            stats.log.samples.reserve(room as usize);
+        }
+        JobStats { in_ramp, ..stats }
+    }
+
+    /// The same with these logs and `own` distributions: of latencies, and for the log of them.
+    fn with(
+        job: &JobPlan,
+        logs: Logs,
+        own: (bool, bool),
+        (asynchronous, depth): (bool, usize),
+    ) -> JobStats {
         let pace = &job.pace;
         let (iops, bytes) = (&pace.rate_iops, &pace.rate_bytes);
         let rated = |of| iops.of(of).is_some() || bytes.of(of).is_some();
-        let own = (pace.latency_target.is_some(), logs.histogram.is_some());
         let side = |of| Side::new(asynchronous, rated(of), own);
         let logs_samples =
             logs.bandwidth.is_some() || logs.iops.is_some() || logs.latency.is_some();
-        let mut log = JobLog::default();
-        if logs_samples && logs.average.0 == 0 {
-            let room = expected.unwrap_or(LOG_ROOM).min(LOG_ROOM);
-            log.samples.reserve(room as usize);
-        }
         JobStats {
-            start: Nanos(0),
+            logs_from: Nanos(0),
             from: Nanos(0),
             measures_from: Nanos(0),
             stretches: Stretches::new(job),
@@ -262,32 +292,37 @@ impl JobStats {
             logs,
             logs_samples,
             next_window: Nanos(0),
+            next_parts: [Nanos(0); 2],
             next_histogram: Nanos(0),
-            log,
+            log: JobLog::default(),
             moving: match job.report.as_ref().map(|report| report.moved_every) {
                 None | Some(Nanos(0)) => None,
                 Some(width) => Some(Moving::of(width)),
             },
             verdict: None,
             sampled: false,
+            in_ramp: None,
         }
     }
 
     /// The worker starts at `start` and records from `from` on.
     pub fn begin(&mut self, start: Nanos, from: Nanos) {
-        (self.start, self.from, self.measures_from) = (start, from, from);
+        if let Some(in_ramp) = &mut self.in_ramp {
+            in_ramp.begin(start, start);
+        }
+        (self.logs_from, self.from, self.measures_from) = (from, from, from);
         if let Some(moving) = &mut self.moving {
             moving.begin(start);
         }
-        self.next_window = after(from, self.logs.average);
+        self.begin_windows(from);
         self.next_histogram = after(from, self.logs.histogram_every);
     }
 
     /// Recording begins `now`, where a ramp of bytes is over.
     #[cold]
     pub fn end_ramp(&mut self, now: Nanos) {
-        (self.from, self.measures_from) = (now, now);
-        self.next_window = after(now, self.logs.average);
+        (self.logs_from, self.from, self.measures_from) = (now, now, now);
+        self.begin_windows(now);
         self.next_histogram = after(now, self.logs.histogram_every);
         self.stretches.end_ramp(now);
         self.begin_samples(now);
@@ -295,6 +330,9 @@ impl JobStats {
 
     /// A stretch of operations begins; the one before is over.
     pub fn begin_stretch(&mut self, kind: Kind, now: Nanos) {
+        if let Some(in_ramp) = &mut self.in_ramp {
+            in_ramp.begin_stretch(kind, now);
+        }
         self.stretches.begin(kind, now, self.from);
         self.begin_samples(now.max(self.from));
     }
@@ -336,6 +374,9 @@ impl JobStats {
 
     /// The stretch, if there is one, is over at `now`.
     pub fn end_stretch(&mut self, now: Nanos) {
+        if let Some(in_ramp) = &mut self.in_ramp {
+            in_ramp.end_stretch(now);
+        }
         let last_ends = self.sides.all().map(|side| side.last_end);
         self.stretches
             .note_end(last_ends.into_iter().max().unwrap_or_default());
@@ -351,6 +392,9 @@ impl JobStats {
     /// What belongs to the writes of this stretch, if there are any, was over at
     /// `end`.
     pub fn end_writes(&mut self, end: Nanos) {
+        if let Some(in_ramp) = &mut self.in_ramp {
+            in_ramp.end_writes(end);
+        }
         if self.sides.write.last_end.0 > 0 {
             self.stretches.note_end(end);
         }
@@ -362,6 +406,11 @@ impl JobStats {
         if self.records(span.start) {
             self.stretches.note_end(span.end);
         }
+    }
+
+    /// From when on times in logs count.
+    pub fn logs_from(&self) -> Nanos {
+        self.logs_from
     }
 
     /// When operations were measured: reads, writes, trims.
@@ -387,6 +436,30 @@ impl JobStats {
         match &self.search {
             Some(search) => depth.min(search.depth() as usize),
             None => depth,
+        }
+    }
+
+    /// Notes an operation that is not recorded, since the ramp goes on.
+    #[cold]
+    pub fn done_in_ramp(&mut self, done: Done, times: Times) {
+        if let Some(in_ramp) = &mut self.in_ramp {
+            in_ramp.done(done, times);
+        }
+    }
+
+    /// Counts a write that `verify_only` leaves out, as fio does: it took no time.
+    #[cold]
+    pub fn would_write(&mut self, bytes: u64) {
+        let side = &mut self.sides.write;
+        side.ios += 1;
+        side.bytes += bytes;
+    }
+
+    /// Notes a sync that is not recorded.
+    #[cold]
+    pub fn synced_in_ramp(&mut self, span: Span) {
+        if let Some(in_ramp) = &mut self.in_ramp {
+            in_ramp.synced(span);
         }
     }
 
@@ -560,109 +633,6 @@ impl JobStats {
         }
     }
 
-    fn log(&mut self, done: Done, times: Times) {
-        let (slat, clat, lat) = (
-            times.submitted.since(times.start),
-            times.end.since(times.submitted),
-            times.end.since(times.start),
-        );
-        if self.logs.histogram.is_some() {
-            if times.end >= self.next_histogram {
-                self.close_histograms(times.end);
-            }
-            let side = self.sides.of_mut(done.direction);
-            side.block_max = side.block_max.max(done.length);
-            if let Some(histogram) = &mut side.histogram {
-                histogram.record(clat);
-            }
-        }
-        if !self.logs_samples {
-            return;
-        }
-        if self.logs.average.0 == 0 {
-            self.log.samples.push(LogSample {
-                at: times.end.since(self.start),
-                direction: done.direction,
-                ios: 1,
-                bytes: done.moved,
-                block: done.length,
-                offset: done.offset,
-                span: lat,
-                slat,
-                clat,
-                lat,
-                max: [slat, clat, lat],
-            });
-            return;
-        }
-        if times.end >= self.next_window {
-            self.close_windows(times.end);
-        }
-        let window = &mut self.sides.of_mut(done.direction).window;
-        if window.ios == 0 {
-            (window.block, window.offset) = (done.length, done.offset);
-        }
-        window.ios += 1;
-        window.bytes += done.moved;
-        window.slat += slat.0;
-        window.clat += clat.0;
-        window.lat += lat.0;
-        for (most, one) in window.max.iter_mut().zip([slat, clat, lat]) {
-            *most = (*most).max(one);
-        }
-    }
-
-    /// Ends the averaging intervals that are over at `now`.
-    fn close_windows(&mut self, now: Nanos) {
-        self.close_window(self.next_window, self.logs.average);
-        self.next_window = next_multiple(self.next_window, self.logs.average, now);
-    }
-
-    /// Ends the averaging interval that is `span` long `at` an instant.
-    fn close_window(&mut self, at: Nanos, span: Nanos) {
-        for direction in Direction::ALL {
-            let start = self.start;
-            let window = std::mem::take(&mut self.sides.of_mut(direction).window);
-            if window.ios > 0 {
-                self.log.samples.push(LogSample {
-                    at: at.since(start),
-                    direction,
-                    ios: window.ios,
-                    bytes: window.bytes,
-                    block: window.block,
-                    offset: window.offset,
-                    span,
-                    slat: Nanos(window.slat / window.ios),
-                    clat: Nanos(window.clat / window.ios),
-                    lat: Nanos(window.lat / window.ios),
-                    max: window.max,
-                });
-            }
-        }
-    }
-
-    fn close_histograms(&mut self, now: Nanos) {
-        let at = self.next_histogram;
-        for direction in Direction::ALL {
-            let start = self.start;
-            let side = self.sides.of_mut(direction);
-            let block = std::mem::take(&mut side.block_max);
-            let full = match &mut side.histogram {
-                Some(histogram) if !histogram.is_empty() => {
-                    std::mem::replace(histogram, Latency::new())
-                }
-                _ => continue,
-            };
-            self.log.histograms.push(LogHistogram {
-                at: at.since(start),
-                direction,
-                block,
-                buckets: full.ranges().collect(),
-            });
-        }
-        self.next_histogram = next_multiple(at, self.logs.histogram_every, now);
-    }
-
     /// What was written down so far, but for the logs; `now` is when that is.
     pub fn so_far(&self, now: Nanos, rows: Rows<'_>) -> JobOutcome {
         let [read, write, trim] = self.stretches.runtimes(now, self.did());
@@ -706,6 +676,12 @@ impl JobStats {
 
     /// What was written down; `end` is when the worker was done.
     pub fn finish(mut self, end: Nanos, rows: Rows<'_>) -> (JobOutcome, JobLog) {
+        let nothing = self.did() == [false; 3];
+        if let Some(in_ramp) = self.in_ramp.take().filter(|_| nothing)
+            && in_ramp.did() != [false; 3]
+        {
+            return in_ramp.finish(end, [None; 3]);
+        }
         if self.logs.average.0 > 0 {
             // The last interval is as long as was left of it.
             let whole = self.logs.average;

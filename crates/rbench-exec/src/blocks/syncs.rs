@@ -63,6 +63,17 @@ impl BlockRunner {
         }
     }
 
+    /// What comes after the last operation of a pass, in the job's time as in fio: a pause, and
+    /// the sync of a last write behind which a file has a rest that is shorter than a block.
+    pub(super) fn after_last(&self) -> Option<Interlude> {
+        if self.thinks_now() {
+            return Some(Interlude::Think);
+        }
+        let works = matches!(self.source, Source::Work) && self.replayed.is_none();
+        let syncs = works && self.is_sync_due() && self.steps.leaves_rest();
+        syncs.then_some(Interlude::Sync)
+    }
+
     /// Takes its time; nothing is in flight.
     pub(super) fn take_time_for(&mut self, what: Interlude, gate: &Gate, meter: &mut Meter) {
         match what {
@@ -361,6 +372,10 @@ impl BlockRunner {
             Some(stats) if reported && stats.records(span.start) => {
                 stats.synced(span);
                 true
+            }
+            Some(stats) if reported => {
+                stats.synced_in_ramp(span);
+                false
             }
             Some(_) => false,
         };

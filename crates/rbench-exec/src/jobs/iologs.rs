@@ -12,7 +12,7 @@ use rbench_plan::iolog::{Found, Replay};
 use rbench_plan::jobs::{BlockSizes, Each, FileNames, FileService, JobPlan, JobsPlan};
 use rbench_sys::inputs;
 
-use crate::blocks::{Iolog, Iologs};
+use crate::blocks::{Iolog, Iologs, gcd};
 use crate::group::{ExecError, Group};
 use crate::thread::in_thread;
 
@@ -62,14 +62,16 @@ impl AllIologs {
             None => look(wanted),
         });
         let looked = group.attend(looked, || 0).await?.and_then(|found| found);
-        let found = group.agree(looked).await.map_err(|error| match error {
-            ExecError::SetUp(message) => ExecError::Usage(message),
-            other => other,
-        })?;
+        let found = group.agree(looked).await.map_err(as_usage)?;
         let mut plan = plan.clone();
         let jobs = plan.rounds.iter_mut().flatten();
         for ((job, logs), own) in jobs.zip(found).zip(&mut all.of) {
             if job.replay.is_some() {
+                let interval = group.agree(interval_of(job, &logs)).await;
+                let interval = interval.map_err(as_usage)?;
+                if let (Some(verify), Some(interval)) = (&mut job.verify, interval) {
+                    verify.interval = interval;
+                }
                 complete(group, job, &logs).await?;
                 own.replayed = logs;
             }
@@ -80,6 +82,42 @@ impl AllIologs {
     /// Those of the job with that position.
     pub fn of(&self, job: u32) -> Iologs {
         self.of.get(job as usize).cloned().unwrap_or_default()
+    }
+}
+
+fn as_usage(error: ExecError) -> ExecError {
+    match error {
+        ExecError::SetUp(message) => ExecError::Usage(message),
+        other => other,
+    }
+}
+
+/// The distance of headers in the writes of a log that are verified, where any are.
+fn interval_of(job: &JobPlan, logs: &[Arc<Iolog>]) -> Result<Option<u64>, String> {
+    let (Some(_), Some(replay)) = (&job.verify, &job.replay) else {
+        return Ok(None);
+    };
+    let name = &job.name;
+    if logs.iter().any(|log| log.counts.is_none()) {
+        return Err(format!(
+            "job '{name}': verify needs a log of I/O that can be read before it is replayed"
+        ));
+    }
+    let mut all = logs.iter().filter_map(|log| log.writes);
+    let Some(first) = all.next() else {
+        return Ok(None);
+    };
+    let (least, most, divisor) = all.fold(first, |(least, most, divisor), other| {
+        (least.min(other.0), most.max(other.1), gcd(divisor, other.2))
+    });
+    let divisor = u64::from(divisor);
+    match replay.verify_interval {
+        Some(given) if given > 0 && divisor % given == 0 => Ok(Some(given)),
+        None if least == most => Ok(Some(divisor)),
+        _ => Err(format!(
+            "job '{name}': the log's writes have {least} to {most} bytes: verify needs a \
+             verify_interval that divides all of them"
+        )),
     }
 }
 

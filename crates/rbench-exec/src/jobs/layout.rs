@@ -57,11 +57,9 @@ struct Need {
     /// Whether room is not enough: the engine makes no file longer.
     whole: bool,
     pre_read: bool,
-    /// Whether directories in its name are made, below the job's.
-    folders: bool,
     /// Whether it is left alone if something uses it.
     guarded: bool,
-    /// Whether it is made if it is not there.
+    /// Whether it is made if it is not there, and longer if it is too short.
     may_create: bool,
     /// Whether what was filled is synced.
     synced: bool,
@@ -76,7 +74,6 @@ impl Need {
             reserve,
             whole,
             pre_read,
-            folders,
             guarded,
             may_create,
             synced,
@@ -88,7 +85,6 @@ impl Need {
         self.filled |= filled;
         self.whole |= whole;
         self.pre_read |= pre_read;
-        self.folders |= folders;
         self.guarded |= guarded;
         self.may_create |= may_create;
         self.synced |= synced;
@@ -161,7 +157,6 @@ impl Needs {
                     reserve: job.files.fallocate,
                     whole: mapped,
                     pre_read: job.files.pre_read,
-                    folders: !job.files.directory.as_os_str().is_empty(),
                     guarded: !job.files.allow_mounted_write,
                     may_create: job.files.may_create,
                     synced: job.files.create_fsync,
@@ -191,6 +186,16 @@ impl Needs {
         let (mut tasks, mut failures) = (Vec::new(), Vec::new());
         for (path, need) in &self.0 {
             match found(path, need.form) {
+                Ok(Some(there)) if !need.may_create && there < need.length => {
+                    let length = need.length;
+                    let failure = Failure {
+                        detail: format!(
+                            "{there} of {length} bytes, and allow_file_create=0 makes no file longer"
+                        ),
+                        ..Failure::new(OpKind::Open, path.to_string_lossy(), FailureKind::Short)
+                    };
+                    failures.push((path.clone(), failure));
+                }
                 Ok(found) => plan_file(path, need, found, &mut tasks),
                 Err((errno, detail)) => {
                     let failure = Failure {
@@ -216,7 +221,6 @@ impl Needs {
             .map(|(path, _)| Task {
                 path: path.clone(),
                 work: Work::Read,
-                folders: false,
                 guarded: false,
                 own: false,
             })
@@ -344,7 +348,6 @@ fn plan_file(path: &Path, need: &Need, found: Option<u64>, tasks: &mut Vec<Task>
         tasks.push(Task {
             path: path.to_owned(),
             work,
-            folders: need.folders,
             guarded: need.guarded,
             own: need.form == Form::File,
         });
@@ -376,8 +379,6 @@ fn plan_file(path: &Path, need: &Need, found: Option<u64>, tasks: &mut Vec<Task>
 pub struct Task {
     path: PathBuf,
     work: Work,
-    /// Whether directories in its name are made, below the job's.
-    folders: bool,
     /// Whether the file is left alone if something uses it.
     guarded: bool,
     /// Whether no symbolic link is followed to it.
@@ -493,14 +494,13 @@ impl LayoutRunner {
         let Task {
             path,
             work,
-            folders,
             guarded,
             own,
         } = &tasks.all[index];
         let failed = |op| move |kind: FailureKind| Failure::new(op, path.to_string_lossy(), kind);
         if matches!(work, Work::Directory) {
             let start = gate.clock.now();
-            let made = within_folders(path, *folders, || files::make_directory(path));
+            let made = within_folders(path, true, || files::make_directory(path));
             made.map_err(|errno| failed(OpKind::Mkdir)(errno.into()))?;
             self.note(start, gate, meter, 0);
             return Ok(());
@@ -512,8 +512,7 @@ impl LayoutRunner {
             own: *own,
             ..OpenFlags::default()
         };
-        let makes_folders = flags.create && *folders;
-        let opened = within_folders(path, makes_folders, || files::open(path, flags));
+        let opened = within_folders(path, flags.create, || files::open(path, flags));
         let fd = opened.map_err(|errno| failed(OpKind::Open)(errno.into()))?;
         if flags.write && *guarded {
             refuse_in_use(&tasks.in_use, &fd, path)?;

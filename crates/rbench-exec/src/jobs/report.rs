@@ -3,13 +3,42 @@
 use rbench_comm::CommError;
 use rbench_core::Rank;
 use rbench_core::job::{JobLog, JobOutcome};
+use rbench_core::outcome::PhaseOutcome;
 
-use super::{JobRound, wire};
+use super::{JobRound, Member, wire};
 use crate::blocks::Sink;
 use crate::group::{ExecError, Group};
 use crate::workload::Listener;
 
+/// The code of the warning of jobs that did nothing after their ramp.
+const RAMP_ONLY: &str = "ramp-only";
+
 impl JobRound<'_> {
+    /// Warns of jobs that were over before they were measured.
+    pub(super) fn warn_of_ramps(
+        &self,
+        group: &Group<'_>,
+        rows: &[PhaseOutcome],
+        listener: &mut dyn Listener,
+    ) {
+        let unmeasured = |member: &&Member| {
+            let own = rows.get(member.lane_numbers.clone()).unwrap_or_default();
+            member.job.pace.ramps() && own.iter().all(|row| row.items == 0)
+        };
+        let jobs = self.members.iter().filter(unmeasured);
+        let names: Vec<&str> = jobs.map(|member| member.job.name.as_str()).collect();
+        if group.is_root() && !names.is_empty() && group.stop_reason().is_none() {
+            listener.warning(
+                RAMP_ONLY,
+                format!(
+                    "{}: the work ended before the ramp did (ramp_time, ramp_size), so nothing was measured; \
+                     fio's report shows what was done in the ramp",
+                    names.join(", ")
+                ),
+            );
+        }
+    }
+
     /// Brings the outcomes of all workers to rank 0; logs stay with their rank.
     pub(super) async fn report(
         &self,

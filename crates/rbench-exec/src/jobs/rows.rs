@@ -6,7 +6,7 @@ use rbench_plan::jobs::JobPlan;
 
 use super::find;
 use crate::blocks::Lanes;
-use crate::phase::OpRow;
+use crate::phase::{OpRow, Starts};
 
 /// Which lanes a job has: reads, writes, trims, syncs.
 fn directions(job: &JobPlan) -> [bool; 4] {
@@ -50,7 +50,7 @@ pub fn rows(job: &JobPlan, name: &str) -> (Vec<OpRow>, Lanes) {
                 },
                 unsynced: op == OpKind::Write && find(job).moves_data && !job.syncing.any(),
                 aside,
-                in_round: false,
+                starts: Starts::ByKind,
             });
             all.len() - 1
         })

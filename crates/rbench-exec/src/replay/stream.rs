@@ -12,7 +12,7 @@ use rbench_core::Nanos;
 use rbench_plan::ReplayPlan;
 use rbench_plan::trace::strace::{Hint, working_directory};
 use rbench_plan::trace::survey::{Found, Step};
-use rbench_plan::trace::{self, Format, LINE_MAX, Op, Out, Reader};
+use rbench_plan::trace::{self, Format, LINE_MAX, Op, Out, Reader, why};
 use rbench_sys::inputs;
 
 use crate::pace::StopFlag;
@@ -145,6 +145,7 @@ struct Stream<'p> {
     out: Out,
     ready: VecDeque<Op>,
     ended: bool,
+    strict: bool,
 }
 
 impl Stream<'_> {
@@ -159,8 +160,14 @@ impl Stream<'_> {
             }
             match self.lines.next(self.path)? {
                 Some((number, line)) => {
-                    let read = self.reader.line(number, line, &mut self.out);
-                    read.map_err(|why| format!("{}, line {number}: {why}", told(self.path)))?;
+                    if let Err(why) = self.reader.line(number, line, &mut self.out) {
+                        let why = format!("{}, line {number}: {why}", told(self.path));
+                        if self.strict {
+                            return Err(why);
+                        }
+                        self.out.left_out.add(why::UNREADABLE);
+                        self.out.unreadable.get_or_insert(why);
+                    }
                 }
                 None => {
                     self.ended = true;
@@ -193,6 +200,7 @@ impl<'p> Merged<'p> {
                 out: Out::default(),
                 ready: VecDeque::new(),
                 ended: false,
+                strict: plan.strict,
             };
             let first = stream.next()?;
             let origin = first.as_ref().map_or(Nanos(0), |op| op.at);

@@ -13,7 +13,7 @@ use rbench_core::outcome::Cache;
 use rbench_core::{Clock, CpuClock, MonotonicClock, Nanos, OpKind, Rank};
 use rbench_exec::meter::Meter;
 use rbench_exec::pace::Gate;
-use rbench_exec::phase::{Before, OpRow, Phase};
+use rbench_exec::phase::{Before, OpRow, Phase, Starts};
 use rbench_exec::round;
 use rbench_exec::worker::Runner;
 use rbench_exec::{ExecError, Group, Interrupts, Progress, Show, caches};
@@ -243,7 +243,7 @@ fn a_clock_that_jumps_ends_the_run_with_the_name_of_its_host() {
                     label: "File stat".to_owned(),
                     unsynced: false,
                     aside: false,
-                    in_round: false,
+                    starts: Starts::ByKind,
                 }],
                 open_loop: false,
                 offered: None,

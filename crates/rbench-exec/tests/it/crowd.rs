@@ -12,7 +12,7 @@ use rbench_core::outcome::{Details, OpStats, PhaseOutcome, RankOutcome, Stonewal
 use rbench_core::spread::{self, NAMED_MAX, RowLimits};
 use rbench_core::timeline::{INTERVAL, TimelineRecorder};
 use rbench_core::{Failure, FailureKind, Latency, Nanos, OpKind, Rank};
-use rbench_exec::phase::{Before, OpRow, Phase};
+use rbench_exec::phase::{Before, OpRow, Phase, Starts};
 use rbench_exec::reduce::{Part, reduce};
 use rbench_exec::{Group, Interrupts, Progress, Show};
 use rbench_plan::jobs::Framing;
@@ -128,7 +128,7 @@ fn phase() -> Phase {
             label: "File creation".to_owned(),
             unsynced: false,
             aside: false,
-            in_round: false,
+            starts: Starts::ByKind,
         }],
         open_loop: true,
         offered: None,
@@ -150,6 +150,7 @@ fn phase() -> Phase {
 fn reduced(ranks: u32, rows: RowLimits) -> PhaseOutcome {
     let stonewall = Stonewall {
         deadline: Nanos(1),
+        stopped: Nanos(1),
         items: 2,
         least: 3,
         most: 4,

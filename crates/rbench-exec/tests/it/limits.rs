@@ -14,7 +14,7 @@ use rbench_comm::{Clocks, threads};
 use rbench_core::{Bytes, Nanos, OpKind};
 use rbench_exec::meter::Meter;
 use rbench_exec::pace::Gate;
-use rbench_exec::phase::{Before, OpRow, Phase};
+use rbench_exec::phase::{Before, OpRow, Phase, Starts};
 use rbench_exec::round;
 use rbench_exec::worker::Runner;
 use rbench_exec::{ExecError, Group, Interrupts, Progress, Show};
@@ -99,7 +99,7 @@ fn a_worker_that_comes_back_after_it_was_given_up_takes_nothing_with_it() {
         label: name.to_owned(),
         unsynced: false,
         aside: false,
-        in_round: false,
+        starts: Starts::ByKind,
     };
     let phase = Phase {
         iteration: 0,

@@ -91,7 +91,7 @@ pub(super) const KEYS: &[Key] = {
             "resultdir",
             "",
             Dir,
-            "Where the result file goes unless --out names one",
+            "The directory of the result file unless --out names one; it is made",
         ),
         key("global", "timestamp-resultdir", "TRUE", Switch, TIMESTAMP),
         key(

@@ -13,6 +13,7 @@ fn replay() -> Replay {
         scale: 1,
         align: 1,
         skip: Skip::default(),
+        verify_interval: None,
         found: None,
     }
 }

@@ -2,10 +2,27 @@
 
 use std::path::PathBuf;
 
+use rbench_core::Rank;
 use rbench_core::random::Stream;
 
 use super::{Part, STREAM_SIZE, smallest};
 use crate::jobs::{FileNames, FileService, Files, JobPlan};
+use crate::shift;
+
+impl Files {
+    /// The rank whose files `rank` of so many uses.
+    pub fn owner(&self, rank: Rank, ranks: u32) -> Rank {
+        match self.drawn {
+            None => shift::owner(rank, self.ahead, ranks),
+            Some(seed) => shift::drawn(rank, seed, ranks),
+        }
+    }
+
+    /// Whether ranks use the files of others.
+    pub fn shifts(&self) -> bool {
+        self.ahead > 0 || self.drawn.is_some()
+    }
+}
 
 /// Whether all workers of the job use the same files.
 pub fn shares_files(files: &Files) -> bool {

@@ -50,6 +50,7 @@ fn job(read: bool, write: bool, random: bool, block: u64, size: u64) -> JobPlan 
             offset_increment: 0,
             shares: Shares::default(),
             ahead: 0,
+            drawn: None,
             interleave: 0,
             service: FileService::RoundRobin(1),
             lock: Default::default(),

@@ -121,7 +121,7 @@ fn once(
     // Everything that cannot be is told together.
     let mut wrong: Vec<String> = Vec::new();
     for (index, job) in options.jobs.iter().enumerate() {
-        let mut told = Vec::new();
+        let mut told = job.settings.notes.clone();
         let of_job = |what: String| plain(&format!("job '{}': {what}", job.name)).into_owned();
         let begins = match rounds.last() {
             None => true,
@@ -223,8 +223,8 @@ fn one(
     }
     let pattern = pattern(s, index, facts, notes)?;
     let smallest = smallest_block(&pattern);
-    let (files, io) = files(s, &pattern)?;
-    inside(&files, &job.name)?;
+    let (files, io) = files(job, &pattern, notes)?;
+    inside(&files)?;
     reachable(&files, u64::from(facts.ranks()) * u64::from(numjobs))?;
     let (engine, depth) = engine::engine(s, facts, notes)?;
     if pattern.directions.trim {
@@ -381,8 +381,13 @@ fn pattern(
 }
 
 /// Files, and what is moved in all where `size` or `io_size` says so.
-fn files(s: &Settings, pattern: &Pattern) -> Result<(Files, Moved), PlanError> {
-    let (names, count) = names(s)?;
+fn files(
+    job: &Job,
+    pattern: &Pattern,
+    notes: &mut Vec<String>,
+) -> Result<(Files, Moved), PlanError> {
+    let s = &job.settings;
+    let (names, count) = names(s, &job.files)?;
     let (directory, names) = placed(s, names)?;
     let more_directories = match names {
         FileNames::Given(_) => Vec::new(),
@@ -394,7 +399,7 @@ fn files(s: &Settings, pattern: &Pattern) -> Result<(Files, Moved), PlanError> {
         increment,
         shares,
         io,
-    } = parts::parts(s, pattern, count)?;
+    } = parts::parts(s, pattern, count, notes)?;
     let open = match s.openfiles.unwrap_or(0) {
         0 => count,
         n => n.min(count),
@@ -410,6 +415,7 @@ fn files(s: &Settings, pattern: &Pattern) -> Result<(Files, Moved), PlanError> {
         offset_increment: increment,
         shares,
         ahead: 0,
+        drawn: None,
         interleave: 0,
         service: s.file_service_type.unwrap_or(FileService::RoundRobin(1)),
         lock: s.lockfile.unwrap_or_default(),
@@ -465,10 +471,10 @@ fn placed(s: &Settings, names: FileNames) -> Result<(PathBuf, FileNames), PlanEr
 }
 
 /// Names lie below the directory if one is given.
-fn inside(files: &Files, job: &str) -> Result<(), PlanError> {
+fn inside(files: &Files) -> Result<(), PlanError> {
     let (option, names) = match &files.names {
         FileNames::Given(names) => ("filename", names.clone()),
-        FileNames::Format(format) => ("filename_format", vec![format.replace("$jobname", job)]),
+        FileNames::Format(format) => ("filename_format", vec![format.clone()]),
         // fio has none.
         FileNames::Numbered { .. } => return Ok(()),
     };
@@ -501,7 +507,7 @@ fn reachable(files: &Files, workers: u64) -> Result<(), PlanError> {
 
 /// Names, and how many files they are for each worker. `filename` says how
 /// many there are; `nrfiles` can only take fewer of them.
-fn names(s: &Settings) -> Result<(FileNames, u64), PlanError> {
+fn names(s: &Settings, job: &str) -> Result<(FileNames, u64), PlanError> {
     if let Some(names) = &s.filename {
         let all = names.len() as u64;
         let count = s.nrfiles.map_or(all, |n| n.min(all));
@@ -520,7 +526,7 @@ fn names(s: &Settings) -> Result<(FileNames, u64), PlanError> {
     }
     match s.nrfiles.unwrap_or(1) {
         0 => refuse!("nrfiles must be at least 1"),
-        count => Ok((FileNames::Format(format), count)),
+        count => Ok((FileNames::Format(format.replace("$jobname", job)), count)),
     }
 }
 

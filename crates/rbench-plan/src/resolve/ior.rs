@@ -122,6 +122,12 @@ pub(super) fn resolve(
         .into_iter()
         .filter_map(|(wanted, does)| wanted.then_some(does))
         .collect();
+    if options.reorder && options.reorder_random {
+        refuse!("-C and -Z exclude each other: a constant number of nodes further, or drawn");
+    }
+    if options.reorder_seed.is_some() && !options.reorder_random {
+        notes.push("-X has no effect without -Z".to_owned());
+    }
     if options.task_offset.is_some() && !options.reorder {
         notes.push("-Q has no effect without -C".to_owned());
     }
@@ -135,6 +141,7 @@ pub(super) fn resolve(
                 seed: key(&[seed, u64::from(repetition), nth as u64]),
                 data_seed: options.data_seed.unwrap_or(facts.seed as u32 as i32),
                 ahead: ahead(options, *does, facts),
+                drawn: drawn(options, *does, seed, repetition),
                 transfers_max,
                 repetition,
                 last: nth + 1 == all.len(),
@@ -171,6 +178,7 @@ fn told(options: &Ior, extent: &Extent) -> Vec<(String, String)> {
         ("fsync", options.fsync),
         ("fsyncPerWrite", options.fsync_each),
         ("reorderTasks", options.reorder),
+        ("reorderTasksRandom", options.reorder_random),
         ("randomOffset", options.random),
         ("intraTestBarriers", options.barriers),
         ("useO_DIRECT", options.direct),
@@ -305,6 +313,17 @@ fn ahead(options: &Ior, does: Does, facts: &Facts) -> u32 {
     (u64::from(nodes) * u64::from(unit) % u64::from(ranks.max(1))) as u32
 }
 
+/// With `-Z`: what the ranks that are read from are drawn with. A negative seed is another one in
+/// each repetition, as in IOR.
+fn drawn(options: &Ior, does: Does, seed: u64, repetition: u32) -> Option<u64> {
+    let given = match options.reorder_seed {
+        Some(given) if given < 0 => u64::from(given.unsigned_abs()) + u64::from(repetition),
+        Some(given) => u64::from(given.unsigned_abs()),
+        None => key(&[seed, u64::from(repetition)]),
+    };
+    (options.reorder_random && does == Does::Read).then_some(given)
+}
+
 /// Makes a job.
 struct Maker<'m> {
     options: &'m Ior,
@@ -312,6 +331,7 @@ struct Maker<'m> {
     seed: u64,
     data_seed: i32,
     ahead: u32,
+    drawn: Option<u64>,
     transfers_max: Option<u64>,
     repetition: u32,
     /// Whether it is the last one of its repetition.
@@ -448,6 +468,7 @@ impl Maker<'_> {
             offset_increment: 0,
             shares: Shares::default(),
             ahead: self.ahead,
+            drawn: self.drawn,
             interleave: if shared { self.extent.block } else { 0 },
             service: FileService::RoundRobin(1),
             lock: FileLock::None,

@@ -280,7 +280,7 @@ fn extent(
             each
         }
         (None, Some(each)) => each,
-        (None, None) => open_ended(options, chosen, made, places)?,
+        (None, None) => open_ended(options, chosen, made, (places, notes))?,
     };
     let per_rank = shape
         .items()
@@ -304,13 +304,21 @@ fn open_ended(
     options: &Mdtest,
     chosen: &Chosen,
     made: Option<u64>,
-    places: u64,
+    (places, notes): (u64, &mut Vec<String>),
 ) -> Result<u64, PlanError> {
     let until_the_deadline = chosen.create && options.stonewall.is_some_and(|w| w.0 > 0);
     match (made, until_the_deadline) {
         (None, false) => Ok(0),
+        (None, true) if chosen.dirs => {
+            notes.push(
+                "neither -n nor -I: nothing but the tree is tested, as in mdtest; with -F files \
+                 are made until -W ends that"
+                    .to_owned(),
+            );
+            Ok(0)
+        }
         _ if chosen.dirs => {
-            refuse!("neither -W nor -x tells the number of directories: add -F, or give -n or -I")
+            refuse!("-x does not tell the number of directories: add -F, or give -n or -I")
         }
         _ if places > 1 => {
             refuse!("with -z the number of items must be told: give -n or -I")

@@ -55,6 +55,7 @@ pub(super) fn resolve(replay: &Replay, common: &Common) -> Result<ReplayPlan, Pl
             unit: replay.time_unit.unwrap_or(Nanos::MICROSECOND),
             cwd: absolute("--cwd", replay.cwd.as_deref())?.map(<[u8]>::to_vec),
         },
+        strict: replay.strict,
         pace,
         copies,
     })

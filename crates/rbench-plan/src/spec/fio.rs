@@ -32,8 +32,10 @@ pub struct Fio {
 /// One job.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Job {
-    /// Its name.
+    /// Its name in reports.
     pub name: String,
+    /// The name that its files are made of.
+    pub files: String,
     /// It is the first of a job file behind other jobs: it waits for those.
     pub apart: bool,
     /// Its options, global ones included.
@@ -108,6 +110,8 @@ pub struct EngineSettings {
 /// Options of a job by their names in fio.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Settings {
+    /// How values were read of which fio reads a part, a sentence each.
+    pub notes: Vec<String>,
     /// `directory`
     pub directory: Option<PathBuf>,
     /// The other ones of `directory=a:b`: workers take turns, where names are made for them.

@@ -57,6 +57,10 @@ pub struct Ior {
     pub reorder: bool,
     /// `-Q`
     pub task_offset: Option<u32>,
+    /// `-Z`
+    pub reorder_random: bool,
+    /// `-X`
+    pub reorder_seed: Option<i32>,
     /// `-z`
     pub random: bool,
     /// `-g`
@@ -75,6 +79,10 @@ pub struct Ior {
     pub transfers_max: Option<u64>,
     /// `-O stoneWallingStatusFile`
     pub status_file: Option<PathBuf>,
+    /// `-O summaryFile`
+    pub summary_file: Option<PathBuf>,
+    /// `-O saveRankPerformanceDetailsCSV`
+    pub rank_file: Option<PathBuf>,
     /// `-O minTimeDuration`
     pub time_min: Option<Nanos>,
     /// `-T`, minutes.

@@ -24,6 +24,12 @@ pub fn part(text: &str, scale: f64) -> Result<String, String> {
     let least = match least {
         Some(least) => match quantity(least)? {
             (least, of) if of == unit && least > 0 && least <= full => least,
+            (low, of) if of == unit && low > full => {
+                let (full, least) = text.split_once(':').unwrap_or_default();
+                return Err(format!(
+                    "{full} is less than {least}, the least that it can be"
+                ));
+            }
             _ => return Err(format!("{{{text}}} has no least value of its own kind")),
         },
         None => 1.min(full),

@@ -24,6 +24,7 @@ static EVERYTHING: Replay = Replay {
         trim: false,
         sync: false,
     },
+    verify_interval: None,
     found: None,
 };
 

@@ -78,17 +78,19 @@ impl Reader for Dxt {
             return Ok(());
         }
         let words: Vec<&str> = text.split_ascii_whitespace().collect();
-        let [module, rank, how, _segment, offset, length, start, end, ..] = words[..] else {
-            return Err("it has less than 8 columns, or is cut off".to_owned());
-        };
-        match module {
-            "X_POSIX" => {}
-            "X_MPIIO" => {
+        match words[..] {
+            ["X_POSIX", ..] => {}
+            // Old versions print no offsets of it.
+            ["X_MPIIO", ..] => {
                 out.left_out.add(why::MPI_IO);
                 return Ok(());
             }
-            other => return Err(format!("'{other}' is neither X_POSIX nor X_MPIIO")),
+            [other, ..] => return Err(format!("'{other}' is neither X_POSIX nor X_MPIIO")),
+            [] => return Ok(()),
         }
+        let [_module, rank, how, _segment, offset, length, start, end, ..] = words[..] else {
+            return Err("it has less than 8 columns, or is cut off".to_owned());
+        };
         let writes = match how {
             "write" => true,
             "read" => false,

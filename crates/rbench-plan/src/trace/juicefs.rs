@@ -163,7 +163,7 @@ fn answer(rest: &str) -> Result<Answer, String> {
     let found = entry(body);
     if status != "OK" {
         let errno = linux::errno_of_sentence(status)
-            .ok_or_else(|| format!("'{status}' is no result of JuiceFS"))?;
+            .ok_or_else(|| format!("'{status}' is not a result of JuiceFS"))?;
         return Ok(Answer {
             result: Err(errno),
             found: None,
@@ -227,8 +227,13 @@ impl<'a> Args<'a> {
         Some(word.trim())
     }
 
+    /// A number; what stands in brackets after it, as the handle in `2[1]`, is not read.
     fn try_number(&mut self) -> Option<u64> {
         let word = self.word()?;
+        let word = match word.split_once('[') {
+            Some((number, rest)) if rest.ends_with(']') => number,
+            _ => word,
+        };
         match word.strip_prefix("0x").or_else(|| word.strip_prefix("0X")) {
             Some(hex) => u64::from_str_radix(hex, 16).ok(),
             None => word.parse().ok(),
@@ -365,7 +370,8 @@ fn what(parts: &Parts<'_>, handle: Option<u64>) -> Result<What, String> {
 /// `(4,0x18,[size=0;mtime=NOW;])`
 fn changes(args: &str) -> Changes {
     let mut changes = Changes::default();
-    let list = args.split_once('[').map_or("", |(_, list)| list);
+    // The handle stands in brackets, too.
+    let list = args.rsplit_once('[').map_or("", |(_, list)| list);
     for part in list.split([';', ']']) {
         let Some((key, value)) = part.split_once('=') else {
             continue;

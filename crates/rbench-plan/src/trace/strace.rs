@@ -1,7 +1,13 @@
 //! What `strace -f -ttt -T` writes, as a trace: descriptors are followed through `open`, `dup`,
-//! `fcntl`, `fork`, `clone`, `close` and `exec`, working directories through `chdir`.
+//! `fcntl`, `fork`, `clone`, `unshare`, `close` and `exec`, working directories through `chdir`.
+//!
+//! As in the kernel, a descriptor is free when its `close` begins, and `dup2` has replaced one
+//! when it begins, however long they then take; what `open` and `fcntl` return is there when they end.
 
+mod attributes;
 mod calls;
+#[cfg(test)]
+mod tests;
 mod text;
 
 use std::collections::{BTreeMap, HashMap};
@@ -19,7 +25,7 @@ pub fn is_line(line: &str) -> bool {
     match text::line(line) {
         Ok(Some(line)) => match line.what {
             What::Call(call) | What::Begun(call) => call.contains('('),
-            What::Resumed(..) | What::Exited | What::Other => true,
+            What::Resumed(..) | What::Exited | What::Superseded(_) | What::Other => true,
         },
         _ => false,
     }
@@ -67,6 +73,9 @@ pub enum Hint {
     Directory(Vec<u8>),
 }
 
+/// How calls begin that make processes.
+const FORKS: [&str; 4] = ["clone(", "clone3(", "fork(", "vfork("];
+
 /// What a descriptor is.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Descriptor {
@@ -94,8 +103,41 @@ type Shared = usize;
 struct Process {
     table: Shared,
     folder: Shared,
-    /// The beginning of a call that had not ended when another process went on, and when.
-    begun: Option<(String, Nanos)>,
+    /// A call that had not ended when another process went on.
+    begun: Option<Begun>,
+}
+
+/// The beginning of a call.
+#[derive(Debug, Clone)]
+struct Begun {
+    text: String,
+    at: Nanos,
+    taken: Taken,
+}
+
+/// What a call has taken when it begins, whatever others do until it ends.
+#[derive(Debug, Clone, Default)]
+struct Taken {
+    /// The descriptors that it names.
+    seen: HashMap<i64, Option<Descriptor>>,
+    /// What it has done to descriptors.
+    early: Option<Early>,
+    /// Of `fork`: the descriptors of its child.
+    copy: Option<Shared>,
+    /// The open file of which it makes a descriptor when it ends.
+    held: Option<Descriptor>,
+    /// Of `fork`: its child, where that has done something already.
+    child: Option<u64>,
+}
+
+/// What a call has done to descriptors when it begins.
+#[derive(Debug, Clone)]
+enum Early {
+    /// `close` has taken this from its number (`None`: nothing was known to be there); whether
+    /// nobody else had it open.
+    Closed(Option<Descriptor>, bool),
+    /// All is done that is to be done.
+    Done,
 }
 
 /// What lines have said so far.
@@ -116,6 +158,8 @@ struct State {
 pub struct Strace {
     state: State,
     order: Order,
+    /// Of times of day: the latest, and days that have passed.
+    day: (Nanos, u64),
 }
 
 impl Strace {
@@ -133,7 +177,20 @@ impl Strace {
         Strace {
             state,
             order: Order::default(),
+            day: (Nanos(0), 0),
         }
+    }
+
+    /// A time of day as one of the trace, which may go on past midnight.
+    fn of_day(&mut self, at: Nanos) -> Nanos {
+        const DAY: u64 = 24 * 3600 * 1_000_000_000;
+        let (latest, days) = &mut self.day;
+        // What stands behind the start of another call may be a little earlier.
+        if at.0 + DAY / 2 < latest.0 {
+            *days += 1;
+        }
+        *latest = at;
+        Nanos(at.0 + *days * DAY)
     }
 
     fn hand_over(&mut self, ended: bool, out: &mut Out) {
@@ -146,35 +203,59 @@ impl Strace {
 impl Reader for Strace {
     fn line(&mut self, number: u64, line: &[u8], out: &mut Out) -> Result<(), String> {
         let line = String::from_utf8_lossy(line);
-        let Some(Line { pid, at, what }) = text::line(&line)? else {
+        let Some(Line {
+            pid,
+            at,
+            of_day,
+            what,
+        }) = text::line(&line)?
+        else {
             return Ok(());
+        };
+        let at = match of_day {
+            true => self.of_day(at),
+            false => at,
         };
         let mut found = Vec::new();
         self.state.know(pid);
         match what {
             What::Other => {}
             What::Exited => self.state.exited(pid, at, &mut found),
+            What::Superseded(by) => self.state.superseded(pid, by, at, &mut found),
             What::Begun(begun) => {
+                let taken = self.state.begin(pid, at, begun, &mut found);
                 if let Some(process) = self.state.processes.get_mut(&pid) {
-                    process.begun = Some((begun.to_owned(), at));
+                    process.begun = Some(Begun {
+                        text: begun.to_owned(),
+                        at,
+                        taken,
+                    });
                 }
             }
             What::Call(call) => {
                 let call = text::call(call)?;
-                self.state.call(pid, at, &call, (&mut found, out))?;
+                let taken = Taken::default();
+                self.state
+                    .call((pid, at), &call, taken, (&mut found, out))?;
             }
             What::Resumed(name, rest) => {
                 let process = self.state.processes.get_mut(&pid);
                 let begun = process.and_then(|process| process.begun.take());
                 // A trace may begin in the middle of a call.
-                let Some((begun, at)) = begun else {
+                let Some(Begun {
+                    text: begun,
+                    at,
+                    taken,
+                }) = begun
+                else {
                     return Ok(());
                 };
                 if !begun.starts_with(name) {
                     return Err(format!("the end of '{name}', whose beginning is not there"));
                 }
                 let call = text::call(&format!("{begun}{rest}"))?;
-                self.state.call(pid, at, &call, (&mut found, out))?;
+                self.state
+                    .call((pid, at), &call, taken, (&mut found, out))?;
             }
         }
         for op in found {
@@ -208,21 +289,25 @@ impl State {
             return;
         }
         let forking = |process: &&Process| {
-            let begun = process.begun.as_ref().map(|(text, _)| text.as_str());
-            begun.is_some_and(|text| {
-                let forks = ["clone(", "clone3(", "fork(", "vfork("];
-                forks.iter().any(|fork| text.starts_with(fork))
-            })
+            let begun = process.begun.as_ref().map(|begun| begun.text.as_str());
+            begun.is_some_and(|text| FORKS.iter().any(|fork| text.starts_with(fork)))
         };
         // Of several the one that began last; all ranks have to come to the same.
-        let forking = self.processes.values().filter(forking);
-        let parent = forking.max_by_key(|process| process.begun.as_ref().map(|(_, at)| *at));
-        let parent = parent.cloned();
+        let forking = self
+            .processes
+            .values_mut()
+            .filter(|process| forking(&&**process));
+        let parent = forking.max_by_key(|process| process.begun.as_ref().map(|begun| begun.at));
+        let parent = parent.map(|parent| {
+            let begun = parent.begun.as_mut();
+            let (flags, copy) = begun.map_or_else(Default::default, |begun| {
+                begun.taken.child = Some(pid);
+                (begun.text.clone(), begun.taken.copy.take())
+            });
+            (parent.clone(), flags, copy)
+        });
         match parent {
-            Some(parent) => {
-                let flags = parent.begun.as_ref().map(|(text, _)| text.clone());
-                self.fork(&parent, pid, &flags.unwrap_or_default());
-            }
+            Some((parent, flags, copy)) => self.fork(&parent, pid, &flags, copy),
             None => {
                 let (table, folder) = (self.shared(), self.shared());
                 let std = (0..3).map(|fd| (fd, Descriptor::Other(why::NO_FILE)));
@@ -240,34 +325,20 @@ impl State {
         }
     }
 
-    /// A child, which shares with its parent what the text of the call says.
-    fn fork(&mut self, parent: &Process, child: u64, text: &str) {
+    /// A child, which shares with its parent what the text of the call says; `copy`: the
+    /// descriptors of its own, where they are known from the beginning of the call.
+    fn fork(&mut self, parent: &Process, child: u64, text: &str, copy: Option<Shared>) {
         if self.processes.contains_key(&child) {
             return;
         }
-        let table = match text.contains("CLONE_FILES") {
-            true => parent.table,
-            false => {
-                let own = self.tables.get(&parent.table).cloned().unwrap_or_default();
-                for descriptor in own.values() {
-                    if let Descriptor::File(file) = descriptor {
-                        *self.held.entry(file.open).or_default() += 1;
-                    }
-                }
-                let table = self.shared();
-                self.tables.insert(table, own);
-                table
-            }
+        let table = match (text.contains("CLONE_FILES"), copy) {
+            (true, _) => parent.table,
+            (false, Some(copy)) => copy,
+            (false, None) => self.copy_of(parent.table),
         };
         let folder = match text.contains("CLONE_FS") {
             true => parent.folder,
-            false => {
-                let own = self.folders.get(&parent.folder).cloned();
-                let folder = self.shared();
-                self.folders
-                    .insert(folder, own.unwrap_or(SOMEWHERE.to_vec()));
-                folder
-            }
+            false => self.folder_like(parent.folder),
         };
         let process = Process {
             table,
@@ -277,11 +348,84 @@ impl State {
         self.processes.insert(child, process);
     }
 
+    /// A table of its own with the same descriptors.
+    fn copy_of(&mut self, table: Shared) -> Shared {
+        let own = self.tables.get(&table).cloned().unwrap_or_default();
+        for descriptor in own.values() {
+            if let Descriptor::File(file) = descriptor {
+                *self.held.entry(file.open).or_default() += 1;
+            }
+        }
+        let table = self.shared();
+        self.tables.insert(table, own);
+        table
+    }
+
+    /// A working directory of its own, the same for now.
+    fn folder_like(&mut self, folder: Shared) -> Shared {
+        let own = self.folders.get(&folder).cloned();
+        let folder = self.shared();
+        self.folders
+            .insert(folder, own.unwrap_or(SOMEWHERE.to_vec()));
+        folder
+    }
+
+    /// The process shares its working directory with nobody any more.
+    fn unshare_folder(&mut self, pid: u64) {
+        let Some(folder) = self.processes.get(&pid).map(|process| process.folder) else {
+            return;
+        };
+        let folder = self.folder_like(folder);
+        if let Some(process) = self.processes.get_mut(&pid) {
+            process.folder = folder;
+        }
+    }
+
+    /// The process shares its descriptors with nobody any more.
+    fn unshare(&mut self, pid: u64) {
+        let Some(table) = self.processes.get(&pid).map(|process| process.table) else {
+            return;
+        };
+        let mut others = self.processes.iter().filter(|(other, _)| **other != pid);
+        if others.any(|(_, other)| other.table == table) {
+            let table = self.copy_of(table);
+            if let Some(process) = self.processes.get_mut(&pid) {
+                process.table = table;
+            }
+        }
+    }
+
+    /// A thread has called `exec` and gets the number of its process, whose first thread is gone.
+    fn superseded(&mut self, pid: u64, by: u64, at: Nanos, found: &mut Vec<Op>) {
+        let Some(process) = self.processes.remove(&by) else {
+            return;
+        };
+        if let Some(first) = self.processes.insert(pid, process) {
+            self.processes.insert(by, first);
+            self.exited(by, at, found);
+        }
+    }
+
     /// The kernel closes what nobody else has open.
     fn exited(&mut self, pid: u64, at: Nanos, found: &mut Vec<Op>) {
         let Some(process) = self.processes.remove(&pid) else {
             return;
         };
+        let taken = process.begun.map(|begun| begun.taken);
+        let Taken {
+            early, copy, held, ..
+        } = taken.unwrap_or_default();
+        if let Some(held) = held
+            && self.let_go(&held)
+        {
+            found.extend(implied_close(&held, pid, at));
+        }
+        if let Some(Early::Closed(Some(descriptor), true)) = early {
+            found.extend(implied_close(&descriptor, pid, at));
+        }
+        if let Some(copy) = copy {
+            self.drop_table(copy, pid, at, found);
+        }
         let others = || self.processes.values();
         if !others().any(|other| other.folder == process.folder) {
             self.folders.remove(&process.folder);
@@ -289,7 +433,12 @@ impl State {
         if others().any(|other| other.table == process.table) {
             return;
         }
-        let table = self.tables.remove(&process.table).unwrap_or_default();
+        self.drop_table(process.table, pid, at, found);
+    }
+
+    /// Closes what is open in a table that nobody has any more.
+    fn drop_table(&mut self, table: Shared, pid: u64, at: Nanos, found: &mut Vec<Op>) {
+        let table = self.tables.remove(&table).unwrap_or_default();
         let mut descriptors: Vec<_> = table.into_iter().collect();
         descriptors.sort_by_key(|(fd, _)| *fd);
         for (_, descriptor) in descriptors {
@@ -341,8 +490,9 @@ impl State {
         }
     }
 
-    /// `exec` has closed what was to be closed then.
+    /// `exec` has closed what was to be closed then, among descriptors that are its own from now on.
     fn executed(&mut self, pid: u64, at: Nanos, found: &mut Vec<Op>) {
+        self.unshare(pid);
         let Some(table) = self.descriptors(pid) else {
             return;
         };

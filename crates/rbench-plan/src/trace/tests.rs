@@ -460,6 +460,7 @@ fn iologs_and_dxt_become_calls() {
 # DXT, file_id: 12, file_name: /scratch/one
 # Module Rank Wt/Rd Segment Offset Length Start(s) End(s)
  X_MPIIO  0 write 0 0 100 0.1000 0.2000
+ X_MPIIO  0 write 0 100 0.1000 0.2000
  X_POSIX  0 write 0 0 100 0.1000 0.2000
  X_POSIX  1 read 0 50 100 0.1500 0.3000 [OST] 5
 # DXT, file_id: 13, file_name: /scratch/two
@@ -479,6 +480,32 @@ fn iologs_and_dxt_become_calls() {
             "(1 close #2",
         ]
     );
+}
+
+#[test]
+fn what_newer_versions_of_juicefs_write_is_read() {
+    let text = "\
+2024.05.23 16:11:18.700000 [uid:0,gid:0,pid:1] create (1,a,-rw-r--r--:0100644): (2,[-rw-r--r--:0100644,1,0,0,1,1,1,0]) [fh:1] - OK <0.000200>
+2024.05.23 16:11:18.710000 [uid:0,gid:0,pid:1] write (2,4096,0,1) - OK <0.000050>
+2024.05.23 16:11:18.720000 [uid:0,gid:0,pid:1] setattr (2[1],0x8,[size=5]): (2,[-rw-r--r--:0100644,1,0,0,1,1,1,5]) - OK <0.000090>
+2024.05.23 16:11:18.725000 [uid:0,gid:0,pid:1] mkdir (1,b,drwxr-xr-x:0040755) - disk quota exceeded <0.000010>
+2024.05.23 16:11:18.726000 [uid:0,gid:0,pid:1] mkdir (1,c,drwxr-xr-x:0040755) - errno 41 <0.000010>
+2024.05.23 16:11:18.730000 [uid:0,gid:0,pid:1] release (2,1) - OK <0.000002>
+";
+    let out = read_as(Format::Juicefs, text).expect("read");
+    let all = shown(&out);
+    for wanted in ["truncate", "mkdir b", "mkdir c", "close #0"] {
+        assert!(
+            all.iter().any(|op| op.contains(wanted)),
+            "{wanted}: {all:?}"
+        );
+    }
+    let failed = |op: &Op| match op.result {
+        Outcome::Failed(errno) => Some(errno),
+        _ => None,
+    };
+    let errors: Vec<i32> = out.ops.iter().filter_map(failed).collect();
+    assert_eq!(errors, [122, 41]);
 }
 
 #[test]

@@ -54,6 +54,7 @@ impl FioRun {
         let ended_ms = result.run.finished.as_deref().and_then(ms);
         Ok(Some(FioRun {
             version: form.version.clone(),
+            terse_version: super::TERSE_VERSION,
             started_ms,
             ended_ms: ended_ms.unwrap_or_else(|| started_ms + ends.max().unwrap_or(0)),
             utc_offset_s: result.run.utc_offset_s,

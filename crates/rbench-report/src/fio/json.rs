@@ -97,7 +97,7 @@ fn job(run: &FioRun, shown: &Shown, plus: bool) -> Json {
         fields.push(("first_error", errno(outcome.first_error)));
     }
     fields.extend(target(entry));
-    if let Some(text) = entry.description() {
+    if let Some(text) = run.description(entry) {
         fields.push(("desc", Json::from(text)));
     }
     if let Some(steady) = &entry.steady {

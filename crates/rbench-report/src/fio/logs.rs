@@ -27,14 +27,6 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Whether its values are times.
-    fn is_latency(self) -> bool {
-        match self {
-            Kind::Slat | Kind::Clat | Kind::Lat => true,
-            Kind::Bandwidth | Kind::Iops => false,
-        }
-    }
-
     /// The name within the file name.
     pub fn name(self) -> &'static str {
         match self {
@@ -83,15 +75,26 @@ pub struct Line {
 impl Line {
     /// That of one operation or interval.
     pub fn of(kind: Kind, sample: &LogSample, form: Form) -> Line {
-        let [slat, clat, lat] = sample.max;
-        let rate = |amount: u64| per_second(amount, sample.span);
+        let [slat, clat, lat] = sample.max.map(|time| time.0);
+        let [iops, bandwidth] = sample.max_rates;
+        // The last sample of an interval may not have come to its end.
+        let rates = |amount: u64, max: u64| {
+            let rate = u64::try_from(per_second(amount, sample.span)).unwrap_or(u64::MAX);
+            (rate, max.max(rate))
+        };
         let (value, largest) = match kind {
-            Kind::Bandwidth => (rate(sample.bytes) / 1024, None),
-            Kind::Iops if form.averaged => (rate(sample.ios), None),
-            Kind::Iops => (u128::from(sample.ios), None),
-            Kind::Slat => form.latency(sample.slat, slat),
-            Kind::Clat => form.latency(sample.clat, clat),
-            Kind::Lat => form.latency(sample.lat, lat),
+            Kind::Bandwidth => {
+                let (mean, max) = rates(sample.bytes, bandwidth);
+                form.of_window(mean / 1024, max / 1024)
+            }
+            Kind::Iops if form.averaged => {
+                let (mean, max) = rates(sample.ios, iops);
+                form.of_window(mean, max)
+            }
+            Kind::Iops => (sample.ios, None),
+            Kind::Slat => form.of_window(sample.slat.0, slat),
+            Kind::Clat => form.of_window(sample.clat.0, clat),
+            Kind::Lat => form.of_window(sample.lat.0, lat),
         };
         // An interval has neither.
         let (block, offset) = match form.averaged {
@@ -100,7 +103,7 @@ impl Line {
         };
         Line {
             ms: form.time_ms(sample.at),
-            value: u64::try_from(value).unwrap_or(u64::MAX),
+            value,
             largest,
             direction: sample.direction,
             block,
@@ -116,14 +119,15 @@ pub struct Form {
     pub averaged: bool,
     /// `log_offset`: a column of offsets.
     pub offsets: bool,
-    /// `log_window_value`: intervals have the mean of their latencies, or the largest one in
+    /// `log_window_value`: intervals have the mean of their values, or the largest one in
     /// its place.
     pub mean: bool,
-    /// The largest latency; behind the mean, if that is there.
+    /// The largest value; behind the mean, if that is there.
     pub max: bool,
     /// `log_prio`: the last column is a priority, as fio writes one.
     pub priority: bool,
-    /// `log_issue_time`: behind it latencies have the time of submission, ns.
+    /// `log_issue_time`: behind it is the time of submission, ns; as in fio 0 in all logs but
+    /// those of slat and clat.
     pub issue_time: bool,
     /// `log_hist_coarseness`: a column of a histogram stands for 2 to this power.
     pub coarseness: u32,
@@ -132,12 +136,12 @@ pub struct Form {
 }
 
 impl Form {
-    /// The value of a latency, and a second one.
-    fn latency(self, mean: Nanos, max: Nanos) -> (u128, Option<u64>) {
+    /// The value of an operation or interval, and a second one.
+    fn of_window(self, mean: u64, max: u64) -> (u64, Option<u64>) {
         match (self.averaged, self.mean, self.max) {
-            (true, true, true) => (u128::from(mean.0), Some(max.0)),
-            (true, false, true) => (u128::from(max.0), None),
-            _ => (u128::from(mean.0), None),
+            (true, true, true) => (mean, Some(max)),
+            (true, false, true) => (max, None),
+            _ => (mean, None),
         }
     }
 
@@ -178,8 +182,12 @@ pub fn line(kind: Kind, sample: &LogSample, form: Form) -> String {
         let _ = write!(out, "{offset}, ");
     }
     out.push_str(if form.priority { "0x0000" } else { "0" });
-    if form.issue_time && kind.is_latency() {
-        let _ = write!(out, ", {}", form.issued_ns(sample));
+    if form.issue_time {
+        let issued = match kind {
+            Kind::Slat | Kind::Clat => form.issued_ns(sample),
+            Kind::Lat | Kind::Bandwidth | Kind::Iops => 0,
+        };
+        let _ = write!(out, ", {issued}");
     }
     out.push('\n');
     out
@@ -237,6 +245,7 @@ mod tests {
         clat: Nanos(11_707),
         lat: Nanos(12_118),
         max: [Nanos(500), Nanos(20_000), Nanos(20_500)],
+        max_rates: [120_000, 480 << 20],
     };
 
     #[test]
@@ -283,7 +292,7 @@ mod tests {
     }
 
     #[test]
-    fn latencies_may_have_the_time_of_submission_behind_all() {
+    fn slat_and_clat_may_have_the_time_of_submission_behind_all_and_others_a_zero() {
         let form = Form {
             offsets: true,
             issue_time: true,
@@ -293,18 +302,25 @@ mod tests {
             line(Kind::Clat, &WRITE, form),
             "3, 11707, 1, 4096, 28672, 0, 3988292\n"
         );
-        assert_eq!(line(Kind::Iops, &WRITE, form), "3, 1, 1, 4096, 28672, 0\n");
+        for (kind, value) in [
+            (Kind::Iops, "1"),
+            (Kind::Bandwidth, "330087"),
+            (Kind::Lat, "12118"),
+        ] {
+            let expect = format!("3, {value}, 1, 4096, 28672, 0, 0\n");
+            assert_eq!(line(kind, &WRITE, form), expect);
+        }
         let later = Form {
             epoch_ms: 1_795_364_912_000,
             ..form
         };
-        let text = line(Kind::Lat, &WRITE, later);
+        let text = line(Kind::Clat, &WRITE, later);
         assert!(text.ends_with(", 0, 1795364912003988292\n"), "{text}");
         let averaged = Form {
             averaged: true,
             ..form
         };
-        assert!(line(Kind::Lat, &WRITE, averaged).ends_with(", 0, 0, 0, 0\n"));
+        assert!(line(Kind::Clat, &WRITE, averaged).ends_with(", 0, 0, 0, 0\n"));
     }
 
     #[test]
@@ -361,9 +377,17 @@ mod tests {
             epoch_ms: 0,
             ..window
         };
+        for (kind, values) in [
+            (Kind::Slat, "411, 500"),
+            (Kind::Iops, "82521, 120000"),
+            (Kind::Bandwidth, "330087, 491520"),
+        ] {
+            let expect = format!("3, {values}, 1, 0, 0x0000\n");
+            assert_eq!(line(kind, &WRITE, both), expect);
+        }
         assert_eq!(
-            line(Kind::Slat, &WRITE, both),
-            "3, 411, 500, 1, 0, 0x0000\n"
+            line(Kind::Iops, &WRITE, window),
+            "1795364912003, 120000, 1, 0, 0x0000\n"
         );
     }
 

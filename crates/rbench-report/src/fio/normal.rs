@@ -23,7 +23,7 @@ pub fn normal(run: &FioRun) -> String {
     let (date, all) = (run.date(), measured::entries(run));
     let mut out = String::from("\n");
     for shown in &all {
-        push_entry(&mut out, shown, &date);
+        push_entry(&mut out, run, shown, &date);
     }
     for group in measured::groups(run) {
         let _ = writeln!(out, "\nRun status group {group} (all jobs):");
@@ -38,7 +38,7 @@ pub fn normal(run: &FioRun) -> String {
     out
 }
 
-fn push_entry(out: &mut String, shown: &Shown, date: &str) {
+fn push_entry(out: &mut String, run: &FioRun, shown: &Shown, date: &str) {
     let FioEntry {
         name,
         group,
@@ -50,7 +50,7 @@ fn push_entry(out: &mut String, shown: &Shown, date: &str) {
         out,
         "{name}: (groupid={group}, jobs={jobs}): err={error}: pid={pid}: {date}"
     );
-    if let Some(text) = shown.entry.description() {
+    if let Some(text) = run.description(shown.entry) {
         let _ = writeln!(out, "  Description  : [{text}]");
     }
     let ran = shown.directions.iter().filter(|d| d.rates.runtime_ms > 0);

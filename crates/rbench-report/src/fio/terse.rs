@@ -1,4 +1,4 @@
-//! fio's terse output, version 3: a line for each entry, fields separated by
+//! fio's terse output, versions 2 to 5: a line for each entry, fields separated by
 //! semicolons, latencies in whole us.
 
 use std::fmt::{Display, Write as _};
@@ -23,14 +23,19 @@ pub fn terse(run: &FioRun) -> String {
 fn line(run: &FioRun, shown: &Shown) -> String {
     let entry = shown.entry;
     let outcome = &entry.outcome;
-    let mut out = format!(
-        "3;{};{};{};{}",
-        run.version, entry.name, entry.group, outcome.error
-    );
-    // This version has no trims.
-    let shown_ways = shown.directions.iter().filter(|d| d.way != Way::Trim);
-    for direction in shown_ways {
-        push_direction(&mut out, direction, entry);
+    let version = run.terse_version;
+    let mut out = version.to_string();
+    if version > 2 {
+        push(&mut out, &run.version);
+    }
+    push(&mut out, &entry.name);
+    push(&mut out, entry.group);
+    push(&mut out, outcome.error);
+    // Version 3 has no trims.
+    let trims = version != 3;
+    let shown_ways = shown.directions.iter();
+    for direction in shown_ways.filter(|d| trims || d.way != Way::Trim) {
+        push_direction(&mut out, direction, entry, version > 4);
     }
     for cpu in [outcome.cpu_user, outcome.cpu_system] {
         let _ = write!(out, ";{:.6}%", of_time(cpu, entry));
@@ -44,12 +49,17 @@ fn line(run: &FioRun, shown: &Shown) -> String {
     for percent in shown.spread.us_with_ns.iter().chain(&shown.spread.ms) {
         let _ = write!(out, ";{percent:.2}%");
     }
-    out.push_str(&run.machine.disks_as_fields());
+    if version > 2 {
+        out.push_str(&run.machine.disks_as_fields());
+    }
     if entry.continue_on_error {
         let _ = write!(out, ";{};{}", outcome.errors, outcome.first_error);
     }
-    if let Some(text) = entry.description() {
-        let _ = write!(out, ";{text}");
+    if let Some(text) = run.description(entry) {
+        if version == 2 {
+            out.push('\n');
+        }
+        push(&mut out, text);
     }
     out.push('\n');
     out
@@ -59,7 +69,7 @@ fn push(out: &mut String, field: impl Display) {
     let _ = write!(out, ";{field}");
 }
 
-fn push_direction(out: &mut String, direction: &Direction, entry: &FioEntry) {
+fn push_direction(out: &mut String, direction: &Direction, entry: &FioEntry, samples: bool) {
     let (raw, rates) = (&direction.raw, direction.rates);
     push(out, raw.bytes / 1024);
     push(out, rates.kib_per_s());
@@ -78,6 +88,13 @@ fn push_direction(out: &mut String, direction: &Direction, entry: &FioEntry) {
     let (mean, stddev) = (raw.bw.mean(), raw.bw.stddev());
     let share = direction.of_group;
     let _ = write!(out, ";{min:.0};{max:.0};{share:.6}%;{mean:.6};{stddev:.6}");
+    if samples {
+        let Series { min, max, .. } = raw.iops;
+        let (mean, stddev) = (raw.iops.mean(), raw.iops.stddev());
+        push(out, raw.bw.samples);
+        let _ = write!(out, ";{min:.0};{max:.0};{mean:.6};{stddev:.6}");
+        push(out, raw.iops.samples);
+    }
 }
 
 /// Minimum, maximum, mean and deviation.

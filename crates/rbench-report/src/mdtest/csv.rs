@@ -28,7 +28,7 @@ const OPERATIONS: &[&str] = &[
 /// For each iteration, a row `all` and a row for each rank. Columns: `rank`;
 /// `items`, the most operations of one kind that were tried, the tree left
 /// out; for each operation `rate-…` in operations without error per second and
-/// `time-…` in seconds, both 0 where there was nothing to do; then
+/// `time-…` in seconds, both empty where there was nothing to do, as in mdtest; then
 /// `iteration`, from 0 as in the result file, `host` (empty for `all`) and
 /// `errors`, the failed operations.
 pub fn rank_details_csv(result: &RunResult) -> String {
@@ -64,18 +64,22 @@ fn push_line(out: &mut String, rank: &str, shares: &[(&Row, Share)], iteration: 
     let most = items.map(|(_, share)| share.tried).max().unwrap_or(0);
     let _ = write!(out, "{rank},{most}");
     for name in OPERATIONS {
-        let share = shares.iter().find(|(row, _)| row.label == *name);
-        let share = share.map_or_else(Share::default, |(_, share)| *share);
-        let (rate, time) = (exponential(share.rate), exponential(share.elapsed_s));
-        let _ = write!(out, ",{rate},{time}");
+        let mut done = shares.iter().filter(|(_, share)| share.tried > 0);
+        match done.find(|(row, _)| row.label == *name) {
+            None => out.push_str(",,"),
+            Some((_, share)) => {
+                let (rate, time) = (share.rate, share.elapsed_s);
+                let _ = write!(out, ",{},{}", exponential(rate, 10), exponential(time, 10));
+            }
+        }
     }
     let errors: u64 = shares.iter().map(|(_, share)| share.errors).sum();
     let _ = writeln!(out, ",{iteration},{host},{errors}");
 }
 
-/// As C's `%.10e`: a sign and at least two digits in the exponent.
-fn exponential(value: f64) -> String {
-    let text = format!("{value:.10e}");
+/// As C's `%.10e` with so many decimals: a sign and at least two digits in the exponent.
+pub fn exponential(value: f64, decimals: usize) -> String {
+    let text = format!("{value:.decimals$e}");
     let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
     match exponent.strip_prefix('-') {
         Some(negative) => format!("{digits}e-{negative:0>2}"),
@@ -99,11 +103,12 @@ mod tests {
 
     #[test]
     fn numbers_are_written_as_c_writes_them() {
-        let check = |value: f64, expect: &str| assert_eq!(exponential(value), expect);
+        let check = |value: f64, expect: &str| assert_eq!(exponential(value, 10), expect);
         check(0.0, "0.0000000000e+00");
         check(33_681.072_834, "3.3681072834e+04");
         check(0.002_969_026_565_6, "2.9690265656e-03");
         check(1e120, "1.0000000000e+120");
+        assert_eq!(exponential(118_203.4, 6), "1.182034e+05");
     }
 
     #[test]

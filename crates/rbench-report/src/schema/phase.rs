@@ -230,6 +230,9 @@ pub struct FirstDoneResult {
 pub struct StonewallResult {
     /// The deadline, s after the common start.
     pub deadline_s: f64,
+    /// When the last worker had ended what it was doing then, s after the common start.
+    #[serde(default)]
+    pub stopped_s: f64,
     /// Items of all workers done by then.
     pub items: u64,
     /// Items of the worker with the fewest.
@@ -555,12 +558,14 @@ impl From<Stonewall> for StonewallResult {
     fn from(stonewall: Stonewall) -> StonewallResult {
         let Stonewall {
             deadline,
+            stopped,
             items,
             least,
             most,
         } = stonewall;
         StonewallResult {
             deadline_s: deadline.as_secs_f64(),
+            stopped_s: stopped.as_secs_f64(),
             items,
             least,
             most,

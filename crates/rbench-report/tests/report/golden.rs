@@ -326,6 +326,7 @@ fn an_incomplete_run_says_so() {
     phases[7].complete = false;
     phases[6].stonewall = Some(Stonewall {
         deadline: Nanos(500_000_000),
+        stopped: Nanos(500_000_000),
         items: 2_310,
         least: 180,
         most: 211,

@@ -81,6 +81,7 @@ fn full() -> RunResult {
     phase.residency = Some(everything());
     phase.stonewall = Some(Stonewall {
         deadline: Nanos(100_000_000),
+        stopped: Nanos(100_000_000),
         items: 900,
         least: 200,
         most: 250,

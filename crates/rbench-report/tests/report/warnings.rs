@@ -3,7 +3,7 @@
 use rbench_core::effort::Effort;
 use rbench_core::outcome::{CommonStart, PhaseOutcome, Retries};
 use rbench_core::timeline::Gap;
-use rbench_core::{Latency, Nanos, OpKind};
+use rbench_core::{Failure, FailureKind, Latency, Nanos, OpKind};
 use rbench_report::RunResult;
 use rbench_report::schema::Warning;
 
@@ -262,6 +262,26 @@ fn one_failure_is_a_warning() {
         1,
         no_space(OpKind::Create, path)
     )));
+}
+
+#[test]
+fn what_mdtest_was_to_make_and_found_is_no_failure() {
+    let codes_of = |command: &str, op: OpKind, errno: i32| {
+        let mut phase = quiet(op);
+        let failure = Failure::new(op, "d/f", FailureKind::Errno(errno));
+        fail(&mut phase, 1, 3, failure);
+        let mut result = of(vec![phase]);
+        result.run.command[1] = command.to_owned();
+        result.warnings.clear();
+        rbench_report::finish(&mut result);
+        codes(&result).join(" ")
+    };
+    for op in [OpKind::Mkdir, OpKind::Mknod] {
+        assert_eq!(codes_of("mdtest", op, 17), "already-there");
+        assert_eq!(codes_of("mdtest", op, 28), "errors");
+        assert_eq!(codes_of("meta", op, 17), "errors");
+    }
+    assert_eq!(codes_of("mdtest", OpKind::Rename, 17), "errors");
 }
 
 #[test]

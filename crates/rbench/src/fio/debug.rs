@@ -1,5 +1,5 @@
-//! `--debug`: what the plan says of each of fio's kinds of messages, on standard error before
-//! anything runs, and of the devices at the end. Nothing is told while operations are measured.
+//! `--debug`: what the plan says of each of fio's kinds of messages, and what the devices did. As
+//! in fio it comes before the report, where that goes.
 
 use std::fmt::Write as _;
 
@@ -9,15 +9,14 @@ use rbench_plan::resolve::Work;
 use rbench_report::fio::Machine;
 
 use crate::front::Scope;
-use crate::to_stderr;
 
-/// Tells what was asked for, at rank 0.
-pub fn tell(scope: Scope<'_>, kinds: &[&str]) {
+/// What was asked for of the plan.
+pub fn of_plan(scope: Scope<'_>, kinds: &[&str]) -> String {
     let Work::Jobs(jobs) = &scope.plan.work else {
-        return;
+        return String::new();
     };
     if kinds.is_empty() {
-        return;
+        return String::new();
     }
     let mut told = Told::new(kinds);
     let ranks = scope.plan.ranks;
@@ -43,7 +42,7 @@ pub fn tell(scope: Scope<'_>, kinds: &[&str]) {
             job_lines(&mut told, number, job);
         }
     }
-    told.say();
+    told.text
 }
 
 fn job_lines(told: &mut Told<'_>, round: usize, job: &JobPlan) {
@@ -100,15 +99,15 @@ fn job_lines(told: &mut Told<'_>, round: usize, job: &JobPlan) {
     );
 }
 
-/// Tells of the devices that were watched.
-pub fn tell_machine(machine: &Machine, kinds: &[&str]) {
+/// What was asked for of the devices that were watched.
+pub fn of_machine(machine: &Machine, kinds: &[&str]) -> String {
     let mut told = Told::new(kinds);
     for host in &machine.hosts {
         for disk in &host.disks {
             told.line("diskutil", format_args!("host {}: {disk:?}", host.host));
         }
     }
-    told.say();
+    told.text
 }
 
 /// Messages of the kinds that were asked for, in fio's form.
@@ -121,11 +120,6 @@ impl<'k> Told<'k> {
     fn new(kinds: &'k [&'k str]) -> Told<'k> {
         let text = String::new();
         Told { kinds, text }
-    }
-
-    /// Where standard error is closed, nobody asks for it.
-    fn say(&self) {
-        to_stderr(&self.text);
     }
 
     fn line(&mut self, kind: &str, what: std::fmt::Arguments<'_>) {

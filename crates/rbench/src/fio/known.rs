@@ -11,6 +11,9 @@ const NOTES: [&str; 3] = ["fio: ", "note: ", "hint: "];
 /// Fields of a terse line, at least.
 const TERSE_FIELDS: usize = 40;
 
+/// Fields of a line of version 2, at least.
+const FIELDS_OF_2: usize = 161;
+
 /// Columns of the histogram in a line of a log, at least: the most coarse has 29.
 const COLUMNS: usize = 29;
 
@@ -18,7 +21,7 @@ const COLUMNS: usize = 29;
 pub(super) fn is_report(start: &[u8]) -> bool {
     let text = String::from_utf8_lossy(start);
     let mut lines = text.lines().skip_while(|line| {
-        line.trim().is_empty() || NOTES.iter().any(|note| line.starts_with(note))
+        line.trim().is_empty() || NOTES.iter().any(|note| line.starts_with(note)) || is_told(line)
     });
     let Some(first) = lines.next() else {
         return false;
@@ -42,6 +45,19 @@ pub(super) fn is_report(start: &[u8]) -> bool {
             // More jobs than were read.
             _ => start.len() as u64 >= KNOWN_BY && lines.next().is_none(),
         }
+}
+
+/// What `--debug` writes: its kind in 8 columns, and the number of the process.
+fn is_told(line: &str) -> bool {
+    let Some((kind, rest)) = line.split_at_checked(8) else {
+        return false;
+    };
+    let process = rest.split_ascii_whitespace().next().unwrap_or_default();
+    let kind = kind.trim_end();
+    !kind.is_empty()
+        && kind.bytes().all(|byte| byte.is_ascii_lowercase())
+        && rest.starts_with(' ')
+        && process.parse::<u32>().is_ok()
 }
 
 /// `NAME: (g=0): rw=write, bs=(R) …, ioengine=psync, iodepth=1`
@@ -73,10 +89,14 @@ fn numbers_in(line: &str, before: &str, between: &str, after: &str) -> bool {
 /// `3;fio-3.33;NAME;GROUP;ERROR;…`
 fn is_terse(line: &str) -> bool {
     let fields: Vec<&str> = line.split(';').collect();
-    let versioned = matches!(fields[0], "2" | "3" | "4" | "5")
-        && fields
+    let versioned = match fields[0] {
+        // Its lines do not name a version, but percentiles.
+        "2" => fields.len() >= FIELDS_OF_2 && fields[16].contains("%="),
+        "3" | "4" | "5" => fields
             .get(1)
-            .is_some_and(|version| version.starts_with("fio-"));
+            .is_some_and(|version| version.starts_with("fio-")),
+        _ => false,
+    };
     let number = |field: &&str| field.bytes().all(|byte| byte.is_ascii_digit());
     versioned && fields.len() >= TERSE_FIELDS && fields.iter().skip(3).take(8).all(number)
 }
@@ -132,7 +152,13 @@ mod tests {
             "{JOB}\n...\nb: {}\nfio-3.33\nStarting 3 processes\n",
             &JOB[3..]
         );
+        let told = format!("parse    4711  x: rw=write\nio       4711  x: a file\n{normal}");
+        let mut second = vec!["0"; FIELDS_OF_2];
+        (second[0], second[16]) = ("2", "1.000000%=7");
+        let second = second.join(";");
         for ours in [
+            &told,
+            &second,
             "{\n  \"fio version\" : \"fio-3.33\",\n",
             "note: both iodepth >= 1 and\n{\n  \"fio version\" : \"fio-3.33\"",
             &terse,

@@ -92,8 +92,8 @@ pub trait Course {
         None
     }
 
-    /// Where results go if `--out` does not say.
-    fn out(&self) -> Option<PathBuf> {
+    /// The directory that results go to if `--out` names no file; it is made.
+    fn out_dir(&self) -> Option<PathBuf> {
         None
     }
 

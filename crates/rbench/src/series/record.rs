@@ -71,7 +71,10 @@ impl Record {
             knee: course.knee(),
             io500: course.io500(),
         };
-        let out = path_of(launch, asked.out.clone().or_else(|| course.out()));
+        let out = match (asked.out.clone(), course.out_dir()) {
+            (None, Some(dir)) => Some(made(launch, &dir)?.join(format!("{}.json", launch.run_id))),
+            (out, _) => path_of(launch, out),
+        };
         let mut record = Record {
             series,
             out,
@@ -322,6 +325,18 @@ impl Record {
         }
         code
     }
+}
+
+/// The directory of results, which is made if it is not there.
+fn made(launch: &Launch, dir: &Path) -> Result<PathBuf, String> {
+    let dir = Path::new(&launch.cwd).join(dir);
+    std::fs::create_dir_all(&dir).map_err(|e| {
+        format!(
+            "the directory of results {} cannot be made: {e}",
+            dir.display()
+        )
+    })?;
+    Ok(dir)
 }
 
 /// Where the file is that was asked for.

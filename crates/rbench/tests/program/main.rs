@@ -9,6 +9,7 @@
 mod common;
 mod devices;
 mod foreign;
+mod inputs;
 mod measured;
 mod mounts;
 mod outputs;

@@ -5,6 +5,7 @@ fn given(text: &str) -> Given<'_> {
         text,
         base: Base::Binary,
         files: None,
+        notes: None,
     }
 }
 
@@ -60,7 +61,6 @@ fn numbers_that_would_be_read_in_part_are_refused() {
         "k",
         "1q",
         "1.5m",
-        "4k*2",
         "1kx",
         "-1",
         "1ib",
@@ -74,6 +74,31 @@ fn numbers_that_would_be_read_in_part_are_refused() {
     ] {
         assert!(given(text).number().is_err(), "{text}");
     }
+}
+
+#[test]
+fn expressions_stand_for_numbers_and_times() {
+    let check = |text: &str, expect: u64| assert_eq!(given(text).number(), Ok(expect), "{text}");
+    check("4k*2", 8192);
+    check("128*1", 128);
+    check("(1m+64k)/2", (1 << 19) + (1 << 15));
+    check("(8k-4k)", 4096);
+    for text in ["4k-1k", "4k+1k", "1q*2", "(1", "2*", "1/0", "(1-2)"] {
+        assert!(given(text).number().is_err(), "{text}");
+    }
+    let time = |text: &str| given(text).time(Nanos::SECOND);
+    assert_eq!(time("100*1"), Ok(Nanos(100_000_000_000)));
+    assert_eq!(time("(1/2)"), Ok(Nanos(500_000_000)));
+    assert_eq!(time("(1m+30s)"), Ok(Nanos(90_000_000_000)));
+    assert!(time("2*x").is_err());
+    assert_eq!(given("(4k-1k)-8k*2").range(), Ok((3072, 16_384)));
+    assert_eq!(given("4*2").integer::<i32>(-20, 19), Ok(8));
+    // The native commands have none.
+    let native = Given {
+        base: Base::Native,
+        ..given("4k*2")
+    };
+    assert!(native.number().is_err());
 }
 
 #[test]
@@ -165,7 +190,8 @@ fn patterns_are_the_bytes_that_fio_writes() {
     ] {
         assert!(given(text).pattern().is_err(), "{text}");
     }
-    assert!(given(&format!("0x{}", "ab".repeat(513))).pattern().is_err());
+    let long = format!("0x{}", "ab".repeat((128 << 10) + 1));
+    assert!(given(&long).pattern().is_err());
 }
 
 #[test]
@@ -177,6 +203,8 @@ fn distributions_carry_their_numbers() {
     check("pareto", Distribution::Pareto(0.2));
     check("pareto:0.5", Distribution::Pareto(0.5));
     check("normal:25", Distribution::Normal(25.0));
+    check("normal", Distribution::Normal(100.0 / 12.0));
+    check("normal:0", Distribution::Normal(100.0 / 12.0));
     let centred = |of, at| Distribution::Centred(Box::new(of), at);
     check("zipf:1.2:0.25", centred(Distribution::Zipf(1.2), 0.25));
     check("normal:25:1", centred(Distribution::Normal(25.0), 1.0));
@@ -205,7 +233,9 @@ fn distributions_carry_their_numbers() {
         "sequence:1,,2",
         "random:0:0.5",
         "pareto:2",
-        "normal",
+        "normal:100",
+        "normal:150",
+        "normal:-1",
         "zoned",
         "zoned:60/10",
         "zoned:60/60:40/60",

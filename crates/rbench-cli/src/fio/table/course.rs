@@ -3,7 +3,7 @@
 use rbench_core::Nanos;
 use rbench_plan::jobs::{ContinueOn, ExitWhat, Unified};
 
-use super::{Given, Opt, put, put_each, text};
+use super::{Given, Opt, put, put_each};
 use crate::fio::given::one_of;
 
 const SECOND: Nanos = Nanos::SECOND;
@@ -495,29 +495,25 @@ pub const REPORT: &[Opt] = &[
         |s, g| put(&mut s.slat_percentiles, g.flag()),
     )
     .default("0"),
-    Opt::job(
+    Opt::log(
         "write_bw_log",
-        "PREFIX",
         "Log bandwidth to PREFIX_bw.N.log",
-        |s, g| put(&mut s.logs.bandwidth, text(g)),
+        |s, g| put(&mut s.logs.bandwidth, Ok(g.text.to_owned())),
     ),
-    Opt::job(
+    Opt::log(
         "write_iops_log",
-        "PREFIX",
         "Log operations per second to PREFIX_iops.N.log",
-        |s, g| put(&mut s.logs.iops, text(g)),
+        |s, g| put(&mut s.logs.iops, Ok(g.text.to_owned())),
     ),
-    Opt::job(
+    Opt::log(
         "write_lat_log",
-        "PREFIX",
         "Log latencies to PREFIX_lat.N.log, _slat.N.log, _clat.N.log",
-        |s, g| put(&mut s.logs.latency, text(g)),
+        |s, g| put(&mut s.logs.latency, Ok(g.text.to_owned())),
     ),
-    Opt::job(
+    Opt::log(
         "write_hist_log",
-        "PREFIX",
         "Log histograms of latency to PREFIX_clat_hist.N.log",
-        |s, g| put(&mut s.logs.histogram, text(g)),
+        |s, g| put(&mut s.logs.histogram, Ok(g.text.to_owned())),
     ),
     Opt::job(
         "log_avg_msec",

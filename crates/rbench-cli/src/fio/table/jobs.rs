@@ -49,7 +49,8 @@ pub const JOBS: &[Opt] = &[
     }),
     Opt::switch("thread", "Accepted: workers are always threads", |_, g| {
         g.flag().map(drop)
-    }),
+    })
+    .or(&["threads"]),
     Opt {
         name: "kb_base",
         aliases: &[],

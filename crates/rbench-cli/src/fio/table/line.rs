@@ -73,11 +73,14 @@ pub const OUTPUT: &[Opt] = &[
     value(
         "terse-version",
         "N",
-        "Version of the terse format; only 3",
-        |_, v| match v {
-            "3" => Ok(()),
-            "2" | "4" | "5" => Err(format!("version {v} is not supported: use 3")),
-            _ => Err(format!("'{v}' is not 3")),
+        "Version of the terse format: 2, 3, 4 or 5",
+        |l, v| {
+            let versions = [2, 3, 4, 5].map(|version: u8| (version.to_string(), version));
+            let versions = versions
+                .each_ref()
+                .map(|(word, version)| (word.as_str(), *version));
+            l.view.terse_version = Some(one_of(v, &versions)?);
+            Ok(())
         },
     )
     .default("3"),
@@ -95,14 +98,12 @@ pub const OUTPUT: &[Opt] = &[
         "WHEN",
         "Show progress on stderr: auto, always, never",
         |l, v| {
-            l.output.progress = one_of(
-                v,
-                &[
-                    ("auto", Progress::Auto),
-                    ("always", Progress::Plain),
-                    ("never", Progress::Off),
-                ],
-            )?;
+            // As in fio, any other word leaves the choice to the program.
+            l.output.progress = match v {
+                "always" => Progress::Plain,
+                "never" => Progress::Off,
+                _ => Progress::Auto,
+            };
             Ok(())
         },
     )
@@ -464,6 +465,7 @@ fn given(text: &str) -> Given<'_> {
         text,
         base: Base::Binary,
         files: None,
+        notes: None,
     }
 }
 

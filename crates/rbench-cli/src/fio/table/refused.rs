@@ -104,7 +104,7 @@ pub const REFUSED: &[Refused] = &[
     ),
     refused(
         "block device-names dir large-block-op-kbytes load numruns prep profile read-req-num-512-blocks \
-         test-duration threads threads-per-queue",
+         test-duration threads-per-queue",
         "there are no profiles",
         "a job file",
     ),

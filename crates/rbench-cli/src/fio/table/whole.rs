@@ -125,7 +125,7 @@ pub const WHOLE: &[Opt] = &[
     value(
         "debug",
         "TYPES",
-        "Tell more on standard error: help, all, or some of fio's types",
+        "Tell more before the report: help, all, or some of fio's types",
         |l, v| {
             if v == "help" {
                 l.tool = Some(FioTool::Print(format!("{},all\n", DEBUG.join(","))));

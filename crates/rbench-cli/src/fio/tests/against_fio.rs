@@ -11,8 +11,8 @@ mod record;
 use record::{Kind, Question, recorded};
 
 /// Command lines that follow `--name=a --size=1m`. What fio reads in part and we
-/// refuse (1q, 4k*2), or refuses and we accept (dsync), is in the page of
-/// differences and not here.
+/// refuse (1q), or refuses and we accept (dsync, expressions in parentheses, which later versions
+/// take), is in the page of differences and not here.
 const LINES: &[&str] = &[
     "",
     "--rw=randread --bs=4k",
@@ -70,7 +70,6 @@ const LINES: &[&str] = &[
     "--direct=2",
     "--direct=",
     "--iodepth=0",
-    "--iodepth=(4*2)",
     "--rwmixread=101",
     "--time_based=yes",
     "--time_based --runtime 5",
@@ -153,6 +152,11 @@ const LINES: &[&str] = &[
     "--max-jobs=10 --alloc-size=1000",
     "--minimal --append-terse",
     "--terse-version=9",
+    "--terse-version=2",
+    "--terse-version=4",
+    "--eta=None",
+    "--size=100%%",
+    "--offset_increment=0.5%",
     "--output-for=json",
     "--group",
     "--gro=1",
@@ -194,7 +198,12 @@ const FILES: &[&str] = &[
     "[a]\nsize=1m\n--bs=8k\n",
     "[a]\nSIZE=1m\n",
     "[a]\nsize=1m\r\nrw=randrw\r\n",
-    "[a]\nsize=1m\niodepth=(2*3)\n",
+    "[a]\nsize=1m\niodepth=2*3\n",
+    "[a]\nsize=1m\nbs=4KB1\nrwmixwrite=12.5\n",
+    "[a]\nsize=1m\nwrite_bw_log\n",
+    "[a]\nsize=1m\ntime_based=0\nnorandommap=7\nthreads=1\n",
+    "[a]\nsize=1m\nrandom_distribution=normal\n",
+    "[a]\nsize=1m\nrandom_distribution=normal:100\n",
     "[a]\nsize=1m\nrefill_buffers\nrefill_buffers=1\ngroup_reporting=0\n",
     "include nosuch\n[a]\nsize=1m\n",
     "[a]\nsize=1m\n[a]\nsize=2m\n",

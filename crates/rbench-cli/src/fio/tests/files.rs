@@ -130,7 +130,29 @@ fn variables_and_keywords_are_put_in_and_sums_worked_out() {
     assert!(b.options.contains(&("size".to_owned(), "32768".to_owned())));
     check_wrong("[a]\nsize=${NOSUCH}\n", &["f, line 2", "NOSUCH is not set"]);
     check_wrong("[a]\nsize=${SIZE\n", &["not closed"]);
-    check_wrong("[a]\nsize=(4*2)\n", &["'(4*2)'"]);
+    let text = "[a]\nsize=(4k*2)\nruntime=60*2\niodepth=128*1\nramp_time=(1m + 30)\nnumjobs=2*$ncpus-1\n\
+                size=4k*$mb_memory\n";
+    let settings = one(text).jobs[0].settings.clone();
+    assert_eq!((settings.iodepth, settings.numjobs), (Some(128), Some(3)));
+    assert_eq!(settings.runtime, Some(Nanos(120_000_000_000)));
+    assert_eq!(settings.size, Some(Extent::Bytes(4 << 20)));
+    check_wrong(
+        "[a]\nsize=(4*)\n",
+        &["'(4*)' is not a number or an expression"],
+    );
+    check_wrong("[a]\nsize=4q*2\n", &["'4q*2' is not a number"]);
+}
+
+#[test]
+fn a_log_without_a_prefix_is_asked_for_in_a_file_only() {
+    let logs = one("[a]\nwrite_bw_log\nwrite_lat_log=x\n").jobs[0]
+        .settings
+        .logs
+        .clone();
+    assert_eq!(logs.bandwidth.as_deref(), Some(""));
+    assert_eq!(logs.latency.as_deref(), Some("x"));
+    check_misuse("--name=a --write_bw_log", &["none was supplied"]);
+    check_misuse("--name=a --write_bw_log=", &["none was supplied"]);
 }
 
 #[test]
@@ -389,8 +411,13 @@ fn in_a_file_a_directory_counts_for_the_names_before_it_in_its_section() {
 }
 
 #[test]
-fn a_name_in_a_section_is_the_name_of_its_job() {
-    assert_eq!(names(&one("[a]\nname=b\nsize=1m\n")), ["b"]);
+fn a_name_in_a_section_is_the_name_of_its_job_and_not_of_its_files() {
+    let fio = one("[a]\nname=b\nsize=1m\n");
+    assert_eq!((names(&fio), fio.jobs[0].files.as_str()), (vec!["b"], "a"));
+    // A section is asked for by its own name.
+    let text = "[a]\nname=b\n[c]\n";
+    let (fio, _) = read_files("--section=a f", &[("f", text)]).expect("one section");
+    assert_eq!(names(&fio), ["b"]);
     // fio 3.33 takes the sections' names.
     assert_eq!(names(&one("[global]\nname=x\n[a]\n[b]\n")), ["a", "b"]);
 }

@@ -31,6 +31,7 @@ pub const JOB_OPTIONS: &[JobSample] = &[
     ("wait_for=b", |s| s.wait_for = Some("b".into())),
     ("new_group", |s| s.new_group = Some(true)),
     ("thread", |_| {}),
+    ("threads", |_| {}),
     ("kb_base=1024", |_| {}),
     ("directory=/mnt/d", |s| s.directory = Some("/mnt/d".into())),
     ("filename=a:b", |s| {
@@ -562,7 +563,7 @@ const LINE_OPTIONS: &[LineSample] = &[
     }),
     ("--minimal", |l| l.view.formats = vec![FioFormat::Terse]),
     ("--append-terse", |l| l.append_terse = true),
-    ("--terse-version=3", |_| {}),
+    ("--terse-version=4", |l| l.view.terse_version = Some(4)),
     ("--status-interval=2", |l| {
         l.view.status_interval = Some(Nanos(2_000_000_000));
     }),

@@ -42,6 +42,47 @@ fn files_that_must_be_there_are_not_made() {
 }
 
 #[test]
+fn a_file_that_may_not_be_made_is_not_made_longer_either() {
+    for (rw, name) in [("read", "x.0.0"), ("write", "f"), ("randrw", "x.1.0")] {
+        let dir = tempdir();
+        for name in ["x.0.0", "x.1.0", "f"] {
+            fs::write(dir.path().join(name), vec![b'o'; 16_384]).expect("written");
+        }
+        let before = listing(dir.path());
+        let shared = if name == "f" { "--filename=f" } else { "" };
+        let line =
+            format!("--name=x --numjobs=2 --rw={rw} --size=64k --allow_file_create=0 {shared}");
+        match job(&[0], dir.path(), &line).go() {
+            Err(ExecError::SetUp(told)) => {
+                assert!(told.contains("16384 of 65536 bytes"), "{told}");
+            }
+            Err(other) => panic!("{line}: {other}"),
+            Ok(outcome) => {
+                assert_eq!(counts(&outcome), (0, 0, 0, 0), "{line}");
+                assert!(outcome.jobs.iter().all(|job| job.error != 0), "{line}");
+            }
+        }
+        assert_eq!(listing(dir.path()), before, "{line}");
+        let content = data(dir.path(), name);
+        assert!(content.iter().all(|byte| *byte == b'o'), "{line}");
+    }
+}
+
+#[test]
+fn directories_in_a_name_are_made() {
+    for line in [
+        "--name=sub/dir/j --rw=write --size=64k",
+        "--name=j --filename=sub/dir/j.0.0 --rw=read --size=64k",
+        "--name=j --filename_format=sub/dir/$jobname.$jobnum.$filenum --rw=randwrite --size=64k",
+    ] {
+        let dir = tempdir();
+        run_well(dir.path(), line);
+        let file = dir.path().join("sub/dir/j.0.0");
+        assert_eq!(fs::metadata(file).expect(line).len(), 64 * KIB, "{line}");
+    }
+}
+
+#[test]
 fn a_file_that_is_read_at_random_is_made_once_and_every_block_of_it_read_once() {
     let dir = tempdir();
     let mut found = None;
@@ -322,6 +363,32 @@ fn fsyncs_come_after_so_many_writes_and_are_counted_apart() {
         let outcome = run_well(dir.path(), &line);
         assert_eq!(only(&outcome).sync.count(), syncs, "{line}");
         assert_eq!(counts(&outcome), (0, 0, 16, 64 * KIB), "{line}");
+    }
+}
+
+#[test]
+fn the_last_write_before_a_rest_that_is_shorter_than_a_block_is_synced() {
+    // What fio 3.33 did with each: writes, syncs.
+    for (more, expect) in [
+        ("--bs=2300 --size=22k --fsync=1", (9, 9)),
+        ("--bs=2300 --size=22k --fsync=2", (9, 4)),
+        ("--bs=2300 --size=22k --fsync=3", (9, 3)),
+        ("--bs=2300 --size=22k --fsync=1 --rw=randwrite", (9, 9)),
+        ("--bs=4k --size=62k --fsync=1", (15, 15)),
+        ("--bs=3000 --size=64k --nrfiles=4 --fsync=1", (20, 20)),
+        ("--bs=4k --size=64k --fsync=1 --number_ios=5", (5, 4)),
+        ("--bs=4k --size=64k --fsync=1 --io_size=20k", (5, 4)),
+        (
+            "--bs=2300 --size=22k --fsync=1 --ioengine=libaio --iodepth=4",
+            (9, 9),
+        ),
+        ("--bs=2300 --size=22k --fsync=1 --end_fsync=1", (9, 9)),
+    ] {
+        let dir = tempdir();
+        let line = format!("--name=x --rw=write {more}");
+        let outcome = run_well(dir.path(), &line);
+        let job = only(&outcome);
+        assert_eq!((job.write.ios, job.sync.count()), expect, "{line}");
     }
 }
 

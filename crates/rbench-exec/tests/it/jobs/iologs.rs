@@ -291,6 +291,63 @@ fn a_log_that_is_wrong_is_told_with_its_line_before_anything_is_done() {
 }
 
 #[test]
+fn what_a_log_wrote_is_verified_and_damage_is_found() {
+    let write = "--name=w --filename=f --rw=randwrite --bs=4k --size=64k --io_size=32k --do_verify=0 \
+                 --write_iolog=t";
+    for verify in ["--verify=crc32c", "--verify=pattern --verify_pattern=0xbb"] {
+        let dir = tempdir();
+        run_well(dir.path(), &format!("{write} {verify}"));
+        let before = data(dir.path(), "f");
+        for rw in ["", "--rw=randwrite"] {
+            let line =
+                format!("--name=v --read_iolog=t --bs=4k --size=64k {verify} --verify_only {rw}");
+            let outcome = run_well(dir.path(), &line);
+            // The writes that were left out are counted, as in fio.
+            assert_eq!(done(&outcome), [8, 8, 0, 0], "{line}");
+            assert!(only(&outcome).read.runtime.0 > 0, "{line}");
+            assert_eq!(data(dir.path(), "f"), before, "{line}");
+        }
+        // A byte of a block that was written.
+        let at = before.iter().position(|byte| *byte != 0).expect("data") + 2000;
+        let mut damaged = before.clone();
+        damaged[at] ^= 1;
+        fs::write(dir.path().join("f"), damaged).expect("written");
+        let line = format!("--name=v --read_iolog=t --bs=4k {verify} --verify_only");
+        let outcome = run(dir.path(), &line);
+        let job = only(&outcome);
+        assert_eq!(
+            (job.read.ios, job.error),
+            (7, Errno::EILSEQ as i32),
+            "{line}"
+        );
+    }
+}
+
+#[test]
+fn what_a_replay_writes_is_verified_at_its_end() {
+    for more in ["", "--ioengine=io_uring --iodepth=4"] {
+        let dir = tempdir();
+        let text = "f add; f open; f write 0 8192; f write 16384 8192; f read 0 4096; f write 8192 8192; f close";
+        log(dir.path(), "t", 2, &lines(text));
+        // The read need not wait for the write before it.
+        fs::write(dir.path().join("f"), vec![0; 24_576]).expect("written");
+        let line = format!("--name=v --read_iolog=t --verify=crc32c {more}");
+        let outcome = run_well(dir.path(), &line);
+        assert_eq!(done(&outcome), [4, 3, 0, 0], "{line}");
+        let only_checks = "--name=w --read_iolog=t --verify=crc32c --verify_only";
+        assert_eq!(done(&run_well(dir.path(), only_checks)), [3, 3, 0, 0]);
+    }
+    let dir = tempdir();
+    let text = "f add; f open; f write 0 8192; f write 8192 4096; f close";
+    log(dir.path(), "t", 2, &lines(text));
+    let line = "--name=v --read_iolog=t --verify=crc32c";
+    let why = usage(dir.path(), line);
+    assert!(why.contains("4096 to 8192 bytes"), "{why}");
+    let outcome = run_well(dir.path(), &format!("{line} --verify_interval=4096"));
+    assert_eq!(done(&outcome), [2, 2, 0, 0]);
+}
+
+#[test]
 fn a_pipe_is_replayed_as_it_is_written_and_ends_where_it_is_wrong() {
     let dir = tempdir();
     fs::write(dir.path().join("f"), vec![7; 65536]).expect("written");

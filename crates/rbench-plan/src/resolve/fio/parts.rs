@@ -28,7 +28,12 @@ pub(super) struct Moved {
 }
 
 /// The part of each of `count` files that a worker uses.
-pub(super) fn parts(s: &Settings, pattern: &Pattern, count: u64) -> Result<Parts, PlanError> {
+pub(super) fn parts(
+    s: &Settings,
+    pattern: &Pattern,
+    count: u64,
+    notes: &mut Vec<String>,
+) -> Result<Parts, PlanError> {
     let smallest = super::smallest_block(pattern);
     let (total, percent) = bytes_or_percent(s.size, 100);
     let (mut offset, offset_percent) = bytes_or_percent(s.offset, 0);
@@ -43,6 +48,13 @@ pub(super) fn parts(s: &Settings, pattern: &Pattern, count: u64) -> Result<Parts
     let offset = offset.unwrap_or(0);
     let size = match (s.filesize, total) {
         (Some((a, b)), _) => share_of_files((a.min(b), a.max(b)), percent, offset, smallest)?,
+        (None, Some(total)) if count > 1 && total / count < smallest => {
+            notes.push(format!(
+                "size gives {} bytes for each of {count} files: each has a block, {smallest} bytes",
+                total / count
+            ));
+            (smallest, smallest)
+        }
         (None, Some(total)) => (total / count, total / count),
         (None, None) if s.fill_device == Some(true) => (ENDLESS, ENDLESS),
         (None, None) => (0, 0),
@@ -51,13 +63,12 @@ pub(super) fn parts(s: &Settings, pattern: &Pattern, count: u64) -> Result<Parts
         fills(s, pattern)?;
     }
     if size != (0, 0) && size.0 < smallest {
-        let (option, share) = match s.filesize {
-            Some(_) => ("filesize", String::new()),
-            None if count > 1 => ("size", format!(" for each of {count} files")),
-            None => ("size", String::new()),
+        let option = match s.filesize {
+            Some(_) => "filesize",
+            None => "size",
         };
         refuse!(
-            "{option} gives {} bytes{share}, and the smallest block (bs) has {smallest}",
+            "{option} gives {} bytes, and the smallest block (bs) has {smallest}",
             size.0
         );
     }

@@ -51,6 +51,22 @@ pub(super) fn replay(
             ..skip
         };
     }
+    let checks = s.verify_only == Some(true);
+    if let Some(verify) = &mut plan.verify {
+        verify.only = checks;
+        verify.read_back &= !checks;
+        // Which of several writes of a block was the last one the log says alone.
+        verify.once = true;
+        plan.pattern.repeats = true;
+    }
+    if checks {
+        skip = Skip {
+            read: true,
+            write: false,
+            trim: true,
+            sync: true,
+        };
+    }
     // What it really does its logs say.
     plan.pattern.directions = Directions {
         read: true,
@@ -64,13 +80,14 @@ pub(super) fn replay(
     plan.replay = Some(Replay {
         logs,
         chunked: s.read_iolog_chunked.unwrap_or(false),
-        stalls: !s.replay_no_stall.unwrap_or(false),
+        stalls: !s.replay_no_stall.unwrap_or(false) && !checks,
         speed: s.replay_time_scale.unwrap_or(100),
         redirect: s.replay_redirect.clone(),
         below: plan.files.directory.clone(),
         scale: s.replay_scale.unwrap_or(1).max(1),
         align: s.replay_align.unwrap_or(1).max(1),
         skip,
+        verify_interval: s.verify_interval,
         found: None,
     });
     Ok(plan)
@@ -87,8 +104,10 @@ fn unfit(plan: &JobPlan, s: &Settings) -> Option<&'static str> {
     if rates.into_iter().any(Option::is_some) {
         return Some("rates (replay_time_scale says how fast it is)");
     }
+    let parts = plan.verify.as_ref();
+    let parts = parts.is_some_and(|v| v.backlog.is_some() || v.trims.is_some() || v.load_state);
     let given = [
-        (plan.verify.is_some(), "verify"),
+        (parts, "verify_backlog, trim_percentage, verify_state_load"),
         (plan.files.fill, "fill_device"),
         (plan.files.create_only, "create_only"),
         (plan.files.unlink_each_loop, "unlink_each_loop"),

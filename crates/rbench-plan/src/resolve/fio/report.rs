@@ -2,7 +2,7 @@
 
 use rbench_core::Nanos;
 
-use crate::jobs::{FioReport, JobPlan, LeftOut, WindowValue};
+use crate::jobs::{FioReport, JobPlan, LeftOut, Logs, WindowValue};
 use crate::resolve::PlanError;
 use crate::spec::fio::{Job, Settings};
 
@@ -31,7 +31,7 @@ pub(super) fn report(job: &Job, group: u32, notes: &mut Vec<String>) -> FioRepor
     FioReport {
         group,
         group_reporting: s.group_reporting.unwrap_or(false),
-        logs: s.logs.clone(),
+        logs: logs(&s.logs, &job.name),
         percentiles: percentiles(s),
         clat_percentiles: s.clat_percentiles.unwrap_or(true),
         lat_percentiles: s.lat_percentiles.unwrap_or(false),
@@ -46,6 +46,23 @@ pub(super) fn report(job: &Job, group: u32, notes: &mut Vec<String>) -> FioRepor
         disks: s.disk_util.unwrap_or(true),
         moved_every: Nanos(0),
         options: job.options.clone(),
+    }
+}
+
+/// Logs without a prefix have the job's name.
+fn logs(given: &Logs, job: &str) -> Logs {
+    let named = |prefix: &Option<String>| {
+        prefix.as_ref().map(|prefix| match prefix.as_str() {
+            "" => job.to_owned(),
+            prefix => prefix.to_owned(),
+        })
+    };
+    Logs {
+        bandwidth: named(&given.bandwidth),
+        iops: named(&given.iops),
+        latency: named(&given.latency),
+        histogram: named(&given.histogram),
+        ..given.clone()
     }
 }
 

@@ -67,6 +67,7 @@ fn job(name: &str, change: impl FnOnce(&mut Settings)) -> Job {
     change(&mut settings);
     Job {
         name: name.to_owned(),
+        files: name.to_owned(),
         settings,
         ..Job::default()
     }
@@ -158,10 +159,7 @@ fn without_options_it_is_fios_default_job() {
     assert!(!plan.direct && !report(&plan).group_reporting);
     assert_eq!(report(&plan).unified, Unified::Apart);
     let files = &plan.files;
-    assert_eq!(
-        files.names,
-        FileNames::Format("$jobname.$jobnum.$filenum".into())
-    );
+    assert_eq!(files.names, FileNames::Format("a.$jobnum.$filenum".into()));
     assert_eq!((files.count, files.open, files.size), (1, 1, (MIB, MIB)));
     assert_eq!(files.fallocate, Fallocate::Native);
     assert_eq!(files.service, FileService::RoundRobin(1));
@@ -302,7 +300,12 @@ fn size_is_divided_and_filesize_is_not() {
 #[test]
 fn a_block_that_is_larger_than_its_file_is_refused() {
     check_refused(|s| s.bs = both(2 * MIB), "size gives 1048576 bytes");
-    check_refused(|s| s.nrfiles = Some(1000), "for each of 1000 files");
+    let (plan, notes) = noted(|s| s.nrfiles = Some(1000));
+    assert_eq!((plan.files.count, plan.files.size), (1000, (4096, 4096)));
+    assert!(
+        notes[0].contains("1048 bytes for each of 1000 files"),
+        "{notes:?}"
+    );
     check_refused(|s| s.filesize = Some((1024, MIB)), "filesize gives 1024");
     let plan = single(|s| {
         s.rw = Some(READ);
@@ -635,6 +638,9 @@ fn verification_takes_its_intervals_from_the_blocks() {
         plan.verify
             .is_some_and(|verify| verify.only && !verify.read_back)
     );
+    // What only reads checks what it reads, asked for or not.
+    let (plan, _) = of(|s| (s.verify_only, s.rw) = (Some(true), Some(READ)));
+    assert!(plan.verify.is_some_and(|verify| !verify.only));
     let (plan, _) = of(|s| {
         s.verify = Some(Check::With(Checksum::Pattern));
         s.verify_pattern = Some(VerifyPattern {

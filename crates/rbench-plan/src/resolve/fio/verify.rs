@@ -16,9 +16,12 @@ pub(super) fn verify(
     pace: &Pace,
     notes: &mut Vec<String>,
 ) -> Result<Option<Verify>, PlanError> {
-    let only = s.verify_only.unwrap_or(false);
+    // A job that only reads checks what it reads in any case, as in fio.
+    let asked = s.verify_only.unwrap_or(false);
+    let replays = s.read_iolog.is_some();
+    let only = asked && (pattern.directions.changes() || replays);
     let checksum = match &s.verify {
-        None | Some(Check::Off) if only => refuse!("verify_only needs verify"),
+        None | Some(Check::Off) if asked => refuse!("verify_only needs verify"),
         None | Some(Check::Off) => {
             trims::unverified(s, notes);
             return Ok(None);
@@ -35,7 +38,7 @@ pub(super) fn verify(
         notes.push("verify has no effect: nothing is written or read".to_owned());
         return Ok(None);
     }
-    let mut read_back = s.do_verify.unwrap_or(true) && directions.write && !only;
+    let mut read_back = s.do_verify.unwrap_or(true) && (directions.write || replays) && !only;
     let backlog = s.verify_backlog.filter(|n| *n > 0 && read_back);
     if read_back && pace.time_based && backlog.is_none() {
         notes.push("writing takes all of runtime (time_based): nothing is read back".to_owned());

@@ -442,9 +442,14 @@ fn without_a_number_of_items_files_are_made_until_the_deadline() {
     };
     let endless = open(|_| ()).expect("valid");
     assert_eq!(work(&endless).items_per_rank, UNTIL_THE_DEADLINE);
-    check_refused("neither -W nor -x tells the number of directories", |o| {
-        (o.create, o.stonewall) = (true, Some(Nanos(1)));
-    });
+    // Directories have no deadline: without a number none is made, and no file either.
+    let no_items = plan(|o| (o.create, o.stonewall) = (true, Some(Nanos(1)))).expect("valid");
+    assert_eq!(work(&no_items).items_per_rank, 0);
+    assert!(
+        no_items.notes.iter().any(|note| note.contains("-W")),
+        "{:?}",
+        no_items.notes
+    );
     let tree = open(|o| o.depth = Some(1)).expect_err("a tree").0;
     assert!(tree.contains("-z") && tree.contains("-n or -I"), "{tree}");
     // The lowest level of a chain is one directory.

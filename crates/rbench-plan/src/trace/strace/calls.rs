@@ -1,14 +1,16 @@
 //! What calls in a trace of strace do with files.
 
+use std::collections::HashMap;
+
 use rbench_core::{Nanos, linux};
 
-use super::text::{flags, number, string};
-use super::{Descriptor, File, Finished, State};
-use crate::trace::names::{Unmapped, absolute, attribute};
+use super::text::{LEFT_OUT, OTHERS, flags, number, string};
+use super::{Descriptor, Early, FORKS, File, Finished, Shared, State, Taken};
+use crate::trace::names::{Unmapped, absolute};
 use crate::trace::{Call, Kind, MODES, Name, OPEN_FLAGS, Op, Out, Outcome, Target, Told, why};
 
 /// Why a call is no operation.
-enum Skip {
+pub(super) enum Skip {
     /// It has nothing to do with files.
     Nothing,
     /// It is left out, and counted.
@@ -26,17 +28,22 @@ impl From<Unmapped> for Skip {
     }
 }
 
-type Found<T> = Result<T, Skip>;
+pub(super) type Found<T> = Result<T, Skip>;
 
 /// A call and who made it.
-struct Made<'c> {
+pub(super) struct Made<'c> {
     pid: u64,
     at: Nanos,
     call: &'c Finished,
+    /// Descriptors as they were when it began.
+    seen: HashMap<i64, Option<Descriptor>>,
+    /// Of `fork`: the descriptors of its child, and the child that has been seen already.
+    copy: Option<Shared>,
+    child: Option<u64>,
 }
 
 impl Made<'_> {
-    fn arg(&self, n: usize) -> Found<&str> {
+    pub(super) fn arg(&self, n: usize) -> Found<&str> {
         let arg = self.call.args.get(n).map(String::as_str);
         arg.ok_or_else(|| {
             let (name, n) = (&self.call.name, n + 1);
@@ -44,17 +51,17 @@ impl Made<'_> {
         })
     }
 
-    fn number(&self, n: usize) -> Found<i64> {
+    pub(super) fn number(&self, n: usize) -> Found<i64> {
         let text = self.arg(n)?;
         number(text).ok_or_else(|| Skip::Wrong(format!("'{text}' is no number")))
     }
 
-    fn length(&self, n: usize) -> Found<u64> {
+    pub(super) fn length(&self, n: usize) -> Found<u64> {
         let value = self.number(n)?;
         u64::try_from(value).map_err(|_| Skip::Wrong(format!("{value} is no length")))
     }
 
-    fn name(&self, n: usize) -> Found<Vec<u8>> {
+    pub(super) fn name(&self, n: usize) -> Found<Vec<u8>> {
         let text = self.arg(n)?;
         string(text).ok_or_else(|| match text.starts_with('"') {
             true => Skip::Wrong("a name is cut off".to_owned()),
@@ -63,7 +70,7 @@ impl Made<'_> {
         })
     }
 
-    fn mode(&self, n: usize) -> Found<u32> {
+    pub(super) fn mode(&self, n: usize) -> Found<u32> {
         Ok(flags(self.arg(n)?, |_| 0) as u32 & MODES)
     }
 
@@ -86,7 +93,7 @@ impl Made<'_> {
         })
     }
 
-    fn told(&self, n: usize) -> Told {
+    pub(super) fn told(&self, n: usize) -> Told {
         let text = self.call.args.get(n).map_or("", String::as_str);
         let kinds = [
             ("S_IFREG", Kind::File),
@@ -107,60 +114,63 @@ fn open_flags(text: &str) -> i32 {
     flags(text, linux::open_flag)
 }
 
-/// Calls whose result is a descriptor of no file.
-const OTHERS: [&str; 16] = [
-    "socket",
-    "accept",
-    "accept4",
-    "eventfd",
-    "eventfd2",
-    "epoll_create",
-    "epoll_create1",
-    "timerfd_create",
-    "signalfd",
-    "signalfd4",
-    "inotify_init",
-    "inotify_init1",
-    "memfd_create",
-    "perf_event_open",
-    "pidfd_open",
-    "userfaultfd",
-];
-
-/// Other calls on descriptors of files, and why they are left out.
-const LEFT_OUT: [(&str, &str); 13] = [
-    ("flock", why::LOCK),
-    ("ioctl", why::OTHER),
-    ("fadvise64", why::OTHER),
-    ("readahead", why::OTHER),
-    ("sync_file_range", why::OTHER),
-    ("syncfs", why::OTHER),
-    ("copy_file_range", why::OTHER),
-    ("sendfile", why::OTHER),
-    ("splice", why::OTHER),
-    ("vmsplice", why::OTHER),
-    ("tee", why::OTHER),
-    ("preadv2", why::OTHER),
-    ("pwritev2", why::OTHER),
-];
+/// A close of what this was.
+fn closed(gone: Option<Descriptor>, last: bool) -> Found<(Call, Told)> {
+    match gone {
+        Some(Descriptor::File(file)) if last => {
+            Ok((Call::Close { file: file.open }, Told::default()))
+        }
+        Some(Descriptor::File(_)) => Err(Skip::LeftOut(why::DUPLICATE)),
+        Some(Descriptor::Other(why)) => Err(Skip::LeftOut(why)),
+        None => Err(Skip::LeftOut(why::NO_OPEN)),
+    }
+}
 
 impl State {
     /// Takes a call that has ended.
     ///
     /// # Errors
     /// What is wrong with it.
+    /// `taken`: what it had taken before it ended.
     pub(super) fn call(
         &mut self,
-        pid: u64,
-        at: Nanos,
+        (pid, at): (u64, Nanos),
         call: &Finished,
+        taken: Taken,
         (found, out): (&mut Vec<Op>, &mut Out),
     ) -> Result<(), String> {
-        let made = Made { pid, at, call };
-        let read = match self.descriptor_call(&made, found) {
-            Err(Skip::Nothing) => self.file_call(&made),
-            other => other,
+        let Taken {
+            seen,
+            early,
+            copy,
+            held,
+            child,
+        } = taken;
+        let made = Made {
+            pid,
+            at,
+            call,
+            seen,
+            copy,
+            child,
         };
+        // It has made no process.
+        if let (Some(copy), None) = (copy, made.succeeded()) {
+            self.drop_table(copy, pid, at, found);
+        }
+        let read = match early {
+            Some(Early::Closed(gone, last)) => closed(gone, last),
+            Some(Early::Done) => return Ok(()),
+            None => match self.descriptor_call(&made, found) {
+                Err(Skip::Nothing) => self.file_call(&made),
+                other => other,
+            },
+        };
+        if let Some(held) = held
+            && self.let_go(&held)
+        {
+            found.extend(super::implied_close(&held, pid, at));
+        }
         let (call, told) = match read {
             Ok((call, told)) => (call, told),
             Err(Skip::Nothing) => return Ok(()),
@@ -183,19 +193,102 @@ impl State {
         Ok(())
     }
 
+    /// What a call takes when it begins: the kernel looks its descriptors up then.
+    pub(super) fn begin(&mut self, pid: u64, at: Nanos, begun: &str, found: &mut Vec<Op>) -> Taken {
+        let args = begun.split_once('(').map_or("", |(_, args)| args);
+        let call = super::text::call(&format!("f({args}) = 0"));
+        let args = call.map_or_else(|_| vec![args.to_owned()], |call| call.args);
+        let numbers: Vec<i64> = args.iter().filter_map(|arg| number(arg)).collect();
+        let table = self.descriptors(pid);
+        let table = table.as_deref();
+        let of = |fd: i64| (fd, table.and_then(|table| table.get(&fd).cloned()));
+        let seen: HashMap<i64, Option<Descriptor>> = numbers.iter().map(|fd| of(*fd)).collect();
+        let duplicates = begun.starts_with("dup(") || begun.contains(" F_DUPFD");
+        let held = numbers.first().filter(|_| duplicates);
+        let held = held.and_then(|fd| seen.get(fd).cloned().flatten());
+        if let Some(Descriptor::File(file)) = &held {
+            *self.held.entry(file.open).or_default() += 1;
+        }
+        let forks = FORKS.iter().any(|fork| begun.starts_with(fork));
+        let parent = self.processes.get(&pid).filter(|_| forks);
+        let parent = parent.filter(|_| !begun.contains("CLONE_FILES"));
+        let parent = parent.map(|process| process.table);
+        Taken {
+            seen,
+            early: self.early(pid, at, begun, found),
+            copy: parent.map(|table| self.copy_of(table)),
+            held,
+            child: None,
+        }
+    }
+
+    /// Takes from their numbers what the kernel frees when a call begins.
+    fn early(&mut self, pid: u64, at: Nanos, begun: &str, found: &mut Vec<Op>) -> Option<Early> {
+        let (name, args) = begun.split_once('(')?;
+        if !matches!(name, "close" | "close_range" | "dup2" | "dup3") {
+            return None;
+        }
+        let args = args.trim_end().trim_end_matches(')');
+        let mut call = super::text::call(&format!("{name}({args}) = 0")).ok()?;
+        if name.starts_with("dup") {
+            let to = number(call.args.get(1)?)?;
+            call.result = Outcome::Done(u64::try_from(to).ok()?);
+        }
+        let made = Made {
+            pid,
+            at,
+            call: &call,
+            seen: HashMap::new(),
+            copy: None,
+            child: None,
+        };
+        match name {
+            "close" => {
+                let fd = made.number(0).ok()?;
+                let (gone, last) = self.take_away(pid, fd);
+                Some(Early::Closed(gone, last))
+            }
+            "close_range" => self.close_range(&made, found).ok().map(|()| Early::Done),
+            _ => {
+                // Of what is not open nothing becomes anything else.
+                let from = made.number(0).ok()?;
+                self.descriptors(pid)?.get(&from)?;
+                let _ = self.descriptor_call(&made, found);
+                Some(Early::Done)
+            }
+        }
+    }
+
+    /// What had this number, which is free now.
+    fn take(&mut self, pid: u64, fd: i64) -> Option<Descriptor> {
+        self.descriptors(pid).and_then(|table| table.remove(&fd))
+    }
+
     /// What descriptors, processes and working directories become.
     fn descriptor_call(&mut self, made: &Made<'_>, found: &mut Vec<Op>) -> Found<(Call, Told)> {
-        let Made { pid, at, call } = *made;
+        let Made { pid, at, call, .. } = *made;
         let (name, done) = (call.name.as_str(), made.succeeded());
         match (name, done) {
             ("open" | "openat" | "openat2" | "creat", _) => return self.open(made, found),
             ("close", _) => return self.close(made),
-            ("clone" | "clone3" | "fork" | "vfork", Some(child)) if child > 0 => {
+            // One that has been seen may have ended since.
+            ("clone" | "clone3" | "fork" | "vfork", Some(child))
+                if child > 0 && made.child != Some(child) =>
+            {
                 if let Some(parent) = self.processes.get(&pid).cloned() {
-                    self.fork(&parent, child, &call.args.join(","));
+                    self.fork(&parent, child, &call.args.join(","), made.copy);
                 }
             }
             ("execve" | "execveat", Some(_)) => self.executed(pid, at, found),
+            ("unshare", Some(_)) => {
+                let what = made.arg(0)?;
+                if what.contains("CLONE_FILES") {
+                    self.unshare(pid);
+                }
+                if what.contains("CLONE_FS") {
+                    self.unshare_folder(pid);
+                }
+            }
             ("chdir", Some(_)) => {
                 let path = made.name(0)?;
                 self.go_to(pid, &path).map_err(Skip::Wrong)?;
@@ -237,8 +330,7 @@ impl State {
         if from == Some(to) {
             return;
         }
-        let table = self.descriptors(made.pid);
-        let was = from.and_then(|from| table.and_then(|table| table.get(&from).cloned()));
+        let was = from.and_then(|from| self.descriptor(made, from));
         let now = match was {
             Some(Descriptor::File(file)) => Descriptor::File(File { cloexec, ..file }),
             Some(other) => other,
@@ -320,18 +412,25 @@ impl State {
             _ => (made.arg(flags_at)?, flags_at + 1),
         };
         let raw = open_flags(text);
-        let name = made.name(path_at)?;
-        let base = self.base(made, (path_at == 1).then_some(0))?;
         let file = self.next_open;
         let temporary = text.contains("O_TMPFILE");
-        let mapped = match temporary {
+        let place = made.name(path_at).and_then(|name| {
+            let absolute = name.starts_with(b"/");
+            let beside = (path_at == 1 && !absolute).then_some(0);
+            Ok((self.base(made, beside)?, name))
+        });
+        let mapped = place.and_then(|(base, name)| match temporary {
             true => Err(Skip::LeftOut(why::OTHER)),
-            false => self.reading.names.map(&base, &name).map_err(Skip::from),
-        };
+            false => {
+                let path = self.reading.names.map(&base, &name)?;
+                Ok((path, absolute(&base, &name)))
+            }
+        });
+        // The number is taken, whatever has it.
         let descriptor = match &mapped {
-            Ok(_) => Descriptor::File(File {
+            Ok((_, path)) => Descriptor::File(File {
                 open: file,
-                path: absolute(&base, &name).into(),
+                path: path.clone().into(),
                 cloexec: raw & linux::CLOEXEC != 0,
             }),
             Err(Skip::LeftOut(why)) => Descriptor::Other(why),
@@ -346,7 +445,7 @@ impl State {
             None => 0o644,
         };
         let call = Call::Open {
-            path: mapped?,
+            path: mapped?.0,
             flags: raw & OPEN_FLAGS,
             mode,
             file,
@@ -357,31 +456,32 @@ impl State {
     }
 
     fn close(&mut self, made: &Made<'_>) -> Found<(Call, Told)> {
-        let fd = made.number(0)?;
-        let gone = self
-            .descriptors(made.pid)
-            .and_then(|table| table.remove(&fd));
-        match gone {
-            Some(Descriptor::File(file)) => {
-                let open = file.open;
-                match self.let_go(&Descriptor::File(file)) {
-                    true => Ok((Call::Close { file: open }, Told::default())),
-                    false => Err(Skip::LeftOut(why::DUPLICATE)),
-                }
-            }
+        let (gone, last) = self.take_away(made.pid, made.number(0)?);
+        closed(gone, last)
+    }
+
+    /// What had this number, which is free now; whether nobody else has it open.
+    fn take_away(&mut self, pid: u64, fd: i64) -> (Option<Descriptor>, bool) {
+        let gone = self.take(pid, fd);
+        let last = gone.as_ref().is_some_and(|gone| self.let_go(gone));
+        (gone, last)
+    }
+
+    /// The open file of a descriptor.
+    pub(super) fn file(&mut self, made: &Made<'_>, n: usize) -> Found<File> {
+        let fd = made.number(n)?;
+        match self.descriptor(made, fd) {
+            Some(Descriptor::File(file)) => Ok(file),
             Some(Descriptor::Other(why)) => Err(Skip::LeftOut(why)),
             None => Err(Skip::LeftOut(why::NO_OPEN)),
         }
     }
 
-    /// The open file of a descriptor.
-    fn file(&mut self, made: &Made<'_>, n: usize) -> Found<File> {
-        let fd = made.number(n)?;
-        let table = self.descriptors(made.pid);
-        match table.and_then(|table| table.get(&fd)) {
-            Some(Descriptor::File(file)) => Ok(file.clone()),
-            Some(Descriptor::Other(why)) => Err(Skip::LeftOut(why)),
-            None => Err(Skip::LeftOut(why::NO_OPEN)),
+    /// What a number was when the call began.
+    fn descriptor(&mut self, made: &Made<'_>, fd: i64) -> Option<Descriptor> {
+        match made.seen.get(&fd) {
+            Some(seen) => seen.clone(),
+            None => self.descriptors(made.pid)?.get(&fd).cloned(),
         }
     }
 
@@ -396,7 +496,7 @@ impl State {
     }
 
     /// The path of argument `n`, relative to the descriptor in argument `at`.
-    fn path(&mut self, made: &Made<'_>, at: Option<usize>, n: usize) -> Found<Name> {
+    pub(super) fn path(&mut self, made: &Made<'_>, at: Option<usize>, n: usize) -> Found<Name> {
         let name = made.name(n)?;
         // An absolute name does not look at the descriptor.
         let base = match name.starts_with(b"/") {
@@ -408,7 +508,7 @@ impl State {
 
     /// What an `…at` call is about: a name, or with `AT_EMPTY_PATH` or without a name the
     /// descriptor itself.
-    fn at(&mut self, made: &Made<'_>, n: usize, flags_at: usize) -> Found<Target> {
+    pub(super) fn at(&mut self, made: &Made<'_>, n: usize, flags_at: usize) -> Found<Target> {
         let name = made.arg(n + 1)?;
         if name == "NULL" || name == "\"\"" {
             return match made.arg(n)?.starts_with("AT_FDCWD") {
@@ -608,100 +708,5 @@ impl State {
             }
             _ => return Ok(None),
         }))
-    }
-
-    fn attributes(&mut self, made: &Made<'_>, name: &str) -> Found<Option<(Call, Told)>> {
-        let plain = |call: Call| Ok(Some((call, Told::default())));
-        match name {
-            "stat" | "stat64" | "lstat" | "lstat64" => {
-                let what = Target::Path(self.path(made, None, 0)?, !name.starts_with('l'));
-                Ok(Some((Call::Stat { what }, made.told(1))))
-            }
-            "newfstatat" | "fstatat64" => {
-                let what = self.at(made, 0, 3)?;
-                Ok(Some((Call::Stat { what }, made.told(2))))
-            }
-            "statx" => {
-                let what = self.at(made, 0, 2)?;
-                Ok(Some((Call::Stat { what }, made.told(4))))
-            }
-            "fstat" | "fstat64" => {
-                let what = Target::Open(self.file(made, 0)?.open);
-                Ok(Some((Call::Stat { what }, made.told(1))))
-            }
-            "statfs" | "statfs64" => plain(Call::Statfs {
-                what: Target::Path(self.path(made, None, 0)?, true),
-            }),
-            "fstatfs" | "fstatfs64" => plain(Call::Statfs {
-                what: Target::Open(self.file(made, 0)?.open),
-            }),
-            "chmod" | "fchmod" => plain(Call::Chmod {
-                what: self.named_or_open(made, name == "fchmod", true)?,
-                mode: made.mode(1)?,
-            }),
-            "fchmodat" | "fchmodat2" => plain(Call::Chmod {
-                what: self.at(made, 0, 3)?,
-                mode: made.mode(2)?,
-            }),
-            "chown" | "lchown" | "fchown" => plain(Call::Chown {
-                what: self.named_or_open(made, name == "fchown", name == "chown")?,
-                uid: made.number(1)? as u32,
-                gid: made.number(2)? as u32,
-            }),
-            "fchownat" => plain(Call::Chown {
-                what: self.at(made, 0, 4)?,
-                uid: made.number(2)? as u32,
-                gid: made.number(3)? as u32,
-            }),
-            "utimensat" => plain(Call::Utimes {
-                what: self.at(made, 0, 3)?,
-            }),
-            "utime" | "utimes" => plain(Call::Utimes {
-                what: Target::Path(self.path(made, None, 0)?, true),
-            }),
-            _ => match name.contains("xattr") {
-                true => Ok(Some((self.extended(made, name)?, Told::default()))),
-                false => Ok(None),
-            },
-        }
-    }
-
-    fn named_or_open(&mut self, made: &Made<'_>, open: bool, follows: bool) -> Found<Target> {
-        match open {
-            true => Ok(Target::Open(self.file(made, 0)?.open)),
-            false => Ok(Target::Path(self.path(made, None, 0)?, follows)),
-        }
-    }
-
-    fn extended(&mut self, made: &Made<'_>, name: &str) -> Found<Call> {
-        let what = self.named_or_open(made, name.starts_with('f'), !name.starts_with('l'))?;
-        let plain = name.trim_start_matches(['f', 'l']);
-        if name.contains("list") {
-            let length = made.length(2)?.min(1 << 16);
-            return Ok(Call::Listxattr { what, length });
-        }
-        let attribute = attribute(&made.name(1)?)?;
-        match plain {
-            "setxattr" => Ok(Call::Setxattr {
-                what,
-                name: attribute,
-                length: made.length(3)?.min(1 << 16),
-                flags: flags(made.arg(4)?, |word| match word {
-                    "XATTR_CREATE" => 1,
-                    "XATTR_REPLACE" => 2,
-                    _ => 0,
-                }),
-            }),
-            "getxattr" => Ok(Call::Getxattr {
-                what,
-                name: attribute,
-                length: made.length(3)?.min(1 << 16),
-            }),
-            "removexattr" => Ok(Call::Removexattr {
-                what,
-                name: attribute,
-            }),
-            _ => Err(Skip::Nothing),
-        }
     }
 }

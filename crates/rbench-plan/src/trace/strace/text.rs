@@ -2,7 +2,7 @@
 
 use rbench_core::{Nanos, linux};
 
-use crate::trace::{Outcome, seconds};
+use crate::trace::{Outcome, seconds, why};
 
 /// A call with its result.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,6 +24,8 @@ pub struct Line<'l> {
     pub pid: u64,
     /// When.
     pub at: Nanos,
+    /// `at` is a time of day (`-tt`), not one since 1970.
+    pub of_day: bool,
     /// What.
     pub what: What<'l>,
 }
@@ -39,6 +41,9 @@ pub enum What<'l> {
     Resumed(&'l str, &'l str),
     /// The process has ended.
     Exited,
+    /// The thread that had this number is gone: that one has called `exec`, and has its number
+    /// from now on.
+    Superseded(u64),
     /// A signal.
     Other,
 }
@@ -54,12 +59,23 @@ pub fn line(text: &str) -> Result<Option<Line<'_>>, String> {
     }
     let (pid, rest) = process(text);
     let (stamp, rest) = rest.split_once(' ').unwrap_or((rest, ""));
-    let at = stamp.contains('.').then(|| seconds(stamp)).flatten();
+    let of_day = stamp.contains(':');
+    let at = match of_day {
+        true => time_of_day(stamp),
+        false => stamp.contains('.').then(|| seconds(stamp)).flatten(),
+    };
     let Some(at) = at else {
-        return Err("it has no time in seconds where 'strace -f -ttt -T' writes one".to_owned());
+        return Err(match of_day {
+            true => "its time of day has no part of a second: use 'strace -f -ttt -T'".to_owned(),
+            false => "it has no time in seconds where 'strace -f -ttt -T' writes one".to_owned(),
+        });
     };
     let rest = rest.trim_start();
-    let what = if rest.starts_with("+++ ") {
+    let superseded = rest.strip_prefix("+++ superseded by execve in pid ");
+    let superseded = superseded.and_then(|rest| rest.split(' ').next()?.parse().ok());
+    let what = if let Some(by) = superseded {
+        What::Superseded(by)
+    } else if rest.starts_with("+++ ") {
         What::Exited
     } else if rest.starts_with("--- ") {
         What::Other
@@ -73,7 +89,25 @@ pub fn line(text: &str) -> Result<Option<Line<'_>>, String> {
     } else {
         What::Call(rest)
     };
-    Ok(Some(Line { pid, at, what }))
+    Ok(Some(Line {
+        pid,
+        at,
+        of_day,
+        what,
+    }))
+}
+
+/// `15:04:05.000000`
+fn time_of_day(text: &str) -> Option<Nanos> {
+    let mut parts = text.splitn(3, ':');
+    let mut whole = |below: u64| {
+        let digits = parts.next().filter(|digits| digits.len() == 2)?;
+        digits.parse().ok().filter(|value: &u64| *value < below)
+    };
+    let (hours, minutes) = (whole(24)?, whole(60)?);
+    let rest = parts.next().filter(|rest| rest.contains('.'))?;
+    let within = seconds(rest).filter(|within| within.0 < 61_000_000_000)?;
+    Some(Nanos((hours * 60 + minutes) * 60_000_000_000 + within.0))
 }
 
 /// The process of a line, and what follows it.
@@ -126,9 +160,14 @@ fn arguments(text: &str) -> Option<(Vec<String>, &str)> {
     // With -y: a path behind a descriptor, a number or AT_FDCWD.
     let behind_descriptor = |c: char| c.is_ascii_digit() || c == 'D';
     let mut path = false;
+    // The arrow of a socket stands in brackets: strace writes a > of a name as \76.
+    let arrow = |at: usize| {
+        let before = &text[..at];
+        before.ends_with('-') && before.rfind('[') > before.rfind(']')
+    };
     for (at, c) in text.char_indices() {
         match c {
-            '>' if path => path = text[..at].ends_with('-'),
+            '>' if path => path = arrow(at),
             '<' if path => path = !text[..at].ends_with('<'),
             _ if path => {}
             '<' if !quoted => path = text[..at].ends_with(behind_descriptor),
@@ -255,3 +294,50 @@ pub fn string(arg: &str) -> Option<Vec<u8>> {
     }
     Some(found)
 }
+
+/// Calls whose result is a descriptor of no file.
+pub(super) const OTHERS: [&str; 26] = [
+    "bpf",
+    "fanotify_init",
+    "fsmount",
+    "fsopen",
+    "fspick",
+    "io_uring_setup",
+    "landlock_create_ruleset",
+    "memfd_secret",
+    "open_by_handle_at",
+    "open_tree",
+    "socket",
+    "accept",
+    "accept4",
+    "eventfd",
+    "eventfd2",
+    "epoll_create",
+    "epoll_create1",
+    "timerfd_create",
+    "signalfd",
+    "signalfd4",
+    "inotify_init",
+    "inotify_init1",
+    "memfd_create",
+    "perf_event_open",
+    "pidfd_open",
+    "userfaultfd",
+];
+
+/// Other calls on descriptors of files, and why they are left out.
+pub(super) const LEFT_OUT: [(&str, &str); 13] = [
+    ("flock", why::LOCK),
+    ("ioctl", why::OTHER),
+    ("fadvise64", why::OTHER),
+    ("readahead", why::OTHER),
+    ("sync_file_range", why::OTHER),
+    ("syncfs", why::OTHER),
+    ("copy_file_range", why::OTHER),
+    ("sendfile", why::OTHER),
+    ("splice", why::OTHER),
+    ("vmsplice", why::OTHER),
+    ("tee", why::OTHER),
+    ("preadv2", why::OTHER),
+    ("pwritev2", why::OTHER),
+];

@@ -21,6 +21,7 @@ fn run(values: &[u64], percentiles: Vec<f64>, lat: bool) -> FioRun {
     };
     FioRun {
         version: "fio-3.33".to_owned(),
+        terse_version: 3,
         started_ms: 0,
         ended_ms: 1000,
         utc_offset_s: 0,
@@ -139,5 +140,24 @@ proptest! {
         let us = fields.filter_map(|f| f.split_once("%=")?.1.parse::<u64>().ok());
         prop_assert!(us.clone().all(|us| us <= max / 1000), "{} in {}", max, line);
         prop_assert!(us.max() == Some(max / 1000), "{} in {}", max, line);
+    }
+}
+
+#[test]
+fn a_terse_line_has_the_fields_of_its_version() {
+    let mut run = run(&[1000, 2000], vec![99.0], false);
+    run.entries[0].options = vec![("description".to_owned(), "words".to_owned())];
+    // Counted in lines of fio 3.33. Version 2 has the description on a line of its own.
+    for (version, counts) in [
+        (2, vec![161, 2]),
+        (3, vec![122]),
+        (4, vec![163]),
+        (5, vec![181]),
+    ] {
+        run.terse_version = version;
+        let text = terse(&run);
+        let found: Vec<usize> = text.lines().map(|l| l.split(';').count()).collect();
+        assert_eq!(found, counts, "version {version}: {text}");
+        assert!(text.starts_with(&format!("{version};")) && text.ends_with(";words\n"));
     }
 }

@@ -46,6 +46,7 @@ pub fn run(output: &Output) -> FioRun {
     assert_eq!(entries.len(), jobs.len(), "each job has its lines");
     FioRun {
         version: "fio-3.33".to_owned(),
+        terse_version: 3,
         started_ms: ended_ms - 1000 * int(&jobs[0]["elapsed"]),
         ended_ms,
         utc_offset_s: 0,

@@ -219,7 +219,7 @@ impl Course for Io500 {
         Some((self.path().display().to_string(), self.embedded.is_some()))
     }
 
-    fn out(&self) -> Option<PathBuf> {
+    fn out_dir(&self) -> Option<PathBuf> {
         self.settings.result_dir().map(PathBuf::from)
     }
 

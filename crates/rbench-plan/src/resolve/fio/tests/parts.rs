@@ -3,6 +3,25 @@
 use super::*;
 
 #[test]
+fn files_have_the_name_of_the_section_and_logs_without_a_prefix_that_of_the_job() {
+    let logs = |s: &mut Settings| {
+        (s.logs.bandwidth, s.logs.iops) = (Some(String::new()), Some("x".to_owned()));
+    };
+    let job = Job {
+        name: "shown".to_owned(),
+        ..job("section", logs)
+    };
+    let (plan, _) = jobs(vec![job]).expect("a job");
+    let plan = &plan.rounds[0][0];
+    assert_eq!(plan.name, "shown");
+    let file = crate::pattern::file_path(plan, 0, 0);
+    assert_eq!(file, std::path::Path::new("section.0.0"));
+    let logs = &report(plan).logs;
+    assert_eq!(logs.bandwidth.as_deref(), Some("shown"));
+    assert_eq!(logs.iops.as_deref(), Some("x"));
+}
+
+#[test]
 fn sizes_in_per_cent_are_those_of_filesize_or_of_the_files_as_they_are() {
     let plan = single(|s| s.size = Some(Extent::Percent(50)));
     let shares = plan.files.shares;

@@ -61,7 +61,13 @@ fn what_a_replay_leaves_out_is_told_and_what_contradicts_it_is_refused() {
         );
     };
     with(|s| s.rate_iops.read = Some(5), "rates");
-    with(|s| s.verify = Some(Check::With(Checksum::Crc32c)), "verify");
+    with(
+        |s| {
+            s.verify = Some(Check::With(Checksum::Crc32c));
+            (s.rw, s.verify_backlog) = (Some(WRITE), Some(4));
+        },
+        "verify_backlog",
+    );
     with(|s| s.create_only = Some(true), "create_only");
     with(|s| s.unlink_each_loop = Some(true), "unlink_each_loop");
     with(|s| s.ioengine = Some("filestat".into()), "moves data");
@@ -72,6 +78,36 @@ fn what_a_replay_leaves_out_is_told_and_what_contradicts_it_is_refused() {
         },
         "write_iolog",
     );
+}
+
+#[test]
+fn a_log_says_what_is_verified_and_verify_only_writes_nothing_of_it() {
+    let verified = |change: fn(&mut Settings)| {
+        let plan = single(|s| {
+            replays(s);
+            s.verify = Some(Check::With(Checksum::Crc32c));
+            change(s);
+        });
+        (plan.verify.expect("verified"), plan.replay.expect("a log"))
+    };
+    let (verify, replay) = verified(|_| {});
+    assert!(verify.read_back && verify.once && !verify.only);
+    assert!(replay.stalls && !replay.skip.read);
+    for rw in [None, Some(WRITE)] {
+        let only = |s: &mut Settings| s.verify_only = Some(true);
+        let (verify, replay) = match rw {
+            None => verified(only),
+            Some(_) => verified(|s| (s.verify_only, s.rw) = (Some(true), Some(WRITE))),
+        };
+        assert!(verify.only && !verify.read_back, "{rw:?}");
+        let Skip {
+            read,
+            write,
+            trim,
+            sync,
+        } = replay.skip;
+        assert!(read && !write && trim && sync && !replay.stalls, "{rw:?}");
+    }
 }
 
 #[test]

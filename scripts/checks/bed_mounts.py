@@ -15,7 +15,6 @@ import time
 from common import PATIENCE_S, check, finish, heading, in_session, run, wait_until
 
 BED = pathlib.Path(__file__).resolve().parent.parent / "testbed"
-MOUNT = pathlib.Path("/tmp/rbench-testbed/mnt")
 
 
 def probe(program):
@@ -32,12 +31,12 @@ def probe(program):
 
 def needs(program):
     heading("what a run needs: MooseFS punches no holes")
-    words = f"{program} fio --name=job --size=1m --bs=4k --directory={MOUNT} --rw=trimwrite"
+    words = f"{program} fio --name=job --size=1m --bs=4k --directory=$RBENCH_BED_MOUNT --rw=trimwrite"
     launch = f"exec mpirun -np 12 --hostfile $RBENCH_BED_HOSTFILE {words}"
     done = run([BED, "run", "sh", "-c", launch], expect=2, quiet=True)
     wanted = "giving back a range of a file (job job): fuse (mfs#10.77.0.1:9421) refuses it (fallocate: EOPNOTSUPP) on client1, client2, client3"
     check(f"rbench: {wanted}\n" in done.stderr, f"{done.stderr}")
-    left = run([BED, "run", "ls", "-A", MOUNT], quiet=True).stdout
+    left = run([BED, "run", "sh", "-c", "ls -A $RBENCH_BED_MOUNT"], quiet=True).stdout
     check(".needs-" not in left and "job" not in left, f"left: {left}")
     print(f"   {wanted}", flush=True)
 

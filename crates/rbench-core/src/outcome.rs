@@ -4,7 +4,7 @@
 //! writes and their fsync): each kind is a lane with counts, distributions
 //! and a timeline of its own.
 
-mod parts;
+pub(crate) mod parts;
 
 pub use parts::{
     Access, Cache, Differ, Found, HostOutcome, LATE_LIMITS, Late, Lateness, RankGap, RankOutcome,

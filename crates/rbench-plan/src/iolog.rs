@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 use rbench_core::Nanos;
 
-use crate::pattern::climbs;
+use crate::paths::climbs;
 
 #[cfg(test)]
 mod tests;

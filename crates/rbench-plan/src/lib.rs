@@ -20,6 +20,7 @@ pub mod meta;
 pub mod mix;
 pub mod name_ops;
 pub mod nn;
+pub mod paths;
 pub mod pattern;
 pub mod permutation;
 pub mod process;

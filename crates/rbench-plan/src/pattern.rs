@@ -39,7 +39,7 @@ mod tests;
 pub(crate) mod tiles;
 mod zones;
 
-pub use files::{climbs, file_path, file_size, shares_files};
+pub use files::{file_path, file_size, shares_files};
 
 use draw::Choice;
 use place::Active;

@@ -4,6 +4,7 @@
 //! Fields may be added, never renamed. Reading ignores fields it does not
 //! know. What the fields mean is in docs/result-file.md.
 
+mod amounts;
 mod check;
 mod client;
 mod client_cost;

@@ -165,9 +165,9 @@ mod needs_root {
             let dir = tempdir();
             let shared = Mounts::unchanged();
             let bound = Mounts::with(|| {
-                use nix::mount::{MsFlags, mount};
+                use nix::mount::MsFlags;
                 let none: Option<&str> = None;
-                mount(Some(dir.path()), dir.path(), none, MsFlags::MS_BIND, none).expect("root");
+                nix::mount::mount(Some(dir.path()), dir.path(), none, MsFlags::MS_BIND, none).expect("root");
             });
             let mut run = of(dir.path());
             run.mounts = vec![shared, bound, Mounts::unchanged()];

@@ -175,7 +175,7 @@ pub mod needs_fuse {
 
     /// Does what is not to wait for the calls that hang, and then lets these go:
     /// their threads end before the mount does.
-    pub fn while_it_hangs<T>(fs: &Mounted, work: impl FnOnce() -> T) -> T {
+    pub fn wait_while_it_hangs<T>(fs: &Mounted, work: impl FnOnce() -> T) -> T {
         let (done, ended) = mpsc::channel::<()>();
         let outcome = std::thread::scope(|scope| {
             let guard = scope.spawn(move || {
@@ -313,7 +313,7 @@ pub mod needs_fuse {
             ..Common::default()
         };
         // The others come to their end long before that.
-        let outcome = while_it_hangs(&fs, || run(&dir, files(200), common));
+        let outcome = wait_while_it_hangs(&fs, || run(&dir, files(200), common));
         assert!(!outcome.complete);
         assert!(
             outcome
@@ -381,7 +381,7 @@ pub mod needs_fuse {
             },
         );
         run.common.limits.op_timeout = Some(Nanos(1_000_000_000));
-        let outcome = while_it_hangs(&fs, || run.go().expect("what was measured is told"));
+        let outcome = wait_while_it_hangs(&fs, || run.go().expect("what was measured is told"));
         assert!(
             outcome
                 .trouble
@@ -426,7 +426,7 @@ pub mod needs_fuse {
         let (_alone, fs, dir) = faulty("write:hang@nth=60");
         let line = "--rw=write --bs=4k --size=64k --fallocate=none --unlink=1 --nrfiles=2 \
                 --time_based --runtime=20 --name=a --name=b";
-        let outcome = while_it_hangs(&fs, || limited(&dir, line, Nanos(1_000_000_000)));
+        let outcome = wait_while_it_hangs(&fs, || limited(&dir, line, Nanos(1_000_000_000)));
         let left = outcome.left.join("; ");
         assert!(left.contains("a.0.0 is left behind"), "{left}");
         assert!(left.contains("3 other files"), "{left}");
@@ -440,7 +440,7 @@ pub mod needs_fuse {
         let line = "--name=idle --ioengine=null --rw=read --size=1m --runtime=20 --time_based \
                 --thinktime=1000 \
                 --name=stuck --rw=randread --bs=4k --size=1m --filename=f";
-        let outcome = while_it_hangs(&fs, || limited(&dir, line, Nanos(1_000_000_000)));
+        let outcome = wait_while_it_hangs(&fs, || limited(&dir, line, Nanos(1_000_000_000)));
         let idle = outcome.row("idle-read");
         assert!(idle.failures.is_empty(), "{:?}", idle.failures);
         let first = idle.first_done.as_ref().expect("one has ended");

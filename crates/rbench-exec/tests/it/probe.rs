@@ -79,7 +79,7 @@ mod needs_fuse {
     use rbench_exec::probe::answers;
 
     use super::*;
-    use crate::limits::needs_fuse::while_it_hangs;
+    use crate::limits::needs_fuse::wait_while_it_hangs;
     use crate::testfs::{Mount, mount};
 
     /// Nobody waits for longer than it takes to see that it hangs.
@@ -94,7 +94,7 @@ mod needs_fuse {
         let target = hanging("lookup:hang@nth=1");
         let path = target.path().join("x");
         let asks = async |group: &Group<'_>| answers(group, &path, group.is_leader(), SHORT).await;
-        let said = while_it_hangs(&target.fs, || on_hosts(&[0, 0], asks));
+        let said = wait_while_it_hangs(&target.fs, || on_hosts(&[0, 0], asks));
         let said = said
             .into_iter()
             .map(|end| end.expect_err("it hangs").to_string());
@@ -110,7 +110,7 @@ mod needs_fuse {
         // The run's own directory comes before that of the host.
         let target = hanging("mkdir:hang@nth=2");
         let tries = async |group: &Group<'_>| probe(group, &place(target.path()), SHORT).await;
-        let mut probed = while_it_hangs(&target.fs, || on_hosts(&[0], tries));
+        let mut probed = wait_while_it_hangs(&target.fs, || on_hosts(&[0], tries));
         let found = probed.remove(0).expect("it is probed");
         let [host] = &found.hosts[..] else {
             panic!("{:?}", found.hosts);

@@ -51,11 +51,11 @@ impl Mount {
 /// Does what makes `requests` requests that hang, `depth` at a time: lets them go when so many, or
 /// all that are left, are there. It must be done so to its end.
 pub fn let_go<T>(fs: &Mounted, depth: u64, requests: u64, work: impl FnOnce() -> T) -> T {
-    let_go_of(fs, depth, requests, || (), work)
+    let_go_when_awaited(fs, depth, requests, || (), work)
 }
 
 /// The same, and looks each time before.
-pub fn let_go_of<T>(
+pub fn let_go_when_awaited<T>(
     fs: &Mounted,
     depth: u64,
     requests: u64,

@@ -66,22 +66,6 @@ pub fn file_path(job: &JobPlan, jobnum: u64, file: u64) -> PathBuf {
     }
 }
 
-/// Whether `..` in a name leads above where it starts.
-pub fn climbs(name: &str) -> bool {
-    let mut depth = 0_u32;
-    let mut parts = name.split('/').filter(|part| !matches!(*part, "" | "."));
-    parts.any(|part| {
-        let up = part == "..";
-        let above = up && depth == 0;
-        depth = if up {
-            depth.saturating_sub(1)
-        } else {
-            depth + 1
-        };
-        above
-    })
-}
-
 /// Bytes of the job's part of the `file`-th file of worker `jobnum`: between
 /// the smallest and the largest size, a multiple of the smallest block where
 /// these differ. Zero: as long as the file is.

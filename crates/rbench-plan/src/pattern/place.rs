@@ -1,8 +1,6 @@
 //! Where the operations on one file go, and the directions of a mix.
 
-use rbench_core::random::Stream;
-
-use super::tiles::{self, Tiles};
+use super::tiles::{Tiles, size};
 use super::zones::Place as ZonePlace;
 use super::{
     Drawing, Rules, STREAM_MIX, STREAM_ORDER, STREAM_SCATTER, Step, Turns, Walk, smallest,
@@ -353,13 +351,5 @@ impl Active {
         };
         *self.next.of_mut(own) = next;
         next.saturating_add(smallest(sizes)) <= region
-    }
-}
-
-#[inline]
-pub(super) fn size(sizes: &BlockSizes, stream: &mut Stream) -> u64 {
-    match sizes {
-        BlockSizes::Fixed(bytes) => *bytes,
-        mixed => tiles::draw(mixed, stream.next_u64()),
     }
 }

@@ -7,7 +7,7 @@
 //! every group that has so many, with a permutation of the group's own, and
 //! the groups of a round in another permutation.
 
-use rbench_core::random::{key, mix};
+use rbench_core::random::{Stream, key, mix};
 
 use super::{largest, mean, smallest};
 use crate::jobs::BlockSizes;
@@ -129,5 +129,14 @@ pub fn draw(sizes: &BlockSizes, bits: u64) -> u64 {
             }
             parts.last().map_or(1, |(bytes, _)| *bytes)
         }
+    }
+}
+
+/// The size of the next block.
+#[inline]
+pub(super) fn size(sizes: &BlockSizes, stream: &mut Stream) -> u64 {
+    match sizes {
+        BlockSizes::Fixed(bytes) => *bytes,
+        mixed => draw(mixed, stream.next_u64()),
     }
 }

@@ -1,6 +1,6 @@
 //! Zones of a file, one after the other (`zonemode=strided`).
 
-use super::place::size;
+use super::tiles::size;
 use super::{Drawing, Rules, STREAM_ORDER, smallest};
 use crate::jobs::{BlockSizes, Direction, Each};
 use crate::permutation::Permutation;

@@ -16,7 +16,8 @@ use crate::jobs::{
     Others, Pace, Pattern, Standing, Submission, Syncing, WorkingSet,
 };
 use crate::name_ops::NameOp;
-use crate::pattern::{climbs, shares_files};
+use crate::paths::climbs;
+use crate::pattern::shares_files;
 use crate::shift;
 use crate::spec::fio::{Extent, Fio, Job, Settings, SyncMode};
 

@@ -7,8 +7,9 @@ use rbench_core::latency::HIGHEST;
 use rbench_core::moved::Moved;
 use rbench_core::{Latency, Nanos};
 use schemars::JsonSchema;
-use serde::{Deserialize, Deserializer, Serialize, de};
+use serde::{Deserialize, Serialize};
 
+use super::amounts::{amount, amounts};
 use super::fio_machine::HostUseResult;
 use crate::hist::{Hist, HistError};
 
@@ -232,30 +233,6 @@ pub struct ExactHist {
     pub sum_ns: String,
     /// Sum of their squares, ns²: the same.
     pub sum_of_squares_ns2: String,
-}
-
-/// Largest amount that is read: sums of many stay below 2^64.
-const AMOUNT_MAX: u64 = 1 << 56;
-
-/// Reads a number that others are added to.
-pub(super) fn amount<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
-    match u64::deserialize(deserializer)? {
-        n if n <= AMOUNT_MAX => Ok(n),
-        n => Err(de::Error::custom(format_args!("{n} is out of range"))),
-    }
-}
-
-/// Reads several of them.
-pub(super) fn amounts<'de, const N: usize, D>(deserializer: D) -> Result<[u64; N], D::Error>
-where
-    [u64; N]: Deserialize<'de>,
-    D: Deserializer<'de>,
-{
-    let all = <[u64; N]>::deserialize(deserializer)?;
-    match all.iter().find(|n| **n > AMOUNT_MAX) {
-        None => Ok(all),
-        Some(n) => Err(de::Error::custom(format_args!("{n} is out of range"))),
-    }
 }
 
 impl From<&Latency> for ExactHist {

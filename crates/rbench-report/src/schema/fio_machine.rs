@@ -5,7 +5,7 @@ use rbench_core::machine::{CpuIdle, DiskUse, HostUse};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::fio::{amount, amounts};
+use super::amounts::{amount, amounts};
 
 /// What the devices and processors of one host did.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]

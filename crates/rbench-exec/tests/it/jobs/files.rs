@@ -395,7 +395,7 @@ fn the_last_write_before_a_rest_that_is_shorter_than_a_block_is_synced() {
 mod needs_fuse {
     use super::super::pace::{MS, run_stepped};
     use super::*;
-    use crate::testfs::{Mount, let_go_of, mount};
+    use crate::testfs::{Mount, let_go_when_awaited, mount};
 
     #[test]
     fn large_files_are_written_side_by_side_and_synced_within_the_run_time() {
@@ -512,7 +512,7 @@ mod needs_fuse {
                 .filter(|path| path.file_name().is_some_and(|name| name != ".stats"));
             most.fetch_max(open.count(), Ordering::SeqCst);
         };
-        let_go_of(&target.fs, 2, 2 * 48, count, || {
+        let_go_when_awaited(&target.fs, 2, 2 * 48, count, || {
             run_well(target.path(), line)
         });
         most.into_inner()

@@ -3,7 +3,7 @@
 use super::super::PlanError;
 use crate::iolog::{Replay, Skip};
 use crate::jobs::{Directions, JobPlan};
-use crate::pattern::climbs;
+use crate::paths::climbs;
 use crate::spec::fio::Settings;
 
 /// The job with what it replays or records.

@@ -834,7 +834,8 @@ fn statfs_and_enospc_hold_to_the_cap_and_space_comes_back() {
             fs::remove_file(&path).expect("there");
             drop(f);
         }
-        // The next round starts at once: what was removed is there again.
+        // The kernel sends a release when it likes.
+        wait_until("the space of the removed file", || free() == CAP);
     }
     let inodes = (0..).map(|i| File::create(bed.join(format!("i{i}"))));
     let made = inodes.take_while(Result::is_ok).count() as u64;
@@ -842,6 +843,5 @@ fn statfs_and_enospc_hold_to_the_cap_and_space_comes_back() {
     for i in 0..made {
         fs::remove_file(bed.join(format!("i{i}"))).expect("there");
     }
-    // Releases come when they like.
-    wait_until("the space of what was removed", || free() == CAP);
+    wait_until("the space of the removed files", || free() == CAP);
 }

@@ -1,0 +1,27 @@
+//! Counts read from a result file, small enough to be added up.
+
+use serde::{Deserialize, Deserializer, de};
+
+/// Largest amount that is read: sums of many stay below 2^64.
+const AMOUNT_MAX: u64 = 1 << 56;
+
+/// Reads a count; fails above [`AMOUNT_MAX`].
+pub(super) fn amount<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
+    match u64::deserialize(deserializer)? {
+        n if n <= AMOUNT_MAX => Ok(n),
+        n => Err(de::Error::custom(format_args!("{n} is out of range"))),
+    }
+}
+
+/// Reads several counts.
+pub(super) fn amounts<'de, const N: usize, D>(deserializer: D) -> Result<[u64; N], D::Error>
+where
+    [u64; N]: Deserialize<'de>,
+    D: Deserializer<'de>,
+{
+    let all = <[u64; N]>::deserialize(deserializer)?;
+    match all.iter().find(|n| **n > AMOUNT_MAX) {
+        None => Ok(all),
+        Some(n) => Err(de::Error::custom(format_args!("{n} is out of range"))),
+    }
+}

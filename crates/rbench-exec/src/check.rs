@@ -21,7 +21,7 @@ use crate::removal::Remover;
 use crate::target::{Place, Target, Workspace as _};
 
 mod between;
-mod words;
+pub(crate) mod words;
 
 pub use between::{Between, Counted, Pair};
 use between::{Clients, Load};

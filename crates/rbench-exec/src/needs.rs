@@ -7,6 +7,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use rbench_comm::Combine;
 use rbench_core::op::OpKind;
@@ -17,9 +18,10 @@ use rbench_plan::mix::list;
 use rbench_plan::mix::{FileSet, MixPlan, Place, Role, SetKind, Step, Verb};
 use rbench_plan::{Plan, Work};
 use rbench_sys::OpenMode;
-use rbench_sys::abilities::{self, Found};
 use rbench_sys::engine::{Lack, NameRequest, lacking};
 use rbench_sys::limits;
+use rbench_sys::promises::Verdict;
+use rbench_sys::promises::abilities::try_in;
 use rbench_sys::standing::standing;
 use rbench_sys::surroundings::without_credentials;
 
@@ -30,6 +32,8 @@ use crate::thread::in_thread;
 
 /// Most refusals that are told.
 const MOST: usize = 4;
+/// How long an attempt may take that takes as long as it likes; none of these does.
+const LONGEST: Duration = Duration::from_secs(60);
 
 /// Something that a run needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -378,20 +382,23 @@ impl Refusal {
 /// Tries `which` below `path`.
 fn refusals(path: &Path, scratch: &str, which: &[Need]) -> Vec<Refusal> {
     let names: Vec<&str> = which.iter().map(|need| need.ability()).collect();
-    let found = abilities::try_in(&path.join(scratch), &names);
+    let found = try_in(&path.join(scratch), &names, LONGEST);
     let mount = standing(path).ok().and_then(|found| found.mount);
     let there = match mount {
         Some(mount) => format!("{} ({})", mount.fs_type, without_credentials(&mount.source)),
         None => path.display().to_string(),
     };
-    let refused = |(need, found): (&Need, Found)| {
-        let Found::No(answer) = found else {
+    let refused = |(need, verdict): (&Need, Verdict)| {
+        let (Verdict::Broken(seen) | Verdict::Unsupported(seen)) = verdict else {
             return None;
         };
-        let how = match answer.errno {
-            Some(errno) => format!("{there} refuses it ({}: {errno:?})", answer.call),
+        let how = match seen.errno {
+            Some(errno) => format!("{there} refuses it ({}: {errno:?})", seen.call),
             None if need.is_of_data() => {
-                format!("{there} does not do it ({}: {})", answer.call, answer.what)
+                format!(
+                    "{there} does not do it ({}: another result than expected)",
+                    seen.call
+                )
             }
             None => return None,
         };

@@ -1,17 +1,18 @@
 //! What the file system of a directory can do on each host, and whether the hosts see
 //! one another's files (`rbench probe`). Nothing here is timed but what it says.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
-use nix::errno::Errno;
 use rbench_comm::{Combine, CommError};
 use rbench_core::wire::{Reader, Writer};
 use rbench_core::{Clock as _, MonotonicClock, Nanos, Rank};
-use rbench_sys::abilities::{self, Ability, Answer, Found};
 use rbench_sys::files;
+use rbench_sys::promises::Verdict;
+use rbench_sys::promises::abilities::{self, ABILITIES};
 use rbench_sys::residency::{RoundTrip, round_trip};
 
+use crate::check::words;
 use crate::group::{ExecError, Group};
 use crate::limited::limited;
 use crate::removal::Remover;
@@ -42,33 +43,11 @@ pub struct Probed {
 pub struct HostProbe {
     /// The cheapest call that the file system answers itself: its name and median, ns.
     pub round_trip: Option<(String, Nanos)>,
-    /// Abilities by name, in the order of [`abilities::all`]. After one that the file system did
+    /// Abilities by name, in the order of [`ABILITIES`]. After one that the file system did
     /// not answer there are no more.
     pub found: Vec<(String, Verdict)>,
     /// The ability at which it did not answer.
     pub silent_at: Option<String>,
-}
-
-/// What a host said of an ability.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Verdict {
-    /// It is there; what else is known of it.
-    Yes(String),
-    /// It is not.
-    No(Reply),
-    /// That is not known.
-    Unknown(Reply),
-}
-
-/// What the file system said, or did instead.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Reply {
-    /// The system call.
-    pub call: String,
-    /// With what it failed; `None`: it did something else.
-    pub errno: Option<Errno>,
-    /// What it did instead, or where.
-    pub what: String,
 }
 
 /// A file that one host made and another one looked for. The other one had looked for the
@@ -182,12 +161,14 @@ async fn host(
         return Ok(found);
     };
     found.round_trip = trip.map(|RoundTrip { call, median, .. }| (call.name().to_owned(), median));
-    for ability in abilities::all() {
+    for ability in ABILITIES {
         if group.stop_reason().is_some() {
             break;
         }
         group.step(&format!("trying {}", ability.name));
-        match attempt(group, ability, directory.clone(), patience).await? {
+        let own = directory.clone();
+        let attempt = move || ability.attempt(&own, patience);
+        match limited(group, patience, attempt).await? {
             Some(verdict) => found.found.push((ability.name.to_owned(), verdict)),
             None => {
                 found.silent_at = Some(ability.name.to_owned());
@@ -196,26 +177,6 @@ async fn host(
         }
     }
     Ok(found)
-}
-
-/// What comes of trying an ability; `None`: no answer.
-async fn attempt(
-    group: &Group<'_>,
-    ability: &'static Ability,
-    directory: PathBuf,
-    patience: Duration,
-) -> Result<Option<Verdict>, ExecError> {
-    let found = limited(group, patience, move || ability.attempt(&directory)).await?;
-    let reply = |Answer { call, errno, what }| Reply {
-        call: call.to_owned(),
-        errno,
-        what,
-    };
-    Ok(found.map(|found| match found {
-        Found::Yes(detail) => Verdict::Yes(detail),
-        Found::No(answer) => Verdict::No(reply(answer)),
-        Found::Unknown(answer) => Verdict::Unknown(reply(answer)),
-    }))
 }
 
 /// Each host makes a file; all others look for it. At rank 0 all pairs; on every rank why
@@ -321,17 +282,8 @@ fn encode(host: &HostProbe) -> Vec<u8> {
     w.text(&call).number(median.0);
     w.text(silent_at.as_deref().unwrap_or_default());
     for (name, verdict) in found {
-        let (kind, reply) = match verdict {
-            Verdict::Yes(detail) => {
-                w.text(name).number(0).text(detail);
-                continue;
-            }
-            Verdict::No(reply) => (1, reply),
-            Verdict::Unknown(reply) => (2, reply),
-        };
-        w.text(name).number(kind).text(&reply.what);
-        w.text(&reply.call)
-            .number(reply.errno.map_or(0, |errno| errno as i32) as u64);
+        w.text(name);
+        words::write(&mut w, verdict);
     }
     w.finish()
 }
@@ -347,20 +299,7 @@ fn decode(message: &[u8]) -> Option<HostProbe> {
         silent_at: (!silent_at.is_empty()).then_some(silent_at),
     };
     while !r.is_empty() {
-        let (name, kind, what) = (r.text()?, r.number()?, r.text()?);
-        let verdict = match kind {
-            0 => Verdict::Yes(what),
-            _ => {
-                let (call, errno) = (r.text()?, r.number()?);
-                let errno = (errno != 0).then(|| Errno::from_raw(errno as i32));
-                let reply = Reply { call, errno, what };
-                match kind {
-                    1 => Verdict::No(reply),
-                    _ => Verdict::Unknown(reply),
-                }
-            }
-        };
-        host.found.push((name, verdict));
+        host.found.push((r.text()?, words::read(&mut r)?));
     }
     Some(host)
 }
@@ -371,17 +310,11 @@ mod tests {
 
     #[test]
     fn what_a_host_found_arrives() {
-        let reply = |errno| Reply {
-            call: "openat".to_owned(),
-            errno,
-            what: "why".to_owned(),
-        };
         let host = HostProbe {
             round_trip: Some(("statx".to_owned(), Nanos(5))),
             found: vec![
-                ("a".to_owned(), Verdict::Yes("1 ns".to_owned())),
-                ("b".to_owned(), Verdict::No(reply(Some(Errno::EINVAL)))),
-                ("c".to_owned(), Verdict::Unknown(reply(None))),
+                ("a".to_owned(), Verdict::Holds("1 ns".to_owned())),
+                ("b".to_owned(), Verdict::LeftOut("why".to_owned())),
             ],
             silent_at: Some("d".to_owned()),
         };

@@ -4,7 +4,6 @@
 //!
 //! Nothing here measures, waits for other ranks or prints.
 
-pub mod abilities;
 pub mod anchor;
 pub mod background;
 pub mod between;

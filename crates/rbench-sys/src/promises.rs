@@ -6,6 +6,7 @@
 
 use std::path::Path;
 
+pub mod abilities;
 mod content;
 mod ground;
 mod limits;

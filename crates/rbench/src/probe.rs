@@ -6,13 +6,14 @@ use rbench_cli::{Format, Probe, Progress};
 use rbench_comm::Communicator;
 use rbench_core::Rank;
 use rbench_exec::Place;
-use rbench_exec::probe::{HostProbe, PATIENCE, Probed, Reply, Sight, Verdict, answers, probe};
+use rbench_exec::probe::{HostProbe, PATIENCE, Probed, Sight, answers, probe};
 use rbench_report::probe::{json, text};
 use rbench_report::schema::{
     AbilityResult, AbilityVerdict, HostProbeResult, PROBE_SCHEMA, ProbeResult, SightResult,
     Surroundings,
 };
-use rbench_sys::abilities;
+use rbench_sys::promises::Verdict;
+use rbench_sys::promises::abilities::ABILITIES;
 
 use crate::launch::Launch;
 use crate::live::Feed;
@@ -123,26 +124,23 @@ fn host(
 }
 
 fn ability((name, verdict): (String, Verdict)) -> AbilityResult {
-    let about = abilities::all().find(|ability| ability.name == name);
+    let about = ABILITIES.iter().find(|ability| ability.name == name);
     let about = about.map_or_else(String::new, |ability| ability.about.to_owned());
-    let refused = |verdict, Reply { call, errno, what }| AbilityResult {
-        name: name.clone(),
-        about: about.clone(),
-        verdict,
-        detail: what,
-        call: Some(call),
-        errno: errno.map(|errno| format!("{errno:?}")),
+    let (verdict, detail, evidence) = match verdict {
+        Verdict::Holds(note) => (AbilityVerdict::Yes, note, None),
+        Verdict::LeftOut(why) => (AbilityVerdict::Unknown, why, None),
+        Verdict::Undecided(seen) => (AbilityVerdict::Unknown, seen.beyond_the_error(), Some(seen)),
+        Verdict::Broken(seen) | Verdict::Unsupported(seen) => {
+            (AbilityVerdict::No, seen.beyond_the_error(), Some(seen))
+        }
     };
-    match verdict {
-        Verdict::No(reply) => refused(AbilityVerdict::No, reply),
-        Verdict::Unknown(reply) => refused(AbilityVerdict::Unknown, reply),
-        Verdict::Yes(detail) => AbilityResult {
-            name: name.clone(),
-            about: about.clone(),
-            verdict: AbilityVerdict::Yes,
-            detail,
-            call: None,
-            errno: None,
-        },
+    let errno = evidence.as_ref().and_then(|seen| seen.errno);
+    AbilityResult {
+        name,
+        about,
+        verdict,
+        detail,
+        call: evidence.map(|seen| seen.call),
+        errno: errno.map(|errno| format!("{errno:?}")),
     }
 }

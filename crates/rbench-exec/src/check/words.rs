@@ -10,7 +10,7 @@ use rbench_sys::WorkDir;
 use rbench_sys::promises::{Evidence, Verdict};
 
 /// Appends a verdict to a message.
-pub(super) fn write(w: &mut Writer, verdict: &Verdict) {
+pub(crate) fn write(w: &mut Writer, verdict: &Verdict) {
     let (kind, evidence) = match verdict {
         Verdict::Holds(note) => {
             w.number(0).text(note);
@@ -29,7 +29,7 @@ pub(super) fn write(w: &mut Writer, verdict: &Verdict) {
 }
 
 /// The next verdict of a message; `None` when it did not arrive whole.
-pub(super) fn read(r: &mut Reader<'_>) -> Option<Verdict> {
+pub(crate) fn read(r: &mut Reader<'_>) -> Option<Verdict> {
     Some(match r.number()? {
         0 => Verdict::Holds(r.text()?),
         1 => Verdict::LeftOut(r.text()?),

@@ -167,7 +167,8 @@ mod needs_root {
             let bound = Mounts::with(|| {
                 use nix::mount::MsFlags;
                 let none: Option<&str> = None;
-                nix::mount::mount(Some(dir.path()), dir.path(), none, MsFlags::MS_BIND, none).expect("root");
+                nix::mount::mount(Some(dir.path()), dir.path(), none, MsFlags::MS_BIND, none)
+                    .expect("root");
             });
             let mut run = of(dir.path());
             run.mounts = vec![shared, bound, Mounts::unchanged()];

@@ -135,9 +135,8 @@ impl Promise {
         signals.add(Signal::SIGXFSZ);
         let _ = signals.thread_block();
         let own = directory.join(self.name);
-        let made = nix::unistd::mkdir(&own, Mode::from_bits_truncate(0o755));
-        if let Err(errno) = made {
-            return Verdict::Undecided(failed("mkdir", errno, own));
+        if let Err(undecided) = made(&own) {
+            return undecided;
         }
         plain(&own);
         let ground = Ground::new(own.clone(), seed, most, stop);
@@ -149,6 +148,12 @@ impl Promise {
             Err(_) => *ground.undecided("", "the check itself failed").0,
         }
     }
+}
+
+/// Makes a directory; otherwise nothing can be decided in it.
+pub(super) fn made(directory: &Path) -> Result<(), Verdict> {
+    let made = nix::unistd::mkdir(directory, Mode::from_bits_truncate(0o755));
+    made.map_err(|errno| Verdict::Undecided(failed("mkdir", errno, directory.to_owned())))
 }
 
 /// Takes what a new directory has from the one above: default access control lists, the
@@ -166,10 +171,27 @@ fn plain(directory: &Path) {
     let _ = fchmodat(AT_FDCWD, directory, mode, FchmodatFlags::FollowSymlink);
 }
 
+/// An error in words.
+fn described(errno: Errno) -> String {
+    format!("{errno:?} ({})", errno.desc())
+}
+
+impl Evidence {
+    /// What was seen beyond the error; nothing where the error says it all.
+    pub fn beyond_the_error(&self) -> String {
+        match self.errno {
+            Some(errno) if self.seen == described(errno) => String::new(),
+            Some(_) => self.seen.clone(),
+            None if self.expected.is_empty() => self.seen.clone(),
+            None => format!("{} instead of {}", self.seen, self.expected),
+        }
+    }
+}
+
 fn failed(call: &str, errno: Errno, path: PathBuf) -> Evidence {
     Evidence {
         expected: "success".to_owned(),
-        seen: format!("{errno:?} ({})", errno.desc()),
+        seen: described(errno),
         call: call.to_owned(),
         errno: Some(errno),
         path,
@@ -271,7 +293,7 @@ impl<T> Did<T> {
                 let errno = *errno;
                 return Err(this.breach(Verdict::Undecided, errno));
             }
-            Err(errno) => (format!("{errno:?} ({})", errno.desc()), Some(*errno)),
+            Err(errno) => (described(*errno), Some(*errno)),
             Ok(_) => ("success".to_owned(), None),
         };
         let names: Vec<String> = errors.iter().map(|errno| format!("{errno:?}")).collect();
@@ -484,6 +506,18 @@ impl<'a> Ground<'a> {
             errno: None,
             path: self.directory.clone(),
         })))
+    }
+
+    /// The file system refuses it with an error; what else was seen, or nothing.
+    pub(super) fn refused(&self, call: &'static str, errno: Errno, seen: String) -> Breach {
+        let mut evidence = failed(call, errno, self.directory.clone());
+        if !seen.is_empty() {
+            evidence.seen = seen;
+        }
+        Breach(Box::new(match undecides(errno) {
+            true => Verdict::Undecided(evidence),
+            false => Verdict::Unsupported(evidence),
+        }))
     }
 
     /// It cannot be decided here.

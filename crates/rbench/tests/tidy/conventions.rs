@@ -257,9 +257,7 @@ fn only_what_a_clock_decides_is_tried_again() {
                 function.name
             );
             let tests = function.modules.iter().any(|module| module == "tests");
-            if !tests
-                || function.is_below("timing")
-                || TRY_AGAIN.contains(&function.name.as_str())
+            if !tests || function.is_below("timing") || TRY_AGAIN.contains(&function.name.as_str())
             {
                 continue;
             }

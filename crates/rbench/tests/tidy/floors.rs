@@ -53,7 +53,6 @@ const HOUSES: &[House] = &[
         floors: &[
             // Facts of the host and its kernel, single calls.
             &[
-                "abilities/attempt",
                 "buffer",
                 "caches",
                 "calls",
@@ -77,8 +76,6 @@ const HOUSES: &[House] = &[
             &[
                 "background",
                 "command",
-                "abilities/data",
-                "abilities/locks",
                 "engine/contract",
                 "engine/faults",
                 "engine/fd_table",
@@ -99,9 +96,8 @@ const HOUSES: &[House] = &[
             ],
             &["engine/synchronous", "fault", "null_fs", "posix", "trace"],
             // Engines that others are made of, and the run's own directory.
-            &["abilities/names", "engine/sync", "workdir"],
+            &["engine/sync", "workdir"],
             &[
-                "abilities",
                 "engine/falloc",
                 "engine/ftruncate",
                 "engine/io_uring",
@@ -130,6 +126,7 @@ const HOUSES: &[House] = &[
         floors: &[
             // Waits, data and its marks, what was done more than once.
             &[
+                "check/words",
                 "content",
                 "data",
                 "intervals",

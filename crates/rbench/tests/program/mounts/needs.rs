@@ -98,8 +98,7 @@ mod needs_fuse {
                 &["write:misdirect@nth=2"],
                 [words(FIO, ""), words("--directory=mnt --rw=randwrite", "")].concat(),
                 &[
-                    "writes at any offset (job job): FS does not do it (pread64: other data than was written \
-                     comes back)",
+                    "writes at any offset (job job): FS does not do it (pread64: another result than expected)",
                 ],
             ),
             case(

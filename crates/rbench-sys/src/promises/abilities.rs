@@ -1,0 +1,577 @@
+//! What a file system may be able to do (`rbench probe`, and what runs need): each ability is
+//! one or more promises, tried in a directory of its own.
+
+use std::os::fd::OwnedFd;
+use std::path::Path;
+use std::time::Duration;
+
+use nix::errno::Errno;
+use nix::fcntl::{OFlag, open};
+use nix::sys::stat::Mode;
+use nix::sys::statvfs::statvfs;
+use nix::sys::time::TimeSpec;
+use nix::sys::uio::{pread, pwrite};
+use nix::unistd::{Whence, fdatasync, fsync, lseek};
+
+use super::ground::{Breach, Ground, Kept, Promise, Verdict, made, pattern, promise};
+use crate::buffer::AlignedBuffer;
+
+/// Something that a file system may be able to do.
+#[derive(Debug)]
+pub struct Ability {
+    /// Its name for machines: `rename-over`.
+    pub name: &'static str,
+    /// What it is, for people.
+    pub about: &'static str,
+    /// The promises that it consists of, by name.
+    promises: &'static [&'static str],
+    /// A promise that it may lack, and what to note then.
+    except: Option<(&'static str, &'static str)>,
+}
+
+const fn ability(
+    name: &'static str,
+    about: &'static str,
+    promises: &'static [&'static str],
+) -> Ability {
+    Ability {
+        name,
+        about,
+        promises,
+        except: None,
+    }
+}
+
+impl Ability {
+    const fn except(self, promise: &'static str, note: &'static str) -> Ability {
+        Ability {
+            except: Some((promise, note)),
+            ..self
+        }
+    }
+
+    /// Tries it in a directory of its own below `directory`, which exists and is ours. What it
+    /// makes there stays. The thread is to end afterwards: see [`Promise::keep`].
+    pub fn attempt(&self, directory: &Path, longest: Duration) -> Verdict {
+        let own = directory.join(self.name);
+        if let Err(undecided) = made(&own) {
+            return undecided;
+        }
+        let keep = |name: &str| {
+            let found = super::all().chain(OWN).find(|known| known.name == name);
+            let verdict = found.map(|promise| promise.keep(&own, 0, longest, &|| false));
+            verdict.unwrap_or_else(|| Verdict::LeftOut(format!("there is no promise {name}")))
+        };
+        let mut note = String::new();
+        for name in self.promises {
+            match keep(name) {
+                Verdict::Holds(noted) => note = noted,
+                // The place is broken, which says nothing of an ability.
+                Verdict::Broken(seen) if matches!(seen.errno, Some(Errno::EIO | Errno::ESTALE)) => {
+                    return Verdict::Undecided(seen);
+                }
+                verdict => return verdict,
+            }
+        }
+        if let Some((name, lacking)) = self.except
+            && !matches!(keep(name), Verdict::Holds(_))
+        {
+            note = lacking.to_owned();
+        }
+        Verdict::Holds(note)
+    }
+}
+
+/// Every ability, in the order of the report.
+pub const ABILITIES: &[Ability] = &[
+    ability(
+        "direct",
+        "I/O past the page cache (O_DIRECT)",
+        &["ability.direct"],
+    ),
+    ability(
+        "mmap-shared",
+        "writing through a shared memory mapping",
+        &["content.mmap.read-sees", "content.mmap.closed"],
+    ),
+    ability(
+        "random-write",
+        "writes at any offset, in any order",
+        &["content.backwards", "size.hole.zeros"],
+    ),
+    ability(
+        "overwrite",
+        "writes into a file that was closed",
+        &["content.overwrite"],
+    ),
+    ability(
+        "append",
+        "appending from two descriptors (O_APPEND)",
+        &["open.append.two"],
+    ),
+    ability(
+        "truncate",
+        "making files shorter and longer",
+        &["size.truncate.longer", "size.truncate.cut-is-gone"],
+    ),
+    ability(
+        "fsync",
+        "fsync and fdatasync of files, fsync of directories",
+        &["ability.fsync"],
+    )
+    .except(
+        "open.sync.directory",
+        "files only: fsync of a directory fails",
+    ),
+    ability("fallocate", "reserving space", &["space.reserve.size"]),
+    ability(
+        "punch-hole",
+        "taking space out of a file",
+        &["space.punch.zeros"],
+    ),
+    ability(
+        "zero-range",
+        "zeroing a range without writing it",
+        &["space.zero.zeros"],
+    ),
+    ability("sparse", "holes take no space", &["ability.sparse"]),
+    ability(
+        "seek-hole",
+        "finding holes (SEEK_DATA, SEEK_HOLE)",
+        &["ability.seek-hole"],
+    ),
+    ability(
+        "copy-file-range",
+        "copying within the file system",
+        &["content.copy.fresh"],
+    ),
+    ability(
+        "unlinked-open",
+        "use of an open file after its removal",
+        &["links.unnamed.content", "links.unnamed.writes"],
+    )
+    .except(
+        "links.unnamed.hidden",
+        "under another name while it is open",
+    ),
+    ability(
+        "tmpfile",
+        "files without a name (O_TMPFILE)",
+        &["open.tmpfile.hidden"],
+    )
+    .except("open.tmpfile.named", "cannot get a name: linkat fails"),
+    ability(
+        "exclusive",
+        "a name is made once (O_EXCL)",
+        &["names.exists.create"],
+    ),
+    ability(
+        "rename-over",
+        "rename replaces a file",
+        &["rename.over-existing.keeps-one"],
+    ),
+    ability(
+        "rename-directory",
+        "rename of a directory with something in it",
+        &["rename.directory.content"],
+    ),
+    ability(
+        "rename-noreplace",
+        "rename that replaces nothing (RENAME_NOREPLACE)",
+        &["rename.noreplace.refuses", "rename.noreplace.renames"],
+    ),
+    ability(
+        "rename-exchange",
+        "rename that exchanges two names (RENAME_EXCHANGE)",
+        &["rename.exchange.files"],
+    ),
+    ability(
+        "link",
+        "hard links",
+        &["links.hard.one-file", "links.hard.count"],
+    ),
+    ability(
+        "symlink",
+        "symbolic links",
+        &["links.symbolic.target", "links.symbolic.follows"],
+    ),
+    ability("fifo", "special files (named pipes)", &["ability.fifo"]),
+    ability(
+        "xattr",
+        "extended attributes (user.)",
+        &["xattr.several", "xattr.remove"],
+    ),
+    ability("chmod", "permissions are kept", &["owners.chmod.file"]),
+    ability(
+        "times",
+        "times can be set, and how finely",
+        &["ability.times"],
+    ),
+    ability(
+        "entry-types",
+        "directory entries have a type",
+        &["ability.entry-types"],
+    ),
+    ability(
+        "name-length",
+        "names of 255 bytes",
+        &["ability.name-length"],
+    ),
+    ability(
+        "path-length",
+        "paths of 4095 bytes",
+        &["ability.path-length"],
+    ),
+    ability("any-bytes", "names of any bytes", &["names.bytes.any"]),
+    ability(
+        "case-sensitive",
+        "upper and lower case differ",
+        &["ability.case-sensitive"],
+    ),
+    ability(
+        "flock",
+        "locks of whole files (flock)",
+        &["locks.flock.once", "locks.flock.unlock"],
+    ),
+    ability(
+        "fcntl-lock",
+        "locks of ranges by a process (fcntl, POSIX)",
+        &["locks.posix.once", "locks.posix.unlock"],
+    ),
+    ability(
+        "ofd-lock",
+        "locks of ranges by an open file (fcntl, OFD)",
+        &["locks.ofd.once", "locks.ofd.unlock"],
+    ),
+];
+
+/// Tries the abilities of these names in a directory of its own at `path`, which is removed
+/// again; the verdict on each, in this order. Where the directory cannot be made, none is decided.
+pub fn try_in(path: &Path, names: &[&str], longest: Duration) -> Vec<Verdict> {
+    if let Err(undecided) = made(path) {
+        return vec![undecided; names.len()];
+    }
+    let attempt = |name: &&str| {
+        let ability = ABILITIES.iter().find(|ability| ability.name == *name);
+        let verdict = ability.map(|ability| ability.attempt(path, longest));
+        verdict.unwrap_or_else(|| Verdict::LeftOut(format!("there is no ability {name}")))
+    };
+    let verdicts = names.iter().map(attempt).collect();
+    // It was made just now and is ours; if something stays, its name says whose it is.
+    let _ = std::fs::remove_dir_all(path);
+    verdicts
+}
+
+/// Makes a file with this content, for other hosts to see.
+pub fn put(path: &Path, content: &[u8]) -> Result<(), Errno> {
+    let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_CLOEXEC;
+    let fd = open(path, flags, Mode::from_bits_truncate(0o644))?;
+    pwrite(&fd, content, 0)?;
+    nix::unistd::close(fd)
+}
+
+/// Returns whether a file has this content; `None`: there is no such name.
+pub fn holds(path: &Path, content: &[u8]) -> Option<bool> {
+    let mut found = vec![0; content.len() + 1];
+    let read = |fd| pread(fd, &mut found, 0).ok();
+    let n = open(path, OFlag::O_RDONLY | OFlag::O_CLOEXEC, Mode::empty());
+    let n = n.ok().and_then(read)?;
+    Some(found[..n] == *content)
+}
+
+/// Returns whether the name is there.
+pub fn is_there(path: &Path) -> bool {
+    nix::sys::stat::stat(path).is_ok()
+}
+
+/// Promises that are no matter of `rbench check`: an ability that a file system may lack, or the
+/// limits of one.
+const OWN: &[Promise] = &[
+    promise("ability.direct", "O_DIRECT", direct),
+    promise(
+        "ability.fsync",
+        "fsync and fdatasync of a file succeed",
+        |g| {
+            let fd = g.file("a")?;
+            g.write("a", &fd, b"x", 0).ready()?;
+            g.did("fsync", "a", fsync(&fd)).ok()?;
+            g.did("fdatasync", "a", fdatasync(&fd)).ok()
+        },
+    ),
+    promise("ability.sparse", "a hole takes no space", |g| {
+        let fd = mostly_hole(g)?;
+        let used = g.fstat("a", &fd).ready()?.st_blocks * 512;
+        g.is(
+            "fstat",
+            "a",
+            used < 8 << 20,
+            (
+                "less",
+                "a file of 16 MiB with one byte in it takes all of that",
+            ),
+        )
+    }),
+    promise("ability.seek-hole", "SEEK_DATA skips a hole", |g| {
+        let fd = mostly_hole(g)?;
+        let data = g.did("lseek", "a", lseek(&fd, 0, Whence::SeekData)).ok()?;
+        g.did("lseek", "a", lseek(&fd, 0, Whence::SeekHole)).ok()?;
+        g.is(
+            "lseek",
+            "a",
+            data > 0,
+            ("a hole", "everything counts as data"),
+        )
+    }),
+    promise("ability.fifo", "a pipe is made", |g| {
+        g.mkfifo("a", 0o600).ok()
+    }),
+    promise(
+        "ability.times",
+        "a time is kept in one of the usual steps",
+        times,
+    ),
+    promise("ability.entry-types", "entries have a type", |g| {
+        drop(g.file("a")?);
+        let typed = g.list(".").ok()?.iter().all(|entry| entry.kind.is_some());
+        g.is(
+            "getdents64",
+            ".",
+            typed,
+            (
+                "types",
+                "unknown types: a program that wants them has to stat every entry",
+            ),
+        )
+    }),
+    promise("ability.name-length", "a name of 255 bytes", name_length),
+    promise("ability.path-length", "a path of 4095 bytes", path_length),
+    promise(
+        "ability.case-sensitive",
+        "upper and lower case differ",
+        |g| {
+            drop(g.file("Case")?);
+            let other = g.lstat("cASE").result.is_ok();
+            g.is(
+                "stat",
+                "cASE",
+                !other,
+                ("no such name", "'Case' is found as 'cASE'"),
+            )
+        },
+    ),
+];
+
+const KIB: usize = 1024;
+
+/// Powers of two that `O_DIRECT` may ask for.
+const ALIGNMENTS: [usize; 8] = [1, 512, 1024, 2048, 4096, 8192, 16384, 65536];
+
+fn direct(g: &Ground) -> Kept {
+    let fd = g.file("a")?;
+    g.did("ftruncate", "a", nix::unistd::ftruncate(&fd, 256 * 1024))
+        .ready()?;
+    drop(fd);
+    let fd = g.open("a", OFlag::O_RDWR | OFlag::O_DIRECT).ok()?;
+    let mut memory = g.did("mmap", "", AlignedBuffer::new(256 * KIB)).ready()?;
+    let mut last = Errno::EINVAL;
+    // First with memory that suits everybody, then with less aligned memory.
+    let mut try_each = |from: usize, shift: Option<usize>| {
+        ALIGNMENTS.into_iter().find_map(|step| {
+            let (size, at) = shift.map_or((step, 0), |_| (from, step));
+            match transfer(&fd, &mut memory, size, at) {
+                Ok(right) => Some((step, right)),
+                Err(errno) => {
+                    last = errno;
+                    None
+                }
+            }
+        })
+    };
+    let Some((size, right)) = try_each(0, None) else {
+        return Err(g.refused("pwrite64", last, String::new()));
+    };
+    g.is(
+        "pread64",
+        "a",
+        right,
+        ("what was written", "other data than was written"),
+    )?;
+    let length = match size {
+        1 => "of any length".to_owned(),
+        size => format!("in steps of {size} bytes"),
+    };
+    g.note(match try_each(size.max(512), Some(0)) {
+        Some((1, true)) => format!("{length}, memory anywhere"),
+        Some((at, true)) => format!("{length}, memory at multiples of {at}"),
+        _ => length,
+    });
+    Ok(())
+}
+
+/// Writes and reads `size` bytes at offset `size`, from memory that starts `shift` bytes
+/// after a multiple of 4096; returns whether they come back.
+fn transfer(
+    fd: &OwnedFd,
+    memory: &mut AlignedBuffer,
+    size: usize,
+    shift: usize,
+) -> Result<bool, Errno> {
+    let place = &mut memory[shift..shift + size];
+    let wanted = pattern(size);
+    place.copy_from_slice(&wanted);
+    let n = pwrite(fd, place, size as i64)?;
+    place.fill(0);
+    let m = pread(fd, place, size as i64)?;
+    Ok(n == size && m == size && *place == *wanted)
+}
+
+/// A file of 16 MiB with data at its end only.
+fn mostly_hole(g: &Ground) -> Result<OwnedFd, Breach> {
+    let fd = g.file("a")?;
+    g.write("a", &fd, b"x", (16 << 20) - 1).ready()?;
+    g.did("fsync", "a", fsync(&fd)).ready()?;
+    Ok(fd)
+}
+
+/// Steps in which a file system may keep times, ns, and their names.
+const STEPS: [(i64, &str); 7] = [
+    (1, "1 ns"),
+    (100, "100 ns"),
+    (1_000, "1 us"),
+    (1_000_000, "1 ms"),
+    (10_000_000, "10 ms"),
+    (1_000_000_000, "1 s"),
+    (2_000_000_000, "2 s"),
+];
+
+fn times(g: &Ground) -> Kept {
+    // No multiple of any step but the first.
+    const SECONDS: i64 = 1_600_000_001;
+    const NANOS: i64 = 123_456_789;
+    drop(g.file("a")?);
+    let time = TimeSpec::new(SECONDS, NANOS);
+    g.utimens("a", time, time).ok()?;
+    let found = g.stat("a").ok()?;
+    let (wanted, found) = (
+        SECONDS * 1_000_000_000 + NANOS,
+        found.st_mtime * 1_000_000_000 + found.st_mtime_nsec,
+    );
+    let step = STEPS
+        .into_iter()
+        .find(|(step, _)| found == wanted - wanted % step);
+    g.is(
+        "utimensat",
+        "a",
+        step.is_some(),
+        ("the time that was set", "another time"),
+    )?;
+    g.note(step.map_or("", |(_, name)| name).to_owned());
+    Ok(())
+}
+
+fn name_length(g: &Ground) -> Kept {
+    let named = |length: usize| {
+        let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL;
+        g.open("n".repeat(length), flags).result.map(drop)
+    };
+    let Err(errno) = named(255) else {
+        if named(256) != Err(Errno::ENAMETOOLONG) {
+            g.note("and longer".to_owned());
+        }
+        return Ok(());
+    };
+    // The longest that can be made, between one that can and one that cannot.
+    let (mut can, mut cannot) = (1, 255);
+    while cannot - can > 1 {
+        let middle = (can + cannot) / 2;
+        match named(middle) {
+            Ok(()) => can = middle,
+            Err(_) => cannot = middle,
+        }
+    }
+    let most = statvfs(&g.at(".")).map_or(0, |all| all.name_max());
+    let seen = format!("up to {can} bytes, statvfs says {most}");
+    Err(g.refused("openat", errno, seen))
+}
+
+fn path_length(g: &Ground) -> Kept {
+    // With the byte at its end a path has at most 4096.
+    const LONGEST: usize = 4095;
+    let length = |path: &Path| path.as_os_str().len();
+    let mut path = super::opening::whole(g)?;
+    while length(&path) + 1 + 100 + 1 < LONGEST {
+        path.push("d".repeat(100));
+        let made = nix::unistd::mkdir(&path, Mode::from_bits_truncate(0o755));
+        made.map_err(|errno| g.refused("mkdir", errno, format!("at {} bytes", length(&path))))?;
+    }
+    path.push("f".repeat(LONGEST - length(&path) - 1));
+    put(&path, b"")
+        .map_err(|errno| g.refused("openat", errno, format!("at {} bytes", length(&path))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LONG: Duration = Duration::from_secs(300);
+
+    #[test]
+    fn names_are_unique_and_every_one_is_tried_on_a_local_file_system() {
+        let dir = tempfile::tempdir().expect("temporary directory");
+        let mut names = std::collections::BTreeSet::new();
+        for ability in ABILITIES {
+            assert!(names.insert(ability.name), "{} twice", ability.name);
+            let verdict = ability.attempt(dir.path(), LONG);
+            let decided = !matches!(verdict, Verdict::Undecided(_) | Verdict::LeftOut(_));
+            assert!(decided, "{}: {verdict:?}", ability.name);
+            // What every local file system of Linux has.
+            let everywhere = ["random-write", "append", "truncate", "rename-over", "flock"];
+            if everywhere.contains(&ability.name) {
+                assert!(
+                    matches!(verdict, Verdict::Holds(_)),
+                    "{}: {verdict:?}",
+                    ability.name
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn abilities_consist_of_promises_that_anyone_can_try() {
+        for ability in ABILITIES {
+            let except = ability.except.map(|(name, _)| name);
+            for name in ability.promises.iter().copied().chain(except) {
+                let found = super::super::all().chain(OWN).find(|p| p.name == name);
+                assert!(found.is_some_and(|p| !p.root), "{}: {name}", ability.name);
+            }
+        }
+    }
+
+    #[test]
+    fn what_was_tried_leaves_nothing_behind() {
+        let dir = tempfile::tempdir().expect("temporary directory");
+        let path = dir.path().join("a");
+        let verdicts = try_in(&path, &["symlink", "random-write", "no-such-thing"], LONG);
+        assert!(
+            matches!(
+                &verdicts[..],
+                [Verdict::Holds(_), Verdict::Holds(_), Verdict::LeftOut(_)]
+            ),
+            "{verdicts:?}"
+        );
+        assert!(!path.exists());
+        let verdicts = try_in(&dir.path().join("b/c"), &["symlink"], LONG);
+        assert!(
+            matches!(&verdicts[..], [Verdict::Undecided(_)]),
+            "{verdicts:?}"
+        );
+    }
+
+    #[test]
+    fn a_place_that_takes_nothing_decides_nothing() {
+        for ability in ABILITIES {
+            let verdict = ability.attempt(Path::new("/proc"), LONG);
+            assert!(matches!(verdict, Verdict::Undecided(_)), "{verdict:?}");
+        }
+    }
+}

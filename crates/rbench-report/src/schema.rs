@@ -5,6 +5,7 @@
 //! know. What the fields mean is in docs/result-file.md.
 
 mod amounts;
+mod cell;
 mod check;
 mod client;
 mod client_cost;
@@ -37,6 +38,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Deserializer, Serialize, de};
 use serde_json::{Map, Value};
 
+pub use cell::{CellResult, CellValue};
 pub use check::{
     BetweenResult, CHECK_SCHEMA, CheckLoadResult, CheckResult, HostChecksResult, PairResult,
     PromiseResult, PromiseVerdict, SeenAfterResult,
@@ -81,9 +83,7 @@ pub use residency::{
     CacheResult, CameRoundResult, EvidenceResult, FetchedResult, OwnResult, PagesResult,
     RequestsResult, ResidencyResult,
 };
-pub use series::{
-    CellResult, CellValue, Launched, LeftOut, SERIES_SCHEMA, SeriesKey, SeriesResult, SeriesStep,
-};
+pub use series::{Launched, LeftOut, SERIES_SCHEMA, SeriesKey, SeriesResult, SeriesStep};
 pub use settings::{IterationResult, SettingResult};
 pub use steady::SteadyResult;
 pub use surroundings::{ClientProgram, FuseSettings, HostMount, NtpState, Surroundings, remarks};

@@ -10,40 +10,38 @@ use std::ffi::OsStr;
 use std::ops::Bound;
 use std::sync::{Arc, RwLock};
 
-use super::inode::Inode;
-
 /// Cookies of `.` and `..`; those of entries follow.
 const DOT: u64 = 1;
 const DOT_DOT: u64 = 2;
 
-/// A directory.
+/// A directory of inodes of type `I`.
 #[derive(Debug)]
-pub(crate) struct Directory {
-    pub(crate) entries: RwLock<Entries>,
+pub(crate) struct Directory<I> {
+    pub(crate) entries: RwLock<Entries<I>>,
 }
 
 /// The entries, `.` and `..` not among them.
 #[derive(Debug)]
-pub(crate) struct Entries {
-    by_name: HashMap<Arc<OsStr>, (u64, Arc<Inode>)>,
-    by_cookie: BTreeMap<u64, (Arc<OsStr>, Arc<Inode>)>,
+pub(crate) struct Entries<I> {
+    by_name: HashMap<Arc<OsStr>, (u64, I)>,
+    by_cookie: BTreeMap<u64, (Arc<OsStr>, I)>,
     last_cookie: u64,
     /// The directory was removed: nothing can come into it any more.
     pub(crate) removed: bool,
 }
 
 /// A place in a listing.
-pub(crate) enum Listed<'a> {
+pub(crate) enum Listed<'a, I> {
     /// The directory itself.
     Dot,
     /// The one above.
     DotDot,
     /// An entry.
-    Entry(&'a OsStr, &'a Arc<Inode>),
+    Entry(&'a OsStr, &'a I),
 }
 
-impl Directory {
-    pub(crate) fn new() -> Directory {
+impl<I> Directory<I> {
+    pub(crate) fn new() -> Directory<I> {
         Directory {
             entries: RwLock::new(Entries {
                 by_name: HashMap::new(),
@@ -55,13 +53,13 @@ impl Directory {
     }
 }
 
-impl Entries {
-    pub(crate) fn get(&self, name: &OsStr) -> Option<&Arc<Inode>> {
+impl<I: Clone> Entries<I> {
+    pub(crate) fn get(&self, name: &OsStr) -> Option<&I> {
         self.by_name.get(name).map(|(_, inode)| inode)
     }
 
     /// All names with their inodes, in the order in which they came.
-    pub(crate) fn all(&self) -> impl Iterator<Item = &(Arc<OsStr>, Arc<Inode>)> {
+    pub(crate) fn all(&self) -> impl Iterator<Item = &(Arc<OsStr>, I)> {
         self.by_cookie.values()
     }
 
@@ -71,9 +69,9 @@ impl Entries {
 
     /// Puts `inode` at `name`. Where the name is there already it keeps its
     /// place in listings; the inode it had is returned.
-    pub(crate) fn put(&mut self, name: &OsStr, inode: Arc<Inode>) -> Option<Arc<Inode>> {
+    pub(crate) fn put(&mut self, name: &OsStr, inode: I) -> Option<I> {
         if let Some((cookie, held)) = self.by_name.get_mut(name) {
-            let old = std::mem::replace(held, Arc::clone(&inode));
+            let old = std::mem::replace(held, inode.clone());
             if let Some((_, listed)) = self.by_cookie.get_mut(cookie) {
                 *listed = inode;
             }
@@ -81,14 +79,14 @@ impl Entries {
         }
         self.last_cookie += 1;
         let name: Arc<OsStr> = name.into();
-        let entry = (Arc::clone(&name), Arc::clone(&inode));
+        let entry = (Arc::clone(&name), inode.clone());
         self.by_cookie.insert(self.last_cookie, entry);
         self.by_name.insert(name, (self.last_cookie, inode));
         None
     }
 
     /// Takes the inode away from `name`.
-    pub(crate) fn take(&mut self, name: &OsStr) -> Option<Arc<Inode>> {
+    pub(crate) fn take(&mut self, name: &OsStr) -> Option<I> {
         let (cookie, inode) = self.by_name.remove(name)?;
         self.by_cookie.remove(&cookie);
         Some(inode)
@@ -104,7 +102,7 @@ impl Entries {
         &self,
         after: u64,
         last: u64,
-    ) -> impl Iterator<Item = (u64, Listed<'_>)> + '_ {
+    ) -> impl Iterator<Item = (u64, Listed<'_, I>)> + '_ {
         let dots = [(DOT, Listed::Dot), (DOT_DOT, Listed::DotDot)];
         let range = (
             Bound::Excluded(after),

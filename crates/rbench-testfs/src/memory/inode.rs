@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt as _;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::sync::{Arc, Mutex};
 use std::time::SystemTime;
 
 use fuser::{FileAttr, FileType, INodeNo, TimeOrNow};
@@ -40,7 +40,7 @@ pub(crate) struct Inode {
 #[derive(Debug)]
 pub(crate) enum Body {
     File(File),
-    Directory(Directory),
+    Directory(Directory<Arc<Inode>>),
     Symlink(OsString),
     Special,
 }
@@ -91,7 +91,7 @@ impl Inode {
         }
     }
 
-    pub(crate) fn directory(&self) -> Answer<&Directory> {
+    pub(crate) fn directory(&self) -> Answer<&Directory<Arc<Inode>>> {
         match &self.body {
             Body::Directory(directory) => Ok(directory),
             _ => Err(Errno::ENOTDIR),

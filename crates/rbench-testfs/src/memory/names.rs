@@ -19,7 +19,7 @@ use crate::sync::{lock, read, write};
 const SET_GROUP: u32 = 0o2000;
 
 /// The entries of a few directories, locked in the one order that all use.
-struct Locked<'a>(Vec<(u64, RwLockWriteGuard<'a, Entries>)>);
+struct Locked<'a>(Vec<(u64, RwLockWriteGuard<'a, Entries<Arc<Inode>>>)>);
 
 impl<'a> Locked<'a> {
     fn new(mut directories: Vec<&'a Inode>) -> Answer<Locked<'a>> {
@@ -34,7 +34,7 @@ impl<'a> Locked<'a> {
     }
 
     /// The entries of `directory`, which is one of the locked ones.
-    fn of(&mut self, directory: &Inode) -> Answer<&mut Entries> {
+    fn of(&mut self, directory: &Inode) -> Answer<&mut Entries<Arc<Inode>>> {
         self.0
             .iter_mut()
             .find(|(ino, _)| *ino == directory.ino)

@@ -64,7 +64,7 @@ class Place:
         self.ours = Tool("rbench", [program, "fio"])
         self.both = (self.fio, self.ours)
         self.memory = self.root("/dev/shm")
-        self.disk = self.root("/tmp")
+        self.disk = self.root(tempfile.gettempdir())
         self.count = 0
 
     def root(self, parent):

@@ -663,7 +663,7 @@ def main():
     if (options.program is None) != options.record:
         parser.error("PROGRAM or --record")
     global ROOT, DISK
-    ROOT, DISK = [pathlib.Path(tempfile.mkdtemp(prefix="check-fio-options-", dir=place)) for place in ("/dev/shm", "/tmp")]
+    ROOT, DISK = [pathlib.Path(tempfile.mkdtemp(prefix="check-fio-options-", dir=place)) for place in ("/dev/shm", tempfile.gettempdir())]
     for folder in (ROOT, DISK):
         atexit.register(shutil.rmtree, folder, ignore_errors=True)
     if options.record:

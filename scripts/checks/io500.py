@@ -311,7 +311,7 @@ def mistakes(program, folder):
 def main():
     program = pathlib.Path(sys.argv[1]).resolve()
     os.environ.pop("RBENCH_DIR", None)
-    with tempfile.TemporaryDirectory(prefix="check-io500-", dir="/tmp") as name:
+    with tempfile.TemporaryDirectory(prefix="check-io500-") as name:
         folder = pathlib.Path(name)
         mistakes(program, folder)
         # So much that a second does not fill it.

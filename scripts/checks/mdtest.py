@@ -34,7 +34,7 @@ class Place:
     def __init__(self, program, bed):
         self.program, self.bed = program, bed
         # In memory: the disk of this machine is not what is tested.
-        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="check-mdtest-", dir="/tmp" if bed else "/dev/shm"))
+        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="check-mdtest-", dir=None if bed else "/dev/shm"))
         atexit.register(shutil.rmtree, self.folder, ignore_errors=True)
         if bed:
             shown = run([BED, "run", "sh", "-c", "echo $RBENCH_BED_MOUNT"], quiet=True)

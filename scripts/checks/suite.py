@@ -223,7 +223,7 @@ def main():
     names = [name for name in sys.argv[2:] if name != "bed"] or SUITES
     os.environ.pop("RBENCH_DIR", None)
     place = Place(program, bed)
-    with tempfile.TemporaryDirectory(prefix="check-suite-", dir="/tmp") as name:
+    with tempfile.TemporaryDirectory(prefix="check-suite-") as name:
         folder = pathlib.Path(name)
         mistakes(program, folder)
         quick(place, folder)

@@ -412,7 +412,8 @@ pub mod needs_fuse {
                      --fallocate=none --runtime=20 --time_based",
                     engine.name
                 );
-                let outcome = wait_while_it_hangs(&fs, || limited(&dir, &line, Nanos(1_000_000_000)));
+                let outcome =
+                    wait_while_it_hangs(&fs, || limited(&dir, &line, Nanos(1_000_000_000)));
                 let trouble = outcome.trouble.unwrap_or_default();
                 let what = format!("{} {rw}", engine.name);
                 assert!(trouble.contains("--op-timeout"), "{what}: {trouble}");

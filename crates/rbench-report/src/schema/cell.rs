@@ -12,13 +12,13 @@ pub struct CellResult {
     pub index: u32,
     /// What tells it from the others, such as `hosts=2 bs=4k`.
     pub name: String,
-    /// The value of each key, in the order of [`SeriesResult::keys`](super::SeriesResult::keys); of `knee`:
+    /// The value of each key, in the order of `SeriesResult::keys`; of `knee`:
     /// `stage`, `rate` (operations a second; not of the stage `closed`), `window_s`.
     pub values: Vec<CellValue>,
     /// Time from the decision to run it to its result, preparation and removal
     /// included, s.
     pub wall_s: f64,
-    /// [`SeriesResult::dir`](super::SeriesResult::dir) when it was run: a later launch mounts the built-in file
+    /// `SeriesResult::dir` when it was run: a later launch mounts the built-in file
     /// system elsewhere.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dir: Option<String>,

@@ -31,7 +31,7 @@ fn whole_lines(log: &str) -> Vec<(&str, String)> {
     for (thread, line) in log.lines().filter_map(|line| line.split_once(' ')) {
         // Numbers below 10000 are padded.
         let line = line.trim_start();
-        if let Some(start) = line.strip_suffix("<unfinished ...>") {
+        if let Some(start) = line.strip_suffix(" <unfinished ...>") {
             begun.insert(thread, start);
         } else if let Some((_, end)) = line.split_once(" resumed>") {
             let start = begun.remove(thread).expect("it had begun");

@@ -489,14 +489,15 @@ fn job(
 fn command_line(jobs: &[Named]) -> String {
     let mut text = "fio".to_owned();
     let inherited = jobs.first().map(|job| &job.section.inherited);
-    let shared = jobs
-        .iter()
-        .all(|job| Some(&job.section.inherited) == inherited);
+    let shared = jobs.iter().all(|job| {
+        let known = &job.section.inherited;
+        Some(known) == inherited && !known.iter().any(takes_the_name)
+    });
     if shared {
         inherited
             .into_iter()
             .flatten()
-            .for_each(|typed| show(&mut text, typed));
+            .for_each(|typed| show(&mut text, typed, ""));
     }
     for job in jobs {
         let _ = write!(text, " --name={}", quoted(&job.name));
@@ -507,18 +508,26 @@ fn command_line(jobs: &[Named]) -> String {
             job.section
                 .inherited
                 .iter()
-                .for_each(|typed| show(&mut text, typed));
+                .for_each(|typed| show(&mut text, typed, &job.name));
         }
         let own = job.section.own.iter().filter(|typed| typed.name != "name");
-        own.for_each(|typed| show(&mut text, typed));
+        own.for_each(|typed| show(&mut text, typed, &job.name));
     }
     text.push('\n');
     text
 }
 
-fn show(text: &mut String, typed: &Typed) {
+/// Returns true for an option without its value, for which a job file has the job's name.
+fn takes_the_name(typed: &Typed) -> bool {
+    let option = table::exact(typed.name).map(|option| option.takes);
+    typed.value.is_none() && matches!(option, Some(Takes::ValueOrJob(_)))
+}
+
+fn show(text: &mut String, typed: &Typed, job: &str) {
     let _ = match &typed.value {
         Some(value) => write!(text, " --{}={}", typed.name, quoted(value)),
+        // On a command line the value cannot be left out.
+        None if takes_the_name(typed) => write!(text, " --{}={}", typed.name, quoted(job)),
         None => write!(text, " --{}", typed.name),
     };
 }

@@ -108,6 +108,17 @@ impl JobStats {
             let start = self.logs_from;
             let window = std::mem::take(&mut self.sides.of_mut(direction).window);
             if window.ios > 0 {
+                // A sample that the end of the work cut short counts in the mean only, and no
+                // mean is above the highest rate.
+                let mean = |n: u64| {
+                    let rate = u128::from(n) * 1_000_000_000 / u128::from(span.0.max(1));
+                    u64::try_from(rate).unwrap_or(u64::MAX)
+                };
+                let [iops, bandwidth] = window.max_rates;
+                let max_rates = [
+                    iops.max(mean(window.ios)),
+                    bandwidth.max(mean(window.bytes)),
+                ];
                 self.log.samples.push(LogSample {
                     at: at.since(start),
                     direction,
@@ -120,7 +131,7 @@ impl JobStats {
                     clat: Nanos(window.clat / window.ios),
                     lat: Nanos(window.lat / window.ios),
                     max: window.max,
-                    max_rates: window.max_rates,
+                    max_rates,
                 });
             }
         }

@@ -131,6 +131,7 @@ fn in_a_zone_at_random_no_block_comes_again_before_all_have() {
         assert!(visit.iter().all(|place| (from..from + 32).contains(place)));
         assert_eq!(visit.iter().collect::<BTreeSet<_>>().len(), 4, "{visit:?}");
     }
+    assert!(!all.chunks(4).all(<[i64]>::is_sorted), "in order: {all:?}");
     for (zone, visit) in places(&zoned(true, 64, (32, 16, 0))).chunks(8).enumerate() {
         let from = zone as i64 * 16;
         for round in visit.chunks(4) {

@@ -23,7 +23,7 @@ pub fn cell(text: &str) -> Cow<'_, str> {
     }
 }
 
-/// Text for a terminal, of which only line ends, tabs and colours (`ESC [ … m`) steer it.
+/// Text for a terminal: escapes all control characters but line ends, tabs and colours (`ESC [ … m`).
 pub fn for_terminal(text: &str) -> Cow<'_, str> {
     if !text.contains(|c: char| c.is_control() && c != '\n' && c != '\t') {
         return Cow::Borrowed(text);

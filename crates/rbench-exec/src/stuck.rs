@@ -111,7 +111,7 @@ impl StuckDetector {
         // Who looks this late was suspended, and the workers with it.
         let gap = gap.min(2 * self.every.get());
         let mut all = self.workers.borrow_mut();
-        // What they wait for with whom the C library does it; asked once, for all of them.
+        // Helper threads of the C library do the calls of workers that wait for them; looked up once for all.
         let helpers = OnceCell::new();
         let in_helper = |thread| {
             waits_for_a_thread(thread).then(|| helpers.get_or_init(waiting_for_us).clone())?

@@ -404,7 +404,7 @@ fn tool_cost(result: &RunResult, phase: &PhaseResult) -> Option<Finding> {
     })
 }
 
-/// What failed on dead mounts, and what was there already, is told of once.
+/// Failures on dead mounts, and items that existed before, are reported once.
 fn errors(result: &RunResult, phase: &PhaseResult) -> Option<Finding> {
     let told = result.failed_on_dead_mounts(phase);
     let told = told.saturating_add(there(result, phase));

@@ -111,7 +111,7 @@ const READ_WITHIN: Duration = Duration::from_secs(2);
 
 /// The command line of the process with this directory in `/proc`, words with zeros behind them. It lies in the
 /// memory of the process: while a thread of that holds the lock of it, as one may that waits for a file
-/// system that has hung, reading waits too, and nothing is told after a while.
+/// system that has hung, reading waits too, and nothing is reported after a while.
 pub(crate) fn command_line(process: &Path) -> Option<Vec<u8>> {
     read_within(process.join("cmdline"), READ_WITHIN)
 }

@@ -39,7 +39,7 @@ enum File {
     Unknown,
 }
 
-/// Calls in which a thread sleeps or waits for another one: they are no news.
+/// Calls in which a thread sleeps or waits for another one; never reported.
 const SLEEPS: &[libc::c_long] = &[
     libc::SYS_futex,
     libc::SYS_nanosleep,
@@ -66,7 +66,7 @@ const SLEEPS: &[libc::c_long] = &[
 ];
 
 /// Where calls that wait for a file system have their files. One that is not here, and in which a
-/// thread does not sleep, is told by its name alone.
+/// thread does not sleep, is reported by its name alone.
 const CALLS: &[(libc::c_long, &str, File)] = &[
     (libc::SYS_read, "read", File::Open(0)),
     (libc::SYS_write, "write", File::Open(0)),

@@ -216,8 +216,8 @@ impl WorkDir {
         }))
     }
 
-    /// Whether it belongs to whom new files of this process belong to, as the one does that another process
-    /// of the run has made.
+    /// Returns whether its owner is the owner of new files of this process, like that of a directory that
+    /// another process of the run has made.
     ///
     /// # Errors
     /// What the system said.
@@ -468,7 +468,7 @@ pub(crate) fn enter(parent: impl AsFd, name: &CStr) -> Result<OwnedFd, Errno> {
     openat(parent, name, DIRECTORY | OFlag::O_NOFOLLOW, Mode::empty())
 }
 
-/// That a directory at `path` is the one that was just made: empty, on the mount of its parent, and
+/// Checks that the directory at `path` is the one just made: empty, on the mount of its parent, and
 /// the own of this process. Who may change the parent may have put something else there.
 fn is_new_and_own(
     parent: BorrowedFd<'_>,
@@ -488,11 +488,11 @@ fn is_new_and_own(
     }
 }
 
-/// A file that says for a moment as whom the file system knows this process.
+/// A file that exists for a moment: its owner is the user that the file system takes this process for.
 const WHO: &str = ".rbench-who";
 
-/// Whether a directory belongs to whom new files of this process in it belong to: as a rule its user, but a
-/// server may make another one of that (root_squash).
+/// Returns whether a directory has the owner of new files of this process in it: usually its user, but a
+/// server may map it to another one (root_squash).
 pub(crate) fn belongs_to_us(directory: BorrowedFd<'_>) -> Result<bool, Errno> {
     let owner = fstat(directory)?.st_uid;
     if owner == nix::unistd::geteuid().as_raw() {

@@ -251,7 +251,7 @@ impl Front {
 }
 
 impl Front {
-    /// The report behind what `--debug` tells.
+    /// The report, after the output of `--debug`.
     fn text(&self, scope: Scope<'_>, run: &FioRun) -> String {
         let kinds = &self.view.debug;
         let mut text = debug::of_plan(scope, kinds);

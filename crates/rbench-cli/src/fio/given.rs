@@ -117,7 +117,7 @@ impl<'a> Given<'a> {
         one_of(self.text, &[("0", false), ("1", true)])
     }
 
-    /// Notes how a number is read of which fio reads a part; whether that may be.
+    /// Notes the reading of a number that fio reads in part. Returns whether such a number is allowed.
     fn read_as(self, value: u64, fio: &str) -> bool {
         let Some(notes) = self.notes else {
             return false;
@@ -298,7 +298,7 @@ impl<'a> Given<'a> {
                 self.part(percent).percent().map(Extent::Percent)
             }
             Some((_, rest)) if !self.text.contains('(') => {
-                Err(format!("'{rest}' has no meaning behind %"))
+                Err(format!("unexpected '{rest}' after %"))
             }
             _ => self.number().map(Extent::Bytes),
         }
@@ -323,7 +323,7 @@ impl<'a> Given<'a> {
             .ok_or_else(|| format!("'{}' is not a time or an expression like 60*2", self.text))
     }
 
-    /// A time that is no expression.
+    /// A time that is not an expression.
     fn plain_time(self, unit: Nanos) -> Result<Nanos, String> {
         const FORM: &str = "a time (a number with ns, us, ms, s, m, h or d)";
         let wrong = || format!("'{}' is not {FORM}", self.text);

@@ -212,7 +212,7 @@ fn numbers_that_fio_reads_in_part_are_taken_with_a_note() {
         "{notes:?}"
     );
     check_misuse("--name=a --bs=1q", &["'1q' is not a whole number"]);
-    check_misuse("--name=a --size=50%5", &["'5' has no meaning behind %"]);
+    check_misuse("--name=a --size=50%5", &["unexpected '5' after %"]);
 }
 
 #[test]

@@ -10,7 +10,7 @@ use crate::jobs::{FileNames, FileService, Files, JobPlan};
 use crate::shift;
 
 impl Files {
-    /// The rank whose files `rank` of so many uses.
+    /// The rank whose files `rank`, one of `ranks`, uses.
     pub fn owner(&self, rank: Rank, ranks: u32) -> Rank {
         match self.drawn {
             None => shift::owner(rank, self.ahead, ranks),

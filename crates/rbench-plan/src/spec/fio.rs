@@ -110,7 +110,7 @@ pub struct EngineSettings {
 /// Options of a job by their names in fio.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Settings {
-    /// How values were read of which fio reads a part, a sentence each.
+    /// The reading of values that fio reads in part, a sentence each.
     pub notes: Vec<String>,
     /// `directory`
     pub directory: Option<PathBuf>,

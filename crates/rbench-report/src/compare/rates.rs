@@ -53,7 +53,7 @@ const EQUAL: [(&str, Noise); 10] = [
 struct Simulated {
     noise: Noise,
     iterations: usize,
-    /// What NEW has besides.
+    /// The change that NEW has.
     shift: f64,
     /// Whether one iteration is 58 times off: in BASE or NEW, and slower or faster.
     wild: Option<(bool, f64)>,
@@ -111,7 +111,7 @@ impl Simulated {
         judged.into_iter().map(|row| row.verdict).collect()
     }
 
-    /// Shares of comparisons of so many rows in which some row has a verdict, in which all rows
+    /// Shares of comparisons of `rows` rows in which some row has a verdict, in which all rows
     /// are slower, and in which one is faster.
     fn rates(&self, rows: usize, pairs: usize) -> Rates {
         let mut rng = Stream::new(&[rows as u64, self.iterations as u64]);
@@ -149,7 +149,7 @@ fn pairs(usual: usize) -> usize {
     asked.and_then(|n| n.parse().ok()).unwrap_or(usual)
 }
 
-/// Four standard deviations of a share of 5 % over so many pairs.
+/// Four standard deviations of a share of 5 % over N pairs.
 fn slack(pairs: usize) -> f64 {
     400.0 * (0.05_f64 * 0.95 / pairs as f64).sqrt()
 }

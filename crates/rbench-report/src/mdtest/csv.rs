@@ -77,7 +77,7 @@ fn push_line(out: &mut String, rank: &str, shares: &[(&Row, Share)], iteration: 
     let _ = writeln!(out, ",{iteration},{host},{errors}");
 }
 
-/// As C's `%.10e` with so many decimals: a sign and at least two digits in the exponent.
+/// Like C's `%.Ne` with N decimals: a sign and at least two digits in the exponent.
 pub fn exponential(value: f64, decimals: usize) -> String {
     let text = format!("{value:.decimals$e}");
     let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));

@@ -115,7 +115,7 @@ fn from_memory(phase: &PhaseResult, total: &EvidenceResult) -> Option<(f64, bool
     Some((pages.share, true))
 }
 
-/// A share that neither `0%` nor `100%` would tell of.
+/// A share in per cent; one below 1 % or above 99.5 % has a decimal.
 fn percent(share: f64) -> String {
     match 100.0 * share {
         most if most > 99.5 => format!("{:.1}%", most.min(99.9)),

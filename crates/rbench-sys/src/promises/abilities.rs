@@ -284,7 +284,7 @@ pub fn is_there(path: &Path) -> bool {
     nix::sys::stat::stat(path).is_ok()
 }
 
-/// Promises that are no matter of `rbench check`: an ability that a file system may lack, or the
+/// Promises that `rbench check` does not try: an ability that a file system may lack, or the
 /// limits of one.
 const OWN: &[Promise] = &[
     promise("ability.direct", "O_DIRECT", direct),

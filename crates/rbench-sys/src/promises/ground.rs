@@ -467,6 +467,20 @@ impl<'a> Ground<'a> {
         }
     }
 
+    /// The same of the mode of a file.
+    pub(super) fn same_mode(
+        &self,
+        call: &'static str,
+        name: impl AsRef<Path>,
+        (expected, seen): (u32, u32),
+    ) -> Kept {
+        let octal = |mode: u32| format!("mode {mode:04o}");
+        match expected == seen {
+            true => Ok(()),
+            false => self.broken(call, name, octal(expected), octal(seen)),
+        }
+    }
+
     /// The promise is that something is so.
     pub(super) fn is(
         &self,

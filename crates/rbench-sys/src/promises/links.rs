@@ -74,12 +74,7 @@ const PROMISES: &[Promise] = &[
             g.put("a", b"x")?;
             g.link("a", "b").able(&[Errno::EPERM])?;
             g.chmod("a", 0o640).ready()?;
-            g.same(
-                "stat",
-                "b",
-                "mode",
-                (0o640, g.stat("b").ok()?.st_mode & 0o7777),
-            )
+            g.same_mode("stat", "b", (0o640, g.stat("b").ok()?.st_mode & 0o7777))
         },
     ),
     promise("links.hard.many", "a file has 100 names", |g| {
@@ -153,10 +148,9 @@ const PROMISES: &[Promise] = &[
             g.symlink("target", "link").able(&[Errno::EPERM])?;
             g.holds("link", b"x")?;
             g.chmod("link", 0o640).ok()?;
-            g.same(
+            g.same_mode(
                 "stat",
                 "target",
-                "mode",
                 (0o640, g.stat("target").ok()?.st_mode & 0o7777),
             )?;
             let kind = g.stat("link").ok()?.st_mode & nix::libc::S_IFMT;
@@ -316,10 +310,9 @@ const PROMISES: &[Promise] = &[
             let mode = nix::sys::stat::Mode::from_bits_truncate(0o600);
             g.did("fchmod", "a", nix::sys::stat::fchmod(&fd, mode))
                 .ok()?;
-            g.same(
+            g.same_mode(
                 "fstat",
                 "a",
-                "mode",
                 (0o600, g.fstat("a", &fd).ok()?.st_mode & 0o7777),
             )
         },

@@ -44,10 +44,9 @@ const PROMISES: &[Promise] = &[
             let fd = g
                 .open_mode("a", OFlag::O_CREAT | OFlag::O_RDWR, 0o600)
                 .ok()?;
-            g.same(
+            g.same_mode(
                 "fstat",
                 "a",
-                "mode",
                 (0o640, g.fstat("a", &fd).ok()?.st_mode & 0o7777),
             )?;
             g.holds_open("a", &fd, b"content")

@@ -24,7 +24,7 @@ const PROMISES: &[Promise] = &[
             let wanted = 0o667 & !g.umask()?;
             g.open_mode("a", OFlag::O_CREAT | OFlag::O_RDWR, 0o667)
                 .ready()?;
-            g.same("stat", "a", "mode", (wanted, mode(g, "a")?))
+            g.same_mode("stat", "a", (wanted, mode(g, "a")?))
         },
     ),
     promise(
@@ -33,7 +33,7 @@ const PROMISES: &[Promise] = &[
         |g| {
             let wanted = 0o751 & !g.umask()?;
             g.mkdir("d", 0o751).ready()?;
-            g.same("stat", "d", "mode", (wanted, mode(g, "d")?))
+            g.same_mode("stat", "d", (wanted, mode(g, "d")?))
         },
     ),
     promise(
@@ -42,7 +42,7 @@ const PROMISES: &[Promise] = &[
         |g| {
             let wanted = 0o640 & !g.umask()?;
             g.mkfifo("a", 0o640).able(&[Errno::EPERM])?;
-            g.same("stat", "a", "mode", (wanted, mode(g, "a")?))
+            g.same_mode("stat", "a", (wanted, mode(g, "a")?))
         },
     ),
     promise(
@@ -64,7 +64,7 @@ const PROMISES: &[Promise] = &[
             g.put("a", b"")?;
             for bits in [0o000, 0o777, 0o640, 0o007, 0o124] {
                 g.chmod("a", bits).ok()?;
-                g.same("stat", "a", "mode", (bits, mode(g, "a")?))?;
+                g.same_mode("stat", "a", (bits, mode(g, "a")?))?;
             }
             Ok(())
         },
@@ -77,10 +77,10 @@ const PROMISES: &[Promise] = &[
             g.dir("d")?;
             for bits in [0o4755, 0o2755, 0o6711] {
                 g.chmod("a", bits).ok()?;
-                g.same("stat", "a", "mode", (bits, mode(g, "a")?))?;
+                g.same_mode("stat", "a", (bits, mode(g, "a")?))?;
             }
             g.chmod("d", 0o1777).ok()?;
-            g.same("stat", "d", "mode", (0o1777, mode(g, "d")?))
+            g.same_mode("stat", "d", (0o1777, mode(g, "d")?))
         },
     ),
     promise(
@@ -90,7 +90,7 @@ const PROMISES: &[Promise] = &[
             let fd = g.file("a")?;
             g.did("fchmod", "a", fchmod(&fd, Mode::from_bits_truncate(0o601)))
                 .ok()?;
-            g.same("stat", "a", "mode", (0o601, mode(g, "a")?))
+            g.same_mode("stat", "a", (0o601, mode(g, "a")?))
         },
     ),
     promise(
@@ -227,7 +227,7 @@ const PROMISES: &[Promise] = &[
             g.put("a", b"")?;
             g.chmod("a", 0o6755).ready()?;
             g.chown("a", Some(USER), Some(OTHERS)).ready()?;
-            g.same("stat", "a", "mode", (0o755, mode(g, "a")?))
+            g.same_mode("stat", "a", (0o755, mode(g, "a")?))
         },
     ),
     as_root(
@@ -240,7 +240,7 @@ const PROMISES: &[Promise] = &[
                 let fd = g.open("a", OFlag::O_RDWR).ready()?;
                 g.write("a", &fd, b"y", 0).ready()
             })?;
-            g.same("stat", "a", "mode", (0o777, mode(g, "a")?))
+            g.same_mode("stat", "a", (0o777, mode(g, "a")?))
         },
     ),
     as_root(

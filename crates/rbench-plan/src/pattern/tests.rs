@@ -515,3 +515,15 @@ proptest! {
         if !repeats || !random { check_covers(&all, 0, region); }
     }
 }
+
+#[test]
+fn sizes_of_a_range_reach_both_ends() {
+    let drawn = |sizes: BlockSizes| -> BTreeSet<u64> {
+        let ends = [0, u64::MAX];
+        ends.map(|bits| tiles::draw(&sizes, bits)).into()
+    };
+    let (min, max) = (5, 7);
+    assert_eq!(drawn(BlockSizes::Unaligned { min, max }), [5, 7].into());
+    let (min, max) = (4, 12);
+    assert_eq!(drawn(BlockSizes::Range { min, max }), [4, 12].into());
+}

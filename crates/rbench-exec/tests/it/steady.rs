@@ -87,7 +87,15 @@ fn a_phase_of_all_ranks_is_steady_as_soon_as_their_rate_together_is() {
         assert!(row.complete && row.elapsed.0 >= 500 * MS - MS);
         assert_eq!(outcome.rows.len(), 1 + usize::from(fsync.is_some()));
         for other in &outcome.rows[1..] {
-            assert_eq!((other.items, &other.steady), (6, &None), "{}", other.name);
+            // Whichever worker of a rank is free takes the next start; one that wrote nothing syncs
+            // nothing.
+            assert!(
+                (3..=6).contains(&other.items),
+                "{}: {}",
+                other.name,
+                other.items
+            );
+            assert_eq!(other.steady, None, "{}", other.name);
         }
     }
 }

@@ -25,6 +25,15 @@ impl Arrival {
     }
 }
 
+/// Operations at a given rate, whatever the target does.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct OpenLoop {
+    /// Operations a second over all workers.
+    pub rate: f64,
+    /// How they are spread.
+    pub arrival: Arrival,
+}
+
 /// The intended starts of the operations of all workers of a rank, counted from the common
 /// start: whichever worker is free takes the next one. Nobody waits for a lock.
 ///

@@ -6,9 +6,10 @@ use rbench_core::steady::Criterion;
 use rbench_core::timeline::INTERVAL;
 use rbench_core::{Bytes, Nanos};
 
+use crate::arrival::OpenLoop;
 use crate::find::{FindPlan, Than};
 use crate::io::{FsyncRule, IoPlan, Layout as IoLayout};
-use crate::jobs::{BlockSizes, BufferContent, Distribution, JobsPlan, OpenLoop};
+use crate::jobs::{BlockSizes, BufferContent, Distribution, JobsPlan};
 use crate::meta::{
     Backend, Content, ItemOwner, Layout as TreeLayout, Location, Making, MetaPlan, PHASES, Showing,
     UNTIL_THE_DEADLINE,

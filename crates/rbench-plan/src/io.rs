@@ -8,10 +8,11 @@ use rbench_core::random::key;
 use rbench_core::steady::SteadyRule;
 use rbench_core::{Bytes, EngineOptions, Nanos, Rank};
 
+use crate::arrival::OpenLoop;
 use crate::jobs::{
     Advised, BlockSizes, BufferContent, Buffers, ContinueOn, Course, Directions, Distribution,
     Each, Errors, Fallocate, Favourites, FileLock, FileNames, FileService, Files, Framing, JobPlan,
-    OpenLoop, Others, Pace, Pattern, Shares, Standing, Submission, Syncing, Verify,
+    Others, Pace, Pattern, Shares, Standing, Submission, Syncing, Verify,
 };
 use crate::pattern;
 use crate::process::Process;

@@ -7,6 +7,7 @@ use std::ffi::OsString;
 use crate::series::{Cell, Selection};
 
 mod ini;
+mod keys;
 mod phases;
 mod settings;
 

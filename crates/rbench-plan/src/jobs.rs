@@ -10,7 +10,7 @@ use rbench_core::memory::Memory;
 use rbench_core::steady::SteadyRule;
 use rbench_core::{Bytes, EngineOptions, Nanos};
 
-use crate::arrival::Arrival;
+use crate::arrival::OpenLoop;
 use crate::iolog::Replay;
 use crate::name_ops::NameOp;
 use crate::process::Process;
@@ -476,15 +476,6 @@ pub struct Pace {
     pub as_many_as_written: bool,
     /// Idle before the round, untimed.
     pub pause: Nanos,
-}
-
-/// Operations at a given rate, whatever the target does.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct OpenLoop {
-    /// Operations a second over all workers.
-    pub rate: f64,
-    /// How they are spread.
-    pub arrival: Arrival,
 }
 
 /// `latency_target`

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use rbench_core::{Bytes, Nanos};
 
-use crate::jobs::OpenLoop;
+use crate::arrival::OpenLoop;
 use crate::tree::{Forest, ItemKind, Naming, Private, Shape};
 
 mod phases;

@@ -8,7 +8,7 @@
 
 use rbench_core::{Nanos, OpKind, OpenFlags};
 
-use crate::jobs::OpenLoop;
+use crate::arrival::OpenLoop;
 
 pub mod course;
 pub mod list;

@@ -6,10 +6,10 @@ use std::path::PathBuf;
 use rbench_core::timeline::INTERVAL;
 use rbench_core::{Bytes, Nanos, OpKind, plain, plain_lines};
 
-use crate::arrival::Arrival;
+use crate::arrival::{Arrival, OpenLoop};
 use crate::find::FindPlan;
 use crate::io::IoPlan;
-use crate::jobs::{FileNames, JobsPlan, OpenLoop};
+use crate::jobs::{FileNames, JobsPlan};
 use crate::meta::{
     Backend, Content, Hooks, ItemOwner, Layout as TreeLayout, Location, Making, MetaPlan, PHASES,
     PhaseKind, PhasePlan, Renaming, Showing, UNTIL_THE_DEADLINE, with_needed,

@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use rbench_core::Bytes;
 use rbench_core::near::nearest;
 
-use super::settings::{EXTENDED, Key, Takes, keys_of, sections};
+use super::keys::{EXTENDED, Key, Takes, keys_of, sections};
 use crate::suite::SuiteError;
 
 /// What was set, by section and key.
-type Given = BTreeMap<(&'static str, &'static str), String>;
+pub(super) type Given = BTreeMap<(&'static str, &'static str), String>;
 
 /// Where in the file the lines stand.
 enum In {

@@ -4,8 +4,7 @@
 use rbench_core::{Nanos, OpKind};
 
 use super::{PlanError, nonzero_time, open_loop};
-use crate::arrival::Arrival;
-use crate::jobs::OpenLoop;
+use crate::arrival::{Arrival, OpenLoop};
 use crate::meta::{
     Layout, MetaPlan, PHASES, Part, PhaseKind, PhasePlan, Showing, UNTIL_THE_DEADLINE, with_needed,
 };

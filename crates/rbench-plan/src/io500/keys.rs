@@ -1,0 +1,328 @@
+//! The table of sections and keys: what each may be, and what it is by itself.
+
+use super::phases::PHASES;
+
+/// What a value may be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Takes {
+    /// `TRUE` or `FALSE`.
+    Switch,
+    /// A number from 1 on, or nothing where nothing is the default.
+    Count,
+    /// A number of seconds from 1 on.
+    Seconds,
+    /// A size with a suffix, or in bytes.
+    Size,
+    /// A directory.
+    Dir,
+    /// `POSIX`, and whether it goes around the page cache.
+    Interface,
+    /// A type of data.
+    Packet,
+    /// A command that drops the kernel's caches.
+    DropCommand,
+    /// Anything: it steers what rbench does otherwise, or not at all.
+    Anything,
+    /// Nothing but what it is by itself; why.
+    Only(&'static str),
+}
+
+/// A key of a section.
+pub(super) struct Key {
+    pub section: &'static str,
+    pub name: &'static str,
+    /// What it is by itself; empty: nothing.
+    pub default: &'static str,
+    pub takes: Takes,
+    /// What it is, in a line.
+    pub help: &'static str,
+}
+
+const fn key(
+    section: &'static str,
+    name: &'static str,
+    default: &'static str,
+    takes: Takes,
+    help: &'static str,
+) -> Key {
+    Key {
+        section,
+        name,
+        default,
+        takes,
+        help,
+    }
+}
+
+const NO_SCRIPT: &str = "rbench searches by itself";
+const NO_PAUSE: &str = "rbench does not pause between phases";
+const NO_GPU: &str = "rbench has no buffers on GPUs";
+const NO_COLLECTIVE: &str = "collective operations are those of MPI-IO, and rbench has POSIX alone";
+const NO_HINTS: &str = "hints are those of MPI-IO, and rbench has POSIX alone";
+const NO_DIRS: &str = "rbench ior has no directories of each rank";
+const SCHEDULING: &str = "Without effect: rbench find has its own way to share work";
+pub(super) const TIMESTAMP: &str = "Without effect: each run has a directory and a file of its own";
+
+/// All that are known, but for those that every phase has ([`OF_PHASES`]).
+const KEYS: &[Key] = {
+    use Takes::{
+        Anything, Count, Dir, DropCommand, Interface, Only, Packet, Seconds, Size, Switch,
+    };
+    &[
+        key(
+            "global",
+            "datadir",
+            "",
+            Dir,
+            "The directory to test; --dir goes before it",
+        ),
+        key("global", "timestamp-datadir", "TRUE", Switch, TIMESTAMP),
+        key(
+            "global",
+            "resultdir",
+            "",
+            Dir,
+            "The directory of the result file unless --out names one; it is made",
+        ),
+        key("global", "timestamp-resultdir", "TRUE", Switch, TIMESTAMP),
+        key(
+            "global",
+            "api",
+            "POSIX",
+            Interface,
+            "The interface of all phases",
+        ),
+        key(
+            "global",
+            "drop-caches",
+            "FALSE",
+            Switch,
+            "Drop the kernel's caches before phases that read or stat",
+        ),
+        key(
+            "global",
+            "drop-caches-cmd",
+            "",
+            DropCommand,
+            "Only one that writes to /proc/sys/vm/drop_caches",
+        ),
+        key(
+            "global",
+            "io-buffers-on-gpu",
+            "FALSE",
+            Only(NO_GPU),
+            "Not there",
+        ),
+        key(
+            "global",
+            "verbosity",
+            "1",
+            Anything,
+            "Without effect: the result file has everything",
+        ),
+        key(
+            "global",
+            "scc",
+            "FALSE",
+            Switch,
+            "By the rules of the Student Cluster Competition: 30 s are enough",
+        ),
+        key(
+            "global",
+            "dataPacketType",
+            "timestamp",
+            Packet,
+            "What is written: timestamp, offset, incompressible, random, unique",
+        ),
+        key(
+            "debug",
+            "stonewall-time",
+            "300",
+            Seconds,
+            "How long phases that write go on, s",
+        ),
+        key("debug", "pause-dir", "", Only(NO_PAUSE), "Not there"),
+        key(
+            "ior-easy",
+            "transferSize",
+            "2m",
+            Size,
+            "Bytes of a transfer",
+        ),
+        key(
+            "ior-easy",
+            "blockSize",
+            "9920000m",
+            Size,
+            "The most that a rank writes; a multiple of transferSize",
+        ),
+        key(
+            "ior-easy",
+            "filePerProc",
+            "TRUE",
+            Switch,
+            "Each rank has a file of its own",
+        ),
+        key("ior-easy", "uniqueDir", "FALSE", Only(NO_DIRS), "Not there"),
+        key("ior-easy", "hintsFileName", "", Only(NO_HINTS), "Not there"),
+        key("ior-easy", "verbosity", "", Anything, "Without effect"),
+        key(
+            "mdtest-easy",
+            "n",
+            "1000000",
+            Count,
+            "The most files of a rank",
+        ),
+        key(
+            "mdtest-easy",
+            "files-per-dir",
+            "",
+            Count,
+            "Files in a directory; makes the run invalid",
+        ),
+        key(
+            "ior-hard",
+            "segmentCount",
+            "10000000",
+            Count,
+            "The most transfers of a rank",
+        ),
+        key(
+            "ior-hard",
+            "collective",
+            "FALSE",
+            Only(NO_COLLECTIVE),
+            "Not there",
+        ),
+        key("ior-hard", "hintsFileName", "", Only(NO_HINTS), "Not there"),
+        key("ior-hard", "verbosity", "", Anything, "Without effect"),
+        key(
+            "ior-hard-write",
+            "collective",
+            "FALSE",
+            Only(NO_COLLECTIVE),
+            "Not there",
+        ),
+        key(
+            "ior-hard-read",
+            "collective",
+            "FALSE",
+            Only(NO_COLLECTIVE),
+            "Not there",
+        ),
+        key(
+            "mdtest-hard",
+            "n",
+            "1000000",
+            Count,
+            "The most files of a rank",
+        ),
+        key(
+            "mdtest-hard",
+            "files-per-dir",
+            "",
+            Count,
+            "Files in a directory; makes the run invalid",
+        ),
+        key("find", "external-script", "", Only(NO_SCRIPT), "Not there"),
+        key(
+            "find",
+            "external-mpi-args",
+            "",
+            Only(NO_SCRIPT),
+            "Not there",
+        ),
+        key(
+            "find",
+            "external-extra-args",
+            "",
+            Only(NO_SCRIPT),
+            "Not there",
+        ),
+        key(
+            "find",
+            "nproc",
+            "",
+            Count,
+            "Ranks that search; all of them by itself",
+        ),
+        key("find", "pfind-queue-length", "10000", Anything, SCHEDULING),
+        key("find", "pfind-steal-next", "FALSE", Anything, SCHEDULING),
+        key(
+            "find",
+            "pfind-parallelize-single-dir-access-using-hashing",
+            "FALSE",
+            Anything,
+            SCHEDULING,
+        ),
+    ]
+};
+
+/// The keys of every phase and every set of files.
+const OF_PHASES: [Key; 4] = [
+    key("", "run", "TRUE", Takes::Switch, "Whether it is run"),
+    key(
+        "",
+        "noRun",
+        "FALSE",
+        Takes::Switch,
+        "Whether it is not run, as older files have it",
+    ),
+    key(
+        "",
+        "API",
+        "",
+        Takes::Interface,
+        "POSIX; with --posix.odirect around the page cache",
+    ),
+    key(
+        "",
+        "posix.odirect",
+        "FALSE",
+        Takes::Switch,
+        "Around the page cache (O_DIRECT)",
+    ),
+];
+
+/// Sections of IO500's extended mode, none of which is part of the score.
+pub(super) const EXTENDED: [&str; 15] = [
+    "find-easy",
+    "find-hard",
+    "mdworkbench",
+    "mdworkbench-create",
+    "mdworkbench-bench",
+    "mdworkbench-delete",
+    "ior-rnd4K",
+    "ior-rnd4K-write",
+    "ior-rnd4K-read",
+    "ior-rnd1MB",
+    "ior-rnd1MB-write",
+    "ior-rnd1MB-read",
+    "ior-rnd-write",
+    "ior-rnd-read",
+    "concurrent",
+];
+
+/// The sections, in the order in which they are printed.
+pub(super) fn sections() -> Vec<&'static str> {
+    let mut all = vec!["global", "debug"];
+    for phase in &PHASES {
+        for name in [phase.files, phase.name] {
+            if !all.contains(&name) {
+                all.push(name);
+            }
+        }
+    }
+    all
+}
+
+/// The keys of a section.
+pub(super) fn keys_of(section: &str) -> Vec<&'static Key> {
+    let own = KEYS.iter().filter(|key| key.section == section);
+    let common: &[Key] = match section {
+        "global" | "debug" => &[],
+        "find" => &OF_PHASES[..2],
+        _ => &OF_PHASES,
+    };
+    own.chain(common).collect()
+}

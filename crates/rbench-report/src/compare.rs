@@ -21,8 +21,8 @@ pub use condition::{Condition, ConditionError, Judged, Met};
 pub use even::Difference;
 pub use figure::{FIGURES, Figure, Unit};
 pub use render::{FORMATS, Format};
-pub use samples::{Basis, Run};
-pub use series::{Cell, SeriesPart, SeriesRun, compare_series};
+pub use samples::{Basis, Run, SeriesRun};
+pub use series::{Cell, SeriesPart, compare_series};
 pub use whole::{Bracket, Whole, WholeFigure};
 
 use crate::hist::HistError;

@@ -4,9 +4,9 @@
 
 use rbench_core::plain::cell;
 
+use crate::figures;
 use crate::hist::Hist;
 use crate::schema::{MarkResult, PhaseResult, RunResult};
-use crate::text::caches;
 
 /// One row for each operation of each phase and iteration.
 pub fn operations(results: &[RunResult]) -> String {
@@ -77,7 +77,7 @@ fn operation(result: &RunResult, phase: &PhaseResult) -> Vec<String> {
         some(phase.first_done.as_ref().map(|first| first.rate)),
         phase.start_skew_s.to_string(),
         some(phase.busy),
-        caches::verdict(phase).unwrap_or_default(),
+        figures::verdict(phase).unwrap_or_default(),
         some(phase.client.as_ref().and_then(|client| client.cpu_s)),
         some(
             phase
@@ -240,7 +240,10 @@ pub fn marks(results: &[RunResult]) -> String {
     ]);
     for result in results {
         for mark in &result.marks {
-            let rows = result.phases.iter().filter(|phase| mark.is_in(phase));
+            let rows = result
+                .phases
+                .iter()
+                .filter(|phase| mark.is_in(phase.iteration, &phase.name));
             let mut rows = rows.map(Some).collect::<Vec<Option<&PhaseResult>>>();
             if mark.rows.is_empty() {
                 rows.push(None);

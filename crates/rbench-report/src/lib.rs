@@ -8,6 +8,7 @@ pub mod check;
 pub mod compare;
 pub mod csv;
 mod document;
+mod figures;
 pub mod fio;
 pub mod hgrm;
 pub mod hist;

@@ -1,6 +1,5 @@
 //! The report of a series: its cells as tables, each command in its own form.
 
-pub mod figures;
 mod io500;
 pub mod journal;
 pub(crate) mod knee;
@@ -14,10 +13,10 @@ use rbench_core::plain::plain_lines;
 use crate::json;
 use crate::schema::{CellResult, RunResult, SeriesResult};
 use crate::table::{sentence, wrapped};
+use crate::text::header::demonstration;
 use crate::view::View;
 use crate::warnings::in_a_series;
 
-pub use figures::Figures;
 pub use io500::{REHEARSAL, line as io500_line};
 
 /// The tables of a series.
@@ -27,15 +26,6 @@ enum Tables {
     Plain(fn(&SeriesResult, View) -> String),
     /// Nothing but its own colours is in it that could steer a terminal.
     Coloured(fn(&SeriesResult, View) -> String),
-}
-
-/// What is said of figures of the built-in file system, to who ran the command.
-pub(crate) fn demonstration(command: &[String]) -> String {
-    let how = match command.get(1).map(String::as_str) {
-        Some("quick") => "name a directory: rbench quick PATH",
-        _ => "choose a directory with --dir",
-    };
-    format!("DEMONSTRATION on rbench's built-in file system in memory, not your storage: {how}.")
 }
 
 /// The name of a kind of series, and how it is shown.

@@ -1,7 +1,10 @@
 //! Statistics over iterations, and over the ranks of one phase.
 
-use crate::schema::{IterationResult, PhaseResult, RankResult, SummaryRow};
+use crate::schema::{HostResult, IterationResult, PhaseResult, RankResult, RunResult, SummaryRow};
 use crate::stats::Estimate;
+
+/// Shortest phase whose rate, ranks and hosts are worth comparing, s.
+pub(crate) const SHORTEST_S: f64 = 0.010;
 
 /// How often iterations are looked at until they are enough.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -118,6 +121,31 @@ fn sample_stddev(values: &[f64], mean: f64) -> f64 {
     }
     let squares: f64 = values.iter().map(|x| (x - mean).powi(2)).sum();
     (squares / (values.len() - 1) as f64).sqrt()
+}
+
+/// Whether a phase is too short to compare its ranks, hosts and rate.
+pub(crate) fn is_short(phase: &PhaseResult) -> bool {
+    phase.elapsed_s < SHORTEST_S
+}
+
+fn ranks_on(host: &str, result: &RunResult, phase: &PhaseResult) -> usize {
+    if phase.crowd.is_none() {
+        return phase.ranks.iter().filter(|r| r.host == host).count();
+    }
+    // Not every rank has a row.
+    let place = result.world.hosts.iter().find(|h| h.name == host);
+    place.map_or(0, |place| place.ranks.len())
+}
+
+/// A host's rate for each of its ranks; `None` where it did nothing.
+pub(crate) fn rate_per_rank(
+    result: &RunResult,
+    phase: &PhaseResult,
+    host: &HostResult,
+) -> Option<f64> {
+    let ranks = ranks_on(&host.host, result, phase).max(1) as f64;
+    let rate = host.rate() / ranks;
+    (host.items > 0 && rate.is_finite()).then_some(rate)
 }
 
 /// Number of intervals whose rates [`over_time`] compares.

@@ -6,7 +6,7 @@
 use rbench_core::units::{human_count, human_nanos};
 
 use crate::schema::{HostResult, PhaseResult, RunResult, Warning};
-use crate::summary::slowest_rank;
+use crate::summary::{is_short, rate_per_rank, slowest_rank};
 use crate::text::steady::window;
 
 mod dead_mounts;
@@ -22,8 +22,6 @@ const SKEW_SHARE: f64 = 0.1;
 /// Start skew that never matters, s.
 const SKEW_FLOOR_S: f64 = 0.001;
 const SHORT_PHASE: &str = "short-phase";
-/// Shortest phase whose rate, ranks and hosts are worth comparing, s.
-const SHORTEST_S: f64 = 0.010;
 /// How much longer than the median a rank may take.
 pub(crate) const STRAGGLER_FACTOR: f64 = 1.5;
 /// How far apart the hosts' rates per rank may be.
@@ -506,10 +504,6 @@ fn short_phase(result: &RunResult, phase: &PhaseResult) -> Option<Finding> {
     })
 }
 
-pub(crate) fn is_short(phase: &PhaseResult) -> bool {
-    phase.elapsed_s < SHORTEST_S
-}
-
 /// Ranks are not compared in short phases, where the scheduler decides.
 fn straggler(result: &RunResult, phase: &PhaseResult) -> Option<Finding> {
     let (slowest, median) = slowest_rank(phase)?;
@@ -527,12 +521,11 @@ fn straggler(result: &RunResult, phase: &PhaseResult) -> Option<Finding> {
 /// Rates per rank, so that hosts with more ranks compare with those with
 /// fewer; hosts that did nothing are left out.
 fn uneven_hosts(result: &RunResult, phase: &PhaseResult) -> Option<Finding> {
-    let per_rank = |host: &str, rate: f64| rate / ranks_on(host, result, phase).max(1) as f64;
     let rates: Vec<(f64, &str)> = phase
         .hosts
         .iter()
-        .filter(|h| h.items > 0 && h.elapsed_s > 0.0)
-        .map(|h| (per_rank(&h.host, h.rate()), h.host.as_str()))
+        .filter(|h| h.elapsed_s > 0.0)
+        .filter_map(|h| Some((rate_per_rank(result, phase, h)?, h.host.as_str())))
         .collect();
     let (low, slow) = rates.iter().min_by(|a, b| a.0.total_cmp(&b.0))?;
     let (high, fast) = rates.iter().max_by(|a, b| a.0.total_cmp(&b.0))?;
@@ -542,15 +535,6 @@ fn uneven_hosts(result: &RunResult, phase: &PhaseResult) -> Option<Finding> {
         weight: factor,
         note: format!("{fast} {factor:.1} times {slow}"),
     })
-}
-
-pub(crate) fn ranks_on(host: &str, result: &RunResult, phase: &PhaseResult) -> usize {
-    if phase.crowd.is_none() {
-        return phase.ranks.iter().filter(|r| r.host == host).count();
-    }
-    // Not every rank has a row.
-    let place = result.world.hosts.iter().find(|h| h.name == host);
-    place.map_or(0, |place| place.ranks.len())
 }
 
 fn seconds(s: f64) -> String {

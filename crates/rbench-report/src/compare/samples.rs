@@ -7,7 +7,7 @@ use super::Refusal;
 use super::dist::Dist;
 use crate::RunResult;
 use crate::permutation::SAMPLES_MIN;
-use crate::schema::{BEHIND, PhaseResult};
+use crate::schema::{BEHIND, PhaseResult, SeriesResult};
 
 /// A result file, by the name that reports have for it.
 #[derive(Debug, Clone, Copy)]
@@ -16,6 +16,15 @@ pub struct Run<'r> {
     pub name: &'r str,
     /// What it holds.
     pub result: &'r RunResult,
+}
+
+/// The file of a series, by the name that reports have for it.
+#[derive(Debug, Clone, Copy)]
+pub struct SeriesRun<'r> {
+    /// Its name.
+    pub name: &'r str,
+    /// What it holds.
+    pub series: &'r SeriesResult,
 }
 
 /// All repetitions of one row in the runs of a side.

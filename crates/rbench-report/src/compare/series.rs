@@ -5,18 +5,10 @@ use rbench_core::plain::plain;
 
 use super::whole::{self, Whole};
 use super::{
-    Comparison, Difference, Draft, Missing, Options, Paired, Refusal, Run, Side, paired, within,
+    Comparison, Difference, Draft, Missing, Options, Paired, Refusal, Run, SeriesRun, Side, paired,
+    within,
 };
 use crate::schema::{CellResult, KneeResult, SeriesResult};
-
-/// The file of a series, by the name that reports have for it.
-#[derive(Debug, Clone, Copy)]
-pub struct SeriesRun<'r> {
-    /// Its name.
-    pub name: &'r str,
-    /// What it holds.
-    pub series: &'r SeriesResult,
-}
 
 /// What there is to say of series besides the rows of their cells.
 #[derive(Debug, Clone, PartialEq)]

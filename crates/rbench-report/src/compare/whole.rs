@@ -1,8 +1,7 @@
 //! Figures of a series as a whole: the rate that `rbench knee` found, the scores of
 //! `rbench suite io500`.
 
-use super::Verdict;
-use super::series::SeriesRun;
+use super::{SeriesRun, Verdict};
 use crate::schema::{Io500Result, KneeResult};
 use crate::stats::logarithms;
 
@@ -169,11 +168,7 @@ fn held(base: &[SeriesRun<'_>], new: &[SeriesRun<'_>], min_effect: f64) -> Whole
         }
     };
     let (old, young) = (bracket(base), bracket(new));
-    let ratio = |new: Option<f64>, base: Option<f64>| {
-        let ratio = new.zip(base).map(|(new, base)| new / base);
-        ratio.filter(|ratio| ratio.is_finite())
-    };
-    let (low, high) = (ratio(young.value, old.below), ratio(young.below, old.value));
+    let (low, high) = (ratio(old.below, young.value), ratio(old.value, young.below));
     let settled = base.iter().chain(new).all(is_settled);
     Whole {
         name: HELD.name.to_owned(),
@@ -181,7 +176,7 @@ fn held(base: &[SeriesRun<'_>], new: &[SeriesRun<'_>], min_effect: f64) -> Whole
         unit: HELD.unit.to_owned(),
         base: old,
         new: young,
-        ratio: ratio(young.value, old.value),
+        ratio: ratio(old.value, young.value),
         low,
         high,
         verdict: Some(match (low, high) {
@@ -225,22 +220,10 @@ fn score(
             names.join(", ")
         ));
     }
+    let whole = without_interval((figure.name, figure.label, figure.unit), old, young);
     Whole {
-        name: figure.name.to_owned(),
-        label: figure.label.to_owned(),
-        unit: figure.unit.to_owned(),
-        base: Bracket {
-            value: old,
-            below: None,
-        },
-        new: Bracket {
-            value: young,
-            below: None,
-        },
-        ratio: ratio_of(old, young).filter(|_| same),
-        low: None,
-        high: None,
-        verdict: None,
+        ratio: whole.ratio.filter(|_| same),
+        ..whole
     }
 }
 
@@ -258,23 +241,30 @@ fn phases(base: &[SeriesRun<'_>], new: &[SeriesRun<'_>]) -> Vec<Whole> {
     };
     let both = first.phases.iter().filter_map(|phase| {
         let (old, young) = (side(base, &phase.name)?, side(new, &phase.name)?);
-        let bracket = |value| Bracket {
-            value: Some(value),
-            below: None,
-        };
-        Some(Whole {
-            name: phase.name.clone(),
-            label: phase.name.clone(),
-            unit: phase.unit.clone(),
-            base: bracket(old),
-            new: bracket(young),
-            ratio: ratio_of(Some(old), Some(young)),
-            low: None,
-            high: None,
-            verdict: None,
-        })
+        let words = (&*phase.name, &*phase.name, &*phase.unit);
+        Some(without_interval(words, Some(old), Some(young)))
     });
     both.collect()
+}
+
+/// A figure that comes without its uncertainty.
+fn without_interval(
+    (name, label, unit): (&str, &str, &str),
+    base: Option<f64>,
+    new: Option<f64>,
+) -> Whole {
+    let bracket = |value| Bracket { value, below: None };
+    Whole {
+        name: name.to_owned(),
+        label: label.to_owned(),
+        unit: unit.to_owned(),
+        base: bracket(base),
+        new: bracket(new),
+        ratio: ratio(base, new),
+        low: None,
+        high: None,
+        verdict: None,
+    }
 }
 
 /// The geometric mean of a side's values; `None` if one of them is missing.
@@ -284,7 +274,7 @@ fn mean(values: impl Iterator<Item = Option<f64>>) -> Option<f64> {
     (!logs.is_empty()).then(|| (logs.iter().sum::<f64>() / logs.len() as f64).exp())
 }
 
-fn ratio_of(base: Option<f64>, new: Option<f64>) -> Option<f64> {
+fn ratio(base: Option<f64>, new: Option<f64>) -> Option<f64> {
     let ratio = base.zip(new).map(|(base, new)| new / base);
     ratio.filter(|ratio| ratio.is_finite())
 }

@@ -6,8 +6,9 @@ use rbench_core::units::human_nanos;
 use super::charts::{Chart, short};
 use super::svg::{Axis, Content, chart};
 use super::{data, figure, knee};
+use crate::figures::Figures;
 use crate::schema::SeriesResult;
-use crate::series::{self, Figures};
+use crate::series;
 use crate::table::printable;
 use crate::view::View;
 

@@ -3,11 +3,11 @@
 use maud::{Markup, html};
 
 use crate::schema::{HostResult, PhaseResult, RankResult, RunResult};
-use crate::summary::BYTES_PER_S;
+use crate::summary::{BYTES_PER_S, is_short};
 use crate::table::{NONE, printable};
 use crate::text::client::{Shared, of_phase, watched};
 use crate::text::{iterations, latencies, replay, row, steady};
-use crate::warnings::{STRAGGLER_FACTOR, is_short};
+use crate::warnings::STRAGGLER_FACTOR;
 use rbench_core::units::{human_bandwidth, human_count, human_nanos, human_rate};
 
 /// Most ranks of an operation with a row each; of more only the slowest.

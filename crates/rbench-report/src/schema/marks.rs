@@ -9,7 +9,7 @@ use rbench_core::{Nanos, Timeline};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{GapResult, PhaseResult};
+use super::GapResult;
 
 /// Fewest intervals with items from which the 99th percentile before a mark is taken.
 const LEAST_BEFORE: u64 = 3;
@@ -44,8 +44,8 @@ pub struct MarkResult {
 
 impl MarkResult {
     /// Whether it was set while the phase of that row ran.
-    pub fn is_in(&self, phase: &PhaseResult) -> bool {
-        self.iteration == Some(phase.iteration) && self.rows.contains(&phase.name)
+    pub fn is_in(&self, iteration: u32, row: &str) -> bool {
+        self.iteration == Some(iteration) && self.rows.iter().any(|name| name == row)
     }
 }
 
@@ -128,10 +128,8 @@ pub struct PhaseMark {
 impl PhaseMark {
     /// Those that were set while that phase ran, by time.
     pub fn of(marks: &[MarkResult], iteration: u32, row: &str) -> Vec<PhaseMark> {
-        let of_row = |mark: &&MarkResult| {
-            mark.iteration == Some(iteration) && mark.rows.iter().any(|name| name == row)
-        };
-        let found = marks.iter().filter(of_row).filter_map(|mark| {
+        let of_row = marks.iter().filter(|mark| mark.is_in(iteration, row));
+        let found = of_row.filter_map(|mark| {
             Some(PhaseMark {
                 name: mark.name.clone(),
                 at: Nanos((mark.t_s?.max(0.0) * 1e9).round() as u64),

@@ -4,7 +4,6 @@ use rbench_core::outcome::{Differ, LATE_LIMITS, Late, ReplayTotals, Replayed};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::PhaseResult;
 use crate::hist::Hist;
 
 /// Of a row of a replay: what the traces say of these operations, and how it came out.
@@ -196,16 +195,5 @@ impl From<ReplayTotals> for ReplayResult {
             prepared_bytes,
             late: late.map(LateResult::from),
         }
-    }
-}
-
-impl PhaseResult {
-    /// How much longer operations took than when they were recorded, of their medians; `None`:
-    /// that is not known.
-    pub fn against_recorded(&self) -> Option<f64> {
-        let recorded = self.replayed.as_ref()?.recorded.as_ref()?;
-        let now = &self.latency.service;
-        let known = recorded.p50_ns > 0 && now.count > 0;
-        known.then(|| now.p50_ns as f64 / recorded.p50_ns as f64)
     }
 }

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use rbench_core::units::{human_count, human_nanos};
 
-use super::Figures;
+use crate::figures::Figures;
 use crate::schema::{Io500Phase, Io500Result, PhaseResult, SeriesResult};
 use crate::table::{NONE, Table, left, right, sentence};
 use crate::view::View;

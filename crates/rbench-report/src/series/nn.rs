@@ -3,7 +3,7 @@
 
 use rbench_core::units::{human_count, human_nanos, human_rate};
 
-use super::Figures;
+use crate::figures::Figures;
 use crate::schema::{CellResult, SeriesResult};
 use crate::table::{NONE, Table, left, right, wrapped};
 use crate::view::View;

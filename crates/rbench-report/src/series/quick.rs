@@ -4,7 +4,7 @@
 use rbench_core::Bytes;
 use rbench_core::units::human_nanos;
 
-use super::Figures;
+use crate::figures::Figures;
 use crate::schema::{CLIENT_WORK, ClientCounters, PhaseResult, RunResult, SeriesResult};
 use crate::table::{NONE, Table, left, right, sentence};
 use crate::view::{Colour, View};

@@ -3,7 +3,8 @@
 use rbench_core::plain::plain_lines;
 use rbench_core::units::{human_bandwidth, human_count, human_nanos, human_rate};
 
-use super::{Figures, tables};
+use super::tables;
+use crate::figures::Figures;
 use crate::schema::{CellResult, SeriesResult, SeriesStep};
 use crate::table::{NONE, Table, left, right, sentence};
 use crate::view::View;

@@ -3,7 +3,7 @@
 
 use rbench_core::units::{human_bandwidth, human_nanos, human_rate};
 
-use super::Figures;
+use crate::figures::Figures;
 use crate::schema::{SeriesKey, SeriesResult};
 use crate::table::{Column, NONE, Table, left, right, sentence};
 use crate::view::View;

@@ -1,33 +1,15 @@
 //! Who answered: the verdict in the table's last column, and the evidence.
 
-use std::collections::BTreeSet;
-
 use rbench_core::units::human_count;
 
 use super::{for_phases, label, seconds};
+use crate::figures::{UNKNOWN, brief, word};
 use crate::schema::{CacheResult, EvidenceResult, PhaseResult, ResidencyResult, RunResult};
 use crate::table::{NONE, Table, left, right, sentence};
 use crate::view::View;
 
-/// Who answered was not measured.
-const UNKNOWN: &str = "unknown";
-
 /// Most caches of a phase that are all shown.
 const MOST_CACHES: usize = 16;
-
-/// The word of a verdict.
-fn word(verdict: &str) -> &'static str {
-    match verdict {
-        "memory" => "warm",
-        "cold" => "cold",
-        "cold-then-memory" => "cold, then warm",
-        "cold-then-perhaps" => "cold, then unknown",
-        "mixed" => "mixed",
-        "forced" => "forced",
-        "perhaps" | "unknown" => UNKNOWN,
-        _ => NONE,
-    }
-}
 
 /// The verdict of a phase with its shortest measure: requests for each
 /// operation, else the share of resident pages.
@@ -42,33 +24,6 @@ pub fn cell(phase: &PhaseResult) -> String {
         Some(measure) if word == NONE => measure,
         Some(measure) => format!("{word} {measure}"),
         None => word.to_owned(),
-    }
-}
-
-/// The word of a verdict, shorter than in CACHES.
-fn brief(verdict: &str) -> &'static str {
-    match verdict {
-        "cold-then-memory" => "cold/warm",
-        "cold-then-perhaps" => "cold/unknown",
-        other => word(other),
-    }
-}
-
-/// The word of the verdict on a phase, the same in every report; `None` where no cache has a part.
-pub fn verdict(phase: &PhaseResult) -> Option<String> {
-    match &phase.residency {
-        Some(residency) => Some(brief(&residency.verdict).to_owned()),
-        None => phase.cache.clone(),
-    }
-}
-
-/// The word of the verdict on some iterations of a phase, the same in all, or else
-/// `mixed`; `None` where no cache has a part.
-pub fn over_all<'p>(phases: impl Iterator<Item = &'p PhaseResult>) -> Option<String> {
-    let mut words: BTreeSet<Option<String>> = phases.map(verdict).collect();
-    match words.len() {
-        0 | 1 => words.pop_first().flatten(),
-        _ => Some("mixed".to_owned()),
     }
 }
 

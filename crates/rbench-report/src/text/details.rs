@@ -5,10 +5,9 @@ use rbench_core::units::{human_count, human_rate};
 
 use super::{failure, for_phases, iterations, label, percentile, seconds, time_of};
 use crate::schema::{ErrorExample, HostResult, PhaseResult, RankResult, RunResult};
-use crate::summary::{over_time, slowest_rank};
+use crate::summary::{is_short, over_time, rate_per_rank, slowest_rank};
 use crate::table::{NONE, Table, left, right, sentence};
 use crate::view::View;
-use crate::warnings::{is_short, ranks_on};
 
 /// Most hosts of a phase that are all shown.
 const MOST_HOSTS: usize = 16;
@@ -111,13 +110,6 @@ fn shown_hosts(phase: &PhaseResult) -> Vec<HostLine<'_>> {
         .iter()
         .map(|h| HostLine::Host(h));
     slowest.chain([between]).chain(fastest).collect()
-}
-
-/// A host's rate for each of its ranks; `None` where it did nothing.
-fn rate_per_rank(result: &RunResult, phase: &PhaseResult, host: &HostResult) -> Option<f64> {
-    let ranks = ranks_on(&host.host, result, phase).max(1) as f64;
-    let rate = host.rate() / ranks;
-    (host.items > 0 && rate.is_finite()).then_some(rate)
 }
 
 /// That of the median host: of an even number the slower of the two in the middle, but of

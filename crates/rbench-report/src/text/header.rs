@@ -5,7 +5,6 @@ use rbench_core::units::human_nanos;
 use serde_json::Value;
 
 use crate::schema::{Host, RoundTrip, RunResult, remarks};
-use crate::series::demonstration;
 use crate::table::{Table, left, printable, right, sentence, wrapped};
 use crate::view::View;
 
@@ -36,6 +35,15 @@ pub fn render(result: &RunResult, view: View) -> String {
         }
     }
     out
+}
+
+/// What is said of figures of the built-in file system, to who ran the command.
+pub(crate) fn demonstration(command: &[String]) -> String {
+    let how = match command.get(1).map(String::as_str) {
+        Some("quick") => "name a directory: rbench quick PATH",
+        _ => "choose a directory with --dir",
+    };
+    format!("DEMONSTRATION on rbench's built-in file system in memory, not your storage: {how}.")
 }
 
 /// The line after which hosts stand.

@@ -26,7 +26,12 @@ pub(crate) fn lines(result: &RunResult) -> Vec<String> {
             let MarkResult { name, at, .. } = mark;
             return vec![format!("{name} (mark at {at}): no phase was running.")];
         };
-        let rows = || result.phases.iter().filter(|phase| mark.is_in(phase));
+        let rows = || {
+            result
+                .phases
+                .iter()
+                .filter(|phase| mark.is_in(phase.iteration, &phase.name))
+        };
         if rows().next().is_none() {
             let place = place(result, mark, mark.iteration, &mark.rows.join(", "), t_s);
             return vec![format!("{place}: nothing is known of the phase.")];

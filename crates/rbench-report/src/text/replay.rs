@@ -133,7 +133,9 @@ pub(crate) fn cells(phase: &PhaseResult) -> Option<[String; 9]> {
     let then = |value: fn(&Hist) -> u64| {
         recorded.map_or(NONE.to_owned(), |hist| time_of(hist, value(hist) as f64))
     };
-    let ratio = phase.against_recorded();
+    // How much longer operations took than when they were recorded, of their medians.
+    let known = recorded.filter(|then| then.p50_ns > 0 && now.count > 0);
+    let ratio = known.map(|then| now.p50_ns as f64 / then.p50_ns as f64);
     Some([
         human_count(replayed.wanted),
         human_count(phase.items + failed),

@@ -2,9 +2,9 @@
 
 use rbench_core::units::{human_bandwidth, human_count, human_nanos, human_rate};
 
-use super::{STOPPED, UNSYNCED, caches, marks};
+use super::{STOPPED, UNSYNCED, marks};
+use crate::figures::Figures;
 use crate::schema::RunResult;
-use crate::series::Figures;
 use crate::table::{NONE, Table, left, right};
 use crate::view::View;
 
@@ -28,9 +28,9 @@ pub fn render(result: &RunResult, view: View) -> String {
     ]);
     let or_none = |text: Option<String>| text.unwrap_or_else(|| NONE.to_owned());
     for row in Figures::of(result) {
-        let same = result.phases.iter().filter(|p| p.name == row.name);
+        let mut same = result.phases.iter().filter(|p| p.name == row.name);
         let stopped = same.clone().any(|p| !p.complete);
-        let unsynced = same.clone().any(|p| p.unsynced);
+        let unsynced = same.any(|p| p.unsynced);
         let mut cells = vec![
             format!(
                 "{}{}{}",
@@ -44,7 +44,7 @@ pub fn render(result: &RunResult, view: View) -> String {
         ];
         cells.extend(times(row.service.as_ref()));
         cells.push(human_count(row.errors));
-        cells.push(caches::over_all(same).unwrap_or_else(|| NONE.to_owned()));
+        cells.push(or_none(row.cache));
         table.row(cells);
         if let Some(response) = &row.response {
             let mut cells = vec![String::new(); 4];

@@ -2,8 +2,8 @@
 
 use rbench_core::Bytes;
 
-use super::{SHORTEST_S, is_short};
 use crate::schema::{PhaseResult, RunResult};
+use crate::summary::{SHORTEST_S, is_short};
 
 /// How much longer than the least a phase is meant to be: times vary.
 const MARGIN: f64 = 2.0;

@@ -3,8 +3,9 @@
 
 use rbench_core::units::{human_count, human_nanos};
 
-use super::{Finding, is_short, is_torn, seconds};
+use super::{Finding, is_torn, seconds};
 use crate::schema::{PhaseResult, RunResult, WorkersResult};
+use crate::summary::is_short;
 
 /// Least share of the workers' time that should go into calls.
 const BUSY_LEAST: f64 = 0.95;

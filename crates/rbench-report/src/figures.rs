@@ -1,10 +1,15 @@
-//! The figures of one row of a run, over its iterations.
+//! The figures of one row of a run, over its iterations, and the words for who answered.
+
+use std::collections::BTreeSet;
 
 use hdrhistogram::Histogram;
 
 use crate::hist::Hist;
 use crate::schema::{PhaseResult, RunResult};
-use crate::text::caches;
+use crate::table::NONE;
+
+/// Who answered was not measured.
+pub const UNKNOWN: &str = "unknown";
 
 /// One row of a run: rates are arithmetic means over the iterations that reached
 /// their end, service times those of all their operations together.
@@ -29,6 +34,47 @@ pub struct Figures {
     pub response: Option<Histogram<u64>>,
     /// The verdict on the cache, the same in all iterations, or else `mixed`.
     pub cache: Option<String>,
+}
+
+/// The word of a verdict.
+pub fn word(verdict: &str) -> &'static str {
+    match verdict {
+        "memory" => "warm",
+        "cold" => "cold",
+        "cold-then-memory" => "cold, then warm",
+        "cold-then-perhaps" => "cold, then unknown",
+        "mixed" => "mixed",
+        "forced" => "forced",
+        "perhaps" | "unknown" => UNKNOWN,
+        _ => NONE,
+    }
+}
+
+/// The word of a verdict, shorter than in CACHES.
+pub fn brief(verdict: &str) -> &'static str {
+    match verdict {
+        "cold-then-memory" => "cold/warm",
+        "cold-then-perhaps" => "cold/unknown",
+        other => word(other),
+    }
+}
+
+/// The word of the verdict on a phase, the same in every report; `None` where no cache has a part.
+pub fn verdict(phase: &PhaseResult) -> Option<String> {
+    match &phase.residency {
+        Some(residency) => Some(brief(&residency.verdict).to_owned()),
+        None => phase.cache.clone(),
+    }
+}
+
+/// The word of the verdict on some iterations of a phase, the same in all, or else
+/// `mixed`; `None` where no cache has a part.
+fn over_all<'p>(phases: impl Iterator<Item = &'p PhaseResult>) -> Option<String> {
+    let mut words: BTreeSet<Option<String>> = phases.map(verdict).collect();
+    match words.len() {
+        0 | 1 => words.pop_first().flatten(),
+        _ => Some("mixed".to_owned()),
+    }
 }
 
 /// The sum; of damaged numbers the largest there is.
@@ -83,7 +129,7 @@ impl Figures {
             errors: total(phases.iter().map(|phase| phase.error_count())),
             service: merged(phases.iter().map(|phase| &phase.latency.service)),
             response: merged(phases.iter().filter_map(|p| p.latency.response.as_ref())),
-            cache: caches::over_all(phases.iter().copied()),
+            cache: over_all(phases.iter().copied()),
         })
     }
 

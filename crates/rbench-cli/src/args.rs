@@ -16,9 +16,8 @@ use rbench_plan::jobs::Distribution;
 use rbench_plan::meta::{Layout as TreeLayout, PhaseKind};
 use rbench_plan::spec::{self, Spec, Workload};
 
-use crate::series::{KneeArgs, NnArgs, QuickArgs, SuiteArgs, SweepArgs};
 use crate::{Communicator, Format, Invocation, Output, Progress, Start, Stop};
-use crate::{fio, ior, mdtest, values};
+use crate::{fio, ior, letters, mdtest, values};
 
 mod after;
 mod arrival;
@@ -35,6 +34,7 @@ mod record;
 mod repeats;
 mod replay;
 mod results;
+mod series;
 mod serve;
 mod start;
 mod testfs;
@@ -42,6 +42,7 @@ mod written;
 
 pub use arrival::ArrivalArg;
 pub use mix::profile_file;
+use series::{KneeArgs, NnArgs, QuickArgs, SuiteArgs, SweepArgs};
 pub use serve::ServeArgs;
 pub use start::StartArgs;
 
@@ -466,7 +467,7 @@ struct Io {
 pub fn command() -> clap::Command {
     let mdtest = clap::Command::new("mdtest")
         .about("mdtest's command line, phases and summary table")
-        .override_help(mdtest::help())
+        .override_help(letters::help::<mdtest::Line>())
         .display_order(1);
     let fio = clap::Command::new("fio")
         .about("fio's command line, job files and reports")
@@ -474,7 +475,7 @@ pub fn command() -> clap::Command {
         .display_order(2);
     let ior = clap::Command::new("ior")
         .about("IOR's command line and summary table")
-        .override_help(ior::help())
+        .override_help(letters::help::<ior::Line>())
         .display_order(3);
     Args::command()
         .subcommand(mdtest)

@@ -14,17 +14,15 @@ use std::path::PathBuf;
 use rbench_core::plain;
 use rbench_plan::spec::{self, Fio, Spec, Workload, fio::Job};
 
+use crate::given::pattern;
 use crate::{FioFormat, FioTool, FioView, Invocation, Output, Start, Stop};
 use file::{Content, Named, Reader};
 use section::{Section, Typed, with_values};
 use table::{Does, Found, Opt, Takes};
 
-mod arithmetic;
 mod file;
-pub(crate) mod given;
 mod help;
 pub mod listing;
-mod pattern;
 mod section;
 mod table;
 

@@ -6,9 +6,8 @@ use std::path::PathBuf;
 
 use rbench_plan::spec::{self, Spec, Workload};
 
-use crate::definitions::Definition;
-use crate::letters::{self, Table};
-use crate::{Invocation, IorView, Output, Start, Stop};
+use crate::letters::{self, Shared, Table};
+use crate::{Invocation, IorView, Stop};
 
 mod script;
 mod table;
@@ -22,29 +21,14 @@ pub struct Line {
     /// `-f`: its options are words of the command line by then.
     script: Option<PathBuf>,
     view: IorView,
-    output: Output,
-    limits: spec::LimitOptions,
-    leave: spec::Leave,
-    drop_caches: bool,
+    shared: Shared,
 }
 
 impl letters::Line for Line {
     const TABLE: Table<Line> = table::TABLE;
 
-    fn output(&mut self) -> &mut Output {
-        &mut self.output
-    }
-
-    fn limits(&mut self) -> &mut spec::LimitOptions {
-        &mut self.limits
-    }
-
-    fn leave(&mut self) -> &mut spec::Leave {
-        &mut self.leave
-    }
-
-    fn drop_caches(&mut self) -> &mut bool {
-        &mut self.drop_caches
+    fn shared(&mut self) -> &mut Shared {
+        &mut self.shared
     }
 
     fn report(&mut self) -> &mut bool {
@@ -52,53 +36,21 @@ impl letters::Line for Line {
     }
 }
 
-/// The text of `rbench ior --help`.
-pub fn help() -> String {
-    letters::help::<Line>()
-}
-
-/// The options, for completions and man pages.
-pub fn definitions() -> Vec<Definition> {
-    letters::definitions::<Line>()
-}
-
 /// Reads the words after `rbench ior`.
 pub fn read(words: &[OsString]) -> Result<Invocation, Stop> {
     Ok(line(words)?.invocation())
 }
 
-/// How these words ask ranks to come together.
-pub fn start(words: &[OsString]) -> Start {
-    line(words).map_or(Start::default(), |line| line.output.start)
-}
-
 fn line(words: &[OsString]) -> Result<Line, Stop> {
-    let mut line = Line::default();
-    letters::read(&mut line, words)?;
-    Ok(line)
+    letters::read(words)
 }
 
 impl Line {
     fn invocation(self) -> Invocation {
-        let Line {
-            spec: ior,
-            script: _,
-            view,
-            mut output,
-            limits,
-            leave,
-            drop_caches,
-        } = self;
-        output.progress = output.progress.unless(output.quiet);
-        output.ior = Some(view);
-        let common = spec::Common {
-            iterations: ior.repetitions,
-            limits,
-            leave,
-            drop_caches,
-            ..spec::Common::default()
-        };
-        let workload = Workload::Ior(Box::new(ior));
+        let (mut common, mut output) = self.shared.split();
+        output.ior = Some(self.view);
+        common.iterations = self.spec.repetitions;
+        let workload = Workload::Ior(Box::new(self.spec));
         Invocation::Run(Box::new(Spec { common, workload }), output)
     }
 }

@@ -11,7 +11,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use rbench_core::plain;
 use rbench_plan::spec;
 
-use crate::{Output, Stop};
+use crate::{Output, Start, Stop};
 
 mod help;
 mod near;
@@ -22,23 +22,36 @@ pub use help::{definitions, help};
 pub use own::Own;
 pub use table::{Group, Opt, Table, Takes, both, named, put, put_path, short, text};
 
+/// What rbench's own options of every command of letters ask for.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Shared {
+    pub output: Output,
+    pub limits: spec::LimitOptions,
+    pub leave: spec::Leave,
+    pub drop_caches: bool,
+}
+
+impl Shared {
+    /// What the plan takes of it, and where results go.
+    pub fn split(mut self) -> (spec::Common, Output) {
+        self.output.progress = self.output.progress.unless(self.output.quiet);
+        let common = spec::Common {
+            limits: self.limits,
+            leave: self.leave,
+            drop_caches: self.drop_caches,
+            ..spec::Common::default()
+        };
+        (common, self.output)
+    }
+}
+
 /// What the words of a command line ask for, as they are read.
-pub trait Line: Sized + 'static {
+pub trait Line: Default + 'static {
     /// The options there are.
     const TABLE: Table<Self>;
 
-    /// Where results go.
-    fn output(&mut self) -> &mut Output;
-
-    /// When the run ends by itself.
-    fn limits(&mut self) -> &mut spec::LimitOptions;
-
-    /// What the target may be.
-    fn leave(&mut self) -> &mut spec::Leave;
-
-    /// Whether the kernel's caches are dropped before phases that read,
-    /// stat or list.
-    fn drop_caches(&mut self) -> &mut bool;
+    /// What every command of letters has besides.
+    fn shared(&mut self) -> &mut Shared;
 
     /// Whether the native report is printed after the tool's own.
     fn report(&mut self) -> &mut bool;
@@ -47,17 +60,18 @@ pub trait Line: Sized + 'static {
 /// The words that are still to be read.
 type Words<'a> = std::slice::Iter<'a, OsString>;
 
-/// Reads words into `line`.
+/// Reads the words of a command line.
 ///
 /// # Errors
 /// A text to print: of help, or of what is wrong.
-pub fn read<L: Line>(line: &mut L, words: &[OsString]) -> Result<(), Stop> {
+pub fn read<L: Line>(words: &[OsString]) -> Result<L, Stop> {
+    let mut line = L::default();
     let mut words = words.iter();
     while let Some(word) = words.next() {
         match word.as_bytes() {
-            [b'-', b'-', body @ ..] if !body.is_empty() => long(line, body, &mut words)?,
+            [b'-', b'-', body @ ..] if !body.is_empty() => long(&mut line, body, &mut words)?,
             [b'-', letters @ ..] if !letters.is_empty() && letters != b"-" => {
-                bundle(line, letters, &mut words)?;
+                bundle(&mut line, letters, &mut words)?;
             }
             _ => {
                 let word = word.display();
@@ -65,7 +79,12 @@ pub fn read<L: Line>(line: &mut L, words: &[OsString]) -> Result<(), Stop> {
             }
         }
     }
-    Ok(())
+    Ok(line)
+}
+
+/// How these words ask ranks to come together.
+pub fn start<L: Line>(words: &[OsString]) -> Start {
+    read::<L>(words).map_or(Start::default(), |mut line| line.shared().output.start)
 }
 
 /// `--name`, `--name value` or `--name=value`, without the dashes.

@@ -5,9 +5,8 @@ use std::ffi::{OsStr, OsString};
 
 use rbench_plan::spec::{self, Spec, Workload};
 
-use crate::definitions::Definition;
-use crate::letters::{self, Table};
-use crate::{Invocation, MdtestView, Output, Start, Stop, values};
+use crate::letters::{self, Shared, Table};
+use crate::{Invocation, MdtestView, Stop, values};
 
 mod table;
 
@@ -16,29 +15,14 @@ mod table;
 pub struct Line {
     spec: spec::Mdtest,
     view: MdtestView,
-    output: Output,
-    limits: spec::LimitOptions,
-    leave: spec::Leave,
-    drop_caches: bool,
+    shared: Shared,
 }
 
 impl letters::Line for Line {
     const TABLE: Table<Line> = table::TABLE;
 
-    fn output(&mut self) -> &mut Output {
-        &mut self.output
-    }
-
-    fn limits(&mut self) -> &mut spec::LimitOptions {
-        &mut self.limits
-    }
-
-    fn leave(&mut self) -> &mut spec::Leave {
-        &mut self.leave
-    }
-
-    fn drop_caches(&mut self) -> &mut bool {
-        &mut self.drop_caches
+    fn shared(&mut self) -> &mut Shared {
+        &mut self.shared
     }
 
     fn report(&mut self) -> &mut bool {
@@ -46,55 +30,25 @@ impl letters::Line for Line {
     }
 }
 
-/// The text of `rbench mdtest --help`.
-pub fn help() -> String {
-    letters::help::<Line>()
-}
-
-/// The options, for completions and man pages.
-pub fn definitions() -> Vec<Definition> {
-    letters::definitions::<Line>()
-}
-
 /// Reads the words after `rbench mdtest`.
 pub fn read(words: &[OsString], env_dir: Option<&OsStr>) -> Result<Invocation, Stop> {
     Ok(line(words)?.invocation(env_dir))
 }
 
-/// How these words ask ranks to come together.
-pub fn start(words: &[OsString]) -> Start {
-    line(words).map_or(Start::default(), |line| line.output.start)
-}
-
 fn line(words: &[OsString]) -> Result<Line, Stop> {
-    let mut line = Line::default();
-    letters::read(&mut line, words)?;
-    Ok(line)
+    letters::read(words)
 }
 
 impl Line {
     fn invocation(self, env_dir: Option<&OsStr>) -> Invocation {
-        let Line {
-            spec: mut mdtest,
-            view,
-            mut output,
-            limits,
-            leave,
-            drop_caches,
-        } = self;
+        let (mut common, mut output) = self.shared.split();
+        let mut mdtest = self.spec;
         if mdtest.dirs.is_empty() {
             mdtest.dirs.extend(values::env_dir(env_dir));
         }
-        output.progress = output.progress.unless(output.quiet);
-        output.mdtest = Some(view);
-        let common = spec::Common {
-            seed: mdtest.seed,
-            iterations: mdtest.iterations,
-            limits,
-            leave,
-            drop_caches,
-            ..spec::Common::default()
-        };
+        output.mdtest = Some(self.view);
+        common.seed = mdtest.seed;
+        common.iterations = mdtest.iterations;
         let workload = Workload::Mdtest(Box::new(mdtest));
         Invocation::Run(Box::new(Spec { common, workload }), output)
     }

@@ -1,4 +1,5 @@
 use super::*;
+use rbench_core::{Bytes, Nanos};
 use rbench_plan::io::{FsyncRule, Rw};
 use rbench_plan::jobs::Distribution;
 use rbench_plan::meta::PhaseKind;

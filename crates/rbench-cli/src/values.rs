@@ -19,7 +19,7 @@ use rbench_plan::jobs::Distribution;
 use rbench_plan::meta::{Backend, PHASES, Packet, PhaseKind};
 use rbench_plan::spec::{OnError, Split};
 
-use crate::fio::given::{Base, Given};
+use crate::given::{Base, Given};
 
 pub fn bytes(text: &str) -> Result<Bytes, String> {
     text.parse().map_err(|e: ParseQuantityError| e.to_string())
@@ -41,7 +41,7 @@ pub fn event(text: &str) -> Result<Event, String> {
 }
 
 /// A share in per cent, such as `5%` or `2.5`.
-fn share(text: &str) -> Result<f64, String> {
+pub fn share(text: &str) -> Result<f64, String> {
     let number = text.strip_suffix('%').unwrap_or(text);
     match number.trim().parse::<f64>() {
         Ok(percent) if percent.is_finite() => Ok(percent / 100.0),

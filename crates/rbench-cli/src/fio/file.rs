@@ -6,9 +6,9 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use super::arithmetic::evaluate;
 use super::section::Section;
 use super::table::{self, Does, Opt, Takes};
+use crate::given::evaluate;
 
 /// What job files may refer to; the same on all ranks.
 pub struct Surroundings<'a> {

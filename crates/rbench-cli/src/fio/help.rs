@@ -5,9 +5,9 @@ use std::fmt::Write as _;
 use rbench_plan::spec::fio::Settings;
 
 use super::Line;
-use super::given::{Base, Given};
 use super::table::{self, Does, GROUPS, Group, Opt, REFUSED, Takes};
-use crate::definitions::Definition;
+use crate::definition::Definition;
+use crate::given::{Base, Given};
 
 /// Where the second column begins; the help of an option that reaches into it
 /// is on the next line.

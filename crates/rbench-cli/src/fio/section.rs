@@ -4,9 +4,9 @@ use std::cell::RefCell;
 
 use rbench_plan::spec::fio::Settings;
 
-use super::given::{Base, Given};
-use super::pattern::Contents;
 use super::table::{Does, Opt, Takes};
+use crate::given::Contents;
+use crate::given::{Base, Given};
 
 /// What has to be known before `filename`.
 const DIRECTORY: &str = "directory";

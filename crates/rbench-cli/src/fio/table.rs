@@ -6,7 +6,7 @@ use rbench_plan::jobs::Each;
 use rbench_plan::spec::fio::Settings;
 
 use super::Line;
-use super::given::Given;
+use crate::given::Given;
 
 mod course;
 mod engine;

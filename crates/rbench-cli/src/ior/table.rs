@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use rbench_plan::spec::{OnError, Segments};
 
 use super::Line;
-use crate::fio::given::one_of;
+use crate::given::one_of;
 use crate::letters::Takes::{Nothing, Switch, Text, Value};
 use crate::letters::{
     Group, Opt, Own, Table, both, directive, help, named, put, put_path, short, text,
@@ -293,7 +293,7 @@ const RANKS: &[Opt<Line>] = &[
     both(
         'q',
         "quitOnError",
-        Switch(|l, on| l.limits.on_error = on.then_some(OnError::Stop)),
+        Switch(|l, on| l.shared.limits.on_error = on.then_some(OnError::Stop)),
         "End the run at the first failed operation: --on-error stop",
     ),
     both(
@@ -329,7 +329,7 @@ const RANKS: &[Opt<Line>] = &[
     named(
         "format",
         Value("FORMAT", |l, v| {
-            l.output.format = values::choice(text(v)?)?;
+            l.shared.output.format = values::choice(text(v)?)?;
             Ok(())
         }),
         "Report: text, or json as in --out [default: text]",

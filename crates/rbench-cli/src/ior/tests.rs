@@ -77,11 +77,11 @@ fn each_option_sets_its_own() {
         l.spec.delay = Some(Nanos(1_500_000_000));
     });
     check("-q -vv", |l| {
-        (l.limits.on_error, l.view.verbosity) = (Some(OnError::Stop), 2);
+        (l.shared.limits.on_error, l.view.verbosity) = (Some(OnError::Stop), 2);
     });
     check("--drop-caches --overfill --untried", |l| {
-        (l.drop_caches, l.leave.overfill) = (true, true);
-        l.leave.untried = true;
+        (l.shared.drop_caches, l.shared.leave.overfill) = (true, true);
+        l.shared.leave.untried = true;
     });
 }
 

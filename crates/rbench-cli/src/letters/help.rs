@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use super::{Group, Line, Opt};
-use crate::definitions::Definition;
+use crate::definition::Definition;
 
 /// Where the second column begins; the help of an option that reaches into it
 /// is on the next line.

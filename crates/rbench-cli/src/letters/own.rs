@@ -20,18 +20,18 @@ impl<L: Line> Own<L> {
         ),
         named(
             "out",
-            Value("FILE", |l, v| put_path(&mut l.output().out, v)),
+            Value("FILE", |l, v| put_path(&mut l.shared().output.out, v)),
             "Write the result (JSON) to FILE, or into it if it is a directory",
         ),
         named(
             "overwrite",
-            Nothing(|l| l.output().overwrite = true),
+            Nothing(|l| l.shared().output.overwrite = true),
             "Replace the result that --out names, if rbench wrote it",
         ),
         named(
             "label",
             Value("K=V", |l, v| {
-                l.output().labels.push(values::label(text(v)?)?);
+                l.shared().output.labels.push(values::label(text(v)?)?);
                 Ok(())
             }),
             "Add the label key=value to the result; may be repeated",
@@ -39,82 +39,82 @@ impl<L: Line> Own<L> {
         named(
             "on-error",
             Value("WHAT", |l, v| {
-                put(&mut l.limits().on_error, v, values::on_error)
+                put(&mut l.shared().limits.on_error, v, values::on_error)
             }),
             "What to do after a failed operation: continue, stop [default: continue]",
         ),
         named(
             "max-errors",
             Value("N", |l, v| {
-                put(&mut l.limits().max_errors, v, values::count)
+                put(&mut l.shared().limits.max_errors, v, values::count)
             }),
             "End the run after more than N failed operations [default: no limit]",
         ),
         named(
             "op-timeout",
             Value("TIME", |l, v| {
-                put(&mut l.limits().op_timeout, v, values::time)
+                put(&mut l.shared().limits.op_timeout, v, values::time)
             }),
             "Give up on an operation that takes longer (s) [default: never]",
         ),
         named(
             "on-dead-mount",
             Value("WHAT", |l, v| {
-                put(&mut l.limits().on_dead_mount, v, values::on_error)
+                put(&mut l.shared().limits.on_dead_mount, v, values::on_error)
             }),
             "When a mount no longer answers: stop, continue [default: stop]",
         ),
         named(
             "drop-caches",
-            Nothing(|l| *l.drop_caches() = true),
+            Nothing(|l| l.shared().drop_caches = true),
             "Drop the kernel's caches before phases that read or stat (needs root)",
         ),
         named(
             "no-round-trip",
-            Nothing(|l| l.output().no_round_trip = true),
+            Nothing(|l| l.shared().output.no_round_trip = true),
             "Do not measure the round trip to the file system at the start",
         ),
         named(
             "client-cache",
             Value("SIZE", |l, v| {
-                put(&mut l.output().client_cache, v, values::bytes)
+                put(&mut l.shared().output.client_cache, v, values::bytes)
             }),
             "Size of the file system client's own cache on each host (bytes)",
         ),
         named(
             "watch",
             Value("PID|NAME", |l, v| {
-                put(&mut l.output().watch, v, values::watch)
+                put(&mut l.shared().output.watch, v, values::watch)
             }),
             "Report CPU time and memory of the client: a process, or all of a name",
         ),
         named(
             "event",
             Value("NAME[@TIME]=CMD", |l, v| {
-                l.output().events.push(values::event(text(v)?)?);
+                l.shared().output.events.push(values::event(text(v)?)?);
                 Ok(())
             }),
             "Set a mark and run CMD after TIME in the first phase; may be repeated",
         ),
         named(
             "private-dirs",
-            Nothing(|l| l.leave().private_dirs = true),
+            Nothing(|l| l.shared().leave.private_dirs = true),
             "Allow each host a file system of its own there",
         ),
         named(
             "overfill",
-            Nothing(|l| l.leave().overfill = true),
+            Nothing(|l| l.shared().leave.overfill = true),
             "Start even when the free space is less than the run writes",
         ),
         named(
             "untried",
-            Nothing(|l| l.leave().untried = true),
+            Nothing(|l| l.shared().leave.untried = true),
             "Do not try beforehand what the run needs of the file system",
         ),
         named(
             "progress",
             Value("HOW", |l, v| {
-                l.output().progress = values::choice(text(v)?)?;
+                l.shared().output.progress = values::choice(text(v)?)?;
                 Ok(())
             }),
             "Progress of rank 0 on stderr: auto, plain, live, off [default: auto]",
@@ -122,25 +122,25 @@ impl<L: Line> Own<L> {
         named(
             "serve",
             Value("ADDR", |l, v| {
-                l.output().serve.at = Some(live::serve_at(text(v)?)?);
+                l.shared().output.serve.at = Some(live::serve_at(text(v)?)?);
                 Ok(())
             }),
             "Let the run be watched at HOST:PORT or unix:PATH (docs/watch.md)",
         ),
         named(
             "serve-remote",
-            Nothing(|l| l.output().serve.remote = true),
+            Nothing(|l| l.shared().output.serve.remote = true),
             "Allow an address of --serve that other hosts can reach",
         ),
         named(
             "quiet",
-            Nothing(|l| l.output().quiet = true),
+            Nothing(|l| l.shared().output.quiet = true),
             "Print only tables and errors: no progress, no notes",
         ),
         named(
             "communicator",
             Value("WHICH", |l, v| {
-                l.output().start.communicator = values::choice(text(v)?)?;
+                l.shared().output.start.communicator = values::choice(text(v)?)?;
                 Ok(())
             }),
             "How ranks communicate: auto, solo (no MPI), mpi [default: auto]",
@@ -148,7 +148,7 @@ impl<L: Line> Own<L> {
         named(
             "start-timeout",
             Value("TIME", |l, v| {
-                l.output().start.timeout = Some(values::time(text(v)?)?);
+                l.shared().output.start.timeout = Some(values::time(text(v)?)?);
                 Ok(())
             }),
             "End after this time without all ranks; 0: never [default: 120s]",

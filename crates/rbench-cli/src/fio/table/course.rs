@@ -4,7 +4,7 @@ use rbench_core::Nanos;
 use rbench_plan::jobs::{ContinueOn, ExitWhat, Unified};
 
 use super::{Given, Opt, put, put_each};
-use crate::fio::given::one_of;
+use crate::given::one_of;
 
 const SECOND: Nanos = Nanos::SECOND;
 const MILLI: Nanos = Nanos::MILLISECOND;

@@ -7,7 +7,7 @@ use rbench_core::memory::MemoryKind;
 use rbench_plan::spec::fio::{EngineSettings, Settings, SyncMode};
 
 use super::{Given, Opt, put, text};
-use crate::fio::given::one_of;
+use crate::given::one_of;
 
 /// What the kernel calls the words of `write_hint`.
 const HINTS: [(&str, u64); 5] = [

@@ -6,8 +6,8 @@ use rbench_plan::jobs::{Advised, Directions, Fallocate, FileLock, FileService};
 use rbench_plan::spec::fio::Settings;
 
 use super::{Does, Given, Opt, Takes, put, put_each, text};
-use crate::fio::given::one_of;
 use crate::fio::listing;
+use crate::given::one_of;
 
 /// Jobs, and the order in which they run.
 pub const JOBS: &[Opt] = &[

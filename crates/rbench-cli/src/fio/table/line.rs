@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use rbench_core::Nanos;
 
 use super::{Does, Given, Line, Opt, Takes};
-use crate::fio::given::{Base, one_of};
 use crate::fio::help;
+use crate::given::{Base, one_of};
 use crate::{FioFormat, Progress, live, values};
 
 /// The least of `--eta-interval`, as in fio.

@@ -2,7 +2,7 @@
 //! them.
 
 use super::{Opt, put, text};
-use crate::fio::given::one_of;
+use crate::given::one_of;
 
 /// Processors, memory, priorities, user.
 pub const PROCESS: &[Opt] = &[

@@ -4,7 +4,7 @@ use rbench_core::Nanos;
 use rbench_plan::jobs::WindowValue;
 
 use super::{Given, Opt, put, text};
-use crate::fio::given::one_of;
+use crate::given::one_of;
 
 const MILLI: Nanos = Nanos::MILLISECOND;
 

@@ -7,18 +7,10 @@ use rbench_core::Nanos;
 use rbench_plan::arrival::Arrival;
 use rbench_plan::knee::{Asked, Figure, Limit, Slo};
 
-use super::{Course, SeriesOptions};
+use super::SeriesOptions;
 use crate::args::ArrivalArg;
+use crate::series::{Course, Knee};
 use crate::{Invocation, values};
-
-/// `rbench knee`
-#[derive(Debug, Clone, PartialEq)]
-pub struct Knee {
-    /// Its options.
-    pub asked: Asked,
-    /// The workload and its options.
-    pub words: Vec<OsString>,
-}
 
 #[derive(Debug, ClapArgs)]
 #[command(
@@ -30,7 +22,7 @@ pub struct Knee {
     --slo p99=10ms --out knee.json \\\n    -- io --dir /mnt/fs --rw randread --bs 4k --direct --threads 16\n  rbench \
     knee --slo p99=5ms --slo mean=1ms -- meta --dir /mnt/fs --phases file-stat --threads 16"
 )]
-pub(crate) struct KneeArgs {
+pub struct KneeArgs {
     /// What has to hold: mean, max or a percentile (p50, p99, p99.9) of the
     /// response time and the longest that is allowed, or errors and the share of
     /// operations that may fail (0, 0.1%); may be repeated [default: errors=0]
@@ -61,7 +53,7 @@ pub(crate) struct KneeArgs {
     #[arg(last = true, required = true, value_name = "WORKLOAD")]
     words: Vec<OsString>,
     #[command(flatten)]
-    pub(crate) options: SeriesOptions,
+    pub options: SeriesOptions,
 }
 
 impl KneeArgs {
@@ -122,12 +114,10 @@ fn percentile(name: &str) -> Option<f64> {
 
 /// A percentage, with or without its sign, as a part of the whole.
 fn share(text: &str) -> Result<f64, String> {
-    let number = text.strip_suffix('%').unwrap_or(text);
-    let percent: Option<f64> = number.parse().ok();
-    percent
-        .filter(|percent| (0.0..=100.0).contains(percent))
-        .map(|percent| percent / 100.0)
-        .ok_or_else(|| format!("'{text}' is not a percentage"))
+    match values::share(text)? {
+        share if (0.0..=1.0).contains(&share) => Ok(share),
+        _ => Err(format!("'{text}' must be from 0% to 100%")),
+    }
 }
 
 #[cfg(test)]

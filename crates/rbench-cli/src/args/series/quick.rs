@@ -7,7 +7,8 @@ use clap::Args as ClapArgs;
 use rbench_core::Bytes;
 use rbench_plan::quick::Quick;
 
-use super::{Course, SeriesOptions};
+use super::SeriesOptions;
+use crate::series::Course;
 use crate::{Invocation, values};
 
 #[derive(Debug, ClapArgs)]
@@ -17,7 +18,7 @@ use crate::{Invocation, values};
     those of all together. docs/quick.md defines every row.\n\nExamples:\n  rbench quick /mnt/jfs -p 4\n  mpirun -np 12 \
     --hostfile myhost rbench quick /mnt/jfs --big-file-size 0 --out quick.json"
 )]
-pub(crate) struct QuickArgs {
+pub struct QuickArgs {
     /// Directory to test [default: RBENCH_DIR, else a built-in file system in memory, as a
     /// demonstration]
     path: Option<PathBuf>,
@@ -40,7 +41,7 @@ pub(crate) struct QuickArgs {
     #[arg(long)]
     skip_drop_caches: bool,
     #[command(flatten)]
-    pub(crate) options: SeriesOptions,
+    pub options: SeriesOptions,
 }
 
 impl QuickArgs {

@@ -1,9 +1,11 @@
 //! What is made of the definitions of the commands beside help texts:
 //! completions for shells, and man pages.
 
-use clap::{Arg, ArgAction, Command, ValueHint};
+use clap::{Arg, Command, ValueHint};
 use clap_complete::Shell;
 
+use crate::definition::Definition;
+use crate::letters::definitions;
 use crate::{args, fio, ior, mdtest};
 
 /// The program's name, as shells know it.
@@ -47,8 +49,12 @@ fn page(command: &Command, name: &str) -> std::io::Result<(String, String)> {
 /// The commands with the options of mdtest, IOR and fio, which clap does not read.
 fn command() -> Command {
     args::command()
-        .mut_subcommand("mdtest", |command| options(command, mdtest::definitions()))
-        .mut_subcommand("ior", |command| options(command, ior::definitions()))
+        .mut_subcommand("mdtest", |command| {
+            options(command, definitions::<mdtest::Line>())
+        })
+        .mut_subcommand("ior", |command| {
+            options(command, definitions::<ior::Line>())
+        })
         .mut_subcommand("fio", |command| {
             let files = Arg::new("JOBFILE")
                 .num_args(0..)
@@ -56,48 +62,6 @@ fn command() -> Command {
                 .help("Files with jobs");
             options(command, fio::definitions()).arg(files)
         })
-}
-
-/// An option of another tool's command line.
-pub struct Definition {
-    /// Its letter.
-    pub letter: Option<char>,
-    /// Its name, without dashes.
-    pub long: Option<&'static str>,
-    /// Other names.
-    pub aliases: &'static [&'static str],
-    /// The name of its value; empty: it takes none.
-    pub value: &'static str,
-    /// Whether it may stand without its value.
-    pub optional: bool,
-    /// Its help, one line.
-    pub help: &'static str,
-    /// The heading it stands under.
-    pub heading: &'static str,
-}
-
-impl Definition {
-    fn arg(&self, id: String) -> Arg {
-        let mut arg = Arg::new(id).help(self.help).help_heading(self.heading);
-        if let Some(letter) = self.letter {
-            arg = arg.short(letter);
-        }
-        if let Some(long) = self.long {
-            arg = arg.long(long).visible_aliases(self.aliases.iter().copied());
-        }
-        if self.value.is_empty() {
-            return arg.action(ArgAction::SetTrue);
-        }
-        let hint = match self.value {
-            "FILE" | "DIR" | "PATH" | "PREFIX" => ValueHint::AnyPath,
-            _ => ValueHint::Unknown,
-        };
-        let arg = arg.value_name(self.value).value_hint(hint);
-        match self.optional {
-            true => arg.num_args(0..=1),
-            false => arg,
-        }
-    }
 }
 
 fn options(command: Command, all: Vec<Definition>) -> Command {

@@ -7,28 +7,10 @@ use clap::Args as ClapArgs;
 use rbench_plan::io500;
 use rbench_plan::suite::{self, BUILT_IN};
 
-use super::{Course, SeriesOptions};
+use super::SeriesOptions;
+use crate::series::{Course, Suite, is_file};
 use crate::{Invocation, Stop, values};
 use rbench_core::near::nearest;
-
-/// `rbench suite`
-#[derive(Debug, Clone, PartialEq)]
-pub struct Suite {
-    /// A built-in suite, or a file (see [`is_file`]).
-    pub name: String,
-    /// `--dir`
-    pub dir: Option<PathBuf>,
-    /// `RBENCH_DIR`
-    pub env_dir: Option<PathBuf>,
-    /// `--ini`, of `io500` only.
-    pub ini: Option<PathBuf>,
-    /// `--stonewall`, in whole seconds from 1 on; of `io500` only.
-    pub stonewall_s: Option<u64>,
-    /// `--scale`: above 0, at most 1.
-    pub scale: f64,
-    /// `--dry-run`: the cells are only printed.
-    pub dry_run: bool,
-}
 
 #[derive(Debug, ClapArgs)]
 #[command(
@@ -38,7 +20,7 @@ pub struct Suite {
     suite cubefs --dir /mnt/fs --scale 0.01 --out cubefs.json\n  mpirun -np 12 --hostfile myhost rbench suite cubefs --dir \
     /mnt/fs --dry-run\n  mpirun -np 12 --hostfile myhost rbench suite io500 --dir /mnt/fs --stonewall 30 --out io500.json"
 )]
-pub(crate) struct SuiteArgs {
+pub struct SuiteArgs {
     /// The suite: a name that --list prints, or a file NAME.toml
     name: Option<String>,
     /// Print the built-in suites
@@ -65,7 +47,7 @@ pub(crate) struct SuiteArgs {
     #[arg(long)]
     dry_run: bool,
     #[command(flatten)]
-    pub(crate) options: SeriesOptions,
+    pub options: SeriesOptions,
 }
 
 impl SuiteArgs {
@@ -109,11 +91,6 @@ impl SuiteArgs {
             dry_run: self.dry_run,
         })))
     }
-}
-
-/// Whether a suite is named by its file.
-pub fn is_file(name: &str) -> bool {
-    name.ends_with(".toml") || name.contains('/')
 }
 
 fn stop(text: String, code: i32) -> Stop {

@@ -3,13 +3,19 @@
 
 use std::cell::RefCell;
 
-use super::arithmetic::{evaluate, is_expression};
-use super::pattern::{self, Contents, DataPattern};
 use rbench_core::Nanos;
 use rbench_core::steady::Criterion;
 use rbench_plan::jobs::{Checksum, Distribution, Each, RangeSync, VerifyPattern};
 use rbench_plan::process::{MemoryPolicy, Nodes};
 use rbench_plan::spec::fio::{Check, Extent, Split};
+
+pub use arithmetic::evaluate;
+use arithmetic::is_expression;
+pub use pattern::Contents;
+use pattern::DataPattern;
+
+mod arithmetic;
+pub mod pattern;
 
 /// Most numbers of a range.
 const LIST_MAX: u32 = 1 << 16;

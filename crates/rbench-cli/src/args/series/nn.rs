@@ -6,7 +6,8 @@ use clap::Args as ClapArgs;
 use rbench_core::Bytes;
 use rbench_plan::nn::Asked;
 
-use super::{Course, SeriesOptions};
+use super::SeriesOptions;
+use crate::series::Course;
 use crate::{Invocation, values};
 
 #[derive(Debug, ClapArgs)]
@@ -16,7 +17,7 @@ use crate::{Invocation, values};
     as evenly as it goes; where they are fewer than ranks, the others are idle. docs/nn.md defines every figure.\n\nExamples:\n  rbench \
     nn --dir /mnt/fs --ladder 1,2,4,8,16\n  mpirun -np 12 --hostfile myhost rbench nn --dir /mnt/fs --out nn.json"
 )]
-pub(crate) struct NnArgs {
+pub struct NnArgs {
     /// Numbers of workers of all ranks together, rising [default: 10,20,…,100]
     #[arg(long, value_name = "N1,N2,…", value_delimiter = ',')]
     ladder: Option<Vec<u32>>,
@@ -41,7 +42,7 @@ pub(crate) struct NnArgs {
     #[arg(long, help_heading = "Run")]
     private_dirs: bool,
     #[command(flatten)]
-    pub(crate) options: SeriesOptions,
+    pub options: SeriesOptions,
 }
 
 impl NnArgs {

@@ -34,7 +34,7 @@ pub enum Progress {
 
 impl Progress {
     /// This, or nothing with `--quiet`.
-    pub(crate) fn unless(self, quiet: bool) -> Progress {
+    pub fn unless(self, quiet: bool) -> Progress {
         if quiet { Progress::Off } else { self }
     }
 }

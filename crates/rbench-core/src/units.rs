@@ -243,6 +243,15 @@ fn three_digits(value: f64) -> String {
     }
 }
 
+/// Whole seconds: `59 s`, `3:07`, `2:05:09`.
+pub fn clock(seconds: u64) -> String {
+    match (seconds / 3600, seconds / 60 % 60, seconds % 60) {
+        (0, 0, s) => format!("{s} s"),
+        (0, m, s) => format!("{m}:{s:02}"),
+        (h, m, s) => format!("{h}:{m:02}:{s:02}"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -290,6 +299,7 @@ mod tests {
 
     #[test]
     fn people_read_three_digits_and_a_unit() {
+        assert_eq!([59, 187, 7509].map(clock), ["59 s", "3:07", "2:05:09"]);
         let check = |ns: f64, expect: &str| assert_eq!(human_nanos(ns), expect);
         check(0.0, "0 ns");
         check(999.0, "999 ns");

@@ -403,3 +403,13 @@ pub struct Warning {
     /// A sentence or two.
     pub message: String,
 }
+
+impl Warning {
+    /// What it says, under its name for machines.
+    pub fn new(code: &str, message: String) -> Warning {
+        Warning {
+            code: code.to_owned(),
+            message,
+        }
+    }
+}

@@ -290,10 +290,8 @@ pub fn find(result: &RunResult) -> Vec<Warning> {
 fn by_rules(result: &RunResult) -> impl Iterator<Item = Warning> {
     RULES.iter().filter_map(|rule| {
         let list = phases_found(rule, result);
-        (!list.is_empty()).then(|| Warning {
-            code: rule.code.to_owned(),
-            message: message(rule, result, &list, &(rule.after)(result)),
-        })
+        let message = || message(rule, result, &list, &(rule.after)(result));
+        (!list.is_empty()).then(|| Warning::new(rule.code, message()))
     })
 }
 

@@ -2,7 +2,6 @@
 //! launch.
 
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 use std::time::Duration;
 
 use rbench_cli::{Check, CheckFormat, Progress};
@@ -20,13 +19,17 @@ use rbench_report::schema::{
 use rbench_sys::between::{self, Lock};
 use rbench_sys::promises::{self, Evidence, GROUPS, Promise, Verdict};
 
+use crate::console::{complain, fail, print};
+use crate::exit::{FAILED, SUCCESS, USAGE, exit_code, stop_code};
+use crate::hosts::Hosts;
 use crate::launch::Launch;
 use crate::live::Feed;
+use crate::marker::marker;
 use crate::progress::Display;
-use crate::run::{Hosts, Refusal, stop_code};
+use crate::refusal::Refusal;
 use crate::show;
 use crate::signals::Signals;
-use crate::{FAILED, SUCCESS, USAGE, clean, complain, print, surroundings};
+use crate::surroundings;
 
 /// How long one promise may take, if nothing else is said.
 const LONGEST: Nanos = Nanos(20_000_000_000);
@@ -118,10 +121,7 @@ async fn on(
         }
     }
     let me = plan.clients.iter().position(|rank| *rank == comm.rank());
-    let progress = match asked.quiet {
-        true => Progress::Off,
-        false => Progress::Auto,
-    };
+    let progress = Progress::Auto.unless(asked.quiet);
     let display = Display::new(progress, comm.rank() == Rank(0), Feed::default());
     let group = hosts.group(comm, signals, &display).await?;
     let expectation = match group.is_root() {
@@ -144,7 +144,7 @@ async fn on(
     let mine = directory(comm.rank());
     answers(&group, &mine, me.is_some(), PATIENCE).await?;
     let around = surroundings::of_ranks(&group, &mine, false, me.is_some()).await?;
-    let marker = clean::marker(launch);
+    let marker = marker(&launch.run_id, &launch.origin);
     let place = Place {
         live: None,
         parent: &mine,
@@ -181,11 +181,7 @@ async fn on(
         CheckFormat::Junit => junit(&found),
         CheckFormat::Tap => tap(&found),
     });
-    Ok(match stop_code(&group) {
-        Some(code) => code,
-        None if found.passed => printed,
-        None => FAILED,
-    })
+    Ok(exit_code(&group, found.passed, printed))
 }
 
 /// The ranks that stand for clients: on each host as many as there are mounts, in ascending order.
@@ -276,17 +272,16 @@ fn list(chosen: &[&Promise], between: &[&between::Check]) -> String {
 }
 
 /// `rbench hold-lock`: what a process does that holds a lock for a check.
-pub fn hold(kind: &str, path: &Path) -> ExitCode {
+pub fn hold(kind: &str, path: &Path) -> u8 {
     let Some(lock) = Lock::ALL.into_iter().find(|lock| lock.name() == kind) else {
-        complain(&format!("there is no lock '{kind}'"));
-        return ExitCode::from(USAGE);
+        return fail(USAGE, format!("there is no lock '{kind}'"));
     };
     match between::hold(lock, path) {
-        Ok(()) => ExitCode::from(SUCCESS),
-        Err(e) => {
-            complain(&format!("the lock of {} is not held: {e}", path.display()));
-            ExitCode::from(FAILED)
-        }
+        Ok(()) => SUCCESS,
+        Err(e) => fail(
+            FAILED,
+            format!("the lock of {} is not held: {e}", path.display()),
+        ),
     }
 }
 

@@ -1,5 +1,4 @@
-//! `rbench clean`: removal of directories that interrupted runs left behind, and
-//! the markers by which it recognises them.
+//! `rbench clean`: removal of directories that interrupted runs left behind.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -12,84 +11,18 @@ use rbench_core::wire::{Reader, Writer};
 use rbench_exec::removal::Remover;
 use rbench_exec::{ExecError, Group, Show as _};
 use rbench_sys::WorkDir;
-use rbench_sys::limits::{Process, host_facts, process_space, this_process};
+use rbench_sys::limits::process_space;
 use rbench_sys::workdir::Runs;
 
+use crate::console::{complain, print};
+use crate::exit::{FAILED, SUCCESS, stop_code};
+use crate::hosts::Hosts;
 use crate::launch::Launch;
 use crate::live::Feed;
+use crate::marker::{Marker, read};
 use crate::progress::Display;
-use crate::run::{Hosts, Refusal, stop_code};
+use crate::refusal::Refusal;
 use crate::signals::Signals;
-use crate::{FAILED, SUCCESS, complain, print};
-
-/// How every marker starts.
-const BEGIN: &str = "rbench run ";
-
-/// The content of the marker file of a run: its id, and the process of rank 0
-/// as [`origin`] gives it.
-pub fn marker(launch: &Launch) -> String {
-    marker_of(&launch.run_id, launch)
-}
-
-/// The same for a run that an earlier launch began.
-pub fn marker_of(run_id: &str, launch: &Launch) -> String {
-    format!("{BEGIN}{run_id}\n{}", launch.origin)
-}
-
-/// The line of a marker whose directory is to be kept, whatever becomes of the run.
-pub const KEPT: &str = "kept on purpose\n";
-
-/// The number of the process that a marker names, if it is certain to be running.
-pub fn at_work(marker: &[u8]) -> Option<u64> {
-    let marker = read(marker)?;
-    let here = process_space()?;
-    let process = marker.process.filter(|_| marker.space == here)?;
-    process.is_running().then(|| u64::from(process.number))
-}
-
-/// This process, so that others can tell whether it is still there.
-pub fn origin() -> String {
-    let host = host_facts().map_or_else(|_| String::new(), |facts| facts.name);
-    let Process { number, started } = this_process();
-    let space = process_space().unwrap_or_default();
-    format!("host {host}\nspace {space}\nprocess {number} {started}\n")
-}
-
-/// What a marker says.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-struct Marker {
-    run: String,
-    host: String,
-    /// Where its process number is valid: a boot and a PID namespace.
-    space: String,
-    process: Option<Process>,
-    /// Whether the run was told to keep it.
-    kept: bool,
-}
-
-fn read(bytes: &[u8]) -> Option<Marker> {
-    let text = std::str::from_utf8(bytes).ok()?;
-    let mut marker = Marker {
-        run: text.strip_prefix(BEGIN)?.lines().next()?.to_owned(),
-        ..Marker::default()
-    };
-    for line in text.lines() {
-        match line.split_once(' ') {
-            _ if line == KEPT.trim_end() => marker.kept = true,
-            Some(("host", name)) => name.clone_into(&mut marker.host),
-            Some(("space", space)) => space.clone_into(&mut marker.space),
-            Some(("process", numbers)) => {
-                let (number, started) = numbers.split_once(' ')?;
-                marker.process = Some(Process {
-                    number: number.parse().ok()?,
-                    started: started.parse().ok()?,
-                });
-            }
-            _ => {}
-        }
-    }
-    Some(marker)
-}
 
 /// Why a run's directory must stay; `None`: the run is dead.
 fn reason_to_stay(marker: &Marker, here: &str, force: bool) -> Option<String> {
@@ -164,10 +97,7 @@ pub async fn run(
     signals: &Signals,
 ) -> Result<u8, Refusal> {
     let hosts = Hosts::find(comm).await?;
-    let how = match what.quiet {
-        true => Progress::Off,
-        false => Progress::Auto,
-    };
+    let how = Progress::Auto.unless(what.quiet);
     let root = comm.rank() == Rank(0);
     let display = Display::new(how, root, Feed::default());
     let group = hosts.group(comm, signals, &display).await?;
@@ -270,25 +200,9 @@ async fn remove(
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use rbench_sys::limits::{Process, this_process};
 
-    #[test]
-    fn a_marker_tells_run_host_and_process() {
-        let text = format!("{BEGIN}20261121-aaaa\nhost one\nspace b/1\nprocess 12 345\n");
-        let marker = read(text.as_bytes()).expect("a marker");
-        assert_eq!(
-            (
-                marker.run.as_str(),
-                marker.host.as_str(),
-                marker.space.as_str()
-            ),
-            ("20261121-aaaa", "one", "b/1")
-        );
-        let process = marker.process.expect("a process");
-        assert_eq!((process.number, process.started), (12, 345));
-        assert_eq!(read(b"something else"), None);
-        assert_eq!(read(b"\xff"), None);
-    }
+    use super::*;
 
     #[test]
     fn only_what_is_dead_for_certain_may_go() {

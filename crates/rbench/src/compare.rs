@@ -1,7 +1,6 @@
 //! `rbench compare`: runs or series against each other, or runs against published figures.
 
 use std::path::PathBuf;
-use std::process::ExitCode;
 
 use rbench_cli::{Compare, CompareFormat};
 use rbench_report::Document;
@@ -10,25 +9,23 @@ use rbench_report::compare::{
     compare_series, published,
 };
 
+use crate::console::{fail, print};
+use crate::exit::{FAILED, SUCCESS, USAGE};
 use crate::show;
-use crate::{FAILED, SUCCESS, USAGE, complain, print};
 
 /// Compares, and prints the comparison. The exit code says whether a condition is
 /// met.
-pub fn compare(what: &Compare) -> ExitCode {
+pub fn compare(what: &Compare) -> u8 {
     if what.published.as_deref() == Some("list") && what.files.is_empty() {
-        return ExitCode::from(print(&published::list()));
+        return print(&published::list());
     }
     match compared(what) {
         Ok(comparison) => {
             let code = if comparison.fails() { FAILED } else { SUCCESS };
             let printed = print(&render(&comparison, what.format));
-            ExitCode::from(code.max(printed))
+            code.max(printed)
         }
-        Err(message) => {
-            complain(&message);
-            ExitCode::from(USAGE)
-        }
+        Err(message) => fail(USAGE, message),
     }
 }
 

@@ -10,7 +10,6 @@ use rbench_plan::{MetaPlan, Plan, Work};
 use rbench_report::schema::{DataSize, Warning};
 use rbench_sys::residency::memory;
 
-use crate::result::warning;
 use crate::round_trip::{has_a_place, moves};
 
 /// Data this many times as large as a memory cannot mostly come from it.
@@ -103,8 +102,8 @@ fn goes_around_memory(plan: &Plan) -> bool {
 }
 
 /// Warnings where the data is not large enough.
-pub fn warnings(plan: &Plan, sizes: &[DataSize], embedded: bool) -> Vec<Warning> {
-    if embedded {
+pub fn warnings(plan: &Plan, sizes: &[DataSize]) -> Vec<Warning> {
+    if plan.embedded() {
         return Vec::new();
     }
     let around = goes_around_memory(plan);
@@ -112,13 +111,13 @@ pub fn warnings(plan: &Plan, sizes: &[DataSize], embedded: bool) -> Vec<Warning>
     let cache = small(sizes, |size| size.client_cache_bytes);
     let memory = memory.map(|found| {
         let message = format!("{found} of memory: reads may come from memory.");
-        warning("fits-in-memory", message)
+        Warning::new("fits-in-memory", message)
     });
     let cache = cache.map(|found| {
         let message = format!(
             "{found} of the file system client's cache (--client-cache): reads may come from that cache."
         );
-        warning("fits-in-client-cache", message)
+        Warning::new("fits-in-client-cache", message)
     });
     memory.into_iter().chain(cache).collect()
 }

@@ -12,6 +12,10 @@ use rbench_core::Bytes;
 use rbench_sys::command::unblocked;
 use tempfile::TempDir;
 
+/// What a program that was built without it says of the built-in file system.
+pub const WITHOUT_TESTFS: &str =
+    "this program is built without the built-in file system (feature testfs)";
+
 /// How long the child may take to mount, and to unmount.
 const PATIENCE: Duration = Duration::from_secs(10);
 

@@ -2,11 +2,13 @@
 //! `--overwrite` only one of ours), and every finished phase is on disk before the next one starts. What other files
 //! may replace is in [`place`].
 
+use std::cell::RefCell;
 use std::ffi::OsStr;
 use std::fs::{File, OpenOptions, Permissions, TryLockError};
 use std::io::{self, Read as _, Seek as _, Write as _};
 use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 
 use nix::libc;
 use rbench_report::Document;
@@ -30,6 +32,9 @@ pub struct ResultFile {
     /// What may be at `path` when it is finished.
     replace: Replace,
 }
+
+/// The result file, as soon as there is one: rows and intervals go to its journal.
+pub type SharedFile = Rc<RefCell<Option<ResultFile>>>;
 
 fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();

@@ -1,23 +1,17 @@
 //! What `rbench fio` reads and writes besides the common path: job files, fio's
 //! outputs, status reports, and logs.
 
-use std::collections::BTreeMap;
-use std::ffi::OsString;
-use std::io::{Read as _, Write as _};
-use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
-use std::path::{Path, PathBuf};
+use std::io::Write as _;
+use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use nix::errno::Errno;
 use nix::time::{ClockId, clock_gettime};
-use rbench_cli::fio::{Surroundings, files_named, listing, read, variables_named};
-use rbench_cli::ior::script_of;
-use rbench_cli::{FioFormat, FioView, IdleReport, Invocation, Output};
+use rbench_cli::{FioFormat, FioView, IdleReport, Output};
 use rbench_core::job::{JobLog, JobOutcome, Series};
 use rbench_core::machine::HostUse;
-use rbench_core::wire::{Reader, Writer};
 use rbench_core::{Latency, Nanos, Rank};
 use rbench_exec::LiveStats;
 use rbench_plan::Plan;
@@ -27,16 +21,13 @@ use rbench_report::RunResult;
 use rbench_report::fio::{FioEntry, FioRun, Form, Machine, Steadiness, TERSE_VERSION, Target, add};
 use rbench_report::journal;
 use rbench_report::schema::Forms;
-use rbench_sys::limits::{host_facts, page_size, total_memory};
 
+use crate::console::{complain, print};
+use crate::exit::SUCCESS;
 use crate::files::{self, Written};
 use crate::front::{FrontEnd, Scope};
-use crate::launch::Launch;
-use crate::profile;
-use crate::recording::all_of;
-use crate::run::Refusal;
 use crate::show::render;
-use crate::{SUCCESS, complain, print};
+use crate::trouble::all_of;
 
 mod debug;
 mod known;
@@ -50,181 +41,6 @@ pub use tools::tool;
 /// The version in fio's outputs: programs look for the version of fio whose
 /// format they know.
 const VERSION: &str = concat!("fio-3.33-rbench-", env!("CARGO_PKG_VERSION"));
-
-/// What a command line of fio refers to, and the profile of `rbench mix`; read by rank 0 for
-/// all.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct JobFiles {
-    files: BTreeMap<PathBuf, Vec<u8>>,
-    variables: Vec<(String, String)>,
-    page_size: u64,
-    cpus: u64,
-    memory_mib: u64,
-    /// Why files could not be read.
-    unreadable: BTreeMap<PathBuf, String>,
-}
-
-impl JobFiles {
-    /// Reads what this command line names; nothing for other commands.
-    pub fn read(argv: &[OsString]) -> JobFiles {
-        let mut found = JobFiles {
-            page_size: page_size(),
-            cpus: host_facts().map_or(1, |facts| u64::from(facts.cpus)),
-            memory_mib: total_memory() >> 20,
-            ..JobFiles::default()
-        };
-        loop {
-            let mut missing = files_named(argv, &found.files);
-            missing.retain(|file| !found.unreadable.contains_key(file));
-            if missing.is_empty() {
-                break;
-            }
-            for file in missing {
-                match content(&file) {
-                    Ok(bytes) => {
-                        found.files.insert(file, bytes);
-                    }
-                    Err(error) => {
-                        found.unreadable.insert(file, error.to_string());
-                    }
-                }
-            }
-        }
-        match profile::named(argv) {
-            Some((file, Ok(bytes))) => drop(found.files.insert(file, bytes)),
-            Some((file, Err(error))) => drop(found.unreadable.insert(file, error.to_string())),
-            None => {}
-        }
-        if let Some(file) = script_of(argv) {
-            match content(&file) {
-                Ok(bytes) => drop(found.files.insert(file, bytes)),
-                Err(error) => drop(found.unreadable.insert(file, error.to_string())),
-            }
-        }
-        let names = variables_named(&found.files).into_iter();
-        let set = |name: String| Some((name.clone(), std::env::var(name).ok()?));
-        found.variables = names.filter_map(set).collect();
-        found
-    }
-
-    /// What a file says, or why it could not be read; `None`: it was not read.
-    pub fn text(&self, file: &Path) -> Option<Result<String, String>> {
-        if let Some(why) = self.unreadable.get(file) {
-            return Some(Err(why.clone()));
-        }
-        let bytes = self.files.get(file)?.clone();
-        Some(String::from_utf8(bytes).map_err(|_| "it is no text in UTF-8".to_owned()))
-    }
-
-    /// Into a message.
-    pub fn encode(&self, w: &mut Writer) {
-        let JobFiles {
-            files,
-            variables,
-            page_size,
-            cpus,
-            memory_mib,
-            unreadable,
-        } = self;
-        w.number(files.len() as u64);
-        for (path, bytes) in files {
-            w.bytes(path.as_os_str().as_bytes()).bytes(bytes);
-        }
-        w.number(variables.len() as u64);
-        for (name, value) in variables {
-            w.text(name).text(value);
-        }
-        w.number(*page_size).number(*cpus).number(*memory_mib);
-        w.number(unreadable.len() as u64);
-        for (path, why) in unreadable {
-            w.bytes(path.as_os_str().as_bytes()).text(why);
-        }
-    }
-
-    /// From a message; `None` when it did not arrive whole.
-    pub fn decode(r: &mut Reader<'_>) -> Option<JobFiles> {
-        let mut found = JobFiles::default();
-        let path = |bytes: &[u8]| PathBuf::from(OsString::from_vec(bytes.to_vec()));
-        for _ in 0..r.number()? {
-            let file = path(r.bytes()?);
-            found.files.insert(file, r.bytes()?.to_vec());
-        }
-        for _ in 0..r.number()? {
-            found.variables.push((r.text()?, r.text()?));
-        }
-        (found.page_size, found.cpus) = (r.number()?, r.number()?);
-        found.memory_mib = r.number()?;
-        for _ in 0..r.number()? {
-            let file = path(r.bytes()?);
-            found.unreadable.insert(file, r.text()?);
-        }
-        Some(found)
-    }
-
-    /// One file, for tests.
-    #[cfg(test)]
-    pub fn of_one(path: &str, bytes: &[u8]) -> JobFiles {
-        JobFiles {
-            files: BTreeMap::from([(path.into(), bytes.to_vec())]),
-            variables: vec![("A".to_owned(), "b".to_owned())],
-            page_size: 4096,
-            cpus: 2,
-            memory_mib: 1024,
-            unreadable: BTreeMap::from([("x".into(), "gone".to_owned())]),
-        }
-    }
-}
-
-fn content(file: &Path) -> std::io::Result<Vec<u8>> {
-    if let Some(directory) = listing::asked(file) {
-        let mut paths = Vec::new();
-        list(&directory, &mut paths)?;
-        paths.sort();
-        return Ok(listing::answer(&paths));
-    }
-    if file != Path::new("-") {
-        return std::fs::read(file);
-    }
-    let mut bytes = Vec::new();
-    std::io::stdin().lock().read_to_end(&mut bytes)?;
-    Ok(bytes)
-}
-
-/// The regular files of a directory and of those in it; no symbolic link is followed.
-fn list(directory: &Path, into: &mut Vec<PathBuf>) -> std::io::Result<()> {
-    for entry in std::fs::read_dir(directory)? {
-        let entry = entry?;
-        let kind = entry.file_type()?;
-        if kind.is_dir() {
-            list(&entry.path(), into)?;
-        } else if kind.is_file() {
-            into.push(entry.path());
-        }
-    }
-    Ok(())
-}
-
-/// The invocation of a command line of fio; `None` if it is another command.
-pub fn parse(launch: &Launch) -> Result<Option<Invocation>, Refusal> {
-    if launch.argv.get(1).is_none_or(|command| command != "fio") {
-        return Ok(None);
-    }
-    let around = &launch.job_files;
-    let variable = |name: &str| {
-        let mut all = around.variables.iter();
-        all.find(|(known, _)| known == name)
-            .map(|(_, value)| value.clone())
-    };
-    let around = Surroundings {
-        files: &around.files,
-        unreadable: &around.unreadable,
-        variable: &variable,
-        page_size: around.page_size,
-        cpus: around.cpus,
-        memory_mib: around.memory_mib,
-    };
-    read(&launch.argv, &around).map(Some).map_err(Refusal::Cli)
-}
 
 /// The front end: what it prints, and how reports on the way are shown.
 pub struct Front {
@@ -248,9 +64,7 @@ impl Front {
             hosts: Vec::new(),
         }
     }
-}
 
-impl Front {
     /// The report, after the output of `--debug`.
     fn text(&self, scope: Scope<'_>, run: &FioRun) -> String {
         let kinds = &self.view.debug;

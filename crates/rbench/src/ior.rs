@@ -17,11 +17,12 @@ use rbench_plan::spec::{Ior, Segments, Workload};
 use rbench_report::ior::{self as render, View};
 use rbench_report::{PhaseResult, RunResult, json, text};
 
+use crate::console::print;
 use crate::front::{FrontEnd, Scope};
 use crate::launch::Launch;
 use crate::operations::{new_file, unwritable};
 use crate::show;
-use crate::{print, status};
+use crate::status;
 
 /// The option that names the status file.
 const STATUS: &str = "stoneWallingStatusFile";

@@ -12,10 +12,11 @@ use rbench_core::random::{Stream, key};
 use rbench_core::wire::{Reader, Writer};
 use rbench_sys::identity::identity;
 
-use crate::clean;
-use crate::fio::JobFiles;
+use crate::console::complain;
+use crate::exit::FAILED;
+use crate::job_files::JobFiles;
+use crate::marker;
 use crate::version;
-use crate::{FAILED, complain};
 
 /// After this time it is said which ranks are missing at the start ...
 const NOTICE: Duration = Duration::from_secs(20);
@@ -116,7 +117,7 @@ impl Launch {
             started: format!("{now:.3}"),
             // 53 bits: readers of JSON may take numbers as floating point.
             seed: stream.next_u64() >> 11,
-            origin: clean::origin(),
+            origin: marker::origin(),
             job_files: JobFiles::read(argv),
             cwd: std::env::current_dir().map_or_else(|_| OsString::from("/"), OsString::from),
         }

@@ -17,20 +17,20 @@ use rbench_report::live::Live;
 use rbench_report::schema::LiveState;
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 
-use crate::complain;
-use crate::run::Refusal;
-use crate::signals::Signals;
+use crate::console::complain;
+use crate::refusal::Refusal;
 
 mod answers;
 mod feed;
 mod keeper;
+mod known;
 mod listener;
 mod peer;
 mod terminal;
 mod view;
 mod watch;
 
-pub use feed::{OfRows, progress};
+pub use feed::{OfRows, interval_of, progress};
 pub use watch::watch;
 
 use listener::{Listener, SocketFile};
@@ -157,42 +157,6 @@ impl Watched {
     /// The way to the thread.
     pub fn feed(&self) -> Feed {
         self.feed.clone()
-    }
-}
-
-/// Who has to do with a run while it goes on, beside its ranks.
-pub struct Outside {
-    /// The signals of this process, and who asks for a stop like them.
-    pub signals: Signals,
-    watched: Watched,
-}
-
-impl Outside {
-    /// With whoever may watch: where, how progress is shown, and whether notes are not.
-    ///
-    /// # Errors
-    /// Those of [`Watched::open`].
-    pub async fn open(
-        comm: &dyn Communicator,
-        signals: Signals,
-        (serve, progress, quiet): (&Serve, Progress, bool),
-    ) -> Result<Outside, Refusal> {
-        let (watched, stops) = Watched::open(comm, serve, progress, quiet).await?;
-        signals.hear(stops);
-        Ok(Outside { signals, watched })
-    }
-
-    /// The way to whoever watches.
-    pub fn feed(&self) -> Feed {
-        self.watched.feed()
-    }
-
-    /// Why it ends early, if it does, for whoever watches.
-    pub fn tell_end(&self, ended: &Result<u8, Refusal>) {
-        if let Err(Refusal::Usage(why) | Refusal::Failed(why) | Refusal::Silent(why)) = ended {
-            let why = why.clone();
-            self.watched.feed.tell(|live| live.fail(why));
-        }
     }
 }
 

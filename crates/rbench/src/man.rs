@@ -2,45 +2,50 @@
 
 use std::io::Write as _;
 use std::path::Path;
-use std::process::ExitCode;
 
+use crate::console::{fail, print};
+use crate::exit::{FAILED, SUCCESS, USAGE};
 use crate::files::new_file;
-use crate::{FAILED, SUCCESS, USAGE, complain, print};
 
 /// Prints the program's page, or writes all of them into a directory.
-pub fn man(out: Option<&Path>) -> ExitCode {
+pub fn man(out: Option<&Path>) -> u8 {
     let pages = match rbench_cli::man_pages() {
         Ok(pages) => pages,
         Err(error) => {
-            complain(&format!("the man pages cannot be made: {error}"));
-            return ExitCode::from(FAILED);
+            return fail(FAILED, format!("the man pages cannot be made: {error}"));
         }
     };
     let Some(folder) = out else {
         let program = pages.first().map_or("", |(_, text)| text.as_str());
-        return ExitCode::from(print(program));
+        return print(program);
     };
-    ExitCode::from(write(folder, &pages))
+    write(folder, &pages)
 }
 
 /// Nothing is written unless all of them can be.
 fn write(folder: &Path, pages: &[(String, String)]) -> u8 {
     if !folder.is_dir() {
-        complain(&format!("--out {} is not a directory", folder.display()));
-        return USAGE;
+        return fail(
+            USAGE,
+            format!("--out {} is not a directory", folder.display()),
+        );
     }
     let taken = pages.iter().map(|(name, _)| folder.join(name));
     if let Some(path) = taken.into_iter().find(|p| p.symlink_metadata().is_ok()) {
         let path = path.display();
-        complain(&format!("{path} already exists and is not overwritten"));
-        return USAGE;
+        return fail(
+            USAGE,
+            format!("{path} already exists and is not overwritten"),
+        );
     }
     for (name, text) in pages {
         let path = folder.join(name);
         let written = new_file(&path).and_then(|mut file| file.write_all(text.as_bytes()));
         if let Err(error) = written {
-            complain(&format!("{} cannot be written: {error}", path.display()));
-            return FAILED;
+            return fail(
+                FAILED,
+                format!("{} cannot be written: {error}", path.display()),
+            );
         }
     }
     SUCCESS

@@ -8,8 +8,7 @@ use rbench_exec::marks::{Ended, Mark, MarkObserver, MarkedPhase};
 use rbench_report::journal;
 use rbench_report::schema::{MarkCommand, MarkResult, Warning};
 
-use crate::recording::SharedFile;
-use crate::result::warning;
+use crate::files::SharedFile;
 
 /// The warning of a command that failed, or had to be ended.
 const FAILED: &str = "event-failed";
@@ -31,7 +30,7 @@ impl MarkList {
         let marks = self.0.borrow();
         let of = |mark: &MarkResult| {
             let why = failure(mark.command.as_ref()?)?;
-            Some(warning(
+            Some(Warning::new(
                 FAILED,
                 format!("The command of --event {} {why}.", mark.name),
             ))
@@ -44,7 +43,7 @@ impl MarkList {
 pub fn not_run(names: &[String]) -> Vec<Warning> {
     let of = |name: &String| {
         let why = "its time had not come when the last phase ended";
-        warning(
+        Warning::new(
             NOT_RUN,
             format!("The command of --event {name} was not run: {why}."),
         )

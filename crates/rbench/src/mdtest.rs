@@ -20,12 +20,12 @@ use rbench_report::mdtest::{self as render, Kinds};
 use rbench_report::schema::{Forms, MdtestForm};
 use rbench_report::{RunResult, text};
 
+use crate::console::print;
 use crate::front::{FrontEnd, Scope};
 use crate::operations::{OperationLog, new_file, unwritable};
-use crate::print;
-use crate::recording::all_of;
 use crate::show;
 use crate::status;
+use crate::trouble::all_of;
 
 /// Paths of mdtest's options start in rank 0's working directory.
 pub fn anchor(spec: &mut Spec, cwd: &Path) {
@@ -119,9 +119,8 @@ impl FrontEnd for Front {
             // An empty file that stays does no harm.
             let _ = std::fs::remove_file(path);
         }
-        if let Some(log) = self.operations.take() {
-            log.discard();
-        }
+        let log = self.operations.take();
+        log.into_iter().for_each(OperationLog::discard);
     }
 
     fn log(&mut self, iteration: u32, rows: &[&str], operations: &[OpTime]) -> Result<(), String> {

@@ -1,23 +1,21 @@
 //! `rbench report`: a page of results.
 
 use std::fs::File;
-use std::process::ExitCode;
 
 use rbench_cli::Page;
 use rbench_report::page;
 
+use crate::console::fail;
+use crate::exit::{FAILED, SUCCESS, USAGE};
 use crate::files::{self, OVERWRITE, Replace};
-use crate::{FAILED, SUCCESS, USAGE, complain, show};
+use crate::show;
 
 /// Writes the page.
-pub fn write(asked: &Page) -> ExitCode {
-    ExitCode::from(match written(asked) {
+pub fn write(asked: &Page) -> u8 {
+    match written(asked) {
         Ok(()) => SUCCESS,
-        Err((code, message)) => {
-            complain(&message);
-            code
-        }
-    })
+        Err((code, message)) => fail(code, message),
+    }
 }
 
 fn written(asked: &Page) -> Result<(), (u8, String)> {

@@ -15,13 +15,17 @@ use rbench_report::schema::{
 use rbench_sys::promises::Verdict;
 use rbench_sys::promises::abilities::ABILITIES;
 
+use crate::console::{complain, print};
+use crate::exit::{SUCCESS, exit_code, stop_code};
+use crate::hosts::Hosts;
 use crate::launch::Launch;
 use crate::live::Feed;
+use crate::marker::marker;
 use crate::progress::Display;
-use crate::run::{Hosts, Refusal, stop_code};
+use crate::refusal::Refusal;
 use crate::show;
 use crate::signals::Signals;
-use crate::{FAILED, SUCCESS, clean, complain, print, surroundings};
+use crate::surroundings;
 
 /// Probes the directory on every host; rank 0 prints what was found.
 pub async fn run(
@@ -31,16 +35,13 @@ pub async fn run(
     signals: &Signals,
 ) -> Result<u8, Refusal> {
     let hosts = Hosts::find(comm).await?;
-    let progress = match asked.quiet {
-        true => Progress::Off,
-        false => Progress::Auto,
-    };
+    let progress = Progress::Auto.unless(asked.quiet);
     let display = Display::new(progress, comm.rank() == Rank(0), Feed::default());
     let group = hosts.group(comm, signals, &display).await?;
     let directory = Path::new(&launch.cwd).join(&asked.dir);
     answers(&group, &directory, group.is_leader(), PATIENCE).await?;
     let around = surroundings::gather(&group, &directory, false).await?;
-    let marker = clean::marker(launch);
+    let marker = marker(&launch.run_id, &launch.origin);
     let place = Place {
         live: None,
         parent: &directory,
@@ -65,11 +66,7 @@ pub async fn run(
         Format::Text => text(&found, show::view()),
         Format::Json => json(&found),
     });
-    Ok(match stop_code(&group) {
-        Some(code) => code,
-        None if whole => printed,
-        None => FAILED,
-    })
+    Ok(exit_code(&group, whole, printed))
 }
 
 fn result(

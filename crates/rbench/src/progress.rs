@@ -11,12 +11,12 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use rbench_cli::Progress as How;
 use rbench_core::Nanos;
 use rbench_core::plain::plain;
-use rbench_core::units::{human_bandwidth, human_count, human_rate};
+use rbench_core::units::{clock, human_bandwidth, human_count, human_rate};
 use rbench_exec::{Progress, Show};
 use rbench_report::schema::LiveState;
 
+use crate::console::{complain, to_stderr};
 use crate::live::{self, Feed};
-use crate::{complain, to_stderr};
 
 /// Time between two lines.
 const LINE_EVERY: Duration = Duration::from_secs(5);
@@ -108,15 +108,6 @@ fn style(total: bool) -> ProgressStyle {
         false => "{prefix} {spinner} {wide_msg}",
     };
     ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
-}
-
-/// `59 s`, `3:07`, `2:05:09`.
-pub fn clock(seconds: u64) -> String {
-    match (seconds / 3600, seconds / 60 % 60, seconds % 60) {
-        (0, 0, s) => format!("{s} s"),
-        (0, m, s) => format!("{m}:{s:02}"),
-        (h, m, s) => format!("{h}:{m:02}:{s:02}"),
-    }
 }
 
 /// Whole seconds, a half rounded up.
@@ -249,6 +240,5 @@ mod tests {
             ..bare
         };
         assert_eq!(figures(&beyond), "7 of 7, 11.6/s, 1 s elapsed");
-        assert_eq!([59, 187, 7509].map(clock), ["59 s", "3:07", "2:05:09"]);
     }
 }

@@ -8,7 +8,7 @@ use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
 use std::path::Path;
-use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, sync_channel};
 
 use nix::errno::Errno;
@@ -26,7 +26,8 @@ use rbench_plan::trace::{LeftOut, Out, form};
 use rbench_sys::command::unblocked;
 use rbench_testfs::{Backing, Config, Mounted, Observer, SUBTYPE, mount, require_nothing_hidden};
 
-use crate::{FAILED, USAGE, complain};
+use crate::console::{complain, fail};
+use crate::exit::{FAILED, USAGE};
 
 /// The file of a trace where none is named.
 const DEFAULT: &str = "rbench.trace";
@@ -47,13 +48,10 @@ struct Written {
 }
 
 /// Records; the program's exit code.
-pub fn record(args: &Record) -> ExitCode {
+pub fn record(args: &Record) -> u8 {
     match run(args) {
-        Ok(code) => ExitCode::from(code),
-        Err((code, message)) => {
-            complain(&message);
-            ExitCode::from(code)
-        }
+        Ok(code) => code,
+        Err((code, message)) => fail(code, message),
     }
 }
 

@@ -1,7 +1,6 @@
 //! Records what a run yields as soon as it is known: rows in the result and its
 //! journal, data of a single rank in that rank's files.
 
-use std::cell::RefCell;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 use std::time::Duration;
@@ -17,22 +16,22 @@ use rbench_exec::group::PhaseHooks;
 use rbench_exec::intervals::{IntervalRow, Observer, Span};
 use rbench_exec::mounts::Mounts;
 use rbench_exec::{Ending, ExecError, Group, Listener};
-use rbench_plan::Plan;
-use rbench_report::intervals::{IntervalLine, IntervalOf};
+use rbench_report::intervals::IntervalLine;
 use rbench_report::schema::{ClientCounters, PhaseMark, Warning};
-use rbench_report::{PhaseResult, RunResult, journal, repetition};
+use rbench_report::{PhaseResult, journal, repetition};
 
-use crate::complain;
+use crate::console::complain;
 use crate::dead_mounts;
-use crate::files::{OVERWRITE, Replace, ResultFile};
+use crate::files::{OVERWRITE, Replace, ResultFile, SharedFile};
 use crate::front::{FrontEnd, Scope};
 use crate::hlog::IntervalLog;
-use crate::launch::Launch;
 use crate::live::{self, Feed, OfRows};
 use crate::marks::{MarkList, MarkRecorder, not_run};
 use crate::progress::Display;
-use crate::result::{Frame, note_drifts, warning};
-use crate::run::{LEFT_BEHIND, publish};
+use crate::publish::{LEFT_BEHIND, publish};
+use crate::report::{Report, SharedLog, Sink};
+use crate::result::{Frame, note_drifts};
+use crate::trouble::note_trouble;
 
 /// The warning of a command of `--after-phase` that failed.
 const AFTER_PHASE_FAILED: &str = "after-phase-failed";
@@ -42,10 +41,8 @@ const COMMANDS_TURN: Duration = Duration::from_secs(10);
 
 /// The run and where its results go.
 pub struct Job<'j> {
-    /// The plan.
-    pub plan: &'j Plan,
-    /// How it was launched.
-    pub launch: &'j Launch,
+    /// The plan, and how it was launched.
+    pub scope: Scope<'j>,
     /// Where the results go.
     pub output: &'j Output,
     /// Whose command line it is.
@@ -55,19 +52,6 @@ pub struct Job<'j> {
     /// To who watches.
     pub feed: Feed,
 }
-
-/// Takes the result of a run in place of standard output.
-pub trait Sink {
-    /// Takes what rank 0 has of a run that has ended or was stopped; the exit
-    /// code.
-    fn take(&self, report: &mut Report) -> u8;
-}
-
-/// The result file, as soon as there is one: rows and intervals go to its journal.
-pub type SharedFile = Rc<RefCell<Option<ResultFile>>>;
-
-/// The interval log, as soon as there is one.
-type SharedLog = Rc<RefCell<Option<IntervalLog>>>;
 
 /// Writes the intervals of the phase that runs to the journal and to the log, and tells who
 /// watches.
@@ -79,14 +63,7 @@ struct Written {
 
 impl Observer for Written {
     fn interval(&self, row: &IntervalRow, span: Span, part: &IntervalPart) {
-        let of = IntervalOf {
-            iteration: row.iteration,
-            name: &row.name,
-            label: &row.label,
-            op: row.op,
-            open_loop: row.open_loop,
-            interval: span.interval,
-        };
+        let of = live::interval_of(row, span.interval);
         if let Some(file) = self.file.borrow_mut().as_mut() {
             // The whole row follows at the end of the phase, and says so if it cannot be
             // written either.
@@ -119,68 +96,13 @@ impl Observer for Written {
     }
 }
 
-/// What a run hands over at its end.
-pub struct Report {
-    /// The result so far.
-    pub result: RunResult,
-    /// The result file that is being made.
-    pub file: SharedFile,
-    /// The interval log that is being written.
-    log: SharedLog,
-    /// Whose command line it is.
-    pub front: Box<dyn FrontEnd>,
-    /// What jobs did: by group, job and worker.
-    pub jobs: Vec<JobOutcome>,
-    /// Something could not be written.
-    pub trouble: Option<String>,
-    /// The directory that was kept.
-    pub kept: Option<PathBuf>,
-    /// Why the run did not reach its end; what was measured is still reported.
-    pub broken: Option<ExecError>,
-    /// The exit code of publishing, once that has happened.
-    pub published: Option<u8>,
-    /// The series that takes the result, if the run is a cell of one.
-    pub cell: Option<Rc<dyn Sink>>,
-    /// A signal ended the run: launchers kill its ranks soon.
-    pub signalled: bool,
-}
-
-impl Report {
-    /// Why something could not be written, once.
-    pub fn take_trouble(&mut self) -> Option<String> {
-        let of_log = self.log.borrow_mut().as_mut().and_then(|log| log.trouble());
-        let mut all = self.trouble.take();
-        of_log
-            .into_iter()
-            .for_each(|message| note_trouble(&mut all, message));
-        all
-    }
-
-    /// Gives up when no phase has ended. A journal with intervals of the first one
-    /// stays, and is named.
-    pub fn discard(&mut self) {
-        self.front.discard();
-        if let Some(log) = self.log.borrow_mut().take() {
-            log.discard();
-        }
-        let file = self.file.borrow_mut().take();
-        if let Some(journal) = file.and_then(ResultFile::give_up) {
-            let journal = journal.display();
-            complain(&format!(
-                "what the first phase had done until then is in {journal}: rbench show {journal}"
-            ));
-        }
-    }
-}
-
 /// Records what a run yields on one rank.
 pub struct Recording<'r> {
-    plan: &'r Plan,
+    scope: Scope<'r>,
     display: &'r Display,
     feed: Feed,
     frame: &'r Frame<'r>,
     output: &'r Output,
-    launch: &'r Launch,
     rank: Rank,
     host: &'r str,
     report: Report,
@@ -206,8 +128,7 @@ impl<'r> Recording<'r> {
         group: &'r Group<'_>,
     ) -> Recording<'r> {
         let Job {
-            plan,
-            launch,
+            scope,
             output,
             front,
             cell,
@@ -216,12 +137,11 @@ impl<'r> Recording<'r> {
         let run = frame.result(true);
         feed.tell(move |live| live.run(run));
         Recording {
-            plan,
+            scope,
             display,
             feed,
             frame,
             output,
-            launch,
             rank: group.rank(),
             host: group.host_name(),
             report: Report {
@@ -243,13 +163,6 @@ impl<'r> Recording<'r> {
             mounts: Rc::clone(&group.mounts),
             hooks: Rc::clone(&group.hooks),
             begun: MonotonicClock.now(),
-        }
-    }
-
-    fn scope(&self) -> Scope<'r> {
-        Scope {
-            plan: self.plan,
-            launch: self.launch,
         }
     }
 
@@ -325,7 +238,7 @@ impl<'r> Recording<'r> {
     /// Adds what went wrong with commands after phases.
     fn note_hooks(&mut self) {
         let failed = self.hooks.take_warnings().into_iter();
-        let failed = failed.map(|text| warning(AFTER_PHASE_FAILED, format!("{text}.")));
+        let failed = failed.map(|text| Warning::new(AFTER_PHASE_FAILED, format!("{text}.")));
         // Phases of several iterations fail alike.
         for warning in failed {
             if !self.report.result.warnings.contains(&warning) {
@@ -351,10 +264,8 @@ impl<'r> Recording<'r> {
                 if report.published.is_some() {
                     ending.left.iter().for_each(|left| complain(left));
                 }
-                let left = ending
-                    .left
-                    .into_iter()
-                    .map(|left| warning(LEFT_BEHIND, left));
+                let left = ending.left.into_iter();
+                let left = left.map(|left| Warning::new(LEFT_BEHIND, left));
                 report.result.warnings.extend(left);
                 report.broken = ending.trouble.map(ExecError::SetUp);
             }
@@ -362,30 +273,6 @@ impl<'r> Recording<'r> {
         }
         report
     }
-}
-
-/// Adds a sentence on an output that failed to those that there are, each on a line of its own.
-pub fn note_trouble(all: &mut Option<String>, message: String) {
-    match all {
-        Some(all) if all.lines().any(|line| line == message) => {}
-        Some(all) => {
-            all.push('\n');
-            all.push_str(&message);
-        }
-        None => *all = Some(message),
-    }
-}
-
-/// One sentence for each that failed.
-///
-/// # Errors
-/// All of them, each on a line of its own.
-pub fn all_of(results: impl IntoIterator<Item = Result<(), String>>) -> Result<(), String> {
-    let mut all = None;
-    for message in results.into_iter().filter_map(Result::err) {
-        note_trouble(&mut all, message);
-    }
-    all.map_or(Ok(()), Err)
 }
 
 impl Listener for Recording<'_> {
@@ -398,12 +285,21 @@ impl Listener for Recording<'_> {
             .extend(self.noted.iter().cloned());
         let run = self.report.result.clone();
         self.feed.tell(move |live| live.run(run));
-        let scope = self.scope();
-        self.report.result.forms = self.report.front.forms(scope, &self.report.result, &[]);
-        let place = |file: &PathBuf| Path::new(&self.launch.cwd).join(file);
+        self.report.result.forms = self
+            .report
+            .front
+            .forms(self.scope, &self.report.result, &[]);
+        let place = |file: &PathBuf| Path::new(&self.scope.launch.cwd).join(file);
         let replace = match self.output.overwrite {
             true => Replace::Ours,
-            false if self.launch.argv.get(1).is_some_and(|word| word == "fio") => {
+            false
+                if self
+                    .scope
+                    .launch
+                    .argv
+                    .get(1)
+                    .is_some_and(|word| word == "fio") =>
+            {
                 Replace::Nothing("--rbench-overwrite")
             }
             false => Replace::Nothing(OVERWRITE),
@@ -414,14 +310,14 @@ impl Listener for Recording<'_> {
             *self.report.file.borrow_mut() = Some(ResultFile::begin(&path, &header, replace)?);
         }
         if let Some(log) = &self.output.hlog {
-            let log = IntervalLog::begin(&place(log), &self.launch.run_id, replace)?;
+            let log = IntervalLog::begin(&place(log), &self.scope.launch.run_id, replace)?;
             *self.report.log.borrow_mut() = Some(log);
         }
         Ok(())
     }
 
     fn warning(&mut self, code: &'static str, message: String) {
-        let warning = warning(code, message);
+        let warning = Warning::new(code, message);
         // A repeated phase finds the same.
         if !self.noted.contains(&warning) {
             self.noted.push(warning.clone());
@@ -462,14 +358,15 @@ impl Listener for Recording<'_> {
         self.report.result.marks = self.marks.all();
         self.report.result.dead_mounts = dead_mounts::results(self.mounts.found());
         self.report.result.warnings.extend(self.marks.warnings());
-        publish(&mut self.report, self.plan, self.launch, self.output);
+        publish(&mut self.report, self.scope, self.output);
     }
 
     fn jobs(&mut self, outcomes: Vec<JobOutcome>) {
-        let scope = self.scope();
         let report = &mut self.report;
         if let Some(file) = report.file.borrow_mut().as_mut() {
-            let line = report.front.journal_line(scope, &report.result, &outcomes);
+            let line = report
+                .front
+                .journal_line(self.scope, &report.result, &outcomes);
             if let Some(Err(trouble)) = line.map(|line| file.append(&line)) {
                 note_trouble(&mut report.trouble, trouble);
             }
@@ -486,8 +383,7 @@ impl Listener for Recording<'_> {
     }
 
     fn job_logs(&mut self, logs: Vec<JobLog>) {
-        let scope = self.scope();
-        let written = self.report.front.job_logs(scope, &logs);
+        let written = self.report.front.job_logs(self.scope, &logs);
         if let Err(trouble) = written {
             note_trouble(&mut self.report.trouble, trouble);
         }

@@ -3,45 +3,38 @@
 use std::collections::BTreeSet;
 use std::iter::repeat;
 
-use rbench_comm::{Clocks, Topology};
+use rbench_comm::Clocks;
 use rbench_core::Rank;
 use rbench_exec::Calibration;
 use rbench_plan::meta::PHASES;
-use rbench_plan::{Plan, Setting, SettingValue, Work};
+use rbench_plan::{Setting, SettingValue, Work};
 use rbench_report::schema::{self, RunResult, SCHEMA, Warning};
-use rbench_sys::limits::HostFacts;
 use rbench_sys::mountinfo;
 use rbench_sys::surroundings::without_credentials;
 use serde_json::Value;
 
 use crate::data_size;
+use crate::front::Scope;
+use crate::hosts::Hosts;
 use crate::launch::Launch;
 use crate::version;
 
 /// Everything but the phases.
 pub struct Frame<'f> {
-    /// The launch.
-    pub launch: &'f Launch,
-    /// The plan.
-    pub plan: &'f Plan,
+    /// The plan, and how it was launched.
+    pub scope: Scope<'f>,
     /// `--label`
     pub labels: &'f [(String, String)],
     /// `solo`, `mpi`
     pub communicator: &'f str,
     /// The hosts.
-    pub topology: &'f Topology,
-    /// As compared at the start.
-    pub clocks: &'f Clocks,
+    pub hosts: &'f Hosts,
     /// For each rank, the number of its cache.
     pub cache_of: &'f [u32],
-    /// Of each host.
-    pub facts: &'f [HostFacts],
     /// What the tool costs on each host, at rank 0.
     pub calibration: Vec<Calibration>,
     /// Where the run's directory is.
     pub parent: &'f std::path::Path,
-    /// Whether that is the built-in file system.
-    pub embedded: bool,
     /// What a request costs, by host.
     pub round_trip: Vec<schema::RoundTrip>,
     /// Data against memory, by host.
@@ -50,52 +43,43 @@ pub struct Frame<'f> {
     pub surroundings: &'f [Option<schema::Surroundings>],
 }
 
-/// How far the time zone is east of UTC, s.
-pub fn utc_offset_s() -> i32 {
-    jiff::Zoned::now().offset().seconds()
+/// Which launch it is, and when it began.
+pub fn run(launch: &Launch, seed: u64, labels: &[(String, String)]) -> schema::Run {
+    let words = launch.argv.iter();
+    schema::Run {
+        id: launch.run_id.clone(),
+        command: words.map(|w| w.to_string_lossy().into_owned()).collect(),
+        version: version::VERSION.to_owned(),
+        program: Some(version::program()),
+        started: launch.started.clone(),
+        finished: None,
+        utc_offset_s: jiff::Zoned::now().offset().seconds(),
+        seed,
+        labels: labels.iter().cloned().collect(),
+    }
 }
 
 impl Frame<'_> {
     /// A result without phases. `shared`: whether all hosts see one target.
     pub fn result(&self, shared: bool) -> RunResult {
-        let several = self.topology.hosts.len() > 1;
-        let mut warnings: Vec<Warning> = self
-            .plan
-            .notes
-            .iter()
-            .map(|note| warning("plan", note.clone()))
+        let several = self.hosts.topology.hosts.len() > 1;
+        let plan = self.scope.plan;
+        let notes = plan.notes.iter();
+        let mut warnings: Vec<Warning> = notes
+            .map(|note| Warning::new("plan", note.clone()))
             .collect();
-        if several && !shared && !self.embedded {
-            warnings.push(warning(
+        if several && !shared && !plan.embedded() {
+            warnings.push(Warning::new(
                 "target-not-shared",
                 "the hosts do not see the same directory: each one tested a file system of its own"
                     .to_owned(),
             ));
         }
-        warnings.extend(data_size::warnings(
-            self.plan,
-            &self.data_sizes,
-            self.embedded,
-        ));
-        let settings = self.plan.describe();
+        warnings.extend(data_size::warnings(plan, &self.data_sizes));
+        let settings = plan.describe();
         RunResult {
             schema: SCHEMA.to_owned(),
-            run: schema::Run {
-                id: self.launch.run_id.clone(),
-                command: self
-                    .launch
-                    .argv
-                    .iter()
-                    .map(|a| a.to_string_lossy().into_owned())
-                    .collect(),
-                version: version::VERSION.to_owned(),
-                program: Some(version::program()),
-                started: self.launch.started.clone(),
-                finished: None,
-                utc_offset_s: utc_offset_s(),
-                seed: self.plan.seed,
-                labels: self.labels.iter().cloned().collect(),
-            },
+            run: run(self.scope.launch, plan.seed, self.labels),
             world: self.world(),
             target: self.target(several.then_some(shared)),
             calibration: self.calibration(),
@@ -122,13 +106,13 @@ impl Frame<'_> {
 
     /// With `--iterations auto`: its rule.
     fn repetition(&self) -> Option<schema::RepetitionResult> {
-        let until = self.plan.until?;
+        let until = self.scope.plan.until?;
         let of_the_tree = PHASES.iter().filter(|info| info.items.is_none());
         Some(schema::RepetitionResult {
             precision: until.precision,
-            max_iterations: self.plan.iterations,
+            max_iterations: self.scope.plan.iterations,
             max_time_ns: until.time.map(|time| time.0),
-            not_awaited: match &self.plan.work {
+            not_awaited: match &self.scope.plan.work {
                 Work::Meta(_) => of_the_tree.map(|info| info.name.to_owned()).collect(),
                 Work::Io(_) | Work::Jobs(_) | Work::Find(_) | Work::Mix(_) | Work::Replay(_) => {
                     Vec::new()
@@ -141,41 +125,32 @@ impl Frame<'_> {
 
     fn calibration(&self) -> schema::Calibration {
         // Rank 0 leads the first host.
-        let Calibration {
-            clock_ns,
-            record_ns,
-            null_op_ns,
-        } = self.calibration.first().copied().unwrap_or_default();
-        let all = self.topology.hosts.iter().zip(&self.calibration);
-        let several = self.topology.hosts.len() > 1;
-        let hosts = all.filter(|_| several).map(|(host, costs)| {
-            let Calibration {
-                clock_ns,
-                record_ns,
-                null_op_ns,
-            } = *costs;
-            schema::HostCalibration {
+        let first = self.calibration.first().copied().unwrap_or_default();
+        let all = self.hosts.topology.hosts.iter().zip(&self.calibration);
+        let several = self.hosts.topology.hosts.len() > 1;
+        let hosts = all
+            .filter(|_| several)
+            .map(|(host, costs)| schema::HostCalibration {
                 host: host.name.clone(),
-                clock_ns,
-                record_ns,
-                null_op_ns,
-            }
-        });
+                clock_ns: costs.clock_ns,
+                record_ns: costs.record_ns,
+                null_op_ns: costs.null_op_ns,
+            });
         schema::Calibration {
-            clock_ns,
-            record_ns,
-            null_op_ns,
+            clock_ns: first.clock_ns,
+            record_ns: first.record_ns,
+            null_op_ns: first.null_op_ns,
             hosts: hosts.collect(),
         }
     }
 
     fn world(&self) -> schema::World {
-        let hosts = self.topology.hosts.iter().zip(self.facts);
+        let hosts = self.hosts.topology.hosts.iter().zip(&self.hosts.facts);
         let around = self.surroundings.iter().cloned().chain(repeat(None));
         schema::World {
             communicator: self.communicator.to_owned(),
-            ranks: self.plan.ranks,
-            threads_per_rank: self.plan.threads,
+            ranks: self.scope.plan.ranks,
+            threads_per_rank: self.scope.plan.threads,
             hosts: hosts
                 .zip(around)
                 .map(|((host, facts), surroundings)| schema::Host {
@@ -184,10 +159,10 @@ impl Frame<'_> {
                     kernel: facts.kernel.clone(),
                     cpus: facts.cpus,
                     // The schema gives the host's clock minus rank 0's.
-                    clock_offset_ns: -self.clocks.first_offset(host.leader()).offset_ns,
-                    clock_error_ns: self.clocks.first_offset(host.leader()).error_ns,
+                    clock_offset_ns: -self.hosts.clocks.first_offset(host.leader()).offset_ns,
+                    clock_error_ns: self.hosts.clocks.first_offset(host.leader()).error_ns,
                     clock: Some(schema::HostClock {
-                        number: self.topology.clock_of[host.leader().0 as usize],
+                        number: self.hosts.topology.clock_of[host.leader().0 as usize],
                         boot: host.kernel.clone(),
                         drift_ppm: None,
                         drift_error_ppm: None,
@@ -222,7 +197,7 @@ impl Frame<'_> {
             mount_source: mount.as_ref().map(|m| without_credentials(&m.source)),
             mount_point: mount.as_ref().map(|m| m.mount_point.display().to_string()),
             mount_options: mount.map(|m| m.options.join(",")),
-            embedded: self.embedded,
+            embedded: self.scope.plan.embedded(),
             shared,
             space,
             round_trip: self.round_trip.clone(),
@@ -259,13 +234,5 @@ fn setting(setting: &Setting) -> schema::SettingResult {
         text: setting.text.clone(),
         value,
         unit: unit.map(str::to_owned),
-    }
-}
-
-/// A warning of the run itself.
-pub fn warning(code: &str, message: String) -> Warning {
-    Warning {
-        code: code.to_owned(),
-        message,
     }
 }

@@ -16,13 +16,18 @@ use rbench_exec::ExecError;
 use rbench_plan::series::Cell;
 use rbench_plan::{Plan, Spec};
 
-use crate::complain;
-use crate::front::{self, Asked};
+use crate::command::{self, Asked};
+use crate::console::complain;
+use crate::console::{print, to_stderr};
+use crate::exit::{FAILED, SUCCESS};
+use crate::hosts::Hosts;
 use crate::launch::Launch;
-use crate::live::Outside;
-use crate::recording::{Report, Sink};
-use crate::run::{Hosts, Refusal, conclude, once, plan};
-use crate::{FAILED, SUCCESS, print, to_stderr};
+use crate::outside::Outside;
+use crate::publish::conclude;
+use crate::refusal::Refusal;
+use crate::report::{Report, Sink};
+use crate::run::{once, plan};
+use crate::trouble::tell;
 
 mod course;
 mod dry_run;
@@ -135,7 +140,7 @@ pub async fn run(
 
 /// The workload of a cell, and how it is shown: its result goes to the series.
 fn cell_of(launch: &Launch, series: &Series) -> Result<(Spec, Output), Refusal> {
-    match front::read(launch)? {
+    match command::read(launch)? {
         Asked::Run(run) => {
             let (spec, output) = *run;
             let output = Output {
@@ -313,11 +318,7 @@ impl Sink for Lead {
         let state = &mut *self.state.borrow_mut();
         let file = report.file.take();
         let trouble = conclude(report);
-        let mut code = SUCCESS;
-        if let Some(message) = &trouble {
-            message.lines().for_each(complain);
-            code = FAILED;
-        }
+        let mut code = tell(trouble.as_deref());
         if let Some((index, cell)) = &state.now {
             let kept = state.record.take(*index, cell, &report.result, trouble);
             if kept && let Some(file) = file {
@@ -362,7 +363,7 @@ fn check(launch: &Launch, series: &Series, cell: &Cell, host_of: &[u32]) -> Resu
     let (spec, output) = cell_of(&launch, series).map_err(refused)?;
     let of_members: Vec<u32> = members.iter().map(|r| host_of[r.0 as usize]).collect();
     // The file may be written by a cell before this one: any number will do here.
-    let reads = front::of(&spec, &output).status_to_read();
+    let reads = command::front_end(&spec, &output).status_to_read();
     let stonewalled = reads.map(|_| 1);
     plan(&spec, &renumbered(&of_members), &launch, stonewalled).map_err(refused)
 }

@@ -3,13 +3,13 @@
 
 use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
 use rbench_cli::{Format, Show};
 use rbench_comm::launcher::launcher;
 use rbench_report::{Colour, Document, RENDERERS, RunResult, View};
 
-use crate::{FAILED, USAGE, complain, print};
+use crate::console::{fail, print};
+use crate::exit::{FAILED, USAGE};
 
 /// Renders `result` in the form asked for.
 pub fn render(result: &RunResult, format: Format, details: bool) -> String {
@@ -69,18 +69,15 @@ pub fn read_document(file: &Path) -> Result<Document, String> {
 }
 
 /// Reads the files and prints their reports.
-pub fn show(what: &Show) -> ExitCode {
+pub fn show(what: &Show) -> u8 {
     let shown = match documents(&what.files) {
         Ok(documents) => shown(what, documents).map_err(|why| (USAGE, why)),
         Err(why) => Err((FAILED, why)),
     };
-    ExitCode::from(match shown {
+    match shown {
         Ok(text) => print(&text),
-        Err((code, message)) => {
-            complain(&message);
-            code
-        }
-    })
+        Err((code, message)) => fail(code, message),
+    }
 }
 
 fn shown(what: &Show, mut documents: Vec<Document>) -> Result<String, String> {

@@ -16,7 +16,7 @@ use rbench_sys::senders::{Sender, Senders};
 use rbench_sys::thread::exit_at_once;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use crate::complain;
+use crate::console::complain;
 use crate::live::{self, Stops};
 
 const KINDS: [SignalKind; 3] = [

@@ -8,7 +8,7 @@ use rbench_core::Rank;
 use rbench_core::wire::{Reader, Writer};
 
 use crate::files;
-use crate::run::Refusal;
+use crate::refusal::Refusal;
 
 /// The content of the file that `option` names, read by rank 0 for all; `None` if it
 /// does not exist.

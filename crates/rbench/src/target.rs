@@ -9,7 +9,7 @@ use rbench_sys::limits::available_memory;
 
 use crate::embedded::Embedded;
 use crate::launch::Launch;
-use crate::run::Refusal;
+use crate::refusal::Refusal;
 
 /// The directory to test: the user's, or this host's built-in file system, which
 /// ends when the second value is dropped.

@@ -1,17 +1,17 @@
 //! `rbench testfs`: the built-in file system in the foreground.
 
 use std::path::{Path, PathBuf};
-use std::process::ExitCode;
 
 use rbench_cli::{PowerCut, Testfs};
 use rbench_core::Bytes;
 use rbench_testfs::{Backing, Config, MountError, ServeError, ServeOptions, StatsFile, Survivors};
 
+use crate::console::{complain, fail};
+use crate::exit::{FAILED, SUCCESS, USAGE};
 use crate::files::{self, Place};
-use crate::{FAILED, USAGE, complain};
 
 /// Serves until a signal, an unmount, or the end of the parent.
-pub fn serve(args: Testfs) -> ExitCode {
+pub fn serve(args: Testfs) -> u8 {
     let checked = config(&args).and_then(|mut config| {
         let (stats, log) = (args.stats.as_deref(), args.fault_log.as_deref());
         config.fault_log = own("--fault-log", log, is_fault_log)?;
@@ -20,8 +20,7 @@ pub fn serve(args: Testfs) -> ExitCode {
     let (config, stats) = match checked {
         Ok(checked) => checked,
         Err(message) => {
-            complain(&message);
-            return ExitCode::from(USAGE);
+            return fail(USAGE, message);
         }
     };
     let options = ServeOptions {
@@ -38,13 +37,13 @@ pub fn serve(args: Testfs) -> ExitCode {
         let _ = std::fs::remove_dir(&args.mountpoint);
     }
     match served {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(()) => SUCCESS,
         Err(error) => {
             complain(&error.to_string());
-            ExitCode::from(match error {
+            match error {
                 ServeError::Mount(MountError::Occupied(_) | MountError::NotEmpty(_)) => USAGE,
                 _ => FAILED,
-            })
+            }
         }
     }
 }

@@ -1,7 +1,6 @@
 //! `rbench verify`: a report on what became of the writes in the journals.
 
 use std::fmt::Write as _;
-use std::process::ExitCode;
 
 use rbench_cli::{Format, Verify};
 use rbench_core::plain::plain;
@@ -9,16 +8,16 @@ use rbench_exec::ack::{Audit, Class, Finding, audit};
 use rbench_report::json::pretty;
 use serde_json::json;
 
-use crate::{FAILED, SUCCESS, USAGE, complain, print};
+use crate::console::{fail, print};
+use crate::exit::{FAILED, SUCCESS, USAGE};
 
 /// Reads the journals and the data, and prints what it found.
-pub fn verify(what: &Verify) -> ExitCode {
+pub fn verify(what: &Verify) -> u8 {
     let audit = match audit(&what.journals, what.dir.as_deref()) {
         Ok(audit) => audit,
         Err(message) => {
-            complain(&message);
             // FAILED would speak of the data.
-            return ExitCode::from(USAGE);
+            return fail(USAGE, message);
         }
     };
     let text = match what.format {
@@ -26,7 +25,7 @@ pub fn verify(what: &Verify) -> ExitCode {
         Format::Json => json(&audit),
     };
     let code = if audit.is_clean() { SUCCESS } else { FAILED };
-    ExitCode::from(code.max(print(&text)))
+    code.max(print(&text))
 }
 
 /// What a class means.

@@ -39,12 +39,10 @@ pub(super) fn warning(dead: &DeadMountResult) -> Warning {
             list(rows)
         ),
     };
-    Warning {
-        code: CODE.to_owned(),
-        message: format!(
-            "The mount {mount} on {host} no longer answered ({answer}), {when}, first seen by {op} {path} ({error}); {what}."
-        ),
-    }
+    let message = format!(
+        "The mount {mount} on {host} no longer answered ({answer}), {when}, first seen by {op} {path} ({error}); {what}."
+    );
+    Warning::new(CODE, message)
 }
 
 fn list(rows: &[DeadMountRow]) -> String {

@@ -19,25 +19,21 @@ pub(super) fn warnings(result: &RunResult) -> impl Iterator<Item = Warning> {
     };
     let root = (target.mount_point.as_deref() == Some("/")).then(|| {
         let (path, fs_type) = words(target);
-        Warning {
-            code: ROOT.to_owned(),
-            message: format!(
-                "{path} lies on the root file system of the host ({fs_type}, mounted at /). If another file system was to \
-                 be measured, it is not mounted there."
-            ),
-        }
+        let message = format!(
+            "{path} lies on the root file system of the host ({fs_type}, mounted at /). If another file system was to \
+             be measured, it is not mounted there."
+        );
+        Warning::new(ROOT, message)
     });
     let in_memory = matches!(target.fs_type.as_deref(), Some("tmpfs" | "ramfs"));
     // Reads say so themselves.
     let mut asked = result.phases.iter().filter_map(|p| p.residency.as_ref());
     let memory = (in_memory && asked.all(|residency| residency.ground != "memory")).then(|| {
         let (path, fs_type) = words(target);
-        Warning {
-            code: MEMORY.to_owned(),
-            message: format!(
-                "{path} lies in the memory of the host ({fs_type}): these are figures of memory, not of storage."
-            ),
-        }
+        let message = format!(
+            "{path} lies in the memory of the host ({fs_type}): these are figures of memory, not of storage."
+        );
+        Warning::new(MEMORY, message)
     });
     let measured = !target.embedded && !result.phases.is_empty();
     root.into_iter().chain(memory).filter(move |_| measured)

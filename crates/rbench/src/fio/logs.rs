@@ -16,7 +16,7 @@ use rbench_report::fio::{compressed, logs as form};
 use super::known::is_log;
 use super::on_clock;
 use crate::files::{self, Written};
-use crate::recording::all_of;
+use crate::trouble::all_of;
 
 /// Checks where this rank's logs will go: they replace logs of earlier runs, as in fio, and
 /// nothing else.

@@ -11,7 +11,7 @@ use super::known::is_log;
 use super::logs::write_lines;
 use crate::files;
 use crate::front::Scope;
-use crate::recording::all_of;
+use crate::trouble::all_of;
 
 /// Whether such logs are asked for.
 fn wanted(plan: &Plan) -> bool {

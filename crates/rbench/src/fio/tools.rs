@@ -1,18 +1,18 @@
 //! What fio does beside running jobs: logs inflated, checksums and clocks tested.
 
 use std::path::Path;
-use std::process::ExitCode;
 
 use rbench_cli::FioTool;
 use rbench_exec::verify::bytes_per_s;
 use rbench_report::fio::{calibration, compressed};
 use rbench_sys::speed::{CountersSeen, compare_counters, unit_of_each_cpu};
 
-use crate::{FAILED, SUCCESS, complain, print};
+use crate::console::{fail, print};
+use crate::exit::{FAILED, SUCCESS};
 
 /// Does it; the exit code.
-pub fn tool(tool: &FioTool) -> ExitCode {
-    ExitCode::from(match tool {
+pub fn tool(tool: &FioTool) -> u8 {
+    match tool {
         FioTool::Print(text) => print(text),
         FioTool::Inflate(file) => inflate(file),
         FioTool::Checksums(all) => {
@@ -24,7 +24,7 @@ pub fn tool(tool: &FioTool) -> ExitCode {
         }
         FioTool::ClockTest => clock_test(),
         FioTool::Calibrate => print(&calibration(&unit_of_each_cpu())),
-    })
+    }
 }
 
 fn inflate(file: &Path) -> u8 {
@@ -36,10 +36,7 @@ fn inflate(file: &Path) -> u8 {
     };
     match bytes.and_then(|bytes| compressed::inflate(&bytes, put)) {
         Ok(_) => code,
-        Err(why) => {
-            complain(&format!("--inflate-log {}: {why}", file.display()));
-            FAILED
-        }
+        Err(why) => fail(FAILED, format!("--inflate-log {}: {why}", file.display())),
     }
 }
 
@@ -52,8 +49,10 @@ fn speed_line(name: &str, mebibytes_per_s: f64) -> String {
 fn clock_test() -> u8 {
     let reliable = rbench_sys::limits::counter_is_kept();
     let Some(seen) = compare_counters() else {
-        complain("--cpuclock-test: this processor has no counter that can be read");
-        return FAILED;
+        return fail(
+            FAILED,
+            "--cpuclock-test: this processor has no counter that can be read",
+        );
     };
     let printed = print(&clock_report(reliable, &seen));
     match seen.behind {

@@ -16,7 +16,7 @@ use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::net::{TcpListener, UnixListener};
 
-use super::keeper::Known;
+use super::known::Known;
 use super::listener::Listener;
 use super::peer::Peer;
 

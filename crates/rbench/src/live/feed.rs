@@ -13,7 +13,7 @@ use super::Feed;
 pub struct OfRows(Feed);
 
 /// The row of an interval, for the report.
-fn of(row: &IntervalRow, interval: Nanos) -> IntervalOf<'_> {
+pub fn interval_of(row: &IntervalRow, interval: Nanos) -> IntervalOf<'_> {
     IntervalOf {
         iteration: row.iteration,
         name: &row.name,
@@ -33,22 +33,24 @@ impl OfRows {
     /// A phase with these rows begins.
     pub fn begun(&self, rows: &[IntervalRow], interval: Nanos) {
         let rows = rows.to_vec();
-        self.0
-            .tell(move |live| rows.iter().for_each(|row| live.row(of(row, interval))));
+        self.0.tell(move |live| {
+            rows.iter()
+                .for_each(|row| live.row(interval_of(row, interval)))
+        });
     }
 
     /// A row in an interval, or a part of it.
     pub fn interval(&self, row: &IntervalRow, span: Span, part: &IntervalPart) {
         let (row, part) = (row.clone(), part.clone());
         self.0
-            .tell(move |live| live.interval(of(&row, span.interval), span.length, &part));
+            .tell(move |live| live.interval(interval_of(&row, span.interval), span.length, &part));
     }
 
     /// The same of a host.
     pub fn of_host(&self, host: &str, row: &IntervalRow, interval: Nanos, part: &IntervalPart) {
         let (host, row, part) = (host.to_owned(), row.clone(), part.clone());
         self.0
-            .tell(move |live| live.of_host(&host, of(&row, interval), &part));
+            .tell(move |live| live.of_host(&host, interval_of(&row, interval), &part));
     }
 
     /// CPU time that a rank and its host's client have used.

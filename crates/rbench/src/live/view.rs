@@ -6,12 +6,10 @@ use ratatui::style::{Modifier, Style};
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{Gauge, Paragraph, Sparkline};
 use rbench_core::plain::plain;
-use rbench_core::units::{human_bandwidth, human_count, human_nanos, human_rate};
+use rbench_core::units::{clock, human_bandwidth, human_count, human_nanos, human_rate};
 use rbench_report::schema::{
     LiveFigures, LiveFinished, LiveHost, LiveProgress, LiveResult, LiveRow, LiveState,
 };
-
-use crate::progress::clock;
 
 mod grid;
 

@@ -1,7 +1,6 @@
 //! `rbench watch`: draws a run that goes on elsewhere.
 
 use std::io::{IsTerminal as _, stdout};
-use std::process::ExitCode;
 use std::time::Duration;
 
 use http_body_util::{BodyExt as _, Empty};
@@ -20,7 +19,8 @@ use super::answers::RUN_HEADER;
 use super::peer::Peer;
 use super::terminal::{Key, Keys, Screen, has_keys};
 use super::view::Question;
-use crate::{FAILED, SUCCESS, USAGE, complain};
+use crate::console::{complain, fail};
+use crate::exit::{FAILED, SUCCESS, USAGE};
 
 /// How long connecting and each answer may take.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(5);
@@ -35,12 +35,12 @@ const ASKS_FOR: Duration = Duration::from_secs(5);
 const LINE_MAX: usize = 8 << 20;
 
 /// Runs `rbench watch`.
-pub fn watch(at: &WatchAt) -> ExitCode {
+pub fn watch(at: &WatchAt) -> u8 {
     if !stdout().is_terminal() || !has_keys() {
         complain(
             "rbench watch needs a terminal; programs take GET /metrics (OpenMetrics) and GET /stream (a JSON line twice a second) of the address",
         );
-        return ExitCode::from(USAGE);
+        return USAGE;
     }
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -48,8 +48,7 @@ pub fn watch(at: &WatchAt) -> ExitCode {
     let runtime = match runtime {
         Ok(runtime) => runtime,
         Err(error) => {
-            complain(&format!("rbench watch cannot be started: {error}"));
-            return ExitCode::from(FAILED);
+            return fail(FAILED, format!("rbench watch cannot be started: {error}"));
         }
     };
     let code = match runtime.block_on(look(at)) {
@@ -57,14 +56,11 @@ pub fn watch(at: &WatchAt) -> ExitCode {
             told.iter().for_each(|told| complain(told));
             SUCCESS
         }
-        Err(message) => {
-            complain(&message);
-            FAILED
-        }
+        Err(message) => fail(FAILED, message),
     };
     // Whoever looks up a name there may take his time.
     runtime.shutdown_background();
-    ExitCode::from(code)
+    code
 }
 
 fn shown(at: &WatchAt) -> String {

@@ -9,16 +9,18 @@ use rbench_cli::series::Series;
 use rbench_core::plain::plain;
 use rbench_plan::series::Cell;
 use rbench_report::schema::{
-    CellResult, CellValue, Launched, Run, RunResult, SERIES_SCHEMA, SeriesResult,
+    CellResult, CellValue, Launched, RunResult, SERIES_SCHEMA, SeriesResult,
 };
 use rbench_report::series;
 use rbench_report::series::journal;
 
 use super::Course;
+use crate::console::{complain, print, to_stderr};
+use crate::exit::{FAILED, SUCCESS};
 use crate::files::{OVERWRITE, Replace, ResultFile, named_after};
 use crate::launch::Launch;
+use crate::result::run;
 use crate::show::view;
-use crate::{FAILED, SUCCESS, complain, print, to_stderr};
 
 /// More cells no series has: who says so in a file to go on with has made a mistake.
 const CELLS_MAX: u32 = 1 << 20;
@@ -53,7 +55,7 @@ impl Record {
             kind: course.kind().to_owned(),
             suite: course.suite(),
             scale: course.scale(),
-            run: run_of(launch, asked),
+            run: run(launch, launch.seed, &asked.labels),
             ranks,
             hosts,
             keys: course.keys(),
@@ -365,22 +367,6 @@ fn read_earlier(out: &Path) -> Result<(SeriesResult, Option<Vec<u8>>), String> {
     }
     let earlier = journal::read(&found).map_err(|e| named(&e))?;
     Ok((earlier, beside))
-}
-
-/// Which launch it is.
-fn run_of(launch: &Launch, asked: &Series) -> Run {
-    let words = launch.argv.iter();
-    Run {
-        id: launch.run_id.clone(),
-        command: words.map(|w| w.to_string_lossy().into_owned()).collect(),
-        version: crate::version::VERSION.to_owned(),
-        program: Some(crate::version::program()),
-        started: launch.started.clone(),
-        finished: None,
-        utc_offset_s: crate::result::utc_offset_s(),
-        seed: launch.seed,
-        labels: asked.labels.iter().cloned().collect(),
-    }
 }
 
 /// Whether an earlier series is the same as the one that is asked for.

@@ -18,8 +18,9 @@ use rbench_sys::{Fs as _, OpenMode, PosixFs, WorkDir, testdir, workdir};
 
 use super::suite::{ANY_DIR, absolute, mount};
 use super::{Around, Course};
+use crate::console::complain;
 use crate::embedded::Embedded;
-use crate::{clean, complain};
+use crate::marker;
 
 /// What is searched and measured, in the run's directory.
 const DATA: &str = "data";
@@ -99,8 +100,11 @@ impl Io500 {
             cells: io500::cells(&settings, places),
             scale: asked.scale,
             dry_run: asked.dry_run,
-            marker: clean::marker_of(name.trim_start_matches(workdir::PREFIX), around.launch)
-                .into_bytes(),
+            marker: marker::marker(
+                name.trim_start_matches(workdir::PREFIX),
+                &around.launch.origin,
+            )
+            .into_bytes(),
             parent: PathBuf::from(&parent),
             name,
             resumes,
@@ -129,7 +133,7 @@ impl Io500 {
             return Ok(None);
         };
         let path = self.path();
-        if let Some(process) = clean::at_work(&marker) {
+        if let Some(process) = marker::at_work(&marker) {
             return Err(format!(
                 "process {process} still works in {}",
                 path.display()

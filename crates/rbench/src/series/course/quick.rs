@@ -6,7 +6,7 @@ use rbench_report::schema::SeriesKey;
 use rbench_sys::caches::may_drop_caches;
 
 use super::Course;
-use crate::complain;
+use crate::console::complain;
 
 /// Big files, then small ones.
 pub struct Quick {

@@ -10,8 +10,8 @@ use rbench_plan::suite::{self, Step};
 use rbench_report::schema::{LeftOut, SeriesKey, SeriesStep};
 
 use super::{Around, Course};
-use crate::WITHOUT_TESTFS;
 use crate::embedded::Embedded;
+use crate::embedded::WITHOUT_TESTFS;
 use crate::target::room_for;
 
 /// What `{dir}` is in a dry run without a directory.

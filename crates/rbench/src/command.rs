@@ -1,0 +1,171 @@
+//! What a command line asks of the ranks, and the front end that it gets: the only file that
+//! knows all front ends.
+
+use std::path::{Path, PathBuf};
+
+use rbench_cli::series::Series;
+use rbench_cli::{Check, Clean, Invocation, Output, Probe};
+use rbench_comm::Communicator;
+use rbench_core::Rank;
+use rbench_core::event::check_events;
+use rbench_core::job::JobOutcome;
+use rbench_core::outcome::OpTime;
+use rbench_plan::Spec;
+use rbench_plan::spec::{MixText, Workload};
+use rbench_report::RunResult;
+
+use crate::console::print;
+use crate::front::{FrontEnd, Scope};
+use crate::launch::Launch;
+use crate::operations::OperationLog;
+use crate::refusal::Refusal;
+use crate::show::render;
+use crate::{fio, ior, mdtest, status};
+
+/// The native commands.
+struct Native {
+    /// `--log`
+    prefix: Option<PathBuf>,
+    log: Option<OperationLog>,
+}
+
+impl FrontEnd for Native {
+    fn open(&mut self, _scope: Scope<'_>, rank: Rank) -> Result<(), String> {
+        let create = |prefix: &PathBuf| OperationLog::create("--log", prefix, rank);
+        self.log = self.prefix.as_ref().map(create).transpose()?;
+        Ok(())
+    }
+
+    fn discard(&mut self) {
+        self.log.take().into_iter().for_each(OperationLog::discard);
+    }
+
+    fn log(&mut self, iteration: u32, rows: &[&str], operations: &[OpTime]) -> Result<(), String> {
+        match &mut self.log {
+            Some(log) => log.add(iteration, rows, operations),
+            None => Ok(()),
+        }
+    }
+
+    fn report(
+        &self,
+        _scope: Scope<'_>,
+        output: &Output,
+        result: &RunResult,
+        _jobs: &[JobOutcome],
+    ) -> Result<u8, String> {
+        Ok(print(&render(result, output.format, output.details)))
+    }
+}
+
+/// The front end of a command line.
+pub fn front_end(spec: &Spec, output: &Output) -> Box<dyn FrontEnd> {
+    match (&spec.workload, &output.mdtest, &output.fio) {
+        (Workload::Mdtest(options), Some(view), _) => {
+            Box::new(mdtest::Front::new(options.as_ref().clone(), view.clone()))
+        }
+        (_, _, Some(view)) => Box::new(fio::Front::new(view.clone())),
+        (Workload::Ior(options), _, _) => {
+            let view = output.ior.clone().unwrap_or_default();
+            Box::new(ior::Front::new(options.as_ref().clone(), view))
+        }
+        _ => Box::new(Native {
+            prefix: spec.common.log.clone(),
+            log: None,
+        }),
+    }
+}
+
+/// What a command line asks of the ranks.
+pub enum Asked {
+    /// One run.
+    Run(Box<(Spec, Output)>),
+    /// Several, one after the other.
+    Series(Box<Series>),
+    /// What a mount can do.
+    Probe(Probe),
+    /// Which promises a mount keeps.
+    Check(Check),
+    /// What runs left behind goes.
+    Clean(Clean),
+}
+
+/// Reads the command line; its paths start in rank 0's working directory.
+pub fn read(launch: &Launch) -> Result<Asked, Refusal> {
+    let cwd = Path::new(&launch.cwd);
+    let invocation = match launch.argv.get(1) {
+        Some(command) if command == "fio" => launch.job_files.fio(&launch.argv),
+        _ => {
+            let argv = ior::with_script(launch).map_err(Refusal::Usage)?;
+            rbench_cli::parse(&argv, launch.env_dir.as_deref())
+        }
+    };
+    match invocation.map_err(Refusal::Cli)? {
+        Invocation::Run(_, output) if output.hlog.is_some() && output.hlog == output.out => Err(
+            Refusal::Usage("--hlog and --out name the same file".to_owned()),
+        ),
+        Invocation::Run(mut spec, output) => {
+            check_events(&output.events).map_err(Refusal::Usage)?;
+            mdtest::anchor(&mut spec, cwd);
+            ior::anchor(&mut spec, cwd);
+            spec.common.log = spec.common.log.take().map(|prefix| cwd.join(prefix));
+            let journal = match &mut spec.workload {
+                Workload::Io(io) => Some(&mut io.ack_journal),
+                Workload::Fio(fio) => Some(&mut fio.ack_journal),
+                Workload::Find(find) => {
+                    find.newer = find.newer.take().map(|file| cwd.join(file));
+                    None
+                }
+                Workload::Mix(mix) => {
+                    if let MixText::Profile { name, text } = &mut mix.text {
+                        *text = launch.job_files.text(Path::new(name));
+                    }
+                    None
+                }
+                Workload::Replay(replay) => {
+                    for trace in &mut replay.traces {
+                        *trace = cwd.join(&trace);
+                    }
+                    None
+                }
+                Workload::Meta(_) | Workload::Ops(_) | Workload::Mdtest(_) | Workload::Ior(_) => {
+                    None
+                }
+            };
+            if let Some(journal) = journal {
+                *journal = journal.take().map(|base| cwd.join(base));
+            }
+            Ok(Asked::Run(Box::new((*spec, output))))
+        }
+        Invocation::Series(series) => Ok(Asked::Series(series)),
+        Invocation::Probe(probe) => Ok(Asked::Probe(probe)),
+        Invocation::Check(check) => Ok(Asked::Check(check)),
+        Invocation::Clean(clean) => Ok(Asked::Clean(clean)),
+        Invocation::Testfs(_)
+        | Invocation::HoldLock { .. }
+        | Invocation::Watch(_)
+        | Invocation::Record(_)
+        | Invocation::Show(_)
+        | Invocation::Report(_)
+        | Invocation::Completions(_)
+        | Invocation::Man { .. }
+        | Invocation::Compare(_)
+        | Invocation::Version
+        | Invocation::Fio(_)
+        | Invocation::Verify(_) => Err(Refusal::Usage(
+            "this command runs on one rank only".to_owned(),
+        )),
+    }
+}
+
+/// Items that an earlier run's stonewall left to each rank, the same on every
+/// rank; `None` where it is not asked for or not known.
+pub async fn stonewalled(
+    comm: &dyn Communicator,
+    front: &dyn FrontEnd,
+) -> Result<Option<u64>, Refusal> {
+    match front.status_to_read() {
+        Some((option, path)) => status::read(comm, option, &path).await,
+        None => Ok(None),
+    }
+}

@@ -1,0 +1,46 @@
+//! What is printed on standard output and standard error, of all commands.
+
+use std::io::{IsTerminal as _, Write as _};
+
+use rbench_core::plain::{for_terminal, plain_lines};
+
+use crate::exit::{FAILED, SUCCESS};
+
+/// Prints one sentence on standard error.
+pub fn complain(message: &str) {
+    // Names in it may contain anything.
+    to_stderr(&format!("rbench: {}\n", plain_lines(message)));
+}
+
+/// Writes to standard error, all of it in one call. A full disk, a reader that has gone or a
+/// closed terminal there is no reason to end a run.
+pub fn to_stderr(text: &str) {
+    let _ = std::io::stderr().write_all(text.as_bytes());
+}
+
+/// Writes to standard output; a reader that has gone (as `head` does) is not a
+/// failure.
+pub fn print(text: &str) -> u8 {
+    let mut out = std::io::stdout().lock();
+    // Names in it may contain anything; files and programs get them as they are.
+    let text = match out.is_terminal() {
+        true => for_terminal(text),
+        false => text.into(),
+    };
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Ok(()) => SUCCESS,
+        Err(e) if e.kind() == std::io::ErrorKind::BrokenPipe => SUCCESS,
+        Err(e) => {
+            complain(&format!(
+                "the report cannot be written to standard output: {e}"
+            ));
+            FAILED
+        }
+    }
+}
+
+/// Prints why a command failed; returns the exit code.
+pub fn fail(code: u8, message: impl AsRef<str>) -> u8 {
+    complain(message.as_ref());
+    code
+}

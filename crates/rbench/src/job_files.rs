@@ -1,0 +1,186 @@
+//! The files that a command line names and every rank needs to read it: rank 0 reads them for all.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::io::Read as _;
+use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::path::{Path, PathBuf};
+
+use rbench_cli::fio::{Surroundings, files_named, listing, read, variables_named};
+use rbench_cli::ior::script_of;
+use rbench_cli::{Invocation, Stop};
+use rbench_core::wire::{Reader, Writer};
+use rbench_sys::limits::{host_facts, page_size, total_memory};
+
+use crate::profile;
+
+/// What a command line of fio refers to, and the profile of `rbench mix`; read by rank 0 for
+/// all.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct JobFiles {
+    files: BTreeMap<PathBuf, Vec<u8>>,
+    variables: Vec<(String, String)>,
+    page_size: u64,
+    cpus: u64,
+    memory_mib: u64,
+    /// Why files could not be read.
+    unreadable: BTreeMap<PathBuf, String>,
+}
+
+impl JobFiles {
+    /// Reads what this command line names; nothing for other commands.
+    pub fn read(argv: &[OsString]) -> JobFiles {
+        let mut found = JobFiles {
+            page_size: page_size(),
+            cpus: host_facts().map_or(1, |facts| u64::from(facts.cpus)),
+            memory_mib: total_memory() >> 20,
+            ..JobFiles::default()
+        };
+        loop {
+            let mut missing = files_named(argv, &found.files);
+            missing.retain(|file| !found.unreadable.contains_key(file));
+            if missing.is_empty() {
+                break;
+            }
+            for file in missing {
+                let read = content(&file);
+                found.add(file, read);
+            }
+        }
+        if let Some((file, read)) = profile::named(argv) {
+            found.add(file, read);
+        }
+        if let Some(file) = script_of(argv) {
+            let read = content(&file);
+            found.add(file, read);
+        }
+        let names = variables_named(&found.files).into_iter();
+        let set = |name: String| Some((name.clone(), std::env::var(name).ok()?));
+        found.variables = names.filter_map(set).collect();
+        found
+    }
+
+    fn add(&mut self, file: PathBuf, read: std::io::Result<Vec<u8>>) {
+        match read {
+            Ok(bytes) => drop(self.files.insert(file, bytes)),
+            Err(error) => drop(self.unreadable.insert(file, error.to_string())),
+        }
+    }
+
+    /// What a file says, or why it could not be read; `None`: it was not read.
+    pub fn text(&self, file: &Path) -> Option<Result<String, String>> {
+        if let Some(why) = self.unreadable.get(file) {
+            return Some(Err(why.clone()));
+        }
+        let bytes = self.files.get(file)?.clone();
+        Some(String::from_utf8(bytes).map_err(|_| "it is no text in UTF-8".to_owned()))
+    }
+
+    /// The invocation of a command line of fio.
+    ///
+    /// # Errors
+    /// [`Stop`] when there is nothing to run.
+    pub fn fio(&self, argv: &[OsString]) -> Result<Invocation, Stop> {
+        let variable = |name: &str| {
+            let mut all = self.variables.iter();
+            all.find(|(known, _)| known == name)
+                .map(|(_, value)| value.clone())
+        };
+        let around = Surroundings {
+            files: &self.files,
+            unreadable: &self.unreadable,
+            variable: &variable,
+            page_size: self.page_size,
+            cpus: self.cpus,
+            memory_mib: self.memory_mib,
+        };
+        read(argv, &around)
+    }
+
+    /// Into a message.
+    pub fn encode(&self, w: &mut Writer) {
+        let JobFiles {
+            files,
+            variables,
+            page_size,
+            cpus,
+            memory_mib,
+            unreadable,
+        } = self;
+        w.number(files.len() as u64);
+        for (path, bytes) in files {
+            w.bytes(path.as_os_str().as_bytes()).bytes(bytes);
+        }
+        w.number(variables.len() as u64);
+        for (name, value) in variables {
+            w.text(name).text(value);
+        }
+        w.number(*page_size).number(*cpus).number(*memory_mib);
+        w.number(unreadable.len() as u64);
+        for (path, why) in unreadable {
+            w.bytes(path.as_os_str().as_bytes()).text(why);
+        }
+    }
+
+    /// From a message; `None` when it did not arrive whole.
+    pub fn decode(r: &mut Reader<'_>) -> Option<JobFiles> {
+        let mut found = JobFiles::default();
+        let path = |bytes: &[u8]| PathBuf::from(OsString::from_vec(bytes.to_vec()));
+        for _ in 0..r.number()? {
+            let file = path(r.bytes()?);
+            found.files.insert(file, r.bytes()?.to_vec());
+        }
+        for _ in 0..r.number()? {
+            found.variables.push((r.text()?, r.text()?));
+        }
+        (found.page_size, found.cpus) = (r.number()?, r.number()?);
+        found.memory_mib = r.number()?;
+        for _ in 0..r.number()? {
+            let file = path(r.bytes()?);
+            found.unreadable.insert(file, r.text()?);
+        }
+        Some(found)
+    }
+
+    /// One file, for tests.
+    #[cfg(test)]
+    pub fn of_one(path: &str, bytes: &[u8]) -> JobFiles {
+        JobFiles {
+            files: BTreeMap::from([(path.into(), bytes.to_vec())]),
+            variables: vec![("A".to_owned(), "b".to_owned())],
+            page_size: 4096,
+            cpus: 2,
+            memory_mib: 1024,
+            unreadable: BTreeMap::from([("x".into(), "gone".to_owned())]),
+        }
+    }
+}
+
+fn content(file: &Path) -> std::io::Result<Vec<u8>> {
+    if let Some(directory) = listing::asked(file) {
+        let mut paths = Vec::new();
+        list(&directory, &mut paths)?;
+        paths.sort();
+        return Ok(listing::answer(&paths));
+    }
+    if file != Path::new("-") {
+        return std::fs::read(file);
+    }
+    let mut bytes = Vec::new();
+    std::io::stdin().lock().read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// The regular files of a directory and of those in it; no symbolic link is followed.
+fn list(directory: &Path, into: &mut Vec<PathBuf>) -> std::io::Result<()> {
+    for entry in std::fs::read_dir(directory)? {
+        let entry = entry?;
+        let kind = entry.file_type()?;
+        if kind.is_dir() {
+            list(&entry.path(), into)?;
+        } else if kind.is_file() {
+            into.push(entry.path());
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,162 @@
+//! What is written and printed when a run has ended or was stopped: the result file, the report,
+//! and what to know besides.
+
+use std::io::IsTerminal as _;
+
+use rbench_cli::Output;
+use rbench_core::plain::plain;
+use rbench_exec::{ExecError, Group};
+use rbench_report::schema::Warning;
+use rbench_report::{RunResult, json, text};
+
+use crate::console::{complain, to_stderr};
+use crate::exit::{FAILED, exit_code, stop_code};
+use crate::front::Scope;
+use crate::refusal::Refusal;
+use crate::report::Report;
+use crate::trouble::{note_trouble, tell};
+
+/// The warning of a run that could not go on.
+pub const ENDED_EARLY: &str = "ended-early";
+
+/// The warning of something that could not be removed.
+pub const LEFT_BEHIND: &str = "left-behind";
+
+/// Warnings of something that went wrong; the others explain numbers.
+const WRONG: [&str; 6] = [
+    "errors",
+    "already-there",
+    "dead-mount",
+    "stalled",
+    "unchecked-blocks",
+    LEFT_BEHIND,
+];
+
+/// Writes the result and the report; returns the exit code of every rank.
+pub fn finish(
+    group: &Group<'_>,
+    mut report: Report,
+    scope: Scope<'_>,
+    output: &Output,
+) -> Result<u8, Refusal> {
+    if !group.is_root() {
+        let local = tell(report.trouble.as_deref());
+        if report.broken.is_some() {
+            report.front.discard();
+        }
+        // Only rank 0 knows of failed operations; the launcher takes its code.
+        return match (stop_code(group), report.broken) {
+            // A command ended by the same signal is not a failure of its own.
+            (Some(code), None | Some(ExecError::SetUp(_))) => Ok(code),
+            (_, Some(error)) => Err(error.into()),
+            (None, None) => Ok(local),
+        };
+    }
+    if stop_code(group).is_some() && matches!(report.broken, Some(ExecError::SetUp(_))) {
+        report.broken = None;
+    }
+    let mut warnings = report.result.warnings.iter();
+    let failed = rbench_report::warnings::has_failures(&report.result)
+        || report.jobs.iter().any(|job| job.error != 0)
+        || warnings.any(|warning| warning.code == LEFT_BEHIND);
+    let broken = report.broken.clone();
+    if let Some(error) = broken.as_ref().filter(|_| report.result.phases.is_empty()) {
+        let why = error.to_string();
+        report.front.without_result(scope, &report.result, &why);
+        report.discard();
+    } else {
+        let published = match report.published {
+            Some(code) => code,
+            None => publish(&mut report, scope, output),
+        };
+        if broken.is_none() {
+            return Ok(exit_code(group, !failed, published));
+        }
+    }
+    broken.map_or(Ok(FAILED), |error| Err(error.into()))
+}
+
+/// Completes the result and writes the files that hold it; what could not be
+/// written, in a sentence.
+pub fn conclude(report: &mut Report) -> Option<String> {
+    let mut trouble = report.take_trouble();
+    let result = &mut report.result;
+    if let Some(
+        error @ (ExecError::SetUp(_)
+        | ExecError::Comm(_)
+        | ExecError::Lost(_)
+        | ExecError::NoAnswer),
+    ) = &report.broken
+    {
+        let warning = Warning::new(ENDED_EARLY, error.to_string());
+        result.warnings.push(warning);
+    }
+    result.run.finished = Some(format!("{:.3}", jiff::Timestamp::now()));
+    rbench_report::finish(result);
+    let file = report.file.borrow_mut().take();
+    if let Some(file) = file
+        && let Err(message) = file.finish(&json::render(result))
+    {
+        note_trouble(&mut trouble, message);
+    }
+    if let Err(message) = report.front.finish(result) {
+        note_trouble(&mut trouble, message);
+    }
+    trouble
+}
+
+/// The result file, the report on standard output, and where they are; returns
+/// the exit code.
+pub fn publish(report: &mut Report, scope: Scope<'_>, output: &Output) -> u8 {
+    if report.file.borrow().is_some() || report.cell.is_some() {
+        report.result.forms = report.front.forms(scope, &report.result, &report.jobs);
+    }
+    if let Some(cell) = report.cell.clone() {
+        return cell.take(report);
+    }
+    let mut trouble = conclude(report);
+    let result = &mut report.result;
+
+    let printed = match report.front.report(scope, output, result, &report.jobs) {
+        Ok(code) => code,
+        Err(message) => {
+            note_trouble(&mut trouble, message);
+            FAILED
+        }
+    };
+    let has_ours = output.has_report();
+    if !has_ours && !report.front.tells_failures() {
+        text::failures(result)
+            .iter()
+            .for_each(|failure| complain(failure));
+    }
+    if !has_ours && !result.complete && report.broken.is_none() {
+        complain("the run was interrupted; the report covers what it did until then");
+    }
+    // Other tools print nothing on standard error unless something is wrong.
+    let people = std::io::stderr().is_terminal();
+    if !has_ours && !output.quiet {
+        tell_trouble(result, people);
+    }
+    if !output.quiet && (has_ours || people) {
+        if let Some(out) = output.out.as_ref().filter(|_| trouble.is_none()) {
+            to_stderr(&format!("result: {}\n", plain(&out.to_string_lossy())));
+        }
+        if let Some(path) = &report.kept {
+            to_stderr(&format!("kept: {}\n", plain(&path.to_string_lossy())));
+        }
+    }
+    let code = printed.max(tell(trouble.as_deref()));
+    report.published = Some(code);
+    code
+}
+
+/// Prints on standard error what another tool's tables have no room for: what
+/// went wrong and, on a terminal, what to know before trusting the tables.
+fn tell_trouble(result: &RunResult, people: bool) {
+    // Whoever ends the run early prints why.
+    let told = |code: &str| code != ENDED_EARLY && (people || WRONG.contains(&code));
+    for warning in result.warnings.iter().filter(|w| told(&w.code)) {
+        complain(&warning.message);
+    }
+}

@@ -1,0 +1,68 @@
+//! Why a run has no report, and how that is said.
+
+use rbench_cli::Stop;
+use rbench_comm::CommError;
+use rbench_exec::ExecError;
+
+use crate::console::{complain, print, to_stderr};
+use crate::exit::{FAILED, SUCCESS, USAGE};
+
+/// Why a run has no report. It is the same on every rank; rank 0 prints it.
+pub enum Refusal {
+    /// Help was asked for, or the command line is wrong.
+    Cli(Stop),
+    /// The command line cannot be carried out here.
+    Usage(String),
+    /// The run failed.
+    Failed(String),
+    /// The other ranks no longer answer and must be ended.
+    Silent(String),
+}
+
+impl From<ExecError> for Refusal {
+    fn from(error: ExecError) -> Refusal {
+        match error {
+            ExecError::Usage(message) => Refusal::Usage(message),
+            ExecError::SetUp(message) => Refusal::Failed(message),
+            ExecError::Lost(message) => Refusal::Silent(message),
+            ExecError::Comm(_) | ExecError::NoAnswer => Refusal::Silent(error.to_string()),
+        }
+    }
+}
+
+impl From<CommError> for Refusal {
+    fn from(error: CommError) -> Refusal {
+        ExecError::from(error).into()
+    }
+}
+
+/// Prints at rank 0 why there is no report; returns the exit code.
+pub fn say(root: bool, refusal: Refusal) -> u8 {
+    match refusal {
+        Refusal::Cli(Stop { text, code: 0 }) => {
+            if root {
+                print(&text)
+            } else {
+                SUCCESS
+            }
+        }
+        Refusal::Cli(Stop { text, .. }) => {
+            if root {
+                to_stderr(&text);
+            }
+            USAGE
+        }
+        Refusal::Usage(message) => {
+            if root {
+                message.lines().for_each(complain);
+            }
+            USAGE
+        }
+        Refusal::Failed(message) | Refusal::Silent(message) => {
+            if root {
+                complain(&message);
+            }
+            FAILED
+        }
+    }
+}

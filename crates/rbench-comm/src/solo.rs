@@ -9,7 +9,9 @@ use std::future::{Ready, ready};
 use rbench_core::Rank;
 use tokio::sync::Notify;
 
-use crate::{Combine, CommError, Communicator, NOTE_WORDS, Note, Wait, assert_fits, assert_member};
+use crate::communicator::{
+    Combine, CommError, Communicator, NOTE_WORDS, Note, Wait, assert_fits, assert_member,
+};
 
 const SELF: Rank = Rank(0);
 

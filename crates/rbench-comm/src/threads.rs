@@ -16,7 +16,9 @@ use std::time::{Duration, Instant};
 use rbench_core::Rank;
 use tokio::sync::Notify;
 
-use crate::{Combine, CommError, Communicator, NOTE_WORDS, Note, Wait, assert_fits, assert_member};
+use crate::communicator::{
+    Combine, CommError, Communicator, NOTE_WORDS, Note, Wait, assert_fits, assert_member,
+};
 
 /// How long [`Communicator::receive`] waits.
 const PATIENCE: Duration = Duration::from_secs(10);

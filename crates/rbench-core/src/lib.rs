@@ -24,6 +24,7 @@ pub mod op;
 pub mod open;
 pub mod ops_table;
 pub mod outcome;
+mod parts;
 pub mod plain;
 pub mod random;
 pub mod request;

@@ -4,9 +4,7 @@
 //! writes and their fsync): each kind is a lane with counts, distributions
 //! and a timeline of its own.
 
-pub(crate) mod parts;
-
-pub use parts::{
+pub use crate::parts::{
     Access, Cache, Differ, Found, HostOutcome, LATE_LIMITS, Late, Lateness, RankGap, RankOutcome,
     ReplayTotals, Replayed, per_second,
 };

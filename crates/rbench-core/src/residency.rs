@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 
 use crate::op::OpKind;
-use crate::outcome::parts::Cache;
+use crate::parts::Cache;
 use crate::units::Nanos;
 
 /// The kind of request under which a counter counts that knows no kinds.

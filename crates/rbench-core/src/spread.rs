@@ -7,7 +7,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
-use crate::outcome::parts::{RankOutcome, per_second};
+use crate::parts::{RankOutcome, per_second};
 use crate::units::Nanos;
 
 /// Up to how many ranks and hosts each has a row of its own in an outcome.

@@ -13,6 +13,7 @@ use serde::de::IgnoredAny;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
+use crate::finish::finish;
 use crate::intervals::{IntervalLine, Unfinished};
 use crate::schema::{
     Calibration, FioEntryResult, Forms, HostUseResult, MarkResult, PhaseResult, RepetitionResult,
@@ -235,7 +236,7 @@ pub fn read(bytes: &[u8]) -> Result<RunResult, ReadError> {
         forms: header.forms.into_owned(),
     };
     result.warnings.extend(warning);
-    crate::finish(&mut result);
+    finish(&mut result);
     Ok(result)
 }
 

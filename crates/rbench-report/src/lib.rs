@@ -9,6 +9,7 @@ pub mod compare;
 pub mod csv;
 mod document;
 mod figures;
+mod finish;
 pub mod fio;
 pub mod hgrm;
 pub mod hist;
@@ -39,6 +40,7 @@ pub mod warnings;
 use rbench_core::plain::plain_lines;
 
 pub use document::Document;
+pub use finish::finish;
 pub use hist::Hist;
 use schema::SeriesResult;
 pub use schema::{PhaseResult, RunResult};
@@ -189,22 +191,4 @@ fn of_fio(result: &RunResult, formats: &[&str]) -> Result<String, String> {
 
 fn made_without(tool: &str) -> String {
     format!("the run was not made by rbench {tool}, so it has no report in that form")
-}
-
-/// Computes `summary` and `warnings` from the phases. Warnings that the run
-/// itself put there (codes that no rule of [`warnings`] uses) are kept, so
-/// that finishing twice changes nothing.
-pub fn finish(result: &mut RunResult) {
-    let looks = match result.repetition {
-        Some(_) => summary::Looks::EachTime,
-        None => summary::Looks::Once,
-    };
-    result.summary = summary::over_iterations(&result.phases, looks);
-    let found_here =
-        |code: &str| warnings::is_rule_code(code) || code == repetition::PRECISION_MISSED;
-    result.warnings.retain(|w| !found_here(&w.code));
-    let found = warnings::find(result);
-    result.warnings.extend(found);
-    let missed = repetition::conclude(result);
-    result.warnings.extend(missed);
 }

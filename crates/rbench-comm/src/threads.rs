@@ -16,9 +16,8 @@ use std::time::{Duration, Instant};
 use rbench_core::Rank;
 use tokio::sync::Notify;
 
-use crate::communicator::{
-    Combine, CommError, Communicator, NOTE_WORDS, Note, Wait, assert_fits, assert_member,
-};
+use crate::communicator::{assert_fits, assert_member};
+use crate::{Combine, CommError, Communicator, NOTE_WORDS, Note, Wait};
 
 /// How long [`Communicator::receive`] waits.
 const PATIENCE: Duration = Duration::from_secs(10);

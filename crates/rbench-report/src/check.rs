@@ -8,7 +8,7 @@ use rbench_core::plain::plain;
 
 use crate::probe::mounted;
 use crate::schema::{CheckResult, HostChecksResult, PromiseResult, PromiseVerdict, Surroundings};
-use crate::table::{Table, left, right, wrapped};
+use crate::table::{Table, left, right, sentence};
 use crate::view::View;
 
 mod between;
@@ -54,8 +54,7 @@ pub fn text(check: &CheckResult, view: View) -> String {
     }
     out.push('\n');
     for remark in remarks(check) {
-        let words: Vec<&str> = remark.split(' ').collect();
-        out.push_str(&wrapped(view, "- ", &words, " "));
+        out.push_str(&sentence(view, "- ", &remark));
     }
     out
 }
@@ -142,12 +141,8 @@ fn details(check: &CheckResult, verdict: PromiseVerdict, view: View, out: &mut S
         if !hosts.is_empty() && hosts.len() < check.hosts.len() {
             let _ = write!(text, " ({})", hosts.join(", "));
         }
-        let text = plain(&text).into_owned();
-        let words: Vec<&str> = text.split(' ').collect();
-        out.push_str(&wrapped(view, "  ", &words, " "));
-        let evidence = plain(&evidence(promise)).into_owned();
-        let words: Vec<&str> = evidence.split(' ').collect();
-        out.push_str(&wrapped(view, "      ", &words, " "));
+        out.push_str(&sentence(view, "  ", &plain(&text)));
+        out.push_str(&sentence(view, "      ", &plain(&evidence(promise))));
     }
 }
 

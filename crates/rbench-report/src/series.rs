@@ -117,21 +117,12 @@ fn notes(series: &SeriesResult, view: View) -> String {
     let mut out = String::new();
     for left in &series.left_out {
         let text = format!("left out: {}: {}", left.name, left.why);
-        out.push_str(&wrapped(
-            view,
-            "- ",
-            &text.split(' ').collect::<Vec<_>>(),
-            " ",
-        ));
+        out.push_str(&sentence(view, "- ", &text));
     }
     for cell in &series.cells {
         if let Some(error) = &cell.error {
-            out.push_str(&wrapped(
-                view,
-                "- ",
-                &[format!("{}: {error}", cell.name)],
-                " ",
-            ));
+            let text = format!("{}: {error}", cell.name);
+            out.push_str(&sentence(view, "- ", &text));
         }
     }
     let mut told: Vec<&str> = Vec::new();
@@ -151,8 +142,7 @@ fn notes(series: &SeriesResult, view: View) -> String {
         };
         let message = in_a_series(&series.kind, result, warning);
         let text = format!("{cells}, such as this: {message}");
-        let words: Vec<&str> = text.split(' ').collect();
-        out.push_str(&wrapped(view, "- ", &words, " "));
+        out.push_str(&sentence(view, "- ", &text));
     }
     if !series.complete {
         let done = series.cells.iter().filter(|cell| cell.is_complete());

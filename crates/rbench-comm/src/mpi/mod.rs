@@ -27,10 +27,9 @@ use self::session::{Session, check, returns_errors};
 pub(crate) use self::session::{keep_the_processor, library};
 pub(crate) use self::watch::Watch;
 use crate::arrival::Arrival;
-use crate::communicator::{
-    Combine, CommError, Communicator, NOTE_WORDS, Note, Wait, assert_fits, assert_member,
-};
+use crate::communicator::{assert_fits, assert_member};
 use crate::solo::Solo;
+use crate::{Combine, CommError, Communicator, NOTE_WORDS, Note, Wait};
 
 /// How long [`Communicator::send`] and [`Communicator::receive`] wait.
 const EXCHANGE_PATIENCE: Duration = Duration::from_secs(10);

@@ -5,7 +5,7 @@ use rbench_core::units::{human_count, human_nanos, human_rate};
 
 use crate::figures::Figures;
 use crate::schema::{CellResult, SeriesResult};
-use crate::table::{NONE, Table, left, right, wrapped};
+use crate::table::{NONE, Table, left, right, sentence};
 use crate::view::View;
 
 /// NNBench's name of an operation, its phase, and the transactions that NNBench counts
@@ -53,9 +53,7 @@ pub fn render(series: &SeriesResult, view: View) -> String {
         for rung in &rungs {
             table.row(cells(name, transactions, rung));
         }
-        let words = ends_at(name, &rungs);
-        let words: Vec<&str> = words.split(' ').collect();
-        scaling.push_str(&wrapped(view, "- ", &words, " "));
+        scaling.push_str(&sentence(view, "- ", &ends_at(name, &rungs)));
     }
     if table.is_empty() {
         return "No number of workers has finished.\n".to_owned();

@@ -7,7 +7,7 @@ use super::{
     value, wholes, with_ratio,
 };
 use crate::compare::{Comparison, Row};
-use crate::table::{Column, NONE, Table, left, right, sentence, wrapped};
+use crate::table::{Column, NONE, Table, left, right, sentence};
 use crate::view::View;
 
 /// The whole comparison; sections are a blank line apart.
@@ -30,10 +30,7 @@ pub fn render(comparison: &Comparison, view: View) -> String {
 
 fn sides(comparison: &Comparison, view: View) -> String {
     let side = |label: &str, lines: &[String]| -> String {
-        let one = |line: &String| {
-            let words: Vec<&str> = line.split(' ').collect();
-            wrapped(view, label, &words, " ")
-        };
+        let one = |line: &String| sentence(view, label, line);
         lines.iter().map(one).collect()
     };
     side("BASE  ", &comparison.base.lines) + &side("NEW   ", &comparison.new.lines)
@@ -106,8 +103,7 @@ fn verdicts(comparison: &Comparison, view: View) -> String {
         return table.render(view);
     }
     let words = format!("{}. {}", counted(comparison), meaning(comparison));
-    let words: Vec<&str> = words.split(' ').collect();
-    table.render(view) + &wrapped(view, "", &words, " ")
+    table.render(view) + &sentence(view, "", &words)
 }
 
 /// The name of a row's cell where it is the first one of it; `-` where runs are compared.
@@ -185,9 +181,7 @@ fn conditions(comparison: &Comparison, view: View) -> String {
 }
 
 fn listed<'t>(view: View, title: &str, lines: impl Iterator<Item = &'t str>) -> String {
-    let lines: Vec<String> = lines
-        .map(|line| wrapped(view, "- ", &line.split(' ').collect::<Vec<&str>>(), " "))
-        .collect();
+    let lines: Vec<String> = lines.map(|line| sentence(view, "- ", line)).collect();
     match lines.is_empty() {
         true => String::new(),
         false => format!("{title}\n{}", lines.concat()),

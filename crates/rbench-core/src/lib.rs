@@ -4,6 +4,7 @@
 //!
 //! Nothing here touches a file system, MPI, the terminal or the environment.
 
+pub mod call;
 pub mod client;
 pub mod clock;
 pub mod coarse;
@@ -29,12 +30,14 @@ pub mod plain;
 pub mod random;
 pub mod request;
 pub mod residency;
+pub mod script;
 pub mod spread;
 pub mod steady;
 pub mod timeline;
 pub mod units;
 pub mod wire;
 
+pub use call::Call;
 pub use clock::{Clock, Counter, CpuClock, MonotonicClock, SimulatedClock};
 pub use direction::{Direction, Each, Unified};
 pub use engine::{EngineOptions, StatType};
@@ -43,5 +46,6 @@ pub use latency::Latency;
 pub use op::OpKind;
 pub use open::OpenFlags;
 pub use plain::{plain, plain_lines};
+pub use script::{Part, Progress, Script, Times};
 pub use timeline::Timeline;
 pub use units::{Bytes, Nanos, Rank};

@@ -12,7 +12,7 @@ use rbench_plan::{MetaPlan, Plan, shift};
 use crate::caches::drop_caches;
 use crate::group::{ExecError, Group};
 use crate::hooks::{After, Followed};
-use crate::ops::{OPS, OpContext};
+use crate::ops::{self, OpContext};
 use crate::phase::{Before, Looking, OpRow, Phase, Starts};
 use crate::residency;
 use crate::round::{self, PhaseEnd};
@@ -336,8 +336,6 @@ impl MetaPass<'_> {
                 .filter(|_| info.items.is_some()),
             fs: ground.fs(),
         };
-        // The row of the operation; every kind in PHASES has one (tested).
-        let make = OPS.iter().find(|row| row.op == info.op).map(|row| row.make);
         Phase {
             iteration: self.iteration,
             label: match plan.showing {
@@ -360,10 +358,7 @@ impl MetaPass<'_> {
             log_operations: self.plan.log && plan.showing != Showing::Untimed,
             before: self.before(&plan),
             make: Arc::new(move |thread| {
-                let make = make.ok_or_else(|| {
-                    rbench_core::Failure::new(info.op, "", nix::errno::Errno::ENOSYS)
-                })?;
-                let runner = make(&scene, thread)?;
+                let runner = ops::make(&scene, thread)?;
                 // Once for each rank.
                 if after.is_empty() || thread > 0 {
                     return Ok(runner);
@@ -382,7 +377,7 @@ mod tests {
     #[test]
     fn every_kind_of_phase_has_its_operation() {
         for info in PHASES {
-            assert!(OPS.iter().any(|row| row.op == info.op), "{}", info.name);
+            assert!(ops::knows(info.op), "{}", info.name);
         }
     }
 }

@@ -22,7 +22,7 @@ use crate::phase::{Before, Looking, OpRow, Phase, Starts};
 use crate::residency;
 use crate::round;
 use crate::steps::in_flight::RingSteps;
-use crate::steps::{Script, StepRunner};
+use crate::steps::{Source, StepRunner};
 use crate::target::{Target, Workspace as _};
 use crate::worker::{MakeRunner, Prepared};
 use crate::workload::{Listener, Pass};
@@ -31,7 +31,7 @@ mod making;
 mod worker;
 
 use making::{Making, Part};
-use worker::{Counters, MixScript};
+use worker::{Counters, MixSource};
 
 /// What symbolic links point to.
 const TARGET: &[u8] = b"nowhere";
@@ -214,7 +214,7 @@ impl Scene {
         })
     }
 
-    fn runner<S: Script + 'static>(&self, script: S, room: (usize, u64), thread: u32) -> Prepared {
+    fn runner<S: Source + 'static>(&self, script: S, room: (usize, u64), thread: u32) -> Prepared {
         let runner = StepRunner::new(script, Arc::clone(&self.fs), room, self.data(thread))?;
         Ok(Box::new(runner))
     }
@@ -268,7 +268,7 @@ impl Scene {
             draws,
             (shares, leaves),
         );
-        let script = MixScript::new(
+        let script = MixSource::new(
             (Arc::clone(&self.mix), role, within),
             course,
             self.trees.clone(),

@@ -12,13 +12,11 @@ use std::time::Duration;
 use rbench_comm::Combine;
 use rbench_core::op::OpKind;
 use rbench_core::wire::{Reader, Writer};
-use rbench_core::{Bytes, Rank};
-use rbench_plan::meta::{MetaPlan, Showing};
-use rbench_plan::mix::list;
+use rbench_core::{Bytes, Call, OpenFlags, Rank};
+use rbench_plan::meta::{Calls, MetaPlan, PhasePlan, Showing, timed};
 use rbench_plan::mix::{FileSet, MixPlan, Place, Role, SetKind, Step, Verb};
 use rbench_plan::{Plan, Work};
-use rbench_sys::OpenMode;
-use rbench_sys::engine::{Lack, NameRequest, lacking};
+use rbench_sys::engine::{Lack, lacking};
 use rbench_sys::limits;
 use rbench_sys::promises::Verdict;
 use rbench_sys::promises::abilities::try_in;
@@ -179,18 +177,18 @@ pub(crate) async fn check(
 ) -> Result<(), ExecError> {
     match &plan.work {
         Work::Meta(meta) => {
-            let ops = meta.kinds().map(|kind| kind.info().op);
-            let requests = ops.flat_map(requests).copied().collect();
-            names_in_flight(group, plan, (meta.in_flight, requests, data(meta))).await?;
+            let calls = meta.kinds().flat_map(|kind| timed(kind.info().op));
+            let calls = calls.copied().chain(AROUND).collect();
+            names_in_flight(group, plan, (meta.in_flight, calls, data(meta))).await?;
         }
         Work::Mix(mix) => {
             let steps = mix.roles.iter().flat_map(Role::all_steps);
             let of_step = |step: &Step| {
                 let directories = mix.sets[step.set].kind == SetKind::Directories;
-                of_step(step.verb, directories)
+                step.verb.call(directories)
             };
-            let requests = steps.flat_map(of_step).copied().collect();
-            names_in_flight(group, plan, (mix.in_flight, requests, buffers(mix))).await?;
+            let calls = steps.filter_map(of_step).chain(AROUND).collect();
+            names_in_flight(group, plan, (mix.in_flight, calls, buffers(mix))).await?;
         }
         _ => {}
     }
@@ -236,12 +234,12 @@ pub(crate) async fn check(
 async fn names_in_flight(
     group: &Group<'_>,
     plan: &Plan,
-    (depth, requests, data): (Option<u32>, Vec<NameRequest>, Bytes),
+    (depth, calls, data): (Option<u32>, Vec<Call>, Bytes),
 ) -> Result<(), ExecError> {
     let Some(depth) = depth else {
         return Ok(());
     };
-    let lacking = lacking(&requests, depth).map_err(|lack| match lack {
+    let lacking = lacking(&calls, depth).map_err(|lack| match lack {
         Lack::Ring(errno) => format!(
             "--engine io_uring: there is no ring, or it is forbidden (io_uring_setup: {errno:?}): take --engine sync"
         ),
@@ -272,12 +270,8 @@ async fn names_in_flight(
 /// The most data that an operation of the plan writes or reads, which it has for itself as long as it is
 /// in flight.
 fn data(meta: &MetaPlan) -> Bytes {
-    let data = meta.kinds().map(|kind| match kind.info().op {
-        OpKind::Create | OpKind::WriteFile => meta.write,
-        OpKind::ReadFile => meta.read,
-        _ => Bytes(0),
-    });
-    data.max().unwrap_or(Bytes(0))
+    let data = |phase: &PhasePlan| Calls::of_phase(phase.kind.info(), meta, phase.who).data;
+    Bytes(meta.phases.iter().map(data).max().unwrap_or(0))
 }
 
 /// What a host has for operations in flight; `None`: there is no limit, or it cannot be told.
@@ -318,44 +312,8 @@ fn buffers(mix: &MixPlan) -> Bytes {
     Bytes(all.div_ceil(u64::from(mix.threads()).max(1)))
 }
 
-/// The requests of a step of a mix, which may open its file itself, on files or directories.
-fn of_step(verb: Verb, directories: bool) -> &'static [NameRequest] {
-    use NameRequest::*;
-    match list::row(verb, directories).map(|(op, ..)| op) {
-        Some(OpKind::Open | OpKind::Read) => requests(OpKind::ReadFile),
-        Some(OpKind::Write | OpKind::Append | OpKind::Fsync | OpKind::Fdatasync) => {
-            requests(OpKind::WriteFile)
-        }
-        Some(OpKind::Close) => &[Close],
-        Some(OpKind::Getattr) => &[Getattr],
-        Some(op) => requests(op),
-        None => &[],
-    }
-}
-
-/// The requests of an operation, as far as a ring performs it.
-fn requests(op: OpKind) -> &'static [NameRequest] {
-    use NameRequest::*;
-    const OPEN: NameRequest = Open {
-        mode: OpenMode::Read,
-        direct: false,
-    };
-    match op {
-        OpKind::Mkdir => &[Mkdir],
-        OpKind::Rmdir => &[Rmdir],
-        OpKind::Stat | OpKind::Lookup => &[Stat],
-        OpKind::Rename => &[Rename],
-        OpKind::Link => &[Link],
-        OpKind::Symlink => &[Symlink],
-        OpKind::Unlink => &[Unlink],
-        OpKind::Create | OpKind::WriteFile => &[OPEN, Write, Fsync, Close],
-        OpKind::ReadFile => &[OPEN, Read, Close],
-        OpKind::Truncate => &[OPEN, Truncate(0), Close],
-        OpKind::Setxattr => &[OPEN, Setxattr(c""), Close],
-        OpKind::Getxattr => &[OPEN, Getxattr(c""), Close],
-        _ => &[],
-    }
-}
+/// What surrounds a call on a file that is open.
+const AROUND: [Call; 2] = [Call::Open(OpenFlags::READ), Call::Close];
 
 /// What a file system refuses, and how.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -444,7 +402,6 @@ fn sentences(needs: &BTreeMap<Need, String>, group: &Group<'_>, all: &[Vec<u8>])
 
 #[cfg(test)]
 mod tests {
-    use rbench_plan::meta::PHASES;
 
     use super::*;
 
@@ -468,36 +425,5 @@ mod tests {
              processes is 90 (ulimit -u)"
         );
         assert_eq!(check(&room(None, None), u32::MAX), Ok(()));
-    }
-
-    #[test]
-    fn a_ring_performs_the_phases_that_the_plan_lets_through() {
-        for info in PHASES {
-            assert_eq!(
-                !requests(info.op).is_empty(),
-                info.in_a_ring(),
-                "{}",
-                info.name
-            );
-        }
-    }
-
-    #[test]
-    fn a_ring_performs_the_steps_of_mixes_that_the_plan_lets_through() {
-        let text = "create, open, close, read whole, read 1k, write whole, write 1k, append 1k, truncate 1, fsync, \
-                    fdatasync, fstat, setxattr, getxattr, stat, access, chmod, utimes, delete, rename, replace, mkdir, \
-                    rmdir, symlink, readlink, list";
-        let all = list::read(text).expect("they are words of lists");
-        assert_eq!(all.len(), 26);
-        for step in all {
-            for directories in [false, true] {
-                assert_eq!(
-                    !of_step(step.verb, directories).is_empty(),
-                    step.verb.in_a_ring(),
-                    "{:?}",
-                    step.verb
-                );
-            }
-        }
     }
 }

@@ -5,47 +5,40 @@
 //! same for all (`single.rs`): [`ItemRunner`] is its program.
 
 use std::ffi::CStr;
+use std::os::fd::RawFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use nix::errno::Errno;
 use rbench_core::outcome::Retries;
 use rbench_core::residency::Pages;
-use rbench_core::{Clock as _, Failure, FailureKind, Nanos, OpKind, Rank};
+use rbench_core::{Clock as _, Failure, FailureKind, Nanos, OpKind, OpenFlags, Progress, Rank};
 use rbench_plan::arrival::{Schedule, Workers};
-use rbench_plan::meta::{ItemOwner, Layout, PhaseInfo, PhaseKind, PhasePlan, Showing};
+use rbench_plan::meta::{
+    Calls, ItemOwner, Layout, PhaseInfo, PhaseKind, PhasePlan, Showing, timed,
+};
 use rbench_plan::permutation::Permutation;
 use rbench_plan::tree::{Forest, ItemKind, Paths};
 use rbench_plan::{MetaPlan, shift};
 use rbench_sys::residency::Resident;
-use rbench_sys::{AlignedBuffer, Fs, NullFs, OpenMode};
+use rbench_sys::{AlignedBuffer, Fs, NullFs, fs};
 
 use crate::meter::{Meter, Span};
 use crate::pace::Gate;
 use crate::single::{Next, Program, one_by_one};
 use crate::worker::{Prepared, Runner};
 
-mod attributes;
-mod create;
+mod content;
 mod fill;
 mod in_flight;
-mod link;
 mod list;
-mod mkdir;
-mod mknod;
-mod named;
-mod opened;
 mod places;
+mod plain;
 #[cfg(test)]
 mod queueing;
-mod read_file;
 mod rename;
-mod rmdir;
-mod stat;
-mod symlink;
-mod synced;
-mod unlink;
 
-use in_flight::{RingOp, RingRunner};
+use in_flight::RingRunner;
 use places::Tree;
 
 pub use places::Places;
@@ -62,103 +55,99 @@ const SYMLINKED: &str = ".s";
 /// What a stream of random gaps between intended starts is for.
 const STREAM_STARTS: u64 = 15;
 
-/// How a metadata operation is made for a worker.
-pub struct OpEntry {
-    /// The operation.
-    pub op: OpKind,
-    /// Makes the worker's runner.
-    pub make: fn(&OpContext, u32) -> Prepared,
+/// The runner of a worker of a phase.
+///
+/// # Errors
+/// When there is not the memory, or no ring.
+pub fn make(scene: &OpContext, thread: u32) -> Prepared {
+    match scene.info.op {
+        OpKind::Create | OpKind::WriteFile | OpKind::WriteSync => {
+            content::make_writer(scene, thread)
+        }
+        OpKind::ReadFile | OpKind::Read => content::make_reader(scene, thread),
+        OpKind::List => list::make(scene, thread),
+        OpKind::Rename => rename::make(scene, thread),
+        OpKind::Readlink => plain::make_readlink(scene, thread),
+        OpKind::Fill | OpKind::Empty => fill::make(scene, thread),
+        _ => plain::make(scene, thread),
+    }
 }
 
-/// Every metadata operation.
-pub const OPS: &[OpEntry] = &[
-    mkdir::ROW,
-    rmdir::ROW,
-    stat::ROW,
-    rename::ROW,
-    link::ROW,
-    list::ROW,
-    create::ROW,
-    create::WRITE_ROW,
-    read_file::ROW,
-    unlink::ROW,
-    mknod::ROW,
-    symlink::ROW,
-    symlink::READ_ROW,
-    named::LOOKUP_ROW,
-    named::CHMOD_ROW,
-    named::UTIMES_ROW,
-    named::ACCESS_ROW,
-    opened::GETATTR_ROW,
-    opened::TRUNCATE_ROW,
-    opened::STATFS_ROW,
-    attributes::SET_ROW,
-    attributes::GET_ROW,
-    attributes::LIST_ROW,
-    attributes::REMOVE_ROW,
-    synced::WRITE_ROW,
-    synced::READ_ROW,
-    fill::ROW,
-    fill::EMPTY_ROW,
-];
+/// Whether there is such a phase.
+pub fn knows(op: OpKind) -> bool {
+    !timed(op).is_empty() || matches!(op, OpKind::Fill | OpKind::Empty)
+}
 
-/// One kind of operation on items that are known by their index.
+/// What is wrong with an operation, with details.
+pub type Why = (FailureKind, String);
+
+/// What was delivered is not what it should be.
+fn mismatch<T>(told: String) -> Result<T, Why> {
+    Err((FailureKind::Mismatch, told))
+}
+
+/// One kind of operation on items that are known by their index: what its calls ([`Calls`]) work
+/// on, and what they should deliver.
 pub trait ItemOp {
-    /// Gets ready for the item: path and data. Outside the timer.
-    fn prepare(&mut self, index: u64);
+    /// The kind, for messages.
+    fn op(&self) -> OpKind;
 
-    /// Whether preparing and looking make calls themselves, such as opening the item:
-    /// then their time is none of the worker's.
-    fn calls_untimed(&self) -> bool {
-        false
-    }
+    /// Gets ready for the item. Outside the timer.
+    fn aim(&mut self, index: u64);
+
+    /// The path of the item that was aimed at, and the second one.
+    fn paths(&self) -> (&CStr, &CStr);
+
+    /// Puts its data into `data`. Outside the timer.
+    fn load(&mut self, _data: &mut [u8]) {}
 
     /// Whether what was prepared may be done; if not, the worker ends.
     fn may_act(&self) -> bool {
         true
     }
 
-    /// The operation itself; the bytes it moved. Inside the timer.
+    /// Does it where it is more than its calls; the bytes it moved. Inside the timer.
     ///
     /// # Errors
     /// Why it does not count as done.
-    fn act(&mut self, fs: &dyn Fs) -> Result<u64, FailureKind>;
-
-    /// Looks at what it delivered, or at what is there now. Outside the timer.
-    ///
-    /// # Errors
-    /// What is wrong with it, with details.
-    fn check(&mut self, _fs: &dyn Fs) -> Result<(), (FailureKind, String)> {
-        Ok(())
+    fn own(&mut self, _fs: &dyn Fs) -> Option<Result<u64, FailureKind>> {
+        None
     }
 
-    /// Whether a second step follows, which is timed on its own and counts in the
-    /// second lane.
-    fn has_second_step(&self) -> bool {
+    /// Whether [`ItemOp::settle`] looks at what was aimed at.
+    fn looks(&self) -> bool {
         false
     }
 
-    /// The second step, once what was prepared is done. Timed.
+    /// Looks at what the calls delivered, which went well; the bytes that count. Outside the
+    /// timer.
     ///
     /// # Errors
-    /// Why it does not count as done.
-    fn act_again(&mut self, _fs: &dyn Fs) -> Result<(), FailureKind> {
+    /// What is wrong with it, with details.
+    fn settle(&mut self, _data: &mut [u8], progress: &Progress) -> Result<u64, Why> {
+        Ok(progress.moved())
+    }
+
+    /// Looks at what is there now, for which it may make calls. Outside the timer; not where
+    /// several are in flight.
+    ///
+    /// # Errors
+    /// What is wrong with it, with details.
+    fn check(&mut self, _fs: &dyn Fs, _data: &[u8]) -> Result<(), Why> {
         Ok(())
     }
 
-    /// Behind the last item, outside the timer: what is still to be closed or put
-    /// back.
+    /// Behind the last item, outside the timer: what is still to be put back.
     ///
     /// # Errors
     /// What did not succeed, with details.
-    fn finish(&mut self, _fs: &dyn Fs) -> Result<(), (FailureKind, String)> {
+    fn finish(&mut self, _fs: &dyn Fs) -> Result<(), Why> {
         Ok(())
     }
 
-    /// Opens the item and looks what the page cache holds of it; `None` where
-    /// nothing is read through the page cache. Outside the timer.
-    fn peek(&mut self, _index: u64, _fs: &dyn Fs) -> Option<Pages> {
-        None
+    /// Whether it reads files through the page cache.
+    fn reads_through_cache(&self) -> bool {
+        false
     }
 
     /// System calls so far beyond those that the items needed.
@@ -166,11 +155,11 @@ pub trait ItemOp {
         Retries::default()
     }
 
-    /// The prepared path, for messages.
-    fn path(&mut self) -> String;
-
-    /// The kind, for messages.
-    fn op(&self) -> OpKind;
+    /// Where several are in flight: whether the item has to wait until the operation on `other`,
+    /// an earlier one, has ended.
+    fn waits_for(&self, _index: u64, _other: u64) -> bool {
+        false
+    }
 }
 
 /// The items a worker visits, and when.
@@ -205,6 +194,8 @@ impl Visit {
 pub struct ItemRunner<O> {
     op: O,
     fs: Arc<dyn Fs>,
+    calls: Calls,
+    hand: Hand,
     visit: Visit,
     issued: u64,
     /// So many are issued in this run.
@@ -218,12 +209,40 @@ pub struct ItemRunner<O> {
     covered: Option<Arc<AtomicU64>>,
 }
 
+/// What the calls on one item work with.
+struct Hand {
+    data: AlignedBuffer,
+    /// The open file, or why it could not be opened.
+    file: Result<Option<RawFd>, Errno>,
+}
+
+impl Hand {
+    /// What is open is the caller's to close.
+    fn take(&mut self) -> Option<RawFd> {
+        std::mem::replace(&mut self.file, Ok(None)).unwrap_or_default()
+    }
+}
+
 impl<O: ItemOp> ItemRunner<O> {
-    /// A runner of `op` over the items of `visit`.
-    pub fn new(op: O, fs: Arc<dyn Fs>, visit: Visit) -> ItemRunner<O> {
-        ItemRunner {
+    /// A runner of `op`, which makes `calls`, over the items of `visit`.
+    ///
+    /// # Errors
+    /// When there is not the memory.
+    pub fn new(
+        op: O,
+        calls: Calls,
+        fs: Arc<dyn Fs>,
+        visit: Visit,
+    ) -> Result<ItemRunner<O>, Failure> {
+        let data = buffer(calls.data, op.op())?;
+        Ok(ItemRunner {
             op,
             fs,
+            calls,
+            hand: Hand {
+                data,
+                file: Ok(None),
+            },
             visit,
             issued: 0,
             limit: 0,
@@ -231,7 +250,7 @@ impl<O: ItemOp> ItemRunner<O> {
             failed: false,
             due: None,
             covered: None,
-        }
+        })
     }
 
     /// At the end, without a failure, stores in `covered` how many items are
@@ -239,6 +258,55 @@ impl<O: ItemOp> ItemRunner<O> {
     pub fn telling(self, covered: Option<Arc<AtomicU64>>) -> ItemRunner<O> {
         ItemRunner { covered, ..self }
     }
+
+    /// Gets ready for the item. Outside the timer.
+    #[inline(always)]
+    fn prepare(&mut self, index: u64) {
+        // Open if something failed meanwhile, which is what is told.
+        let _ = self.close();
+        self.op.aim(index);
+        self.op.load(&mut self.hand.data);
+        if let Some(flags) = self.calls.opens {
+            let opened = self.fs.open(self.op.paths().0, flags);
+            self.hand.file = opened.map(Some);
+        }
+    }
+
+    /// Closes what is open, untimed.
+    #[inline(always)]
+    fn close(&mut self) -> Result<(), Why> {
+        match self.hand.take() {
+            Some(fd) => {
+                let closed = self.fs.close(fd);
+                closed.map_err(|errno| (errno.into(), "closing it, untimed".to_owned()))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Looks at how an operation went. Outside the timer.
+    #[inline(always)]
+    fn settle(&mut self, outcome: Outcome) -> Result<u64, Why> {
+        let bytes = match outcome {
+            Outcome::Own(result) => result.map_err(|kind| (kind, String::new()))?,
+            Outcome::Calls(progress) => {
+                if let Err(kind) = progress.outcome() {
+                    return Err((kind, String::new()));
+                }
+                self.op.settle(&mut self.hand.data, &progress)?
+            }
+        };
+        self.op.check(self.fs.as_ref(), &self.hand.data)?;
+        Ok(bytes)
+    }
+}
+
+/// How an operation went.
+pub enum Outcome {
+    /// By its calls.
+    Calls(Progress),
+    /// By itself.
+    Own(Result<u64, FailureKind>),
 }
 
 impl<O> ItemRunner<O> {
@@ -268,7 +336,7 @@ impl<O> ItemRunner<O> {
 /// of it besides the item, which is prepared.
 impl<O: ItemOp> Program for ItemRunner<O> {
     type Operation = Option<Nanos>;
-    type Outcome = Result<u64, FailureKind>;
+    type Outcome = Outcome;
 
     #[inline(always)]
     fn next(&mut self, gate: &Gate, _meter: &mut Meter) -> Next<Option<Nanos>> {
@@ -277,12 +345,13 @@ impl<O: ItemOp> Program for ItemRunner<O> {
         }
         let intended = self.intended(gate);
         let index = self.visit.index(self.issued);
-        if self.op.calls_untimed() {
+        if self.calls.opens.is_some() {
             let begun = gate.clock.now();
-            self.op.prepare(index);
+            self.prepare(index);
+            // What surrounds the call is none of the worker's time.
             gate.waits.add(begun, gate.clock.now());
         } else {
-            self.op.prepare(index);
+            self.prepare(index);
         }
         if !self.op.may_act() {
             self.failed = true;
@@ -308,15 +377,23 @@ impl<O: ItemOp> Program for ItemRunner<O> {
     }
 
     #[inline(always)]
-    fn perform(&mut self, _intended: &Option<Nanos>, _gate: &Gate) -> Result<u64, FailureKind> {
-        self.op.act(self.fs.as_ref())
+    fn perform(&mut self, _intended: &Option<Nanos>, _gate: &Gate) -> Outcome {
+        if let Some(done) = self.op.own(self.fs.as_ref()) {
+            return Outcome::Own(done);
+        }
+        Outcome::Calls(perform(
+            self.fs.as_ref(),
+            &self.calls.timed,
+            (self.calls.length, self.op.paths()),
+            &mut self.hand,
+        ))
     }
 
     #[inline(always)]
     fn ended(
         &mut self,
         intended: Option<Nanos>,
-        outcome: Result<u64, FailureKind>,
+        outcome: Outcome,
         (start, end): (Nanos, Nanos),
         gate: &Gate,
         meter: &mut Meter,
@@ -328,14 +405,19 @@ impl<O: ItemOp> Program for ItemRunner<O> {
             start,
             end,
         };
-        let result = match outcome {
-            Ok(bytes) if self.op.calls_untimed() => {
-                let checked = self.op.check(self.fs.as_ref());
+        let went_well = match &outcome {
+            Outcome::Calls(progress) => progress.outcome().is_ok(),
+            Outcome::Own(result) => result.is_ok(),
+        };
+        let result = self.settle(outcome);
+        let result = if self.calls.opens.is_some() {
+            let closed = self.close();
+            if went_well {
                 gate.waits.add(end, gate.clock.now());
-                checked.map(|()| bytes)
             }
-            Ok(bytes) => self.op.check(self.fs.as_ref()).map(|()| bytes),
-            Err(kind) => Err((kind, String::new())),
+            result.and_then(|bytes| closed.map(|()| bytes))
+        } else {
+            result
         };
         match result {
             Ok(bytes) => meter.done(0, span, bytes),
@@ -344,7 +426,7 @@ impl<O: ItemOp> Program for ItemRunner<O> {
                 meter.failed(0, span, failure);
             }
         }
-        if self.op.has_second_step() && outcome.is_ok() {
+        if !self.calls.second.is_empty() && went_well {
             self.second_step(gate, meter);
         }
     }
@@ -356,7 +438,7 @@ impl<O: ItemOp> ItemRunner<O> {
         self.failed = true;
         Failure {
             op: self.op.op(),
-            path: self.op.path(),
+            path: self.op.paths().0.to_string_lossy().into_owned(),
             kind,
             detail,
         }
@@ -364,7 +446,12 @@ impl<O: ItemOp> ItemRunner<O> {
 
     fn second_step(&mut self, gate: &Gate, meter: &mut Meter) {
         let start = gate.clock.now();
-        let outcome = self.op.act_again(self.fs.as_ref());
+        let progress = perform(
+            self.fs.as_ref(),
+            &self.calls.second,
+            (self.calls.length, self.op.paths()),
+            &mut self.hand,
+        );
         let end = gate.clock.now();
         self.now = end;
         let span = Span {
@@ -372,8 +459,8 @@ impl<O: ItemOp> ItemRunner<O> {
             start,
             end,
         };
-        match outcome {
-            Ok(()) => meter.done(1, span, 0),
+        match progress.outcome() {
+            Ok(_) => meter.done(1, span, 0),
             Err(kind) => {
                 let failure = self.failure((kind, String::new()));
                 meter.failed(1, span, failure);
@@ -403,10 +490,14 @@ impl<O: ItemOp> Runner for ItemRunner<O> {
         // Opening a file changes what the cache has of its name and, on FUSE,
         // of its content: of all items few are looked at, and only before.
         let count = self.visit.count;
-        let wanted = if ended { 0 } else { sample(count) };
+        let wanted = match self.op.reads_through_cache() && !ended {
+            true => sample(count),
+            false => 0,
+        };
         for nth in 0..wanted {
             let index = self.visit.first + spread(nth, wanted, count);
-            match self.op.peek(index, self.fs.as_ref()) {
+            self.op.aim(index);
+            match peek(self.fs.as_ref(), self.op.paths().0) {
                 Some(pages) => all.add(pages),
                 None => return all,
             }
@@ -427,7 +518,8 @@ impl<O: ItemOp> Runner for ItemRunner<O> {
     }
 
     fn finish(&mut self, meter: &mut Meter) {
-        if let Err(why) = self.op.finish(self.fs.as_ref()) {
+        let closed = self.close();
+        if let Err(why) = closed.and_then(|()| self.op.finish(self.fs.as_ref())) {
             let failure = self.failure(why);
             meter.failed_untimed(0, failure);
         }
@@ -457,10 +549,10 @@ fn spread(nth: u64, wanted: u64, count: u64) -> u64 {
 
 /// Opens `path` for reading, looks what of it the page cache holds, and closes
 /// it; `None` where that cannot be told.
-pub(crate) fn peek(fs: &dyn Fs, path: &CStr) -> Option<Pages> {
+fn peek(fs: &dyn Fs, path: &CStr) -> Option<Pages> {
     // Without a real directory behind them calls are only taken down.
     fs.directory()?;
-    let fd = fs.open(path, OpenMode::Read, false).ok()?;
+    let fd = fs.open(path, OpenFlags::READ).ok()?;
     let found = fs.resident(fd);
     // What is wrong with the file the phase will find.
     let _ = fs.close(fd);
@@ -477,30 +569,18 @@ fn buffer(length: u64, op: OpKind) -> Result<AlignedBuffer, Failure> {
     AlignedBuffer::new(length as usize).map_err(|errno| Failure::new(op, "", errno))
 }
 
-/// `openat(O_RDONLY)`, one `read` that fills `buffer` (none when it is empty),
-/// `close`.
-fn read_whole(
+/// Makes the calls of an operation. Inside the timer.
+#[inline(always)]
+fn perform(
     fs: &dyn Fs,
-    path: &CStr,
-    direct: bool,
-    buffer: &mut [u8],
-) -> Result<(), FailureKind> {
-    let fd = fs.open(path, OpenMode::Read, direct)?;
-    let read = if buffer.is_empty() {
-        Ok(0)
-    } else {
-        fs.read(fd, buffer)
-    };
-    // Closed in any case; of two errors the first is told.
-    let closed = fs.close(fd).map_err(FailureKind::from);
-    let read = read.map_err(FailureKind::from).and_then(|n| {
-        if n < buffer.len() {
-            Err(FailureKind::Short)
-        } else {
-            Ok(())
-        }
-    });
-    read.and(closed)
+    parts: &[rbench_core::Part],
+    (length, paths): (u64, (&CStr, &CStr)),
+    hand: &mut Hand,
+) -> Progress {
+    match &mut hand.file {
+        Ok(file) => fs::perform(fs, (parts, length as usize), paths, &mut hand.data, file),
+        Err(errno) => Progress::failing(*errno),
+    }
 }
 
 /// Stats of items of `plan` that nobody looks up: the loop of all metadata
@@ -533,7 +613,7 @@ pub(crate) fn over_nothing(plan: &MetaPlan, operations: u64) -> Prepared {
         schedule: None,
         plan,
     };
-    stat::over_nothing(&scene, operations)
+    plain::over_nothing(&scene, operations)
 }
 
 /// What one metadata phase works on, the same for all workers of a rank.
@@ -592,24 +672,28 @@ impl OpContext {
         })
     }
 
-    /// Paths of the hard links to what this phase visits.
-    fn links(&self) -> Places {
-        self.suffixed(LINKED)
+    /// The calls of the operation.
+    fn calls(&self) -> Calls {
+        Calls::of_phase(self.info, &self.plan, self.phase.who)
     }
 
-    /// A runner of `op` over what worker `thread` visits.
+    /// A runner of `op` over what is visited, one item at a time.
+    fn one_at_a_time<O: ItemOp + 'static>(&self, op: O, visit: Visit) -> Prepared {
+        let runner = ItemRunner::new(op, self.calls(), self.fs.clone(), visit)?;
+        Ok(Box::new(runner))
+    }
+
+    /// A runner of `op` over what worker `thread` visits, with several in flight where the plan
+    /// says so and a ring performs it.
     fn runner<O: ItemOp + 'static>(&self, op: O, thread: u32) -> Prepared {
         let visit = self.visit(thread);
-        Ok(Box::new(ItemRunner::new(op, self.fs.clone(), visit)))
-    }
-
-    /// The same for what a ring can perform, with several in flight where the plan says so.
-    fn ring_runner<O: RingOp + 'static>(&self, op: O, thread: u32) -> Prepared {
-        let items = ItemRunner::new(op, self.fs.clone(), self.visit(thread));
         match self.plan.in_flight {
             // Who has nothing to do needs no ring.
-            Some(depth) if items.visit.visits > 0 => Ok(Box::new(RingRunner::new(items, depth)?)),
-            _ => Ok(Box::new(items)),
+            Some(depth) if visit.visits > 0 && self.info.in_a_ring() => {
+                let items = ItemRunner::new(op, self.calls(), self.fs.clone(), visit)?;
+                Ok(Box::new(RingRunner::new(items, depth)?))
+            }
+            _ => self.one_at_a_time(op, visit),
         }
     }
 

@@ -1,5 +1,5 @@
 //! Scripts of steps on names and open files, as a program of the loop of one operation at a
-//! time, and of one that keeps a ring filled ([`in_flight`]). A [`Script`] says which step comes
+//! time, and of one that keeps a ring filled ([`in_flight`]). A [`Source`] says which step comes
 //! next; here it is prepared (names, data), done inside the timer through [`Fs`], and recorded.
 //! Rows, waits, errors and rounds are those of the script; which workload it belongs to is
 //! nothing that is known here.
@@ -12,18 +12,14 @@ use std::sync::Arc;
 
 use nix::errno::Errno;
 use rbench_core::random::DataStream;
-use rbench_core::{Clock as _, Failure, FailureKind, Nanos, OpKind};
-use rbench_plan::step::{Action, Held};
-use rbench_sys::engine::{PIECES_BYTES, piece_start};
-use rbench_sys::{AlignedBuffer, Fs, OpenMode};
+use rbench_core::script::PIECES_BYTES;
+use rbench_core::{Call, Clock as _, Failure, FailureKind, Nanos, OpKind, Script};
+use rbench_sys::{AlignedBuffer, Fs, fs};
 
 use crate::meter::{Meter, Span};
 use crate::pace::Gate;
 use crate::single::{Next, Program, one_by_one};
 use crate::worker::Runner;
-
-/// The attribute that steps set and read.
-const ATTRIBUTE: &CStr = c"user.rbench";
 
 /// The names of a step, relative to the directory of the file system: their room is used
 /// again and again.
@@ -57,7 +53,7 @@ pub struct Names {
 #[derive(Debug, Clone, Copy)]
 pub struct Step {
     /// What is done.
-    pub action: Action,
+    pub script: Script,
     /// The kind, for failures.
     pub op: OpKind,
     /// Its row among those of the worker.
@@ -102,7 +98,7 @@ pub enum Coming {
 }
 
 /// Where a worker's steps come from: rounds, of which one is in flight or several.
-pub trait Script {
+pub trait Source {
     /// What comes next in a round in flight; the names of a step go into `names`. Outside the
     /// timer. A round that is over begins another one.
     fn next(&mut self, flight: usize, names: &mut Names, gate: &Gate, meter: &mut Meter) -> Coming;
@@ -152,9 +148,9 @@ pub trait Script {
     }
 }
 
-/// A script with what is known of its steps.
+/// A source with what is known of its steps.
 struct Account<S> {
-    script: S,
+    source: S,
     /// By slot: what it was opened as, for failures.
     opened: Vec<Name>,
     data: DataStream,
@@ -162,10 +158,10 @@ struct Account<S> {
     failed: bool,
 }
 
-impl<S: Script> Account<S> {
-    fn new(script: S, slots: usize, data: DataStream) -> Account<S> {
+impl<S: Source> Account<S> {
+    fn new(source: S, slots: usize, data: DataStream) -> Account<S> {
         Account {
-            script,
+            source,
             opened: vec![Name::default(); slots],
             data,
             issued: 0,
@@ -175,16 +171,11 @@ impl<S: Script> Account<S> {
 
     /// Bytes of new data that a step needs.
     #[inline(always)]
-    fn data_of(action: Action) -> usize {
-        let bytes = action.data_bytes() as usize;
-        match action {
-            Action::On(Held::WriteWhole { bytes: all, chunk })
-            | Action::Whole(_, Held::WriteWhole { bytes: all, chunk })
-                if all > chunk =>
-            {
-                bytes + PIECES_BYTES
-            }
-            _ => bytes,
+    fn data_of(script: &Script) -> usize {
+        match script.writes() {
+            Some((call, all)) if all > call => call as usize + PIECES_BYTES,
+            Some((call, _)) => call as usize,
+            None => 0,
         }
     }
 
@@ -199,7 +190,12 @@ impl<S: Script> Account<S> {
         (gate, meter): (&Gate, &mut Meter),
     ) {
         self.issued += 1;
-        if matches!(step.action, Action::Open(_)) && outcome.is_ok() {
+        let outcome = match outcome {
+            // That it is not there is an answer, too.
+            Err(kind) if asks_for_attribute(&step.script) && kind == Errno::ENODATA.into() => Ok(0),
+            outcome => outcome,
+        };
+        if step.script.leaves_open() && outcome.is_ok() {
             self.opened[step.slot].set(|to| to.extend_from_slice(path().to_bytes()));
         }
         let span = Span {
@@ -207,7 +203,7 @@ impl<S: Script> Account<S> {
             start,
             end,
         };
-        match (self.script.ended(step, outcome, (start, end)), outcome) {
+        match (self.source.ended(step, outcome, (start, end)), outcome) {
             (Verdict::Missed, _) => meter.missed(step.lane, span),
             (Verdict::Plain, Ok(bytes)) => meter.done(step.lane, span, bytes),
             (Verdict::Plain, Err(kind)) => {
@@ -215,14 +211,14 @@ impl<S: Script> Account<S> {
                 meter.failed(step.lane, span, failure);
             }
         }
-        self.script.recorded(step, gate, meter);
+        self.source.recorded(step, gate, meter);
     }
 
     #[cold]
     fn failure(&mut self, step: &Step, path: &CStr, kind: FailureKind) -> Failure {
         self.failed = true;
         let name = match self.opened.get(step.slot) {
-            Some(opened) if step.action.needs_open() => opened.as_c_str(),
+            Some(opened) if step.script.needs_open() => opened.as_c_str(),
             _ => path,
         };
         Failure::new(step.op, name.to_string_lossy(), kind)
@@ -235,7 +231,7 @@ impl<S: Script> Account<S> {
         };
         self.failed = true;
         let path = self.opened[slot].as_c_str().to_string_lossy();
-        let lane = self.script.lane_of_close();
+        let lane = self.source.lane_of_close();
         meter.failed_untimed(lane, Failure::new(OpKind::Close, path, errno));
     }
 }
@@ -262,14 +258,14 @@ struct Hand {
     buffer: AlignedBuffer,
 }
 
-impl<S: Script> StepRunner<S> {
+impl<S: Source> StepRunner<S> {
     /// A runner of `script`, whose steps have so many slots and calls of so many bytes at
     /// most; what it writes is the data of `data`.
     ///
     /// # Errors
     /// When there is not the memory.
     pub fn new(
-        script: S,
+        source: S,
         fs: Arc<dyn Fs>,
         (slots, bytes_max): (usize, u64),
         data: DataStream,
@@ -277,7 +273,7 @@ impl<S: Script> StepRunner<S> {
         let buffer = AlignedBuffer::new(buffer_bytes(bytes_max))
             .map_err(|errno| Failure::new(OpKind::Write, "", errno))?;
         Ok(StepRunner {
-            account: Account::new(script, slots, data),
+            account: Account::new(source, slots, data),
             hand: Hand {
                 fs,
                 files: vec![None; slots],
@@ -293,38 +289,19 @@ impl Hand {
     /// Does it: the bytes that it moved. Inside the timer.
     #[inline(always)]
     fn perform(&mut self, step: &Step, names: &Names) -> Result<u64, FailureKind> {
-        let (fs, path) = (self.fs.as_ref(), names.path.as_c_str());
-        let done = match step.action {
-            Action::Mkdir => fs.mkdir(path),
-            Action::Rmdir => fs.rmdir(path),
-            Action::Mknod => fs.mknod(path),
-            Action::Unlink => fs.unlink(path),
-            Action::Stat => fs.stat(path).map(drop),
-            Action::Access => fs.access(path),
-            Action::Chmod(mode) => fs.chmod(path, mode),
-            Action::Utimes(seconds) => fs.utimes(path, seconds),
-            Action::Rename => fs.rename(path, names.other.as_c_str()),
-            Action::Link => fs.link(path, names.other.as_c_str()),
-            Action::Symlink => fs.symlink(names.other.as_c_str(), path),
-            Action::Readlink => fs.readlink(path, &mut self.buffer).map(drop),
-            Action::List => fs.list(path, &mut self.buffer).map(drop),
-            Action::Open(flags) => fs
-                .open(path, OpenMode::With(flags), false)
-                .map(|fd| self.files[step.slot] = Some(fd)),
-            Action::Close => self.close(step.slot),
-            Action::On(held) => {
-                let fd = self.files[step.slot].ok_or(Errno::EBADF)?;
-                return on(fs, fd, held, &mut self.buffer);
-            }
-            Action::Whole(flags, held) => {
-                let fd = fs.open(path, OpenMode::With(flags), false)?;
-                let done = on(fs, fd, held, &mut self.buffer);
-                // Closed in any case; of two errors the first is told.
-                let closed = fs.close(fd).map_err(FailureKind::from);
-                return done.and_then(|bytes| closed.map(|()| bytes));
-            }
+        let script = &step.script;
+        let mut own = None;
+        let file = match script.needs_open() || script.leaves_open() {
+            true => &mut self.files[step.slot],
+            false => &mut own,
         };
-        done.map(|()| 0).map_err(FailureKind::from)
+        if script.needs_open() && file.is_none() {
+            return Err(Errno::EBADF.into());
+        }
+        let paths = (names.path.as_c_str(), names.other.as_c_str());
+        let (parts, count) = script.parts();
+        let calls = (&parts[..count], script.length as usize);
+        fs::perform(self.fs.as_ref(), calls, paths, &mut self.buffer, file).outcome()
     }
 
     #[inline(always)]
@@ -336,92 +313,23 @@ impl Hand {
     }
 }
 
-/// What is done with the open file `fd`: the bytes that it moved.
-#[inline(always)]
-fn on(fs: &dyn Fs, fd: RawFd, held: Held, buffer: &mut [u8]) -> Result<u64, FailureKind> {
-    let done = match held {
-        Held::Nothing => Ok(()),
-        Held::Read { bytes, at } => {
-            let part = &mut buffer[..bytes as usize];
-            let read = match at {
-                Some(offset) => fs.read_at(fd, part, offset),
-                None => fs.read(fd, part),
-            };
-            return read.map(|n| n as u64).map_err(FailureKind::from);
-        }
-        Held::ReadWhole { chunk } => return read_whole(fs, fd, &mut buffer[..chunk as usize]),
-        Held::Write { bytes, at } => {
-            let part = &buffer[..bytes as usize];
-            let written = match at {
-                Some(offset) => fs.write_at(fd, part, offset)?,
-                None => fs.write(fd, part)?,
-            };
-            return if written < part.len() {
-                Err(FailureKind::Short)
-            } else {
-                Ok(bytes)
-            };
-        }
-        Held::WriteWhole { bytes, chunk } => return write_whole(fs, fd, (bytes, chunk), buffer),
-        Held::Fsync => fs.fsync(fd),
-        Held::Fdatasync => fs.fdatasync(fd),
-        Held::Truncate(length) => fs.truncate(fd, length),
-        Held::Getattr => fs.getattr(fd).map(drop),
-        Held::Setxattr(bytes) => fs.setxattr(fd, ATTRIBUTE, &buffer[..bytes as usize]),
-        Held::Getxattr => match fs.getxattr(fd, ATTRIBUTE, buffer) {
-            Err(Errno::ENODATA) => Ok(()),
-            answer => answer.map(drop),
-        },
-    };
-    done.map(|()| 0).map_err(FailureKind::from)
+/// Whether it reads an attribute.
+fn asks_for_attribute(script: &Script) -> bool {
+    matches!(script.call(), Some(Call::Getxattr(_)))
 }
 
-/// Reads from the file's position on until a call brings less than fits.
-#[inline(always)]
-fn read_whole(fs: &dyn Fs, fd: RawFd, buffer: &mut [u8]) -> Result<u64, FailureKind> {
-    let mut all = 0;
-    loop {
-        let read = fs.read(fd, buffer)?;
-        all += read as u64;
-        if read < buffer.len() {
-            return Ok(all);
-        }
-    }
-}
-
-/// Writes so many bytes from the file's position on. Parts after the first begin further
-/// behind in the buffer, so that no block is a copy of the one before.
-#[inline(always)]
-fn write_whole(
-    fs: &dyn Fs,
-    fd: RawFd,
-    (bytes, chunk): (u64, u64),
-    buffer: &[u8],
-) -> Result<u64, FailureKind> {
-    let (mut left, mut part) = (bytes, 0);
-    while left > 0 {
-        let from = piece_start(part);
-        let length = left.min(chunk) as usize;
-        if fs.write(fd, &buffer[from..from + length])? < length {
-            return Err(FailureKind::Short);
-        }
-        (left, part) = (left - length as u64, part + 1);
-    }
-    Ok(bytes)
-}
-
-impl<S: Script> Program for StepRunner<S> {
+impl<S: Source> Program for StepRunner<S> {
     type Operation = Step;
     type Outcome = Result<u64, FailureKind>;
 
     #[inline(always)]
     fn next(&mut self, gate: &Gate, meter: &mut Meter) -> Next<Step> {
-        if gate.closed(self.now) && !self.account.script.ends_round(0) {
+        if gate.closed(self.now) && !self.account.source.ends_round(0) {
             return Next::End(false);
         }
-        match self.account.script.next(0, &mut self.names, gate, meter) {
+        match self.account.source.next(0, &mut self.names, gate, meter) {
             Coming::Step(step) => {
-                let bytes = Account::<S>::data_of(step.action);
+                let bytes = Account::<S>::data_of(&step.script);
                 if bytes > 0 {
                     self.account.data.fill(&mut self.hand.buffer[..bytes]);
                 }
@@ -432,7 +340,7 @@ impl<S: Script> Program for StepRunner<S> {
             // Only an intended start is measured from.
             Coming::Due(at) if gate.wait(at) => Next::Again,
             Coming::Later(_) | Coming::Due(_) | Coming::RoundOver(_) => {
-                self.account.script.put_back(0);
+                self.account.source.put_back(0);
                 Next::End(false)
             }
             Coming::End => Next::End(true),
@@ -454,7 +362,7 @@ impl<S: Script> Program for StepRunner<S> {
 
     #[inline(always)]
     fn put_back(&mut self, step: Step) {
-        self.account.script.put_back(step.flight);
+        self.account.source.put_back(step.flight);
     }
 
     #[inline(always)]
@@ -478,11 +386,11 @@ impl<S: Script> Program for StepRunner<S> {
     }
 }
 
-impl<S: Script> Runner for StepRunner<S> {
+impl<S: Source> Runner for StepRunner<S> {
     fn run(&mut self, gate: &Gate, meter: &mut Meter, _upto: Option<u64>) {
         self.now = gate.clock.now();
         one_by_one(self, gate, meter);
-        self.account.script.over(gate, meter);
+        self.account.source.over(gate, meter);
     }
 
     fn issued(&self) -> u64 {
@@ -490,7 +398,7 @@ impl<S: Script> Runner for StepRunner<S> {
     }
 
     fn planned(&self) -> u64 {
-        self.account.script.planned()
+        self.account.source.planned()
     }
 
     fn covered(&self) -> bool {
@@ -514,7 +422,7 @@ mod tests {
     use std::sync::Arc;
 
     use rbench_core::timeline::INTERVAL;
-    use rbench_core::{CpuClock, OpenFlags, Rank};
+    use rbench_core::{CpuClock, OpenFlags, Part, Rank, Times};
     use rbench_sys::{FaultFs, TraceFs};
 
     use super::*;
@@ -523,20 +431,20 @@ mod tests {
 
     /// Does these, one after the other; what finds nothing is missed.
     struct Listed {
-        steps: Vec<(Action, &'static str)>,
+        steps: Vec<(Script, &'static str)>,
         at: usize,
     }
 
-    impl Script for Listed {
+    impl Source for Listed {
         fn next(&mut self, _: usize, names: &mut Names, _: &Gate, _: &mut Meter) -> Coming {
-            let Some((action, path)) = self.steps.get(self.at) else {
+            let Some((script, path)) = self.steps.get(self.at) else {
                 return Coming::End;
             };
             self.at += 1;
             names.path.set(|to| to.extend(path.as_bytes()));
             names.other.set(|to| to.extend(b"other"));
             Coming::Step(Step {
-                action: *action,
+                script: *script,
                 op: OpKind::Stat,
                 lane: 0,
                 flight: 0,
@@ -572,7 +480,7 @@ mod tests {
     fn run(
         fs: impl Fs + 'static,
         lines: impl Fn() -> Vec<String>,
-        steps: Vec<(Action, &'static str)>,
+        steps: Vec<(Script, &'static str)>,
     ) -> (Vec<String>, [u64; 5]) {
         let clock = CpuClock::KERNEL;
         let gate = Gate {
@@ -585,12 +493,12 @@ mod tests {
         let (tally, budget) = (Arc::new(Tally::default()), ErrorBudget::default());
         let ops = [OpKind::Stat, OpKind::Close];
         let mut meter = Meter::new(Rank(0), "", &ops, false, INTERVAL, tally, budget);
-        let bytes = steps.iter().map(|(action, _)| action.buffer_bytes());
+        let bytes = steps.iter().map(|(script, _)| script.length);
         let bytes = bytes.max().unwrap_or(0);
-        let script = Listed { steps, at: 0 };
+        let source = Listed { steps, at: 0 };
         let data = DataStream::new(&[1]);
         let mut runner =
-            StepRunner::new(script, Arc::new(fs), (1, bytes), data).expect("there is memory");
+            StepRunner::new(source, Arc::new(fs), (1, bytes), data).expect("there is memory");
         runner.run(&gate, &mut meter, None);
         runner.finish(&mut meter);
         let lane = meter.lane(0);
@@ -613,25 +521,26 @@ mod tests {
     #[test]
     fn each_step_is_the_calls_that_it_says() {
         let fs = TraceFs::default();
-        let read = OpenFlags {
-            reads: true,
-            ..OpenFlags::default()
+        let on = |call, length| Script::new(Some(Part::once(call)), length);
+        let all = Part {
+            call: Call::Read,
+            times: Times::UntilShort,
         };
-        let whole = Held::WriteWhole {
-            bytes: 25,
-            chunk: 10,
+        let written = Part {
+            call: Call::Write,
+            times: Times::UntilWritten(25),
         };
         let steps = vec![
-            (Action::Open(new_file()), "a"),
-            (Action::On(Held::Write { bytes: 7, at: None }), ""),
-            (Action::On(Held::Fsync), ""),
-            (Action::On(Held::Fdatasync), ""),
-            (Action::Close, ""),
-            (Action::Whole(read, Held::ReadWhole { chunk: 5 }), "a"),
-            (Action::Whole(new_file(), whole), "b"),
-            (Action::Stat, "c"),
-            (Action::Rename, "b"),
-            (Action::Open(read), "other"),
+            (on(Call::Open(new_file()), 0), "a"),
+            (on(Call::Write, 7), ""),
+            (on(Call::Fsync, 0), ""),
+            (on(Call::Fdatasync, 0), ""),
+            (on(Call::Close, 0), ""),
+            (Script::whole(OpenFlags::READ, Some(all), 5), "a"),
+            (Script::whole(new_file(), Some(written), 10), "b"),
+            (on(Call::Stat, 0), "c"),
+            (on(Call::Rename, 0), "b"),
+            (on(Call::Open(OpenFlags::READ), 0), "other"),
         ];
         let recorded = fs.clone();
         let (lines, counts) = run(fs, || recorded.lines(), steps);
@@ -641,7 +550,7 @@ mod tests {
             "fsync a",
             "fdatasync a",
             "close a",
-            "open a reads",
+            "open a read",
             "read a 5",
             "read a 5",
             "close a",
@@ -652,7 +561,7 @@ mod tests {
             "close b",
             "stat c = ENOENT",
             "rename b -> other",
-            "open other reads",
+            "open other read",
             // What was left open.
             "close other",
         ];
@@ -664,8 +573,11 @@ mod tests {
     fn a_step_that_fails_is_counted_and_its_file_closed() {
         let trace = TraceFs::default();
         let fs = FaultFs::nth(trace.clone(), OpKind::Write, 0, Errno::EIO);
-        let write = Held::Write { bytes: 7, at: None };
-        let steps = vec![(Action::Whole(new_file(), write), "a"), (Action::Close, "")];
+        let write = Some(Part::once(Call::Write));
+        let steps = vec![
+            (Script::whole(new_file(), write, 7), "a"),
+            (Script::of(Call::Close), ""),
+        ];
         let (lines, counts) = run(fs, || trace.lines(), steps);
         let expect = ["open a writes creates exclusive appends", "close a"];
         assert_eq!(lines, expect);
@@ -676,7 +588,7 @@ mod tests {
     fn a_close_that_fails_when_all_is_over_is_told_in_the_row_of_closes() {
         let trace = TraceFs::default();
         let fs = FaultFs::nth(trace.clone(), OpKind::Close, 0, Errno::EIO);
-        let steps = vec![(Action::Open(new_file()), "a")];
+        let steps = vec![(Script::of(Call::Open(new_file())), "a")];
         let (_, counts) = run(fs, || trace.lines(), steps);
         assert_eq!(counts, [1, 0, 0, 0, 1]);
     }

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use nix::errno::Errno;
 use rbench_comm::{Combine, Communicator};
-use rbench_core::{Nanos, Rank};
-use rbench_sys::{Fs, OpenMode, RemoveError, SetupError, WorkDir};
+use rbench_core::{Nanos, OpenFlags, Rank};
+use rbench_sys::{Fs, RemoveError, SetupError, WorkDir};
 
 use crate::group::{ExecError, Group};
 use crate::live::LiveStats;
@@ -194,7 +194,7 @@ impl Target {
         let fs = self.workdir.fs();
         let make = || {
             let path = CString::new(name).map_err(|_| Errno::EINVAL)?;
-            fs.open(&path, OpenMode::CreateNew, false)
+            fs.open(&path, OpenFlags::CREATE_NEW)
                 .and_then(|fd| fs.close(fd))
         };
         let made = if self.keeper { make() } else { Ok(()) };

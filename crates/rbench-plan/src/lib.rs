@@ -30,7 +30,6 @@ pub mod resolve;
 pub mod series;
 pub mod shift;
 pub mod spec;
-pub mod step;
 pub mod suite;
 pub mod trace;
 pub mod tree;

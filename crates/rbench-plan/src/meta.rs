@@ -7,9 +7,13 @@ use rbench_core::{Bytes, Nanos};
 use crate::arrival::OpenLoop;
 use crate::tree::{Forest, ItemKind, Naming, Private, Shape};
 
+mod calls;
 mod phases;
+mod timed;
 
+pub use calls::{Calls, VALUE};
 pub use phases::{PHASES, PhaseInfo, PhaseKind, STEPS_DOWN, with_needed};
+pub use timed::{ATTRIBUTES, timed};
 
 /// Who owns the tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

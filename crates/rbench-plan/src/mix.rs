@@ -6,7 +6,9 @@
 //! looks (open, stat, read …) takes any name of the set that is there as far as the rank
 //! knows ([`share`]).
 
-use rbench_core::{Nanos, OpKind, OpenFlags};
+use std::ffi::CStr;
+
+use rbench_core::{Call, Nanos, OpKind, OpenFlags};
 
 use crate::arrival::OpenLoop;
 
@@ -26,6 +28,8 @@ pub const CHUNK: u64 = 1 << 20;
 pub const CALL_MAX: u64 = 64 << 20;
 /// Bytes of a buffer for entries of directories, targets of links and attributes.
 const NAMES_BYTES: u64 = 32 * 1024;
+/// The attribute that steps set and read.
+const ATTRIBUTE: &CStr = c"user.rbench";
 /// Most names of a set, of one rank or of all where they share it.
 pub const NAMES_MAX: u64 = 100_000_000;
 
@@ -302,12 +306,38 @@ impl Verb {
         }
     }
 
+    /// Its own call, as a rule, on files or directories; `None`: a pause.
+    pub fn call(self, directories: bool) -> Option<Call> {
+        Some(match self {
+            Verb::Create(flags) | Verb::Open(flags) => Call::Open(flags),
+            Verb::Close => Call::Close,
+            Verb::ReadWhole(_) | Verb::Read(..) => Call::Read,
+            Verb::WriteWhole(_) | Verb::Write(..) | Verb::Append(..) => Call::Write,
+            Verb::Truncate(length) => Call::Truncate(length),
+            Verb::Fsync => Call::Fsync,
+            Verb::Fdatasync => Call::Fdatasync,
+            Verb::Fstat => Call::Getattr,
+            Verb::Setxattr(_) => Call::Setxattr(ATTRIBUTE),
+            Verb::Getxattr => Call::Getxattr(ATTRIBUTE),
+            Verb::Stat => Call::Stat,
+            Verb::Access => Call::Access,
+            Verb::Chmod => Call::Chmod(0),
+            Verb::Utimes => Call::Utimes(0),
+            Verb::Delete if directories => Call::Rmdir,
+            Verb::Delete => Call::Unlink,
+            Verb::Rename | Verb::Replace => Call::Rename,
+            Verb::Mkdir => Call::Mkdir,
+            Verb::Symlink => Call::Symlink,
+            Verb::Readlink => Call::Readlink,
+            Verb::List => Call::List,
+            Verb::Think(_) => return None,
+        })
+    }
+
     /// Whether a ring performs it.
     pub fn in_a_ring(self) -> bool {
-        !matches!(
-            self,
-            Verb::List | Verb::Readlink | Verb::Access | Verb::Chmod | Verb::Utimes
-        )
+        let performs = |call: Call| call.in_a_ring().is_some();
+        self.call(false).is_none_or(performs)
     }
 
     /// Whether it reads or writes from where the file's last user has left it.

@@ -30,7 +30,7 @@ pub use contract::{
     Transfer,
 };
 
-pub use in_flight::{Lack, NameRequest, NamesInFlight, PIECES_BYTES, lacking, piece_start};
+pub use in_flight::{Lack, NamesInFlight, lacking};
 pub use offload::make as offload;
 
 /// Every engine. A new one is a file under `engine/` and a line here.

@@ -1,4 +1,4 @@
-//! One method for each metadata operation.
+//! Who makes system calls: an executor of [`Call`]s, and a method for each of them.
 //!
 //! Paths are C strings: the caller patches path bytes in place and no call
 //! allocates. Which directories may be used is the caller's business.
@@ -7,144 +7,283 @@ use std::ffi::CStr;
 use std::os::fd::{OwnedFd, RawFd};
 
 use nix::errno::Errno;
-use rbench_core::OpenFlags;
+use rbench_core::{Call, OpenFlags, Part, Progress};
 
 use crate::residency::Resident;
 
-/// How a file is opened.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum OpenMode {
-    /// `O_RDONLY`
-    Read,
-    /// `O_WRONLY | O_CREAT | O_EXCL`, mode 0664: it must not exist.
-    CreateNew,
-    /// `O_WRONLY | O_CREAT`, mode 0664: it may exist and keeps its length.
-    Write,
-    /// `O_WRONLY`: it must exist and keeps its length.
-    WriteExisting,
-    /// `O_RDWR | O_CREAT`, mode 0664.
-    ReadWrite,
-    /// With these flags, as a script has them.
-    With(OpenFlags),
+/// What a call works with. Which of it counts, and how, the call says.
+#[derive(Debug)]
+pub struct Operands<'a> {
+    /// The path.
+    pub path: &'a CStr,
+    /// The second path, or the target of a link.
+    pub other: &'a CStr,
+    /// The file.
+    pub fd: RawFd,
+    /// What is written, or where to put what is read.
+    pub data: Data<'a>,
 }
 
-impl OpenMode {
-    /// All that it asks for.
-    pub fn flags(self) -> OpenFlags {
-        let none = OpenFlags::default();
+/// The data of a call.
+#[derive(Debug)]
+pub enum Data<'a> {
+    /// It is written.
+    From(&'a [u8]),
+    /// It is read, or written.
+    Into(&'a mut [u8]),
+}
+
+impl Data<'_> {
+    /// What is written.
+    #[inline(always)]
+    pub fn bytes(&self) -> &[u8] {
         match self {
-            OpenMode::Read => OpenFlags {
-                reads: true,
-                ..none
-            },
-            OpenMode::CreateNew => OpenFlags {
-                writes: true,
-                creates: true,
-                exclusive: true,
-                ..none
-            },
-            OpenMode::Write => OpenFlags {
-                writes: true,
-                creates: true,
-                ..none
-            },
-            OpenMode::WriteExisting => OpenFlags {
-                writes: true,
-                ..none
-            },
-            OpenMode::ReadWrite => OpenFlags {
-                reads: true,
-                writes: true,
-                creates: true,
-                ..none
-            },
-            OpenMode::With(flags) => flags,
+            Data::From(bytes) => bytes,
+            Data::Into(bytes) => bytes,
+        }
+    }
+
+    /// Where to put what is read.
+    #[inline(always)]
+    pub fn room(&mut self) -> &mut [u8] {
+        match self {
+            Data::From(_) => &mut [],
+            Data::Into(room) => room,
         }
     }
 }
 
-/// The metadata operations of a target, relative to one directory.
+/// No file: what a call on one would refuse.
+const NO_FILE: RawFd = -1;
+
+impl<'a> Operands<'a> {
+    /// A path.
+    #[inline(always)]
+    pub fn path(path: &'a CStr) -> Operands<'a> {
+        Operands {
+            path,
+            other: c"",
+            fd: NO_FILE,
+            data: Data::From(&[]),
+        }
+    }
+
+    /// Two paths.
+    #[inline(always)]
+    pub fn paths(path: &'a CStr, other: &'a CStr) -> Operands<'a> {
+        Operands {
+            other,
+            ..Operands::path(path)
+        }
+    }
+
+    /// A file.
+    #[inline(always)]
+    pub fn file(fd: RawFd) -> Operands<'a> {
+        Operands {
+            fd,
+            ..Operands::path(c"")
+        }
+    }
+
+    #[inline(always)]
+    fn from(self, bytes: &'a [u8]) -> Operands<'a> {
+        Operands {
+            data: Data::From(bytes),
+            ..self
+        }
+    }
+
+    #[inline(always)]
+    fn into(self, room: &'a mut [u8]) -> Operands<'a> {
+        Operands {
+            data: Data::Into(room),
+            ..self
+        }
+    }
+}
+
+/// Makes calls relative to one directory.
 ///
 /// A path may also be absolute, as those of `rbench mdtest` are: then the
 /// directory is not used.
 ///
-/// Implementations: POSIX calls, a recorder that writes down the sequence of
-/// operations instead of doing them, and one that does nothing. Every method
-/// is one system call (a listing: the three that it names) and is not retried:
+/// Implementations: POSIX calls, a recorder that writes down the calls instead of making
+/// them, one that does nothing, and one that lets chosen calls fail. Nothing is retried:
 /// what the kernel says is what is reported. A descriptor is a plain number so
 /// that the recorder can make them up; who opens one closes it.
 pub trait Fs: Send + Sync {
-    /// `mkdirat(path, 0775)`
-    fn mkdir(&self, path: &CStr) -> Result<(), Errno>;
-    /// `unlinkat(path, AT_REMOVEDIR)`
-    fn rmdir(&self, path: &CStr) -> Result<(), Errno>;
-    /// `fstatat(path, AT_SYMLINK_NOFOLLOW)`; the size in bytes.
-    fn stat(&self, path: &CStr) -> Result<u64, Errno>;
-    /// `renameat(from, to)`
-    fn rename(&self, from: &CStr, to: &CStr) -> Result<(), Errno>;
-    /// `linkat(from, to, 0)`
-    fn link(&self, from: &CStr, to: &CStr) -> Result<(), Errno>;
-    /// `openat(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW)`, `getdents64` up to
-    /// the end with `buffer`, `close`; the number of entries without `.` and
-    /// `..`.
-    fn list(&self, path: &CStr, buffer: &mut [u8]) -> Result<u64, Errno>;
-    /// `openat(path, …, O_CLOEXEC | O_NOFOLLOW)`, with `O_DIRECT` when asked.
-    fn open(&self, path: &CStr, mode: OpenMode, direct: bool) -> Result<RawFd, Errno>;
-    /// `mknodat(path, S_IFREG | 0664)`: a regular file that is not there yet.
-    fn mknod(&self, path: &CStr) -> Result<(), Errno>;
-    /// `close`
-    fn close(&self, fd: RawFd) -> Result<(), Errno>;
-    /// `unlinkat(path, 0)`
-    fn unlink(&self, path: &CStr) -> Result<(), Errno>;
-    /// `write` of the whole buffer at the file's position; the number of
-    /// bytes the kernel took.
-    fn write(&self, fd: RawFd, buffer: &[u8]) -> Result<usize, Errno>;
-    /// `read` at the file's position; 0 at the end of the file.
-    fn read(&self, fd: RawFd, buffer: &mut [u8]) -> Result<usize, Errno>;
-    /// `fsync`
-    fn fsync(&self, fd: RawFd) -> Result<(), Errno>;
-    /// `fdatasync`
-    fn fdatasync(&self, fd: RawFd) -> Result<(), Errno>;
-    /// `sync`: everything that the host has written, to any file system.
-    fn sync(&self);
-    /// `ftruncate`
-    fn truncate(&self, fd: RawFd, length: u64) -> Result<(), Errno>;
-    /// `symlinkat(target, path)`
-    fn symlink(&self, target: &CStr, path: &CStr) -> Result<(), Errno>;
-    /// `readlinkat(path)`; the length of the target, of which `buffer` has as
-    /// much as fits.
-    fn readlink(&self, path: &CStr, buffer: &mut [u8]) -> Result<usize, Errno>;
-    /// `fchmodat(path, mode)`
-    fn chmod(&self, path: &CStr, mode: u32) -> Result<(), Errno>;
-    /// `utimensat(path, AT_SYMLINK_NOFOLLOW)`: both times, in s since 1970.
-    fn utimes(&self, path: &CStr, seconds: i64) -> Result<(), Errno>;
-    /// `faccessat(path, R_OK)`
-    fn access(&self, path: &CStr) -> Result<(), Errno>;
-    /// `statx(path, AT_SYMLINK_NOFOLLOW, STATX_BASIC_STATS)`; the size in bytes.
-    fn lookup(&self, path: &CStr) -> Result<u64, Errno>;
-    /// `statx(fd, "", AT_EMPTY_PATH | AT_STATX_FORCE_SYNC, STATX_BASIC_STATS)`;
-    /// the size in bytes.
-    fn getattr(&self, fd: RawFd) -> Result<u64, Errno>;
-    /// `fstatfs`; the size of a block in bytes.
-    fn statfs(&self, fd: RawFd) -> Result<u64, Errno>;
-    /// `fsetxattr`: the attribute may be there.
-    fn setxattr(&self, fd: RawFd, name: &CStr, value: &[u8]) -> Result<(), Errno>;
-    /// `fgetxattr`; the length of the value, which fits into `buffer`.
-    fn getxattr(&self, fd: RawFd, name: &CStr, buffer: &mut [u8]) -> Result<usize, Errno>;
-    /// `flistxattr`; the length of the list, in which each name ends with a NUL.
-    fn listxattr(&self, fd: RawFd, buffer: &mut [u8]) -> Result<usize, Errno>;
-    /// `fremovexattr`
-    fn removexattr(&self, fd: RawFd, name: &CStr) -> Result<(), Errno>;
-    /// `pwrite` at `offset` in bytes; the number of bytes the kernel took.
-    fn write_at(&self, fd: RawFd, buffer: &[u8], offset: u64) -> Result<usize, Errno>;
-    /// `pread` at `offset` in bytes; 0 at the end of the file.
-    fn read_at(&self, fd: RawFd, buffer: &mut [u8], offset: u64) -> Result<usize, Errno>;
+    /// Makes the call; what [`Call`] says that it answers, or 0.
+    ///
+    /// # Errors
+    /// What the kernel says.
+    fn call(&self, call: Call, on: Operands<'_>) -> Result<u64, Errno>;
+
     /// What of an open file lies in the page cache, where that can be told
     /// ([`crate::residency::resident`]); changes nothing.
     fn resident(&self, _fd: RawFd) -> Option<Resident> {
         None
     }
+
     /// A directory descriptor to resolve paths against, for engines that open
     /// files themselves; `None` when there is no real directory.
     fn directory(&self) -> Option<&OwnedFd>;
+
+    /// [`Call::Mkdir`]
+    fn mkdir(&self, path: &CStr) -> Result<(), Errno> {
+        self.call(Call::Mkdir, Operands::path(path)).map(drop)
+    }
+    /// [`Call::Rmdir`]
+    fn rmdir(&self, path: &CStr) -> Result<(), Errno> {
+        self.call(Call::Rmdir, Operands::path(path)).map(drop)
+    }
+    /// [`Call::Stat`]
+    fn stat(&self, path: &CStr) -> Result<u64, Errno> {
+        self.call(Call::Stat, Operands::path(path))
+    }
+    /// [`Call::Rename`]
+    fn rename(&self, from: &CStr, to: &CStr) -> Result<(), Errno> {
+        self.call(Call::Rename, Operands::paths(from, to)).map(drop)
+    }
+    /// [`Call::Link`]
+    fn link(&self, from: &CStr, to: &CStr) -> Result<(), Errno> {
+        self.call(Call::Link, Operands::paths(from, to)).map(drop)
+    }
+    /// [`Call::List`], with `buffer` for a portion of the entries.
+    fn list(&self, path: &CStr, buffer: &mut [u8]) -> Result<u64, Errno> {
+        self.call(Call::List, Operands::path(path).into(buffer))
+    }
+    /// [`Call::Open`]
+    fn open(&self, path: &CStr, flags: OpenFlags) -> Result<RawFd, Errno> {
+        let fd = self.call(Call::Open(flags), Operands::path(path))?;
+        Ok(fd as RawFd)
+    }
+    /// [`Call::Mknod`]
+    fn mknod(&self, path: &CStr) -> Result<(), Errno> {
+        self.call(Call::Mknod, Operands::path(path)).map(drop)
+    }
+    /// [`Call::Close`]
+    fn close(&self, fd: RawFd) -> Result<(), Errno> {
+        self.call(Call::Close, Operands::file(fd)).map(drop)
+    }
+    /// [`Call::Unlink`]
+    fn unlink(&self, path: &CStr) -> Result<(), Errno> {
+        self.call(Call::Unlink, Operands::path(path)).map(drop)
+    }
+    /// [`Call::Write`]
+    fn write(&self, fd: RawFd, buffer: &[u8]) -> Result<usize, Errno> {
+        let written = self.call(Call::Write, Operands::file(fd).from(buffer))?;
+        Ok(written as usize)
+    }
+    /// [`Call::Read`]
+    fn read(&self, fd: RawFd, buffer: &mut [u8]) -> Result<usize, Errno> {
+        let read = self.call(Call::Read, Operands::file(fd).into(buffer))?;
+        Ok(read as usize)
+    }
+    /// [`Call::Fsync`]
+    fn fsync(&self, fd: RawFd) -> Result<(), Errno> {
+        self.call(Call::Fsync, Operands::file(fd)).map(drop)
+    }
+    /// [`Call::Fdatasync`]
+    fn fdatasync(&self, fd: RawFd) -> Result<(), Errno> {
+        self.call(Call::Fdatasync, Operands::file(fd)).map(drop)
+    }
+    /// [`Call::Sync`], which cannot fail.
+    fn sync(&self) {
+        let _ = self.call(Call::Sync, Operands::path(c""));
+    }
+    /// [`Call::Truncate`]
+    fn truncate(&self, fd: RawFd, length: u64) -> Result<(), Errno> {
+        self.call(Call::Truncate(length), Operands::file(fd))
+            .map(drop)
+    }
+    /// [`Call::Symlink`]
+    fn symlink(&self, target: &CStr, path: &CStr) -> Result<(), Errno> {
+        self.call(Call::Symlink, Operands::paths(path, target))
+            .map(drop)
+    }
+    /// [`Call::Readlink`]: `buffer` has as much of the target as fits.
+    fn readlink(&self, path: &CStr, buffer: &mut [u8]) -> Result<usize, Errno> {
+        let length = self.call(Call::Readlink, Operands::path(path).into(buffer))?;
+        Ok(length as usize)
+    }
+    /// [`Call::Chmod`]
+    fn chmod(&self, path: &CStr, mode: u32) -> Result<(), Errno> {
+        self.call(Call::Chmod(mode), Operands::path(path)).map(drop)
+    }
+    /// [`Call::Utimes`]
+    fn utimes(&self, path: &CStr, seconds: i64) -> Result<(), Errno> {
+        self.call(Call::Utimes(seconds), Operands::path(path))
+            .map(drop)
+    }
+    /// [`Call::Access`]
+    fn access(&self, path: &CStr) -> Result<(), Errno> {
+        self.call(Call::Access, Operands::path(path)).map(drop)
+    }
+    /// [`Call::Lookup`]
+    fn lookup(&self, path: &CStr) -> Result<u64, Errno> {
+        self.call(Call::Lookup, Operands::path(path))
+    }
+    /// [`Call::Getattr`]
+    fn getattr(&self, fd: RawFd) -> Result<u64, Errno> {
+        self.call(Call::Getattr, Operands::file(fd))
+    }
+    /// [`Call::Statfs`]
+    fn statfs(&self, fd: RawFd) -> Result<u64, Errno> {
+        self.call(Call::Statfs, Operands::file(fd))
+    }
+    /// [`Call::Setxattr`]
+    fn setxattr(&self, fd: RawFd, name: &'static CStr, value: &[u8]) -> Result<(), Errno> {
+        let on = Operands::file(fd).from(value);
+        self.call(Call::Setxattr(name), on).map(drop)
+    }
+    /// [`Call::Getxattr`]: the value has to fit into `buffer`.
+    fn getxattr(&self, fd: RawFd, name: &'static CStr, buffer: &mut [u8]) -> Result<usize, Errno> {
+        let on = Operands::file(fd).into(buffer);
+        Ok(self.call(Call::Getxattr(name), on)? as usize)
+    }
+    /// [`Call::Listxattr`]
+    fn listxattr(&self, fd: RawFd, buffer: &mut [u8]) -> Result<usize, Errno> {
+        let on = Operands::file(fd).into(buffer);
+        Ok(self.call(Call::Listxattr, on)? as usize)
+    }
+    /// [`Call::Removexattr`]
+    fn removexattr(&self, fd: RawFd, name: &'static CStr) -> Result<(), Errno> {
+        self.call(Call::Removexattr(name), Operands::file(fd))
+            .map(drop)
+    }
+    /// [`Call::WriteAt`]
+    fn write_at(&self, fd: RawFd, buffer: &[u8], offset: u64) -> Result<usize, Errno> {
+        let on = Operands::file(fd).from(buffer);
+        Ok(self.call(Call::WriteAt(offset), on)? as usize)
+    }
+    /// [`Call::ReadAt`]: 0 at the end of the file.
+    fn read_at(&self, fd: RawFd, buffer: &mut [u8], offset: u64) -> Result<usize, Errno> {
+        let on = Operands::file(fd).into(buffer);
+        Ok(self.call(Call::ReadAt(offset), on)? as usize)
+    }
+}
+
+/// Makes the calls of an operation, one after the other: on `file` where it works on one that is
+/// open, or what it opens becomes `file`; data is a call's `length` at most. How far it came.
+#[inline(always)]
+pub fn perform(
+    fs: &dyn Fs,
+    (parts, length): (&[Part], usize),
+    (path, other): (&CStr, &CStr),
+    data: &mut [u8],
+    file: &mut Option<RawFd>,
+) -> Progress {
+    let mut progress = Progress::default();
+    while let Some((call, from, bytes)) = progress.next(parts, length) {
+        let on = Operands {
+            path,
+            other,
+            fd: file.unwrap_or(NO_FILE),
+            data: Data::Into(data.get_mut(from..from + bytes).unwrap_or_default()),
+        };
+        let result = fs.call(call, on);
+        progress.ended(parts, length, result, file);
+    }
+    progress
 }

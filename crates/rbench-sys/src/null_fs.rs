@@ -1,12 +1,12 @@
 //! Metadata operations that all succeed and do nothing. What remains is the
 //! cost of the tool itself, as with the engine `null`.
 
-use std::ffi::CStr;
 use std::os::fd::{OwnedFd, RawFd};
 
 use nix::errno::Errno;
+use rbench_core::Call;
 
-use crate::fs::{Fs, OpenMode};
+use crate::fs::{Fs, Operands};
 
 /// The descriptor of every file: no process may have so many open, so that
 /// none is mistaken for a real one.
@@ -20,151 +20,14 @@ pub struct NullFs;
 
 impl Fs for NullFs {
     #[inline]
-    fn mkdir(&self, _path: &CStr) -> Result<(), Errno> {
-        Ok(())
-    }
-
-    #[inline]
-    fn rmdir(&self, _path: &CStr) -> Result<(), Errno> {
-        Ok(())
-    }
-
-    #[inline]
-    fn stat(&self, _path: &CStr) -> Result<u64, Errno> {
-        Ok(0)
-    }
-
-    #[inline]
-    fn rename(&self, _from: &CStr, _to: &CStr) -> Result<(), Errno> {
-        Ok(())
-    }
-
-    #[inline]
-    fn link(&self, _from: &CStr, _to: &CStr) -> Result<(), Errno> {
-        Ok(())
-    }
-
-    #[inline]
-    fn list(&self, _path: &CStr, _buffer: &mut [u8]) -> Result<u64, Errno> {
-        Ok(0)
-    }
-
-    #[inline]
-    fn open(&self, _path: &CStr, _mode: OpenMode, _direct: bool) -> Result<RawFd, Errno> {
-        Ok(FD)
-    }
-
-    #[inline]
-    fn mknod(&self, _path: &CStr) -> Result<(), Errno> {
-        Ok(())
-    }
-
-    #[inline]
-    fn close(&self, _fd: RawFd) -> Result<(), Errno> {
-        Ok(())
-    }
-
-    #[inline]
-    fn unlink(&self, _path: &CStr) -> Result<(), Errno> {
-        Ok(())
-    }
-
-    #[inline]
-    fn write(&self, _fd: RawFd, buffer: &[u8]) -> Result<usize, Errno> {
-        Ok(buffer.len())
-    }
-
-    #[inline]
-    fn read(&self, _fd: RawFd, buffer: &mut [u8]) -> Result<usize, Errno> {
-        Ok(buffer.len())
-    }
-
-    #[inline]
-    fn fsync(&self, _fd: RawFd) -> Result<(), Errno> {
-        Ok(())
-    }
-
-    #[inline]
-    fn fdatasync(&self, _fd: RawFd) -> Result<(), Errno> {
-        Ok(())
-    }
-
-    #[inline]
-    fn sync(&self) {}
-
-    #[inline]
-    fn truncate(&self, _fd: RawFd, _length: u64) -> Result<(), Errno> {
-        Ok(())
-    }
-
-    #[inline]
-    fn symlink(&self, _target: &CStr, _path: &CStr) -> Result<(), Errno> {
-        Ok(())
-    }
-
-    #[inline]
-    fn readlink(&self, _path: &CStr, _buffer: &mut [u8]) -> Result<usize, Errno> {
-        Ok(0)
-    }
-
-    #[inline]
-    fn chmod(&self, _path: &CStr, _mode: u32) -> Result<(), Errno> {
-        Ok(())
-    }
-
-    #[inline]
-    fn utimes(&self, _path: &CStr, _seconds: i64) -> Result<(), Errno> {
-        Ok(())
-    }
-
-    #[inline]
-    fn access(&self, _path: &CStr) -> Result<(), Errno> {
-        Ok(())
-    }
-
-    #[inline]
-    fn lookup(&self, _path: &CStr) -> Result<u64, Errno> {
-        Ok(0)
-    }
-
-    #[inline]
-    fn getattr(&self, _fd: RawFd) -> Result<u64, Errno> {
-        Ok(0)
-    }
-
-    #[inline]
-    fn statfs(&self, _fd: RawFd) -> Result<u64, Errno> {
-        Ok(0)
-    }
-
-    #[inline]
-    fn setxattr(&self, _fd: RawFd, _name: &CStr, _value: &[u8]) -> Result<(), Errno> {
-        Ok(())
-    }
-
-    #[inline]
-    fn getxattr(&self, _fd: RawFd, _name: &CStr, _buffer: &mut [u8]) -> Result<usize, Errno> {
-        Ok(0)
-    }
-
-    #[inline]
-    fn listxattr(&self, _fd: RawFd, _buffer: &mut [u8]) -> Result<usize, Errno> {
-        Ok(0)
-    }
-
-    #[inline]
-    fn removexattr(&self, _fd: RawFd, _name: &CStr) -> Result<(), Errno> {
-        Ok(())
-    }
-
-    #[inline]
-    fn write_at(&self, _fd: RawFd, buffer: &[u8], _offset: u64) -> Result<usize, Errno> {
-        Ok(buffer.len())
-    }
-
-    #[inline]
-    fn read_at(&self, _fd: RawFd, buffer: &mut [u8], _offset: u64) -> Result<usize, Errno> {
-        Ok(buffer.len())
+    fn call(&self, call: Call, on: Operands<'_>) -> Result<u64, Errno> {
+        Ok(match call {
+            Call::Open(_) => FD as u64,
+            Call::Read | Call::ReadAt(_) | Call::Write | Call::WriteAt(_) => {
+                on.data.bytes().len() as u64
+            }
+            _ => 0,
+        })
     }
 
     fn directory(&self) -> Option<&OwnedFd> {
@@ -174,6 +37,8 @@ impl Fs for NullFs {
 
 #[cfg(test)]
 mod tests {
+    use rbench_core::OpenFlags;
+
     use super::*;
 
     #[test]
@@ -187,7 +52,7 @@ mod tests {
             assert_eq!(fs.link(c"a", c"b"), Ok(()));
             assert_eq!(fs.stat(c"d"), Ok(0));
             assert_eq!(fs.list(c"d", &mut buffer), Ok(0));
-            let fd = fs.open(c"f", OpenMode::CreateNew, true);
+            let fd = fs.open(c"f", OpenFlags::CREATE_NEW.directly(true));
             let fd = fd.expect("every file opens");
             assert!(fd >= 0, "not what a failed call returns");
             assert_eq!(fs.write(fd, &buffer), Ok(100));

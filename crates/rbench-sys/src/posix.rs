@@ -11,11 +11,11 @@ use nix::errno::Errno;
 use nix::fcntl::{OFlag, open};
 use nix::libc;
 use nix::sys::stat::Mode;
-use rbench_core::OpenFlags;
+use rbench_core::{Call, OpenFlags};
 
 use crate::calls;
 use crate::dirents::{self, Records};
-use crate::fs::{Fs, OpenMode};
+use crate::fs::{Fs, Operands};
 use crate::residency::{self, Resident};
 
 /// POSIX calls relative to one directory. Clones share its descriptor.
@@ -76,15 +76,16 @@ impl PosixFs {
         Ok(PosixFs::new(open(path, flags, Mode::empty())?))
     }
 
-    fn openat(&self, path: &CStr, flags: libc::c_int, mode: libc::mode_t) -> Result<RawFd, Errno> {
+    /// The entries of the directory `path`, read in portions of `buffer`.
+    fn list_all(&self, path: &CStr, buffer: &mut [u8]) -> Result<u64, Errno> {
+        let flags = libc::O_RDONLY | libc::O_DIRECTORY | libc::O_NOFOLLOW | libc::O_CLOEXEC;
         let (at, path) = self.place(path);
-        calls::openat(at, path, flags, mode)
-    }
-
-    fn unlinkat(&self, path: &CStr, flags: libc::c_int) -> Result<(), Errno> {
-        let (at, path) = self.place(path);
-        // SAFETY: `path` is a C string; the descriptor is open while self is.
-        check(unsafe { libc::unlinkat(at, path.as_ptr(), flags) })
+        let fd = calls::openat(at, path, flags, 0)?;
+        let entries = count_entries(fd, buffer);
+        // SAFETY: it was opened above, and nobody else has it.
+        let closed = unsafe { calls::close(fd) };
+        let entries = entries?;
+        closed.map(|()| entries)
     }
 }
 
@@ -93,27 +94,9 @@ pub(crate) const NEW_FILE: libc::mode_t = 0o664;
 /// Permissions of a new directory, before the umask.
 pub(crate) const NEW_DIRECTORY: libc::mode_t = 0o775;
 
-/// The flags with which [`Fs::open`] opens.
+/// The flags with which [`Call::Open`] opens.
 #[inline]
-pub(crate) fn open_bits(mode: OpenMode, direct: bool) -> libc::c_int {
-    let mut flags = libc::O_CLOEXEC | libc::O_NOFOLLOW;
-    flags |= match mode {
-        OpenMode::Read => libc::O_RDONLY,
-        OpenMode::CreateNew => libc::O_WRONLY | libc::O_CREAT | libc::O_EXCL,
-        OpenMode::Write => libc::O_WRONLY | libc::O_CREAT,
-        OpenMode::WriteExisting => libc::O_WRONLY,
-        OpenMode::ReadWrite => libc::O_RDWR | libc::O_CREAT,
-        OpenMode::With(flags) => bits(flags),
-    };
-    if direct {
-        flags |= libc::O_DIRECT;
-    }
-    flags
-}
-
-/// The kernel's form of these flags.
-#[inline]
-fn bits(flags: OpenFlags) -> libc::c_int {
+pub(crate) fn open_bits(flags: OpenFlags) -> libc::c_int {
     let OpenFlags {
         reads,
         writes,
@@ -122,6 +105,7 @@ fn bits(flags: OpenFlags) -> libc::c_int {
         truncates,
         appends,
         data_synced,
+        direct,
     } = flags;
     let access = match (reads, writes) {
         (true, true) => libc::O_RDWR,
@@ -129,22 +113,25 @@ fn bits(flags: OpenFlags) -> libc::c_int {
         (_, false) => libc::O_RDONLY,
     };
     let set = |on: bool, bit| if on { bit } else { 0 };
-    access
+    libc::O_CLOEXEC
+        | libc::O_NOFOLLOW
+        | access
         | set(creates, libc::O_CREAT)
         | set(exclusive, libc::O_EXCL)
         | set(truncates, libc::O_TRUNC)
         | set(appends, libc::O_APPEND)
         | set(data_synced, libc::O_DSYNC)
+        | set(direct, libc::O_DIRECT)
 }
 
 #[inline]
-fn check(returned: libc::c_int) -> Result<(), Errno> {
-    Errno::result(returned).map(drop)
+fn done(returned: libc::c_int) -> Result<u64, Errno> {
+    Errno::result(returned).map(|_| 0)
 }
 
 #[inline]
-fn length(returned: libc::ssize_t) -> Result<usize, Errno> {
-    Errno::result(returned).map(|length| length as usize)
+fn length(returned: libc::ssize_t) -> Result<u64, Errno> {
+    Errno::result(returned).map(|length| length as u64)
 }
 
 /// The size in bytes that `statx` says.
@@ -153,7 +140,7 @@ fn size_by_statx(at: RawFd, path: &CStr, flags: libc::c_int) -> Result<u64, Errn
     let mut found = std::mem::MaybeUninit::<libc::statx>::uninit();
     let (to, what) = (found.as_mut_ptr(), libc::STATX_BASIC_STATS);
     // SAFETY: `path` is a C string, `found` a place for what is asked.
-    check(unsafe { libc::statx(at, path.as_ptr(), flags, what, to) })?;
+    done(unsafe { libc::statx(at, path.as_ptr(), flags, what, to) })?;
     // SAFETY: the call succeeded, so `found` is filled in.
     Ok(unsafe { found.assume_init_ref() }.stx_size)
 }
@@ -175,215 +162,56 @@ fn count_entries(fd: RawFd, buffer: &mut [u8]) -> Result<u64, Errno> {
 
 impl Fs for PosixFs {
     #[inline]
-    fn mkdir(&self, path: &CStr) -> Result<(), Errno> {
-        let (at, path) = self.place(path);
-        // SAFETY: `path` is a C string; the descriptor is open while self is.
-        check(unsafe { libc::mkdirat(at, path.as_ptr(), NEW_DIRECTORY) })
-    }
-
-    #[inline]
-    fn rmdir(&self, path: &CStr) -> Result<(), Errno> {
-        self.unlinkat(path, libc::AT_REMOVEDIR)
-    }
-
-    #[inline]
-    fn stat(&self, path: &CStr) -> Result<u64, Errno> {
-        let (at, path) = self.place(path);
-        let mut found = std::mem::MaybeUninit::<libc::stat>::uninit();
-        // SAFETY: `path` is a C string, `found` a place for a stat; the
-        // descriptor is open while self is.
-        check(unsafe {
-            libc::fstatat(
-                at,
-                path.as_ptr(),
-                found.as_mut_ptr(),
-                libc::AT_SYMLINK_NOFOLLOW,
-            )
-        })?;
-        // SAFETY: the call succeeded, so `found` is filled in.
-        Ok(unsafe { found.assume_init_ref() }.st_size as u64)
-    }
-
-    #[inline]
-    fn rename(&self, from: &CStr, to: &CStr) -> Result<(), Errno> {
-        let ((from_at, from), (to_at, to)) = (self.place(from), self.place(to));
-        // SAFETY: both are C strings; the descriptor is open while self is.
-        check(unsafe { libc::renameat(from_at, from.as_ptr(), to_at, to.as_ptr()) })
-    }
-
-    #[inline]
-    fn link(&self, from: &CStr, to: &CStr) -> Result<(), Errno> {
-        let ((from_at, from), (to_at, to)) = (self.place(from), self.place(to));
-        // SAFETY: as in `rename`.
-        check(unsafe { libc::linkat(from_at, from.as_ptr(), to_at, to.as_ptr(), 0) })
-    }
-
-    fn list(&self, path: &CStr, buffer: &mut [u8]) -> Result<u64, Errno> {
-        let flags = libc::O_RDONLY | libc::O_DIRECTORY | libc::O_NOFOLLOW | libc::O_CLOEXEC;
-        let fd = self.openat(path, flags, 0)?;
-        let entries = count_entries(fd, buffer);
-        let closed = self.close(fd);
-        let entries = entries?;
-        closed.map(|()| entries)
-    }
-
-    #[inline]
-    fn open(&self, path: &CStr, mode: OpenMode, direct: bool) -> Result<RawFd, Errno> {
-        self.openat(path, open_bits(mode, direct), NEW_FILE)
-    }
-
-    #[inline]
-    fn mknod(&self, path: &CStr) -> Result<(), Errno> {
-        let (at, path) = self.place(path);
-        let mode = libc::S_IFREG | 0o664;
-        // SAFETY: `path` is a C string; the descriptor is open while self is.
-        check(unsafe { libc::mknodat(at, path.as_ptr(), mode, 0) })
-    }
-
-    #[inline]
-    fn close(&self, fd: RawFd) -> Result<(), Errno> {
-        // SAFETY: the contract of `Fs` gives the descriptor to the caller,
-        // who closes it once.
-        unsafe { calls::close(fd) }
-    }
-
-    #[inline]
-    fn unlink(&self, path: &CStr) -> Result<(), Errno> {
-        self.unlinkat(path, 0)
-    }
-
-    #[inline]
-    fn write(&self, fd: RawFd, buffer: &[u8]) -> Result<usize, Errno> {
-        calls::write(fd, buffer)
-    }
-
-    #[inline]
-    fn read(&self, fd: RawFd, buffer: &mut [u8]) -> Result<usize, Errno> {
-        calls::read(fd, buffer)
-    }
-
-    #[inline]
-    fn fsync(&self, fd: RawFd) -> Result<(), Errno> {
-        calls::fsync(fd, false)
-    }
-
-    #[inline]
-    fn fdatasync(&self, fd: RawFd) -> Result<(), Errno> {
-        calls::fsync(fd, true)
-    }
-
-    #[inline]
-    fn sync(&self) {
-        nix::unistd::sync();
-    }
-
-    #[inline]
-    fn truncate(&self, fd: RawFd, length: u64) -> Result<(), Errno> {
-        // A length above i64::MAX turns negative, which the kernel refuses.
-        // SAFETY: no memory is involved.
-        check(unsafe { libc::ftruncate(fd, length as libc::off_t) })
-    }
-
-    #[inline]
-    fn symlink(&self, target: &CStr, path: &CStr) -> Result<(), Errno> {
-        let (at, path) = self.place(path);
-        // SAFETY: both are C strings; the descriptor is open while self is.
-        check(unsafe { libc::symlinkat(target.as_ptr(), at, path.as_ptr()) })
-    }
-
-    #[inline]
-    fn readlink(&self, path: &CStr, buffer: &mut [u8]) -> Result<usize, Errno> {
-        let (at, path) = self.place(path);
-        let (start, room) = (buffer.as_mut_ptr().cast(), buffer.len());
-        // SAFETY: `path` is a C string, the kernel writes at most `room` bytes to
-        // `buffer`; the descriptor is open while self is.
-        length(unsafe { libc::readlinkat(at, path.as_ptr(), start, room) })
-    }
-
-    #[inline]
-    fn chmod(&self, path: &CStr, mode: u32) -> Result<(), Errno> {
-        let (at, path) = self.place(path);
-        // SAFETY: `path` is a C string; the descriptor is open while self is.
-        check(unsafe { libc::fchmodat(at, path.as_ptr(), mode, 0) })
-    }
-
-    #[inline]
-    fn utimes(&self, path: &CStr, seconds: i64) -> Result<(), Errno> {
-        let (at, path) = self.place(path);
-        let time = libc::timespec {
-            tv_sec: seconds,
-            tv_nsec: 0,
-        };
-        let (times, flags) = ([time; 2], libc::AT_SYMLINK_NOFOLLOW);
-        // SAFETY: `path` is a C string, `times` two times; the descriptor is open
-        // while self is.
-        check(unsafe { libc::utimensat(at, path.as_ptr(), times.as_ptr(), flags) })
-    }
-
-    #[inline]
-    fn access(&self, path: &CStr) -> Result<(), Errno> {
-        let (at, path) = self.place(path);
-        calls::faccessat(at, path, libc::R_OK)
-    }
-
-    #[inline]
-    fn lookup(&self, path: &CStr) -> Result<u64, Errno> {
-        let (at, path) = self.place(path);
-        size_by_statx(at, path, libc::AT_SYMLINK_NOFOLLOW)
-    }
-
-    #[inline]
-    fn getattr(&self, fd: RawFd) -> Result<u64, Errno> {
-        size_by_statx(fd, c"", libc::AT_EMPTY_PATH | libc::AT_STATX_FORCE_SYNC)
-    }
-
-    #[inline]
-    fn statfs(&self, fd: RawFd) -> Result<u64, Errno> {
-        let mut found = std::mem::MaybeUninit::<libc::statfs>::uninit();
-        // SAFETY: `found` is a place for a statfs.
-        check(unsafe { libc::fstatfs(fd, found.as_mut_ptr()) })?;
-        // SAFETY: the call succeeded, so `found` is filled in.
-        Ok(unsafe { found.assume_init_ref() }.f_bsize as u64)
-    }
-
-    #[inline]
-    fn setxattr(&self, fd: RawFd, name: &CStr, value: &[u8]) -> Result<(), Errno> {
-        let (start, size) = (value.as_ptr().cast(), value.len());
-        // SAFETY: `name` is a C string, the kernel reads `size` bytes of `value`.
-        check(unsafe { libc::fsetxattr(fd, name.as_ptr(), start, size, 0) })
-    }
-
-    #[inline]
-    fn getxattr(&self, fd: RawFd, name: &CStr, buffer: &mut [u8]) -> Result<usize, Errno> {
-        let (start, room) = (buffer.as_mut_ptr().cast(), buffer.len());
-        // SAFETY: `name` is a C string, the kernel writes at most `room` bytes.
-        length(unsafe { libc::fgetxattr(fd, name.as_ptr(), start, room) })
-    }
-
-    #[inline]
-    fn listxattr(&self, fd: RawFd, buffer: &mut [u8]) -> Result<usize, Errno> {
-        // SAFETY: the kernel writes at most so many bytes to `buffer`.
-        length(unsafe { libc::flistxattr(fd, buffer.as_mut_ptr().cast(), buffer.len()) })
-    }
-
-    #[inline]
-    fn removexattr(&self, fd: RawFd, name: &CStr) -> Result<(), Errno> {
-        // SAFETY: `name` is a C string.
-        check(unsafe { libc::fremovexattr(fd, name.as_ptr()) })
-    }
-
-    #[inline]
-    fn write_at(&self, fd: RawFd, buffer: &[u8], offset: u64) -> Result<usize, Errno> {
-        // An offset above i64::MAX turns negative, which the kernel refuses.
-        // SAFETY: the buffer is borrowed during the call.
-        unsafe { calls::pwrite(fd, buffer.as_ptr(), buffer.len(), offset as libc::off_t) }
-    }
-
-    #[inline]
-    fn read_at(&self, fd: RawFd, buffer: &mut [u8], offset: u64) -> Result<usize, Errno> {
-        // As in `write_at`.
-        // SAFETY: the buffer is borrowed during the call, by nobody else.
-        unsafe { calls::pread(fd, buffer.as_mut_ptr(), buffer.len(), offset as libc::off_t) }
+    fn call(&self, call: Call, mut on: Operands<'_>) -> Result<u64, Errno> {
+        match call {
+            Call::Open(flags) => {
+                let (at, path) = self.place(on.path);
+                let fd = calls::openat(at, path, open_bits(flags), NEW_FILE)?;
+                Ok(fd as u64)
+            }
+            // SAFETY: the contract of `Fs` gives the descriptor to the caller, who closes it
+            // once.
+            Call::Close => unsafe { calls::close(on.fd) }.map(|()| 0),
+            Call::Read => calls::read(on.fd, on.data.room()).map(|bytes| bytes as u64),
+            Call::Write => calls::write(on.fd, on.data.bytes()).map(|bytes| bytes as u64),
+            Call::List => self.list_all(on.path, on.data.room()),
+            Call::Lookup => {
+                let (at, path) = self.place(on.path);
+                size_by_statx(at, path, libc::AT_SYMLINK_NOFOLLOW)
+            }
+            Call::Getattr => {
+                size_by_statx(on.fd, c"", libc::AT_EMPTY_PATH | libc::AT_STATX_FORCE_SYNC)
+            }
+            Call::Access => {
+                let (at, path) = self.place(on.path);
+                calls::faccessat(at, path, libc::R_OK).map(|()| 0)
+            }
+            Call::Fsync => calls::fsync(on.fd, false).map(|()| 0),
+            Call::Fdatasync => calls::fsync(on.fd, true).map(|()| 0),
+            Call::Sync => {
+                nix::unistd::sync();
+                Ok(0)
+            }
+            Call::Mkdir
+            | Call::Rmdir
+            | Call::Mknod
+            | Call::Unlink
+            | Call::Stat
+            | Call::Chmod(_)
+            | Call::Utimes(_)
+            | Call::Rename
+            | Call::Link
+            | Call::Symlink
+            | Call::Readlink => self.on_names(call, on),
+            Call::ReadAt(_)
+            | Call::WriteAt(_)
+            | Call::Truncate(_)
+            | Call::Statfs
+            | Call::Setxattr(_)
+            | Call::Getxattr(_)
+            | Call::Listxattr
+            | Call::Removexattr(_) => on_file(call, on),
+        }
     }
 
     fn resident(&self, fd: RawFd) -> Option<Resident> {
@@ -397,5 +225,98 @@ impl Fs for PosixFs {
 
     fn directory(&self) -> Option<&OwnedFd> {
         Some(&self.directory)
+    }
+}
+
+impl PosixFs {
+    /// Calls on names that only take what a caller gives.
+    #[inline(always)]
+    fn on_names(&self, call: Call, mut on: Operands<'_>) -> Result<u64, Errno> {
+        let (at, path) = self.place(on.path);
+        let path = path.as_ptr();
+        // SAFETY: paths are C strings, and each other pointer leads to what is alive during the
+        // call and as large as the call is told; the descriptors are open while self is.
+        done(unsafe {
+            match call {
+                Call::Mkdir => libc::mkdirat(at, path, NEW_DIRECTORY),
+                Call::Rmdir => libc::unlinkat(at, path, libc::AT_REMOVEDIR),
+                Call::Mknod => libc::mknodat(at, path, libc::S_IFREG | NEW_FILE, 0),
+                Call::Unlink => libc::unlinkat(at, path, 0),
+                Call::Chmod(mode) => libc::fchmodat(at, path, mode, 0),
+                Call::Utimes(seconds) => {
+                    let times = [libc::timespec {
+                        tv_sec: seconds,
+                        tv_nsec: 0,
+                    }; 2];
+                    libc::utimensat(at, path, times.as_ptr(), libc::AT_SYMLINK_NOFOLLOW)
+                }
+                Call::Rename => {
+                    let (to_at, to) = self.place(on.other);
+                    libc::renameat(at, path, to_at, to.as_ptr())
+                }
+                Call::Link => {
+                    let (to_at, to) = self.place(on.other);
+                    libc::linkat(at, path, to_at, to.as_ptr(), 0)
+                }
+                Call::Symlink => libc::symlinkat(on.other.as_ptr(), at, path),
+                Call::Readlink => {
+                    let room = on.data.room();
+                    let to = room.as_mut_ptr().cast();
+                    return length(libc::readlinkat(at, path, to, room.len()));
+                }
+                Call::Stat => {
+                    let mut found = std::mem::MaybeUninit::<libc::stat>::uninit();
+                    let flags = libc::AT_SYMLINK_NOFOLLOW;
+                    done(libc::fstatat(at, path, found.as_mut_ptr(), flags))?;
+                    return Ok(found.assume_init_ref().st_size as u64);
+                }
+                _ => return Err(Errno::ENOSYS),
+            }
+        })
+    }
+}
+
+/// Calls on an open file that only take what a caller gives. An offset or a length above
+/// `i64::MAX` turns negative, which the kernel refuses.
+#[inline(always)]
+fn on_file(call: Call, mut on: Operands<'_>) -> Result<u64, Errno> {
+    let fd = on.fd;
+    let bytes = on.data.bytes();
+    let (from, size) = (bytes.as_ptr(), bytes.len());
+    // SAFETY: names are C strings; `from` leads to `size` bytes to read, `room` is to be
+    // written to, and both are borrowed during the call.
+    unsafe {
+        match call {
+            Call::WriteAt(offset) => {
+                calls::pwrite(fd, from, size, offset as libc::off_t).map(|bytes| bytes as u64)
+            }
+            Call::ReadAt(offset) => {
+                let room = on.data.room();
+                calls::pread(fd, room.as_mut_ptr(), room.len(), offset as libc::off_t)
+                    .map(|bytes| bytes as u64)
+            }
+            Call::Truncate(bytes) => done(libc::ftruncate(fd, bytes as libc::off_t)),
+            Call::Setxattr(name) => done(libc::fsetxattr(fd, name.as_ptr(), from.cast(), size, 0)),
+            Call::Getxattr(name) => {
+                let room = on.data.room();
+                length(libc::fgetxattr(
+                    fd,
+                    name.as_ptr(),
+                    room.as_mut_ptr().cast(),
+                    room.len(),
+                ))
+            }
+            Call::Listxattr => {
+                let room = on.data.room();
+                length(libc::flistxattr(fd, room.as_mut_ptr().cast(), room.len()))
+            }
+            Call::Removexattr(name) => done(libc::fremovexattr(fd, name.as_ptr())),
+            Call::Statfs => {
+                let mut found = std::mem::MaybeUninit::<libc::statfs>::uninit();
+                done(libc::fstatfs(fd, found.as_mut_ptr()))?;
+                Ok(found.assume_init_ref().f_bsize as u64)
+            }
+            _ => Err(Errno::ENOSYS),
+        }
     }
 }

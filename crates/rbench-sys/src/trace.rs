@@ -8,13 +8,13 @@ mod model;
 
 use std::ffi::CStr;
 use std::fmt;
-use std::os::fd::{OwnedFd, RawFd};
+use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use nix::errno::Errno;
-use rbench_core::{OpKind, OpenFlags};
+use rbench_core::{Call, OpKind, OpenFlags};
 
-use crate::fs::{Fs, OpenMode};
+use crate::fs::{Fs, Operands};
 use model::Model;
 
 /// What an operation was given besides the path.
@@ -24,8 +24,8 @@ pub enum Detail {
     None,
     /// The new name.
     To(String),
-    /// How the file was to be opened, and whether with `O_DIRECT`.
-    Open(OpenMode, bool),
+    /// How the file was to be opened.
+    Open(OpenFlags),
     /// Length of the buffer, or of the file to be, in bytes.
     Bytes(u64),
     /// Length of the buffer and the place in the file, in bytes.
@@ -63,24 +63,7 @@ impl fmt::Display for TraceEvent {
         match &self.detail {
             Detail::None => {}
             Detail::To(to) => write!(f, " -> {to}")?,
-            Detail::Open(mode, direct) => {
-                f.write_str(match mode {
-                    OpenMode::Read => " read",
-                    OpenMode::CreateNew => " create-new",
-                    OpenMode::Write => " write",
-                    OpenMode::WriteExisting => " write-existing",
-                    OpenMode::ReadWrite => " read-write",
-                    OpenMode::With(_) => "",
-                })?;
-                if let OpenMode::With(flags) = mode {
-                    for word in words(*flags) {
-                        write!(f, " {word}")?;
-                    }
-                }
-                if *direct {
-                    f.write_str(" direct")?;
-                }
-            }
+            Detail::Open(flags) => write!(f, " {flags}")?,
             Detail::Bytes(bytes) => write!(f, " {bytes}")?,
             Detail::At(bytes, offset) => write!(f, " {bytes} at {offset}")?,
             Detail::Mode(mode) => write!(f, " {mode:o}")?,
@@ -92,29 +75,6 @@ impl fmt::Display for TraceEvent {
             None => Ok(()),
         }
     }
-}
-
-/// These flags as words, in the order of their fields.
-fn words(flags: OpenFlags) -> impl Iterator<Item = &'static str> {
-    let OpenFlags {
-        reads,
-        writes,
-        creates,
-        exclusive,
-        truncates,
-        appends,
-        data_synced,
-    } = flags;
-    let all = [
-        (reads, "reads"),
-        (writes, "writes"),
-        (creates, "creates"),
-        (exclusive, "exclusive"),
-        (truncates, "truncates"),
-        (appends, "appends"),
-        (data_synced, "data-synced"),
-    ];
-    all.into_iter().filter(|(on, _)| *on).map(|(_, word)| word)
 }
 
 /// Events in the order of the calls.
@@ -134,10 +94,10 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// Copies `value` to the beginning of `buffer`, into which it has to fit.
-fn put(value: &[u8], buffer: &mut [u8]) -> Result<usize, Errno> {
+fn put(value: &[u8], buffer: &mut [u8]) -> Result<u64, Errno> {
     let place = buffer.get_mut(..value.len()).ok_or(Errno::ERANGE)?;
     place.copy_from_slice(value);
-    Ok(value.len())
+    Ok(value.len() as u64)
 }
 
 fn text(path: &CStr) -> String {
@@ -187,250 +147,106 @@ impl TraceFs {
     pub fn clear(&self) {
         lock(&self.log).clear();
     }
+}
 
-    fn record<T>(
-        &self,
-        op: OpKind,
-        path: String,
-        detail: Detail,
-        act: impl FnOnce(&mut Model) -> Result<T, Errno>,
-    ) -> Result<T, Errno> {
-        let mut model = lock(&self.model);
-        let result = act(&mut model);
-        // Under the model's lock: the log has the order of the answers.
-        lock(&self.log).push(TraceEvent {
-            op,
-            path,
-            detail,
-            error: result.as_ref().err().copied(),
-        });
-        result
-    }
-
-    /// The path that `fd` was opened with.
-    fn opened(&self, fd: RawFd) -> String {
-        lock(&self.model)
-            .opened(fd)
-            .map_or_else(|| format!("fd {fd}"), str::to_owned)
+/// What `call` was given besides the path.
+fn detail(call: Call, on: &Operands<'_>) -> Detail {
+    let bytes = on.data.bytes().len() as u64;
+    match call {
+        Call::Rename | Call::Link | Call::Symlink => Detail::To(text(on.other)),
+        Call::Open(flags) => Detail::Open(flags),
+        Call::Read | Call::Write => Detail::Bytes(bytes),
+        Call::ReadAt(offset) | Call::WriteAt(offset) => Detail::At(bytes, offset),
+        Call::Truncate(length) => Detail::Bytes(length),
+        Call::Chmod(mode) => Detail::Mode(mode),
+        Call::Utimes(seconds) => Detail::Seconds(seconds),
+        Call::Setxattr(name) | Call::Getxattr(name) | Call::Removexattr(name) => {
+            Detail::Attribute(text(name))
+        }
+        _ => Detail::None,
     }
 }
 
-impl Fs for TraceFs {
-    fn mkdir(&self, path: &CStr) -> Result<(), Errno> {
-        let name = text(path);
-        self.record(OpKind::Mkdir, name.clone(), Detail::None, |m| {
-            m.mkdir(&name)
-        })
-    }
-
-    fn rmdir(&self, path: &CStr) -> Result<(), Errno> {
-        let name = text(path);
-        self.record(OpKind::Rmdir, name.clone(), Detail::None, |m| {
-            m.rmdir(&name)
-        })
-    }
-
-    /// The size of a directory is 0.
-    fn stat(&self, path: &CStr) -> Result<u64, Errno> {
-        let name = text(path);
-        self.record(OpKind::Stat, name.clone(), Detail::None, |m| m.stat(&name))
-    }
-
-    fn rename(&self, from: &CStr, to: &CStr) -> Result<(), Errno> {
-        let (from, to) = (text(from), text(to));
-        let detail = Detail::To(to.clone());
-        self.record(OpKind::Rename, from.clone(), detail, |m| {
-            m.rename(&from, &to)
-        })
-    }
-
-    fn link(&self, from: &CStr, to: &CStr) -> Result<(), Errno> {
-        let (from, to) = (text(from), text(to));
-        let detail = Detail::To(to.clone());
-        self.record(OpKind::Link, from.clone(), detail, |m| m.link(&from, &to))
-    }
-
-    fn list(&self, path: &CStr, _buffer: &mut [u8]) -> Result<u64, Errno> {
-        let name = text(path);
-        self.record(OpKind::List, name.clone(), Detail::None, |m| m.list(&name))
-    }
-
-    /// A directory cannot be opened.
-    fn open(&self, path: &CStr, mode: OpenMode, direct: bool) -> Result<RawFd, Errno> {
-        let name = text(path);
-        let detail = Detail::Open(mode, direct);
-        self.record(OpKind::Open, name.clone(), detail, |m| m.open(&name, mode))
-    }
-
-    fn mknod(&self, path: &CStr) -> Result<(), Errno> {
-        let name = text(path);
-        self.record(OpKind::Mknod, name.clone(), Detail::None, |m| {
-            m.mknod(&name)
-        })
-    }
-
-    fn close(&self, fd: RawFd) -> Result<(), Errno> {
-        let path = self.opened(fd);
-        self.record(OpKind::Close, path, Detail::None, |m| m.close(fd))
-    }
-
-    fn unlink(&self, path: &CStr) -> Result<(), Errno> {
-        let name = text(path);
-        self.record(OpKind::Unlink, name.clone(), Detail::None, |m| {
-            m.unlink(&name)
-        })
-    }
-
-    fn write(&self, fd: RawFd, buffer: &[u8]) -> Result<usize, Errno> {
-        let detail = Detail::Bytes(buffer.len() as u64);
-        self.record(OpKind::Write, self.opened(fd), detail, |m| {
-            m.write(fd, buffer.len())
-        })
-    }
-
-    fn read(&self, fd: RawFd, buffer: &mut [u8]) -> Result<usize, Errno> {
-        let detail = Detail::Bytes(buffer.len() as u64);
-        let length = self.record(OpKind::Read, self.opened(fd), detail, |m| {
-            m.read(fd, buffer.len())
-        })?;
-        buffer[..length].fill(0);
-        Ok(length)
-    }
-
-    fn fsync(&self, fd: RawFd) -> Result<(), Errno> {
-        self.record(OpKind::Fsync, self.opened(fd), Detail::None, |m| {
-            m.fsync(fd)
-        })
-    }
-
-    fn fdatasync(&self, fd: RawFd) -> Result<(), Errno> {
-        self.record(OpKind::Fdatasync, self.opened(fd), Detail::None, |m| {
-            m.fsync(fd)
-        })
-    }
-
-    fn sync(&self) {
-        // The record's answer is always the same.
-        self.record(OpKind::Sync, String::new(), Detail::None, |_| Ok(()))
-            .ok();
-    }
-
-    fn truncate(&self, fd: RawFd, length: u64) -> Result<(), Errno> {
-        let detail = Detail::Bytes(length);
-        self.record(OpKind::Truncate, self.opened(fd), detail, |m| {
-            m.truncate(fd, length)
-        })
-    }
-
-    fn symlink(&self, target: &CStr, path: &CStr) -> Result<(), Errno> {
-        let (target, name) = (text(target), text(path));
-        let detail = Detail::To(target.clone());
-        self.record(OpKind::Symlink, name.clone(), detail, |m| {
-            m.symlink(&target, &name)
-        })
-    }
-
-    fn readlink(&self, path: &CStr, buffer: &mut [u8]) -> Result<usize, Errno> {
-        let name = text(path);
-        let target = self.record(OpKind::Readlink, name.clone(), Detail::None, |m| {
-            m.readlink(&name)
-        })?;
-        let length = target.len().min(buffer.len());
-        buffer[..length].copy_from_slice(&target.as_bytes()[..length]);
-        Ok(length)
-    }
-
-    fn chmod(&self, path: &CStr, mode: u32) -> Result<(), Errno> {
-        let name = text(path);
-        self.record(OpKind::Chmod, name.clone(), Detail::Mode(mode), |m| {
-            m.follow(&name)
-        })
-    }
-
-    fn utimes(&self, path: &CStr, seconds: i64) -> Result<(), Errno> {
-        let name = text(path);
-        self.record(
-            OpKind::Utimes,
-            name.clone(),
-            Detail::Seconds(seconds),
-            |m| m.stat(&name).map(drop),
-        )
-    }
-
-    fn access(&self, path: &CStr) -> Result<(), Errno> {
-        let name = text(path);
-        self.record(OpKind::Access, name.clone(), Detail::None, |m| {
-            m.follow(&name)
-        })
-    }
-
-    /// The size of a directory is 0.
-    fn lookup(&self, path: &CStr) -> Result<u64, Errno> {
-        let name = text(path);
-        self.record(OpKind::Lookup, name.clone(), Detail::None, |m| {
-            m.stat(&name)
-        })
-    }
-
-    fn getattr(&self, fd: RawFd) -> Result<u64, Errno> {
-        self.record(OpKind::Getattr, self.opened(fd), Detail::None, |m| {
-            m.length(fd)
-        })
-    }
-
-    fn statfs(&self, fd: RawFd) -> Result<u64, Errno> {
-        self.record(OpKind::Statfs, self.opened(fd), Detail::None, |m| {
-            m.length(fd).map(|_| 4096)
-        })
-    }
-
-    fn setxattr(&self, fd: RawFd, name: &CStr, value: &[u8]) -> Result<(), Errno> {
-        let detail = Detail::Attribute(text(name));
-        self.record(OpKind::Setxattr, self.opened(fd), detail, |m| {
-            m.setxattr(fd, name, value)
-        })
-    }
-
-    fn getxattr(&self, fd: RawFd, name: &CStr, buffer: &mut [u8]) -> Result<usize, Errno> {
-        let detail = Detail::Attribute(text(name));
-        self.record(OpKind::Getxattr, self.opened(fd), detail, |m| {
+/// What the model answers.
+fn answer(m: &mut Model, call: Call, mut on: Operands<'_>) -> Result<u64, Errno> {
+    let (path, other, fd) = (text(on.path), text(on.other), on.fd);
+    let (path, other) = (path.as_str(), other.as_str());
+    let length = on.data.bytes().len();
+    let nothing = match call {
+        // The size of a directory is 0.
+        Call::Stat | Call::Lookup => return m.stat(path),
+        Call::List => return m.list(path),
+        // A directory cannot be opened.
+        Call::Open(flags) => return m.open(path, flags).map(|fd| fd as u64),
+        Call::Getattr => return m.length(fd),
+        Call::Statfs => return m.length(fd).map(|_| 4096),
+        Call::Write => return m.write(fd, length).map(|bytes| bytes as u64),
+        Call::WriteAt(offset) => {
+            return m.write_at(fd, length, offset).map(|bytes| bytes as u64);
+        }
+        Call::Read | Call::ReadAt(_) => {
+            let read = match call {
+                Call::ReadAt(offset) => m.read_at(fd, length, offset)?,
+                _ => m.read(fd, length)?,
+            };
+            on.data.room()[..read].fill(0);
+            return Ok(read as u64);
+        }
+        Call::Readlink => {
+            let (target, room) = (m.readlink(path)?, on.data.room());
+            let length = target.len().min(room.len());
+            room[..length].copy_from_slice(&target.as_bytes()[..length]);
+            return Ok(length as u64);
+        }
+        Call::Getxattr(name) => {
             let value = m.attributes(fd)?.get(name).ok_or(Errno::ENODATA)?;
-            put(value, buffer)
-        })
-    }
-
-    fn listxattr(&self, fd: RawFd, buffer: &mut [u8]) -> Result<usize, Errno> {
-        self.record(OpKind::Listxattr, self.opened(fd), Detail::None, |m| {
+            return put(value, on.data.room());
+        }
+        Call::Listxattr => {
             let names = m.attributes(fd)?.keys();
-            let list: Vec<u8> = names
-                .flat_map(|name| name.to_bytes_with_nul())
-                .copied()
-                .collect();
-            put(&list, buffer)
-        })
-    }
+            let names = names.flat_map(|name| name.to_bytes_with_nul());
+            let list: Vec<u8> = names.copied().collect();
+            return put(&list, on.data.room());
+        }
+        Call::Mkdir => m.mkdir(path),
+        Call::Rmdir => m.rmdir(path),
+        Call::Rename => m.rename(path, other),
+        Call::Link => m.link(path, other),
+        Call::Symlink => m.symlink(other, path),
+        Call::Mknod => m.mknod(path),
+        Call::Unlink => m.unlink(path),
+        Call::Chmod(_) | Call::Access => m.follow(path),
+        Call::Utimes(_) => m.stat(path).map(drop),
+        Call::Close => m.close(fd),
+        Call::Fsync | Call::Fdatasync => m.fsync(fd),
+        Call::Sync => Ok(()),
+        Call::Truncate(length) => m.truncate(fd, length),
+        Call::Setxattr(name) => m.setxattr(fd, name, on.data.bytes()),
+        Call::Removexattr(name) => m.removexattr(fd, name),
+    };
+    nothing.map(|()| 0)
+}
 
-    fn removexattr(&self, fd: RawFd, name: &CStr) -> Result<(), Errno> {
-        let detail = Detail::Attribute(text(name));
-        self.record(OpKind::Removexattr, self.opened(fd), detail, |m| {
-            m.removexattr(fd, name)
-        })
-    }
-
-    fn write_at(&self, fd: RawFd, buffer: &[u8], offset: u64) -> Result<usize, Errno> {
-        let detail = Detail::At(buffer.len() as u64, offset);
-        self.record(OpKind::Write, self.opened(fd), detail, |m| {
-            m.write_at(fd, buffer.len(), offset)
-        })
-    }
-
-    fn read_at(&self, fd: RawFd, buffer: &mut [u8], offset: u64) -> Result<usize, Errno> {
-        let detail = Detail::At(buffer.len() as u64, offset);
-        let length = self.record(OpKind::Read, self.opened(fd), detail, |m| {
-            m.read_at(fd, buffer.len(), offset)
-        })?;
-        buffer[..length].fill(0);
-        Ok(length)
+impl Fs for TraceFs {
+    fn call(&self, call: Call, on: Operands<'_>) -> Result<u64, Errno> {
+        let mut model = lock(&self.model);
+        let path = match call.needs_open() {
+            true => match model.opened(on.fd) {
+                Some(opened) => opened.to_owned(),
+                None => format!("fd {}", on.fd),
+            },
+            false => text(on.path),
+        };
+        let detail = detail(call, &on);
+        let result = answer(&mut model, call, on);
+        // Under the model's lock: the log has the order of the answers.
+        lock(&self.log).push(TraceEvent {
+            op: call.op(),
+            path,
+            detail,
+            error: result.err(),
+        });
+        result
     }
 
     fn directory(&self) -> Option<&OwnedFd> {

@@ -8,6 +8,7 @@ use rbench_plan::IoPlan;
 use rbench_plan::arrival::{Schedule, Workers};
 use rbench_plan::io::{Rw, SmallFiles, small_paths, worker_number};
 use rbench_plan::jobs::Buffers;
+use rbench_plan::meta::Calls;
 use rbench_plan::permutation::Permutation;
 use rbench_sys::engine::{self, EngineConfig, EngineInfo};
 use rbench_sys::{Engine, Fs, NullFs};
@@ -151,7 +152,8 @@ impl SmallContext {
             order,
             schedule,
         };
-        let runner = ItemRunner::new(op, Arc::clone(&self.fs), visit);
+        let calls = Calls::default();
+        let runner = ItemRunner::new(op, calls, Arc::clone(&self.fs), visit)?;
         let sequential_write = rw == Rw::Write;
         let covered = sequential_write.then(|| Arc::clone(&self.covered[thread as usize]));
         Ok(Box::new(runner.telling(covered)))
@@ -171,7 +173,8 @@ impl SmallContext {
             order: None,
             schedule: None,
         };
-        let runner = ItemRunner::new(op, Arc::clone(&self.fs), visit);
+        let calls = Calls::default();
+        let runner = ItemRunner::new(op, calls, Arc::clone(&self.fs), visit)?;
         Ok(Box::new(runner.telling(Some(covered))))
     }
 }

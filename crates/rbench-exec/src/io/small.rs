@@ -1,19 +1,19 @@
 //! The small-file form: each file is opened, moved whole, synced if asked for
 //! and closed; the latency is that of the whole.
 
+use std::ffi::CStr;
+
 use rbench_core::outcome::Retries;
-use rbench_core::residency::Pages;
-use rbench_core::{FailureKind, OpKind};
+use rbench_core::{FailureKind, OpKind, OpenFlags};
 use rbench_plan::io::FsyncRule;
 use rbench_plan::tree::Paths;
 use rbench_sys::engine::Completion;
-use rbench_sys::fs::OpenMode;
 use rbench_sys::{Engine, Fs, Request, Transfer};
 
 use crate::ack::journal::Write;
 use crate::ack::{Kind, Log};
 use crate::data::Data;
-use crate::ops::{ItemOp, peek};
+use crate::ops::ItemOp;
 use crate::verify::Stamps;
 
 /// Moves one small file after another.
@@ -166,11 +166,11 @@ impl SmallFile {
 
     fn move_file(&mut self, fs: &dyn Fs) -> Result<u64, FailureKind> {
         let mode = match (self.write, self.mapped) {
-            (false, _) => OpenMode::Read,
-            (true, false) => OpenMode::Write,
-            (true, true) => OpenMode::ReadWrite,
+            (false, _) => OpenFlags::READ,
+            (true, false) => OpenFlags::WRITE,
+            (true, true) => OpenFlags::READ_WRITE,
         };
-        let fd = fs.open(self.paths.current(), mode, self.direct)?;
+        let fd = fs.open(self.paths.current(), mode.directly(self.direct))?;
         let moved = if self.mapped {
             self.transfer_mapped(fs, fd)
         } else {
@@ -212,9 +212,24 @@ impl SmallFile {
 }
 
 impl ItemOp for SmallFile {
-    fn prepare(&mut self, index: u64) {
+    fn op(&self) -> OpKind {
+        if self.write {
+            OpKind::WriteFile
+        } else {
+            OpKind::ReadFile
+        }
+    }
+
+    fn aim(&mut self, index: u64) {
         self.index = index;
         self.paths.item(index);
+    }
+
+    fn paths(&self) -> (&CStr, &CStr) {
+        (self.paths.current(), c"")
+    }
+
+    fn load(&mut self, _data: &mut [u8]) {
         if !self.write {
             return;
         }
@@ -229,19 +244,19 @@ impl ItemOp for SmallFile {
         self.announced
     }
 
-    fn act(&mut self, fs: &dyn Fs) -> Result<u64, FailureKind> {
+    fn own(&mut self, fs: &dyn Fs) -> Option<Result<u64, FailureKind>> {
         let done = self.move_file(fs);
         if let (true, Err(_), Some(log)) = (self.write, &done, &self.log) {
             log.written(false, self.whole());
         }
-        done
+        Some(done)
     }
 
     fn again(&self) -> Retries {
         self.engine.counts().again.all()
     }
 
-    fn check(&mut self, _fs: &dyn Fs) -> Result<(), (FailureKind, String)> {
+    fn check(&mut self, _fs: &dyn Fs, _data: &[u8]) -> Result<(), (FailureKind, String)> {
         if self.write {
             self.conclude();
             return Ok(());
@@ -257,23 +272,7 @@ impl ItemOp for SmallFile {
         Ok(())
     }
 
-    fn peek(&mut self, index: u64, fs: &dyn Fs) -> Option<Pages> {
-        if self.direct || self.write {
-            return None;
-        }
-        self.paths.item(index);
-        peek(fs, self.paths.current())
-    }
-
-    fn path(&mut self) -> String {
-        self.paths.current().to_string_lossy().into_owned()
-    }
-
-    fn op(&self) -> OpKind {
-        if self.write {
-            OpKind::WriteFile
-        } else {
-            OpKind::ReadFile
-        }
+    fn reads_through_cache(&self) -> bool {
+        !self.direct && !self.write
     }
 }

@@ -2,17 +2,17 @@
 
 use std::sync::Arc;
 
-use rbench_core::{FailureKind, Nanos, OpKind, OpenFlags};
+use rbench_core::{Call, FailureKind, Nanos, OpKind, OpenFlags, Script, script};
 use rbench_plan::MixPlan;
 use rbench_plan::mix::SetKind;
+use rbench_plan::mix::course::all_of;
 use rbench_plan::mix::names::Tree;
 use rbench_plan::mix::share::is_prepared;
-use rbench_plan::step::{Action, Held};
 
 use super::TARGET;
 use crate::meter::Meter;
 use crate::pace::Gate;
-use crate::steps::{Coming, Names, Script, Step, Verdict};
+use crate::steps::{Coming, Names, Source, Step, Verdict};
 
 /// Bytes of a call.
 pub(super) const CHUNK: u64 = 1 << 20;
@@ -104,40 +104,28 @@ impl Making {
     }
 
     /// What makes a name, and what its file still needs once it is open.
-    fn first(&self, set: usize, number: u64) -> (Action, Option<u64>) {
+    fn first(&self, set: usize, number: u64) -> (Script, Option<u64>) {
         let What::Names(mix, _, seed) = &self.what else {
-            return (Action::Mkdir, None);
+            return (Script::of(Call::Mkdir), None);
         };
-        let new = OpenFlags {
-            writes: true,
-            creates: true,
-            exclusive: true,
-            ..OpenFlags::default()
-        };
+        let new = OpenFlags::CREATE_NEW;
         match mix.sets[set].kind {
-            SetKind::Directories => (Action::Mkdir, None),
-            SetKind::Links => (Action::Symlink, None),
+            SetKind::Directories => (Script::of(Call::Mkdir), None),
+            SetKind::Links => (Script::of(Call::Symlink), None),
             SetKind::Files => match mix.sets[set].sizes.of(&[*seed, set as u64, number]) {
-                0 => (Action::Whole(new, Held::Nothing), None),
-                bytes if bytes <= CHUNK => {
-                    let write = Held::WriteWhole {
-                        bytes,
-                        chunk: CHUNK,
-                    };
-                    (Action::Whole(new, write), None)
-                }
+                bytes if bytes <= CHUNK => (Script::whole(new, all_of(bytes), CHUNK), None),
                 // Piece by piece, so that a stop need not wait for a large file.
-                bytes => (Action::Open(new), Some(bytes)),
+                bytes => (Script::of(Call::Open(new)), Some(bytes)),
             },
         }
     }
 }
 
-impl Script for Making {
+impl Source for Making {
     fn next(&mut self, _: usize, names: &mut Names, _: &Gate, _: &mut Meter) -> Coming {
-        let step = |action, op| {
+        let step = |script, op| {
             Coming::Step(Step {
-                action,
+                script,
                 op,
                 lane: 0,
                 flight: 0,
@@ -150,35 +138,35 @@ impl Script for Making {
         match self.writes {
             Some(0) => {
                 self.writes = None;
-                return step(Action::Close, OpKind::Close);
+                return step(Script::of(Call::Close), OpKind::Close);
             }
             Some(left) => {
                 let bytes = left.min(CHUNK);
                 self.writes = Some(left - bytes);
-                let write = Held::Write { bytes, at: None };
-                return step(Action::On(write), OpKind::Write);
+                let write = Script::new(Some(script::Part::once(Call::Write)), bytes);
+                return step(write, OpKind::Write);
             }
             None => {}
         }
         let Some((set, number)) = self.advance() else {
             return Coming::End;
         };
-        let (action, writes) = self.first(set, number);
+        let (script, writes) = self.first(set, number);
         self.writes = writes;
         let tree = &self.trees[set];
         names.path.set(|to| match &self.what {
             What::Directories(level) => tree.directory(level + 1, number, to),
             What::Names(..) => tree.name(number, to),
         });
-        if action == Action::Symlink {
+        if script == Script::of(Call::Symlink) {
             names.other.set(|to| to.extend(TARGET));
         }
-        let op = match action {
-            Action::Mkdir => OpKind::Mkdir,
-            Action::Symlink => OpKind::Symlink,
+        let op = match script.only() {
+            Some(Call::Mkdir) => OpKind::Mkdir,
+            Some(Call::Symlink) => OpKind::Symlink,
             _ => OpKind::Create,
         };
-        step(action, op)
+        step(script, op)
     }
 
     fn put_back(&mut self, _: usize) {}
@@ -192,9 +180,9 @@ impl Script for Making {
         if outcome.is_err() && self.writes.is_some() {
             // What could not be opened has nothing to close; the rest of a file that could
             // not be written would only fail as well.
-            self.writes = match step.action {
-                Action::Open(_) => None,
-                _ => Some(0),
+            self.writes = match step.script.leaves_open() {
+                true => None,
+                false => Some(0),
             };
         }
         Verdict::Plain

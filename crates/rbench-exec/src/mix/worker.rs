@@ -5,18 +5,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use nix::errno::Errno;
-use rbench_core::{Clock as _, FailureKind, Nanos};
+use rbench_core::{Call, Clock as _, FailureKind, Nanos, Script};
 use rbench_plan::MixPlan;
 use rbench_plan::arrival::Schedule;
 use rbench_plan::mix::Role;
 use rbench_plan::mix::course::{Came, Chosen, Course, On, Turn};
 use rbench_plan::mix::names::Tree;
-use rbench_plan::step::Action;
 
 use super::TARGET;
 use crate::meter::{Meter, Span};
 use crate::pace::Gate;
-use crate::steps::{Coming, Names, Script, Step, Verdict};
+use crate::steps::{Coming, Names, Source, Step, Verdict};
 
 /// How often who waits for others looks at how far they are.
 const LOOK: Nanos = Nanos(5_000_000);
@@ -77,7 +76,7 @@ struct Flight {
 }
 
 /// The steps of a worker.
-pub(super) struct MixScript {
+pub(super) struct MixSource {
     mix: Arc<MixPlan>,
     role: usize,
     course: Course,
@@ -95,24 +94,24 @@ pub(super) struct MixScript {
     counted: bool,
 }
 
-impl Drop for MixScript {
+impl Drop for MixSource {
     fn drop(&mut self) {
         // Others would wait for one that could not be prepared.
         self.count_out();
     }
 }
 
-impl MixScript {
+impl MixSource {
     pub(super) fn new(
         (mix, role, within): (Arc<MixPlan>, usize, u32),
         course: Course,
         trees: Vec<Arc<Tree>>,
         schedule: Option<Arc<Schedule>>,
         counters: Arc<Counters>,
-    ) -> MixScript {
+    ) -> MixSource {
         // All are prepared before any of them runs.
         counters.running[role].fetch_add(1, Ordering::Relaxed);
-        MixScript {
+        MixSource {
             flights: vec![Flight::default(); mix.rounds_in_flight()],
             mix,
             role,
@@ -222,7 +221,9 @@ impl MixScript {
         }
         match chosen.other {
             Some(number) => names.other.set(|to| tree.name(number, to)),
-            None if chosen.action == Action::Symlink => names.other.set(|to| to.extend(TARGET)),
+            None if chosen.script == Script::of(Call::Symlink) => {
+                names.other.set(|to| to.extend(TARGET))
+            }
             None => {}
         }
     }
@@ -271,7 +272,7 @@ impl MixScript {
     }
 }
 
-impl Script for MixScript {
+impl Source for MixSource {
     fn next(&mut self, flight: usize, names: &mut Names, gate: &Gate, meter: &mut Meter) -> Coming {
         if let Some(row) = self.flights[flight].lacks.take() {
             self.flights[flight].first = false;
@@ -292,7 +293,7 @@ impl Script for MixScript {
                 let (not_before, begins) = (own.not_before.take(), own.first);
                 self.name(&chosen, names);
                 Coming::Step(Step {
-                    action: chosen.action,
+                    script: chosen.script,
                     op: chosen.op,
                     lane: chosen.row,
                     flight,

@@ -2,27 +2,15 @@
 
 use std::ffi::CStr;
 
-use nix::errno::Errno;
-use rbench_core::{FailureKind, OpKind};
+use rbench_core::{Call, FailureKind, OpKind};
 use rbench_plan::meta::STEPS_DOWN;
-use rbench_sys::Fs;
+use rbench_sys::{Fs, Operands};
 
-use super::{ItemOp, OpContext, OpEntry, Places};
+use super::{ItemOp, OpContext, Places};
 use crate::worker::Prepared;
 
-/// `mknodat` or `mkdirat` of all that is to lie in a directory
-pub const ROW: OpEntry = OpEntry {
-    op: OpKind::Fill,
-    make,
-};
-
-/// `unlinkat` of all of it
-pub const EMPTY_ROW: OpEntry = OpEntry {
-    op: OpKind::Empty,
-    make,
-};
-
-fn make(scene: &OpContext, thread: u32) -> Prepared {
+/// A worker of a phase of [`OpKind::Fill`] or [`OpKind::Empty`].
+pub fn make(scene: &OpContext, thread: u32) -> Prepared {
     let (mut names, files): (Vec<String>, bool) = match scene.info.kind.entries() {
         Some(entries) => ((0..entries).map(|n| format!("/e.{n}")).collect(), true),
         None => (STEPS_DOWN.iter().map(ToString::to_string).collect(), false),
@@ -37,10 +25,10 @@ fn make(scene: &OpContext, thread: u32) -> Prepared {
         places: scene.places(scene.renamed),
         names,
         call: match (empties, files) {
-            (false, true) => |fs, path| fs.mknod(path),
-            (false, false) => |fs, path| fs.mkdir(path),
-            (true, true) => |fs, path| fs.unlink(path),
-            (true, false) => |fs, path| fs.rmdir(path),
+            (false, true) => Call::Mknod,
+            (false, false) => Call::Mkdir,
+            (true, true) => Call::Unlink,
+            (true, false) => Call::Rmdir,
         },
         paths: Vec::new(),
     };
@@ -53,13 +41,17 @@ struct Fill {
     /// What stands behind the directory's path.
     names: Vec<String>,
     /// Makes or removes one of them.
-    call: fn(&dyn Fs, &CStr) -> Result<(), Errno>,
+    call: Call,
     /// The prepared paths, each with its NUL.
     paths: Vec<u8>,
 }
 
 impl ItemOp for Fill {
-    fn prepare(&mut self, index: u64) {
+    fn op(&self) -> OpKind {
+        self.op
+    }
+
+    fn aim(&mut self, index: u64) {
         self.places.item(index);
         let directory = self.places.current().to_bytes();
         self.paths.clear();
@@ -70,20 +62,18 @@ impl ItemOp for Fill {
         }
     }
 
-    fn act(&mut self, fs: &dyn Fs) -> Result<u64, FailureKind> {
+    fn paths(&self) -> (&CStr, &CStr) {
+        (self.places.current(), c"")
+    }
+
+    fn own(&mut self, fs: &dyn Fs) -> Option<Result<u64, FailureKind>> {
         let mut rest = &self.paths[..];
         while let Ok(path) = CStr::from_bytes_until_nul(rest) {
-            (self.call)(fs, path)?;
+            if let Err(errno) = fs.call(self.call, Operands::path(path)) {
+                return Some(Err(errno.into()));
+            }
             rest = &rest[path.count_bytes() + 1..];
         }
-        Ok(0)
-    }
-
-    fn path(&mut self) -> String {
-        self.places.to_text()
-    }
-
-    fn op(&self) -> OpKind {
-        self.op
+        Some(Ok(0))
     }
 }

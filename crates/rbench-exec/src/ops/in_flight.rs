@@ -8,72 +8,14 @@
 
 use nix::errno::Errno;
 use rbench_core::residency::Pages;
-use rbench_core::{Clock as _, Failure, FailureKind, Nanos};
-use rbench_sys::engine::{Completion, NameRequest, NamesInFlight};
+use rbench_core::{Call, Clock as _, Failure, FailureKind, Nanos, Part};
+use rbench_sys::engine::{Completion, NamesInFlight};
 
-use super::{ItemOp, ItemRunner};
+use super::{ItemOp, ItemRunner, Why};
 use crate::meter::{Meter, Span};
 use crate::pace::Gate;
 use crate::queue::{MUCH, Queue, Wait};
 use crate::worker::Runner;
-
-/// An operation as requests.
-pub struct Script {
-    /// What comes before it, untimed.
-    pub before: Vec<NameRequest>,
-    /// The operation.
-    pub timed: Vec<NameRequest>,
-    /// What closes the file that is open then, untimed.
-    pub after: Vec<NameRequest>,
-    /// Bytes of data of each operation.
-    pub block: usize,
-}
-
-impl Script {
-    /// Requests that are all timed, with so many bytes of data.
-    pub fn of(timed: &[NameRequest], block: usize) -> Script {
-        Script {
-            before: Vec::new(),
-            timed: timed.to_vec(),
-            after: Vec::new(),
-            block,
-        }
-    }
-
-    fn longest(&self) -> usize {
-        let lengths = [&self.before, &self.timed, &self.after].map(Vec::len);
-        lengths.into_iter().max().unwrap_or(0)
-    }
-}
-
-/// An operation that a ring can perform.
-pub trait RingOp: ItemOp {
-    /// Its requests, the same for all items.
-    fn script(&self) -> Script;
-
-    /// Puts paths and data of the item into the slot. Outside the timer.
-    fn load(&mut self, index: u64, slot: usize, ring: &mut NamesInFlight);
-
-    /// Looks at what the requests of the item delivered, which went well and moved so many
-    /// bytes; how many count. Outside the timer.
-    ///
-    /// # Errors
-    /// What is wrong with it, with details.
-    fn settle(
-        &mut self,
-        _index: u64,
-        _slot: usize,
-        _moved: usize,
-        _ring: &mut NamesInFlight,
-    ) -> Result<u64, (FailureKind, String)> {
-        Ok(0)
-    }
-
-    /// Whether the item has to wait until the operation on `other`, an earlier one, has ended.
-    fn waits_for(&self, _index: u64, _other: u64) -> bool {
-        false
-    }
-}
 
 /// How far an operation has come.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -87,9 +29,6 @@ enum Stage {
     /// What comes behind it is.
     After,
 }
-
-/// What is wrong with an operation, with details.
-type Why = (FailureKind, String);
 
 /// An operation's place.
 #[derive(Debug, Clone)]
@@ -134,7 +73,7 @@ pub struct RingRunner<O> {
     /// Goes before the file system to whose directory its paths are relative.
     ring: NamesInFlight,
     items: ItemRunner<O>,
-    script: Script,
+    opening: Vec<Part>,
     queue: Queue,
     places: Vec<Place>,
     /// Slots that are to be submitted next.
@@ -143,25 +82,28 @@ pub struct RingRunner<O> {
     held: Option<usize>,
 }
 
-impl<O: RingOp> RingRunner<O> {
+impl<O: ItemOp> RingRunner<O> {
     /// A runner that does what `items` would do, up to `depth` at a time.
     ///
     /// # Errors
     /// What the ring says; `ENOSYS` where there is no real directory.
     pub fn new(items: ItemRunner<O>, depth: u32) -> Result<RingRunner<O>, Failure> {
-        let (depth, script) = (depth as usize, items.op.script());
+        let (depth, calls) = (depth as usize, &items.calls);
         let made = match items.fs.directory() {
-            Some(directory) => NamesInFlight::new(directory, depth, script.block, script.longest()),
+            Some(directory) => {
+                NamesInFlight::new(directory, depth, calls.data as usize, calls.longest())
+            }
             None => Err(Errno::ENOSYS),
         };
         let ring = made.map_err(|errno| Failure {
             detail: format!("making a ring for {depth} operations in flight"),
             ..Failure::new(items.op.op(), "", errno)
         })?;
+        let opening = items.calls.opens.map(|flags| Part::once(Call::Open(flags)));
         Ok(RingRunner {
             ring,
             items,
-            script,
+            opening: opening.into_iter().collect(),
             queue: Queue::new(depth),
             places: vec![Place::FREE; depth],
             pending: Vec::with_capacity(depth),
@@ -221,7 +163,7 @@ impl<O: RingOp> RingRunner<O> {
             self.pending.push(slot);
             // Who is due does not wait while others are prepared, nor does anyone while much
             // data is filled in.
-            if self.items.visit.schedule.is_some() || self.script.block >= MUCH {
+            if self.items.visit.schedule.is_some() || self.items.calls.data as usize >= MUCH {
                 self.commit(gate);
                 self.take_in(gate, Wait::Poll);
             }
@@ -249,9 +191,14 @@ impl<O: RingOp> RingRunner<O> {
         }
         let intended = items.intended(gate);
         let slot = self.queue.take().ok_or(Pause::Full)?;
-        items.op.load(index, slot, &mut self.ring);
+        items.op.aim(index);
+        let (path, other) = items.op.paths();
+        self.ring.set_path(slot, path);
+        self.ring.set_other(slot, other);
+        self.ring.set_length(slot, items.calls.length as usize);
+        items.op.load(self.ring.data(slot));
         self.places[slot] = Place {
-            stage: match self.script.before.is_empty() {
+            stage: match self.opening.is_empty() {
                 true => Stage::Timed,
                 false => Stage::Before,
             },
@@ -289,7 +236,7 @@ impl<O: RingOp> RingRunner<O> {
             let place = &mut self.places[slot];
             let begins = match place.stage {
                 Stage::Before => true,
-                Stage::Timed => self.script.before.is_empty(),
+                Stage::Timed => self.opening.is_empty(),
                 Stage::After | Stage::Free => false,
             };
             if closed && begins {
@@ -301,13 +248,15 @@ impl<O: RingOp> RingRunner<O> {
                 continue;
             }
             place.start = now;
-            let requests = match place.stage {
-                Stage::Before => &self.script.before,
-                Stage::After => &self.script.after,
-                Stage::Timed | Stage::Free => &self.script.timed,
+            let parts = match place.stage {
+                Stage::Before => &*self.opening,
+                Stage::After => &[Part::once(Call::Close)],
+                Stage::Timed | Stage::Free => &*self.items.calls.timed,
             };
-            self.ring.submit(slot, requests);
-            self.queue.submitted(1, now);
+            match self.ring.submit(slot, parts) {
+                true => self.queue.submitted(1, now),
+                false => self.queue.ended_at_once(slot, Err(Errno::ENOSYS), now),
+            }
         }
     }
 
@@ -358,10 +307,7 @@ impl<O: RingOp> RingRunner<O> {
             }
             (Stage::Timed, result) => {
                 let outcome = match result {
-                    Ok(moved) => {
-                        let index = place.index;
-                        self.items.op.settle(index, slot, moved, &mut self.ring)
-                    }
+                    Ok(_) => self.settle(slot),
                     Err(kind) => Err((kind, String::new())),
                 };
                 self.ended(slot, (start, end), outcome, meter);
@@ -376,6 +322,21 @@ impl<O: RingOp> RingRunner<O> {
             }
             (Stage::Free, _) => {}
         }
+    }
+
+    /// Looks at what an operation delivered.
+    #[inline]
+    fn settle(&mut self, slot: usize) -> Result<u64, Why> {
+        let (index, progress) = (self.places[slot].index, self.ring.progress(slot));
+        if let Err(kind) = progress.outcome() {
+            return Err((kind, String::new()));
+        }
+        let op = &mut self.items.op;
+        if op.looks() {
+            // Others were prepared since.
+            op.aim(index);
+        }
+        op.settle(self.ring.data(slot), &progress)
     }
 
     /// The operation itself has ended. It counts as soon as the file that it works on is
@@ -428,7 +389,7 @@ impl<O: RingOp> RingRunner<O> {
     }
 }
 
-impl<O: RingOp> Runner for RingRunner<O> {
+impl<O: ItemOp> Runner for RingRunner<O> {
     fn run(&mut self, gate: &Gate, meter: &mut Meter, upto: Option<u64>) {
         let visits = self.items.visit.visits;
         self.items.limit = upto.map_or(visits, |upto| upto.min(visits));
@@ -464,11 +425,13 @@ impl<O: RingOp> Runner for RingRunner<O> {
 
 #[cfg(test)]
 mod tests {
+    use std::ffi::CStr;
     use std::sync::Arc;
 
     use rbench_core::timeline::INTERVAL;
     use rbench_core::{CpuClock, OpKind, Rank};
-    use rbench_sys::{Fs, PosixFs};
+    use rbench_plan::meta::Calls;
+    use rbench_sys::PosixFs;
 
     use super::super::Visit;
     use super::*;
@@ -482,31 +445,18 @@ mod tests {
     }
 
     impl ItemOp for Ends {
-        fn prepare(&mut self, _index: u64) {}
-
-        fn act(&mut self, _fs: &dyn Fs) -> Result<u64, FailureKind> {
-            Ok(0)
-        }
-
-        fn path(&mut self) -> String {
-            String::new()
-        }
-
         fn op(&self) -> OpKind {
             OpKind::Stat
         }
-    }
 
-    impl RingOp for Ends {
-        fn script(&self) -> Script {
-            Script::of(&[NameRequest::Stat], 0)
-        }
-
-        fn load(&mut self, index: u64, slot: usize, ring: &mut NamesInFlight) {
-            ring.set_path(slot, c".");
+        fn aim(&mut self, index: u64) {
             if index == self.at {
                 self.stop.raise();
             }
+        }
+
+        fn paths(&self) -> (&CStr, &CStr) {
+            (c".", c"")
         }
     }
 
@@ -525,7 +475,8 @@ mod tests {
             at: 2,
             stop: stop.clone(),
         };
-        let items = ItemRunner::new(op, Arc::new(fs), visit);
+        let items = ItemRunner::new(op, Calls::of(Call::Stat), Arc::new(fs), visit);
+        let items = items.unwrap_or_else(|failure| panic!("{failure}"));
         let Ok(mut runner) = RingRunner::new(items, 4) else {
             #[expect(clippy::print_stderr, reason = "a test that is skipped says so")]
             return eprintln!("skipped: no ring");

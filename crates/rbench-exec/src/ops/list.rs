@@ -1,45 +1,28 @@
 //! Listing the tree directories that have items, or items that were filled; a listing that misses
 //! entries, or has some that nobody made, does not count as done.
 
-use rbench_core::{FailureKind, OpKind};
+use std::ffi::CStr;
+
+use rbench_core::{OpKind, Progress};
 use rbench_plan::meta::Layout;
 use rbench_plan::tree::Shape;
-use rbench_sys::Fs;
 
-use super::{ItemOp, ItemRunner, OpContext, OpEntry, Places, Visit};
+use super::{ItemOp, OpContext, Places, Visit, Why, mismatch};
 use crate::worker::Prepared;
 
-/// Room for entries of one `getdents64`: what libc takes.
-const BUFFER: usize = 32 << 10;
-
-/// `openat`, `getdents64` to the end, `close`
-pub const ROW: OpEntry = OpEntry {
-    op: OpKind::List,
-    make,
-};
-
-fn make(scene: &OpContext, thread: u32) -> Prepared {
+/// A worker of a phase of it.
+pub fn make(scene: &OpContext, thread: u32) -> Prepared {
     match scene.info.kind.entries() {
         Some(entries) => {
-            let op = ListItem {
+            let op = List {
                 places: scene.places(scene.renamed),
-                entries,
-                found: 0,
-                buffer: vec![0; BUFFER],
+                of_tree: None,
+                expected: Some(entries),
             };
             scene.runner(op, thread)
         }
         None => make_of_tree(scene, thread),
     }
-}
-
-/// Lists directories that are items.
-struct ListItem {
-    places: Places,
-    /// So many are in each.
-    entries: u64,
-    found: u64,
-    buffer: Vec<u8>,
 }
 
 fn make_of_tree(scene: &OpContext, thread: u32) -> Prepared {
@@ -62,14 +45,11 @@ fn make_of_tree(scene: &OpContext, thread: u32) -> Prepared {
     } else {
         1
     };
+    let items = scene.all_there.then_some(shape.items_per_node * sharers);
     let op = List {
         places: scene.places(false),
-        shape,
-        first_node: nodes.start,
-        items_per_node: scene.all_there.then_some(shape.items_per_node * sharers),
-        node: 0,
-        found: 0,
-        buffer: vec![0; BUFFER],
+        of_tree: Some((shape, nodes.start, items)),
+        expected: None,
     };
     let again = scene.phase.part.and_then(|part| part.again);
     let visit = Visit {
@@ -79,77 +59,43 @@ fn make_of_tree(scene: &OpContext, thread: u32) -> Prepared {
         order: None,
         schedule: scene.schedule.clone(),
     };
-    Ok(Box::new(ItemRunner::new(op, scene.fs.clone(), visit)))
+    scene.one_at_a_time(op, visit)
 }
 
 struct List {
     places: Places,
-    shape: Shape,
-    first_node: u64,
-    /// `None` when it is not known how many are there.
-    items_per_node: Option<u64>,
-    node: u64,
-    found: u64,
-    buffer: Vec<u8>,
-}
-
-/// What a listing of `found` entries is where so many are there.
-fn judge(found: u64, expected: u64) -> Result<(), (FailureKind, String)> {
-    if found == expected {
-        return Ok(());
-    }
-    Err((
-        FailureKind::Mismatch,
-        format!("{found} entries listed, {expected} expected"),
-    ))
-}
-
-impl ItemOp for ListItem {
-    fn prepare(&mut self, index: u64) {
-        self.places.item(index);
-    }
-
-    fn act(&mut self, fs: &dyn Fs) -> Result<u64, FailureKind> {
-        self.found = fs.list(self.places.current(), &mut self.buffer)?;
-        Ok(0)
-    }
-
-    fn check(&mut self, _fs: &dyn Fs) -> Result<(), (FailureKind, String)> {
-        judge(self.found, self.entries)
-    }
-
-    fn path(&mut self) -> String {
-        self.places.to_text()
-    }
-
-    fn op(&self) -> OpKind {
-        OpKind::List
-    }
+    /// Directories of trees are listed: their shape, the first one, and the items in each, where
+    /// it is known how many are there.
+    of_tree: Option<(Shape, u64, Option<u64>)>,
+    /// Entries of the directory at hand, where that is known.
+    expected: Option<u64>,
 }
 
 impl ItemOp for List {
-    fn prepare(&mut self, index: u64) {
-        self.node = self.first_node + index;
-        self.places.node(self.node);
-    }
-
-    fn act(&mut self, fs: &dyn Fs) -> Result<u64, FailureKind> {
-        self.found = fs.list(self.places.current(), &mut self.buffer)?;
-        Ok(0)
-    }
-
-    fn check(&mut self, _fs: &dyn Fs) -> Result<(), (FailureKind, String)> {
-        let Some(items) = self.items_per_node else {
-            return Ok(());
-        };
-        judge(self.found, items + self.shape.children(self.node))
-    }
-
-    fn path(&mut self) -> String {
-        self.places.to_text()
-    }
-
     fn op(&self) -> OpKind {
         OpKind::List
+    }
+
+    fn aim(&mut self, index: u64) {
+        let Some((shape, first, items)) = &self.of_tree else {
+            return self.places.item(index);
+        };
+        let node = first + index;
+        self.places.node(node);
+        self.expected = items.map(|items| items + shape.children(node));
+    }
+
+    fn paths(&self) -> (&CStr, &CStr) {
+        (self.places.current(), c"")
+    }
+
+    fn settle(&mut self, _data: &mut [u8], progress: &Progress) -> Result<u64, Why> {
+        let found = progress.answer();
+        match self.expected {
+            Some(expected) if found != expected => {
+                mismatch(format!("{found} entries listed, {expected} expected"))
+            }
+            _ => Ok(0),
+        }
     }
 }

@@ -2,11 +2,13 @@
 
 #![allow(clippy::print_stdout, reason = "the table is read by a person")]
 
+use std::ffi::CStr;
 use std::sync::Arc;
 
 use rbench_core::random::Stream;
 use rbench_core::{Clock as _, FailureKind, Nanos, OpKind, Rank, SimulatedClock};
 use rbench_plan::arrival::{Arrival, Schedule, Workers};
+use rbench_plan::meta::Calls;
 use rbench_sys::{Fs, NullFs};
 
 use super::{ItemOp, ItemRunner, Visit};
@@ -28,21 +30,21 @@ struct Serve {
 }
 
 impl ItemOp for Serve {
-    fn prepare(&mut self, _index: u64) {}
+    fn op(&self) -> OpKind {
+        OpKind::Stat
+    }
 
-    fn act(&mut self, _fs: &dyn Fs) -> Result<u64, FailureKind> {
+    fn aim(&mut self, _index: u64) {}
+
+    fn paths(&self) -> (&CStr, &CStr) {
+        (c"", c"")
+    }
+
+    fn own(&mut self, _fs: &dyn Fs) -> Option<Result<u64, FailureKind>> {
         let share = self.random.as_mut().map_or(1.0, Stream::exponential);
         let time = Nanos((SERVICE.0 as f64 * share) as u64);
         self.clock.advance(self.worker, time);
-        Ok(0)
-    }
-
-    fn path(&mut self) -> String {
-        String::new()
-    }
-
-    fn op(&self) -> OpKind {
-        OpKind::Stat
+        Some(Ok(0))
     }
 }
 
@@ -99,7 +101,8 @@ fn response(workers: u32, load: f64, random: bool, shared: bool, count: u64) -> 
             waits: Waits::default(),
         };
         Server {
-            runner: ItemRunner::new(serve, Arc::new(NullFs), visit),
+            runner: ItemRunner::new(serve, Calls::default(), Arc::new(NullFs), visit)
+                .unwrap_or_else(|failure| panic!("{failure}")),
             gate,
             meter,
         }

@@ -5,39 +5,37 @@
 //! and has to be walked in order, by one worker. For the per-operation table one
 //! item goes on from name to name.
 
-use rbench_core::{FailureKind, OpKind};
+use std::ffi::CStr;
+
+use rbench_core::{OpKind, Progress};
 use rbench_plan::meta::Renaming;
 use rbench_sys::Fs;
-use rbench_sys::engine::{NameRequest, NamesInFlight};
 
-use super::in_flight::{RingOp, Script};
-use super::{ItemOp, OpEntry, Places, RENAMED};
+use super::{ItemOp, OpContext, Places, RENAMED, Why};
+use crate::worker::Prepared;
 
 /// What the first item of a chain is called meanwhile.
 const ASIDE: &str = "-XX";
 
-/// `renameat`
-pub const ROW: OpEntry = OpEntry {
-    op: OpKind::Rename,
-    make: |scene, thread| {
-        let visit = scene.visit(thread);
-        let how = match scene.plan.renaming {
-            Renaming::Suffix => How::Suffix,
-            Renaming::Chain => How::Chain,
-            Renaming::Onward => How::Onward(Onward {
-                first: visit.first,
-                now: None,
-                next: visit.first,
-            }),
-        };
-        let op = Rename {
-            from: scene.places(false),
-            to: scene.places(matches!(how, How::Suffix)),
-            how,
-        };
-        scene.ring_runner(op, thread)
-    },
-};
+/// A worker of a phase of it.
+pub fn make(scene: &OpContext, thread: u32) -> Prepared {
+    let first = scene.visit(thread).first;
+    let how = match scene.plan.renaming {
+        Renaming::Suffix => How::Suffix,
+        Renaming::Chain => How::Chain,
+        Renaming::Onward => How::Onward(Onward {
+            first,
+            now: None,
+            next: first,
+        }),
+    };
+    let op = Rename {
+        from: scene.places(false),
+        to: scene.places(matches!(how, How::Suffix)),
+        how,
+    };
+    scene.runner(op, thread)
+}
 
 struct Rename {
     from: Places,
@@ -70,7 +68,7 @@ fn aim_onward(places: &mut Places, first: u64, at: Option<u64>) {
 }
 
 impl Rename {
-    fn prepare_chain(&mut self, index: u64) {
+    fn aim_chain(&mut self, index: u64) {
         let items = self.from.items_per_tree().max(1);
         let first = index - index % items;
         match index - first {
@@ -91,9 +89,13 @@ impl Rename {
 }
 
 impl ItemOp for Rename {
-    fn prepare(&mut self, index: u64) {
+    fn op(&self) -> OpKind {
+        OpKind::Rename
+    }
+
+    fn aim(&mut self, index: u64) {
         match &mut self.how {
-            How::Chain => self.prepare_chain(index),
+            How::Chain => self.aim_chain(index),
             How::Suffix => {
                 self.from.item(index);
                 self.to.item(index);
@@ -106,19 +108,18 @@ impl ItemOp for Rename {
         }
     }
 
-    fn act(&mut self, fs: &dyn Fs) -> Result<u64, FailureKind> {
-        fs.rename(self.from.current(), self.to.current())?;
-        Ok(0)
+    fn paths(&self) -> (&CStr, &CStr) {
+        (self.from.current(), self.to.current())
     }
 
-    fn check(&mut self, _fs: &dyn Fs) -> Result<(), (FailureKind, String)> {
+    fn settle(&mut self, _data: &mut [u8], _progress: &Progress) -> Result<u64, Why> {
         if let How::Onward(onward) = &mut self.how {
             onward.now = Some(onward.next);
         }
-        Ok(())
+        Ok(0)
     }
 
-    fn finish(&mut self, fs: &dyn Fs) -> Result<(), (FailureKind, String)> {
+    fn finish(&mut self, fs: &dyn Fs) -> Result<(), Why> {
         let How::Onward(Onward { first, now, .. }) = &self.how else {
             return Ok(());
         };
@@ -129,39 +130,6 @@ impl ItemOp for Rename {
         aim_onward(&mut self.to, *first, None);
         fs.rename(self.from.current(), self.to.current())
             .map_err(|errno| (errno.into(), "back to its own name, untimed".to_owned()))
-    }
-
-    fn path(&mut self) -> String {
-        self.from.to_text()
-    }
-
-    fn op(&self) -> OpKind {
-        OpKind::Rename
-    }
-}
-
-impl RingOp for Rename {
-    fn script(&self) -> Script {
-        Script::of(&[NameRequest::Rename], 0)
-    }
-
-    fn load(&mut self, index: u64, slot: usize, ring: &mut NamesInFlight) {
-        self.prepare(index);
-        ring.set_path(slot, self.from.current());
-        ring.set_other(slot, self.to.current());
-    }
-
-    fn settle(
-        &mut self,
-        _index: u64,
-        _slot: usize,
-        _moved: usize,
-        _ring: &mut NamesInFlight,
-    ) -> Result<u64, (FailureKind, String)> {
-        if let How::Onward(onward) = &mut self.how {
-            onward.now = Some(onward.next);
-        }
-        Ok(0)
     }
 
     fn waits_for(&self, _index: u64, _other: u64) -> bool {

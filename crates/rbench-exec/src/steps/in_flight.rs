@@ -14,19 +14,16 @@ use std::sync::Arc;
 
 use nix::errno::Errno;
 use rbench_core::random::DataStream;
-use rbench_core::{Clock as _, Failure, FailureKind, Nanos, OpKind};
-use rbench_plan::step::{Action, Held};
-use rbench_sys::engine::{Completion, NameRequest, NamesInFlight};
-use rbench_sys::{Fs, OpenMode};
+use rbench_core::script::CALLS_MAX;
+use rbench_core::{Call, Clock as _, Failure, Nanos, OpKind};
+use rbench_sys::Fs;
+use rbench_sys::engine::{Completion, NamesInFlight};
 
-use super::{ATTRIBUTE, Account, Coming, Names, Script, Step, buffer_bytes};
+use super::{Account, Coming, Names, Source, Step, buffer_bytes};
 use crate::meter::Meter;
 use crate::pace::Gate;
 use crate::queue::{MUCH, Queue, Wait};
 use crate::worker::Runner;
-
-/// Most requests of a step: a file is opened, worked on and closed.
-const REQUESTS_MAX: usize = 3;
 
 /// What a round is doing.
 #[derive(Debug, Clone, Copy)]
@@ -43,14 +40,6 @@ enum Stage {
     UnderWay(Step, Nanos),
 }
 
-/// A slot.
-#[derive(Debug, Clone)]
-struct Place {
-    stage: Stage,
-    /// The requests of the step; `None`: a ring does not perform it.
-    requests: Option<Vec<NameRequest>>,
-}
-
 /// Does the steps of a script, with several rounds at a time.
 pub struct RingSteps<S> {
     /// Goes before the file system to whose directory its paths are relative.
@@ -59,7 +48,7 @@ pub struct RingSteps<S> {
     account: Account<S>,
     names: Names,
     queue: Queue,
-    places: Vec<Place>,
+    places: Vec<Stage>,
     /// Slots whose steps start next.
     pending: Vec<usize>,
     /// Slots that wait for an instant.
@@ -72,14 +61,14 @@ pub struct RingSteps<S> {
     over: bool,
 }
 
-impl<S: Script> RingSteps<S> {
+impl<S: Source> RingSteps<S> {
     /// A runner of `script`, with so many rounds in flight, whose steps have so many files and calls
     /// of so many bytes at most; what it writes is the data of `data`.
     ///
     /// # Errors
     /// What the ring says; `ENOSYS` where there is no real directory.
     pub fn new(
-        script: S,
+        source: S,
         fs: Arc<dyn Fs>,
         depth: usize,
         (files, bytes_max): (usize, u64),
@@ -87,25 +76,21 @@ impl<S: Script> RingSteps<S> {
     ) -> Result<RingSteps<S>, Failure> {
         let block = buffer_bytes(bytes_max);
         let made = match fs.directory() {
-            Some(directory) => NamesInFlight::new(directory, depth, block, REQUESTS_MAX),
+            Some(directory) => NamesInFlight::new(directory, depth, block, CALLS_MAX),
             None => Err(Errno::ENOSYS),
         };
         let ring = made.map_err(|errno| Failure {
             detail: format!("making a ring for {depth} operations in flight"),
             ..Failure::new(OpKind::Open, "", errno)
         })?;
-        let place = Place {
-            stage: Stage::Idle,
-            requests: Some(Vec::with_capacity(REQUESTS_MAX)),
-        };
         Ok(RingSteps {
             // A step that opens its file itself has one for its slot.
             ring: ring.with_files(files + depth),
             fs,
-            account: Account::new(script, files + depth, data),
+            account: Account::new(source, files + depth, data),
             names: Names::default(),
             queue: Queue::new(depth),
-            places: vec![place; depth],
+            places: vec![Stage::Idle; depth],
             pending: Vec::with_capacity(depth),
             waiting: BinaryHeap::with_capacity(depth),
             ahead: None,
@@ -155,13 +140,13 @@ impl<S: Script> RingSteps<S> {
 
     /// Whether nothing is waited for but that rounds may begin.
     fn all_rest(&self) -> bool {
-        let rests = |slot: usize| matches!(self.places[slot].stage, Stage::Rests);
+        let rests = |slot: usize| matches!(self.places[slot], Stage::Rests);
         self.waiting.iter().all(|Reverse((_, slot))| rests(*slot))
     }
 
     /// Whether what was prepared ahead has an intended start.
     fn is_measured_from(&self) -> bool {
-        match self.ahead.map(|slot| self.places[slot].stage) {
+        match self.ahead.map(|slot| self.places[slot]) {
             Some(Stage::Prepared(step)) => step.intended.is_some(),
             Some(Stage::Asks(intended)) => intended,
             _ => false,
@@ -175,10 +160,10 @@ impl<S: Script> RingSteps<S> {
         {
             self.waiting.pop();
             self.ahead = self.ahead.filter(|ahead| *ahead != slot);
-            match self.places[slot].stage {
+            match self.places[slot] {
                 Stage::Prepared(_) => self.pending.push(slot),
                 Stage::Rests => {
-                    self.places[slot].stage = Stage::Idle;
+                    self.places[slot] = Stage::Idle;
                     self.queue.give_back(slot);
                 }
                 _ => self.advance(slot, now, gate, meter),
@@ -190,7 +175,7 @@ impl<S: Script> RingSteps<S> {
     fn begin_rounds(&mut self, gate: &Gate, meter: &mut Meter) {
         while !self.over && self.ahead.is_none() && self.queue.failed().is_none() {
             let taken = self.queue.taken();
-            let alone = self.account.script.comes_before_rounds() && taken > 0;
+            let alone = self.account.source.comes_before_rounds() && taken > 0;
             if alone || taken >= self.places.len() {
                 return;
             }
@@ -203,7 +188,7 @@ impl<S: Script> RingSteps<S> {
             };
             self.advance(slot, now, gate, meter);
             // Who is due does not wait while others are prepared.
-            if self.account.script.is_paced() {
+            if self.account.source.is_paced() {
                 self.commit(gate);
                 self.take_in(gate, Wait::Poll);
             }
@@ -213,16 +198,16 @@ impl<S: Script> RingSteps<S> {
     /// Prepares what comes next in a round, of which nothing is under way.
     #[inline]
     fn advance(&mut self, slot: usize, now: Nanos, gate: &Gate, meter: &mut Meter) {
-        self.places[slot].stage = Stage::Idle;
+        self.places[slot] = Stage::Idle;
         loop {
-            match self.account.script.next(slot, &mut self.names, gate, meter) {
+            match self.account.source.next(slot, &mut self.names, gate, meter) {
                 Coming::Step(step) => return self.prepare(slot, step, now, gate),
                 Coming::Again => {}
                 Coming::Later(at) => return self.ask_at(slot, at, false),
                 Coming::Due(at) => return self.ask_at(slot, at, true),
                 // Another place takes the round that is due meanwhile.
                 Coming::RoundOver(Some(at)) if at > now && !self.over => {
-                    self.places[slot].stage = Stage::Rests;
+                    self.places[slot] = Stage::Rests;
                     return self.wait(slot, at, false);
                 }
                 Coming::RoundOver(_) => return self.queue.give_back(slot),
@@ -235,33 +220,29 @@ impl<S: Script> RingSteps<S> {
     }
 
     fn ask_at(&mut self, slot: usize, at: Nanos, intended: bool) {
-        self.places[slot].stage = Stage::Asks(intended);
-        let ahead = self.account.script.is_paced();
+        self.places[slot] = Stage::Asks(intended);
+        let ahead = self.account.source.is_paced();
         self.wait(slot, at, ahead);
     }
 
-    /// Puts names, data and requests of a step into its slot.
+    /// Puts names and data of a step into its slot.
     #[inline]
     fn prepare(&mut self, slot: usize, step: Step, now: Nanos, gate: &Gate) {
-        let place = &mut self.places[slot];
-        place.stage = Stage::Prepared(step);
-        let mut list = place.requests.take().unwrap_or_default();
-        list.clear();
-        place.requests = requests(step.action, &mut list).then_some(list);
-        if !step.action.needs_open() {
+        self.places[slot] = Stage::Prepared(step);
+        if !step.script.needs_open() {
             self.ring.set_path(slot, self.names.path.as_c_str());
         }
-        if matches!(step.action, Action::Rename | Action::Link | Action::Symlink) {
+        if let Some(Call::Rename | Call::Link | Call::Symlink) = step.script.only() {
             self.ring.set_other(slot, self.names.other.as_c_str());
         }
-        self.ring.set_length(slot, call_bytes(step.action) as usize);
-        let bytes = Account::<S>::data_of(step.action);
+        self.ring.set_length(slot, step.script.length as usize);
+        let bytes = Account::<S>::data_of(&step.script);
         if bytes > 0 {
             self.account.data.fill(&mut self.ring.data(slot)[..bytes]);
         }
         match step.not_before.max(step.intended).filter(|at| *at > now) {
             Some(at) => {
-                let ahead = step.begins && self.account.script.is_paced();
+                let ahead = step.begins && self.account.source.is_paced();
                 self.wait(slot, at, ahead);
             }
             None => self.pending.push(slot),
@@ -293,23 +274,23 @@ impl<S: Script> RingSteps<S> {
             return self.put_all_back();
         }
         for slot in self.pending.drain(..) {
-            let place = &mut self.places[slot];
-            let Stage::Prepared(step) = place.stage else {
+            let Stage::Prepared(step) = self.places[slot] else {
                 continue;
             };
-            place.stage = Stage::UnderWay(step, now);
-            match &place.requests {
-                Some(requests) if !requests.is_empty() => {
-                    let file = match step.action {
-                        Action::Whole(..) => self.files + slot,
-                        _ => step.slot,
-                    };
-                    self.ring.submit_on(slot, file, requests);
-                    self.queue.submitted(1, now);
-                }
+            self.places[slot] = Stage::UnderWay(step, now);
+            let script = &step.script;
+            let file = match script.needs_open() || script.leaves_open() {
+                true => step.slot,
+                false => self.files + slot,
+            };
+            let (parts, count) = script.parts();
+            match self.ring.submit_on(slot, file, &parts[..count]) {
+                true => self.queue.submitted(1, now),
                 // Writing all of an empty file is no call.
-                Some(_) => self.queue.ended_at_once(slot, Ok(0), now),
-                None => self.queue.ended_at_once(slot, Err(Errno::ENOSYS), now),
+                false if count == 0 => {
+                    self.queue.ended_at_once(slot, Ok(0), now);
+                }
+                false => self.queue.ended_at_once(slot, Err(Errno::ENOSYS), now),
             }
         }
     }
@@ -318,8 +299,8 @@ impl<S: Script> RingSteps<S> {
     fn put_all_back(&mut self) {
         let waiting = self.waiting.drain().map(|Reverse((_, slot))| slot);
         for slot in self.pending.drain(..).chain(waiting) {
-            self.places[slot].stage = Stage::Idle;
-            self.account.script.put_back(slot);
+            self.places[slot] = Stage::Idle;
+            self.account.source.put_back(slot);
         }
     }
 
@@ -351,103 +332,29 @@ impl<S: Script> RingSteps<S> {
     fn note(&mut self, completion: Completion, end: Nanos, gate: &Gate, meter: &mut Meter) {
         let Completion { slot, result } = completion;
         // Of a ring that fails nothing else hears than what was under way.
-        let Stage::UnderWay(step, start) = self.places[slot].stage else {
+        let Stage::UnderWay(step, start) = self.places[slot] else {
             return;
         };
-        self.places[slot].stage = Stage::Idle;
+        self.places[slot] = Stage::Idle;
         self.queue.took(end.since(start));
-        let outcome = outcome(step.action, result);
+        let outcome = match result {
+            Ok(_) => self.ring.progress(slot).outcome(),
+            Err(errno) => Err(errno.into()),
+        };
         let path = || self.ring.path(slot);
         let to = (gate, &mut *meter);
         self.account.ended(&step, outcome, (start, end), path, to);
         let goes_on = self.queue.failed().is_none() && !gate.closed(end);
-        if goes_on || self.account.script.ends_round(slot) {
+        if goes_on || self.account.source.ends_round(slot) {
             self.advance(slot, end, gate, meter);
         }
     }
 }
 
-/// The requests of a step; whether a ring performs it.
-fn requests(action: Action, to: &mut Vec<NameRequest>) -> bool {
-    let open = |flags| NameRequest::Open {
-        mode: OpenMode::With(flags),
-        direct: false,
-    };
-    match action {
-        Action::Mkdir => to.push(NameRequest::Mkdir),
-        Action::Rmdir => to.push(NameRequest::Rmdir),
-        Action::Unlink => to.push(NameRequest::Unlink),
-        Action::Stat => to.push(NameRequest::Stat),
-        Action::Rename => to.push(NameRequest::Rename),
-        Action::Link => to.push(NameRequest::Link),
-        Action::Symlink => to.push(NameRequest::Symlink),
-        Action::Open(flags) => to.push(open(flags)),
-        Action::Close => to.push(NameRequest::Close),
-        Action::On(held) => to.extend(on(held)),
-        Action::Whole(flags, held) => {
-            to.push(open(flags));
-            to.extend(on(held));
-            to.push(NameRequest::Close);
-        }
-        Action::Mknod
-        | Action::Access
-        | Action::Chmod(_)
-        | Action::Utimes(_)
-        | Action::Readlink
-        | Action::List => return false,
-    }
-    true
-}
-
-/// What is done with an open file.
-fn on(held: Held) -> Option<NameRequest> {
-    Some(match held {
-        Held::Nothing | Held::WriteWhole { bytes: 0, .. } => return None,
-        Held::Read { at: None, .. } => NameRequest::Read,
-        Held::Read { at: Some(at), .. } => NameRequest::ReadAt(at),
-        Held::ReadWhole { .. } => NameRequest::ReadWhole,
-        Held::Write { at: None, .. } => NameRequest::Write,
-        Held::Write { at: Some(at), .. } => NameRequest::WriteAt(at),
-        Held::WriteWhole { bytes, .. } => NameRequest::WriteWhole(bytes),
-        Held::Fsync => NameRequest::Fsync,
-        Held::Fdatasync => NameRequest::Fdatasync,
-        Held::Truncate(length) => NameRequest::Truncate(length),
-        Held::Getattr => NameRequest::Getattr,
-        Held::Setxattr(_) => NameRequest::Setxattr(ATTRIBUTE),
-        Held::Getxattr => NameRequest::AnyXattr(ATTRIBUTE),
-    })
-}
-
-/// Bytes of each of its reads and writes at most.
-fn call_bytes(action: Action) -> u64 {
-    match action {
-        Action::On(held) | Action::Whole(_, held) => match held {
-            Held::Read { bytes, .. } | Held::Write { bytes, .. } | Held::Setxattr(bytes) => bytes,
-            Held::ReadWhole { chunk } | Held::WriteWhole { chunk, .. } => chunk,
-            _ => 0,
-        },
-        _ => 0,
-    }
-}
-
-/// The bytes that a step moved: all that it was to write.
-fn outcome(action: Action, result: Result<usize, Errno>) -> Result<u64, FailureKind> {
-    let moved = result.map_err(FailureKind::from)? as u64;
-    let (Action::On(held) | Action::Whole(_, held)) = action else {
-        return Ok(moved);
-    };
-    match held {
-        Held::Write { bytes, .. } | Held::WriteWhole { bytes, .. } if moved < bytes => {
-            Err(FailureKind::Short)
-        }
-        _ => Ok(moved),
-    }
-}
-
-impl<S: Script> Runner for RingSteps<S> {
+impl<S: Source> Runner for RingSteps<S> {
     fn run(&mut self, gate: &Gate, meter: &mut Meter, _upto: Option<u64>) {
         self.keep_filled(gate, meter);
-        self.account.script.over(gate, meter);
+        self.account.source.over(gate, meter);
         self.queue.tell(meter);
     }
 
@@ -456,7 +363,7 @@ impl<S: Script> Runner for RingSteps<S> {
     }
 
     fn planned(&self) -> u64 {
-        self.account.script.planned()
+        self.account.source.planned()
     }
 
     fn covered(&self) -> bool {

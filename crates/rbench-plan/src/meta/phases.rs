@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use rbench_core::OpKind as Op;
 
+use super::timed::timed;
 use crate::tree::ItemKind;
 
 /// The kinds of phases, in the order in which they run.
@@ -519,24 +520,13 @@ impl PhaseInfo {
     /// Whether its operation is a call on a file that is opened before it and closed
     /// behind it, both untimed.
     pub fn opens_untimed(&self) -> bool {
-        matches!(
-            self.op,
-            Op::Getattr | Op::Truncate | Op::Statfs | Op::WriteSync | Op::Read
-        ) || matches!(
-            self.op,
-            Op::Setxattr | Op::Getxattr | Op::Listxattr | Op::Removexattr
-        )
+        timed(self.op).first().is_some_and(|call| call.needs_open())
     }
 
     /// Whether a ring can perform its operation.
     pub fn in_a_ring(&self) -> bool {
-        matches!(
-            self.op,
-            Op::Mkdir | Op::Rmdir | Op::Create | Op::WriteFile | Op::ReadFile | Op::Unlink
-        ) || matches!(
-            self.op,
-            Op::Stat | Op::Lookup | Op::Rename | Op::Link | Op::Symlink
-        ) || matches!(self.op, Op::Truncate | Op::Setxattr | Op::Getxattr)
+        let calls = timed(self.op);
+        !calls.is_empty() && calls.iter().all(|call| call.in_a_ring().is_some())
     }
 
     /// Whether it asks for what is there and changes nothing: the client's

@@ -9,12 +9,19 @@
 use std::sync::Arc;
 
 use rbench_core::random::Stream;
-use rbench_core::{Nanos, OpKind, OpenFlags};
+use rbench_core::{Call, Nanos, OpKind, OpenFlags, Part, Script, Times};
 
 use super::share::Share;
 use super::uses::{Use, Uses};
-use super::{CHUNK, MixPlan, Need, Place, Role, SetKind, Step, Verb};
-use crate::step::{Action, Held};
+use super::{ATTRIBUTE, CHUNK, MixPlan, NAMES_BYTES, Need, Place, Role, SetKind, Step, Verb};
+
+/// Writes so many bytes, if there are any.
+pub fn all_of(bytes: u64) -> Option<Part> {
+    (bytes > 0).then_some(Part {
+        call: Call::Write,
+        times: Times::UntilWritten(bytes),
+    })
+}
 
 /// How often another name is drawn.
 const DRAWS: u32 = 16;
@@ -27,7 +34,7 @@ const TIMES: u64 = 1_000_000_000;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Chosen {
     /// What is done.
-    pub action: Action,
+    pub script: Script,
     /// Its kind.
     pub op: OpKind,
     /// Its row among those of the role.
@@ -374,7 +381,7 @@ impl Course {
             On::Name(name) => Some(name),
             On::Slot | On::Directory(_) => None,
         };
-        let action = self.action(flight, step, name);
+        let script = self.script(flight, step, name);
         let directories = self.plan.sets[set].kind == SetKind::Directories;
         let (op, ..) = super::list::row(step.verb, directories)?;
         let what = match step.verb.changes_names() {
@@ -385,7 +392,7 @@ impl Course {
             self.uses.begin(flight, (set, name), what);
         }
         Some(Chosen {
-            action,
+            script,
             op,
             row: step.row,
             set,
@@ -409,78 +416,85 @@ impl Course {
     }
 
     /// The calls of a step.
-    fn action(&mut self, flight: usize, step: &Step, name: Option<u64>) -> Action {
+    fn script(&mut self, flight: usize, step: &Step, name: Option<u64>) -> Script {
         let set = step.set;
         let drawn = self.drawn();
-        match step.verb {
+        Script::of(match step.verb {
             Verb::Create(flags) if drawn => {
                 let bytes = self.size_of(set, name.unwrap_or(0));
-                let write = Held::WriteWhole {
-                    bytes,
-                    chunk: CHUNK,
-                };
-                Action::Whole(flags, if bytes > 0 { write } else { Held::Nothing })
+                return Script::whole(flags, all_of(bytes), CHUNK);
             }
-            Verb::Open(flags) if drawn => Action::Whole(flags, Held::Nothing),
-            Verb::Create(flags) | Verb::Open(flags) => Action::Open(flags),
-            Verb::Close => Action::Close,
-            Verb::Stat => Action::Stat,
-            Verb::Access => Action::Access,
+            Verb::Open(flags) if drawn => return Script::whole(flags, None, 0),
+            Verb::Create(flags) | Verb::Open(flags) => Call::Open(flags),
+            Verb::Close => Call::Close,
+            Verb::Stat => Call::Stat,
+            Verb::Access => Call::Access,
             Verb::Chmod => {
                 self.changes += 1;
-                Action::Chmod(MODES[(self.changes % 2) as usize])
+                Call::Chmod(MODES[(self.changes % 2) as usize])
             }
             Verb::Utimes => {
                 self.changes += 1;
-                Action::Utimes((TIMES + self.changes) as i64)
+                Call::Utimes((TIMES + self.changes) as i64)
             }
-            Verb::Delete if self.plan.sets[set].kind == SetKind::Directories => Action::Rmdir,
-            Verb::Delete => Action::Unlink,
-            Verb::Rename | Verb::Replace => Action::Rename,
-            Verb::Mkdir => Action::Mkdir,
-            Verb::Symlink => Action::Symlink,
-            Verb::Readlink => Action::Readlink,
+            Verb::Delete if self.plan.sets[set].kind == SetKind::Directories => Call::Rmdir,
+            Verb::Delete => Call::Unlink,
+            Verb::Rename | Verb::Replace => Call::Rename,
+            Verb::Mkdir => Call::Mkdir,
+            Verb::Symlink => Call::Symlink,
+            Verb::Readlink => return Script::new(Some(Part::once(Call::Readlink)), NAMES_BYTES),
             // A pause is none of its calls.
-            Verb::List | Verb::Think(_) => Action::List,
+            Verb::List | Verb::Think(_) => {
+                return Script::new(Some(Part::once(Call::List)), NAMES_BYTES);
+            }
             verb => {
                 let name = name.unwrap_or(self.slot(flight, set).name);
-                let held = self.on_open(flight, verb, (set, name));
-                match drawn {
-                    true => Action::Whole(flags_of(verb), held),
-                    false => Action::On(held),
-                }
+                let (part, length) = self.on_open(flight, verb, (set, name));
+                return match drawn {
+                    true => Script::whole(flags_of(verb), part, length),
+                    false => Script::new(part, length),
+                };
             }
-        }
+        })
     }
 
-    /// What a step does with an open file.
-    fn on_open(&mut self, flight: usize, verb: Verb, (set, name): (usize, u64)) -> Held {
-        match verb {
-            Verb::ReadWhole(chunk) => Held::ReadWhole { chunk },
-            Verb::Read(bytes, place) => Held::Read {
-                bytes,
-                at: Some(self.place(flight, place, set, (bytes, name))),
-            },
-            Verb::WriteWhole(chunk) => Held::WriteWhole {
-                bytes: self.size_of(set, name),
-                chunk,
-            },
-            Verb::Write(bytes, place) => Held::Write {
-                bytes,
-                at: Some(self.place(flight, place, set, (bytes, name))),
-            },
-            Verb::Append(least, most) => Held::Write {
-                bytes: least + self.flights[flight].draws().below(most - least + 1),
-                at: None,
-            },
-            Verb::Truncate(length) => Held::Truncate(length),
-            Verb::Fsync => Held::Fsync,
-            Verb::Fdatasync => Held::Fdatasync,
-            Verb::Fstat => Held::Getattr,
-            Verb::Setxattr(bytes) => Held::Setxattr(bytes),
-            Verb::Getxattr => Held::Getxattr,
-            _ => Held::Nothing,
-        }
+    /// What a step does with an open file, and the bytes of a call.
+    fn on_open(
+        &mut self,
+        flight: usize,
+        verb: Verb,
+        (set, name): (usize, u64),
+    ) -> (Option<Part>, u64) {
+        let (call, length) = match verb {
+            Verb::ReadWhole(chunk) => {
+                let read = Part {
+                    call: Call::Read,
+                    times: Times::UntilShort,
+                };
+                return (Some(read), chunk);
+            }
+            Verb::WriteWhole(chunk) => return (all_of(self.size_of(set, name)), chunk),
+            Verb::Read(bytes, place) => {
+                let at = self.place(flight, place, set, (bytes, name));
+                (Call::ReadAt(at), bytes)
+            }
+            Verb::Write(bytes, place) => {
+                let at = self.place(flight, place, set, (bytes, name));
+                (Call::WriteAt(at), bytes)
+            }
+            Verb::Append(least, most) => {
+                let more = self.flights[flight].draws().below(most - least + 1);
+                (Call::Write, least + more)
+            }
+            Verb::Truncate(length) => (Call::Truncate(length), 0),
+            Verb::Fsync => (Call::Fsync, 0),
+            Verb::Fdatasync => (Call::Fdatasync, 0),
+            Verb::Fstat => (Call::Getattr, 0),
+            Verb::Setxattr(bytes) => (Call::Setxattr(ATTRIBUTE), bytes),
+            Verb::Getxattr => (Call::Getxattr(ATTRIBUTE), NAMES_BYTES),
+            _ => return (None, 0),
+        };
+        (Some(Part::once(call)), length)
     }
 
     /// Where the next transfer of so many bytes of a file is.
@@ -716,12 +730,12 @@ mod tests {
                 assert!(!course.ended(0, Came::Done));
                 continue;
             };
-            let known = match chosen.action {
-                Action::Open(flags) if flags.creates => there.insert(name),
-                Action::Rename => {
+            let known = match chosen.script.only() {
+                Some(Call::Open(flags)) if flags.creates => there.insert(name),
+                Some(Call::Rename) => {
                     there.remove(&name) && there.insert(chosen.other.expect("a second name"))
                 }
-                Action::Unlink => there.remove(&name),
+                Some(Call::Unlink) => there.remove(&name),
                 _ => there.contains(&name),
             };
             assert!(known, "{chosen:?}");
@@ -741,9 +755,9 @@ mod tests {
     }
 
     impl Model {
-        fn changes(action: Action) -> bool {
-            matches!(action, Action::Rename | Action::Unlink)
-                || matches!(action, Action::Open(flags) if flags.creates)
+        fn changes(call: Option<Call>) -> bool {
+            matches!(call, Some(Call::Rename | Call::Unlink))
+                || matches!(call, Some(Call::Open(flags)) if flags.creates)
         }
 
         /// A step begins: nobody else changes its names, and who changes them is alone.
@@ -761,7 +775,8 @@ mod tests {
                     continue;
                 };
                 let both = names(step).iter().any(|name| own.contains(name));
-                let change = Self::changes(step.action) || Self::changes(chosen.action);
+                let change =
+                    Self::changes(step.script.only()) || Self::changes(chosen.script.only());
                 assert!(!(both && change), "{chosen:?} beside {step:?}");
             }
             let others = self.open.iter().enumerate();
@@ -770,11 +785,11 @@ mod tests {
                 .filter_map(|(_, name)| *name)
                 .any(|name| own.contains(&name));
             assert!(
-                !(held && Self::changes(chosen.action)),
+                !(held && Self::changes(chosen.script.only())),
                 "{chosen:?} is open"
             );
             if let On::Name(name) = chosen.on {
-                let made = matches!(chosen.action, Action::Open(flags) if flags.creates);
+                let made = matches!(chosen.script.only(), Some(Call::Open(flags)) if flags.creates);
                 assert_eq!(self.there.contains(&name), !made, "{chosen:?}");
             }
             assert!(
@@ -789,14 +804,14 @@ mod tests {
                 return;
             };
             self.steps += 1;
-            match (chosen.action, chosen.on) {
-                (Action::Open(_), On::Name(name)) => {
+            match (chosen.script.only(), chosen.on) {
+                (Some(Call::Open(_)), On::Name(name)) => {
                     self.there.insert(name);
                     self.open[flight] = Some(name);
                 }
-                (Action::Close, _) => self.open[flight] = None,
-                (Action::Unlink, On::Name(name)) => drop(self.there.remove(&name)),
-                (Action::Rename, On::Name(name)) => {
+                (Some(Call::Close), _) => self.open[flight] = None,
+                (Some(Call::Unlink), On::Name(name)) => drop(self.there.remove(&name)),
+                (Some(Call::Rename), On::Name(name)) => {
                     self.there.remove(&name);
                     self.there.extend(chosen.other);
                 }
@@ -855,7 +870,7 @@ mod tests {
                 }
                 if let Turn::Do(chosen) = all[0].turn(flight) {
                     *kinds.entry(chosen.op.name()).or_insert(0) += 1;
-                    if let Action::Whole(_, Held::Write { bytes: all, .. }) = chosen.action {
+                    if let Some((_, all)) = chosen.script.writes() {
                         bytes += all;
                     }
                     all[0].ended(flight, Came::Done);
@@ -901,8 +916,8 @@ mod tests {
             match course.turn(0) {
                 Turn::Do(chosen) => {
                     let of_others = |name: u64| name % 2 == 1;
-                    let gone = matches!((chosen.action, chosen.on),
-                        (Action::Open(flags), On::Name(name)) if !flags.creates && of_others(name));
+                    let gone = matches!((chosen.script.only(), chosen.on),
+                        (Some(Call::Open(flags)), On::Name(name)) if !flags.creates && of_others(name));
                     let came = if gone { Came::Gone } else { Came::Done };
                     assert_eq!(course.ended(0, came), gone);
                     missed += u32::from(gone);
@@ -915,7 +930,7 @@ mod tests {
         // Its own are never missed: that would be an error of the file system.
         let own = loop {
             match course.turn(0) {
-                Turn::Do(chosen) if chosen.action == Action::Unlink => {
+                Turn::Do(chosen) if chosen.script == Script::of(Call::Unlink) => {
                     break course.ended(0, Came::Gone);
                 }
                 Turn::Do(_) => assert!(!course.ended(0, Came::Done)),
@@ -963,14 +978,11 @@ mod tests {
         let Turn::Do(open) = course.turn(0) else {
             panic!("an open comes first");
         };
-        assert!(matches!(open.action, Action::Open(_)));
+        assert!(matches!(open.script.only(), Some(Call::Open(_))));
         course.ended(0, Came::Failed);
         assert!(matches!(
             course.turn(0),
-            Turn::Do(Chosen {
-                action: Action::Stat,
-                ..
-            })
+            Turn::Do(chosen) if chosen.script == Script::of(Call::Stat)
         ));
         course.ended(0, Came::Done);
         assert_eq!(course.turn(0), Turn::RoundOver(false));
@@ -1029,8 +1041,8 @@ mod tests {
         for _ in 0..20_000 {
             match course.turn(0) {
                 Turn::Do(chosen) => {
-                    match chosen.action {
-                        Action::Stat => stats += 1,
+                    match chosen.script.only() {
+                        Some(Call::Stat) => stats += 1,
                         _ => changes += 1,
                     }
                     course.ended(0, Came::Done);
@@ -1060,7 +1072,7 @@ mod tests {
         let mut offsets = Vec::new();
         for _ in 0..13 {
             if let Turn::Do(chosen) = all[0].turn(0) {
-                if let Action::On(Held::Read { at: Some(at), .. }) = chosen.action {
+                if let Some(Call::ReadAt(at)) = chosen.script.only() {
                     offsets.push(at);
                 }
                 all[0].ended(0, Came::Done);

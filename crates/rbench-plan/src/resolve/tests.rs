@@ -803,7 +803,7 @@ fn impossible_names_in_flight_are_refused_by_the_name_of_the_flag() {
         (FileMknod, "file-mknod"),
         (FileReadlink, "file-readlink"),
         (FileRemovexattr, "file-removexattr"),
-        (FileWriteSync, "file-write-sync"),
+        (FileStatfs, "file-statfs"),
     ] {
         check(
             "io_uring",

@@ -1,6 +1,6 @@
 //! Operations on names in flight: a ring performs the requests of many at a time.
 //!
-//! An operation is a short sequence of requests on one slot ([`NameRequest`]), whose paths,
+//! An operation is a few calls on one slot, whose paths,
 //! data and open file the slot keeps until all of it is complete. They are the calls of
 //! [`crate::PosixFs`], with the same flags, and follow each other: the next one goes to the
 //! kernel when the one before is complete. As there, what the kernel says is what is
@@ -23,94 +23,15 @@ use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use io_uring::{IoUring, Probe, opcode, squeue, types};
 use nix::errno::Errno;
 use nix::libc;
+use rbench_core::call::RingCall;
 use rbench_core::engine::NAMES_IN_FLIGHT_MAX;
-use rbench_core::{EngineOptions, Nanos};
+use rbench_core::{Call, EngineOptions, Nanos, Part, Progress};
 
 use super::contract::Completion;
 use super::io_uring::{enter, enter_for, errno, open_ring};
 use crate::buffer::AlignedBuffer;
 use crate::calls;
-use crate::fs::OpenMode;
 use crate::posix::{NEW_DIRECTORY, NEW_FILE, open_bits};
-
-/// One request of an operation. Paths are the slot's, and so are data and the open file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum NameRequest {
-    /// `openat` of the first path, which `direct` asks for `O_DIRECT`; the file is the slot's.
-    Open {
-        /// How.
-        mode: OpenMode,
-        /// With `O_DIRECT`.
-        direct: bool,
-    },
-    /// `read` of the slot's length, at the file's position.
-    Read,
-    /// `pread` of it, from there on.
-    ReadAt(u64),
-    /// `read` again and again, until a call brings less than the slot's length.
-    ReadWhole,
-    /// `write` of the slot's length, at the file's position.
-    Write,
-    /// `pwrite` of it, from there on.
-    WriteAt(u64),
-    /// `write` until so many bytes are written, of the slot's length at most in a call. Where a
-    /// call's data begins, [`piece_start`] says.
-    WriteWhole(u64),
-    /// `fsync`
-    Fsync,
-    /// `fdatasync`
-    Fdatasync,
-    /// `close`
-    Close,
-    /// `statx` of the first path, with the flags of `fstatat`: without following a link, or
-    /// mounting what is to be mounted there.
-    Stat,
-    /// `statx` of the file.
-    Getattr,
-    /// `mkdirat`
-    Mkdir,
-    /// `unlinkat`
-    Unlink,
-    /// `unlinkat(AT_REMOVEDIR)`
-    Rmdir,
-    /// `renameat` of the first path to the second.
-    Rename,
-    /// `linkat`: the second path becomes a name of the first.
-    Link,
-    /// `symlinkat`: the first path becomes a link that says the second.
-    Symlink,
-    /// `fsetxattr` of the slot's length under that name.
-    Setxattr(&'static CStr),
-    /// `fgetxattr` of that name into the slot's data.
-    Getxattr(&'static CStr),
-    /// The same, to which that there is no such attribute is an answer.
-    AnyXattr(&'static CStr),
-    /// `ftruncate` to so many bytes.
-    Truncate(u64),
-}
-
-impl NameRequest {
-    /// Its number in the kernel's interface, its name, and the Linux that has it first.
-    fn opcode(self) -> (u8, &'static str, &'static str) {
-        use NameRequest::*;
-        match self {
-            Open { .. } => (opcode::OpenAt::CODE, "openat", "5.6"),
-            Read | ReadAt(_) | ReadWhole => (opcode::Read::CODE, "read", "5.6"),
-            Write | WriteAt(_) | WriteWhole(_) => (opcode::Write::CODE, "write", "5.6"),
-            Fsync | Fdatasync => (opcode::Fsync::CODE, "fsync", "5.1"),
-            Close => (opcode::Close::CODE, "close", "5.6"),
-            Stat | Getattr => (opcode::Statx::CODE, "statx", "5.6"),
-            Mkdir => (opcode::MkDirAt::CODE, "mkdirat", "5.15"),
-            Unlink | Rmdir => (opcode::UnlinkAt::CODE, "unlinkat", "5.11"),
-            Rename => (opcode::RenameAt::CODE, "renameat", "5.11"),
-            Link => (opcode::LinkAt::CODE, "linkat", "5.15"),
-            Symlink => (opcode::SymlinkAt::CODE, "symlinkat", "5.15"),
-            Setxattr(_) => (opcode::FSetXattr::CODE, "fsetxattr", "5.19"),
-            Getxattr(_) | AnyXattr(_) => (opcode::FGetXattr::CODE, "fgetxattr", "5.19"),
-            Truncate(_) => (opcode::Ftruncate::CODE, "ftruncate", "6.9"),
-        }
-    }
-}
 
 /// Why operations on names cannot be in flight here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -128,12 +49,12 @@ pub enum Lack {
     },
 }
 
-/// What `requests`, up to `depth` in flight, need that this kernel does not have, or does not
-/// permit.
+/// What `calls`, up to `depth` in flight, need that this kernel does not have, or does not
+/// permit. Those that no ring performs are not looked at.
 ///
 /// # Errors
 /// The first such thing.
-pub fn lacking(requests: &[NameRequest], depth: u32) -> Result<(), Lack> {
+pub fn lacking(calls: &[Call], depth: u32) -> Result<(), Lack> {
     let ring = open_ring(depth, &EngineOptions::default(), false).map_err(Lack::Ring)?;
     allow_threads(&ring, depth).map_err(|errno| match errno {
         Errno::EAGAIN => Lack::Threads,
@@ -146,16 +67,13 @@ pub fn lacking(requests: &[NameRequest], depth: u32) -> Result<(), Lack> {
     let mut probe = Probe::new();
     let probed = ring.submitter().register_probe(&mut probe);
     probed.map_err(|error| Lack::Ring(errno(error)))?;
-    first_lacking(requests, |code| probe.is_supported(code))
+    first_lacking(calls, |code| probe.is_supported(code))
 }
 
-fn first_lacking(requests: &[NameRequest], has: impl Fn(u8) -> bool) -> Result<(), Lack> {
-    let lacking = requests
-        .iter()
-        .map(|request| request.opcode())
-        .find(|(code, ..)| !has(*code));
-    match lacking {
-        Some((_, call, since)) => Err(Lack::Request { call, since }),
+fn first_lacking(calls: &[Call], has: impl Fn(u8) -> bool) -> Result<(), Lack> {
+    let mut performed = calls.iter().filter_map(|call| call.in_a_ring());
+    match performed.find(|ring| !has(ring.code)) {
+        Some(RingCall { name, since, .. }) => Err(Lack::Request { call: name, since }),
         None => Ok(()),
     }
 }
@@ -171,29 +89,11 @@ struct Slot {
     length: usize,
     /// Where the kernel puts attributes, which nobody looks at.
     found: Box<UnsafeCell<MaybeUninit<libc::statx>>>,
-    /// The requests; empty while the slot is free.
-    requests: Vec<NameRequest>,
-    /// The one that is under way.
-    at: usize,
+    /// The calls; empty while the slot is free.
+    parts: Vec<Part>,
+    progress: Progress,
     /// Which file it works on.
     file: usize,
-    moved: usize,
-    /// The first error.
-    failed: Option<Errno>,
-}
-
-/// Bytes by which further pieces of a file begin further behind in the data.
-const SHIFT: usize = 512;
-/// As many times.
-const SHIFTS: usize = 63;
-/// Bytes of data that are needed beyond those of a call, where a file is written in several.
-pub const PIECES_BYTES: usize = SHIFT * SHIFTS;
-
-/// Where in the data the piece with that number of a file begins, when it is written in several
-/// calls from the same data: so no block is a copy of the one before.
-#[inline]
-pub fn piece_start(piece: usize) -> usize {
-    SHIFT * (piece % (SHIFTS + 1))
 }
 
 /// Bytes for a path before it has to be moved.
@@ -207,102 +107,48 @@ impl Slot {
             data: AlignedBuffer::new(block)?,
             length: block,
             found: Box::new(UnsafeCell::new(MaybeUninit::uninit())),
-            requests: Vec::with_capacity(most),
-            at: 0,
+            parts: Vec::with_capacity(most),
+            progress: Progress::default(),
             file: 0,
-            moved: 0,
-            failed: None,
         })
     }
 
-    /// Takes in how the request under way has ended; whether another one follows. `file` is the
-    /// one that it works on.
-    fn ended(&mut self, returned: i32, file: &mut Option<RawFd>) -> bool {
-        let returned = usize::try_from(returned).map_err(|_| Errno::from_raw(-returned));
-        let request = self.requests[self.at];
-        let (mut broken, mut again) = (false, false);
-        match (request, returned) {
-            // Closed also where that tells of an error.
-            (NameRequest::Close, result) => {
-                *file = None;
-                self.failed = self.failed.or(result.err());
-            }
-            (NameRequest::AnyXattr(_), Err(Errno::ENODATA)) => {}
-            (_, Err(errno)) => {
-                self.failed = self.failed.or(Some(errno));
-            }
-            (NameRequest::Open { .. }, Ok(fd)) => *file = Some(fd as RawFd),
-            (NameRequest::ReadWhole, Ok(moved)) => {
-                again = moved == self.length;
-                self.moved += moved;
-            }
-            (NameRequest::WriteWhole(bytes), Ok(moved)) => {
-                broken = moved < self.piece(bytes).1;
-                self.moved += moved;
-                again = !broken && (self.moved as u64) < bytes;
-            }
-            (
-                NameRequest::Read
-                | NameRequest::ReadAt(_)
-                | NameRequest::Write
-                | NameRequest::WriteAt(_),
-                Ok(moved),
-            ) => {
-                self.moved += moved;
-                broken = moved < self.length;
-            }
-            (NameRequest::Getxattr(_), Ok(length)) => self.moved = length,
-            (_, Ok(_)) => {}
-        }
-        self.at += usize::from(!again);
-        if broken || self.failed.is_some() {
-            self.skip_to_close(file.is_some());
-        }
-        self.at < self.requests.len()
-    }
-
-    /// Where the next piece of so many bytes begins in the data, and its length.
-    fn piece(&self, bytes: u64) -> (usize, usize) {
-        let left = bytes - (self.moved as u64).min(bytes);
-        let length = usize::try_from(left).map_or(self.length, |left| left.min(self.length));
-        (piece_start(self.moved / self.length.max(1)), length)
-    }
-
-    /// Of what is left only closing is done.
-    fn skip_to_close(&mut self, is_open: bool) {
-        let left = &self.requests[self.at..];
-        let close = left.iter().position(|next| *next == NameRequest::Close);
-        self.at = match (close, is_open) {
-            (Some(ahead), true) => self.at + ahead,
-            _ => self.requests.len(),
+    /// Takes in how the call under way has ended. `file` is the one that it works on.
+    fn ended(&mut self, returned: i32, file: &mut Option<RawFd>) {
+        let result = match u64::try_from(returned) {
+            Ok(returned) => Ok(returned),
+            Err(_) => Err(Errno::from_raw(-returned)),
         };
+        self.progress.ended(&self.parts, self.length, result, file);
     }
 
-    /// The entry for the request at hand, with paths relative to `at`, on that file.
-    fn entry(&mut self, at: RawFd, file: Option<RawFd>) -> squeue::Entry {
-        use NameRequest::*;
+    /// The entry for the call at hand, with paths relative to `at`, on that file; `None`: there
+    /// is none left, or no ring performs it.
+    fn entry(&self, at: RawFd, file: Option<RawFd>) -> Option<squeue::Entry> {
+        use Call::*;
+        let (call, from, length) = self.progress.next(&self.parts, self.length)?;
         let here = types::Fd(at);
         // A request on a file comes behind the one that has opened it; the kernel refuses -1.
         let file = types::Fd(file.unwrap_or(-1));
         let (path, other) = (self.path.as_ptr().cast(), self.other.as_ptr().cast());
         let data = self.data.start();
+        let piece = self.data.get(from..from + length)?.as_ptr();
         // The kernel moves less than 2 GiB in one call.
         let short = |length: usize| u32::try_from(length).unwrap_or(u32::MAX);
-        let length = short(self.length);
+        let length = short(length);
         // u64::MAX: at the position of the file, which moves on.
         let position = u64::MAX;
-        let request = self.requests[self.at];
-        match request {
+        Some(match call {
             // By itself the kernel tries to open what it knows in the worker's own call, which
             // then waits for the file system, and all that is to follow with it.
-            Open { mode, direct } => opcode::OpenAt::new(here, path)
-                .flags(open_bits(mode, direct))
+            Open(flags) => opcode::OpenAt::new(here, path)
+                .flags(open_bits(flags))
                 .mode(NEW_FILE)
                 .build()
                 .flags(squeue::Flags::ASYNC),
             // And so it tries to read: a FUSE client then asks for the file's length first, and
             // waits for the answer.
-            Read | ReadWhole => opcode::Read::new(file, data, length)
+            Read => opcode::Read::new(file, data, length)
                 .offset(position)
                 .build()
                 .flags(squeue::Flags::ASYNC),
@@ -310,25 +156,18 @@ impl Slot {
                 .offset(offset)
                 .build()
                 .flags(squeue::Flags::ASYNC),
-            Write => opcode::Write::new(file, data, length)
+            Write => opcode::Write::new(file, piece, length)
                 .offset(position)
                 .build(),
-            WriteAt(offset) => opcode::Write::new(file, data, length)
+            WriteAt(offset) => opcode::Write::new(file, piece, length)
                 .offset(offset)
                 .build(),
-            WriteWhole(bytes) => {
-                let (from, length) = self.piece(bytes);
-                let piece = &self.data[from..from + length];
-                opcode::Write::new(file, piece.as_ptr(), short(length))
-                    .offset(position)
-                    .build()
-            }
             Fsync => opcode::Fsync::new(file).build(),
             Fdatasync => opcode::Fsync::new(file)
                 .flags(types::FsyncFlags::DATASYNC)
                 .build(),
             Close => opcode::Close::new(file).build(),
-            Stat => opcode::Statx::new(here, path, self.found.get().cast())
+            Stat | Lookup => opcode::Statx::new(here, path, self.found.get().cast())
                 // The second one `fstatat` has by itself.
                 .flags(libc::AT_SYMLINK_NOFOLLOW | libc::AT_NO_AUTOMOUNT)
                 .mask(libc::STATX_BASIC_STATS)
@@ -346,18 +185,19 @@ impl Slot {
             Link => opcode::LinkAt::new(here, path, here, other).build(),
             Symlink => opcode::SymlinkAt::new(here, other, path).build(),
             Setxattr(name) => {
-                opcode::FSetXattr::new(file, name.as_ptr(), data.cast(), length).build()
+                opcode::FSetXattr::new(file, name.as_ptr(), piece.cast(), length).build()
             }
-            Getxattr(name) | AnyXattr(name) => {
+            Getxattr(name) => {
                 let room = short(self.data.len());
                 opcode::FGetXattr::new(file, name.as_ptr(), data.cast(), room).build()
             }
             Truncate(length) => opcode::Ftruncate::new(file, length).build(),
-        }
+            _ => return None,
+        })
     }
 }
 
-/// Performs sequences of requests, many at a time. It belongs to one worker and is made and
+/// Performs operations, many at a time. It belongs to one worker and is made and
 /// used in that worker's thread.
 ///
 /// But for paths that are longer than any before, no call allocates. Using a slot whose
@@ -375,7 +215,7 @@ pub struct NamesInFlight {
 }
 
 impl NamesInFlight {
-    /// So many slots, each with `block` bytes of data and sequences of up to `most` requests;
+    /// So many slots, each with `block` bytes of data and up to `most` calls at a time;
     /// paths are relative to `directory`, which stays open as long.
     ///
     /// # Errors
@@ -415,7 +255,7 @@ impl NamesInFlight {
     #[inline]
     fn free(&mut self, slot: usize) -> &mut Slot {
         let found = &mut self.slots[slot];
-        assert!(found.requests.is_empty(), "slot {slot} is in use");
+        assert!(found.parts.is_empty(), "slot {slot} is in use");
         found
     }
 
@@ -465,24 +305,36 @@ impl NamesInFlight {
         self.files[file].take()
     }
 
-    /// Starts `requests` in `slot`, which must be free; at least one. The kernel hears of them
-    /// with the next call that waits or polls.
+    /// Starts `parts` in `slot`, which must be free. The kernel hears of them with the next call
+    /// that waits or polls. False, and nothing is started, where a ring does not perform the
+    /// first of them.
     #[inline]
-    pub fn submit(&mut self, slot: usize, requests: &[NameRequest]) {
-        self.submit_on(slot, slot, requests);
+    #[must_use]
+    pub fn submit(&mut self, slot: usize, parts: &[Part]) -> bool {
+        self.submit_on(slot, slot, parts)
     }
 
     /// The same on the file of that number, which others may use meanwhile and none may close.
     #[inline]
-    pub fn submit_on(&mut self, slot: usize, file: usize, requests: &[NameRequest]) {
-        assert!(!requests.is_empty(), "slot {slot} is to do nothing");
+    #[must_use]
+    pub fn submit_on(&mut self, slot: usize, file: usize, parts: &[Part]) -> bool {
         let (directory, open) = (self.directory, self.files[file]);
         let place = self.free(slot);
-        place.requests.extend_from_slice(requests);
-        (place.at, place.file, place.moved, place.failed) = (0, file, 0, None);
-        let entry = place.entry(directory, open).user_data(slot as u64);
-        push(&mut self.ring.submission(), &entry);
+        place.parts.extend_from_slice(parts);
+        (place.file, place.progress) = (file, Progress::default());
+        let Some(entry) = place.entry(directory, open) else {
+            place.parts.clear();
+            return false;
+        };
+        push(&mut self.ring.submission(), &entry.user_data(slot as u64));
         self.under_way += 1;
+        true
+    }
+
+    /// How far the operation came that was started last in a slot.
+    #[inline]
+    pub fn progress(&self, slot: usize) -> Progress {
+        self.slots[slot].progress
     }
 
     /// Waits until the requests of at least one slot are complete (at once when none are
@@ -537,17 +389,14 @@ impl NamesInFlight {
             let slot = completion.user_data() as usize;
             let place = &mut self.slots[slot];
             let file = &mut self.files[place.file];
-            if place.ended(completion.result(), file) {
-                let entry = place.entry(self.directory, *file).user_data(slot as u64);
-                push(&mut queue, &entry);
+            place.ended(completion.result(), file);
+            if let Some(entry) = place.entry(self.directory, *file) {
+                push(&mut queue, &entry.user_data(slot as u64));
                 continue;
             }
-            place.requests.clear();
+            place.parts.clear();
             self.under_way -= 1;
-            let result = match place.failed {
-                Some(errno) => Err(errno),
-                None => Ok(place.moved),
-            };
+            let result = place.progress.result().map(|moved| moved as usize);
             done.push(Completion { slot, result });
         }
         done.len() > before
@@ -607,16 +456,12 @@ mod tests {
 
     #[test]
     fn of_what_a_kernel_lacks_the_first_that_is_needed_is_named() {
-        let check = |requests: &[NameRequest], last: u8, expect| {
-            let found = first_lacking(requests, |code| code <= last);
-            assert_eq!(found, expect, "{requests:?} up to {last}");
+        let check = |calls: &[Call], last: u8, expect| {
+            let found = first_lacking(calls, |code| code <= last);
+            assert_eq!(found, expect, "{calls:?} up to {last}");
         };
         let lack = |call, since| Err(Lack::Request { call, since });
-        let all = [
-            NameRequest::Stat,
-            NameRequest::Mkdir,
-            NameRequest::Truncate(0),
-        ];
+        let all = [Call::Stat, Call::Access, Call::Mkdir, Call::Truncate(0)];
         check(&all, opcode::Ftruncate::CODE, Ok(()));
         check(&all, opcode::FSetXattr::CODE, lack("ftruncate", "6.9"));
         check(&all, opcode::RenameAt::CODE, lack("mkdirat", "5.15"));

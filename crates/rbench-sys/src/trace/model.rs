@@ -8,8 +8,6 @@ use std::os::fd::RawFd;
 use nix::errno::Errno;
 use rbench_core::OpenFlags;
 
-use crate::fs::OpenMode;
-
 /// The first descriptor: far above those of the process, so that none is
 /// mistaken for a real one.
 const FIRST_FD: RawFd = 1_000_000_000;
@@ -285,9 +283,8 @@ impl Model {
         Ok(())
     }
 
-    pub(super) fn open(&mut self, path: &str, mode: OpenMode) -> Result<RawFd, Errno> {
+    pub(super) fn open(&mut self, path: &str, flags: OpenFlags) -> Result<RawFd, Errno> {
         let plain = self.resolve(path)?;
-        let flags = mode.flags();
         let file = match self.nodes.get(&plain) {
             Some(_) if flags.creates && flags.exclusive => return Err(Errno::EEXIST),
             Some(Node::Directory) => return Err(Errno::EISDIR),

@@ -1,4 +1,5 @@
 use std::ffi::CString;
+use std::os::fd::RawFd;
 
 use proptest::prelude::*;
 
@@ -12,13 +13,13 @@ fn a_sequence_of_operations_reads_as_lines() {
     fs.mkdir(c"tree.0.0").expect("a new name");
     fs.mkdir(c"tree.0.0/dir.0.1").expect("a new name");
     let fd = fs
-        .open(c"tree.0.0/f", OpenMode::CreateNew, false)
+        .open(c"tree.0.0/f", OpenFlags::CREATE_NEW)
         .expect("a new name");
     assert_eq!(fs.write(fd, &buffer[..5000]), Ok(5000));
     assert_eq!(fs.fsync(fd), Ok(()));
     assert_eq!(fs.close(fd), Ok(()));
     let fd = fs
-        .open(c"tree.0.0/f", OpenMode::Read, true)
+        .open(c"tree.0.0/f", OpenFlags::READ.directly(true))
         .expect("it was made");
     assert_eq!(fs.read(fd, &mut buffer), Ok(5000));
     assert_eq!(buffer[4999..5001], [0, 7]);
@@ -61,8 +62,7 @@ fn absolute_paths_are_recorded_as_given_and_start_from_directories_that_are_told
     assert_eq!(fs.mknod(c"/mnt/x/test-dir.0-0/mdtest_tree.0/file"), Ok(()));
     let fd = fs.open(
         c"/mnt/x/test-dir.0-0/mdtest_tree.0/file",
-        OpenMode::WriteExisting,
-        false,
+        OpenFlags::WRITE_EXISTING,
     );
     assert_eq!(fs.close(fd.expect("it was made")), Ok(()));
     fs.sync();
@@ -128,7 +128,7 @@ fn recorders_can_share_a_log_without_sharing_a_tree() {
 fn extended_attributes_are_those_of_the_file() {
     let fs = TraceFs::default();
     let mut buffer = [0; 40];
-    let fd = fs.open(c"f", OpenMode::CreateNew, false);
+    let fd = fs.open(c"f", OpenFlags::CREATE_NEW);
     let fd = fd.expect("a new name");
     assert_eq!(fs.listxattr(fd, &mut buffer), Ok(0));
     assert_eq!(fs.setxattr(fd, c"user.b", b"value"), Ok(()));
@@ -168,7 +168,7 @@ enum Step {
     Rename(&'static str, &'static str),
     Link(&'static str, &'static str),
     List(&'static str),
-    Open(&'static str, OpenMode),
+    Open(&'static str, OpenFlags),
     Close(usize),
     Mknod(&'static str),
     Unlink(&'static str),
@@ -199,11 +199,11 @@ fn path() -> impl Strategy<Value = &'static str> {
 
 fn step() -> impl Strategy<Value = Step> {
     let mode = prop::sample::select(vec![
-        OpenMode::Read,
-        OpenMode::CreateNew,
-        OpenMode::Write,
-        OpenMode::WriteExisting,
-        OpenMode::ReadWrite,
+        OpenFlags::READ,
+        OpenFlags::CREATE_NEW,
+        OpenFlags::WRITE,
+        OpenFlags::WRITE_EXISTING,
+        OpenFlags::READ_WRITE,
     ]);
     prop_oneof![
         3 => path().prop_map(Step::Mkdir),
@@ -262,9 +262,9 @@ fn run(fs: &dyn Fs, top: &str, steps: &[Step], is_directory: &dyn Fn(&str) -> bo
             Step::Link(from, to) => unit(fs.link(&c(from), &c(to))),
             Step::List(path) => number(fs.list(&c(path), &mut buffer)),
             // The one known difference: a directory opens for reading.
-            Step::Open(path, OpenMode::Read) if is_directory(path) => continue,
+            Step::Open(path, OpenFlags::READ) if is_directory(path) => continue,
             Step::Open(path, mode) => {
-                let opened = fs.open(&c(path), *mode, false);
+                let opened = fs.open(&c(path), *mode);
                 files.extend(opened);
                 unit(opened.map(drop))
             }

@@ -15,13 +15,12 @@ use nix::sys::resource::{Resource, setrlimit};
 use nix::sys::signal::{SigHandler, Signal, signal};
 use nix::unistd::{Uid, setuid};
 use rbench_core::Nanos;
+use rbench_core::OpenFlags;
 use rbench_core::random::Stream;
 use rbench_sys::engine::{ENGINES, find};
 use rbench_sys::files::Advice;
 use rbench_sys::limits::locks_memory_freely;
-use rbench_sys::{
-    AlignedBuffer, Completion, Engine, EngineConfig, Fs, OpenMode, PosixFs, Transfer,
-};
+use rbench_sys::{AlignedBuffer, Completion, Engine, EngineConfig, Fs, PosixFs, Transfer};
 
 use crate::allocations;
 use crate::blocks::{
@@ -343,7 +342,7 @@ fn an_aligned_buffer_serves_metadata_operations_with_o_direct() {
     let fs = PosixFs::open_directory(directory.path()).expect("it was made");
     let mut buffer = AlignedBuffer::new(2 * BLOCK).expect("two pages are there");
     buffer.copy_from_slice(&data(2 * BLOCK));
-    let fd = match fs.open(c"f", OpenMode::ReadWrite, true) {
+    let fd = match fs.open(c"f", OpenFlags::READ_WRITE.directly(true)) {
         Ok(fd) => fd,
         Err(errno) => return skip(&format!("no O_DIRECT in the build directory: {errno:?}")),
     };
@@ -352,7 +351,7 @@ fn an_aligned_buffer_serves_metadata_operations_with_o_direct() {
     let written = fs::read(directory.path().join("f")).expect("it is there");
     assert!(written == data(2 * BLOCK));
     let fd = fs
-        .open(c"f", OpenMode::Read, true)
+        .open(c"f", OpenFlags::READ.directly(true))
         .expect("it opened before");
     buffer.fill(0);
     assert_eq!(fs.read(fd, &mut buffer), Ok(2 * BLOCK));

@@ -1,4 +1,4 @@
-//! Operations on names, one after the other and in a ring: the same sequences of requests say
+//! Operations on names, one after the other and in a ring: the same calls say
 //! and leave the same, also where one in the middle fails.
 
 use std::ffi::{CStr, CString};
@@ -11,24 +11,37 @@ use std::time::{Duration, Instant};
 use nix::errno::Errno;
 use nix::sys::stat::Mode;
 use nix::unistd::mkfifo;
-use rbench_core::Nanos;
-use rbench_sys::engine::{Lack, NameRequest, NamesInFlight, lacking};
-use rbench_sys::{Completion, Fs, OpenMode, PosixFs};
+use rbench_core::{Call, Nanos, OpenFlags, Part, Times};
+use rbench_sys::engine::{Lack, NamesInFlight, lacking};
+use rbench_sys::fs::perform;
+use rbench_sys::{Completion, Fs, PosixFs};
 
 use crate::support::{Mounted, child_with_own_mounts, is_child, place, skip};
 
-use NameRequest::*;
+const fn once(call: Call) -> Part {
+    Part::once(call)
+}
 
-const fn open(mode: OpenMode) -> NameRequest {
-    Open {
-        mode,
-        direct: false,
+const fn open(flags: OpenFlags) -> Part {
+    once(Call::Open(flags))
+}
+
+/// Writes so many bytes, in pieces.
+const fn written(bytes: u64) -> Part {
+    Part {
+        call: Call::Write,
+        times: Times::UntilWritten(bytes),
     }
 }
 
-const NEW: NameRequest = open(OpenMode::CreateNew);
-const READ: NameRequest = open(OpenMode::Read);
-const EXISTING: NameRequest = open(OpenMode::WriteExisting);
+/// Reads until a call brings less.
+const TO_END: Part = Part {
+    call: Call::Read,
+    times: Times::UntilShort,
+};
+const NEW: Part = open(OpenFlags::CREATE_NEW);
+const READ: Part = open(OpenFlags::READ);
+const EXISTING: Part = open(OpenFlags::WRITE_EXISTING);
 
 /// Bytes of data of each slot.
 const BLOCK: usize = 40_000;
@@ -42,134 +55,44 @@ fn number(data: &mut [u8]) {
     }
 }
 
-/// Does sequences of requests.
-trait Does {
-    /// What `requests` on these paths say, with `byte` in all of the data; and what is in it then.
-    fn go(&mut self, path: &CStr, other: &CStr, requests: &[NameRequest], byte: u8) -> Said;
+/// Makes calls.
+trait Makes {
+    /// What `parts` on these paths say, with `byte` in all of the data; and what is in it then.
+    fn go(&mut self, path: &CStr, other: &CStr, parts: &[Part], byte: u8) -> Said;
 }
 
 /// The bytes or the errno, and the data that was read.
 type Said = (Result<usize, Errno>, Vec<u8>);
 
-/// One system call after the other, as operations of one at a time make them.
-struct Plain(PosixFs);
-
-impl Plain {
-    fn request(
-        &self,
-        request: NameRequest,
-        (path, other): (&CStr, &CStr),
-        file: Option<i32>,
-        data: &mut [u8],
-    ) -> Result<usize, Errno> {
-        let (fs, fd) = (&self.0, file.unwrap_or(-1));
-        match request {
-            Open { mode, direct } => return fs.open(path, mode, direct).map(|fd| fd as usize),
-            Read => return fs.read(fd, data),
-            ReadAt(offset) => return fs.read_at(fd, data, offset),
-            ReadWhole => return self.read_whole(fd, data),
-            Write => return fs.write(fd, data),
-            WriteAt(offset) => return fs.write_at(fd, data, offset),
-            WriteWhole(bytes) => return self.write_whole(fd, data, bytes as usize),
-            Getxattr(name) => return fs.getxattr(fd, name, data),
-            AnyXattr(name) => match fs.getxattr(fd, name, data) {
-                Err(Errno::ENODATA) => Ok(()),
-                other => other.map(drop),
-            },
-            Fsync => fs.fsync(fd),
-            Fdatasync => fs.fdatasync(fd),
-            Getattr => fs.getattr(fd).map(drop),
-            Close => fs.close(fd),
-            Stat => fs.stat(path).map(drop),
-            Mkdir => fs.mkdir(path),
-            Unlink => fs.unlink(path),
-            Rmdir => fs.rmdir(path),
-            Rename => fs.rename(path, other),
-            Link => fs.link(path, other),
-            Symlink => fs.symlink(other, path),
-            Setxattr(name) => fs.setxattr(fd, name, data),
-            Truncate(length) => fs.truncate(fd, length),
-        }
-        .map(|()| 0)
-    }
-
-    fn read_whole(&self, fd: i32, data: &mut [u8]) -> Result<usize, Errno> {
-        let mut all = 0;
-        loop {
-            let read = self.0.read(fd, data)?;
-            all += read;
-            if read < data.len() {
-                return Ok(all);
-            }
-        }
-    }
-
-    /// In pieces, from data that begin further and further behind.
-    fn write_whole(&self, fd: i32, data: &[u8], bytes: usize) -> Result<usize, Errno> {
-        let mut all = 0;
-        for piece in 0.. {
-            let length = PIECE.min(bytes - all);
-            let from = 512 * (piece % 64);
-            let written = self.0.write(fd, &data[from..from + length])?;
-            all += written;
-            if written < length || all == bytes {
-                break;
-            }
-        }
-        Ok(all)
-    }
+/// Whether a file is written in pieces.
+fn in_pieces(parts: &[Part]) -> bool {
+    let written = |part: &Part| matches!(part.times, Times::UntilWritten(_));
+    parts.iter().any(written)
 }
 
-impl Does for Plain {
-    fn go(&mut self, path: &CStr, other: &CStr, requests: &[NameRequest], byte: u8) -> Said {
-        let (mut data, mut file, mut moved) = (vec![byte; BLOCK], None, 0);
-        if requests
-            .iter()
-            .any(|request| matches!(request, WriteWhole(_)))
-        {
+impl Makes for PosixFs {
+    fn go(&mut self, path: &CStr, other: &CStr, parts: &[Part], byte: u8) -> Said {
+        let (mut data, mut length, mut file) = (vec![byte; BLOCK], BLOCK, None);
+        if in_pieces(parts) {
             number(&mut data);
+            length = PIECE;
         }
-        let mut result = Ok(());
-        let mut short = false;
-        for request in requests {
-            let broken = result.is_err() || short;
-            if broken && !(*request == Close && file.is_some()) {
-                continue;
-            }
-            let done = self.request(*request, (path, other), file, &mut data);
-            match (request, done) {
-                (Open { .. }, Ok(fd)) => file = Some(fd as i32),
-                (Read | Write | ReadAt(_) | WriteAt(_), Ok(n)) => {
-                    (moved, short) = (moved + n, n < BLOCK);
-                }
-                (ReadWhole, Ok(n)) => moved += n,
-                (WriteWhole(bytes), Ok(n)) => {
-                    (moved, short) = (moved + n, n < *bytes as usize);
-                }
-                (Getxattr(_), Ok(n)) => moved = n,
-                (Close, _) => file = None,
-                _ => {}
-            }
-            result = result.and(done.map(drop));
-        }
-        (result.map(|()| moved), data)
+        let progress = perform(self, (parts, length), (path, other), &mut data, &mut file);
+        (progress.result().map(|moved| moved as usize), data)
     }
 }
 
-impl Does for NamesInFlight {
-    fn go(&mut self, path: &CStr, other: &CStr, requests: &[NameRequest], byte: u8) -> Said {
+impl Makes for NamesInFlight {
+    fn go(&mut self, path: &CStr, other: &CStr, parts: &[Part], byte: u8) -> Said {
         self.set_path(1, path);
         self.set_other(1, other);
         self.data(1).fill(byte);
         self.set_length(1, BLOCK);
-        if requests
-            .iter()
-            .any(|request| matches!(request, WriteWhole(_)))
-        {
+        if in_pieces(parts) {
             number(self.data(1));
             self.set_length(1, PIECE);
         }
-        self.submit(1, requests);
+        assert!(self.submit(1, parts), "a ring performs it");
         let done = wait(self);
         assert_eq!(done.len(), 1);
         assert_eq!(done[0].slot, 1);
@@ -205,72 +128,216 @@ fn c(path: impl Into<Vec<u8>>) -> CString {
     CString::new(path).expect("no zero byte")
 }
 
-/// Path, second path, requests.
-type Case = (&'static str, &'static str, &'static [NameRequest]);
+/// Path, second path, calls.
+type Case = (&'static str, &'static str, &'static [Part]);
 
-/// Every request, well and wrong, one behind the other.
+/// Every call, well and wrong, one behind the other.
 const CASES: &[Case] = &[
-    ("d", "", &[Mkdir]),
-    ("d", "", &[Mkdir]),
-    ("no/d", "", &[Mkdir]),
-    ("d/f", "", &[NEW, Write, Fsync, Close]),
-    ("d/f", "", &[NEW, Write, Fsync, Close]),
-    ("d/f", "", &[READ, Read, Close]),
+    ("d", "", &[once(Call::Mkdir)]),
+    ("d", "", &[once(Call::Mkdir)]),
+    ("no/d", "", &[once(Call::Mkdir)]),
+    (
+        "d/f",
+        "",
+        &[NEW, once(Call::Write), once(Call::Fsync), once(Call::Close)],
+    ),
+    (
+        "d/f",
+        "",
+        &[NEW, once(Call::Write), once(Call::Fsync), once(Call::Close)],
+    ),
+    ("d/f", "", &[READ, once(Call::Read), once(Call::Close)]),
     // Another read at the file's position: the end.
-    ("d/f", "", &[READ, Read, Read, Close]),
-    ("d/f/x", "", &[Stat]),
-    ("d/f", "", &[Stat]),
-    ("d/g", "", &[Stat]),
-    ("d/empty", "", &[open(OpenMode::ReadWrite), Close]),
-    ("d/empty", "", &[READ, Read, Close]),
-    ("d/empty", "", &[open(OpenMode::Write), Read, Close]),
-    ("d/f", "", &[READ, Write, Fsync, Close]),
-    ("d/f", "", &[EXISTING, Truncate(77), Close]),
-    ("d/f", "", &[READ, Truncate(7), Close]),
-    ("d/f", "", &[EXISTING, Truncate(u64::MAX), Close]),
-    ("d/f", "", &[EXISTING, WriteAt(30_000), Fdatasync, Close]),
-    ("d/f", "", &[READ, WriteAt(0), Fdatasync, Close]),
-    ("d/f", "", &[READ, ReadAt(100), Getattr, Close]),
-    ("d/f", "", &[READ, ReadAt(69_000), Getattr, Close]),
-    ("d/f", "", &[READ, ReadWhole, Getattr, Close]),
-    ("d/f", "", &[open(OpenMode::Write), ReadWhole, Close]),
+    (
+        "d/f",
+        "",
+        &[READ, once(Call::Read), once(Call::Read), once(Call::Close)],
+    ),
+    ("d/f/x", "", &[once(Call::Stat)]),
+    ("d/f", "", &[once(Call::Stat)]),
+    ("d/g", "", &[once(Call::Stat)]),
+    (
+        "d/empty",
+        "",
+        &[open(OpenFlags::READ_WRITE), once(Call::Close)],
+    ),
+    ("d/empty", "", &[READ, once(Call::Read), once(Call::Close)]),
+    (
+        "d/empty",
+        "",
+        &[open(OpenFlags::WRITE), once(Call::Read), once(Call::Close)],
+    ),
+    (
+        "d/f",
+        "",
+        &[
+            READ,
+            once(Call::Write),
+            once(Call::Fsync),
+            once(Call::Close),
+        ],
+    ),
+    (
+        "d/f",
+        "",
+        &[EXISTING, once(Call::Truncate(77)), once(Call::Close)],
+    ),
+    (
+        "d/f",
+        "",
+        &[READ, once(Call::Truncate(7)), once(Call::Close)],
+    ),
+    (
+        "d/f",
+        "",
+        &[EXISTING, once(Call::Truncate(u64::MAX)), once(Call::Close)],
+    ),
+    (
+        "d/f",
+        "",
+        &[
+            EXISTING,
+            once(Call::WriteAt(30_000)),
+            once(Call::Fdatasync),
+            once(Call::Close),
+        ],
+    ),
+    (
+        "d/f",
+        "",
+        &[
+            READ,
+            once(Call::WriteAt(0)),
+            once(Call::Fdatasync),
+            once(Call::Close),
+        ],
+    ),
+    (
+        "d/f",
+        "",
+        &[
+            READ,
+            once(Call::ReadAt(100)),
+            once(Call::Getattr),
+            once(Call::Close),
+        ],
+    ),
+    (
+        "d/f",
+        "",
+        &[
+            READ,
+            once(Call::ReadAt(69_000)),
+            once(Call::Getattr),
+            once(Call::Close),
+        ],
+    ),
+    (
+        "d/f",
+        "",
+        &[READ, TO_END, once(Call::Getattr), once(Call::Close)],
+    ),
+    (
+        "d/f",
+        "",
+        &[open(OpenFlags::WRITE), TO_END, once(Call::Close)],
+    ),
     // One piece, one and a bit, more than there are places where pieces begin.
-    ("d/w", "", &[NEW, WriteWhole(100), Close]),
-    ("d/w", "", &[EXISTING, WriteWhole(PIECE as u64 + 1), Close]),
+    ("d/w", "", &[NEW, written(100), once(Call::Close)]),
     (
         "d/w",
         "",
-        &[EXISTING, WriteWhole(PIECE as u64 * 70), Fsync, Close],
+        &[EXISTING, written(PIECE as u64 + 1), once(Call::Close)],
     ),
-    ("d/w", "", &[READ, Read, Read, Close]),
-    ("d/w", "", &[READ, ReadWhole, Close]),
-    ("d/w", "", &[READ, WriteWhole(100), Fsync, Close]),
-    ("/dev/full", "", &[EXISTING, WriteWhole(100), Fsync, Close]),
-    ("d/f", "", &[READ, AnyXattr(c"user.one"), Getattr, Close]),
-    ("d", "", &[READ, AnyXattr(c"user.one"), Close]),
-    ("d/f", "", &[READ, Setxattr(c"user.1"), Close]),
-    ("d/f", "", &[READ, AnyXattr(c"user.1"), Close]),
-    ("d/f", "", &[READ, Getxattr(c"user.one"), Close]),
-    ("d/f", "", &[READ, Getxattr(c"user.two"), Close]),
-    ("d/f", "d/l", &[Link]),
-    ("d/f", "d/l", &[Link]),
-    ("d", "e", &[Link]),
-    ("d/s", "f", &[Symlink]),
-    ("d/s", "f", &[Symlink]),
-    ("d/s", "", &[READ, Close]),
-    ("d/s", "", &[Stat]),
-    ("d/f", "d/g", &[Rename]),
-    ("d/f", "d/g", &[Rename]),
-    ("d", "d/inside", &[Rename]),
-    ("d", "", &[Rmdir]),
-    ("d/g", "", &[Rmdir]),
-    ("d", "", &[Unlink]),
-    ("d/l", "", &[Unlink]),
-    ("d/l", "", &[Unlink]),
-    ("d2", "", &[Mkdir]),
-    ("d2", "", &[Rmdir]),
-    ("/dev/full", "", &[EXISTING, Write, Fsync, Close]),
-    ("/dev/null/d", "", &[Mkdir]),
+    (
+        "d/w",
+        "",
+        &[
+            EXISTING,
+            written(PIECE as u64 * 70),
+            once(Call::Fsync),
+            once(Call::Close),
+        ],
+    ),
+    (
+        "d/w",
+        "",
+        &[READ, once(Call::Read), once(Call::Read), once(Call::Close)],
+    ),
+    ("d/w", "", &[READ, TO_END, once(Call::Close)]),
+    (
+        "d/w",
+        "",
+        &[READ, written(100), once(Call::Fsync), once(Call::Close)],
+    ),
+    (
+        "/dev/full",
+        "",
+        &[EXISTING, written(100), once(Call::Fsync), once(Call::Close)],
+    ),
+    (
+        "d/f",
+        "",
+        &[
+            READ,
+            once(Call::Getxattr(c"user.one")),
+            once(Call::Getattr),
+            once(Call::Close),
+        ],
+    ),
+    (
+        "d",
+        "",
+        &[READ, once(Call::Getxattr(c"user.one")), once(Call::Close)],
+    ),
+    (
+        "d/f",
+        "",
+        &[READ, once(Call::Setxattr(c"user.1")), once(Call::Close)],
+    ),
+    (
+        "d/f",
+        "",
+        &[READ, once(Call::Getxattr(c"user.1")), once(Call::Close)],
+    ),
+    (
+        "d/f",
+        "",
+        &[READ, once(Call::Getxattr(c"user.one")), once(Call::Close)],
+    ),
+    (
+        "d/f",
+        "",
+        &[READ, once(Call::Getxattr(c"user.two")), once(Call::Close)],
+    ),
+    ("d/f", "d/l", &[once(Call::Link)]),
+    ("d/f", "d/l", &[once(Call::Link)]),
+    ("d", "e", &[once(Call::Link)]),
+    ("d/s", "f", &[once(Call::Symlink)]),
+    ("d/s", "f", &[once(Call::Symlink)]),
+    ("d/s", "", &[READ, once(Call::Close)]),
+    ("d/s", "", &[once(Call::Stat)]),
+    ("d/f", "d/g", &[once(Call::Rename)]),
+    ("d/f", "d/g", &[once(Call::Rename)]),
+    ("d", "d/inside", &[once(Call::Rename)]),
+    ("d", "", &[once(Call::Rmdir)]),
+    ("d/g", "", &[once(Call::Rmdir)]),
+    ("d", "", &[once(Call::Unlink)]),
+    ("d/l", "", &[once(Call::Unlink)]),
+    ("d/l", "", &[once(Call::Unlink)]),
+    ("d2", "", &[once(Call::Mkdir)]),
+    ("d2", "", &[once(Call::Rmdir)]),
+    (
+        "/dev/full",
+        "",
+        &[
+            EXISTING,
+            once(Call::Write),
+            once(Call::Fsync),
+            once(Call::Close),
+        ],
+    ),
+    ("/dev/null/d", "", &[once(Call::Mkdir)]),
 ];
 
 /// What lies below `path`: names, permissions, lengths, names of each.
@@ -311,7 +378,7 @@ fn a_ring_says_and_leaves_what_system_calls_do() {
     let Some(mut ring) = ring(&two, 3) else {
         return;
     };
-    let mut plain = Plain(one);
+    let mut plain = one;
     let before = open_files();
     for (number, (path, other, requests)) in CASES.iter().enumerate() {
         let (path, other) = (c(*path), c(*other));
@@ -340,10 +407,10 @@ fn as_many_as_there_are_slots_wait_side_by_side_and_hold_up_no_other() {
         mkfifo(&fifo(number), Mode::S_IRWXU).expect("a FIFO");
         ring.set_path(number, &c(number.to_string()));
         // Opening one waits for who opens the other end.
-        ring.submit(number, &[READ, Close]);
+        assert!(ring.submit(number, &[READ, once(Call::Close)]));
     }
     ring.set_path(WAITING, c"d");
-    ring.submit(WAITING, &[Mkdir]);
+    assert!(ring.submit(WAITING, &[once(Call::Mkdir)]));
     let made = Completion {
         slot: WAITING,
         result: Ok(0),
@@ -375,18 +442,24 @@ fn what_a_sequence_leaves_open_serves_the_next_one_and_is_closed_with_the_ring()
     };
     assert_eq!(ring.go(c"f", c"", &[NEW], 7).0, Ok(0));
     assert!(ring.has_file(1));
-    assert_eq!(ring.go(c"f", c"", &[Write], 7).0, Ok(BLOCK));
-    assert_eq!(ring.go(c"f", c"", &[Read], 7).0, Err(Errno::EBADF));
+    assert_eq!(ring.go(c"f", c"", &[once(Call::Write)], 7).0, Ok(BLOCK));
+    assert_eq!(
+        ring.go(c"f", c"", &[once(Call::Read)], 7).0,
+        Err(Errno::EBADF)
+    );
     assert!(ring.has_file(1), "who did not close it closes it later");
-    assert_eq!(ring.go(c"f", c"", &[Close], 7).0, Ok(0));
+    assert_eq!(ring.go(c"f", c"", &[once(Call::Close)], 7).0, Ok(0));
     assert!(!ring.has_file(1));
-    assert_eq!(ring.go(c"f", c"", &[Close], 7).0, Err(Errno::EBADF));
+    assert_eq!(
+        ring.go(c"f", c"", &[once(Call::Close)], 7).0,
+        Err(Errno::EBADF)
+    );
 
     // A pipe tells by its end that nobody has it open any more.
     mkfifo(&there.path().join("p"), Mode::S_IRWXU).expect("a FIFO");
-    let reader = fs.open(c"p", OpenMode::ReadWrite, false).expect("opens");
+    let reader = fs.open(c"p", OpenFlags::READ_WRITE).expect("opens");
     assert_eq!(ring.go(c"p", c"", &[EXISTING], 7).0, Ok(0));
-    let first = fs.open(c"p", OpenMode::Read, false).expect("opens");
+    let first = fs.open(c"p", OpenFlags::READ).expect("opens");
     fs.close(reader).expect("closes");
     drop(ring);
     assert_eq!(fs.read(first, &mut [0]), Ok(0), "nobody can write");
@@ -403,7 +476,7 @@ fn slots_share_a_file_that_one_of_them_has_opened() {
     };
     let (mut ring, shared) = (ring.with_files(6), 5);
     ring.set_path(0, c"f");
-    ring.submit_on(0, shared, &[NEW]);
+    assert!(ring.submit_on(0, shared, &[NEW]));
     assert_eq!(wait(&mut ring)[0].result, Ok(0));
     assert!(ring.has_file(shared) && !ring.has_file(0));
     for part in (0..PARTS).step_by(4) {
@@ -411,7 +484,11 @@ fn slots_share_a_file_that_one_of_them_has_opened() {
             ring.set_length(slot, 100);
             ring.data(slot)[..100].fill((part + slot) as u8);
             let offset = 100 * (part + slot) as u64;
-            ring.submit_on(slot, shared, &[WriteAt(offset), Fdatasync]);
+            assert!(ring.submit_on(
+                slot,
+                shared,
+                &[once(Call::WriteAt(offset)), once(Call::Fdatasync)]
+            ));
         }
         let mut left = 4;
         while left > 0 {
@@ -438,7 +515,7 @@ fn dropping_a_ring_waits_for_what_is_under_way() {
         };
         for slot in 0..8 {
             ring.set_path(slot, &c(format!("{round}.{slot}")));
-            ring.submit(slot, &[NEW, Write, Close]);
+            assert!(ring.submit(slot, &[NEW, once(Call::Write), once(Call::Close)]));
         }
         if round % 2 == 0 {
             let mut done = Vec::with_capacity(8);
@@ -462,17 +539,22 @@ fn mistakes_of_the_program_are_refused_loudly() {
         assert_eq!(made.err(), Some(Errno::EINVAL), "{depth}");
     }
     for mistake in [
-        |ring: &mut NamesInFlight| ring.submit(0, &[Stat]),
+        |ring: &mut NamesInFlight| {
+            let _ = ring.submit(0, &[once(Call::Stat)]);
+        },
         |ring: &mut NamesInFlight| ring.set_path(0, c"x"),
         |ring: &mut NamesInFlight| ring.data(0).fill(0),
-        |ring: &mut NamesInFlight| ring.submit(1, &[]),
         |ring: &mut NamesInFlight| ring.set_length(1, BLOCK + 1),
     ] {
         let Some(mut ring) = ring(&fs, 2) else {
             return;
         };
         ring.set_path(0, c"dev/null");
-        ring.submit(0, &[Stat]);
+        let none: &[Part] = &[];
+        for unperformed in [none, &[once(Call::Access)]] {
+            assert!(!ring.submit(0, unperformed), "{unperformed:?}");
+        }
+        assert!(ring.submit(0, &[once(Call::Stat)]));
         let made = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| mistake(&mut ring)));
         assert!(made.is_err());
     }
@@ -481,7 +563,18 @@ fn mistakes_of_the_program_are_refused_loudly() {
 
 #[test]
 fn what_this_kernel_has_is_found_without_using_it() {
-    match lacking(&[NEW, Write, Fsync, Close, Stat, Read], 32) {
+    let open = Call::Open(OpenFlags::READ);
+    match lacking(
+        &[
+            open,
+            Call::Write,
+            Call::Fsync,
+            Call::Close,
+            Call::Stat,
+            Call::Read,
+        ],
+        32,
+    ) {
         Ok(()) | Err(Lack::Ring(_)) => {}
         Err(lack) => panic!("every kernel with a ring that serves has these: {lack:?}"),
     }
@@ -504,7 +597,14 @@ mod needs_root {
             return;
         };
         let mut write = |name: &str| {
-            let said = ring.go(&c(name), c"", &[NEW, Write, Fsync, Close], 7).0;
+            let said = ring
+                .go(
+                    &c(name),
+                    c"",
+                    &[NEW, once(Call::Write), once(Call::Fsync), once(Call::Close)],
+                    7,
+                )
+                .0;
             assert!(!ring.has_file(1), "{name} is closed");
             said
         };

@@ -6,10 +6,11 @@ use std::os::fd::AsRawFd;
 
 use nix::errno::Errno;
 use nix::unistd::{AccessFlags, access};
+use rbench_core::OpenFlags;
 use rbench_core::StatType;
 use rbench_sys::engine::find;
 use rbench_sys::files::Advice;
-use rbench_sys::{EngineConfig, Fs, NullFs, OpenMode, PosixFs, Request, Transfer};
+use rbench_sys::{EngineConfig, Fs, NullFs, PosixFs, Request, Transfer};
 
 use crate::allocations;
 use crate::support::{child_under_strace, is_child, place, skip};
@@ -151,9 +152,7 @@ fn each_method() {
     mark("mkdir");
     assert_eq!(fs.mkdir(c"d"), ok);
     mark("create-new");
-    let fd = fs
-        .open(c"d/f", OpenMode::CreateNew, false)
-        .expect("a new name");
+    let fd = fs.open(c"d/f", OpenFlags::CREATE_NEW).expect("a new name");
     mark("write");
     assert_eq!(fs.write(fd, &buffer), Ok(100));
     mark("fsync");
@@ -165,16 +164,16 @@ fn each_method() {
     mark("stat");
     assert_eq!(fs.stat(c"d/f"), Ok(50));
     mark("open");
-    let fd = fs.open(c"d/f", OpenMode::Read, false).expect("it is there");
+    let fd = fs.open(c"d/f", OpenFlags::READ).expect("it is there");
     mark("read");
     assert_eq!(fs.read(fd, &mut buffer), Ok(50));
     assert_eq!(fs.read(fd, &mut buffer), Ok(0));
     mark("open-write");
-    let writing = fs.open(c"d/f", OpenMode::Write, false);
+    let writing = fs.open(c"d/f", OpenFlags::WRITE);
     mark("open-write-existing");
-    let existing = fs.open(c"d/f", OpenMode::WriteExisting, false);
+    let existing = fs.open(c"d/f", OpenFlags::WRITE_EXISTING);
     mark("open-read-write");
-    let direct = fs.open(c"d/f", OpenMode::ReadWrite, true);
+    let direct = fs.open(c"d/f", OpenFlags::READ_WRITE.directly(true));
     mark("rename");
     assert_eq!(fs.rename(c"d/f", c"d/g"), ok);
     mark("list");
@@ -196,7 +195,7 @@ fn each_method() {
     mark("null");
     let null = NullFs;
     assert_eq!(null.mkdir(c"d"), ok);
-    let nothing = null.open(c"d/f", OpenMode::CreateNew, false);
+    let nothing = null.open(c"d/f", OpenFlags::CREATE_NEW);
     let nothing = nothing.expect("every file opens");
     assert_eq!(null.write(nothing, &buffer), Ok(100));
     assert_eq!(null.fsync(nothing), ok);
@@ -252,7 +251,7 @@ fn each_attribute() {
     let top = temporary.path().join("top");
     std::fs::create_dir(&top).expect("a new name");
     let fs = PosixFs::open_directory(&top).expect("it was made");
-    let fd = fs.open(c"f", OpenMode::ReadWrite, false);
+    let fd = fs.open(c"f", OpenFlags::READ_WRITE);
     let fd = fd.expect("a new name");
     let mut buffer = [b'x'; 100];
     let ok = Ok(());

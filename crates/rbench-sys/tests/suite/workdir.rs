@@ -292,7 +292,7 @@ fn a_large_directory_is_removed_in_constant_memory_and_progress_is_told() {
     for i in 0..FILES {
         let name = CString::new(format!("a-file-with-a-longer-name.{i}"));
         let name = name.expect("no NUL in it");
-        let fd = inner.open(&name, rbench_sys::OpenMode::CreateNew, false);
+        let fd = inner.open(&name, rbench_core::OpenFlags::CREATE_NEW);
         inner.close(fd.expect("a new name")).expect("it is open");
     }
     let told = Mutex::new(Vec::with_capacity(FILES as usize + 1));

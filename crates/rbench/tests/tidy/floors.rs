@@ -23,9 +23,9 @@ const HOUSES: &[House] = &[
         name: "rbench-core",
         floors: &[
             "direction engine linux memory mountinfo near op open ops_table plain random wire",
-            "machine units",
+            "call machine units",
             "client clock effort event failure latency moved request steady",
-            "coarse job",
+            "coarse job script",
             "timeline",
             "parts",
             "residency spread",
@@ -45,7 +45,7 @@ const HOUSES: &[House] = &[
     House {
         name: "rbench-plan",
         floors: &[
-            "arrival find name_ops paths permutation process series step tree",
+            "arrival find name_ops paths permutation process series tree",
             "iolog knee meta mix nn quick shift suite",
             "cache expect io500 trace verify",
             "jobs replay",

@@ -30,7 +30,7 @@ fn made(recorders: &[TraceFs]) -> Made {
             (OpKind::Mkdir, _) if name.starts_with("mdtest_tree.") => made.tree_dirs += 1,
             (OpKind::Mkdir, _) if name.starts_with("dir.mdtest.") => made.dirs += 1,
             (OpKind::Mkdir, _) => assert_eq!(event.path, "/t/out"),
-            (OpKind::Open, Detail::Open(rbench_sys::OpenMode::ReadWrite, _)) => made.files += 1,
+            (OpKind::Open, Detail::Open(rbench_core::OpenFlags::READ_WRITE)) => made.files += 1,
             (OpKind::Write, Detail::Bytes(bytes)) => made.bytes_written += bytes,
             (OpKind::Fsync, _) => made.fsyncs += 1,
             (OpKind::Read, _) => made.reads += 1,

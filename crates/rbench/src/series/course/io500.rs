@@ -8,13 +8,14 @@ use std::path::{Path, PathBuf};
 
 use nix::errno::Errno;
 use rbench_cli::series::{self, Series};
+use rbench_core::OpenFlags;
 use rbench_exec::removal::Remover;
 use rbench_plan::io500::{self, FILES, PHASES, Phase, Places, Settings};
 use rbench_plan::series::Cell;
 use rbench_report::schema::{Io500Phase, Io500Result, SeriesKey, SeriesResult};
 use rbench_report::series::{REHEARSAL, io500_line};
 use rbench_sys::caches::may_drop_caches;
-use rbench_sys::{Fs as _, OpenMode, PosixFs, WorkDir, testdir, workdir};
+use rbench_sys::{Fs as _, PosixFs, WorkDir, testdir, workdir};
 
 use super::suite::{ANY_DIR, absolute, mount};
 use super::{Around, Course};
@@ -182,7 +183,7 @@ fn stamp(state: &PosixFs) -> Result<(), Errno> {
         Ok(()) | Err(Errno::ENOENT) => {}
         Err(errno) => return Err(errno),
     }
-    let file = state.open(&name, OpenMode::CreateNew, false)?;
+    let file = state.open(&name, OpenFlags::CREATE_NEW)?;
     state.close(file)
 }
 

@@ -1,24 +1,23 @@
-//! System calls as data: what is asked of a file system, without the names, the descriptor and
-//! the data that it is asked with.
+//! System calls as data, without their operands: names, descriptor, buffer.
 
 use std::ffi::CStr;
 
 use crate::op::OpKind;
 use crate::open::OpenFlags;
 
-/// How a ring performs a call.
+/// Opcode of a call in an io_uring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RingCall {
     /// Its number in the kernel's interface (`IORING_OP_…` of `linux/io_uring.h`).
     pub code: u8,
     /// Its system call.
     pub name: &'static str,
-    /// The Linux that has it first.
+    /// First Linux version that has it.
     pub since: &'static str,
 }
 
-/// One system call. Where it says nothing else, paths are relative to one directory and a
-/// symbolic link at their end is not followed.
+/// One system call. Unless stated otherwise, paths are relative to one directory and a symbolic link
+/// at their end is not followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Call {
     /// `mkdirat`, mode 0775.
@@ -33,7 +32,7 @@ pub enum Call {
     Stat,
     /// `statx` of a name; the size in bytes.
     Lookup,
-    /// `faccessat`: whether it may be read. Follows a link.
+    /// `faccessat` for reading. Follows a link.
     Access,
     /// `fchmodat` to these permissions. Follows a link.
     Chmod(u32),
@@ -69,7 +68,7 @@ pub enum Call {
     Sync,
     /// `ftruncate` to this length in bytes.
     Truncate(u64),
-    /// `statx` of the descriptor, from where the attributes are kept; the size in bytes.
+    /// `statx` of the descriptor with `AT_STATX_FORCE_SYNC`; the size in bytes.
     Getattr,
     /// `fstatfs`; the size of a block in bytes.
     Statfs,
@@ -84,7 +83,7 @@ pub enum Call {
 }
 
 impl Call {
-    /// The kind of operation that it is.
+    /// Kind of operation.
     pub const fn op(self) -> OpKind {
         match self {
             Call::Mkdir => OpKind::Mkdir,
@@ -118,8 +117,8 @@ impl Call {
         }
     }
 
-    /// How a ring performs it; `None`: it cannot. Of calls on names, and the reads and writes of
-    /// whole files; blocks of files have engines of their own.
+    /// Opcode of the call in an io_uring; `None` if a ring does not perform it. This covers calls on
+    /// names and on whole files; blocks of files have engines of their own.
     pub const fn in_a_ring(self) -> Option<RingCall> {
         let (code, name, since) = match self {
             Call::Open(_) => (18, "openat", "5.6"),
@@ -141,7 +140,7 @@ impl Call {
         Some(RingCall { code, name, since })
     }
 
-    /// Whether it works on a file that is open.
+    /// True if it works on an open file.
     pub const fn needs_open(self) -> bool {
         use Call::*;
         matches!(

@@ -1,4 +1,4 @@
-//! With which flags a file is opened.
+//! Flags of an open.
 
 use std::fmt;
 
@@ -60,7 +60,7 @@ impl OpenFlags {
         ..OpenFlags::WRITE
     };
 
-    /// The same, with `O_DIRECT` or without.
+    /// Sets or clears `O_DIRECT`.
     #[must_use]
     pub const fn directly(self, direct: bool) -> OpenFlags {
         OpenFlags { direct, ..self }
@@ -68,7 +68,7 @@ impl OpenFlags {
 }
 
 impl fmt::Display for OpenFlags {
-    /// In short where there is a name for it, else the flags in the order of the fields:
+    /// The name of a common combination, or the flags in the order of the fields:
     /// `create-new`, `read direct`, `writes creates appends`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let short = match self.directly(false) {

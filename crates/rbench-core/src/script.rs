@@ -1,5 +1,5 @@
-//! The calls that are one operation, and how far they have come. Who makes them, one after the
-//! other or in a ring, asks here what comes next.
+//! The system calls of one operation, and the progress through them. Both executors, one call at a
+//! time and in a ring, take the next call from here.
 
 use std::os::fd::RawFd;
 
@@ -14,15 +14,15 @@ use crate::open::OpenFlags;
 pub enum Times {
     /// Once.
     Once,
-    /// Once, and a read that brings less than it asked for falls short.
+    /// Once; a short read fails the operation.
     Whole,
-    /// A read: until one brings less than it asked for.
+    /// A read, repeated until it is short.
     UntilShort,
-    /// A write: until so many bytes are written.
+    /// A write, repeated until this many bytes are written.
     UntilWritten(u64),
 }
 
-/// A call of an operation.
+/// A call of an operation, and how often it is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Part {
     /// The call.
@@ -32,7 +32,7 @@ pub struct Part {
 }
 
 impl Part {
-    /// That call, once.
+    /// `call`, made once.
     pub const fn once(call: Call) -> Part {
         Part {
             call,
@@ -41,13 +41,13 @@ impl Part {
     }
 }
 
-/// The calls of a step: one, or a file is opened, something may be done with it, and it is closed.
+/// System calls of a step: a single one, or an open, at most one call on the file, and a close.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Script {
-    /// It opens its file itself, and closes it.
+    /// Set if the step opens its file itself, and closes it.
     opens: Option<OpenFlags>,
     part: Option<Part>,
-    /// Bytes that each read and write moves at most.
+    /// Most bytes of each read and write.
     pub length: u64,
 }
 
@@ -55,7 +55,7 @@ pub struct Script {
 pub const CALLS_MAX: usize = 3;
 
 impl Script {
-    /// This call, if any, whose reads and writes move so many bytes at most.
+    /// At most one call, with `length` bytes at most.
     pub const fn new(part: Option<Part>, length: u64) -> Script {
         Script {
             opens: None,
@@ -64,7 +64,7 @@ impl Script {
         }
     }
 
-    /// The same on a file that is opened before and closed behind it.
+    /// Opens a file, makes at most one call on it, and closes it.
     pub const fn whole(flags: OpenFlags, part: Option<Part>, length: u64) -> Script {
         Script {
             opens: Some(flags),
@@ -73,48 +73,50 @@ impl Script {
         }
     }
 
-    /// One call that moves no data.
+    /// A single call without data.
     pub const fn of(call: Call) -> Script {
         Script::new(Some(Part::once(call)), 0)
     }
 
-    /// The calls, and how many they are.
+    /// Calls `with` with the calls.
     #[inline(always)]
-    pub fn parts(&self) -> ([Part; CALLS_MAX], usize) {
-        let close = Part::once(Call::Close);
-        match (self.opens, self.part) {
-            (None, None) => ([close; CALLS_MAX], 0),
-            (None, Some(part)) => ([part; CALLS_MAX], 1),
-            (Some(flags), None) => ([Part::once(Call::Open(flags)), close, close], 2),
-            (Some(flags), Some(part)) => ([Part::once(Call::Open(flags)), part, close], 3),
+    pub fn with_parts<T>(&self, with: impl FnOnce(&[Part]) -> T) -> T {
+        const CLOSE: Part = Part::once(Call::Close);
+        let Some(flags) = self.opens else {
+            return with(self.part.as_slice());
+        };
+        let open = Part::once(Call::Open(flags));
+        match self.part {
+            None => with(&[open, CLOSE]),
+            Some(part) => with(&[open, part, CLOSE]),
         }
     }
 
-    /// The call that it is about, with its file open.
+    /// The single call, or the call on the file that the step opens.
     #[inline(always)]
     pub fn call(&self) -> Option<Call> {
         self.part.map(|part| part.call)
     }
 
-    /// Whether it is that call alone.
+    /// The call of a step that opens no file itself.
     #[inline(always)]
     pub fn only(&self) -> Option<Call> {
         self.call().filter(|_| self.opens.is_none())
     }
 
-    /// Whether it works on a file that is open before.
+    /// True if the file has to be open already.
     #[inline(always)]
     pub fn needs_open(&self) -> bool {
         self.only().is_some_and(Call::needs_open)
     }
 
-    /// Whether it opens a file and leaves it open.
+    /// True if the step opens a file and leaves it open.
     #[inline(always)]
     pub fn leaves_open(&self) -> bool {
         matches!(self.only(), Some(Call::Open(_)))
     }
 
-    /// What is written of new data: bytes of each call, and all of them.
+    /// New data that the step writes: bytes of each call, and of all.
     #[inline(always)]
     pub fn writes(&self) -> Option<(u64, u64)> {
         match self.part? {
@@ -131,22 +133,46 @@ impl Script {
     }
 }
 
-/// Bytes by which further pieces of a file begin further behind in the data.
+/// Distance in the data between the starts of two successive pieces of a file, in bytes.
 const SHIFT: usize = 512;
-/// As many times.
+/// Number of pieces after which the starts repeat, less one.
 const SHIFTS: usize = 63;
-/// Bytes of data that are needed beyond those of a call, where a file is written in several.
+/// Bytes of data needed beyond those of a call if a file is written in several.
 pub const PIECES_BYTES: usize = SHIFT * SHIFTS;
 
-/// Where in the data the piece with that number of a file begins, when it is written in several
-/// calls from the same data: so no block is a copy of the one before.
+/// Offset in the data of a piece of a file that is written in several calls from the same data.
+/// Successive pieces differ, so no block is a copy of the one before.
 #[inline]
 pub fn piece_start(piece: usize) -> usize {
     SHIFT * (piece % (SHIFTS + 1))
 }
 
-/// How far an operation has come. A call that fails, and a read or write that moves less than it
-/// was to, end it, but for closing what is open, where closing is part of it.
+/// What follows a call.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Then {
+    /// The same call again.
+    Again,
+    /// The next call.
+    Next,
+    /// Only closing the file, if that is one of the calls.
+    Close,
+}
+
+/// A call that is to be made next.
+#[derive(Debug, Clone, Copy)]
+pub struct Due {
+    /// The call.
+    pub call: Call,
+    times: Times,
+    /// Offset in the data of the part that it moves.
+    pub from: usize,
+    /// Length of that part, in bytes.
+    pub bytes: usize,
+}
+
+/// Progress of an operation through its calls. A failed call, a short write and, where the read is
+/// a single one, a short read end the operation; an open file is still closed if the operation
+/// closes it.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Progress {
     at: usize,
@@ -157,79 +183,107 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// The call that comes next, and which part of the data it moves: from where, and how many
-    /// bytes.
+    /// Next call, and the part of the data that it moves; `None` after the last one.
     #[inline(always)]
-    pub fn next(&self, parts: &[Part], length: usize) -> Option<(Call, usize, usize)> {
-        let part = parts.get(self.at)?;
-        Some(match part.times {
-            Times::UntilWritten(bytes) => {
+    pub fn next(&self, parts: &[Part], length: usize) -> Option<Due> {
+        let Part { call, times } = *parts.get(self.at)?;
+        let (from, bytes) = match (times, call) {
+            (Times::UntilWritten(bytes), _) => {
                 let left = bytes.saturating_sub(self.moved);
                 let piece = usize::try_from(left).map_or(length, |left| left.min(length));
-                let from = piece_start(self.moved as usize / length.max(1));
-                (part.call, from, piece)
+                (piece_start(self.moved as usize / length.max(1)), piece)
             }
-            // Of several writes each has data of its own.
-            Times::Once if matches!(part.call, Call::WriteAt(_)) => {
-                (part.call, self.moved as usize, length)
-            }
-            Times::Once | Times::Whole | Times::UntilShort => (part.call, 0, length),
+            // Each of several writes has its own data.
+            (Times::Once, Call::WriteAt(_)) => (self.moved as usize, length),
+            _ => (0, length),
+        };
+        Some(Due {
+            call,
+            times,
+            from,
+            bytes,
         })
     }
 
-    /// The call that [`Progress::next`] named has ended. What it opened or closed becomes
-    /// `file`.
+    /// Takes the result of `due`. `file` is updated by an open or a close.
     #[inline(always)]
     pub fn ended(
         &mut self,
         parts: &[Part],
-        length: usize,
+        due: &Due,
         result: Result<u64, Errno>,
         file: &mut Option<RawFd>,
     ) {
-        let Some((call, _, asked)) = self.next(parts, length) else {
-            return;
+        let then = self.take(due, result, file);
+        self.at += usize::from(then != Then::Again);
+        if then == Then::Close {
+            self.skip_to_close(parts, file.is_some());
+        }
+    }
+
+    /// Progress of an operation that is `call` alone, made once on `bytes` of data, after its
+    /// result. `file` is updated by an open or a close.
+    #[inline(always)]
+    pub fn of_single(
+        call: Call,
+        bytes: usize,
+        result: Result<u64, Errno>,
+        file: &mut Option<RawFd>,
+    ) -> Progress {
+        let due = Due {
+            call,
+            times: Times::Once,
+            from: 0,
+            bytes,
         };
-        let (mut again, mut ends) = (false, false);
-        match (call, result) {
-            // Closed also where that tells of an error.
+        let mut progress = Progress::default();
+        let _ = progress.take(&due, result, file);
+        progress.at = 1;
+        progress
+    }
+
+    #[inline(always)]
+    fn take(&mut self, due: &Due, result: Result<u64, Errno>, file: &mut Option<RawFd>) -> Then {
+        match (due.call, result) {
+            // The file is closed even if `close` reports an error.
             (Call::Close, result) => {
                 *file = None;
                 self.failed = self.failed.or(result.err());
             }
             (_, Err(errno)) => {
                 self.failed = self.failed.or(Some(errno));
-                ends = true;
+                return Then::Close;
             }
             (Call::Open(_), Ok(fd)) => *file = Some(fd as RawFd),
             (Call::Read | Call::ReadAt(_), Ok(moved)) => {
                 self.moved += moved;
-                let whole = moved as usize == asked;
-                again = whole && parts[self.at].times == Times::UntilShort;
-                ends = !whole && parts[self.at].times != Times::UntilShort;
-                self.fell_short |= !whole && parts[self.at].times == Times::Whole;
+                match (due.times, moved as usize == due.bytes) {
+                    (Times::UntilShort, true) => return Then::Again,
+                    (Times::UntilShort, false) | (_, true) => {}
+                    (times, false) => {
+                        self.fell_short |= times == Times::Whole;
+                        return Then::Close;
+                    }
+                }
             }
             (Call::Write | Call::WriteAt(_), Ok(moved)) => {
                 self.moved += moved;
-                ends = (moved as usize) < asked;
-                self.fell_short |= ends;
-                again = match parts[self.at].times {
-                    Times::UntilWritten(all) => !ends && self.moved < all,
-                    _ => false,
-                };
+                if (moved as usize) < due.bytes {
+                    self.fell_short = true;
+                    return Then::Close;
+                }
+                if let Times::UntilWritten(all) = due.times
+                    && self.moved < all
+                {
+                    return Then::Again;
+                }
             }
-            (Call::Getxattr(_) | Call::Listxattr | Call::Readlink | Call::List, Ok(length)) => {
-                self.answer = length;
-            }
-            (_, Ok(_)) => {}
+            (_, Ok(answer)) => self.answer = answer,
         }
-        self.at += usize::from(!again);
-        if ends {
-            self.skip_to_close(parts, file.is_some());
-        }
+        Then::Next
     }
 
-    /// Of what is left only closing is done.
+    /// Skips all remaining calls except closing the file.
     #[cold]
     fn skip_to_close(&mut self, parts: &[Part], is_open: bool) {
         let left = parts.get(self.at..).unwrap_or_default();
@@ -240,21 +294,21 @@ impl Progress {
         };
     }
 
-    /// What fails before anything is done.
-    pub fn failing(errno: Errno) -> Progress {
+    /// An operation that failed before its first call.
+    pub fn failed(errno: Errno) -> Progress {
         Progress {
             failed: Some(errno),
             ..Progress::default()
         }
     }
 
-    /// The bytes that were read or written.
+    /// Bytes read and written.
     #[inline(always)]
     pub fn moved(&self) -> u64 {
         self.moved
     }
 
-    /// The same.
+    /// Bytes read and written; a short write is not an error here.
     ///
     /// # Errors
     /// The first error.
@@ -263,17 +317,17 @@ impl Progress {
         self.failed.map_or(Ok(self.moved), Err)
     }
 
-    /// What the last call answered that answers with something else: the length of a value, of
-    /// a target or of a list of names, or a number of entries.
+    /// Answer of the last call that neither reads nor writes a file, nor opens or closes one: length
+    /// of an attribute's value, of a link's target or of a list of names, number of entries.
     #[inline(always)]
     pub fn answer(&self) -> u64 {
         self.answer
     }
 
-    /// How it counts when nothing comes next: the bytes that were read or written.
+    /// Result of the operation after its last call: bytes read and written.
     ///
     /// # Errors
-    /// Why it does not count as done; of two errors the first.
+    /// The first error, or [`FailureKind::Short`].
     #[inline(always)]
     pub fn outcome(&self) -> Result<u64, FailureKind> {
         match (self.failed, self.fell_short) {
@@ -296,10 +350,10 @@ mod tests {
         let (mut progress, mut file, mut made) = (Progress::default(), None, Vec::new());
         let length = 10;
         let mut answers = answers.iter();
-        while let Some((call, _, bytes)) = progress.next(parts, length) {
-            made.push((call, bytes));
+        while let Some(due) = progress.next(parts, length) {
+            made.push((due.call, due.bytes));
             let answer = answers.next().expect("no more calls than answers");
-            progress.ended(parts, length, *answer, &mut file);
+            progress.ended(parts, &due, *answer, &mut file);
         }
         assert_eq!(answers.next(), None, "no fewer calls than answers");
         assert_eq!(file, None, "it is closed");

@@ -470,7 +470,7 @@ impl TimelineRecorder {
     /// `bytes` and took `service`, and `response` from its intended start. Allocates
     /// only at the end of a slice. Whether it ended in another interval than the one
     /// before.
-    #[inline]
+    #[inline(always)]
     pub fn done(&mut self, at: Nanos, bytes: u64, service: Nanos, response: Option<Nanos>) -> bool {
         let entered = self.go_to(at);
         self.now.items += 1;

@@ -12,7 +12,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use nix::errno::Errno;
 use rbench_core::outcome::Retries;
 use rbench_core::residency::Pages;
-use rbench_core::{Clock as _, Failure, FailureKind, Nanos, OpKind, OpenFlags, Progress, Rank};
+use rbench_core::{
+    Call, Clock as _, Failure, FailureKind, Nanos, OpKind, OpenFlags, Progress, Rank,
+};
 use rbench_plan::arrival::{Schedule, Workers};
 use rbench_plan::meta::{
     Calls, ItemOwner, Layout, PhaseInfo, PhaseKind, PhasePlan, Showing, timed,
@@ -21,14 +23,14 @@ use rbench_plan::permutation::Permutation;
 use rbench_plan::tree::{Forest, ItemKind, Paths};
 use rbench_plan::{MetaPlan, shift};
 use rbench_sys::residency::Resident;
-use rbench_sys::{AlignedBuffer, Fs, NullFs, fs};
+use rbench_sys::{AlignedBuffer, Fs, NullFs, Operands, fs};
 
 use crate::meter::{Meter, Span};
 use crate::pace::Gate;
 use crate::single::{Next, Program, one_by_one};
 use crate::worker::{Prepared, Runner};
 
-mod content;
+mod files;
 mod fill;
 mod in_flight;
 mod list;
@@ -55,16 +57,14 @@ const SYMLINKED: &str = ".s";
 /// What a stream of random gaps between intended starts is for.
 const STREAM_STARTS: u64 = 15;
 
-/// The runner of a worker of a phase.
+/// Creates the runner of one worker of a phase.
 ///
 /// # Errors
 /// When there is not the memory, or no ring.
 pub fn make(scene: &OpContext, thread: u32) -> Prepared {
     match scene.info.op {
-        OpKind::Create | OpKind::WriteFile | OpKind::WriteSync => {
-            content::make_writer(scene, thread)
-        }
-        OpKind::ReadFile | OpKind::Read => content::make_reader(scene, thread),
+        OpKind::Create | OpKind::WriteFile | OpKind::WriteSync => files::make_writer(scene, thread),
+        OpKind::ReadFile | OpKind::Read => files::make_reader(scene, thread),
         OpKind::List => list::make(scene, thread),
         OpKind::Rename => rename::make(scene, thread),
         OpKind::Readlink => plain::make_readlink(scene, thread),
@@ -73,32 +73,32 @@ pub fn make(scene: &OpContext, thread: u32) -> Prepared {
     }
 }
 
-/// Whether there is such a phase.
+/// True if phases of `op` can run.
 pub fn knows(op: OpKind) -> bool {
     !timed(op).is_empty() || matches!(op, OpKind::Fill | OpKind::Empty)
 }
 
-/// What is wrong with an operation, with details.
+/// Kind of a failure, with details.
 pub type Why = (FailureKind, String);
 
-/// What was delivered is not what it should be.
+/// Fails because of wrong data.
 fn mismatch<T>(told: String) -> Result<T, Why> {
     Err((FailureKind::Mismatch, told))
 }
 
-/// One kind of operation on items that are known by their index: what its calls ([`Calls`]) work
-/// on, and what they should deliver.
+/// One kind of operation on items that are known by their index: operands of its calls ([`Calls`]),
+/// and checks of their results.
 pub trait ItemOp {
     /// The kind, for messages.
     fn op(&self) -> OpKind;
 
-    /// Gets ready for the item. Outside the timer.
+    /// Sets the paths of the item. Untimed.
     fn aim(&mut self, index: u64);
 
-    /// The path of the item that was aimed at, and the second one.
+    /// Path and second path of the current item.
     fn paths(&self) -> (&CStr, &CStr);
 
-    /// Puts its data into `data`. Outside the timer.
+    /// Fills `data` with the data of the current item. Untimed.
     fn load(&mut self, _data: &mut [u8]) {}
 
     /// Whether what was prepared may be done; if not, the worker ends.
@@ -106,46 +106,45 @@ pub trait ItemOp {
         true
     }
 
-    /// Does it where it is more than its calls; the bytes it moved. Inside the timer.
+    /// Performs the operation itself, if it is more than its calls; bytes moved. Timed.
     ///
     /// # Errors
-    /// Why it does not count as done.
+    /// Kind of the failure.
     fn own(&mut self, _fs: &dyn Fs) -> Option<Result<u64, FailureKind>> {
         None
     }
 
-    /// Whether [`ItemOp::settle`] looks at what was aimed at.
+    /// True if [`ItemOp::settle`] compares with the current item.
     fn looks(&self) -> bool {
         false
     }
 
-    /// Looks at what the calls delivered, which went well; the bytes that count. Outside the
-    /// timer.
+    /// Checks the results of calls that succeeded; bytes to count. Untimed.
     ///
     /// # Errors
-    /// What is wrong with it, with details.
+    /// The failure, with details.
     fn settle(&mut self, _data: &mut [u8], progress: &Progress) -> Result<u64, Why> {
         Ok(progress.moved())
     }
 
-    /// Looks at what is there now, for which it may make calls. Outside the timer; not where
-    /// several are in flight.
+    /// Checks the file system by calls of its own. Untimed; not called with several operations in
+    /// flight.
     ///
     /// # Errors
-    /// What is wrong with it, with details.
+    /// The failure, with details.
     fn check(&mut self, _fs: &dyn Fs, _data: &[u8]) -> Result<(), Why> {
         Ok(())
     }
 
-    /// Behind the last item, outside the timer: what is still to be put back.
+    /// Cleans up after the last item. Untimed.
     ///
     /// # Errors
-    /// What did not succeed, with details.
+    /// The failure, with details.
     fn finish(&mut self, _fs: &dyn Fs) -> Result<(), Why> {
         Ok(())
     }
 
-    /// Whether it reads files through the page cache.
+    /// True if it reads files through the page cache.
     fn reads_through_cache(&self) -> bool {
         false
     }
@@ -155,8 +154,8 @@ pub trait ItemOp {
         Retries::default()
     }
 
-    /// Where several are in flight: whether the item has to wait until the operation on `other`,
-    /// an earlier one, has ended.
+    /// True if, with several operations in flight, the item has to wait for the earlier item
+    /// `other`.
     fn waits_for(&self, _index: u64, _other: u64) -> bool {
         false
     }
@@ -195,7 +194,12 @@ pub struct ItemRunner<O> {
     op: O,
     fs: Arc<dyn Fs>,
     calls: Calls,
+    /// The call of an operation that is a single call on a name, without data and open file: it is
+    /// made directly, as the loop may not cost more than needed.
+    only_name: Option<Call>,
     hand: Hand,
+    /// Progress of the last operation.
+    progress: Progress,
     visit: Visit,
     issued: u64,
     /// So many are issued in this run.
@@ -209,7 +213,7 @@ pub struct ItemRunner<O> {
     covered: Option<Arc<AtomicU64>>,
 }
 
-/// What the calls on one item work with.
+/// Data and open file of the current item.
 struct Hand {
     data: AlignedBuffer,
     /// The open file, or why it could not be opened.
@@ -217,7 +221,7 @@ struct Hand {
 }
 
 impl Hand {
-    /// What is open is the caller's to close.
+    /// Hands over the open file, which the caller closes.
     fn take(&mut self) -> Option<RawFd> {
         std::mem::replace(&mut self.file, Ok(None)).unwrap_or_default()
     }
@@ -238,11 +242,13 @@ impl<O: ItemOp> ItemRunner<O> {
         Ok(ItemRunner {
             op,
             fs,
+            only_name: calls.only_name(),
             calls,
             hand: Hand {
                 data,
                 file: Ok(None),
             },
+            progress: Progress::default(),
             visit,
             issued: 0,
             limit: 0,
@@ -259,11 +265,13 @@ impl<O: ItemOp> ItemRunner<O> {
         ItemRunner { covered, ..self }
     }
 
-    /// Gets ready for the item. Outside the timer.
+    /// Prepares the item: paths, data, open file. Untimed.
     #[inline(always)]
     fn prepare(&mut self, index: u64) {
-        // Open if something failed meanwhile, which is what is told.
-        let _ = self.close();
+        if self.hand.file != Ok(None) {
+            // Still open after a failure, which has been reported.
+            let _ = self.close();
+        }
         self.op.aim(index);
         self.op.load(&mut self.hand.data);
         if let Some(flags) = self.calls.opens {
@@ -272,7 +280,7 @@ impl<O: ItemOp> ItemRunner<O> {
         }
     }
 
-    /// Closes what is open, untimed.
+    /// Closes the open file, if any. Untimed.
     #[inline(always)]
     fn close(&mut self) -> Result<(), Why> {
         match self.hand.take() {
@@ -284,29 +292,16 @@ impl<O: ItemOp> ItemRunner<O> {
         }
     }
 
-    /// Looks at how an operation went. Outside the timer.
+    /// Checks an operation that succeeded. Untimed.
     #[inline(always)]
-    fn settle(&mut self, outcome: Outcome) -> Result<u64, Why> {
-        let bytes = match outcome {
-            Outcome::Own(result) => result.map_err(|kind| (kind, String::new()))?,
-            Outcome::Calls(progress) => {
-                if let Err(kind) = progress.outcome() {
-                    return Err((kind, String::new()));
-                }
-                self.op.settle(&mut self.hand.data, &progress)?
-            }
+    fn settle(&mut self, moved: u64) -> Result<u64, Why> {
+        let bytes = match self.calls.timed.is_empty() {
+            true => moved,
+            false => self.op.settle(&mut self.hand.data, &self.progress)?,
         };
         self.op.check(self.fs.as_ref(), &self.hand.data)?;
         Ok(bytes)
     }
-}
-
-/// How an operation went.
-pub enum Outcome {
-    /// By its calls.
-    Calls(Progress),
-    /// By itself.
-    Own(Result<u64, FailureKind>),
 }
 
 impl<O> ItemRunner<O> {
@@ -336,7 +331,7 @@ impl<O> ItemRunner<O> {
 /// of it besides the item, which is prepared.
 impl<O: ItemOp> Program for ItemRunner<O> {
     type Operation = Option<Nanos>;
-    type Outcome = Outcome;
+    type Outcome = Result<u64, FailureKind>;
 
     #[inline(always)]
     fn next(&mut self, gate: &Gate, _meter: &mut Meter) -> Next<Option<Nanos>> {
@@ -348,7 +343,7 @@ impl<O: ItemOp> Program for ItemRunner<O> {
         if self.calls.opens.is_some() {
             let begun = gate.clock.now();
             self.prepare(index);
-            // What surrounds the call is none of the worker's time.
+            // Opening the file is not part of the worker's time.
             gate.waits.add(begun, gate.clock.now());
         } else {
             self.prepare(index);
@@ -377,23 +372,29 @@ impl<O: ItemOp> Program for ItemRunner<O> {
     }
 
     #[inline(always)]
-    fn perform(&mut self, _intended: &Option<Nanos>, _gate: &Gate) -> Outcome {
-        if let Some(done) = self.op.own(self.fs.as_ref()) {
-            return Outcome::Own(done);
+    fn perform(&mut self, _intended: &Option<Nanos>, _gate: &Gate) -> Result<u64, FailureKind> {
+        if let Some(call) = self.only_name {
+            let (path, other) = self.op.paths();
+            self.fs.call(call, Operands::paths(path, other))?;
+            return Ok(0);
         }
-        Outcome::Calls(perform(
+        if let Some(done) = self.op.own(self.fs.as_ref()) {
+            return done;
+        }
+        self.progress = perform(
             self.fs.as_ref(),
             &self.calls.timed,
             (self.calls.length, self.op.paths()),
             &mut self.hand,
-        ))
+        );
+        self.progress.outcome()
     }
 
     #[inline(always)]
     fn ended(
         &mut self,
         intended: Option<Nanos>,
-        outcome: Outcome,
+        outcome: Result<u64, FailureKind>,
         (start, end): (Nanos, Nanos),
         gate: &Gate,
         meter: &mut Meter,
@@ -405,20 +406,16 @@ impl<O: ItemOp> Program for ItemRunner<O> {
             start,
             end,
         };
-        let went_well = match &outcome {
-            Outcome::Calls(progress) => progress.outcome().is_ok(),
-            Outcome::Own(result) => result.is_ok(),
+        let went_well = outcome.is_ok();
+        let mut result = match outcome {
+            Ok(moved) => self.settle(moved),
+            Err(kind) => Err((kind, String::new())),
         };
-        let result = self.settle(outcome);
-        let result = if self.calls.opens.is_some() {
+        if self.calls.opens.is_some() {
             let closed = self.close();
-            if went_well {
-                gate.waits.add(end, gate.clock.now());
-            }
-            result.and_then(|bytes| closed.map(|()| bytes))
-        } else {
-            result
-        };
+            gate.waits.add(end, gate.clock.now());
+            result = result.and_then(|bytes| closed.map(|()| bytes));
+        }
         match result {
             Ok(bytes) => meter.done(0, span, bytes),
             Err(why) => {
@@ -569,7 +566,7 @@ fn buffer(length: u64, op: OpKind) -> Result<AlignedBuffer, Failure> {
     AlignedBuffer::new(length as usize).map_err(|errno| Failure::new(op, "", errno))
 }
 
-/// Makes the calls of an operation. Inside the timer.
+/// Makes the calls of an operation. Timed.
 #[inline(always)]
 fn perform(
     fs: &dyn Fs,
@@ -579,7 +576,7 @@ fn perform(
 ) -> Progress {
     match &mut hand.file {
         Ok(file) => fs::perform(fs, (parts, length as usize), paths, &mut hand.data, file),
-        Err(errno) => Progress::failing(*errno),
+        Err(errno) => Progress::failed(*errno),
     }
 }
 
@@ -672,12 +669,12 @@ impl OpContext {
         })
     }
 
-    /// The calls of the operation.
+    /// Calls of the operation.
     fn calls(&self) -> Calls {
         Calls::of_phase(self.info, &self.plan, self.phase.who)
     }
 
-    /// A runner of `op` over what is visited, one item at a time.
+    /// A runner of `op` over `visit`, one item at a time.
     fn one_at_a_time<O: ItemOp + 'static>(&self, op: O, visit: Visit) -> Prepared {
         let runner = ItemRunner::new(op, self.calls(), self.fs.clone(), visit)?;
         Ok(Box::new(runner))

@@ -52,7 +52,7 @@ pub struct Names {
 /// A step that is to be done.
 #[derive(Debug, Clone, Copy)]
 pub struct Step {
-    /// What is done.
+    /// Its system calls.
     pub script: Script,
     /// The kind, for failures.
     pub op: OpKind,
@@ -191,7 +191,7 @@ impl<S: Source> Account<S> {
     ) {
         self.issued += 1;
         let outcome = match outcome {
-            // That it is not there is an answer, too.
+            // A missing attribute is a valid answer.
             Err(kind) if asks_for_attribute(&step.script) && kind == Errno::ENODATA.into() => Ok(0),
             outcome => outcome,
         };
@@ -259,7 +259,7 @@ struct Hand {
 }
 
 impl<S: Source> StepRunner<S> {
-    /// A runner of `script`, whose steps have so many slots and calls of so many bytes at
+    /// A runner of `source`, whose steps have so many slots and calls of so many bytes at
     /// most; what it writes is the data of `data`.
     ///
     /// # Errors
@@ -299,9 +299,10 @@ impl Hand {
             return Err(Errno::EBADF.into());
         }
         let paths = (names.path.as_c_str(), names.other.as_c_str());
-        let (parts, count) = script.parts();
-        let calls = (&parts[..count], script.length as usize);
-        fs::perform(self.fs.as_ref(), calls, paths, &mut self.buffer, file).outcome()
+        let (fs, buffer) = (self.fs.as_ref(), &mut self.buffer);
+        let length = script.length as usize;
+        let perform = |parts: &[_]| fs::perform(fs, (parts, length), paths, buffer, file);
+        script.with_parts(perform).outcome()
     }
 
     #[inline(always)]
@@ -313,7 +314,7 @@ impl Hand {
     }
 }
 
-/// Whether it reads an attribute.
+/// True if the step reads an attribute.
 fn asks_for_attribute(script: &Script) -> bool {
     matches!(script.call(), Some(Call::Getxattr(_)))
 }

@@ -28,7 +28,7 @@ pub const CHUNK: u64 = 1 << 20;
 pub const CALL_MAX: u64 = 64 << 20;
 /// Bytes of a buffer for entries of directories, targets of links and attributes.
 const NAMES_BYTES: u64 = 32 * 1024;
-/// The attribute that steps set and read.
+/// Name of the extended attribute that steps set and read.
 const ATTRIBUTE: &CStr = c"user.rbench";
 /// Most names of a set, of one rank or of all where they share it.
 pub const NAMES_MAX: u64 = 100_000_000;
@@ -306,7 +306,8 @@ impl Verb {
         }
     }
 
-    /// Its own call, as a rule, on files or directories; `None`: a pause.
+    /// System call of the step, on files or directories, with the arguments that the step itself
+    /// determines; `None`: a pause.
     pub fn call(self, directories: bool) -> Option<Call> {
         Some(match self {
             Verb::Create(flags) | Verb::Open(flags) => Call::Open(flags),

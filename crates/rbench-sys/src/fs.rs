@@ -1,4 +1,4 @@
-//! Who makes system calls: an executor of [`Call`]s, and a method for each of them.
+//! Executors of system calls ([`Call`]), with a method for each call.
 //!
 //! Paths are C strings: the caller patches path bytes in place and no call
 //! allocates. Which directories may be used is the caller's business.
@@ -7,11 +7,11 @@ use std::ffi::CStr;
 use std::os::fd::{OwnedFd, RawFd};
 
 use nix::errno::Errno;
-use rbench_core::{Call, OpenFlags, Part, Progress};
+use rbench_core::{Call, OpenFlags, Part, Progress, Times};
 
 use crate::residency::Resident;
 
-/// What a call works with. Which of it counts, and how, the call says.
+/// Operands of a call; each call documents which of them it uses.
 #[derive(Debug)]
 pub struct Operands<'a> {
     /// The path.
@@ -20,21 +20,21 @@ pub struct Operands<'a> {
     pub other: &'a CStr,
     /// The file.
     pub fd: RawFd,
-    /// What is written, or where to put what is read.
+    /// Bytes to write, or room for the bytes read.
     pub data: Data<'a>,
 }
 
 /// The data of a call.
 #[derive(Debug)]
 pub enum Data<'a> {
-    /// It is written.
+    /// To be written.
     From(&'a [u8]),
-    /// It is read, or written.
+    /// To be read into, or written.
     Into(&'a mut [u8]),
 }
 
 impl Data<'_> {
-    /// What is written.
+    /// Bytes to write.
     #[inline(always)]
     pub fn bytes(&self) -> &[u8] {
         match self {
@@ -43,7 +43,7 @@ impl Data<'_> {
         }
     }
 
-    /// Where to put what is read.
+    /// Room for the bytes read.
     #[inline(always)]
     pub fn room(&mut self) -> &mut [u8] {
         match self {
@@ -53,7 +53,7 @@ impl Data<'_> {
     }
 }
 
-/// No file: what a call on one would refuse.
+/// An invalid descriptor, which the kernel refuses.
 const NO_FILE: RawFd = -1;
 
 impl<'a> Operands<'a> {
@@ -108,15 +108,15 @@ impl<'a> Operands<'a> {
 /// A path may also be absolute, as those of `rbench mdtest` are: then the
 /// directory is not used.
 ///
-/// Implementations: POSIX calls, a recorder that writes down the calls instead of making
-/// them, one that does nothing, and one that lets chosen calls fail. Nothing is retried:
+/// Implementations: POSIX calls, a recorder that logs the calls instead of making them, one that
+/// does nothing, and one that makes chosen calls fail. Nothing is retried:
 /// what the kernel says is what is reported. A descriptor is a plain number so
 /// that the recorder can make them up; who opens one closes it.
 pub trait Fs: Send + Sync {
-    /// Makes the call; what [`Call`] says that it answers, or 0.
+    /// Makes the call. Returns the value that [`Call`] documents, or 0.
     ///
     /// # Errors
-    /// What the kernel says.
+    /// The errno of the call.
     fn call(&self, call: Call, on: Operands<'_>) -> Result<u64, Errno>;
 
     /// What of an open file lies in the page cache, where that can be told
@@ -264,8 +264,8 @@ pub trait Fs: Send + Sync {
     }
 }
 
-/// Makes the calls of an operation, one after the other: on `file` where it works on one that is
-/// open, or what it opens becomes `file`; data is a call's `length` at most. How far it came.
+/// Makes the calls of an operation, one after the other, and returns its progress. `file` is the open
+/// file, updated by opens and closes; each read and write moves at most `length` bytes of `data`.
 #[inline(always)]
 pub fn perform(
     fs: &dyn Fs,
@@ -274,16 +274,35 @@ pub fn perform(
     data: &mut [u8],
     file: &mut Option<RawFd>,
 ) -> Progress {
-    let mut progress = Progress::default();
-    while let Some((call, from, bytes)) = progress.next(parts, length) {
+    if let [
+        Part {
+            call,
+            times: Times::Once,
+        },
+    ] = *parts
+    {
         let on = Operands {
             path,
             other,
             fd: file.unwrap_or(NO_FILE),
-            data: Data::Into(data.get_mut(from..from + bytes).unwrap_or_default()),
+            data: Data::Into(data.get_mut(..length).unwrap_or_default()),
         };
         let result = fs.call(call, on);
-        progress.ended(parts, length, result, file);
+        return Progress::of_single(call, length, result, file);
+    }
+    let mut progress = Progress::default();
+    while let Some(due) = progress.next(parts, length) {
+        let on = Operands {
+            path,
+            other,
+            fd: file.unwrap_or(NO_FILE),
+            data: Data::Into(
+                data.get_mut(due.from..due.from + due.bytes)
+                    .unwrap_or_default(),
+            ),
+        };
+        let result = fs.call(due.call, on);
+        progress.ended(parts, &due, result, file);
     }
     progress
 }

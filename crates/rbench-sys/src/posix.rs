@@ -76,6 +76,13 @@ impl PosixFs {
         Ok(PosixFs::new(open(path, flags, Mode::empty())?))
     }
 
+    #[inline]
+    fn unlinkat(&self, path: &CStr, flags: libc::c_int) -> Result<u64, Errno> {
+        let (at, path) = self.place(path);
+        // SAFETY: `path` is a C string; the descriptor is open while self is.
+        done(unsafe { libc::unlinkat(at, path.as_ptr(), flags) })
+    }
+
     /// The entries of the directory `path`, read in portions of `buffer`.
     fn list_all(&self, path: &CStr, buffer: &mut [u8]) -> Result<u64, Errno> {
         let flags = libc::O_RDONLY | libc::O_DIRECTORY | libc::O_NOFOLLOW | libc::O_CLOEXEC;
@@ -134,6 +141,27 @@ fn length(returned: libc::ssize_t) -> Result<u64, Errno> {
     Errno::result(returned).map(|length| length as u64)
 }
 
+/// The size in bytes that `fstatat` says.
+#[inline]
+fn size_by_stat(at: RawFd, path: &CStr) -> Result<u64, Errno> {
+    let mut found = std::mem::MaybeUninit::<libc::stat>::uninit();
+    let (to, flags) = (found.as_mut_ptr(), libc::AT_SYMLINK_NOFOLLOW);
+    // SAFETY: `path` is a C string, `found` a place for a stat.
+    done(unsafe { libc::fstatat(at, path.as_ptr(), to, flags) })?;
+    // SAFETY: the call succeeded, so `found` is filled in.
+    Ok(unsafe { found.assume_init_ref() }.st_size as u64)
+}
+
+/// The size of a block in bytes that `fstatfs` says.
+#[inline]
+fn block_size(fd: RawFd) -> Result<u64, Errno> {
+    let mut found = std::mem::MaybeUninit::<libc::statfs>::uninit();
+    // SAFETY: `found` is a place for a statfs.
+    done(unsafe { libc::fstatfs(fd, found.as_mut_ptr()) })?;
+    // SAFETY: the call succeeded, so `found` is filled in.
+    Ok(unsafe { found.assume_init_ref() }.f_bsize as u64)
+}
+
 /// The size in bytes that `statx` says.
 #[inline]
 fn size_by_statx(at: RawFd, path: &CStr, flags: libc::c_int) -> Result<u64, Errno> {
@@ -163,6 +191,7 @@ fn count_entries(fd: RawFd, buffer: &mut [u8]) -> Result<u64, Errno> {
 impl Fs for PosixFs {
     #[inline]
     fn call(&self, call: Call, mut on: Operands<'_>) -> Result<u64, Errno> {
+        let fd = on.fd;
         match call {
             Call::Open(flags) => {
                 let (at, path) = self.place(on.path);
@@ -171,46 +200,115 @@ impl Fs for PosixFs {
             }
             // SAFETY: the contract of `Fs` gives the descriptor to the caller, who closes it
             // once.
-            Call::Close => unsafe { calls::close(on.fd) }.map(|()| 0),
-            Call::Read => calls::read(on.fd, on.data.room()).map(|bytes| bytes as u64),
-            Call::Write => calls::write(on.fd, on.data.bytes()).map(|bytes| bytes as u64),
+            Call::Close => unsafe { calls::close(fd) }.map(|()| 0),
+            Call::Read => calls::read(fd, on.data.room()).map(|bytes| bytes as u64),
+            Call::Write => calls::write(fd, on.data.bytes()).map(|bytes| bytes as u64),
             Call::List => self.list_all(on.path, on.data.room()),
             Call::Lookup => {
                 let (at, path) = self.place(on.path);
                 size_by_statx(at, path, libc::AT_SYMLINK_NOFOLLOW)
             }
             Call::Getattr => {
-                size_by_statx(on.fd, c"", libc::AT_EMPTY_PATH | libc::AT_STATX_FORCE_SYNC)
+                size_by_statx(fd, c"", libc::AT_EMPTY_PATH | libc::AT_STATX_FORCE_SYNC)
             }
             Call::Access => {
                 let (at, path) = self.place(on.path);
                 calls::faccessat(at, path, libc::R_OK).map(|()| 0)
             }
-            Call::Fsync => calls::fsync(on.fd, false).map(|()| 0),
-            Call::Fdatasync => calls::fsync(on.fd, true).map(|()| 0),
+            Call::Fsync => calls::fsync(fd, false).map(|()| 0),
+            Call::Fdatasync => calls::fsync(fd, true).map(|()| 0),
             Call::Sync => {
                 nix::unistd::sync();
                 Ok(0)
             }
-            Call::Mkdir
-            | Call::Rmdir
-            | Call::Mknod
-            | Call::Unlink
-            | Call::Stat
-            | Call::Chmod(_)
-            | Call::Utimes(_)
-            | Call::Rename
-            | Call::Link
-            | Call::Symlink
-            | Call::Readlink => self.on_names(call, on),
-            Call::ReadAt(_)
-            | Call::WriteAt(_)
-            | Call::Truncate(_)
-            | Call::Statfs
-            | Call::Setxattr(_)
-            | Call::Getxattr(_)
-            | Call::Listxattr
-            | Call::Removexattr(_) => on_file(call, on),
+            Call::Mkdir => {
+                let (at, path) = self.place(on.path);
+                // SAFETY: `path` is a C string; the descriptor is open while self is.
+                done(unsafe { libc::mkdirat(at, path.as_ptr(), NEW_DIRECTORY) })
+            }
+            Call::Rmdir => self.unlinkat(on.path, libc::AT_REMOVEDIR),
+            Call::Unlink => self.unlinkat(on.path, 0),
+            Call::Mknod => {
+                let (at, path) = self.place(on.path);
+                // SAFETY: as for `mkdirat`.
+                done(unsafe { libc::mknodat(at, path.as_ptr(), libc::S_IFREG | NEW_FILE, 0) })
+            }
+            Call::Stat => {
+                let (at, path) = self.place(on.path);
+                size_by_stat(at, path)
+            }
+            Call::Chmod(mode) => {
+                let (at, path) = self.place(on.path);
+                // SAFETY: as for `mkdirat`.
+                done(unsafe { libc::fchmodat(at, path.as_ptr(), mode, 0) })
+            }
+            Call::Utimes(seconds) => {
+                let (at, path) = self.place(on.path);
+                let time = libc::timespec {
+                    tv_sec: seconds,
+                    tv_nsec: 0,
+                };
+                let (times, flags) = ([time; 2], libc::AT_SYMLINK_NOFOLLOW);
+                // SAFETY: as for `mkdirat`; `times` are two times.
+                done(unsafe { libc::utimensat(at, path.as_ptr(), times.as_ptr(), flags) })
+            }
+            Call::Rename => {
+                let ((from_at, from), (to_at, to)) = (self.place(on.path), self.place(on.other));
+                // SAFETY: both are C strings; the descriptors are open while self is.
+                done(unsafe { libc::renameat(from_at, from.as_ptr(), to_at, to.as_ptr()) })
+            }
+            Call::Link => {
+                let ((from_at, from), (to_at, to)) = (self.place(on.path), self.place(on.other));
+                // SAFETY: as for `renameat`.
+                done(unsafe { libc::linkat(from_at, from.as_ptr(), to_at, to.as_ptr(), 0) })
+            }
+            Call::Symlink => {
+                let (at, path) = self.place(on.path);
+                // SAFETY: as for `renameat`.
+                done(unsafe { libc::symlinkat(on.other.as_ptr(), at, path.as_ptr()) })
+            }
+            Call::Readlink => {
+                let (at, path) = self.place(on.path);
+                let room = on.data.room();
+                let (start, size) = (room.as_mut_ptr().cast(), room.len());
+                // SAFETY: as for `mkdirat`; the kernel writes at most `size` bytes to `room`.
+                length(unsafe { libc::readlinkat(at, path.as_ptr(), start, size) })
+            }
+            // An offset or a length above `i64::MAX` turns negative, which the kernel refuses.
+            Call::WriteAt(offset) => {
+                let bytes = on.data.bytes();
+                // SAFETY: the buffer is borrowed during the call.
+                unsafe { calls::pwrite(fd, bytes.as_ptr(), bytes.len(), offset as libc::off_t) }
+                    .map(|bytes| bytes as u64)
+            }
+            Call::ReadAt(offset) => {
+                let room = on.data.room();
+                // SAFETY: the buffer is borrowed during the call, by nobody else.
+                unsafe { calls::pread(fd, room.as_mut_ptr(), room.len(), offset as libc::off_t) }
+                    .map(|bytes| bytes as u64)
+            }
+            // SAFETY: no memory is involved.
+            Call::Truncate(bytes) => done(unsafe { libc::ftruncate(fd, bytes as libc::off_t) }),
+            Call::Statfs => block_size(fd),
+            Call::Setxattr(name) => {
+                let value = on.data.bytes();
+                let (start, size) = (value.as_ptr().cast(), value.len());
+                // SAFETY: `name` is a C string, the kernel reads `size` bytes of `value`.
+                done(unsafe { libc::fsetxattr(fd, name.as_ptr(), start, size, 0) })
+            }
+            Call::Getxattr(name) => {
+                let room = on.data.room();
+                let (start, size) = (room.as_mut_ptr().cast(), room.len());
+                // SAFETY: `name` is a C string, the kernel writes at most `size` bytes.
+                length(unsafe { libc::fgetxattr(fd, name.as_ptr(), start, size) })
+            }
+            Call::Listxattr => {
+                let room = on.data.room();
+                // SAFETY: the kernel writes at most so many bytes to `room`.
+                length(unsafe { libc::flistxattr(fd, room.as_mut_ptr().cast(), room.len()) })
+            }
+            // SAFETY: `name` is a C string.
+            Call::Removexattr(name) => done(unsafe { libc::fremovexattr(fd, name.as_ptr()) }),
         }
     }
 
@@ -225,98 +323,5 @@ impl Fs for PosixFs {
 
     fn directory(&self) -> Option<&OwnedFd> {
         Some(&self.directory)
-    }
-}
-
-impl PosixFs {
-    /// Calls on names that only take what a caller gives.
-    #[inline(always)]
-    fn on_names(&self, call: Call, mut on: Operands<'_>) -> Result<u64, Errno> {
-        let (at, path) = self.place(on.path);
-        let path = path.as_ptr();
-        // SAFETY: paths are C strings, and each other pointer leads to what is alive during the
-        // call and as large as the call is told; the descriptors are open while self is.
-        done(unsafe {
-            match call {
-                Call::Mkdir => libc::mkdirat(at, path, NEW_DIRECTORY),
-                Call::Rmdir => libc::unlinkat(at, path, libc::AT_REMOVEDIR),
-                Call::Mknod => libc::mknodat(at, path, libc::S_IFREG | NEW_FILE, 0),
-                Call::Unlink => libc::unlinkat(at, path, 0),
-                Call::Chmod(mode) => libc::fchmodat(at, path, mode, 0),
-                Call::Utimes(seconds) => {
-                    let times = [libc::timespec {
-                        tv_sec: seconds,
-                        tv_nsec: 0,
-                    }; 2];
-                    libc::utimensat(at, path, times.as_ptr(), libc::AT_SYMLINK_NOFOLLOW)
-                }
-                Call::Rename => {
-                    let (to_at, to) = self.place(on.other);
-                    libc::renameat(at, path, to_at, to.as_ptr())
-                }
-                Call::Link => {
-                    let (to_at, to) = self.place(on.other);
-                    libc::linkat(at, path, to_at, to.as_ptr(), 0)
-                }
-                Call::Symlink => libc::symlinkat(on.other.as_ptr(), at, path),
-                Call::Readlink => {
-                    let room = on.data.room();
-                    let to = room.as_mut_ptr().cast();
-                    return length(libc::readlinkat(at, path, to, room.len()));
-                }
-                Call::Stat => {
-                    let mut found = std::mem::MaybeUninit::<libc::stat>::uninit();
-                    let flags = libc::AT_SYMLINK_NOFOLLOW;
-                    done(libc::fstatat(at, path, found.as_mut_ptr(), flags))?;
-                    return Ok(found.assume_init_ref().st_size as u64);
-                }
-                _ => return Err(Errno::ENOSYS),
-            }
-        })
-    }
-}
-
-/// Calls on an open file that only take what a caller gives. An offset or a length above
-/// `i64::MAX` turns negative, which the kernel refuses.
-#[inline(always)]
-fn on_file(call: Call, mut on: Operands<'_>) -> Result<u64, Errno> {
-    let fd = on.fd;
-    let bytes = on.data.bytes();
-    let (from, size) = (bytes.as_ptr(), bytes.len());
-    // SAFETY: names are C strings; `from` leads to `size` bytes to read, `room` is to be
-    // written to, and both are borrowed during the call.
-    unsafe {
-        match call {
-            Call::WriteAt(offset) => {
-                calls::pwrite(fd, from, size, offset as libc::off_t).map(|bytes| bytes as u64)
-            }
-            Call::ReadAt(offset) => {
-                let room = on.data.room();
-                calls::pread(fd, room.as_mut_ptr(), room.len(), offset as libc::off_t)
-                    .map(|bytes| bytes as u64)
-            }
-            Call::Truncate(bytes) => done(libc::ftruncate(fd, bytes as libc::off_t)),
-            Call::Setxattr(name) => done(libc::fsetxattr(fd, name.as_ptr(), from.cast(), size, 0)),
-            Call::Getxattr(name) => {
-                let room = on.data.room();
-                length(libc::fgetxattr(
-                    fd,
-                    name.as_ptr(),
-                    room.as_mut_ptr().cast(),
-                    room.len(),
-                ))
-            }
-            Call::Listxattr => {
-                let room = on.data.room();
-                length(libc::flistxattr(fd, room.as_mut_ptr().cast(), room.len()))
-            }
-            Call::Removexattr(name) => done(libc::fremovexattr(fd, name.as_ptr())),
-            Call::Statfs => {
-                let mut found = std::mem::MaybeUninit::<libc::statfs>::uninit();
-                done(libc::fstatfs(fd, found.as_mut_ptr()))?;
-                Ok(found.assume_init_ref().f_bsize as u64)
-            }
-            _ => Err(Errno::ENOSYS),
-        }
     }
 }

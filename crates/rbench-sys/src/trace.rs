@@ -149,7 +149,7 @@ impl TraceFs {
     }
 }
 
-/// What `call` was given besides the path.
+/// Operands of `call` other than the path.
 fn detail(call: Call, on: &Operands<'_>) -> Detail {
     let bytes = on.data.bytes().len() as u64;
     match call {
@@ -167,7 +167,7 @@ fn detail(call: Call, on: &Operands<'_>) -> Detail {
     }
 }
 
-/// What the model answers.
+/// Answer of the model.
 fn answer(m: &mut Model, call: Call, mut on: Operands<'_>) -> Result<u64, Errno> {
     let (path, other, fd) = (text(on.path), text(on.other), on.fd);
     let (path, other) = (path.as_str(), other.as_str());

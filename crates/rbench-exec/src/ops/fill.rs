@@ -9,7 +9,7 @@ use rbench_sys::{Fs, Operands};
 use super::{ItemOp, OpContext, Places};
 use crate::worker::Prepared;
 
-/// A worker of a phase of [`OpKind::Fill`] or [`OpKind::Empty`].
+/// Creates the runner of one worker of a phase of [`OpKind::Fill`] or [`OpKind::Empty`].
 pub fn make(scene: &OpContext, thread: u32) -> Prepared {
     let (mut names, files): (Vec<String>, bool) = match scene.info.kind.entries() {
         Some(entries) => ((0..entries).map(|n| format!("/e.{n}")).collect(), true),

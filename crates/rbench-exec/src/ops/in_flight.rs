@@ -255,7 +255,11 @@ impl<O: ItemOp> RingRunner<O> {
             };
             match self.ring.submit(slot, parts) {
                 true => self.queue.submitted(1, now),
-                false => self.queue.ended_at_once(slot, Err(Errno::ENOSYS), now),
+                false => {
+                    let result = self.ring.progress(slot).result();
+                    let result = result.map(|moved| moved as usize);
+                    self.queue.ended_at_once(slot, result, now);
+                }
             }
         }
     }

@@ -10,7 +10,7 @@ use rbench_plan::tree::Shape;
 use super::{ItemOp, OpContext, Places, Visit, Why, mismatch};
 use crate::worker::Prepared;
 
-/// A worker of a phase of it.
+/// Creates the runner of one worker.
 pub fn make(scene: &OpContext, thread: u32) -> Prepared {
     match scene.info.kind.entries() {
         Some(entries) => {

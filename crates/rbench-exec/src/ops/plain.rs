@@ -1,5 +1,5 @@
-//! Operations that are calls on an item and need nothing else: making and removing names, reading
-//! and changing attributes.
+//! Operations that need only the item's name or open file: creating and removing names, reading and
+//! changing attributes.
 
 use std::ffi::CStr;
 
@@ -10,7 +10,7 @@ use super::places::Tree;
 use super::{ItemOp, LINKED, NODE, OpContext, Places, SYMLINKED, Why, mismatch};
 use crate::worker::Prepared;
 
-/// A worker of a phase of such an operation.
+/// Creates the runner of one worker.
 pub fn make(scene: &OpContext, thread: u32) -> Prepared {
     let (kind, renamed) = (scene.info.kind, scene.renamed);
     let way_down = || scene.suffixed(if renamed { ".r/a/b/c/d" } else { "/a/b/c/d" });
@@ -19,7 +19,7 @@ pub fn make(scene: &OpContext, thread: u32) -> Prepared {
         (OpKind::Mknod, _) | (_, PhaseKind::NodeRemove) => scene.suffixed(NODE),
         (OpKind::Symlink, _) | (_, PhaseKind::SymlinkRemove) => scene.suffixed(SYMLINKED),
         (_, PhaseKind::LinkRemove) => scene.suffixed(LINKED),
-        // The way down that `fill` has made.
+        // The directories that `fill` created.
         (_, PhaseKind::DirResolve) => way_down(),
         _ => scene.places(renamed),
     };
@@ -40,7 +40,8 @@ pub fn make(scene: &OpContext, thread: u32) -> Prepared {
         path,
         other,
         order,
-        nothing_behind: scene.fs.directory().is_none(),
+        compares: matches!(scene.info.op, OpKind::Getxattr | OpKind::Listxattr)
+            && scene.fs.directory().is_some(),
         listed: match kind {
             PhaseKind::FileListxattr10 => ATTRIBUTES.len(),
             _ => 1,
@@ -49,14 +50,14 @@ pub fn make(scene: &OpContext, thread: u32) -> Prepared {
     scene.runner(op, thread)
 }
 
-/// What is visited, and in which order.
+/// Directories or items, and the order of the visits.
 #[derive(Debug, Clone, Copy)]
 enum Order {
     /// Items.
     Items,
-    /// The directories of trees, each behind the one that it lies in.
+    /// Directories of trees, each after its parent.
     Down(Tree),
-    /// From the last one, which has that index, to the first.
+    /// Directories of trees from the last index, given here, to the first.
     Up((Tree, u64)),
 }
 
@@ -66,13 +67,14 @@ struct Plain {
     /// The second path.
     other: Option<Places>,
     order: Order,
-    /// A file system that does nothing answers.
-    nothing_behind: bool,
-    /// Attributes of ours that are there.
+    /// True if what was read of attributes is compared; there is nothing to compare in a file
+    /// system that stores nothing.
+    compares: bool,
+    /// Number of the item's attributes.
     listed: usize,
 }
 
-/// The name that a link to `path` leads to: without the way to it.
+/// Target of a link to `path` from the same directory: its last component.
 pub fn target(path: &CStr) -> &CStr {
     let bytes = path.to_bytes_with_nul();
     let start = bytes
@@ -82,7 +84,7 @@ pub fn target(path: &CStr) -> &CStr {
     CStr::from_bytes_with_nul(&bytes[start..]).unwrap_or(path)
 }
 
-/// The value that the attributes of an item have: no other item's.
+/// Value of an item's attributes, which differs from that of every other item.
 fn value(places: &Places) -> [u8; VALUE] {
     let identity = places.identity(0);
     let mut value = [0; VALUE];
@@ -141,6 +143,7 @@ impl ItemOp for Plain {
         (self.path.current(), other)
     }
 
+    #[inline(always)]
     fn load(&mut self, data: &mut [u8]) {
         if self.op == OpKind::Setxattr {
             data.copy_from_slice(&value(&self.path));
@@ -148,16 +151,17 @@ impl ItemOp for Plain {
     }
 
     fn looks(&self) -> bool {
-        matches!(self.op, OpKind::Getxattr | OpKind::Listxattr) && !self.nothing_behind
+        self.compares
     }
 
+    #[inline(always)]
     fn settle(&mut self, data: &mut [u8], progress: &Progress) -> Result<u64, Why> {
-        let length = progress.answer() as usize;
-        match self.op {
-            _ if !self.looks() => {}
-            OpKind::Getxattr => self.check_value(data, length)?,
-            OpKind::Listxattr => self.check_list(&data[..length.min(data.len())])?,
-            _ => {}
+        if self.compares {
+            let length = progress.answer() as usize;
+            match self.op {
+                OpKind::Getxattr => self.check_value(data, length)?,
+                _ => self.check_list(&data[..length.min(data.len())])?,
+            }
         }
         Ok(0)
     }
@@ -171,7 +175,7 @@ impl ItemOp for Plain {
     }
 }
 
-/// Reading the targets of symbolic links.
+/// Creates the runner of one worker that reads the targets of symbolic links.
 pub fn make_readlink(scene: &OpContext, thread: u32) -> Prepared {
     let op = Readlink {
         link: scene.suffixed(SYMLINKED),
@@ -184,7 +188,7 @@ pub fn make_readlink(scene: &OpContext, thread: u32) -> Prepared {
 struct Readlink {
     link: Places,
     item: Places,
-    /// A file system that does nothing may answer.
+    /// True for a file system that stores nothing.
     nothing_behind: bool,
 }
 
@@ -217,14 +221,14 @@ impl ItemOp for Readlink {
     }
 }
 
-/// So many stats, over the items of one worker again and again.
+/// A runner of `operations` stats, over the items of one worker repeatedly.
 pub(super) fn over_nothing(scene: &OpContext, operations: u64) -> Prepared {
     let op = Plain {
         op: OpKind::Stat,
         path: scene.places(false),
         other: None,
         order: Order::Items,
-        nothing_behind: true,
+        compares: false,
         listed: 0,
     };
     let mut visit = scene.visit(0);

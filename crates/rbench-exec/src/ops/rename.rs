@@ -17,7 +17,7 @@ use crate::worker::Prepared;
 /// What the first item of a chain is called meanwhile.
 const ASIDE: &str = "-XX";
 
-/// A worker of a phase of it.
+/// Creates the runner of one worker.
 pub fn make(scene: &OpContext, thread: u32) -> Prepared {
     let first = scene.visit(thread).first;
     let how = match scene.plan.renaming {

@@ -283,14 +283,15 @@ impl<S: Source> RingSteps<S> {
                 true => step.slot,
                 false => self.files + slot,
             };
-            let (parts, count) = script.parts();
-            match self.ring.submit_on(slot, file, &parts[..count]) {
+            let submit = |parts: &[_]| self.ring.submit_on(slot, file, parts);
+            match script.with_parts(submit) {
                 true => self.queue.submitted(1, now),
-                // Writing all of an empty file is no call.
-                false if count == 0 => {
-                    self.queue.ended_at_once(slot, Ok(0), now);
+                // Writing all of an empty file takes no call.
+                false => {
+                    let result = self.ring.progress(slot).result();
+                    let result = result.map(|moved| moved as usize);
+                    self.queue.ended_at_once(slot, result, now);
                 }
-                false => self.queue.ended_at_once(slot, Err(Errno::ENOSYS), now),
             }
         }
     }

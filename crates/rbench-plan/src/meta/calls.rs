@@ -1,4 +1,4 @@
-//! The system calls of a phase's operation: what is timed, with what, and what surrounds it.
+//! System calls of a phase's operation: the timed ones, the untimed ones around them, and their data.
 
 use rbench_core::{Call, OpKind, OpenFlags, Part, Times};
 
@@ -17,23 +17,23 @@ const LIST: u64 = 4096;
 /// Bytes of the value of an attribute.
 pub const VALUE: usize = 16;
 
-/// The calls of an operation on one item, and its data.
+/// System calls of an operation on one item, and its data.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Calls {
-    /// What opens the item before it, untimed; `None`: it is no call on an open file.
+    /// Flags of the untimed open before the operation; `None` if it needs no open file.
     pub opens: Option<OpenFlags>,
-    /// The operation.
+    /// The timed calls.
     pub timed: Vec<Part>,
-    /// A second step, which is timed on its own.
+    /// A second step, timed on its own.
     pub second: Vec<Part>,
-    /// Bytes that each read and write moves.
+    /// Bytes of each read and write.
     pub length: u64,
     /// Bytes of data of an item.
     pub data: u64,
 }
 
 impl Calls {
-    /// One call that moves no data.
+    /// A single call without data.
     pub fn of(call: Call) -> Calls {
         Calls {
             timed: vec![Part::once(call)],
@@ -41,7 +41,7 @@ impl Calls {
         }
     }
 
-    /// Opening a file, reading so many bytes in one call, if any, and closing it.
+    /// Opens a file, reads `bytes` in one call, if that is not 0, and closes it.
     pub fn reading(flags: OpenFlags, bytes: u64) -> Calls {
         let read = (bytes > 0).then_some(Part {
             call: Call::Read,
@@ -57,12 +57,22 @@ impl Calls {
         }
     }
 
-    /// The most calls that follow each other.
+    /// The call of an operation that is a single call on a name, without data and open file.
+    pub fn only_name(&self) -> Option<Call> {
+        match *self.timed {
+            [part] if self.data == 0 && self.opens.is_none() && part.times == Times::Once => {
+                Some(part.call).filter(|call| !matches!(call, Call::Open(_)) && !call.needs_open())
+            }
+            _ => None,
+        }
+    }
+
+    /// Number of calls of the longest step.
     pub fn longest(&self) -> usize {
         self.timed.len().max(self.second.len()).max(1)
     }
 
-    /// What an operation of a phase does.
+    /// Calls of a phase's operation.
     pub fn of_phase(info: &PhaseInfo, plan: &MetaPlan, who: ItemOwner) -> Calls {
         let once = || {
             let parts = timed(info.op).iter();
@@ -90,7 +100,7 @@ impl Calls {
                 opened(OpenFlags::READ, once(), 0, 0)
             }
             OpKind::Truncate => {
-                // What was written stays.
+                // Longer than any written data, which therefore stays.
                 let length = plan.write.0.saturating_add(LONGER);
                 let parts = vec![Part::once(Call::Truncate(length))];
                 opened(OpenFlags::WRITE_EXISTING, parts, 0, 0)
@@ -110,7 +120,7 @@ impl Calls {
                 )
             }
             OpKind::Getxattr => {
-                // A longer value is seen to be another.
+                // One byte more than the value, so that a longer one is noticed.
                 let room = VALUE as u64 + 1;
                 opened(OpenFlags::READ, once(), room, room)
             }
@@ -142,11 +152,11 @@ impl Calls {
     }
 }
 
-/// Making files and writing them, or writing those that another rank has made.
+/// Creates files and writes them, or writes files that another rank created.
 fn creating(info: &PhaseInfo, plan: &MetaPlan, who: ItemOwner) -> Calls {
     let of_existing = info.op == OpKind::WriteFile;
-    // What one rank makes for all is written by its owners afterwards.
-    let writes = of_existing || !matches!(who, ItemOwner::FirstForAll);
+    // Files that one rank creates for all are written by their owners later.
+    let writes = (of_existing || !matches!(who, ItemOwner::FirstForAll)) && !plan.is_table();
     let length = if writes { plan.write.0 } else { 0 };
     let flags = match plan.making {
         _ if of_existing => OpenFlags::WRITE_EXISTING,
@@ -154,20 +164,27 @@ fn creating(info: &PhaseInfo, plan: &MetaPlan, who: ItemOwner) -> Calls {
         Making::Open => OpenFlags::READ_WRITE,
         Making::Node => return Calls::of(Call::Mknod),
     };
-    let open = Part::once(Call::Open(flags.directly(plan.direct)));
-    let close = Part::once(Call::Close);
+    let call = |call: &Call| match *call {
+        Call::Open(_) => Some(Call::Open(flags.directly(plan.direct))),
+        Call::Write if length == 0 => None,
+        Call::Fsync if !(plan.fsync && writes) => None,
+        other => Some(other),
+    };
+    let mut timed: Vec<Part> = timed(info.op)
+        .iter()
+        .filter_map(call)
+        .map(Part::once)
+        .collect();
     if plan.is_table() {
+        let second = timed.split_off(timed.len().saturating_sub(1));
         return Calls {
-            timed: vec![open],
-            second: vec![close],
+            timed,
+            second,
             ..Calls::default()
         };
     }
-    let write = (length > 0).then_some(Part::once(Call::Write));
-    let sync = (plan.fsync && writes).then_some(Part::once(Call::Fsync));
-    let parts = [Some(open), write, sync, Some(close)];
     Calls {
-        timed: parts.into_iter().flatten().collect(),
+        timed,
         length,
         data: length,
         ..Calls::default()

@@ -1,16 +1,16 @@
-//! The system calls that are timed of the metadata operations.
+//! Timed system calls of each metadata operation.
 
 use std::ffi::CStr;
 
 use rbench_core::{Call, OpKind, OpenFlags};
 
-/// Permissions that no file is made with.
+/// Permissions that differ from those of every new file.
 const MODE: u32 = 0o600;
 /// A time long before any run, in s since 1970.
 const TIME: i64 = 1_000_000_000;
-/// Bytes by which truncating makes a file longer.
+/// Number of bytes by which a truncate extends a file.
 pub(super) const LONGER: u64 = 4096;
-/// The names of the attributes; the first one is set, read and removed on its own.
+/// Names of the extended attributes; the first one is set, read and removed on its own.
 pub const ATTRIBUTES: [&CStr; 10] = [
     c"user.rbench",
     c"user.rbench.1",
@@ -24,8 +24,8 @@ pub const ATTRIBUTES: [&CStr; 10] = [
     c"user.rbench.9",
 ];
 
-/// The calls that are timed of an operation on one item; none where they are many, on names that
-/// the operation makes up.
+/// Timed calls of an operation on one item; none for operations that make many calls on generated
+/// names.
 pub const fn timed(op: OpKind) -> &'static [Call] {
     match op {
         OpKind::Mkdir => &[Call::Mkdir],

@@ -13,9 +13,9 @@ use rbench_core::{Call, Nanos, OpKind, OpenFlags, Part, Script, Times};
 
 use super::share::Share;
 use super::uses::{Use, Uses};
-use super::{ATTRIBUTE, CHUNK, MixPlan, NAMES_BYTES, Need, Place, Role, SetKind, Step, Verb};
+use super::{CHUNK, MixPlan, Need, Place, Role, SetKind, Step, Verb};
 
-/// Writes so many bytes, if there are any.
+/// Writes `bytes`, if that is not 0.
 pub fn all_of(bytes: u64) -> Option<Part> {
     (bytes > 0).then_some(Part {
         call: Call::Write,
@@ -415,50 +415,41 @@ impl Course {
         self.plan.sets[set].sizes.of(&[self.seed, set as u64, name])
     }
 
-    /// The calls of a step.
+    /// Calls of a step.
     fn script(&mut self, flight: usize, step: &Step, name: Option<u64>) -> Script {
-        let set = step.set;
-        let drawn = self.drawn();
-        Script::of(match step.verb {
+        let (set, verb, drawn) = (step.set, step.verb, self.drawn());
+        match verb {
             Verb::Create(flags) if drawn => {
                 let bytes = self.size_of(set, name.unwrap_or(0));
-                return Script::whole(flags, all_of(bytes), CHUNK);
+                Script::whole(flags, all_of(bytes), CHUNK)
             }
-            Verb::Open(flags) if drawn => return Script::whole(flags, None, 0),
-            Verb::Create(flags) | Verb::Open(flags) => Call::Open(flags),
-            Verb::Close => Call::Close,
-            Verb::Stat => Call::Stat,
-            Verb::Access => Call::Access,
+            Verb::Open(flags) if drawn => Script::whole(flags, None, 0),
             Verb::Chmod => {
                 self.changes += 1;
-                Call::Chmod(MODES[(self.changes % 2) as usize])
+                Script::of(Call::Chmod(MODES[(self.changes % 2) as usize]))
             }
             Verb::Utimes => {
                 self.changes += 1;
-                Call::Utimes((TIMES + self.changes) as i64)
+                Script::of(Call::Utimes((TIMES + self.changes) as i64))
             }
-            Verb::Delete if self.plan.sets[set].kind == SetKind::Directories => Call::Rmdir,
-            Verb::Delete => Call::Unlink,
-            Verb::Rename | Verb::Replace => Call::Rename,
-            Verb::Mkdir => Call::Mkdir,
-            Verb::Symlink => Call::Symlink,
-            Verb::Readlink => return Script::new(Some(Part::once(Call::Readlink)), NAMES_BYTES),
-            // A pause is none of its calls.
-            Verb::List | Verb::Think(_) => {
-                return Script::new(Some(Part::once(Call::List)), NAMES_BYTES);
-            }
-            verb => {
+            Verb::Close => Script::of(Call::Close),
+            verb if verb.need() == Need::Open => {
                 let name = name.unwrap_or(self.slot(flight, set).name);
                 let (part, length) = self.on_open(flight, verb, (set, name));
-                return match drawn {
+                match drawn {
                     true => Script::whole(flags_of(verb), part, length),
                     false => Script::new(part, length),
-                };
+                }
             }
-        })
+            verb => {
+                let directories = self.plan.sets[set].kind == SetKind::Directories;
+                let call = verb.call(directories);
+                Script::new(call.map(Part::once), verb.call_bytes())
+            }
+        }
     }
 
-    /// What a step does with an open file, and the bytes of a call.
+    /// Call of a step on an open file, and its length in bytes.
     fn on_open(
         &mut self,
         flight: usize,
@@ -476,25 +467,19 @@ impl Course {
             Verb::WriteWhole(chunk) => return (all_of(self.size_of(set, name)), chunk),
             Verb::Read(bytes, place) => {
                 let at = self.place(flight, place, set, (bytes, name));
-                (Call::ReadAt(at), bytes)
+                (Some(Call::ReadAt(at)), bytes)
             }
             Verb::Write(bytes, place) => {
                 let at = self.place(flight, place, set, (bytes, name));
-                (Call::WriteAt(at), bytes)
+                (Some(Call::WriteAt(at)), bytes)
             }
             Verb::Append(least, most) => {
                 let more = self.flights[flight].draws().below(most - least + 1);
-                (Call::Write, least + more)
+                (Some(Call::Write), least + more)
             }
-            Verb::Truncate(length) => (Call::Truncate(length), 0),
-            Verb::Fsync => (Call::Fsync, 0),
-            Verb::Fdatasync => (Call::Fdatasync, 0),
-            Verb::Fstat => (Call::Getattr, 0),
-            Verb::Setxattr(bytes) => (Call::Setxattr(ATTRIBUTE), bytes),
-            Verb::Getxattr => (Call::Getxattr(ATTRIBUTE), NAMES_BYTES),
-            _ => return (None, 0),
+            verb => (verb.call(false), verb.call_bytes()),
         };
-        (Some(Part::once(call)), length)
+        (call.map(Part::once), length)
     }
 
     /// Where the next transfer of so many bytes of a file is.

@@ -119,14 +119,33 @@ impl Slot {
             Ok(returned) => Ok(returned),
             Err(_) => Err(Errno::from_raw(-returned)),
         };
-        self.progress.ended(&self.parts, self.length, result, file);
+        if let Some(due) = self.progress.next(&self.parts, self.length) {
+            self.progress.ended(&self.parts, &due, result, file);
+        }
     }
 
-    /// The entry for the call at hand, with paths relative to `at`, on that file; `None`: there
-    /// is none left, or no ring performs it.
-    fn entry(&self, at: RawFd, file: Option<RawFd>) -> Option<squeue::Entry> {
+    /// Next entry, with paths relative to `at`, on that file; `None` after the last call. A call
+    /// that no ring performs fails with `ENOSYS`.
+    fn next_entry(&mut self, at: RawFd, file: &mut Option<RawFd>) -> Option<squeue::Entry> {
+        loop {
+            let due = self.progress.next(&self.parts, self.length)?;
+            if let Some(entry) = self.entry(due.call, (due.from, due.bytes), at, *file) {
+                return Some(entry);
+            }
+            let refused = Err(Errno::ENOSYS);
+            self.progress.ended(&self.parts, &due, refused, file);
+        }
+    }
+
+    /// Entry for a call that moves this part of the data; `None` if no ring performs it.
+    fn entry(
+        &self,
+        call: Call,
+        (from, length): (usize, usize),
+        at: RawFd,
+        file: Option<RawFd>,
+    ) -> Option<squeue::Entry> {
         use Call::*;
-        let (call, from, length) = self.progress.next(&self.parts, self.length)?;
         let here = types::Fd(at);
         // A request on a file comes behind the one that has opened it; the kernel refuses -1.
         let file = types::Fd(file.unwrap_or(-1));
@@ -305,33 +324,36 @@ impl NamesInFlight {
         self.files[file].take()
     }
 
-    /// Starts `parts` in `slot`, which must be free. The kernel hears of them with the next call
-    /// that waits or polls. False, and nothing is started, where a ring does not perform the
-    /// first of them.
+    /// Starts `parts` in `slot`, which must be free. The kernel receives them with the next call
+    /// that waits or polls. Returns false, having started nothing, if there is nothing for a ring
+    /// to do: [`NamesInFlight::progress`] has the result then.
     #[inline]
     #[must_use]
     pub fn submit(&mut self, slot: usize, parts: &[Part]) -> bool {
         self.submit_on(slot, slot, parts)
     }
 
-    /// The same on the file of that number, which others may use meanwhile and none may close.
+    /// Same as [`NamesInFlight::submit`], on the file of that number, which others may use at the
+    /// same time and none may close.
     #[inline]
     #[must_use]
     pub fn submit_on(&mut self, slot: usize, file: usize, parts: &[Part]) -> bool {
-        let (directory, open) = (self.directory, self.files[file]);
+        let (directory, mut open) = (self.directory, self.files[file]);
         let place = self.free(slot);
         place.parts.extend_from_slice(parts);
         (place.file, place.progress) = (file, Progress::default());
-        let Some(entry) = place.entry(directory, open) else {
+        let Some(entry) = place.next_entry(directory, &mut open) else {
             place.parts.clear();
+            self.files[file] = open;
             return false;
         };
         push(&mut self.ring.submission(), &entry.user_data(slot as u64));
+        self.files[file] = open;
         self.under_way += 1;
         true
     }
 
-    /// How far the operation came that was started last in a slot.
+    /// Progress of the operation that was started last in a slot.
     #[inline]
     pub fn progress(&self, slot: usize) -> Progress {
         self.slots[slot].progress
@@ -390,7 +412,7 @@ impl NamesInFlight {
             let place = &mut self.slots[slot];
             let file = &mut self.files[place.file];
             place.ended(completion.result(), file);
-            if let Some(entry) = place.entry(self.directory, *file) {
+            if let Some(entry) = place.next_entry(self.directory, file) {
                 push(&mut queue, &entry.user_data(slot as u64));
                 continue;
             }
@@ -452,7 +474,66 @@ impl Drop for NamesInFlight {
 
 #[cfg(test)]
 mod tests {
+    use rbench_core::OpenFlags;
+
     use super::*;
+
+    #[test]
+    fn entries_have_the_opcodes_that_the_kernel_is_asked_about() {
+        let mut slot = Slot::new(16, 1).expect("there is memory");
+        let flags = OpenFlags::READ;
+        let codes = [
+            (Call::Open(flags), opcode::OpenAt::CODE),
+            (Call::Close, opcode::Close::CODE),
+            (Call::Read, opcode::Read::CODE),
+            (Call::ReadAt(1), opcode::Read::CODE),
+            (Call::Write, opcode::Write::CODE),
+            (Call::WriteAt(1), opcode::Write::CODE),
+            (Call::Fsync, opcode::Fsync::CODE),
+            (Call::Fdatasync, opcode::Fsync::CODE),
+            (Call::Stat, opcode::Statx::CODE),
+            (Call::Lookup, opcode::Statx::CODE),
+            (Call::Getattr, opcode::Statx::CODE),
+            (Call::Mkdir, opcode::MkDirAt::CODE),
+            (Call::Unlink, opcode::UnlinkAt::CODE),
+            (Call::Rmdir, opcode::UnlinkAt::CODE),
+            (Call::Rename, opcode::RenameAt::CODE),
+            (Call::Link, opcode::LinkAt::CODE),
+            (Call::Symlink, opcode::SymlinkAt::CODE),
+            (Call::Setxattr(c"a"), opcode::FSetXattr::CODE),
+            (Call::Getxattr(c"a"), opcode::FGetXattr::CODE),
+            (Call::Truncate(0), opcode::Ftruncate::CODE),
+        ];
+        for (call, code) in codes {
+            assert_eq!(
+                call.in_a_ring().map(|ring| ring.code),
+                Some(code),
+                "{call:?}"
+            );
+            assert!(slot.entry(call, (0, 1), 0, None).is_some(), "{call:?}");
+        }
+        let none = [
+            Call::Mknod,
+            Call::Access,
+            Call::Chmod(0),
+            Call::Utimes(0),
+            Call::Readlink,
+            Call::List,
+            Call::Sync,
+            Call::Statfs,
+            Call::Listxattr,
+            Call::Removexattr(c"a"),
+        ];
+        for call in none {
+            assert_eq!(call.in_a_ring(), None, "{call:?}");
+            assert!(slot.entry(call, (0, 1), 0, None).is_none(), "{call:?}");
+            // A call in the middle that no ring performs is a failure, never skipped.
+            slot.parts = vec![Part::once(call), Part::once(Call::Close)];
+            slot.progress = Progress::default();
+            assert!(slot.next_entry(0, &mut None).is_none());
+            assert_eq!(slot.progress.result(), Err(Errno::ENOSYS), "{call:?}");
+        }
+    }
 
     #[test]
     fn of_what_a_kernel_lacks_the_first_that_is_needed_is_named() {

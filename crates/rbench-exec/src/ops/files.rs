@@ -1,5 +1,5 @@
-//! What is in files: making them and writing them, or writing files that another rank has made,
-//! and reading them.
+//! Operations on the content of files: creating and writing them, or writing files that another rank
+//! created, and reading them.
 
 use std::ffi::CStr;
 
@@ -12,7 +12,7 @@ use super::{ItemOp, OpContext, Places, Why, buffer, mismatch};
 use crate::content;
 use crate::worker::Prepared;
 
-/// A worker of a phase of [`OpKind::Create`], [`OpKind::WriteFile`] or [`OpKind::WriteSync`].
+/// Creates the runner of one worker of a phase of [`OpKind::Create`], [`OpKind::WriteFile`] or [`OpKind::WriteSync`].
 pub fn make_writer(scene: &OpContext, thread: u32) -> Prepared {
     let (plan, op) = (&scene.plan, scene.info.op);
     let writes = op == OpKind::WriteFile || !matches!(scene.phase.who, ItemOwner::FirstForAll);
@@ -33,7 +33,7 @@ pub fn make_writer(scene: &OpContext, thread: u32) -> Prepared {
     scene.runner(writer, thread)
 }
 
-/// Where the data comes from.
+/// Source of the data.
 enum Source {
     Fresh(DataStream),
     Packet(Packet, i32),
@@ -44,7 +44,7 @@ struct Writer {
     places: Places,
     source: Source,
     direct: bool,
-    /// What was written is read back here.
+    /// Buffer for reading the data back, with `--verify-write`.
     back: Option<AlignedBuffer>,
 }
 
@@ -89,12 +89,11 @@ impl ItemOp for Writer {
     }
 }
 
-/// A worker of a phase of [`OpKind::ReadFile`] or [`OpKind::Read`].
+/// Creates the runner of one worker of a phase of [`OpKind::ReadFile`] or [`OpKind::Read`].
 pub fn make_reader(scene: &OpContext, thread: u32) -> Prepared {
     let (plan, op) = (&scene.plan, scene.info.op);
     let expected = match plan.content {
-        // What was built has content of its own, which a file system that keeps none is not
-        // asked for.
+        // The recorder and the null file system store no content to compare.
         _ if op == OpKind::Read => scene.fs.directory().is_some().then(|| {
             let bytes = scene.info.kind.builds();
             (Packet::Unique, key(&scene.seed) as i32, bytes, bytes)
@@ -115,14 +114,14 @@ pub fn make_reader(scene: &OpContext, thread: u32) -> Prepared {
     let reader = Reader {
         op,
         places: scene.places(scene.renamed),
-        // Of an empty read no page is asked for.
+        // A read of 0 bytes reads no page.
         looks_at_cache: op == OpKind::Read || !plan.direct && plan.read.0 > 0,
         expected: expected.transpose()?,
     };
     scene.runner(reader, thread)
 }
 
-/// What should be in the file.
+/// Expected content of the file.
 struct Expected {
     packet: Packet,
     seed: i32,
@@ -134,7 +133,7 @@ struct Expected {
 struct Reader {
     op: OpKind,
     places: Places,
-    /// It reads through the page cache.
+    /// True if it reads through the page cache.
     looks_at_cache: bool,
     expected: Option<Expected>,
 }
@@ -158,7 +157,7 @@ impl ItemOp for Reader {
     }
 
     fn load(&mut self, data: &mut [u8]) {
-        // What is not overwritten by the read must not look right.
+        // Bytes that the read leaves alone must not pass the comparison.
         if let Some(expected) = &self.expected {
             for (stale, right) in data.iter_mut().zip(expected.buffer.iter()) {
                 *stale = !right;

@@ -387,14 +387,17 @@ mod needs_root {
         let allowed = std::os::unix::fs::PermissionsExt::from_mode(0o755);
         fs::set_permissions(&script, allowed).expect("allowed");
         let line = "meta --dir target --items 3 --phases file-create --after-phase ./mounts";
-        let output = place.run(line);
-        let names = fs::read_dir(place.path("target")).expect("listing");
-        for entry in names.flatten() {
-            let mounted = entry.path().join("m");
-            let ended = Command::new("umount").arg(mounted).status();
-            assert!(ended.expect("umount").success());
-        }
+        // The mount ends with its namespace, even if the test is killed.
+        let mut command = Command::new("unshare");
+        command.args(["--mount", "--propagation", "private"]);
+        command.arg(env!("CARGO_BIN_EXE_rbench"));
+        command.args(line.split_whitespace());
+        command.current_dir(place.0.path()).env_remove("RBENCH_DIR");
+        let output = command.output().expect("unshare starts");
         assert_eq!(output.status.code(), Some(1), "{}", said(&output));
+        let report = String::from_utf8_lossy(&output.stdout);
+        let reason = "/m could not be removed: another file system is mounted there";
+        assert!(report.contains(reason), "{report}");
     }
 
     #[test]

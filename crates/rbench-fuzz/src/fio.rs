@@ -146,8 +146,11 @@ fn shell_words(text: &str) -> Vec<String> {
     words
 }
 
-/// A plan without what only says how it was typed, and without what belongs to no job.
+/// The first iteration of a plan, without the words of the command line and without options that
+/// belong to no job (`--iterations` is one).
 fn bare(mut plan: JobsPlan) -> JobsPlan {
+    plan.rounds.truncate(plan.once().len());
+    plan.iterations = 1;
     plan.global_options.clear();
     plan.whole = Whole::default();
     plan.rounds

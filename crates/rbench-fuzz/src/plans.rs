@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt as _;
 
 use rbench_cli::{Invocation, Output};
-use rbench_plan::resolve::{Facts, Plan, resolve, task_counts};
+use rbench_plan::resolve::{Facts, Plan, Work, resolve, task_counts};
 use rbench_plan::spec::Spec;
 use rbench_sys::engine::ENGINES;
 
@@ -51,7 +51,7 @@ pub fn workload(invocation: Invocation) -> (Box<Spec>, Output) {
     }
 }
 
-/// Bytes of a plan in words that an input of so many may lead to.
+/// The most bytes of one iteration of a plan, printed, for an input of `input` bytes.
 fn words_max(input: usize) -> usize {
     (64 << 10) + 64 * input
 }
@@ -73,7 +73,12 @@ pub fn plan(spec: &Spec, facts: &Facts, input: usize) -> Option<Plan> {
         }
     };
     let size = format!("{plan:?}").len();
-    assert!(size <= words_max(input), "{size} bytes of plan");
+    // The plan holds the jobs of each iteration.
+    let rounds = match &plan.work {
+        Work::Jobs(jobs) => jobs.iterations as usize,
+        _ => 1,
+    };
+    assert!(size <= rounds * words_max(input), "{size} bytes of plan");
     assert!(plan.threads >= 1 && plan.iterations >= 1);
     let _ = (plan.digest(), plan.describe(), plan.data_bytes());
     let _ = (plan.needs_shared(), plan.places(), plan.workers());

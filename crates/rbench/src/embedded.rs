@@ -1,12 +1,13 @@
 //! The built-in file system of a host: a child process that serves a private
 //! temporary directory, and that ends whenever and however this process ends.
 
-use std::io::{BufRead as _, BufReader};
+use std::io::{BufRead as _, BufReader, Read as _};
 use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
+use nix::errno::Errno;
 use nix::mount::MntFlags;
 use rbench_core::Bytes;
 use rbench_sys::command::unblocked;
@@ -41,7 +42,7 @@ impl Embedded {
             .tempdir()
             .map_err(|e| failed("temporary directory", &e))?;
         let program = std::env::current_exe().map_err(|e| failed("this program", &e))?;
-        let mut child = unblocked(&mut Command::new(program))
+        let child = unblocked(&mut Command::new(program))
             .arg("testfs")
             .arg(mountpoint.path())
             .args(["--memory", &cap.0.to_string(), "--watch-parent"])
@@ -55,18 +56,20 @@ impl Embedded {
             .stderr(Stdio::piped())
             .spawn()
             .map_err(|e| failed("its process", &e))?;
-        if ready(&mut child) {
-            return Ok(Embedded { child, mountpoint });
+        // From here on its mount goes with it, even if it never reports.
+        let mut served = Embedded { child, mountpoint };
+        if ready(&mut served.child) {
+            return Ok(served);
         }
-        // Its standard input ends with this, and so does the child.
-        let output = child
-            .wait_with_output()
-            .map_err(|e| failed("its process", &e))?;
-        let words = String::from_utf8_lossy(&output.stderr);
-        Err(failed(
-            "it says",
-            &words.trim().trim_start_matches("rbench: "),
-        ))
+        let mut words = String::new();
+        drop(served.child.stdin.take());
+        if let Some(mut stderr) = served.child.stderr.take() {
+            let _ = stderr.read_to_string(&mut words);
+        }
+        Err(match words.trim().trim_start_matches("rbench: ") {
+            "" => failed("its process", &"it ended before it answered"),
+            words => failed("it says", &words),
+        })
     }
 
     /// Where it is mounted.
@@ -101,7 +104,8 @@ impl Drop for Embedded {
         let _ = self.child.kill();
         let _ = self.child.wait();
         let place = self.mountpoint.path();
-        if nix::mount::umount2(place, MntFlags::MNT_DETACH | MntFlags::UMOUNT_NOFOLLOW).is_err() {
+        let flags = MntFlags::MNT_DETACH | MntFlags::UMOUNT_NOFOLLOW;
+        if nix::mount::umount2(place, flags) == Err(Errno::EPERM) {
             // An ordinary user's; if that fails too, it stays as it is.
             let mut detach = Command::new("fusermount3");
             let detach = detach.args(["-u", "-z", "--"]).arg(place);

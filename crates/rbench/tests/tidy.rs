@@ -201,6 +201,14 @@ fn no_test_is_ignored_and_nothing_is_left_for_later() {
         ] {
             assert!(!text.contains(word), "{} holds {word}", path.display());
         }
+        // `doctest = false` in each crate: nothing would test it.
+        for comment in ["//! ```", "/// ```"] {
+            assert!(
+                !text.contains(comment),
+                "{} holds an example",
+                path.display()
+            );
+        }
     }
 }
 

@@ -286,7 +286,7 @@ fn what_was_read_in_flight_is_compared_with_what_its_own_file_holds() {
 /// their times together are longer than the phase, however fast the machine is.
 fn in_flight_at(depth: u32, dir: &Path) -> Vec<(String, f64)> {
     let meta = Meta {
-        items: Some(40),
+        items: Some(20),
         ..meta(depth)
     };
     let outcome = Run::meta(&[0], dir, meta).go().expect("runs");

@@ -394,8 +394,8 @@ pub mod needs_fuse {
     /// out: those that map files, which this process serves, and those that only stat, as layouts do.
     #[test]
     fn a_request_of_any_engine_that_does_not_return_is_given_up() {
-        for engine in ENGINES.iter().filter(|e| e.uses_files && !e.mapped) {
-            let asks: &[(&str, &str)] = match engine.name {
+        let asks = |engine: &str| -> &[(&str, &str)] {
+            match engine {
                 "filestat" | "dirstat" => &[],
                 "falloc" => &[("fallocate", "write")],
                 "ftruncate" => &[("setattr", "write")],
@@ -404,22 +404,27 @@ pub mod needs_fuse {
                 "dircreate" => &[("mkdir", "write")],
                 "dirdelete" => &[("rmdir", "write")],
                 _ => &[("read", "read"), ("write", "write")],
-            };
-            for (kind, rw) in asks {
-                let (_alone, fs, dir) = faulty(&format!("{kind}:hang@p=1"));
-                let line = format!(
-                    "--name=a --ioengine={} --rw={rw} --bs=4k --filesize=64k --nrfiles=4 \
-                     --fallocate=none --runtime=20 --time_based",
-                    engine.name
-                );
-                let outcome =
-                    wait_while_it_hangs(&fs, || limited(&dir, &line, Nanos(1_000_000_000)));
-                let trouble = outcome.trouble.unwrap_or_default();
-                let what = format!("{} {rw}", engine.name);
-                assert!(trouble.contains("--op-timeout"), "{what}: {trouble}");
-                drop(fs);
             }
-        }
+        };
+        let given_up = |engine: &str, kind: &str, rw: &str| {
+            let (_alone, fs, dir) = faulty(&format!("{kind}:hang@p=1"));
+            let line = format!(
+                "--name=a --ioengine={engine} --rw={rw} --bs=4k --filesize=64k --nrfiles=4 \
+                 --fallocate=none --runtime=20 --time_based"
+            );
+            let outcome = wait_while_it_hangs(&fs, || limited(&dir, &line, Nanos(1_000_000_000)));
+            let trouble = outcome.trouble.unwrap_or_default();
+            assert!(trouble.contains("--op-timeout"), "{engine} {rw}: {trouble}");
+            drop(fs);
+        };
+        // Each only waits: all wait together.
+        std::thread::scope(|scope| {
+            for engine in ENGINES.iter().filter(|e| e.uses_files && !e.mapped) {
+                for (kind, rw) in asks(engine.name) {
+                    scope.spawn(move || given_up(engine.name, kind, rw));
+                }
+            }
+        });
     }
 
     #[test]

@@ -102,7 +102,8 @@ fn a_round_pauses_by_itself() {
         think: Some(Nanos(50_000_000)),
         ..list("think 50ms, stat", 16, 8)
     };
-    let outcome = Run::mix(&[0], dir.path(), mix).go().expect("runs");
+    let run = Run::mix(&[0], dir.path(), mix).stepped(1_000);
+    let outcome = run.go().expect("runs");
     well(&outcome);
     assert_eq!(outcome.row("round").items, 16);
     // Two rounds in each of the eight, with a pause between them: no operation is in a pause.

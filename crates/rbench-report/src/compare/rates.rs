@@ -1,7 +1,7 @@
 //! How often comparisons are wrong, by simulation: docs/compare.md has the rates.
 //!
 //! `RBENCH_SIMULATE=20000 cargo test -p rbench-report --lib compare::rates -- --nocapture` prints
-//! them for so many pairs of each kind.
+//! them for 20,000 pairs of each kind. The stage `properties` of scripts/test simulates 2,000.
 
 #![allow(clippy::print_stdout, reason = "the tables are read by a person")]
 
@@ -159,7 +159,7 @@ fn equal_pairs_hardly_ever_differ_in_any_row_whatever_the_noise() {
     println!("| noise | 1 row | 4 rows | 20 rows |\n|---|---|---|---|");
     for (name, noise) in EQUAL {
         let rates = [1, 4, 20].map(|rows| {
-            let pairs = pairs(2000) / rows;
+            let pairs = pairs(400) / rows;
             let rates = Simulated::of(noise).rates(rows, pairs);
             assert!(rates.any <= 5.0 + slack(pairs), "{name}, {rows}: {rates:?}");
             rates.any
@@ -204,7 +204,7 @@ fn what_is_slower_is_found() {
     ];
     println!("| NEW | iterations | rows | some row | every row |\n|---|---|---|---|---|");
     for (name, noise, iterations, rows, shift, least) in cases {
-        let pairs = pairs(1000) / rows;
+        let pairs = pairs(200) / rows;
         let simulated = Simulated {
             iterations,
             shift,

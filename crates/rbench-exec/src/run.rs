@@ -1,7 +1,5 @@
 //! A whole run of the group: set up, workload, removal.
 
-use std::path::PathBuf;
-
 use rbench_plan::meta::{Backend, Location};
 use rbench_plan::{Plan, Work};
 
@@ -67,40 +65,22 @@ async fn carry_out(
         }
         Work::Meta(work) => {
             let ground = Target::set_up(group, place).await?;
-            let (shared, path) = (ground.shared(), ground.path().to_owned());
-            group.hooks.work_in(&path);
-            residency::turn_to(group, vec![path.clone()]).await?;
-            let pass = |i| meta::pass(plan, work, i);
-            let ending = iterate(group, plan, ground, shared, listener, pass).await?;
-            Ok(ending.kept(plan, path))
+            in_own_directory(group, plan, ground, listener, |i| meta::pass(plan, work, i)).await
         }
         Work::Io(work) => {
             let ground = Target::set_up(group, place).await?;
-            let (shared, path) = (ground.shared(), ground.path().to_owned());
-            group.hooks.work_in(&path);
-            residency::turn_to(group, vec![path.clone()]).await?;
             let pass = |i| io::pass(plan, work, run_key, i);
-            let ending = iterate(group, plan, ground, shared, listener, pass).await?;
-            Ok(ending.kept(plan, path))
+            in_own_directory(group, plan, ground, listener, pass).await
         }
         Work::Mix(work) => {
             let ground = Target::set_up(group, place).await?;
-            let (shared, path) = (ground.shared(), ground.path().to_owned());
-            group.hooks.work_in(&path);
-            residency::turn_to(group, vec![path.clone()]).await?;
-            let pass = |i| mix::pass(plan, work, i);
-            let ending = iterate(group, plan, ground, shared, listener, pass).await?;
-            Ok(ending.kept(plan, path))
+            in_own_directory(group, plan, ground, listener, |i| mix::pass(plan, work, i)).await
         }
         Work::Replay(work) => {
             let looked = replay::look_through(group, plan, work, place.parent).await?;
             let ground = Target::set_up(group, place).await?;
-            let (shared, path) = (ground.shared(), ground.path().to_owned());
-            group.hooks.work_in(&path);
-            residency::turn_to(group, vec![path.clone()]).await?;
             let pass = |i| replay::pass(plan, work, &looked, i);
-            let ending = iterate(group, plan, ground, shared, listener, pass).await?;
-            Ok(ending.kept(plan, path))
+            in_own_directory(group, plan, ground, listener, pass).await
         }
         Work::Find(work) => find::execute(group, (plan, work), place.parent, listener).await,
         Work::Jobs(work) => {
@@ -110,13 +90,22 @@ async fn carry_out(
     }
 }
 
-impl Ending {
-    fn kept(self, plan: &Plan, path: PathBuf) -> Ending {
-        Ending {
-            kept: plan.keep.then_some(path),
-            ..self
-        }
-    }
+/// Runs the passes of a workload that has a directory of its own.
+async fn in_own_directory<P: Pass<Target>>(
+    group: &Group<'_>,
+    plan: &Plan,
+    ground: Target,
+    listener: &mut dyn Listener,
+    pass: impl Fn(u32) -> P,
+) -> Result<Ending, ExecError> {
+    let (shared, path) = (ground.shared(), ground.path().to_owned());
+    group.hooks.work_in(&path);
+    residency::turn_to(group, vec![path.clone()]).await?;
+    let ending = iterate(group, plan, ground, shared, listener, pass).await?;
+    Ok(Ending {
+        kept: plan.keep.then_some(path),
+        ..ending
+    })
 }
 
 /// Runs pass after pass; each leaves nothing behind that the plan does not

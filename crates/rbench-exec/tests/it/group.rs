@@ -553,7 +553,8 @@ pub fn check_adds_up(row: &PhaseOutcome) {
     let Some(first) = row.first_done.as_ref() else {
         assert!(
             row.set_aside.0 > 0 || row.one_each || row.first_failed.is_some(),
-            "{name}: someone was busy"
+            "{name}: someone was busy with {} items",
+            row.items
         );
         return;
     };

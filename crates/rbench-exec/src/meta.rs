@@ -204,6 +204,13 @@ impl MetaPass<'_> {
             let names: Vec<&str> = lanes.iter().map(|row| row.name.as_str()).collect();
             listener.details(self.iteration, &names, details);
         }
+        if plan.open_loop.is_some() && info.creates() && each == Some(0) {
+            return Err(ExecError::SetUp(format!(
+                "{}: --rate and --time left some workers without an item, and later phases would have none: use \
+                 a higher --rate, a longer --time or fewer --threads",
+                info.label
+            )));
+        }
         let made = self.made(info.items);
         match plan.kind {
             PhaseKind::DirCreate | PhaseKind::FileCreate => {

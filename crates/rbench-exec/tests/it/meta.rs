@@ -300,6 +300,20 @@ fn phases_with_a_rate_start_as_many_operations_as_are_due() {
 }
 
 #[test]
+fn a_rate_that_leaves_workers_without_items_ends_the_run_after_creation() {
+    let dir = tempfile::tempdir().expect("temporary directory");
+    let kinds = [PhaseKind::FileCreate, PhaseKind::FileStat];
+    // Due in half a second: 2 operations for 4 workers.
+    let mut run = Run::meta(&[0], dir.path(), timed(Some(4.0), &kinds)).stepped(1_000);
+    run.common.threads = Some(4);
+    let outcome = run.go().expect("what was measured is reported");
+    let names: Vec<&str> = outcome.rows.iter().map(|row| row.name.as_str()).collect();
+    assert_eq!(names, ["file-create"]);
+    let trouble = outcome.trouble.expect("a sentence");
+    assert!(trouble.contains("fewer --threads"), "{trouble}");
+}
+
+#[test]
 fn without_a_rate_a_time_makes_phases_go_over_their_items_again() {
     let dir = tempfile::tempdir().expect("temporary directory");
     let meta = Meta {

@@ -7,7 +7,7 @@ use clap::{Args as ClapArgs, CommandFactory as _, FromArgMatches as _};
 use clap::{Parser, Subcommand, ValueEnum};
 use rbench_core::client::Watch;
 use rbench_core::event::Event;
-use rbench_core::ops_table::OpsRow;
+use rbench_core::operations::OpsRow;
 use rbench_core::steady::Criterion;
 use rbench_core::{Bytes, Nanos};
 use rbench_plan::arrival::Arrival;

@@ -9,7 +9,7 @@ use clap::ValueEnum;
 use rbench_core::client::Watch;
 use rbench_core::event::Event;
 use rbench_core::near::nearest;
-use rbench_core::ops_table::{self, OPS_ROWS, OpsRow};
+use rbench_core::operations::{self, OPS_ROWS, OpsRow};
 use rbench_core::steady::Criterion;
 use rbench_core::units::ParseQuantityError;
 use rbench_core::{Bytes, Nanos};
@@ -122,7 +122,7 @@ pub fn phase(text: &str) -> Result<PhaseKind, String> {
 }
 
 pub fn ops_row(text: &str) -> Result<&'static OpsRow, String> {
-    ops_table::find(text).ok_or_else(|| {
+    operations::row(text).ok_or_else(|| {
         let names = || OPS_ROWS.iter().map(|row| row.name);
         let near = nearest(text, names());
         let near = near.map_or_else(String::new, |name| format!(" (nearest: {name})"));

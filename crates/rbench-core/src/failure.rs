@@ -4,7 +4,7 @@ use std::fmt;
 
 use nix::errno::Errno;
 
-use crate::op::OpKind;
+use crate::operations::OpKind;
 use crate::units::Rank;
 
 /// Why an operation did not count as done.

@@ -4,7 +4,6 @@
 //!
 //! Nothing here touches a file system, MPI, the terminal or the environment.
 
-pub mod call;
 pub mod client;
 pub mod clock;
 pub mod coarse;
@@ -21,9 +20,8 @@ pub mod memory;
 pub mod mountinfo;
 pub mod moved;
 pub mod near;
-pub mod op;
 pub mod open;
-pub mod ops_table;
+pub mod operations;
 pub mod outcome;
 mod parts;
 pub mod plain;
@@ -37,14 +35,13 @@ pub mod timeline;
 pub mod units;
 pub mod wire;
 
-pub use call::Call;
 pub use clock::{Clock, Counter, CpuClock, MonotonicClock, SimulatedClock};
 pub use direction::{Direction, Each, Unified};
 pub use engine::{EngineOptions, StatType};
 pub use failure::{Failure, FailureKind, Failures};
 pub use latency::Latency;
-pub use op::OpKind;
 pub use open::OpenFlags;
+pub use operations::{Call, OpKind};
 pub use plain::{plain, plain_lines};
 pub use script::{Part, Progress, Script, Times};
 pub use timeline::Timeline;

@@ -13,7 +13,7 @@ use crate::client::ClientCost;
 use crate::effort::Effort;
 use crate::failure::{Failure, Failures};
 use crate::latency::Latency;
-use crate::op::OpKind;
+use crate::operations::OpKind;
 use crate::residency::{Residency, Round};
 use crate::spread::{HostSpread, RankSpread};
 use crate::steady::Steadiness;

@@ -7,7 +7,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::op::OpKind;
+use crate::operations::OpKind;
 use crate::parts::Cache;
 use crate::units::Nanos;
 

@@ -5,9 +5,9 @@ use std::os::fd::RawFd;
 
 use nix::errno::Errno;
 
-use crate::call::Call;
 use crate::failure::FailureKind;
 use crate::open::OpenFlags;
+use crate::operations::Call;
 
 /// How often a call is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -375,16 +375,3 @@ impl MetaPass<'_> {
         }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use rbench_plan::meta::PHASES;
-
-    #[test]
-    fn every_kind_of_phase_has_its_operation() {
-        for info in PHASES {
-            assert!(ops::knows(info.op), "{}", info.name);
-        }
-    }
-}

@@ -12,7 +12,7 @@ use rbench_plan::meta::ItemOwner;
 use rbench_plan::mix::course::Course;
 use rbench_plan::mix::names::Tree;
 use rbench_plan::mix::share::{Existence, Share, is_prepared};
-use rbench_plan::mix::{FileSet, Role, Row, Step, Verb};
+use rbench_plan::mix::{FileSet, Role, Row, Step, Verb, named};
 use rbench_plan::{MixPlan, Plan};
 use rbench_sys::{Fs, NullFs};
 
@@ -68,7 +68,7 @@ pub(crate) fn pass<'p>(plan: &'p Plan, mix: &MixPlan, iteration: u32) -> MixPass
 /// When there is not the memory.
 pub(crate) fn over_nothing(mix: &MixPlan, operations: u64) -> Prepared {
     let step = Step {
-        verb: Verb::Stat,
+        verb: Verb::Plain(const { named("stat") }, 0),
         set: 0,
         last: false,
         row: 0,

@@ -10,10 +10,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rbench_comm::Combine;
-use rbench_core::op::OpKind;
+use rbench_core::operations::OpKind;
 use rbench_core::wire::{Reader, Writer};
 use rbench_core::{Bytes, Call, OpenFlags, Rank};
-use rbench_plan::meta::{Calls, MetaPlan, PhasePlan, Showing, timed};
+use rbench_plan::meta::{Calls, MetaPlan, PhasePlan, Showing};
 use rbench_plan::mix::{FileSet, MixPlan, Place, Role, SetKind, Step, Verb};
 use rbench_plan::{Plan, Work};
 use rbench_sys::engine::{Lack, lacking};
@@ -127,7 +127,10 @@ fn of(plan: &Plan) -> BTreeMap<Need, String> {
             let steps = || mix.roles.iter().flat_map(|role| role.all_steps());
             let any = |wanted: fn(Verb) -> bool| steps().any(|step| wanted(step.verb));
             let of_links = |set: &FileSet| set.kind == SetKind::Links;
-            let attributes = any(|verb| matches!(verb, Verb::Setxattr(_) | Verb::Getxattr));
+            let attributes = any(|verb| {
+                let op = verb.word(false).map(|word| word.op);
+                matches!(op, Some(OpKind::Setxattr | OpKind::Getxattr))
+            });
             let random = any(|verb| matches!(verb, Verb::Write(_, Place::Random)));
             add(random, Need::RandomWrites, &mix.name);
             add(
@@ -177,7 +180,7 @@ pub(crate) async fn check(
 ) -> Result<(), ExecError> {
     match &plan.work {
         Work::Meta(meta) => {
-            let calls = meta.kinds().flat_map(|kind| timed(kind.info().op));
+            let calls = meta.kinds().flat_map(|kind| kind.info().timed);
             let calls = calls.copied().chain(AROUND).collect();
             names_in_flight(group, plan, (meta.in_flight, calls, data(meta))).await?;
         }

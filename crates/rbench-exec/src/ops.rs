@@ -16,9 +16,7 @@ use rbench_core::{
     Call, Clock as _, Failure, FailureKind, Nanos, OpKind, OpenFlags, Progress, Rank,
 };
 use rbench_plan::arrival::{Schedule, Workers};
-use rbench_plan::meta::{
-    Calls, ItemOwner, Layout, PhaseInfo, PhaseKind, PhasePlan, Showing, timed,
-};
+use rbench_plan::meta::{Calls, ItemOwner, Layout, PhaseInfo, PhaseKind, PhasePlan, Showing};
 use rbench_plan::permutation::Permutation;
 use rbench_plan::tree::{Forest, ItemKind, Paths};
 use rbench_plan::{MetaPlan, shift};
@@ -47,12 +45,6 @@ pub use places::Places;
 
 /// Stands behind the names of items after the native rename phase.
 const RENAMED: &str = ".r";
-/// Stands behind the names of hard links to items.
-const LINKED: &str = ".l";
-/// Stands behind the names of nodes beside items.
-const NODE: &str = ".n";
-/// Stands behind the names of symbolic links to items.
-const SYMLINKED: &str = ".s";
 
 /// What a stream of random gaps between intended starts is for.
 const STREAM_STARTS: u64 = 15;
@@ -71,11 +63,6 @@ pub fn make(scene: &OpContext, thread: u32) -> Prepared {
         OpKind::Fill | OpKind::Empty => fill::make(scene, thread),
         _ => plain::make(scene, thread),
     }
-}
-
-/// True if phases of `op` can run.
-pub fn knows(op: OpKind) -> bool {
-    !timed(op).is_empty() || matches!(op, OpKind::Fill | OpKind::Empty)
 }
 
 /// Kind of a failure, with details.

@@ -135,7 +135,7 @@ fn of_meta(meta: &MetaPlan, (ranks, missing): (u64, u64), threads: u64) -> (Dema
             let each = phase.part.map_or(items, |part| {
                 part.items.saturating_mul(ranks.saturating_mul(threads))
             });
-            each.saturating_mul(phase.kind.makes_besides())
+            each.saturating_mul(phase.kind.info().makes_besides)
         })
         .max()
         .unwrap_or(0)

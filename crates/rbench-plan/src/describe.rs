@@ -249,10 +249,10 @@ fn describe_meta(meta: &MetaPlan) -> Vec<Setting> {
     ]));
     let usual = PHASES
         .iter()
-        .filter(|info| info.by_default() && info.items.is_none_or(has))
+        .filter(|info| info.by_default && info.items.is_none_or(has))
         .filter(|info| info.in_a_ring() || meta.in_flight.is_none())
         .map(|info| info.kind);
-    if meta.kinds().any(|kind| !kind.info().by_default()) || meta.phases.len() < usual.count() {
+    if meta.kinds().any(|kind| !kind.info().by_default) || meta.phases.len() < usual.count() {
         let shown = meta.phases.iter().filter(|p| p.showing != Showing::Untimed);
         let names: Vec<&str> = shown.map(|phase| phase.kind.info().name).collect();
         rows.push(Setting::text("phases", names.join(",")));

@@ -9,11 +9,12 @@ use crate::tree::{Forest, ItemKind, Naming, Private, Shape};
 
 mod calls;
 mod phases;
-mod timed;
 
-pub use calls::{Calls, VALUE};
-pub use phases::{PHASES, PhaseInfo, PhaseKind, STEPS_DOWN, with_needed};
-pub use timed::{ATTRIBUTES, timed};
+pub use calls::Calls;
+pub use phases::with_needed;
+pub use rbench_core::operations::{
+    ATTRIBUTES, OPERATIONS as PHASES, Operation as PhaseInfo, PhaseKind, STEPS_DOWN, VALUE,
+};
 
 /// Who owns the tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -277,9 +278,8 @@ impl MetaPlan {
 
     /// Bytes that a file has at its longest, as far as the phases write them.
     pub fn file_bytes(&self) -> u64 {
-        let built = |kind: PhaseKind| if self.runs(kind) { kind.builds() } else { 0 };
-        let longest = built(PhaseKind::FileWriteSync).max(built(PhaseKind::FileBuild10));
-        self.write.0.max(longest)
+        let built = self.kinds().map(|kind| kind.info().builds);
+        built.fold(self.write.0, u64::max)
     }
 
     /// The phases, in order.

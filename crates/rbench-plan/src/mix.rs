@@ -6,8 +6,8 @@
 //! looks (open, stat, read …) takes any name of the set that is there as far as the rank
 //! knows ([`share`]).
 
-use std::ffi::CStr;
-
+pub use rbench_core::operations::{Need, SetKind, Word};
+use rbench_core::operations::{Takes, WORDS};
 use rbench_core::{Call, Nanos, OpKind, OpenFlags};
 
 use crate::arrival::OpenLoop;
@@ -26,10 +26,6 @@ use sizes::Sizes;
 pub const CHUNK: u64 = 1 << 20;
 /// Most bytes of a call.
 pub const CALL_MAX: u64 = 64 << 20;
-/// Bytes of a buffer for entries of directories, targets of links and attributes.
-const NAMES_BYTES: u64 = 32 * 1024;
-/// Name of the extended attribute that steps set and read.
-const ATTRIBUTE: &CStr = c"user.rbench";
 /// Most names of a set, of one rank or of all where they share it.
 pub const NAMES_MAX: u64 = 100_000_000;
 
@@ -74,18 +70,6 @@ impl Scale {
         files: 1.0,
         size: 1.0,
     };
-}
-
-/// What the names of a set are.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum SetKind {
-    /// Files.
-    #[default]
-    Files,
-    /// Empty directories.
-    Directories,
-    /// Symbolic links.
-    Links,
 }
 
 /// Names that steps choose from.
@@ -178,63 +162,12 @@ pub enum Verb {
     Write(u64, Place),
     /// Writes between so many bytes at its end.
     Append(u64, u64),
-    /// Cuts it to that length.
-    Truncate(u64),
-    /// Syncs it.
-    Fsync,
-    /// Syncs its data.
-    Fdatasync,
-    /// Looks at its attributes.
-    Fstat,
-    /// Sets an attribute of so many bytes.
-    Setxattr(u64),
-    /// Reads that.
-    Getxattr,
-    /// Looks at the attributes of a name.
-    Stat,
-    /// Asks whether it may be read.
-    Access,
-    /// Changes its permissions.
-    Chmod,
-    /// Changes its times.
-    Utimes,
     /// Removes a name: a file, a directory or a link, as its set is.
     Delete,
-    /// Gives a file a name that is not there.
-    Rename,
-    /// Gives the file that was used last the name of another, which goes.
-    Replace,
-    /// Makes a directory.
-    Mkdir,
-    /// Makes a symbolic link.
-    Symlink,
-    /// Reads its target.
-    Readlink,
-    /// Lists a directory of the set.
-    List,
+    /// Makes the call of a word, with this size.
+    Plain(&'static Word, u64),
     /// Pauses for so long; no operation.
     Think(Nanos),
-}
-
-/// What a step needs to work on.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Need {
-    /// The file that is open.
-    Open,
-    /// A name that is there.
-    There,
-    /// One that is there and the worker's own.
-    OwnThere,
-    /// One of the worker's own that is not there.
-    OwnFree,
-    /// Both: the first becomes the second.
-    Move,
-    /// The file that was used last, and another that is there, both the worker's own.
-    Over,
-    /// A directory of the set.
-    Directory,
-    /// Nothing.
-    Nothing,
 }
 
 /// A step of a list, or an operation to draw.
@@ -250,35 +183,48 @@ pub struct Step {
     pub row: usize,
 }
 
+/// The word of that name.
+pub const fn named(name: &str) -> &'static Word {
+    let mut at = 0;
+    while !same(WORDS[at].name.as_bytes(), name.as_bytes()) {
+        at += 1;
+    }
+    &WORDS[at]
+}
+
+const fn same(one: &[u8], other: &[u8]) -> bool {
+    match (one, other) {
+        ([], []) => true,
+        ([a, one @ ..], [b, other @ ..]) => *a == *b && same(one, other),
+        _ => false,
+    }
+}
+
 impl Verb {
-    /// What it needs.
+    /// The word of its row, on files or directories; `None`: a pause.
+    pub fn word(self, directories: bool) -> Option<&'static Word> {
+        Some(match self {
+            Verb::Create(_) => const { named("create") },
+            Verb::Open(_) => const { named("open") },
+            Verb::Close => const { named("close") },
+            Verb::ReadWhole(_) | Verb::Read(..) => const { named("read") },
+            Verb::WriteWhole(_) | Verb::Write(..) => const { named("write") },
+            Verb::Append(..) => const { named("append") },
+            Verb::Delete if directories => const { named("rmdir") },
+            Verb::Delete => const { named("delete") },
+            Verb::Plain(word, _) => word,
+            Verb::Think(_) => return None,
+        })
+    }
+
+    /// The word as it was written, for messages.
+    pub fn name(self) -> &'static str {
+        self.word(false).map_or("think", |word| word.name)
+    }
+
+    /// The operand that it needs.
     pub fn need(self) -> Need {
-        match self {
-            Verb::Close
-            | Verb::ReadWhole(_)
-            | Verb::Read(..)
-            | Verb::WriteWhole(_)
-            | Verb::Write(..)
-            | Verb::Append(..)
-            | Verb::Truncate(_)
-            | Verb::Fsync
-            | Verb::Fdatasync
-            | Verb::Fstat
-            | Verb::Setxattr(_)
-            | Verb::Getxattr => Need::Open,
-            Verb::Open(_)
-            | Verb::Stat
-            | Verb::Access
-            | Verb::Chmod
-            | Verb::Utimes
-            | Verb::Readlink => Need::There,
-            Verb::Delete => Need::OwnThere,
-            Verb::Create(_) | Verb::Mkdir | Verb::Symlink => Need::OwnFree,
-            Verb::Rename => Need::Move,
-            Verb::Replace => Need::Over,
-            Verb::List => Need::Directory,
-            Verb::Think(_) => Need::Nothing,
-        }
+        self.word(false).map_or(Need::Nothing, |word| word.need)
     }
 
     /// Whether it changes which names are there.
@@ -300,39 +246,26 @@ impl Verb {
     /// Whether it brings data to stable storage.
     pub fn syncs(self) -> bool {
         match self {
-            Verb::Fsync | Verb::Fdatasync => true,
+            Verb::Plain(word, _) => matches!(word.op, OpKind::Fsync | OpKind::Fdatasync),
             Verb::Create(flags) | Verb::Open(flags) => flags.data_synced,
             _ => false,
         }
     }
 
+    /// Whether it writes to the open file, or changes it otherwise.
+    pub fn changes_file(self) -> bool {
+        self.writes() || matches!(self, Verb::Plain(Word { changes: true, .. }, _))
+    }
+
     /// System call of the step, on files or directories, with the arguments that the step itself
     /// determines; `None`: a pause.
     pub fn call(self, directories: bool) -> Option<Call> {
-        Some(match self {
-            Verb::Create(flags) | Verb::Open(flags) => Call::Open(flags),
-            Verb::Close => Call::Close,
-            Verb::ReadWhole(_) | Verb::Read(..) => Call::Read,
-            Verb::WriteWhole(_) | Verb::Write(..) | Verb::Append(..) => Call::Write,
-            Verb::Truncate(length) => Call::Truncate(length),
-            Verb::Fsync => Call::Fsync,
-            Verb::Fdatasync => Call::Fdatasync,
-            Verb::Fstat => Call::Getattr,
-            Verb::Setxattr(_) => Call::Setxattr(ATTRIBUTE),
-            Verb::Getxattr => Call::Getxattr(ATTRIBUTE),
-            Verb::Stat => Call::Stat,
-            Verb::Access => Call::Access,
-            Verb::Chmod => Call::Chmod(0),
-            Verb::Utimes => Call::Utimes(0),
-            Verb::Delete if directories => Call::Rmdir,
-            Verb::Delete => Call::Unlink,
-            Verb::Rename | Verb::Replace => Call::Rename,
-            Verb::Mkdir => Call::Mkdir,
-            Verb::Symlink => Call::Symlink,
-            Verb::Readlink => Call::Readlink,
-            Verb::List => Call::List,
-            Verb::Think(_) => return None,
-        })
+        let size = match self {
+            Verb::Create(flags) | Verb::Open(flags) => return Some(Call::Open(flags)),
+            Verb::Plain(_, size) => size,
+            _ => 0,
+        };
+        self.word(directories).map(|word| (word.call)(size))
     }
 
     /// Whether a ring performs it.
@@ -353,11 +286,13 @@ impl Verb {
             | Verb::Read(bytes, _)
             | Verb::WriteWhole(bytes)
             | Verb::Write(bytes, _)
-            | Verb::Append(_, bytes)
-            | Verb::Setxattr(bytes) => bytes,
+            | Verb::Append(_, bytes) => bytes,
             // What is drawn writes its file.
             Verb::Create(_) => CHUNK,
-            Verb::List | Verb::Readlink | Verb::Getxattr => NAMES_BYTES,
+            Verb::Plain(word, size) => match word.takes {
+                Takes::Data(..) => size,
+                Takes::Length(_) | Takes::Nothing => word.room,
+            },
             _ => 0,
         }
     }

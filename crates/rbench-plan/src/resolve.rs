@@ -687,7 +687,7 @@ fn phases(meta: &spec::Meta, notes: &mut Vec<String>) -> Result<Vec<PhaseKind>, 
     let Some(asked) = &meta.phases else {
         let usual = PHASES
             .iter()
-            .filter(|p| p.by_default() && (p.items.is_none() || p.items != excluded));
+            .filter(|p| p.by_default && (p.items.is_none() || p.items != excluded));
         return in_flight::performed(usual, meta, notes);
     };
     if asked.is_empty() {

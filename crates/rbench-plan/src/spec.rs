@@ -4,7 +4,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use rbench_core::ops_table::OpsRow;
+use rbench_core::operations::OpsRow;
 use rbench_core::steady::Criterion;
 use rbench_core::{Bytes, Nanos};
 

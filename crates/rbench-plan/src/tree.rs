@@ -9,6 +9,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use rbench_core::Rank;
+pub use rbench_core::operations::ItemKind;
 
 /// The longest path the kernel takes, with its end (PATH_MAX).
 pub const PATH_MAX: usize = 4096;
@@ -100,15 +101,6 @@ pub const MDTEST: Naming = Naming {
     file: "file.mdtest",
     common: None,
 };
-
-/// Which kind of item.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum ItemKind {
-    /// A directory.
-    Dir,
-    /// A file.
-    File,
-}
 
 /// Private trees: one of each rank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

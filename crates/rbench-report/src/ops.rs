@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use rbench_core::ops_table::{OPS_ROWS, OpsRow};
+use rbench_core::operations::{OPS_ROWS, OpsRow};
 use rbench_core::plain::plain_lines;
 use rbench_core::units::{human_count, human_rate};
 
@@ -135,7 +135,7 @@ fn cells(row: &OpsRow, phase: &PhaseResult) -> Vec<String> {
     let stopped = if phase.complete { "" } else { " *" };
     vec![
         format!("{}{stopped}", row.name),
-        row.calls.to_owned(),
+        row.calls(),
         human_count(phase.items),
         micros(times.mean_ns, 1),
         micros(times.p50_ns as f64, 2),

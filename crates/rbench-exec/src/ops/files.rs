@@ -95,7 +95,7 @@ pub fn make_reader(scene: &OpContext, thread: u32) -> Prepared {
     let expected = match plan.content {
         // The recorder and the null file system store no content to compare.
         _ if op == OpKind::Read => scene.fs.directory().is_some().then(|| {
-            let bytes = scene.info.kind.builds();
+            let bytes = scene.info.builds;
             (Packet::Unique, key(&scene.seed) as i32, bytes, bytes)
         }),
         Content::Packet { packet, seed } if plan.verify_read => {

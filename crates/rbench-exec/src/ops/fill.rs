@@ -11,7 +11,7 @@ use crate::worker::Prepared;
 
 /// Creates the runner of one worker of a phase of [`OpKind::Fill`] or [`OpKind::Empty`].
 pub fn make(scene: &OpContext, thread: u32) -> Prepared {
-    let (mut names, files): (Vec<String>, bool) = match scene.info.kind.entries() {
+    let (mut names, files): (Vec<String>, bool) = match scene.info.entries {
         Some(entries) => ((0..entries).map(|n| format!("/e.{n}")).collect(), true),
         None => (STEPS_DOWN.iter().map(ToString::to_string).collect(), false),
     };

@@ -12,7 +12,7 @@ use crate::worker::Prepared;
 
 /// Creates the runner of one worker.
 pub fn make(scene: &OpContext, thread: u32) -> Prepared {
-    match scene.info.kind.entries() {
+    match scene.info.entries {
         Some(entries) => {
             let op = List {
                 places: scene.places(scene.renamed),

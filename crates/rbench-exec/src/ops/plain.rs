@@ -7,21 +7,22 @@ use rbench_core::{OpKind, Progress};
 use rbench_plan::meta::{ATTRIBUTES, PhaseKind, VALUE};
 
 use super::places::Tree;
-use super::{ItemOp, LINKED, NODE, OpContext, Places, SYMLINKED, Why, mismatch};
+use super::{ItemOp, OpContext, Places, Why, mismatch};
 use crate::worker::Prepared;
 
 /// Creates the runner of one worker.
 pub fn make(scene: &OpContext, thread: u32) -> Prepared {
     let (kind, renamed) = (scene.info.kind, scene.renamed);
     let way_down = || scene.suffixed(if renamed { ".r/a/b/c/d" } else { "/a/b/c/d" });
-    let path = match (scene.info.op, kind) {
-        (OpKind::Mkdir, _) => scene.places(false),
-        (OpKind::Mknod, _) | (_, PhaseKind::NodeRemove) => scene.suffixed(NODE),
-        (OpKind::Symlink, _) | (_, PhaseKind::SymlinkRemove) => scene.suffixed(SYMLINKED),
-        (_, PhaseKind::LinkRemove) => scene.suffixed(LINKED),
+    let beside = |suffix| match suffix {
+        "" => scene.places(renamed),
+        suffix => scene.suffixed(suffix),
+    };
+    let path = match (scene.info.beside, kind) {
+        (Some(suffix), _) => beside(suffix),
         // The directories that `fill` created.
-        (_, PhaseKind::DirResolve) => way_down(),
-        _ => scene.places(renamed),
+        (None, PhaseKind::DirResolve) => way_down(),
+        (None, _) => scene.places(renamed && scene.info.op != OpKind::Mkdir),
     };
     let tree = scene.tree();
     let last = |tree| (tree, scene.visit(thread).count.saturating_sub(1));
@@ -30,15 +31,10 @@ pub fn make(scene: &OpContext, thread: u32) -> Prepared {
         (Some(tree), _) => Order::Down(tree),
         (None, _) => Order::Items,
     };
-    let other = match scene.info.op {
-        OpKind::Link => Some(scene.suffixed(LINKED)),
-        OpKind::Symlink => Some(scene.places(renamed)),
-        _ => None,
-    };
     let op = Plain {
         op: scene.info.op,
         path,
-        other,
+        other: scene.info.other.map(beside),
         order,
         compares: matches!(scene.info.op, OpKind::Getxattr | OpKind::Listxattr)
             && scene.fs.directory().is_some(),
@@ -178,7 +174,7 @@ impl ItemOp for Plain {
 /// Creates the runner of one worker that reads the targets of symbolic links.
 pub fn make_readlink(scene: &OpContext, thread: u32) -> Prepared {
     let op = Readlink {
-        link: scene.suffixed(SYMLINKED),
+        link: scene.suffixed(scene.info.beside.unwrap_or_default()),
         item: scene.places(scene.renamed),
         nothing_behind: scene.fs.directory().is_none(),
     };

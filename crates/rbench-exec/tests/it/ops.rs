@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use rbench_core::ops_table::{OPS_ROWS, find};
+use rbench_core::operations::{OPS_ROWS, row as find};
 use rbench_core::outcome::PhaseOutcome;
 use rbench_core::residency::Verdict;
 use rbench_core::{Bytes, Nanos, SimulatedClock};
@@ -186,7 +186,7 @@ mod needs_fuse {
         ));
         let asked = PHASES
             .iter()
-            .filter(|info| !info.by_default() && info.native());
+            .filter(|info| !info.by_default && info.native());
         let meta = Meta {
             items: Some(4),
             depth: Some(0),

@@ -2,20 +2,7 @@
 
 use rbench_core::{Call, OpKind, OpenFlags, Part, Times};
 
-use super::timed::{ATTRIBUTES, LONGER, timed};
-use super::{ItemOwner, Making, MetaPlan, PhaseInfo, PhaseKind};
-
-/// Bytes of one synced write.
-const SYNCED_WRITE: u64 = 1 << 10;
-/// Room for the entries of one `getdents64`, in bytes: what libc takes.
-const ENTRIES: u64 = 32 << 10;
-/// Room for the target of a link, which is the name of an item.
-const TARGET: u64 = 256;
-/// Room for a list of names of attributes, others' included.
-const LIST: u64 = 4096;
-
-/// Bytes of the value of an attribute.
-pub const VALUE: usize = 16;
+use super::{ItemOwner, Making, MetaPlan, PhaseInfo};
 
 /// System calls of an operation on one item, and its data.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -74,80 +61,28 @@ impl Calls {
 
     /// Calls of a phase's operation.
     pub fn of_phase(info: &PhaseInfo, plan: &MetaPlan, who: ItemOwner) -> Calls {
-        let once = || {
-            let parts = timed(info.op).iter();
-            parts.map(|call| Part::once(*call)).collect()
-        };
-        let opened = |flags, parts, length: u64, data: u64| Calls {
-            opens: Some(flags),
-            timed: parts,
-            second: Vec::new(),
-            length,
-            data,
-        };
-        let into = |data| Calls {
-            timed: once(),
-            length: data,
-            data,
-            ..Calls::default()
-        };
         match info.op {
-            OpKind::Create | OpKind::WriteFile => creating(info, plan, who),
-            OpKind::ReadFile => Calls::reading(OpenFlags::READ.directly(plan.direct), plan.read.0),
-            OpKind::List => into(ENTRIES),
-            OpKind::Readlink => into(TARGET),
-            OpKind::Getattr | OpKind::Statfs | OpKind::Removexattr => {
-                opened(OpenFlags::READ, once(), 0, 0)
+            OpKind::Create | OpKind::WriteFile => return creating(info, plan, who),
+            OpKind::ReadFile => {
+                return Calls::reading(OpenFlags::READ.directly(plan.direct), plan.read.0);
             }
-            OpKind::Truncate => {
-                // Longer than any written data, which therefore stays.
-                let length = plan.write.0.saturating_add(LONGER);
-                let parts = vec![Part::once(Call::Truncate(length))];
-                opened(OpenFlags::WRITE_EXISTING, parts, 0, 0)
-            }
-            OpKind::Setxattr => {
-                let names = match info.kind {
-                    PhaseKind::FileSetxattr9 => &ATTRIBUTES[1..],
-                    _ => &ATTRIBUTES[..1],
-                };
-                let set = |name: &&'static std::ffi::CStr| Part::once(Call::Setxattr(name));
-                let bytes = VALUE as u64;
-                opened(
-                    OpenFlags::READ,
-                    names.iter().map(set).collect(),
-                    bytes,
-                    bytes,
-                )
-            }
-            OpKind::Getxattr => {
-                // One byte more than the value, so that a longer one is noticed.
-                let room = VALUE as u64 + 1;
-                opened(OpenFlags::READ, once(), room, room)
-            }
-            OpKind::Listxattr => opened(OpenFlags::READ, once(), LIST, LIST),
-            OpKind::WriteSync => {
-                let bytes = info.kind.builds();
-                let offsets = (0..bytes).step_by(SYNCED_WRITE as usize);
-                let parts = offsets.flat_map(|at| [Call::WriteAt(at), Call::Fsync].map(Part::once));
-                opened(
-                    OpenFlags::WRITE_EXISTING,
-                    parts.collect(),
-                    SYNCED_WRITE,
-                    bytes,
-                )
-            }
-            OpKind::Read => {
-                let (bytes, call) = (info.kind.builds(), Call::ReadAt(0));
-                let all = Part {
-                    call,
-                    times: Times::Whole,
-                };
-                opened(OpenFlags::READ, vec![all], bytes, bytes)
-            }
-            _ => Calls {
-                timed: once(),
-                ..Calls::default()
+            _ => {}
+        }
+        let part = |call: &Call| match *call {
+            // Longer than any written data, which therefore stays.
+            Call::Truncate(more) => Part::once(Call::Truncate(plan.write.0.saturating_add(more))),
+            call @ Call::ReadAt(_) => Part {
+                call,
+                times: Times::Whole,
             },
+            call => Part::once(call),
+        };
+        Calls {
+            opens: info.opens,
+            timed: info.timed.iter().map(part).collect(),
+            second: Vec::new(),
+            length: info.length,
+            data: info.length.max(info.builds),
         }
     }
 }
@@ -170,11 +105,7 @@ fn creating(info: &PhaseInfo, plan: &MetaPlan, who: ItemOwner) -> Calls {
         Call::Fsync if !(plan.fsync && writes) => None,
         other => Some(other),
     };
-    let mut timed: Vec<Part> = timed(info.op)
-        .iter()
-        .filter_map(call)
-        .map(Part::once)
-        .collect();
+    let mut timed: Vec<Part> = info.timed.iter().filter_map(call).map(Part::once).collect();
     if plan.is_table() {
         let second = timed.split_off(timed.len().saturating_sub(1));
         return Calls {

@@ -383,7 +383,7 @@ impl Course {
         };
         let script = self.script(flight, step, name);
         let directories = self.plan.sets[set].kind == SetKind::Directories;
-        let (op, ..) = super::list::row(step.verb, directories)?;
+        let op = step.verb.word(directories)?.op;
         let what = match step.verb.changes_names() {
             true => Use::Changes,
             false => Use::Looks,
@@ -424,11 +424,11 @@ impl Course {
                 Script::whole(flags, all_of(bytes), CHUNK)
             }
             Verb::Open(flags) if drawn => Script::whole(flags, None, 0),
-            Verb::Chmod => {
+            Verb::Plain(word, _) if word.op == OpKind::Chmod => {
                 self.changes += 1;
                 Script::of(Call::Chmod(MODES[(self.changes % 2) as usize]))
             }
-            Verb::Utimes => {
+            Verb::Plain(word, _) if word.op == OpKind::Utimes => {
                 self.changes += 1;
                 Script::of(Call::Utimes((TIMES + self.changes) as i64))
             }
@@ -574,14 +574,14 @@ impl Course {
         let drawn = self.drawn();
         let share = &mut self.shares[set];
         let last = &mut self.flights[flight].last[set];
-        match step.verb {
-            Verb::Create(_) | Verb::Mkdir | Verb::Symlink => share.note(name, true),
-            Verb::Delete => {
+        match step.verb.need() {
+            Need::OwnFree => share.note(name, true),
+            Need::OwnThere => {
                 share.note(name, false);
                 *last = last.filter(|last| *last != name);
                 return;
             }
-            Verb::Rename | Verb::Replace => {
+            Need::Move | Need::Over => {
                 share.note(name, false);
                 if let Some(other) = chosen.other {
                     share.note(other, true);
@@ -607,7 +607,7 @@ impl Course {
 /// With which flags an operation that is drawn opens its file.
 fn flags_of(verb: Verb) -> OpenFlags {
     let appends = matches!(verb, Verb::Append(..));
-    let writes = verb.writes() || matches!(verb, Verb::Truncate(_) | Verb::Fsync | Verb::Fdatasync);
+    let writes = verb.changes_file() || verb.syncs();
     OpenFlags {
         reads: !writes,
         writes,

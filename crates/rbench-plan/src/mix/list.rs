@@ -2,9 +2,10 @@
 //! whole, close), delete, append 1k..16k@log`.
 
 use rbench_core::near::nearest;
-use rbench_core::{Bytes, Nanos, OpKind, OpenFlags};
+use rbench_core::operations::{Takes, WORDS};
+use rbench_core::{Bytes, Nanos, OpenFlags};
 
-use super::{CALL_MAX, CHUNK, Need, Place, Verb};
+use super::{CALL_MAX, CHUNK, Need, Place, Verb, Word};
 
 /// A step as it was written.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -19,38 +20,6 @@ pub struct Written {
 
 /// Most steps of a list.
 const STEPS_MAX: usize = 10_000;
-/// Bytes of an attribute where nothing is said.
-const ATTRIBUTE: u64 = 64;
-/// The longest attribute.
-const ATTRIBUTE_MAX: u64 = 4096;
-
-const WORDS: [&str; 24] = [
-    "create",
-    "open",
-    "close",
-    "read",
-    "write",
-    "append",
-    "truncate",
-    "fsync",
-    "fdatasync",
-    "fstat",
-    "setxattr",
-    "getxattr",
-    "stat",
-    "access",
-    "chmod",
-    "utimes",
-    "delete",
-    "rename",
-    "replace",
-    "mkdir",
-    "rmdir",
-    "symlink",
-    "readlink",
-    "list",
-];
-
 /// Splits at commas that are in no parentheses.
 fn parts(text: &str) -> Result<Vec<&str>, String> {
     let (mut all, mut depth, mut from) = (Vec::new(), 0_u32, 0);
@@ -132,40 +101,46 @@ pub fn step(text: &str) -> Result<Written, String> {
     let Some((verb, given)) = words.split_first() else {
         return Err("a step is empty".to_owned());
     };
-    let verb = verb_of(verb, given).map_err(|wrong| match wrong {
-        Wrong::Unknown => {
-            let near = nearest(verb, WORDS.into_iter().chain(["think"]));
-            let near = near.map_or_else(String::new, |near| format!(" (nearest: {near})"));
-            format!(
-                "there is no step '{verb}'{near}, only {}, think",
-                WORDS.join(", ")
-            )
-        }
-        Wrong::Given(form) => format!("'{}' is not of the form {form}", text.trim()),
-    })?;
+    if *verb == "think" {
+        let time: Option<Nanos> = match given {
+            [time] => time.parse().ok(),
+            _ => None,
+        };
+        let verb = Verb::Think(time.ok_or_else(|| ill_formed(text, "think TIME"))?);
+        return match last {
+            true => Err(names_no_file(text)),
+            false => Ok(Written { verb, set, last }),
+        };
+    }
+    let mut all = WORDS.iter();
+    let word = all.find(|word| word.name == *verb || word.aliases.contains(verb));
+    let Some(word) = word else {
+        let names = || WORDS.iter().map(|word| word.name).chain(["think"]);
+        let near = nearest(verb, names());
+        let near = near.map_or_else(String::new, |near| format!(" (nearest: {near})"));
+        let all: Vec<&str> = names().collect();
+        return Err(format!(
+            "there is no step '{verb}'{near}, only {}",
+            all.join(", ")
+        ));
+    };
+    let verb = verb_of(word, given).ok_or_else(|| ill_formed(text, word.form))?;
     let may_be_last = matches!(verb.need(), Need::There | Need::OwnThere | Need::Move);
     if last && !may_be_last {
-        return Err(format!("'{}' chooses no file, last or other", text.trim()));
+        return Err(names_no_file(text));
     }
     // It is always the file that was used last.
-    let last = last || verb == Verb::Replace;
-    let set = set.or_else(|| implied(words[0]).map(str::to_owned));
+    let last = last || verb.need() == Need::Over;
+    let set = set.or_else(|| word.set.map(str::to_owned));
     Ok(Written { verb, set, last })
 }
 
-/// The set of steps that are nothing for files.
-fn implied(word: &str) -> Option<&'static str> {
-    match word {
-        "mkdir" | "rmdir" => Some("dirs"),
-        "symlink" | "readlink" => Some("links"),
-        _ => None,
-    }
+fn names_no_file(text: &str) -> String {
+    format!("'{}' chooses no file, last or other", text.trim())
 }
 
-/// What is wrong with a step.
-enum Wrong {
-    Unknown,
-    Given(&'static str),
+fn ill_formed(text: &str, form: &str) -> String {
+    format!("'{}' is not of the form {form}", text.trim())
 }
 
 /// A size of one call, from 1 on.
@@ -182,19 +157,19 @@ fn place(words: &[&str]) -> Option<(u64, Place)> {
     }
 }
 
-fn verb_of(verb: &str, given: &[&str]) -> Result<Verb, Wrong> {
+/// The step of a word with what follows it; `None`: it is not of the word's form.
+fn verb_of(word: &'static Word, given: &[&str]) -> Option<Verb> {
     let none = OpenFlags::default();
     let synced = OpenFlags {
         data_synced: true,
         ..none
     };
-    let found = match (verb, given) {
+    match (word.name, given) {
         ("create", []) => Some(Verb::Create(none)),
         ("create", ["dsync"]) => Some(Verb::Create(synced)),
-        ("create", _) => return Err(Wrong::Given("create [dsync]")),
         ("open", []) => Some(Verb::Open(none)),
         ("open", ["dsync"]) => Some(Verb::Open(synced)),
-        ("open", _) => return Err(Wrong::Given("open [dsync] [last]")),
+        ("close", []) => Some(Verb::Close),
         ("read", ["whole"]) => Some(Verb::ReadWhole(CHUNK)),
         ("read", ["whole", chunk]) => size(chunk).map(Verb::ReadWhole),
         ("read", words) => place(words).map(|(bytes, place)| Verb::Read(bytes, place)),
@@ -208,87 +183,24 @@ fn verb_of(verb: &str, given: &[&str]) -> Result<Verb, Wrong> {
                 .map(|(least, most)| Verb::Append(least, most)),
             None => size(sizes).map(|size| Verb::Append(size, size)),
         },
-        ("append", _) => None,
-        ("truncate", [length]) => {
-            let length: Option<Bytes> = length.parse().ok();
-            length.map(|length| Verb::Truncate(length.0))
-        }
-        ("truncate", _) => None,
-        ("setxattr", []) => Some(Verb::Setxattr(ATTRIBUTE)),
-        ("setxattr", [length]) => size(length)
-            .filter(|length| *length <= ATTRIBUTE_MAX)
-            .map(Verb::Setxattr),
-        ("setxattr", _) => None,
-        ("think", [time]) => {
-            let time: Option<Nanos> = time.parse().ok();
-            time.map(Verb::Think)
-        }
-        ("think", _) => None,
-        (_, given) => {
-            let plain = match verb {
-                "close" => Verb::Close,
-                "fsync" => Verb::Fsync,
-                "fdatasync" => Verb::Fdatasync,
-                "fstat" => Verb::Fstat,
-                "getxattr" => Verb::Getxattr,
-                "stat" => Verb::Stat,
-                "access" => Verb::Access,
-                "chmod" => Verb::Chmod,
-                "utimes" => Verb::Utimes,
-                "delete" | "unlink" | "rmdir" => Verb::Delete,
-                "rename" => Verb::Rename,
-                "replace" => Verb::Replace,
-                "mkdir" => Verb::Mkdir,
-                "symlink" => Verb::Symlink,
-                "readlink" => Verb::Readlink,
-                "list" | "readdir" => Verb::List,
-                _ => return Err(Wrong::Unknown),
-            };
-            return match given {
-                [] => Ok(plain),
-                _ => Err(Wrong::Given("VERB [last] [@SET]")),
-            };
-        }
-    };
-    found.ok_or(Wrong::Given(match verb {
-        "read" => "read SIZE [random] or read whole [SIZE]",
-        "write" => "write SIZE [random] or write whole [SIZE]",
-        "append" => "append SIZE or append LEAST..MOST",
-        "truncate" => "truncate SIZE",
-        "setxattr" => "setxattr [SIZE], up to 4k",
-        _ => "think TIME",
-    }))
+        ("delete" | "rmdir", []) => Some(Verb::Delete),
+        ("create" | "open" | "close" | "append" | "delete" | "rmdir", _) => None,
+        _ => plain(word, given).map(|size| Verb::Plain(word, size)),
+    }
 }
 
-/// The row of a step in a list: kind, name and label.
-pub fn row(verb: Verb, directories: bool) -> Option<(OpKind, &'static str, &'static str)> {
-    Some(match verb {
-        Verb::Create(_) => (OpKind::Create, "create", "Create"),
-        Verb::Open(_) => (OpKind::Open, "open", "Open"),
-        Verb::Close => (OpKind::Close, "close", "Close"),
-        Verb::ReadWhole(_) | Verb::Read(..) => (OpKind::Read, "read", "Read"),
-        Verb::WriteWhole(_) | Verb::Write(..) => (OpKind::Write, "write", "Write"),
-        Verb::Append(..) => (OpKind::Append, "append", "Append"),
-        Verb::Truncate(_) => (OpKind::Truncate, "truncate", "Truncate"),
-        Verb::Fsync => (OpKind::Fsync, "fsync", "Fsync"),
-        Verb::Fdatasync => (OpKind::Fdatasync, "fdatasync", "Fdatasync"),
-        Verb::Fstat => (OpKind::Getattr, "fstat", "Fstat"),
-        Verb::Setxattr(_) => (OpKind::Setxattr, "setxattr", "Setxattr"),
-        Verb::Getxattr => (OpKind::Getxattr, "getxattr", "Getxattr"),
-        Verb::Stat => (OpKind::Stat, "stat", "Stat"),
-        Verb::Access => (OpKind::Access, "access", "Access"),
-        Verb::Chmod => (OpKind::Chmod, "chmod", "Chmod"),
-        Verb::Utimes => (OpKind::Utimes, "utimes", "Utimes"),
-        Verb::Delete if directories => (OpKind::Rmdir, "rmdir", "Rmdir"),
-        Verb::Delete => (OpKind::Unlink, "delete", "Delete"),
-        Verb::Rename => (OpKind::Rename, "rename", "Rename"),
-        Verb::Replace => (OpKind::Rename, "replace", "Replace"),
-        Verb::Mkdir => (OpKind::Mkdir, "mkdir", "Mkdir"),
-        Verb::Symlink => (OpKind::Symlink, "symlink", "Symlink"),
-        Verb::Readlink => (OpKind::Readlink, "readlink", "Readlink"),
-        Verb::List => (OpKind::List, "list", "List"),
-        Verb::Think(_) => return None,
-    })
+/// The size that a word takes; 0 if it takes none.
+fn plain(word: &Word, given: &[&str]) -> Option<u64> {
+    match (word.takes, given) {
+        (Takes::Nothing, []) => Some(0),
+        (Takes::Data(usual, _), []) => Some(usual),
+        (Takes::Data(_, most), [length]) => size(length).filter(|length| *length <= most),
+        (Takes::Length(least), [length]) => {
+            let Bytes(length) = length.parse().ok()?;
+            Some(length).filter(|length| *length >= least)
+        }
+        _ => None,
+    }
 }
 
 #[cfg(test)]

@@ -348,10 +348,10 @@ fn row_of(
     (verb, set): (Verb, &SetText),
     several: bool,
 ) -> usize {
-    let Some(found) = list::row(verb, set.kind == SetKind::Directories) else {
+    let Some(found) = verb.word(set.kind == SetKind::Directories) else {
         return 0;
     };
-    let row = row(worker, found, several);
+    let row = row(worker, (found.op, found.name, found.label), several);
     let known = rows.iter().position(|other| other.name == row.name);
     known.unwrap_or_else(|| {
         rows.push(row);
@@ -361,14 +361,8 @@ fn row_of(
 
 /// Whether a step can be done on the names of a set.
 fn fits(verb: Verb, set: &SetText) -> Result<(), String> {
-    let kinds: &[SetKind] = match verb {
-        Verb::Think(_) | Verb::List | Verb::Stat | Verb::Delete | Verb::Rename => return Ok(()),
-        Verb::Mkdir => &[SetKind::Directories],
-        Verb::Symlink | Verb::Readlink => &[SetKind::Links],
-        Verb::Access | Verb::Chmod | Verb::Utimes => &[SetKind::Files, SetKind::Directories],
-        _ => &[SetKind::Files],
-    };
-    if kinds.contains(&set.kind) {
+    let word = verb.word(false);
+    if word.is_none_or(|word| word.sets.contains(&set.kind)) {
         return Ok(());
     }
     let what = match set.kind {
@@ -376,9 +370,9 @@ fn fits(verb: Verb, set: &SetText) -> Result<(), String> {
         SetKind::Directories => "directories",
         SetKind::Links => "symbolic links",
     };
-    let (_, word, _) = list::row(verb, false).unwrap_or((OpKind::Open, "a step", ""));
     Err(format!(
-        "{word} is nothing for the set '{}' of {what}",
+        "{} is nothing for the set '{}' of {what}",
+        verb.name(),
         set.name
     ))
 }
@@ -397,7 +391,7 @@ fn order(first: &mut [Step], steps: &mut [Step]) -> Result<(), String> {
             at_start.clone_from(&open);
         }
         let Step { verb, set, .. } = all[at];
-        let word = list::row(verb, false).map_or("think", |(_, word, _)| word);
+        let word = verb.name();
         match (verb, open[set]) {
             (Verb::Create(_) | Verb::Open(_), Some(_)) => {
                 return Err(format!(
@@ -451,7 +445,7 @@ fn widen(open: &mut Verb, verb: Verb, placed: &mut bool) -> Result<(), String> {
     };
     let appends = matches!(verb, Verb::Append(..));
     flags.reads |= verb.reads();
-    flags.writes |= verb.writes() || matches!(verb, Verb::Truncate(_));
+    flags.writes |= verb.changes_file();
     flags.appends |= appends;
     *placed |= match verb {
         Verb::Write(..) => true,
@@ -479,7 +473,7 @@ fn in_a_ring(plan: &MixPlan, role: &Role) -> Result<(), String> {
     if plan.in_flight.is_none() {
         return Ok(());
     }
-    let word = |step: &Step| list::row(step.verb, false).map_or("think", |(_, word, _)| word);
+    let word = |step: &Step| step.verb.name();
     let mut others: Vec<&str> = Vec::new();
     for step in role.all_steps().filter(|step| !step.verb.in_a_ring()) {
         if !others.contains(&word(step)) {

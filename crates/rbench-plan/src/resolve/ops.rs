@@ -2,8 +2,8 @@
 //! Each row is a phase that is shown under the row's name; what it needs comes before
 //! it, untimed.
 
-use rbench_core::Bytes;
-use rbench_core::ops_table::{OPS_ROWS, OpsRow};
+use rbench_core::operations::{OPS_ROWS, OpsRow};
+use rbench_core::{Bytes, OpKind};
 
 use super::{PlanError, nonzero_time};
 use crate::meta::{
@@ -21,46 +21,6 @@ const FEW_ENTRIES: u64 = 100;
 /// Directories of each worker that are filled with 1000 entries.
 const MANY_ENTRIES: u64 = 4;
 
-/// The phase that is the row; that of `close` is a part of another.
-const PHASE_OF: &[(&str, PhaseKind)] = &[
-    ("mkdir", PhaseKind::DirCreate),
-    ("mvdir", PhaseKind::DirRename),
-    ("rmdir", PhaseKind::DirRemove),
-    ("readdir_10", PhaseKind::DirList10),
-    ("readdir_1k", PhaseKind::DirList1k),
-    ("mknod", PhaseKind::FileMknod),
-    ("create", PhaseKind::FileCreate),
-    ("close", PhaseKind::FileCreate),
-    ("rename", PhaseKind::FileRename),
-    ("unlink", PhaseKind::FileRemove),
-    ("link", PhaseKind::FileLink),
-    ("symlink", PhaseKind::FileSymlink),
-    ("readlink", PhaseKind::FileReadlink),
-    ("lookup", PhaseKind::FileLookup),
-    ("resolve", PhaseKind::DirResolve),
-    ("getattr", PhaseKind::FileGetattr),
-    ("setattr", PhaseKind::FileChmod),
-    ("utimes", PhaseKind::FileUtimes),
-    ("truncate", PhaseKind::FileTruncate),
-    ("access", PhaseKind::FileAccess),
-    ("setxattr", PhaseKind::FileSetxattr),
-    ("getxattr", PhaseKind::FileGetxattr),
-    ("removexattr", PhaseKind::FileRemovexattr),
-    ("listxattr_1", PhaseKind::FileListxattr1),
-    ("listxattr_10", PhaseKind::FileListxattr10),
-    ("statfs", PhaseKind::FileStatfs),
-    ("write", PhaseKind::FileWriteSync),
-    ("read_1", PhaseKind::FileRead1),
-    ("read_10", PhaseKind::FileRead10),
-];
-
-/// The phase of a row; `None` where no system call reaches it.
-fn phase_of(row: &OpsRow) -> Option<PhaseKind> {
-    let mut all = PHASE_OF.iter();
-    all.find(|(name, _)| *name == row.name)
-        .map(|(_, kind)| *kind)
-}
-
 pub(super) fn resolve(
     ops: &Ops,
     common: &spec::Common,
@@ -76,7 +36,7 @@ pub(super) fn resolve(
     let time = nonzero_time("--time", ops.time)?;
     let asked = |row: &&OpsRow| ops.only.as_ref().is_none_or(|only| only.contains(row));
     let rows: Vec<&'static OpsRow> = OPS_ROWS.iter().filter(asked).collect();
-    let kinds: Vec<PhaseKind> = rows.iter().filter_map(|row| phase_of(row)).collect();
+    let kinds: Vec<PhaseKind> = rows.iter().filter_map(|row| row.phase).collect();
     if kinds.is_empty() {
         refuse!("--only newchunk leaves no row to measure: no system call reaches it");
     }
@@ -93,8 +53,8 @@ pub(super) fn resolve(
     }
     // The first of a phase's rows names it, asked for or not.
     let named = |kind: PhaseKind| {
-        let mut all = PHASE_OF.iter().filter(|_| kinds.contains(&kind));
-        all.find(|(_, phase)| *phase == kind).map(|(name, _)| *name)
+        let first = kind.info().rows[0].filter(|_| kinds.contains(&kind));
+        first.map(|row| row.name)
     };
     let plan = |info: &&PhaseInfo| PhasePlan {
         kind: info.kind,
@@ -149,33 +109,13 @@ pub(super) fn resolve(
 
 /// Filling directories takes long: few of them are listed again and again.
 fn part(kind: PhaseKind, each: u64) -> Option<Part> {
-    let most = match kind {
-        PhaseKind::DirFill10 | PhaseKind::DirList10 | PhaseKind::DirEmpty10 => FEW_ENTRIES,
-        PhaseKind::DirFill1k | PhaseKind::DirList1k | PhaseKind::DirEmpty1k => MANY_ENTRIES,
-        _ => return None,
+    let info = kind.info();
+    let most = match info.entries? {
+        0..=100 => FEW_ENTRIES,
+        _ => MANY_ENTRIES,
     };
-    let items = each.min(most);
-    let again = matches!(kind, PhaseKind::DirList10 | PhaseKind::DirList1k);
     Some(Part {
-        items,
-        again: again.then_some(each),
+        items: each.min(most),
+        again: (info.op == OpKind::List).then_some(each),
     })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_row_that_a_system_call_reaches_has_its_phase() {
-        for row in OPS_ROWS {
-            assert_eq!(
-                phase_of(row).is_none(),
-                row.out_of_reach.is_some(),
-                "{}",
-                row.name
-            );
-        }
-        assert_eq!(PHASE_OF.len() + 1, OPS_ROWS.len());
-    }
 }

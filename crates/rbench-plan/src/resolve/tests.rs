@@ -87,7 +87,7 @@ fn a_bare_meta_is_the_published_metadata_test() {
         panic!("not meta")
     };
     assert_eq!((work.nodes, work.items_per_rank), (4, 400));
-    let native = PHASES.iter().filter(|p| p.by_default()).count();
+    let native = PHASES.iter().filter(|p| p.by_default).count();
     assert_eq!((work.phases.len(), native), (12, 12));
     assert_eq!((plan.threads, plan.iterations, plan.seed), (1, 1, 7));
 }
@@ -189,7 +189,7 @@ fn ops(change: impl FnOnce(&mut spec::Ops)) -> Result<crate::MetaPlan, String> {
 #[test]
 fn rows_of_the_table_are_shown_and_what_they_need_is_not() {
     let only = |names: &[&str]| {
-        let row = |name: &&str| rbench_core::ops_table::find(name).expect("a row");
+        let row = |name: &&str| rbench_core::operations::row(name).expect("a row");
         Some(names.iter().map(row).collect::<Vec<_>>())
     };
     let shown = |plan: &crate::MetaPlan| -> Vec<(&'static str, Showing)> {
@@ -227,7 +227,7 @@ fn rows_of_the_table_are_shown_and_what_they_need_is_not() {
             "--only newchunk leaves no row to measure: no system call reaches it",
             (|ops| {
                 ops.only = Some(vec![
-                    rbench_core::ops_table::find("newchunk").expect("a row"),
+                    rbench_core::operations::row("newchunk").expect("a row"),
                 ])
             }) as fn(&mut spec::Ops),
         ),

@@ -45,7 +45,7 @@ impl Timed {
         };
         let by_default = PHASES
             .iter()
-            .filter(|info| info.by_default() && info.items.is_some() && info.items != excluded)
+            .filter(|info| info.by_default && info.items.is_some() && info.items != excluded)
             // How long a listing takes depends on the time then, and not on the target.
             .filter(|info| info.kind != PhaseKind::DirList)
             .map(|info| info.kind);

@@ -26,7 +26,7 @@ pub(super) fn of(
     if missing > 0 {
         // These would count on items that nobody makes, or on a rate of workers that are
         // not there.
-        let by_default = || PHASES.iter().filter(|p| p.by_default()).map(|p| p.kind);
+        let by_default = || PHASES.iter().filter(|p| p.by_default).map(|p| p.kind);
         let lists = match &meta.phases {
             Some(phases) => phases.contains(&PhaseKind::DirList),
             None => !meta.files_only && by_default().any(|kind| kind == PhaseKind::DirList),

@@ -23,8 +23,8 @@ use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use io_uring::{IoUring, Probe, opcode, squeue, types};
 use nix::errno::Errno;
 use nix::libc;
-use rbench_core::call::RingCall;
 use rbench_core::engine::NAMES_IN_FLIGHT_MAX;
+use rbench_core::operations::RingCall;
 use rbench_core::{Call, EngineOptions, Nanos, Part, Progress};
 
 use super::contract::Completion;

@@ -7,7 +7,8 @@ use std::io::Write as _;
 use std::path::Path;
 use std::process::Command;
 
-use rbench_core::ops_table;
+use rbench_core::operations::OPS_ROWS;
+use rbench_plan::meta::{PhaseInfo, PhaseKind, with_needed};
 use rbench_report::RunResult;
 use tempfile::TempDir;
 
@@ -109,52 +110,61 @@ fn calls(log: &str) -> Vec<Call> {
     calls
 }
 
-/// The workers of `rbench ops`, in their order: the row (none where they only prepare), the calls for each of its
-/// items, and what follows the last item. `9*a,b` is `a` and `b`, nine times.
-const WORKERS: &[(&str, &str, &str)] = &[
-    ("mkdir", "mkdirat", ""),
+/// Phases whose workers make other calls than the timed ones of the table: those for each item, and
+/// those after the last item. `9*a,b` is `a` and `b`, nine times.
+const OTHERS: &[(&str, &str, &str)] = &[
     // Untimed, back to its own name.
-    ("mvdir", "renameat", "renameat"),
-    ("", "10*mknodat", ""),
-    ("readdir_10", "openat getdents64 getdents64 close", ""),
-    ("", "10*unlinkat", ""),
-    ("", "1000*mknodat", ""),
-    ("readdir_1k", "openat getdents64 getdents64 close", ""),
-    ("", "1000*unlinkat", ""),
-    ("", "4*mkdirat", ""),
-    ("resolve", "statx", ""),
-    ("", "4*unlinkat", ""),
-    ("rmdir", "unlinkat", ""),
-    ("create close", "openat close", ""),
-    ("rename", "renameat", "renameat"),
-    ("link", "linkat", ""),
-    ("", "unlinkat", ""),
-    ("mknod", "mknodat", ""),
-    ("", "unlinkat", ""),
-    ("symlink", "symlinkat", ""),
-    ("readlink", "readlinkat", ""),
-    ("", "unlinkat", ""),
-    ("lookup", "statx", ""),
-    ("getattr", "openat statx close", ""),
-    ("setattr", "fchmodat", ""),
-    ("utimes", "utimensat", ""),
-    ("truncate", "openat ftruncate close", ""),
-    ("access", "faccessat", ""),
-    ("statfs", "openat fstatfs close", ""),
-    ("setxattr", "openat fsetxattr close", ""),
-    ("getxattr", "openat fgetxattr close", ""),
-    ("listxattr_1", "openat flistxattr close", ""),
-    ("", "openat 9*fsetxattr close", ""),
-    ("listxattr_10", "openat flistxattr close", ""),
-    ("removexattr", "openat fremovexattr close", ""),
-    ("write", "openat pwrite64 fsync close", ""),
-    ("read_1", "openat pread64 close", ""),
-    ("", "openat 10*pwrite64,fsync close", ""),
-    ("read_10", "openat pread64 close", ""),
-    ("unlink", "unlinkat", ""),
+    ("dir-rename", "renameat", "renameat"),
+    ("file-rename", "renameat", "renameat"),
+    ("dir-fill-10", "10*mknodat", ""),
+    ("dir-empty-10", "10*unlinkat", ""),
+    ("dir-fill-1k", "1000*mknodat", ""),
+    ("dir-empty-1k", "1000*unlinkat", ""),
+    ("dir-deepen", "4*mkdirat", ""),
+    ("dir-flatten", "4*unlinkat", ""),
+    ("file-create", "openat close", ""),
 ];
 
-/// Calls written as in [`WORKERS`].
+/// Calls that are made again until they bring nothing.
+const AGAIN: [&str; 2] = ["getdents64", "copy_file_range"];
+
+/// A worker of `rbench ops`.
+struct Worker {
+    /// The phase.
+    phase: &'static PhaseInfo,
+    /// Its calls for each item.
+    each: Vec<&'static str>,
+    /// Its calls after the last item.
+    last: Vec<&'static str>,
+}
+
+/// The workers of `rbench ops`, in their order.
+fn workers() -> Vec<Worker> {
+    let asked: Vec<PhaseKind> = OPS_ROWS.iter().filter_map(|row| row.phase).collect();
+    let of_items = with_needed(&asked).into_iter();
+    let of_items = of_items.filter(|phase| phase.items.is_some());
+    let worker = |phase: &'static PhaseInfo| {
+        let other = OTHERS.iter().find(|(name, ..)| *name == phase.name);
+        if let Some((_, each, last)) = other {
+            let (each, last) = (written_out(each), written_out(last));
+            return Worker { phase, each, last };
+        }
+        let opened = phase.opens.is_some();
+        let timed = phase.timed.iter().flat_map(|call| call.names().split(' '));
+        let timed = timed.flat_map(|name| vec![name; 1 + usize::from(AGAIN.contains(&name))]);
+        let open = opened.then_some("openat").into_iter();
+        let close = opened.then_some("close");
+        let each = open.chain(timed).chain(close).collect();
+        Worker {
+            phase,
+            each,
+            last: Vec::new(),
+        }
+    };
+    of_items.map(worker).collect()
+}
+
+/// Calls written as in [`OTHERS`].
 fn written_out(calls: &str) -> Vec<&str> {
     let words = calls.split_whitespace().flat_map(|word| {
         let (times, calls) = word.split_once('*').unwrap_or(("1", word));
@@ -201,11 +211,12 @@ fn each_worker_of_the_per_operation_table_makes_the_calls_of_its_row_and_no_othe
             None => workers.push((call.thread, vec![&call.name])),
         }
     }
-    for ((row, each, last), (_, found)) in WORKERS.iter().zip(&workers) {
-        let expect = [written_out(each).repeat(ITEMS), written_out(last)].concat();
-        assert_eq!(found, &expect, "{row} ({each})");
+    let expected = self::workers();
+    for (worker, (_, found)) in expected.iter().zip(&workers) {
+        let expect = [worker.each.repeat(ITEMS), worker.last.clone()].concat();
+        assert_eq!(found, &expect, "{}", worker.phase.name);
     }
-    assert_eq!(workers.len(), WORKERS.len());
+    assert_eq!(workers.len(), expected.len());
     check_printed(&run.printed, ITEMS);
     let text = fs::read_to_string(place.path().join("out.json")).expect("a result file");
     valid::check(&text);
@@ -217,21 +228,12 @@ fn each_worker_of_the_per_operation_table_makes_the_calls_of_its_row_and_no_othe
     }
 }
 
-/// The table prints each row with the calls that are timed, which its worker makes.
+/// The table prints each row with the calls that are timed.
 fn check_printed(printed: &str, items: usize) {
-    for row in ops_table::OPS_ROWS
-        .iter()
-        .filter(|row| row.out_of_reach.is_none())
-    {
-        let of_row =
-            |(names, ..): &&(&str, &str, &str)| names.split(' ').any(|name| name == row.name);
-        let (_, calls, _) = WORKERS.iter().find(of_row).expect("a worker");
-        let made = written_out(calls);
-        assert!(!row.calls.is_empty(), "{}", row.name);
-        for timed in row.calls.split(' ') {
-            assert!(made.contains(&timed), "{}: {timed} of {made:?}", row.name);
-        }
-        let expect = format!("{} {} {items}", row.name, row.calls);
+    for row in OPS_ROWS.iter().filter(|row| row.phase.is_some()) {
+        let calls = row.calls();
+        assert!(!calls.is_empty(), "{}", row.name);
+        let expect = format!("{} {calls} {items}", row.name);
         let lines = printed
             .lines()
             .map(|line| line.split_whitespace().collect::<Vec<_>>().join(" "));

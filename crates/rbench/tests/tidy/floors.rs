@@ -22,8 +22,8 @@ const HOUSES: &[House] = &[
     House {
         name: "rbench-core",
         floors: &[
-            "direction engine linux memory mountinfo near op open ops_table plain random wire",
-            "call machine units",
+            "direction engine linux memory mountinfo near open plain random wire",
+            "machine operations units",
             "client clock effort event failure latency moved request steady",
             "coarse job script",
             "timeline",

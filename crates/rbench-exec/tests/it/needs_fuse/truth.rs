@@ -73,7 +73,7 @@ fn the_file_system_counts_as_many_requests_as_the_report_has_items() {
         BTreeMap::<String, BTreeMap<Kind, Counts>>::new(),
     ));
     let links = [PhaseKind::FileLink, PhaseKind::LinkRemove];
-    let phases = PHASES.iter().filter(|info| info.by_default());
+    let phases = PHASES.iter().filter(|info| info.by_default);
     let meta = Meta {
         items: Some(25),
         write: Some(Bytes(4096)),

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use rbench_core::ops_table::{OPS_ROWS, find};
+use rbench_core::operations::{OPS_ROWS, row as find};
 use rbench_core::residency::Verdict;
 use rbench_plan::spec;
 

@@ -1,0 +1,685 @@
+//! Operations as data: their kinds ([`OpKind`]), system calls without their operands ([`Call`]), and
+//! the table [`OPERATIONS`], from which the phases of `rbench meta`, the rows of `rbench ops` and
+//! the words of mixes follow.
+
+use std::ffi::CStr;
+use std::fmt;
+
+use crate::open::OpenFlags;
+
+mod rows;
+
+use rows::{ANY, dir, file, ops_row, tree, word};
+pub use rows::{ItemKind, Need, Operation, OpsRow, SetKind, Takes, Word};
+
+macro_rules! op_kinds {
+    ($($(#[$doc:meta])* $variant:ident => $name:literal,)*) => {
+        /// One kind of operation: what a phase repeats and a failure names.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub enum OpKind { $($(#[$doc])* $variant,)* }
+
+        impl OpKind {
+            /// Every kind, in the order of definition.
+            pub const ALL: &'static [OpKind] = &[$(OpKind::$variant,)*];
+
+            /// The name in reports and result files.
+            pub fn name(self) -> &'static str {
+                match self { $(OpKind::$variant => $name,)* }
+            }
+        }
+    };
+}
+
+op_kinds! {
+    /// Make a directory: `mkdirat`.
+    Mkdir => "mkdir",
+    /// Remove an empty directory: `unlinkat(AT_REMOVEDIR)`.
+    Rmdir => "rmdir",
+    /// Read the attributes of a name: `fstatat`.
+    Stat => "stat",
+    /// Give a name another name in the same directory: `renameat`.
+    Rename => "rename",
+    /// Give a file another name beside its own: `linkat`.
+    Link => "link",
+    /// Open a directory, read all entries, close it.
+    List => "list",
+    /// Make a file that is not there yet, write what was asked for, close it.
+    Create => "create",
+    /// Make a file node: `mknodat`.
+    Mknod => "mknod",
+    /// Open a file, read what was asked for, close it.
+    ReadFile => "read-file",
+    /// Open a file that may exist, write all of it, close it.
+    WriteFile => "write-file",
+    /// Remove a file: `unlinkat`.
+    Unlink => "unlink",
+    /// Open a file (set-up of an I/O phase).
+    Open => "open",
+    /// Close a file.
+    Close => "close",
+    /// Read one block.
+    Read => "read",
+    /// Write one block.
+    Write => "write",
+    /// Give the blocks of a range of a file back, which reads as zeros from then on:
+    /// `fallocate` with `FALLOC_FL_PUNCH_HOLE`.
+    Trim => "trim",
+    /// Bring written data to stable storage: `fsync`.
+    Fsync => "fsync",
+    /// Bring written data, and of the attributes only what reading it needs, to stable
+    /// storage: `fdatasync`.
+    Fdatasync => "fdatasync",
+    /// Bring everything that the host has written to stable storage: `sync`.
+    Sync => "sync",
+    /// Run the user's command around a phase.
+    Command => "command",
+    /// Set the length of a file: `ftruncate`.
+    Truncate => "truncate",
+    /// Reserve blocks of a file: `fallocate`.
+    Allocate => "fallocate",
+    /// Make a symbolic link: `symlinkat`.
+    Symlink => "symlink",
+    /// Read the target of a symbolic link: `readlinkat`.
+    Readlink => "readlink",
+    /// Change the permissions of a name: `fchmodat`.
+    Chmod => "chmod",
+    /// Change the times of a name: `utimensat`.
+    Utimes => "utimes",
+    /// Ask whether a name may be read: `faccessat`.
+    Access => "access",
+    /// Find a name, with its attributes: `statx`.
+    Lookup => "lookup",
+    /// Read the attributes of an open file from where they are kept: `statx` with
+    /// `AT_EMPTY_PATH | AT_STATX_FORCE_SYNC`.
+    Getattr => "getattr",
+    /// Read the totals of the file system: `fstatfs`.
+    Statfs => "statfs",
+    /// Set an extended attribute of an open file: `fsetxattr`.
+    Setxattr => "setxattr",
+    /// Read an extended attribute of an open file: `fgetxattr`.
+    Getxattr => "getxattr",
+    /// Read the names of the extended attributes of an open file: `flistxattr`.
+    Listxattr => "listxattr",
+    /// Remove an extended attribute of an open file: `fremovexattr`.
+    Removexattr => "removexattr",
+    /// Make what lies in a directory: `mknodat` or `mkdirat` of each.
+    Fill => "fill",
+    /// Remove what lies in a directory: `unlinkat` of each.
+    Empty => "empty",
+    /// Write to an open file and bring it to stable storage: `pwrite`, `fsync`.
+    WriteSync => "write-sync",
+    /// Read some entries of an open directory: `getdents64`.
+    Readdir => "readdir",
+    /// Move the position of an open file: `lseek`.
+    Seek => "lseek",
+    /// Change the owner of a name: `fchownat`.
+    Chown => "chown",
+    /// Write behind the end of an open file: `write` of a file that was opened with
+    /// `O_APPEND`.
+    Append => "append",
+    /// All operations of a list, once: from the start of the first to the end of the last.
+    Round => "round",
+    /// Any operation of a mix.
+    Mixed => "mixed",
+}
+
+impl OpKind {
+    /// Whether it asks for what is there and changes nothing: memory of the client
+    /// could answer.
+    pub fn asks(self) -> bool {
+        matches!(
+            self,
+            OpKind::Stat
+                | OpKind::List
+                | OpKind::Readdir
+                | OpKind::ReadFile
+                | OpKind::Read
+                | OpKind::Readlink
+                | OpKind::Access
+                | OpKind::Lookup
+                | OpKind::Getattr
+                | OpKind::Statfs
+                | OpKind::Getxattr
+                | OpKind::Listxattr
+        )
+    }
+}
+
+impl fmt::Display for OpKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// Opcode of a call in an io_uring.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RingCall {
+    /// Its number in the kernel's interface (`IORING_OP_…` of `linux/io_uring.h`).
+    pub code: u8,
+    /// Its system call.
+    pub name: &'static str,
+    /// First Linux version that has it.
+    pub since: &'static str,
+}
+
+/// The operand that a call works on.
+#[derive(PartialEq, Eq)]
+enum On {
+    /// Paths, or nothing.
+    Names,
+    /// An open file.
+    File,
+}
+
+macro_rules! calls {
+    ($($(#[$doc:meta])* $call:ident $(($of:ty))? $({ $($(#[$about:meta])* $field:ident: $kind:ty,)* })?
+        => $op:ident, $names:literal, $on:ident $(, ring $code:literal $name:literal $since:literal)?;)*) => {
+        /// One system call. Unless stated otherwise, paths are relative to one directory and a symbolic
+        /// link at their end is not followed.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub enum Call { $($(#[$doc])* $call $(($of))? $({ $($(#[$about])* $field: $kind,)* })?,)* }
+
+        impl Call {
+            /// Kind of operation.
+            pub const fn op(self) -> OpKind {
+                match self { $(Call::$call { .. } => OpKind::$op,)* }
+            }
+
+            /// Names of the system calls that it makes, separated by spaces.
+            pub const fn names(self) -> &'static str {
+                match self { $(Call::$call { .. } => $names,)* }
+            }
+
+            /// True if it works on an open file.
+            pub const fn needs_open(self) -> bool {
+                match self { $(Call::$call { .. } => matches!(On::$on, On::File),)* }
+            }
+
+            /// Opcode of the call in an io_uring; `None` if a ring does not perform it. This covers
+            /// calls on names and on whole files; blocks of files have engines of their own.
+            pub const fn in_a_ring(self) -> Option<RingCall> {
+                let (code, name, since) = match self {
+                    $($(Call::$call { .. } => ($code, $name, $since),)?)*
+                    _ => return None,
+                };
+                Some(RingCall { code, name, since })
+            }
+        }
+    };
+}
+
+calls! {
+    /// `mkdirat`, mode 0775.
+    Mkdir => Mkdir, "mkdirat", Names, ring 37 "mkdirat" "5.15";
+    /// `unlinkat` with `AT_REMOVEDIR`.
+    Rmdir => Rmdir, "unlinkat", Names, ring 36 "unlinkat" "5.11";
+    /// `mknodat` of a regular file, mode 0664.
+    Mknod => Mknod, "mknodat", Names;
+    /// `unlinkat`.
+    Unlink => Unlink, "unlinkat", Names, ring 36 "unlinkat" "5.11";
+    /// `fstatat`; the size in bytes.
+    Stat => Stat, "newfstatat", Names, ring 21 "statx" "5.6";
+    /// `statx` of a name; the size in bytes.
+    Lookup => Lookup, "statx", Names, ring 21 "statx" "5.6";
+    /// `faccessat` for reading. Follows a link.
+    Access => Access, "faccessat", Names;
+    /// `fchmodat` to these permissions. Follows a link.
+    Chmod(u32) => Chmod, "fchmodat", Names;
+    /// `utimensat`: both times, in s since 1970.
+    Utimes(i64) => Utimes, "utimensat", Names;
+    /// `renameat` to the second path, which may exist.
+    Rename => Rename, "renameat", Names, ring 35 "renameat" "5.11";
+    /// `linkat`: the second path is the new name.
+    Link => Link, "linkat", Names, ring 39 "linkat" "5.15";
+    /// `symlinkat`: the second path is the target.
+    Symlink => Symlink, "symlinkat", Names, ring 38 "symlinkat" "5.15";
+    /// `readlinkat` into the data; the length of the target.
+    Readlink => Readlink, "readlinkat", Names;
+    /// `openat` of a directory, `getdents64` to its end, `close`; entries besides `.` and `..`.
+    List => List, "openat getdents64 close", Names;
+    /// `openat`, which does not follow a link; the descriptor.
+    Open(OpenFlags) => Open, "openat", Names, ring 18 "openat" "5.6";
+    /// `close`.
+    Close => Close, "close", File, ring 19 "close" "5.6";
+    /// `read` into the data, at the file's position; bytes.
+    Read => Read, "read", File, ring 22 "read" "5.6";
+    /// `pread` from this offset on; bytes.
+    ReadAt(u64) => Read, "pread64", File, ring 22 "read" "5.6";
+    /// `write` of the data, at the file's position; bytes.
+    Write => Write, "write", File, ring 23 "write" "5.6";
+    /// `pwrite` from this offset on; bytes.
+    WriteAt(u64) => Write, "pwrite64", File, ring 23 "write" "5.6";
+    /// `fsync`.
+    Fsync => Fsync, "fsync", File, ring 3 "fsync" "5.1";
+    /// `fdatasync`.
+    Fdatasync => Fdatasync, "fdatasync", File, ring 3 "fsync" "5.1";
+    /// `sync`: all that the host has written, to any file system.
+    Sync => Sync, "sync", Names;
+    /// `ftruncate` to this length in bytes.
+    Truncate(u64) => Truncate, "ftruncate", File, ring 55 "ftruncate" "6.9";
+    /// `statx` of the descriptor with `AT_STATX_FORCE_SYNC`; the size in bytes.
+    Getattr => Getattr, "statx", File, ring 21 "statx" "5.6";
+    /// `fstatfs`; the size of a block in bytes.
+    Statfs => Statfs, "fstatfs", File;
+    /// `fsetxattr` of the data under that name, which may exist.
+    Setxattr(&'static CStr) => Setxattr, "fsetxattr", File, ring 41 "fsetxattr" "5.19";
+    /// `fgetxattr` of that name into the data; the length of the value.
+    Getxattr(&'static CStr) => Getxattr, "fgetxattr", File, ring 43 "fgetxattr" "5.19";
+    /// `flistxattr` into the data; the length of the list, in which each name ends with a NUL.
+    Listxattr => Listxattr, "flistxattr", File;
+    /// `fremovexattr` of that name.
+    Removexattr(&'static CStr) => Removexattr, "fremovexattr", File;
+}
+
+/// Permissions that differ from those of every new file.
+const MODE: u32 = 0o600;
+/// A time long before any run, in s since 1970.
+const TIME: i64 = 1_000_000_000;
+/// Number of bytes by which a truncate extends a file.
+const LONGER: u64 = 4096;
+/// Bytes of one synced write.
+const SYNCED_WRITE: u64 = 1 << 10;
+/// Room for the entries of one `getdents64`, in bytes: what libc takes.
+const ENTRIES: u64 = 32 << 10;
+/// Room for the target of a link, which is the name of an item.
+const TARGET: u64 = 256;
+/// Room for a list of names of attributes, others' included.
+const LIST: u64 = 4096;
+/// Bytes of the value of an attribute.
+pub const VALUE: usize = 16;
+/// Names of the extended attributes; the first one is set, read and removed on its own.
+pub const ATTRIBUTES: [&CStr; 10] = [
+    c"user.rbench",
+    c"user.rbench.1",
+    c"user.rbench.2",
+    c"user.rbench.3",
+    c"user.rbench.4",
+    c"user.rbench.5",
+    c"user.rbench.6",
+    c"user.rbench.7",
+    c"user.rbench.8",
+    c"user.rbench.9",
+];
+const ATTRIBUTE: &CStr = ATTRIBUTES[0];
+/// Entries of the directories of `dir-list-10`.
+const FEW: u64 = 10;
+/// Entries of the directories of `dir-list-1k`.
+const MANY: u64 = 1000;
+/// The directories below an item that `dir-resolve` looks up, from the top down.
+pub const STEPS_DOWN: &[&str] = &["/a", "/a/b", "/a/b/c", "/a/b/c/d"];
+
+/// Calls that set all attributes but the first.
+const SET_NINE: &[Call] = &{
+    let mut all = [Call::Close; ATTRIBUTES.len() - 1];
+    let mut i = 0;
+    while i < all.len() {
+        all[i] = Call::Setxattr(ATTRIBUTES[i + 1]);
+        i += 1;
+    }
+    all
+};
+
+/// Ten synced writes, one after the other.
+const WRITE_TEN: &[Call] = &{
+    let mut all = [Call::Fsync; 20];
+    let mut i = 0;
+    while i < all.len() {
+        all[i] = Call::WriteAt(i as u64 / 2 * SYNCED_WRITE);
+        i += 2;
+    }
+    all
+};
+
+/// Opens a file with these flags, writes it, syncs it, closes it.
+const fn written(flags: OpenFlags) -> [Call; 4] {
+    [Call::Open(flags), Call::Write, Call::Fsync, Call::Close]
+}
+
+macro_rules! operations {
+    ($($(#[$doc:meta])* $kind:ident => $operation:expr,)*) => {
+        /// The kinds of phases, in the order in which they run.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        pub enum PhaseKind { $($(#[$doc])* $kind,)* }
+
+        /// Every operation of phases, in the order in which they run. Rows of `rbench ops` and words of
+        /// mixes have orders of their own: their first number.
+        pub const OPERATIONS: &[Operation] = &[$($operation.of(PhaseKind::$kind),)*];
+    };
+}
+
+use Need as N;
+use OpKind as Op;
+use OpenFlags as Flags;
+use PhaseKind::*;
+
+operations! {
+    /// Make the directories of the tree.
+    TreeCreate => tree("tree-create", "Tree creation", &[Call::Mkdir]).by_default(),
+    /// Make the directories that are items.
+    DirCreate => dir("dir-create", "Directory creation", &[Call::Mkdir]).by_default().row(0, "mkdir").word(Word {
+        sets: &[SetKind::Directories], set: Some("dirs"),
+        ..word(19, ("mkdir", "Mkdir"), Op::Mkdir, N::OwnFree, |_| Call::Mkdir)
+    }),
+    /// Stat each.
+    DirStat => dir("dir-stat", "Directory stat", &[Call::Stat]).by_default().step(1),
+    /// Rename each within its directory.
+    DirRename => dir("dir-rename", "Directory rename", &[Call::Rename]).by_default().step(2).again().row(1, "mvdir"),
+    /// List each tree directory that has items.
+    DirList => dir("dir-list", "Directory listing", &[Call::List]).moving(ENTRIES).by_default().step(3).word(Word {
+        sets: ANY, aliases: &["readdir"], room: ENTRIES,
+        ..word(23, ("list", "List"), Op::List, N::Directory, |_| Call::List)
+    }),
+    /// Make 10 files in each.
+    DirFill10 => dir("dir-fill-10", "Filling, 10 entries", &[]).entries(FEW).undone(FEW, DirEmpty10),
+    /// List each, with 10 entries.
+    DirList10 => dir("dir-list-10", "Listing, 10 entries", &[Call::List])
+        .moving(ENTRIES).step(5).entries(FEW).needs(&[DirFill10]).row(3, "readdir_10"),
+    /// Remove these 10 files.
+    DirEmpty10 => dir("dir-empty-10", "Emptying, 10 entries", &[]).op(Op::Empty).entries(FEW).needs(&[DirFill10]),
+    /// Make 1000 files in each.
+    DirFill1k => dir("dir-fill-1k", "Filling, 1000 entries", &[]).entries(MANY).undone(MANY, DirEmpty1k),
+    /// List each, with 1000 entries.
+    DirList1k => dir("dir-list-1k", "Listing, 1000 entries", &[Call::List])
+        .moving(ENTRIES).step(6).entries(MANY).needs(&[DirFill1k]).row(4, "readdir_1k"),
+    /// Remove these 1000 files.
+    DirEmpty1k => dir("dir-empty-1k", "Emptying, 1000 entries", &[]).op(Op::Empty).entries(MANY).needs(&[DirFill1k]),
+    /// Make a chain of 4 directories in each.
+    DirDeepen => dir("dir-deepen", "Deepening", &[]).undone(STEPS_DOWN.len() as u64, DirFlatten),
+    /// Look up the lowest of these, by a path of 5 names.
+    DirResolve => dir("dir-resolve", "Path resolution", &[Call::Lookup])
+        .step(7).needs(&[DirDeepen]).row(14, "resolve"),
+    /// Remove these directories.
+    DirFlatten => dir("dir-flatten", "Flattening", &[]).op(Op::Empty).needs(&[DirDeepen]),
+    /// Remove each.
+    DirRemove => dir("dir-remove", "Directory removal", &[Call::Rmdir])
+        .by_default().step(4).row(2, "rmdir").word(Word {
+        sets: ANY, set: Some("dirs"),
+        ..word(20, ("rmdir", "Rmdir"), Op::Rmdir, N::OwnThere, |_| Call::Rmdir)
+    }),
+    /// Make the files.
+    FileCreate => Operation {
+        rows: [
+            ops_row(6, "create", &[Call::Open(Flags::CREATE_NEW)]),
+            ops_row(7, "close", &[Call::Close]),
+        ],
+        ..file("file-create", "File creation", &written(Flags::CREATE_NEW)).by_default().op(Op::Create)
+    }.word(Word {
+        form: "create [dsync]",
+        ..word(0, ("create", "Create"), Op::Create, N::OwnFree, |_| Call::Open(Flags::CREATE_NEW))
+    }),
+    /// Open each existing file, write and close it: what follows when one rank
+    /// has made the files of all.
+    FileWrite => file("file-write", "File write", &written(Flags::WRITE_EXISTING)).op(Op::WriteFile),
+    /// Stat each.
+    FileStat => file("file-stat", "File stat", &[Call::Stat]).by_default().step(1).word(Word {
+        sets: ANY,
+        ..word(12, ("stat", "Stat"), Op::Stat, N::There, |_| Call::Stat)
+    }),
+    /// Open, read and close each.
+    FileRead => file("file-read", "File read", &[Call::Open(Flags::READ), Call::Read, Call::Close])
+        .by_default().op(Op::ReadFile).step(2),
+    /// Rename each within its directory.
+    FileRename => file("file-rename", "File rename", &[Call::Rename])
+        .by_default().step(3).again().row(8, "rename").word(Word {
+        sets: ANY,
+        ..word(17, ("rename", "Rename"), Op::Rename, N::Move, |_| Call::Rename)
+    }),
+    /// Give each a hard link within its directory.
+    FileLink => file("file-link", "Hard link creation", &[Call::Link])
+        .to(".l").step(5).undone(0, LinkRemove).row(10, "link"),
+    /// Remove these links.
+    LinkRemove => file("link-remove", "Hard link removal", &[Call::Unlink]).step(6).beside(".l").needs(&[FileLink]),
+    /// Make a node beside each.
+    FileMknod => file("file-mknod", "Node creation", &[Call::Mknod])
+        .beside(".n").undone(1, NodeRemove).row(5, "mknod"),
+    /// Remove these nodes.
+    NodeRemove => file("node-remove", "Node removal", &[Call::Unlink]).beside(".n").needs(&[FileMknod]),
+    /// Give each a symbolic link within its directory.
+    FileSymlink => file("file-symlink", "Symbolic link creation", &[Call::Symlink])
+        .to("").beside(".s").undone(1, SymlinkRemove).row(11, "symlink").word(Word {
+        sets: &[SetKind::Links], set: Some("links"),
+        ..word(21, ("symlink", "Symlink"), Op::Symlink, N::OwnFree, |_| Call::Symlink)
+    }),
+    /// Read the targets of these links.
+    FileReadlink => file("file-readlink", "Symbolic link read", &[Call::Readlink])
+        .moving(TARGET).step(7).beside(".s").needs(&[FileSymlink]).row(12, "readlink").word(Word {
+        sets: &[SetKind::Links], set: Some("links"), room: ENTRIES,
+        ..word(22, ("readlink", "Readlink"), Op::Readlink, N::There, |_| Call::Readlink)
+    }),
+    /// Remove these links.
+    SymlinkRemove => file("symlink-remove", "Symbolic link removal", &[Call::Unlink])
+        .step(8).beside(".s").needs(&[FileSymlink]),
+    /// Look up each.
+    FileLookup => file("file-lookup", "File lookup", &[Call::Lookup]).step(9).row(13, "lookup"),
+    /// Open each, read its attributes past the caches.
+    FileGetattr => file("file-getattr", "File getattr", &[Call::Getattr]).opened(Flags::READ, 0)
+        .step(10).row(15, "getattr").word(word(9, ("fstat", "Fstat"), Op::Getattr, N::Open, |_| Call::Getattr)),
+    /// Change the permissions of each.
+    FileChmod => file("file-chmod", "File chmod", &[Call::Chmod(MODE)])
+        .step(11).again().row(16, "setattr").word(Word {
+        sets: &[SetKind::Files, SetKind::Directories],
+        ..word(14, ("chmod", "Chmod"), Op::Chmod, N::There, |_| Call::Chmod(0))
+    }),
+    /// Change the times of each.
+    FileUtimes => file("file-utimes", "File utimes", &[Call::Utimes(TIME)])
+        .step(12).again().row(17, "utimes").word(Word {
+        sets: &[SetKind::Files, SetKind::Directories],
+        ..word(15, ("utimes", "Utimes"), Op::Utimes, N::There, |_| Call::Utimes(0))
+    }),
+    /// Open each, change its length.
+    FileTruncate => file("file-truncate", "File truncate", &[Call::Truncate(LONGER)]).opened(Flags::WRITE_EXISTING, 0)
+        .step(13).again().row(18, "truncate").word(Word {
+        takes: Takes::Length(0), form: "truncate SIZE", changes: true,
+        ..word(6, ("truncate", "Truncate"), Op::Truncate, N::Open, Call::Truncate)
+    }),
+    /// Ask whether each may be read.
+    FileAccess => file("file-access", "File access", &[Call::Access]).step(14).row(19, "access").word(Word {
+        sets: &[SetKind::Files, SetKind::Directories],
+        ..word(13, ("access", "Access"), Op::Access, N::There, |_| Call::Access)
+    }),
+    /// Open each, read the totals of the file system.
+    FileStatfs => file("file-statfs", "File statfs", &[Call::Statfs])
+        .opened(Flags::READ, 0).step(15).row(25, "statfs"),
+    /// Open each, set one extended attribute.
+    FileSetxattr => file("file-setxattr", "Attribute set", &[Call::Setxattr(ATTRIBUTE)])
+        .opened(Flags::READ, VALUE as u64)
+        .step(16).again().row(20, "setxattr").word(Word {
+        takes: Takes::Data(64, 4096), form: "setxattr [SIZE], up to 4k",
+        ..word(10, ("setxattr", "Setxattr"), Op::Setxattr, N::Open, |_| Call::Setxattr(ATTRIBUTE))
+    }),
+    /// Open each, read this attribute. There is room for one byte more, so that a longer value is noticed.
+    FileGetxattr => file("file-getxattr", "Attribute read", &[Call::Getxattr(ATTRIBUTE)])
+        .opened(Flags::READ, VALUE as u64 + 1)
+        .step(17).needs(&[FileSetxattr]).row(21, "getxattr").word(Word {
+        room: ENTRIES,
+        ..word(11, ("getxattr", "Getxattr"), Op::Getxattr, N::Open, |_| Call::Getxattr(ATTRIBUTE))
+    }),
+    /// Open each, list its attributes: one.
+    FileListxattr1 => file("file-listxattr-1", "Attribute list, 1", &[Call::Listxattr]).opened(Flags::READ, LIST)
+        .step(18).needs(&[FileSetxattr]).row(23, "listxattr_1"),
+    /// Open each, set nine more.
+    FileSetxattr9 => file("file-setxattr-9", "Attributes set, 9", SET_NINE).opened(Flags::READ, VALUE as u64).again(),
+    /// Open each, list its attributes: ten.
+    FileListxattr10 => file("file-listxattr-10", "Attribute list, 10", &[Call::Listxattr]).opened(Flags::READ, LIST)
+        .step(19).needs(&[FileSetxattr, FileSetxattr9]).row(24, "listxattr_10"),
+    /// Open each, remove the attribute that was set first.
+    FileRemovexattr => file("file-removexattr", "Attribute removal", &[Call::Removexattr(ATTRIBUTE)])
+        .opened(Flags::READ, 0)
+        .step(20).needs(&[FileSetxattr]).row(22, "removexattr"),
+    /// Open each, write 1 KiB at its beginning, sync it.
+    FileWriteSync => file("file-write-sync", "Synced write, 1 KiB", &[Call::WriteAt(0), Call::Fsync])
+        .opened(Flags::WRITE_EXISTING, SYNCED_WRITE)
+        .op(Op::WriteSync).step(21).again().builds(SYNCED_WRITE).row(27, "write"),
+    /// Open each, read this 1 KiB.
+    FileRead1 => file("file-read-1", "Read, 1 KiB", &[Call::ReadAt(0)]).opened(Flags::READ, SYNCED_WRITE)
+        .step(22).builds(SYNCED_WRITE).needs(&[FileWriteSync]).row(28, "read_1"),
+    /// Open each, write 10 KiB in ten writes, each synced.
+    FileBuild10 => file("file-build-10", "Building, 10 KiB", WRITE_TEN).opened(Flags::WRITE_EXISTING, SYNCED_WRITE)
+        .op(Op::WriteSync).again().builds(10 * SYNCED_WRITE),
+    /// Open each, read these 10 KiB.
+    FileRead10 => file("file-read-10", "Read, 10 KiB", &[Call::ReadAt(0)]).opened(Flags::READ, 10 * SYNCED_WRITE)
+        .step(23).builds(10 * SYNCED_WRITE).needs(&[FileBuild10]).row(29, "read_10"),
+    /// Remove each.
+    FileRemove => file("file-remove", "File removal", &[Call::Unlink])
+        .by_default().step(4).row(9, "unlink").word(Word {
+        sets: ANY, aliases: &["unlink"],
+        ..word(16, ("delete", "Delete"), Op::Unlink, N::OwnThere, |_| Call::Unlink)
+    }),
+    /// Remove the directories of the tree.
+    TreeRemove => tree("tree-remove", "Tree removal", &[Call::Rmdir]).by_default(),
+}
+
+/// Words of mixes for operations of no phase.
+const OTHER_WORDS: &[Word] = &[
+    Word {
+        form: "open [dsync] [last]",
+        ..word(1, ("open", "Open"), Op::Open, N::There, |_| {
+            Call::Open(Flags::READ)
+        })
+    },
+    word(2, ("close", "Close"), Op::Close, N::Open, |_| Call::Close),
+    Word {
+        form: "read SIZE [random] or read whole [SIZE]",
+        ..word(3, ("read", "Read"), Op::Read, N::Open, |_| Call::Read)
+    },
+    Word {
+        form: "write SIZE [random] or write whole [SIZE]",
+        ..word(4, ("write", "Write"), Op::Write, N::Open, |_| Call::Write)
+    },
+    Word {
+        form: "append SIZE or append LEAST..MOST",
+        ..word(5, ("append", "Append"), Op::Append, N::Open, |_| {
+            Call::Write
+        })
+    },
+    word(7, ("fsync", "Fsync"), Op::Fsync, N::Open, |_| Call::Fsync),
+    word(
+        8,
+        ("fdatasync", "Fdatasync"),
+        Op::Fdatasync,
+        N::Open,
+        |_| Call::Fdatasync,
+    ),
+    word(18, ("replace", "Replace"), Op::Rename, N::Over, |_| {
+        Call::Rename
+    }),
+];
+
+/// The row of `rbench ops` that no phase has.
+const NEWCHUNK: OpsRow = OpsRow {
+    place: 26,
+    name: "newchunk",
+    calls: &[],
+    phase: None,
+    out_of_reach: Some("chunks are allocated inside the client: no system call asks for one"),
+};
+
+/// Numbers of rows and of words.
+const NUMBERS: (usize, usize) = {
+    let (mut rows, mut words, mut i) = (1, OTHER_WORDS.len(), 0);
+    while i < OPERATIONS.len() {
+        let Operation {
+            rows: [one, two],
+            word,
+            ..
+        } = OPERATIONS[i];
+        rows += one.is_some() as usize + two.is_some() as usize;
+        words += word.is_some() as usize;
+        i += 1;
+    }
+    (rows, words)
+};
+
+/// Every row of the per-operation table, in its order.
+pub const OPS_ROWS: &[OpsRow] = &{
+    let (mut all, mut i) = ([NEWCHUNK; NUMBERS.0], 0);
+    while i < 2 * OPERATIONS.len() {
+        let operation = &OPERATIONS[i / 2];
+        if let Some(row) = operation.rows[i % 2] {
+            all[row.place] = OpsRow {
+                phase: Some(operation.kind),
+                ..row
+            };
+        }
+        i += 1;
+    }
+    all
+};
+
+/// Every word of mixes, in the order of messages.
+pub const WORDS: &[Word] = &{
+    let (mut all, mut i) = ([OTHER_WORDS[0]; NUMBERS.1], 0);
+    while i < OPERATIONS.len() + OTHER_WORDS.len() {
+        let word = match i < OPERATIONS.len() {
+            true => OPERATIONS[i].word,
+            false => Some(OTHER_WORDS[i - OPERATIONS.len()]),
+        };
+        if let Some(word) = word {
+            all[word.place] = word;
+        }
+        i += 1;
+    }
+    all
+};
+
+impl PhaseKind {
+    /// The operation of the phase.
+    pub fn info(self) -> &'static Operation {
+        &OPERATIONS[self as usize]
+    }
+}
+
+/// The row of that name.
+pub fn row(name: &str) -> Option<&'static OpsRow> {
+    OPS_ROWS.iter().find(|row| row.name == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_phase_needs_earlier_ones_and_a_later_one_undoes_it() {
+        for operation in OPERATIONS {
+            let kind = operation.kind;
+            assert_eq!(kind.info().name, operation.name);
+            assert!(
+                operation.needs.iter().all(|needed| *needed < kind),
+                "{kind:?}"
+            );
+            let undone = operation.undone_by;
+            assert!(
+                undone.is_none_or(|by| by > kind && by.info().needs.contains(&kind)),
+                "{kind:?}"
+            );
+            let on_file = operation
+                .timed
+                .first()
+                .is_some_and(|call| call.needs_open());
+            assert_eq!(operation.opens_untimed(), on_file, "{kind:?}");
+            let generates = matches!(operation.op, Op::Fill | Op::Empty);
+            assert_eq!(operation.timed.is_empty(), generates, "{kind:?}");
+        }
+    }
+
+    #[test]
+    fn rows_and_words_have_each_a_place_of_their_own() {
+        assert!(
+            OPS_ROWS
+                .iter()
+                .enumerate()
+                .all(|(place, row)| row.place == place)
+        );
+        assert!(
+            WORDS
+                .iter()
+                .enumerate()
+                .all(|(place, word)| word.place == place)
+        );
+        assert!(
+            OPS_ROWS
+                .iter()
+                .all(|row| row.phase.is_none() == row.out_of_reach.is_some())
+        );
+    }
+}

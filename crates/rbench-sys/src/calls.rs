@@ -10,7 +10,7 @@ use nix::libc;
 use syscalls::{Sysno, syscall1, syscall2, syscall3, syscall4, syscall5};
 
 #[inline]
-fn errno(error: syscalls::Errno) -> Errno {
+pub(crate) fn errno(error: syscalls::Errno) -> Errno {
     Errno::from_raw(error.into_raw())
 }
 

@@ -1,4 +1,4 @@
-//! The metadata operations as plain system calls.
+//! The metadata operations as plain system calls, and as entries of an io_uring.
 //!
 //! On the way to the kernel nothing is allocated, retried or translated.
 
@@ -7,6 +7,7 @@ use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::path::Path;
 use std::sync::Arc;
 
+use io_uring::{opcode, squeue, types};
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, open};
 use nix::libc;
@@ -186,6 +187,95 @@ fn count_entries(fd: RawFd, buffer: &mut [u8]) -> Result<u64, Errno> {
             entries += u64::from(!record?.is_dots());
         }
     }
+}
+
+/// Operands of a call in an io_uring. What they point to stays until its request is complete.
+pub(crate) struct RingOperands {
+    /// Paths are relative to it.
+    pub at: types::Fd,
+    /// The open file.
+    pub file: types::Fd,
+    /// The first path.
+    pub path: *const libc::c_char,
+    /// The second one.
+    pub other: *const libc::c_char,
+    /// All data, and its length in bytes.
+    pub data: *mut u8,
+    pub room: u32,
+    /// The part that is moved.
+    pub piece: *const u8,
+    pub length: u32,
+    /// A place for attributes.
+    pub found: *mut types::statx,
+}
+
+/// Entry for the same call in an io_uring; `None` if no ring performs it.
+pub(crate) fn ring_entry(call: Call, on: &RingOperands) -> Option<squeue::Entry> {
+    use Call::*;
+    let RingOperands {
+        at,
+        file,
+        path,
+        other,
+        data,
+        room,
+        piece,
+        length,
+        found,
+    } = *on;
+    // u64::MAX: at the position of the file, which moves on.
+    let position = u64::MAX;
+    Some(match call {
+        // By itself the kernel tries to open what it knows in the worker's own call, which
+        // then waits for the file system, and all that is to follow with it.
+        Open(flags) => opcode::OpenAt::new(at, path)
+            .flags(open_bits(flags))
+            .mode(NEW_FILE)
+            .build()
+            .flags(squeue::Flags::ASYNC),
+        // And so it tries to read: a FUSE client then asks for the file's length first, and
+        // waits for the answer.
+        Read => opcode::Read::new(file, data, length)
+            .offset(position)
+            .build()
+            .flags(squeue::Flags::ASYNC),
+        ReadAt(offset) => opcode::Read::new(file, data, length)
+            .offset(offset)
+            .build()
+            .flags(squeue::Flags::ASYNC),
+        Write => opcode::Write::new(file, piece, length)
+            .offset(position)
+            .build(),
+        WriteAt(offset) => opcode::Write::new(file, piece, length)
+            .offset(offset)
+            .build(),
+        Fsync => opcode::Fsync::new(file).build(),
+        Fdatasync => opcode::Fsync::new(file)
+            .flags(types::FsyncFlags::DATASYNC)
+            .build(),
+        Close => opcode::Close::new(file).build(),
+        Stat | Lookup => opcode::Statx::new(at, path, found)
+            // The second one `fstatat` has by itself.
+            .flags(libc::AT_SYMLINK_NOFOLLOW | libc::AT_NO_AUTOMOUNT)
+            .mask(libc::STATX_BASIC_STATS)
+            .build(),
+        Getattr => opcode::Statx::new(file, c"".as_ptr(), found)
+            .flags(libc::AT_EMPTY_PATH | libc::AT_STATX_FORCE_SYNC)
+            .mask(libc::STATX_BASIC_STATS)
+            .build(),
+        Mkdir => opcode::MkDirAt::new(at, path).mode(NEW_DIRECTORY).build(),
+        Unlink => opcode::UnlinkAt::new(at, path).build(),
+        Rmdir => opcode::UnlinkAt::new(at, path)
+            .flags(libc::AT_REMOVEDIR)
+            .build(),
+        Rename => opcode::RenameAt::new(at, path, at, other).build(),
+        Link => opcode::LinkAt::new(at, path, at, other).build(),
+        Symlink => opcode::SymlinkAt::new(at, other, path).build(),
+        Setxattr(name) => opcode::FSetXattr::new(file, name.as_ptr(), piece.cast(), length).build(),
+        Getxattr(name) => opcode::FGetXattr::new(file, name.as_ptr(), data.cast(), room).build(),
+        Truncate(length) => opcode::Ftruncate::new(file, length).build(),
+        _ => return None,
+    })
 }
 
 impl Fs for PosixFs {

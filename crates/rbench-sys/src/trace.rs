@@ -153,7 +153,6 @@ impl TraceFs {
 fn detail(call: Call, on: &Operands<'_>) -> Detail {
     let bytes = on.data.bytes().len() as u64;
     match call {
-        Call::Rename | Call::Link | Call::Symlink => Detail::To(text(on.other)),
         Call::Open(flags) => Detail::Open(flags),
         Call::Read | Call::Write => Detail::Bytes(bytes),
         Call::ReadAt(offset) | Call::WriteAt(offset) => Detail::At(bytes, offset),
@@ -163,7 +162,8 @@ fn detail(call: Call, on: &Operands<'_>) -> Detail {
         Call::Setxattr(name) | Call::Getxattr(name) | Call::Removexattr(name) => {
             Detail::Attribute(text(name))
         }
-        _ => Detail::None,
+        _ if on.other.is_empty() => Detail::None,
+        _ => Detail::To(text(on.other)),
     }
 }
 
@@ -218,11 +218,13 @@ fn answer(m: &mut Model, call: Call, mut on: Operands<'_>) -> Result<u64, Errno>
         Call::Chmod(_) | Call::Access => m.follow(path),
         Call::Utimes(_) => m.stat(path).map(drop),
         Call::Close => m.close(fd),
-        Call::Fsync | Call::Fdatasync => m.fsync(fd),
         Call::Sync => Ok(()),
         Call::Truncate(length) => m.truncate(fd, length),
         Call::Setxattr(name) => m.setxattr(fd, name, on.data.bytes()),
         Call::Removexattr(name) => m.removexattr(fd, name),
+        // A call that is not here changes nothing of an open file, or makes a file from another.
+        _ if call.needs_open() => m.length(fd).map(drop),
+        _ => m.follow(path).and_then(|()| m.mknod(other)),
     };
     nothing.map(|()| 0)
 }

@@ -20,7 +20,7 @@ use std::ffi::CStr;
 use std::mem::{ManuallyDrop, MaybeUninit};
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 
-use io_uring::{IoUring, Probe, opcode, squeue, types};
+use io_uring::{IoUring, Probe, squeue, types};
 use nix::errno::Errno;
 use nix::libc;
 use rbench_core::engine::NAMES_IN_FLIGHT_MAX;
@@ -31,7 +31,7 @@ use super::contract::Completion;
 use super::io_uring::{enter, enter_for, errno, open_ring};
 use crate::buffer::AlignedBuffer;
 use crate::calls;
-use crate::posix::{NEW_DIRECTORY, NEW_FILE, open_bits};
+use crate::posix::{RingOperands, ring_entry};
 
 /// Why operations on names cannot be in flight here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -145,75 +145,25 @@ impl Slot {
         at: RawFd,
         file: Option<RawFd>,
     ) -> Option<squeue::Entry> {
-        use Call::*;
-        let here = types::Fd(at);
-        // A request on a file comes behind the one that has opened it; the kernel refuses -1.
-        let file = types::Fd(file.unwrap_or(-1));
-        let (path, other) = (self.path.as_ptr().cast(), self.other.as_ptr().cast());
-        let data = self.data.start();
-        let piece = self.data.get(from..from + length)?.as_ptr();
-        // The kernel moves less than 2 GiB in one call.
-        let short = |length: usize| u32::try_from(length).unwrap_or(u32::MAX);
-        let length = short(length);
-        // u64::MAX: at the position of the file, which moves on.
-        let position = u64::MAX;
-        Some(match call {
-            // By itself the kernel tries to open what it knows in the worker's own call, which
-            // then waits for the file system, and all that is to follow with it.
-            Open(flags) => opcode::OpenAt::new(here, path)
-                .flags(open_bits(flags))
-                .mode(NEW_FILE)
-                .build()
-                .flags(squeue::Flags::ASYNC),
-            // And so it tries to read: a FUSE client then asks for the file's length first, and
-            // waits for the answer.
-            Read => opcode::Read::new(file, data, length)
-                .offset(position)
-                .build()
-                .flags(squeue::Flags::ASYNC),
-            ReadAt(offset) => opcode::Read::new(file, data, length)
-                .offset(offset)
-                .build()
-                .flags(squeue::Flags::ASYNC),
-            Write => opcode::Write::new(file, piece, length)
-                .offset(position)
-                .build(),
-            WriteAt(offset) => opcode::Write::new(file, piece, length)
-                .offset(offset)
-                .build(),
-            Fsync => opcode::Fsync::new(file).build(),
-            Fdatasync => opcode::Fsync::new(file)
-                .flags(types::FsyncFlags::DATASYNC)
-                .build(),
-            Close => opcode::Close::new(file).build(),
-            Stat | Lookup => opcode::Statx::new(here, path, self.found.get().cast())
-                // The second one `fstatat` has by itself.
-                .flags(libc::AT_SYMLINK_NOFOLLOW | libc::AT_NO_AUTOMOUNT)
-                .mask(libc::STATX_BASIC_STATS)
-                .build(),
-            Getattr => opcode::Statx::new(file, c"".as_ptr(), self.found.get().cast())
-                .flags(libc::AT_EMPTY_PATH | libc::AT_STATX_FORCE_SYNC)
-                .mask(libc::STATX_BASIC_STATS)
-                .build(),
-            Mkdir => opcode::MkDirAt::new(here, path).mode(NEW_DIRECTORY).build(),
-            Unlink => opcode::UnlinkAt::new(here, path).build(),
-            Rmdir => opcode::UnlinkAt::new(here, path)
-                .flags(libc::AT_REMOVEDIR)
-                .build(),
-            Rename => opcode::RenameAt::new(here, path, here, other).build(),
-            Link => opcode::LinkAt::new(here, path, here, other).build(),
-            Symlink => opcode::SymlinkAt::new(here, other, path).build(),
-            Setxattr(name) => {
-                opcode::FSetXattr::new(file, name.as_ptr(), piece.cast(), length).build()
-            }
-            Getxattr(name) => {
-                let room = short(self.data.len());
-                opcode::FGetXattr::new(file, name.as_ptr(), data.cast(), room).build()
-            }
-            Truncate(length) => opcode::Ftruncate::new(file, length).build(),
-            _ => return None,
-        })
+        let on = RingOperands {
+            at: types::Fd(at),
+            // A request on a file comes after the one that has opened it; the kernel refuses -1.
+            file: types::Fd(file.unwrap_or(-1)),
+            path: self.path.as_ptr().cast(),
+            other: self.other.as_ptr().cast(),
+            data: self.data.start(),
+            room: short(self.data.len()),
+            piece: self.data.get(from..from + length)?.as_ptr(),
+            length: short(length),
+            found: self.found.get().cast(),
+        };
+        ring_entry(call, &on)
     }
+}
+
+/// The kernel moves less than 2 GiB in one call.
+fn short(length: usize) -> u32 {
+    u32::try_from(length).unwrap_or(u32::MAX)
 }
 
 /// Performs operations, many at a time. It belongs to one worker and is made and
@@ -474,59 +424,32 @@ impl Drop for NamesInFlight {
 
 #[cfg(test)]
 mod tests {
-    use rbench_core::OpenFlags;
+    use io_uring::opcode;
+    use rbench_core::operations::{OPERATIONS, WORDS};
 
     use super::*;
+
+    /// Every call of the table, and those of mixes alone.
+    fn all() -> Vec<Call> {
+        let of_phases = OPERATIONS.iter().flat_map(|operation| operation.timed);
+        let of_words = WORDS.iter().map(|word| (word.call)(1));
+        of_phases.copied().chain(of_words).collect()
+    }
 
     #[test]
     fn entries_have_the_opcodes_that_the_kernel_is_asked_about() {
         let mut slot = Slot::new(16, 1).expect("there is memory");
-        let flags = OpenFlags::READ;
-        let codes = [
-            (Call::Open(flags), opcode::OpenAt::CODE),
-            (Call::Close, opcode::Close::CODE),
-            (Call::Read, opcode::Read::CODE),
-            (Call::ReadAt(1), opcode::Read::CODE),
-            (Call::Write, opcode::Write::CODE),
-            (Call::WriteAt(1), opcode::Write::CODE),
-            (Call::Fsync, opcode::Fsync::CODE),
-            (Call::Fdatasync, opcode::Fsync::CODE),
-            (Call::Stat, opcode::Statx::CODE),
-            (Call::Lookup, opcode::Statx::CODE),
-            (Call::Getattr, opcode::Statx::CODE),
-            (Call::Mkdir, opcode::MkDirAt::CODE),
-            (Call::Unlink, opcode::UnlinkAt::CODE),
-            (Call::Rmdir, opcode::UnlinkAt::CODE),
-            (Call::Rename, opcode::RenameAt::CODE),
-            (Call::Link, opcode::LinkAt::CODE),
-            (Call::Symlink, opcode::SymlinkAt::CODE),
-            (Call::Setxattr(c"a"), opcode::FSetXattr::CODE),
-            (Call::Getxattr(c"a"), opcode::FGetXattr::CODE),
-            (Call::Truncate(0), opcode::Ftruncate::CODE),
-        ];
-        for (call, code) in codes {
-            assert_eq!(
-                call.in_a_ring().map(|ring| ring.code),
-                Some(code),
-                "{call:?}"
-            );
-            assert!(slot.entry(call, (0, 1), 0, None).is_some(), "{call:?}");
-        }
-        let none = [
-            Call::Mknod,
-            Call::Access,
-            Call::Chmod(0),
-            Call::Utimes(0),
-            Call::Readlink,
-            Call::List,
-            Call::Sync,
-            Call::Statfs,
-            Call::Listxattr,
-            Call::Removexattr(c"a"),
-        ];
-        for call in none {
-            assert_eq!(call.in_a_ring(), None, "{call:?}");
-            assert!(slot.entry(call, (0, 1), 0, None).is_none(), "{call:?}");
+        for call in all() {
+            let entry = slot.entry(call, (0, 1), 0, None);
+            let expected = call
+                .in_a_ring()
+                .map(|ring| format!("op_code: {},", ring.code));
+            assert_eq!(entry.is_some(), expected.is_some(), "{call:?}");
+            if let (Some(entry), Some(code)) = (entry, expected) {
+                let entry = format!("{entry:?}");
+                assert!(entry.contains(&code), "{call:?}: {entry}");
+                continue;
+            }
             // A call in the middle that no ring performs is a failure, never skipped.
             slot.parts = vec![Part::once(call), Part::once(Call::Close)];
             slot.progress = Progress::default();

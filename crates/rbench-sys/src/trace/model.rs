@@ -395,10 +395,6 @@ impl Model {
         all.remove(name).map(drop).ok_or(Errno::ENODATA)
     }
 
-    pub(super) fn fsync(&self, fd: RawFd) -> Result<(), Errno> {
-        self.open.get(&fd).map(drop).ok_or(Errno::EBADF)
-    }
-
     pub(super) fn truncate(&mut self, fd: RawFd, length: u64) -> Result<(), Errno> {
         let open = self.open.get(&fd).ok_or(Errno::EBADF)?;
         if !open.flags.writes {

@@ -231,7 +231,7 @@ impl Verb {
     pub fn changes_names(self) -> bool {
         matches!(
             self.need(),
-            Need::OwnThere | Need::OwnFree | Need::Move | Need::Over
+            Need::OwnThere | Need::OwnFree | Need::Move | Need::Over | Need::Copy
         )
     }
 

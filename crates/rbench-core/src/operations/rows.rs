@@ -41,6 +41,8 @@ pub enum Need {
     Move,
     /// The file that was used last, and another that is there, both the worker's own.
     Over,
+    /// One that is there, and one of the worker's own that is not: the second is made of the first.
+    Copy,
     /// A directory of the set.
     Directory,
     /// Nothing.
@@ -209,7 +211,7 @@ pub struct Operation {
     pub reserves: u64,
     /// True if it makes a copy of each file.
     pub copies: bool,
-    /// True if `rbench meta` runs it unless told otherwise: mdtest has it too.
+    /// True if `rbench meta` runs it by default: mdtest has it too.
     pub by_default: bool,
     /// True if it changes an item so that it can be repeated on the same one, with the same work each
     /// time; the plan renames one item onward then.

@@ -356,6 +356,13 @@ impl Course {
                 Some(last) => last,
                 None => self.look(flight, set, again)?,
             }),
+            Need::Copy => {
+                other = Some(self.change(flight, set, false)?);
+                On::Name(match last {
+                    Some(last) => last,
+                    None => self.look(flight, set, again)?,
+                })
+            }
             Need::OwnThere => On::Name(match own {
                 Some(last) => last,
                 None => self.change(flight, set, true)?,
@@ -514,7 +521,7 @@ impl Course {
             On::Directory(_) => 0,
         };
         let need = step.verb.need();
-        let looks = need == Need::There || need == Need::Open;
+        let looks = matches!(need, Need::There | Need::Open | Need::Copy);
         // What nobody takes away and is gone, the file system has lost.
         let taken = self.changed[set] && !self.shares[set].owns(name);
         let missed = came == Came::Gone && looks && taken;
@@ -561,9 +568,8 @@ impl Course {
         }
         match (came, need) {
             (Came::Exists, Need::OwnFree) => share.note(name, true),
-            (Came::Gone, Need::There | Need::OwnThere | Need::Move | Need::Open | Need::Over) => {
-                share.note(name, false)
-            }
+            (_, Need::OwnFree | Need::Directory | Need::Nothing) => {}
+            (Came::Gone, _) => share.note(name, false),
             _ => {}
         }
     }
@@ -576,6 +582,11 @@ impl Course {
         let last = &mut self.flights[flight].last[set];
         match step.verb.need() {
             Need::OwnFree => share.note(name, true),
+            Need::Copy => {
+                if let Some(other) = chosen.other {
+                    share.note(other, true);
+                }
+            }
             Need::OwnThere => {
                 share.note(name, false);
                 *last = last.filter(|last| *last != name);

@@ -125,7 +125,10 @@ pub fn step(text: &str) -> Result<Written, String> {
         ));
     };
     let verb = verb_of(word, given).ok_or_else(|| ill_formed(text, word.form))?;
-    let may_be_last = matches!(verb.need(), Need::There | Need::OwnThere | Need::Move);
+    let may_be_last = matches!(
+        verb.need(),
+        Need::There | Need::OwnThere | Need::Move | Need::Copy
+    );
     if last && !may_be_last {
         return Err(names_no_file(text));
     }

@@ -335,6 +335,17 @@ const fn written(flags: OpenFlags) -> [Call; 4] {
     [Call::Open(flags), Call::Write, Call::Fsync, Call::Close]
 }
 
+impl Call {
+    /// The same call on a file with this many bytes of data, which stay: what changes a file does so
+    /// beyond them.
+    pub const fn beyond(self, data: u64) -> Call {
+        match self {
+            Call::Truncate(more) => Call::Truncate(data.saturating_add(more)),
+            other => other,
+        }
+    }
+}
+
 macro_rules! operations {
     ($($(#[$doc:meta])* $kind:ident => $operation:expr,)*) => {
         /// The kinds of phases, in the order in which they run.

@@ -2,7 +2,7 @@
 
 use crate::io::{IoPlan, Rw};
 use crate::jobs::{BufferContent, Buffers};
-use crate::meta::{Content, Layout, Location, MetaPlan, Packet, PhaseKind};
+use crate::meta::{Content, Layout, Location, MetaPlan, Packet, PhaseInfo, PhaseKind};
 use crate::mix::sizes::Sizes;
 use crate::mix::{FileSet, MixPlan};
 use crate::resolve::{Plan, Work};
@@ -111,9 +111,15 @@ fn of_meta(meta: &MetaPlan, (ranks, missing): (u64, u64), threads: u64) -> (Dema
         (true, Layout::Unique) => meta.nodes.saturating_mul(meta.loops).saturating_mul(ranks),
         (true, Layout::Shared) => meta.nodes.saturating_mul(meta.loops),
     };
-    let written = files.saturating_mul(meta.file_bytes());
+    let taken = |info: &PhaseInfo| match info.copies {
+        true => meta.file_bytes(),
+        false => info.reserves,
+    };
+    let taken = meta.kinds().map(|kind| taken(kind.info()));
+    let file_bytes = taken.fold(meta.file_bytes(), u64::saturating_add);
+    let written = files.saturating_mul(file_bytes);
     let at_most = match runs(PhaseKind::FileCreate) && !meta.open_ended() {
-        true => items.saturating_mul(meta.file_bytes()),
+        true => items.saturating_mul(file_bytes),
         false => written,
     };
     let dense = match meta.content {

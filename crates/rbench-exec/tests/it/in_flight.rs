@@ -11,7 +11,7 @@ use rbench_core::outcome::PhaseOutcome;
 use rbench_core::{Bytes, FailureKind, Nanos};
 use rbench_exec::ExecError;
 use rbench_plan::arrival::Arrival;
-use rbench_plan::meta::{PHASES, PhaseKind};
+use rbench_plan::meta::{PHASES, PhaseInfo, PhaseKind};
 use rbench_plan::spec::{InFlight, Mdtest, Meta};
 use rbench_testfs::{Counts, Kind};
 
@@ -27,12 +27,11 @@ pub fn flight(depth: u32) -> InFlight {
 
 /// Every phase that a ring performs.
 fn all() -> Vec<PhaseKind> {
-    // What a way down needs is no work for a ring.
+    let needs = |info: &&PhaseInfo| info.needs.iter().all(|kind| kind.info().in_a_ring());
     let able = PHASES
         .iter()
-        .filter(|info| info.in_a_ring() && info.kind != PhaseKind::DirResolve)
-        // A node is made, and a file written, in phases of mdtest's.
-        .filter(|info| !matches!(info.kind, PhaseKind::NodeRemove | PhaseKind::FileWrite));
+        .filter(|info| info.in_a_ring() && info.native())
+        .filter(needs);
     able.map(|info| info.kind).collect()
 }
 

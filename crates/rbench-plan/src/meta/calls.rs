@@ -69,13 +69,11 @@ impl Calls {
             _ => {}
         }
         let part = |call: &Call| match *call {
-            // Longer than any written data, which therefore stays.
-            Call::Truncate(more) => Part::once(Call::Truncate(plan.write.0.saturating_add(more))),
             call @ Call::ReadAt(_) => Part {
                 call,
                 times: Times::Whole,
             },
-            call => Part::once(call),
+            call => Part::once(call.beyond(plan.write.0)),
         };
         Calls {
             opens: info.opens,

@@ -257,6 +257,15 @@ calls! {
     Sync => Sync, "sync", Names;
     /// `ftruncate` to this length in bytes.
     Truncate(u64) => Truncate, "ftruncate", File, ring 55 "ftruncate" "6.9";
+    /// `fallocate`.
+    Allocate {
+        /// `FALLOC_FL_…`, or 0.
+        mode: i32,
+        /// First byte.
+        offset: u64,
+        /// Number of bytes.
+        length: u64,
+    } => Allocate, "fallocate", File, ring 17 "fallocate" "5.1";
     /// `statx` of the descriptor with `AT_STATX_FORCE_SYNC`; the size in bytes.
     Getattr => Getattr, "statx", File, ring 21 "statx" "5.6";
     /// `fstatfs`; the size of a block in bytes.
@@ -277,6 +286,8 @@ const MODE: u32 = 0o600;
 const TIME: i64 = 1_000_000_000;
 /// Number of bytes by which a truncate extends a file.
 const LONGER: u64 = 4096;
+/// Bytes that a reservation has.
+const RESERVED: u64 = 64 << 10;
 /// Bytes of one synced write.
 const SYNCED_WRITE: u64 = 1 << 10;
 /// Room for the entries of one `getdents64`, in bytes: what libc takes.
@@ -330,6 +341,15 @@ const WRITE_TEN: &[Call] = &{
     all
 };
 
+/// Reserves blocks of a file, whose length stays (`FALLOC_FL_KEEP_SIZE`).
+const fn reserve(length: u64) -> Call {
+    Call::Allocate {
+        mode: 1,
+        offset: 0,
+        length,
+    }
+}
+
 /// Opens a file with these flags, writes it, syncs it, closes it.
 const fn written(flags: OpenFlags) -> [Call; 4] {
     [Call::Open(flags), Call::Write, Call::Fsync, Call::Close]
@@ -341,6 +361,15 @@ impl Call {
     pub const fn beyond(self, data: u64) -> Call {
         match self {
             Call::Truncate(more) => Call::Truncate(data.saturating_add(more)),
+            Call::Allocate {
+                mode,
+                offset,
+                length,
+            } => Call::Allocate {
+                mode,
+                offset: data.saturating_add(offset),
+                length,
+            },
             other => other,
         }
     }
@@ -530,6 +559,12 @@ operations! {
     /// Open each, read these 10 KiB.
     FileRead10 => file("file-read-10", "Read, 10 KiB", &[Call::ReadAt(0)]).opened(Flags::READ, 10 * SYNCED_WRITE)
         .step(23).builds(10 * SYNCED_WRITE).needs(&[FileBuild10]).row(29, "read_10"),
+    /// Open each, reserve 64 KiB from the end of its data on; its length stays.
+    FileFallocate => Operation { reserves: RESERVED, ..file("file-fallocate", "File fallocate", &[reserve(RESERVED)]) }
+        .opened(Flags::WRITE_EXISTING, 0).step(24).row(30, "fallocate").word(Word {
+        takes: Takes::Length(1), form: "fallocate SIZE", changes: true,
+        ..word(24, ("fallocate", "Fallocate"), Op::Allocate, N::Open, reserve)
+    }),
     /// Remove each.
     FileRemove => file("file-remove", "File removal", &[Call::Unlink])
         .by_default().step(4).row(9, "unlink").word(Word {

@@ -13,6 +13,7 @@ use nix::fcntl::{OFlag, open};
 use nix::libc;
 use nix::sys::stat::Mode;
 use rbench_core::{Call, OpenFlags};
+use syscalls::{Sysno, syscall4};
 
 use crate::calls;
 use crate::dirents::{self, Records};
@@ -273,6 +274,14 @@ pub(crate) fn ring_entry(call: Call, on: &RingOperands) -> Option<squeue::Entry>
         Symlink => opcode::SymlinkAt::new(at, other, path).build(),
         Setxattr(name) => opcode::FSetXattr::new(file, name.as_ptr(), piece.cast(), length).build(),
         Getxattr(name) => opcode::FGetXattr::new(file, name.as_ptr(), data.cast(), room).build(),
+        Allocate {
+            mode,
+            offset,
+            length,
+        } => opcode::Fallocate::new(file, length)
+            .offset(offset)
+            .mode(mode)
+            .build(),
         Truncate(length) => opcode::Ftruncate::new(file, length).build(),
         _ => return None,
     })
@@ -379,6 +388,17 @@ impl Fs for PosixFs {
             }
             // SAFETY: no memory is involved.
             Call::Truncate(bytes) => done(unsafe { libc::ftruncate(fd, bytes as libc::off_t) }),
+            Call::Allocate {
+                mode,
+                offset,
+                length,
+            } => {
+                let (mode, offset, length) = (mode as usize, offset as usize, length as usize);
+                // SAFETY: no memory is involved.
+                unsafe { syscall4(Sysno::fallocate, fd as usize, mode, offset, length) }
+                    .map(|_| 0)
+                    .map_err(calls::errno)
+            }
             Call::Statfs => block_size(fd),
             Call::Setxattr(name) => {
                 let value = on.data.bytes();

@@ -1,6 +1,8 @@
 //! The operations that only run when they are asked for, and the per-operation table.
 
 use std::collections::BTreeMap;
+use std::os::unix::fs::MetadataExt as _;
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use rbench_core::operations::{OPS_ROWS, row as find};
@@ -8,10 +10,12 @@ use rbench_core::outcome::PhaseOutcome;
 use rbench_core::residency::Verdict;
 use rbench_core::{Bytes, Nanos, SimulatedClock};
 use rbench_plan::meta::{PHASES, PhaseKind};
-use rbench_plan::spec::{Meta, Ops};
+use rbench_plan::mix::sizes::Sizes;
+use rbench_plan::spec::{Meta, Mix, MixText, Ops};
 use rbench_testfs::{Counts, Kind};
 
 use crate::group::{Run, check_adds_up};
+use crate::in_flight::flight;
 
 /// Requests of a kind for each operation of a row.
 const REQUESTS: &[(&str, Kind, u64)] = &[
@@ -44,6 +48,7 @@ const REQUESTS: &[(&str, Kind, u64)] = &[
     ("file-write-sync", Kind::Write, 1),
     ("file-write-sync", Kind::Fsync, 1),
     ("file-read-1", Kind::Read, 1),
+    ("file-fallocate", Kind::Fallocate, 1),
     ("file-build-10", Kind::Write, 10),
     ("file-build-10", Kind::Fsync, 10),
 ];
@@ -172,9 +177,96 @@ fn with_a_time_rows_end_with_it_and_later_ones_find_what_was_made() {
     assert!(items("getxattr") <= items("setxattr"));
 }
 
+/// Content of each file below a directory, and the bytes of its blocks.
+fn files(folder: &Path) -> Vec<(Vec<u8>, u64)> {
+    let entries = std::fs::read_dir(folder).expect("a directory");
+    let is_item = |name: &std::ffi::OsStr| name.as_encoded_bytes().starts_with(b"file.");
+    let of_entry = |entry: std::io::Result<std::fs::DirEntry>| {
+        let (path, about) = entry
+            .and_then(|entry| Ok((entry.path(), entry.metadata()?)))
+            .expect("an entry");
+        match about.is_dir() {
+            true => files(&path),
+            false if !path.file_name().is_some_and(is_item) => Vec::new(),
+            false => {
+                let content = std::fs::read(&path).expect("a file");
+                vec![(content, 512 * about.blocks())]
+            }
+        }
+    };
+    entries.flat_map(of_entry).collect()
+}
+
+/// Files of 3000 bytes as a phase leaves them, with this number of operations in flight.
+fn files_after(phase: PhaseKind, depth: u32) -> Vec<(Vec<u8>, u64)> {
+    let folder = tempfile::tempdir().expect("a temporary directory");
+    let seen = Mutex::new(Vec::new());
+    let meta = Meta {
+        items: Some(4),
+        depth: Some(0),
+        write: Some(Bytes(3000)),
+        phases: Some(vec![phase, PhaseKind::TreeRemove]),
+        in_flight: flight(depth),
+        ..Meta::default()
+    };
+    let mut run = Run::meta(&[0], folder.path(), meta);
+    let place = folder.path();
+    run.between = Box::new(|row: &PhaseOutcome, _| {
+        if row.name == phase.info().name {
+            *seen.lock().expect("no panic") = files(place);
+        }
+    });
+    let outcome = run.go().expect("runs");
+    let row = outcome.row(phase.info().name);
+    assert_eq!((row.items, row.failures.total()), (4, 0));
+    drop(outcome);
+    seen.into_inner().expect("no panic")
+}
+
+#[test]
+fn reserved_blocks_leave_the_length_of_a_file() {
+    for depth in [0, 4] {
+        let files = files_after(PhaseKind::FileFallocate, depth);
+        assert_eq!(files.len(), 4, "{depth} in flight");
+        for (content, space) in files {
+            let length = content.len();
+            assert!(
+                length == 3000 && space >= 3000 + (64 << 10),
+                "{length}, {space}"
+            );
+        }
+    }
+}
+
 mod needs_fuse {
     use super::*;
     use crate::testfs::mount;
+
+    /// Requests of a kind that three rounds of a list send, on one worker.
+    fn requests_of_list(text: &str, row: &str, kind: Kind) -> u64 {
+        let target = mount(|_| ());
+        let before = target.fs.stats().snapshot();
+        let mix = Mix {
+            text: MixText::List(text.to_owned()),
+            files: Some(10),
+            sizes: Some(Sizes::Fixed(Bytes(5000))),
+            rounds: Some(3),
+            ..Mix::default()
+        };
+        let outcome = Run::mix(&[0], target.path(), mix).go().expect("runs");
+        let row = outcome.row(row);
+        assert_eq!((row.items, row.failures.total()), (3, 0), "{text}");
+        let counts = target.fs.stats().snapshot().since(&before);
+        drop(outcome);
+        target.end();
+        counts.get(&kind).map_or(0, |counts| counts.requests)
+    }
+
+    #[test]
+    fn a_step_of_a_mix_reserves_blocks() {
+        let text = "open, fallocate 64k, close";
+        assert_eq!(requests_of_list(text, "fallocate", Kind::Fallocate), 3);
+    }
 
     #[test]
     fn each_operation_sends_its_own_requests() {

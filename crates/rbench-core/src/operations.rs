@@ -121,6 +121,8 @@ op_kinds! {
     Round => "round",
     /// Any operation of a mix.
     Mixed => "mixed",
+    /// Make a file with the content of another: `copy_file_range`.
+    Copy => "copy",
 }
 
 impl OpKind {
@@ -237,6 +239,9 @@ calls! {
     Readlink => Readlink, "readlinkat", Names;
     /// `openat` of a directory, `getdents64` to its end, `close`; entries besides `.` and `..`.
     List => List, "openat getdents64 close", Names;
+    /// `openat` of a file and of the second path, which is new, `copy_file_range` until nothing is
+    /// left, and a `close` of each; bytes.
+    Copy => Copy, "openat openat copy_file_range close close", Names;
     /// `openat`, which does not follow a link; the descriptor.
     Open(OpenFlags) => Open, "openat", Names, ring 18 "openat" "5.6";
     /// `close`.
@@ -565,6 +570,13 @@ operations! {
         takes: Takes::Length(1), form: "fallocate SIZE", changes: true,
         ..word(24, ("fallocate", "Fallocate"), Op::Allocate, N::Open, reserve)
     }),
+    /// Copy each, with 10 KiB at least, to a new file beside it.
+    FileCopy => Operation { copies: true, ..file("file-copy", "File copy", &[Call::Copy]) }
+        .to(".c").step(25).needs(&[FileBuild10]).undone(1, CopyRemove).row(31, "copy")
+        .word(word(25, ("copy", "Copy"), Op::Copy, N::Copy, |_| Call::Copy)),
+    /// Remove these copies.
+    CopyRemove => file("copy-remove", "Copy removal", &[Call::Unlink])
+        .step(26).beside(".c").needs(&[FileBuild10, FileCopy]),
     /// Remove each.
     FileRemove => file("file-remove", "File removal", &[Call::Unlink])
         .by_default().step(4).row(9, "unlink").word(Word {

@@ -13,7 +13,7 @@ use nix::fcntl::{OFlag, open};
 use nix::libc;
 use nix::sys::stat::Mode;
 use rbench_core::{Call, OpenFlags};
-use syscalls::{Sysno, syscall4};
+use syscalls::{Sysno, syscall4, syscall6};
 
 use crate::calls;
 use crate::dirents::{self, Records};
@@ -56,6 +56,24 @@ impl PosixFs {
             true => (self.at, path),
             false => self.held_place(path),
         }
+    }
+
+    /// Copies a file to a new one; bytes.
+    fn copy(&self, from: &CStr, to: &CStr) -> Result<u64, Errno> {
+        let open = |path, flags| {
+            let (at, path) = self.place(path);
+            calls::openat(at, path, open_bits(flags), NEW_FILE)
+        };
+        // SAFETY: what is closed was opened here, and nobody else closes it.
+        let close = |fd| unsafe { calls::close(fd) };
+        let from = open(from, OpenFlags::READ)?;
+        let copied = open(to, OpenFlags::CREATE_NEW).and_then(|to| {
+            let copied = copy_rest(from, to);
+            let closed = close(to);
+            copied.and_then(|bytes| closed.map(|()| bytes))
+        });
+        let closed = close(from);
+        copied.and_then(|bytes| closed.map(|()| bytes))
     }
 
     #[inline(never)]
@@ -190,6 +208,23 @@ fn count_entries(fd: RawFd, buffer: &mut [u8]) -> Result<u64, Errno> {
     }
 }
 
+/// Most bytes of one `copy_file_range`.
+const COPIED_MAX: usize = 1 << 30;
+
+/// Copies what is left of one file to another; bytes.
+fn copy_rest(from: RawFd, to: RawFd) -> Result<u64, Errno> {
+    let mut all = 0;
+    loop {
+        let [from, to] = [from as usize, to as usize];
+        // SAFETY: without offsets, which are null, no memory is involved.
+        let copied = unsafe { syscall6(Sysno::copy_file_range, from, 0, to, 0, COPIED_MAX, 0) };
+        match copied.map_err(calls::errno)? {
+            0 => return Ok(all),
+            bytes => all += bytes as u64,
+        }
+    }
+}
+
 /// Operands of a call in an io_uring. What they point to stays until its request is complete.
 pub(crate) struct RingOperands {
     /// Paths are relative to it.
@@ -303,6 +338,7 @@ impl Fs for PosixFs {
             Call::Read => calls::read(fd, on.data.room()).map(|bytes| bytes as u64),
             Call::Write => calls::write(fd, on.data.bytes()).map(|bytes| bytes as u64),
             Call::List => self.list_all(on.path, on.data.room()),
+            Call::Copy => self.copy(on.path, on.other),
             Call::Lookup => {
                 let (at, path) = self.place(on.path);
                 size_by_statx(at, path, libc::AT_SYMLINK_NOFOLLOW)

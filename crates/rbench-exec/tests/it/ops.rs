@@ -49,6 +49,10 @@ const REQUESTS: &[(&str, Kind, u64)] = &[
     ("file-write-sync", Kind::Fsync, 1),
     ("file-read-1", Kind::Read, 1),
     ("file-fallocate", Kind::Fallocate, 1),
+    // The file system has no COPY_FILE_RANGE: the kernel writes what it has read.
+    ("file-copy", Kind::Create, 1),
+    ("file-copy", Kind::Write, 1),
+    ("copy-remove", Kind::Unlink, 1),
     ("file-build-10", Kind::Write, 10),
     ("file-build-10", Kind::Fsync, 10),
 ];
@@ -238,6 +242,18 @@ fn reserved_blocks_leave_the_length_of_a_file() {
     }
 }
 
+#[test]
+fn a_copy_has_the_content_of_its_file() {
+    let mut files = files_after(PhaseKind::FileCopy, 0);
+    files.sort();
+    assert_eq!(files.len(), 8);
+    for pair in files.chunks(2) {
+        assert_eq!(pair[0].0.len(), 10 << 10);
+        assert!(pair[0].0 == pair[1].0, "a copy differs");
+    }
+    assert!(files[0].0 != files[2].0, "all files are alike");
+}
+
 mod needs_fuse {
     use super::*;
     use crate::testfs::mount;
@@ -266,6 +282,13 @@ mod needs_fuse {
     fn a_step_of_a_mix_reserves_blocks() {
         let text = "open, fallocate 64k, close";
         assert_eq!(requests_of_list(text, "fallocate", Kind::Fallocate), 3);
+    }
+
+    #[test]
+    fn a_step_of_a_mix_copies_a_file() {
+        // What the file system refuses once it is not asked for again.
+        let requests = requests_of_list("copy, delete", "copy", Kind::CopyFileRange);
+        assert_eq!(requests, 1);
     }
 
     #[test]

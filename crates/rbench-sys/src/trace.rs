@@ -162,8 +162,8 @@ fn detail(call: Call, on: &Operands<'_>) -> Detail {
         Call::Setxattr(name) | Call::Getxattr(name) | Call::Removexattr(name) => {
             Detail::Attribute(text(name))
         }
-        _ if on.other.is_empty() => Detail::None,
-        _ => Detail::To(text(on.other)),
+        Call::Rename | Call::Link | Call::Symlink | Call::Copy => Detail::To(text(on.other)),
+        _ => Detail::None,
     }
 }
 

@@ -8,7 +8,7 @@
 //! JSON. CPU and wall time are those of all ranks together: on one thread both
 //! are the sum. Memory is what rank 0 held at most while it reduced a phase,
 //! results of the phases before included, its own outcome not: the allocator
-//! counts while rank 0 is polled. docs/scaling.md says what follows from it.
+//! counts while rank 0 is polled. docs/dev/scaling.md says what follows from it.
 
 #![allow(
     clippy::print_stderr,

@@ -3,7 +3,7 @@
 usage: fio_options.py PROGRAM [--only NAME…] [--write] [--living]
        fio_options.py --record [--only NAME…]
        --only: these options, with what differs
-       --write: writes docs/fio-options.md, which otherwise has to be what the checks found
+       --write: writes docs/reference/fio-options.md, which otherwise has to be what the checks found
        --living: runs fio as well, and compares it with the record
        --record: runs fio and writes the record; a row stays as it is while fio's answer is the same
 
@@ -52,7 +52,7 @@ import zlib
 from common import check, finish, heading
 from fio_cases import CASES, NEWER
 
-DOC = pathlib.Path(__file__).resolve().parents[2] / "docs/fio-options.md"
+DOC = pathlib.Path(__file__).resolve().parents[2] / "docs/reference/fio-options.md"
 RECORD = pathlib.Path(__file__).with_name("fio-3.33.jsonl")
 VERSION, FIO = "fio-3.33", ["fio"]
 DIRECTIONS = ("read", "write", "trim")

@@ -179,7 +179,7 @@ def mixes_are_the_same(program, folder):
 
 
 def beside_threads(program, folder):
-    """The figures of docs/in-flight.md: a ring against as many threads."""
+    """The figures of docs/reference/in-flight.md: a ring against as many threads."""
     heading(f"{DEPTH} in flight of one worker, {DEPTH} workers with one each; 1 ms")
     names = "file-create,file-stat,file-read,file-remove"
     print(f"   {'':16}" + "".join(f"{name:>14}" for name in names.split(",")) + "   CPU/op  memory")

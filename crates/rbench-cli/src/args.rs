@@ -165,7 +165,7 @@ struct Common {
     watch: Option<Watch>,
     /// Set the mark NAME and run COMMAND on rank 0's host, this long after the start of the
     /// first phase [default: 10s]; may be repeated. NAME=SIGUSR1 names the marks that SIGUSR1
-    /// to rank 0 sets. What it costs is reported: docs/marks.md
+    /// to rank 0 sets. What it costs is reported: docs/reference/marks.md
     #[arg(long, value_name = "NAME[@TIME]=COMMAND", value_parser = values::event, help_heading = "Run")]
     event: Vec<Event>,
     #[command(flatten)]
@@ -268,7 +268,7 @@ struct Meta {
     #[arg(long)]
     fsync: bool,
     /// Run only these phases, separated by commas; creation and what else they
-    /// need is added. Any name that does not exist lists them all; docs/ops.md
+    /// need is added. Any name that does not exist lists them all; docs/reference/ops.md
     /// says what each does [default: those that mdtest has]
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = values::phase)]
     phases: Option<Vec<PhaseKind>>,
@@ -310,7 +310,7 @@ struct Meta {
 #[derive(Debug, ClapArgs)]
 #[command(
     after_help = "Each row of the table is one operation, measured through its own system call. What it works on is \
-    prepared before, untimed. The row newchunk is n/a: no system call reaches it. docs/ops.md defines every row.\n\n\
+    prepared before, untimed. The row newchunk is n/a: no system call reaches it. docs/reference/ops.md defines every row.\n\n\
     Examples:\n  rbench ops --dir /mnt/fs\n  rbench ops --dir /mnt/fs --only mkdir,rename,lookup --ops 10000 \
     --drop-caches\n  mpirun -np 12 --hostfile myhost rbench ops --dir /mnt/fs --time 10 --out ops.json"
 )]

@@ -295,7 +295,7 @@ pub enum Reason {
 }
 
 impl Reason {
-    /// In a few words; docs/report.md has them in full.
+    /// In a few words; docs/reference/report.md has them in full.
     pub fn words(self) -> &'static str {
         match self {
             Reason::InMemory => "files lie in memory",

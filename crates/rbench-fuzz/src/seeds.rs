@@ -1,5 +1,5 @@
 //! The inputs that every target starts with, and the words that its inputs are
-//! made of: readable files of the project (docs/fuzzing.md), not a corpus.
+//! made of: readable files of the project (docs/dev/fuzzing.md), not a corpus.
 
 /// How the file of seeds is written.
 #[derive(Debug, Clone, Copy)]

@@ -1,7 +1,7 @@
 //! Runs held against each other, or against published figures: for each operation
 //! the figures, their ratio with an interval, and a verdict.
 //!
-//! The statistics are in docs/compare.md.
+//! The statistics are in docs/reference/compare.md.
 
 mod condition;
 mod dist;

@@ -130,7 +130,7 @@ fn body(results: &[RunResult], names: &[String]) -> Markup {
         section id="data" {
             h2 { "Data" }
             p.note { "The results are in this page, as elements script of the type application/json: "
-                "their fields are described in docs/result-file.md of rbench." }
+                "their fields are described in docs/reference/result-file.md of rbench." }
             @for (i, (result, name)) in results.iter().zip(names).enumerate() {
                 (data(&format!("result-{}", i + 1), name, &json::render(result)))
             }

@@ -1,7 +1,7 @@
 //! Permutation test of rows of samples: how probable the differences between two sides are if
 //! which side a sample came from says nothing.
 //!
-//! Method, reasons and simulated error rates: docs/compare.md.
+//! Method, reasons and simulated error rates: docs/reference/compare.md.
 
 use rbench_core::random::Stream;
 

@@ -2,7 +2,7 @@
 //! from the outcomes of a phase.
 //!
 //! Fields may be added, never renamed. Reading ignores fields it does not
-//! know. What the fields mean is in docs/result-file.md.
+//! know. What the fields mean is in docs/reference/result-file.md.
 
 mod amounts;
 mod cell;

@@ -1,7 +1,7 @@
 //! Statistics of iterations: a robust centre; estimates of logarithms with Student's t, for the
 //! precision of rates and against published figures; Holm's correction for the number of rows.
 //!
-//! Formulas and sources: docs/compare.md. Two sides with samples: [`crate::permutation`].
+//! Formulas and sources: docs/reference/compare.md. Two sides with samples: [`crate::permutation`].
 
 use statrs::distribution::{ContinuousCDF as _, StudentsT};
 

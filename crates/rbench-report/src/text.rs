@@ -1,6 +1,6 @@
 //! The text report: plain text, aligned, without colours, as wide as the reader's view.
 //!
-//! How to read it is in docs/report.md.
+//! How to read it is in docs/reference/report.md.
 
 pub(crate) mod caches;
 pub(crate) mod client;

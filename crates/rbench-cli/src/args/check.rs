@@ -15,7 +15,7 @@ use crate::{Check, CheckFormat, Invocation, values};
     As root, other users' credentials are tried too. Under mpirun every host tries for itself, and then what one client sees of \
     another one is tried between them: coherence, locks-between, races. A client is the first rank of each host, or with several \
     directories (mounts of one file system) as many of its ranks.\nThe exit code is 0 when nothing is \
-    broken or undecided but what --expect allows. docs/check.md has the groups, the presets and how to read a verdict.\n\nExamples:\n  \
+    broken or undecided but what --expect allows. docs/reference/check.md has the groups, the presets and how to read a verdict.\n\nExamples:\n  \
     rbench check --dir /mnt/fs\n  rbench check --dir /mnt/fs --only rename,locks.flock --format tap\n  rbench check --dir /mnt/jfs \
     --expect juicefs --format junit > check.xml\n  mpirun --host a,b,c rbench check --dir /mnt/fs --only coherence,locks-between,races\n  \
     mpirun -np 2 rbench check --dir /mnt/one,/mnt/other --under-load"

@@ -9,7 +9,7 @@ use crate::values;
 #[derive(Debug, Args)]
 pub struct CommandArgs {
     /// Run COMMAND (sh -c) on every host before each phase, untimed; RBENCH_PHASE and others
-    /// in its environment tell which one: docs/hooks.md. If it fails the run ends
+    /// in its environment tell which one: docs/reference/hooks.md. If it fails the run ends
     #[arg(long, value_name = "COMMAND", help_heading = "Run")]
     before_phase: Option<String>,
     /// Run COMMAND on every host after each phase in the same way; if it fails the result has

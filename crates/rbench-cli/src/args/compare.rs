@@ -15,7 +15,7 @@ use crate::{Compare, CompareFormat, Invocation, values};
     max, and response-mean … response-max of open loops; of series as a whole held (knee), score, score-bandwidth and \
     score-metadata (io500). Of series (sweep, knee, nn, quick, suite) every cell is compared; a condition is about all of \
     them or about the CELL before its colon. Exit code: 0; 1 if a condition is met; 2 if there is no comparison. \
-    docs/compare.md has the formulas.\n\nExamples:\n  rbench compare before.json after.json\n  rbench compare --base b2.json \
+    docs/reference/compare.md has the formulas.\n\nExamples:\n  rbench compare before.json after.json\n  rbench compare --base b2.json \
     --base b3.json b1.json a1.json a2.json a3.json --format md\n  rbench compare before.json after.json --fail-if \
     'file-create.p99>+10%' --fail-if 'rate<-5%'\n  rbench compare old-sweep.json new-sweep.json --fail-if 'threads=4 bs=4k: \
     rate<-5%'\n  rbench compare run.json --published juicefs-1.1/redis-always"

@@ -14,7 +14,7 @@ use crate::{Invocation, values};
 #[command(
     after_help = "Directories near the root are read by all workers, each of which looks at its part of the entries; further \
     down they are dealt to the ranks. No symbolic link is followed, and no other file system entered. An entry is only \
-    stat'ed if its name fits and that does not decide. docs/find.md has the rows and figures. The tests can be written as in \
+    stat'ed if its name fits and that does not decide. docs/reference/find.md has the rows and figures. The tests can be written as in \
     find: -newer, -size, -name.\n\nExample:\n  mpirun -np 12 --hostfile myhost rbench find /mnt/fs -newer stamp -size 3901c \
     -name '*01*'"
 )]

@@ -6,7 +6,7 @@ use rbench_plan::spec;
 #[derive(Debug, ClapArgs)]
 pub struct InFlight {
     /// How operations are made: sync (system calls, one after the other), io_uring (several of
-    /// each worker in flight, see docs/in-flight.md) [default: sync]
+    /// each worker in flight, see docs/reference/in-flight.md) [default: sync]
     #[arg(long, value_name = "NAME")]
     engine: Option<String>,
     /// With --engine io_uring: operations in flight per worker, of a mix rounds, up to 4096 [default: 1]

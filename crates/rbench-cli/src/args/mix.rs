@@ -25,7 +25,7 @@ enum LayoutArg {
 #[derive(Debug, ClapArgs)]
 #[command(
     after_help = "Operations: stat, open, create, read, write, append, delete, rename, list, mkdir, rmdir, symlink, readlink, \
-    chmod, utimes, access, setxattr, getxattr, fsync, truncate SIZE. A list has steps with descriptors; docs/mix.md has all of \
+    chmod, utimes, access, setxattr, getxattr, fsync, truncate SIZE. A list has steps with descriptors; docs/reference/mix.md has all of \
     them, the rows and the figures. Sizes: k, m, g, t, p are powers of 1024. Times: 500us, 30s; a bare number is in \
     seconds.\n\nExamples:\n  rbench mix --dir /mnt/fs --ops stat=60,open=20,create=8,rename=4,unlink=8\n  mpirun -np 12 \
     --hostfile myhost rbench mix --dir /mnt/fs --profile varmail --time 60 --out varmail.json\n  rbench mix --dir /mnt/fs \

@@ -11,7 +11,7 @@ use crate::{Format, Invocation, Probe};
 #[command(
     after_help = "Each ability is tried in a directory of its own below DIR, which is removed at the end; nothing else is \
     touched. Under mpirun every host tries for itself, hosts that differ are named, and each looks for files that the others \
-    make. docs/probe.md has the abilities and how each is tried.\n\nExample:\n  mpirun -np 3 --hostfile myhost rbench probe /mnt/fs"
+    make. docs/reference/probe.md has the abilities and how each is tried.\n\nExample:\n  mpirun -np 3 --hostfile myhost rbench probe /mnt/fs"
 )]
 pub(super) struct ProbeArgs {
     /// A directory of the mount

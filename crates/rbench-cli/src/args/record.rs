@@ -11,7 +11,7 @@ use crate::Record;
 #[command(
     after_help = "DIR is mounted at MOUNTPOINT, every request is passed on to it and recorded, with the data that is \
     written. The program runs with this one's standard streams and in its working directory; what it does below MOUNTPOINT is \
-    in the trace. It is unmounted when the program ends, whose exit code is this one's. docs/replay.md has the form of \
+    in the trace. It is unmounted when the program ends, whose exit code is this one's. docs/reference/replay.md has the form of \
     the trace.\n\nExample:\n  rbench record data mnt --trace clone.trace -- git clone /src/repo mnt/repo\n  \
     rbench replay clone.trace --dir /mnt/fs"
 )]

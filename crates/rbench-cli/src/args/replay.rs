@@ -33,7 +33,7 @@ enum FormatArg {
     after_help = "What existed before the trace is made first, untimed, with its size. Then the operations of each process \
     are done in their order, at the recorded times, in a directory of the run's own: names of the trace lie below it, \
     whatever they say. Processes are spread over the workers of all ranks; with one worker (the default) all operations come \
-    in the order of their recorded starts. docs/replay.md has the forms, the figures and what is left out.\n\nExamples:\n  \
+    in the order of their recorded starts. docs/reference/replay.md has the forms, the figures and what is left out.\n\nExamples:\n  \
     strace -f -ttt -T -o clone.strace git clone /src/repo copy\n  rbench replay clone.strace --dir /mnt/fs --below \"$PWD\"\n  \
     mpirun -np 12 rbench replay app.accesslog --dir /mnt/fs --threads 8 --copies 12 --time-scale 2"
 )]

@@ -11,7 +11,7 @@ use crate::{Invocation, Page, ShowFormat};
 #[derive(Debug, ClapArgs)]
 #[command(
     after_help = "Several files are shown one after the other; in csv and openmetrics they are one table. Each form is \
-    described in docs/show.md.\n\nExamples:\n  rbench show run.json\n  rbench show run.json.journal\n  rbench show \
+    described in docs/reference/show.md.\n\nExamples:\n  rbench show run.json\n  rbench show run.json.journal\n  rbench show \
     --format csv monday.json tuesday.json >both.csv\n  rbench show --format hgrm --only randread run.json >randread.hgrm"
 )]
 pub struct Show {

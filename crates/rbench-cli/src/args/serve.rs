@@ -8,7 +8,7 @@ use crate::live::{Serve, ServeAt, WatchAt, serve_at, watch_at};
 #[derive(Debug, Clone, Args)]
 pub struct ServeArgs {
     /// Let the run be watched while it goes on, at ADDRESS:PORT (port 0: any) or
-    /// unix:PATH: by rbench watch, and by Prometheus at /metrics. docs/watch.md
+    /// unix:PATH: by rbench watch, and by Prometheus at /metrics. docs/reference/watch.md
     #[arg(long, value_name = "ADDR", value_parser = serve_at, help_heading = "Output")]
     serve: Option<ServeAt>,
     /// Allow an address of --serve that other hosts can reach: everybody there may look,

@@ -26,7 +26,7 @@ report.
 
 What differs from fio:
   - mistakes are errors before anything runs: a malformed value (1.5m, 1q), an option that rbench
-    does not support (docs/fio.md says what to use instead)
+    does not support (docs/reference/fio.md says what to use instead)
   - spaces around the = in a job file do not matter, and options before the first --name apply to
     all job files
   - the exit code is 1 if any operation failed, however many did
@@ -324,7 +324,7 @@ fn list<'o>(options: impl Iterator<Item = &'o Opt>) -> String {
     })
 }
 
-/// The tables of docs/fio.md: every option, and every one that is refused.
+/// The tables of docs/reference/fio.md: every option, and every one that is refused.
 pub fn tables() -> String {
     let mut text = String::new();
     for group in GROUPS {

@@ -573,7 +573,7 @@ fn what_to_use_instead_of_a_refused_option_exists() {
 
 #[test]
 fn the_page_of_options_is_made_from_the_table() {
-    let page = include_str!("../../../../docs/fio.md");
+    let page = include_str!("../../../../docs/reference/fio.md");
     let (_, behind) = page
         .split_once("<!-- options -->\n")
         .expect("the beginning of the tables");
@@ -582,7 +582,7 @@ fn the_page_of_options_is_made_from_the_table() {
         .expect("the end of the tables");
     assert!(
         tables == super::tables(),
-        "docs/fio.md differs from the table of options; between its marks belongs:\n{}",
+        "docs/reference/fio.md differs from the table of options; between its marks belongs:\n{}",
         super::tables()
     );
 }

@@ -1,7 +1,7 @@
 //! fio's options, checked and translated into jobs: its defaults filled in,
 //! groups formed, sizes divided.
 //!
-//! What each option means is in docs/fio.md. Sentences name fio's own options.
+//! What each option means is in docs/reference/fio.md. Sentences name fio's own options.
 
 use std::path::PathBuf;
 

@@ -1,7 +1,7 @@
 //! IOR's options, checked and translated into jobs: a round for each of write, write check
 //! and read of each repetition.
 //!
-//! What each option means is in docs/ior.md. Sentences name IOR's own letters.
+//! What each option means is in docs/reference/ior.md. Sentences name IOR's own letters.
 
 use std::path::{Path, PathBuf};
 

@@ -1,6 +1,6 @@
 //! mdtest's options, checked and translated into the metadata workload.
 //!
-//! What each option means is in docs/mdtest.md. Sentences name mdtest's own
+//! What each option means is in docs/reference/mdtest.md. Sentences name mdtest's own
 //! letters.
 
 use std::path::PathBuf;

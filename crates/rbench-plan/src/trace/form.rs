@@ -1,5 +1,5 @@
 //! The traces that rbench itself writes (`rbench record`): a line of JSON for each operation,
-//! documented in docs/replay.md. Writing and reading.
+//! documented in docs/reference/replay.md. Writing and reading.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! How often comparisons are wrong, by simulation: docs/compare.md has the rates.
+//! How often comparisons are wrong, by simulation: docs/reference/compare.md has the rates.
 //!
 //! `RBENCH_SIMULATE=20000 cargo test -p rbench-report --lib compare::rates -- --nocapture` prints
 //! them for 20,000 pairs of each kind. The stage `properties` of scripts/test simulates 2,000.

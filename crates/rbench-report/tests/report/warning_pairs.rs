@@ -1,5 +1,5 @@
 //! Every code of a warning: a situation that raises it, one close by that does
-//! not, and a section of docs/warnings.md.
+//! not, and a section of docs/reference/warnings.md.
 
 use std::collections::BTreeSet;
 
@@ -352,7 +352,7 @@ fn every_rule_is_in_the_table_and_in_the_documentation() {
     let tested: BTreeSet<&str> = pairs.chain(others).collect();
     let rules: BTreeSet<&str> = warnings::codes().collect();
     assert_eq!(tested, rules);
-    let page = include_str!("../../../../docs/warnings.md");
+    let page = include_str!("../../../../docs/reference/warnings.md");
     let headings = page.lines().filter_map(|line| line.strip_prefix("### "));
     let explained: BTreeSet<&str> = headings.map(|name| name.trim_matches('`')).collect();
     // What the run itself finds, before or after its phases.

@@ -18,7 +18,7 @@ use crate::{Invocation, values};
     from the intended start. The rate doubles until the objective does not hold, what lies between is halved, and a \
     window three times as long confirms the highest rate that held. A rate that the target does not keep up (more \
     than 1% of the operations not started) does not hold either. Give enough --threads: an operation that is due \
-    waits for a free worker. docs/knee.md says more.\n\nExamples:\n  mpirun -np 12 --hostfile myhost rbench knee \
+    waits for a free worker. docs/reference/knee.md says more.\n\nExamples:\n  mpirun -np 12 --hostfile myhost rbench knee \
     --slo p99=10ms --out knee.json \\\n    -- io --dir /mnt/fs --rw randread --bs 4k --direct --threads 16\n  rbench \
     knee --slo p99=5ms --slo mean=1ms -- meta --dir /mnt/fs --phases file-stat --threads 16"
 )]

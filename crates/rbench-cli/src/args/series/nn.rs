@@ -14,7 +14,7 @@ use crate::{Invocation, values};
 #[command(
     after_help = "Each number of workers is a run of its own in new directories, one for each worker: create_write (a \
     new file, its bytes, close), open_read (open, read all, close), rename, delete. Workers are spread over the launched ranks, \
-    as evenly as it goes; where they are fewer than ranks, the others are idle. docs/nn.md defines every figure.\n\nExamples:\n  rbench \
+    as evenly as it goes; where they are fewer than ranks, the others are idle. docs/reference/nn.md defines every figure.\n\nExamples:\n  rbench \
     nn --dir /mnt/fs --ladder 1,2,4,8,16\n  mpirun -np 12 --hostfile myhost rbench nn --dir /mnt/fs --out nn.json"
 )]
 pub struct NnArgs {

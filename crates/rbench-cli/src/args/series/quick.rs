@@ -15,7 +15,7 @@ use crate::{Invocation, values};
 #[command(
     after_help = "The table of juicefs bench, for any mounted file system, from one worker or from all ranks: each \
     worker writes and reads a big file, then writes, stats and reads small ones. With several workers, figures are \
-    those of all together. docs/quick.md defines every row.\n\nExamples:\n  rbench quick /mnt/jfs -p 4\n  mpirun -np 12 \
+    those of all together. docs/reference/quick.md defines every row.\n\nExamples:\n  rbench quick /mnt/jfs -p 4\n  mpirun -np 12 \
     --hostfile myhost rbench quick /mnt/jfs --big-file-size 0 --out quick.json"
 )]
 pub struct QuickArgs {

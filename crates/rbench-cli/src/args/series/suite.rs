@@ -15,7 +15,7 @@ use rbench_core::near::nearest;
 #[derive(Debug, ClapArgs)]
 #[command(
     after_help = "A suite is a sequence of commands with their options, the same everywhere: --show prints one, and a \
-    file of the same form is one of your own (docs/suites.md). Cells that need more hosts or ranks than were launched \
+    file of the same form is one of your own (docs/reference/suites.md). Cells that need more hosts or ranks than were launched \
     are left out, and the report says which.\n\nExamples:\n  rbench suite smoke\n  mpirun -np 12 --hostfile myhost rbench \
     suite cubefs --dir /mnt/fs --scale 0.01 --out cubefs.json\n  mpirun -np 12 --hostfile myhost rbench suite cubefs --dir \
     /mnt/fs --dry-run\n  mpirun -np 12 --hostfile myhost rbench suite io500 --dir /mnt/fs --stonewall 30 --out io500.json"

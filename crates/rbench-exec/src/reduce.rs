@@ -10,6 +10,8 @@
 
 mod rows;
 mod slices;
+#[cfg(test)]
+mod tests;
 
 use rbench_comm::{Combine, CommError};
 use rbench_core::effort::{EFFORT_WORDS, Effort};
@@ -104,11 +106,7 @@ pub async fn reduce(
         let first = first.filter(|_| measured.aside.0 == 0);
         let first_done = first.map(|(rank, first)| FirstDone {
             elapsed: first.at.since(measured.from),
-            // At least what the first worker itself has done, which a bin of
-            // the timeline cannot tell.
-            items: first
-                .items
-                .max(total.timeline.done_by(first.at, measured.to)),
+            items: first.items_of_all(&total.timeline, measured),
             host: host_of(rank),
         });
         let measures = |time: Nanos| match measured.is_nothing() {
@@ -165,18 +163,21 @@ pub async fn reduce(
 
 /// How far apart the workers of all ranks started.
 async fn start_skew(group: &Group<'_>, outcomes: &[WorkerOutcome]) -> Result<Nanos, ExecError> {
-    let started = outcomes
-        .iter()
-        .map(|o| START_BIAS.saturating_add_signed(o.started_ns));
-    // Smallest values travel as complements: one reduction for all.
-    let mine = vec![
-        started.clone().max().unwrap_or(0),
-        started.min().map_or(0, |n| !n),
-    ];
+    let own = start_bounds(outcomes.iter().map(|outcome| outcome.started_ns));
     let all = group
-        .quietly(group.world.all_reduce(Combine::Max, mine))
+        .quietly(group.world.all_reduce(Combine::Max, own.to_vec()))
         .await?;
     Ok(Nanos(all[0].saturating_sub(!all[1])))
+}
+
+/// The latest start and the complement of the earliest one: the largest of each over all ranks
+/// are their bounds.
+fn start_bounds(started_ns: impl Iterator<Item = i64> + Clone) -> [u64; 2] {
+    let started = started_ns.map(|ns| START_BIAS.saturating_add_signed(ns));
+    [
+        started.clone().max().unwrap_or(0),
+        started.min().map_or(0, |earliest| !earliest),
+    ]
 }
 
 /// One lane of this rank, its workers merged.
@@ -232,6 +233,12 @@ impl First {
             items: lane.items,
             failed: lane.failures.total() > lane.items,
         }
+    }
+
+    /// Items that all workers had done by then: at least its own, since a bin of the timeline
+    /// is wider than the moment.
+    fn items_of_all(&self, timeline: &Timeline, measured: Measured) -> u64 {
+        self.items.max(timeline.done_by(self.at, measured.to))
     }
 
     /// The earlier of two.

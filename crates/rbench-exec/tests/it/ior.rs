@@ -5,6 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use rbench_cli::Invocation;
+use rbench_core::{Nanos, SimulatedClock};
 use rbench_exec::ExecError;
 use rbench_plan::spec::Workload;
 
@@ -67,6 +68,33 @@ fn ranks_read_and_check_what_ranks_of_another_node_wrote() {
         let access = outcome.row("write").access.expect("it was timed");
         assert!(access.total >= access.open && access.total >= access.transfer);
         assert_eq!(count(dir.path()), 0, "{line}");
+    }
+}
+
+/// `-D` with `stoneWallingWearOut`: the slower rank goes on after the deadline, from the
+/// transfer that it had prepared then.
+#[test]
+fn what_the_deadline_stopped_is_written_when_it_is_worn_out() {
+    let dir = tempfile::tempdir().expect("a directory");
+    let line = "-F -b 400k -t 4k -w -k -D 1 -O stoneWallingWearOut=1";
+    let mut run = ior(&[0, 0], dir.path(), line);
+    run.clocks = [30_000_000, 10_000_000]
+        .map(|step| SimulatedClock::new(Nanos(step)))
+        .to_vec();
+    let outcome = run.go().unwrap_or_else(|error| panic!("{line}: {error}"));
+    let row = outcome.row("write");
+    let stonewall = row.stonewall.expect("the deadline came first");
+    assert!(stonewall.items < row.items, "{stonewall:?}");
+    let files = [0, 1].map(|rank| {
+        let path = dir.path().join(format!("testFile.{rank:08}"));
+        fs::read(path).expect("written")
+    });
+    for file in &files {
+        assert_eq!(file.len() as u64 * 2, row.bytes);
+        let written = file
+            .chunks(4096)
+            .filter(|block| block.iter().any(|byte| *byte != 0));
+        assert_eq!(written.count() as u64 * 2, row.items);
     }
 }
 

@@ -212,9 +212,11 @@ mod needs_fuse {
         for stats_file in [RootStats::Silent, RootStats::Counted] {
             let bed = bed(|config| config.stats_file = stats_file);
             let mut counter = RequestCounter::find(bed.path()).expect("there is a counter");
+            // The release of the reading before, by which the counter was found, too, is not
+            // waited for by the kernel.
+            bed.settled();
             let first = counter.read().expect("it is readable");
             for _ in 0..20 {
-                // The release of the last reading is not waited for by the kernel.
                 bed.settled();
                 let since = counter.read().expect("it is readable").since(&first);
                 assert_eq!(since.total(), 0, "{stats_file:?}: {since:?}");

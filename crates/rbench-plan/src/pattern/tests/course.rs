@@ -132,13 +132,16 @@ fn in_a_zone_at_random_no_block_comes_again_before_all_have() {
         assert_eq!(visit.iter().collect::<BTreeSet<_>>().len(), 4, "{visit:?}");
     }
     assert!(!all.chunks(4).all(<[i64]>::is_sorted), "in order: {all:?}");
-    for (zone, visit) in places(&zoned(true, 64, (32, 16, 0))).chunks(8).enumerate() {
+    let twice = places(&zoned(true, 64, (32, 16, 0)));
+    for (zone, visit) in twice.chunks(8).enumerate() {
         let from = zone as i64 * 16;
         for round in visit.chunks(4) {
             let round: BTreeSet<i64> = round.iter().copied().collect();
             assert_eq!(round, (0..4).map(|n| from + n * 4).collect());
         }
     }
+    let alike = |visit: &[i64]| visit[..4] == visit[4..];
+    assert!(!twice.chunks(8).all(alike), "each round in one order");
 }
 
 #[test]

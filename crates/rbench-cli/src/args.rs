@@ -17,7 +17,7 @@ use rbench_plan::meta::{Layout as TreeLayout, PhaseKind};
 use rbench_plan::spec::{self, Spec, Workload};
 
 use crate::{Communicator, Format, Invocation, Output, Progress, Start, Stop};
-use crate::{fio, ior, letters, mdtest, values};
+use crate::{fio, invocation, ior, letters, mdtest, values};
 
 mod after;
 mod arrival;
@@ -26,6 +26,7 @@ mod commands;
 mod compare;
 mod find;
 mod foreign;
+mod help;
 mod in_flight;
 mod limits;
 mod mix;
@@ -42,14 +43,19 @@ mod written;
 
 pub use arrival::ArrivalArg;
 pub use mix::profile_file;
-use series::{KneeArgs, NnArgs, QuickArgs, SuiteArgs, SweepArgs};
+use series::{KneeArgs, NnArgs, OverviewArgs, QuickArgs, SuiteArgs, SweepArgs};
 pub use serve::ServeArgs;
 pub use start::StartArgs;
 
 /// Load generator for mounted file systems: metadata and I/O, on one machine
 /// or over MPI ranks, with latency percentiles merged exactly.
 #[derive(Debug, Parser)]
-#[command(name = "rbench", version, max_term_width = 100)]
+#[command(
+    name = "rbench",
+    version,
+    max_term_width = 100,
+    override_usage = "rbench DIR | rbench COMMAND [OPTIONS]"
+)]
 pub struct Args {
     #[command(subcommand)]
     command: Command,
@@ -57,6 +63,8 @@ pub struct Args {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// What a mount is like, in about a minute: `rbench DIR` is the same
+    Overview(OverviewArgs),
     /// Metadata rates: trees, directories and small files
     Meta(Meta),
     /// The per-operation table: each metadata operation by its own system call
@@ -111,7 +119,7 @@ enum Command {
 struct Common {
     /// Directory to test [default: RBENCH_DIR, else a built-in file system in
     /// memory, as a demonstration]
-    #[arg(long, value_name = "DIR", help_heading = "Run")]
+    #[arg(long, value_name = "DIR", value_parser = values::directory(), help_heading = "Run")]
     dir: Option<PathBuf>,
     /// Worker threads per rank [default: 1]
     #[arg(long, value_name = "N", help_heading = "Run")]
@@ -467,27 +475,36 @@ struct Io {
 pub fn command() -> clap::Command {
     let mdtest = clap::Command::new("mdtest")
         .about("mdtest's command line, phases and summary table")
-        .override_help(letters::help::<mdtest::Line>())
-        .display_order(1);
+        .override_help(letters::help::<mdtest::Line>());
     let fio = clap::Command::new("fio")
         .about("fio's command line, job files and reports")
-        .override_help(fio::help())
-        .display_order(2);
+        .override_help(fio::help());
     let ior = clap::Command::new("ior")
         .about("IOR's command line and summary table")
-        .override_help(letters::help::<ior::Line>())
-        .display_order(3);
-    Args::command()
-        .subcommand(mdtest)
-        .subcommand(fio)
-        .subcommand(ior)
+        .override_help(letters::help::<ior::Line>());
+    let command = Args::command();
+    help::arranged(command.subcommand(mdtest).subcommand(fio).subcommand(ior))
+}
+
+/// The command line with the command that a path in its place means.
+fn with_command(argv: &[OsString]) -> Vec<OsString> {
+    let mut argv = argv.to_vec();
+    let is_path = |word: &OsString| {
+        let word = word.as_encoded_bytes();
+        word == b"." || word == b".." || word.contains(&b'/')
+    };
+    if argv.get(1).is_some_and(is_path) {
+        argv.insert(1, OsString::from("overview"));
+    }
+    argv
 }
 
 impl Args {
     pub fn read(argv: &[OsString]) -> Result<Args, clap::Error> {
+        let argv = with_command(argv);
         let name = argv.get(1).and_then(|name| name.to_str());
         let matches = command()
-            .try_get_matches_from(foreign::as_long_options(argv))
+            .try_get_matches_from(foreign::as_long_options(&argv))
             .map_err(|error| foreign::named(name, error))?;
         Args::from_arg_matches(&matches)
     }
@@ -497,6 +514,7 @@ impl Args {
             Command::Meta(meta) => meta.common.start.into(),
             Command::Ops(ops) => ops.common.start.into(),
             Command::Io(io) => io.common.start.into(),
+            Command::Overview(overview) => overview.options.start.into(),
             Command::Quick(quick) => quick.options.start.into(),
             Command::Sweep(sweep) => sweep.options.start.into(),
             Command::Knee(knee) => knee.options.start.into(),
@@ -526,19 +544,20 @@ impl Args {
 
     pub fn invocation(self, env_dir: Option<&OsStr>) -> Result<Invocation, Stop> {
         Ok(match self.command {
-            Command::Meta(meta) => meta.invocation(env_dir),
-            Command::Ops(ops) => ops.invocation(env_dir),
-            Command::Io(io) => io.invocation(env_dir),
-            Command::Quick(quick) => quick.invocation(env_dir),
+            Command::Meta(meta) => meta.invocation(env_dir)?,
+            Command::Ops(ops) => ops.invocation(env_dir)?,
+            Command::Io(io) => io.invocation(env_dir)?,
+            Command::Overview(overview) => overview.invocation(),
+            Command::Quick(quick) => quick.invocation(env_dir)?,
             Command::Sweep(sweep) => sweep.invocation(),
             Command::Knee(knee) => knee.invocation(),
             Command::Nn(nn) => nn.invocation(),
-            Command::Find(find) => find.invocation(env_dir),
+            Command::Find(find) => find.invocation(env_dir)?,
             Command::Mix(mix) => mix.invocation(env_dir)?,
-            Command::Replay(replay) => replay.invocation(env_dir),
+            Command::Replay(replay) => replay.invocation(env_dir)?,
             Command::Suite(suite) => suite.invocation(env_dir)?,
             Command::Probe(probe) => probe.invocation(),
-            Command::Check(check) => check.invocation(env_dir),
+            Command::Check(check) => check.invocation(env_dir)?,
             Command::Testfs(args) => Invocation::Testfs(args.into()),
             Command::Watch(watch) => watch.invocation(),
             Command::Record(args) => Invocation::Record(args.into()),
@@ -555,9 +574,17 @@ impl Args {
 }
 
 impl Common {
-    fn split(self, env_dir: Option<&OsStr>) -> (spec::Common, Output) {
+    /// Options of the run, and of its output.
+    ///
+    /// # Errors
+    /// When neither an option nor a non-empty variable names the directory.
+    fn split(self, env_dir: Option<&OsStr>) -> Result<(spec::Common, Output), Stop> {
+        let dir = match self.dir {
+            Some(dir) => Some(dir),
+            None => invocation::env_dir(env_dir)?,
+        };
         let common = spec::Common {
-            dir: self.dir.or_else(|| values::env_dir(env_dir)),
+            dir,
             seed: self.seed,
             threads: self.threads,
             pin: self.pin,
@@ -596,13 +623,13 @@ impl Common {
             events: self.event,
             serve: self.serve.into(),
         };
-        (common, output)
+        Ok((common, output))
     }
 }
 
 impl Meta {
-    fn invocation(self, env_dir: Option<&OsStr>) -> Invocation {
-        let (mut common, output) = self.common.split(env_dir);
+    fn invocation(self, env_dir: Option<&OsStr>) -> Result<Invocation, Stop> {
+        let (mut common, output) = self.common.split(env_dir)?;
         self.repeats.tell(&mut common);
         let meta = spec::Meta {
             branch: self.branch,
@@ -629,19 +656,14 @@ impl Meta {
             arrival: self.arrival.map(Arrival::from),
             in_flight: self.in_flight.into(),
         };
-        Invocation::Run(
-            Box::new(Spec {
-                common,
-                workload: Workload::Meta(meta),
-            }),
-            output,
-        )
+        let workload = Workload::Meta(meta);
+        Ok(Invocation::Run(Box::new(Spec { common, workload }), output))
     }
 }
 
 impl Ops {
-    fn invocation(self, env_dir: Option<&OsStr>) -> Invocation {
-        let (mut common, output) = self.common.split(env_dir);
+    fn invocation(self, env_dir: Option<&OsStr>) -> Result<Invocation, Stop> {
+        let (mut common, output) = self.common.split(env_dir)?;
         self.repeats.tell(&mut common);
         let ops = spec::Ops {
             only: self.only,
@@ -649,13 +671,13 @@ impl Ops {
             time: self.time,
         };
         let workload = Workload::Ops(ops);
-        Invocation::Run(Box::new(Spec { common, workload }), output)
+        Ok(Invocation::Run(Box::new(Spec { common, workload }), output))
     }
 }
 
 impl Io {
-    fn invocation(self, env_dir: Option<&OsStr>) -> Invocation {
-        let (mut common, output) = self.common.split(env_dir);
+    fn invocation(self, env_dir: Option<&OsStr>) -> Result<Invocation, Stop> {
+        let (mut common, output) = self.common.split(env_dir)?;
         self.repeats.tell(&mut common);
         let io = spec::Io {
             rw: self.rw,
@@ -694,12 +716,7 @@ impl Io {
             dedupe: self.dedupe,
             no_refill: self.no_refill,
         };
-        Invocation::Run(
-            Box::new(Spec {
-                common,
-                workload: Workload::Io(Box::new(io)),
-            }),
-            output,
-        )
+        let workload = Workload::Io(Box::new(io));
+        Ok(Invocation::Run(Box::new(Spec { common, workload }), output))
     }
 }

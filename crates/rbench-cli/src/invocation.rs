@@ -1,6 +1,6 @@
 //! What a command line asks for.
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
 use clap_complete::Shell;
@@ -9,8 +9,22 @@ use rbench_plan::Spec;
 use rbench_plan::jobs::Checksum;
 
 use crate::live::WatchAt;
-use crate::output::{Format, Output};
+use crate::output::{Format, Output, Stop};
 use crate::series::Series;
+
+/// The directory that `RBENCH_DIR` names: only one, even if its name contains `@`.
+///
+/// # Errors
+/// When the variable is set and empty.
+pub fn env_dir(value: Option<&OsStr>) -> Result<Option<PathBuf>, Stop> {
+    match value {
+        Some(name) if name.is_empty() => Err(Stop {
+            text: "error: RBENCH_DIR is set but empty: name a directory, or unset it\n".to_owned(),
+            code: 2,
+        }),
+        value => Ok(value.map(PathBuf::from)),
+    }
+}
 
 /// What was asked for.
 #[derive(Debug, Clone, PartialEq)]
@@ -117,7 +131,7 @@ pub struct Probe {
 }
 
 /// `rbench check`
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Check {
     /// `--dir`, else `RBENCH_DIR`: mounts of one file system, one for each rank of a host in
     /// turn; none where nothing was given.

@@ -6,7 +6,7 @@ use std::ffi::{OsStr, OsString};
 use rbench_plan::spec::{self, Spec, Workload};
 
 use crate::letters::{self, Shared, Table};
-use crate::{Invocation, MdtestView, Stop, values};
+use crate::{Invocation, MdtestView, Stop, invocation};
 
 mod table;
 
@@ -32,7 +32,7 @@ impl letters::Line for Line {
 
 /// Reads the words after `rbench mdtest`.
 pub fn read(words: &[OsString], env_dir: Option<&OsStr>) -> Result<Invocation, Stop> {
-    Ok(line(words)?.invocation(env_dir))
+    line(words)?.invocation(env_dir)
 }
 
 fn line(words: &[OsString]) -> Result<Line, Stop> {
@@ -40,17 +40,17 @@ fn line(words: &[OsString]) -> Result<Line, Stop> {
 }
 
 impl Line {
-    fn invocation(self, env_dir: Option<&OsStr>) -> Invocation {
+    fn invocation(self, env_dir: Option<&OsStr>) -> Result<Invocation, Stop> {
         let (mut common, mut output) = self.shared.split();
         let mut mdtest = self.spec;
         if mdtest.dirs.is_empty() {
-            mdtest.dirs.extend(values::env_dir(env_dir));
+            mdtest.dirs.extend(invocation::env_dir(env_dir)?);
         }
         output.mdtest = Some(self.view);
         common.seed = mdtest.seed;
         common.iterations = mdtest.iterations;
         let workload = Workload::Mdtest(Box::new(mdtest));
-        Invocation::Run(Box::new(Spec { common, workload }), output)
+        Ok(Invocation::Run(Box::new(Spec { common, workload }), output))
     }
 }
 

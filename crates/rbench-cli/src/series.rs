@@ -15,6 +15,8 @@ use crate::output::{Format, Progress};
 pub struct Series {
     /// Which runs.
     pub course: Course,
+    /// `rbench DIR`: what is done beside the runs.
+    pub overview: Option<Overview>,
     /// `--out`
     pub out: Option<PathBuf>,
     /// `--resume`: go on where the series in `out` was stopped.
@@ -31,6 +33,15 @@ pub struct Series {
     pub quiet: bool,
     /// Where the present run can be watched.
     pub serve: Serve,
+}
+
+/// `rbench DIR`: the promises of the directory's file system are checked, and a page is written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Overview {
+    /// The directory.
+    pub dir: PathBuf,
+    /// `--html`; `None`: a file of the working directory that is named after the series.
+    pub html: Option<PathBuf>,
 }
 
 /// Which runs a series has.

@@ -191,7 +191,11 @@ fn rbench_dir_stands_in_for_dir() {
             other => panic!("{other:?}"),
         };
     assert_eq!(dir(&argv, "/mnt/a"), Some("/mnt/a".into()));
-    assert_eq!(dir(&argv, ""), None);
+    let empty = parse(&argv, Some(OsString::new().as_os_str())).expect_err("no directory");
+    assert!(
+        empty.code == 2 && empty.text.contains("RBENCH_DIR is set but empty"),
+        "{empty:?}"
+    );
     assert_eq!(
         dir(
             &["rbench", "io", "--dir", "/b"].map(OsString::from),
@@ -199,6 +203,52 @@ fn rbench_dir_stands_in_for_dir() {
         ),
         Some("/b".into())
     );
+}
+
+#[test]
+fn a_path_in_place_of_a_command_asks_for_the_overview() {
+    let overview = |line: &str| match read(line) {
+        Ok(Invocation::Series(series)) => series.overview.map(|o| (o.dir, o.html)),
+        other => panic!("{other:?}"),
+    };
+    for (line, dir) in [
+        ("rbench /mnt/fs", "/mnt/fs"),
+        ("rbench .", "."),
+        ("rbench ../fs --quiet", "../fs"),
+        ("rbench overview fs", "fs"),
+    ] {
+        assert_eq!(overview(line), Some((dir.into(), None)), "{line}");
+    }
+    let html = overview("rbench /mnt/fs --html a.html").and_then(|(_, html)| html);
+    assert_eq!(html, Some("a.html".into()));
+    check_misuse("rbench fs", "fs");
+}
+
+#[test]
+fn an_empty_name_of_a_directory_is_refused() {
+    for command in ["io", "meta", "ops", "nn", "suite smoke", "check"] {
+        let words = command.split(' ').chain(["--dir", ""]);
+        let argv: Vec<OsString> = ["rbench"]
+            .into_iter()
+            .chain(words)
+            .map(OsString::from)
+            .collect();
+        let stop = parse(&argv, None).expect_err(command);
+        assert!(
+            stop.code == 2 && stop.text.contains("the name is empty"),
+            "{}",
+            stop.text
+        );
+    }
+    for command in ["quick", "probe", "clean", "overview", "find"] {
+        let argv = ["rbench", command, ""].map(OsString::from);
+        let stop = parse(&argv, None).expect_err(command);
+        assert!(
+            stop.code == 2 && stop.text.contains("the name is empty"),
+            "{}",
+            stop.text
+        );
+    }
 }
 
 #[test]

@@ -6,6 +6,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 
 use clap::ValueEnum;
+use clap::builder::{OsStringValueParser, TypedValueParser};
 use rbench_core::client::Watch;
 use rbench_core::event::Event;
 use rbench_core::near::nearest;
@@ -311,9 +312,13 @@ pub fn dirs(word: &OsStr) -> Vec<PathBuf> {
         .collect()
 }
 
-/// The directory that `RBENCH_DIR` names: only one, even if its name contains `@`.
-pub fn env_dir(value: Option<&OsStr>) -> Option<PathBuf> {
-    value.filter(|dir| !dir.is_empty()).map(PathBuf::from)
+/// Parser of options that name a directory. An empty name is refused: it comes from a variable
+/// that a script never set.
+pub fn directory() -> impl TypedValueParser<Value = PathBuf> {
+    OsStringValueParser::new().try_map(|name| match name.is_empty() {
+        true => Err("the name is empty (an unset variable?)"),
+        false => Ok(PathBuf::from(name)),
+    })
 }
 
 /// What `--version` prints.

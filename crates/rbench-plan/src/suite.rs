@@ -10,9 +10,13 @@ pub(crate) mod scaled;
 
 pub use read::read;
 
+/// The suite of `rbench DIR`.
+pub const OVERVIEW: &str = "overview";
+
 /// The suites that are part of the program: name and text.
-pub const BUILT_IN: [(&str, &str); 4] = [
+pub const BUILT_IN: [(&str, &str); 5] = [
     ("smoke", include_str!("../suites/smoke.toml")),
+    (OVERVIEW, include_str!("../suites/overview.toml")),
     (
         "juicefs-metadata-engines",
         include_str!("../suites/juicefs-metadata-engines.toml"),

@@ -4,6 +4,7 @@ mod io500;
 pub mod journal;
 pub(crate) mod knee;
 mod nn;
+mod overview;
 mod quick;
 mod suite;
 mod sweep;
@@ -18,6 +19,9 @@ use crate::view::View;
 use crate::warnings::in_a_series;
 
 pub use io500::{REHEARSAL, line as io500_line};
+
+/// The suite of `rbench DIR`.
+const OVERVIEW: &str = "overview";
 
 /// The tables of a series.
 #[derive(Clone, Copy)]
@@ -53,6 +57,10 @@ pub fn render(series: &SeriesResult, view: View) -> String {
 
 /// The tables of a series' kind; those of a sweep where it is not known.
 fn tables(series: &SeriesResult, view: View) -> String {
+    let suite = series.suite.as_deref().unwrap_or_default();
+    if suite.split(' ').next() == Some(OVERVIEW) {
+        return overview::render(series, view);
+    }
     let own = KINDS.iter().find(|(kind, _)| *kind == series.kind);
     match own.map_or(Tables::Plain(sweep::render), |(_, tables)| *tables) {
         Tables::Plain(render) => plain_lines(&render(series, view)).into_owned(),

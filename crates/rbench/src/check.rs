@@ -41,6 +41,53 @@ pub async fn run(
     asked: &Check,
     signals: &Signals,
 ) -> Result<u8, Refusal> {
+    let mut report = |found: &CheckResult| {
+        print(&match asked.format {
+            CheckFormat::Text => text(found, show::view()),
+            CheckFormat::Json => json(found),
+            CheckFormat::Junit => junit(found),
+            CheckFormat::Tap => tap(found),
+        })
+    };
+    reported(comm, launch, (asked, &mut report), signals).await
+}
+
+/// Tries all promises of a directory's file system: the result at rank 0, or the exit code of a
+/// run that was stopped.
+pub async fn of_directory(
+    comm: &dyn Communicator,
+    launch: &Launch,
+    (directory, quiet): (&Path, bool),
+    signals: &Signals,
+) -> Result<Result<Option<CheckResult>, u8>, Refusal> {
+    let asked = Check {
+        dirs: vec![directory.to_owned()],
+        quiet,
+        ..Check::default()
+    };
+    let mut result = None;
+    let mut keep = |found: &CheckResult| {
+        result = Some(found.clone());
+        SUCCESS
+    };
+    let code = reported(comm, launch, (&asked, &mut keep), signals).await?;
+    // A promise that is not kept is a result.
+    Ok(match code > FAILED {
+        true => Err(code),
+        false => Ok(result),
+    })
+}
+
+/// What is done at rank 0 with a result; the exit code.
+type Reports<'r> = &'r mut dyn FnMut(&CheckResult) -> u8;
+
+/// Tries the promises on every host; rank 0 reports what was found.
+async fn reported(
+    comm: &dyn Communicator,
+    launch: &Launch,
+    (asked, report): (&Check, Reports<'_>),
+    signals: &Signals,
+) -> Result<u8, Refusal> {
     let (promises, between) = chosen(&asked.only).map_err(Refusal::Usage)?;
     if asked.list {
         let root = comm.rank() == Rank(0);
@@ -68,7 +115,7 @@ pub async fn run(
         program: PathBuf::new(),
     };
     let Some(count) = asked.hosts else {
-        return on(comm, launch, asked, plan, signals).await;
+        return on(comm, launch, (asked, report), plan, signals).await;
     };
     // The ranks of the other hosts wait.
     let all = Hosts::find(comm).await?.topology;
@@ -82,7 +129,7 @@ pub async fn run(
     let members = (0..comm.size()).map(Rank);
     let members = members.filter(|rank| all.host_of[rank.0 as usize] < count);
     let ended = match Chosen::of(comm, members.collect()).await? {
-        Some(part) => on(&part, launch, asked, plan, signals).await,
+        Some(part) => on(&part, launch, (asked, report), plan, signals).await,
         None => Ok(SUCCESS),
     };
     let (code, ended) = match ended {
@@ -98,7 +145,7 @@ pub async fn run(
 async fn on(
     comm: &dyn Communicator,
     launch: &Launch,
-    asked: &Check,
+    (asked, report): (&Check, Reports<'_>),
     mut plan: Asked,
     signals: &Signals,
 ) -> Result<u8, Refusal> {
@@ -175,12 +222,7 @@ async fn on(
         expect: asked.expect.as_deref().zip(expectation.as_ref()),
     };
     let found = found.result(around, checked);
-    let printed = print(&match asked.format {
-        CheckFormat::Text => text(&found, show::view()),
-        CheckFormat::Json => json(&found),
-        CheckFormat::Junit => junit(&found),
-        CheckFormat::Tap => tap(&found),
-    });
+    let printed = report(&found);
     Ok(exit_code(&group, found.passed, printed))
 }
 

@@ -1,9 +1,12 @@
 //! `rbench report`: a page of results.
 
 use std::fs::File;
+use std::path::Path;
 
 use rbench_cli::Page;
+use rbench_report::Document;
 use rbench_report::page;
+use rbench_report::schema::SeriesResult;
 
 use crate::console::fail;
 use crate::exit::{FAILED, SUCCESS, USAGE};
@@ -37,6 +40,28 @@ fn written(asked: &Page) -> Result<(), (u8, String)> {
     files::write_whole(html, &text, replace, is_page)
         .map(drop)
         .map_err(|why| (FAILED, format!("--html {} {why}", html.display())))
+}
+
+/// Whether a page can be written there.
+///
+/// # Errors
+/// One sentence that names the file.
+pub fn is_free(html: &Path) -> Result<(), String> {
+    let free = files::may_be_written(html, Replace::Nothing(OVERWRITE), is_page);
+    free.map(drop)
+        .map_err(|why| format!("--html {} {why}", html.display()))
+}
+
+/// Writes the page of a series.
+///
+/// # Errors
+/// A clause that names the file.
+pub fn of_series(series: &SeriesResult, html: &Path) -> Result<(), String> {
+    let document = Document::Series(Box::new(series.clone()));
+    let text = page::render(&[document]);
+    files::write_whole(html, &text, Replace::Nothing(OVERWRITE), is_page)
+        .map(drop)
+        .map_err(|why| format!("{} {why}", html.display()))
 }
 
 /// Whether a file begins as our pages do.

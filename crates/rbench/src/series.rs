@@ -4,18 +4,21 @@
 use std::cell::RefCell;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
 use rbench_cli::series::Series;
 use rbench_cli::{Output, Progress};
 use rbench_comm::{Chosen, Combine, Communicator};
 use rbench_core::Rank;
+use rbench_core::plain::plain;
 use rbench_core::wire::{Reader, Writer};
 use rbench_exec::ExecError;
 use rbench_plan::series::Cell;
 use rbench_plan::{Plan, Spec};
+use rbench_report::schema::CheckResult;
 
+use crate::check;
 use crate::command::{self, Asked};
 use crate::console::complain;
 use crate::console::{print, to_stderr};
@@ -23,6 +26,7 @@ use crate::exit::{FAILED, SUCCESS};
 use crate::hosts::Hosts;
 use crate::launch::Launch;
 use crate::outside::Outside;
+use crate::page;
 use crate::publish::conclude;
 use crate::refusal::Refusal;
 use crate::report::{Report, Sink};
@@ -93,7 +97,17 @@ pub async fn run(
     outside: &Outside,
 ) -> Result<u8, Refusal> {
     let hosts = Hosts::find(comm).await?;
-    let lead = (comm.rank() == Rank(0)).then(|| Lead::begin(launch, series, &hosts));
+    let check = match &series.overview {
+        Some(overview) => {
+            let of = (overview.dir.as_path(), series.progress == Progress::Off);
+            match check::of_directory(comm, launch, of, &outside.signals).await? {
+                Ok(check) => check,
+                Err(stopped) => return Ok(stopped),
+            }
+        }
+        None => None,
+    };
+    let lead = (comm.rank() == Rank(0)).then(|| Lead::begin(launch, series, check, &hosts));
     loop {
         let turn = match &lead {
             Some(Ok(Begun::Lead(lead))) => lead.next().encode(),
@@ -183,6 +197,8 @@ struct Lead {
     launch: Launch,
     /// The host of each launched rank.
     host_of: Vec<u32>,
+    /// Where its page goes; `None`: it has none.
+    page: Option<PathBuf>,
     /// Whether progress is shown.
     shows: bool,
 }
@@ -201,7 +217,12 @@ impl Lead {
     ///
     /// # Errors
     /// A sentence that names the cell, option or file.
-    fn begin(launch: &Launch, series: &Series, hosts: &Hosts) -> Result<Begun, String> {
+    fn begin(
+        launch: &Launch,
+        series: &Series,
+        check: Option<CheckResult>,
+        hosts: &Hosts,
+    ) -> Result<Begun, String> {
         let host_of = hosts.topology.host_of.clone();
         let earlier = record::earlier(launch, series)?;
         let around = Around {
@@ -212,7 +233,7 @@ impl Lead {
         let course = course::of(series, around)?;
         let mut cells = Vec::new();
         for (index, cell) in (0..).zip(course.samples()) {
-            let plan = check(launch, series, &cell, &host_of).map_err(|message| {
+            let plan = plan_of(launch, series, &cell, &host_of).map_err(|message| {
                 let message = match cell.name.as_str() {
                     name if message.starts_with(name) => message,
                     name => format!("{name}: {message}"),
@@ -231,8 +252,13 @@ impl Lead {
         }
         let names = hosts.topology.hosts.iter().map(|host| host.name.clone());
         let world = (host_of.len() as u32, names.collect());
+        let page = series.overview.as_ref().map(|overview| {
+            let usual = || PathBuf::from(format!("rbench-{}.html", launch.run_id));
+            Path::new(&launch.cwd).join(overview.html.clone().unwrap_or_else(usual))
+        });
+        page.as_deref().map_or(Ok(()), page::is_free)?;
         course.start()?;
-        let record = Record::begin(launch, series, course.as_ref(), world)
+        let record = Record::begin(launch, series, (course.as_ref(), check), world)
             .inspect_err(|_| course.over(None, false))?;
         Ok(Begun::Lead(Rc::new(Lead {
             state: RefCell::new(State {
@@ -243,6 +269,7 @@ impl Lead {
             course,
             launch: launch.clone(),
             host_of,
+            page,
             shows: series.progress != Progress::Off,
         })))
     }
@@ -255,7 +282,7 @@ impl Lead {
         {
             return self.turn(state, index, cell);
         }
-        let published = state.record.publish(true);
+        let published = state.record.publish(true).max(self.write_page(state));
         let (series, resumable) = (state.record.series(), state.record.has_file());
         self.course.over(Some(series), resumable);
         Turn::End(state.worst.max(published))
@@ -278,6 +305,26 @@ impl Lead {
         state.record.cell_begins();
         state.now = Some((index, cell));
         turn
+    }
+
+    /// Writes the page of what was run; the exit code.
+    fn write_page(&self, state: &State) -> u8 {
+        let series = state.record.series();
+        let Some(page) = self.page.as_ref().filter(|_| !series.cells.is_empty()) else {
+            return SUCCESS;
+        };
+        match page::of_series(series, page) {
+            Ok(()) => {
+                if self.shows {
+                    to_stderr(&format!("page: {}\n", plain(&page.to_string_lossy())));
+                }
+                SUCCESS
+            }
+            Err(why) => {
+                complain(&why);
+                FAILED
+            }
+        }
     }
 
     /// There is no way on; what there is so far is published.
@@ -338,8 +385,11 @@ impl Sink for Lead {
     }
 }
 
-/// Whether a cell can be run on these ranks.
-fn check(launch: &Launch, series: &Series, cell: &Cell, host_of: &[u32]) -> Result<Plan, String> {
+/// The plan of a cell on these ranks.
+///
+/// # Errors
+/// Why it cannot be run on them.
+fn plan_of(launch: &Launch, series: &Series, cell: &Cell, host_of: &[u32]) -> Result<Plan, String> {
     let members = cell.selection.members(host_of).map_err(|e| e.to_string())?;
     let launch = launch.of_cell(0, &cell.words);
     let refused = |refusal: Refusal| match refusal {

@@ -21,7 +21,7 @@ pub struct VerifyArgs {
     #[arg(required = true, value_name = "FILE")]
     journals: Vec<PathBuf>,
     /// Where the tested directory is now [default: where it was during the run]
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", value_parser = values::directory())]
     dir: Option<PathBuf>,
     /// Format of the report
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
@@ -35,6 +35,7 @@ pub struct VerifyArgs {
 )]
 pub struct CleanArgs {
     /// The directory that was tested
+    #[arg(value_parser = values::directory())]
     dir: PathBuf,
     /// Also remove what runs of other hosts left; make sure first that those
     /// have ended

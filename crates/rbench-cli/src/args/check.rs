@@ -7,7 +7,7 @@ use clap::Args as ClapArgs;
 use rbench_core::Nanos;
 
 use super::StartArgs;
-use crate::{Check, CheckFormat, Invocation, values};
+use crate::{Check, CheckFormat, Invocation, Stop, invocation, values};
 
 #[derive(Debug, ClapArgs)]
 #[command(
@@ -23,7 +23,7 @@ use crate::{Check, CheckFormat, Invocation, values};
 pub(super) struct CheckArgs {
     /// A directory of the mount, or of several mounts of one file system, which
     /// the ranks of a host take in turn [default: RBENCH_DIR]
-    #[arg(long, value_name = "DIR,…", value_delimiter = ',')]
+    #[arg(long, value_name = "DIR,…", value_parser = values::directory(), value_delimiter = ',')]
     dir: Vec<PathBuf>,
     /// How many of the hosts take part [default: all]
     #[arg(long, value_name = "N")]
@@ -59,7 +59,7 @@ pub(super) struct CheckArgs {
 }
 
 impl CheckArgs {
-    pub(super) fn invocation(self, env_dir: Option<&OsStr>) -> Invocation {
+    pub(super) fn invocation(self, env_dir: Option<&OsStr>) -> Result<Invocation, Stop> {
         let CheckArgs {
             dir,
             hosts,
@@ -73,9 +73,9 @@ impl CheckArgs {
             quiet,
             start: _,
         } = self;
-        Invocation::Check(Check {
+        Ok(Invocation::Check(Check {
             dirs: match dir.is_empty() {
-                true => values::env_dir(env_dir).into_iter().collect(),
+                true => invocation::env_dir(env_dir)?.into_iter().collect(),
                 false => dir,
             },
             hosts,
@@ -87,6 +87,6 @@ impl CheckArgs {
             time_limit,
             format,
             quiet,
-        })
+        }))
     }
 }

@@ -8,7 +8,7 @@ use rbench_plan::find::SizeTest;
 use rbench_plan::spec::{self, Spec, Workload};
 
 use super::{Common, repeats};
-use crate::{Invocation, values};
+use crate::{Invocation, Stop, values};
 
 #[derive(Debug, ClapArgs)]
 #[command(
@@ -20,7 +20,7 @@ use crate::{Invocation, values};
 )]
 pub struct FindArgs {
     /// Directory to search
-    #[arg(value_name = "DIR", conflicts_with = "dir")]
+    #[arg(value_name = "DIR", value_parser = values::directory(), conflicts_with = "dir")]
     start: Option<PathBuf>,
     /// Only what was modified after FILE was
     #[arg(long, value_name = "FILE")]
@@ -39,15 +39,15 @@ pub struct FindArgs {
 }
 
 impl FindArgs {
-    pub(super) fn invocation(self, env_dir: Option<&OsStr>) -> Invocation {
-        let (mut common, output) = self.common.split(env_dir);
+    pub(super) fn invocation(mut self, env_dir: Option<&OsStr>) -> Result<Invocation, Stop> {
+        self.common.dir = self.start.or(self.common.dir);
+        let (mut common, output) = self.common.split(env_dir)?;
         self.repeats.tell(&mut common);
-        common.dir = self.start.or(common.dir);
         let workload = Workload::Find(spec::Find {
             newer: self.newer,
             size: self.size,
             name: self.name,
         });
-        Invocation::Run(Box::new(Spec { common, workload }), output)
+        Ok(Invocation::Run(Box::new(Spec { common, workload }), output))
     }
 }

@@ -117,7 +117,7 @@ impl MixArgs {
                 MixText::Profile { name, text: None }
             }
         };
-        let (mut common, output) = self.common.split(env_dir);
+        let (mut common, output) = self.common.split(env_dir)?;
         self.repeats.tell(&mut common);
         let mix = spec::Mix {
             text,

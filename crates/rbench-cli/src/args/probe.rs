@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::Args as ClapArgs;
 
 use super::StartArgs;
-use crate::{Format, Invocation, Probe};
+use crate::{Format, Invocation, Probe, values};
 
 #[derive(Debug, ClapArgs)]
 #[command(
@@ -15,6 +15,7 @@ use crate::{Format, Invocation, Probe};
 )]
 pub(super) struct ProbeArgs {
     /// A directory of the mount
+    #[arg(value_parser = values::directory())]
     dir: PathBuf,
     /// Format of the report
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]

@@ -9,7 +9,7 @@ use rbench_plan::spec::{self, Spec, Workload};
 use rbench_plan::trace::Format;
 
 use super::{Common, repeats};
-use crate::{Invocation, values};
+use crate::{Invocation, Stop, values};
 
 /// A form of traces, or whichever each trace tells.
 #[derive(Debug, Clone, Copy, ValueEnum)]
@@ -78,8 +78,8 @@ pub struct ReplayArgs {
 }
 
 impl ReplayArgs {
-    pub(super) fn invocation(self, env_dir: Option<&OsStr>) -> Invocation {
-        let (mut common, output) = self.common.split(env_dir);
+    pub(super) fn invocation(self, env_dir: Option<&OsStr>) -> Result<Invocation, Stop> {
+        let (mut common, output) = self.common.split(env_dir)?;
         self.repeats.tell(&mut common);
         let workload = Workload::Replay(spec::Replay {
             traces: self.traces,
@@ -99,6 +99,6 @@ impl ReplayArgs {
             cwd: self.cwd,
             strict: self.strict,
         });
-        Invocation::Run(Box::new(Spec { common, workload }), output)
+        Ok(Invocation::Run(Box::new(Spec { common, workload }), output))
     }
 }

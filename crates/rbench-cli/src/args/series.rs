@@ -13,11 +13,13 @@ use crate::{Format, Invocation, Progress, values};
 
 mod knee;
 mod nn;
+mod overview;
 mod quick;
 mod suite;
 
 pub use knee::KneeArgs;
 pub use nn::NnArgs;
+pub use overview::OverviewArgs;
 pub use quick::QuickArgs;
 pub use suite::SuiteArgs;
 
@@ -73,8 +75,13 @@ pub struct SeriesOptions {
 impl SeriesOptions {
     /// A series of these runs.
     pub fn with(self, course: Course) -> Invocation {
-        Invocation::Series(Box::new(Series {
+        Invocation::Series(Box::new(self.series(course)))
+    }
+
+    fn series(self, course: Course) -> Series {
+        Series {
             course,
+            overview: None,
             out: self.out,
             resume: self.resume,
             overwrite: self.overwrite,
@@ -83,7 +90,7 @@ impl SeriesOptions {
             progress: self.progress.unless(self.quiet),
             quiet: self.quiet,
             serve: self.serve.into(),
-        }))
+        }
     }
 }
 

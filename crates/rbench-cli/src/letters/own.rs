@@ -125,7 +125,7 @@ impl<L: Line> Own<L> {
                 l.shared().output.serve.at = Some(live::serve_at(text(v)?)?);
                 Ok(())
             }),
-            "Let the run be watched at HOST:PORT or unix:PATH (docs/reference/watch.md)",
+            "Let the run be watched at HOST:PORT or unix:PATH",
         ),
         named(
             "serve-remote",

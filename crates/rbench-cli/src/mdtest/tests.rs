@@ -433,7 +433,9 @@ fn iterations_and_seed_are_common_to_all_workloads_and_rbench_dir_stands_in_for_
     let (common, mdtest, _) = read("rbench mdtest -d /a", "/mnt");
     assert_eq!(common, spec::Common::default());
     assert_eq!(mdtest.dirs, ["/a"].map(PathBuf::from));
-    assert!(read("rbench mdtest", "").1.dirs.is_empty());
+    let empty = parse(&words("rbench mdtest"), Some(OsStr::new(""))).expect_err("no directory");
+    assert_eq!(empty.code, 2, "{empty:?}");
+    assert!(read("rbench mdtest -d /a", "").1.dirs == ["/a"].map(PathBuf::from));
 }
 
 #[test]

@@ -4,7 +4,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::{CellResult, Io500Result, KneeResult, Run};
+use super::{CellResult, CheckResult, Io500Result, KneeResult, Run};
 
 /// The name of the schema that this version writes.
 pub const SERIES_SCHEMA: &str = "rbench.series/1";
@@ -56,6 +56,9 @@ pub struct SeriesResult {
     /// Of `knee`: what was found.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub knee: Option<KneeResult>,
+    /// Of `rbench DIR`: which promises of POSIX and Linux its file system keeps.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub check: Option<CheckResult>,
     /// Of `io500`: the score, and whether it would be valid.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub io500: Option<Io500Result>,

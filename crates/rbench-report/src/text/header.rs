@@ -84,7 +84,7 @@ fn all(result: &RunResult) -> [Fact; 8] {
         separator,
     };
     [
-        fact("Target", target(result), ", "),
+        fact("Target", place(result), ", "),
         fact(WORLD, world(result), ", "),
         fact("State", state(&result.world.hosts), "   "),
         fact("Settings", settings(result), "   "),
@@ -148,7 +148,8 @@ fn fact(out: &mut String, view: View, name: &str, (words, separator): (&[String]
     }
 }
 
-fn target(result: &RunResult) -> Vec<String> {
+/// The directory and its file system, in words.
+pub(crate) fn place(result: &RunResult) -> Vec<String> {
     let t = &result.target;
     let mut words = vec![t.path.clone()];
     words.extend(t.fs_type.clone());

@@ -60,6 +60,7 @@ fn sweep(permille: [i64; 4], shifts: [i64; 5]) -> SeriesResult {
         left_out: Vec::new(),
         cells: permille.into_iter().enumerate().map(cell).collect(),
         complete: true,
+        check: None,
         knee: None,
         io500: None,
     }

@@ -110,6 +110,7 @@ pub fn series() -> SeriesResult {
         left_out: Vec::new(),
         cells: Vec::new(),
         complete: true,
+        check: None,
         knee: None,
         io500: Some(Io500Result {
             stonewall_s: 300,

@@ -72,6 +72,7 @@ pub fn series(cells: Vec<CellResult>) -> SeriesResult {
         steps: Vec::new(),
         cells: Vec::new(),
         complete: true,
+        check: None,
         knee: Some(KneeResult {
             objective: KneeObjective {
                 limits: vec![KneeLimit {

@@ -64,6 +64,7 @@ fn bare() -> SeriesResult {
         steps: Vec::new(),
         cells: Vec::new(),
         complete: true,
+        check: None,
         knee: None,
         io500: None,
     }

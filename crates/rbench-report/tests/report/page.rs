@@ -195,6 +195,7 @@ fn a_sweep_is_curves_with_a_line_for_each_combination_of_the_other_keys() {
             cell(3, "<64k>", "2", 4_000_000),
         ],
         complete: true,
+        check: None,
         knee: None,
         io500: None,
     };

@@ -9,7 +9,7 @@ use rbench_cli::series::Series;
 use rbench_core::plain::plain;
 use rbench_plan::series::Cell;
 use rbench_report::schema::{
-    CellResult, CellValue, Launched, RunResult, SERIES_SCHEMA, SeriesResult,
+    CellResult, CellValue, CheckResult, Launched, RunResult, SERIES_SCHEMA, SeriesResult,
 };
 use rbench_report::series;
 use rbench_report::series::journal;
@@ -47,7 +47,7 @@ impl Record {
     pub fn begin(
         launch: &Launch,
         asked: &Series,
-        course: &dyn Course,
+        (course, check): (&dyn Course, Option<CheckResult>),
         (ranks, hosts): (u32, Vec<String>),
     ) -> Result<Record, String> {
         let series = SeriesResult {
@@ -71,6 +71,7 @@ impl Record {
             cells: Vec::new(),
             complete: false,
             knee: course.knee(),
+            check,
             io500: course.io500(),
         };
         let out = match (asked.out.clone(), course.out_dir()) {

@@ -29,7 +29,7 @@ pub struct NnArgs {
     bytes: Option<Bytes>,
     /// Directory to test [default: RBENCH_DIR, else a built-in file system in
     /// memory, as a demonstration]
-    #[arg(long, value_name = "DIR", help_heading = "Run")]
+    #[arg(long, value_name = "DIR", value_parser = values::directory(), help_heading = "Run")]
     dir: Option<PathBuf>,
     /// Drop the kernel's caches on every host before files are read (needs root)
     #[arg(long, help_heading = "Run")]

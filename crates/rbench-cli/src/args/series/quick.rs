@@ -9,7 +9,7 @@ use rbench_plan::quick::Quick;
 
 use super::SeriesOptions;
 use crate::series::Course;
-use crate::{Invocation, values};
+use crate::{Invocation, Stop, invocation, values};
 
 #[derive(Debug, ClapArgs)]
 #[command(
@@ -21,6 +21,7 @@ use crate::{Invocation, values};
 pub struct QuickArgs {
     /// Directory to test [default: RBENCH_DIR, else a built-in file system in memory, as a
     /// demonstration]
+    #[arg(value_parser = values::directory())]
     path: Option<PathBuf>,
     /// Size of a read or write; a bare number is in MiB [default: 1M]
     #[arg(long, value_name = "SIZE", value_parser = mebibytes)]
@@ -45,18 +46,25 @@ pub struct QuickArgs {
 }
 
 impl QuickArgs {
-    /// What it asks for.
-    pub fn invocation(self, env_dir: Option<&OsStr>) -> Invocation {
+    /// The series that it asks for.
+    ///
+    /// # Errors
+    /// When neither an argument nor a non-empty variable names the directory.
+    pub fn invocation(self, env_dir: Option<&OsStr>) -> Result<Invocation, Stop> {
         let usual = Quick::default();
-        self.options.with(Course::Quick(Quick {
-            dir: self.path.or_else(|| values::env_dir(env_dir)),
+        let dir = match self.path {
+            Some(dir) => Some(dir),
+            None => invocation::env_dir(env_dir)?,
+        };
+        Ok(self.options.with(Course::Quick(Quick {
+            dir,
             block: self.block_size.unwrap_or(usual.block),
             big: self.big_file_size.unwrap_or(usual.big),
             small: self.small_file_size.unwrap_or(usual.small),
             small_files: self.small_file_count.unwrap_or(usual.small_files),
             threads: self.threads.unwrap_or(usual.threads),
             drop_caches: !self.skip_drop_caches,
-        }))
+        })))
     }
 }
 

@@ -9,7 +9,7 @@ use rbench_plan::suite::{self, BUILT_IN};
 
 use super::SeriesOptions;
 use crate::series::{Course, Suite, is_file};
-use crate::{Invocation, Stop, values};
+use crate::{Invocation, Stop, invocation, values};
 use rbench_core::near::nearest;
 
 #[derive(Debug, ClapArgs)]
@@ -31,7 +31,7 @@ pub struct SuiteArgs {
     show: Option<String>,
     /// Directory to test [default: RBENCH_DIR, else a built-in file system in memory, as a
     /// demonstration]
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", value_parser = values::directory())]
     dir: Option<PathBuf>,
     /// Take this part of every number, size and time that the suite lets vary; the result
     /// says so
@@ -81,10 +81,12 @@ impl SuiteArgs {
             let text = format!("error: {option} is of the suite {} alone\n", io500::NAME);
             return Err(stop(text, 2));
         }
+        let of_no_use = |dir: &&OsStr| self.dir.is_some() && dir.is_empty();
+        let env_dir = invocation::env_dir(env_dir.filter(|dir| !of_no_use(dir)))?;
         Ok(self.options.with(Course::Suite(Suite {
             name,
             dir: self.dir,
-            env_dir: values::env_dir(env_dir),
+            env_dir,
             ini: self.ini,
             stonewall_s: self.stonewall,
             scale: self.scale,
@@ -136,7 +138,7 @@ fn whole_seconds(text: &str) -> Result<u64, String> {
 /// ns
 const SECOND: u64 = 1_000_000_000;
 
-fn scale(text: &str) -> Result<f64, String> {
+pub(super) fn scale(text: &str) -> Result<f64, String> {
     let scale = text.parse().ok();
     scale
         .filter(|scale| *scale > 0.0 && *scale <= 1.0)

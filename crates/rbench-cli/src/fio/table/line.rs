@@ -357,7 +357,7 @@ pub const OWN: &[Opt] = &[
     value(
         "serve",
         "ADDR",
-        "Let the run be watched at ADDRESS:PORT or unix:PATH (docs/reference/watch.md)",
+        "Let the run be watched at ADDRESS:PORT or unix:PATH",
         |l, v| {
             l.output.serve.at = Some(live::serve_at(v)?);
             Ok(())

@@ -1,0 +1,187 @@
+//! The order of help: commands by purpose, and in each command first the options that everybody
+//! needs. `-h` shows these, `--help` all.
+
+use clap::{Arg, Command};
+
+/// Commands by purpose, in the order of `rbench --help`.
+const GROUPS: &[(&str, &[&str])] = &[
+    ("Start here", &["overview"]),
+    ("Measure", &["io", "meta", "ops", "mix", "replay", "find"]),
+    ("Series of runs", &["sweep", "knee", "suite"]),
+    (
+        "Command lines of other tools",
+        &["fio", "mdtest", "ior", "quick", "nn"],
+    ),
+    ("A mount", &["probe", "check", "verify", "clean"]),
+    ("Results", &["show", "compare", "report", "watch"]),
+    (
+        "Besides",
+        &["record", "testfs", "completions", "man", "version", "help"],
+    ),
+];
+
+/// Options that come first in every command that has them.
+const FIRST: [&str; 3] = ["dir", "threads", "out"];
+
+/// Options that `-h` shows beside [`FIRST`]; commands that are not here have few.
+const SHOWN: &[(&str, &[&str])] = &[
+    (
+        "io",
+        &["rw", "bs", "size", "direct", "depth", "time", "iterations"],
+    ),
+    (
+        "meta",
+        &[
+            "items",
+            "depth",
+            "files_only",
+            "write",
+            "phases",
+            "shift",
+            "iterations",
+        ],
+    ),
+    (
+        "ops",
+        &["only", "ops", "time", "shift", "drop_caches", "iterations"],
+    ),
+    (
+        "mix",
+        &[
+            "profile", "profiles", "ops", "list", "files", "time", "rate",
+        ],
+    ),
+    (
+        "replay",
+        &[
+            "traces",
+            "below",
+            "copies",
+            "time_scale",
+            "as_fast_as_possible",
+            "iterations",
+        ],
+    ),
+    (
+        "find",
+        &[
+            "start",
+            "newer",
+            "size",
+            "name",
+            "drop_caches",
+            "iterations",
+        ],
+    ),
+];
+
+/// The command and its subcommands with help in this order.
+pub fn arranged(command: Command) -> Command {
+    let groups = groups(&command);
+    let names: Vec<String> = command
+        .get_subcommands()
+        .map(|sub| sub.get_name().to_owned())
+        .collect();
+    let command = names.into_iter().fold(command, |command, name| {
+        command.mut_subcommand(name, in_order)
+    });
+    command.help_template(format!(
+        "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\n{groups}Options:\n{{options}}{{after-help}}"
+    ))
+}
+
+/// The list of commands, each with its one line.
+fn groups(command: &Command) -> String {
+    let about = |name: &str| {
+        let sub = command.find_subcommand(name);
+        match sub.and_then(Command::get_about) {
+            Some(about) => about.to_string(),
+            None => "Print this list, or the help of a command".to_owned(),
+        }
+    };
+    let group = |(title, names): &(&str, &[&str])| {
+        let lines = names
+            .iter()
+            .map(|name| format!("  {name:<11}  {}\n", about(name)));
+        format!("{title}:\n{}\n", lines.collect::<String>())
+    };
+    GROUPS.iter().map(group).collect()
+}
+
+/// The options of a command, first those that everybody needs.
+fn in_order(command: Command) -> Command {
+    let shown = SHOWN.iter().find(|(name, _)| *name == command.get_name());
+    let ids: Vec<String> = command
+        .get_arguments()
+        .map(|arg| arg.get_id().to_string())
+        .collect();
+    let name = command.get_name().to_owned();
+    let command = ids.iter().enumerate().fold(command, |command, (at, id)| {
+        command.mut_arg(id, |arg| {
+            let hidden = shown.is_some_and(|(_, shown)| !shown.contains(&id.as_str()));
+            match FIRST.iter().position(|first| first == id) {
+                Some(place) => first(arg, place),
+                None => arg.display_order(FIRST.len() + at).hide_short_help(hidden),
+            }
+        })
+    });
+    match (shown, command.get_after_help().cloned()) {
+        (Some(_), Some(long)) => command
+            .after_help(format!("All options, with examples: rbench {name} --help"))
+            .after_long_help(long),
+        _ => command,
+    }
+}
+
+/// An option that leads the list, whatever group it is declared in.
+fn first(arg: Arg, place: usize) -> Arg {
+    arg.display_order(place).help_heading(None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::args::command;
+
+    #[test]
+    fn every_command_is_in_one_group() {
+        let mut command = command();
+        command.build();
+        let mut grouped: Vec<&str> = GROUPS
+            .iter()
+            .flat_map(|(_, names)| *names)
+            .copied()
+            .collect();
+        let mut all: Vec<&str> = command.get_subcommands().map(Command::get_name).collect();
+        grouped.sort_unstable();
+        all.sort_unstable();
+        assert_eq!(grouped, all);
+    }
+
+    #[test]
+    fn short_help_shows_at_most_ten_options_that_exist_and_long_help_all() {
+        let mut command = command();
+        command.build();
+        for (name, shown) in SHOWN {
+            let sub = command.find_subcommand_mut(name).expect("a command");
+            let ids: Vec<String> = sub
+                .get_arguments()
+                .map(|arg| arg.get_id().to_string())
+                .collect();
+            for id in FIRST.iter().chain(*shown) {
+                assert!(ids.iter().any(|known| known == id), "rbench {name}: {id}");
+            }
+            assert!(FIRST.len() + shown.len() <= 10, "rbench {name}");
+            let [short, long] = [sub.render_help(), sub.render_long_help()];
+            let options =
+                |text: String| text.lines().filter(|l| l.trim().starts_with("--")).count();
+            assert!(options(short.to_string()) <= 10, "{short}");
+            assert!(options(long.to_string()) > 30, "{long}");
+            let at = |text: &str, option: &str| text.find(option).expect("an option");
+            for text in [short.to_string(), long.to_string()] {
+                let places = ["--dir ", "--threads ", "--out "].map(|option| at(&text, option));
+                assert!(places.is_sorted(), "{text}");
+            }
+        }
+    }
+}

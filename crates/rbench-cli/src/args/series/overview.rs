@@ -1,0 +1,55 @@
+//! `rbench DIR`: what a mount is like.
+
+use std::path::PathBuf;
+
+use clap::Args as ClapArgs;
+use rbench_plan::suite::OVERVIEW;
+
+use super::SeriesOptions;
+use super::suite::scale;
+use crate::series::{Course, Overview, Series, Suite};
+use crate::{Invocation, values};
+
+#[derive(Debug, ClapArgs)]
+#[command(
+    after_help = "rbench DIR is the same. It checks the promises of POSIX and Linux, runs about a minute of operations, reads and \
+    writes, prints what they say in a few sentences with the tables, and writes a page with charts. Everything that it makes below \
+    DIR is removed. Under mpirun all hosts take part.\n\nExamples:\n  rbench /mnt/fs\n  mpirun -np 12 --hostfile myhost rbench \
+    /mnt/fs --out overview.json"
+)]
+pub struct OverviewArgs {
+    /// Directory to test
+    #[arg(value_name = "DIR", value_parser = values::directory())]
+    dir: PathBuf,
+    /// Write the page to FILE [default: rbench-RUN.html in the working directory]
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    html: Option<PathBuf>,
+    /// Take this part of every size and time
+    #[arg(long, value_name = "X", default_value_t = 1.0, value_parser = scale)]
+    scale: f64,
+    #[command(flatten)]
+    pub options: SeriesOptions,
+}
+
+impl OverviewArgs {
+    /// The series that it asks for.
+    pub fn invocation(self) -> Invocation {
+        let course = Course::Suite(Suite {
+            name: OVERVIEW.to_owned(),
+            dir: Some(self.dir.clone()),
+            env_dir: None,
+            ini: None,
+            stonewall_s: None,
+            scale: self.scale,
+            dry_run: false,
+        });
+        let overview = Overview {
+            dir: self.dir,
+            html: self.html,
+        };
+        Invocation::Series(Box::new(Series {
+            overview: Some(overview),
+            ..self.options.series(course)
+        }))
+    }
+}

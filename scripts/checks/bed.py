@@ -329,7 +329,7 @@ def cut_off(program, mount, folder):
         job.kill()
     check(job.returncode != 0, f"mpirun ended with {job.returncode}")
     report = shown.read_text()
-    told = "not been heard of for 7 s" in report and "INCOMPLETE" in report
+    told = "not been heard from for 7 s" in report and "INCOMPLETE" in report
     check(told, f"the report says what happened: {report[-1500:]}\n{said.read_text()[-3000:]}")
     check(f"rbench clean {mount}" in said.read_text(), "what stays is named")
     document = result(out)

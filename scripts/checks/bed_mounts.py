@@ -34,7 +34,7 @@ def needs(program):
     words = f"{program} fio --name=job --size=1m --bs=4k --directory=$RBENCH_BED_MOUNT --rw=trimwrite"
     launch = f"exec mpirun -np 12 --hostfile $RBENCH_BED_HOSTFILE {words}"
     done = run([BED, "run", "sh", "-c", launch], expect=2, quiet=True)
-    wanted = "giving back a range of a file (job job): fuse (mfs#10.77.0.1:9421) refuses it (fallocate: EOPNOTSUPP) on client1, client2, client3"
+    wanted = "punching holes (job job): fuse (mfs#10.77.0.1:9421) refuses it (fallocate: EOPNOTSUPP) on client1, client2, client3"
     check(f"rbench: {wanted}\n" in done.stderr, f"{done.stderr}")
     left = run([BED, "run", "sh", "-c", "ls -A $RBENCH_BED_MOUNT"], quiet=True).stdout
     check(".needs-" not in left and "job" not in left, f"left: {left}")
@@ -76,8 +76,8 @@ def start(program):
         code, seconds, text = launched([BED, "run", "sh", "-c", f"{launch} --items 10 --start-timeout 25s"])
         check(code not in (0, None), f"exit code {code}")
         check(20 <= seconds < 80, f"after {seconds:.1f} s")
-        for sentence in (r"rank 0 has not heard of 8 of 12 ranks: 4-11; it has heard of client1 \(ranks 0-3\)",
-                         r"rank 4 on host client2 has no message from ranks? 0", "btl_tcp_if_include"):
+        for sentence in (r"rank 0 has not heard from 8 of 12 ranks: 4-11; it has heard from client1 \(ranks 0-3\)",
+                         r"rank 4 on host client2 has received no message from ranks? 0", "btl_tcp_if_include"):
             check(re.search(sentence, text), f"no '{sentence}' in: {text}")
     finally:
         for host in hosts:

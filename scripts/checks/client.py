@@ -125,8 +125,8 @@ def refused(program, folder):
     empty = folder / "empty"
     empty.mkdir()
     for value, words in (
-        ("no-such-client", "there is no process with the name 'no-such-client' on "),
-        ("4194304", "there is no process 4194304 on "),
+        ("no-such-client", "no process with the name 'no-such-client' on "),
+        ("4194304", "no process 4194304 on "),
         ("/usr/bin/mfsmount", "a name without '/'"),
     ):
         out = empty / "r.json"

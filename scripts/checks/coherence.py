@@ -235,11 +235,11 @@ def refusals(program, launcher, folder):
     for ranks, more, code, word in (
         (1, ("--dir", one, "--only", "coherence"), 2, "between clients"),
         (2, ("--dir", one, "--only", "coherence"), 2, "between clients"),
-        (1, ("--dir", f"{one},{one}"), 2, "each of 2 mounts takes a rank of its own"),
-        (1, ("--dir", one, "--under-load"), 2, "there is one client only"),
+        (1, ("--dir", f"{one},{one}"), 2, "each of 2 mounts needs its own rank"),
+        (1, ("--dir", one, "--under-load"), 2, "there is only one"),
         (2, ("--dir", one, "--hosts", "2"), 2, "the launch has 1 host"),
         (2, ("--dir", one, "--hosts", "0"), 2, "--hosts"),
-        (2, ("--dir", f"{one},{other}", "--only", "coherence"), 1, "must be of one file system"),
+        (2, ("--dir", f"{one},{other}", "--only", "coherence"), 1, "must be the same directory of one file system"),
     ):
         words = [*mpirun(launcher, ranks), program, "check", "--quiet", *more]
         done = run(words, expect=code, quiet=True)
@@ -277,7 +277,7 @@ def hangs(program, launcher):
             result, told = json.load(out), err.read()
         found = by_name(result)
         seen = found["coherence.rename-over.content"]["promise"]
-        check(seen["verdict"] == "undecided" and "no end within 10 s at rank 1 on" in seen["seen"], f"{seen}")
+        check(seen["verdict"] == "undecided" and "did not finish within 10 s at rank 1 on" in seen["seen"], f"{seen}")
         check(found["coherence.truncate.size"]["promise"]["verdict"] == "holds", "the rest goes on")
         check("is left behind" in told, f"what is left is told: {told}")
         run([program, "clean", mounts.mounts[0].mountpoint], quiet=True)

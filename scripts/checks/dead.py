@@ -171,7 +171,7 @@ def goes_on(program, folder):
                    "--interval", "100ms", "--on-dead-mount", "continue", "--max-errors", 10**12, "--out", out], out)
         job.measures()
         kill(files)
-        job.says(r"no longer answers .*; the run goes on \(--on-dead-mount continue\)")
+        job.says(r"no longer answers .*; the run continues \(--on-dead-mount continue\)")
         document = job.ends()
         took = {phase["name"]: phase["elapsed_s"] for phase in document["phases"]}
         dead = one_finding(document, "continue", files.mountpoint)
@@ -203,7 +203,7 @@ def one_of_two(program, launcher, folder, victim):
         job = Job(played(launcher, program, words, mounts, common), out)
         job.measures(20)
         kill(mounts[victim])
-        job.says(rf"the mount \S+ on host{victim} no longer answers .*; the run ends when the other hosts have done the phase")
+        job.says(rf"the mount \S+ on host{victim} no longer answers .*; the run ends when the other hosts finish the phase")
         document = job.ends()
         dead = one_finding(document, "two hosts", common, f"host{victim}")
         row = phases(document)["randwrite"]
@@ -260,7 +260,7 @@ def alive(program, folder):
     job = Job([program, "meta", "--dir", files.mountpoint, "--phases", "file-create", "--time", "4s", "--no-round-trip",
                "--out", out], out)
     job.disturbed = time.monotonic()
-    job.says(r"every operation on \S+ fails, for example create \S+: .*\(EIO\); its mount answers all the same")
+    job.says(r"every operation on \S+ fails, for example create \S+: .*\(EIO\); but its mount answers")
     document = job.ends()
     check(document.get("dead_mounts", []) == [] and document["complete"], f"alive: {document.get('dead_mounts')}")
     codes = [warning["code"] for warning in document["warnings"]]
@@ -343,7 +343,7 @@ def on_bed(program, folder):
         before = listing()
         job = start(name, "killed", 20)
         os.kill(client, signal.SIGKILL)
-        job.says(rf"the mount {mount} on client3 no longer answers .*; the run ends when the other hosts have done the phase")
+        job.says(rf"the mount {mount} on client3 no longer answers .*; the run ends when the other hosts finish the phase")
         document = job.ends()
         dead = one_finding(document, name, mount, "client3")
         for row in document["phases"]:

@@ -98,7 +98,7 @@ def main():
         check(sum(each) == 5001 and min(each) > 1000, f"stats of each rank: {each}")
         heading("what cannot be searched is refused, and what cannot be read is an error")
         done = run([program, "find", place / "none"], expect=2, quiet=True)
-        check("none cannot be looked at" in done.stderr, done.stderr)
+        check("none cannot be inspected" in done.stderr, done.stderr)
         done = run([program, "find", tree, "--newer", place / "none"], expect=2, quiet=True)
         check("--newer" in done.stderr and "none" in done.stderr, done.stderr)
         done = run([program, "find", tree, "-size", "3x"], expect=2, quiet=True)

@@ -254,7 +254,7 @@ def refusals(program, folder):
         (["--iodepth", 4], "--iodepth 4 needs --engine io_uring"),
         (["--engine", "libaio"], "--engine libaio is not one of sync, io_uring"),
         (ring(0), "--iodepth must be at least 1"),
-        (ring(5000), "--iodepth 5000 is more than the 4096"),
+        (ring(5000), "--iodepth 5000 is more than 4096"),
         ([*ring(4), "--phases", "dir-list"], "does not perform dir-list"),
         ([*ring(4), "--phases", "file-utimes"], "does not perform file-utimes"),
     ):
@@ -263,7 +263,7 @@ def refusals(program, folder):
     limited = run(["prlimit", "--nproc=16", program, "meta", "--dir", place, *ring(64)], expect=2)
     check("--iodepth 64: the limit on processes (ulimit -u)" in limited.stderr, limited.stderr)
     for words, sentence in (
-        (["--ops", "stat=1,list=1", *ring(4)], "--ops: --engine io_uring does not perform list, which --engine sync does"),
+        (["--ops", "stat=1,list=1", *ring(4)], "--ops: --engine io_uring does not perform list: use --engine sync"),
         (["--profile", "smallfile", *ring(4)], "does not perform chmod, readlink, list"),
         (["--list", "create, close", "--iodepth", 4], "--iodepth 4 needs --engine io_uring"),
         (["--list", "create, close", "--files", 3, *ring(4)], "3 names for 4 rounds in flight"),
@@ -274,8 +274,8 @@ def refusals(program, folder):
     limited = run(["prlimit", "--nproc=16", program, "mix", "--dir", place, *many], expect=2)
     check("--iodepth 64: the limit on processes (ulimit -u)" in limited.stderr, limited.stderr)
     limited = run(["prlimit", "--nofile=100", program, "mix", "--dir", place, *many], expect=2)
-    check("--threads 1 and --iodepth 64 need 130 open files in each rank" in limited.stderr, limited.stderr)
-    for words, sentence in ((["-k"], "does not perform mknod"), (["-w", 8, "--verify-write"], "--verify-write exclude each other")):
+    check("--threads 1 and --iodepth 64 need 130 open files per rank" in limited.stderr, limited.stderr)
+    for words, sentence in ((["-k"], "does not perform mknod"), (["-w", 8, "--verify-write"], "--verify-write cannot be combined")):
         done = run([program, "mdtest", "-d", place, "-n", 4, *words, *ring(4)], expect=2)
         check(sentence in done.stderr, f"{words}: {done.stderr}")
     check(not os.listdir(place), f"nothing was made: {os.listdir(place)}")

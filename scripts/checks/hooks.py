@@ -102,12 +102,12 @@ def failing(program, folder):
     done = run([*common, "--after-phase", "test $RBENCH_PHASE = read || kill -TERM $$"])
     document = result(out)
     warnings = [w["message"] for w in document["warnings"] if w["code"] == "after-phase-failed"]
-    check(len(warnings) == 1 and re.search(r"--after-phase of Sequential write on \S+: .* was ended by SIGTERM", warnings[0]),
+    check(len(warnings) == 1 and re.search(r"--after-phase of Sequential write on \S+: .* was killed by SIGTERM", warnings[0]),
           f"after: {warnings}")
     check(document["complete"] and "read" in phases(document), "and the run goes on")
     print(f"   {warnings and warnings[0]}", flush=True)
     for words, sentence in ((["--hook-timeout", "0", "--before-phase", "true"], "--hook-timeout must be longer than 0"),
-                            (["--hook-timeout", "1s"], "--hook-timeout is for --before-phase and --after-phase")):
+                            (["--hook-timeout", "1s"], "--hook-timeout needs --before-phase or --after-phase")):
         done = run([*common, *words], expect=2)
         check(sentence in done.stderr, f"{words}: {done.stderr}")
 
@@ -133,7 +133,7 @@ def hanging(program, folder):
     begun = time.monotonic()
     done = run([*common, "--hook-timeout", "500ms", "--before-phase", f"trap '' TERM; sleep {odd} & sleep {odd}"], expect=1)
     took = time.monotonic() - begun
-    told = r"--before-phase of Sequential write on \S+: .* did not end within 0.5 s \(--hook-timeout\) and was ended"
+    told = r"--before-phase of Sequential write on \S+: .* did not finish within 0.5 s \(--hook-timeout\) and was stopped"
     check(re.search(told, done.stderr), f"hanging: {done.stderr}")
     check(took < 60, f"it took {took:.1f} s")
     # What was killed may be seen for a moment still.

@@ -276,10 +276,10 @@ def mistakes(program, folder):
     heading("mistakes: one sentence, with the line")
     ini, none = folder / "wrong.ini", folder / "none.json"
     for text, words in [
-        ("[globl]\n", "line 1: there is no section [globl] (nearest: global)"),
-        ("[global]\nverbosity = 1\n[ior-easy]\n\nblockSze = 4m\n", "line 5: there is no 'blockSze' in [ior-easy] (nearest: blockSize)"),
+        ("[globl]\n", "line 1: unknown section [globl] (nearest: global)"),
+        ("[global]\nverbosity = 1\n[ior-easy]\n\nblockSze = 4m\n", "line 5: unknown key 'blockSze' in [ior-easy] (nearest: blockSize)"),
         ("[debug]\nstonewall-time = soon\n", "line 2: [debug] stonewall-time: 'soon'"),
-        ("[find]\nexternal-script = ./find.sh\n", "line 2: [find] external-script: it cannot be './find.sh': rbench searches by itself"),
+        ("[find]\nexternal-script = ./find.sh\n", "line 2: [find] external-script: './find.sh' is not supported: rbench has its own search"),
         ("[ior-hard]\nAPI = MPIIO\n", "line 2: [ior-hard] API: 'MPIIO' is not POSIX"),
         ("[ior-easy-write]\nrun = FALSE\n", "[ior-easy-read] needs the files of [ior-easy-write]"),
         ("n = 5\n", "line 1: 'n' is set outside of a section"),
@@ -293,7 +293,7 @@ def mistakes(program, folder):
     for arguments, words in [
         (["io500", "--dir", folder / "nowhere"], "nowhere does not exist"),
         (["io500", "--ini", folder / "nowhere.ini"], "cannot be read"),
-        (["smoke", "--ini", ini], "--ini is of the suite io500 alone"),
+        (["smoke", "--ini", ini], "--ini is only for the suite io500"),
         (["io500", "--stonewall", "0"], "from 1 on"),
     ]:
         done = run([program, "suite", *arguments], expect=2, quiet=True)

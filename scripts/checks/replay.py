@@ -501,7 +501,7 @@ def given_up(program, folder):
             process.kill()
         err.seek(0)
         said = err.read()
-    check(there and process.returncode == 1 and "is waited for no longer" in said, f"exit code {process.returncode}: {said}")
+    check(there and process.returncode == 1 and "and is abandoned" in said, f"exit code {process.returncode}: {said}")
     if there:
         (row,) = [phase for phase in result(out)["phases"] if phase["op"] == "write"]
         check(row["errors"] == {"ETIMEDOUT": 1} and row["given_up"]["lost"] == 99, f"{row['errors']}, {row['given_up']}")
@@ -528,15 +528,15 @@ def hostile(program, folder, trace):
     refused("garbage.strace", b"".join(lines[:50]) + b"\xff\xfe\x00rubbish\n", "line 51")
     refused("cut.trace", trace.read_bytes()[:2000], "cut.trace", "line")
     refused("flipped.trace", trace.read_bytes()[:3000] + b"\0" * 50 + trace.read_bytes()[3050:], "flipped.trace")
-    refused("empty", b"", "no known form")
-    refused("text", b"hello\nworld\n", "no known form", "--trace-format")
+    refused("empty", b"", "is unknown")
+    refused("text", b"hello\nworld\n", "is unknown", "--trace-format")
     refused("iolog", b"fio version 2 iolog\n/x add\n/x read 0 4096\n", "line 3", "not open")
     refused("dxt", b"# DXT, file_id: 1, file_name: /a\n X_POSIX 0 write 0 0\n", "line 2", "8 columns")
     header = b'{"rbench-trace":1}\n'
     line = b'{"at":0,"process":1,"op":"unlink","path":"a\\u0000b"}\n'
-    refused("nul", header + line, "line 2", "byte 0")
+    refused("nul", header + line, "line 2", "NUL byte")
     refused("version", b'{"rbench-trace":9}\n', "line 1", "version 9")
-    refused("options", header + line.replace(b"\\u0000", b""), "exclude", options=["--as-fast-as-possible", "--time-scale", "2"])
+    refused("options", header + line.replace(b"\\u0000", b""), "cannot be combined", options=["--as-fast-as-possible", "--time-scale", "2"])
     refused("speed", header + line.replace(b"\\u0000", b""), "--time-scale", options=["--time-scale", "0"])
     refused("below", header + line.replace(b"\\u0000", b""), "--below", options=["--below", "x"])
 

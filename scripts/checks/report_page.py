@@ -195,7 +195,7 @@ def pages(program, place):
             "loop": ([io], ["response time", "Latency over time", "demonstration"]),
             "both": ([io, again], ["Random read", "Items/s"]),
             "sweep": ([sweep], ["Operations per second over bs", "threads 4"]),
-            "knee": ([knee], ["Response time over the rate that was due", "mean at most 60.0 ms", "the objective held", "Steps"])}
+            "knee": ([knee], ["Response time over offered load", "mean at most 60.0 ms", "the objective held", "Steps"])}
     for name, (files, words) in made.items():
         page = place / f"{name}.html"
         run([program, "report", *files, "--html", page])

@@ -78,11 +78,11 @@ class Knee:
     def bad_input(self):
         heading("knee: bad input")
         for arguments, words in [
-            (["--slo", "p99=0", "--", "io"], "no operation takes no time"),
+            (["--slo", "p99=0", "--", "io"], "must be more than 0"),
             (["--slo", "p99=1ms", "--slo", "p99=2ms", "--", "io"], "--slo p99 is given twice"),
             (["--slo", "p99=1ms", "--from", "9", "--to", "3", "--", "io"], "--from 9 is more than --to 3"),
             (["--slo", "p99=1ms", "--precision", "90%", "--", "io"], "--precision 90%"),
-            (["--slo", "p99=1ms", "--", "io", "--rate", "5"], "has --rate, which knee decides"),
+            (["--slo", "p99=1ms", "--", "io", "--rate", "5"], "has --rate, which knee sets itself"),
             (["--slo", "p99=1ms", "--", "mdtest", "-n", "5"], "phases of meta"),
             (["--slo", "p99=1ms", "--", "io", "--nonsense"], "--nonsense"),
         ]:
@@ -141,8 +141,8 @@ class Nn:
     def bad_input(self):
         heading("nn: bad input")
         for arguments, words in [
-            (["--ladder", "10,0"], "--ladder 0 is no number of workers"),
-            (["--ladder", "10,99999999"], "--ladder 99999999 is no number of workers"),
+            (["--ladder", "10,0"], "--ladder 0 is not a number of workers"),
+            (["--ladder", "10,99999999"], "--ladder 99999999 is not a number of workers"),
             (["--ladder", "20,10"], "--ladder 20,10"),
             (["--ladder", "10,x"], "'x'"),
             (["--files", "0"], "--files must be at least 1"),

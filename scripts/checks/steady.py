@@ -148,8 +148,8 @@ def refused(program, folder):
         (["--time", "9", "--steadystate", "iops:2%", "--ss-dur", "1"], "--ss-dur 1"),
         (["--time", "9", "--steadystate", "iops:2%", "--ss-dur", "2.5"], "--ss-dur 2.5"),
         (["--time", "9", *wanted, "--ss-interval", "1.5"], "--ss-interval 1.5"),
-        (["--time", "9", *wanted, "--ss-interval", "500ms"], "no multiple of --interval"),
-        (["--time", "9", *wanted, "--ss-ramp", "6"], "no window would be over"),
+        (["--time", "9", *wanted, "--ss-interval", "500ms"], "not a multiple of --interval"),
+        (["--time", "9", *wanted, "--ss-ramp", "6"], "no window would be complete"),
     ]:
         done = run([program, "io", "--dir", folder, *options], expect=2, quiet=True)
         lines = done.stderr.strip().splitlines()

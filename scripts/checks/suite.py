@@ -196,9 +196,9 @@ def mistakes(program, folder):
     path = folder / "mine.toml"
     head = 'version = 1\ntitle = "mine"\n[[step]]\nname = "a"\n'
     for text, words in [
-        ('rn = "io"\n', "line 5: there is no 'rn' here"),
+        ('rn = "io"\n', "line 5: unknown key 'rn'"),
         ('run = "io --dr /tmp"\n', "line 5: a: unexpected argument '--dr'"),
-        ('run = "io"\nover = ["bs"]\n', "line 6: 'bs' is not of the form KEY=V1,V2"),
+        ('run = "io"\nover = ["bs"]\n', "line 6: 'bs' is not a key with values (expected KEY=V1,V2"),
         ('run = "io --size {large}"\n', "line 5: step a: 'large' is neither"),
         ('run = "io --bs 0"\n', "line 5: a: --bs"),
         ("run = io\n", "line 5:"),

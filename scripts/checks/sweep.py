@@ -150,7 +150,7 @@ def refused(place, folder):
         (["--over", "hosts=9", "--", "io"], "hosts=9: "),
         (["--over", "ranks=0", "--", "io"], "--over ranks: '0'"),
         (["--over", "threads=1,0", "--", "io"], "threads=0: "),
-        (["--over", "bs=4k", "--", "io", "--bs", "8k"], "has --bs already"),
+        (["--over", "bs=4k", "--", "io", "--bs", "8k"], "already has --bs"),
         (["--over", "bs=4k,4k", "--", "io"], "the value 4k is given twice"),
         (["--over", "bs=4k", "--over", "bs=8k", "--", "io"], "--over bs is given twice"),
         (["--over", "bs=4k", "--", "io", "--out", "x"], "--out belongs to the series"),
@@ -163,7 +163,7 @@ def refused(place, folder):
         check(not out.exists() and os.listdir(place.dir) == [], f"{words}: something was made")
     done = run(place.command("sweep", "--over", "bs=4k,8k", "--out", folder / "product.json", "--resume", "--", "io",
                              "--dir", place.dir), expect=2, quiet=True)
-    check("is of a series with other values" in done.stderr, done.stderr)
+    check("holds a series with different values" in done.stderr, done.stderr)
 
 
 def main():

@@ -385,21 +385,21 @@ def check_addresses(program, place):
     alive.listen()
     for at, more, words in (
         (f"127.0.0.1:{port}", [], "cannot be opened"),
-        ("127.0.0.1", [], "is no address to serve at"),
-        ("nowhere.invalid:9180", [], "is no address to serve at"),
+        ("127.0.0.1", [], "is not an address to serve at"),
+        ("nowhere.invalid:9180", [], "is not an address to serve at"),
         ("0.0.0.0:0", [], "other hosts can reach"),
         ("192.0.2.1:9180", ["--serve-remote"], "cannot be opened"),
-        (f"unix:{place}/file", [], "there is something at"),
-        (f"unix:{place}/dead", [], "nobody listens at the socket"),
-        (f"unix:{place}/alive", [], "the socket of a program that runs"),
-        (f"unix:{place}/nowhere/sock", [], "cannot be made"),
+        (f"unix:{place}/file", [], "already exists"),
+        (f"unix:{place}/dead", [], "no process listens at the socket"),
+        (f"unix:{place}/alive", [], "the socket of a running program"),
+        (f"unix:{place}/nowhere/sock", [], "cannot be created"),
         (f"unix:{place}/{'x' * 120}", [], "longer than 107 bytes"),
     ):
         for command in (["meta", "--items", "1", "--dir", target], ["mdtest", "-n", "1", "-d", target],
                         ["fio", "--name=a", "--size=4k", f"--directory={target}"]):
             done = run([program, *command, "--serve", at, *more], expect=2, quiet=True)
             last = done.stderr.strip().split("\n")
-            check(words in done.stderr and last[0].count("--serve") >= 1 and (len(last) == 1 or words == "is no address to serve at"),
+            check(words in done.stderr and last[0].count("--serve") >= 1 and (len(last) == 1 or words == "is not an address to serve at"),
                   f"{command[0]} --serve {at}: {done.stderr}")
             check(list(target.iterdir()) == [], f"nothing is made: {list(target.iterdir())}")
     check((place / "file").read_text() == "mine" and (place / "dead").exists(), "what stood there stands there")
@@ -410,7 +410,7 @@ def check_addresses(program, place):
     done = run([program, "watch", "127.0.0.1:1"], expect=2)
     check("needs a terminal" in done.stderr, f"without a terminal: {done.stderr}")
     views = Terminal([program, "watch", "127.0.0.1:1"], 80, 24)
-    check("nothing can be watched at 127.0.0.1:1" in views.ended(1).replace("\n", ""), "nobody listens there")
+    check("cannot watch 127.0.0.1:1" in views.ended(1).replace("\n", ""), "nobody listens there")
     # A second signal ends a run at once, in the middle of a slow call.
     slow = Testfs(program, "--latency", "create=2s")
     at = place / "twice"
@@ -449,8 +449,8 @@ def respond_with(text):
 def check_garbage(program):
     heading("what is no run of rbench: one sentence, and the terminal as it was")
     head = b"HTTP/1.1 200 OK\r\nConnection: close\r\n\r\n"
-    for text, words in ((b"hello\r\n", "is no run of rbench"), (b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n", "404"),
-                        (head + b"{}\n", "is no run of this version"), (head, "has ended"),
+    for text, words in ((b"hello\r\n", "is not a run of rbench"), (b"HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\n\r\n", "404"),
+                        (head + b"{}\n", "is not a run of this version"), (head, "has ended"),
                         (head + b'{"schema":"rbench.live/2"}\n', "rbench.live/2")):
         listens, address = respond_with(text)
         views = Terminal([program, "watch", address], 80, 24)

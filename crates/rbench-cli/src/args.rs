@@ -47,8 +47,8 @@ use series::{KneeArgs, NnArgs, OverviewArgs, QuickArgs, SuiteArgs, SweepArgs};
 pub use serve::ServeArgs;
 pub use start::StartArgs;
 
-/// Load generator for mounted file systems: metadata and I/O, on one machine
-/// or over MPI ranks, with latency percentiles merged exactly.
+/// Load generator for mounted file systems: metadata and I/O, on one machine or across MPI
+/// ranks, with latency percentiles merged exactly
 #[derive(Debug, Parser)]
 #[command(
     name = "rbench",
@@ -63,49 +63,49 @@ pub struct Args {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// What a mount is like, in about a minute: `rbench DIR` is the same
+    /// Show in about a minute what a mount is like; the same as `rbench DIR`
     Overview(OverviewArgs),
-    /// Metadata rates: trees, directories and small files
+    /// Measure metadata rates: trees, directories and small files
     Meta(Meta),
-    /// The per-operation table: each metadata operation by its own system call
+    /// Measure each metadata operation through its own system call
     Ops(Ops),
-    /// Data rates: reads and writes of large and small files
+    /// Measure reads and writes of large and small files
     Io(Box<Io>),
-    /// The table of juicefs bench: big and small files, and the mount's own counters
+    /// Print the table of juicefs bench: big and small files, and the mount's own counters
     Quick(QuickArgs),
-    /// One workload with every combination of some values, from one launch
+    /// Run one workload with every combination of the given option values
     Sweep(SweepArgs),
-    /// NNBench's operations at more and more workers, and where they stop scaling
+    /// Run NNBench's operations with more and more workers to find where they stop scaling
     Nn(NnArgs),
-    /// The highest rate at which response times meet an objective
+    /// Find the highest rate at which response times meet an objective
     Knee(KneeArgs),
-    /// Search a tree as find does, over all ranks
+    /// Search a directory tree like find, with all ranks
     Find(find::FindArgs),
-    /// A mix of operations on sets of files: weights, lists of steps, named profiles
+    /// Run a mix of operations on sets of files: weights, lists of steps or named profiles
     Mix(Box<mix::MixArgs>),
-    /// Replay a trace: a log of fio, JuiceFS, strace, Darshan DXT, or rbench record
+    /// Replay a trace: a log of fio, JuiceFS, strace, Darshan DXT or rbench record
     Replay(replay::ReplayArgs),
-    /// A named and versioned sequence of runs, such as those of published evaluations
+    /// Run a named, versioned sequence of runs, such as those of published evaluations
     Suite(SuiteArgs),
-    /// What a mount is and can do, on every host: O_DIRECT, mmap, locks, names …
+    /// Report what a mount supports on every host: O_DIRECT, mmap, locks, names …
     Probe(probe::ProbeArgs),
-    /// Whether a mount keeps the promises of POSIX and Linux, one by one
+    /// Test one by one whether a mount keeps the promises of POSIX and Linux
     Check(check::CheckArgs),
-    /// Run a program on a directory and record what it does there, for rbench replay
+    /// Run a program on a directory and record its file operations for rbench replay
     Record(record::RecordArgs),
     /// Mount the built-in FUSE file system in the foreground
     Testfs(testfs::TestfsArgs),
-    /// Watch a run that goes on with --serve
+    /// Watch a run that was started with --serve
     Watch(serve::WatchArgs),
-    /// Print the reports of result files, or of unfinished runs' journals
+    /// Print the reports of result files or of the journals of unfinished runs
     Show(results::Show),
-    /// Write a page of results, with charts, that needs no network
+    /// Write a self-contained HTML page of results with charts
     Report(results::Report),
-    /// Compare runs with each other, or with published figures
+    /// Compare runs with each other or with published figures
     Compare(compare::CompareArgs),
-    /// Print the version, how this program was built, and its MPI library
+    /// Print the version, the build and the MPI library
     Version,
-    /// After a crash, check the writes that --ack-journal of rbench io or fio recorded
+    /// Check after a crash the writes that --ack-journal of rbench io or fio recorded
     Verify(after::VerifyArgs),
     /// Remove directories left behind by interrupted runs
     Clean(after::CleanArgs),
@@ -117,79 +117,87 @@ enum Command {
 
 #[derive(Debug, ClapArgs)]
 struct Common {
-    /// Directory to test [default: RBENCH_DIR, else a built-in file system in
-    /// memory, as a demonstration]
+    /// Directory to test [default: RBENCH_DIR, else a built-in in-memory file system as a
+    /// demo]
     #[arg(long, value_name = "DIR", value_parser = values::directory(), help_heading = "Run")]
     dir: Option<PathBuf>,
     /// Worker threads per rank [default: 1]
     #[arg(long, value_name = "N", help_heading = "Run")]
     threads: Option<u32>,
-    /// Pin each worker to a CPU, as far as there are enough CPUs
+    /// Pin each worker to its own CPU, if there are enough CPUs
     #[arg(long, help_heading = "Run")]
     pin: bool,
-    /// Rank r works on what rank r-N made, at a different distance in each
-    /// phase, so that no rank uses its own items [default: 0, its own]
+    /// Make rank r work on the items that rank r-N created [default: 0, its own items]
+    ///
+    /// The distance differs in each phase, so that no rank uses its own items.
     #[arg(long, value_name = "N", help_heading = "Run")]
     shift: Option<u32>,
     /// Drop the kernel's caches on every host before each phase that reads,
     /// stats or lists (needs root)
     #[arg(long, help_heading = "Run")]
     drop_caches: bool,
-    /// Do not remove the run's directory at the end
+    /// Keep the run's directory instead of removing it at the end
     #[arg(long, help_heading = "Run")]
     keep: bool,
-    /// Allow each host a file system of its own at the target; otherwise all
-    /// hosts must see the same one
+    /// Allow each host its own file system at the target; otherwise all hosts must see the
+    /// same one
     #[arg(long, help_heading = "Run")]
     private_dirs: bool,
-    /// Start even when the target's free space is less than the run writes
+    /// Start even if the target has less free space than the run writes
     #[arg(long, help_heading = "Run")]
     overfill: bool,
-    /// Do not try beforehand what the run needs of the file system
+    /// Skip the initial test of the file system features that the run needs
     #[arg(long, help_heading = "Run")]
     untried: bool,
     #[command(flatten)]
     limits: limits::LimitArgs,
     #[command(flatten)]
     commands: commands::CommandArgs,
-    /// Seed of everything random [default: random, noted in the result]
+    /// Seed of all random choices [default: random, recorded in the result]
     #[arg(long, value_name = "N", help_heading = "Run")]
     seed: Option<u64>,
     /// Do not measure the round trip to the file system at the start
     #[arg(long, help_heading = "Run")]
     no_round_trip: bool,
-    /// Size of the file system client's own cache on each host: less than twice
-    /// as much distinct data read gives a warning
+    /// Size of the file system client's own cache on each host
+    ///
+    /// Reading less than twice this much distinct data gives a warning.
     #[arg(long, value_name = "SIZE", value_parser = values::bytes, help_heading = "Run")]
     client_cache: Option<Bytes>,
-    /// Report what a JuiceFS client counted of its own work over the run, by the
-    /// file .stats of its mount: requests, updates of metadata, objects
+    /// Report a JuiceFS client's own counters for the run: requests, metadata updates,
+    /// objects
+    ///
+    /// They are read from the file .stats of the mount.
     #[arg(long, help_heading = "Run")]
     client_counters: bool,
-    /// Report CPU time and memory of the file system's client for each phase: of this
-    /// process, or of all with this name, on every host [default: those that serve the
-    /// FUSE mount, where they can be found]
+    /// Report CPU time and memory of the file system's client for each phase [default: the
+    /// processes that serve the FUSE mount, if found]
+    ///
+    /// PID is one process; NAME is all processes with that name. Both apply to every host.
     #[arg(long, value_name = "PID|NAME", value_parser = values::watch, help_heading = "Run")]
     watch: Option<Watch>,
-    /// Set the mark NAME and run COMMAND on rank 0's host, this long after the start of the
-    /// first phase [default: 10s]; may be repeated. NAME=SIGUSR1 names the marks that SIGUSR1
-    /// to rank 0 sets. What it costs is reported: docs/reference/marks.md
+    /// Run COMMAND on rank 0's host and set the mark NAME, TIME after the first phase
+    /// starts [default: 10s]; may be repeated
+    ///
+    /// NAME=SIGUSR1 names the marks that are set by sending SIGUSR1 to rank 0. The report
+    /// gives the cost of each mark: docs/reference/marks.md.
     #[arg(long, value_name = "NAME[@TIME]=COMMAND", value_parser = values::event, help_heading = "Run")]
     event: Vec<Event>,
     #[command(flatten)]
     start: StartArgs,
     #[command(flatten)]
     written: written::Written,
-    /// Replace the files that --out and --hlog name, if rbench wrote them; nothing else
-    /// is ever replaced
+    /// Replace the files of --out and --hlog if rbench wrote them; other files are never
+    /// replaced
     #[arg(long, requires = "Written", help_heading = "Output")]
     overwrite: bool,
-    /// Interval of the timeline; with --out, FILE.journal gets what was done in each
-    /// interval as soon as it is over [default: 1s]
+    /// Interval of the timeline [default: 1s]
+    ///
+    /// With --out, each interval is added to FILE.journal as soon as it ends.
     #[arg(long, value_name = "TIME", value_parser = values::time, help_heading = "Output")]
     interval: Option<Nanos>,
-    /// Write start and duration of each operation to PREFIX-RANK.csv, on each
-    /// rank's host
+    /// Write the start and duration of each operation to PREFIX-RANK.csv on each rank's
+    /// host
     #[arg(long, value_name = "PREFIX", help_heading = "Output")]
     log: Option<PathBuf>,
     /// Format of the report on stdout
@@ -201,9 +209,10 @@ struct Common {
         help_heading = "Output"
     )]
     format: Format,
-    /// The report in text shows everything: each iteration, host and rank, all
-    /// percentiles, who answered. It is as wide as COLUMNS or the terminal says,
-    /// from 80 columns on
+    /// Show everything in the text report: each iteration, host and rank, all percentiles,
+    /// and whether caches answered
+    ///
+    /// The report is as wide as COLUMNS or the terminal, but at least 80 columns.
     #[arg(long, help_heading = "Output")]
     details: bool,
     /// Add the label key=value to the result; may be repeated
@@ -227,7 +236,7 @@ struct Common {
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum TreeLayoutArg {
-    /// Each rank has a tree of its own
+    /// Each rank has its own tree
     Unique,
     /// All ranks put their items into the directories of one tree
     Shared,
@@ -235,10 +244,11 @@ enum TreeLayoutArg {
 
 #[derive(Debug, ClapArgs)]
 #[command(
-    after_help = "Without options each rank makes a tree of 4 directories with 100 directories and 100 \
-    empty files in each, and runs every phase once. Sizes: k, m, g, t, p are powers of 1024. Counts: k, m, g are powers of 1000. Times: \
-    500us, 30s; a bare number is in seconds.\n\nExamples:\n  mpirun -np 12 --hostfile myhost rbench meta --dir \
-    /mnt/fs --out meta.json\n  rbench meta --dir /mnt/fs --files-only --write 100k --items 1000 --depth 0"
+    after_help = "Without options, each rank creates a tree of 4 directories, each with 100 directories and \
+    100 empty files, and runs every phase once. Sizes: k, m, g, t, p are powers of 1024. Counts: k, m, g are \
+    powers of 1000. Times: 500us, 30s; a bare number is in seconds.\n\nExamples:\n  mpirun -np 12 --hostfile \
+    myhost rbench meta --dir /mnt/fs --out meta.json\n  rbench meta --dir /mnt/fs --files-only --write 100k \
+    --items 1000 --depth 0"
 )]
 struct Meta {
     /// Branching factor: children of each tree directory [default: 3]
@@ -259,49 +269,55 @@ struct Meta {
     /// Create items only in the lowest level of the tree
     #[arg(long)]
     leaf_only: bool,
-    /// Test files only (the tree itself is always made)
+    /// Test files only (the tree itself is always created)
     #[arg(long)]
     files_only: bool,
     /// Test directories only
     #[arg(long)]
     dirs_only: bool,
-    /// Bytes written to each file, in one call [default: 0]
+    /// Bytes to write to each file, in one call [default: 0]
     #[arg(long, value_name = "SIZE", value_parser = values::bytes)]
     write: Option<Bytes>,
-    /// Bytes read from each file, in one call; 0: only open and close [default:
-    /// that of --write]
+    /// Bytes to read from each file, in one call; 0: only open and close it [default: same
+    /// as --write]
     #[arg(long, value_name = "SIZE", value_parser = values::bytes)]
     read: Option<Bytes>,
     /// Call fsync after each write
     #[arg(long)]
     fsync: bool,
-    /// Run only these phases, separated by commas; creation and what else they
-    /// need is added. Any name that does not exist lists them all; docs/reference/ops.md
-    /// says what each does [default: those that mdtest has]
+    /// Run only these phases, separated by commas [default: mdtest's phases]
+    ///
+    /// Creation and other phases that they need are added. An unknown name prints the list
+    /// of phases; docs/reference/ops.md describes each.
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = values::phase)]
     phases: Option<Vec<PhaseKind>>,
     /// Stat, read, rename, link and remove in random order
     #[arg(long)]
     random_order: bool,
-    /// Stop creation, stat, listing and read after this time (s); in creation
-    /// all workers then catch up with the one that made most
+    /// Stop creation, stat, listing and read after this time (s)
+    ///
+    /// After creation is stopped, all workers catch up with the one that created most.
     #[arg(long, value_name = "TIME", value_parser = values::time)]
     stonewall: Option<Nanos>,
-    /// Run all phases N times before the iterations that count; nothing of that is
-    /// in the result [default: 0]
+    /// Run all phases N times first, without recording them [default: 0]
     #[arg(long, value_name = "N")]
     warmup: Option<u32>,
-    /// Instead of --threads: workers of all ranks together; where they do not
-    /// divide by the ranks, some ranks have one less
+    /// Instead of --threads: total number of workers of all ranks
+    ///
+    /// If it is not a multiple of the number of ranks, some ranks have one worker fewer.
     #[arg(long, value_name = "N", value_parser = values::amount::<u32>)]
     workers: Option<u32>,
-    /// Run each phase for this time (s): what asks or changes goes over its items
-    /// again and again, what makes or removes items goes on to new ones, with
-    /// --items until those are used up; what the phases need is prepared untimed
+    /// Run each phase for this time (s)
+    ///
+    /// Phases that read or change items repeat over the same items. Phases that create or
+    /// remove items continue with new ones; with --items, they end when those are used up.
+    /// Everything that a phase needs is prepared untimed.
     #[arg(long, value_name = "TIME", value_parser = values::time)]
     time: Option<Nanos>,
-    /// Open loop: start this many operations per second over all workers,
-    /// whatever the target does, and report response times as well
+    /// Open loop: start this many operations per second over all workers
+    ///
+    /// Operations start on schedule, however slow the target is. The report also has
+    /// response times, which count from the intended start.
     #[arg(long, value_name = "OPS", value_parser = values::rate)]
     rate: Option<f64>,
     /// Gaps between the starts of --rate [default: uniform]
@@ -317,20 +333,23 @@ struct Meta {
 
 #[derive(Debug, ClapArgs)]
 #[command(
-    after_help = "Each row of the table is one operation, measured through its own system call. What it works on is \
-    prepared before, untimed. The row newchunk is n/a: no system call reaches it. docs/reference/ops.md defines every row.\n\n\
-    Examples:\n  rbench ops --dir /mnt/fs\n  rbench ops --dir /mnt/fs --only mkdir,rename,lookup --ops 10000 \
-    --drop-caches\n  mpirun -np 12 --hostfile myhost rbench ops --dir /mnt/fs --time 10 --out ops.json"
+    after_help = "Each row of the table is one operation, measured through its own system call. The items it \
+    works on are prepared before, untimed. The row newchunk is always n/a: no system call triggers it. \
+    docs/reference/ops.md defines every row.\n\nExamples:\n  rbench ops --dir /mnt/fs\n  rbench ops --dir \
+    /mnt/fs --only mkdir,rename,lookup --ops 10000 --drop-caches\n  mpirun -np 12 --hostfile myhost rbench ops \
+    --dir /mnt/fs --time 10 --out ops.json"
 )]
 struct Ops {
-    /// Only these rows, separated by commas [default: all]
+    /// Measure only these rows, separated by commas [default: all]
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = values::ops_row)]
     only: Option<Vec<&'static OpsRow>>,
-    /// Operations of each row and worker [default: 1000]
+    /// Operations per row and worker [default: 1000]
     #[arg(long, value_name = "N", value_parser = values::amount::<u64>)]
     ops: Option<u64>,
-    /// Instead of --ops: stop each row after this time (s), or when all that
-    /// was made for it, in as long a time, is used up
+    /// Instead of --ops: stop each row after this time (s)
+    ///
+    /// The items of a row are prepared for the same time. A row ends early when they are
+    /// used up.
     #[arg(long, value_name = "TIME", value_parser = values::time)]
     time: Option<Nanos>,
     #[command(flatten)]
@@ -341,22 +360,23 @@ struct Ops {
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum IoLayoutArg {
-    /// Each worker has a file of its own
+    /// Each worker has its own file
     PerWorker,
-    /// All workers share one file, each with a segment of it
+    /// All workers share one file; each has its own segment
     Shared,
 }
 
 #[derive(Debug, ClapArgs)]
 #[command(
-    after_help = "Without options each worker writes and reads 256 MiB in blocks of 128 KiB. Sizes: k, m, \
-    g, t, p are powers of 1024. Counts: k, m, g are powers of 1000. Times: 500us, 30s; a bare number is in seconds.\n\nExamples:\n  rbench io --dir /mnt/fs --bs 4M\n  mpirun -np 12 --hostfile myhost rbench io \
-    --dir /mnt/fs --bs 4k --rw randread,randwrite --direct --time 60\n  rbench io --dir /mnt/fs --files \
-    1000 --file-size 4k"
+    after_help = "Without options, each worker writes and reads 256 MiB in blocks of 128 KiB. Sizes: k, m, g, \
+    t, p are powers of 1024. Counts: k, m, g are powers of 1000. Times: 500us, 30s; a bare number is in \
+    seconds.\n\nExamples:\n  rbench io --dir /mnt/fs --bs 4M\n  mpirun -np 12 --hostfile myhost rbench io \
+    --dir /mnt/fs --bs 4k --rw randread,randwrite --direct --time 60\n  rbench io --dir /mnt/fs --files 1000 \
+    --file-size 4k"
 )]
 struct Io {
-    /// Phases to run, in this order: write, read, randwrite, randread, rw,
-    /// randrw [default: write,read]
+    /// Phases to run, in the order given: write, read, randwrite, randread, rw, randrw
+    /// [default: write,read]
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = values::rw)]
     rw: Option<Vec<Rw>>,
     /// Percentage of reads in rw and randrw [default: 50]
@@ -365,25 +385,28 @@ struct Io {
     /// Block size [default: 128k, or the file size if that is less]
     #[arg(long, value_name = "SIZE", value_parser = values::bytes)]
     bs: Option<Bytes>,
-    /// Instead of --bs: block sizes in this range, such as 4k-64k, each multiple
-    /// of the smallest equally often
+    /// Instead of --bs: random block sizes in this range, such as 4k-64k
+    ///
+    /// Each multiple of the smallest size is equally likely.
     #[arg(long, value_name = "MIN-MAX", value_parser = values::block_range)]
     bs_range: Option<(u64, u64)>,
-    /// Instead of --bs: block sizes and the percentage of operations of each,
-    /// such as 4k/60:8k/40
+    /// Instead of --bs: block sizes with their percentages of operations, such as
+    /// 4k/60:8k/40
     #[arg(long, value_name = "LIST", value_parser = values::block_split)]
     bs_split: Option<values::BlockSplit>,
-    /// Distribution of random offsets: random covers every block once before
-    /// any repeats; zipf:THETA, pareto:POWER, normal:DEVIATION (percent of the
-    /// size) and zoned:ACCESSES/SPACE:... (percentages) prefer some blocks
-    /// [default: random]
+    /// Distribution of random offsets [default: random]
+    ///
+    /// random covers every block once before any block repeats. zipf:THETA, pareto:POWER,
+    /// normal:DEVIATION (percent of the size) and zoned:ACCESSES/SPACE:... (percentages)
+    /// prefer some blocks.
     #[arg(long, value_name = "HOW", value_parser = values::distribution)]
     random_distribution: Option<Distribution>,
     /// Bytes per worker [default: 256M]
     #[arg(long, value_name = "SIZE", value_parser = values::bytes)]
     size: Option<Bytes>,
-    /// Small-file mode: each worker has N files; an operation opens one, reads
-    /// or writes all of it and closes it
+    /// Small-file mode: number of files per worker
+    ///
+    /// Each operation opens a file, reads or writes all of it, and closes it.
     #[arg(long, value_name = "N", value_parser = values::amount::<u64>)]
     files: Option<u64>,
     /// Bytes per small file
@@ -392,7 +415,7 @@ struct Io {
     /// Whether workers share a file [default: per-worker]
     #[arg(long, value_enum, value_name = "LAYOUT")]
     layout: Option<IoLayoutArg>,
-    /// In a shared file, workers take blocks in turn instead of segments
+    /// In a shared file, let workers take blocks in turn instead of one segment each
     #[arg(long)]
     interleave: bool,
     /// I/O engine, named as in fio: psync, sync, vsync, pvsync, pvsync2, splice,
@@ -405,63 +428,72 @@ struct Io {
     /// Open files with O_DIRECT
     #[arg(long)]
     direct: bool,
-    /// When to fsync: end (once, after the last write; with --files, each file
-    /// before it is closed), every=N (writes, and at the end), close (only close
-    /// the file), never. All of it is timed [default: end]
+    /// When to call fsync: end, every=N, close or never [default: end]
+    ///
+    /// end: once after the last write; with --files, on each file before it is closed.
+    /// every=N: after every N writes and at the end. close: only close the file. All of
+    /// this is timed.
     #[arg(long, value_name = "RULE", value_parser = values::fsync)]
     fsync: Option<FsyncRule>,
-    /// Run each phase for this time (s), repeating the work
+    /// Run each phase for this time (s), repeating the work as needed
     #[arg(long, value_name = "TIME", value_parser = values::time)]
     time: Option<Nanos>,
-    /// Run each phase for this time first, without recording anything (s); needs
-    /// --time
+    /// Run each phase for this time (s) before recording starts; needs --time
     #[arg(long, visible_alias = "warmup", value_name = "TIME", value_parser = values::time)]
     ramp: Option<Nanos>,
-    /// End each phase before its --time, as soon as the rate of all workers of all
-    /// ranks together is steady: iops, bw (largest deviation from the mean) or
-    /// iops_slope, bw_slope (regression line), and the limit, such as iops:2% or
-    /// bw_slope:0.3%; needs --time and --ss-dur
+    /// End each phase as soon as its total rate is steady; needs --time and --ss-dur
+    ///
+    /// The rate is that of all workers of all ranks. iops and bw limit its largest
+    /// deviation from the mean; iops_slope and bw_slope limit the slope of its regression
+    /// line. Examples: iops:2%, bw_slope:0.3%.
     #[arg(long, visible_alias = "ss", value_name = "WHAT:LIMIT[%]", value_parser = values::criterion)]
     steadystate: Option<Criterion>,
-    /// With --steadystate: over this time the rate is to be steady (s)
+    /// With --steadystate: the rate must be steady over this time (s)
     #[arg(long, value_name = "TIME", value_parser = values::time)]
     ss_dur: Option<Nanos>,
-    /// With --steadystate: look at nothing before this time (s) [default: 0]
+    /// With --steadystate: ignore the rate until this time has passed (s) [default: 0]
     #[arg(long, value_name = "TIME", value_parser = values::time)]
     ss_ramp: Option<Nanos>,
-    /// With --steadystate: time between two values, a multiple of --interval (s)
-    /// [default: 1s, or --interval if that is longer]
+    /// With --steadystate: time between two samples, a multiple of --interval (s) [default:
+    /// 1s, or --interval if that is longer]
     #[arg(long, value_name = "TIME", value_parser = values::time)]
     ss_interval: Option<Nanos>,
-    /// Pause for this time after every operation of a worker (s)
+    /// Pause each worker for this time after every operation (s)
     #[arg(long, value_name = "TIME", value_parser = values::time)]
     think: Option<Nanos>,
-    /// Open loop: start this many operations per second over all workers,
-    /// whatever the target does, and report response times as well
+    /// Open loop: start this many operations per second over all workers
+    ///
+    /// Operations start on schedule, however slow the target is. The report also has
+    /// response times, which count from the intended start.
     #[arg(long, value_name = "OPS", value_parser = values::rate)]
     rate: Option<f64>,
     /// Gaps between the starts of --rate [default: uniform]
     #[arg(long, value_enum, value_name = "HOW")]
     arrival: Option<ArrivalArg>,
-    /// Stamp every block that is written and check every block that is read
+    /// Stamp every written block and check every read block
     #[arg(long)]
     verify: bool,
-    /// With --verify: check blocks in N extra threads per worker, which reads
-    /// on meanwhile; not with io_uring, libaio, posixaio, mmap or --files [default: 0]
+    /// With --verify: check blocks in N extra threads per worker [default: 0]
+    ///
+    /// The worker keeps reading meanwhile. Not available with io_uring, libaio, posixaio,
+    /// mmap or --files.
     #[arg(long, value_name = "N")]
     verify_threads: Option<u32>,
-    /// With --verify: record every write and fsync in FILE.PASS.WORKER, outside
-    /// the target, for rbench verify after a crash; implies --keep
+    /// With --verify: record every write and fsync in FILE.PASS.WORKER for rbench verify
+    /// after a crash
+    ///
+    /// FILE must be outside the target. Implies --keep.
     #[arg(long, value_name = "FILE")]
     ack_journal: Option<PathBuf>,
     /// Compressible percentage of the written data [default: 0]
     #[arg(long, value_name = "PERCENT", value_parser = values::percent)]
     compress: Option<u32>,
-    /// Percentage of the written blocks that are copies of others [default: 0]
+    /// Percentage of the written blocks that are copies of other blocks [default: 0]
     #[arg(long, value_name = "PERCENT", value_parser = values::percent)]
     dedupe: Option<u32>,
-    /// Fill each buffer once and write the same data every time; unrealistic on
-    /// file systems that compress, deduplicate or checksum
+    /// Fill each buffer once and write the same data every time
+    ///
+    /// This is unrealistic on file systems that compress, deduplicate or checksum.
     #[arg(long)]
     no_refill: bool,
     #[command(flatten)]
@@ -474,13 +506,13 @@ struct Io {
 /// help: what follows them is not in clap's grammar and never gets here.
 pub fn command() -> clap::Command {
     let mdtest = clap::Command::new("mdtest")
-        .about("mdtest's command line, phases and summary table")
+        .about("Run mdtest's command line, with mdtest's phases and summary table")
         .override_help(letters::help::<mdtest::Line>());
     let fio = clap::Command::new("fio")
-        .about("fio's command line, job files and reports")
+        .about("Run fio's command line and job files, with fio's reports")
         .override_help(fio::help());
     let ior = clap::Command::new("ior")
-        .about("IOR's command line and summary table")
+        .about("Run IOR's command line, with IOR's summary table")
         .override_help(letters::help::<ior::Line>());
     let command = Args::command();
     help::arranged(command.subcommand(mdtest).subcommand(fio).subcommand(ior))

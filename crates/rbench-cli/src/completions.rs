@@ -59,7 +59,7 @@ fn command() -> Command {
             let files = Arg::new("JOBFILE")
                 .num_args(0..)
                 .value_hint(ValueHint::FilePath)
-                .help("Files with jobs");
+                .help("Job files");
             options(command, fio::definitions()).arg(files)
         })
 }

@@ -438,7 +438,7 @@ impl Line {
             return Ok(Invocation::Fio(tool));
         }
         if jobs.is_empty() {
-            let what = "there is no job: a job starts with --name, or with [name] in a job file";
+            let what = "no job is given: start one with --name, or with [name] in a job file";
             return Err(misuse(&[what.to_owned().into()]));
         }
         view.show = show_command.then(|| command_line(&jobs));

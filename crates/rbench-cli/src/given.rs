@@ -191,10 +191,9 @@ impl<'a> Given<'a> {
         })?;
         let read = match digits.split_once('.') {
             Some((whole, _)) => self.read_as(value, &format!("; fio reads {whole}")),
-            None if !rest.is_empty() => self.read_as(
-                value,
-                &format!(": '{rest}' has no meaning there, as in fio"),
-            ),
+            None if !rest.is_empty() => {
+                self.read_as(value, &format!(": '{rest}' is ignored, as in fio"))
+            }
             None => true,
         };
         if read { Ok(value) } else { Err(wrong()) }
@@ -244,7 +243,7 @@ impl<'a> Given<'a> {
     pub fn bits(self) -> Result<Vec<u32>, String> {
         let mask = self.number()?;
         match mask {
-            0 => Err("it names no processor".to_owned()),
+            0 => Err("it has no bit set for a processor".to_owned()),
             _ => Ok((0..64).filter(|bit| mask >> bit & 1 == 1).collect()),
         }
     }
@@ -445,7 +444,7 @@ impl<'a> Given<'a> {
             .collect::<Result<_, String>>()?;
         if list.len() > MOST {
             let note = format!(
-                "of {} percentiles the first {MOST} are reported, as in fio",
+                "of {} percentiles only the first {MOST} are reported, as in fio",
                 list.len()
             );
             match self.notes {
@@ -515,7 +514,7 @@ impl<'a> Given<'a> {
             ("sequence", Some(blocks)) => return self.sequence(blocks),
             ("zoned_abs" | "sequence", None) => {
                 return Err(format!(
-                    "'{word}' is incomplete: zoned_abs:60/1g:40/9g, sequence:2,0,1"
+                    "'{word}' needs values, such as zoned_abs:60/1g:40/9g or sequence:2,0,1"
                 ));
             }
             _ => {
@@ -532,7 +531,7 @@ impl<'a> Given<'a> {
                 Ok(Distribution::Centred(Box::new(skewed), at))
             }
             Some(_) => Err(format!(
-                "the centre in '{}' is not within 0 and 1",
+                "the centre in '{}' is not between 0 and 1",
                 self.text
             )),
         }
@@ -670,7 +669,7 @@ impl<'a> Given<'a> {
     pub fn pattern(self) -> Result<Vec<u8>, String> {
         let DataPattern { bytes, offsets } = self.data_pattern()?;
         if !offsets.is_empty() {
-            return Err("the offset, %o, cannot stand here".to_owned());
+            return Err("%o (the offset) is not allowed here".to_owned());
         }
         Ok(bytes)
     }
@@ -684,7 +683,7 @@ fn deviation(percent: f64) -> Result<f64, String> {
         0.0 => Ok(OWN),
         0.0..100.0 => Ok(percent),
         _ => Err(format!(
-            "the deviation {percent} is not within 0 and 100 (100 excluded)"
+            "the deviation {percent} is not at least 0 and below 100"
         )),
     }
 }

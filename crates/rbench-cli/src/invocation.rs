@@ -113,7 +113,7 @@ pub enum CompareFormat {
     Text,
     /// Tables for a pull request
     Md,
-    /// Everything, for machines
+    /// Everything, for programs
     Json,
     /// A line for each figure
     Csv,
@@ -162,9 +162,9 @@ pub enum CheckFormat {
     /// Tables for people
     #[default]
     Text,
-    /// Everything, for machines
+    /// Everything, for programs
     Json,
-    /// XML as JUnit writes it
+    /// JUnit's XML
     Junit,
     /// The Test Anything Protocol
     Tap,
@@ -232,15 +232,15 @@ pub enum ShowFormat {
     CsvMarks,
     /// Markdown
     Md,
-    /// Percentiles, for HdrHistogram's plotters
+    /// Percentiles, for HdrHistogram plotters
     Hgrm,
-    /// For Prometheus and its relatives
+    /// OpenMetrics, for Prometheus and compatible tools
     Openmetrics,
-    /// As mdtest prints it (runs of rbench mdtest)
+    /// mdtest's tables (runs of rbench mdtest)
     Mdtest,
-    /// As fio prints it (runs of rbench fio)
+    /// fio's report (runs of rbench fio)
     Fio,
-    /// As fio prints it with --output-format=json
+    /// fio's report in JSON (--output-format=json)
     FioJson,
 }
 

@@ -176,8 +176,11 @@ pub fn directive<L: Line>(line: &mut L, word: &OsStr) -> Result<(), String> {
         return Err(match L::TABLE.refusal(name) {
             Some(why) => format!("'{name}' is not supported: {why}"),
             None => match near::long(&L::TABLE, name) {
-                Some(near) => format!("there is no '{name}' (nearest: {})", near.trim_matches('-')),
-                None => format!("there is no '{name}'"),
+                Some(near) => format!(
+                    "unknown option '{name}' (nearest: {})",
+                    near.trim_matches('-')
+                ),
+                None => format!("unknown option '{name}'"),
             },
         });
     };

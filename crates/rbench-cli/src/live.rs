@@ -50,7 +50,7 @@ pub fn serve_at(text: &str) -> Result<ServeAt, String> {
     }
     let address = text.parse().map(ServeAt::Tcp);
     address.map_err(|_| {
-        format!("'{text}' is no address to serve at: take one such as 127.0.0.1:9180 or unix:/run/user/0/rbench")
+        format!("'{text}' is not an address to serve at (expected e.g. 127.0.0.1:9180 or unix:/run/user/0/rbench)")
     })
 }
 
@@ -65,7 +65,7 @@ pub fn watch_at(text: &str) -> Result<WatchAt, String> {
             Ok(WatchAt::Tcp(text.to_owned()))
         }
         _ => Err(format!(
-            "'{text}' is no address of a run: take what --serve was given, such as 127.0.0.1:9180 or unix:/run/user/0/rbench"
+            "'{text}' is not the address of a run (expected the address of its --serve, e.g. 127.0.0.1:9180 or unix:/run/user/0/rbench)"
         )),
     }
 }
@@ -94,7 +94,7 @@ mod tests {
         ] {
             let why = serve_at(wrong).expect_err(wrong);
             assert!(
-                why.starts_with(&format!("'{wrong}' is no address")),
+                why.starts_with(&format!("'{wrong}' is not an address")),
                 "{why}"
             );
         }

@@ -26,7 +26,7 @@ pub enum Progress {
     Auto,
     /// A line every few seconds
     Plain,
-    /// What rbench watch shows, on a terminal and for one process; keys as there
+    /// The display and keys of rbench watch, on a terminal and for one process
     Live,
     /// Nothing
     Off,

@@ -88,19 +88,16 @@ fn counts_take_thousands_and_millions() {
 
 #[test]
 fn options_of_fio_and_mdtest_are_told_what_they_are_called_here() {
-    let tip = "what fio calls --numjobs is --threads here";
+    let tip = "fio's --numjobs is --threads here";
     check_misuse("rbench io --numjobs=4", tip);
     check_misuse("rbench io --numjobs 4", tip);
     assert_eq!(io("rbench io --iodepth 4"), io("rbench io --depth 4"));
-    let tip = "makes its calls one after the other";
+    let tip = "issues one call at a time per thread";
     check_misuse("rbench ops --engine io_uring", tip);
     check_misuse("rbench ops --iodepth 4", tip);
-    check_misuse(
-        "rbench meta -n 4",
-        "what mdtest calls -n is --items-per-rank here",
-    );
+    check_misuse("rbench meta -n 4", "mdtest's -n is --items-per-rank here");
     let other = read("rbench meta --numjobs 4").expect_err("no such option");
-    assert!(!other.text.contains("calls"), "{}", other.text);
+    assert!(!other.text.contains(" here;"), "{}", other.text);
 }
 
 #[test]

@@ -20,13 +20,13 @@ pub enum CommError {
         message: String,
     },
     /// Another rank has ended (threads communicator).
-    #[error("rank {0} has gone")]
+    #[error("rank {0} has exited")]
     Gone(Rank),
     /// MPI could not be started as this program needs it.
     #[error("{0}")]
     Start(String),
     /// As [`CommError::Start`]; another rank says why.
-    #[error("another rank has ended the start")]
+    #[error("another rank aborted the start")]
     Refused,
 }
 

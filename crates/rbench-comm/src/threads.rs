@@ -155,7 +155,11 @@ fn combined(parts: &mut [Part], combine: Combine) -> Vec<u64> {
     });
     let mut all = lists.next().unwrap_or_default();
     for list in lists {
-        assert_eq!(all.len(), list.len(), "ranks reduce unequal lengths");
+        assert_eq!(
+            all.len(),
+            list.len(),
+            "ranks reduce vectors of different lengths"
+        );
         for (into, number) in all.iter_mut().zip(list) {
             *into = match combine {
                 Combine::Sum => into.wrapping_add(number),
@@ -228,7 +232,7 @@ impl State {
         });
         assert_eq!(
             call, meeting.call,
-            "rank {rank} makes another collective call than the rank before it"
+            "rank {rank} makes a different collective call than the previous rank"
         );
         meeting.parts[rank.0 as usize] = Some(part);
         meeting.missing -= 1;

@@ -88,11 +88,11 @@ fn start_mpi(
 ) -> Result<World, CommError> {
     let why = match launcher {
         Some(launcher) => format!("this process was started by {launcher}"),
-        None => "the MPI communicator was asked for".to_owned(),
+        None => "the MPI communicator was requested".to_owned(),
     };
     Err(CommError::Start(format!(
         "{why}, but this program was built without MPI: \
-         build it with the feature `mpi`, or use --communicator solo"
+         rebuild it with the feature `mpi`, or use --communicator solo"
     )))
 }
 

@@ -21,13 +21,11 @@ impl FromStr for Watch {
 
     fn from_str(text: &str) -> Result<Watch, &'static str> {
         if text.is_empty() || text.contains('/') {
-            return Err("it must be the number of a process, or a name without '/'");
+            return Err("expected a process ID, or a name without '/'");
         }
         if text.bytes().all(|byte| byte.is_ascii_digit()) {
             let number = text.parse().ok().filter(|number| *number > 0);
-            return number
-                .map(Watch::Process)
-                .ok_or("no process has that number");
+            return number.map(Watch::Process).ok_or("not a valid process ID");
         }
         Ok(Watch::Name(text.to_owned()))
     }

@@ -64,7 +64,7 @@ impl FromStr for Event {
             (SIGNAL_NAME, None) => EventCause::Signal,
             (SIGNAL_NAME, Some(_)) => {
                 return Err(format!(
-                    "'{text}': {SIGNAL_NAME} sets a mark when it is sent, at no other time"
+                    "'{text}': {SIGNAL_NAME} takes no @TIME, since it sets a mark when it is sent"
                 ));
             }
             (command, at) => EventCause::Command {
@@ -88,12 +88,12 @@ pub fn check_events(events: &[Event]) -> Result<(), String> {
         let Event { name, cause } = event;
         if events[..i].iter().any(|other| other.name == *name) {
             return Err(format!(
-                "--event: the name '{name}' is given twice, and marks are told apart by it"
+                "--event: the name '{name}' is given twice; give each event its own name"
             ));
         }
         let signal = |event: &Event| event.cause == EventCause::Signal;
         if *cause == EventCause::Signal && events[..i].iter().any(signal) {
-            return Err(format!("--event: {SIGNAL_NAME} has two names"));
+            return Err(format!("--event: {SIGNAL_NAME} is given two names"));
         }
     }
     Ok(())
@@ -131,7 +131,7 @@ mod tests {
             ("failover@-1s=true", "'failover@-1s'"),
             ("a\nb=true", "control character"),
             (&format!("{}=true", "x".repeat(41)), "at most 40"),
-            ("x@5s=SIGUSR1", "at no other time"),
+            ("x@5s=SIGUSR1", "takes no @TIME"),
         ] {
             let error = text.parse::<Event>().expect_err(text);
             assert!(error.contains(expect), "{text}: {error}");

@@ -17,7 +17,7 @@ pub enum FailureKind {
     /// The call succeeded, but what it delivered is wrong: a listing that
     /// misses entries, a block that does not verify.
     Mismatch,
-    /// A command of the user's that surrounds a phase ended badly.
+    /// A command of the user that runs around a phase failed.
     Command,
 }
 
@@ -42,7 +42,7 @@ impl FailureKind {
             FailureKind::Errno(code) => Errno::from_raw(code).desc().to_owned(),
             FailureKind::Short => "fewer bytes than asked for".to_owned(),
             FailureKind::Mismatch => "not what was written".to_owned(),
-            FailureKind::Command => "the command ended badly".to_owned(),
+            FailureKind::Command => "the command failed".to_owned(),
         }
     }
 

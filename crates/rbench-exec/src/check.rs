@@ -118,7 +118,7 @@ pub async fn check(
     let told = all.iter().filter(|message| !message.is_empty());
     let hosts: Option<Vec<HostCheck>> = told.map(|message| decode(message)).collect();
     let hosts = hosts.ok_or_else(|| {
-        let text = "what a host found did not arrive whole at rank 0";
+        let text = "a host's results arrived incomplete at rank 0";
         ExecError::Comm(CommError::Start(text.to_owned()))
     })?;
     let mut silent = any(group, silent).await?;
@@ -150,7 +150,7 @@ pub async fn check(
         // Removing would wait as well.
         true => target.leave(group).await?,
         false => {
-            group.step("removing what was made");
+            group.step("removing test files");
             target.end(group, &Remover::new(1)).await?
         }
     };
@@ -173,7 +173,7 @@ async fn any(group: &Group<'_>, mine: bool) -> Result<bool, ExecError> {
 /// Why nothing is tried between the clients; `silent`: one has a call that has not returned.
 fn why_not(asked: &Asked, silent: bool, target: &Target) -> Option<Verdict> {
     if asked.clients.len() < 2 {
-        let why = "there is one client only".to_owned();
+        let why = "there is only one client".to_owned();
         return Some(Verdict::LeftOut(why));
     }
     let why = match (silent, target.shared()) {
@@ -262,7 +262,7 @@ async fn host(
         let verdict = if let Some(why) = &why {
             undecided("mkdir", why, &directory)
         } else if silent >= SILENT_MAX {
-            let why = format!("not tried: {SILENT_MAX} before it did not end");
+            let why = format!("not tried: {SILENT_MAX} earlier tests did not finish");
             undecided("", &why, &directory)
         } else {
             let (place, seed) = (directory.clone(), asked.seed);
@@ -341,7 +341,7 @@ async fn all_end(group: &Group<'_>, working: &Arc<()>) -> Result<bool, ExecError
 }
 
 fn not_within(longest: Duration) -> String {
-    format!("no end within {} s", longest.as_secs_f64())
+    format!("did not finish within {} s", longest.as_secs_f64())
 }
 
 fn undecided(call: &str, seen: &str, path: &Path) -> Verdict {

@@ -55,9 +55,9 @@ pub async fn watch(
     let missing = |watch: &Watch| {
         let host = group.host_name();
         match watch {
-            Watch::Process(number) => format!("--watch: there is no process {number} on {host}"),
+            Watch::Process(number) => format!("--watch: no process {number} on {host}"),
             Watch::Name(name) => {
-                format!("--watch: there is no process with the name '{name}' on {host}")
+                format!("--watch: no process with the name '{name}' on {host}")
             }
         }
     };
@@ -281,6 +281,6 @@ fn operations(lanes: &[OpRow], rows: &[PhaseOutcome]) -> Option<u64> {
 }
 
 fn garbled() -> ExecError {
-    let text = "what a host's client used did not arrive whole at rank 0";
+    let text = "a host's report on its client arrived incomplete at rank 0";
     ExecError::Comm(CommError::Start(text.to_owned()))
 }

@@ -121,9 +121,7 @@ pub fn difference(found: &[u8], expected: &[u8]) -> Option<String> {
         .zip(expected)
         .enumerate()
         .find(|(_, (is, should))| is != should)?;
-    Some(format!(
-        "byte {at} is {is:#04x} and should be {should:#04x}"
-    ))
+    Some(format!("byte {at} is {is:#04x}, expected {should:#04x}"))
 }
 
 #[cfg(test)]

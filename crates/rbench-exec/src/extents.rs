@@ -96,7 +96,7 @@ fn sentence(what: &str, hosts: &[(&str, Found)]) -> Option<String> {
         let percent = |part: u64| 100.0 * part as f64 / bytes as f64;
         let of = match found.parts == parts {
             true => String::new(),
-            false => format!("; {parts} of {} files looked at", found.parts),
+            false => format!("; {parts} of {} files checked", found.parts),
         };
         format!(
             "on {host} {} ({} reserved, {} holes{of})",
@@ -110,7 +110,7 @@ fn sentence(what: &str, hosts: &[(&str, Found)]) -> Option<String> {
         words.push(format!("and on {} more hosts", lacking.len() - MOST_HOSTS));
     }
     Some(format!(
-        "{what} reads what was never written, which fetches nothing and is fast: {}.",
+        "{what} reads ranges that were never written, which is fast because no data is fetched: {}.",
         words.join(", ")
     ))
 }
@@ -147,8 +147,8 @@ mod tests {
         let some = found(2, 1000, 250, 5, 2);
         let sample = found(64, 1000, 0, 1000, 500);
         let text = sentence("x", &[("a", full), ("b", some), ("c", sample)]);
-        let expect = "x reads what was never written, which fetches nothing and is fast: on b 26% (25% \
-                      reserved, under 1% holes), on c 100% (0% reserved, 100% holes; 64 of 500 files looked at).";
+        let expect = "x reads ranges that were never written, which is fast because no data is fetched: on b 26% (25% \
+                      reserved, under 1% holes), on c 100% (0% reserved, 100% holes; 64 of 500 files checked).";
         assert_eq!(text.as_deref(), Some(expect));
         let many: Vec<(&str, Found)> = (0..6).map(|_| ("h", some)).collect();
         let text = sentence("x", &many).unwrap_or_default();

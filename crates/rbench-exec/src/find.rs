@@ -137,7 +137,7 @@ async fn start(group: &Group<'_>, root: &Path) -> Result<u64, ExecError> {
 
 fn unseen(option: &str, path: &Path, errno: Errno) -> String {
     let (shown, why) = (path.display(), errno.desc());
-    format!("{option}{shown} cannot be looked at: {why} ({errno:?})")
+    format!("{option}{shown} cannot be inspected: {why} ({errno:?})")
 }
 
 fn usage(error: ExecError) -> ExecError {

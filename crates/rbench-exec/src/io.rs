@@ -393,7 +393,7 @@ impl IoPass<'_> {
         for owner in others {
             let name = format!("{}/{}", self.prefix, self.io.file_name(owner));
             let failure = Failure {
-                detail: "its rank could not lay it out".to_owned(),
+                detail: "the rank that owns it could not lay it out".to_owned(),
                 ..Failure::new(OpKind::Read, name, Errno::ENODATA)
             };
             if let Ok(mut unmade) = self.unmade.lock() {

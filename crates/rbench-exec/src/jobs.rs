@@ -391,7 +391,7 @@ impl<'w> JobRound<'w> {
         group
             .agree(match shifted {
                 Some(member) if !shared => Err(format!(
-                    "job '{}': --shift needs files that all hosts see, and another host does not \
+                    "job '{}': --shift needs files that all hosts see, but another host does not \
                      see those of rank 0",
                     member.job.name
                 )),
@@ -590,7 +590,7 @@ impl<'w> JobRound<'w> {
         group: &Group<'_>,
         made: &mut BTreeSet<PathBuf>,
     ) -> Result<Option<bool>, ExecError> {
-        group.step("looking at files");
+        group.step("checking files");
         let ranks = group.world.size();
         let (mut own, mut shared) = (Needs::default(), Needs::default());
         for member in self.members.iter().filter(|m| m.engine.uses_files) {
@@ -642,7 +642,7 @@ impl<'w> JobRound<'w> {
         let (makes, fills): (Vec<Task>, Vec<Task>) =
             tasks.into_iter().partition(Task::makes_the_file);
         if self
-            .tasks(group, makes, "making files (untimed)", shared)
+            .tasks(group, makes, "creating files (untimed)", shared)
             .await?
         {
             return Ok(true);
@@ -664,7 +664,7 @@ impl<'w> JobRound<'w> {
     ) -> Result<(), ExecError> {
         let of_all = failed.iter().find(|(path, _)| shared.has(path));
         let of_all = of_all.map_or(Ok(()), |(_, failure)| {
-            Err(format!("the files could not be made ready: {failure}"))
+            Err(format!("the files could not be prepared: {failure}"))
         });
         for (path, failure) in failed {
             self.unmade.borrow_mut().entry(path).or_insert(failure);
@@ -721,13 +721,13 @@ impl<'w> JobRound<'w> {
         let failure = end.rows.first().and_then(|row| row.failures.iter().next());
         let failed = failure.map_or(Ok(()), |(_, _, example)| {
             Err(format!(
-                "the files could not be made ready: {}",
+                "the files could not be prepared: {}",
                 example.failure
             ))
         });
         if let Some(refused) = done.refused() {
             group.trouble(&format!(
-                "{refused}: the file is written without a reservation"
+                "{refused}: the file is written without preallocation"
             ));
         }
         // Where a failure was to end the run, it is told.

@@ -50,7 +50,7 @@ pub struct MarkedPhase {
 pub struct Ended {
     /// By itself, or when it was made to.
     pub end: CommandEnd,
-    /// Whether it still ran at the end of the run and was ended.
+    /// Whether it was still running at the end of the run and was ended.
     pub cut_off: bool,
 }
 

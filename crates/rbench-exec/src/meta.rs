@@ -206,7 +206,7 @@ impl MetaPass<'_> {
         }
         if plan.open_loop.is_some() && info.creates() && each == Some(0) {
             return Err(ExecError::SetUp(format!(
-                "{}: --rate and --time left some workers without an item, and later phases would have none: use \
+                "{}: --rate and --time left some workers without an item for later phases: use \
                  a higher --rate, a longer --time or fewer --threads",
                 info.label
             )));
@@ -224,7 +224,7 @@ impl MetaPass<'_> {
         }
         if failed && self.meta.failures_end_the_run {
             return Err(ExecError::SetUp(format!(
-                "operations of {} failed, and failures were to end the run",
+                "operations of {} failed, which ends the run",
                 info.label
             )));
         }

@@ -73,9 +73,9 @@ impl Need {
     fn about(self) -> &'static str {
         match self {
             Need::Direct => "O_DIRECT",
-            Need::SharedMapping => "a shared memory mapping that is written to",
+            Need::SharedMapping => "writing to a shared memory mapping",
             Need::RandomWrites => "writes at any offset",
-            Need::Trims => "giving back a range of a file",
+            Need::Trims => "punching holes",
             Need::HardLinks => "hard links",
             Need::SymbolicLinks => "symbolic links",
             Need::ExtendedAttributes => "extended attributes",
@@ -199,7 +199,7 @@ pub(crate) async fn check(
     if needs.is_empty() || spots.is_empty() || plan.leave.untried {
         return Ok(());
     }
-    group.step("trying what the run needs");
+    group.step("testing the features that the run needs");
     let scratch = format!(".{name}.needs-{}", group.rank().0);
     let me = group.host_of[group.rank().0 as usize];
     let paths: Vec<PathBuf> = spots
@@ -244,14 +244,14 @@ async fn names_in_flight(
     };
     let lacking = lacking(&calls, depth).map_err(|lack| match lack {
         Lack::Ring(errno) => format!(
-            "--engine io_uring: there is no ring, or it is forbidden (io_uring_setup: {errno:?}): take --engine sync"
+            "--engine io_uring: the kernel lacks or forbids io_uring (io_uring_setup: {errno:?}): use --engine sync"
         ),
         Lack::Threads => format!(
-            "--iodepth {depth}: the limit on processes (ulimit -u) permits fewer threads of the kernel, which make \
+            "--iodepth {depth}: the limit on processes (ulimit -u) permits fewer of the kernel threads that make \
              the calls"
         ),
         Lack::Request { call, since } => format!(
-            "--engine io_uring: this kernel's ring does not perform {call}, which Linux has from {since} on: take \
+            "--engine io_uring: this kernel does not support {call}, which needs Linux {since}: use \
              --engine sync"
         ),
     });
@@ -292,14 +292,14 @@ impl Room {
         let bytes = all.saturating_mul(data.0);
         match (self.memory, self.threads) {
             (Some(Bytes(memory)), _) if bytes > memory => Err(format!(
-                "--iodepth {depth}: {all} operations in flight on a host, with {data} in each, need {} MiB \
-                 of memory, of which {} MiB are available",
+                "--iodepth {depth}: {all} operations in flight on a host, with {data} each, need {} MiB \
+                 of memory, but only {} MiB are available",
                 bytes >> 20,
                 memory >> 20
             )),
             (_, Some(limit)) if all > limit => Err(format!(
-                "--iodepth {depth}: {all} operations in flight on a host need as many threads of the kernel, \
-                 and the limit on processes is {limit} (ulimit -u)"
+                "--iodepth {depth}: {all} operations in flight on a host need as many kernel threads, \
+                 but the limit on processes is {limit} (ulimit -u)"
             )),
             _ => Ok(()),
         }
@@ -357,7 +357,7 @@ fn refusals(path: &Path, scratch: &str, which: &[Need]) -> Vec<Refusal> {
             Some(errno) => format!("{there} refuses it ({}: {errno:?})", seen.call),
             None if need.is_of_data() => {
                 format!(
-                    "{there} does not do it ({}: another result than expected)",
+                    "{there} does not support it ({}: unexpected result)",
                     seen.call
                 )
             }
@@ -417,15 +417,14 @@ mod tests {
         assert_eq!(check(&memory, 30), Ok(()));
         assert_eq!(
             refused(&memory, 31),
-            "--iodepth 31: 93 operations in flight on a host, with 1MiB in each, need 93 MiB of memory, of which \
+            "--iodepth 31: 93 operations in flight on a host, with 1MiB each, need 93 MiB of memory, but only \
              90 MiB are available"
         );
         let threads = room(None, Some(90));
         assert_eq!(check(&threads, 30), Ok(()));
         assert_eq!(
             refused(&threads, 31),
-            "--iodepth 31: 93 operations in flight on a host need as many threads of the kernel, and the limit on \
-             processes is 90 (ulimit -u)"
+            "--iodepth 31: 93 operations in flight on a host need as many kernel threads, but the limit on processes is 90 (ulimit -u)"
         );
         assert_eq!(check(&room(None, None), u32::MAX), Ok(()));
     }

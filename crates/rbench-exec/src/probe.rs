@@ -116,7 +116,7 @@ pub async fn probe(
     let hosts: Option<Vec<HostProbe>> = told.map(|message| decode(message)).collect();
     // Each has to stand for its own host.
     let hosts = hosts.ok_or_else(|| {
-        let text = "what a host found did not arrive whole at rank 0";
+        let text = "a host's results arrived incomplete at rank 0";
         ExecError::Comm(CommError::Start(text.to_owned()))
     })?;
     let word = vec![u64::from(silent)];
@@ -131,7 +131,7 @@ pub async fn probe(
         // Removing would wait as well.
         true => target.leave(group).await?,
         false => {
-            group.step("removing what was made");
+            group.step("removing test files");
             target.end(group, &Remover::new(1)).await?
         }
     };
@@ -195,7 +195,7 @@ async fn sights(
     let me = group.host_of[group.rank().0 as usize] as usize;
     let mut all = Vec::new();
     for maker in 0..if hosts > 1 { hosts } else { 0 } {
-        group.step("looking for other hosts' files");
+        group.step("checking for other hosts' files");
         let path = target.join(format!("seen-{maker}"));
         let looks = group.is_leader() && me != maker;
         if looks {
@@ -214,7 +214,7 @@ async fn sights(
                 None => Some("no answer".to_owned()),
             };
             let host = group.host_name();
-            trouble = why.map(|why| format!("{host} cannot make a file for other hosts: {why}"));
+            trouble = why.map(|why| format!("{host} cannot create a file for other hosts: {why}"));
         }
         let word = trouble.unwrap_or_default().into_bytes();
         let word = group.world.broadcast(leader(maker), word);

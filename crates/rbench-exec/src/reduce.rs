@@ -620,6 +620,6 @@ impl<'w> Words<'w> {
 /// Both ends are the same program: this does not happen unless memory or the
 /// network damages a message, and a report without it would be wrong.
 fn garbled() -> ExecError {
-    let text = "a part of the result did not arrive whole at rank 0";
+    let text = "a part of the result arrived incomplete at rank 0";
     ExecError::Comm(CommError::Start(text.to_owned()))
 }

@@ -91,7 +91,7 @@ pub(crate) async fn look_through(
     let stopped = group.stopped().await?;
     let Some(looked) = looked.filter(|_| !stopped) else {
         return Err(ExecError::SetUp(
-            "the run was ended while the traces were read; nothing was made".to_owned(),
+            "the run was stopped while the traces were read; nothing was created".to_owned(),
         ));
     };
     alike(group, &looked).await.map_err(usage)?;
@@ -213,7 +213,7 @@ async fn alike(group: &Group<'_>, looked: &Looked) -> Result<(), ExecError> {
     match least == most {
         true => Ok(()),
         false => Err(ExecError::SetUp(
-            "the traces are not the same on all hosts: every rank reads them".to_owned(),
+            "the traces differ between hosts: copy the same files to all hosts, since every rank reads them".to_owned(),
         )),
     }
 }
@@ -226,7 +226,7 @@ fn fits(found: &Found, plan: &ReplayPlan, target: &Path) -> Result<(), String> {
     let free = space(target).ok().filter(|free| free.bytes_total > 0);
     match free {
         Some(free) if needed > free.bytes_available => Err(format!(
-            "what was there before the trace takes {}, and {} has {} left (--overfill starts all the same)",
+            "the files that existed before the trace need {}, but {} has {} free (use --overfill to start anyway)",
             Bytes(needed),
             target.display(),
             Bytes(free.bytes_available)
@@ -361,7 +361,7 @@ impl ReplayPass<'_> {
             let preparer = Preparer::new(exact.clone(), Arc::clone(&found), copies, worker, seed)?;
             Ok(Box::new(preparer))
         });
-        let label = "what was there before the trace";
+        let label = "files from before the trace";
         let lanes = vec![self.row(OpKind::Create, "replay-prepare", label)];
         let phase = Phase {
             label: format!("{label} (untimed)"),
@@ -374,7 +374,7 @@ impl ReplayPass<'_> {
             .filter(|row| row.failures.total() > 0)
             .for_each(|row| listener.row(row));
         if end.failed {
-            return Err(ExecError::SetUp(format!("{label} could not be made")));
+            return Err(ExecError::SetUp(format!("{label} could not be created")));
         }
         Ok(end.stopped)
     }
@@ -460,7 +460,7 @@ impl ReplayPass<'_> {
         let dealer = std::thread::Builder::new()
             .name("rbench-trace".to_owned())
             .spawn(move || stream::deal((&plan, &forms, &found), own, to, primed, &stopped));
-        let dealer = dealer.map_err(|error| format!("a thread cannot be started: {error}"));
+        let dealer = dealer.map_err(|error| format!("cannot start a thread: {error}"));
         let dealer = group.agree(dealer).await?;
         // Nothing is sent: that the other end is gone says it.
         let waits = in_thread(move || {
@@ -497,7 +497,7 @@ impl ReplayPass<'_> {
                 LATE,
                 format!(
                     "Only {share:.1}% of the operations started within 1 ms of their recorded time, the latest \
-                     {latest} behind it: more workers (--threads, ranks) or a lower --time-scale follow the trace more closely."
+                     {latest} late: use more workers (--threads, ranks) or a lower --time-scale to follow the trace more closely."
                 ),
             );
         }
@@ -517,8 +517,8 @@ impl ReplayPass<'_> {
             listener.warning(
                 DIFFERS,
                 format!(
-                    "{differ} of {done} results are not those of the trace, and {unopened} operations found their file not open: \
-                     the load is not quite the recorded one."
+                    "{differ} of {done} results differ from the trace, and {unopened} operations found their file not open: \
+                     the load differs from the recorded one."
                 ),
             );
         }
@@ -568,7 +568,7 @@ type Inboxes = Arc<Mutex<Vec<Option<Receiver<Vec<Task>>>>>>;
 async fn join(group: &Group<'_>, dealer: Dealer) -> Result<Result<(), String>, ExecError> {
     let ended = in_thread(move || {
         let ended = dealer.join();
-        ended.unwrap_or_else(|_| Err("the thread that reads the traces has panicked".to_owned()))
+        ended.unwrap_or_else(|_| Err("the thread that reads the traces panicked".to_owned()))
     });
     Ok(group.attend(ended, || 0).await?.and_then(|read| read))
 }

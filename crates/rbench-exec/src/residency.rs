@@ -518,7 +518,7 @@ fn of_operations(looking: &Looking, requests: Option<&Requests>) -> Option<Reque
 /// Both ends are the same program: this does not happen unless memory or the
 /// network damages a message.
 fn garbled() -> ExecError {
-    let text = "what was seen of the caches did not arrive whole at rank 0";
+    let text = "a host's report on its caches arrived incomplete at rank 0";
     ExecError::Comm(CommError::Start(text.to_owned()))
 }
 

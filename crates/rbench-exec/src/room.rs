@@ -201,15 +201,15 @@ impl Room {
         };
         if let Some(free) = self.bytes.filter(|free| sure > *free) {
             return Err(format!(
-                "the run writes {} at {path}, where {} is free: take less, or say --overfill",
+                "the run writes {} at {path}, where only {} is free: write less, or use --overfill",
                 human_bytes(sure),
                 human_bytes(free)
             ));
         }
         if let Some(free) = self.inodes.filter(|free| demand.inodes > *free) {
             return Err(format!(
-                "the run makes {} files and directories at {path}, where {} more can be made (inodes): \
-                 take fewer, or say --overfill",
+                "the run creates {} files and directories at {path}, where only {} inodes are free: \
+                 create fewer, or use --overfill",
                 human_count(demand.inodes),
                 human_count(free)
             ));
@@ -227,8 +227,8 @@ impl Room {
                 human_bytes(free)
             )),
             (None, Some(free)) => Some(format!(
-                "The target may run out of inodes: the run makes {} files and directories at {path}, where \
-                 {} more could be made.",
+                "The target may run out of inodes: the run creates {} files and directories at {path}, where \
+                 {} inodes were free.",
                 human_count(demand.inodes),
                 human_count(free)
             )),
@@ -287,7 +287,7 @@ mod tests {
     #[test]
     fn only_what_cannot_fit_is_refused() {
         let disk = space((10 * GIB, 2 * GIB, GIB), (1000, 500));
-        let refused = "the run writes 1.50 GiB at /mnt, where 1.00 GiB is free: take less";
+        let refused = "the run writes 1.50 GiB at /mnt, where only 1.00 GiB is free: write less";
         check(disk, "ext4", false, writes(GIB + GIB / 2), refused);
         // What is kept for root is there for root.
         check(disk, "ext4", true, writes(GIB + GIB / 2), "may become full");
@@ -296,7 +296,7 @@ mod tests {
             "ext4",
             true,
             writes(2 * GIB + 1),
-            "where 2.00 GiB is free",
+            "where only 2.00 GiB is free",
         );
         check(disk, "ext4", false, writes(GIB / 2), "");
         check(
@@ -315,7 +315,7 @@ mod tests {
             "ext4",
             false,
             many,
-            "makes 501 files and directories at /mnt, where 500 more",
+            "creates 501 files and directories at /mnt, where only 500 inodes",
         );
         let fewer = Demand {
             inodes: 480,
@@ -358,6 +358,6 @@ mod tests {
         let large = space((1 << 51, 1 << 51, 1 << 51), (0, 0));
         check(large, "xfs", false, huge, "the run writes 4096 TiB");
         let full = space((GIB, 0, 0), (10, 10));
-        check(full, "ext4", true, writes(1), "where 0 B is free");
+        check(full, "ext4", true, writes(1), "where only 0 B is free");
     }
 }

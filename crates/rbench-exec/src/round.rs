@@ -561,7 +561,7 @@ fn cpus(allowed: &[usize], online: usize, nth: u32, threads: u32) -> Vec<usize> 
 fn spawn_workers(group: &Group<'_>, phase: &Phase) -> Result<WorkerPool, String> {
     let WorkerResources { pinned, own_files } = group.seats();
     let cpus = if pinned {
-        let unknown = |errno| format!("--pin: the processors are not known: {errno}");
+        let unknown = |errno| format!("--pin: cannot determine the processors: {errno}");
         let allowed = limits::allowed_cpus().map_err(unknown)?;
         let online = limits::host_facts().map_err(unknown)?.cpus as usize;
         cpus(&allowed, online, group.host.rank().0, phase.threads)

@@ -194,12 +194,12 @@ impl Ending {
 /// Checks what the plan needs of every host, before anything is made.
 async fn preflight(group: &Group<'_>, plan: &Plan) -> Result<(), ExecError> {
     let limit = rbench_sys::limits::raise_open_files()
-        .map_err(|e| format!("cannot read the limit of open files: {e}"));
+        .map_err(|e| format!("cannot read the limit on open files: {e}"));
     let limit = group.agree(limit).await?;
     let needed = u64::from(plan.threads) * u64::from(open_files_each(plan)) + 64;
     let enough = if needed > limit {
         Err(format!(
-            "{} {needed} open files in each rank, and the limit is {limit} (ulimit -n)",
+            "{} {needed} open files per rank, but the limit is {limit} (ulimit -n)",
             match in_flight(plan) {
                 Some(depth) => format!("--threads {} and --iodepth {depth} need", plan.threads),
                 None => format!("--threads {} needs", plan.threads),

@@ -376,7 +376,7 @@ fn unlike_at(names: &[String], spot: &Spot, all: &[Has]) -> Option<String> {
         _ => "the others".to_owned(),
     };
     Some(format!(
-        "{} at {}, {others} {}: mount it there, or say --private-dirs",
+        "{} at {}, {others} {}: mount it there, or use --private-dirs",
         odd.join(", "),
         spot.path.display(),
         meant[0].words()
@@ -516,7 +516,7 @@ fn unseen_by(
         };
         Some(format!(
             "{0} {does} not see {1}'s {path}: {they} {2} there, {1} {3}: mount the same file system on all \
-             hosts, or say --private-dirs",
+             hosts, or use --private-dirs",
             named(names, &blind),
             named(names, &[first]),
             one.words(),
@@ -566,30 +566,28 @@ mod tests {
         check(
             &[MFS, MFS, DISK],
             Some(
-                "client3 has ext4 (/dev/vda) at /mnt/mfs, the others fuse.mfs (mfsmaster:9421): mount it \
-                 there, or say --private-dirs",
+                "client3 has ext4 (/dev/vda) at /mnt/mfs, the others fuse.mfs (mfsmaster:9421): mount it there, or use --private-dirs",
             ),
         );
         // What is meant is not what most hosts have.
         check(
             &[DISK, DISK, MFS],
             Some(
-                "client1 and client2 have ext4 (/dev/vda) at /mnt/mfs, client3 fuse.mfs (mfsmaster:9421): \
-                 mount it there, or say --private-dirs",
+                "client1 and client2 have ext4 (/dev/vda) at /mnt/mfs, client3 fuse.mfs (mfsmaster:9421): mount it there, or use --private-dirs",
             ),
         );
         check(
             &[("", ""), MFS, DISK],
             Some(
                 "client1 has nothing, client3 has ext4 (/dev/vda) at /mnt/mfs, client2 fuse.mfs \
-                 (mfsmaster:9421): mount it there, or say --private-dirs",
+                 (mfsmaster:9421): mount it there, or use --private-dirs",
             ),
         );
         check(
             &[DISK, DISK, DISK, DISK, DISK, DISK, MFS, MFS],
             Some(
                 "client1, client2, client3, client4 and 2 others have ext4 (/dev/vda) at /mnt/mfs, the \
-                 others fuse.mfs (mfsmaster:9421): mount it there, or say --private-dirs",
+                 others fuse.mfs (mfsmaster:9421): mount it there, or use --private-dirs",
             ),
         );
     }

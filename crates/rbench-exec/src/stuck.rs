@@ -144,7 +144,7 @@ impl StuckDetector {
             let (what, seconds) = (text(call), span.as_secs_f64());
             if over {
                 group.trouble(&format!(
-                    "{place}: {what} has not returned for {seconds:.1} s (--op-timeout): it is waited for no longer"
+                    "{place}: {what} has not returned for {seconds:.1} s (--op-timeout) and is abandoned"
                 ));
                 seen.given_up = Some((call.clone(), span));
                 seen.given_up_at = group.clock.now();
@@ -188,7 +188,7 @@ impl StuckDetector {
                 path,
                 kind: Errno::ETIMEDOUT.into(),
                 detail: format!(
-                    "{} has not returned for {:.1} s; {done} operations that its worker did before are not counted",
+                    "{} has not returned for {:.1} s; {done} earlier operations of its worker are not counted",
                     call.call,
                     span.as_secs_f64()
                 ),

@@ -199,7 +199,7 @@ impl Target {
         };
         let made = if self.keeper { make() } else { Ok(()) };
         group
-            .agree(made.map_err(|e| format!("cannot make {name}: {} ({e:?})", e.desc())))
+            .agree(made.map_err(|e| format!("cannot create {name}: {} ({e:?})", e.desc())))
             .await
     }
 }
@@ -331,7 +331,7 @@ impl Found {
         self.shared = any[0] == 0;
         let refusal = place.needs_shared.filter(|_| private).map(|flag| {
             let (parent, first) = (place.parent.display(), &group.host_names[0]);
-            format!("{flag} needs a directory that all hosts share, and {parent} is not the same there as on {first}")
+            format!("{flag} needs a directory that all hosts share, but {parent} differs from that on {first}")
         });
         group.agree(refusal.map_or(Ok(()), Err)).await?;
         let made = if private {

@@ -222,7 +222,7 @@ impl TestDirs {
                 Ok(())
             }
             Err(Errno::EEXIST) => Ok(()),
-            Err(e) => Err(format!("cannot make {}: {}", path.display(), e.desc())),
+            Err(e) => Err(format!("cannot create {}: {}", path.display(), e.desc())),
         }
     }
 
@@ -300,7 +300,7 @@ impl TestDirs {
                 Ok(false) => tops
                     .is_there(path)
                     .unwrap_or(true)
-                    .then(|| format!("{} is not empty and was left", path.display())),
+                    .then(|| format!("{} is not empty and was not removed", path.display())),
                 Err(e) => Some(e.to_string()),
             };
             paths.iter().filter_map(kept).collect::<Vec<String>>()
@@ -372,7 +372,7 @@ impl Workspace for TestDirs {
                     .filter(|p| real && testdir::is_there(p).unwrap_or(false))
                     .map(|path| {
                         format!(
-                            "{} was left as it is: this run was not to remove it",
+                            "{} was not cleaned up: only a run that both creates and removes does that",
                             path.display()
                         )
                     }),
@@ -404,7 +404,7 @@ impl Workspace for TestDirs {
                 .filter(|dir| real && testdir::is_there(dir).unwrap_or(true))
                 .map(|dir| {
                     format!(
-                        "{} was left with what is in it: it was there before this run",
+                        "{} was kept with its content: it existed before this run",
                         dir.display()
                     )
                 }),
@@ -449,6 +449,10 @@ async fn seen(group: &Group<'_>, tops: &Held, path: &Path, begun: Nanos) -> Resu
 }
 
 fn c_path(path: &Path) -> Result<CString, String> {
-    CString::new(path.as_os_str().as_bytes())
-        .map_err(|_| format!("{} cannot be a path", path.display()))
+    CString::new(path.as_os_str().as_bytes()).map_err(|_| {
+        format!(
+            "{} is not a valid path: it contains a NUL byte",
+            path.display()
+        )
+    })
 }

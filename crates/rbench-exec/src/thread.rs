@@ -16,7 +16,7 @@ pub async fn in_thread<T: Send + 'static>(
             // The receiver is only gone when the run is.
             let _ = sender.send(work());
         })
-        .map_err(|e| format!("a helper thread cannot be started: {e}"))?;
+        .map_err(|e| format!("cannot start a helper thread: {e}"))?;
     receiver
         .await
         .map_err(|_| "a helper thread ended unexpectedly".to_owned())

@@ -82,7 +82,7 @@ fn watch(file: PathBuf) -> Result<Arc<AtomicBool>, String> {
     std::thread::Builder::new()
         .name("rbench-trigger".to_owned())
         .spawn(look)
-        .map_err(|error| format!("--trigger-file: a thread cannot be started: {error}"))?;
+        .map_err(|error| format!("--trigger-file: cannot start a thread: {error}"))?;
     Ok(seen)
 }
 

@@ -27,7 +27,7 @@ impl Listener for WarmUp<'_> {
         if failed > 0 {
             let label = &outcome.label;
             let message = format!(
-                "Operations failed in the warm-up, which is in no figure: {label} ({failed})."
+                "Operations failed in the warm-up, which is not part of any figure: {label} ({failed})."
             );
             self.0.warning(WARM_UP_ERRORS, message);
         }

@@ -103,22 +103,22 @@ pub(crate) fn stopped_by_itself(group: &Group<'_>) -> Option<String> {
     match (group.stop_reason()?, limits.errors) {
         (StopReason::Signal(_) | StopReason::Trigger, _) => None,
         (StopReason::Errors, Some(0) | None) => {
-            Some("an operation failed, and that was to end the run (--on-error stop)".to_owned())
+            Some("an operation failed, which ends the run (--on-error stop)".to_owned())
         }
         (StopReason::Errors, Some(most)) => Some(format!(
             "more than {most} operations failed (--max-errors {most})"
         )),
         (StopReason::Stuck, _) => {
-            Some("an operation did not return in the time of --op-timeout".to_owned())
+            Some("an operation did not return within --op-timeout".to_owned())
         }
         (StopReason::DeadMount, _) => Some(format!(
-            "{}, and that was to end the run (--on-dead-mount stop)",
+            "{}, which ends the run (--on-dead-mount stop)",
             match &group.mounts.found()[..] {
                 [] => "a mount no longer answers".to_owned(),
                 [dead, others @ ..] => {
                     let others = match others.len() {
                         0 => String::new(),
-                        several => format!(" (as on {several} other hosts)"),
+                        several => format!(" (and neither do mounts on {several} other hosts)"),
                     };
                     format!(
                         "the mount {} on {} no longer answers{others}",

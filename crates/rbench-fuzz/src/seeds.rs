@@ -66,7 +66,7 @@ fn digit(character: u8) -> u8 {
     let value = char::from(character).to_digit(16);
     value
         .and_then(|v| u8::try_from(v).ok())
-        .expect("two hexadecimal digits behind \\x")
+        .expect("two hexadecimal digits after \\x")
 }
 
 #[cfg(test)]

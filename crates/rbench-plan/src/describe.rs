@@ -319,19 +319,19 @@ fn describe_jobs(jobs: &JobsPlan) -> Vec<Setting> {
         let typed = options.map(|(name, value)| format!("{name}={value}"));
         rows.push(Setting::text("options", join(typed.collect())));
     }
-    let mut told: Vec<Vec<String>> = Vec::new();
+    let mut of_jobs: Vec<Vec<String>> = Vec::new();
     for job in all() {
         let report = job.report.iter();
         let options = report.flat_map(|report| &report.options);
         let mut words = vec![format!("[{}]", job.name)];
         words.extend(options.map(|(name, value)| format!("{name}={value}")));
         // In each iteration it is the same.
-        if words.len() > 1 && !told.contains(&words) {
-            told.push(words);
+        if words.len() > 1 && !of_jobs.contains(&words) {
+            of_jobs.push(words);
         }
     }
-    if !told.is_empty() {
-        rows.push(Setting::text("job-options", join(told.concat())));
+    if !of_jobs.is_empty() {
+        rows.push(Setting::text("job-options", join(of_jobs.concat())));
     }
     rows
 }
@@ -344,7 +344,7 @@ fn describe_set(set: &FileSet) -> String {
     if let Some(width) = set.width {
         text.push_str(&format!(", {width} in a directory"));
     }
-    format!("{text}, {}% there at the start", set.prepared)
+    format!("{text}, {}% present at the start", set.prepared)
 }
 
 fn describe_mix(mix: &MixPlan) -> Vec<Setting> {

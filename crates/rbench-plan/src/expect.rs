@@ -62,7 +62,7 @@ pub fn read(text: &str) -> Result<Expectation, SuiteError> {
     let table = table.get_ref();
     of.known(table, &KEYS)?;
     let title = table.get("title");
-    let title = title.ok_or_else(|| of.error(0, "there is no 'title'"))?;
+    let title = title.ok_or_else(|| of.error(0, "'title' is missing"))?;
     let mut deviations = Vec::new();
     if let Some(list) = table.get("deviation") {
         for one in of.list("deviation", list)? {
@@ -77,13 +77,16 @@ pub fn read(text: &str) -> Result<Expectation, SuiteError> {
 
 fn deviation(of: &Text<'_>, value: &Value<'_>) -> Result<Deviation, SuiteError> {
     let DeValue::Table(table) = value.get_ref() else {
-        return Err(of.error(value.span().start, "a deviation begins with [[deviation]]"));
+        return Err(of.error(
+            value.span().start,
+            "'deviation' is not a list of tables: start each deviation with [[deviation]]",
+        ));
     };
     of.known(table, &DEVIATION_KEYS)?;
     let word = |key: &str| {
         let found = table.get(key);
         let found = found
-            .ok_or_else(|| of.error(value.span().start, format!("a deviation has no '{key}'")))?;
+            .ok_or_else(|| of.error(value.span().start, format!("a deviation lacks '{key}'")))?;
         Ok((
             of.words(key, found)?.to_owned(),
             of.error(found.span().start, "").line,
@@ -123,22 +126,22 @@ mod tests {
             let error = read(text).expect_err(text).to_string();
             assert_eq!(error, expect);
         };
-        check("deviation = 1", "line 1: there is no 'title'");
+        check("deviation = 1", "line 1: 'title' is missing");
         check(
             "title = 'x'\ncolour = 1",
-            "line 2: there is no 'colour' here, only title, deviation",
+            "line 2: unknown key 'colour' (expected one of title, deviation)",
         );
         check(
             "title = 'x'\n\n[[deviation]]\npromise = 'a'",
-            "line 3: a deviation has no 'why'",
+            "line 3: a deviation lacks 'why'",
         );
         check(
             "title = 'x'\ndeviation = [1]",
-            "line 2: a deviation begins with [[deviation]]",
+            "line 2: 'deviation' is not a list of tables: start each deviation with [[deviation]]",
         );
         check(
             "title = 'x'\n[[deviation]]\npromise = 1",
-            "line 3: 'promise' must be words in quotes",
+            "line 3: 'promise' must be a non-empty text in quotes",
         );
     }
 

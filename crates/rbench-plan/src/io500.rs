@@ -19,8 +19,7 @@ pub const NAME: &str = "io500";
 /// Its version: results of different versions are not comparable.
 pub const VERSION: u32 = 1;
 /// What it measures, in a line.
-pub const TITLE: &str =
-    "A rehearsal of IO500: its phases, lines and score, and latencies beside them";
+pub const TITLE: &str = "A rehearsal of IO500: its phases, lines and score, plus latencies";
 
 /// Seeds of the data, the same whenever files are written and read: those of IO500's own
 /// first versions.

@@ -94,12 +94,14 @@ impl Version {
         }
         // blktrace's number with its version, in the order of bytes of either machine.
         if let [_, 0x74, 0x61, 0x65, ..] | [0x65, 0x61, 0x74, _, ..] = line {
-            return Err("it is a binary trace of blktrace, which is of a block device: convert it to fio's own \
-                        format, and its places to files"
-                .to_owned());
+            return Err(
+                "it is a binary blktrace log of a block device: convert it to fio's own \
+                        format, with files in place of the device"
+                    .to_owned(),
+            );
         }
         Err(
-            "it does not begin with 'fio version 2 iolog' or 'fio version 3 iolog', as a log of I/O does"
+            "not an I/O log: its first line must be 'fio version 2 iolog' or 'fio version 3 iolog'"
                 .to_owned(),
         )
     }
@@ -190,10 +192,14 @@ impl<'l> Line<'l> {
         let known = Action::ALL.iter().find(|(word, _)| *word == action);
         let Some((_, action)) = known.copied() else {
             let words = Action::ALL.map(|(word, _)| word).join(", ");
-            return Err(format!("'{action}' is none of {words}"));
+            return Err(format!(
+                "'{action}' is not an action (expected one of {words})"
+            ));
         };
         if action == Action::Wait && version == Version::Three {
-            return Err("version 3 has no wait, its times say when".to_owned());
+            return Err(
+                "'wait' is not an action of version 3, which has a time in each line".to_owned(),
+            );
         }
         let (offset, length) = match action.is_of_file() {
             true => (0, 0),
@@ -203,16 +209,15 @@ impl<'l> Line<'l> {
             ),
         };
         if let Some(more) = words.next() {
-            return Err(format!("'{more}' stands behind its end"));
+            return Err(format!("unexpected '{more}' at end of line"));
         }
-        let length = u32::try_from(length).map_err(|_| format!("{length} bytes are too many"))?;
+        let length = u32::try_from(length)
+            .map_err(|_| format!("the length of {length} bytes is too large"))?;
         if offset
             .checked_add(length.into())
             .is_none_or(|end| i64::try_from(end).is_err())
         {
-            return Err(format!(
-                "offset {offset} lies past the end that a file can have"
-            ));
+            return Err(format!("offset {offset} exceeds the largest file size"));
         }
         Ok(Line {
             stamp,
@@ -226,7 +231,7 @@ impl<'l> Line<'l> {
 
 fn number(word: &str, what: &str) -> Result<u64, String> {
     let read = word.parse().ok().filter(|_| !word.starts_with('+'));
-    read.ok_or_else(|| format!("'{word}' is no {what}"))
+    read.ok_or_else(|| format!("'{word}' is not a valid {what}"))
 }
 
 /// Something to do.
@@ -298,7 +303,7 @@ impl<'r> Follower<'r> {
             return Ok(None);
         }
         if Version::of(text.as_bytes()).is_ok() {
-            return Err("another log begins there: each worker needs one of its own".to_owned());
+            return Err("another log starts there: give each worker its own log".to_owned());
         }
         let line = Line::read(self.version, text)?;
         self.note_time(&line);
@@ -308,7 +313,7 @@ impl<'r> Follower<'r> {
             (None, Action::Add) => {
                 if !self.replay.below.as_os_str().is_empty() && climbs(name) {
                     let below = self.replay.below.display();
-                    return Err(format!("'{name}' leads out of the directory {below}"));
+                    return Err(format!("'{name}' is outside of the directory {below}"));
                 }
                 let file = u32::try_from(self.names.len()).unwrap_or(u32::MAX);
                 self.files.insert(name.to_owned(), file);
@@ -317,7 +322,7 @@ impl<'r> Follower<'r> {
                 file
             }
             (None, Action::Wait) => 0,
-            (None, _) => return Err(format!("'{name}' was not added before")),
+            (None, _) => return Err(format!("'{name}' was not added earlier")),
         };
         if !self.is_done(&line, file)? {
             return Ok(None);
@@ -389,7 +394,7 @@ impl<'r> Follower<'r> {
         };
         match (skipped, *open) {
             (true, _) => Ok(false),
-            (false, 0) => Err(format!("'{}' is not open there", line.file)),
+            (false, 0) => Err(format!("'{}' is not open at that point", line.file)),
             (false, _) => Ok(true),
         }
     }

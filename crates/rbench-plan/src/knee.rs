@@ -437,7 +437,7 @@ impl Form {
                     "knee needs the workload io, meta, mix or fio: {} has no rate{}",
                     other.unwrap_or("this"),
                     match other {
-                        Some("mdtest" | "ops") => ", and its operations are phases of meta",
+                        Some("mdtest" | "ops") => "; its operations are also phases of meta",
                         _ => "",
                     }
                 )));
@@ -456,10 +456,11 @@ impl Form {
         };
         match decided.iter().find(|key| has_option(key, words)) {
             Some(key) => Err(SeriesError(format!(
-                "the workload has --{key}, which knee decides: leave it out{}",
+                "the workload has --{key}, which knee sets itself: remove it{}",
                 match *key {
-                    "time" | "runtime" => " (the least time of a step is --time before --)",
-                    "arrival" | "rate_process" => " (--arrival stands before --)",
+                    "time" | "runtime" =>
+                        " (give the minimum time of a step with --time before --)",
+                    "arrival" | "rate_process" => " (give --arrival before --)",
                     _ => "",
                 }
             ))),

@@ -44,12 +44,12 @@ impl Asked {
         for workers in &ladder {
             if *workers == 0 || *workers > most {
                 return Err(SeriesError(format!(
-                    "--ladder {workers} is no number of workers from 1 to {most}, which are {WORKERS_MAX} in each rank"
+                    "--ladder {workers} is not a number of workers from 1 to {most} ({WORKERS_MAX} per rank)"
                 )));
             }
             if *workers <= before {
                 return Err(SeriesError(format!(
-                    "--ladder {before},{workers}: each number has to be larger than the one before it"
+                    "--ladder {before},{workers}: each number must be larger than the previous one"
                 )));
             }
             before = *workers;

@@ -83,7 +83,7 @@ impl Quick {
             cells.push(self.cell(SMALL, &self.small_words()));
         }
         match cells.is_empty() {
-            true => refused("neither big nor small files are left to write"),
+            true => refused("nothing to write: enable big or small files"),
             false => Ok(cells),
         }
     }

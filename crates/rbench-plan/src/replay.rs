@@ -45,8 +45,8 @@ impl Pace {
         match self.at(recorded).is_some_and(|at| at > SPAN_MAX) {
             false => Ok(()),
             true => Err(
-                "it begins more than 30 days after the first operation: its time is damaged, or \
-                 --as-fast-as-possible or a --time-scale is needed"
+                "it starts more than 30 days after the first operation: if its time is not damaged, \
+                 use --as-fast-as-possible or --time-scale"
                     .to_owned(),
             ),
         }

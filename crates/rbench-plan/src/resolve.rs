@@ -321,7 +321,7 @@ pub fn task_counts(spec: &Spec, ranks: u32) -> Result<Vec<u32>, PlanError> {
 fn interval(given: Option<Nanos>) -> Result<Nanos, PlanError> {
     let interval = given.unwrap_or(INTERVAL);
     if !(INTERVAL_MIN..=INTERVAL_MAX).contains(&interval) {
-        refuse!("--interval {interval} is not from {INTERVAL_MIN} to {INTERVAL_MAX}");
+        refuse!("--interval {interval} is not in the range {INTERVAL_MIN} to {INTERVAL_MAX}");
     }
     Ok(interval)
 }
@@ -357,11 +357,11 @@ fn complete(spec: &Spec, facts: &Facts) -> Result<Plan, PlanError> {
     let shift = common.shift.unwrap_or(0);
     let ranks = facts.ranks();
     if shift > 0 && ranks == 1 {
-        refuse!("--shift {shift} needs several ranks, and this run has one: start it with mpirun");
+        refuse!("--shift {shift} needs several ranks, but this run has one: start it with mpirun");
     }
     if shift > 0 && shift.is_multiple_of(ranks) {
         refuse!(
-            "--shift {shift} with {ranks} ranks leaves every rank with its own items: take 1 to {}",
+            "--shift {shift} with {ranks} ranks gives every rank its own items: use 1 to {}",
             ranks - 1
         );
     }
@@ -377,7 +377,7 @@ fn complete(spec: &Spec, facts: &Facts) -> Result<Plan, PlanError> {
             let plan = io::resolve(io, interval, facts)?;
             if plan.verify_threads > 0 && common.pin {
                 refuse!(
-                    "--verify-threads and --pin exclude each other: the threads would share the worker's processor"
+                    "--verify-threads and --pin cannot be combined: the threads would share the worker's processor"
                 );
             }
             if shift > 0 && plan.phases.iter().any(|rw| rw.writes() && rw.reads()) {
@@ -430,14 +430,14 @@ fn complete(spec: &Spec, facts: &Facts) -> Result<Plan, PlanError> {
     if plan.embedded() {
         if let Some(flag) = plan.needs_shared() {
             refuse!(
-                "{flag} needs a directory that all hosts share, and the built-in file system is private \
-                 to each of the {} hosts: give one with --dir",
+                "{flag} needs a directory that all hosts share, but each of the {} hosts has its own \
+                 built-in file system: give a shared directory with --dir",
                 facts.hosts()
             );
         }
         if journaled {
             refuse!(
-                "--ack-journal needs --dir: nothing of the built-in file system is left to verify"
+                "--ack-journal needs --dir: the built-in file system ends with the run, so nothing is left to verify"
             );
         }
         if plan.keep {
@@ -462,7 +462,7 @@ fn check_private_trees(plan: &Plan) -> Result<(), PlanError> {
     let others = |phase: &PhasePlan| !matches!(phase.who, ItemOwner::Each { ahead: 0 });
     if meta.tree_ahead > 0 || meta.phases.iter().any(others) {
         refuse!(
-            "--private-dirs and -N or -c exclude each other: ranks work on what others have made"
+            "--private-dirs cannot be combined with -N or -c: ranks use items that other ranks created"
         );
     }
     Ok(())
@@ -486,10 +486,10 @@ fn resolve_meta(
         refuse!("--branch must be at least 1");
     }
     if meta.files_only && meta.dirs_only {
-        refuse!("--files-only and --dirs-only exclude each other");
+        refuse!("--files-only and --dirs-only cannot be combined");
     }
     if meta.items.is_some() && meta.items_per_rank.is_some() {
-        refuse!("--items and --items-per-rank exclude each other");
+        refuse!("--items and --items-per-rank cannot be combined");
     }
     let in_flight = in_flight::of(&meta.in_flight)?;
     let timed = Timed::of(meta)?;
@@ -519,7 +519,7 @@ fn resolve_meta(
         }
         if got != wanted {
             notes.push(format!(
-                "--items-per-rank {wanted} does not divide over {places} tree directories: each rank has {got}"
+                "--items-per-rank {wanted} does not divide evenly over {places} tree directories: each rank gets {got}"
             ));
         }
     }
@@ -636,7 +636,7 @@ fn check_path_length(
 ) -> Result<(), PlanError> {
     let too_long = || {
         PlanError(format!(
-            "{flag} {} makes paths longer than the {PATH_MAX} bytes a path can have",
+            "{flag} {} makes paths longer than the limit of {PATH_MAX} bytes",
             shape.depth
         ))
     };
@@ -661,17 +661,17 @@ fn check_path_length(
 
 fn check_file_sizes(meta: &spec::Meta, write: Bytes, read: Bytes) -> Result<(), PlanError> {
     if read > write {
-        refuse!("--read {read} is more than the {write} that --write puts into each file");
+        refuse!("--read {read} is more than the {write} that --write writes to each file");
     }
     if meta.fsync && write.0 == 0 {
         refuse!("--fsync needs --write: there is nothing to sync in an empty file");
     }
     if meta.dirs_only && write.0 > 0 {
-        refuse!("--write and --dirs-only exclude each other");
+        refuse!("--write and --dirs-only cannot be combined");
     }
     if write.0 > 1 << 30 {
         refuse!(
-            "--write {write} is more than the 1GiB that one call writes: use rbench io for large files"
+            "--write {write} is more than 1GiB, the limit of one call: use rbench io for large files"
         );
     }
     Ok(())
@@ -701,7 +701,7 @@ fn phases(meta: &spec::Meta, notes: &mut Vec<String>) -> Result<Vec<PhaseKind>, 
             } else {
                 "--dirs-only"
             };
-            refuse!("--phases {} and {flag} exclude each other", info.name);
+            refuse!("--phases {} and {flag} cannot be combined", info.name);
         }
     }
     let chosen = with_needed(asked);
@@ -711,7 +711,7 @@ fn phases(meta: &spec::Meta, notes: &mut Vec<String>) -> Result<Vec<PhaseKind>, 
         .map(|info| info.name)
         .collect();
     if !added.is_empty() {
-        notes.push(format!("--phases needs {} as well", added.join(" and ")));
+        notes.push(format!("--phases also needs {}", added.join(" and ")));
     }
     Ok(chosen.iter().map(|info| info.kind).collect())
 }

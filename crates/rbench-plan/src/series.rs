@@ -51,7 +51,9 @@ impl Selection {
     /// A sentence if the value is no number from 1.
     pub fn set(&mut self, key: &str, value: &str) -> Result<(), SeriesError> {
         let number = value.parse().ok().filter(|n| *n > 0).ok_or_else(|| {
-            SeriesError(format!("--over {key}: '{value}' is no number from 1 on"))
+            SeriesError(format!(
+                "--over {key}: '{value}' is not a number of at least 1"
+            ))
         })?;
         match key {
             "hosts" => self.hosts = Some(number),
@@ -71,7 +73,7 @@ impl Selection {
         let chosen = self.hosts.unwrap_or(hosts);
         if chosen > hosts {
             return Err(SeriesError(format!(
-                "hosts={chosen}: {} launched",
+                "hosts={chosen}: only {} launched",
                 counted(hosts, "host was", "hosts were")
             )));
         }
@@ -128,7 +130,11 @@ impl FromStr for Over {
 
     /// Reads `KEY=V1,V2,…`.
     fn from_str(text: &str) -> Result<Over, SeriesError> {
-        let form = || SeriesError(format!("'{text}' is not of the form KEY=V1,V2,…"));
+        let form = || {
+            SeriesError(format!(
+                "'{text}' is not a key with values (expected KEY=V1,V2,…)"
+            ))
+        };
         let (key, values) = text.split_once('=').ok_or_else(form)?;
         let key = key.trim_start_matches('-');
         let values: Vec<String> = values.split(',').map(str::to_owned).collect();
@@ -154,7 +160,7 @@ pub fn product(over: &[Over], words: &[OsString]) -> Result<Vec<Cell>, SeriesErr
         && first.as_encoded_bytes().starts_with(b"-")
     {
         return Err(SeriesError(format!(
-            "the workload is missing before {}: name io, meta, ops, mdtest or fio behind --",
+            "the workload is missing before {}: name io, meta, ops, mdtest or fio after --",
             plain(&first.to_string_lossy())
         )));
     }
@@ -174,7 +180,7 @@ pub fn product(over: &[Over], words: &[OsString]) -> Result<Vec<Cell>, SeriesErr
         let placed = fill(&mut words.to_vec(), key, "");
         if !Selection::is_key(key) && !placed && has_option(key, words) {
             return Err(SeriesError(format!(
-                "--over {key}: the workload has {} already",
+                "--over {key}: the workload already has {}",
                 flag(key)
             )));
         }
@@ -325,7 +331,7 @@ mod tests {
         let error = product(&[over("bs", &["4k"])], &words("--dir /mnt")).expect_err("refused");
         assert_eq!(
             error.to_string(),
-            "the workload is missing before --dir: name io, meta, ops, mdtest or fio behind --"
+            "the workload is missing before --dir: name io, meta, ops, mdtest or fio after --"
         );
     }
 
@@ -336,7 +342,7 @@ mod tests {
                 .expect_err("refused")
                 .to_string()
         };
-        assert!(error(&[over("bs", &["8k"])]).contains("--bs already"));
+        assert!(error(&[over("bs", &["8k"])]).contains("already has --bs"));
         assert!(error(&[over("a", &["1"]), over("a", &["2"])]).contains("given twice"));
         assert!(error(&[over("a", &["1", "1"])]).contains("the value 1 is given twice"));
         assert!(error(&[over("hosts", &["0"])]).contains("--over hosts: '0'"));

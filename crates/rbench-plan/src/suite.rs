@@ -123,7 +123,7 @@ impl Step {
         while let Some((before, after)) = rest.split_once('{') {
             let (place, behind) = after
                 .split_once('}')
-                .ok_or_else(|| failed(format!("'{word}' has a {{ without a }}")))?;
+                .ok_or_else(|| failed(format!("'{word}' has a {{ without a matching }}")))?;
             out.push_str(before);
             if self.over.iter().any(|over| over.key == place) {
                 out.push_str(&format!("{{{place}}}"));
@@ -207,7 +207,7 @@ mod tests {
     #[test]
     fn what_is_no_place_is_named() {
         for (run, part) in [
-            ("io --bs {4k", "without a }"),
+            ("io --bs {4k", "without a matching }"),
             ("io --bs {large}", "'large'"),
         ] {
             let error = line(&step(run), None, 1.0).expect_err("refused");

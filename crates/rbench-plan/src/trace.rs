@@ -457,27 +457,27 @@ pub mod why {
     pub const ELSEWHERE: &str = "outside of --below";
     /// With `--below`: nobody knows where it is.
     pub const SOMEWHERE: &str =
-        "relative to a working directory that the trace does not tell (say it with --cwd)";
+        "relative to a working directory that the trace does not record (give it with --cwd)";
     /// A descriptor that the trace does not explain.
-    pub const NO_OPEN: &str = "a descriptor whose open the trace does not have";
+    pub const NO_OPEN: &str = "a file descriptor whose open is not in the trace";
     /// Another descriptor of the same open file is left.
     pub const DUPLICATE: &str = "a close of one of several descriptors of an open file";
     /// A pipe, a socket, a terminal.
     pub const NO_FILE: &str = "a pipe, a socket or a terminal";
     /// Pages move without calls.
-    pub const MAPPED: &str = "mmap: pages move without calls";
+    pub const MAPPED: &str = "mmap: pages move without system calls";
     /// Locks.
     pub const LOCK: &str = "a lock";
     /// Other calls on files.
-    pub const OTHER: &str = "a call on files that is not replayed";
+    pub const OTHER: &str = "a file call that is not replayed";
     /// It had not ended.
-    pub const UNENDED: &str = "it had not ended when the trace did";
+    pub const UNENDED: &str = "unfinished when the trace ended";
     /// Device nodes and the like.
-    pub const DEVICE: &str = "a device, a pipe or a socket is made";
+    pub const DEVICE: &str = "the creation of a device, a pipe or a socket";
     /// Attributes that are not the user's.
     pub const ATTRIBUTE: &str = "an extended attribute outside of user.";
     /// Calls of another layer.
-    pub const MPI_IO: &str = "MPI-IO: its POSIX operations are listed too";
+    pub const MPI_IO: &str = "MPI-IO: its POSIX operations are in the trace too";
     /// No system takes it.
     pub const LONG: &str = "a name of more than 255 bytes or a path of more than 4095";
     /// Damaged, or of a form that is not known.

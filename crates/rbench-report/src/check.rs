@@ -14,7 +14,7 @@ use crate::view::View;
 mod between;
 
 /// The end of what a promise says that another user would have to try.
-const OTHERS_SHUT_OUT: &str = "another user does not come as far as this directory";
+const OTHERS_SHUT_OUT: &str = "another user cannot reach this directory";
 
 /// The verdicts in the order of the table.
 const VERDICTS: [PromiseVerdict; 5] = [
@@ -178,27 +178,33 @@ fn remarks(check: &CheckResult) -> Vec<String> {
     let decided = |p: &PromiseResult| p.verdict == PromiseVerdict::Holds || p.allowed.is_some();
     let mut remarks = Vec::new();
     remarks.push(match (check.passed, fails) {
-        (true, _) => "All that is demanded holds.".to_owned(),
+        (true, _) => "All required promises hold.".to_owned(),
         (false, 0) if !check.complete => "Not everything was tried.".to_owned(),
-        (false, 0) if failed_load(check).is_some() => "The load beside it failed.".to_owned(),
-        (false, 0) if !all().any(decided) => "No promise was found to hold.".to_owned(),
-        (false, 0) => "What was made is not removed.".to_owned(),
-        (false, 1) => "1 promise is not known to be kept.".to_owned(),
-        (false, n) => format!("{n} promises are not known to be kept."),
+        (false, 0) if failed_load(check).is_some() => {
+            "The concurrent load (--under-load) failed.".to_owned()
+        }
+        (false, 0) if !all().any(decided) => "No promise was shown to hold.".to_owned(),
+        (false, 0) => "The files of the check were not removed.".to_owned(),
+        (false, 1) => "1 promise is broken or undecided.".to_owned(),
+        (false, n) => format!("{n} promises are broken or undecided."),
     });
     if check.clock_error_ns > 0 && !check.between.is_empty() {
         let apart = Nanos(check.clock_error_ns);
         remarks.push(format!(
-            "Clocks of hosts are known to {apart}: what is less late does not count as late."
+            "The hosts' clocks are known to within {apart}: a smaller delay does not count as late."
         ));
     }
     if let Some(load) = &check.load {
         let files = load.files;
         remarks.push(match &load.error {
             None => {
-                format!("Beside it clients made {files} files of 16 KiB, and removed half of them.")
+                format!(
+                    "Meanwhile, clients created {files} files of 16 KiB and removed half of them."
+                )
             }
-            Some(error) => format!("Beside it clients made {files} files, and then: {error}."),
+            Some(error) => {
+                format!("Meanwhile, clients created {files} files, then failed: {error}.")
+            }
         });
     }
     let allowed = all().filter(|promise| promise.allowed.is_some()).count();
@@ -209,12 +215,13 @@ fn remarks(check: &CheckResult) -> Vec<String> {
     }
     if let Some(expect) = &check.expect {
         remarks.push(format!(
-            "{allowed} deviations are known and allowed by {expect}."
+            "{allowed} known deviations are allowed by {expect}."
         ));
     }
     if check.hosts.iter().any(|host| !host.root) {
-        remarks
-            .push("Not tried as root: what takes other users' credentials is left out.".to_owned());
+        remarks.push(
+            "Not run as root: promises that need other users' credentials are left out.".to_owned(),
+        );
     }
     let shut_out = |promise: &&PromiseResult| {
         let seen = promise.seen.as_deref().unwrap_or_default();
@@ -223,7 +230,7 @@ fn remarks(check: &CheckResult) -> Vec<String> {
     let shut_out = all().filter(shut_out).count();
     if shut_out > 0 {
         remarks.push(format!(
-            "NOTE: {shut_out} are undecided because other users do not come into the directory: mount FUSE with \
+            "NOTE: {shut_out} are undecided because other users cannot reach the directory: mount FUSE with \
              allow_other and let others search the directories above it, or leave out the group owners (--only)."
         ));
     }
@@ -237,7 +244,7 @@ fn remarks(check: &CheckResult) -> Vec<String> {
         remarks.push(format!("{count} left out: {why}."));
     }
     remarks.push(format!(
-        "Seed {}: what is drawn at random is the same with --seed {}.",
+        "Seed {}: --seed {} repeats the same random choices.",
         check.seed, check.seed
     ));
     remarks
@@ -575,7 +582,7 @@ mod tests {
         assert!(junit(&check).contains("tests=\"2\" failures=\"1\" errors=\"1\""));
         let out = text(&check, View::USUAL);
         assert!(
-            out.contains("made 7 files, and then: write /mnt/x: EIO"),
+            out.contains("created 7 files, then failed: write /mnt/x: EIO"),
             "{out}"
         );
     }
@@ -585,7 +592,7 @@ mod tests {
         let mut nothing = result();
         nothing.hosts[0].promises.retain(|p| p.name == "b.root");
         let out = text(&nothing, View::USUAL);
-        assert!(out.contains("No promise was found to hold"), "{out}");
+        assert!(out.contains("No promise was shown to hold"), "{out}");
     }
 
     #[test]
@@ -595,7 +602,7 @@ mod tests {
             "a.broken: a <promise>",
             "expected \"success\", seen EINVAL #1",
             "(allowed: documented)",
-            "2 promises are not known to be kept.",
+            "2 promises are broken or undecided.",
             "- a.holds: 7 of 10 operations.",
         ] {
             assert!(out.contains(part), "{part}: {out}");

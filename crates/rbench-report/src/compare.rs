@@ -70,7 +70,7 @@ pub enum Refusal {
         error: HistError,
     },
     /// The runs did different things.
-    #[error("these runs are not comparable: {}; --even-if-different compares them all the same", listed(.0))]
+    #[error("these runs are not comparable: {}; --even-if-different compares them anyway", listed(.0))]
     Uneven(Vec<Difference>),
     /// They have no row in common.
     #[error("no operation has finished in both {base} and {new}{keys}")]
@@ -671,7 +671,7 @@ fn notes(side: &str, rows: &[RowSamples]) -> Vec<String> {
     for row in rows {
         if row.errors > 0 {
             notes.push(format!(
-                "{}: {} of {} operations failed in {side}; they are in no figure",
+                "{}: {} of {} operations failed in {side}; no figure includes them",
                 row.name,
                 row.errors,
                 row.errors.saturating_add(row.items)
@@ -679,13 +679,13 @@ fn notes(side: &str, rows: &[RowSamples]) -> Vec<String> {
         }
         if row.unissued > 0 {
             notes.push(format!(
-                "{}: {} operations were due and never started in {side}; they are in no response time",
+                "{}: {} due operations were never started in {side}; response times do not include them",
                 row.name, row.unissued
             ));
         }
         if row.stopped > 0 {
             notes.push(format!(
-                "{}: {} of its phases did not reach their end in {side} and are left out",
+                "{}: {} of its phases did not finish in {side} and are left out",
                 row.name, row.stopped
             ));
         }
@@ -725,7 +725,7 @@ fn row_notes(rows: &[Row], options: &Options) -> Vec<String> {
     let unlike = rows.iter().flat_map(|row| {
         let name = row.full_name();
         row.unlike.iter().map(move |difference| {
-            format!("{name}: {difference}: its ratio is not that of the file system alone")
+            format!("{name}: {difference}: its ratio reflects this difference, not the file system alone")
         })
     });
     let mut notes: Vec<String> = unlike.collect();
@@ -735,8 +735,8 @@ fn row_notes(rows: &[Row], options: &Options) -> Vec<String> {
             false => permutation::fewest(1.0 - options.confidence),
         };
         notes.push(format!(
-            "too few samples: a verdict takes at least {least} iterations or runs of each side, because what differs \
-             from one to the next is not known otherwise; repeat with --iterations {}",
+            "too few samples: a verdict needs at least {least} iterations or runs of each side, to know how much \
+             they vary; repeat with --iterations {}",
             least.max(5)
         ));
     }

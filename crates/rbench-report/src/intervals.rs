@@ -196,8 +196,8 @@ impl Unfinished {
         let warning = (!told.is_empty()).then(|| Warning {
             code: "unfinished-phase".to_owned(),
             message: format!(
-                "the run ended within a phase; what is shown is from its intervals: {}. Percentiles are up to 1.6 % too high, and \
-                 there are no hosts and ranks",
+                "the run ended during a phase; its figures come from its intervals: {}. Percentiles are up to 1.6 % \
+                 too high, and figures by host and rank are missing",
                 told.join(", ")
             ),
         });

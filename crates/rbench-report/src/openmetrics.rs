@@ -21,7 +21,7 @@ const FAMILIES: &[Family<RunResult>] = &[
         name: "rbench_run",
         kind: "info",
         unit: "",
-        help: "A run of rbench: which version on what",
+        help: "A run of rbench, with its version and target",
         samples: |out, result| {
             let world = &result.world;
             let (ranks, hosts) = (world.ranks.to_string(), world.hosts.len().to_string());
@@ -54,7 +54,7 @@ const FAMILIES: &[Family<RunResult>] = &[
         name: "rbench_run_complete",
         kind: "gauge",
         unit: "",
-        help: "Whether every phase of the run reached its end",
+        help: "Whether every phase of the run finished",
         samples: |out, result| out.add("", &[], f64::from(u8::from(result.complete))),
     },
     Family {
@@ -192,7 +192,7 @@ const LIVE_FAMILIES: &[Family<LiveResult>] = &[
         name: "rbench_stopping",
         kind: "gauge",
         unit: "",
-        help: "Whether a stop was asked for",
+        help: "Whether a stop was requested",
         samples: |out, now| {
             out.add(
                 "",
@@ -205,35 +205,35 @@ const LIVE_FAMILIES: &[Family<LiveResult>] = &[
         name: "rbench_phase",
         kind: "info",
         unit: "",
-        help: "The phase that runs, or what is done around phases",
+        help: "The running phase, or the work between phases",
         samples: |out, now| out.add("_info", &[("label", &now.label)], 1.0),
     },
     Family {
         name: "rbench_phase_elapsed_seconds",
         kind: "gauge",
         unit: "seconds",
-        help: "Time since the start of the phase that runs",
+        help: "Time since the start of the running phase",
         samples: |out, now| progress(out, now, |p| Some(p.elapsed_s)),
     },
     Family {
         name: "rbench_phase_left_seconds",
         kind: "gauge",
         unit: "seconds",
-        help: "Time until the end of the phase, where it is known",
+        help: "Time until the end of the phase, if known",
         samples: |out, now| progress(out, now, |p| p.left_s),
     },
     Family {
         name: "rbench_phase_operations",
         kind: "gauge",
         unit: "",
-        help: "Operations of the phase that runs, done without error",
+        help: "Operations of the running phase, done without error",
         samples: |out, now| progress(out, now, |p| Some(p.items as f64)),
     },
     Family {
         name: "rbench_phase_planned_operations",
         kind: "gauge",
         unit: "",
-        help: "Operations that the phase has in all, where that is known",
+        help: "Total operations of the phase, if known",
         samples: |out, now| progress(out, now, |p| Some(p.total? as f64)),
     },
     Family {
@@ -247,21 +247,21 @@ const LIVE_FAMILIES: &[Family<LiveResult>] = &[
         name: "rbench_backlog_operations",
         kind: "gauge",
         unit: "",
-        help: "In an open loop: operations that were due and are not done",
+        help: "In an open loop: due operations that are not done",
         samples: |out, now| progress(out, now, |p| Some(p.backlog? as f64)),
     },
     Family {
         name: "rbench_interval_operations_per_second",
         kind: "gauge",
         unit: "",
-        help: "Operations without error in the last interval, a second",
+        help: "Operations per second without error in the last interval",
         samples: |out, now| each_row(out, now, |f| f.rate),
     },
     Family {
         name: "rbench_interval_bytes_per_second",
         kind: "gauge",
         unit: "",
-        help: "Bytes in the last interval, a second",
+        help: "Bytes per second in the last interval",
         samples: |out, now| each_row(out, now, |f| f.bandwidth),
     },
     Family {
@@ -275,7 +275,7 @@ const LIVE_FAMILIES: &[Family<LiveResult>] = &[
         name: "rbench_interval_latency_seconds",
         kind: "gauge",
         unit: "seconds",
-        help: "Quantiles of the last interval, from the intended start where there is one",
+        help: "Latency quantiles of the last interval, from the intended start if there is one",
         samples: |out, now| {
             for row in &now.rows {
                 out.quantiles(&[("operation", &row.name)], &row.last);
@@ -286,7 +286,7 @@ const LIVE_FAMILIES: &[Family<LiveResult>] = &[
         name: "rbench_longest_gap_seconds",
         kind: "gauge",
         unit: "seconds",
-        help: "The longest time in which nothing of the row ended, where longer than an interval",
+        help: "The longest time in which no operation of the row finished, if longer than an interval",
         samples: |out, now| {
             for row in &now.rows {
                 if let Some(gap) = row.longest_gap_s {
@@ -299,7 +299,7 @@ const LIVE_FAMILIES: &[Family<LiveResult>] = &[
         name: "rbench_host_interval_operations_per_second",
         kind: "gauge",
         unit: "",
-        help: "Operations without error of a host in the last interval, a second",
+        help: "Operations per second of a host without error in the last interval",
         samples: |out, now| {
             for host in &now.hosts {
                 out.add("", &[("host", &host.host)], host.last.rate);
@@ -310,7 +310,7 @@ const LIVE_FAMILIES: &[Family<LiveResult>] = &[
         name: "rbench_host_interval_latency_seconds",
         kind: "gauge",
         unit: "seconds",
-        help: "Quantiles of a host in the last interval, from the intended start where there is one",
+        help: "Latency quantiles of a host in the last interval, from the intended start if there is one",
         samples: |out, now| {
             for host in &now.hosts {
                 out.quantiles(&[("host", &host.host)], &host.last);
@@ -321,7 +321,7 @@ const LIVE_FAMILIES: &[Family<LiveResult>] = &[
         name: "rbench_host_silent_seconds",
         kind: "gauge",
         unit: "seconds",
-        help: "Time since an operation of the host ended in the phase that runs",
+        help: "Time since the host's last finished operation in the running phase",
         samples: |out, now| {
             for host in &now.hosts {
                 out.add("", &[("host", &host.host)], host.silent_s);

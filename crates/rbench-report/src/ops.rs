@@ -100,11 +100,11 @@ fn table(result: &RunResult, view: View) -> String {
     }
     if known {
         notes.push(
-            "lookup and resolve: the client may have known the names; --drop-caches (as root) makes it forget\n"
+            "lookup and resolve: the client may have cached the names; --drop-caches (as root) empties that cache\n"
                 .to_owned(),
         );
     }
-    let meaning = "per second: all workers, each by its own time without the opening and closing that is not timed\n";
+    let meaning = "per second: the sum over all workers, each by its own time, without untimed opening and closing\n";
     notes.insert(0, meaning.to_owned());
     let notes = notes.iter().map(|note| sentence(view, "", note.trim_end()));
     table.render(view) + &notes.collect::<String>()

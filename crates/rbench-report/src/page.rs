@@ -117,8 +117,8 @@ fn body(results: &[RunResult], names: &[String]) -> Markup {
         }
         section id="charts" {
             h2 { "Charts" }
-            p.note { "Percentiles are as far apart as their distance to 100%, and each line ends with its largest value. \
-                Latencies are on a logarithmic scale." }
+            p.note { "The percentile axis is logarithmic towards 100%, and each line ends with its largest value. \
+                The latency axis is logarithmic." }
             @for (name, label) in operations(results) {
                 h3 { (printable(label)) }
                 @let all: Vec<&PhaseResult> = results.iter().flat_map(|result| named(result, name)).collect();
@@ -129,7 +129,7 @@ fn body(results: &[RunResult], names: &[String]) -> Markup {
         (section("Hosts and ranks", "places", &places))
         section id="data" {
             h2 { "Data" }
-            p.note { "The results are in this page, as elements script of the type application/json: "
+            p.note { "This page contains the results as script elements of the type application/json: "
                 "their fields are described in docs/reference/result-file.md of rbench." }
             @for (i, (result, name)) in results.iter().zip(names).enumerate() {
                 (data(&format!("result-{}", i + 1), name, &json::render(result)))
@@ -265,7 +265,7 @@ fn places(result: &RunResult) -> Markup {
                 summary {
                     (printable(&phase.label))
                     @if crate::text::iterations(result) > 1 { ", iteration " (phase.iteration.saturating_add(1)) }
-                    @if late > 0 { ": " b { (late) " far behind the median" } }
+                    @if late > 0 { ": " b { (late) " far slower than the median" } }
                 }
                 (tables::places(result, phase))
             }

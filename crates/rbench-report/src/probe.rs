@@ -22,7 +22,7 @@ pub fn text(probe: &ProbeResult, view: View) -> String {
     for host in &probe.hosts {
         let trip = match (&host.round_trip_call, host.round_trip_ns) {
             (Some(call), Some(ns)) => format!("{call} {}", human_nanos(ns as f64)),
-            _ => "no call was seen to reach the file system".to_owned(),
+            _ => "no call reached the file system".to_owned(),
         };
         line(&mut out, view, "Round trip", &trip, Some(&host.host));
     }
@@ -127,7 +127,7 @@ fn abilities(probe: &ProbeResult, view: View) -> String {
         left("Ability"),
         left("Verdict"),
         left("Hosts").optional(),
-        left("What it is, or what the file system says"),
+        left("Description, or the file system's answer"),
     ]);
     let mut names: Vec<&str> = Vec::new();
     for ability in probe.hosts.iter().flat_map(|host| &host.abilities) {
@@ -181,7 +181,7 @@ fn cells(ability: &AbilityResult) -> (String, String) {
 
 fn sights(probe: &ProbeResult, view: View) -> String {
     if !probe.shared {
-        return "The hosts do not see the same directory there.\n".to_owned();
+        return "The hosts do not see the same directory at this path.\n".to_owned();
     }
     let mut table = Table::new([left("Made on"), left("Seen on"), right("After"), left("")]);
     for sight in &probe.sights {
@@ -226,8 +226,7 @@ fn notes(probe: &ProbeResult) -> Vec<String> {
     };
     if probe.hosts.iter().any(|host| unknown(&host)) {
         notes.push(
-            "unknown: the attempt could not be prepared, for the reason that stands there."
-                .to_owned(),
+            "unknown: the attempt could not be prepared, for the reason in its row.".to_owned(),
         );
     }
     notes

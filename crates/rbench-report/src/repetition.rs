@@ -64,7 +64,7 @@ pub fn conclude(result: &mut RunResult) -> Option<Warning> {
     (!words.is_empty()).then(|| Warning {
         code: PRECISION_MISSED.to_owned(),
         message: format!(
-            "The iterations ended {}, and these rates are not known within ±{}%: {}.",
+            "The iterations ended {} before these rates were known within ±{}%: {}.",
             limit.words(),
             100.0 * rule.precision,
             words.join(", ")

@@ -111,7 +111,7 @@ fn header(series: &SeriesResult, view: View) -> String {
     out.push_str(&wrapped(view, "Ranks    ", &[ranks], ""));
     if series.scale < 1.0 {
         let scale = format!(
-            "{} of the full size: no figure here is one of the full size",
+            "{} of the full size: its figures do not compare with those of the full size",
             series.scale
         );
         out.push_str(&wrapped(view, "Scale    ", &[scale], ""));
@@ -149,7 +149,7 @@ fn notes(series: &SeriesResult, view: View) -> String {
             (some, of) => format!("{some} of {of} cells"),
         };
         let message = in_a_series(&series.kind, result, warning);
-        let text = format!("{cells}, such as this: {message}");
+        let text = format!("{cells}, for example: {message}");
         out.push_str(&sentence(view, "- ", &text));
     }
     if !series.complete {

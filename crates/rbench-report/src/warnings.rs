@@ -63,7 +63,7 @@ const RULES: &[Rule] = &[
     Rule {
         code: "already-there",
         before: |_| {
-            "Directories and nodes that were to be made were there already; items and rates do not include them: "
+            "Directories and nodes to create already existed; items and rates do not include them: "
                 .into()
         },
         after: |_| ".".into(),
@@ -73,8 +73,8 @@ const RULES: &[Rule] = &[
     Rule {
         code: "missed",
         before: |_| {
-            "More than 1% of the operations found no file to work on (none was left for them, or another worker had \
-             been faster) and are in no figure: "
+            "More than 1% of the operations found no file to work on (none was left, or another worker was faster); \
+             no figure includes them: "
                 .into()
         },
         after: |_| ".".into(),
@@ -97,9 +97,7 @@ const RULES: &[Rule] = &[
     },
     Rule {
         code: "not-steady",
-        before: |_| {
-            "The rate did not become steady (--steadystate) in the time of the phase: ".into()
-        },
+        before: |_| "The rate did not become steady (--steadystate) during the phase: ".into(),
         after: |_| ".".into(),
         find: not_steady,
         over_iterations: Over::Worst,
@@ -132,7 +130,7 @@ const RULES: &[Rule] = &[
     Rule {
         code: "first-failed",
         before: |_| {
-            "The rate 'first done' is missing where most operations of the worker that finished first failed: "
+            "The rate 'first done' is missing because most operations of the worker that finished first failed: "
                 .into()
         },
         after: |_| ".".into(),
@@ -163,7 +161,7 @@ const RULES: &[Rule] = &[
     Rule {
         code: "cache-part",
         before: |_| {
-            "The client's memory answered a part of the operations, not the storage: ".into()
+            "The client's memory, not the storage, answered some of the operations: ".into()
         },
         after: |_| ".".into(),
         find: residency::memory_answered_partly,
@@ -172,7 +170,7 @@ const RULES: &[Rule] = &[
     Rule {
         code: "cold-then-warm",
         before: |_| {
-            "Cold only at first: workers then came back to what they had already read: ".into()
+            "Cold only at first: workers then read data again that they had already read: ".into()
         },
         after: |result| match result.run.command.get(1).map(String::as_str) {
             Some("fio") => ". Use larger files or a shorter runtime.".into(),
@@ -184,7 +182,7 @@ const RULES: &[Rule] = &[
     Rule {
         code: "rewritten",
         before: |_| {
-            "There was time to write everything more than once, and the same blocks were overwritten: "
+            "Workers had time to write everything more than once, and overwrote the same blocks: "
                 .into()
         },
         after: |_| ".".into(),
@@ -233,8 +231,8 @@ const RULES: &[Rule] = &[
     Rule {
         code: "start-unsure",
         before: |_| {
-            "The hosts' clocks are not known well enough to be sure that all started together; they may have \
-             started this far apart: "
+            "The hosts' clock offsets are too uncertain to show that all started together; they may have started \
+             this far apart: "
                 .into()
         },
         after: |_| ".".into(),

@@ -116,7 +116,7 @@ fn status(shell: &mut Command, command: &str, stopped: &dyn Fn() -> bool) -> io:
         match ended.recv_timeout(LOOK_EVERY) {
             Ok(ended) => break ended,
             Err(RecvTimeoutError::Disconnected) => {
-                return Err(io::Error::other("nobody waits for it"));
+                return Err(io::Error::other("no process waits for it"));
             }
             Err(RecvTimeoutError::Timeout) => {}
         }
@@ -136,7 +136,7 @@ fn status(shell: &mut Command, command: &str, stopped: &dyn Fn() -> bool) -> io:
     };
     if still_for >= STILL {
         ended.1 = Err(io::Error::other(
-            "it stands still, as one that asks the terminal does, which it does not get",
+            "it was stopped, probably because it reads from the terminal, which is not available to it",
         ));
     }
     match asked {

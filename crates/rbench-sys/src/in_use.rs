@@ -102,7 +102,7 @@ impl InUse {
 
     fn named(&self, thing: Thing) -> Option<String> {
         if self.swaps.contains(&thing) && thing != Thing::Other {
-            return Some("swapped to".to_owned());
+            return Some("used as swap".to_owned());
         }
         match thing {
             Thing::Other => None,
@@ -128,7 +128,7 @@ impl InUse {
             .or_else(|| {
                 partitions(number).find_map(|(name, part)| {
                     let swap = self.swaps.contains(&Thing::Device(part));
-                    let swap = swap.then(|| "swapped to".to_owned());
+                    let swap = swap.then(|| "used as swap".to_owned());
                     let why = swap.or_else(|| self.device_named(part, tables))?;
                     Some(format!("in use: its partition {name} is {why}"))
                 })
@@ -137,7 +137,7 @@ impl InUse {
 }
 
 fn behind_loop(of: &Loop) -> String {
-    format!("what stands behind the loop device /dev/{}", of.name)
+    format!("backing the loop device /dev/{}", of.name)
 }
 
 fn thing(path: &Path) -> Result<Thing, Errno> {
@@ -397,13 +397,13 @@ mod tests {
             }],
             swaps: Vec::new(),
         };
-        let words = "what stands behind the loop device /dev/loop9";
+        let words = "backing the loop device /dev/loop9";
         assert_eq!(behind.user_of(&link), Ok(Some(words.to_owned())));
         assert_eq!(behind.user_of_open(&file), Ok(Some(words.to_owned())));
         let swap = InUse {
             loops: Vec::new(),
             swaps: vec![Thing::File(device, inode)],
         };
-        assert_eq!(swap.user_of(&link), Ok(Some("swapped to".to_owned())));
+        assert_eq!(swap.user_of(&link), Ok(Some("used as swap".to_owned())));
     }
 }

@@ -73,8 +73,7 @@ fn effective_capabilities(status: &str) -> Option<u64> {
 /// `/proc/meminfo`. A smaller limit of a control group is not seen.
 pub fn available_memory() -> io::Result<Bytes> {
     let text = fs::read_to_string("/proc/meminfo")?;
-    mem_available(&text)
-        .ok_or_else(|| io::Error::other("/proc/meminfo has no line for MemAvailable"))
+    mem_available(&text).ok_or_else(|| io::Error::other("/proc/meminfo has no line MemAvailable"))
 }
 
 fn mem_available(meminfo: &str) -> Option<Bytes> {

@@ -37,7 +37,7 @@ pub fn make(path: &Path) -> Result<Made, SetupError> {
         return match is_root(&found) {
             Ok(false) => Ok(Made::WasThere),
             Ok(true) => Err(SetupError::Root(path.to_owned())),
-            Err(errno) => Err(SetupError::new("look at", path, errno)),
+            Err(errno) => Err(SetupError::new("inspect", path, errno)),
         };
     }
     let mode = match others_may_replace(parent(path)) {
@@ -174,7 +174,7 @@ impl Held {
         match found {
             Ok(_) => Ok(true),
             Err(Errno::ENOENT) => Ok(false),
-            Err(errno) => Err(SetupError::new("look at", path, errno)),
+            Err(errno) => Err(SetupError::new("inspect", path, errno)),
         }
     }
 
@@ -316,7 +316,7 @@ fn find(path: &Path) -> Result<Option<FileStat>, SetupError> {
         }
         Ok(_) => Err(SetupError::NotADirectory(path.to_owned())),
         Err(Errno::ENOENT) => Ok(None),
-        Err(errno) => Err(SetupError::new("look at", path, errno)),
+        Err(errno) => Err(SetupError::new("inspect", path, errno)),
     }
 }
 

@@ -31,7 +31,7 @@ pub fn are_there(cpus: &[u32]) -> Result<(), String> {
     let there = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_CONF) };
     match cpus.iter().find(|cpu| i64::from(**cpu) >= there) {
         Some(cpu) => Err(format!(
-            "there is no processor {cpu}: they are 0 to {}",
+            "there is no processor {cpu}: valid are 0 to {}",
             there - 1
         )),
         None => Ok(()),
@@ -47,7 +47,7 @@ pub fn stay_on_any(cpus: &[u32]) -> Result<(), String> {
     let mut set = CpuSet::new();
     for cpu in cpus {
         set.set(*cpu as usize)
-            .map_err(|_| format!("processor {cpu} is beyond what the kernel's call takes"))?;
+            .map_err(|_| format!("processor {cpu} is beyond the limit of the kernel's call"))?;
     }
     sched_setaffinity(Pid::from_raw(0), &set).map_err(|errno| errno.desc().to_owned())
 }

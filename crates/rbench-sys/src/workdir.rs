@@ -40,16 +40,16 @@ pub enum SetupError {
     Root(PathBuf),
     /// It is there, and the file system takes no new directory: `/proc`, or one
     /// that was removed while it was open.
-    #[error("no directory can be made in {}", .0.display())]
+    #[error("cannot create a directory in {}", .0.display())]
     TakesNone(PathBuf),
     /// Not one plain path component, or a relative path that leads outside.
-    #[error("'{0}' cannot be the name of a directory in the run's own directory")]
+    #[error("'{0}' is not a valid name for a directory in the run's own directory")]
     BadName(String),
     /// The name is taken.
     #[error("{} already exists", .0.display())]
     Exists(PathBuf),
     /// Somebody has put something else in the place of the directory that was just made.
-    #[error("{} is not the directory that was made there: somebody who may write there has replaced it", .0.display())]
+    #[error("{} is not the directory that rbench created: another process has replaced it", .0.display())]
     Replaced(PathBuf),
     /// Mounted read-only.
     #[error("{} is on a file system that is mounted read-only", .0.display())]
@@ -223,7 +223,7 @@ impl WorkDir {
     /// What the system said.
     pub fn is_own(&self) -> Result<bool, SetupError> {
         belongs_to_us(self.directory.as_fd())
-            .map_err(|errno| SetupError::new("look at", &self.path, errno))
+            .map_err(|errno| SetupError::new("inspect", &self.path, errno))
     }
 
     /// The directories in `parent` that runs have made and not removed, with
@@ -475,7 +475,7 @@ fn is_new_and_own(
     directory: BorrowedFd<'_>,
     path: &Path,
 ) -> Result<(), SetupError> {
-    let failed = |errno| SetupError::new("look at", path, errno);
+    let failed = |errno| SetupError::new("inspect", path, errno);
     let mount = remove::within_one_mount(parent, directory).map_err(|errno| match errno {
         Errno::EXDEV => SetupError::Replaced(path.to_owned()),
         errno => failed(errno),

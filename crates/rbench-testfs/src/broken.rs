@@ -34,101 +34,101 @@ promises! {
     NameCut => "name-cut", "names are cut to 100 bytes";
     NameLong => "name-too-long-taken", "names of more than 255 bytes are cut to 255";
     NameRefused => "name-255-refused", "names of more than 200 bytes are refused";
-    CaseIgnored => "case-ignored", "a name is found in upper and lower case";
+    CaseIgnored => "case-ignored", "names are found regardless of case";
     BytesLost => "bytes-lost", "listings show bytes above 127 as question marks";
     UnlinkKeeps => "unlink-keeps-name", "the first unlink of a file of one byte does nothing";
     RmdirKeeps => "rmdir-keeps-name", "the first rmdir of a directory does nothing";
-    RmdirFull => "rmdir-takes-full", "rmdir of a directory with something in it says that it is done";
-    MkdirMode => "mkdir-ignores-mode", "directories are made with mode 0755";
-    CreateMode => "create-ignores-mode", "files are made with mode 0644";
-    FifoMode => "fifo-ignores-mode", "named pipes are made with mode 0600";
-    FifoFile => "fifo-is-file", "a file is made in the place of a named pipe";
+    RmdirFull => "rmdir-takes-full", "rmdir of a non-empty directory reports success";
+    MkdirMode => "mkdir-ignores-mode", "directories are created with mode 0755";
+    CreateMode => "create-ignores-mode", "files are created with mode 0644";
+    FifoMode => "fifo-ignores-mode", "named pipes are created with mode 0600";
+    FifoFile => "fifo-is-file", "mkfifo creates a regular file";
     SymlinkCut => "symlink-cut", "targets of symbolic links are cut to 255 bytes";
     SymlinkSize => "symlink-size-zero", "the size of symbolic links is 0";
-    SymlinkRelative => "symlink-relative", "absolute targets of symbolic links lose their slash";
+    SymlinkRelative => "symlink-relative", "absolute targets of symbolic links lose the leading slash";
 
     RenameLosesTarget => "rename-loses-target", "rename over a file removes both names";
-    RenameKeepsSource => "rename-keeps-source", "a file that is renamed to a free name keeps the old one too";
+    RenameKeepsSource => "rename-keeps-source", "a file renamed to a free name keeps its old name too";
     ExchangeMoves => "exchange-moves", "RENAME_EXCHANGE renames one way only";
-    RenameTouches => "rename-touches", "rename changes the time of modification of the file";
-    RenameFullError => "rename-full-error", "rename over a directory with something in it fails with EIO";
-    RenameEmpties => "rename-empties", "a renamed directory loses the files in it";
+    RenameTouches => "rename-touches", "rename changes the file's modification time";
+    RenameFullError => "rename-full-error", "rename over a non-empty directory fails with EIO";
+    RenameEmpties => "rename-empties", "a renamed directory loses its files";
     RenameDropsAttributes => "rename-drops-attributes", "a renamed file loses its extended attributes";
 
-    LinkCount => "link-count-stays", "the number of links of a file is 1 at most";
+    LinkCount => "link-count-stays", "the link count of a file is at most 1";
     LinkCopies => "link-copies", "link makes a copy of the file";
-    LinkTouches => "link-touches", "link changes the time of modification of the file";
-    LinkStatus => "link-ctime-stays", "link leaves the time of status change";
-    UnlinkStatus => "unlink-ctime-stays", "unlink of one of several names leaves the time of status change";
-    UnlinkedCount => "unlinked-count-one", "a file without a name shows one link";
-    UnlinkedEmpty => "unlinked-empty", "a file loses its content with its last name";
-    UnlinkedGone => "unlinked-gone", "fstat of a file without a name fails with ESTALE";
+    LinkTouches => "link-touches", "link changes the file's modification time";
+    LinkStatus => "link-ctime-stays", "link keeps the change time";
+    UnlinkStatus => "unlink-ctime-stays", "unlink of one of several names keeps the change time";
+    UnlinkedCount => "unlinked-count-one", "an unlinked open file has a link count of 1";
+    UnlinkedEmpty => "unlinked-empty", "an open file loses its content with its last name";
+    UnlinkedGone => "unlinked-gone", "fstat of an unlinked open file fails with ESTALE";
 
-    ChmodBareWrite => "chmod-drops-bare-write", "chmod takes the right to write from who may not read";
+    ChmodBareWrite => "chmod-drops-bare-write", "chmod removes write permission from those without read permission";
     ChmodSticky => "chmod-drops-sticky", "chmod does not set the sticky bit";
-    ChmodSetId => "chmod-drops-set-id", "chmod does not set the set-user-id and set-group-id bits";
-    ChmodTouches => "chmod-touches", "chmod changes the time of modification";
-    ChmodStatus => "chmod-ctime-stays", "chmod leaves the time of status change";
-    ChmodLater => "chmod-open-lost", "chmod of a file that is open is lost";
+    ChmodSetId => "chmod-drops-set-id", "chmod does not set the set-user-ID and set-group-ID bits";
+    ChmodTouches => "chmod-touches", "chmod changes the modification time";
+    ChmodStatus => "chmod-ctime-stays", "chmod keeps the change time";
+    ChmodLater => "chmod-open-lost", "chmod of an open file is lost";
     ChownShort => "chown-16-bits", "owners and groups are cut to 16 bits";
-    ChownSetId => "chown-keeps-set-id", "chown leaves the set-user-id and set-group-id bits";
-    ChownStatus => "chown-ctime-stays", "chown leaves the time of status change";
-    WriteSetId => "write-keeps-set-id", "a write leaves the set-user-id and set-group-id bits";
-    OwnerRoot => "owner-is-root", "what is made belongs to root";
-    SetGroupIgnored => "set-group-ignored", "what is made in a directory with the set-group-id bit has the caller's group";
-    SetGroupBit => "set-group-bit-lost", "a directory made in one with the set-group-id bit lacks the bit";
+    ChownSetId => "chown-keeps-set-id", "chown keeps the set-user-ID and set-group-ID bits";
+    ChownStatus => "chown-ctime-stays", "chown keeps the change time";
+    WriteSetId => "write-keeps-set-id", "a write keeps the set-user-ID and set-group-ID bits";
+    OwnerRoot => "owner-is-root", "new files and directories belong to root";
+    SetGroupIgnored => "set-group-ignored", "new entries in a directory with the set-group-ID bit have the caller's group";
+    SetGroupBit => "set-group-bit-lost", "a new directory in one with the set-group-ID bit lacks the bit";
     DeviceLost => "device-number-lost", "device files have the number 0";
 
-    WriteModified => "write-mtime-stays", "a write leaves the time of modification";
-    WriteStatus => "write-ctime-stays", "a write leaves the time of status change";
-    TruncateModified => "truncate-mtime-stays", "truncate leaves the time of modification";
-    TruncateStatus => "truncate-ctime-stays", "truncate leaves the time of status change";
-    OpenModified => "open-truncate-mtime-stays", "open with O_TRUNC leaves the time of modification";
-    FallocateStatus => "fallocate-ctime-stays", "fallocate leaves the time of status change";
-    CreateModified => "create-mtime-stays", "making a file leaves the time of modification of the directory";
-    CreateStatus => "create-ctime-stays", "making a file leaves the time of status change of the directory";
-    MkdirModified => "mkdir-mtime-stays", "mkdir leaves the time of modification of the directory above";
-    SymlinkModified => "symlink-mtime-stays", "symlink leaves the time of modification of the directory";
-    MknodModified => "mknod-mtime-stays", "mknod leaves the time of modification of the directory";
-    LinkModified => "link-mtime-stays", "link leaves the time of modification of the directory";
-    UnlinkModified => "unlink-mtime-stays", "unlink leaves the time of modification of the directory";
-    RmdirModified => "rmdir-mtime-stays", "rmdir leaves the time of modification of the directory above";
-    RenameFromModified => "rename-from-mtime-stays", "rename leaves the time of modification of the old directory";
-    RenameIntoModified => "rename-into-mtime-stays", "rename leaves the time of modification of the new directory";
-    ReadTouches => "read-touches", "a read changes the time of modification";
-    CloseTouches => "close-touches", "close of a file that was written changes the time of modification";
-    TimesStatus => "times-ctime-stays", "utimensat leaves the time of status change";
-    TimesOmit => "times-omit-sets", "UTIME_OMIT sets the time of access to now";
-    TimesNow => "times-now-is-epoch", "UTIME_NOW sets times to the beginning of 1970";
-    TimesShort => "times-32-bits", "times after 2038 begin again at 1970";
-    TimesPast => "times-before-1970", "times before 1970 are those of its beginning";
-    TimesRound => "times-round-up", "times are rounded up to a second";
+    WriteModified => "write-mtime-stays", "a write keeps the modification time";
+    WriteStatus => "write-ctime-stays", "a write keeps the change time";
+    TruncateModified => "truncate-mtime-stays", "truncate keeps the modification time";
+    TruncateStatus => "truncate-ctime-stays", "truncate keeps the change time";
+    OpenModified => "open-truncate-mtime-stays", "open with O_TRUNC keeps the modification time";
+    FallocateStatus => "fallocate-ctime-stays", "fallocate keeps the change time";
+    CreateModified => "create-mtime-stays", "creating a file keeps the directory's modification time";
+    CreateStatus => "create-ctime-stays", "creating a file keeps the directory's change time";
+    MkdirModified => "mkdir-mtime-stays", "mkdir keeps the parent directory's modification time";
+    SymlinkModified => "symlink-mtime-stays", "symlink keeps the directory's modification time";
+    MknodModified => "mknod-mtime-stays", "mknod keeps the directory's modification time";
+    LinkModified => "link-mtime-stays", "link keeps the directory's modification time";
+    UnlinkModified => "unlink-mtime-stays", "unlink keeps the directory's modification time";
+    RmdirModified => "rmdir-mtime-stays", "rmdir keeps the parent directory's modification time";
+    RenameFromModified => "rename-from-mtime-stays", "rename keeps the source directory's modification time";
+    RenameIntoModified => "rename-into-mtime-stays", "rename keeps the target directory's modification time";
+    ReadTouches => "read-touches", "a read changes the modification time";
+    CloseTouches => "close-touches", "close of a written file changes the modification time";
+    TimesStatus => "times-ctime-stays", "utimensat keeps the change time";
+    TimesOmit => "times-omit-sets", "UTIME_OMIT sets the access time to now";
+    TimesNow => "times-now-is-epoch", "UTIME_NOW sets times to the start of 1970";
+    TimesShort => "times-32-bits", "times after 2038 wrap around to 1970";
+    TimesPast => "times-before-1970", "times before 1970 become the start of 1970";
+    TimesRound => "times-round-up", "times are rounded up to full seconds";
     TimesSymlink => "times-symlink-ignored", "the times of symbolic links are not set";
 
-    SizeLags => "size-lags", "the size of a file that is written behind its end is the one of before";
+    SizeLags => "size-lags", "a write beyond the end does not change the size";
     SizeShort => "size-32-bits", "sizes are cut to 32 bits";
     OffsetShort => "offset-32-bits", "offsets are cut to 32 bits";
     TruncateKeeps => "truncate-keeps-data", "what truncate cuts off comes back when the file grows";
     TruncateDirty => "truncate-grows-dirty", "truncate fills what it adds with 0xff";
     TruncateOpen => "truncate-open-ignored", "ftruncate does nothing";
-    HoleDirty => "hole-dirty", "a write behind the end fills the gap with 0xff";
+    HoleDirty => "hole-dirty", "a write beyond the end fills the gap with 0xff";
     SeekData => "seek-data-none", "SEEK_DATA finds no data";
     SeekHole => "seek-hole-everywhere", "SEEK_HOLE finds a hole everywhere";
 
     PunchIgnored => "punch-ignored", "punching a hole does nothing";
-    PunchCuts => "punch-cuts", "punching a hole cuts the file off there";
+    PunchCuts => "punch-cuts", "punching a hole truncates the file there";
     PunchRounds => "punch-rounds", "a hole is rounded to whole blocks of 4 KiB";
-    ReserveSize => "reserve-leaves-size", "fallocate does not make a file longer";
+    ReserveSize => "reserve-leaves-size", "fallocate does not extend a file";
     ReserveClears => "reserve-clears", "fallocate clears what it reserves";
-    KeepSizeExtends => "keep-size-extends", "fallocate with FALLOC_FL_KEEP_SIZE makes a file longer";
+    KeepSizeExtends => "keep-size-extends", "fallocate with FALLOC_FL_KEEP_SIZE extends a file";
 
-    WriteFlips => "write-flips", "byte 100,000 of a file is changed on its way";
+    WriteFlips => "write-flips", "byte 100,000 of a file is changed when written";
     WriteFlipsRarely => "write-flips-rarely", "in one of some thousand writes, the same every time, one byte is changed";
-    WriteLate => "write-late", "a write begins 300 us after it came, so that others may read what was there before";
-    WriteShort => "write-short", "writes of more than 64 KiB write the half";
+    WriteLate => "write-late", "a write starts 300 us after it arrives, so others may read the old data meanwhile";
+    WriteShort => "write-short", "writes of more than 64 KiB write only half";
     OverwriteLost => "overwrite-lost", "a write of less than 8 bytes inside a file is lost";
     AppendOverwrites => "append-overwrites", "O_APPEND writes at the beginning";
-    CopyNothing => "copy-nothing", "copy_file_range copies nothing and says that it did";
+    CopyNothing => "copy-nothing", "copy_file_range copies nothing and reports success";
     SyncRefused => "fsync-refused", "fsync fails with EIO";
     SyncDirectory => "fsync-directory-error", "fsync of a directory fails with EIO";
 
@@ -136,29 +136,29 @@ promises! {
     ListMisses => "list-misses", "the last entry of a directory with more than 400 is not listed";
     ListTypes => "list-wrong-types", "listings call everything a named pipe";
     ListInodes => "list-wrong-inodes", "listings show other inode numbers than stat";
-    ListRepeats => "list-repeats", "each part of a listing begins with the end of the part before";
-    ListPositions => "list-positions", "a listing goes on at a position, not behind an entry";
+    ListRepeats => "list-repeats", "each part of a listing starts with the end of the previous part";
+    ListPositions => "list-positions", "a listing resumes at a position, not after an entry";
     ListDots => "list-no-dots", "'.' and '..' are not listed";
-    ListLate => "list-late", "a directory that was listed before shows new entries one listing later";
+    ListLate => "list-late", "a directory listed before shows new entries one listing late";
 
     AttributeLost => "xattr-lost", "extended attributes are not kept";
-    AttributeCreates => "xattr-create-replaces", "XATTR_CREATE replaces";
-    AttributeReplaces => "xattr-replace-creates", "XATTR_REPLACE creates";
+    AttributeCreates => "xattr-create-replaces", "XATTR_CREATE replaces existing attributes";
+    AttributeReplaces => "xattr-replace-creates", "XATTR_REPLACE creates missing attributes";
     AttributeUnlisted => "xattr-unlisted", "extended attributes are not listed";
     AttributeStays => "xattr-remove-ignored", "extended attributes are not removed";
     AttributeCut => "xattr-cut", "values of extended attributes are cut to 200 bytes";
     AttributeEmpty => "xattr-empty-lost", "an empty extended attribute is not kept";
-    AttributeMissing => "xattr-missing-empty", "a missing extended attribute is empty";
+    AttributeMissing => "xattr-missing-empty", "a missing extended attribute reads as empty";
     AttributeDirectory => "xattr-directory-refused", "directories have no extended attributes";
-    AttributeStatus => "xattr-ctime-stays", "setting an extended attribute leaves the time of status change";
-    AttributeTouches => "xattr-touches", "setting an extended attribute changes the time of modification";
+    AttributeStatus => "xattr-ctime-stays", "setting an extended attribute keeps the change time";
+    AttributeTouches => "xattr-touches", "setting an extended attribute changes the modification time";
 
-    FlockTwice => "flock-given-twice", "every lock of a file is given (flock)";
-    LockTwice => "lock-given-twice", "every lock of a range is given (fcntl)";
+    FlockTwice => "flock-given-twice", "every file lock is granted (flock)";
+    LockTwice => "lock-given-twice", "every range lock is granted (fcntl)";
 
-    FullLies => "full-lies", "writes into a full file system say that they are done";
-    FullError => "full-wrong-error", "writes into a full file system fail with EIO";
-    FreeStays => "free-stays", "the free space that is told stays as it was";
+    FullLies => "full-lies", "writes to a full file system report success";
+    FullError => "full-wrong-error", "writes to a full file system fail with EIO";
+    FreeStays => "free-stays", "the reported free space does not change";
 }
 
 impl BrokenPromise {
@@ -182,7 +182,7 @@ impl BrokenPromise {
 
 /// Why a text names no promise.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' is no promise that can be broken; there are {names}", names = names())]
+#[error("'{0}' is not a promise that can be broken (expected one of {names})", names = names())]
 pub struct UnknownPromise(String);
 
 fn names() -> String {

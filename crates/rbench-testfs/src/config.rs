@@ -69,7 +69,7 @@ pub enum ParseLatencyError {
     #[error(transparent)]
     Kind(#[from] UnknownKind),
     /// A request without a reply.
-    #[error("'{0}' has no reply that could be late")]
+    #[error("'{0}' has no reply that could be delayed")]
     NoReply(Kind),
     /// A time that cannot be read.
     #[error("the latency of '{kind}': {source}")]
@@ -127,7 +127,7 @@ pub enum RootStats {
 
 /// Why a text is no [`RootStats`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' is none of off, silent, counted")]
+#[error("'{0}' is not one of off, silent, counted")]
 pub struct ParseRootStatsError(String);
 
 impl FromStr for RootStats {
@@ -285,7 +285,7 @@ mod tests {
         check("", "'' is not of the form");
         check("create", "'create' is not of the form");
         check("create=2ms,", "'' is not of the form");
-        check("stat=2ms", "'stat' is no FUSE request");
+        check("stat=2ms", "'stat' is not a FUSE request");
         check("read=5parsecs", "the latency of 'read': '5parsecs'");
         check("forget=1ms", "'forget' has no reply");
     }

@@ -115,12 +115,12 @@ pub enum ParseFaultError {
     NoReply(Kind),
     /// An action that there is not.
     #[error(
-        "'{0}' is no action (stall=TIME, hang, die, short, flip, zero, stale, misdirect, lost, \
-         or an error such as EIO)"
+        "'{0}' is not an action (stall=TIME, hang, die, short, flip, zero, stale, misdirect, lost, or an error such \
+         as EIO)"
     )]
     Action(String),
     /// An action on data for a request that moves none, or the other way.
-    #[error("'{action}' cannot be done to '{kind}'")]
+    #[error("'{action}' does not apply to '{kind}'")]
     Unsuited {
         /// What was to be done.
         action: Action,
@@ -131,7 +131,7 @@ pub enum ParseFaultError {
     #[error("the stall: {0}")]
     Stall(ParseQuantityError),
     /// A trigger that there is not.
-    #[error("'{0}' is no trigger (nth=N, after=N or p=PROBABILITY)")]
+    #[error("'{0}' is not a trigger (nth=N, after=N or p=PROBABILITY)")]
     Trigger(String),
     /// A number of the wrong form or range.
     #[error("'{text}' is not {expected}")]
@@ -328,21 +328,21 @@ mod tests {
         };
         check("read", "'read' is not of the form");
         check("read:EIO", "'read:EIO' is not of the form");
-        check("stat:EIO@nth=1", "'stat' is no FUSE request");
+        check("stat:EIO@nth=1", "'stat' is not a FUSE request");
         check("forget:EIO@nth=1", "'forget' has no reply");
-        check("read:EOOPS@nth=1", "'EOOPS' is no action");
-        check("read:UnknownErrno@nth=1", "'UnknownErrno' is no action");
-        check("read:hang=1s@nth=1", "'hang=1s' is no action");
+        check("read:EOOPS@nth=1", "'EOOPS' is not an action");
+        check("read:UnknownErrno@nth=1", "'UnknownErrno' is not an action");
+        check("read:hang=1s@nth=1", "'hang=1s' is not an action");
         check("read:stall=1x@nth=1", "the stall: '1x'");
-        check("mkdir:short@nth=1", "'short' cannot be done to 'mkdir'");
-        check("write:stale@nth=1", "'stale' cannot be done to 'write'");
-        check("read:lost@nth=1", "'lost' cannot be done to 'read'");
+        check("mkdir:short@nth=1", "'short' does not apply to 'mkdir'");
+        check("write:stale@nth=1", "'stale' does not apply to 'write'");
+        check("read:lost@nth=1", "'lost' does not apply to 'read'");
         check("read:EIO@nth=0", "'nth=0' is not nth=N");
         check("read:EIO@nth=-1", "'nth=-1' is not nth=N");
         check("read:EIO@after=x", "'after=x' is not after=N");
         check("read:EIO@p=1.5", "'p=1.5' is not p=");
         check("read:EIO@p=NaN", "'p=NaN' is not p=");
-        check("read:EIO@every=2", "'every=2' is no trigger");
+        check("read:EIO@every=2", "'every=2' is not a trigger");
     }
 
     const WORDS: &[Action] = &[

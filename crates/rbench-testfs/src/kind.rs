@@ -118,7 +118,7 @@ impl fmt::Display for Kind {
 
 /// A name that no request has. The text is a clause.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("'{0}' is no FUSE request (such as lookup, getattr, create, read, write)")]
+#[error("'{0}' is not a FUSE request (such as lookup, getattr, create, read, write)")]
 pub struct UnknownKind(pub(crate) String);
 
 impl FromStr for Kind {
@@ -152,6 +152,10 @@ mod tests {
     #[test]
     fn an_unknown_name_is_told() {
         let error = "stat".parse::<Kind>().expect_err("no FUSE request");
-        assert!(error.to_string().starts_with("'stat' is no FUSE request"));
+        assert!(
+            error
+                .to_string()
+                .starts_with("'stat' is not a FUSE request")
+        );
     }
 }

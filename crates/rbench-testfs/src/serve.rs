@@ -62,7 +62,7 @@ pub enum ServeError {
     #[error(transparent)]
     PowerCut(#[from] PowerCutError),
     /// The starter could not be told that the mount is ready.
-    #[error("the starter cannot be told that the mount is ready: {0}")]
+    #[error("cannot report to the parent process that the mount is ready: {0}")]
     Ready(io::Error),
     /// The mount table could not be watched.
     #[error("the mount table cannot be read: {0}")]

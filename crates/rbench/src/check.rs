@@ -98,7 +98,7 @@ async fn reported(
         });
     }
     if asked.dirs.is_empty() {
-        let text = "--dir must name a directory of the file system that is checked";
+        let text = "--dir must name a directory of the file system to check";
         return Err(Refusal::Usage(text.to_owned()));
     }
     let longest = asked.time_limit.unwrap_or(LONGEST);
@@ -152,14 +152,12 @@ async fn on(
     let hosts = Hosts::find(comm).await?;
     plan.clients = clients(&hosts.topology, asked.dirs.len()).map_err(Refusal::Usage)?;
     if plan.promises.is_empty() && plan.clients.len() < 2 {
-        let text = "--only: this is tried between clients: on two hosts or more, or with two \
-                    mounts of the file system and as many ranks (--dir A,B)";
+        let text = "--only: these promises need several clients: use two hosts or more, or two mounts of the file system and as many ranks (--dir A,B)";
         return Err(Refusal::Usage(text.to_owned()));
     }
     if plan.clients.len() < 2 {
         if asked.under_load {
-            let text = "--under-load: it is for what is tried between clients, and there is one \
-                        client only: two hosts or more, or two mounts (--dir A,B), have several";
+            let text = "--under-load needs several clients, and there is only one: use two hosts or more, or two mounts (--dir A,B)";
             return Err(Refusal::Usage(text.to_owned()));
         }
         if asked.only.is_empty() {
@@ -181,7 +179,7 @@ async fn on(
         other => other.into(),
     })?;
     let program = std::env::current_exe();
-    let program = program.map_err(|e| format!("this program's file cannot be found: {e}"));
+    let program = program.map_err(|e| format!("cannot find the program file of rbench: {e}"));
     plan.program = group.agree(program).await?;
     // Those of a host take its mounts in turn.
     let directory = |rank: Rank| {
@@ -204,7 +202,7 @@ async fn on(
     display.end();
     let checked = checked.map_err(|error| match error {
         ExecError::SetUp(message) if asked.dirs.len() > 1 => ExecError::SetUp(format!(
-            "{message} (the directories of --dir must be of one file system, in the same place of it)"
+            "{message} (the directories of --dir must be the same directory of one file system)"
         )),
         other => other,
     })?;
@@ -232,7 +230,7 @@ fn clients(topology: &Topology, mounts: usize) -> Result<Vec<Rank>, String> {
     for host in &topology.hosts {
         let of = host.ranks.get(..mounts).ok_or_else(|| {
             format!(
-                "--dir: each of {mounts} mounts takes a rank of its own, and {} has {}",
+                "--dir: each of {mounts} mounts needs its own rank, but {} has {}",
                 host.name,
                 host.ranks.len()
             )
@@ -266,7 +264,7 @@ fn chosen(only: &[String]) -> Result<Named, String> {
             .chain(between::GROUPS.iter().map(|group| group.name))
             .collect();
         return Err(format!(
-            "--only: there is no group or promise '{pattern}'; groups are {}, and --list has all",
+            "--only: there is no group or promise '{pattern}'; groups are {}; --list shows all promises",
             groups.join(", ")
         ));
     }
@@ -322,7 +320,7 @@ pub fn hold(kind: &str, path: &Path) -> u8 {
         Ok(()) => SUCCESS,
         Err(e) => fail(
             FAILED,
-            format!("the lock of {} is not held: {e}", path.display()),
+            format!("cannot hold the lock of {}: {e}", path.display()),
         ),
     }
 }

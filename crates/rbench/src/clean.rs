@@ -63,7 +63,7 @@ fn dead(what: &Clean, code: &mut u8) -> Vec<(String, Vec<u8>)> {
     for name in unmarked {
         let path = what.dir.join(name);
         complain(&format!(
-            "{} stays: it is called as a run's directory and has no marker of one (a crash may have taken it)",
+            "{} stays: it has the name of a run's directory but no marker (a crash may have removed it)",
             path.display()
         ));
     }
@@ -78,7 +78,7 @@ fn dead(what: &Clean, code: &mut u8) -> Vec<(String, Vec<u8>)> {
             failed(&format!("{} stays: {why}", path.display()));
         } else if marker.kept && !what.kept {
             complain(&format!(
-                "{} stays: it was to be kept (--keep or --ack-journal); --kept removes it too",
+                "{} stays: it was kept on purpose (--keep or --ack-journal); --kept removes it too",
                 path.display()
             ));
             return false;

@@ -39,8 +39,8 @@ fn compared(what: &Compare) -> Result<Comparison, String> {
     let needed = if column.is_some() { 1 } else { 2 };
     if what.files.len() < needed {
         return Err(match column {
-            Some(_) => "compare --published takes at least one result: that of a run".to_owned(),
-            None => "compare takes at least two results: BASE and NEW".to_owned(),
+            Some(_) => "compare --published needs at least one result of a run".to_owned(),
+            None => "compare needs at least two results: BASE and NEW".to_owned(),
         });
     }
     let (first, new) = what.files.split_at(needed - 1);
@@ -113,7 +113,7 @@ fn kind(all: &[Read]) -> Result<Kind<'_>, String> {
     let other = all.iter().find(|one| !is_series(one));
     match (one, other) {
         (Some((series, _)), Some((run, _))) => Err(format!(
-            "{series} is a series and {run} a single run: compare takes runs with runs, or series with series of the \
+            "{series} is a series and {run} is a single run: compare runs with runs, or series with series of the \
              same command"
         )),
         (Some((series, _)), None) => Ok(Kind::Series(series)),

@@ -67,7 +67,7 @@ impl Embedded {
             let _ = stderr.read_to_string(&mut words);
         }
         Err(match words.trim().trim_start_matches("rbench: ") {
-            "" => failed("its process", &"it ended before it answered"),
+            "" => failed("its process", &"it ended before it was ready"),
             words => failed("it says", &words),
         })
     }

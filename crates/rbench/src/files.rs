@@ -149,7 +149,7 @@ pub fn may_be_written(
         }
         Replace::Ours => match open_regular(path) {
             Ok(file) if is_ours(&file) => Ok(Some(file)),
-            _ => Err("holds something else, which --overwrite does not replace".to_owned()),
+            _ => Err("holds other data, which --overwrite does not replace".to_owned()),
         },
     }
 }
@@ -265,7 +265,7 @@ fn open_journal(path: &Path) -> io::Result<File> {
 fn ours(journal: File, path: &Path) -> Result<File, String> {
     match journal.try_lock() {
         Err(TryLockError::WouldBlock) => Err(format!(
-            "{} is written by a run that has not ended",
+            "{} is in use by a run that has not ended",
             path.display()
         )),
         Ok(()) | Err(TryLockError::Error(_)) => Ok(journal),

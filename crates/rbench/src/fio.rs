@@ -99,7 +99,7 @@ impl FrontEnd for Front {
     fn instead(&self, ranks: u32, root: bool) -> Result<Option<u8>, String> {
         if self.view.status_interval.is_some() && ranks > 1 {
             return Err(format!(
-                "--status-interval needs all workers in one process, and this run has {ranks} ranks"
+                "--status-interval needs all workers in one process, but this run has {ranks} ranks"
             ));
         }
         Ok(match &self.view.show {

@@ -73,7 +73,7 @@ impl JobFiles {
             return Some(Err(why.clone()));
         }
         let bytes = self.files.get(file)?.clone();
-        Some(String::from_utf8(bytes).map_err(|_| "it is no text in UTF-8".to_owned()))
+        Some(String::from_utf8(bytes).map_err(|_| "it is not UTF-8 text".to_owned()))
     }
 
     /// The invocation of a command line of fio.

@@ -75,9 +75,8 @@ impl Launch {
             Vec::new()
         };
         let bytes = comm.broadcast(Rank(0), mine).await?;
-        Launch::decode(&bytes).ok_or_else(|| {
-            CommError::Start("rank 0's command line did not arrive whole".to_owned())
-        })
+        Launch::decode(&bytes)
+            .ok_or_else(|| CommError::Start("rank 0's command line arrived incomplete".to_owned()))
     }
 
     /// The same for one of several runs with different numbers of ranks: each

@@ -216,13 +216,14 @@ fn begin(serve: &Serve, live: bool, ranks: u32, quiet: bool) -> Result<(Watched,
 fn check_terminal(ranks: u32) -> Result<(), String> {
     if ranks > 1 {
         return Err(
-            "--progress live is for a run of one process: under mpirun take --serve 127.0.0.1:0, and rbench watch in another terminal"
+            "--progress live works only with one process: under mpirun use --serve 127.0.0.1:0, and rbench watch in \
+             another terminal"
                 .to_owned(),
         );
     }
     if !std::io::stderr().is_terminal() || !terminal::has_keys() {
         return Err(
-            "--progress live needs a terminal on standard error: take --progress plain, or --serve and rbench watch"
+            "--progress live needs a terminal on standard error: use --progress plain, or --serve and rbench watch"
                 .to_owned(),
         );
     }
@@ -237,7 +238,7 @@ fn tell_address(at: &ServeAt, listener: &Listener, serve: &Serve, quiet: bool) {
     }
     if serve.remote && listener.is_remote() {
         complain(&format!(
-            "--serve-remote: whoever reaches {listener} sees the command line, paths and host names of this run"
+            "--serve-remote: anyone who can reach {listener} sees the command line, paths and host names of this run"
         ));
     }
 }

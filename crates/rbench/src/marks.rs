@@ -42,7 +42,7 @@ impl MarkList {
 /// What is to be said when these commands were never started.
 pub fn not_run(names: &[String]) -> Vec<Warning> {
     let of = |name: &String| {
-        let why = "its time had not come when the last phase ended";
+        let why = "the last phase ended before its time";
         Warning::new(
             NOT_RUN,
             format!("The command of --event {name} was not run: {why}."),
@@ -63,7 +63,7 @@ fn failure(command: &MarkCommand) -> Option<String> {
     } = command;
     took_s.as_ref()?;
     let why = match (cut_off, status, signal) {
-        (true, ..) => "still ran at the end of the run and was ended".to_owned(),
+        (true, ..) => "was still running at the end of the run and was ended".to_owned(),
         (false, Some(0), _) => return None,
         (false, Some(status), _) => format!("failed with exit status {status}"),
         (false, None, Some(signal)) => format!("was ended by signal {signal}"),

@@ -60,7 +60,9 @@ fn run(args: &Record) -> Result<u8, (u8, String)> {
     let usage = |message: String| (USAGE, message);
     let failed = |message: String| (FAILED, message);
     let Some((program, words)) = args.command.split_first() else {
-        return Err(usage("there is no program to run behind --".to_owned()));
+        return Err(usage(
+            "there is no program to run: name one after --".to_owned(),
+        ));
     };
     // Threads that are started from now on have them blocked too.
     let signals =
@@ -70,7 +72,7 @@ fn run(args: &Record) -> Result<u8, (u8, String)> {
     let path = args.trace.as_deref().unwrap_or(Path::new(DEFAULT));
     let writer = begin(path).map_err(|error| {
         usage(format!(
-            "--trace {} cannot be made: {error}",
+            "--trace {} cannot be created: {error}",
             path.display()
         ))
     })?;
@@ -122,7 +124,7 @@ fn run(args: &Record) -> Result<u8, (u8, String)> {
         operations,
         left_out,
     } = written
-        .map_err(|why| failed(format!("the trace {} is not whole: {why}", path.display())))?;
+        .map_err(|why| failed(format!("the trace {} is incomplete: {why}", path.display())))?;
     let left_out: Vec<String> = left_out
         .0
         .iter()

@@ -72,7 +72,7 @@ impl Report {
         if let Some(journal) = file.and_then(ResultFile::give_up) {
             let journal = journal.display();
             complain(&format!(
-                "what the first phase had done until then is in {journal}: rbench show {journal}"
+                "the results of the first phase until then are in {journal}: rbench show {journal}"
             ));
         }
     }

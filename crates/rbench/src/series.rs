@@ -120,7 +120,11 @@ pub async fn run(
             Some(Turn::Cell(launch, members, file)) => (launch, members, file),
             Some(Turn::End(code)) => return Ok(code),
             Some(Turn::Refused(message)) => return Err(Refusal::Usage(message)),
-            None => return Err(Refusal::Failed("a turn did not arrive whole".to_owned())),
+            None => {
+                return Err(Refusal::Failed(
+                    "a message about the next cell arrived incomplete".to_owned(),
+                ));
+            }
         };
         let lead = match &lead {
             Some(Ok(Begun::Lead(lead))) => Some(lead),
@@ -406,9 +410,7 @@ fn plan_of(launch: &Launch, series: &Series, cell: &Cell, host_of: &[u32]) -> Re
         return Err(format!("{word} belongs to the series: give it before --"));
     }
     if has(&cell.words, "--hlog") {
-        return Err(
-            "--hlog is of a single run, and the runs of a series would share it".to_owned(),
-        );
+        return Err("--hlog is for a single run: the runs of a series would share it".to_owned());
     }
     let (spec, output) = cell_of(&launch, series).map_err(refused)?;
     let of_members: Vec<u32> = members.iter().map(|r| host_of[r.0 as usize]).collect();

@@ -44,12 +44,11 @@ fn content(option: &str, path: &Path) -> Result<Option<u64>, String> {
         Err(e) => return Err(format!("{option} {} cannot be read: {e}", path.display())),
     };
     let number = text.trim_end().strip_suffix(SIGNED.trim_end());
-    let items = number.unwrap_or(&text).trim().parse().map_err(|_| {
-        format!(
-            "{option} {}: it does not contain a number of items",
-            path.display()
-        )
-    })?;
+    let items = number
+        .unwrap_or(&text)
+        .trim()
+        .parse()
+        .map_err(|_| format!("{option} {}: not a number of items", path.display()))?;
     Ok(Some(items))
 }
 

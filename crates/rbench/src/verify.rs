@@ -35,7 +35,7 @@ fn meaning(class: Class) -> &'static str {
         Class::Allowed => "in flight, or acknowledged and never synced",
         Class::Untouched => "never written and empty",
         Class::Lost => "synced, but now older or empty",
-        Class::Corrupt => "holds what no write put there",
+        Class::Corrupt => "holds data that no write put there",
         Class::Unreadable => "cannot be read",
     }
 }
@@ -115,7 +115,7 @@ mod tests {
             path: "/mnt/f".into(),
             offset: n * 4096,
             expected: "generation 0x2, which was synced".to_owned(),
-            found: "zeros, or the file has ended".to_owned(),
+            found: "zeros, or past the end of the file".to_owned(),
         };
         Audit {
             journals: 2,

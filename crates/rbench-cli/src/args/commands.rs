@@ -8,16 +8,19 @@ use crate::values;
 
 #[derive(Debug, Args)]
 pub struct CommandArgs {
-    /// Run COMMAND (sh -c) on every host before each phase, untimed; RBENCH_PHASE and others
-    /// in its environment tell which one: docs/reference/hooks.md. If it fails the run ends
+    /// Run COMMAND (sh -c) on every host before each phase, untimed
+    ///
+    /// The environment names the phase (RBENCH_PHASE and others: docs/reference/hooks.md).
+    /// If the command fails, the run ends.
     #[arg(long, value_name = "COMMAND", help_heading = "Run")]
     before_phase: Option<String>,
-    /// Run COMMAND on every host after each phase in the same way; if it fails the result has
-    /// a warning
+    /// Run COMMAND (sh -c) on every host after each phase, untimed
+    ///
+    /// The environment is that of --before-phase. If the command fails, the result has a
+    /// warning.
     #[arg(long, value_name = "COMMAND", help_heading = "Run")]
     after_phase: Option<String>,
-    /// The longest time that --before-phase and --after-phase may take for a phase (s)
-    /// [default: 60s]
+    /// Time limit of --before-phase and --after-phase, for each phase (s) [default: 60s]
     #[arg(long, value_name = "TIME", value_parser = values::time, help_heading = "Run")]
     hook_timeout: Option<Nanos>,
 }

@@ -12,24 +12,26 @@ use crate::{Invocation, Stop, values};
 
 #[derive(Debug, ClapArgs)]
 #[command(
-    after_help = "Directories near the root are read by all workers, each of which looks at its part of the entries; further \
-    down they are dealt to the ranks. No symbolic link is followed, and no other file system entered. An entry is only \
-    stat'ed if its name fits and that does not decide. docs/reference/find.md has the rows and figures. The tests can be written as in \
-    find: -newer, -size, -name.\n\nExample:\n  mpirun -np 12 --hostfile myhost rbench find /mnt/fs -newer stamp -size 3901c \
-    -name '*01*'"
+    after_help = "All workers read the directories near the root, each checking its part of the entries. \
+    Directories further down are distributed over the ranks. Symbolic links are not followed, and other file \
+    systems are not entered. An entry is stat'ed only if its name matches and does not already decide the \
+    result. docs/reference/find.md describes rows and figures. The tests can also be written as in find: \
+    -newer, -size, -name.\n\nExample:\n  mpirun -np 12 --hostfile myhost rbench find /mnt/fs -newer stamp \
+    -size 3901c -name '*01*'"
 )]
 pub struct FindArgs {
     /// Directory to search
     #[arg(value_name = "DIR", value_parser = values::directory(), conflicts_with = "dir")]
     start: Option<PathBuf>,
-    /// Only what was modified after FILE was
+    /// Find only entries that were modified after FILE
     #[arg(long, value_name = "FILE")]
     newer: Option<PathBuf>,
-    /// Only what has this size: 3901c, +10k, -1M, as in find (c bytes, w 2, b 512, k, M, G;
-    /// a bare number is in blocks of 512 bytes)
+    /// Find only entries of this size, as in find: 3901c, +10k, -1M
+    ///
+    /// Units: c (1 byte), w (2), b (512), k, M, G; a bare number is in blocks of 512 bytes.
     #[arg(long, value_name = "N", value_parser = values::size_test, allow_hyphen_values = true)]
     size: Option<SizeTest>,
-    /// Only what has a name like this: '*01*'
+    /// Find only names that match this pattern, such as '*01*'
     #[arg(long, value_name = "PATTERN", allow_hyphen_values = true)]
     name: Option<OsString>,
     #[command(flatten)]

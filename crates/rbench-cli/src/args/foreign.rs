@@ -70,8 +70,8 @@ pub fn named(command: Option<&str>, error: clap::Error) -> clap::Error {
         Some("ops") if matches!(typed.as_str(), "--engine" | "--iodepth") => {
             return with_tip(
                 error,
-                "rbench ops makes its calls one after the other, for each of --threads: rbench meta, rbench mdtest and \
-                 rbench mix can have several in flight"
+                "rbench ops issues one call at a time per thread; use rbench meta, rbench mdtest or rbench mix for several \
+                 in flight"
                     .to_owned(),
             );
         }
@@ -80,9 +80,7 @@ pub fn named(command: Option<&str>, error: clap::Error) -> clap::Error {
     let Some((theirs, ours)) = table.iter().find(|(theirs, _)| theirs == typed) else {
         return error;
     };
-    let tip = format!(
-        "what {tool} calls {theirs} is {ours} here; rbench {tool} takes {tool}'s own options"
-    );
+    let tip = format!("{tool}'s {theirs} is {ours} here; rbench {tool} takes {tool}'s own options");
     with_tip(error, tip)
 }
 

@@ -12,10 +12,10 @@ const GROUPS: &[(&str, &[&str])] = &[
         "Command lines of other tools",
         &["fio", "mdtest", "ior", "quick", "nn"],
     ),
-    ("A mount", &["probe", "check", "verify", "clean"]),
+    ("Mounts", &["probe", "check", "verify", "clean"]),
     ("Results", &["show", "compare", "report", "watch"]),
     (
-        "Besides",
+        "Other",
         &["record", "testfs", "completions", "man", "version", "help"],
     ),
 ];
@@ -96,7 +96,7 @@ fn groups(command: &Command) -> String {
         let sub = command.find_subcommand(name);
         match sub.and_then(Command::get_about) {
             Some(about) => about.to_string(),
-            None => "Print this list, or the help of a command".to_owned(),
+            None => "Print this list or the help of a command".to_owned(),
         }
     };
     let group = |(title, names): &(&str, &[&str])| {

@@ -5,11 +5,14 @@ use rbench_plan::spec;
 
 #[derive(Debug, ClapArgs)]
 pub struct InFlight {
-    /// How operations are made: sync (system calls, one after the other), io_uring (several of
-    /// each worker in flight, see docs/reference/in-flight.md) [default: sync]
+    /// How to issue operations: sync or io_uring [default: sync]
+    ///
+    /// sync makes one system call after the other; io_uring keeps several operations per
+    /// worker in flight (docs/reference/in-flight.md).
     #[arg(long, value_name = "NAME")]
     engine: Option<String>,
-    /// With --engine io_uring: operations in flight per worker, of a mix rounds, up to 4096 [default: 1]
+    /// With --engine io_uring: operations (in rbench mix, rounds) in flight per worker, up
+    /// to 4096 [default: 1]
     #[arg(long, value_name = "N")]
     iodepth: Option<u32>,
 }

@@ -14,12 +14,14 @@ pub struct LimitArgs {
     /// End the run after more than N failed operations [default: no limit]
     #[arg(long, value_name = "N", value_parser = values::amount::<u64>, help_heading = "Run")]
     max_errors: Option<u64>,
-    /// Give up on an operation that takes longer than this (s): the run ends and
-    /// reports what was measured [default: never]
+    /// Give up on an operation that takes longer than this (s) [default: never]
+    ///
+    /// The run then ends and reports what was measured.
     #[arg(long, value_name = "TIME", value_parser = values::time, help_heading = "Run")]
     op_timeout: Option<Nanos>,
-    /// What to do when a mount no longer answers on a host: end the run when the
-    /// other hosts have done the phase, or go on [default: stop]
+    /// What to do when a mount no longer answers on a host [default: stop]
+    ///
+    /// stop ends the run when the other hosts have finished the phase; continue goes on.
     #[arg(long, value_name = "stop|continue", value_parser = values::on_error, help_heading = "Run")]
     on_dead_mount: Option<OnError>,
 }

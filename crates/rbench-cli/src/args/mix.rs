@@ -16,7 +16,7 @@ use crate::{Invocation, Stop, values};
 
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum LayoutArg {
-    /// Each rank has sets of its own
+    /// Each rank has its own sets
     Unique,
     /// All ranks work on the same sets
     Shared,
@@ -24,22 +24,23 @@ enum LayoutArg {
 
 #[derive(Debug, ClapArgs)]
 #[command(
-    after_help = "Operations: stat, open, create, read, write, append, delete, rename, list, mkdir, rmdir, symlink, readlink, \
-    chmod, utimes, access, setxattr, getxattr, fsync, truncate SIZE. A list has steps with descriptors; docs/reference/mix.md has all of \
-    them, the rows and the figures. Sizes: k, m, g, t, p are powers of 1024. Times: 500us, 30s; a bare number is in \
-    seconds.\n\nExamples:\n  rbench mix --dir /mnt/fs --ops stat=60,open=20,create=8,rename=4,unlink=8\n  mpirun -np 12 \
-    --hostfile myhost rbench mix --dir /mnt/fs --profile varmail --time 60 --out varmail.json\n  rbench mix --dir /mnt/fs \
-    --list 'create, append 16k, fsync, close, open, read whole, close, delete'"
+    after_help = "Operations: stat, open, create, read, write, append, delete, rename, list, mkdir, rmdir, \
+    symlink, readlink, chmod, utimes, access, setxattr, getxattr, fsync, truncate SIZE. A list can also have \
+    steps on open files; docs/reference/mix.md describes all operations, the rows and the figures. Sizes: k, \
+    m, g, t, p are powers of 1024. Times: 500us, 30s; a bare number is in seconds.\n\nExamples:\n  rbench mix \
+    --dir /mnt/fs --ops stat=60,open=20,create=8,rename=4,unlink=8\n  mpirun -np 12 --hostfile myhost rbench \
+    mix --dir /mnt/fs --profile varmail --time 60 --out varmail.json\n  rbench mix --dir /mnt/fs --list \
+    'create, append 16k, fsync, close, open, read whole, close, delete'"
 )]
 #[group(id = "what", required = true, multiple = false, args = ["ops", "list", "profile", "show", "profiles"])]
 pub struct MixArgs {
-    /// Operations with weights, drawn at random: stat=60,open=20,create=10
+    /// Draw operations at random with these weights: stat=60,open=20,create=10
     #[arg(long, value_name = "OPS")]
     ops: Option<String>,
-    /// Steps that each worker does one after the other, round after round
+    /// Run these steps in order, round after round, in each worker
     #[arg(long, value_name = "STEPS")]
     list: Option<String>,
-    /// A profile: a name that --profiles prints, or a file NAME.toml
+    /// Run a profile: a name that --profiles prints, or a file NAME.toml
     #[arg(long, value_name = "NAME")]
     profile: Option<String>,
     /// Print the text of a built-in profile
@@ -48,38 +49,43 @@ pub struct MixArgs {
     /// Print the built-in profiles
     #[arg(long)]
     profiles: bool,
-    /// Of --ops and --list: names of the set, of each rank or of all [default: 1000]
+    /// With --ops or --list: number of names in the set, per rank or shared by all
+    /// [default: 1000]
     #[arg(long, value_name = "N", value_parser = values::amount::<u64>)]
     files: Option<u64>,
-    /// Of --ops and --list: size of files, or gamma:MEAN or exponential:MEAN [default: 4k]
+    /// With --ops or --list: size of files, or gamma:MEAN or exponential:MEAN [default: 4k]
     #[arg(long, value_name = "SIZE", value_parser = profile::sizes)]
     file_size: Option<Sizes>,
-    /// Of --ops and --list: entries of a directory at most [default: all in one]
+    /// With --ops or --list: maximum number of entries in a directory [default: all in one]
     #[arg(long, value_name = "N", value_parser = values::amount::<u64>)]
     width: Option<u64>,
-    /// Of --ops and --list: percentage of the names that are there at the start [default: 80]
+    /// With --ops or --list: percentage of the names that exist at the start [default: 80]
     #[arg(long, value_name = "PERCENT", value_parser = profile::percent)]
     prepared: Option<u32>,
     /// Whether ranks share the files [default: unique]
     #[arg(long, value_enum, value_name = "LAYOUT")]
     layout: Option<LayoutArg>,
-    /// Take this part of the numbers of files of a profile; the result says so [default: 1]
+    /// Scale a profile's numbers of files by this factor, which the result records
+    /// [default: 1]
     #[arg(long, value_name = "X")]
     scale: Option<f64>,
-    /// Take this part of its sizes of files; the result says so [default: 1]
+    /// Scale a profile's file sizes by this factor, which the result records [default: 1]
     #[arg(long, value_name = "X")]
     scale_size: Option<f64>,
-    /// Go on for this time (s) [default: 10, or until --rounds are done]
+    /// Run for this time (s) [default: 10, or until --rounds are done]
     #[arg(long, value_name = "TIME", value_parser = values::time)]
     time: Option<Nanos>,
-    /// End each worker after so many rounds of its list, or operations of --ops
+    /// End each worker after N rounds of its list, or N operations of --ops
     #[arg(long, value_name = "N", value_parser = values::amount::<u64>)]
     rounds: Option<u64>,
-    /// Pause for this time behind each round, or operation of --ops (s)
+    /// Pause after each round, or after each operation of --ops (s)
     #[arg(long, value_name = "TIME", value_parser = values::time)]
     think: Option<Nanos>,
-    /// Open loop: start this many rounds, or operations of --ops, per second over all workers,
-    /// whatever the target does, and report response times as well
+    /// Open loop: start this many rounds, or operations of --ops, per second over all
+    /// workers
+    ///
+    /// They start on schedule, however slow the target is. The report also has response
+    /// times, which count from the intended start.
     #[arg(long, value_name = "N", value_parser = values::rate)]
     rate: Option<f64>,
     /// Gaps between the starts of --rate [default: uniform]
@@ -173,7 +179,7 @@ fn unknown(name: &str) -> String {
     let near = nearest(name, BUILT_IN.iter().map(|(name, _)| *name));
     let near = near.map_or_else(String::new, |near| format!(" (nearest: {near})"));
     format!(
-        "error: there is no profile '{}'{near}; rbench mix --profiles prints them\n",
+        "error: unknown profile '{}'{near}; rbench mix --profiles prints all\n",
         rbench_core::plain(name)
     )
 }

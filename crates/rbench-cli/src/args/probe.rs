@@ -9,18 +9,19 @@ use crate::{Format, Invocation, Probe, values};
 
 #[derive(Debug, ClapArgs)]
 #[command(
-    after_help = "Each ability is tried in a directory of its own below DIR, which is removed at the end; nothing else is \
-    touched. Under mpirun every host tries for itself, hosts that differ are named, and each looks for files that the others \
-    make. docs/reference/probe.md has the abilities and how each is tried.\n\nExample:\n  mpirun -np 3 --hostfile myhost rbench probe /mnt/fs"
+    after_help = "Each ability is tested in its own directory below DIR, which is removed at the end; nothing \
+    else is touched. Under mpirun, every host tests for itself, hosts that differ are named, and each host \
+    checks for files that the others create. docs/reference/probe.md describes the abilities and their \
+    tests.\n\nExample:\n  mpirun -np 3 --hostfile myhost rbench probe /mnt/fs"
 )]
 pub(super) struct ProbeArgs {
-    /// A directory of the mount
+    /// Directory on the mount
     #[arg(value_parser = values::directory())]
     dir: PathBuf,
     /// Format of the report
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     format: Format,
-    /// No progress on stderr
+    /// Show no progress on stderr
     #[arg(long, short)]
     quiet: bool,
     #[command(flatten)]

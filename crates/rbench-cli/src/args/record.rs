@@ -9,22 +9,23 @@ use crate::Record;
 
 #[derive(Debug, ClapArgs)]
 #[command(
-    after_help = "DIR is mounted at MOUNTPOINT, every request is passed on to it and recorded, with the data that is \
-    written. The program runs with this one's standard streams and in its working directory; what it does below MOUNTPOINT is \
-    in the trace. It is unmounted when the program ends, whose exit code is this one's. docs/reference/replay.md has the form of \
-    the trace.\n\nExample:\n  rbench record data mnt --trace clone.trace -- git clone /src/repo mnt/repo\n  \
-    rbench replay clone.trace --dir /mnt/fs"
+    after_help = "DIR is mounted at MOUNTPOINT. Every request is passed on to it and recorded, including the \
+    data written. The program has the same standard streams and working directory as rbench; the trace has its \
+    operations below MOUNTPOINT. When the program ends, MOUNTPOINT is unmounted, and rbench exits with the \
+    program's exit code. docs/reference/replay.md describes the format of the trace.\n\nExample:\n  rbench \
+    record data mnt --trace clone.trace -- git clone /src/repo mnt/repo\n  rbench replay clone.trace --dir \
+    /mnt/fs"
 )]
 pub struct RecordArgs {
-    /// The directory with the files
+    /// Directory with the files
     #[arg(value_name = "DIR")]
     folder: PathBuf,
-    /// An empty directory to mount it on
+    /// Empty directory to mount it on
     mountpoint: PathBuf,
-    /// The file of the trace, which must not exist [default: rbench.trace]
+    /// Trace file to write, which must not exist [default: rbench.trace]
     #[arg(long, value_name = "FILE")]
     trace: Option<PathBuf>,
-    /// The program and its arguments, behind --
+    /// Program and its arguments, after --
     #[arg(value_name = "CMD", required = true, last = true)]
     command: Vec<OsString>,
 }

@@ -9,18 +9,20 @@ use crate::values::{self, Iterations};
 /// A number of iterations, or as many as their rates need.
 #[derive(Debug, ClapArgs)]
 pub struct Repeats {
-    /// Repetitions of all phases; auto: until the 95 % confidence interval of each
-    /// row's rate is within --precision, at least 3 [default: 1]
+    /// Number of repetitions of all phases, or auto [default: 1]
+    ///
+    /// auto repeats at least 3 times, until the 95 % confidence interval of each row's rate
+    /// is within --precision.
     #[arg(long, value_name = "N|auto", value_parser = values::iterations, help_heading = "Run")]
     iterations: Option<Iterations>,
-    /// With --iterations auto: how far each rate may be off [default: 3%]
+    /// With --iterations auto: allowed error of each rate [default: 3%]
     #[arg(long, value_name = "PERCENT", value_parser = values::precision, help_heading = "Run")]
     precision: Option<f64>,
-    /// With --iterations auto: the most iterations [default: 30]
+    /// With --iterations auto: maximum number of iterations [default: 30]
     #[arg(long, value_name = "N", help_heading = "Run")]
     max_iterations: Option<u32>,
-    /// With --iterations auto: begin no further iteration after this time (s)
-    /// [default: however long it takes]
+    /// With --iterations auto: start no further iteration after this time (s) [default: no
+    /// limit]
     #[arg(long, value_name = "TIME", value_parser = values::time, help_heading = "Run")]
     max_time: Option<Nanos>,
 }

@@ -14,34 +14,35 @@ use crate::{Invocation, Stop, values};
 /// A form of traces, or whichever each trace tells.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 enum FormatArg {
-    /// As the first lines of each trace tell
+    /// Detected from the first lines of each trace
     Auto,
-    /// fio's log of I/O, version 2 or 3
+    /// fio's I/O log, version 2 or 3
     Iolog,
     /// JuiceFS's access log: cat MOUNT/.accesslog
     Juicefs,
-    /// strace -f -ttt -T -o TRACE PROGRAM; -tt, which has no date, is read too
+    /// strace -f -ttt -T -o TRACE PROGRAM; -tt, without a date, is read too
     Strace,
-    /// The text of darshan-dxt-parser
+    /// Output of darshan-dxt-parser
     Dxt,
-    /// What rbench record writes
+    /// Trace of rbench record
     Rbench,
 }
 
 #[derive(Debug, ClapArgs)]
 #[command(
-    after_help = "What existed before the trace is made first, untimed, with its size. Then the operations of each process \
-    are done in their order, at the recorded times, in a directory of the run's own: names of the trace lie below it, \
-    whatever they say. Processes are spread over the workers of all ranks; with one worker (the default) all operations come \
-    in the order of their recorded starts. docs/reference/replay.md has the forms, the figures and what is left out.\n\nExamples:\n  \
-    strace -f -ttt -T -o clone.strace git clone /src/repo copy\n  rbench replay clone.strace --dir /mnt/fs --below \"$PWD\"\n  \
-    mpirun -np 12 rbench replay app.accesslog --dir /mnt/fs --threads 8 --copies 12 --time-scale 2"
+    after_help = "Files that existed before the trace are created first, untimed, with their sizes. Then the \
+    operations of each process run in order, at the recorded times, in the run's own directory; all names of \
+    the trace are placed below it, whatever they are. Processes are spread over the workers of all ranks. With \
+    one worker (the default), all operations run in the order of their recorded starts. \
+    docs/reference/replay.md describes the formats, the figures and what is left out.\n\nExamples:\n  strace \
+    -f -ttt -T -o clone.strace git clone /src/repo copy\n  rbench replay clone.strace --dir /mnt/fs --below \
+    \"$PWD\"\n  mpirun -np 12 rbench replay app.accesslog --dir /mnt/fs --threads 8 --copies 12 --time-scale 2"
 )]
 pub struct ReplayArgs {
-    /// The traces; several are one load together
+    /// Traces; several are replayed together as one load
     #[arg(value_name = "TRACE", required = true)]
     traces: Vec<PathBuf>,
-    /// The form of all traces
+    /// Format of all traces
     #[arg(
         long = "trace-format",
         visible_alias = "from",
@@ -50,25 +51,25 @@ pub struct ReplayArgs {
         default_value = "auto"
     )]
     form: FormatArg,
-    /// Speed: 2 is twice as fast as recorded [default: 1]
+    /// Replay speed: 2 is twice as fast as recorded [default: 1]
     #[arg(long, value_name = "FACTOR")]
     time_scale: Option<f64>,
-    /// Do not wait for the recorded times: each operation follows the one before it
+    /// Ignore the recorded times: start each operation when the one before it has ended
     #[arg(long)]
     as_fast_as_possible: bool,
-    /// So many side by side, each in a directory of its own [default: 1]
+    /// Number of parallel copies, each in its own directory [default: 1]
     #[arg(long, value_name = "N")]
     copies: Option<u32>,
-    /// Unit of the times of fio's logs of version 3 [default: 1us]
+    /// Unit of the times in fio's logs of version 3 [default: 1us]
     #[arg(long, value_name = "TIME", value_parser = values::time)]
     time_unit: Option<Nanos>,
-    /// Only what happens below this directory of the trace
+    /// Replay only operations below this directory of the trace
     #[arg(long, value_name = "PATH")]
     below: Option<PathBuf>,
-    /// strace: the directory in which the program was started [default: as the trace tells]
+    /// strace: directory in which the program was started [default: taken from the trace]
     #[arg(long, value_name = "PATH")]
     cwd: Option<PathBuf>,
-    /// Refuse a trace with a line that cannot be read [default: leave the line out, and count it]
+    /// Refuse a trace with an unreadable line [default: skip and count such lines]
     #[arg(long)]
     strict: bool,
     #[command(flatten)]

@@ -10,22 +10,23 @@ use crate::{Invocation, Page, ShowFormat};
 
 #[derive(Debug, ClapArgs)]
 #[command(
-    after_help = "Several files are shown one after the other; in csv and openmetrics they are one table. Each form is \
-    described in docs/reference/show.md.\n\nExamples:\n  rbench show run.json\n  rbench show run.json.journal\n  rbench show \
-    --format csv monday.json tuesday.json >both.csv\n  rbench show --format hgrm --only randread run.json >randread.hgrm"
+    after_help = "Several files are shown one after the other; in csv and openmetrics they form one table. \
+    docs/reference/show.md describes each format.\n\nExamples:\n  rbench show run.json\n  rbench show \
+    run.json.journal\n  rbench show --format csv monday.json tuesday.json >both.csv\n  rbench show --format \
+    hgrm --only randread run.json >randread.hgrm"
 )]
 pub struct Show {
-    /// Result files of --out, or their journals
+    /// Result files written by --out, or their journals
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// Form of the report
+    /// Format of the report
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     format: ShowFormat,
-    /// Only the rows with these names (file-create, randread …), separated by
-    /// commas [default: all]
+    /// Show only rows with these names (file-create, randread …), separated by commas
+    /// [default: all]
     #[arg(long, value_name = "LIST", value_delimiter = ',')]
     only: Vec<String>,
-    /// In text: everything, not only totals and what deserves attention
+    /// In text: show everything, not only totals and findings that deserve attention
     #[arg(long)]
     details: bool,
 }
@@ -43,18 +44,19 @@ impl Show {
 
 #[derive(Debug, ClapArgs)]
 #[command(
-    after_help = "The page is one file: it loads nothing, runs without scripts, follows the reader's light or dark \
-    mode, and carries the results themselves. Several results stand side by side.\n\nExamples:\n  rbench report run.json \
-    --html run.html\n  rbench report old.json new.json --html both.html --overwrite"
+    after_help = "The page is one file: it loads nothing else, works without scripts, follows the reader's \
+    light or dark mode, and includes the results themselves. Several results are shown side by \
+    side.\n\nExamples:\n  rbench report run.json --html run.html\n  rbench report old.json new.json --html \
+    both.html --overwrite"
 )]
 pub struct Report {
-    /// Result files of --out, or their journals
+    /// Result files written by --out, or their journals
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// The page to write
+    /// Page to write
     #[arg(long, value_name = "OUT", required = true)]
     html: PathBuf,
-    /// Replace a page that rbench made; nothing else is ever replaced
+    /// Replace the page if rbench wrote it; other files are never replaced
     #[arg(long)]
     overwrite: bool,
 }
@@ -75,7 +77,7 @@ impl Report {
     >/usr/local/share/zsh/site-functions/_rbench\n  rbench completions fish >~/.config/fish/completions/rbench.fish"
 )]
 pub struct Completions {
-    /// The shell
+    /// Shell to print completions for
     #[arg(value_enum)]
     shell: Shell,
 }
@@ -91,8 +93,8 @@ impl Completions {
     after_help = "Examples:\n  rbench man | man -l -\n  rbench man --out /usr/local/share/man/man1"
 )]
 pub struct Man {
-    /// Write rbench.1, rbench-io.1 … into this directory, which exists; files
-    /// that are there stay
+    /// Write rbench.1, rbench-io.1 … into this existing directory; existing files are not
+    /// replaced
     #[arg(long, value_name = "DIR")]
     out: Option<PathBuf>,
 }

@@ -26,15 +26,16 @@ pub use suite::SuiteArgs;
 /// What all series have in common.
 #[derive(Debug, ClapArgs)]
 pub struct SeriesOptions {
-    /// Write all results to FILE (JSON), or into a directory under the name of the
-    /// series; during the series, finished runs are in FILE.journal
+    /// Write all results to FILE (JSON)
+    ///
+    /// During the series, finished runs are in FILE.journal. If FILE is a directory, the
+    /// file in it is named after the series.
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     out: Option<PathBuf>,
-    /// Go on with the series in --out that was stopped: finished runs are kept,
-    /// the others run
+    /// Continue the stopped series in --out: keep finished runs and run the others
     #[arg(long, requires = "out", help_heading = "Output")]
     resume: bool,
-    /// Replace what rbench itself has written at --out, and nothing else
+    /// Replace the file of --out if rbench wrote it; other files are never replaced
     #[arg(
         long,
         requires = "out",
@@ -96,18 +97,18 @@ impl SeriesOptions {
 
 #[derive(Debug, ClapArgs)]
 #[command(
-    after_help = "A KEY is an option of the workload without its dashes (bs, iodepth, n), or selects among \
-    the launched ranks: hosts (the first so many), ranks-per-host, ranks (spread over the hosts). A switch \
-    takes on and off. Every combination of the values is run, the last key's changing fastest.\n\nExamples:\n  \
-    mpirun -np 12 --hostfile myhost rbench sweep --over hosts=1,2,3 --over threads=1,4 --over bs=4k,128k \\\n    \
-    --out sweep.json -- io --dir /mnt/fs --rw randread --time 30\n  rbench sweep --over iodepth=1,4,16 -- fio \
-    --name=a --rw=randread --size=1g --ioengine=libaio"
+    after_help = "A KEY is an option of the workload without its dashes (bs, iodepth, n), or selects launched \
+    ranks: hosts (the first N), ranks-per-host, ranks (spread over the hosts). A switch takes on and off. All \
+    combinations of the values are run; the last key changes fastest.\n\nExamples:\n  mpirun -np 12 --hostfile \
+    myhost rbench sweep --over hosts=1,2,3 --over threads=1,4 --over bs=4k,128k \\\n    --out sweep.json -- io \
+    --dir /mnt/fs --rw randread --time 30\n  rbench sweep --over iodepth=1,4,16 -- fio --name=a --rw=randread \
+    --size=1g --ioengine=libaio"
 )]
 pub struct SweepArgs {
-    /// What to vary and its values; may be repeated
+    /// Key to vary and its values; may be repeated
     #[arg(long, required = true, value_name = "KEY=V1,V2,…", value_parser = Over::from_str)]
     over: Vec<Over>,
-    /// The workload: io, meta, ops, mdtest or fio, with its options
+    /// Workload: io, meta, ops, mdtest or fio, with its options
     #[arg(last = true, required = true, value_name = "WORKLOAD")]
     words: Vec<OsString>,
     #[command(flatten)]

@@ -7,12 +7,15 @@ use crate::live::{Serve, ServeAt, WatchAt, serve_at, watch_at};
 
 #[derive(Debug, Clone, Args)]
 pub struct ServeArgs {
-    /// Let the run be watched while it goes on, at ADDRESS:PORT (port 0: any) or
-    /// unix:PATH: by rbench watch, and by Prometheus at /metrics. docs/reference/watch.md
+    /// Serve the state of the run at ADDRESS:PORT (port 0: any free port) or unix:PATH
+    ///
+    /// rbench watch shows it, and Prometheus can scrape it at /metrics
+    /// (docs/reference/watch.md).
     #[arg(long, value_name = "ADDR", value_parser = serve_at, help_heading = "Output")]
     serve: Option<ServeAt>,
-    /// Allow an address of --serve that other hosts can reach: everybody there may look,
-    /// and nobody may stop the run
+    /// Allow --serve at an address that other hosts can reach
+    ///
+    /// Everybody there can watch the run, and nobody can stop it.
     #[arg(long, requires = "serve", help_heading = "Output")]
     serve_remote: bool,
 }
@@ -28,13 +31,13 @@ impl From<ServeArgs> for Serve {
 
 #[derive(Debug, Args)]
 #[command(
-    after_help = "A row for each operation and each host of the phase that runs, those hosts first that wait longest; curves \
-    of rate and 99th percentile.\n\nKeys: q leaves, and the run goes on; s and then y stops the run, which keeps and reports \
-    what it has.\n\nExample:\n  mpirun -np 12 --hostfile myhost rbench meta --dir /mnt/fs --serve 127.0.0.1:9180\n  rbench \
-    watch 127.0.0.1:9180"
+    after_help = "Shows a row for each operation and each host of the current phase, the hosts that wait \
+    longest first, and curves of the rate and the 99th percentile.\n\nKeys: q quits, and the run continues; s \
+    and then y stops the run, which then reports what it has measured.\n\nExample:\n  mpirun -np 12 --hostfile \
+    myhost rbench meta --dir /mnt/fs --serve 127.0.0.1:9180\n  rbench watch 127.0.0.1:9180"
 )]
 pub struct WatchArgs {
-    /// What --serve of the run was given, as HOST:PORT or unix:PATH
+    /// Address given to --serve of the run, as HOST:PORT or unix:PATH
     #[arg(value_name = "ADDR", value_parser = watch_at)]
     at: WatchAt,
 }

@@ -16,8 +16,7 @@ pub struct StartArgs {
         help_heading = "Run"
     )]
     communicator: Communicator,
-    /// End after this time without all ranks; 0: never
-    /// [default: 120s]
+    /// Give up if not all ranks have joined after this time; 0: never [default: 120s]
     #[arg(long, value_name = "TIME", value_parser = values::time, help_heading = "Run")]
     start_timeout: Option<Nanos>,
 }

@@ -19,7 +19,7 @@ use crate::{PowerCut, Testfs, values};
     read:flip@p=0.001 --fault write:ENOSPC@nth=100 --fault-log faults.jsonl"
 )]
 pub(super) struct TestfsArgs {
-    /// An empty directory to mount on, or that of --passthrough itself
+    /// Empty directory to mount on, or the directory of --passthrough itself
     mountpoint: PathBuf,
     /// Keep data in memory, at most this much [default: a quarter of the
     /// available memory]
@@ -28,10 +28,11 @@ pub(super) struct TestfsArgs {
     /// Serve this directory instead of memory
     #[arg(long, value_name = "DIR")]
     passthrough: Option<PathBuf>,
-    /// Least time from a request's arrival to its reply, by kind of request
-    /// (lookup, getattr, setattr, mknod, create, symlink, readlink, access,
-    /// setxattr, statfs …): create=2ms,read=100us; all=TIME is for every kind
-    /// [default: none]
+    /// Minimum time from a request's arrival to its reply, by kind of request [default:
+    /// none]
+    ///
+    /// Example: create=2ms,read=100us. Kinds: lookup, getattr, setattr, mknod, create,
+    /// symlink, readlink, access, setxattr, statfs …; all=TIME applies to every kind.
     #[arg(long, value_name = "LIST")]
     latency: Option<String>,
     /// Inject a fault, such as read:stall=500ms@nth=100 or write:EIO@p=0.01
@@ -41,22 +42,24 @@ pub(super) struct TestfsArgs {
     /// Write a line of JSON to this file for each fault that fires
     #[arg(long, value_name = "FILE")]
     fault_log: Option<PathBuf>,
-    /// Break a promise that rbench check tries, such as rename-loses-target;
-    /// may be repeated; a wrong name lists all
+    /// Break a promise that rbench check tests, such as rename-loses-target; may be
+    /// repeated
+    ///
+    /// An unknown name prints the list.
     #[arg(long, value_name = "PROMISE", conflicts_with = "passthrough")]
     broken: Vec<String>,
-    /// Let other users in; the kernel then checks permissions
+    /// Let other users access the mount; the kernel then checks permissions
     #[arg(long)]
     allow_other: bool,
-    /// Size of the file system in memory, counted in blocks of 4 KiB; beyond it
-    /// writes fail with ENOSPC
+    /// Size of the in-memory file system, counted in blocks of 4 KiB; writes beyond it fail
+    /// with ENOSPC
     #[arg(long, value_name = "SIZE", value_parser = values::bytes, conflicts_with = "passthrough")]
     quota: Option<Bytes>,
     /// Bypass the page cache, so that each read and write reaches the file
     /// system; read:short implies it
     #[arg(long)]
     direct_io: bool,
-    /// Keep track of what is synced, so that SIGPWR can drop the rest
+    /// Track which data is synced, so that SIGPWR can drop the rest
     #[arg(long, value_enum, value_name = "HOW", conflicts_with = "passthrough")]
     power_cut: Option<PowerCut>,
     /// How long the kernel may cache attributes; 0: not at all [default: 1s]
@@ -68,28 +71,30 @@ pub(super) struct TestfsArgs {
     /// Threads that serve requests [default: number of CPUs, at least 4]
     #[arg(long, value_name = "N")]
     threads: Option<u32>,
-    /// Serve so many requests with a --latency at a time: a further one waits for
-    /// one of them, so that N / latency is the most in a second [default: no limit]
+    /// Serve at most N requests with a --latency at a time [default: no limit]
+    ///
+    /// Further requests wait, so that at most N / latency requests complete per second.
     #[arg(long, value_name = "N")]
     servers: Option<u32>,
-    /// Write counts and times of requests to this file, at the end and on
-    /// SIGUSR1
+    /// Write counts and times of requests to this file at the end and on SIGUSR1
     #[arg(long, value_name = "FILE")]
     stats: Option<PathBuf>,
     /// Let the kernel keep a file's pages when the file is opened again
     #[arg(long)]
     keep_cache: bool,
-    /// A file .stats in the root directory with request counts, as in JuiceFS:
-    /// off, silent (reading it is not counted), counted [default: silent]
+    /// Provide a file .stats with request counts in the root directory, like JuiceFS: off,
+    /// silent, counted [default: silent]
+    ///
+    /// With silent, reading that file is not counted.
     #[arg(long, value_name = "HOW")]
     stats_file: Option<String>,
-    /// Seed of the faults: which requests, which bytes, what survives
+    /// Seed of the faults: affected requests, affected bytes, surviving data
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
-    /// End when standard input ends; say "ready" on standard output
+    /// End when standard input ends; print "ready" on standard output
     #[arg(long, hide = true)]
     watch_parent: bool,
-    /// Remove the mount point behind the mount
+    /// Remove the mount point after unmounting
     #[arg(long, hide = true)]
     remove_mountpoint: bool,
 }

@@ -232,7 +232,7 @@ impl<'a> Reader<'a> {
                 }
             };
             if !matches!(saying, Saying::Section(_)) && matches!(self.open, Open::Nothing) {
-                let why = "there is an option before the first [section]";
+                let why = "an option stands before the first [section]";
                 self.wrong.push(at(why.to_owned()));
                 self.open = Open::Global;
             }
@@ -251,7 +251,7 @@ impl<'a> Reader<'a> {
                 }
                 Saying::Include(_) if self.included == INCLUDED_MAX => {
                     return Err(at(format!(
-                        "more than {INCLUDED_MAX} inclusions, repeated ones counted"
+                        "more than {INCLUDED_MAX} inclusions, counting repeated ones"
                     )));
                 }
                 Saying::Include(included) => {

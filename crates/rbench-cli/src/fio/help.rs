@@ -17,19 +17,19 @@ const COLUMN: usize = 31;
 const WIDTH: usize = 100;
 
 const HEAD: &str = "\
-fio's command line, job files and reports
+Run fio's command line and job files, with fio's reports
 
 Usage: rbench fio [OPTIONS] [--name=NAME [OPTIONS]]... [JOBFILE]...
 
-Under mpirun every rank runs numjobs workers of each job. All start together, and there is one
-report.
+Under mpirun, every rank runs numjobs workers of each job. All ranks start together, and there is
+one report.
 
 What differs from fio:
-  - mistakes are errors before anything runs: a malformed value (1.5m, 1q), an option that rbench
-    does not support (docs/reference/fio.md says what to use instead)
-  - spaces around the = in a job file do not matter, and options before the first --name apply to
+  - mistakes are errors before anything runs: a malformed value (1.5m, 1q) or an option that rbench
+    does not support (docs/reference/fio.md lists what to use instead)
+  - spaces around the = in a job file are ignored, and options before the first --name apply to
     all job files
-  - the exit code is 1 if any operation failed, however many did
+  - the exit code is 1 if any operation failed
   - notes go to standard error; files are laid out with large writes, in parallel
 
 Options start with one dash or two, take =VALUE or VALUE as the next word, and may be shortened to
@@ -114,8 +114,8 @@ pub fn command(name: &str) -> Result<String, String> {
     }
     Err(match (table::refusal(name), table::near(name)) {
         (Some(refused), _) => format!("it {}", refused.sentence()),
-        (None, Some(near)) => format!("there is no such option; did you mean {near}?"),
-        (None, None) => "there is no such option".to_owned(),
+        (None, Some(near)) => format!("unknown option; did you mean {near}?"),
+        (None, None) => "unknown option".to_owned(),
     })
 }
 
@@ -299,7 +299,7 @@ pub fn engine(what: &str) -> Result<String, String> {
     }
     if !engines.contains(&name) {
         return Err(format!(
-            "there is no such engine; there are {}",
+            "unknown engine; expected one of {}",
             engines.join(", ")
         ));
     }

@@ -33,7 +33,7 @@ pub fn answer(paths: &[PathBuf]) -> Vec<u8> {
 /// A clause where there is no answer, or none of which jobs can be made.
 pub fn read(directory: &str, files: &Contents) -> Result<Vec<String>, String> {
     let Some(answer) = files.get(&question(directory)) else {
-        return Err(format!("{directory} is no directory that can be read"));
+        return Err(format!("{directory} is not a readable directory"));
     };
     let names = answer
         .split(|byte| *byte == 0)
@@ -41,7 +41,7 @@ pub fn read(directory: &str, files: &Contents) -> Result<Vec<String>, String> {
     let name = |bytes: &[u8]| {
         String::from_utf8(bytes.to_vec()).map_err(|_| {
             let shown = String::from_utf8_lossy(bytes).into_owned();
-            format!("the name {shown} is no UTF-8")
+            format!("the name {shown} is not UTF-8")
         })
     };
     let names: Vec<String> = names.map(name).collect::<Result<_, _>>()?;
@@ -64,7 +64,7 @@ mod tests {
         let files = Contents::from([(question, answer(&paths))]);
         assert_eq!(read("d", &files), Ok(vec!["d/a".into(), "d/e/f g".into()]));
         let why = read("x", &files).expect_err("nobody answered");
-        assert!(why.contains("no directory"), "{why}");
+        assert!(why.contains("not a readable directory"), "{why}");
         let none = Contents::from([(super::question("d"), Vec::new())]);
         let why = read("d", &none).expect_err("it is empty");
         assert!(why.contains("no regular files"), "{why}");

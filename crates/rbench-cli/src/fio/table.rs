@@ -175,11 +175,11 @@ pub const GROUPS: &[Group] = &[
         options: course::REPORT,
     },
     Group {
-        title: "What is measured, and the form of reports and logs",
+        title: "Statistics, and the format of reports and logs",
         options: stats::STATS,
     },
     Group {
-        title: "Logs of I/O",
+        title: "I/O logs",
         options: replay::REPLAY,
     },
     Group {
@@ -187,7 +187,7 @@ pub const GROUPS: &[Group] = &[
         options: line::OUTPUT,
     },
     Group {
-        title: "The machine, what ends a run, and tools (command line only)",
+        title: "Machine, triggers and tools (command line only)",
         options: whole::WHOLE,
     },
     Group {

@@ -202,13 +202,13 @@ fn numbers_that_fio_reads_in_part_are_taken_with_a_note() {
     assert_eq!(settings.size, Some(Extent::Percent(100)));
     assert_eq!(
         notes,
-        ["bs: '4KB1' is read as 4096: '1' has no meaning there, as in fio"]
+        ["bs: '4KB1' is read as 4096: '1' is ignored, as in fio"]
     );
     let list: Vec<String> = (1..=25).map(|n| n.to_string()).collect();
     let (notes, settings) = of(&format!("--percentile_list={}", list.join(":")));
     assert_eq!(settings.percentile_list.map(|list| list.len()), Some(20));
     assert!(
-        notes[0].contains("of 25 percentiles the first 20"),
+        notes[0].contains("of 25 percentiles only the first 20"),
         "{notes:?}"
     );
     check_misuse("--name=a --bs=1q", &["'1q' is not a whole number"]);
@@ -299,8 +299,8 @@ fn a_directory_counts_for_the_names_behind_it() {
 
 #[test]
 fn nothing_to_run_is_misuse() {
-    check_misuse("", &["there is no job"]);
-    check_misuse("--direct=1", &["there is no job"]);
+    check_misuse("", &["no job is given"]);
+    check_misuse("--direct=1", &["no job is given"]);
 }
 
 #[test]
@@ -308,7 +308,7 @@ fn what_this_program_lacks_is_refused_by_name() {
     for (option, expect) in [
         (
             "--cgroup=x",
-            "option '--cgroup' is not supported: control groups are not managed; use 'systemd-run --scope'",
+            "option '--cgroup' is not supported: rbench does not manage control groups; use 'systemd-run --scope'",
         ),
         ("--zonemode=zbd", "'--zonemode'"),
         ("--client=host", "mpirun"),
@@ -317,14 +317,14 @@ fn what_this_program_lacks_is_refused_by_name() {
         ("--rw=readtrim", "is not one of"),
         ("--verify=crc33", "is not one of"),
         ("--verify_policy=written", "is not one of completed"),
-        ("--mem=cudamalloc", "no memory of graphics processors"),
-        ("--mem=mmap:", "no path"),
-        ("--mem=shm:/x", "has no file"),
-        ("--opendir=none", "no directory that can be read"),
+        ("--mem=cudamalloc", "no GPU buffers"),
+        ("--mem=mmap:", "a path must follow"),
+        ("--mem=shm:/x", "takes no file"),
+        ("--opendir=none", "not a readable directory"),
         ("--terse-version=6", "is not one of 2, 3, 4, 5"),
         (
             "--random_distribution=normal:150",
-            "is not within 0 and 100",
+            "is not at least 0 and below 100",
         ),
         ("--file_service_type=zipf:1.1", "use roundrobin"),
         ("--rw=randread:4k", "not a number of operations"),
@@ -445,7 +445,7 @@ fn every_option_is_in_the_help_and_once_in_the_table() {
     }
     let all = super::help::command("all").expect("help of all commands");
     assert!(all.contains("iodepth_batch_complete_min: Reap"), "{all}");
-    check_misuse("--cmdhelp=nosuch", &["no such option"]);
+    check_misuse("--cmdhelp=nosuch", &["unknown option"]);
     check_misuse("--cmdhelp=cgroup", &["not supported"]);
 }
 
@@ -533,7 +533,7 @@ fn help_on_engines_has_their_options() {
         printed("--enghelp=psync"),
         "IO engine psync has no options\n"
     );
-    check_misuse("--enghelp=nosuch", &["no such engine", "io_uring"]);
+    check_misuse("--enghelp=nosuch", &["unknown engine", "io_uring"]);
     check_misuse("--enghelp=psync,hipri", &["psync has no option hipri"]);
 }
 

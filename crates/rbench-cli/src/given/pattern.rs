@@ -139,7 +139,7 @@ fn part(text: &str) -> Result<(Part<'_>, &str), String> {
     if let Some(rest) = text.strip_prefix('%') {
         let rest = rest
             .strip_prefix('o')
-            .ok_or_else(|| format!("'{text}': only %o, the offset, follows a %"))?;
+            .ok_or_else(|| format!("'{text}': only %o (the offset) may follow a %"))?;
         return Ok((Part::Offset, rest));
     }
     if let Some(hex) = text.strip_prefix("0x").or(text.strip_prefix("0X")) {

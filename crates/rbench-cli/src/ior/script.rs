@@ -34,7 +34,7 @@ pub fn options_of(script: &str) -> Result<Vec<OsString>, String> {
             }
             _ if tests > 0 => {
                 return Err(format!(
-                    "line {number}: a second test begins there; give each test a script of its own"
+                    "line {number}: a second test starts here; give each test its own script"
                 ));
             }
             _ => {
@@ -46,7 +46,7 @@ pub fn options_of(script: &str) -> Result<Vec<OsString>, String> {
     match started {
         true if tests <= 1 => Ok(words),
         true => Err(format!(
-            "it has {tests} tests (RUN); give each test a script of its own"
+            "it has {tests} tests (RUN); give each test its own script"
         )),
         false => Err("it has no line 'IOR START'".to_owned()),
     }

@@ -14,15 +14,15 @@ use crate::letters::{
 use crate::{IorSummary as Summary, values};
 
 const HEAD: &str = "\
-IOR's command line, with IOR's layout of files and its tables
+Run IOR's command line, with IOR's file layout and tables
 
 Usage: rbench ior [OPTIONS]
 
 What differs from IOR:
-  - a file that is there already is not overwritten without -E
-  - files that this run did not make are not removed
-  - a failed operation is an error, is not part of the rate, and makes the exit code 1
-  - without -l the data is incompressible, and different at every place of every file
+  - existing files are not overwritten without -E
+  - files that this run did not create are not removed
+  - a failed operation is an error, does not count in the rate, and makes the exit code 1
+  - without -l the data is incompressible, and different at every offset of every file
   - --rbench-report adds latency percentiles, errors and a row per host to IOR's tables;
     --out writes everything to a file
 
@@ -79,49 +79,49 @@ const FILES: &[Opt<Line>] = &[
             l.spec.files = values::dirs(v);
             Ok(())
         }),
-        "The file; A@B with -F: ranks in turn [default: testFile]",
+        "Test file; A@B with -F: ranks take them in turn [default: testFile]",
     ),
     both(
         'F',
         "filePerProc",
         Switch(|l, on| l.spec.file_per_process = on),
-        "Each rank has a file of its own, FILE.<rank with 8 digits>",
+        "Use one file per rank, FILE.<rank with 8 digits>",
     ),
     both(
         'b',
         "blockSize",
         Value("SIZE", |l, v| put(&mut l.spec.block, v, values::bytes)),
-        "Contiguous bytes of each rank in a segment [default: 1m]",
+        "Contiguous bytes per rank in a segment [default: 1m]",
     ),
     both(
         't',
         "transferSize",
         Value("SIZE", |l, v| put(&mut l.spec.transfer, v, values::bytes)),
-        "Bytes moved in one call; -b is a multiple of it [default: 256k]",
+        "Bytes per transfer; -b must be a multiple of it [default: 256k]",
     ),
     both(
         's',
         "segmentCount",
         Value("N", |l, v| put(&mut l.spec.segments, v, segments)),
-        "Segments, a block of each rank; -1: as in the files [default: 1]",
+        "Segments, each one block per rank; -1: as in the files [default: 1]",
     ),
     both(
         'm',
         "multiFile",
         Switch(|l, on| l.spec.multi_file = on),
-        "Each repetition has files of its own: FILE.<repetition>",
+        "Use new files in each repetition: FILE.<repetition>",
     ),
     both(
         'E',
         "useExistingTestFile",
         Switch(|l, on| l.spec.use_existing = on),
-        "Write over files that are there",
+        "Overwrite existing files",
     ),
     both(
         'k',
         "keepFile",
         Switch(|l, on| l.spec.keep = on),
-        "Leave the files",
+        "Keep the files at the end",
     ),
 ];
 
@@ -137,13 +137,13 @@ const PHASES: &[Opt<Line>] = &[
         'W',
         "checkWrite",
         Switch(|l, on| l.spec.check_write = on),
-        "Read back after the writes and check, in a phase of its own",
+        "Read back and check the data after the writes, in a separate phase",
     ),
     both(
         'R',
         "checkRead",
         Switch(|l, on| l.spec.check_read = on),
-        "Read and check what is read",
+        "Read and check the data",
     ),
 ];
 
@@ -152,13 +152,13 @@ const DATA: &[Opt<Line>] = &[
         'e',
         "fsync",
         Switch(|l, on| l.spec.fsync = on),
-        "fsync after the last write, timed",
+        "Call fsync after the last write, timed",
     ),
     both(
         'Y',
         "fsyncPerWrite",
         Switch(|l, on| l.spec.fsync_each = on),
-        "fsync after each write",
+        "Call fsync after each write",
     ),
     named(
         "posix.odirect",
@@ -168,13 +168,13 @@ const DATA: &[Opt<Line>] = &[
     named(
         "useO_DIRECT",
         Switch(|l, on| l.spec.direct = on),
-        "The same, by its older name",
+        "Same as posix.odirect (older name)",
     ),
     both(
         'G',
         "setTimeStampSignature",
         Value("N", |l, v| put(&mut l.spec.data_seed, v, values::signed)),
-        "Seed of the data; give the same one to check files of an earlier run",
+        "Seed of the data; use the same one to check files of an earlier run",
     ),
     both(
         'l',
@@ -189,68 +189,68 @@ const ORDER: &[Opt<Line>] = &[
         'C',
         "reorderTasksConstant",
         Switch(|l, on| l.spec.reorder = on),
-        "Read what a rank of another node wrote",
+        "Read the data that a rank of another node wrote",
     ),
     named(
         "reorderTasks",
         Switch(|l, on| l.spec.reorder = on),
-        "The same, by its other name",
+        "Same as reorderTasksConstant",
     ),
     both(
         'Q',
         "taskPerNodeOffset",
         Value("N", |l, v| put(&mut l.spec.task_offset, v, values::count)),
-        "With -C: so many nodes further on [default: 1]",
+        "With -C: distance to that node, in nodes [default: 1]",
     ),
     both(
         'Z',
         "reorderTasksRandom",
         Switch(|l, on| l.spec.reorder_random = on),
-        "Read what a rank wrote that is drawn, never the own data",
+        "Read the data of a randomly chosen other rank",
     ),
     both(
         'X',
         "reorderTasksRandomSeed",
         Value("N", |l, v| put(&mut l.spec.reorder_seed, v, values::signed)),
-        "Seed of -Z; negative: another draw in each repetition",
+        "Seed of -Z; negative: a different choice in each repetition",
     ),
     both(
         'z',
         "randomOffset",
         Switch(|l, on| l.spec.random = on),
-        "Transfers of a rank in random order, each once",
+        "Do the transfers of each rank in random order, each once",
     ),
     both(
         'g',
         "intraTestBarriers",
         Switch(|l, on| l.spec.barriers = on),
-        "Ranks wait for each other between open, transfers and close",
+        "Synchronise ranks between open, transfers and close",
     ),
     both(
         'D',
         "deadlineForStonewalling",
         Value("TIME", |l, v| put(&mut l.spec.deadline, v, values::time)),
-        "End writes and reads after TIME (s) [default: 0, never]",
+        "Stop writes and reads after TIME (s) [default: 0, never]",
     ),
     named(
         "stoneWallingWearOut",
         Switch(|l, on| l.spec.wear_out = on),
-        "With -D: all ranks then match the one with the most",
+        "With -D: then let all ranks catch up with the one that did most",
     ),
     named(
         "stoneWallingWearOutIterations",
         Value("N", |l, v| put(&mut l.spec.transfers_max, v, values::count)),
-        "Read at most so many transfers of each rank",
+        "Read at most N transfers per rank",
     ),
     named(
         "stoneWallingStatusFile",
         Value("FILE", |l, v| put_path(&mut l.spec.status_file, v)),
-        "File with the transfers of each rank, for runs that only read",
+        "File that stores each rank's transfers, for runs that only read",
     ),
     named(
         "minTimeDuration",
         Value("TIME", |l, v| put(&mut l.spec.time_min, v, values::time)),
-        "Read again from the start until TIME has passed (s)",
+        "Repeat reads from the start until TIME has passed (s)",
     ),
     both(
         'T',
@@ -258,7 +258,7 @@ const ORDER: &[Opt<Line>] = &[
         Value("MINUTES", |l, v| {
             put(&mut l.spec.minutes_max, v, values::count)
         }),
-        "After so long no further repetition begins [default: 0, no limit]",
+        "Start no further repetition after this time [default: 0, no limit]",
     ),
     both(
         'i',
@@ -279,14 +279,14 @@ const RANKS: &[Opt<Line>] = &[
         'N',
         "numTasks",
         Value("N", |l, v| put(&mut l.spec.tasks, v, values::count)),
-        "Ranks that take part [default: all]",
+        "Number of ranks that take part [default: all]",
     ),
     both(
         'a',
         "api",
         Value("API", |_, v| match text(v)?.eq_ignore_ascii_case("POSIX") {
             true => Ok(()),
-            false => Err("this build measures mounted file systems through POSIX".to_owned()),
+            false => Err("rbench measures mounted file systems through POSIX only".to_owned()),
         }),
         "Interface: POSIX",
     ),
@@ -300,7 +300,7 @@ const RANKS: &[Opt<Line>] = &[
         'v',
         "verbose",
         Nothing(|l| l.view.verbosity = l.view.verbosity.saturating_add(1)),
-        "Accepted: everything that is known is in --rbench-report and --out",
+        "Accepted: --rbench-report and --out have all details",
     ),
     named(
         "summaryFormat",
@@ -314,12 +314,12 @@ const RANKS: &[Opt<Line>] = &[
             l.view.summary_format = one_of(&word, &formats)?;
             Ok(())
         }),
-        "Report: default (text), JSON or CSV, with IOR's keys and columns",
+        "Report format: default (text), JSON or CSV, with IOR's keys and columns",
     ),
     named(
         "summaryFile",
         Value("FILE", |l, v| put_path(&mut l.spec.summary_file, v)),
-        "Write that report to FILE, which must not exist",
+        "Write the summary to FILE, which must not exist",
     ),
     named(
         "saveRankPerformanceDetailsCSV",
@@ -332,12 +332,12 @@ const RANKS: &[Opt<Line>] = &[
             l.shared.output.format = values::choice(text(v)?)?;
             Ok(())
         }),
-        "Report: text, or json as in --out [default: text]",
+        "Format of rbench's report: text, or json as in --out [default: text]",
     ),
     short(
         'f',
         Value("SCRIPT", |l, v| put_path(&mut l.script, v)),
-        "Take the options of IOR's script too, which has one test",
+        "Read options from an IOR script with one test as well",
     ),
     both(
         'O',
@@ -346,7 +346,7 @@ const RANKS: &[Opt<Line>] = &[
             let mut all = v.as_bytes().split(|byte| *byte == b',');
             all.try_for_each(|word| directive(l, OsStr::from_bytes(word)))
         }),
-        "Options by their long names",
+        "Set options by their long names",
     ),
 ];
 
@@ -363,42 +363,42 @@ fn segments(text: &str) -> Result<Segments, String> {
     }
 }
 
-const NO_MPIIO: &str = "it is of another interface than POSIX";
+const NO_MPIIO: &str = "it belongs to another interface than POSIX";
 const NO_GPU: &str = "this build has no GPU buffers";
 
 /// Options that are known and not supported, by the beginning of
 /// their names, and why.
 const REFUSED: &[(&str, &str)] = &[
-    (
-        "-A",
-        "a reference number has no place in the result: use --label",
-    ),
-    ("-B", "say --posix.odirect, as newer versions of IOR do"),
+    ("-A", "results have no reference number; use --label"),
+    ("-B", "use --posix.odirect, as in newer versions of IOR"),
     ("-c", NO_MPIIO),
     ("--collective", NO_MPIIO),
     ("collective", NO_MPIIO),
     ("-H", NO_MPIIO),
     ("-I", NO_MPIIO),
-    (
-        "-j",
-        "outliers are seen in the percentiles of --rbench-report",
-    ),
+    ("-j", "use --rbench-report, whose percentiles show outliers"),
     ("-J", NO_MPIIO),
-    ("-K", "what is kept is for -k to say"),
-    ("-M", "memory is left to others: take a larger -s instead"),
+    ("-K", "use -k to keep files"),
+    ("-M", "rbench does not occupy memory; use a larger -s"),
     ("-n", NO_MPIIO),
-    ("-p", "space is not reserved beforehand"),
+    ("-p", "rbench does not reserve space in advance"),
     ("-P", NO_MPIIO),
     ("-S", NO_MPIIO),
-    ("-u", "directories are not made: name one with -o"),
-    ("--uniqueDir", "directories are not made: name one with -o"),
-    ("uniqueDir", "directories are not made: name one with -o"),
+    (
+        "-u",
+        "rbench does not create directories; name an existing one with -o",
+    ),
+    (
+        "--uniqueDir",
+        "rbench does not create directories; name an existing one with -o",
+    ),
+    (
+        "uniqueDir",
+        "rbench does not create directories; name an existing one with -o",
+    ),
     ("-U", NO_MPIIO),
     ("-V", NO_MPIIO),
-    (
-        "-x",
-        "a transfer that moves less than asked for is a failure in any case",
-    ),
+    ("-x", "a short transfer is always an error"),
     ("--gpu", NO_GPU),
     ("--allocateBufferOnGPU", NO_GPU),
     ("--posix.lustre.", "Lustre hints are not implemented"),

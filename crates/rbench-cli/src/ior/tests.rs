@@ -47,7 +47,7 @@ fn directives_are_the_long_names_in_any_case() {
         (l.spec.file_per_process, l.spec.transfer) = (true, Some(Bytes(4096)));
     });
     check("-F -O filePerProc=0", |_| {});
-    check_misuse("-O nothing=1", "there is no 'nothing'");
+    check_misuse("-O nothing=1", "unknown option 'nothing'");
     check_misuse("-O transferSiz=1", "nearest: transferSize");
     check_misuse("-O filePerProc=yes", "filePerProc must be 1 or 0");
     check_misuse("-O keepFile", "not of the form name=value");

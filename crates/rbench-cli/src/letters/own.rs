@@ -21,12 +21,12 @@ impl<L: Line> Own<L> {
         named(
             "out",
             Value("FILE", |l, v| put_path(&mut l.shared().output.out, v)),
-            "Write the result (JSON) to FILE, or into it if it is a directory",
+            "Write the result (JSON) to FILE, which may be a directory",
         ),
         named(
             "overwrite",
             Nothing(|l| l.shared().output.overwrite = true),
-            "Replace the result that --out names, if rbench wrote it",
+            "Replace the file of --out if rbench wrote it",
         ),
         named(
             "label",
@@ -86,7 +86,7 @@ impl<L: Line> Own<L> {
             Value("PID|NAME", |l, v| {
                 put(&mut l.shared().output.watch, v, values::watch)
             }),
-            "Report CPU time and memory of the client: a process, or all of a name",
+            "Report CPU time and memory of the client, by PID or process name",
         ),
         named(
             "event",
@@ -94,22 +94,22 @@ impl<L: Line> Own<L> {
                 l.shared().output.events.push(values::event(text(v)?)?);
                 Ok(())
             }),
-            "Set a mark and run CMD after TIME in the first phase; may be repeated",
+            "Run CMD and set mark NAME at TIME in the first phase; may be repeated",
         ),
         named(
             "private-dirs",
             Nothing(|l| l.shared().leave.private_dirs = true),
-            "Allow each host a file system of its own there",
+            "Allow each host its own file system at the target",
         ),
         named(
             "overfill",
             Nothing(|l| l.shared().leave.overfill = true),
-            "Start even when the free space is less than the run writes",
+            "Start even if there is less free space than the run writes",
         ),
         named(
             "untried",
             Nothing(|l| l.shared().leave.untried = true),
-            "Do not try beforehand what the run needs of the file system",
+            "Skip the initial test of the file system features that the run needs",
         ),
         named(
             "progress",
@@ -125,12 +125,12 @@ impl<L: Line> Own<L> {
                 l.shared().output.serve.at = Some(live::serve_at(text(v)?)?);
                 Ok(())
             }),
-            "Let the run be watched at HOST:PORT or unix:PATH",
+            "Serve the run's state to rbench watch at HOST:PORT or unix:PATH",
         ),
         named(
             "serve-remote",
             Nothing(|l| l.shared().output.serve.remote = true),
-            "Allow an address of --serve that other hosts can reach",
+            "Allow --serve at an address that other hosts can reach",
         ),
         named(
             "quiet",
@@ -151,7 +151,7 @@ impl<L: Line> Own<L> {
                 l.shared().output.start.timeout = Some(values::time(text(v)?)?);
                 Ok(())
             }),
-            "End after this time without all ranks; 0: never [default: 120s]",
+            "Give up if ranks are missing after this time; 0: never [default: 120s]",
         ),
     ];
 }

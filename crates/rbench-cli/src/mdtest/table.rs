@@ -6,12 +6,12 @@ use crate::letters::{Group, Opt, Own, Table, both, help, named, put, put_path, s
 use crate::{Print, values};
 
 const HEAD: &str = "\
-mdtest's command line, with mdtest's tree, phases and summary table
+Run mdtest's command line, with mdtest's tree, phases and summary table
 
 Usage: rbench mdtest [OPTIONS]
 
 What differs from mdtest:
-  - a failed operation is an error, is not part of the rate, and makes the exit code 1
+  - a failed operation is an error, does not count in the rate, and makes the exit code 1
   - -B, values attached to their letter (-w1k), and -u together with -N and -z work
   - files are opened read-only for reading
   - --rbench-report adds latency percentiles, errors and a row per host to mdtest's tables;
@@ -73,7 +73,7 @@ const TREE: &[Opt<Line>] = &[
             l.spec.dirs = values::dirs(v);
             Ok(())
         }),
-        "Where to work; A@B: ranks in turn [default: RBENCH_DIR, else ./out]",
+        "Test directory; A@B: ranks in turn [default: RBENCH_DIR, else ./out]",
     ),
     short(
         'n',
@@ -103,12 +103,12 @@ const TREE: &[Opt<Line>] = &[
     short(
         'u',
         Nothing(|l| l.spec.unique_dir = true),
-        "Each rank has a tree of its own",
+        "Give each rank its own tree",
     ),
     short(
         'F',
         Nothing(|l| l.spec.files_only = true),
-        "Test files only (the tree itself is always made)",
+        "Test files only (the tree itself is always created)",
     ),
     short(
         'D',
@@ -118,12 +118,12 @@ const TREE: &[Opt<Line>] = &[
     short(
         'S',
         Nothing(|l| l.spec.shared = true),
-        "All ranks use the same files; not with -u or -c",
+        "Use the same files on all ranks; not with -u or -c",
     ),
     short(
         'c',
         Nothing(|l| l.spec.collective = true),
-        "Rank 0 creates and removes everything for all ranks",
+        "Let rank 0 create and remove everything for all ranks",
     ),
 ];
 
@@ -154,17 +154,17 @@ const DATA: &[Opt<Line>] = &[
         Value("SIZE", |l, v| {
             put(&mut l.spec.write_bytes, v, values::bytes)
         }),
-        "Bytes written to each file, in one call [default: 0]",
+        "Bytes to write to each file, in one call [default: 0]",
     ),
     short(
         'e',
         Value("SIZE", |l, v| put(&mut l.spec.read_bytes, v, values::bytes)),
-        "Bytes read from each file, in one call; 0: open and close [default: 0]",
+        "Bytes to read per file, in one call; 0: open and close [default: 0]",
     ),
     short(
         'y',
         Nothing(|l| l.spec.fsync = true),
-        "fsync after each write",
+        "Call fsync after each write",
     ),
     both(
         'X',
@@ -180,7 +180,7 @@ const DATA: &[Opt<Line>] = &[
     short(
         'G',
         Value("N", |l, v| put(&mut l.spec.data_seed, v, values::signed)),
-        "Seed of the data; give the same one to verify files of an earlier run",
+        "Seed of the data; use the same one to verify files of an earlier run",
     ),
     named(
         "dataPacketType",
@@ -204,7 +204,7 @@ const ORDER: &[Opt<Line>] = &[
                 put(&mut l.spec.seed, v, values::count)
             },
         ),
-        "Stat and read in random order; N, attached, is the seed",
+        "Stat and read in random order; an attached N is the seed",
     ),
     named(
         "random-seed",
@@ -217,46 +217,46 @@ const ORDER: &[Opt<Line>] = &[
     short(
         'W',
         Value("TIME", |l, v| put(&mut l.spec.stonewall, v, values::time)),
-        "Stop creating files after TIME (s); all ranks then match the fastest",
+        "Stop creating files after TIME (s); then all ranks match the fastest",
     ),
     short(
         'x',
         Value("FILE", |l, v| put_path(&mut l.spec.status_file, v)),
-        "File with the number of items of a -W run, for runs without -C",
+        "File that stores the items of a -W run, for runs without -C",
     ),
     short(
         'p',
         Value("TIME", |l, v| put(&mut l.spec.pause, v, values::time)),
-        "Pause before the tests of directories and of files (s) [default: 0]",
+        "Pause before the directory tests and the file tests (s) [default: 0]",
     ),
     short(
         't',
         Nothing(|_| {}),
-        "Accepted: the time of looking up directories is always included",
+        "Accepted: directory lookups are always timed",
     ),
     short(
         'Y',
         Nothing(|l| l.spec.sync = true),
-        "Call sync after each phase, timed with it",
+        "Call sync after each phase, timed as part of it",
     ),
     short(
         'B',
         Nothing(|l| l.spec.no_barriers = true),
-        "No barriers between phases",
+        "Run phases without barriers between them",
     ),
     named(
         "run-cmd-before-phase",
         Value("COMMAND", |l, v| {
             put(&mut l.spec.before, v, |text| Ok(text.to_owned()))
         }),
-        "Shell command on every rank before each phase, not timed",
+        "Run a shell command on every rank before each phase, untimed",
     ),
     named(
         "run-cmd-after-phase",
         Value("COMMAND", |l, v| {
             put(&mut l.spec.after, v, |text| Ok(text.to_owned()))
         }),
-        "Shell command on every rank after each phase, timed with it",
+        "Run a shell command on every rank after each phase, timed with it",
     ),
 ];
 
@@ -264,7 +264,7 @@ const RANKS: &[Opt<Line>] = &[
     short(
         'N',
         Value("N", |l, v| put(&mut l.spec.stride, v, values::count)),
-        "Work on what the rank N further on made, against caching [default: 0]",
+        "Use the items of the rank N further on, to avoid caching [default: 0]",
     ),
     short(
         'f',
@@ -294,14 +294,14 @@ const RANKS: &[Opt<Line>] = &[
         Value("NAME", |l, v| {
             put(&mut l.spec.in_flight.engine, v, |text| Ok(text.to_owned()))
         }),
-        "sync: call after call; io_uring: several in flight [default: sync]",
+        "sync: one call at a time; io_uring: several in flight [default: sync]",
     ),
     named(
         "iodepth",
         Value("N", |l, v| {
             put(&mut l.spec.in_flight.depth, v, values::count)
         }),
-        "Operations of each rank in flight with io_uring [default: 1]",
+        "Operations in flight per rank with io_uring [default: 1]",
     ),
     named(
         "posix.odirect",
@@ -377,7 +377,7 @@ const NO_GPU: &str = "this build has no GPU buffers";
 const REFUSED: &[(&str, &str)] = &[
     (
         "-g",
-        "Lustre's layout of directories is not set (mdtest 4.1's -g)",
+        "rbench does not set Lustre's layout of directories (mdtest 4.1's -g)",
     ),
     ("--gpu", NO_GPU),
     ("--allocateBufferOnGPU", NO_GPU),

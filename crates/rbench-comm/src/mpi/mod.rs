@@ -98,7 +98,7 @@ impl MpiWorld {
             session.finalize()?;
             return Err(CommError::Start(format!(
                 "{launcher} started {launched} ranks but the MPI library sees {size}: \
-                 the launcher must belong to the MPI library that this program was built \
+                 use the launcher of the MPI library that this program was built \
                  with (with srun, choose the right --mpi)",
                 launcher = launcher.unwrap_or("the launcher"),
             )));
@@ -163,7 +163,7 @@ fn count(elements: usize, call: &'static str) -> Result<c_int, CommError> {
     c_int::try_from(elements).map_err(|_| CommError::Mpi {
         call,
         message: format!(
-            "{elements} elements are more than the {} of a message",
+            "{elements} elements exceed the limit of {} per message",
             c_int::MAX
         ),
     })

@@ -125,7 +125,7 @@ impl Notes {
                 if patience.is_some_and(|patience| pauses.waited() > patience) {
                     return Err(CommError::Mpi {
                         call: TALLY_CALL,
-                        message: "the other ranks do not end".to_owned(),
+                        message: "the other ranks did not exit".to_owned(),
                     });
                 }
                 pauses.pause_blocking();

@@ -97,8 +97,8 @@ impl RollCall<'_> {
                     program,
                 }) = hello
                 else {
-                    let text = "a rank's first message did not arrive whole: do all hosts have \
-                                the same rbench (rbench version)?";
+                    let text = "a rank's first message arrived incomplete: check that all hosts have \
+                                the same rbench (rbench version)";
                     return Err(CommError::Start(text.to_owned()));
                 };
                 let same = program == self.arrival.program;
@@ -120,7 +120,7 @@ impl RollCall<'_> {
         }
         if let Some((rank, host, program)) = different {
             return Err(CommError::Start(format!(
-                "rank {rank} on host {} runs {}, and rank 0 runs {}: all hosts need the same",
+                "rank {rank} on host {} runs {}, but rank 0 runs {}: install the same version on all hosts",
                 plain(&host),
                 plain(&program),
                 self.arrival.program

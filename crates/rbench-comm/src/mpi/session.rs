@@ -154,7 +154,9 @@ impl Session {
         };
         if code != ffi::MPI_SUCCESS as c_int {
             // MPI_Error_string may not be used without MPI.
-            return Err(CommError::Start(format!("MPI did not start: error {code}")));
+            return Err(CommError::Start(format!(
+                "MPI could not be started: error {code}"
+            )));
         }
         let session = Rc::new(Session {
             live: Cell::new(true),
@@ -165,7 +167,7 @@ impl Session {
         if provided < needed {
             session.finalize()?;
             return Err(CommError::Start(
-                "the MPI library does not allow threads beside the one that calls it \
+                "the MPI library does not support threads other than the one that calls it \
                  (MPI_THREAD_FUNNELED)"
                     .to_owned(),
             ));
@@ -190,7 +192,7 @@ impl Session {
         }
         Err(CommError::Mpi {
             call,
-            message: "MPI has been finalized".to_owned(),
+            message: "MPI is already finalized".to_owned(),
         })
     }
 
@@ -234,7 +236,7 @@ impl Session {
             if pauses.waited() > ABANDONED_PATIENCE {
                 return Err(CommError::Mpi {
                     call: operation.call,
-                    message: "abandoned here and not completed by the other ranks".to_owned(),
+                    message: "abandoned here; the other ranks did not complete it".to_owned(),
                 });
             }
             drop(abandoned);

@@ -126,7 +126,7 @@ impl Shared {
 fn sentence(stage: &Stage, arrival: &Arrival, waited: Duration) -> Option<String> {
     let end = match arrival.limit {
         Some(limit) => format!(
-            "everybody ends after {} s (--start-timeout)",
+            "all ranks exit after {} s (--start-timeout)",
             limit.as_secs()
         ),
         None => "waiting on".to_owned(),
@@ -134,7 +134,7 @@ fn sentence(stage: &Stage, arrival: &Arrival, waited: Duration) -> Option<String
     let facts = facts(stage, &arrival.host)?;
     let (waited, advice) = (waited.as_secs(), advice(stage));
     Some(format!(
-        "{waited} s after the start {facts}; {end}\n{advice}"
+        "{waited} s after the start: {facts}; {end}\n{advice}"
     ))
 }
 
@@ -143,7 +143,7 @@ fn last_sentence(stage: &Stage, arrival: &Arrival, limit: Duration) -> Option<St
     let facts = facts(stage, &arrival.host)?;
     let (limit, advice) = (limit.as_secs(), advice(stage));
     Some(format!(
-        "the ranks have not come together within {limit} s (--start-timeout): {facts}\n{advice}"
+        "not all ranks joined within {limit} s (--start-timeout): {facts}\n{advice}"
     ))
 }
 
@@ -151,7 +151,7 @@ fn last_sentence(stage: &Stage, arrival: &Arrival, limit: Duration) -> Option<St
 fn facts(stage: &Stage, host: &str) -> Option<String> {
     let host = plain(host);
     Some(match stage {
-        Stage::Starting => format!("MPI_Init on host {host} still waits for other ranks"),
+        Stage::Starting => format!("MPI_Init on host {host} is still waiting for other ranks"),
         Stage::Calling { size, heard } => {
             let missing: Vec<u32> = (1..*size)
                 .filter(|rank| !heard.contains_key(rank))
@@ -165,19 +165,19 @@ fn facts(stage: &Stage, host: &str) -> Option<String> {
                 .iter()
                 .map(|(host, ranks)| format!("{} ({})", plain(host), ranks_text(ranks)));
             format!(
-                "rank 0 has not heard of {} of {size} ranks: {}; it has heard of {}",
+                "rank 0 has not heard from {} of {size} ranks: {}; it has heard from {}",
                 missing.len(),
                 ranges(&missing),
                 there.collect::<Vec<_>>().join(", ")
             )
         }
         Stage::Answering { me, missing } => format!(
-            "rank {me} on host {host} has no message from {}",
+            "rank {me} on host {host} has received no message from {}",
             ranks_text(missing)
         ),
         Stage::Joining { size } => format!(
-            "rank 0 has heard of all {size} ranks, but the first operation of all of them \
-             together does not come to its end: hosts may reach this one and not each other"
+            "rank 0 has heard from all {size} ranks, but their first collective operation \
+             does not finish: the hosts may reach this one but not each other"
         ),
         Stage::Following => return None,
     })
@@ -193,13 +193,13 @@ fn ranks_text(ranks: &[u32]) -> String {
 fn advice(stage: &Stage) -> &'static str {
     match stage {
         Stage::Starting => {
-            "Look whether all ranks were started: can every host be logged into without a question \
-             (ssh HOST true: host keys), and does each have this program and the same MPI library?"
+            "Check that all ranks were started: every host must accept logins without a prompt \
+             (ssh HOST true: host keys) and have this program and the same MPI library."
         }
         _ => {
-            "MPI may use a network that the hosts do not share: name the right one, with Open MPI by \
-             --mca btl_tcp_if_include 192.168.1.0/24, with MPICH by -iface; look for a firewall between \
-             the hosts, and whether all have the same rbench and MPI library (rbench version)"
+            "MPI may use a network that the hosts do not share: choose the right one, in Open MPI with \
+             --mca btl_tcp_if_include 192.168.1.0/24, in MPICH with -iface. Check for a firewall between \
+             the hosts, and that all have the same rbench and MPI library (rbench version)."
         }
     }
 }
@@ -243,9 +243,7 @@ mod tests {
             Duration::from_secs(20),
         )
         .expect("rank 0 tells");
-        let start = "20 s after the start rank 0 has not heard of 4 of 9 ranks: 2-3,6,8; it has \
-                     heard of \\u{1b}c (rank 7), a (ranks 0-1), b (ranks 4-5); everybody ends \
-                     after 120 s (--start-timeout)\nMPI may use";
+        let start = "20 s after the start rank 0 has not heard from 4 of 9 ranks: 2-3,6,8; it has heard from \\u{1b}c (rank 7), a (ranks 0-1), b (ranks 4-5); all ranks exit after 120 s (--start-timeout)\nMPI may use";
         assert!(text.starts_with(start), "{text}");
         assert!(text.contains("btl_tcp_if_include"), "{text}");
     }
@@ -258,11 +256,13 @@ mod tests {
         };
         let text = last_sentence(&stage, &arrival(1, Some(1)), Duration::from_secs(120))
             .expect("it tells");
-        let start = "the ranks have not come together within 120 s (--start-timeout): rank 4 on \
-                     host a has no message from ranks 0,3\n";
+        let start = "not all ranks joined within 120 s (--start-timeout): rank 4 on host a has received no message from ranks 0,3\n";
         assert!(text.starts_with(start), "{text}");
         let starting = facts(&Stage::Starting, "b").expect("it tells");
-        assert_eq!(starting, "MPI_Init on host b still waits for other ranks");
+        assert_eq!(
+            starting,
+            "MPI_Init on host b is still waiting for other ranks"
+        );
         assert_eq!(facts(&Stage::Following, "b"), None);
         assert!(advice(&Stage::Starting).contains("host keys"));
     }

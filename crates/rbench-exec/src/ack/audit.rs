@@ -128,7 +128,7 @@ pub fn audit(journals: &[PathBuf], parent: Option<&Path>) -> Result<Audit, Strin
         let failed = |why: String| format!("the journal {}: {why}", path.display());
         let Some((header, history)) = read(path, &mut audit.records).map_err(failed)? else {
             audit.notes.push(format!(
-                "the journal {} is empty: its worker had not begun",
+                "the journal {} is empty: its worker had not started",
                 path.display()
             ));
             continue;
@@ -138,7 +138,9 @@ pub fn audit(journals: &[PathBuf], parent: Option<&Path>) -> Result<Audit, Strin
             .entry((directory.clone(), header.pass))
             .or_insert_with(|| (BTreeSet::new(), header.workers));
         if !pass.0.insert(header.worker) {
-            return Err(failed("another one is of the same worker".to_owned()));
+            return Err(failed(
+                "another journal belongs to the same worker".to_owned(),
+            ));
         }
         audit.journals += 1;
         Look {
@@ -153,14 +155,14 @@ pub fn audit(journals: &[PathBuf], parent: Option<&Path>) -> Result<Audit, Strin
     for ((directory, pass), (given, all)) in workers {
         if (given.len() as u64) < all {
             audit.notes.push(format!(
-                "{}: journals of {} of the {all} workers of pass {pass} were given",
+                "{}: pass {pass}: only {} of {all} workers' journals were given",
                 directory.display(),
                 given.len()
             ));
         }
         if !directory.is_dir() {
             audit.notes.push(format!(
-                "{} is not there: is the file system mounted?",
+                "{} does not exist: check that the file system is mounted",
                 directory.display()
             ));
         }
@@ -183,7 +185,7 @@ fn read(path: &Path, count: &mut u64) -> Result<Option<(Header, History)>, Strin
         clippy::disallowed_methods,
         reason = "the journal lies outside the target"
     )]
-    let file = File::open(path).map_err(|e| format!("it cannot be read: {e}"))?;
+    let file = File::open(path).map_err(|e| format!("cannot be read: {e}"))?;
     let Some(records) = Records::open(BufReader::with_capacity(1 << 20, file))? else {
         return Ok(None);
     };
@@ -254,7 +256,7 @@ impl Look<'_> {
                 class: Class::Corrupt,
                 path: path.to_owned(),
                 offset: most,
-                expected: format!("the end of the file, at {most} bytes at most"),
+                expected: format!("a file of at most {most} bytes"),
                 found: format!("{length} bytes"),
             });
         }

@@ -122,14 +122,14 @@ impl Header {
     pub fn from_bytes(bytes: &[u8]) -> Result<Header, String> {
         let damaged = || "its header is damaged".to_owned();
         if !bytes.starts_with(&MAGIC) {
-            return Err("it is no journal of --ack-journal".to_owned());
+            return Err("not a journal of --ack-journal".to_owned());
         }
         let mut fixed = wire::Reader::new(bytes.get(MAGIC.len()..FIXED).ok_or_else(damaged)?);
         let mut word = || fixed.number().ok_or_else(damaged);
         let (version, length, sum) = (word()?, word()?, word()?);
         if version != VERSION {
             return Err(format!(
-                "its version is {version}, and this rbench reads {VERSION}"
+                "its version is {version}, but this rbench reads version {VERSION}"
             ));
         }
         let body = bytes[FIXED..].get(..length as usize).ok_or_else(damaged)?;
@@ -440,7 +440,7 @@ impl<R: Read> Records<R> {
         let mut read = |head: &mut Vec<u8>, upto: u64| {
             let more = upto.saturating_sub(head.len() as u64);
             let read = input.by_ref().take(more).read_to_end(head);
-            read.map_err(|e| format!("it cannot be read: {e}"))
+            read.map_err(|e| format!("cannot be read: {e}"))
         };
         read(&mut head, RECORDS_AT)?;
         if head.iter().all(|b| *b == 0) {

@@ -194,7 +194,7 @@ impl History {
         let length = u64::from(length);
         let whole = offset % self.block == 0 && length % self.block == 0;
         if of_write && (length == 0 || !whole) {
-            return Err(format!("its record {position} is not about whole blocks"));
+            return Err(format!("its record {position} does not cover whole blocks"));
         }
         let first = offset / self.block;
         let last = (first + length / self.block).saturating_sub(1);
@@ -258,7 +258,9 @@ impl History {
                 .blocks
                 .get_mut(&(file, index))
                 .and_then(|block| block.unfinished(piece.generation))
-                .ok_or_else(|| format!("its record {position} ends a write that had not begun"))?;
+                .ok_or_else(|| {
+                    format!("its record {position} ends a write that was not started")
+                })?;
             (write.ended, write.acknowledged) = (position, acknowledged);
             started = write.started;
         }

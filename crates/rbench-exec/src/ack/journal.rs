@@ -88,7 +88,7 @@ pub fn check_journals(io: &IoPlan, plan: &Plan, rank: Rank, target: &Path) -> Re
         for thread in 0..plan.threads {
             let path = journal_path(base, pass, worker_number(rank, thread, plan.threads));
             if lstat(&path).is_ok() {
-                return Err(format!("the journal {} exists already", path.display()));
+                return Err(format!("the journal {} already exists", path.display()));
             }
         }
     }
@@ -137,8 +137,8 @@ impl Journal {
         )]
         let opened = options.open(&path);
         let mut file = opened.map_err(|e| match e.kind() {
-            std::io::ErrorKind::AlreadyExists => failed("exists already".to_owned()),
-            _ => failed(format!("cannot be made: {e}")),
+            std::io::ErrorKind::AlreadyExists => failed("already exists".to_owned()),
+            _ => failed(format!("cannot be created: {e}")),
         })?;
         let mapped = file
             .write_all(&bytes)
@@ -306,7 +306,7 @@ mod tests {
         }
     }
 
-    #[expect(clippy::disallowed_methods, reason = "a journal is no target")]
+    #[expect(clippy::disallowed_methods, reason = "a journal is not a target")]
     fn read(path: &Path) -> Vec<Record> {
         let bytes = std::fs::read(path).expect("there");
         let records = Records::open(&bytes[..]).expect("a journal");
@@ -346,7 +346,7 @@ mod tests {
         let refusal = Journal::create(path.clone(), &header())
             .err()
             .expect("refused");
-        assert!(refusal.ends_with("acks exists already"), "{refusal}");
+        assert!(refusal.ends_with("acks already exists"), "{refusal}");
         assert_eq!(read(&path), []);
     }
 
@@ -377,7 +377,7 @@ mod tests {
         let each = PIECE / RECORD_BYTES as u64;
         (0..each).for_each(|n| assert!(journal.note(record(n))));
         // A descriptor that gives no room.
-        #[expect(clippy::disallowed_methods, reason = "no target")]
+        #[expect(clippy::disallowed_methods, reason = "not a target")]
         let closed = File::open("/dev/null").expect("there");
         journal.file = closed;
         assert!(!journal.note(record(each)) && !journal.note(record(each)));

@@ -147,12 +147,14 @@ impl Judge {
             return match (empty, self.headers.read(found)) {
                 (true, _) => Verdict::Untouched,
                 (_, Some(other)) => Verdict::Corrupt(foreign(other, place)),
-                (_, None) => Verdict::Corrupt("data, though nothing was written there".to_owned()),
+                (_, None) => {
+                    Verdict::Corrupt("data, although nothing was written there".to_owned())
+                }
             };
         };
         if empty {
             return match block.durable() {
-                Some(_) => Verdict::Lost("zeros, or the file has ended".to_owned()),
+                Some(_) => Verdict::Lost("zeros, or past the end of the file".to_owned()),
                 None => Verdict::Allowed,
             };
         }
@@ -269,7 +271,7 @@ fn whole(is: BlockHeader, place: BlockHeader, block: &Block) -> Verdict {
         Verdict::Lost(format!("generation {generation:#x}, an older write"))
     } else {
         Verdict::Corrupt(format!(
-            "generation {generation:#x}, of which the journal knows nothing"
+            "generation {generation:#x}, which is not in the journal"
         ))
     }
 }
@@ -285,7 +287,7 @@ fn foreign(is: BlockHeader, place: BlockHeader) -> String {
         return format!("misplaced: a block of pass {}", pass(is.generation));
     } else {
         return format!(
-            "generation {:#x}, of which the journal knows nothing",
+            "generation {:#x}, which is not in the journal",
             is.generation
         );
     };
@@ -301,10 +303,10 @@ pub fn expected(block: Option<&Block>) -> String {
     match (block.durable(), others) {
         (Some(durable), 0) => format!("generation {durable:#x}, which was synced"),
         (Some(durable), 1) => {
-            format!("generation {durable:#x}, which was synced, or one other")
+            format!("generation {durable:#x}, which was synced, or one other generation")
         }
         (Some(durable), n) => {
-            format!("generation {durable:#x}, which was synced, or one of {n} others")
+            format!("generation {durable:#x}, which was synced, or one of {n} other generations")
         }
         (None, 1) => format!("generation {:#x}, or nothing", block.newest()),
         (None, n) => format!("one of {n} generations, or nothing"),

@@ -389,7 +389,7 @@ impl BlockRunner {
         if moved < what.length {
             let (end, offset, length) = (what.offset + moved as u64, what.offset, what.length);
             let text = format!(
-                "truncated: at offset {offset} {length} bytes were expected, and the file ends at {end}"
+                "truncated: expected {length} bytes at offset {offset}, but the file ends at {end}"
             );
             return Some(Err((FailureKind::Mismatch, text)));
         }
@@ -430,7 +430,7 @@ impl BlockRunner {
             Some(at) => {
                 let (offset, place) = (what.offset, what.offset + at as u64);
                 let text = format!(
-                    "at offset {offset}: the block was trimmed, and the byte at {place} is not zero"
+                    "at offset {offset}: the block was trimmed, but the byte at {place} is not zero"
                 );
                 Err((FailureKind::Mismatch, text))
             }

@@ -232,7 +232,7 @@ impl WorkerContext {
             op: OpKind::Read,
             path: "read_iolog".to_owned(),
             kind: Errno::from_raw(error.raw_os_error().unwrap_or(0)).into(),
-            detail: format!("the thread that reads it cannot be started: {error}"),
+            detail: format!("cannot start a thread to read it: {error}"),
         })
     }
 
@@ -299,7 +299,7 @@ impl WorkerContext {
             kind: errno.into(),
             detail: match (name, errno) {
                 ("libaio", Errno::EAGAIN) => {
-                    "all requests of the host together are limited by /proc/sys/fs/aio-max-nr"
+                    "/proc/sys/fs/aio-max-nr limits the requests of all processes of the host"
                         .to_owned()
                 }
                 _ => String::new(),
@@ -532,8 +532,8 @@ pub(super) fn runner(context: WorkerContext, clone: u32) -> Result<BlockRunner, 
         false => steps,
     };
     if patterned && !steps.has_work() {
-        let text = "there is nothing to do: give size or filesize, since no file has room for a \
-                    block behind offset";
+        let text = "nothing to do: no file has room for a \
+                    block after offset; give size or filesize";
         return Err(context.refused(text.to_owned()));
     }
     let kept = context.kept.as_ref();

@@ -413,10 +413,10 @@ fn open(
     let fd = fd.map_err(|errno| {
         let mut failure = failed(OpKind::Open, errno);
         if errno == Errno::EINVAL && how.flags.direct {
-            failure.detail = "the file system may have no O_DIRECT".to_owned();
+            failure.detail = "the file system may not support O_DIRECT".to_owned();
         }
         if errno == Errno::ENOENT && !how.sized {
-            failure.detail = "give size=, with which a job makes its files".to_owned();
+            failure.detail = "give size= to have the job create its files".to_owned();
         }
         failure
     })?;
@@ -465,7 +465,7 @@ pub fn refuse_in_use(in_use: &InUse, fd: &OwnedFd, path: &Path) -> Result<(), Fa
     match in_use.user_of_open(fd).map_err(failed)? {
         None => Ok(()),
         Some(why) => Err(Failure {
-            detail: format!("it is {why} (allow_mounted_write=1 writes to it all the same)"),
+            detail: format!("it is {why} (use allow_mounted_write=1 to write to it anyway)"),
             ..failed(Errno::EBUSY)
         }),
     }

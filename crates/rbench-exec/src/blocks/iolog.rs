@@ -126,7 +126,7 @@ impl Iolog {
             true
         })?;
         if counts.transfers() == 0 {
-            return Err(format!("{} has nothing to replay", told(path)));
+            return Err(format!("{} has nothing to replay", log_name(path)));
         }
         (log.names, log.counts, log.largest) = (names, Some(counts), largest);
         log.writes = writes;
@@ -143,12 +143,12 @@ pub fn gcd(a: u32, b: u32) -> u32 {
     }
 }
 
-fn told(path: &Path) -> String {
-    format!("the log of I/O {}", path.display())
+fn log_name(path: &Path) -> String {
+    format!("the I/O log {}", path.display())
 }
 
 fn unreadable(path: &Path, error: &io::Error) -> String {
-    format!("{} cannot be read: {error}", told(path))
+    format!("{} cannot be read: {error}", log_name(path))
 }
 
 /// Reads a log and hands its entries, with the files named so far, to `each` until that says
@@ -168,18 +168,18 @@ fn follow(
         read.map_err(|e| unreadable(path, &e))
     };
     next(&mut line)?;
-    let version = Version::of(&line).map_err(|why| format!("{}: {why}", told(path)))?;
+    let version = Version::of(&line).map_err(|why| format!("{}: {why}", log_name(path)))?;
     let mut follower = Follower::new(replay, version);
     loop {
         number += 1;
         if next(&mut line)? == 0 {
             return Ok(follower.names().to_vec());
         }
-        let wrong = |why: &str| format!("{}, line {}: {why}", told(path), number + 1);
+        let wrong = |why: &str| format!("{}, line {}: {why}", log_name(path), number + 1);
         if line.len() as u64 == LINE_MAX && line.last() != Some(&b'\n') {
-            return Err(wrong("it is longer than fio's lines, 4096 bytes"));
+            return Err(wrong("it is longer than fio's limit of 4096 bytes"));
         }
-        let text = std::str::from_utf8(&line).map_err(|_| wrong("it is no text"))?;
+        let text = std::str::from_utf8(&line).map_err(|_| wrong("it is not valid UTF-8 text"))?;
         let entry = follower.line(text).map_err(|why| wrong(&why))?;
         if let Some(entry) = entry
             && !each(follower.names(), entry)
@@ -219,8 +219,8 @@ fn read_ahead(log: &Iolog, to: &SyncSender<Result<Piece, String>>) {
     let ended = match too_large {
         None => followed.map(|_| piece),
         Some(bytes) => Err(format!(
-            "{}: an operation of {bytes} bytes, and no more than {} were to be expected",
-            told(&log.path),
+            "{}: an operation has {bytes} bytes, but at most {} were expected",
+            log_name(&log.path),
             log.largest
         )),
     };

@@ -340,7 +340,7 @@ impl BlockRunner {
         }
         Some(match moved {
             0 if length > 0 => {
-                let detail = format!("nothing at offset {offset}: the file ends there");
+                let detail = format!("no data at offset {offset}: the file ends there");
                 Err((FailureKind::Short, detail))
             }
             _ => Ok(()),
@@ -383,7 +383,7 @@ fn refusal(what: &Planned, errno: Errno) -> String {
     let offset = what.offset;
     match (what.kind, errno) {
         (Kind::Trim, Errno::EOPNOTSUPP) => {
-            format!("at offset {offset}: no holes can be punched there (fallocate)")
+            format!("at offset {offset}: holes cannot be punched there (fallocate)")
         }
         _ => format!("at offset {offset}"),
     }

@@ -155,8 +155,7 @@ impl Progress {
             true => Some(read(&path).map_err(|error| (path.clone(), error))?),
         };
         if synced_only && loaded.as_ref().is_some_and(|state| state.synced.is_none()) {
-            let text =
-                "verify_policy=fsynced: it does not say what was synced, as states of fio do not";
+            let text = "verify_policy=fsynced: the state does not record what was synced, like fio's own states";
             return Err((path, io::Error::new(io::ErrorKind::InvalidData, text)));
         }
         Ok(Progress {
@@ -222,10 +221,10 @@ impl Progress {
 }
 
 fn read(path: &Path) -> io::Result<State> {
-    #[expect(clippy::disallowed_methods, reason = "a state is no target")]
+    #[expect(clippy::disallowed_methods, reason = "a state is not a target")]
     let bytes = fs::read(path)?;
     State::from_bytes(&bytes).ok_or_else(|| {
-        let text = "it is no sound state of a verified job in the form of fio 3.33";
+        let text = "not an intact state of a verified job in the format of fio 3.33";
         io::Error::new(io::ErrorKind::InvalidData, text)
     })
 }
@@ -236,7 +235,7 @@ fn existing(path: &Path) -> io::Result<Option<File>> {
     let mut options = OpenOptions::new();
     options.read(true).write(true);
     options.custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
-    #[expect(clippy::disallowed_methods, reason = "a state is no target")]
+    #[expect(clippy::disallowed_methods, reason = "a state is not a target")]
     let mut file = match options.open(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         // There will be none, as with fio.
@@ -244,7 +243,7 @@ fn existing(path: &Path) -> io::Result<Option<File>> {
         opened => opened?,
     };
     let foreign = || {
-        let text = "it is no state of a verified job, and is not overwritten";
+        let text = "not a state of a verified job, so it is not overwritten";
         Err(io::Error::new(io::ErrorKind::AlreadyExists, text))
     };
     if !file.metadata()?.is_file() {
@@ -278,7 +277,10 @@ fn put_state(path: &Path, bytes: &[u8]) -> io::Result<()> {
 fn put(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let mut how = OpenOptions::new();
     how.write(true).create_new(true).mode(0o600);
-    #[expect(clippy::disallowed_methods, reason = "a state or a dump is no target")]
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a state or a dump is not a target"
+    )]
     let mut file = how.open(path)?;
     file.write_all(bytes)
 }

@@ -45,7 +45,7 @@ impl Recorder {
             detail: format!("write_iolog: {error}"),
         };
         if let Some(name) = names.iter().find(|name| name.contains(char::is_whitespace)) {
-            let text = format!("the name '{name}' has a space, where a log's names end");
+            let text = format!("the name '{name}' contains a space, which ends a name in a log");
             return Err(failed(&io::Error::other(text)));
         }
         let file = fresh(&path).map_err(|error| failed(&error))?;
@@ -119,7 +119,7 @@ fn fresh(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(true);
     options.custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
-    #[expect(clippy::disallowed_methods, reason = "a log of I/O is no target")]
+    #[expect(clippy::disallowed_methods, reason = "an I/O log is not a target")]
     let mut file = match options.open(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => {
             return OpenOptions::new()
@@ -137,7 +137,7 @@ fn fresh(path: &Path) -> io::Result<File> {
             .read_to_end(&mut start)?;
     }
     if !file.metadata()?.is_file() || !(start.is_empty() || Version::of(&start).is_ok()) {
-        let text = "it is no log of I/O, and is not overwritten";
+        let text = "not an I/O log, so it is not overwritten";
         return Err(io::Error::new(io::ErrorKind::AlreadyExists, text));
     }
     file.rewind()?;

@@ -145,7 +145,7 @@ impl Clients<'_, '_> {
             let tired = silent >= SILENT_MAX;
             let outcome = match tired {
                 true => Err(End::undecided(format!(
-                    "not tried: {SILENT_MAX} before it did not end"
+                    "not tried: {SILENT_MAX} earlier tests did not finish"
                 ))),
                 false => self.check(check, number).await,
             };
@@ -262,7 +262,7 @@ impl Clients<'_, '_> {
     }
 
     fn told(&self, client: Rank, message: Option<&[u8]>) -> Result<Vec<u8>, End> {
-        let lost = || End::undecided("what a client told did not arrive whole".to_owned());
+        let lost = || End::undecided("a client's report arrived incomplete".to_owned());
         let mut r = Reader::new(message.ok_or_else(lost)?);
         match r.number().ok_or_else(lost)? {
             0 | 1 => Ok(r.bytes().ok_or_else(lost)?.to_vec()),

@@ -45,7 +45,7 @@ impl Group<'_> {
             several => format!(" and {} other ranks have", several - 1),
         };
         Err(ExecError::Lost(format!(
-            "rank {first} on {}{others} not been heard of for {} s: the process, its host or the network is down",
+            "rank {first} on {}{others} not been heard from for {} s: the process, its host or the network is down",
             self.host_name_of(Rank(*first)),
             SILENCE.as_secs()
         )))

@@ -181,7 +181,7 @@ impl Group<'_> {
                 Ok(match stop.is_raised() {
                     true => Ok(None),
                     false => failed(&format!(
-                        "did not end within {} s (--hook-timeout) and was ended",
+                        "did not finish within {} s (--hook-timeout) and was stopped",
                         patience.as_secs_f64()
                     )),
                 })
@@ -211,10 +211,10 @@ fn why(end: &CommandEnd) -> Option<String> {
         (Some(0), _) => return None,
         (Some(status), _) => format!("failed with exit status {status}"),
         (None, Some(number)) => match Signal::try_from(*number) {
-            Ok(signal) => format!("was ended by {signal}"),
-            Err(_) => format!("was ended by signal {number}"),
+            Ok(signal) => format!("was killed by {signal}"),
+            Err(_) => format!("was killed by signal {number}"),
         },
-        (None, None) => "ended, nobody knows how".to_owned(),
+        (None, None) => "ended with an unknown status".to_owned(),
     };
     Some(match said {
         Some(said) => format!("{why}: {said}"),

@@ -125,7 +125,7 @@ impl Group<'_> {
         if self.mounts.every_fails(rank.0, host, counts) {
             let host = self.host_name_of(rank);
             self.show.trouble(&format!(
-                "every operation on {host} fails, for example {text}; its mount answers all the same"
+                "every operation on {host} fails, for example {text}; but its mount answers"
             ));
         }
     }
@@ -234,9 +234,9 @@ fn told(dead: &DeadMount, several: bool, ends: bool) -> String {
         None => format!("before {phase}"),
     };
     let then = match (ends, several) {
-        (true, true) => "; the run ends when the other hosts have done the phase",
+        (true, true) => "; the run ends when the other hosts finish the phase",
         (true, false) => "; the run ends",
-        (false, _) => "; the run goes on",
+        (false, _) => "; the run continues",
     };
     format!(
         "the mount {mount} on {host} no longer answers ({answer}), {when}: {op} {path}: {error}{then} (--on-dead-mount {})",

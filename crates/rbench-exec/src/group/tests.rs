@@ -124,7 +124,7 @@ fn a_rank_that_looks_all_the_time_takes_a_silent_one_for_lost() {
         assert_eq!(lost_after, Some(15), "the first half second after 7 s");
         let error = root.live(begun + Duration::from_millis(7500));
         let error = error.expect_err("it is still silent").to_string();
-        let expect = "rank 1 on host has not been heard of for 7 s";
+        let expect = "rank 1 on host has not been heard from for 7 s";
         assert!(error.starts_with(expect), "{error}");
     });
 }

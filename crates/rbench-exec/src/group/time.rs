@@ -158,7 +158,7 @@ impl Group<'_> {
         let near = near(here, self.clock.now());
         Ok(near.map_err(|far| {
             format!(
-                "the common start lies {far} by this host's clock: that one or {}'s has jumped since they were compared, or a rank stood still",
+                "the common start is {far} by this host's clock: this clock or {}'s has jumped since they were compared, or a rank was suspended",
                 self.host_name_of(Rank(0))
             )
         }))

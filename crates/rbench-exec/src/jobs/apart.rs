@@ -77,11 +77,11 @@ impl Used {
         let replayed = self
             .replayed
             .iter()
-            .map(|path| (path, "it is replayed too"));
+            .map(|path| (path, "it is also replayed"));
         let targets = self
             .targets
             .iter()
-            .map(|path| (path, "it is a file of a job"));
+            .map(|path| (path, "it is a data file of a job"));
         replayed.chain(targets).find_map(|(path, why)| {
             let same = names.contains(&places.of(path))
                 || !files.is_empty() && identity(path).is_some_and(|id| files.contains(&id));
@@ -91,7 +91,10 @@ impl Used {
 }
 
 fn told(path: &Path, why: &str) -> String {
-    format!("write_iolog: {} cannot be the log: {why}", path.display())
+    format!(
+        "write_iolog: cannot write the log {}: {why}",
+        path.display()
+    )
 }
 
 /// Device and inode of what is there.

@@ -59,7 +59,7 @@ fn look(written: &[Written]) -> Result<(), String> {
         match in_use.user_of(path) {
             Ok(None) | Err(_) => Ok(()),
             Ok(Some(why)) => Err(format!(
-                "job '{job}': {} is {why}, and is not written to (unless allow_mounted_write=1 is given)",
+                "job '{job}': {} is {why}, so it is not written to (use allow_mounted_write=1 to do it anyway)",
                 path.display()
             )),
         }

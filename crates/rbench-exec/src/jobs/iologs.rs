@@ -100,7 +100,7 @@ fn interval_of(job: &JobPlan, logs: &[Arc<Iolog>]) -> Result<Option<u64>, String
     let name = &job.name;
     if logs.iter().any(|log| log.counts.is_none()) {
         return Err(format!(
-            "job '{name}': verify needs a log of I/O that can be read before it is replayed"
+            "job '{name}': verify needs an I/O log that can be read before it is replayed"
         ));
     }
     let mut all = logs.iter().filter_map(|log| log.writes);
@@ -115,7 +115,7 @@ fn interval_of(job: &JobPlan, logs: &[Arc<Iolog>]) -> Result<Option<u64>, String
         Some(given) if given > 0 && divisor % given == 0 => Ok(Some(given)),
         None if least == most => Ok(Some(divisor)),
         _ => Err(format!(
-            "job '{name}': the log's writes have {least} to {most} bytes: verify needs a \
+            "job '{name}': the log's writes have {least} to {most} bytes: give a \
              verify_interval that divides all of them"
         )),
     }
@@ -201,7 +201,7 @@ fn shared_input(readers: &BTreeMap<PathBuf, (String, u64)>) -> Option<String> {
         let path = path.display();
         (*sum > 1).then(|| {
             format!(
-                "job '{job}': read_iolog={path} can be read but once, and would be read {sum} times"
+                "job '{job}': read_iolog={path} can be read only once, but {sum} workers would read it"
             )
         })
     })

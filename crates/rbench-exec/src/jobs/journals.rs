@@ -117,7 +117,7 @@ impl Place<'_, '_> {
         if !find(job).moves_data {
             let (job, engine) = (&job.name, &job.engine);
             return Err(format!(
-                "job '{job}': --ack-journal needs an engine that writes data, and ioengine={engine} writes none"
+                "job '{job}': --ack-journal needs an engine that writes data, but ioengine={engine} does not"
             ));
         }
         let mut directories = job.files.directories();
@@ -134,14 +134,14 @@ impl Place<'_, '_> {
         let one = |file| {
             let path = file_path(job, jobnum, file);
             let whole = self.base.join(&path);
-            let told = format!("job '{}': --ack-journal: {}", job.name, whole.display());
+            let shown = format!("job '{}': --ack-journal: {}", job.name, whole.display());
             if !layout::is_missing(&whole) {
                 return Err(format!(
-                    "{told} is there already, and what is in it is not known"
+                    "{shown} already exists, and its content is unknown: remove it"
                 ));
             }
             if !names.insert(whole) {
-                return Err(format!("{told} is written by two jobs"));
+                return Err(format!("{shown} is written by two jobs"));
             }
             let (from, length) = job.files.part(jobnum, file_size(job, jobnum, file), 0);
             Ok(NamedFile { path, from, length })

@@ -190,7 +190,7 @@ impl Needs {
                     let length = need.length;
                     let failure = Failure {
                         detail: format!(
-                            "{there} of {length} bytes, and allow_file_create=0 makes no file longer"
+                            "{there} of {length} bytes, and allow_file_create=0 forbids extending it"
                         ),
                         ..Failure::new(OpKind::Open, path.to_string_lossy(), FailureKind::Short)
                     };

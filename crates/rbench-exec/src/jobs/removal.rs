@@ -136,6 +136,8 @@ pub(super) fn left_as_they_are(
     let text = why(&first.path);
     Some(match others.len() {
         0 => text,
-        others => format!("{text}; so are {others} other files of this rank with unlink"),
+        others => {
+            format!("{text}; the same goes for {others} other files of this rank with unlink")
+        }
     })
 }

@@ -31,8 +31,8 @@ impl JobRound<'_> {
             listener.warning(
                 RAMP_ONLY,
                 format!(
-                    "{}: the work ended before the ramp did (ramp_time, ramp_size), so nothing was measured; \
-                     fio's report shows what was done in the ramp",
+                    "{}: the work ended before the ramp (ramp_time, ramp_size), so nothing was measured; \
+                     fio's report shows the work of the ramp",
                     names.join(", ")
                 ),
             );
@@ -93,6 +93,6 @@ impl JobRound<'_> {
 /// Both ends are the same program: this does not happen unless memory or the
 /// network damages a message.
 pub(super) fn garbled() -> ExecError {
-    let text = "the outcomes of the jobs did not arrive whole at rank 0";
+    let text = "the results of the jobs arrived incomplete at rank 0";
     ExecError::Comm(CommError::Start(text.to_owned()))
 }

@@ -39,12 +39,12 @@ pub async fn check(group: &Group<'_>, plan: &JobsPlan, base: &Path) -> Result<()
 fn look(path: &Path, must_be_there: bool) -> Result<(), String> {
     let shown = path.display();
     let found = named(path);
-    let found = found.map_err(|e| format!("{shown} cannot be looked at: {} ({e:?})", e.desc()))?;
+    let found = found.map_err(|e| format!("{shown} cannot be inspected: {} ({e:?})", e.desc()))?;
     match (found, must_be_there) {
         (Named::Nothing, false) | (Named::File(_), true) => Ok(()),
-        (Named::Nothing, true) => Err(format!("{shown} is to be read and is not there")),
+        (Named::Nothing, true) => Err(format!("{shown} does not exist, but the run reads it")),
         (_, false) => Err(format!(
-            "{shown} is there already and is not overwritten: name another file, or use this one with -E"
+            "{shown} already exists and is not overwritten: name another file, or use this one with -E"
         )),
         // A symbolic link may lead to one.
         (Named::Other, true) if path.is_file() => Ok(()),

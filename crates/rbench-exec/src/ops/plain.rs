@@ -94,7 +94,9 @@ impl Plain {
         if found.get(..length) == Some(&value(&self.path)[..]) {
             return Ok(());
         }
-        mismatch(format!("not the value that was set, of {length} bytes"))
+        mismatch(format!(
+            "differs from the value that was set, of {length} bytes"
+        ))
     }
 
     fn check_list(&self, list: &[u8]) -> Result<(), Why> {
@@ -213,7 +215,7 @@ impl ItemOp for Readlink {
             return Ok(0);
         }
         let (found, expected) = (String::from_utf8_lossy(found), expected.to_string_lossy());
-        mismatch(format!("it leads to '{found}', '{expected}' expected"))
+        mismatch(format!("points to '{found}', expected '{expected}'"))
     }
 }
 

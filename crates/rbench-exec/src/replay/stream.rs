@@ -39,12 +39,12 @@ pub struct Form {
     cwd: Option<Vec<u8>>,
 }
 
-fn told(path: &Path) -> String {
+fn trace_name(path: &Path) -> String {
     format!("the trace {}", path.display())
 }
 
 fn unreadable(path: &Path, error: &io::Error) -> String {
-    format!("{} cannot be read: {error}", told(path))
+    format!("{} cannot be read: {error}", trace_name(path))
 }
 
 /// The lines of a file, which may be compressed.
@@ -59,7 +59,10 @@ impl Lines {
         let failed = |error: io::Error| unreadable(path, &error);
         let input = inputs::open(path).map_err(failed)?;
         if !input.is_file {
-            return Err(format!("{} is no file, and it is read twice", told(path)));
+            return Err(format!(
+                "{} is not a regular file, but it must be read twice",
+                trace_name(path)
+            ));
         }
         let mut plain = BufReader::with_capacity(1 << 16, input.reader);
         let compressed = plain.fill_buf().map_err(failed)?.starts_with(&ZSTD);
@@ -89,9 +92,9 @@ impl Lines {
             return Ok(None);
         }
         if self.line.len() as u64 > LINE_MAX {
-            let told = told(path);
+            let trace = trace_name(path);
             return Err(format!(
-                "{told}, line {number}: it is longer than {LINE_MAX} bytes"
+                "{trace}, line {number}: it is longer than {LINE_MAX} bytes"
             ));
         }
         if self.line.last() == Some(&b'\n') {
@@ -115,10 +118,8 @@ pub fn form(path: &Path, given: Option<Format>) -> Result<Form, String> {
         format = Format::of(line);
     }
     let format = format.ok_or_else(|| {
-        let told = told(path);
-        format!(
-            "{told}: its first lines are of no known form; say with --trace-format which it is of"
-        )
+        let trace = trace_name(path);
+        format!("{trace}: the format of its first lines is unknown: give it with --trace-format")
     })?;
     let mut cwd = None;
     if format == Format::Strace {
@@ -161,7 +162,7 @@ impl Stream<'_> {
             match self.lines.next(self.path)? {
                 Some((number, line)) => {
                     if let Err(why) = self.reader.line(number, line, &mut self.out) {
-                        let why = format!("{}, line {number}: {why}", told(self.path));
+                        let why = format!("{}, line {number}: {why}", trace_name(self.path));
                         if self.strict {
                             return Err(why);
                         }
@@ -172,7 +173,7 @@ impl Stream<'_> {
                 None => {
                     self.ended = true;
                     let read = self.reader.end(&mut self.out);
-                    read.map_err(|why| format!("{}: {why}", told(self.path)))?;
+                    read.map_err(|why| format!("{}: {why}", trace_name(self.path)))?;
                 }
             }
             self.ready.extend(self.out.ops.drain(..));
@@ -253,7 +254,7 @@ impl<'p> Merged<'p> {
     pub fn wrong(&self, step: &Step, why: &str) -> String {
         let stream = self.streams.get(step.trace as usize);
         let path = stream.map_or(Path::new(""), |(stream, _, _)| stream.path);
-        format!("{}, line {}: {why}", told(path), step.op.line)
+        format!("{}, line {}: {why}", trace_name(path), step.op.line)
     }
 }
 

@@ -267,7 +267,7 @@ fn a_clock_that_jumps_ends_the_run_with_the_name_of_its_host() {
                 panic!("{end:?}");
             };
             let far = message
-                .strip_prefix("on node(2): the common start lies ")
+                .strip_prefix("on node(2): the common start is ")
                 .and_then(|rest| rest.split_once(&format!(" s {way} ")))
                 .unwrap_or_else(|| panic!("not {way}: {message}"));
             let far_s: f64 = far.0.parse().expect("a number");

@@ -191,8 +191,8 @@ mod needs_root {
         run.mounts = mounts();
         run.workload = rbench_plan::spec::Workload::Meta(items(60));
         let said = refusal(run);
-        assert!(said.contains("makes 122 files and directories"), "{said}");
-        assert!(said.contains("where 99 more can be made"), "{said}");
+        assert!(said.contains("creates 122 files and directories"), "{said}");
+        assert!(said.contains("where only 99 inodes are free"), "{said}");
         let mut run = meta(dir.path());
         (run.hosts, run.mounts) = (&[0, 0], mounts());
         run.workload = rbench_plan::spec::Workload::Meta(items(40));
@@ -244,7 +244,7 @@ mod needs_root {
                 assert!(said.starts_with(&expect), "{said}");
                 assert!(said.contains(", the others fuse.rbench"), "{said}");
                 assert!(
-                    said.ends_with("mount it there, or say --private-dirs"),
+                    said.ends_with("mount it there, or use --private-dirs"),
                     "{said}"
                 );
                 assert_eq!(changes(&target), 0, "{said}");
@@ -338,7 +338,7 @@ mod needs_fuse {
                 "{what}: {said}"
             );
             assert!(
-                said.contains("where 8.00 MiB is free: take less, or say --overfill"),
+                said.contains("where only 8.00 MiB is free: write less, or use --overfill"),
                 "{said}"
             );
             assert_eq!(listing(target.path()), [""; 0]);
@@ -397,7 +397,7 @@ mod needs_fuse {
             panic!("it ran");
         };
         assert!(
-            said.contains("writes 3.00 MiB at") && said.contains("where 2.00 MiB is free"),
+            said.contains("writes 3.00 MiB at") && said.contains("where only 2.00 MiB is free"),
             "{said}"
         );
         // Each group is gone when the next begins.

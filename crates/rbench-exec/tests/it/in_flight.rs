@@ -117,7 +117,7 @@ fn data_that_no_memory_holds_is_refused_before_anything_is_made() {
     let Err(ExecError::Usage(said)) = run.go().map(drop) else {
         panic!("32 TiB are refused");
     };
-    let expect = "--iodepth 4096: 32768 operations in flight on a host, with 1GiB in each, need 33554432 MiB of memory";
+    let expect = "--iodepth 4096: 32768 operations in flight on a host, with 1GiB each, need 33554432 MiB of memory";
     assert!(said.contains(expect), "{said}");
     assert_eq!(fs::read_dir(dir.path()).expect("listing").count(), 0);
 }

@@ -555,7 +555,7 @@ mod timing {
             panic!("{error}");
         };
         assert!(
-            text.starts_with("rank 2 on host1 has not been heard of for 7 s"),
+            text.starts_with("rank 2 on host1 has not been heard from for 7 s"),
             "{text}"
         );
     }

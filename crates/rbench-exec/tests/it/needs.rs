@@ -25,7 +25,7 @@ mod needs_fuse {
         said
     }
 
-    const SAID: &str = "giving back a range of a file (job j): fuse.rbench-testfs (rbench-testfs) refuses it \
+    const SAID: &str = "punching holes (job j): fuse.rbench-testfs (rbench-testfs) refuses it \
                         (fallocate: EOPNOTSUPP)";
 
     #[test]

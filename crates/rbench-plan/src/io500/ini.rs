@@ -43,7 +43,7 @@ pub(super) fn read(text: &str) -> Result<Given, SuiteError> {
             .map(|(name, value)| (name.trim(), value.trim()))
             .ok_or_else(|| {
                 failed(format!(
-                    "'{line}' is neither [section], key = value nor a comment"
+                    "'{line}' is not a section ([NAME]), a setting (KEY = VALUE) or a comment"
                 ))
             })?;
         match at {
@@ -74,7 +74,7 @@ fn without_comment(line: &str) -> &str {
 
 fn section(rest: &str) -> Result<In, String> {
     let Some(name) = rest.strip_suffix(']') else {
-        return Err(format!("'[{rest}' has no ]"));
+        return Err(format!("'[{rest}' has no closing ]"));
     };
     let name = name.trim();
     let known = sections();
@@ -87,7 +87,7 @@ fn section(rest: &str) -> Result<In, String> {
         return Ok(In::Extended);
     }
     let near = nearest(name, known.into_iter());
-    Err(format!("there is no section [{name}]{}", meant(near)))
+    Err(format!("unknown section [{name}]{}", meant(near)))
 }
 
 fn meant(near: Option<&str>) -> String {
@@ -99,7 +99,7 @@ fn find(section: &'static str, name: &str) -> Result<&'static Key, String> {
     let found = keys.iter().find(|key| key.name.eq_ignore_ascii_case(name));
     found.copied().ok_or_else(|| {
         let near = nearest(name, keys.iter().map(|key| key.name));
-        format!("there is no '{name}' in [{section}]{}", meant(near))
+        format!("unknown key '{name}' in [{section}]{}", meant(near))
     })
 }
 
@@ -120,13 +120,13 @@ fn check(key: &Key, value: &str) -> Result<(), String> {
     let wrong = |what: &str| Err(format!("'{value}' is not {what}"));
     match key.takes {
         Takes::Switch if truth(value).is_none() => wrong("TRUE or FALSE"),
-        Takes::Count | Takes::Seconds if !count(value) => wrong("a whole number from 1 on"),
+        Takes::Count | Takes::Seconds if !count(value) => wrong("a whole number of at least 1"),
         Takes::Size if !value.parse::<Bytes>().is_ok_and(|size| size.0 > 0) => {
             wrong("a size such as 2m")
         }
-        Takes::Interface if !is_posix(value) => {
-            wrong("POSIX, the only interface of rbench, alone or with --posix.odirect")
-        }
+        Takes::Interface if !is_posix(value) => wrong(
+            "POSIX, the only interface that rbench supports (expected POSIX or POSIX --posix.odirect)",
+        ),
         Takes::Packet => {
             const TYPES: [&str; 5] = ["timestamp", "offset", "incompressible", "random", "unique"];
             match TYPES.contains(&value) {
@@ -135,10 +135,10 @@ fn check(key: &Key, value: &str) -> Result<(), String> {
             }
         }
         Takes::DropCommand if !value.contains("/proc/sys/vm/drop_caches") => Err(
-            "rbench runs no command: it writes to /proc/sys/vm/drop_caches by itself".to_owned(),
+            "rbench does not run commands: it writes to /proc/sys/vm/drop_caches itself".to_owned(),
         ),
         Takes::Only(why) if truth(value) != Some(false) && value != key.default => {
-            Err(format!("it cannot be '{value}': {why}"))
+            Err(format!("'{value}' is not supported: {why}"))
         }
         _ => Ok(()),
     }

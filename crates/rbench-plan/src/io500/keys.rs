@@ -54,14 +54,14 @@ const fn key(
     }
 }
 
-const NO_SCRIPT: &str = "rbench searches by itself";
+const NO_SCRIPT: &str = "rbench has its own search";
 const NO_PAUSE: &str = "rbench does not pause between phases";
-const NO_GPU: &str = "rbench has no buffers on GPUs";
-const NO_COLLECTIVE: &str = "collective operations are those of MPI-IO, and rbench has POSIX alone";
-const NO_HINTS: &str = "hints are those of MPI-IO, and rbench has POSIX alone";
-const NO_DIRS: &str = "rbench ior has no directories of each rank";
-const SCHEDULING: &str = "Without effect: rbench find has its own way to share work";
-pub(super) const TIMESTAMP: &str = "Without effect: each run has a directory and a file of its own";
+const NO_GPU: &str = "rbench does not support GPU buffers";
+const NO_COLLECTIVE: &str = "collective operations need MPI-IO, and rbench supports POSIX only";
+const NO_HINTS: &str = "hints need MPI-IO, and rbench supports POSIX only";
+const NO_DIRS: &str = "rbench ior does not create a directory for each rank";
+const SCHEDULING: &str = "No effect: rbench find distributes work in its own way";
+pub(super) const TIMESTAMP: &str = "No effect: each run has its own directory and result file";
 
 /// All that are known, but for those that every phase has ([`OF_PHASES`]).
 const KEYS: &[Key] = {
@@ -74,7 +74,7 @@ const KEYS: &[Key] = {
             "datadir",
             "",
             Dir,
-            "The directory to test; --dir goes before it",
+            "Directory to test; --dir overrides it",
         ),
         key("global", "timestamp-datadir", "TRUE", Switch, TIMESTAMP),
         key(
@@ -82,7 +82,7 @@ const KEYS: &[Key] = {
             "resultdir",
             "",
             Dir,
-            "The directory of the result file unless --out names one; it is made",
+            "Directory of the result file, created if missing; --out overrides it",
         ),
         key("global", "timestamp-resultdir", "TRUE", Switch, TIMESTAMP),
         key(
@@ -90,7 +90,7 @@ const KEYS: &[Key] = {
             "api",
             "POSIX",
             Interface,
-            "The interface of all phases",
+            "Interface of all phases",
         ),
         key(
             "global",
@@ -104,147 +104,153 @@ const KEYS: &[Key] = {
             "drop-caches-cmd",
             "",
             DropCommand,
-            "Only one that writes to /proc/sys/vm/drop_caches",
+            "Must be a command that writes to /proc/sys/vm/drop_caches; not run, rbench writes itself",
         ),
         key(
             "global",
             "io-buffers-on-gpu",
             "FALSE",
             Only(NO_GPU),
-            "Not there",
+            "Not supported",
         ),
         key(
             "global",
             "verbosity",
             "1",
             Anything,
-            "Without effect: the result file has everything",
+            "No effect: the result file has everything",
         ),
         key(
             "global",
             "scc",
             "FALSE",
             Switch,
-            "By the rules of the Student Cluster Competition: 30 s are enough",
+            "Apply the rules of the Student Cluster Competition: 30 s are enough",
         ),
         key(
             "global",
             "dataPacketType",
             "timestamp",
             Packet,
-            "What is written: timestamp, offset, incompressible, random, unique",
+            "Type of the data: timestamp, offset, incompressible, random, unique",
         ),
         key(
             "debug",
             "stonewall-time",
             "300",
             Seconds,
-            "How long phases that write go on, s",
+            "Duration of phases that write, s",
         ),
-        key("debug", "pause-dir", "", Only(NO_PAUSE), "Not there"),
-        key(
-            "ior-easy",
-            "transferSize",
-            "2m",
-            Size,
-            "Bytes of a transfer",
-        ),
+        key("debug", "pause-dir", "", Only(NO_PAUSE), "Not supported"),
+        key("ior-easy", "transferSize", "2m", Size, "Bytes per transfer"),
         key(
             "ior-easy",
             "blockSize",
             "9920000m",
             Size,
-            "The most that a rank writes; a multiple of transferSize",
+            "Most bytes that a rank writes; a multiple of transferSize",
         ),
         key(
             "ior-easy",
             "filePerProc",
             "TRUE",
             Switch,
-            "Each rank has a file of its own",
+            "Give each rank its own file",
         ),
-        key("ior-easy", "uniqueDir", "FALSE", Only(NO_DIRS), "Not there"),
-        key("ior-easy", "hintsFileName", "", Only(NO_HINTS), "Not there"),
-        key("ior-easy", "verbosity", "", Anything, "Without effect"),
         key(
-            "mdtest-easy",
-            "n",
-            "1000000",
-            Count,
-            "The most files of a rank",
+            "ior-easy",
+            "uniqueDir",
+            "FALSE",
+            Only(NO_DIRS),
+            "Not supported",
         ),
+        key(
+            "ior-easy",
+            "hintsFileName",
+            "",
+            Only(NO_HINTS),
+            "Not supported",
+        ),
+        key("ior-easy", "verbosity", "", Anything, "No effect"),
+        key("mdtest-easy", "n", "1000000", Count, "Most files per rank"),
         key(
             "mdtest-easy",
             "files-per-dir",
             "",
             Count,
-            "Files in a directory; makes the run invalid",
+            "Files per directory; makes the run invalid",
         ),
         key(
             "ior-hard",
             "segmentCount",
             "10000000",
             Count,
-            "The most transfers of a rank",
+            "Most transfers per rank",
         ),
         key(
             "ior-hard",
             "collective",
             "FALSE",
             Only(NO_COLLECTIVE),
-            "Not there",
+            "Not supported",
         ),
-        key("ior-hard", "hintsFileName", "", Only(NO_HINTS), "Not there"),
-        key("ior-hard", "verbosity", "", Anything, "Without effect"),
+        key(
+            "ior-hard",
+            "hintsFileName",
+            "",
+            Only(NO_HINTS),
+            "Not supported",
+        ),
+        key("ior-hard", "verbosity", "", Anything, "No effect"),
         key(
             "ior-hard-write",
             "collective",
             "FALSE",
             Only(NO_COLLECTIVE),
-            "Not there",
+            "Not supported",
         ),
         key(
             "ior-hard-read",
             "collective",
             "FALSE",
             Only(NO_COLLECTIVE),
-            "Not there",
+            "Not supported",
         ),
-        key(
-            "mdtest-hard",
-            "n",
-            "1000000",
-            Count,
-            "The most files of a rank",
-        ),
+        key("mdtest-hard", "n", "1000000", Count, "Most files per rank"),
         key(
             "mdtest-hard",
             "files-per-dir",
             "",
             Count,
-            "Files in a directory; makes the run invalid",
+            "Files per directory; makes the run invalid",
         ),
-        key("find", "external-script", "", Only(NO_SCRIPT), "Not there"),
+        key(
+            "find",
+            "external-script",
+            "",
+            Only(NO_SCRIPT),
+            "Not supported",
+        ),
         key(
             "find",
             "external-mpi-args",
             "",
             Only(NO_SCRIPT),
-            "Not there",
+            "Not supported",
         ),
         key(
             "find",
             "external-extra-args",
             "",
             Only(NO_SCRIPT),
-            "Not there",
+            "Not supported",
         ),
         key(
             "find",
             "nproc",
             "",
             Count,
-            "Ranks that search; all of them by itself",
+            "Number of ranks that search; empty: all",
         ),
         key("find", "pfind-queue-length", "10000", Anything, SCHEDULING),
         key("find", "pfind-steal-next", "FALSE", Anything, SCHEDULING),
@@ -260,27 +266,27 @@ const KEYS: &[Key] = {
 
 /// The keys of every phase and every set of files.
 const OF_PHASES: [Key; 4] = [
-    key("", "run", "TRUE", Takes::Switch, "Whether it is run"),
+    key("", "run", "TRUE", Takes::Switch, "Run this phase"),
     key(
         "",
         "noRun",
         "FALSE",
         Takes::Switch,
-        "Whether it is not run, as older files have it",
+        "Skip this phase (older name of run = FALSE)",
     ),
     key(
         "",
         "API",
         "",
         Takes::Interface,
-        "POSIX; with --posix.odirect around the page cache",
+        "POSIX; with --posix.odirect, bypass the page cache",
     ),
     key(
         "",
         "posix.odirect",
         "FALSE",
         Takes::Switch,
-        "Around the page cache (O_DIRECT)",
+        "Bypass the page cache (O_DIRECT)",
     ),
 ];
 

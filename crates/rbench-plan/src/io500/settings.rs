@@ -35,7 +35,7 @@ impl Settings {
     /// All settings with what they are by themselves, in the form of the file.
     pub fn text() -> String {
         let mut out = format!(
-            "# The settings of IO500 as rbench suite {} has them: all may be left out.\n",
+            "# Settings of rbench suite {}, with their defaults: each may be left out.\n",
             super::NAME
         );
         for section in sections() {
@@ -180,12 +180,12 @@ impl Settings {
     pub fn invalid_because(&self, scale: f64) -> Vec<String> {
         let mut why = Vec::new();
         if scale < 1.0 {
-            why.push(format!("it has {scale} of the full size"));
+            why.push(format!("it has only {scale} of the full size"));
         }
         let (stonewall, required) = (self.stonewall_s(), self.required_s());
         if stonewall < required {
             why.push(format!(
-                "the stonewall is at {stonewall} s, and phases that write have to go on for {required} s"
+                "the stonewall is at {stonewall} s, but phases that write must last {required} s"
             ));
         }
         let left_out = PHASES.iter().filter(|phase| !self.runs(phase));
@@ -204,14 +204,14 @@ impl Settings {
             let written = PHASES.iter().find(|p| p.writes() && p.files == phase.files);
             if let Some(first) = written.filter(|first| !self.runs(first)) {
                 return Err(format!(
-                    "[{}] needs the files of [{}], which is not run: each run has a directory of its own",
+                    "[{}] needs the files of [{}], which is not run: enable it, since each run has its own directory",
                     phase.name, first.name
                 ));
             }
             let shared = !self.is_true("ior-easy", "filePerProc");
             if shared && phase.name == "ior-rnd4K-easy-read" {
                 return Err(
-                    "[ior-rnd4K-easy-read] needs [ior-easy] filePerProc = TRUE: leave it out with run = FALSE"
+                    "[ior-rnd4K-easy-read] needs [ior-easy] filePerProc = TRUE: skip it with run = FALSE"
                         .to_owned(),
                 );
             }

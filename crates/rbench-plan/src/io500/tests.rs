@@ -135,25 +135,25 @@ fn what_cannot_be_is_named_with_its_line() {
     check("[globl]\n", 1, "(nearest: global)");
     check("\n[ior-easy]\nblockSze = 4m\n", 3, "(nearest: blockSize)");
     check("datadir = x\n", 1, "outside of a section");
-    check("[debug]\nstonewall-time = 0\n", 2, "from 1 on");
-    check("[debug]\n# one\nstonewall-time = 5m\n", 3, "from 1 on");
+    check("[debug]\nstonewall-time = 0\n", 2, "at least 1");
+    check("[debug]\n# one\nstonewall-time = 5m\n", 3, "at least 1");
     check("[ior-easy]\ntransferSize = two\n", 2, "a size");
     check("[find]\nrun = maybe\n", 2, "TRUE or FALSE");
     check(
         "[find]\nexternal-script = ./find.sh\n",
         2,
-        "rbench searches by itself",
+        "rbench has its own search",
     );
     check("[global]\napi = MPIIO\n", 2, "POSIX");
     check("[global]\nio-buffers-on-gpu = TRUE\n", 2, "GPU");
     check(
         "[global]\ndrop-caches-cmd = sudo flush\n",
         2,
-        "runs no command",
+        "does not run commands",
     );
     check("[debug]\npause-dir = /tmp\n", 2, "pause");
-    check("[find\n", 1, "no ]");
-    check("[find]\nwhat is this\n", 2, "neither");
+    check("[find\n", 1, "no closing ]");
+    check("[find]\nwhat is this\n", 2, "not a section");
     check(
         "[ior-easy-write]\nrun = FALSE\n",
         1,

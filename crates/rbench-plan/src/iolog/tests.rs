@@ -52,7 +52,7 @@ fn with_a_directory_no_name_leads_out_of_it() {
         let found = Follower::new(replay, Version::Two).line(text);
         found.map(|_| ()).err()
     };
-    let out = "'../a' leads out of the directory b".to_owned();
+    let out = "'../a' is outside of the directory b".to_owned();
     assert_eq!(line(&below("b"), "../a add"), Some(out));
     assert_eq!(line(&below("b"), "/x/../../a add").map(|_| ()), Some(()));
     assert_eq!(line(&below("b"), "/x/../a add"), None);
@@ -158,30 +158,36 @@ fn what_is_skipped_is_left_out_and_all_names_may_lead_to_one_file() {
 fn what_is_malformed_is_told() {
     for (text, why) in [
         ("a", "the action is missing"),
-        ("a look", "'look' is none of add, open"),
+        (
+            "a look",
+            "'look' is not an action (expected one of add, open",
+        ),
         ("a add\na open\na read 0", "the length is missing"),
-        ("a add\na open\na read x 1", "'x' is no offset"),
-        ("a add\na open\na read +1 1", "'+1' is no offset"),
-        ("a add\na open\na read 0 1 2", "'2' stands behind its end"),
-        ("a add\na open\na read 0 4294967296", "too many"),
+        ("a add\na open\na read x 1", "'x' is not a valid offset"),
+        ("a add\na open\na read +1 1", "'+1' is not a valid offset"),
+        (
+            "a add\na open\na read 0 1 2",
+            "unexpected '2' at end of line",
+        ),
+        ("a add\na open\na read 0 4294967296", "is too large"),
         (
             "a add\na open\na read 9223372036854775807 1",
-            "past the end",
+            "exceeds the largest file size",
         ),
-        ("a open", "'a' was not added before"),
-        ("a add\na read 0 1", "'a' is not open there"),
+        ("a open", "'a' was not added earlier"),
+        ("a add\na read 0 1", "'a' is not open at that point"),
         (
             "a add\na open\na close\na read 0 1",
-            "'a' is not open there",
+            "'a' is not open at that point",
         ),
-        ("fio version 2 iolog", "another log begins there"),
+        ("fio version 2 iolog", "another log starts there"),
     ] {
         let told = wrong(Version::Two, text);
         assert!(told.contains(why), "{text}: {told}");
     }
     for (text, why) in [
-        ("a add", "'a' is no time"),
-        ("1 a wait 1 1", "version 3 has no wait"),
+        ("a add", "'a' is not a valid time"),
+        ("1 a wait 1 1", "'wait' is not an action of version 3"),
     ] {
         let told = wrong(Version::Three, text);
         assert!(told.contains(why), "{text}: {told}");
@@ -197,7 +203,7 @@ fn the_first_line_tells_the_version_and_blktrace_is_recognised() {
         assert!(told.contains("blktrace"), "{told}");
     }
     let told = Version::of(b"read,4096").expect_err("no log");
-    assert!(told.contains("does not begin with"), "{told}");
+    assert!(told.contains("not an I/O log"), "{told}");
 }
 
 #[test]

@@ -27,9 +27,7 @@ fn parts(text: &str) -> Result<Vec<&str>, String> {
         match letter {
             '(' => depth += 1,
             ')' => {
-                depth = depth
-                    .checked_sub(1)
-                    .ok_or("there is a ')' without its '('")?;
+                depth = depth.checked_sub(1).ok_or("a ')' has no matching '('")?;
             }
             ',' if depth == 0 => {
                 all.push(&text[from..at]);
@@ -39,7 +37,7 @@ fn parts(text: &str) -> Result<Vec<&str>, String> {
         }
     }
     if depth > 0 {
-        return Err("there is a '(' without its ')'".to_owned());
+        return Err("a '(' has no matching ')'".to_owned());
     }
     all.push(&text[from..]);
     Ok(all)
@@ -57,13 +55,15 @@ pub fn read(text: &str) -> Result<Vec<Written>, String> {
             Some((times, inner)) => {
                 let inner = inner
                     .strip_suffix(')')
-                    .ok_or_else(|| format!("'{part}' does not end with its ')'"))?;
+                    .ok_or_else(|| format!("'{part}' has text after its ')'"))?;
                 let times = times
                     .trim()
                     .strip_suffix('x')
                     .and_then(|times| times.trim().parse::<usize>().ok())
                     .filter(|times| *times > 0)
-                    .ok_or_else(|| format!("'{part}' is not of the form 5x (open, close)"))?;
+                    .ok_or_else(|| {
+                        format!("'{part}' is not a repetition (expected e.g. 5x (open, close))")
+                    })?;
                 let inner = read(inner)?;
                 if times.saturating_mul(inner.len()) > STEPS_MAX {
                     return Err(format!("'{part}' has more than {STEPS_MAX} steps"));
@@ -75,7 +75,7 @@ pub fn read(text: &str) -> Result<Vec<Written>, String> {
             None => steps.push(step(part)?),
         }
         if steps.len() > STEPS_MAX {
-            return Err(format!("it has more than {STEPS_MAX} steps"));
+            return Err(format!("the list has more than {STEPS_MAX} steps"));
         }
     }
     Ok(steps)
@@ -88,7 +88,9 @@ pub fn read(text: &str) -> Result<Vec<Written>, String> {
 pub fn step(text: &str) -> Result<Written, String> {
     let (words, set) = match text.split_once('@') {
         Some((words, set)) if set.trim().is_empty() || set.contains(char::is_whitespace) => {
-            return Err(format!("'{text}' names no set behind its @: {words}@NAME"));
+            return Err(format!(
+                "'{text}' names no set after its @ (expected {words}@NAME)"
+            ));
         }
         Some((words, set)) => (words, Some(set.to_owned())),
         None => (text, None),
@@ -120,7 +122,7 @@ pub fn step(text: &str) -> Result<Written, String> {
         let near = near.map_or_else(String::new, |near| format!(" (nearest: {near})"));
         let all: Vec<&str> = names().collect();
         return Err(format!(
-            "there is no step '{verb}'{near}, only {}",
+            "unknown step '{verb}'{near} (expected one of {})",
             all.join(", ")
         ));
     };
@@ -139,11 +141,14 @@ pub fn step(text: &str) -> Result<Written, String> {
 }
 
 fn names_no_file(text: &str) -> String {
-    format!("'{}' chooses no file, last or other", text.trim())
+    format!(
+        "'{}' does not choose a file, so it cannot have 'last'",
+        text.trim()
+    )
 }
 
 fn ill_formed(text: &str, form: &str) -> String {
-    format!("'{}' is not of the form {form}", text.trim())
+    format!("'{}' is not a valid step (expected {form})", text.trim())
 }
 
 /// A size of one call, from 1 on.
@@ -271,14 +276,14 @@ mod tests {
         check("append 16k..1k", "LEAST..MOST");
         check("append", "append SIZE");
         check("stat 5", "[last]");
-        check("create last", "chooses no file");
-        check("fsync last", "chooses no file");
+        check("create last", "does not choose a file");
+        check("fsync last", "does not choose a file");
         check("stat@", "names no set");
         check("0x (stat)", "5x (open, close)");
         check("(stat)", "5x (open, close)");
-        check("2x (stat", "without its ')'");
-        check("stat)", "without its '('");
-        check("2x (stat) open", "does not end");
+        check("2x (stat", "no matching ')'");
+        check("stat)", "no matching '('");
+        check("2x (stat) open", "text after");
         check("200x (200x (stat))", "more than 10000 steps");
         check("think", "think TIME");
         check("setxattr 5k", "up to 4k");

@@ -139,7 +139,7 @@ impl Text<'_> {
             Some(key) => Err(self.error(
                 key.span().start,
                 format!(
-                    "there is no '{}' here, only {}",
+                    "unknown key '{}' (expected one of {})",
                     key.get_ref(),
                     keys.join(", ")
                 ),
@@ -153,7 +153,7 @@ impl Text<'_> {
             DeValue::String(text) if !text.trim().is_empty() => Ok(text),
             _ => Err(self.error(
                 value.span().start,
-                format!("'{key}' must be words in quotes"),
+                format!("'{key}' must be a non-empty text in quotes"),
             )),
         }
     }
@@ -206,7 +206,7 @@ pub fn read(text: &str) -> Result<Profile, ProfileError> {
     let table = table.get_ref();
     of.known(table, &KEYS)?;
     let title = table.get("title").map(|value| of.words("title", value));
-    let missing = |key: &str| of.error(0, format!("the profile has no '{key}'"));
+    let missing = |key: &str| of.error(0, format!("the profile lacks '{key}'"));
     let sets = table.get("set").ok_or_else(|| missing("set"))?;
     let mut sets = of
         .table("set", sets)?
@@ -218,7 +218,7 @@ pub fn read(text: &str) -> Result<Profile, ProfileError> {
     let DeValue::Array(list) = workers.get_ref() else {
         return Err(of.error(
             workers.span().start,
-            "a kind of worker begins with [[worker]]",
+            "'worker' is not a list of tables: start each kind of worker with [[worker]]",
         ));
     };
     let workers = list
@@ -245,7 +245,7 @@ fn distinct(workers: &[WorkerText]) -> Result<(), ProfileError> {
     for (at, worker) in workers.iter().enumerate() {
         if workers[..at].iter().any(|other| other.name == worker.name) {
             let message = format!(
-                "two kinds of workers are called '{}': give each a 'name'",
+                "two kinds of workers have the name '{}': give each its own 'name'",
                 worker.name
             );
             let line = worker.line;
@@ -271,7 +271,7 @@ fn set(
     of.known(table, &SET_KEYS)?;
     if !is_plain(name) {
         let message = format!(
-            "'{}' is no name of letters a to z, digits and '-', 32 at most",
+            "'{}' is not a valid name (expected 1 to 32 of: letters a to z, digits, '-')",
             name.escape_debug()
         );
         return Err(of.error(at, message));
@@ -282,12 +282,12 @@ fn set(
             "files" => Ok(SetKind::Files),
             "directories" => Ok(SetKind::Directories),
             "links" => Ok(SetKind::Links),
-            _ => Err("it is files, directories or links".to_owned()),
+            _ => Err("not a kind of set (expected files, directories or links)".to_owned()),
         })?,
     };
     let number = table
         .get("number")
-        .ok_or_else(|| of.error(at, format!("the set '{name}' has no 'number'")))?;
+        .ok_or_else(|| of.error(at, format!("the set '{name}' lacks 'number'")))?;
     let sizes = match table.get("size") {
         None => Sizes::Fixed(Bytes(0)),
         Some(value) => of.of(("size", value), sizes)?,
@@ -330,7 +330,7 @@ pub fn sizes(text: &str) -> Result<Sizes, String> {
         _ => None,
     };
     sizes.ok_or_else(|| {
-        format!("'{text}' is no size such as 16k, gamma 16k or exponential 64k, up to 1p")
+        format!("'{text}' is not a size up to 1p (expected e.g. 16k, gamma 16k, exponential 64k)")
     })
 }
 
@@ -342,7 +342,7 @@ pub fn percent(text: &str) -> Result<u32, String> {
     let number = text.strip_suffix('%').unwrap_or(text).parse().ok();
     number
         .filter(|percent| *percent <= 100)
-        .ok_or_else(|| format!("'{text}' is no percentage from 0% to 100%"))
+        .ok_or_else(|| format!("'{text}' is not a percentage from 0% to 100%"))
 }
 
 /// Reads operations with weights: `stat=60,read whole=20`.
@@ -360,7 +360,7 @@ pub fn ops(text: &str) -> Result<(Vec<Written>, Vec<u64>), String> {
         });
         let (operation, weight) = weight.ok_or_else(|| {
             format!(
-                "'{}' is not of the form OPERATION=WEIGHT, such as stat=60",
+                "'{}' is not a weighted operation (expected OPERATION=WEIGHT, e.g. stat=60)",
                 part.trim()
             )
         })?;
@@ -374,7 +374,7 @@ pub fn ops(text: &str) -> Result<(Vec<Written>, Vec<u64>), String> {
         let step = list::step(operation)?;
         use super::Verb;
         if step.last || matches!(step.verb, Verb::Close | Verb::Think(_)) {
-            return Err(format!("'{operation}' is a step of lists alone"));
+            return Err(format!("'{operation}' is allowed only in a list"));
         }
         steps.push(step);
         weights.push(weight);
@@ -385,7 +385,7 @@ pub fn ops(text: &str) -> Result<(Vec<Written>, Vec<u64>), String> {
 fn time(text: &str) -> Result<Nanos, String> {
     let time: Option<Nanos> = text.parse().ok();
     time.filter(|time| time.0 > 0)
-        .ok_or_else(|| format!("'{text}' is no time such as 125ms"))
+        .ok_or_else(|| format!("'{text}' is not a time (expected e.g. 125ms)"))
 }
 
 /// `1000 reader`
@@ -394,7 +394,9 @@ fn per(text: &str) -> Result<(u64, String), String> {
         let number = number.parse().ok().filter(|number| *number > 0)?;
         Some((number, role.trim().to_owned()))
     });
-    read.ok_or_else(|| format!("'{text}' is not of the form NUMBER WORKER, such as 1000 reader"))
+    read.ok_or_else(|| {
+        format!("'{text}' is not a number and a worker (expected NUMBER WORKER, e.g. 1000 reader)")
+    })
 }
 
 fn worker(of: &Text<'_>, value: &Value<'_>) -> Result<WorkerText, ProfileError> {
@@ -413,7 +415,7 @@ fn worker(of: &Text<'_>, value: &Value<'_>) -> Result<WorkerText, ProfileError> 
     };
     if !is_plain(name) {
         let message = format!(
-            "'{}' is no name of letters a to z, digits and '-', 32 at most",
+            "'{}' is not a valid name (expected 1 to 32 of: letters a to z, digits, '-')",
             name.escape_debug()
         );
         return Err(of.error(at, message));
@@ -421,7 +423,7 @@ fn worker(of: &Text<'_>, value: &Value<'_>) -> Result<WorkerText, ProfileError> 
     let (steps, weights) = match (table.get("list"), table.get("ops")) {
         (Some(_), None) => (lists("list")?.unwrap_or_default(), Vec::new()),
         (None, Some(value)) => of.of(("ops", value), ops)?,
-        _ => return Err(of.error(at, "a worker has either 'list' or 'ops'")),
+        _ => return Err(of.error(at, "a worker needs either 'list' or 'ops', not both")),
     };
     let texts = ["set", "first", "list", "ops", "every", "per"].into_iter();
     let texts = texts.filter_map(|key| {
@@ -476,14 +478,14 @@ mod tests {
         };
         let set = "[set.files]\nnumber = 10\n";
         let with = |worker: &str| format!("{set}[[worker]]\n{worker}");
-        check("", 1, "no 'set'");
-        check(set, 1, "no 'worker'");
-        check("sets = 1\n", 1, "no 'sets' here");
-        check("[set.files]\n", 1, "no 'number'");
+        check("", 1, "lacks 'set'");
+        check(set, 1, "lacks 'worker'");
+        check("sets = 1\n", 1, "unknown key 'sets'");
+        check("[set.files]\n", 1, "lacks 'number'");
         check("[set.files]\nnumber = 0\n", 2, "from 1 to");
         check("[set.files]\nnumber = -1\n", 2, "from 1 to");
-        check("[set.\"../x\"]\nnumber = 1\n", 1, "is no name");
-        check("[set.\"a\\u0000\"]\nnumber = 1\n", 1, "is no name");
+        check("[set.\"../x\"]\nnumber = 1\n", 1, "not a valid name");
+        check("[set.\"a\\u0000\"]\nnumber = 1\n", 1, "not a valid name");
         check(
             "[set.files]\nnumber = 1\nsize = \"gama 5k\"\n",
             3,
@@ -503,20 +505,20 @@ mod tests {
         check(&with("list = \"opn\"\n"), 4, "nearest: open");
         check(&with("threads = 5\n"), 3, "either 'list' or 'ops'");
         check(&with("ops = \"stat\"\n"), 4, "OPERATION=WEIGHT");
-        check(&with("ops = \"close=5\"\n"), 4, "lists alone");
+        check(&with("ops = \"close=5\"\n"), 4, "only in a list");
         check(&with("ops = \"stat=0\"\n"), 4, "OPERATION=WEIGHT");
         check(&with("list = \"stat\"\nthreads = 0\n"), 5, "'threads'");
-        check(&with("list = \"stat\"\nevery = \"0\"\n"), 5, "no time");
+        check(&with("list = \"stat\"\nevery = \"0\"\n"), 5, "not a time");
         check(
             &with("list = \"stat\"\nper = \"reader\"\n"),
             5,
             "NUMBER WORKER",
         );
-        check(&with("list = 5\n"), 4, "words in quotes");
+        check(&with("list = 5\n"), 4, "text in quotes");
         check(
             &with("name = \"../up\"\nlist = \"stat\"\n"),
             3,
-            "is no name",
+            "not a valid name",
         );
         check("[set.files\n", 1, "");
     }
@@ -532,7 +534,10 @@ mod tests {
             let error = of(names).expect_err("the same name twice");
             let second = 3 + names[0].lines().count() + 2;
             assert_eq!(error.line, second, "{error}");
-            assert!(error.message.contains("give each a 'name'"), "{error}");
+            assert!(
+                error.message.contains("give each its own 'name'"),
+                "{error}"
+            );
         }
         assert!(of(["", "name = \"a\"\n"]).is_ok(), "one has none");
     }

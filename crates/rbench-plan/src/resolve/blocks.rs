@@ -22,7 +22,7 @@ impl Options {
     ) -> Result<BlockSizes, PlanError> {
         let positive = |option: &str, size: u64| {
             if size == 0 {
-                refuse!("{option}: a block has at least 1 byte");
+                refuse!("{option}: a block must have at least 1 byte");
             }
             Ok(size)
         };
@@ -55,7 +55,7 @@ impl Options {
             .filter(|(_, percent)| percent.is_none())
             .count() as u32;
         if given > 100 || (open == 0 && given != 100) {
-            refuse!("{}: percentages add up to {given}, not to 100", self.split);
+            refuse!("{}: the percentages add up to {given}, not 100", self.split);
         }
         let rest = 100 - given;
         let mut seen = 0;

@@ -17,11 +17,11 @@ pub(super) fn resolve(find: &Find, common: &Common) -> Result<FindPlan, PlanErro
         ("--untried", common.leave.untried),
     ] {
         if given {
-            refuse!("{flag} has no meaning for a search: it makes nothing");
+            refuse!("{flag} has no effect on a search, which creates nothing: remove it");
         }
     }
     if find.name.as_ref().is_some_and(|name| name.is_empty()) {
-        refuse!("--name is empty: no name matches that");
+        refuse!("--name is empty: no name would match");
     }
     Ok(FindPlan {
         newer: find.newer.clone(),

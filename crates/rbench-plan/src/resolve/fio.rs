@@ -60,11 +60,11 @@ pub(super) fn resolve(
     notes: &mut Vec<String>,
 ) -> Result<JobsPlan, PlanError> {
     if options.jobs.is_empty() {
-        refuse!("no job is given: a job begins with --name, or with [name] in a job file");
+        refuse!("no job is given: start one with --name, or with [name] in a job file");
     }
     if options.jobs.len().saturating_mul(iterations as usize) > JOBS_MAX {
         refuse!(
-            "--iterations {iterations}: that makes more than {JOBS_MAX} jobs of the {} given",
+            "--iterations {iterations}: more than {JOBS_MAX} jobs in total, from {} given",
             options.jobs.len()
         );
     }
@@ -153,11 +153,13 @@ fn once(
                 true if !plan.pattern.directions.write => "trims",
                 _ => "writes",
             };
-            wrong.push(of_job(format!("it {does}, and --readonly forbids that")));
+            wrong.push(of_job(format!("it {does}, which --readonly forbids")));
         }
         workers = workers.saturating_add(plan.numjobs);
         if workers > WORKERS_MAX {
-            let all = format!("numjobs makes {workers} workers of all jobs, {WORKERS_MAX} at most");
+            let all = format!(
+                "all jobs together have {workers} workers (numjobs): the limit is {WORKERS_MAX}"
+            );
             refuse!("{}", of_job(all));
         }
         notes.extend(told.into_iter().map(of_job));
@@ -188,7 +190,9 @@ fn shift_readers(rounds: &mut [Vec<JobPlan>], shift: u32, ranks: u32) -> Result<
         readers.for_each(|job| job.files.ahead = shift::ahead(shift, step, ranks));
     }
     if step == 0 {
-        refuse!("--shift {shift} needs a job that only reads, and files of its workers' own");
+        refuse!(
+            "--shift {shift} needs a job that only reads, and a separate set of files for each worker"
+        );
     }
     Ok(())
 }
@@ -200,7 +204,7 @@ fn waits(before: &[Job], job: &Job, round: &[JobPlan]) -> Result<bool, PlanError
         return Ok(false);
     };
     if !before.iter().any(|earlier| earlier.name == *name) {
-        refuse!("wait_for={name}: no job of that name stands before it");
+        refuse!("wait_for={name}: no earlier job has this name");
     }
     Ok(round.iter().any(|plan| plan.name == *name))
 }
@@ -216,7 +220,7 @@ fn one(
     if index == 0
         && let Some(name) = &s.wait_for
     {
-        refuse!("wait_for={name}: no job of that name stands before it");
+        refuse!("wait_for={name}: no earlier job has this name");
     }
     let numjobs = s.numjobs.unwrap_or(1);
     if numjobs == 0 {
@@ -234,7 +238,7 @@ fn one(
     let direct = s.direct.unwrap_or(false);
     let engine_options = engine::options(s, &engine, direct)?;
     if files.shares.append && engine == "mmap" {
-        refuse!("file_append: ioengine=mmap makes no file longer");
+        refuse!("file_append: ioengine=mmap cannot extend files");
     }
     let name_op = NameOp::of_engine(&engine);
     let moves = !matches!(engine.as_str(), "null" | "mmap" | "falloc" | "ftruncate");
@@ -246,8 +250,8 @@ fn one(
     report::check_logs(s)?;
     if files.unlink_each_loop && matches!(files.names, FileNames::Given(_)) {
         refuse!(
-            "unlink_each_loop and filename exclude each other: what you name is removed only if the run has made \
-             it (unlink)"
+            "unlink_each_loop and filename cannot be combined: named files are removed only if the run \
+             created them (unlink)"
         );
     }
     let mut plan = JobPlan {
@@ -350,7 +354,7 @@ fn pattern(
     let lfsr = s.lfsr.unwrap_or(false);
     let mut repeats = s.norandommap.unwrap_or(false) && !lfsr;
     if given && directions.random && !repeats {
-        notes.push("blockalign turns norandommap on".to_owned());
+        notes.push("blockalign turns on norandommap".to_owned());
         repeats = true;
     }
     if distribution != Distribution::Uniform {
@@ -458,7 +462,7 @@ fn placed(s: &Settings, names: FileNames) -> Result<(PathBuf, FileNames), PlanEr
         let alone = directory.as_os_str().is_empty();
         if !alone && climbs(name) {
             refuse!(
-                "filename: {name} leads out of the directory {}",
+                "filename: {name} is outside of the directory {}",
                 directory.display()
             );
         }
@@ -483,7 +487,7 @@ fn inside(files: &Files) -> Result<(), PlanError> {
     match names.iter().find(climbs) {
         None => Ok(()),
         Some(name) => refuse!(
-            "{option}: {name} leads out of the directory {}",
+            "{option}: {name} is outside of the directory {}",
             files.directory.display()
         ),
     }
@@ -499,9 +503,7 @@ fn reachable(files: &Files, workers: u64) -> Result<(), PlanError> {
         .and_then(|start| start.checked_add(files.size.1))
         .filter(|end| i64::try_from(*end).is_ok());
     if end.is_none() {
-        refuse!(
-            "size, offset and offset_increment reach past the end that a file can have, 2^63 bytes"
-        );
+        refuse!("size, offset and offset_increment exceed the largest file size, 2^63 bytes");
     }
     Ok(())
 }
@@ -551,10 +553,12 @@ fn buffers(s: &Settings, block: u64) -> Result<Buffers, PlanError> {
     let percent = s.buffer_compress_percentage.unwrap_or(0);
     let dedupe_percent = s.dedupe_percentage.unwrap_or(0);
     if zero && s.buffer_pattern.is_some() {
-        refuse!("zero_buffers and buffer_pattern exclude each other");
+        refuse!("zero_buffers and buffer_pattern cannot be combined");
     }
     if zero && percent + dedupe_percent > 0 {
-        refuse!("zero_buffers excludes buffer_compress_percentage and dedupe_percentage");
+        refuse!(
+            "zero_buffers cannot be combined with buffer_compress_percentage or dedupe_percentage"
+        );
     }
     let content = match (&s.buffer_pattern, zero) {
         (_, true) => BufferContent::Zero,
@@ -601,17 +605,17 @@ fn pace(s: &Settings, io: Moved, notes: &mut Vec<String>) -> Result<Pace, PlanEr
     let runtime = s.runtime.filter(|time| time.0 > 0);
     let mut time_based = s.time_based.unwrap_or(false);
     if time_based && runtime.is_none() {
-        notes.push("time_based needs runtime, and is left out".to_owned());
+        notes.push("time_based needs runtime, and is ignored".to_owned());
         time_based = false;
     }
     rates(s)?;
     let think = s.thinktime.unwrap_or_default();
     let think_spin = s.thinktime_spin.unwrap_or_default();
     if think_spin > think {
-        refuse!("thinktime_spin is a part of thinktime, and cannot be longer");
+        refuse!("thinktime_spin is longer than thinktime, which includes it");
     }
     if s.ramp_time.is_some_and(|time| time.0 > 0) && s.ramp_size.is_some_and(|bytes| bytes > 0) {
-        refuse!("ramp_time and ramp_size exclude each other");
+        refuse!("ramp_time and ramp_size cannot be combined");
     }
     let think_after = s.thinktime_iotime.filter(|time| time.0 > 0);
     if think_after.is_some() && think.0 == 0 {
@@ -665,7 +669,7 @@ fn rates(s: &Settings) -> Result<(), PlanError> {
     let (bytes, iops, least) = (limits(s.rate), limits(s.rate_iops), limits(s.rate_min));
     let given = |each: Each<Option<u64>>| each.all().into_iter().any(Option::is_some);
     if given(bytes) && given(iops) {
-        refuse!("rate and rate_iops exclude each other");
+        refuse!("rate and rate_iops cannot be combined");
     }
     for (least, most) in least.all().into_iter().zip(bytes.all()) {
         if let (Some(least), Some(most)) = (least, most)
@@ -685,7 +689,7 @@ fn latency_target(s: &Settings) -> Result<Option<LatencyTarget>, PlanError> {
         return Ok(None);
     };
     let Some(window) = s.latency_window.filter(|time| time.0 > 0) else {
-        refuse!("latency_target needs latency_window, the time over which it is kept");
+        refuse!("latency_target needs latency_window, the time for which the latency must hold");
     };
     Ok(Some(LatencyTarget {
         target,
@@ -707,7 +711,7 @@ fn steady(s: &Settings) -> Result<Option<SteadyRule>, PlanError> {
     // Every value of the window is kept.
     if every < Nanos(1_000_000) || every > duration || duration.0 / every.0 > 1_000_000 {
         refuse!(
-            "steadystate_check_interval is 1 ms or longer, no longer than steadystate_duration, and at \
+            "steadystate_check_interval must be at least 1 ms, at most steadystate_duration, and at \
              least a millionth of it"
         );
     }

@@ -15,11 +15,11 @@ pub(super) fn of(given: &InFlight) -> Result<Option<u32>, PlanError> {
     }
     match given.engine.as_deref() {
         Some("io_uring") if depth > NAMES_IN_FLIGHT_MAX => refuse!(
-            "--iodepth {depth} is more than the {NAMES_IN_FLIGHT_MAX} operations that a worker has in flight"
+            "--iodepth {depth} is more than {NAMES_IN_FLIGHT_MAX}, the most operations that a worker can have in flight"
         ),
         Some("io_uring") => Ok(Some(depth)),
         Some("sync") | None if depth > 1 => refuse!(
-            "--iodepth {depth} needs --engine io_uring: system calls are made one after the other"
+            "--iodepth {depth} needs --engine io_uring: system calls are made one at a time"
         ),
         Some("sync") | None => Ok(None),
         Some(other) => refuse!("--engine {other} is not one of sync, io_uring"),
@@ -55,19 +55,21 @@ pub(super) fn check(plan: &MetaPlan) -> Result<(), PlanError> {
         .filter(|info| !info.in_a_ring());
     if let Some(info) = others.next() {
         refuse!(
-            "--engine io_uring does not perform {}, which is measured by --engine sync only",
+            "--engine io_uring does not perform {}: use --engine sync",
             info.name
         );
     }
     if plan.backend == Backend::Dummy {
-        refuse!("--engine io_uring and -a DUMMY exclude each other: nothing is handed to a ring");
+        refuse!(
+            "--engine io_uring and -a DUMMY cannot be combined: DUMMY submits nothing to a ring"
+        );
     }
     if plan.making == Making::Node {
-        refuse!("--engine io_uring does not perform mknod, by which -k makes files");
+        refuse!("--engine io_uring does not perform mknod, with which -k creates files");
     }
     if plan.verify_write {
         refuse!(
-            "--engine io_uring and --verify-write exclude each other: each file is read back by itself"
+            "--engine io_uring and --verify-write cannot be combined: each file is read back on its own"
         );
     }
     Ok(())

@@ -32,7 +32,7 @@ pub(super) fn resolve(io: &spec::Io, interval: Nanos, facts: &Facts) -> Result<I
     let default_size = small.map_or(Bytes(256 << 20), |s| s.size);
     let size = io.size.unwrap_or(default_size);
     if small.is_some() && io.size.is_some() {
-        refuse!("--size and --files exclude each other: --file-size times --files is the size");
+        refuse!("--size and --files cannot be combined: the size is --files times --file-size");
     }
     let blocks = Blocks::new(io, size)?;
     check_blocks(&blocks, size, small, io)?;
@@ -54,7 +54,7 @@ pub(super) fn resolve(io: &spec::Io, interval: Nanos, facts: &Facts) -> Result<I
     check_verify(io, &blocks, size, mixes, &engine)?;
     if io.direct && engine == "mmap" {
         refuse!(
-            "--direct and --engine mmap exclude each other: mappings go through the page cache"
+            "--direct and --engine mmap cannot be combined: mappings go through the page cache"
         );
     }
     let verify_threads = verify_threads(io, small, depth, &engine)?;
@@ -106,12 +106,12 @@ fn verify_threads(
     }
     if small.is_some() {
         refuse!(
-            "--verify-threads and --files exclude each other: small files are checked by their worker"
+            "--verify-threads and --files cannot be combined: small files are checked by their worker"
         );
     }
     if depth > 1 || !LENDING.contains(&engine) {
         refuse!(
-            "--verify-threads needs --depth 1 and one of the engines {}: others do not part with their buffers",
+            "--verify-threads needs --depth 1 and one of the engines {}: others cannot hand over their buffers",
             LENDING.join(", ")
         );
     }
@@ -159,7 +159,7 @@ impl Blocks {
             .filter_map(|(flag, given)| given.then_some(flag))
             .collect();
         if let [one, other, ..] = flags.as_slice() {
-            refuse!("{one} and {other} exclude each other");
+            refuse!("{one} and {other} cannot be combined");
         }
         let fixed = io.block.unwrap_or(Bytes((128 << 10).min(size.0)));
         let sizes = OPTIONS.sizes(io.block_split.as_deref(), io.block_range, fixed.0)?;
@@ -204,7 +204,9 @@ fn check_blocks(
         refuse!("{of} {size} is smaller than one block of {flag} {most}");
     }
     if small.is_some() && blocks.mixed() {
-        refuse!("{flag} and --files exclude each other: small files are moved in blocks of --bs");
+        refuse!(
+            "{flag} and --files cannot be combined: small files are written and read in blocks of --bs"
+        );
     }
     let sectors = |bytes: u64| bytes.is_multiple_of(512);
     if io.direct && (!blocks.all(sectors) || !sectors(size.0)) {
@@ -216,7 +218,9 @@ fn check_blocks(
 /// What is written where no stamps are.
 fn buffers(io: &spec::Io) -> Result<Buffers, PlanError> {
     if io.no_refill && io.dedupe.is_some() {
-        refuse!("--no-refill and --dedupe exclude each other: every block is a copy");
+        refuse!(
+            "--no-refill and --dedupe cannot be combined: without refill every block is a copy"
+        );
     }
     let fresh = fresh_data(
         percentage("--compress", io.compress.unwrap_or(0))?,
@@ -242,7 +246,7 @@ fn check_verify(
     let Blocks { least, flag, .. } = blocks;
     if mixes {
         refuse!(
-            "--verify cannot be combined with --rw rw or randrw: a read may meet a block whose write is under way"
+            "--verify cannot be combined with --rw rw or randrw: a read may hit a block that is being written"
         );
     }
     if engine == "null" {
@@ -254,17 +258,19 @@ fn check_verify(
         ("--no-refill", io.no_refill),
     ] {
         if given {
-            refuse!("--verify and {flag} exclude each other: stamps fill the blocks");
+            refuse!("--verify and {flag} cannot be combined: stamps fill the blocks");
         }
     }
     if least.0.min(size.0) < VERIFY_BLOCK_MIN {
         refuse!("--verify needs {flag} of at least {VERIFY_BLOCK_MIN} bytes for the stamp");
     }
     if !blocks.all(|bytes| bytes.is_multiple_of(least.0)) {
-        refuse!("--verify needs {flag} with multiples of its smallest size, {least}");
+        refuse!("--verify needs the sizes of {flag} to be multiples of the smallest, {least}");
     }
     if !size.0.is_multiple_of(least.0) {
-        refuse!("--verify needs a size that is a multiple of {flag}: {size} is not one of {least}");
+        refuse!(
+            "--verify needs a size that is a multiple of {flag}: {size} is not a multiple of {least}"
+        );
     }
     Ok(())
 }
@@ -274,13 +280,13 @@ fn ack_journal(io: &spec::Io, phases: &[Rw]) -> Result<Option<PathBuf>, PlanErro
         return Ok(None);
     };
     if !io.verify {
-        refuse!("--ack-journal needs --verify: by their stamps rbench verify knows the blocks");
+        refuse!("--ack-journal needs --verify: rbench verify recognises blocks by their stamps");
     }
     if !phases.iter().any(|rw| rw.writes()) {
         refuse!("--ack-journal needs a phase that writes in --rw");
     }
     if path.file_name().is_none() {
-        refuse!("--ack-journal {} is not the name of a file", path.display());
+        refuse!("--ack-journal {} is not a file name", path.display());
     }
     Ok(Some(path.clone()))
 }
@@ -293,7 +299,7 @@ fn distribution(
     if io.distribution.is_some() {
         if small.is_some() {
             refuse!(
-                "--random-distribution and --files exclude each other: it spreads the blocks of a file"
+                "--random-distribution and --files cannot be combined: it selects blocks within a large file"
             );
         }
         if !phases.iter().any(|rw| rw.random()) {
@@ -309,7 +315,7 @@ fn io_layout(io: &spec::Io, size: Bytes, blocks: &Blocks) -> Result<Layout, Plan
         (layout, false) => Ok(layout),
         (_, true) if blocks.mixed() => {
             refuse!(
-                "--interleave and {} exclude each other: blocks of one size alternate",
+                "--interleave and {} cannot be combined: interleaved blocks all have one size",
                 blocks.flag
             )
         }
@@ -331,7 +337,7 @@ fn engine_and_depth(io: &spec::Io, facts: &Facts) -> Result<(String, u32), PlanE
     let name = io.engine.clone().unwrap_or_else(|| "psync".to_owned());
     let moves = |name: &str| !MOVE_NOTHING.contains(&name) && NameOp::of_engine(name).is_none();
     if !moves(&name) {
-        refuse!("--engine {name} moves no data: it is there for rbench fio");
+        refuse!("--engine {name} moves no data: it is only for rbench fio");
     }
     let Some((_, depth_max)) = facts.engines.iter().find(|(n, _)| *n == name) else {
         let names: Vec<&str> = facts
@@ -347,11 +353,11 @@ fn engine_and_depth(io: &spec::Io, facts: &Facts) -> Result<(String, u32), PlanE
     }
     if depth > *depth_max {
         let advice = if *depth_max == 1 {
-            ": a synchronous engine has one request under way; take --engine io_uring"
+            ": a synchronous engine has one request in flight; use --engine io_uring"
         } else {
             ""
         };
-        refuse!("--depth {depth} is more than the {depth_max} of --engine {name}{advice}");
+        refuse!("--depth {depth} is more than {depth_max}, the limit of --engine {name}{advice}");
     }
     Ok((name, depth))
 }
@@ -367,16 +373,18 @@ fn check_small(
         return Ok(());
     }
     if layout.shared() {
-        refuse!("--files and --layout shared exclude each other");
+        refuse!("--files and --layout shared cannot be combined");
     }
     if depth > 1 {
-        refuse!("--files works on one file at a time: --depth {depth} cannot be combined with it");
+        refuse!(
+            "--files and --depth {depth} cannot be combined: a worker has one small file open at a time"
+        );
     }
     if mixes {
         refuse!("--files cannot be combined with --rw rw or randrw");
     }
     if engine == "null" {
-        refuse!("--files opens real files: --engine null cannot be combined with it");
+        refuse!("--files and --engine null cannot be combined: small files are real files");
     }
     Ok(())
 }
@@ -384,11 +392,11 @@ fn check_small(
 fn fsync_rule(io: &spec::Io, phases: &[Rw]) -> Result<FsyncRule, PlanError> {
     if let Some(rule) = io.fsync {
         if rule == FsyncRule::Every(0) {
-            refuse!("--fsync every=0 is no interval: take every=1 or more, or never");
+            refuse!("--fsync every=0: not an interval (expected every=1 or more, or never)");
         }
         if matches!(rule, FsyncRule::Every(_)) && io.files.is_some() {
             refuse!(
-                "--fsync every=N and --files exclude each other: each file is synced once, before it is closed"
+                "--fsync every=N and --files cannot be combined: each file is synced once, before it is closed"
             );
         }
         if rule != FsyncRule::Never && !phases.iter().any(|rw| rw.writes()) {
@@ -401,10 +409,12 @@ fn fsync_rule(io: &spec::Io, phases: &[Rw]) -> Result<FsyncRule, PlanError> {
 fn ramp(io: &spec::Io, small: Option<SmallFiles>) -> Result<Nanos, PlanError> {
     let ramp = nonzero_time("--ramp", io.ramp)?;
     if ramp.is_some() && io.time.is_none() {
-        refuse!("--ramp needs --time: without it a phase may be over before anything is recorded");
+        refuse!("--ramp needs --time: otherwise a phase may end before anything is recorded");
     }
     if ramp.is_some() && small.is_some() {
-        refuse!("--ramp and --files exclude each other: it comes before the blocks of a file");
+        refuse!(
+            "--ramp and --files cannot be combined: the ramp applies to the blocks of a large file"
+        );
     }
     Ok(ramp.unwrap_or(Nanos(0)))
 }
@@ -421,34 +431,34 @@ fn steady(io: &spec::Io, interval: Nanos) -> Result<Option<SteadyRule>, PlanErro
             ("--ss-interval", given.every),
         ] {
             if time.is_some() {
-                refuse!("{flag} needs --steadystate, what it is about");
+                refuse!("{flag} needs --steadystate");
             }
         }
         return Ok(None);
     };
     let Some(limit) = nonzero_time("--time", io.time)? else {
-        refuse!("--steadystate needs --time, after which a phase ends that does not become steady");
+        refuse!("--steadystate needs --time, the limit for a phase that does not become steady");
     };
     let Some(duration) = nonzero_time("--ss-dur", given.duration)? else {
-        refuse!("--steadystate needs --ss-dur, the time over which the rate is to be steady");
+        refuse!("--steadystate needs --ss-dur, the time for which the rate must be steady");
     };
     let every = nonzero_time("--ss-interval", given.every)?;
     let every = every.unwrap_or(Nanos(INTERVAL.0.max(interval.0)));
     if !every.0.is_multiple_of(interval.0) {
         refuse!(
-            "--ss-interval {every} is no multiple of --interval {interval}, in which operations are counted"
+            "--ss-interval {every} is not a multiple of --interval {interval}, in which operations are counted"
         );
     }
     let values = duration.0 / every.0;
     if !duration.0.is_multiple_of(every.0) || !(2..=STEADY_VALUES_MAX).contains(&values) {
         refuse!(
-            "--ss-dur {duration} is not 2 to {STEADY_VALUES_MAX} times --ss-interval {every}, how often a value is taken"
+            "--ss-dur {duration} is not 2 to {STEADY_VALUES_MAX} times --ss-interval {every}, the time between two samples"
         );
     }
     let ramp = given.ramp.unwrap_or_default();
     if ramp.0.saturating_add(duration.0) > limit.0 {
         refuse!(
-            "--time {limit} is shorter than --ss-ramp {ramp} and --ss-dur {duration} together: no window would be over"
+            "--time {limit} is shorter than --ss-ramp {ramp} plus --ss-dur {duration}: no window would be complete"
         );
     }
     Ok(Some(SteadyRule {
@@ -462,7 +472,9 @@ fn steady(io: &spec::Io, interval: Nanos) -> Result<Option<SteadyRule>, PlanErro
 fn think(io: &spec::Io, small: Option<SmallFiles>) -> Result<Nanos, PlanError> {
     let think = nonzero_time("--think", io.think)?;
     if think.is_some() && small.is_some() {
-        refuse!("--think and --files exclude each other: it comes between the blocks of a file");
+        refuse!(
+            "--think and --files cannot be combined: the pause applies between blocks of a large file"
+        );
     }
     Ok(think.unwrap_or(Nanos(0)))
 }

@@ -123,7 +123,7 @@ pub(super) fn resolve(
         .filter_map(|(wanted, does)| wanted.then_some(does))
         .collect();
     if options.reorder && options.reorder_random {
-        refuse!("-C and -Z exclude each other: a constant number of nodes further, or drawn");
+        refuse!("-C and -Z cannot be combined: the shift is either constant or random");
     }
     if options.reorder_seed.is_some() && !options.reorder_random {
         notes.push("-X has no effect without -Z".to_owned());
@@ -210,10 +210,12 @@ fn extent(options: &Ior, ranks: u32) -> Result<Extent, PlanError> {
         refuse!("-t {transfer} is more than the 1GiB that one call moves");
     }
     let each = match options.segments.unwrap_or(Segments::Count(1)) {
-        Segments::Count(0) => refuse!("-s must be at least 1, or -1 for as many as the files have"),
+        Segments::Count(0) => {
+            refuse!("-s must be at least 1, or -1 for the number of segments in the files")
+        }
         Segments::Count(segments) => Some(segments.saturating_mul(block)),
         Segments::AsInFiles if options.writes() || !options.file_per_process => {
-            refuse!("-s -1 takes files as long as they are: it needs -F, and nothing that writes")
+            refuse!("-s -1 reads files up to their end: it needs -F, and no phase that writes")
         }
         Segments::AsInFiles => None,
     };
@@ -233,7 +235,7 @@ fn exclusions(options: &Ior, extent: &Extent) -> Result<(), PlanError> {
         .iter()
         .any(|file| file.to_str().is_none_or(str::is_empty))
     {
-        refuse!("-o must be the name of a file, in UTF-8");
+        refuse!("-o must be a file name in UTF-8");
     }
     if options.files.len() > 1 && !options.file_per_process {
         refuse!("-o with several files needs -F");
@@ -243,19 +245,19 @@ fn exclusions(options: &Ior, extent: &Extent) -> Result<(), PlanError> {
         refuse!("stoneWallingWearOut needs -D");
     }
     if options.time_min.is_some() && (deadline.is_some() || options.writes()) {
-        refuse!("minTimeDuration goes over files again and again: it needs -r alone, and no -D");
+        refuse!("minTimeDuration repeats the reads: it needs -r alone, and no -D");
     }
     let behind = options.reads() || options.check_write;
     if options.writes() && deadline.is_some() && !options.wear_out {
         if behind {
             refuse!(
-                "-D without -O stoneWallingWearOut=1 leaves each rank with another amount: -r, -W and -R would \
-                 look for what is not there"
+                "-D without -O stoneWallingWearOut=1 makes ranks write different amounts: -r, -W and -R would \
+                 read past the written data"
             );
         }
         if options.status_file.is_some() {
             refuse!(
-                "stoneWallingStatusFile needs -O stoneWallingWearOut=1 where -D ends the writes"
+                "stoneWallingStatusFile needs -O stoneWallingWearOut=1 when -D ends the writes"
             );
         }
     }
@@ -264,11 +266,11 @@ fn exclusions(options: &Ior, extent: &Extent) -> Result<(), PlanError> {
         refuse!("-W and -R on files of an earlier run need its -G");
     }
     if options.fsync_each && !options.writes() {
-        refuse!("-Y syncs each write: it needs -w");
+        refuse!("-Y needs -w: it syncs each write");
     }
     let operations = extent.each.map_or(1, |each| each / extent.transfer);
     if options.random && operations > 1 << 40 {
-        refuse!("-z with more than 2^40 transfers of a rank");
+        refuse!("-z supports at most 2^40 transfers per rank");
     }
     Ok(())
 }
@@ -280,13 +282,13 @@ fn transfers_max(options: &Ior, facts: &Facts) -> Result<Option<u64>, PlanError>
     };
     match facts.stonewalled {
         Some(0) => refuse!(
-            "stoneWallingStatusFile {}: it tells of no transfers",
+            "stoneWallingStatusFile {}: it records no transfers",
             file.display()
         ),
         Some(transfers) => Ok(Some(
             options.transfers_max.unwrap_or(u64::MAX).min(transfers),
         )),
-        None => refuse!("stoneWallingStatusFile {} is not there", file.display()),
+        None => refuse!("stoneWallingStatusFile {} does not exist", file.display()),
     }
 }
 
@@ -503,7 +505,7 @@ fn names(options: &Ior, end: &str) -> Result<(Vec<PathBuf>, FileNames), PlanErro
     let mut directories: Vec<PathBuf> = Vec::new();
     for file in &files {
         let Some(name) = file.file_name() else {
-            refuse!("-o {} is not the name of a file", file.display());
+            refuse!("-o {} is not a file name", file.display());
         };
         if name.len() + ".00000000.4294967295".len() > 255 {
             refuse!("-o {}: the name is too long", file.display());

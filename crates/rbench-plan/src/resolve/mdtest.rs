@@ -179,7 +179,7 @@ fn data_seed(options: &Mdtest) -> Option<i32> {
 
 fn chosen(options: &Mdtest, notes: &mut Vec<String>) -> Result<Chosen, PlanError> {
     if options.files_only && options.dirs_only {
-        refuse!("-F and -D exclude each other");
+        refuse!("-F and -D cannot be combined");
     }
     if options.shared && options.dirs_only {
         refuse!("-S shares files: it cannot be combined with -D");
@@ -214,17 +214,17 @@ fn made_before(
     };
     let sized = options.items.is_some() || options.items_per_dir.is_some();
     match facts.stonewalled {
-        Some(0) => refuse!("-x {}: it tells of no items", file.display()),
+        Some(0) => refuse!("-x {}: it records no items", file.display()),
         Some(items) => Ok(Some(items)),
         None if sized => {
             notes.push(format!(
-                "-x {} is not there: -n or -I tells the number of items",
+                "-x {} does not exist: -n or -I gives the number of items",
                 file.display()
             ));
             Ok(None)
         }
         None => refuse!(
-            "-x {} is not there, and neither -n nor -I tells the number of items",
+            "-x {} does not exist: give the number of items with -n or -I",
             file.display()
         ),
     }
@@ -258,7 +258,7 @@ fn extent(
     let per_dir = options.items_per_dir.filter(|n| *n > 0);
     let mut loops = 1;
     shape.items_per_node = match (items, per_dir) {
-        (Some(_), Some(_)) if options.unique_dir => refuse!("-n, -I and -u exclude each other"),
+        (Some(_), Some(_)) if options.unique_dir => refuse!("-n, -I and -u cannot be combined"),
         (Some(n), Some(each)) if !n.is_multiple_of(each) => {
             refuse!("-n {n} is not a multiple of -I {each}")
         }
@@ -273,7 +273,7 @@ fn extent(
             let each = n / places;
             if each * places != n {
                 notes.push(format!(
-                    "-n {n} does not divide over {places} tree directories: each rank has {}",
+                    "-n {n} does not divide evenly over {places} tree directories: each rank gets {}",
                     each * places
                 ));
             }
@@ -311,17 +311,17 @@ fn open_ended(
         (None, false) => Ok(0),
         (None, true) if chosen.dirs => {
             notes.push(
-                "neither -n nor -I: nothing but the tree is tested, as in mdtest; with -F files \
-                 are made until -W ends that"
+                "neither -n nor -I: only the tree is tested, as in mdtest; with -F files \
+                 are created until -W ends the phase"
                     .to_owned(),
             );
             Ok(0)
         }
         _ if chosen.dirs => {
-            refuse!("-x does not tell the number of directories: add -F, or give -n or -I")
+            refuse!("-x does not record the number of directories: add -F, or give -n or -I")
         }
         _ if places > 1 => {
-            refuse!("with -z the number of items must be told: give -n or -I")
+            refuse!("-z needs the number of items: give -n or -I")
         }
         (Some(made), _) => Ok(made),
         (None, true) => Ok(UNTIL_THE_DEADLINE),
@@ -340,7 +340,7 @@ fn renames(
         refuse!("-U needs more than one item");
     }
     if chosen.rename && chosen.dirs && !several && extent.per_rank > 0 {
-        notes.push("renaming needs more than one item and is left out".to_owned());
+        notes.push("renaming needs more than one item, and is left out".to_owned());
     }
     Ok(chosen.rename && several)
 }
@@ -352,12 +352,12 @@ fn dirs(options: &Mdtest, ranks: u32) -> Result<Vec<PathBuf>, PlanError> {
         options.dirs.clone()
     };
     if let Some(bad) = dirs.iter().find(|d| d.to_str().is_none_or(str::is_empty)) {
-        refuse!("-d '{}' is not the name of a directory", bad.display());
+        refuse!("-d '{}' is not a directory name", bad.display());
     }
     // Room for what is made in it.
     if let Some(long) = dirs.iter().find(|d| d.as_os_str().len() > PATH_MAX - 512) {
         refuse!(
-            "-d names a directory of {} bytes, which leaves no room for the tree",
+            "-d names a directory with a path of {} bytes, too long for the paths of the tree",
             long.as_os_str().len()
         );
     }
@@ -367,12 +367,12 @@ fn dirs(options: &Mdtest, ranks: u32) -> Result<Vec<PathBuf>, PlanError> {
         }
         if dirs.len() > ranks as usize {
             refuse!(
-                "-d names {} directories, and there are {ranks} ranks",
+                "-d names {} directories, but there are only {ranks} ranks",
                 dirs.len()
             );
         }
         if options.stride.unwrap_or(0) > 0 {
-            refuse!("-d with several directories and -N exclude each other");
+            refuse!("-d with several directories and -N cannot be combined");
         }
     }
     Ok(dirs)
@@ -403,7 +403,7 @@ fn sizes(options: &Mdtest, chosen: &Chosen) -> Result<(Bytes, Bytes), PlanError>
         refuse!("-X needs the read phase of files and -e");
     }
     if options.verify_read && options.backend == Backend::Dummy {
-        refuse!("-a DUMMY does nothing, so that -X has nothing to check");
+        refuse!("-a DUMMY and -X cannot be combined: DUMMY reads no data to check");
     }
     if options.verify_read && !chosen.create && data_seed(options).is_none() {
         refuse!("-X on files of an earlier run needs its -G");
@@ -412,26 +412,28 @@ fn sizes(options: &Mdtest, chosen: &Chosen) -> Result<(Bytes, Bytes), PlanError>
         refuse!("--verify-write needs -w");
     }
     if options.mknod && write.0 > 0 {
-        refuse!("-k and -w exclude each other");
+        refuse!("-k and -w cannot be combined");
     }
     Ok((write, read))
 }
 
 fn exclusions(options: &Mdtest) -> Result<(), PlanError> {
     if options.shared && options.unique_dir {
-        refuse!("-S and -u exclude each other");
+        refuse!("-S and -u cannot be combined");
     }
     if options.shared && options.collective {
-        refuse!("-S and -c exclude each other");
+        refuse!("-S and -c cannot be combined");
     }
     if options.no_barriers && options.collective {
-        refuse!("-B and -c exclude each other: what rank 0 makes for all has to be there first");
+        refuse!(
+            "-B and -c cannot be combined: the other ranks must wait for the items that rank 0 creates"
+        );
     }
     if options.no_barriers && options.stonewall.is_some_and(|w| w.0 > 0) {
-        refuse!("-B and -W exclude each other: to top up, the ranks have to meet");
+        refuse!("-B and -W cannot be combined: the ranks must synchronise at the stonewall");
     }
     if options.collective && options.stonewall.is_some_and(|w| w.0 > 0) {
-        refuse!("-c and -W exclude each other: there is one rank that creates");
+        refuse!("-c and -W cannot be combined: only one rank creates");
     }
     Ok(())
 }

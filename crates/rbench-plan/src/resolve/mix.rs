@@ -23,7 +23,7 @@ const IMPLIED: [(&str, SetKind); 2] = [("dirs", SetKind::Directories), ("links",
 
 pub(super) fn resolve(mix: &Mix, common: &Common, ranks: u32) -> Result<MixPlan, PlanError> {
     if common.shift.is_some() {
-        refuse!("--shift has no meaning for a mix: workers choose their files themselves");
+        refuse!("--shift has no effect on a mix, whose workers choose their files: remove it");
     }
     let (name, profile) = written(mix)?;
     let time = nonzero_time("--time", mix.time)?;
@@ -131,7 +131,7 @@ fn written(mix: &Mix) -> Result<(String, Profile), PlanError> {
             ] {
                 if given {
                     refuse!(
-                        "{flag} and --profile exclude each other: take --scale or --scale-size, or a file of your own \
+                        "{flag} and --profile cannot be combined: use --scale or --scale-size, or your own profile file \
                          (--show {name} prints one)"
                     );
                 }
@@ -163,7 +163,7 @@ fn scale(mix: &Mix) -> Result<Scale, PlanError> {
     };
     let given = [("--scale", scale.files), ("--scale-size", scale.size)];
     if let Some((flag, wrong)) = given.iter().find(|(_, by)| !(1e-9..=1e6).contains(by)) {
-        refuse!("{flag} {wrong} is no factor from 0.000000001 to 1,000,000");
+        refuse!("{flag} {wrong} is not a factor from 0.000000001 to 1,000,000");
     }
     Ok(scale)
 }
@@ -242,7 +242,7 @@ fn role(
     let number = |name: &str| {
         sets.iter()
             .position(|set| set.name == name)
-            .ok_or_else(|| format!("there is no set '{name}'"))
+            .ok_or_else(|| format!("unknown set '{name}'"))
     };
     let own = worker.set.as_deref().map_or(Ok(0), number)?;
     let mut rows: Vec<Row> = Vec::new();
@@ -288,7 +288,7 @@ fn role(
             let role = all
                 .position(|other| other.name == *name && other.per.is_none())
                 .ok_or_else(|| {
-                    format!("'per' names '{name}', which is no other kind of worker without a 'per' of its own")
+                    format!("'per' names '{name}', which must be another kind of worker without its own 'per'")
                 })?;
             Some(Per {
                 role,
@@ -371,7 +371,7 @@ fn fits(verb: Verb, set: &SetText) -> Result<(), String> {
         SetKind::Links => "symbolic links",
     };
     Err(format!(
-        "{} is nothing for the set '{}' of {what}",
+        "{} cannot work on the set '{}' of {what}",
         verb.name(),
         set.name
     ))
@@ -395,7 +395,7 @@ fn order(first: &mut [Step], steps: &mut [Step]) -> Result<(), String> {
         match (verb, open[set]) {
             (Verb::Create(_) | Verb::Open(_), Some(_)) => {
                 return Err(format!(
-                    "{word} comes before the file that is open is closed: a worker has one of a set open at a time"
+                    "{word} needs a close before it: a worker has one file of a set open at a time"
                 ));
             }
             (Verb::Create(_) | Verb::Open(_), None) => {
@@ -403,7 +403,7 @@ fn order(first: &mut [Step], steps: &mut [Step]) -> Result<(), String> {
             }
             (verb, None) if verb.need() == Need::Open => {
                 return Err(format!(
-                    "{word} finds no open file: it needs an open or create before it"
+                    "{word} has no open file: it needs an open or create before it"
                 ));
             }
             (verb, Some(opened)) if verb.need() == Need::Open => {
@@ -420,7 +420,10 @@ fn order(first: &mut [Step], steps: &mut [Step]) -> Result<(), String> {
     }
     let is_open = |slots: &[Option<usize>]| slots.iter().map(Option::is_some).collect::<Vec<_>>();
     if is_open(&at_start) != is_open(&open) {
-        return Err("the list does not leave open and closed what it begins with: each open needs its close".to_owned());
+        return Err(
+            "the list ends with other files open than at its start: each open needs a close"
+                .to_owned(),
+        );
     }
     for (step, made) in first.iter_mut().chain(steps).zip(all) {
         step.verb = made.verb;
@@ -454,7 +457,7 @@ fn widen(open: &mut Verb, verb: Verb, placed: &mut bool) -> Result<(), String> {
     };
     if flags.appends && *placed {
         return Err(
-            "a file that is appended to (O_APPEND) is written nowhere else: close it in between"
+            "a file that is appended to (O_APPEND) cannot be written elsewhere: close it in between"
                 .to_owned(),
         );
     }
@@ -482,7 +485,7 @@ fn in_a_ring(plan: &MixPlan, role: &Role) -> Result<(), String> {
     }
     if !others.is_empty() {
         return Err(format!(
-            "--engine io_uring does not perform {}, which --engine sync does",
+            "--engine io_uring does not perform {}: use --engine sync",
             others.join(", ")
         ));
     }
@@ -493,8 +496,8 @@ fn in_a_ring(plan: &MixPlan, role: &Role) -> Result<(), String> {
     };
     match role.steps.iter().find(common) {
         Some(step) if plan.rounds_in_flight() > 1 => Err(format!(
-            "{} is in a round, on the file of the set '{}' that is opened before the first one: rounds in flight \
-             share it (--iodepth 1)",
+            "{} in a round uses the file of the set '{}' that is opened before the first round, and rounds in flight \
+             would share it: use --iodepth 1",
             word(step),
             plan.sets[step.set].name
         )),
@@ -516,7 +519,7 @@ fn check(
         let rounds = rounds_of_owners(plan, number) * ranks;
         if set.number >= owners && set.number < rounds {
             let message = format!(
-                "the set '{}' has {} names for {rounds} rounds in flight that change it: each needs one of its own \
+                "the set '{}' has {} names for {rounds} rounds in flight that change it: each needs its own name \
                  (--iodepth, --threads, --scale)",
                 set.name, set.number
             );
@@ -525,7 +528,7 @@ fn check(
         if set.number < owners {
             let line = sets[number].line;
             let message = format!(
-                "the set '{}' has {} names for {owners} workers that change it: each needs one of its own (--threads, \
+                "the set '{}' has {} names for {owners} workers that change it: each needs its own name (--threads, \
                  --scale)",
                 set.name, set.number
             );
@@ -536,12 +539,13 @@ fn check(
     for (role, worker) in odd {
         let paced = role.every.is_some() || role.per.is_some();
         if plan.open_loop.is_some() && (plan.roles.len() > 1 || paced) {
-            let message = "--rate needs a single kind of worker, without every and per".to_owned();
+            let message =
+                "--rate needs a single kind of worker, without 'every' and 'per'".to_owned();
             return Err(located(&plan.name, worker.line, message));
         }
     }
     if plan.open_loop.is_some() && plan.think.0 > 0 {
-        refuse!("--rate and --think exclude each other");
+        refuse!("--rate and --think cannot be combined");
     }
     Ok(())
 }
@@ -616,15 +620,15 @@ mod tests {
             let error = list(text).expect_err(text);
             assert!(error.contains(part), "{text}: {error}");
         };
-        check("open, open, close", "one of a set open at a time");
+        check("open, open, close", "one file of a set open at a time");
         check("read whole", "needs an open or create");
-        check("open, read whole", "each open needs its close");
+        check("open, read whole", "each open needs a close");
         check("open, append 4k, write 4k, close", "O_APPEND");
         check("open, write 4k, append 4k, close", "O_APPEND");
         check("open, write whole, append 4k, close", "O_APPEND");
         check("create, append 4k, write 4k, close", "O_APPEND");
         check("create, write 4k, append 4k, close", "O_APPEND");
-        check("stat@nothing", "no set 'nothing'");
+        check("stat@nothing", "unknown set 'nothing'");
         check("open@dirs, close@dirs", "of directories");
         check("think 5ms", "no operation");
     }
@@ -700,12 +704,12 @@ mod tests {
         check(
             of(MixText::Ops(ops.to_owned())),
             1,
-            &format!("--ops: --engine io_uring does not perform {words}, which --engine sync does"),
+            &format!("--ops: --engine io_uring does not perform {words}: use --engine sync"),
         );
         check(
             named("git"),
             1,
-            "--profile git: line 30: --engine io_uring does not perform utimes, which --engine sync does",
+            "--profile git: line 30: --engine io_uring does not perform utimes: use --engine sync",
         );
         let few = Mix {
             files: Some(15),
@@ -714,8 +718,7 @@ mod tests {
         check(
             few.clone(),
             16,
-            "--ops: the set 'files' has 15 names for 16 rounds in flight that change it: each needs one of its own \
-             (--iodepth, --threads, --scale)",
+            "--ops: the set 'files' has 15 names for 16 rounds in flight that change it: each needs its own name (--iodepth, --threads, --scale)",
         );
         assert!(plan(&with(few, 15), None).is_ok());
         let mine = |list: &str| {
@@ -732,9 +735,9 @@ mod tests {
             ("read whole@log, stat", "read"),
             ("write whole@log", "write"),
         ] {
-            let why = "opened before the first one: rounds in flight share it (--iodepth 1)";
+            let why = "opened before the first round, and rounds in flight would share it: use --iodepth 1";
             let expect = format!(
-                "--profile mine.toml: line 5: {word} is in a round, on the file of the set 'log' that is {why}"
+                "--profile mine.toml: line 5: {word} in a round uses the file of the set 'log' that is {why}"
             );
             check(mine(list), 2, &expect);
             assert!(plan(&with(mine(list), 1), None).is_ok(), "{list}");

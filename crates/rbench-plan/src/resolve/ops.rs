@@ -28,7 +28,7 @@ pub(super) fn resolve(
     ranks: u32,
 ) -> Result<MetaPlan, PlanError> {
     if ops.operations.is_some() && ops.time.is_some() {
-        refuse!("--ops and --time exclude each other");
+        refuse!("--ops and --time cannot be combined");
     }
     if ops.operations == Some(0) {
         refuse!("--ops must be at least 1");
@@ -38,7 +38,7 @@ pub(super) fn resolve(
     let rows: Vec<&'static OpsRow> = OPS_ROWS.iter().filter(asked).collect();
     let kinds: Vec<PhaseKind> = rows.iter().filter_map(|row| row.phase).collect();
     if kinds.is_empty() {
-        refuse!("--only newchunk leaves no row to measure: no system call reaches it");
+        refuse!("--only newchunk leaves no row to measure: it makes no system call");
     }
     let each = match (time, ops.operations) {
         (Some(_), _) => UNTIL_THE_DEADLINE,
@@ -49,7 +49,7 @@ pub(super) fn resolve(
         None => each.saturating_mul(u64::from(threads)),
     };
     if items > UNTIL_THE_DEADLINE {
-        refuse!("--ops {each} is more than the 2^40 operations that a rank can have");
+        refuse!("--ops {each} is more than 2^40, the most operations of a rank");
     }
     // The first of a phase's rows names it, asked for or not.
     let named = |kind: PhaseKind| {

@@ -19,24 +19,24 @@ pub(super) fn resolve(replay: &Replay, common: &Common) -> Result<ReplayPlan, Pl
         refuse!("rbench replay needs a trace");
     }
     if common.shift.is_some() {
-        refuse!("--shift has no meaning for a replay: a trace says who does what");
+        refuse!("--shift has no effect on a replay, whose trace assigns the operations: remove it");
     }
     let pace = match (replay.as_fast_as_possible, replay.time_scale) {
         (true, Some(_)) => {
-            refuse!("--as-fast-as-possible and --time-scale exclude each other")
+            refuse!("--as-fast-as-possible and --time-scale cannot be combined")
         }
         (true, None) => Pace::AsFastAsPossible,
         (false, speed) => {
             let speed = speed.unwrap_or(1.0);
             if !(speed.is_finite() && (0.001..=1000.0).contains(&speed)) {
-                refuse!("--time-scale {speed} is not from 0.001 to 1000");
+                refuse!("--time-scale {speed} is not in the range 0.001 to 1000");
             }
             Pace::Recorded(speed)
         }
     };
     let copies = replay.copies.unwrap_or(1);
     if copies == 0 || copies > COPIES_MAX {
-        refuse!("--copies {copies} is not from 1 to {COPIES_MAX}");
+        refuse!("--copies {copies} is not in the range 1 to {COPIES_MAX}");
     }
     if replay.time_unit.is_some_and(|unit| unit == Nanos(0)) {
         refuse!("--time-unit must be more than 0");
@@ -45,7 +45,7 @@ pub(super) fn resolve(replay: &Replay, common: &Common) -> Result<ReplayPlan, Pl
         && format != Format::Iolog
     {
         let name = format.name();
-        refuse!("--time-unit is of fio's logs, the times of {name} have a unit of their own");
+        refuse!("--time-unit applies to fio's logs only: {name} has a fixed unit of time");
     }
     Ok(ReplayPlan {
         traces: replay.traces.clone(),
@@ -66,7 +66,9 @@ fn absolute<'p>(flag: &str, path: Option<&'p Path>) -> Result<Option<&'p [u8]>, 
     match path {
         Some(path) if !path.is_absolute() => {
             let shown = path.display();
-            refuse!("{flag} {shown} is not absolute: it is the path of a directory in the trace")
+            refuse!(
+                "{flag} {shown} is not an absolute path: give the path of a directory in the trace"
+            )
         }
         path => Ok(path.map(|path| path.as_os_str().as_bytes())),
     }

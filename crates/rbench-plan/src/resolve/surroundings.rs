@@ -24,7 +24,7 @@ pub struct Limits {
 pub(super) fn limits(given: &spec::LimitOptions) -> Result<Limits, PlanError> {
     let errors = match (given.on_error, given.max_errors) {
         (Some(OnError::Stop), Some(_)) => {
-            refuse!("--on-error stop and --max-errors exclude each other")
+            refuse!("--on-error stop and --max-errors cannot be combined")
         }
         (Some(OnError::Stop), None) => Some(0),
         (_, most) => most,
@@ -76,7 +76,7 @@ pub(super) fn commands(given: &spec::CommandOptions) -> Result<PhaseCommands, Pl
         patience: nonzero_time("--hook-timeout", *timeout)?.unwrap_or(PATIENCE),
     };
     if timeout.is_some() && commands.is_empty() {
-        refuse!("--hook-timeout is for --before-phase and --after-phase");
+        refuse!("--hook-timeout needs --before-phase or --after-phase");
     }
     Ok(commands)
 }

@@ -108,7 +108,7 @@ fn asked_phases_bring_what_they_need() {
     );
     assert_eq!(
         plan.notes,
-        ["--phases needs tree-create and file-create as well"]
+        ["--phases also needs tree-create and file-create"]
     );
 }
 
@@ -224,14 +224,14 @@ fn rows_of_the_table_are_shown_and_what_they_need_is_not() {
     );
     for (expect, change) in [
         (
-            "--only newchunk leaves no row to measure: no system call reaches it",
+            "--only newchunk leaves no row to measure: it makes no system call",
             (|ops| {
                 ops.only = Some(vec![
                     rbench_core::operations::row("newchunk").expect("a row"),
                 ])
             }) as fn(&mut spec::Ops),
         ),
-        ("--ops and --time exclude each other", |ops| {
+        ("--ops and --time cannot be combined", |ops| {
             (ops.operations, ops.time) = (Some(1), Some(Nanos(1)));
         }),
         ("--ops must be at least 1", |ops| ops.operations = Some(0)),
@@ -329,14 +329,14 @@ fn impossible_io_runs_are_refused_by_the_name_of_the_flag() {
     check_io("--size 1KiB is smaller", |_, i| {
         (i.size, i.block) = (Some(Bytes(KIB)), Some(Bytes(4 * KIB)))
     });
-    check_io("--bs: a block has", |_, i| i.block = Some(Bytes(0)));
+    check_io("--bs: a block must have", |_, i| i.block = Some(Bytes(0)));
     check_io("--files needs", |_, i| i.files = Some(3));
     check_io("--file-size needs", |_, i| i.file_size = Some(Bytes(3)));
     check_io(
         "--engine warp is not one of psync, mmap, io_uring, null",
         |_, i| i.engine = Some("warp".into()),
     );
-    check_io("take --engine io_uring", |_, i| i.depth = Some(4));
+    check_io("use --engine io_uring", |_, i| i.depth = Some(4));
     check_io("--depth must", |_, i| i.depth = Some(0));
     check_io("--mix needs", |_, i| i.mix = Some(30));
     check_io("--mix 130", |_, i| {
@@ -360,7 +360,7 @@ fn impossible_io_runs_are_refused_by_the_name_of_the_flag() {
     check_io("--verify cannot", |_, i| {
         (i.verify, i.rw) = (true, Some(vec![Rw::RandRw]))
     });
-    check_io("--files works on one", |_, i| {
+    check_io("--files and --depth 2 cannot be combined", |_, i| {
         (i.files, i.file_size) = (Some(2), Some(Bytes(4096)));
         (i.engine, i.depth) = (Some("io_uring".into()), Some(2));
     });
@@ -370,36 +370,37 @@ fn impossible_io_runs_are_refused_by_the_name_of_the_flag() {
 fn options_of_the_pattern_and_the_data_that_exclude_each_other_are_refused() {
     let split = |parts: &[(u64, Option<u32>)]| Some(parts.to_vec());
     let half = || split(&[(4 * KIB, Some(50)), (8 * KIB, None)]);
-    check_io("--bs and --bs-split exclude each other", |_, i| {
+    check_io("--bs and --bs-split cannot be combined", |_, i| {
         (i.block, i.block_split) = (Some(Bytes(4096)), half())
     });
-    check_io("--bs-range and --bs-split exclude each other", |_, i| {
+    check_io("--bs-range and --bs-split cannot be combined", |_, i| {
         (i.block_range, i.block_split) = (Some((512, 4096)), half())
     });
-    check_io("--bs-split: percentages add up to 90", |_, i| {
+    check_io("--bs-split: the percentages add up to 90", |_, i| {
         i.block_split = split(&[(4096, Some(50)), (8192, Some(40))])
     });
-    check_io("--bs-split: a block has", |_, i| {
+    check_io("--bs-split: a block must have", |_, i| {
         i.block_split = split(&[(0, None)])
     });
     check_io(
         "--size 4KiB is smaller than one block of --bs-split 8KiB",
         |_, i| (i.size, i.block_split) = (Some(Bytes(4 * KIB)), half()),
     );
-    check_io("--bs-split and --files exclude each other", |_, i| {
+    check_io("--bs-split and --files cannot be combined", |_, i| {
         (i.files, i.file_size) = (Some(3), Some(Bytes(64 * KIB)));
         i.block_split = half();
     });
-    check_io("--interleave and --bs-split exclude each other", |_, i| {
+    check_io("--interleave and --bs-split cannot be combined", |_, i| {
         (i.layout, i.interleave) = (Some(IoLayout::SharedSegmented), true);
         i.block_split = half();
     });
     check_io("--direct needs --bs-split", |_, i| {
         (i.direct, i.block_split) = (true, split(&[(4096, Some(50)), (5000, Some(50))]))
     });
-    check_io("--verify needs --bs-split with multiples of", |_, i| {
-        (i.verify, i.block_split) = (true, split(&[(4096, Some(50)), (6144, Some(50))]))
-    });
+    check_io(
+        "--verify needs the sizes of --bs-split to be multiples of",
+        |_, i| (i.verify, i.block_split) = (true, split(&[(4096, Some(50)), (6144, Some(50))])),
+    );
     check_io("--verify needs --bs-range of at least 512", |_, i| {
         (i.verify, i.block_range) = (true, Some((256, 4096)))
     });
@@ -407,7 +408,7 @@ fn options_of_the_pattern_and_the_data_that_exclude_each_other_are_refused() {
         i.distribution = Some(Distribution::Zipf(1.2))
     });
     check_io(
-        "--random-distribution and --files exclude each other",
+        "--random-distribution and --files cannot be combined",
         |_, i| {
             i.distribution = Some(Distribution::Zipf(1.2));
             (i.rw, i.files) = (Some(vec![Rw::RandRead]), Some(3));
@@ -417,7 +418,7 @@ fn options_of_the_pattern_and_the_data_that_exclude_each_other_are_refused() {
     check_io("--ramp needs --time", |_, i| {
         i.ramp = Some(Nanos::SECOND);
     });
-    check_io("--ramp and --files exclude", |_, i| {
+    check_io("--ramp and --files cannot", |_, i| {
         (i.ramp, i.time) = (Some(Nanos::SECOND), Some(Nanos::SECOND));
         (i.files, i.file_size, i.size) = (Some(1), Some(Bytes(4096)), None);
     });
@@ -449,7 +450,7 @@ fn options_of_the_pattern_and_the_data_that_exclude_each_other_are_refused() {
         steady(i, [9, 4, 1, 0]);
         (i.steady.criterion, i.steady.duration) = (None, None);
     });
-    check_io("no multiple of --interval 60", |c, i| {
+    check_io("not a multiple of --interval 60", |c, i| {
         steady(i, [900, 400, 100, 0]);
         c.interval = Some(Nanos(60 * SECOND));
     });
@@ -462,8 +463,10 @@ fn options_of_the_pattern_and_the_data_that_exclude_each_other_are_refused() {
     check_io("--ss-dur 4.00 s is not 2 to", |_, i| {
         steady(i, [9, 4, 4, 0])
     });
-    check_io("no window would be over", |_, i| steady(i, [9, 4, 1, 6]));
-    check_io("--think and --files exclude", |_, i| {
+    check_io("no window would be complete", |_, i| {
+        steady(i, [9, 4, 1, 6])
+    });
+    check_io("--think and --files cannot", |_, i| {
         i.think = Some(Nanos(1));
         (i.files, i.file_size, i.size) = (Some(1), Some(Bytes(4096)), None);
     });
@@ -474,10 +477,10 @@ fn options_of_the_pattern_and_the_data_that_exclude_each_other_are_refused() {
     check_io("--verify-threads 65 is more than 64", |_, i| {
         (i.verify, i.verify_threads) = (true, Some(65))
     });
-    check_io("--verify-threads and --pin exclude", |c, i| {
+    check_io("--verify-threads and --pin cannot", |c, i| {
         (c.pin, i.verify, i.verify_threads) = (true, true, Some(1));
     });
-    check_io("--verify-threads and --files exclude", |_, i| {
+    check_io("--verify-threads and --files cannot", |_, i| {
         (i.verify, i.verify_threads) = (true, Some(1));
         (i.files, i.file_size) = (Some(2), Some(Bytes(4096)))
     });
@@ -489,16 +492,16 @@ fn options_of_the_pattern_and_the_data_that_exclude_each_other_are_refused() {
         (i.verify, i.verify_threads) = (true, Some(1));
         i.engine = Some("mmap".into())
     });
-    check_io("--verify and --compress exclude each other", |_, i| {
+    check_io("--verify and --compress cannot be combined", |_, i| {
         (i.verify, i.compress) = (true, Some(50))
     });
-    check_io("--verify and --dedupe exclude each other", |_, i| {
+    check_io("--verify and --dedupe cannot be combined", |_, i| {
         (i.verify, i.dedupe) = (true, Some(50))
     });
-    check_io("--verify and --no-refill exclude each other", |_, i| {
+    check_io("--verify and --no-refill cannot be combined", |_, i| {
         (i.verify, i.no_refill) = (true, true)
     });
-    check_io("--no-refill and --dedupe exclude each other", |_, i| {
+    check_io("--no-refill and --dedupe cannot be combined", |_, i| {
         (i.no_refill, i.dedupe) = (true, Some(50))
     });
     check_io("--compress 101 is not a percentage", |_, i| {
@@ -507,7 +510,7 @@ fn options_of_the_pattern_and_the_data_that_exclude_each_other_are_refused() {
     check_io("--dedupe 101 is not a percentage", |_, i| {
         i.dedupe = Some(101)
     });
-    check_io("--direct and --engine mmap exclude each other", |_, i| {
+    check_io("--direct and --engine mmap cannot be combined", |_, i| {
         (i.direct, i.engine) = (true, Some("mmap".into()))
     });
     check_io("--engine falloc moves no data", |_, i| {
@@ -518,7 +521,7 @@ fn options_of_the_pattern_and_the_data_that_exclude_each_other_are_refused() {
 #[test]
 fn an_interval_is_from_10_ms_to_a_minute() {
     check_io(
-        "--interval 9.00 ms is not from 10.0 ms to 60.0 s",
+        "--interval 9.00 ms is not in the range 10.0 ms to 60.0 s",
         |c, _| {
             c.interval = Some(Nanos(9_000_000));
         },
@@ -608,7 +611,7 @@ fn a_journal_of_acknowledged_writes_needs_stamps_writes_and_data_that_stays() {
         asks(i);
         c.dir = None;
     });
-    check_io("--ack-journal / is not the name of a file", |_, i| {
+    check_io("--ack-journal / is not a file name", |_, i| {
         asks(i);
         i.ack_journal = Some("/".into());
     });
@@ -781,14 +784,14 @@ fn impossible_names_in_flight_are_refused_by_the_name_of_the_flag() {
         "io_uring",
         4097,
         &[],
-        "--iodepth 4097 is more than the 4096 operations that a worker has in flight",
+        "--iodepth 4097 is more than 4096, the most operations that a worker can have in flight",
     );
     for engine in ["", "sync"] {
         check(
             engine,
             2,
             &[],
-            "--iodepth 2 needs --engine io_uring: system calls are made one after the other",
+            "--iodepth 2 needs --engine io_uring: system calls are made one at a time",
         );
     }
     check(
@@ -809,9 +812,7 @@ fn impossible_names_in_flight_are_refused_by_the_name_of_the_flag() {
             "io_uring",
             4,
             &[kind],
-            &format!(
-                "--engine io_uring does not perform {name}, which is measured by --engine sync only"
-            ),
+            &format!("--engine io_uring does not perform {name}: use --engine sync"),
         );
     }
 }

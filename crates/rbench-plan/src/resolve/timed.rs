@@ -36,7 +36,7 @@ impl Timed {
             return Ok(None);
         };
         if meta.stonewall.is_some() {
-            refuse!("{flag} and --stonewall exclude each other");
+            refuse!("{flag} and --stonewall cannot be combined");
         }
         let excluded = match (meta.files_only, meta.dirs_only) {
             (true, _) => Some(ItemKind::Dir),
@@ -52,7 +52,7 @@ impl Timed {
         let asked = meta.phases.clone().unwrap_or_else(|| by_default.collect());
         if let Some(tree) = asked.iter().find(|kind| kind.info().items.is_none()) {
             refuse!(
-                "{flag} and --phases {} exclude each other: the tree has as many directories as it has",
+                "{flag} and --phases {} cannot be combined: the number of tree directories is fixed",
                 tree.info().name
             );
         }
@@ -127,8 +127,8 @@ impl Timed {
     pub fn check(&self, plan: &MetaPlan, threads: u32, ranks: u32) -> Result<(), PlanError> {
         if self.uses_up() && plan.open_ended() && plan.nodes > 1 {
             refuse!(
-                "--depth {} with --time needs --items or --rate: until the time is over items are made in one \
-                 directory",
+                "--depth {} with --time needs --items or --rate: otherwise items are created in a single directory until the \
+                 time is over",
                 plan.shape.depth
             );
         }
@@ -155,7 +155,7 @@ impl Timed {
             };
             if there < needed {
                 refuse!(
-                    "{} with {} needs at least {needed} {things}, and there {} {there}",
+                    "{} with {} needs at least {needed} {things}, but there {} {there}",
                     info.name,
                     if self.time.is_some() {
                         "--time"

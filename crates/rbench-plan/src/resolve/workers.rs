@@ -16,7 +16,7 @@ pub(super) fn of(
     };
     let ranks = facts.ranks();
     if common.threads.is_some() {
-        refuse!("--workers and --threads exclude each other");
+        refuse!("--workers and --threads cannot be combined");
     }
     if workers < ranks {
         refuse!("--workers {workers} is less than one for each of the {ranks} ranks");
@@ -40,7 +40,7 @@ pub(super) fn of(
         ];
         if let Some((what, _)) = conflict.iter().find(|(_, there)| *there) {
             refuse!(
-                "--workers {workers} does not divide by the {ranks} ranks, and {what} needs as many in each of them"
+                "--workers {workers} is not a multiple of the {ranks} ranks, but {what} needs the same number in each rank"
             );
         }
     }

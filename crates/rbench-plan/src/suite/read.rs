@@ -33,7 +33,7 @@ impl Text<'_> {
             Some(key) => Err(self.error(
                 key.span().start,
                 format!(
-                    "there is no '{}' here, only {}",
+                    "unknown key '{}' (expected one of {})",
                     key.get_ref(),
                     keys.join(", ")
                 ),
@@ -47,7 +47,7 @@ impl Text<'_> {
             DeValue::String(text) if !text.trim().is_empty() => Ok(text),
             _ => Err(self.error(
                 value.span().start,
-                format!("'{key}' must be words in quotes"),
+                format!("'{key}' must be a non-empty text in quotes"),
             )),
         }
     }
@@ -60,7 +60,7 @@ impl Text<'_> {
         number.filter(|number| *number > 0).ok_or_else(|| {
             self.error(
                 value.span().start,
-                format!("'{key}' must be a number from 1 on"),
+                format!("'{key}' must be a number of at least 1"),
             )
         })
     }
@@ -91,13 +91,13 @@ pub fn read(name: &str, text: &str) -> Result<Suite, SuiteError> {
     of.known(table, &SUITE_KEYS)?;
     let value = |key: &str| {
         let value = table.get(key);
-        value.ok_or_else(|| of.error(0, format!("the suite has no '{key}'")))
+        value.ok_or_else(|| of.error(0, format!("the suite lacks '{key}'")))
     };
     let mut steps: Vec<Step> = Vec::new();
     for step in of.list("step", value("step")?)? {
         let read = self::step(&of, step)?;
         if steps.iter().any(|other| other.name == read.name) {
-            let message = format!("there are two steps '{}'", read.name);
+            let message = format!("two steps have the name '{}'", read.name);
             return Err(of.error(step.span().start, message));
         }
         steps.push(read);
@@ -115,12 +115,15 @@ pub fn read(name: &str, text: &str) -> Result<Suite, SuiteError> {
 
 fn step(of: &Text<'_>, value: &Value<'_>) -> Result<Step, SuiteError> {
     let DeValue::Table(table) = value.get_ref() else {
-        return Err(of.error(value.span().start, "a step begins with [[step]]"));
+        return Err(of.error(
+            value.span().start,
+            "'step' is not a list of tables: start each step with [[step]]",
+        ));
     };
     of.known(table, &STEP_KEYS)?;
     let word = |key: &str| {
         let found = table.get(key);
-        found.ok_or_else(|| of.error(value.span().start, format!("a step has no '{key}'")))
+        found.ok_or_else(|| of.error(value.span().start, format!("a step lacks '{key}'")))
     };
     let number = |key: &str| {
         let found = table.get(key).map(|value| of.number(key, value));
@@ -178,16 +181,20 @@ mod tests {
             assert!(error.message.contains(part), "{step}: {error}");
             assert!(!error.message.contains('\n'), "{error}");
         };
-        check("[[step]]\nname = \"a\"\nrn = \"io\"\n", 5, "no 'rn' here");
+        check(
+            "[[step]]\nname = \"a\"\nrn = \"io\"\n",
+            5,
+            "unknown key 'rn'",
+        );
         check("[[step]]\nname = \"a\"\nrun = io\n", 5, "");
-        check("[[step]]\nname = \"a\"\n", 3, "no 'run'");
-        check("[[step]]\nrun = \"io\"\nname = 5\n", 5, "words in quotes");
-        check("stp = 1\n", 3, "no 'stp' here");
-        check("", 1, "no 'step'");
+        check("[[step]]\nname = \"a\"\n", 3, "lacks 'run'");
+        check("[[step]]\nrun = \"io\"\nname = 5\n", 5, "text in quotes");
+        check("stp = 1\n", 3, "unknown key 'stp'");
+        check("", 1, "lacks 'step'");
         check(
             "[[step]]\nname = \"a\"\nrun = \"io\"\nranks = 0\n",
             6,
-            "from 1 on",
+            "at least 1",
         );
         check(
             "[[step]]\nname = \"a\"\nrun = \"io\"\nover = [\"bs\"]\n",
@@ -195,6 +202,6 @@ mod tests {
             "KEY=V1",
         );
         let twice = "[[step]]\nname = \"a\"\nrun = \"io\"\n";
-        check(&format!("{twice}{twice}"), 6, "two steps 'a'");
+        check(&format!("{twice}{twice}"), 6, "two steps have the name 'a'");
     }
 }

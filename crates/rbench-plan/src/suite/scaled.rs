@@ -26,11 +26,13 @@ pub fn part(text: &str, scale: f64) -> Result<String, String> {
             (least, of) if of == unit && least > 0 && least <= full => least,
             (low, of) if of == unit && low > full => {
                 let (full, least) = text.split_once(':').unwrap_or_default();
+                return Err(format!("{full} is less than its minimum, {least}"));
+            }
+            _ => {
                 return Err(format!(
-                    "{full} is less than {least}, the least that it can be"
+                    "the minimum in {{{text}}} is not a value of the same kind, from 1 to the full value"
                 ));
             }
-            _ => return Err(format!("{{{text}}} has no least value of its own kind")),
         },
         None => 1.min(full),
     };

@@ -74,7 +74,7 @@ impl Reader for Iolog {
             self.follower = Some(Follower::new(&EVERYTHING, self.version));
             return Ok(());
         };
-        let text = std::str::from_utf8(line).map_err(|_| "it is no text")?;
+        let text = std::str::from_utf8(line).map_err(|_| "it is not valid UTF-8 text")?;
         let Some(entry) = follower.line(text)? else {
             return Ok(());
         };
@@ -153,7 +153,7 @@ impl Reader for Iolog {
     fn end(&mut self, _out: &mut Out) -> Result<(), String> {
         match self.follower {
             Some(_) => Ok(()),
-            None => Err("it is empty".to_owned()),
+            None => Err("the trace is empty".to_owned()),
         }
     }
 }

@@ -66,7 +66,7 @@ impl Dxt {
 impl Reader for Dxt {
     fn line(&mut self, number: u64, line: &[u8], out: &mut Out) -> Result<(), String> {
         let text = std::str::from_utf8(line)
-            .map_err(|_| "it is no text")?
+            .map_err(|_| "it is not valid UTF-8 text")?
             .trim();
         if let Some(comment) = text.strip_prefix('#') {
             if let Some((_, name)) = comment.split_once("file_name:") {
@@ -89,7 +89,7 @@ impl Reader for Dxt {
             [] => return Ok(()),
         }
         let [_module, rank, how, _segment, offset, length, start, end, ..] = words[..] else {
-            return Err("it has less than 8 columns, or is cut off".to_owned());
+            return Err("the line has fewer than 8 columns or is cut off".to_owned());
         };
         let writes = match how {
             "write" => true,
@@ -98,12 +98,13 @@ impl Reader for Dxt {
         };
         let number_of = |word: &str| {
             let read = word.parse::<u64>();
-            read.map_err(|_| format!("'{word}' is no number"))
+            read.map_err(|_| format!("'{word}' is not a number"))
         };
-        let time = |word: &str| super::seconds(word).ok_or_else(|| format!("'{word}' is no time"));
+        let time =
+            |word: &str| super::seconds(word).ok_or_else(|| format!("'{word}' is not a time"));
         let (at, end) = (time(start)?, time(end)?);
         if end < at {
-            return Err("it ends before it begins".to_owned());
+            return Err("the operation ends before it starts".to_owned());
         }
         let segment = Segment {
             line: number,
@@ -118,7 +119,7 @@ impl Reader for Dxt {
         match (self.file, self.left_out) {
             (Some(file), _) => self.segments.push(Segment { file, ..segment }),
             (None, Some(why)) => out.left_out.add(why),
-            (None, None) => return Err("no file is named before it".to_owned()),
+            (None, None) => return Err("no file is named before this line".to_owned()),
         }
         Ok(())
     }

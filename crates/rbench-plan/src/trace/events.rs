@@ -265,7 +265,7 @@ impl Events {
         // A name with a slash in it or `..` is none that a directory can have.
         if name.contains(&b'/') || matches!(&name[..], b"." | b"..") {
             return Err(Unmapped::Wrong(
-                "a name is none that a directory can have".to_owned(),
+                "a name contains a slash or is . or ..".to_owned(),
             ));
         }
         self.names.map(&parent, name)

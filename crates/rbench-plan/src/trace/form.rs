@@ -220,18 +220,18 @@ impl Reader for OwnForm {
             return Ok(());
         }
         let value: Value =
-            serde_json::from_slice(line).map_err(|error| format!("it is no JSON: {error}"))?;
+            serde_json::from_slice(line).map_err(|error| format!("not valid JSON: {error}"))?;
         let Value::Object(map) = value else {
-            return Err("it is no object of JSON".to_owned());
+            return Err("not a JSON object".to_owned());
         };
         if !self.begun {
             self.begun = true;
             return match map.get("rbench-trace") {
                 Some(version) if *version == json!(1) => Ok(()),
                 Some(version) => Err(format!(
-                    "version {version} of the form is not known, only 1"
+                    "unknown version {version} of the format (expected 1)"
                 )),
-                None => Err(format!("it does not begin with {HEADER}")),
+                None => Err(format!("the first line is not {HEADER}")),
             };
         }
         let fields = Fields {
@@ -254,7 +254,7 @@ impl Reader for OwnForm {
     fn end(&mut self, _out: &mut Out) -> Result<(), String> {
         match self.begun {
             true => Ok(()),
-            false => Err("it is empty".to_owned()),
+            false => Err("the trace is empty".to_owned()),
         }
     }
 }
@@ -281,7 +281,7 @@ impl Fields<'_> {
             None => Ok(None),
             Some(value) => match value.as_u64() {
                 Some(number) => Ok(Some(number)),
-                None => wrong(format!("'{key}' is no whole number from 0 on")),
+                None => wrong(format!("'{key}' is not a whole number of at least 0")),
             },
         }
     }
@@ -305,7 +305,7 @@ impl Fields<'_> {
         let number = self.optional(key)?;
         match number.is_none_or(|number| i64::try_from(number).is_ok()) {
             true => Ok(number),
-            false => wrong(format!("'{key}' lies past the end that a file can have")),
+            false => wrong(format!("'{key}' exceeds the largest file size")),
         }
     }
 
@@ -317,7 +317,7 @@ impl Fields<'_> {
     fn signed(&self, key: &str) -> Found<i64> {
         match self.get(key).and_then(Value::as_i64) {
             Some(number) => Ok(number),
-            None => wrong(format!("'{key}' is no whole number")),
+            None => wrong(format!("'{key}' is not a whole number")),
         }
     }
 
@@ -327,10 +327,10 @@ impl Fields<'_> {
             Some(Value::Object(map)) => match map.get("base64").and_then(Value::as_str) {
                 Some(text) => STANDARD
                     .decode(text)
-                    .or_else(|_| wrong(format!("'{key}' is no base64"))),
-                None => wrong(format!("'{key}' is neither text nor base64")),
+                    .or_else(|_| wrong(format!("'{key}' is not valid base64"))),
+                None => wrong(format!("'{key}' is neither a string nor base64")),
             },
-            Some(_) => wrong(format!("'{key}' is no text")),
+            Some(_) => wrong(format!("'{key}' is not a string")),
             None => wrong(format!("'{key}' is missing")),
         }
     }
@@ -363,7 +363,7 @@ impl Fields<'_> {
             None => None,
             Some(name) => match KINDS.iter().find(|(known, _)| *known == name) {
                 Some((_, kind)) => Some(*kind),
-                None => return wrong(format!("'{name}' is no kind of object")),
+                None => return wrong(format!("'{name}' is not a kind of object")),
             },
         };
         let result = match (self.get("error"), self.place_if_any("returned")?) {
@@ -371,7 +371,7 @@ impl Fields<'_> {
                 let name = error.as_str().unwrap_or("");
                 match linux::errno(name).or_else(|| name.parse().ok()) {
                     Some(errno) => Outcome::Failed(errno),
-                    None => return wrong(format!("{error} is no error of Linux")),
+                    None => return wrong(format!("{error} is not a Linux error")),
                 }
             }
             (None, Some(value)) => Outcome::Done(value),
@@ -381,7 +381,7 @@ impl Fields<'_> {
         let implied = self.get("implied").and_then(Value::as_bool);
         let implied = implied.unwrap_or(false);
         if implied && !matches!(call, Call::Open { .. } | Call::Close { .. }) {
-            return wrong("only what opens or closes a file may be implied");
+            return wrong("only an operation that opens or closes a file may be implied");
         }
         Ok(Op {
             line,
@@ -402,7 +402,7 @@ impl Fields<'_> {
         let name = self.get("op").and_then(Value::as_str).unwrap_or("");
         let kind = OpKind::ALL.iter().find(|kind| kind.name() == name);
         let Some(kind) = kind else {
-            return wrong(format!("'{name}' is no operation of a trace"));
+            return wrong(format!("'{name}' is not an operation of a trace"));
         };
         let file = || self.number("file");
         let mode = || Ok::<u32, Unmapped>(self.small("mode")? & MODES);
@@ -511,7 +511,7 @@ impl Fields<'_> {
                 what: self.target()?,
                 name: self.attribute()?,
             },
-            _ => return wrong(format!("'{name}' is no operation of a trace")),
+            _ => return wrong(format!("'{name}' is not an operation of a trace")),
         })
     }
 
@@ -522,12 +522,9 @@ impl Fields<'_> {
             Some(text) => match STANDARD.decode(text) {
                 Ok(data) if data.len() as u64 == length => Some(Arc::from(data)),
                 Ok(data) => {
-                    return wrong(format!(
-                        "its data are {} bytes and not {length}",
-                        data.len()
-                    ));
+                    return wrong(format!("its data has {} bytes, not {length}", data.len()));
                 }
-                Err(_) => return wrong("its data are no base64"),
+                Err(_) => return wrong("its data is not valid base64"),
             },
         };
         Ok(Call::Write {

@@ -77,13 +77,13 @@ struct Parts<'l> {
 }
 
 fn split(text: &str) -> Result<Parts<'_>, String> {
-    let wrong = || "it is no line of JuiceFS's access log".to_owned();
+    let wrong = || "not a line of JuiceFS's access log".to_owned();
     let (stamp, rest) = text.split_once(" [").ok_or_else(wrong)?;
-    let end = stamped(stamp).ok_or_else(|| format!("'{stamp}' is no time"))?;
+    let end = stamped(stamp).ok_or_else(|| format!("'{stamp}' is not a time"))?;
     let (who, rest) = rest.split_once("] ").ok_or_else(wrong)?;
     let pid = who.split(',').find_map(|part| part.strip_prefix("pid:"));
     let pid = pid.and_then(|pid| pid.parse().ok()).ok_or_else(wrong)?;
-    let cut = || "it is cut off".to_owned();
+    let cut = || "the line is cut off".to_owned();
     let (rest, took) = rest.rsplit_once(" <").ok_or_else(cut)?;
     let took = took.strip_suffix('>').and_then(super::seconds);
     let took = took.ok_or_else(cut)?;
@@ -207,7 +207,7 @@ struct Args<'a> {
 impl<'a> Args<'a> {
     fn wrong(&self) -> String {
         format!(
-            "the arguments of '{}' are not those of JuiceFS",
+            "the arguments of '{}' do not have JuiceFS's form",
             self.method
         )
     }

@@ -140,7 +140,7 @@ fn is_long(parts: &[Vec<u8>]) -> bool {
 fn checked(name: &[u8]) -> Result<(), String> {
     match name {
         [] => Err("a name is empty".to_owned()),
-        name if name.contains(&0) => Err("a name has a byte 0 in it".to_owned()),
+        name if name.contains(&0) => Err("a name contains a NUL byte".to_owned()),
         _ => Ok(()),
     }
 }
@@ -190,7 +190,7 @@ mod tests {
         assert_eq!(mapped(&all, "/", ".."), "");
         assert!(mapped(&all, "/", "/proc/self/maps").contains("LeftOut"));
         assert!(mapped(&all, "/", "/tmp/../dev/null").contains("LeftOut"));
-        assert!(mapped(&all, "/", "a\0b").contains("byte 0"));
+        assert!(mapped(&all, "/", "a\0b").contains("NUL byte"));
         assert!(mapped(&all, "/", "").contains("empty"));
         let long = "LeftOut(\"a name of more than 255 bytes or a path of more than 4095\")";
         let deep = format!("/{}", ["x"; 2000].join("/"));

@@ -251,7 +251,9 @@ impl Reader for Strace {
                     return Ok(());
                 };
                 if !begun.starts_with(name) {
-                    return Err(format!("the end of '{name}', whose beginning is not there"));
+                    return Err(format!(
+                        "the end of '{name}', whose start is not in the trace"
+                    ));
                 }
                 let call = text::call(&format!("{begun}{rest}"))?;
                 self.state
@@ -522,7 +524,7 @@ impl State {
         let to = absolute(self.folder(pid), path);
         if to.len() > PATH_MAX {
             return Err(format!(
-                "the path of a working directory has more than {PATH_MAX} bytes"
+                "the path of a working directory is longer than {PATH_MAX} bytes"
             ));
         }
         let Some(folder) = self.processes.get(&pid).map(|process| process.folder) else {

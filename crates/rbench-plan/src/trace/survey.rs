@@ -103,7 +103,7 @@ impl Survey {
         if self.names + entries * ENTRY > self.room {
             let room = Bytes(self.room);
             return Err(format!(
-                "the names, processes and open files until there take more than {room} of memory"
+                "the names, processes and open files up to this line need more than {room} of memory"
             ));
         }
         self.span = self.span.max(op.at);

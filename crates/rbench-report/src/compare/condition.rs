@@ -97,11 +97,11 @@ impl Condition {
             Direction::Below
         };
         let Some(number) = right[1..].strip_suffix('%') else {
-            return wrong(format!("has no limit in percent: it must be {FORM}"));
+            return wrong(format!("has no limit in percent (expected {FORM})"));
         };
         let percent = match number.parse::<f64>() {
             Ok(percent) if percent.is_finite() => percent,
-            _ => return wrong(format!("has no number before %: it must be {FORM}")),
+            _ => return wrong(format!("has no number before % (expected {FORM})")),
         };
         let Some((place, figure)) = split(left) else {
             let names: Vec<&str> = figures().map(Wanted::name).collect();
@@ -109,26 +109,26 @@ impl Condition {
             let near = nearest(last, names.iter().copied());
             let near = near.map_or_else(String::new, |name| format!(" (nearest: {name})"));
             return wrong(format!(
-                "names no figure: one of {}{near}",
+                "does not name a figure{near}: use one of {}",
                 names.join(", ")
             ));
         };
         if let (Wanted::Whole(figure), true) = (figure, place != Place::Everywhere) {
             let name = figure.name;
             return wrong(format!(
-                "names a part: {name} is a figure of the series as a whole"
+                "names a cell or operation, but {name} is a figure of the whole series"
             ));
         }
         match direction {
             Direction::Above if percent < 0.0 => {
                 return wrong(
-                    "is met where nothing changes: > takes an increase (+5%), < a decrease (-5%)"
+                    "is met even if nothing changes: use > with an increase (+5%), < with a decrease (-5%)"
                         .to_owned(),
                 );
             }
             Direction::Below if percent > 0.0 || number.starts_with('+') => {
                 return wrong(
-                    "is met where nothing changes: < takes a decrease (-5%), > an increase (+5%)"
+                    "is met even if nothing changes: use < with a decrease (-5%), > with an increase (+5%)"
                         .to_owned(),
                 );
             }
@@ -166,7 +166,7 @@ impl Condition {
             .collect();
         (!own.is_empty()).then(|| {
             format!(
-                "'{}' is about {about}, and NEW has no figure of {}: look why, or name the operations",
+                "'{}' is about {about}, but NEW has no figure of {}: find out why, or name the operations",
                 self.text,
                 own.join(", ")
             )
@@ -212,7 +212,8 @@ impl Condition {
             .find(|row| row.starved && is_response)
         {
             return Some(format!(
-                "'{text}' cannot be judged: operations of {} were due and never started, and are in no response time",
+                "'{text}' cannot be judged: due operations of {} were never started, and response times do not \
+                 include them",
                 row.full_name()
             ));
         }
@@ -256,7 +257,7 @@ impl Condition {
         };
         says_nothing.then(|| {
             format!(
-                "'{text}' cannot be judged: the {} of one side says nothing",
+                "'{text}' cannot be judged: the {} of one side is inconclusive",
                 found.label
             )
         })
@@ -469,12 +470,12 @@ mod tests {
             ("rate<nan%", "no number"),
             ("rate<inf%", "no number"),
             ("p98>+5%", "nearest: p90"),
-            (".rate<-5%", "names no figure"),
-            (":rate<-5%", "names no figure"),
+            (".rate<-5%", "does not name a figure"),
+            (":rate<-5%", "does not name a figure"),
             ("bs=4k:hold<-5%", "nearest: held"),
-            ("bs=4k:held<-5%", "a figure of the series as a whole"),
-            ("rate>-5%", "is met where nothing changes"),
-            ("rate<+5%", "is met where nothing changes"),
+            ("bs=4k:held<-5%", "a figure of the whole series"),
+            ("rate>-5%", "is met even if nothing changes"),
+            ("rate<+5%", "is met even if nothing changes"),
             ("rate<-100%", "can never be met"),
         ] {
             let error = Condition::parse(text).expect_err(text).to_string();

@@ -238,8 +238,7 @@ impl Column {
     pub(super) fn notes(&self) -> Vec<String> {
         let mut notes = vec![
             format!("{}: {}", self.full_name(), self.set.published),
-            "published figures come without their spread: intervals have that of NEW only"
-                .to_owned(),
+            "published figures have no spread: intervals include that of NEW only".to_owned(),
         ];
         notes.extend(self.set.notes.iter().map(|note| (*note).to_owned()));
         notes
@@ -277,10 +276,10 @@ impl Figures {
     pub(super) fn place<'r>(&self, runs: &[Run<'_>], rows: &'r [RowSamples]) -> Place<'r> {
         let mapped = self.workload.rows.iter();
         let Some(mapping) = mapped.clone().find(|row| row.operation == self.operation) else {
-            return Place::Nowhere("no row of rbench is known to measure it".to_owned());
+            return Place::Nowhere("no row of rbench measures it".to_owned());
         };
         let Some(own) = figure(mapping.figure) else {
-            return Place::Nowhere("no figure of rbench is like it".to_owned());
+            return Place::Nowhere("rbench has no such figure".to_owned());
         };
         let found = match &mapping.want {
             Want::Never(reason) => Err((*reason).to_owned()),
@@ -291,17 +290,17 @@ impl Figures {
             Want::OpsRow(name) if runs.iter().all(|r| even::workload(r.result) == "ops") => {
                 named(name, rows)
             }
-            Want::OpsRow(_) => Err("not measured: rbench ops does".to_owned()),
+            Want::OpsRow(_) => Err("not measured: use rbench ops".to_owned()),
             Want::WholeFile { op, bytes } => sized(rows, op, *bytes),
             Want::Blocks { op, bytes, random } => blocks(runs, rows, op, (*bytes, *random)),
         };
         match found {
             // Its rate is given, and its service times are those under that rate.
             Ok(row) if row.is_open_loop() => {
-                Place::Nowhere("measured in an open loop, at a rate of its own".to_owned())
+                Place::Nowhere("measured in an open loop, at its own target rate".to_owned())
             }
             Ok(row) if own.name == "rate" && row.one_each => {
-                Place::Nowhere("each worker had one operation: there is no rate".to_owned())
+                Place::Nowhere("each worker did one operation: there is no rate".to_owned())
             }
             Ok(row) => Place::Row(row, own),
             Err(reason) => Place::Nowhere(reason),
@@ -355,7 +354,7 @@ fn blocks<'r>(
     let unknown = measured(rows).filter(fits).any(|row| order(row).is_none());
     let words = if random { "at random" } else { "in sequence" };
     Err(match unknown {
-        true => format!("the result does not say which of its rows went {words}"),
+        true => format!("the result does not say which of its rows accessed blocks {words}"),
         false => format!("not measured {words}"),
     })
 }
@@ -393,7 +392,7 @@ impl Need {
         let files = |wanted: u64| match bytes_of("file-create") {
             Some(bytes) if bytes == wanted => Ok(()),
             Some(bytes) => Err(format!(
-                "files hold {} there and {} here",
+                "files hold {} in the publication and {} here",
                 size(wanted),
                 size(bytes)
             )),
@@ -401,7 +400,7 @@ impl Need {
         };
         let reads = |wanted: u64| match bytes_of("file-read") {
             Some(bytes) if bytes != wanted => Err(format!(
-                "{} of each file are read there and {} here",
+                "{} of each file are read in the publication and {} here",
                 size(wanted),
                 size(bytes)
             )),
@@ -480,11 +479,11 @@ fn own(what: &str, run: &RunResult, rows: &[RowSamples]) -> String {
                 None => name,
             }
         }
-        "behind it" => mount
+        "backed by" => mount
             .mount_source
             .clone()
             .unwrap_or_else(|| UNKNOWN.to_owned()),
-        "asked through" => "system calls and the mount".to_owned(),
+        "accessed through" => "system calls and the mount".to_owned(),
         _ => UNKNOWN.to_owned(),
     }
 }

@@ -142,7 +142,7 @@ struct Rates {
 
 #[expect(
     clippy::disallowed_methods,
-    reason = "how much is simulated is no result"
+    reason = "the amount of simulation is not a result"
 )]
 fn pairs(usual: usize) -> usize {
     let asked = std::env::var("RBENCH_SIMULATE").ok();

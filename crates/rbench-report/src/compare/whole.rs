@@ -109,8 +109,8 @@ pub fn of(
         }
         if base.len().min(new.len()) == 1 {
             notes.push(
-                "held rate: its brackets are those of one search and have no confidence level: how much the limit \
-                 varies from one search to the next is not in them"
+                "held rate: its range comes from one search and has no confidence level: it does not include how \
+                 much the limit varies between searches"
                     .to_owned(),
             );
         }
@@ -147,11 +147,13 @@ fn unsettled(side: &str, run: &SeriesRun<'_>) -> Option<String> {
             ..
         } => trouble.clone(),
         _ if !run.series.complete => "it was stopped early".to_owned(),
-        KneeResult { held: Some(_), .. } => "no longer window confirmed its rate".to_owned(),
+        KneeResult { held: Some(_), .. } => {
+            "its rate was not confirmed by a longer window".to_owned()
+        }
         _ => "no rate was tried".to_owned(),
     };
     Some(format!(
-        "the search of {side} in {} says nothing: {why}",
+        "the search of {side} in {} is inconclusive: {why}",
         run.name
     ))
 }

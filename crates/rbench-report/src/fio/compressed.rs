@@ -89,7 +89,7 @@ const PIECE: usize = 1 << 20;
 /// # Errors
 /// A clause about what is wrong with it.
 pub fn inflate(mut stored: &[u8], put: &mut dyn FnMut(&str) -> bool) -> Result<bool, String> {
-    let unsound = |error: io::Error| format!("it is no sound log of log_store_compressed: {error}");
+    let unsound = |error: io::Error| format!("not a valid log of log_store_compressed: {error}");
     let (mut text, mut records) = (String::new(), Vec::new());
     while !stored.is_empty() {
         let mut stream = ZlibDecoder::new(stored);
@@ -104,7 +104,7 @@ pub fn inflate(mut stored: &[u8], put: &mut dyn FnMut(&str) -> bool) -> Result<b
             text.clear();
             records.drain(..records.len() - left);
             if over && left > 0 {
-                return Err("it ends within a record".to_owned());
+                return Err("it ends inside a record".to_owned());
             }
             if over {
                 break;
@@ -284,7 +284,7 @@ mod tests {
         assert!(
             inflate(&half)
                 .expect_err("half a record")
-                .contains("within a record")
+                .contains("inside a record")
         );
         assert!(inflate(b"0, 1, 1, 4096, 0\n").is_err());
     }

@@ -21,12 +21,12 @@ pub fn section(knee: &KneeResult) -> Markup {
         @for (name, label) in rows(knee) {
             h3 { (printable(label)) }
             @let charts = charts(knee, name);
-            @if charts.is_empty() { p.note { "No step at a rate has ended." } }
+            @if charts.is_empty() { p.note { "No step with a target rate has finished." } }
             @else {
                 div.charts.pair { @for chart in &charts { (figure(chart)) } }
                 p.note {
                     span.key.held { "the objective held" } " " span.key.failed { "it did not" }
-                    " The line goes through the longest step of each rate, of several the last one."
+                    " The line connects the longest step of each rate, or the last of several."
                 }
             }
         }
@@ -195,7 +195,7 @@ fn times(knee: &KneeResult, points: &[Point<'_>], x: &Rates) -> Option<Chart> {
     };
     let keys = shown.iter().enumerate();
     Some(Chart {
-        title: "Response time over the rate that was due".to_owned(),
+        title: "Response time over offered load".to_owned(),
         keys: keys.map(|(n, name)| (n, (*name).to_owned())).collect(),
         svg: chart(&x.axis, &y, &content),
     })
@@ -217,7 +217,7 @@ fn done(knee: &KneeResult, points: &[Point<'_>], x: &Rates) -> Option<Chart> {
         ..Content::default()
     };
     Some(Chart {
-        title: "Operations done per second over the rate that was due".to_owned(),
+        title: "Operations done per second over offered load".to_owned(),
         keys: Vec::new(),
         svg: chart(&x.axis, &Axis::from_zero(high * 1.12, short), &content),
     })
@@ -227,7 +227,7 @@ fn table(steps: &Steps) -> Markup {
     let Steps { figures, lines } = steps;
     let several = lines.iter().any(|(cells, _)| !cells[5].is_empty());
     let skipped = |i: usize| i == 5 && !several;
-    html! { @if lines.is_empty() { p { "No step has ended." } } @else { div.wide { table {
+    html! { @if lines.is_empty() { p { "No step has finished." } } @else { div.wide { table {
         thead {
             tr {
                 th rowspan="2" { "Cell" } th.left rowspan="2" { "Stage" }

@@ -210,7 +210,7 @@ fn hosts_of(phase: &PhaseResult) -> Markup {
         } } }
     } }
     @if phase.host_count() > phase.hosts.len() as u64 {
-        p.note { (human_count(phase.host_count())) " hosts: those that stand out are shown." }
+        p.note { (human_count(phase.host_count())) " hosts: only outliers are shown." }
     } }
 }
 
@@ -238,6 +238,6 @@ fn ranks_of(phase: &PhaseResult) -> Markup {
         } } }
     } }
     @if phase.rank_count() > RANKS.min(all) as u64 {
-        p.note { (human_count(phase.rank_count())) " ranks: those that stand out are shown." }
+        p.note { (human_count(phase.rank_count())) " ranks: only outliers are shown." }
     } }
 }

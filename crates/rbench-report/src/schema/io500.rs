@@ -105,7 +105,7 @@ impl Io500Phase {
             return;
         }
         let Some(cell) = cell.filter(|cell| cell.is_complete()) else {
-            self.invalid.push("it did not reach its end".to_owned());
+            self.invalid.push("it did not finish".to_owned());
             return;
         };
         let row = self.row_of(cell).cloned();
@@ -128,7 +128,7 @@ impl Io500Phase {
         }
         if self.writes && time_s < required_s as f64 {
             self.invalid.push(format!(
-                "it took {time_s:.3} s, and has to take {required_s} s"
+                "it took {time_s:.3} s, but must take {required_s} s"
             ));
         }
         if row

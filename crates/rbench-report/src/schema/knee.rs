@@ -305,16 +305,16 @@ impl KneeResult {
         }
         let Some(rate) = step.rate else {
             let some = step.rows.iter().any(|row| row.rate > 0.0);
-            return (!some).then(|| "one operation after the other, none succeeded".to_owned());
+            return (!some).then(|| "no operation succeeded in the closed-loop step".to_owned());
         };
         if step.rows.iter().all(KneeRow::says_nothing) {
             return Some(match &self.objective.row {
                 Some(row) => format!(
-                    "--row {row}: nothing of it was due at {rate} operations a second in {} s: a longer --time or a \
-                     higher --from is needed",
+                    "--row {row}: none of its operations was due at {rate} operations a second in {} s: use a longer \
+                     --time or a higher --from",
                     step.window_s
                 ),
-                None => "no operation has an intended start: the workload takes no rate".to_owned(),
+                None => "no operation has an intended start: the workload does not support a target rate".to_owned(),
             });
         }
         // A mix has a row of all its operations, or of its rounds, beside that of each.
@@ -327,8 +327,8 @@ impl KneeResult {
         let part = self.objective.row.is_some();
         (!part && (due as f64) < DUE * expected - 1.0).then(|| {
             format!(
-                "at {rate} operations a second {due} were due in {} s, not {expected:.0}: the workload has too few \
-                 items for that time, or not this rate",
+                "at {rate} operations a second, {due} were due in {} s instead of {expected:.0}: the workload has \
+                 too few items for that time, or does not use this rate",
                 step.window_s
             )
         })

@@ -140,7 +140,7 @@ fn found(series: &SeriesResult, io500: &Io500Result, view: View) -> String {
 fn verdict(io500: &Io500Result, view: View) -> String {
     let reasons = io500.reasons();
     if reasons.is_empty() {
-        return "Nothing speaks against its being valid, but that it is a rehearsal.\n".to_owned();
+        return "It would be valid, except that it is a rehearsal.\n".to_owned();
     }
     let mut out = "INVALID because\n".to_owned();
     for reason in reasons {

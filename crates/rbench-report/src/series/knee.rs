@@ -155,7 +155,7 @@ fn conclusion(knee: &KneeResult, view: View) -> String {
 pub(crate) fn found(knee: &KneeResult) -> String {
     let mut text = match knee.held {
         Some(held) => format!("The objective held at {} operations a second", exact(held)),
-        None => "The objective held at no rate that was tried".to_owned(),
+        None => "The objective held at none of the tried rates".to_owned(),
     };
     let window = |stage: &str| {
         let mut steps = knee.steps.iter();

@@ -115,7 +115,8 @@ fn ends_at(name: &str, rungs: &[Rung]) -> String {
         (Some(pair), _) => {
             let [(few, low), (many, high)] = [pair[0], pair[1]];
             format!(
-                "{name} stops scaling at {few} workers: from there to {many}, {:.0}% more, the rate changes by {:+.1}%.",
+                "{name} stops scaling at {few} workers: from there to {many}, {:.0}% more, the rate changes by \
+                 {:+.1}%.",
                 (many / few - 1.0) * 100.0,
                 (high / low - 1.0) * 100.0
             )
@@ -123,6 +124,6 @@ fn ends_at(name: &str, rungs: &[Rung]) -> String {
         (None, Some((last, _))) if known.len() > 1 => {
             format!("{name} still scales at {last} workers.")
         }
-        _ => format!("{name}: it takes two numbers of workers to tell."),
+        _ => format!("{name}: judging whether it scales needs two numbers of workers."),
     }
 }

@@ -402,7 +402,7 @@ fn beside(series: &SeriesResult, results: &[&RunResult], view: View) -> String {
         out.push_str(&sentence(view, "", text));
     }
     if !told(results) || counters(results).next().is_none() {
-        let text = "n/a: the mount does not tell these counters (JuiceFS does, in .stats).";
+        let text = "n/a: the mount does not provide these counters (JuiceFS does, in .stats).";
         out.push_str(&sentence(view, "", text));
     }
     out

@@ -90,13 +90,13 @@ pub fn render(result: &RunResult, view: View) -> String {
     let would_tell = match unknown.iter().any(|found| found.total.requests.is_none()) {
         _ if unknown.is_empty() => "",
         true => {
-            "unknown: this host had used the items before, and nothing measured says who answered. Requests would tell, \
-             where the client counts them (JuiceFS in .stats); --drop-caches empties the kernel's caches; --shift lets \
-             another host's ranks use the items."
+            "unknown: this host had used the items before, and no measurement shows what answered. Request counters \
+             of the client would show it (JuiceFS has them in .stats); --drop-caches empties the kernel's caches; \
+             --shift lets another host's ranks use the items."
         }
         false => {
-            "unknown: the client was asked, and may have answered from a cache of its own. Items of another host \
-             (--shift), or more data than that cache holds, would tell."
+            "unknown: requests reached the client, which may have answered from its own cache. Items of another host \
+             (--shift), or more data than that cache holds, would show it."
         }
     };
     let would_tell = match would_tell {

@@ -105,7 +105,7 @@ pub(crate) fn of_phase(name: String, cost: &ClientCostResult) -> Vec<String> {
         .try_fold(0, |sum: u64, number| Some(sum.saturating_add(number?)));
     let why = match cost.cpu_s {
         Some(_) => String::new(),
-        None => "not known of every host".to_owned(),
+        None => "not known for every host".to_owned(),
     };
     let none = || NONE.to_owned();
     vec![

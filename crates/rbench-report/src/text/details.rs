@@ -25,7 +25,7 @@ pub fn found(result: &RunResult, view: View) -> String {
         .filter_map(|phase| phase.found.as_ref())
     {
         let text = format!(
-            "{} of {} files and {} directories match; {} files looked at per second",
+            "{} of {} files and {} directories match; {} files checked per second",
             human_count(found.matches),
             human_count(found.files),
             human_count(found.directories),

@@ -34,7 +34,7 @@ pub(crate) fn lines(result: &RunResult) -> Vec<String> {
         };
         if rows().next().is_none() {
             let place = place(result, mark, mark.iteration, &mark.rows.join(", "), t_s);
-            return vec![format!("{place}: nothing is known of the phase.")];
+            return vec![format!("{place}: there is no data about the phase.")];
         }
         // A row with one operation for each worker has no course.
         rows()
@@ -44,7 +44,7 @@ pub(crate) fn lines(result: &RunResult) -> Vec<String> {
                 let cost = phase.marks.iter().find(|cost| cost.name == mark.name);
                 match cost {
                     Some(cost) => format!("{place}: {}.", cost_of(phase, cost)),
-                    None => format!("{place}: nothing was done behind it."),
+                    None => format!("{place}: no operation finished after it."),
                 }
             })
             .collect()
@@ -125,7 +125,7 @@ fn recovery(phase: &PhaseResult, cost: &MarkCost) -> String {
         Some(after) => format!("{p99} back within 10% of {before} after {}", seconds(after)),
         None if cost.intervals_after < IN_A_ROW as u64 => {
             let known = intervals(cost.intervals_after, cost.interval_s);
-            format!("{p99} behind it is not known ({known})")
+            format!("{p99} after it is not known ({known})")
         }
         None => format!("{p99} not back within 10% of {before} in the phase"),
     }

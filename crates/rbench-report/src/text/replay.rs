@@ -39,7 +39,8 @@ pub(crate) fn lines(result: &RunResult) -> Vec<String> {
         lines.extend(left_out(replay));
         if replay.gaps > 0 {
             lines.push(format!(
-                "{} uses of open files whose open is missing: the log has lost lines, or they were open before it.",
+                "{} uses of open files without a recorded open: the log lost lines, or the files were opened before \
+                 it started.",
                 human_count(replay.gaps)
             ));
         }
@@ -59,7 +60,7 @@ fn counts(replay: &ReplayResult) -> String {
         copies => format!(" in each of {copies} copies"),
     };
     format!(
-        "{} operations in {} ({}), {} to be replayed{copies}, {} done; {} in {} (who shares open files), over {}.",
+        "{} operations in {} ({}), {} to replay{copies}, {} done; {} in {} (sharing open files), over {}.",
         human_count(replay.found),
         match forms.len() {
             1 => "the trace".to_owned(),
@@ -93,9 +94,9 @@ fn left_out(replay: &ReplayResult) -> Option<String> {
 
 fn before(replay: &ReplayResult) -> String {
     match replay.prepared {
-        0 => "Nothing was there before the trace.".to_owned(),
+        0 => "No files existed before the trace.".to_owned(),
         some => format!(
-            "{} files, directories and links were there before the trace, {} of data: made beforehand, untimed.",
+            "{} files, directories and links existed before the trace, with {} of data: created beforehand, untimed.",
             human_count(some),
             human_bytes(replay.prepared_bytes)
         ),
@@ -105,7 +106,7 @@ fn before(replay: &ReplayResult) -> String {
 fn late(replay: &ReplayResult) -> Option<String> {
     let late = replay.late.as_ref()?;
     Some(format!(
-        "{:.2}% of the operations started within 1 ms of their recorded time, the latest {} behind it.",
+        "{:.2}% of the operations started within 1 ms of their recorded time, the latest {} after it.",
         100.0 * late.within_1ms,
         seconds(late.max_s)
     ))

@@ -65,7 +65,7 @@ fn clause(steady: &SteadyResult) -> String {
 /// What the last window, or the one that kept the limit, was like.
 pub(crate) fn window(steady: &SteadyResult) -> String {
     let (Some(iops), Some(bandwidth)) = (steady.iops_mean, steady.bandwidth_mean) else {
-        return format!("no window of {} was over", seconds(steady.window_s));
+        return format!("no window of {} was completed", seconds(steady.window_s));
     };
     let limit = quantity(steady, steady.limit);
     let value = match steady.value {

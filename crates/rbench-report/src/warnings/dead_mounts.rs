@@ -31,7 +31,7 @@ pub(super) fn warning(dead: &DeadMountResult) -> Warning {
         None => format!("before {phase}"),
     };
     let what = match (failed, rows.is_empty()) {
-        (_, true) => "no row has operations of it".to_owned(),
+        (_, true) => "no row has operations on it".to_owned(),
         (1, _) => format!("1 operation failed there: {}", list(rows)),
         (n, _) => format!(
             "{} operations failed there: {}",
@@ -40,7 +40,8 @@ pub(super) fn warning(dead: &DeadMountResult) -> Warning {
         ),
     };
     let message = format!(
-        "The mount {mount} on {host} no longer answered ({answer}), {when}, first seen by {op} {path} ({error}); {what}."
+        "The mount {mount} on {host} no longer answered ({answer}), {when}, first seen by {op} {path} ({error}); \
+         {what}."
     );
     Warning::new(CODE, message)
 }

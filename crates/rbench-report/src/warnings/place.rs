@@ -20,8 +20,8 @@ pub(super) fn warnings(result: &RunResult) -> impl Iterator<Item = Warning> {
     let root = (target.mount_point.as_deref() == Some("/")).then(|| {
         let (path, fs_type) = words(target);
         let message = format!(
-            "{path} lies on the root file system of the host ({fs_type}, mounted at /). If another file system was to \
-             be measured, it is not mounted there."
+            "{path} is on the host's root file system ({fs_type}, mounted at /). If another file system was to be \
+             measured, it is not mounted there."
         );
         Warning::new(ROOT, message)
     });
@@ -31,7 +31,7 @@ pub(super) fn warnings(result: &RunResult) -> impl Iterator<Item = Warning> {
     let memory = (in_memory && asked.all(|residency| residency.ground != "memory")).then(|| {
         let (path, fs_type) = words(target);
         let message = format!(
-            "{path} lies in the memory of the host ({fs_type}): these are figures of memory, not of storage."
+            "{path} is in the host's memory ({fs_type}): these are figures of memory, not of storage."
         );
         Warning::new(MEMORY, message)
     });

@@ -41,7 +41,7 @@ pub(super) fn advice(result: &RunResult) -> String {
     };
     if !others(result) {
         return tree.map_or(".".into(), |options| {
-            format!(". That many directories are in the tree: {options} say how many.")
+            format!(". {options} set the number of directories in the tree.")
         });
     }
     let given = |name: &str| result.spec.get(name).and_then(|value| value.as_str());
@@ -65,7 +65,7 @@ pub(super) fn advice(result: &RunResult) -> String {
         && let Some(phase) = result.phases.iter().find(short)
     {
         out.push_str(&format!(
-            " Short as well: {}, whose directories {options} number.",
+            " Also short: {}; {options} set the number of its directories.",
             phase.label
         ));
     }

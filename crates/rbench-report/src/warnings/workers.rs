@@ -45,10 +45,10 @@ pub(super) fn stalled(_: &RunResult, phase: &PhaseResult) -> Option<Finding> {
         if gap.length_s > STALL_S && usual_s < gap.length_s / 2.0 && longest_s > gap.length_s / 2.0
         {
             let note = format!(
-                "{} from {} on ({})",
-                seconds(gap.length_s),
+                "{} from {} to {}",
+                gap.host,
                 seconds(gap.from_s),
-                gap.host
+                seconds(gap.from_s + gap.length_s)
             );
             stalls.push((gap.length_s, note));
         }
@@ -84,13 +84,13 @@ pub(super) fn behind(_: &RunResult, phase: &PhaseResult) -> Option<Finding> {
     let late = response > service.saturating_mul(2) && late_s > LATE_SHARE * phase.elapsed_s;
     let what = if missed > UNISSUED_SHARE {
         format!(
-            "{} operations that were due, {}, were never started and are not in the response times",
+            "{} due operations ({}) were never started and are not in the response times",
             human_count(phase.unissued),
             percent(missed)
         )
     } else if late {
         format!(
-            "the median response time is {} where the service time is {}",
+            "the median response time is {}, but the median service time is {}",
             human_nanos(response as f64),
             human_nanos(service as f64)
         )

@@ -95,7 +95,7 @@ fn with_several_hosts_each_has_a_line_and_one_that_is_unknown_takes_the_sum() {
     let lines = section(&text);
     assert_eq!(
         words(lines[2]),
-        "Mixed read + Mixed write - - - - - - not known of every host"
+        "Mixed read + Mixed write - - - - - - not known for every host"
     );
     assert_eq!(
         words(lines[3]),

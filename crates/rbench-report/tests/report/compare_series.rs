@@ -394,7 +394,7 @@ fn conditions_on_a_limit_need_brackets_that_are_apart() {
     let comparison = two(&base, &stopped);
     assert_eq!(held(&comparison).verdict, Some(Verdict::TooFew));
     let notes = comparison.notes.join("\n");
-    assert!(notes.contains("the search of NEW in 2.json says nothing: it was stopped early"));
+    assert!(notes.contains("the search of NEW in 2.json is inconclusive: it was stopped early"));
 }
 
 #[test]

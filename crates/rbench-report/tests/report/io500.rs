@@ -178,9 +178,9 @@ fn what_speaks_against_a_phase_is_named() {
     series.put(cell(0, 299.9, None));
     assert_eq!(
         reasons(&series, 0),
-        "it took 299.900 s, and has to take 300 s"
+        "it took 299.900 s, but must take 300 s"
     );
-    assert_eq!(reasons(&series, 1), "it did not reach its end");
+    assert_eq!(reasons(&series, 1), "it did not finish");
     assert_eq!(reasons(&series, 2), "it is not run");
     let failure = no_space(OpKind::Write, "/mnt/fs/file");
     series.put(cell(0, 301.0, Some(failure)));
@@ -195,6 +195,6 @@ fn what_speaks_against_a_phase_is_named() {
     let mut stopped = cell(3, 1.0, None);
     stopped.error = Some("it was interrupted".to_owned());
     series.put(stopped);
-    assert_eq!(reasons(&series, 4), "it did not reach its end");
+    assert_eq!(reasons(&series, 4), "it did not finish");
     assert_eq!(of(&series).phases[4].value, None);
 }

@@ -187,7 +187,7 @@ fn a_row_that_was_asked_for_and_was_not_due_ends_the_search() {
         knee.update(&cells);
         knee.trouble.clone().unwrap_or_default()
     };
-    assert!(told("mix-create").contains("nothing of it was due at 1000 operations"));
+    assert!(told("mix-create").contains("none of its operations was due at 1000 operations"));
     assert!(told("mix-other").contains("the workload has no such row"));
 }
 
@@ -297,5 +297,5 @@ fn failed_operations_and_missing_ones_are_no_rate_that_held() {
         result.phases[0].latency.response = None;
     }
     let trouble = series_of(closed_loop).knee.and_then(|knee| knee.trouble);
-    assert!(trouble.is_some_and(|why| why.contains("takes no rate")));
+    assert!(trouble.is_some_and(|why| why.contains("does not support a target rate")));
 }

@@ -219,9 +219,9 @@ fn a_line_says_what_each_mark_cost() {
             "- early (mark at 2025-01-02T03:14:25.200Z): no phase was running.",
             "- fail<over> (mark at 10.2 s of File stat): nothing finished for 3.10 s (client1, rank 3, stat) and for 3.00 s on any \
              rank, 15% of slices empty, p99 back within 10% of 2.00 ms after 4.80 s.",
-            "- SIGUSR1 1 (mark at 18.0 s of File stat): nothing finished for 4.00 ms on any rank, 15% of slices empty, p99 behind \
+            "- SIGUSR1 1 (mark at 18.0 s of File stat): nothing finished for 4.00 ms on any rank, 15% of slices empty, p99 after \
              it is not known (2 intervals of 1.00 s).",
-            "- late (mark at 20.5 s of File stat): nothing was done behind it.",
+            "- late (mark at 20.5 s of File stat): no operation finished after it.",
         ],
     );
 }
@@ -231,7 +231,7 @@ fn a_phase_that_left_nothing_behind_is_named() {
     let mut result = marked();
     result.phases.clear();
     let text = text::render(&result, View::default().wide(400));
-    let line = "- fail<over> (mark at 10.2 s of file-stat): nothing is known of the phase.";
+    let line = "- fail<over> (mark at 10.2 s of file-stat): there is no data about the phase.";
     assert!(text.lines().any(|found| found == line), "{text}");
 }
 

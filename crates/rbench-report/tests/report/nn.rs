@@ -121,7 +121,7 @@ fn advice_names_options_of_the_command_that_ran() {
 fn operations_by_workers_and_where_they_stop_scaling() {
     let mut series = bare();
     series.put(cell(0, 2, 1600.0));
-    assert!(render(&series, View::default()).contains("it takes two numbers"));
+    assert!(render(&series, View::default()).contains("needs two numbers of workers"));
     series.put(cell(1, 4, 3100.0));
     assert!(render(&series, View::default()).contains("rename still scales at 4 workers"));
     // 9% of what the workers grow by.

@@ -44,7 +44,7 @@ fn rows_stand_in_the_order_of_the_table_and_what_no_call_reaches_says_why() {
     assert_eq!(rows, ["mkdir", "unlink", "lookup", "newchunk"], "{text}");
     for told in [
         "newchunk: n/a, chunks are allocated inside the client",
-        "lookup and resolve: the client may have known the names",
+        "lookup and resolve: the client may have cached the names",
         "mkdirat",
         "unlinkat",
         "statx",

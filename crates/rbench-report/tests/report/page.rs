@@ -144,8 +144,8 @@ fn a_rank_far_behind_is_marked() {
         phase.ranks[3].elapsed.0 = phase.ranks[0].elapsed.0 * slow / 10;
         page::render(&documents(vec![run(2, 2, meta_spec(), vec![phase])]))
     };
-    assert!(of(20).contains("1 far behind the median"));
-    assert!(!of(13).contains("far behind the median"));
+    assert!(of(20).contains("1 far slower than the median"));
+    assert!(!of(13).contains("far slower than the median"));
 }
 
 #[test]
@@ -217,8 +217,8 @@ fn a_search_is_its_curve_with_the_objective_and_the_steps() {
     let found = crate::knee::found_one();
     let page = page::render(&[Document::Series(Box::new(found.clone()))]);
     for words in [
-        "Response time over the rate that was due",
-        "Operations done per second over the rate that was due",
+        "Response time over offered load",
+        "Operations done per second over offered load",
         "p99 at most 10.0 ms",
         "held at 1,187/s, confirmed",
         "The objective held at 1,187 operations a second for 3.0 s (confirmed)",
@@ -260,5 +260,5 @@ fn a_search_is_its_curve_with_the_objective_and_the_steps() {
     page::render(&[Document::Series(Box::new(odd.clone()))]);
     odd.knee.as_mut().expect("a knee").steps.clear();
     let page = page::render(&[Document::Series(Box::new(odd))]);
-    assert!(page.contains("No step has ended."));
+    assert!(page.contains("No step has finished."));
 }

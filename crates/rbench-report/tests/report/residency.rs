@@ -184,7 +184,7 @@ fn warnings_name_the_rows_in_which_memory_answered() {
     assert_eq!(
         message("cold-then-warm"),
         Some(
-            "Cold only at first: workers then came back to what they had already read: \
+            "Cold only at first: workers then read data again that they had already read: \
              Sequential read (after 200 ms, 68.0 passes). Use larger files or a shorter --time."
         )
     );
@@ -214,7 +214,7 @@ fn a_part_from_memory_is_named_with_its_share() {
         let found = all.iter().find(|warning| warning.code == "cache-part");
         found.map(|warning| warning.message.clone())
     };
-    let words = "The client's memory answered a part of the operations, not the storage: ";
+    let words = "The client's memory, not the storage, answered some of the operations: ";
     let of = |name, op, operations, counted| {
         let message = message(name, op, operations, counted)?;
         Some(message.strip_prefix(words).expect("the words").to_owned())
@@ -247,7 +247,10 @@ fn every_report_has_the_same_word_for_a_verdict() {
     assert_eq!(result.phases[0].cache, None);
     let report = text::render(&result, DETAILS);
     assert!(report.contains("unknown 1.00/op"), "{report}");
-    assert!(report.contains("unknown: the client was asked"), "{report}");
+    assert!(
+        report.contains("unknown: requests reached the client"),
+        "{report}"
+    );
     assert!(!report.contains("warm"), "{report}");
     let csv = rbench_report::csv::operations(&[result]);
     assert!(csv.contains(",unknown,"), "{csv}");

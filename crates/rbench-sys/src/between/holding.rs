@@ -132,7 +132,7 @@ impl Holder {
             Ok(0) => Ok(holder),
             Ok(number) => locked(&path, lock, Err(Errno::from_raw(number))),
             Err(_) => Err(Evidence {
-                seen: "the process that was to hold the lock ended".to_owned(),
+                seen: "the process that should hold the lock has ended".to_owned(),
                 call: "execve".to_owned(),
                 path,
                 ..Evidence::default()

@@ -11,7 +11,7 @@ use super::{Check, Group, Spot, Step, Trial, done, writable};
 
 pub(super) const GROUP: Group = Group {
     name: "locks-between",
-    about: "locks that clients want of each other: one holder at a time, let go, holders that are killed",
+    about: "locks that clients compete for: one holder at a time, release, killed holders",
     checks: CHECKS,
 };
 
@@ -20,12 +20,12 @@ macro_rules! checks {
         &[$(
             Check {
                 name: concat!("locks-between.", $name, ".once"),
-                says: concat!($word, " is held by one client at a time when all want it"),
+                says: concat!($word, " is held by one client at a time, even if all clients request it"),
                 trial: Trial::Exclusion($lock),
             },
             Check {
                 name: concat!("locks-between.", $name, ".unlocked"),
-                says: concat!($word, " keeps another client away until it is let go, and no longer"),
+                says: concat!($word, " blocks another client until it is released, and not longer"),
                 trial: freed(
                     $lock,
                     |spot| taken(spot, $lock),
@@ -35,7 +35,7 @@ macro_rules! checks {
             },
             Check {
                 name: concat!("locks-between.", $name, ".killed"),
-                says: concat!($word, " is free for another client when the process that holds it is killed"),
+                says: concat!($word, " becomes free for another client when its holder is killed"),
                 trial: freed(
                     $lock,
                     |spot| Holder::start(spot, $lock).map(Hand::Holder),

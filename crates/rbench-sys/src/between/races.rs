@@ -11,7 +11,7 @@ use super::{Check, Group, Step, Trial};
 
 pub(super) const GROUP: Group = Group {
     name: "races",
-    about: "all clients want the same name at once: one of them gets it",
+    about: "all clients claim the same name at once: exactly one gets it",
     checks: CHECKS,
 };
 
@@ -61,42 +61,42 @@ const fn race(name: &'static str, says: &'static str, race: Race) -> Check {
 const CHECKS: &[Check] = &[
     race(
         "races.create-excl",
-        "of all clients that make a file with O_EXCL one makes it, the others get EEXIST",
+        "if all clients create a file with O_EXCL, one succeeds and the others get EEXIST",
         Race::Create,
     ),
     race(
         "races.mkdir",
-        "of all clients that make a directory one makes it, the others get EEXIST",
+        "if all clients create a directory, one succeeds and the others get EEXIST",
         Race::Mkdir,
     ),
     race(
         "races.symlink",
-        "of all clients that make a symbolic link one makes it, the others get EEXIST",
+        "if all clients create a symbolic link, one succeeds and the others get EEXIST",
         Race::Symlink,
     ),
     race(
         "races.link",
-        "of all clients that link to one name one gets it, the others get EEXIST",
+        "if all clients link to one name, one succeeds and the others get EEXIST",
         Race::Link,
     ),
     race(
         "races.rename-noreplace",
-        "of all clients that rename to one name with RENAME_NOREPLACE one gets it, the others get EEXIST",
+        "if all clients rename to one name with RENAME_NOREPLACE, one succeeds and the others get EEXIST",
         Race::NoReplace,
     ),
     race(
         "races.rename",
-        "of all clients that rename one file one does, the others get ENOENT",
+        "if all clients rename one file, one succeeds and the others get ENOENT",
         Race::Rename,
     ),
     race(
         "races.unlink",
-        "of all clients that unlink one file one does, the others get ENOENT",
+        "if all clients unlink one file, one succeeds and the others get ENOENT",
         Race::Unlink,
     ),
     race(
         "races.rmdir",
-        "of all clients that remove one directory one does, the others get ENOENT",
+        "if all clients remove one directory, one succeeds and the others get ENOENT",
         Race::Rmdir,
     ),
 ];

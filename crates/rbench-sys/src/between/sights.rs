@@ -18,7 +18,7 @@ use crate::promises::Evidence;
 
 pub(super) const GROUP: Group = Group {
     name: "coherence",
-    about: "what one client does is seen by the others, and when",
+    about: "whether and when other clients see what one client does",
     checks: CHECKS,
 };
 
@@ -124,12 +124,12 @@ const UNLINKS: Sight = Sight {
 const CHECKS: &[Check] = &[
     sight(
         "coherence.create.stat",
-        "a file that one client makes is there for another one, which had looked for the name",
+        "another client that had looked up the missing name sees a file that one client creates",
         CREATES,
     ),
     sight(
         "coherence.create.open",
-        "a file that one client makes can be opened and read by another one, which had tried before",
+        "another client whose open had failed can open and read a file that one client creates",
         Sight {
             look: |spot, _| content(&spot.path()),
             new: "new",
@@ -138,7 +138,7 @@ const CHECKS: &[Check] = &[
     ),
     sight(
         "coherence.create.listed",
-        "a file that one client makes is listed for another one, which had listed the directory",
+        "another client that had listed the directory sees a new file in its next listing",
         Sight {
             look: |spot, _| listed(spot),
             ..CREATES
@@ -146,7 +146,7 @@ const CHECKS: &[Check] = &[
     ),
     sight(
         "coherence.mkdir.stat",
-        "a directory that one client makes is there for another one, which had looked for the name",
+        "another client that had looked up the missing name sees a directory that one client creates",
         Sight {
             act: |spot, _| super::make(&spot.path()).map(|()| Hand::Empty),
             ..CREATES
@@ -154,12 +154,12 @@ const CHECKS: &[Check] = &[
     ),
     sight(
         "coherence.close.open",
-        "what one client wrote before it closed a file is read by who opens it behind that",
+        "a client that opens a file after another client closed it reads what that client wrote",
         PLAIN,
     ),
     sight(
         "coherence.fsync.open-file",
-        "what one client wrote and synchronised is read by another one that has the file open",
+        "another client with the file open reads what one client wrote and synced",
         Sight {
             open: true,
             act: |spot, _| {
@@ -175,7 +175,7 @@ const CHECKS: &[Check] = &[
     ),
     sight(
         "coherence.mmap.read",
-        "what one client stored in a mapping and synchronised is read by who opens the file",
+        "another client that opens the file reads what one client stored in a mapping and synced",
         Sight {
             act: |spot, _| {
                 let path = spot.path();
@@ -188,12 +188,12 @@ const CHECKS: &[Check] = &[
     ),
     sight(
         "coherence.unlink.stat",
-        "a file that one client unlinks is gone for another one, which had looked at it",
+        "a file that one client unlinks is gone for another client that had looked it up",
         UNLINKS,
     ),
     sight(
         "coherence.unlink.open",
-        "a file that one client unlinks can no longer be opened by another one, which had read it",
+        "a file that one client unlinks cannot be opened by another client that had read it",
         Sight {
             look: |spot, _| content(&spot.path()),
             old: "old",
@@ -202,7 +202,7 @@ const CHECKS: &[Check] = &[
     ),
     sight(
         "coherence.unlink.listed",
-        "a file that one client unlinks is no longer listed for another one",
+        "a file that one client unlinks is not in another client's next listing",
         Sight {
             look: |spot, _| listed(spot),
             ..UNLINKS
@@ -210,7 +210,7 @@ const CHECKS: &[Check] = &[
     ),
     sight(
         "coherence.recreate.content",
-        "of a name that one client unlinks and makes again another one reads the new file",
+        "if one client unlinks a file and creates it again, another client reads the new file",
         Sight {
             act: |spot, _| {
                 let path = spot.path();
@@ -222,7 +222,7 @@ const CHECKS: &[Check] = &[
     ),
     sight(
         "coherence.rename-over.content",
-        "a name over which one client renames is one of the two files for another one, never none",
+        "while one client renames over a file, another client finds the old file or the new one",
         Sight {
             prepare: |spot| {
                 put(&spot.path(), "old")?;
@@ -238,7 +238,7 @@ const CHECKS: &[Check] = &[
     ),
     sight(
         "coherence.truncate.size",
-        "the size to which one client cuts a file is told to another one",
+        "another client sees the size to which one client truncates a file",
         Sight {
             act: |spot, _| {
                 let path = spot.path();
@@ -255,7 +255,7 @@ const CHECKS: &[Check] = &[
     ),
     sight(
         "coherence.append.size",
-        "the size of a file that one client appends to is told to another one, and does not run back",
+        "another client sees the size of a file that one client appends to, and it never shrinks",
         Sight {
             act: |spot, _| append(spot),
             look: |spot, _| Ok(metadata(&spot.path())?.len().to_string()),
@@ -267,7 +267,7 @@ const CHECKS: &[Check] = &[
     ),
     sight(
         "coherence.append.read",
-        "what one client appends is read by another one",
+        "another client reads what one client appends",
         Sight {
             act: |spot, _| append(spot),
             new: "oldnew",
@@ -277,7 +277,7 @@ const CHECKS: &[Check] = &[
     ),
     sight(
         "coherence.chmod.stat",
-        "the mode that one client sets is told to another one",
+        "another client sees the mode that one client sets",
         Sight {
             prepare: |spot| {
                 put(&spot.path(), "old")?;
@@ -293,7 +293,7 @@ const CHECKS: &[Check] = &[
     ),
     sight(
         "coherence.times.stat",
-        "the time that one client sets is told to another one",
+        "another client sees the time that one client sets",
         Sight {
             prepare: |spot| {
                 put(&spot.path(), "old")?;
@@ -309,7 +309,7 @@ const CHECKS: &[Check] = &[
     ),
     sight(
         "coherence.xattr.get",
-        "the extended attribute that one client sets is told to another one",
+        "another client sees the extended attribute that one client sets",
         Sight {
             prepare: |spot| {
                 put(&spot.path(), "old")?;
@@ -323,12 +323,12 @@ const CHECKS: &[Check] = &[
     ),
     Check {
         name: "coherence.append.records",
-        says: "of the records that all clients append to one file none is lost or torn",
+        says: "if all clients append records to one file, no record is lost or torn",
         trial: Trial::Append,
     },
     Check {
         name: "coherence.listing.stays",
-        says: "what stays in a directory is listed once while another client makes and removes other names",
+        says: "entries that stay are listed exactly once while another client creates and removes others",
         trial: Trial::Listing,
     },
 ];

@@ -155,12 +155,12 @@ fn segment(kind: MemoryKind, length: NonZeroUsize) -> Result<Origin, Refusal> {
 fn no_huge_pages(errno: Errno) -> String {
     match errno {
         Errno::ENOMEM => {
-            "no huge pages are free: /proc/sys/vm/nr_hugepages sets how many there are"
+            "no huge pages are free: /proc/sys/vm/nr_hugepages sets their number"
         }
         Errno::EPERM => {
-            "huge pages of segments are for root and the group in /proc/sys/vm/hugetlb_shm_group"
+            "only root and the group in /proc/sys/vm/hugetlb_shm_group may use huge pages for shared memory segments"
         }
-        Errno::EINVAL => "check that there are free huge pages, and that hugepage-size is theirs",
+        Errno::EINVAL => "check that huge pages are free and that hugepage-size matches their size",
         Errno::ENOSYS => "the system has no huge pages",
         _ => "",
     }
@@ -172,7 +172,7 @@ fn no_huge_pages(errno: Errno) -> String {
 fn mapped_file(kind: MemoryKind, path: &Path, length: NonZeroUsize) -> Result<Origin, Refusal> {
     if fs::symlink_metadata(path).is_ok() {
         let why = format!(
-            "{} is there, and buffers do not take its place",
+            "{} already exists; buffers do not overwrite it",
             path.display()
         );
         return Err((Errno::EEXIST, why));
@@ -204,7 +204,7 @@ fn map(kind: MemoryKind, file: &OwnedFd, length: NonZeroUsize) -> Result<Origin,
     let bytes = i64::try_from(length.get()).map_err(|_| plain(Errno::EFBIG))?;
     let huge = kind == MemoryKind::MmapHuge;
     if huge && fstatfs(file).map_err(plain)?.filesystem_type() != HUGETLBFS {
-        let why = "it does not lie on a file system of huge pages (hugetlbfs)";
+        let why = "it is not on a file system of huge pages (hugetlbfs)";
         return Err((Errno::EINVAL, why.to_owned()));
     }
     ftruncate(file, bytes).map_err(plain)?;
@@ -262,7 +262,8 @@ impl LockedMemory {
             && bytes.saturating_add(LEFT) > free
         {
             let why = format!(
-                "{bytes} bytes are more than the host can spare: {free} are available, and {LEFT} are left to others"
+                "{bytes} bytes are more than the host can spare: {free} bytes are available, and {LEFT} of them \
+                 stay reserved for others"
             );
             return Err((Errno::ENOMEM, why));
         }
@@ -285,7 +286,7 @@ impl LockedMemory {
         // SAFETY: the mapping is there, and unmapping it unlocks it.
         unsafe { mlock(start, length.get()) }.map_err(|errno| {
             let why = match errno {
-                Errno::ENOMEM | Errno::EPERM => "more than the limit of locked memory (ulimit -l)",
+                Errno::ENOMEM | Errno::EPERM => "more than the limit for locked memory (ulimit -l)",
                 _ => "",
             };
             (errno, why.to_owned())

@@ -86,7 +86,7 @@ impl Ability {
 pub const ABILITIES: &[Ability] = &[
     ability(
         "direct",
-        "I/O past the page cache (O_DIRECT)",
+        "direct I/O, without the page cache (O_DIRECT)",
         &["ability.direct"],
     ),
     ability(
@@ -101,7 +101,7 @@ pub const ABILITIES: &[Ability] = &[
     ),
     ability(
         "overwrite",
-        "writes into a file that was closed",
+        "overwriting a file that was closed",
         &["content.overwrite"],
     ),
     ability(
@@ -111,7 +111,7 @@ pub const ABILITIES: &[Ability] = &[
     ),
     ability(
         "truncate",
-        "making files shorter and longer",
+        "truncating and extending files",
         &["size.truncate.longer", "size.truncate.cut-is-gone"],
     ),
     ability(
@@ -126,12 +126,12 @@ pub const ABILITIES: &[Ability] = &[
     ability("fallocate", "reserving space", &["space.reserve.size"]),
     ability(
         "punch-hole",
-        "taking space out of a file",
+        "punching holes (deallocating space inside a file)",
         &["space.punch.zeros"],
     ),
     ability(
         "zero-range",
-        "zeroing a range without writing it",
+        "zeroing a range without writing data",
         &["space.zero.zeros"],
     ),
     ability("sparse", "holes take no space", &["ability.sparse"]),
@@ -142,42 +142,42 @@ pub const ABILITIES: &[Ability] = &[
     ),
     ability(
         "copy-file-range",
-        "copying within the file system",
+        "copying inside the file system (copy_file_range)",
         &["content.copy.fresh"],
     ),
     ability(
         "unlinked-open",
-        "use of an open file after its removal",
+        "use of an open file after unlink",
         &["links.unnamed.content", "links.unnamed.writes"],
     )
     .except(
         "links.unnamed.hidden",
-        "under another name while it is open",
+        "kept under another name while it is open",
     ),
     ability(
         "tmpfile",
-        "files without a name (O_TMPFILE)",
+        "unnamed files (O_TMPFILE)",
         &["open.tmpfile.hidden"],
     )
-    .except("open.tmpfile.named", "cannot get a name: linkat fails"),
+    .except("open.tmpfile.named", "linkat cannot give them a name"),
     ability(
         "exclusive",
-        "a name is made once (O_EXCL)",
+        "exclusive creation (O_EXCL)",
         &["names.exists.create"],
     ),
     ability(
         "rename-over",
-        "rename replaces a file",
+        "rename over an existing file",
         &["rename.over-existing.keeps-one"],
     ),
     ability(
         "rename-directory",
-        "rename of a directory with something in it",
+        "rename of a non-empty directory",
         &["rename.directory.content"],
     ),
     ability(
         "rename-noreplace",
-        "rename that replaces nothing (RENAME_NOREPLACE)",
+        "rename only to a free name (RENAME_NOREPLACE)",
         &["rename.noreplace.refuses", "rename.noreplace.renames"],
     ),
     ability(
@@ -201,15 +201,19 @@ pub const ABILITIES: &[Ability] = &[
         "extended attributes (user.)",
         &["xattr.several", "xattr.remove"],
     ),
-    ability("chmod", "permissions are kept", &["owners.chmod.file"]),
+    ability(
+        "chmod",
+        "setting permissions (chmod)",
+        &["owners.chmod.file"],
+    ),
     ability(
         "times",
-        "times can be set, and how finely",
+        "setting times, and their granularity",
         &["ability.times"],
     ),
     ability(
         "entry-types",
-        "directory entries have a type",
+        "types in directory entries",
         &["ability.entry-types"],
     ),
     ability(
@@ -225,22 +229,22 @@ pub const ABILITIES: &[Ability] = &[
     ability("any-bytes", "names of any bytes", &["names.bytes.any"]),
     ability(
         "case-sensitive",
-        "upper and lower case differ",
+        "case-sensitive names",
         &["ability.case-sensitive"],
     ),
     ability(
         "flock",
-        "locks of whole files (flock)",
+        "whole-file locks (flock)",
         &["locks.flock.once", "locks.flock.unlock"],
     ),
     ability(
         "fcntl-lock",
-        "locks of ranges by a process (fcntl, POSIX)",
+        "byte-range locks owned by a process (fcntl, POSIX)",
         &["locks.posix.once", "locks.posix.unlock"],
     ),
     ability(
         "ofd-lock",
-        "locks of ranges by an open file (fcntl, OFD)",
+        "byte-range locks owned by an open file (fcntl, OFD)",
         &["locks.ofd.once", "locks.ofd.unlock"],
     ),
 ];
@@ -307,7 +311,7 @@ const OWN: &[Promise] = &[
             used < 8 << 20,
             (
                 "less",
-                "a file of 16 MiB with one byte in it takes all of that",
+                "a file of 16 MiB with one byte of data uses the full 16 MiB",
             ),
         )
     }),
@@ -319,46 +323,46 @@ const OWN: &[Promise] = &[
             "lseek",
             "a",
             data > 0,
-            ("a hole", "everything counts as data"),
+            ("a hole", "all of it counts as data"),
         )
     }),
-    promise("ability.fifo", "a pipe is made", |g| {
+    promise("ability.fifo", "mkfifo creates a named pipe", |g| {
         g.mkfifo("a", 0o600).ok()
     }),
     promise(
         "ability.times",
-        "a time is kept in one of the usual steps",
+        "times are kept with a known granularity",
         times,
     ),
-    promise("ability.entry-types", "entries have a type", |g| {
-        drop(g.file("a")?);
-        let typed = g.list(".").ok()?.iter().all(|entry| entry.kind.is_some());
-        g.is(
-            "getdents64",
-            ".",
-            typed,
-            (
-                "types",
-                "unknown types: a program that wants them has to stat every entry",
-            ),
-        )
-    }),
-    promise("ability.name-length", "a name of 255 bytes", name_length),
-    promise("ability.path-length", "a path of 4095 bytes", path_length),
     promise(
-        "ability.case-sensitive",
-        "upper and lower case differ",
+        "ability.entry-types",
+        "directory entries have a type",
         |g| {
-            drop(g.file("Case")?);
-            let other = g.lstat("cASE").result.is_ok();
+            drop(g.file("a")?);
+            let typed = g.list(".").ok()?.iter().all(|entry| entry.kind.is_some());
             g.is(
-                "stat",
-                "cASE",
-                !other,
-                ("no such name", "'Case' is found as 'cASE'"),
+                "getdents64",
+                ".",
+                typed,
+                (
+                    "types",
+                    "unknown types: programs must stat every entry to learn them",
+                ),
             )
         },
     ),
+    promise("ability.name-length", "a name of 255 bytes", name_length),
+    promise("ability.path-length", "a path of 4095 bytes", path_length),
+    promise("ability.case-sensitive", "case-sensitive names", |g| {
+        drop(g.file("Case")?);
+        let other = g.lstat("cASE").result.is_ok();
+        g.is(
+            "stat",
+            "cASE",
+            !other,
+            ("no such entry", "'Case' is found as 'cASE'"),
+        )
+    }),
 ];
 
 const KIB: usize = 1024;
@@ -394,7 +398,7 @@ fn direct(g: &Ground) -> Kept {
         "pread64",
         "a",
         right,
-        ("what was written", "other data than was written"),
+        ("what was written", "other data than written"),
     )?;
     let length = match size {
         1 => "of any length".to_owned(),
@@ -490,7 +494,7 @@ fn name_length(g: &Ground) -> Kept {
         }
     }
     let most = statvfs(&g.at(".")).map_or(0, |all| all.name_max());
-    let seen = format!("up to {can} bytes, statvfs says {most}");
+    let seen = format!("up to {can} bytes, statvfs reports {most}");
     Err(g.refused("openat", errno, seen))
 }
 

@@ -15,7 +15,7 @@ use super::ground::{Breach, Ground, Kept, Promise, pattern, promise, undecides};
 
 pub(super) const GROUP: Group = Group {
     name: "content",
-    about: "what is written is read: blocks of any size, mmap against read, copy_file_range",
+    about: "reads return what was written: blocks of any size, mmap and read, copy_file_range",
     promises: PROMISES,
 };
 
@@ -24,7 +24,7 @@ const KIB: usize = 1024;
 const PROMISES: &[Promise] = &[
     promise(
         "content.sizes",
-        "blocks of any size at any offset come back",
+        "blocks of any size at any offset are read back unchanged",
         |g| {
             let fd = g.file("a")?;
             let mut offset = 0;
@@ -48,7 +48,7 @@ const PROMISES: &[Promise] = &[
     ),
     promise(
         "content.whole-write",
-        "a write into a file system with room writes everything",
+        "a write is complete while the file system has space",
         |g| {
             let fd = g.file("a")?;
             let bytes = pattern(300_000);
@@ -64,7 +64,7 @@ const PROMISES: &[Promise] = &[
     ),
     promise(
         "content.whole-read",
-        "a read inside a file reads everything",
+        "a read inside a file is complete",
         |g| {
             g.put("a", &pattern(300_000))?;
             let fd = g.open("a", OFlag::O_RDONLY).ok()?;
@@ -81,7 +81,7 @@ const PROMISES: &[Promise] = &[
     ),
     promise(
         "content.overwrite",
-        "a write inside a file changes these bytes and no others",
+        "a write inside a file changes only the written bytes",
         |g| {
             let mut wanted = pattern(50_000);
             g.put("a", &wanted)?;
@@ -96,7 +96,7 @@ const PROMISES: &[Promise] = &[
     ),
     promise(
         "content.backwards",
-        "a file that is written from its end to its beginning is whole",
+        "a file written backwards is complete",
         |g| {
             let wanted = pattern(64 * KIB);
             let fd = g.file("a")?;
@@ -110,7 +110,7 @@ const PROMISES: &[Promise] = &[
     ),
     promise(
         "content.zero-bytes",
-        "a write of no bytes changes nothing",
+        "a write of zero bytes changes nothing",
         |g| {
             let fd = g.file("a")?;
             g.did("pwrite64", "a", nix::sys::uio::pwrite(&fd, b"", 1000))
@@ -120,7 +120,7 @@ const PROMISES: &[Promise] = &[
     ),
     promise(
         "content.vectors",
-        "writev and readv move pieces in their order",
+        "writev and readv transfer buffers in order",
         |g| {
             let fd = g.file("a")?;
             let pieces = [&b"one"[..], &b""[..], &b"two"[..], &b"three"[..]];
@@ -141,7 +141,7 @@ const PROMISES: &[Promise] = &[
     ),
     promise(
         "content.many-files",
-        "50 files keep their own content",
+        "each of 50 files keeps its own content",
         |g| {
             for number in 0..50 {
                 g.put(format!("file-{number}"), &[number; 3000])?;
@@ -154,7 +154,7 @@ const PROMISES: &[Promise] = &[
     ),
     promise(
         "content.mmap.read",
-        "a mapping shows what was written before",
+        "a mapping shows data written before it",
         |g| {
             g.put("a", &pattern(16 * KIB))?;
             let fd = g.reopened("a")?;
@@ -164,7 +164,7 @@ const PROMISES: &[Promise] = &[
     ),
     promise(
         "content.mmap.sees-write",
-        "a mapping shows what is written while it is there",
+        "a mapping shows data written while it exists",
         |g| {
             g.put("a", &pattern(16 * KIB))?;
             let fd = g.reopened("a")?;
@@ -176,7 +176,7 @@ const PROMISES: &[Promise] = &[
     ),
     promise(
         "content.mmap.read-sees",
-        "read returns what was stored through a mapping",
+        "read returns data stored through a mapping",
         |g| {
             g.put("a", &pattern(16 * KIB))?;
             let fd = g.reopened("a")?;
@@ -188,7 +188,7 @@ const PROMISES: &[Promise] = &[
     ),
     promise(
         "content.mmap.synced",
-        "what was stored and synced through a mapping is there after a new open",
+        "data stored through a mapping and synced is read after reopening the file",
         |g| {
             let mut wanted = pattern(16 * KIB);
             g.put("a", &wanted)?;
@@ -204,7 +204,7 @@ const PROMISES: &[Promise] = &[
     ),
     promise(
         "content.mmap.closed",
-        "what was stored through a mapping is there after it was unmapped",
+        "data stored through a mapping is read after munmap",
         |g| {
             let mut wanted = pattern(16 * KIB);
             g.put("a", &wanted)?;
@@ -219,7 +219,7 @@ const PROMISES: &[Promise] = &[
     ),
     promise(
         "content.mmap.two",
-        "two mappings of one file show each other's stores",
+        "two mappings of one file see each other's stores",
         |g| {
             g.put("a", &pattern(16 * KIB))?;
             let (one, two) = (g.reopened("a")?, g.reopened("a")?);
@@ -245,7 +245,7 @@ const PROMISES: &[Promise] = &[
     ),
     promise(
         "content.mmap.behind-end",
-        "in the last page of a mapping there are zeros behind the end",
+        "the last page of a mapping is zero after the end of the file",
         |g| {
             g.put("a", &pattern(1000))?;
             let fd = g.reopened("a")?;
@@ -255,7 +255,7 @@ const PROMISES: &[Promise] = &[
     ),
     promise(
         "content.mmap.cut",
-        "what was cut off and comes back by truncate is zero in a mapping too",
+        "after truncate shrinks and extends a file, a mapping reads zeros there",
         |g| {
             g.put("a", &pattern(16 * KIB))?;
             let fd = g.reopened("a")?;
@@ -275,7 +275,7 @@ const PROMISES: &[Promise] = &[
     }),
     promise(
         "content.copy.part",
-        "copy_file_range copies a part to another offset, and nothing else changes",
+        "copy_file_range copies a part to another offset and changes nothing else",
         |g| {
             g.put("a", &pattern(50_000))?;
             g.put("b", &[9; 50_000])?;
@@ -289,7 +289,7 @@ const PROMISES: &[Promise] = &[
     ),
     promise(
         "content.copy.at-end",
-        "copy_file_range behind the end of a file copies nothing",
+        "copy_file_range beyond the end of a file copies nothing",
         |g| {
             g.put("a", b"0123")?;
             let (from, to) = (g.reopened("a")?, g.file("b")?);
@@ -305,7 +305,7 @@ const PROMISES: &[Promise] = &[
     ),
     promise(
         "content.copy.fresh",
-        "copy_file_range copies what has just been written",
+        "copy_file_range copies data that has just been written",
         |g| {
             let (from, to) = (g.file("a")?, g.file("b")?);
             g.write("a", &from, &pattern(70_000), 0).ready()?;

@@ -128,7 +128,7 @@ impl Promise {
         // The rest is for what it is in the middle of.
         let most = longest.mul_f64(0.8);
         if self.root && !super::is_root() {
-            return Verdict::LeftOut("only root can find it out".to_owned());
+            return Verdict::LeftOut("it can be tested only as root".to_owned());
         }
         // With a limit of file sizes (ulimit -f) a write is to fail, and not to end the process.
         let mut signals = SigSet::empty();

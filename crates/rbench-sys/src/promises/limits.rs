@@ -11,7 +11,7 @@ use super::ground::{Breach, Ground, Promise, pattern, promise};
 
 pub(super) const GROUP: Group = Group {
     name: "full",
-    about: "a full file system: only one of at most 512 MiB, of which less than 256 MiB are free",
+    about: "a full file system (only if it has at most 512 MiB, and less than 256 MiB are free)",
     promises: PROMISES,
 };
 
@@ -25,16 +25,16 @@ const BLOCK: usize = 64 << 10;
 const PROMISES: &[Promise] = &[
     promise(
         "full.error",
-        "a write into a full file system fails with ENOSPC, or EDQUOT where that is its limit",
+        "a write to a full file system fails with ENOSPC, or with EDQUOT at a quota",
         |g| fill(g).map(drop),
     ),
     promise(
         "full.keeps",
-        "what was written before the file system was full is there",
+        "data written before the file system was full is intact",
         |g| {
             let length = fill(g)?;
             if length == 0 {
-                return Err(g.undecided("pwrite64", "it was full before anything was written"));
+                return Err(g.undecided("pwrite64", "it was full before the first write"));
             }
             let fd = g.open("filler", OFlag::O_RDONLY).ok()?;
             let mut block = vec![0; BLOCK];
@@ -51,7 +51,7 @@ const PROMISES: &[Promise] = &[
     ),
     promise(
         "full.names",
-        "names are removed and renamed in a full file system",
+        "unlink and rename work in a full file system",
         |g| {
             g.put("a", b"x")?;
             g.put("b", b"y")?;
@@ -61,7 +61,7 @@ const PROMISES: &[Promise] = &[
             g.holds("c", b"x")
         },
     ),
-    promise("full.frees", "removing a file makes room again", |g| {
+    promise("full.frees", "removing a file frees space", |g| {
         fill(g)?;
         g.unlink("filler").ok()?;
         let fd = g.open("a", OFlag::O_CREAT | OFlag::O_RDWR).ready()?;
@@ -69,14 +69,19 @@ const PROMISES: &[Promise] = &[
         // Some free in the background.
         while g.write("a", &fd, &pattern(1 << 20), 0).result.is_err() {
             let late = begun.elapsed().as_secs() >= 5;
-            g.is("pwrite64", "a", !late, ("room for 1 MiB", "none after 5 s"))?;
+            g.is(
+                "pwrite64",
+                "a",
+                !late,
+                ("space for 1 MiB", "none after 5 s"),
+            )?;
             std::thread::sleep(std::time::Duration::from_millis(20));
         }
         Ok(())
     }),
     promise(
         "full.free-told",
-        "statvfs tells less free space when a file was written",
+        "statvfs reports less free space after a file is written",
         |g| {
             small(g)?;
             let before = free(g)?;
@@ -112,10 +117,10 @@ fn small(g: &Ground) -> Result<(), Breach> {
 /// Whether a file system of this size with so much free space is filled; why not.
 fn fillable(size: u64, free: u64) -> Result<(), &'static str> {
     match (size, free) {
-        (0, _) => Err("the file system does not tell its size: it is not filled"),
+        (0, _) => Err("the file system does not report its size, so it is not filled"),
         (1..=LARGE, ..SMALL) => Ok(()),
-        (1..=LARGE, _) => Err("256 MiB or more are free: it is not filled"),
-        _ => Err("the file system is larger than 512 MiB: it is not filled"),
+        (1..=LARGE, _) => Err("256 MiB or more are free, so it is not filled"),
+        _ => Err("the file system is larger than 512 MiB, so it is not filled"),
     }
 }
 
@@ -160,7 +165,7 @@ fn fill(g: &Ground) -> Result<i64, Breach> {
     match g.did("fsync", "filler", nix::unistd::fsync(&fd)).result {
         Ok(()) => Ok(length),
         Err(errno) => {
-            let told = format!("fsync says {errno:?} of what was acknowledged");
+            let told = format!("fsync fails with {errno:?} for acknowledged data");
             Err(g.undecided("fsync", told))
         }
     }

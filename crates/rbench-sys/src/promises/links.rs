@@ -10,14 +10,14 @@ use super::ground::{Promise, pattern, promise};
 
 pub(super) const GROUP: Group = Group {
     name: "links",
-    about: "hard links and their count, symbolic links, files without a name",
+    about: "hard links and link counts, symbolic links, unnamed files",
     promises: PROMISES,
 };
 
 const PROMISES: &[Promise] = &[
     promise(
         "links.hard.one-file",
-        "two names of a file show one inode and one content",
+        "two names of a file have the same inode and content",
         |g| {
             g.put("a", b"before")?;
             g.link("a", "b").able(&[Errno::EPERM])?;
@@ -35,7 +35,7 @@ const PROMISES: &[Promise] = &[
     ),
     promise(
         "links.hard.count",
-        "the number of links follows link and unlink",
+        "link and unlink change the link count",
         |g| {
             g.put("a", b"two")?;
             g.same("stat", "a", "links", (1, g.stat("a").ok()?.st_nlink))?;
@@ -47,7 +47,7 @@ const PROMISES: &[Promise] = &[
     ),
     promise(
         "links.hard.rename-over",
-        "rename over one of two names takes one link away",
+        "rename over one of two names decrements the link count",
         |g| {
             g.put("a", b"x")?;
             g.link("a", "b").able(&[Errno::EPERM])?;
@@ -59,7 +59,7 @@ const PROMISES: &[Promise] = &[
     ),
     promise(
         "links.hard.keeps-content",
-        "content stays until the last name goes",
+        "the content stays until the last name is removed",
         |g| {
             g.put("a", b"x")?;
             g.link("a", "b").able(&[Errno::EPERM])?;
@@ -69,7 +69,7 @@ const PROMISES: &[Promise] = &[
     ),
     promise(
         "links.hard.mode",
-        "a change of mode shows under every name",
+        "a mode change is seen under every name",
         |g| {
             g.put("a", b"x")?;
             g.link("a", "b").able(&[Errno::EPERM])?;
@@ -77,7 +77,7 @@ const PROMISES: &[Promise] = &[
             g.same_mode("stat", "b", (0o640, g.stat("b").ok()?.st_mode & 0o7777))
         },
     ),
-    promise("links.hard.many", "a file has 100 names", |g| {
+    promise("links.hard.many", "a file can have 100 names", |g| {
         g.put("a", b"x")?;
         for number in 1..100 {
             g.link("a", format!("a{number}"))
@@ -87,7 +87,7 @@ const PROMISES: &[Promise] = &[
     }),
     promise(
         "links.hard.of-symlink",
-        "link names a symbolic link, not what it leads to",
+        "link to a symbolic link links the symbolic link, not its target",
         |g| {
             g.put("target", b"x")?;
             g.symlink("target", "link").ready()?;
@@ -98,7 +98,7 @@ const PROMISES: &[Promise] = &[
     ),
     promise(
         "links.symbolic.target",
-        "a symbolic link gives back its target",
+        "readlink returns the target of a symbolic link",
         |g| {
             for (name, target) in [
                 ("a", "x"),
@@ -115,7 +115,7 @@ const PROMISES: &[Promise] = &[
     ),
     promise(
         "links.symbolic.long-target",
-        "a target of 4095 bytes comes back whole",
+        "readlink returns a target of 4095 bytes in full",
         |g| {
             let target = "t".repeat(4095);
             // Some keep it within one block of theirs.
@@ -127,7 +127,7 @@ const PROMISES: &[Promise] = &[
                 "readlink",
                 "link",
                 found == *target,
-                ("the target", "another one"),
+                ("the target", "another target"),
             )
         },
     ),
@@ -159,7 +159,7 @@ const PROMISES: &[Promise] = &[
     ),
     promise(
         "links.symbolic.directory",
-        "a symbolic link to a directory leads into it",
+        "a path through a symbolic link to a directory reaches its entries",
         |g| {
             g.dir("d")?;
             g.put("d/file", b"x")?;
@@ -171,7 +171,7 @@ const PROMISES: &[Promise] = &[
     ),
     promise(
         "links.symbolic.dangling",
-        "a link that leads nowhere is there, and open of it fails with ENOENT",
+        "a dangling symbolic link exists, and open of it fails with ENOENT",
         |g| {
             g.symlink("nowhere", "link").able(&[Errno::EPERM])?;
             g.there("link")?;
@@ -180,7 +180,7 @@ const PROMISES: &[Promise] = &[
     ),
     promise(
         "links.symbolic.create-through",
-        "open with O_CREAT makes what a link leads to",
+        "open with O_CREAT creates the missing target of a symbolic link",
         |g| {
             g.symlink("made", "link").able(&[Errno::EPERM])?;
             g.open("link", OFlag::O_CREAT | OFlag::O_RDWR).ok()?;
@@ -189,7 +189,7 @@ const PROMISES: &[Promise] = &[
     ),
     promise(
         "links.symbolic.exclusive",
-        "open with O_CREAT and O_EXCL does not follow a link: EEXIST",
+        "open of a symbolic link with O_CREAT and O_EXCL fails with EEXIST",
         |g| {
             g.symlink("made", "link").able(&[Errno::EPERM])?;
             g.open("link", OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_RDWR)
@@ -199,7 +199,7 @@ const PROMISES: &[Promise] = &[
     ),
     promise(
         "links.symbolic.nofollow",
-        "open of a link with O_NOFOLLOW fails with ELOOP",
+        "open of a symbolic link with O_NOFOLLOW fails with ELOOP",
         |g| {
             g.put("target", b"x")?;
             g.symlink("target", "link").able(&[Errno::EPERM])?;
@@ -209,7 +209,7 @@ const PROMISES: &[Promise] = &[
     ),
     promise(
         "links.symbolic.unlink",
-        "unlink removes the link, not what it leads to",
+        "unlink removes the symbolic link, not its target",
         |g| {
             g.put("target", b"x")?;
             g.symlink("target", "link").able(&[Errno::EPERM])?;
@@ -230,7 +230,7 @@ const PROMISES: &[Promise] = &[
     ),
     promise(
         "links.unnamed.content",
-        "a file without a name keeps its content while it is open",
+        "an unlinked file keeps its content while it is open",
         |g| {
             let fd = g.file("a")?;
             g.write("a", &fd, &pattern(10_000), 0).ready()?;
@@ -241,7 +241,7 @@ const PROMISES: &[Promise] = &[
     ),
     promise(
         "links.unnamed.writes",
-        "a file without a name can be written and cut",
+        "an unlinked open file can be written and truncated",
         |g| {
             let fd = g.file("a")?;
             g.write("a", &fd, b"before", 0).ready()?;
@@ -255,7 +255,7 @@ const PROMISES: &[Promise] = &[
     ),
     promise(
         "links.unnamed.second-open",
-        "an open file outlives its name in a descriptor that only reads",
+        "an unlinked file stays readable through a read-only descriptor",
         |g| {
             g.put("a", &pattern(5000))?;
             let fd = g.open("a", OFlag::O_RDONLY).ready()?;
@@ -265,7 +265,7 @@ const PROMISES: &[Promise] = &[
     ),
     promise(
         "links.unnamed.stat",
-        "fstat of a file without a name works",
+        "fstat of an unlinked open file succeeds",
         |g| {
             let fd = g.file("a")?;
             g.write("a", &fd, b"12345", 0).ready()?;
@@ -275,7 +275,7 @@ const PROMISES: &[Promise] = &[
     ),
     promise(
         "links.unnamed.count",
-        "a file without a name has no links",
+        "an unlinked open file has a link count of 0",
         |g| {
             let fd = g.file("a")?;
             g.unlink("a").ready()?;
@@ -284,7 +284,7 @@ const PROMISES: &[Promise] = &[
     ),
     promise(
         "links.unnamed.hidden",
-        "a file without a name is in no listing, also while it is open",
+        "an unlinked file is not listed, even while it is open",
         |g| {
             let _fd = g.file("a")?;
             g.unlink("a").ready()?;
@@ -293,7 +293,7 @@ const PROMISES: &[Promise] = &[
     ),
     promise(
         "links.unnamed.directory",
-        "a directory whose files are open without a name can be removed",
+        "a directory whose files are all unlinked can be removed while they are open",
         |g| {
             g.dir("d")?;
             let _fd = g.file("d/a")?;
@@ -303,7 +303,7 @@ const PROMISES: &[Promise] = &[
     ),
     promise(
         "links.unnamed.mode",
-        "fchmod of a file without a name works",
+        "fchmod of an unlinked open file succeeds",
         |g| {
             let fd = g.file("a")?;
             g.unlink("a").ready()?;
@@ -319,7 +319,7 @@ const PROMISES: &[Promise] = &[
     ),
     promise(
         "links.unnamed.same-name",
-        "a new file of the same name is another file",
+        "a new file with the name of an unlinked one is a different file",
         |g| {
             let fd = g.file("a")?;
             g.write("a", &fd, b"old", 0).ready()?;

@@ -24,7 +24,7 @@ const MANY: usize = 500;
 const PROMISES: &[Promise] = &[
     promise(
         "listing.empty",
-        "a new directory has no entries but '.' and '..'",
+        "a new directory has only the entries '.' and '..'",
         |g| {
             g.dir("d")?;
             g.same("getdents64", "d", "entries", (0, g.list("d").ok()?.len()))
@@ -40,7 +40,7 @@ const PROMISES: &[Promise] = &[
     ),
     promise(
         "listing.new-entry",
-        "a new entry is in the next listing",
+        "the next listing has a new entry",
         |g| {
             g.dir("d")?;
             g.list("d").ready()?;
@@ -50,7 +50,7 @@ const PROMISES: &[Promise] = &[
     ),
     promise(
         "listing.removed-entry",
-        "a removed entry is not in the next listing",
+        "the next listing lacks a removed entry",
         |g| {
             g.dir("d")?;
             g.put("d/a", b"")?;
@@ -63,7 +63,7 @@ const PROMISES: &[Promise] = &[
     ),
     promise(
         "listing.renamed-entry",
-        "a renamed entry is listed under its new name only",
+        "a renamed entry is listed only under its new name",
         |g| {
             g.dir("d")?;
             g.put("d/a", b"")?;
@@ -75,7 +75,7 @@ const PROMISES: &[Promise] = &[
     ),
     promise(
         "listing.types",
-        "an entry has the type of what it names, or none",
+        "an entry has the file's type or an unknown type",
         |g| {
             g.dir("d")?;
             g.put("d/file", b"")?;
@@ -99,7 +99,7 @@ const PROMISES: &[Promise] = &[
     ),
     promise(
         "listing.inodes",
-        "an entry has the inode number that stat tells",
+        "an entry has the inode number that stat returns",
         |g| {
             g.dir("d")?;
             for number in 0..10 {
@@ -147,30 +147,26 @@ const PROMISES: &[Promise] = &[
             )
         },
     ),
-    promise(
-        "listing.rewind",
-        "a listing from the beginning again shows what has changed",
-        |g| {
-            g.dir("d")?;
-            g.put("d/a", b"")?;
-            let fd = directory(g, "d")?;
-            rest(g, &fd)?;
-            g.put("d/b", b"")?;
-            g.unlink("d/a").ready()?;
-            back_to(g, &fd, 0)?;
-            let all = rest(g, &fd)?;
-            let shown = |name: &[u8]| all.iter().any(|entry| entry.name.to_bytes() == name);
-            g.same(
-                "getdents64",
-                "d",
-                "'a' and 'b' listed",
-                ((false, true), (shown(b"a"), shown(b"b"))),
-            )
-        },
-    ),
+    promise("listing.rewind", "a rewound listing shows changes", |g| {
+        g.dir("d")?;
+        g.put("d/a", b"")?;
+        let fd = directory(g, "d")?;
+        rest(g, &fd)?;
+        g.put("d/b", b"")?;
+        g.unlink("d/a").ready()?;
+        back_to(g, &fd, 0)?;
+        let all = rest(g, &fd)?;
+        let shown = |name: &[u8]| all.iter().any(|entry| entry.name.to_bytes() == name);
+        g.same(
+            "getdents64",
+            "d",
+            "'a' and 'b' listed",
+            ((false, true), (shown(b"a"), shown(b"b"))),
+        )
+    }),
     promise(
         "listing.cookie",
-        "a listing goes on behind the entry whose cookie it is given",
+        "a listing resumes after the entry of the given cookie",
         |g| {
             filled(g)?;
             let fd = directory(g, "d")?;
@@ -192,7 +188,7 @@ const PROMISES: &[Promise] = &[
     ),
     promise(
         "listing.while-removing",
-        "of a directory that is emptied while it is listed, every entry is listed once",
+        "every entry is listed once while the directory is emptied during the listing",
         |g| {
             filled(g)?;
             let fd = directory(g, "d")?;
@@ -222,7 +218,7 @@ const PROMISES: &[Promise] = &[
     ),
     promise(
         "listing.while-making",
-        "what is there all the time is listed once while others come and go",
+        "entries that stay are listed exactly once while others are created and removed",
         |g| {
             filled(g)?;
             let fd = directory(g, "d")?;
@@ -255,7 +251,7 @@ const PROMISES: &[Promise] = &[
     ),
     promise(
         "listing.removed-directory",
-        "a directory that was removed while it is open lists nothing",
+        "a directory removed while it is open lists nothing",
         |g| {
             g.dir("d")?;
             let fd = directory(g, "d")?;
@@ -274,7 +270,7 @@ const PROMISES: &[Promise] = &[
     ),
     promise(
         "listing.not-a-directory",
-        "a file is not listed: ENOTDIR",
+        "listing a file fails with ENOTDIR",
         |g| {
             g.put("a", b"")?;
             let fd = g.open("a", OFlag::O_RDONLY).ready()?;
@@ -284,7 +280,7 @@ const PROMISES: &[Promise] = &[
     ),
     promise(
         "listing.same-order",
-        "a directory that does not change is listed in one order",
+        "a directory that does not change is always listed in the same order",
         |g| {
             filled(g)?;
             let one: Vec<CString> = g

@@ -15,7 +15,7 @@ use super::ground::{Breach, Did, Ground, Kept, Promise, promise};
 
 pub(super) const GROUP: Group = Group {
     name: "locks",
-    about: "flock, POSIX and OFD locks: given once, handed over, let go",
+    about: "flock, POSIX and OFD locks: granted once, handed over, released",
     promises: PROMISES,
 };
 
@@ -25,7 +25,7 @@ const SOON: Duration = Duration::from_secs(10);
 const PROMISES: &[Promise] = &[
     promise(
         "locks.flock.once",
-        "an exclusive lock of a file is given once",
+        "an exclusive file lock is granted once",
         |g| {
             let one = flock(g, g.file("a")?, FlockArg::LockExclusiveNonblock).able(&[])?;
             let two = g.reopened("a")?;
@@ -38,7 +38,7 @@ const PROMISES: &[Promise] = &[
     ),
     promise(
         "locks.flock.shared",
-        "a shared lock is given many times, and keeps an exclusive one away",
+        "a shared lock is granted to many and blocks an exclusive one",
         |g| {
             let _one = flock(g, g.file("a")?, FlockArg::LockSharedNonblock).able(&[])?;
             let _two = flock(g, g.reopened("a")?, FlockArg::LockSharedNonblock).ok()?;
@@ -48,7 +48,7 @@ const PROMISES: &[Promise] = &[
     ),
     promise(
         "locks.flock.unlock",
-        "a lock that was let go is given again",
+        "a released lock is granted again",
         |g| {
             let one = flock(g, g.file("a")?, FlockArg::LockExclusiveNonblock).able(&[])?;
             let done = one.unlock().map_err(|(_, errno)| errno);
@@ -61,7 +61,7 @@ const PROMISES: &[Promise] = &[
     ),
     promise(
         "locks.flock.close",
-        "a lock goes when its file is closed",
+        "closing the file releases its lock",
         |g| {
             drop(flock(g, g.file("a")?, FlockArg::LockExclusiveNonblock).able(&[])?);
             let two = g.reopened("a")?;
@@ -72,7 +72,7 @@ const PROMISES: &[Promise] = &[
     ),
     promise(
         "locks.flock.hand-over",
-        "who waits for a lock gets it when it is let go",
+        "a waiter gets the lock when it is released",
         |g| {
             let held = flock(g, g.file("a")?, FlockArg::LockExclusiveNonblock).able(&[])?;
             let next = g.reopened("a")?;
@@ -87,7 +87,7 @@ const PROMISES: &[Promise] = &[
                 "flock",
                 "a",
                 early.is_err(),
-                ("to wait for the lock", "not to wait"),
+                ("waits for the lock", "does not wait"),
             )?;
             drop(held);
             match receiver.recv_timeout(SOON) {
@@ -103,7 +103,7 @@ const PROMISES: &[Promise] = &[
     ),
     promise(
         "locks.flock.convert",
-        "a shared lock that nobody else has becomes an exclusive one",
+        "a shared lock without other holders can be upgraded to an exclusive one",
         |g| {
             let one = g.file("a")?;
             flock(g, g.reopened("a")?, FlockArg::LockSharedNonblock).able(&[])?;
@@ -116,7 +116,7 @@ const PROMISES: &[Promise] = &[
     ),
     promise(
         "locks.posix.once",
-        "a lock of a process keeps others away",
+        "a process's lock blocks other processes",
         |g| {
             let (one, two) = two(g)?;
             posix(g, &one, range(libc::F_WRLCK, 0, 0)).able(&[])?;
@@ -125,7 +125,7 @@ const PROMISES: &[Promise] = &[
     ),
     promise(
         "locks.posix.told",
-        "a lock of a process is told to who asks, with its range and process",
+        "F_GETLK reports the lock of a process, with its range and process ID",
         |g| {
             let (one, two) = two(g)?;
             posix(g, &one, range(libc::F_WRLCK, 100, 50)).able(&[])?;
@@ -147,7 +147,7 @@ const PROMISES: &[Promise] = &[
     ),
     promise(
         "locks.posix.ranges",
-        "a lock of a range leaves the rest of the file",
+        "a lock of a range leaves the rest of the file unlocked",
         |g| {
             let (one, two) = two(g)?;
             posix(g, &one, range(libc::F_WRLCK, 100, 100)).able(&[])?;
@@ -170,7 +170,7 @@ const PROMISES: &[Promise] = &[
     ),
     promise(
         "locks.posix.shared",
-        "a shared lock of a range keeps exclusive ones away, not shared ones",
+        "a shared lock of a range blocks exclusive locks, not shared ones",
         |g| {
             let (one, two) = two(g)?;
             posix(g, &one, range(libc::F_RDLCK, 0, 100)).able(&[])?;
@@ -180,7 +180,7 @@ const PROMISES: &[Promise] = &[
     ),
     promise(
         "locks.posix.unlock",
-        "a range that was unlocked can be locked by others",
+        "an unlocked range can be locked by others",
         |g| {
             let (one, two) = two(g)?;
             posix(g, &one, range(libc::F_WRLCK, 0, 0)).able(&[])?;
@@ -190,7 +190,7 @@ const PROMISES: &[Promise] = &[
     ),
     promise(
         "locks.posix.close",
-        "a process's locks of a file go when it closes any descriptor of it",
+        "closing any descriptor of a file releases the process's locks of it",
         |g| {
             let (one, two) = two(g)?;
             posix(g, &one, range(libc::F_WRLCK, 0, 0)).able(&[])?;
@@ -198,16 +198,20 @@ const PROMISES: &[Promise] = &[
             free(g, &two, 0, 0, true)
         },
     ),
-    promise("locks.posix.large", "locks reach ranges above 4 GiB", |g| {
-        const FAR: i64 = 5 << 30;
-        let (one, two) = two(g)?;
-        posix(g, &one, range(libc::F_WRLCK, FAR, 10)).able(&[Errno::EOVERFLOW])?;
-        free(g, &two, FAR, 10, false)?;
-        free(g, &two, FAR % (1 << 32), 10, true)
-    }),
+    promise(
+        "locks.posix.large",
+        "ranges above 4 GiB can be locked",
+        |g| {
+            const FAR: i64 = 5 << 30;
+            let (one, two) = two(g)?;
+            posix(g, &one, range(libc::F_WRLCK, FAR, 10)).able(&[Errno::EOVERFLOW])?;
+            free(g, &two, FAR, 10, false)?;
+            free(g, &two, FAR % (1 << 32), 10, true)
+        },
+    ),
     promise(
         "locks.posix.read-only",
-        "an exclusive lock takes a file that is open for writing: EBADF",
+        "an exclusive lock of a file not open for writing fails with EBADF",
         |g| {
             g.put("a", b"")?;
             let fd = g.open("a", OFlag::O_RDONLY).ready()?;
@@ -216,7 +220,7 @@ const PROMISES: &[Promise] = &[
     ),
     promise(
         "locks.ofd.once",
-        "a lock of an open file keeps other open files away",
+        "an open file's lock blocks other open files",
         |g| {
             let (one, two) = two(g)?;
             ofd(g, &one, range(libc::F_WRLCK, 0, 0)).able(&[Errno::EINVAL])?;
@@ -226,7 +230,7 @@ const PROMISES: &[Promise] = &[
     ),
     promise(
         "locks.ofd.ranges",
-        "open files lock ranges beside each other",
+        "open files can lock different ranges at the same time",
         |g| {
             let (one, two) = two(g)?;
             ofd(g, &one, range(libc::F_WRLCK, 0, 100)).able(&[Errno::EINVAL])?;
@@ -236,7 +240,7 @@ const PROMISES: &[Promise] = &[
     ),
     promise(
         "locks.ofd.shared",
-        "a shared lock is given to many open files",
+        "a shared lock is granted to many open files",
         |g| {
             let (one, two) = two(g)?;
             ofd(g, &one, range(libc::F_RDLCK, 0, 0)).able(&[Errno::EINVAL])?;
@@ -245,7 +249,7 @@ const PROMISES: &[Promise] = &[
     ),
     promise(
         "locks.ofd.unlock",
-        "a lock that an open file lets go is given to another one",
+        "a lock that an open file releases is granted to another one",
         |g| {
             let (one, two) = two(g)?;
             ofd(g, &one, range(libc::F_WRLCK, 0, 0)).able(&[Errno::EINVAL])?;
@@ -255,7 +259,7 @@ const PROMISES: &[Promise] = &[
     ),
     promise(
         "locks.ofd.close",
-        "an open file's lock goes with it, and not with others",
+        "an open file's lock is released when that file is closed, not when others are",
         |g| {
             let (one, two) = two(g)?;
             ofd(g, &one, range(libc::F_WRLCK, 0, 0)).able(&[Errno::EINVAL])?;
@@ -267,7 +271,7 @@ const PROMISES: &[Promise] = &[
     ),
     promise(
         "locks.ofd.hand-over",
-        "who waits for the lock of an open file gets it when it is let go",
+        "a waiter gets an open file's lock when it is released",
         |g| {
             let (one, two) = two(g)?;
             ofd(g, &one, range(libc::F_WRLCK, 0, 0)).able(&[Errno::EINVAL])?;
@@ -282,7 +286,7 @@ const PROMISES: &[Promise] = &[
                 "fcntl",
                 "a",
                 early.is_err(),
-                ("to wait for the lock", "not to wait"),
+                ("waits for the lock", "does not wait"),
             )?;
             ofd(g, &one, range(libc::F_UNLCK, 0, 0)).ok()?;
             match receiver.recv_timeout(SOON) {
@@ -306,7 +310,7 @@ fn started(g: &Ground, work: impl FnOnce() + Send + 'static) -> Kept {
     let begun = std::thread::Builder::new().spawn(work);
     begun
         .map(drop)
-        .map_err(|error| g.undecided("clone", format!("no thread can be started: {error}")))
+        .map_err(|error| g.undecided("clone", format!("cannot start a thread: {error}")))
 }
 
 fn flock(g: &Ground, fd: OwnedFd, how: FlockArg) -> Did<Flock<OwnedFd>> {

@@ -20,32 +20,32 @@ pub(super) const GROUP: Group = Group {
     promises: &[
         promise(
             "model.file",
-            "random writes, reads, truncates, holes, copies and mappings of a file come out as in a model",
+            "random writes, reads, truncates, holes, copies and mappings of a file match a model",
             check::<file::File>,
         ),
         promise(
             "model.tree",
-            "random operations on the names of a tree come out as in a model",
+            "random operations on the names of a tree match a model",
             check::<tree::Tree>,
         ),
         promise(
             "model.files",
-            "the same of a file for each of four workers at a time",
+            "random operations match a model while each of four workers uses its own file",
             crew::check::<file::File>,
         ),
         promise(
             "model.trees",
-            "the same of a tree for each of four workers at a time",
+            "random operations match a model while each of four workers uses its own tree",
             crew::check::<tree::Tree>,
         ),
         promise(
             "model.shared-file",
-            "what four workers at a time write to ranges of their own of one file they read again",
+            "four concurrent workers read back what they write to their own ranges of one file",
             crew::check::<range::Range>,
         ),
         promise(
             "model.shared-names",
-            "names of their own that four workers at a time make, rename and remove in one directory come out as in a model",
+            "four concurrent workers create, rename and remove their own names in one directory as in a model",
             crew::check::<names::Names>,
         ),
     ],
@@ -213,12 +213,12 @@ fn told<O: std::fmt::Debug>(g: &Ground, found: &Reproduction<O>) -> Breach {
         .map(|(_, operation)| format!("{operation:?}"))
         .collect();
     let how = match again {
-        Some(true) => "again",
-        Some(false) => "not again",
-        None => "perhaps again",
+        Some(true) => "reproduced",
+        Some(false) => "not reproduced",
+        None => "perhaps reproducible",
     };
     let seen = format!(
-        "{} after {first} operations, {how} with these {}: {}",
+        "{} after {first} operations; {how} with these {}: {}",
         wrong.seen,
         operations.len(),
         words.join("; ")

@@ -70,7 +70,7 @@ const PROMISES: &[Promise] = &[
     ),
     promise(
         "names.missing.parent",
-        "nothing is made in a missing directory: ENOENT",
+        "creating an entry in a missing directory fails with ENOENT",
         |g| {
             g.put("file", b"")?;
             making(g, "missing/new", |did| did.fails(Errno::ENOENT))
@@ -78,7 +78,7 @@ const PROMISES: &[Promise] = &[
     ),
     promise(
         "names.removed.parent",
-        "nothing is made in a directory that was removed: ENOENT",
+        "creating an entry in a removed directory fails with ENOENT",
         |g| {
             g.dir("d")?;
             let fd = g.open("d", OFlag::O_RDONLY | OFlag::O_DIRECTORY).ready()?;
@@ -105,7 +105,7 @@ const PROMISES: &[Promise] = &[
     ),
     promise(
         "names.below-file.make",
-        "nothing is made below a file: ENOTDIR",
+        "creating an entry below a file fails with ENOTDIR",
         |g| {
             g.put("file", b"")?;
             making(g, "file/new", |did| did.fails(Errno::ENOTDIR))
@@ -113,7 +113,7 @@ const PROMISES: &[Promise] = &[
     ),
     promise(
         "names.below-file.change",
-        "nothing below a file is changed or removed: ENOTDIR",
+        "changing or removing a name below a file fails with ENOTDIR",
         |g| {
             g.put("file", b"")?;
             g.stat("file/x").fails(Errno::ENOTDIR)?;
@@ -126,7 +126,7 @@ const PROMISES: &[Promise] = &[
     ),
     promise(
         "names.slash.file",
-        "a file's name with a slash behind it fails with ENOTDIR",
+        "a file's name with a trailing slash fails with ENOTDIR",
         |g| {
             g.put("file", b"")?;
             g.stat("file/").fails(Errno::ENOTDIR)?;
@@ -135,7 +135,7 @@ const PROMISES: &[Promise] = &[
     ),
     promise(
         "names.slash.directory",
-        "a directory's name may have slashes behind it",
+        "a directory's name may have trailing slashes",
         |g| {
             g.dir("d")?;
             g.stat("d///").ok()?;
@@ -145,7 +145,7 @@ const PROMISES: &[Promise] = &[
     ),
     promise(
         "names.exists.mkdir",
-        "mkdir of a name that is there fails with EEXIST",
+        "mkdir of an existing name fails with EEXIST",
         |g| {
             g.put("file", b"")?;
             g.dir("d")?;
@@ -158,7 +158,7 @@ const PROMISES: &[Promise] = &[
     ),
     promise(
         "names.exists.create",
-        "open with O_EXCL of a name that is there fails with EEXIST",
+        "open of an existing name with O_EXCL fails with EEXIST",
         |g| {
             g.put("file", b"")?;
             g.dir("d")?;
@@ -169,7 +169,7 @@ const PROMISES: &[Promise] = &[
     ),
     promise(
         "names.exists.link",
-        "link to a name that is there fails with EEXIST",
+        "link to an existing name fails with EEXIST",
         |g| {
             g.put("file", b"")?;
             g.put("other", b"")?;
@@ -180,7 +180,7 @@ const PROMISES: &[Promise] = &[
     ),
     promise(
         "names.exists.symlink",
-        "symlink at a name that is there fails with EEXIST",
+        "symlink at an existing name fails with EEXIST",
         |g| {
             g.put("file", b"")?;
             g.dir("d")?;
@@ -190,7 +190,7 @@ const PROMISES: &[Promise] = &[
     ),
     promise(
         "names.exists.mkfifo",
-        "mkfifo of a name that is there fails with EEXIST",
+        "mkfifo of an existing name fails with EEXIST",
         |g| {
             g.put("file", b"")?;
             g.mkfifo("file", 0o600).fails(Errno::EEXIST)
@@ -207,7 +207,7 @@ const PROMISES: &[Promise] = &[
     ),
     promise(
         "names.directory.write",
-        "a directory is not opened for writing: EISDIR",
+        "open of a directory for writing fails with EISDIR",
         |g| {
             g.dir("d")?;
             g.open("d", OFlag::O_WRONLY).fails(Errno::EISDIR)?;
@@ -246,7 +246,7 @@ const PROMISES: &[Promise] = &[
     ),
     promise(
         "names.directory.link",
-        "a directory gets no second name: EPERM",
+        "a hard link to a directory fails with EPERM",
         |g| {
             g.dir("d")?;
             g.link("d", "e").fails(Errno::EPERM)?;
@@ -255,7 +255,7 @@ const PROMISES: &[Promise] = &[
     ),
     promise(
         "names.not-directory.rmdir",
-        "rmdir of a file or of a link fails with ENOTDIR",
+        "rmdir of a file or symbolic link fails with ENOTDIR",
         |g| {
             g.put("file", b"")?;
             g.dir("d")?;
@@ -276,7 +276,7 @@ const PROMISES: &[Promise] = &[
     ),
     promise(
         "names.rmdir.not-empty",
-        "rmdir of a directory with something in it fails with ENOTEMPTY",
+        "rmdir of a non-empty directory fails with ENOTEMPTY",
         |g| {
             g.dir("d")?;
             g.put("d/file", b"")?;
@@ -314,7 +314,7 @@ const PROMISES: &[Promise] = &[
     }),
     promise(
         "names.unlink.again",
-        "a name that was removed can be made again, and is new",
+        "a removed name can be created again, as an empty file",
         |g| {
             g.put("file", b"old content")?;
             g.unlink("file").ready()?;
@@ -329,18 +329,22 @@ const PROMISES: &[Promise] = &[
             )
         },
     ),
-    promise("names.mkdir.makes", "mkdir makes an empty directory", |g| {
-        g.mkdir("d", 0o755).ok()?;
-        let found = g.stat("d").ok()?;
-        g.same(
-            "stat",
-            "d",
-            "type",
-            (nix::libc::S_IFDIR, found.st_mode & nix::libc::S_IFMT),
-        )?;
-        g.same("getdents64", "d", "entries", (0, g.list("d").ok()?.len()))
-    }),
-    promise("names.mkfifo.makes", "mkfifo makes a named pipe", |g| {
+    promise(
+        "names.mkdir.makes",
+        "mkdir creates an empty directory",
+        |g| {
+            g.mkdir("d", 0o755).ok()?;
+            let found = g.stat("d").ok()?;
+            g.same(
+                "stat",
+                "d",
+                "type",
+                (nix::libc::S_IFDIR, found.st_mode & nix::libc::S_IFMT),
+            )?;
+            g.same("getdents64", "d", "entries", (0, g.list("d").ok()?.len()))
+        },
+    ),
+    promise("names.mkfifo.makes", "mkfifo creates a named pipe", |g| {
         g.mkfifo("pipe", 0o600).able(&[Errno::EPERM])?;
         let found = g.lstat("pipe").ok()?;
         g.same(
@@ -352,7 +356,7 @@ const PROMISES: &[Promise] = &[
     }),
     promise(
         "names.socket.makes",
-        "mknod makes a socket, and open of it fails with ENXIO",
+        "mknod creates a socket, and open of it fails with ENXIO",
         |g| {
             let dev = nix::libc::S_IFSOCK;
             let kind = nix::sys::stat::SFlag::from_bits_truncate(dev);
@@ -371,7 +375,7 @@ const PROMISES: &[Promise] = &[
     ),
     promise(
         "names.other-file-system",
-        "nothing is renamed into another file system: EXDEV",
+        "rename into another file system fails with EXDEV",
         |g| {
             g.put("file", b"")?;
             g.rename("file", "/proc/self/file").fails(Errno::EXDEV)?;
@@ -380,7 +384,7 @@ const PROMISES: &[Promise] = &[
     ),
     promise(
         "names.loop",
-        "links that lead to each other fail with ELOOP",
+        "paths through a loop of symbolic links fail with ELOOP",
         |g| {
             g.symlink("b", "a").ready()?;
             g.symlink("a", "b").ready()?;
@@ -393,7 +397,7 @@ const PROMISES: &[Promise] = &[
     ),
     promise(
         "names.length.255",
-        "a name may have 255 bytes, where statvfs says so",
+        "a name may have 255 bytes, or the maximum that statvfs reports",
         |g| {
             let most = longest(g)?;
             let name = "n".repeat(most);
@@ -404,13 +408,18 @@ const PROMISES: &[Promise] = &[
             let found = listed
                 .iter()
                 .any(|entry| entry.name.to_bytes() == name.as_bytes());
-            g.is("getdents64", &name, found, ("it is listed", "it is not"))?;
+            g.is(
+                "getdents64",
+                &name,
+                found,
+                ("the name is listed", "the name is not listed"),
+            )?;
             g.unlink(&name).ok()
         },
     ),
     promise(
         "names.length.256",
-        "a longer name than statvfs allows fails with ENAMETOOLONG",
+        "a name longer than statvfs reports fails with ENAMETOOLONG",
         |g| {
             let name = "n".repeat(longest(g)? + 1);
             g.put("file", b"")?;
@@ -422,7 +431,7 @@ const PROMISES: &[Promise] = &[
     ),
     promise(
         "names.length.whole",
-        "long names that differ in their last byte are two names",
+        "long names that differ only in the last byte are distinct",
         |g| {
             let (one, two) = ("n".repeat(longest(g)? - 1), "a");
             g.put(format!("{one}1"), b"one")?;
@@ -443,7 +452,7 @@ const PROMISES: &[Promise] = &[
     ),
     promise(
         "names.path.deep",
-        "directories lie in each other 100 deep",
+        "directories can be nested 100 deep",
         |g| {
             let mut path = PathBuf::new();
             for _ in 0..100 {
@@ -456,7 +465,7 @@ const PROMISES: &[Promise] = &[
     ),
     promise(
         "names.bytes.any",
-        "a name may have any bytes but zero and '/', and is listed with them",
+        "a name may hold any bytes but zero and '/', and is listed unchanged",
         |g| {
             // Upper and lower case are another promise.
             let bytes = || (1..=255_u8).filter(|byte| *byte != b'/' && !byte.is_ascii_uppercase());
@@ -472,14 +481,14 @@ const PROMISES: &[Promise] = &[
             g.same(
                 "getdents64",
                 ".",
-                "bytes of names that are not listed",
+                "bytes missing in listed names",
                 (vec![], missing),
             )
         },
     ),
     promise(
         "names.bytes.spaces",
-        "names may begin and end with spaces and dots",
+        "names may start and end with spaces and dots",
         |g| {
             for name in [
                 " ", "  ", " a", "a ", "...", ".a", "a.", "a..", "-", "~", "\n",
@@ -497,7 +506,7 @@ const PROMISES: &[Promise] = &[
     ),
     promise(
         "names.bytes.composed",
-        "one letter written with different bytes is two names",
+        "names that differ only in their Unicode form are distinct",
         |g| {
             // é as one character, and as e with an accent.
             g.put("\u{e9}", b"one")?;
@@ -510,25 +519,29 @@ const PROMISES: &[Promise] = &[
                 "getdents64",
                 "\u{e9}",
                 right,
-                ("the bytes it was made with", "other bytes"),
+                ("the bytes it was created with", "other bytes"),
             )
         },
     ),
-    promise("names.case", "upper and lower case are different", |g| {
-        g.put("Case", b"")?;
-        g.gone("cASE")?;
-        g.open("case", OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_RDWR)
-            .ok()?;
-        g.same(
-            "getdents64",
-            ".",
-            "entries",
-            (2, g.entries(".").ok()?.len()),
-        )
-    }),
+    promise(
+        "names.case",
+        "names that differ only in case are distinct",
+        |g| {
+            g.put("Case", b"")?;
+            g.gone("cASE")?;
+            g.open("case", OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_RDWR)
+                .ok()?;
+            g.same(
+                "getdents64",
+                ".",
+                "entries",
+                (2, g.entries(".").ok()?.len()),
+            )
+        },
+    ),
     promise(
         "names.dot-dot",
-        "'..' leads to the directory above, also after a rename",
+        "'..' leads to the parent directory, even after a rename",
         |g| {
             g.dir("a")?;
             g.dir("b")?;
@@ -552,7 +565,10 @@ fn longest(g: &Ground) -> Result<usize, super::ground::Breach> {
     let told = g.did("statvfs", ".", told).ready()?.name_max() as usize;
     match told {
         2..=1023 => Ok(told),
-        _ => Err(g.undecided("statvfs", format!("names may have {told} bytes"))),
+        _ => Err(g.undecided(
+            "statvfs",
+            format!("statvfs reports names of up to {told} bytes"),
+        )),
     }
 }
 

@@ -19,7 +19,7 @@ pub(super) const GROUP: Group = Group {
 const NEW: OFlag = OFlag::O_CREAT.union(OFlag::O_EXCL).union(OFlag::O_RDWR);
 
 const PROMISES: &[Promise] = &[
-    promise("open.create.makes", "O_CREAT makes an empty file", |g| {
+    promise("open.create.makes", "O_CREAT creates an empty file", |g| {
         let fd = g.open("a", OFlag::O_CREAT | OFlag::O_RDWR).ok()?;
         let found = g.fstat("a", &fd).ok()?;
         g.same(
@@ -37,7 +37,7 @@ const PROMISES: &[Promise] = &[
     }),
     promise(
         "open.create.keeps",
-        "O_CREAT of a file that is there opens it as it is",
+        "O_CREAT opens an existing file unchanged",
         |g| {
             g.put("a", b"content")?;
             g.chmod("a", 0o640).ready()?;
@@ -54,7 +54,7 @@ const PROMISES: &[Promise] = &[
     ),
     promise(
         "open.truncate.empties",
-        "O_TRUNC empties a file, and keeps its inode",
+        "O_TRUNC empties a file and keeps its inode",
         |g| {
             g.put("a", b"content")?;
             let before = g.stat("a").ready()?.st_ino;
@@ -70,7 +70,7 @@ const PROMISES: &[Promise] = &[
     ),
     promise(
         "open.exclusive.one-winner",
-        "of many that make one name with O_EXCL one succeeds",
+        "if many threads create one name with O_EXCL, exactly one succeeds",
         |g| {
             const NAMES: usize = 20;
             let here = whole(g)?;
@@ -98,7 +98,7 @@ const PROMISES: &[Promise] = &[
     ),
     promise(
         "open.append.at-end",
-        "O_APPEND writes at the end, wherever the file is read",
+        "O_APPEND writes at the end, whatever the file position",
         |g| {
             g.put("a", b"start")?;
             let fd = g.open("a", OFlag::O_RDWR | OFlag::O_APPEND).ready()?;
@@ -110,7 +110,7 @@ const PROMISES: &[Promise] = &[
     ),
     promise(
         "open.append.two",
-        "two that append write behind each other, nothing is lost",
+        "two descriptors that append write one after the other and lose nothing",
         |g| {
             g.put("a", b"")?;
             let one = g.open("a", OFlag::O_WRONLY | OFlag::O_APPEND).ready()?;
@@ -123,7 +123,7 @@ const PROMISES: &[Promise] = &[
     ),
     promise(
         "open.append.many",
-        "of what four threads append at a time nothing is lost or torn",
+        "if four threads append at the same time, no record is lost or torn",
         |g| {
             const EACH: usize = 50;
             const LENGTH: usize = 100;
@@ -153,7 +153,7 @@ const PROMISES: &[Promise] = &[
     ),
     promise(
         "open.read-only.write",
-        "a file that is open for reading is not written: EBADF",
+        "a write to a file open only for reading fails with EBADF",
         |g| {
             g.put("a", b"x")?;
             let fd = g.open("a", OFlag::O_RDONLY).ready()?;
@@ -162,7 +162,7 @@ const PROMISES: &[Promise] = &[
     ),
     promise(
         "open.write-only.read",
-        "a file that is open for writing is not read: EBADF",
+        "a read of a file open only for writing fails with EBADF",
         |g| {
             g.put("a", b"x")?;
             let fd = g.open("a", OFlag::O_WRONLY).ready()?;
@@ -173,7 +173,7 @@ const PROMISES: &[Promise] = &[
     ),
     promise(
         "open.two.see-each-other",
-        "what one descriptor writes another one reads at once",
+        "another descriptor reads immediately what one descriptor writes",
         |g| {
             let one = g.file("a")?;
             let two = g.reopened("a")?;
@@ -188,7 +188,7 @@ const PROMISES: &[Promise] = &[
     ),
     promise(
         "open.two.size",
-        "a write through one descriptor shows in the size that stat and another one tell",
+        "stat and another descriptor's fstat see the size after a write",
         |g| {
             let one = g.file("a")?;
             let two = g.reopened("a")?;
@@ -211,7 +211,7 @@ const PROMISES: &[Promise] = &[
     ),
     promise(
         "open.position",
-        "each open file has a position of its own",
+        "each open file has its own position",
         |g| {
             g.put("a", b"0123456789")?;
             let one = g.open("a", OFlag::O_RDONLY).ready()?;
@@ -226,7 +226,7 @@ const PROMISES: &[Promise] = &[
     ),
     promise(
         "open.close-keeps",
-        "what was written is there after close and a new open",
+        "data is intact after close and reopen",
         |g| {
             let content = pattern(100_000);
             g.put("a", &content)?;
@@ -250,7 +250,7 @@ const PROMISES: &[Promise] = &[
     ),
     promise(
         "open.tmpfile.hidden",
-        "a file made with O_TMPFILE has no name",
+        "a file created with O_TMPFILE has no name",
         |g| {
             let fd = g
                 .open(".", OFlag::O_TMPFILE | OFlag::O_RDWR)
@@ -263,7 +263,7 @@ const PROMISES: &[Promise] = &[
     ),
     promise(
         "open.tmpfile.named",
-        "a file made with O_TMPFILE gets a name by linkat",
+        "linkat gives a file created with O_TMPFILE a name",
         |g| {
             let fd = g
                 .open(".", OFlag::O_TMPFILE | OFlag::O_RDWR)
@@ -279,7 +279,7 @@ const PROMISES: &[Promise] = &[
     ),
     promise(
         "open.tmpfile.exclusive",
-        "a file made with O_TMPFILE and O_EXCL gets no name: ENOENT",
+        "linkat of a file created with O_TMPFILE and O_EXCL fails with ENOENT",
         |g| {
             let flags = OFlag::O_TMPFILE | OFlag::O_EXCL | OFlag::O_RDWR;
             let fd = g.open(".", flags).able(&[Errno::EISDIR, Errno::EINVAL])?;
@@ -291,7 +291,7 @@ const PROMISES: &[Promise] = &[
     ),
     promise(
         "open.path-only",
-        "O_PATH opens no content: read fails with EBADF",
+        "read of a file opened with O_PATH fails with EBADF",
         |g| {
             g.put("a", b"x")?;
             let fd = g.open("a", OFlag::O_PATH).ok()?;
@@ -302,7 +302,7 @@ const PROMISES: &[Promise] = &[
     ),
     promise(
         "open.many",
-        "200 files are open at a time, each with its own content",
+        "200 files can be open at the same time, each with its own content",
         |g| {
             let mut open = Vec::new();
             for number in 0..200 {
@@ -319,7 +319,7 @@ const PROMISES: &[Promise] = &[
     ),
     promise(
         "open.same-many",
-        "one file is open 200 times at a time",
+        "one file can be open 200 times at the same time",
         |g| {
             g.put("a", b"content")?;
             let mut open = Vec::new();
@@ -351,7 +351,7 @@ fn together<T: Send>(
         let started: Result<Vec<_>, _> = (0..THREADS).map(each).collect();
         let all_are_there = started.is_ok();
         gate.get_or_init(|| all_are_there.then(|| Barrier::new(usize::from(THREADS))));
-        let no_thread = |error| g.undecided("clone", format!("no thread can be started: {error}"));
+        let no_thread = |error| g.undecided("clone", format!("cannot start a thread: {error}"));
         let all = started.map_err(no_thread)?.into_iter();
         let done: Option<Vec<T>> = all.map(|each| each.join().ok().flatten()).collect();
         done.ok_or_else(|| g.undecided("", "the check itself failed"))

@@ -9,7 +9,7 @@ use super::ground::{GROUP as OTHERS, Ground, Kept, Promise, USER, as_root, promi
 
 pub(super) const GROUP: Group = Group {
     name: "owners",
-    about: "modes, owners, set-id and sticky bits, and what other users may do (most of it for root)",
+    about: "modes, owners, set-ID and sticky bits, and what other users may do (mostly as root)",
     promises: PROMISES,
 };
 
@@ -19,7 +19,7 @@ const STRANGER: u32 = 54_323;
 const PROMISES: &[Promise] = &[
     promise(
         "owners.mode.create",
-        "a new file has the mode that open was given, without the umask",
+        "a new file has the mode given to open, minus the umask",
         |g| {
             let wanted = 0o667 & !g.umask()?;
             g.open_mode("a", OFlag::O_CREAT | OFlag::O_RDWR, 0o667)
@@ -29,7 +29,7 @@ const PROMISES: &[Promise] = &[
     ),
     promise(
         "owners.mode.mkdir",
-        "a new directory has the mode that mkdir was given, without the umask",
+        "a new directory has the mode given to mkdir, minus the umask",
         |g| {
             let wanted = 0o751 & !g.umask()?;
             g.mkdir("d", 0o751).ready()?;
@@ -38,7 +38,7 @@ const PROMISES: &[Promise] = &[
     ),
     promise(
         "owners.mode.mkfifo",
-        "a new pipe has the mode that mkfifo was given, without the umask",
+        "a new pipe has the mode given to mkfifo, minus the umask",
         |g| {
             let wanted = 0o640 & !g.umask()?;
             g.mkfifo("a", 0o640).able(&[Errno::EPERM])?;
@@ -47,7 +47,7 @@ const PROMISES: &[Promise] = &[
     ),
     promise(
         "owners.mode.read-only",
-        "a file made with mode 0444 is open for writing to who made it",
+        "a file created with mode 0444 is open for writing in the call that creates it",
         |g| {
             let fd = g
                 .open_mode("a", OFlag::O_CREAT | OFlag::O_RDWR, 0o444)
@@ -71,7 +71,7 @@ const PROMISES: &[Promise] = &[
     ),
     promise(
         "owners.chmod.special",
-        "chmod sets the set-user-id, set-group-id and sticky bits",
+        "chmod sets the set-user-ID, set-group-ID and sticky bits",
         |g| {
             g.put("a", b"")?;
             g.dir("d")?;
@@ -85,7 +85,7 @@ const PROMISES: &[Promise] = &[
     ),
     promise(
         "owners.chmod.open",
-        "fchmod of an open file shows under its name",
+        "a mode set by fchmod is seen under the file's name",
         |g| {
             let fd = g.file("a")?;
             g.did("fchmod", "a", fchmod(&fd, Mode::from_bits_truncate(0o601)))
@@ -115,7 +115,7 @@ const PROMISES: &[Promise] = &[
     ),
     promise(
         "owners.owner.create",
-        "a new file belongs to who makes it",
+        "a new file belongs to its creator",
         |g| {
             g.put("a", b"")?;
             let found = g.stat("a").ok()?.st_uid;
@@ -129,7 +129,7 @@ const PROMISES: &[Promise] = &[
     ),
     as_root(
         "owners.chown.sets",
-        "chown sets owner and group, one or both",
+        "chown sets the owner, the group or both",
         |g| {
             g.put("a", b"")?;
             g.chown("a", Some(USER), Some(OTHERS)).ok()?;
@@ -157,7 +157,7 @@ const PROMISES: &[Promise] = &[
     ),
     as_root(
         "owners.chown.directory",
-        "chown sets owner and group of a directory",
+        "chown sets the owner and group of a directory",
         |g| {
             g.dir("d")?;
             g.chown("d", Some(USER), Some(OTHERS)).ok()?;
@@ -171,7 +171,7 @@ const PROMISES: &[Promise] = &[
     ),
     as_root(
         "owners.chown.large-ids",
-        "owners and groups above 65535 are kept",
+        "owner and group IDs above 65535 are kept",
         |g| {
             g.put("a", b"")?;
             let changed = g.chown("a", Some(3_000_000_001), Some(70_000));
@@ -190,7 +190,7 @@ const PROMISES: &[Promise] = &[
     ),
     as_root(
         "owners.chown.symlink",
-        "lchown changes the link, not what it leads to",
+        "lchown changes the symbolic link, not its target",
         |g| {
             g.put("target", b"")?;
             g.symlink("target", "link").ready()?;
@@ -222,7 +222,7 @@ const PROMISES: &[Promise] = &[
     ),
     as_root(
         "owners.chown.drops-set-id",
-        "chown of a program takes its set-user-id and set-group-id bits",
+        "chown of an executable clears its set-user-ID and set-group-ID bits",
         |g| {
             g.put("a", b"")?;
             g.chmod("a", 0o6755).ready()?;
@@ -232,7 +232,7 @@ const PROMISES: &[Promise] = &[
     ),
     as_root(
         "owners.write.drops-set-id",
-        "a write by another user takes the set-user-id and set-group-id bits",
+        "a write by another user clears the set-user-ID and set-group-ID bits",
         |g| {
             g.put("a", b"x")?;
             g.chmod("a", 0o6777).ready()?;
@@ -245,7 +245,7 @@ const PROMISES: &[Promise] = &[
     ),
     as_root(
         "owners.owner.user",
-        "a file, directory and link that a user makes belong to that user and group",
+        "a file, directory and symbolic link belong to the user who creates them and to that user's group",
         |g| {
             g.chmod(".", 0o777).ready()?;
             g.as_user(USER, OTHERS, || {
@@ -267,7 +267,7 @@ const PROMISES: &[Promise] = &[
     ),
     as_root(
         "owners.set-group-id.file",
-        "a file in a directory with the set-group-id bit gets its group",
+        "a new file in a directory with the set-group-ID bit gets its group",
         |g| {
             set_group_directory(g)?;
             g.as_user(USER, USER, || {
@@ -280,7 +280,7 @@ const PROMISES: &[Promise] = &[
     ),
     as_root(
         "owners.set-group-id.directory",
-        "a directory in one with the set-group-id bit gets its group and the bit",
+        "a new directory in one with the set-group-ID bit gets its group and the bit",
         |g| {
             set_group_directory(g)?;
             g.as_user(USER, USER, || g.mkdir("d/e", 0o755).ready())?;
@@ -295,7 +295,7 @@ const PROMISES: &[Promise] = &[
     ),
     as_root(
         "owners.denied.read",
-        "who may not read a file does not open it: EACCES",
+        "open for reading without read permission fails with EACCES",
         |g| {
             owned(g, "a", 0o600)?;
             g.as_user(STRANGER, STRANGER, || {
@@ -305,7 +305,7 @@ const PROMISES: &[Promise] = &[
     ),
     as_root(
         "owners.denied.write",
-        "who may only read a file does not open it for writing: EACCES",
+        "open for writing with read permission only fails with EACCES",
         |g| {
             owned(g, "a", 0o644)?;
             g.as_user(STRANGER, STRANGER, || {
@@ -319,7 +319,7 @@ const PROMISES: &[Promise] = &[
     ),
     as_root(
         "owners.denied.own",
-        "an owner without permission is refused although others have it: EACCES",
+        "an owner without permission gets EACCES, even if others have permission",
         |g| {
             owned(g, "a", 0o066)?;
             g.as_user(USER, STRANGER, || {
@@ -329,7 +329,7 @@ const PROMISES: &[Promise] = &[
     ),
     as_root(
         "owners.granted.group",
-        "a member of the group has the group's permissions",
+        "a group member has the group's permissions",
         |g| {
             owned(g, "a", 0o060)?;
             g.as_user(STRANGER, OTHERS, || {
@@ -339,7 +339,7 @@ const PROMISES: &[Promise] = &[
     ),
     as_root(
         "owners.denied.group",
-        "a member of the group is refused although others have it: EACCES",
+        "a group member without permission gets EACCES, even if others have permission",
         |g| {
             owned(g, "a", 0o606)?;
             g.as_user(STRANGER, OTHERS, || {
@@ -349,7 +349,7 @@ const PROMISES: &[Promise] = &[
     ),
     as_root(
         "owners.denied.search",
-        "nothing below a directory without search permission is reached: EACCES",
+        "access below a directory without search permission fails with EACCES",
         |g| {
             g.dir("d")?;
             g.put("d/a", b"")?;
@@ -363,7 +363,7 @@ const PROMISES: &[Promise] = &[
     ),
     as_root(
         "owners.denied.list",
-        "a directory without read permission is not listed: EACCES",
+        "listing a directory without read permission fails with EACCES",
         |g| {
             g.dir("d")?;
             g.put("d/a", b"")?;
@@ -376,7 +376,7 @@ const PROMISES: &[Promise] = &[
     ),
     as_root(
         "owners.denied.make",
-        "nothing is made in a directory without write permission: EACCES",
+        "creating an entry in a directory without write permission fails with EACCES",
         |g| {
             g.dir("d")?;
             g.put("a", b"")?;
@@ -391,7 +391,7 @@ const PROMISES: &[Promise] = &[
     ),
     as_root(
         "owners.denied.remove",
-        "nothing is removed or renamed in a directory without write permission: EACCES",
+        "removing or renaming in a directory without write permission fails with EACCES",
         |g| {
             g.dir("d")?;
             g.put("d/a", b"")?;
@@ -405,7 +405,7 @@ const PROMISES: &[Promise] = &[
     ),
     as_root(
         "owners.denied.chmod",
-        "only the owner changes the mode: EPERM",
+        "chmod by a user who is not the owner fails with EPERM",
         |g| {
             owned(g, "a", 0o666)?;
             g.as_user(STRANGER, STRANGER, || {
@@ -416,7 +416,7 @@ const PROMISES: &[Promise] = &[
     ),
     as_root(
         "owners.denied.chown",
-        "an ordinary user gives no file away: EPERM",
+        "chown by an ordinary user to another owner fails with EPERM",
         |g| {
             owned(g, "a", 0o666)?;
             g.as_user(USER, OTHERS, || {
@@ -430,7 +430,7 @@ const PROMISES: &[Promise] = &[
     ),
     as_root(
         "owners.denied.times",
-        "only the owner sets times: EPERM; who may write sets them to now",
+        "setting times as another user fails with EPERM; with write permission, setting them to now succeeds",
         |g| {
             owned(g, "a", 0o644)?;
             let time = nix::sys::time::TimeSpec::new(1_000_000_000, 0);
@@ -444,7 +444,7 @@ const PROMISES: &[Promise] = &[
     ),
     as_root(
         "owners.sticky.unlink",
-        "in a sticky directory only owners remove and rename files: EPERM",
+        "in a sticky directory, removing or renaming others' files fails with EPERM",
         |g| {
             g.mkdir("d", 0o777).ready()?;
             g.chmod("d", 0o1777).ready()?;
@@ -459,7 +459,7 @@ const PROMISES: &[Promise] = &[
     ),
     as_root(
         "owners.sticky.rmdir",
-        "in a sticky directory only owners remove directories: EPERM",
+        "in a sticky directory, removing others' directories fails with EPERM",
         |g| {
             g.mkdir("d", 0o777).ready()?;
             g.chmod("d", 0o1777).ready()?;
@@ -473,7 +473,7 @@ const PROMISES: &[Promise] = &[
     ),
     as_root(
         "owners.sticky.rename-over",
-        "in a sticky directory only owners rename over a file: EPERM",
+        "in a sticky directory, renaming over others' files fails with EPERM",
         |g| {
             g.mkdir("d", 0o777).ready()?;
             g.chmod("d", 0o1777).ready()?;
@@ -487,7 +487,7 @@ const PROMISES: &[Promise] = &[
     ),
     as_root(
         "owners.open-keeps-right",
-        "a file that is open stays usable when its mode is taken away",
+        "an open file stays usable after its permissions are removed",
         |g| {
             owned(g, "a", 0o600)?;
             g.as_user(USER, OTHERS, || {

@@ -10,14 +10,14 @@ use super::ground::{Ground, Kept, Promise, promise};
 
 pub(super) const GROUP: Group = Group {
     name: "rename",
-    about: "rename over what is there, of directories, NOREPLACE, EXCHANGE",
+    about: "rename over existing names and of directories, NOREPLACE, EXCHANGE",
     promises: PROMISES,
 };
 
 const PROMISES: &[Promise] = &[
     promise(
         "rename.plain",
-        "a renamed file has its new name only, and its content",
+        "a renamed file has only its new name and keeps its content",
         |g| {
             g.put("old", b"content")?;
             g.rename("old", "new").ok()?;
@@ -37,7 +37,7 @@ const PROMISES: &[Promise] = &[
     ),
     promise(
         "rename.over-existing.keeps-one",
-        "rename over a file leaves the new file, under that one name",
+        "rename over a file leaves only the renamed file",
         |g| {
             g.put("new", b"new")?;
             g.put("old", b"old!")?;
@@ -54,7 +54,7 @@ const PROMISES: &[Promise] = &[
     ),
     promise(
         "rename.over-existing.open",
-        "a file that was renamed over stays readable while it is open",
+        "a replaced file stays readable while it is open",
         |g| {
             g.put("new", b"new")?;
             g.put("old", b"old!")?;
@@ -65,7 +65,7 @@ const PROMISES: &[Promise] = &[
     ),
     promise(
         "rename.over-existing.always-there",
-        "while files are renamed over a name, it is there all the time",
+        "a name exists at all times while files are renamed over it",
         |g| {
             g.put("name", b"x")?;
             let path = super::opening::whole(g)?.join("name");
@@ -102,7 +102,7 @@ const PROMISES: &[Promise] = &[
     ),
     promise(
         "rename.same-file",
-        "rename of one name of a file to another one leaves both",
+        "rename of one name of a file to another name of it leaves both",
         |g| {
             g.put("a", b"x")?;
             g.link("a", "b").able(&[Errno::EPERM])?;
@@ -113,7 +113,7 @@ const PROMISES: &[Promise] = &[
     ),
     promise(
         "rename.other-directory",
-        "a file is renamed into another directory",
+        "a file can be renamed into another directory",
         |g| {
             g.dir("d")?;
             g.put("a", b"x")?;
@@ -124,7 +124,7 @@ const PROMISES: &[Promise] = &[
     ),
     promise(
         "rename.symlink",
-        "rename of a symbolic link renames the link",
+        "rename of a symbolic link renames the link, not its target",
         |g| {
             g.put("target", b"x")?;
             g.symlink("target", "link").ready()?;
@@ -141,7 +141,7 @@ const PROMISES: &[Promise] = &[
     ),
     promise(
         "rename.over-symlink",
-        "rename over a symbolic link replaces the link, not what it leads to",
+        "rename over a symbolic link replaces the link, not its target",
         |g| {
             g.put("target", b"target")?;
             g.symlink("target", "link").ready()?;
@@ -153,7 +153,7 @@ const PROMISES: &[Promise] = &[
     ),
     promise(
         "rename.directory.content",
-        "a renamed directory keeps what is in it",
+        "a renamed directory keeps its entries",
         |g| {
             g.dir("d")?;
             g.put("d/file", b"x")?;
@@ -164,7 +164,7 @@ const PROMISES: &[Promise] = &[
     ),
     promise(
         "rename.directory.over-empty",
-        "a directory is renamed over an empty one",
+        "a directory can be renamed over an empty one",
         |g| {
             g.dir("d")?;
             g.put("d/file", b"x")?;
@@ -176,7 +176,7 @@ const PROMISES: &[Promise] = &[
     ),
     promise(
         "rename.directory.over-full",
-        "rename over a directory with something in it fails with ENOTEMPTY",
+        "rename over a non-empty directory fails with ENOTEMPTY",
         |g| {
             g.dir("d")?;
             g.dir("e")?;
@@ -239,7 +239,7 @@ const PROMISES: &[Promise] = &[
     ),
     promise(
         "rename.noreplace.refuses",
-        "RENAME_NOREPLACE fails with EEXIST where the name is there",
+        "RENAME_NOREPLACE to an existing name fails with EEXIST",
         |g| {
             g.put("a", b"a")?;
             g.put("b", b"b")?;
@@ -269,7 +269,7 @@ const PROMISES: &[Promise] = &[
     ),
     promise(
         "rename.exchange.kinds",
-        "RENAME_EXCHANGE exchanges a file and a directory with something in it",
+        "RENAME_EXCHANGE exchanges a file and a non-empty directory",
         |g| {
             g.put("a", b"a")?;
             g.dir("d")?;
@@ -298,7 +298,7 @@ const PROMISES: &[Promise] = &[
     ),
     promise(
         "rename.open-directory",
-        "an open directory is listed after its rename",
+        "an open directory can be listed after its rename",
         |g| {
             g.dir("d")?;
             g.put("d/file", b"x")?;
@@ -324,7 +324,7 @@ fn renamed_over(g: &Ground, looks: &AtomicU64) -> Kept {
             return Ok(());
         }
         if g.is_late() {
-            let seen = format!("{looked} looks during {number} renames are too few");
+            let seen = format!("too few lookups for a verdict: {looked} during {number} renames");
             return Err(g.undecided("stat", seen));
         }
         let from = format!("new-{number}");

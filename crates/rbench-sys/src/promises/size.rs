@@ -17,7 +17,7 @@ pub(super) const SIZE: Group = Group {
 
 pub(super) const SPACE: Group = Group {
     name: "space",
-    about: "fallocate: reserving, keeping the size, punching holes, zeroing, moving",
+    about: "fallocate: reserving, keeping the size, punching holes, zeroing, collapsing, inserting",
     promises: SPACES,
 };
 
@@ -25,7 +25,7 @@ const KIB: usize = 1024;
 const GIB: i64 = 1 << 30;
 
 const SIZES: &[Promise] = &[
-    promise("size.truncate.shorter", "truncate cuts a file off", |g| {
+    promise("size.truncate.shorter", "truncate shortens a file", |g| {
         g.put("a", b"0123456789")?;
         g.truncate("a", 4).ok()?;
         g.same("stat", "a", "size", (4, g.stat("a").ok()?.st_size))?;
@@ -33,7 +33,7 @@ const SIZES: &[Promise] = &[
     }),
     promise(
         "size.truncate.longer",
-        "truncate makes a file longer, with zeros",
+        "truncate extends a file with zeros",
         |g| {
             g.put("a", b"0123")?;
             g.truncate("a", 8).ok()?;
@@ -42,7 +42,7 @@ const SIZES: &[Promise] = &[
     ),
     promise(
         "size.truncate.cut-is-gone",
-        "what was cut off does not come back",
+        "data removed by truncate does not reappear when the file grows",
         |g| {
             g.put("a", &pattern(10_000))?;
             g.truncate("a", 100).ready()?;
@@ -54,7 +54,7 @@ const SIZES: &[Promise] = &[
     ),
     promise(
         "size.truncate.same",
-        "truncate to the present size changes no content",
+        "truncate to the current size keeps the content",
         |g| {
             g.put("a", b"0123")?;
             g.truncate("a", 4).ok()?;
@@ -63,7 +63,7 @@ const SIZES: &[Promise] = &[
     ),
     promise(
         "size.truncate.negative",
-        "truncate to a size below zero fails with EINVAL",
+        "truncate to a negative size fails with EINVAL",
         |g| {
             let fd = g.file("a")?;
             g.truncate("a", -1).fails(Errno::EINVAL)?;
@@ -73,7 +73,7 @@ const SIZES: &[Promise] = &[
     ),
     promise(
         "size.truncate.open",
-        "ftruncate shows in other descriptors and in stat",
+        "other descriptors and stat see the size set by ftruncate",
         |g| {
             let one = g.file("a")?;
             let two = g.reopened("a")?;
@@ -85,7 +85,7 @@ const SIZES: &[Promise] = &[
     ),
     promise(
         "size.truncate.read-only",
-        "ftruncate of a file that is open for reading fails",
+        "ftruncate of a file open only for reading fails",
         |g| {
             g.put("a", b"x")?;
             let fd = g.open("a", OFlag::O_RDONLY).ready()?;
@@ -96,7 +96,7 @@ const SIZES: &[Promise] = &[
     ),
     promise(
         "size.write.extends",
-        "a write behind the end makes the file as long as it reaches",
+        "a write beyond the end extends the file to the end of the write",
         |g| {
             let fd = g.file("a")?;
             g.write("a", &fd, b"x", 9999).ready()?;
@@ -105,7 +105,7 @@ const SIZES: &[Promise] = &[
     ),
     promise(
         "size.write.inside",
-        "a write inside a file leaves its size",
+        "a write inside a file keeps its size",
         |g| {
             g.put("a", &pattern(10_000))?;
             let fd = g.reopened("a")?;
@@ -115,7 +115,7 @@ const SIZES: &[Promise] = &[
     ),
     promise(
         "size.write.follows",
-        "after each of many writes the size is that of what was written",
+        "the size is right after each of many writes",
         |g| {
             let fd = g.file("a")?;
             for number in 0..50 {
@@ -129,7 +129,7 @@ const SIZES: &[Promise] = &[
     ),
     promise(
         "size.hole.zeros",
-        "what was never written reads as zeros",
+        "ranges that were never written read as zeros",
         |g| {
             let fd = g.file("a")?;
             g.write("a", &fd, b"x", 90_000).ready()?;
@@ -141,7 +141,7 @@ const SIZES: &[Promise] = &[
     ),
     promise(
         "size.hole.behind-data",
-        "between data and a later write there are zeros",
+        "the gap between the old end and a later write reads as zeros",
         |g| {
             let fd = g.file("a")?;
             g.write("a", &fd, b"begin", 0).ready()?;
@@ -155,7 +155,7 @@ const SIZES: &[Promise] = &[
     ),
     promise(
         "size.read.at-end",
-        "a read at or behind the end returns nothing",
+        "a read at or beyond the end returns nothing",
         |g| {
             g.put("a", b"0123")?;
             let fd = g.open("a", OFlag::O_RDONLY).ready()?;
@@ -164,19 +164,23 @@ const SIZES: &[Promise] = &[
             g.bytes("pread64", "a", b"23", &g.read("a", &fd, 10, 2).ok()?)
         },
     ),
-    promise("size.seek.end", "lseek to the end follows the size", |g| {
-        let fd = g.file("a")?;
-        g.write("a", &fd, &[1; 1234], 0).ready()?;
-        g.same(
-            "lseek",
-            "a",
-            "offset",
-            (1234, seek(g, &fd, 0, Whence::SeekEnd).ok()?),
-        )
-    }),
+    promise(
+        "size.seek.end",
+        "lseek to the end returns the current size",
+        |g| {
+            let fd = g.file("a")?;
+            g.write("a", &fd, &[1; 1234], 0).ready()?;
+            g.same(
+                "lseek",
+                "a",
+                "offset",
+                (1234, seek(g, &fd, 0, Whence::SeekEnd).ok()?),
+            )
+        },
+    ),
     promise(
         "size.seek.negative",
-        "lseek before the beginning fails with EINVAL",
+        "lseek to a negative offset fails with EINVAL",
         |g| {
             let fd = g.file("a")?;
             seek(g, &fd, -1, Whence::SeekSet).fails(Errno::EINVAL)
@@ -184,7 +188,7 @@ const SIZES: &[Promise] = &[
     ),
     promise(
         "size.seek.data",
-        "SEEK_DATA finds data at its own place",
+        "SEEK_DATA inside data returns the given offset",
         |g| {
             let fd = g.file("a")?;
             g.write("a", &fd, &pattern(10_000), 0).ready()?;
@@ -194,7 +198,7 @@ const SIZES: &[Promise] = &[
     ),
     promise(
         "size.seek.data-behind-hole",
-        "SEEK_DATA never skips data behind a hole",
+        "SEEK_DATA never skips data after a hole",
         |g| {
             let fd = g.file("a")?;
             g.write("a", &fd, b"x", 1 << 20).ready()?;
@@ -209,7 +213,7 @@ const SIZES: &[Promise] = &[
     ),
     promise(
         "size.seek.hole",
-        "SEEK_HOLE of a file without holes finds its end",
+        "SEEK_HOLE in a file without holes returns its end",
         |g| {
             let fd = g.file("a")?;
             g.write("a", &fd, &pattern(10_000), 0).ready()?;
@@ -219,7 +223,7 @@ const SIZES: &[Promise] = &[
     ),
     promise(
         "size.seek.behind-end",
-        "SEEK_DATA and SEEK_HOLE behind the end fail with ENXIO",
+        "SEEK_DATA and SEEK_HOLE beyond the end fail with ENXIO",
         |g| {
             let fd = g.file("a")?;
             g.write("a", &fd, b"x", 0).ready()?;
@@ -233,7 +237,7 @@ const SIZES: &[Promise] = &[
     ),
     promise(
         "size.large.offset",
-        "data behind 4 GiB lies there and nowhere else",
+        "data written beyond 4 GiB is there and nowhere else",
         |g| {
             let fd = g.file("a")?;
             g.write("a", &fd, b"near", 0).ready()?;
@@ -257,7 +261,7 @@ const SIZES: &[Promise] = &[
     ),
     promise(
         "size.large.terabyte",
-        "a file has a size of 1 TiB, where the file system has such files",
+        "a file can have a size of 1 TiB, if the file system supports such files",
         |g| {
             let fd = g.file("a")?;
             let done = ftruncate(&fd, 1024 * GIB);
@@ -274,7 +278,7 @@ const SIZES: &[Promise] = &[
     ),
     promise(
         "size.large.cut",
-        "a file cut from above 4 GiB to below has the lower size",
+        "a file truncated from above 4 GiB to below has the lower size",
         |g| {
             let fd = g.file("a")?;
             g.did("ftruncate", "a", ftruncate(&fd, 5 * GIB))
@@ -291,7 +295,7 @@ const PUNCH: FallocateFlags =
 const SPACES: &[Promise] = &[
     promise(
         "space.reserve.size",
-        "fallocate makes a file as long as what it reserves, with zeros",
+        "fallocate extends a file with zeros to the end of the reserved range",
         |g| {
             let fd = g.file("a")?;
             allocate(g, &fd, FallocateFlags::empty(), 0, 10_000).able(&[])?;
@@ -301,7 +305,7 @@ const SPACES: &[Promise] = &[
     ),
     promise(
         "space.reserve.keeps-data",
-        "fallocate over data leaves it",
+        "fallocate over data keeps the data",
         |g| {
             g.put("a", &pattern(10_000))?;
             let fd = g.reopened("a")?;
@@ -312,7 +316,7 @@ const SPACES: &[Promise] = &[
     ),
     promise(
         "space.reserve.inside",
-        "fallocate inside a file leaves its size",
+        "fallocate inside a file keeps its size",
         |g| {
             g.put("a", &pattern(10_000))?;
             let fd = g.reopened("a")?;
@@ -322,7 +326,7 @@ const SPACES: &[Promise] = &[
     ),
     promise(
         "space.keep-size",
-        "fallocate with FALLOC_FL_KEEP_SIZE leaves the size",
+        "fallocate with FALLOC_FL_KEEP_SIZE keeps the size",
         |g| {
             g.put("a", b"0123")?;
             let fd = g.reopened("a")?;
@@ -333,7 +337,7 @@ const SPACES: &[Promise] = &[
     ),
     promise(
         "space.refused.nothing",
-        "fallocate of nothing fails with EINVAL",
+        "fallocate of zero bytes fails with EINVAL",
         |g| {
             let fd = g.file("a")?;
             allocate(g, &fd, FallocateFlags::empty(), 0, 0).fails(Errno::EINVAL)?;
@@ -342,7 +346,7 @@ const SPACES: &[Promise] = &[
     ),
     promise(
         "space.refused.read-only",
-        "fallocate of a file that is open for reading fails with EBADF",
+        "fallocate of a file open only for reading fails with EBADF",
         |g| {
             g.put("a", b"x")?;
             let fd = g.open("a", OFlag::O_RDONLY).ready()?;
@@ -351,7 +355,7 @@ const SPACES: &[Promise] = &[
     ),
     promise(
         "space.refused.huge",
-        "fallocate beyond the largest file fails with EFBIG",
+        "fallocate beyond the largest file size fails with EFBIG",
         |g| {
             let fd = g.file("a")?;
             allocate(g, &fd, FallocateFlags::empty(), i64::MAX - 10, 100).fails(Errno::EFBIG)
@@ -359,7 +363,7 @@ const SPACES: &[Promise] = &[
     ),
     promise(
         "space.refused.punch-alone",
-        "a hole is not punched without FALLOC_FL_KEEP_SIZE: EOPNOTSUPP",
+        "punching a hole without FALLOC_FL_KEEP_SIZE fails with EOPNOTSUPP",
         |g| {
             let fd = g.file("a")?;
             let done = allocate(g, &fd, FallocateFlags::FALLOC_FL_PUNCH_HOLE, 0, 10);
@@ -368,7 +372,7 @@ const SPACES: &[Promise] = &[
     ),
     promise(
         "space.punch.zeros",
-        "a punched hole reads as zeros, and what is around it stays",
+        "a punched hole reads as zeros, and the data around it stays",
         |g| {
             let mut wanted = pattern(64 * KIB);
             g.put("a", &wanted)?;
@@ -381,7 +385,7 @@ const SPACES: &[Promise] = &[
     ),
     promise(
         "space.punch.bytes",
-        "a hole may begin and end at any byte",
+        "a hole may start and end at any byte",
         |g| {
             let mut wanted = pattern(20_000);
             g.put("a", &wanted)?;
@@ -394,7 +398,7 @@ const SPACES: &[Promise] = &[
     ),
     promise(
         "space.punch.size",
-        "a hole punched over the end leaves the size",
+        "a hole punched across the end keeps the size",
         |g| {
             g.put("a", &pattern(10_000))?;
             let fd = g.reopened("a")?;
@@ -407,7 +411,7 @@ const SPACES: &[Promise] = &[
     ),
     promise(
         "space.punch.open",
-        "a hole shows in a descriptor that has read the data before",
+        "a descriptor that has read the data before sees the hole",
         |g| {
             g.put("a", &pattern(64 * KIB))?;
             let (one, two) = (g.reopened("a")?, g.reopened("a")?);
@@ -417,20 +421,24 @@ const SPACES: &[Promise] = &[
             g.bytes("pread64", "a", &[0; 32 * KIB], &found)
         },
     ),
-    promise("space.punch.again", "a hole can be written again", |g| {
-        g.put("a", &pattern(16 * KIB))?;
-        let fd = g.reopened("a")?;
-        allocate(g, &fd, PUNCH, 0, 8 * 1024).able(&[])?;
-        g.write("a", &fd, b"written again", 100).ok()?;
-        let mut wanted = pattern(16 * KIB);
-        wanted[..8 * KIB].fill(0);
-        wanted[100..113].copy_from_slice(b"written again");
-        drop(fd);
-        g.holds("a", &wanted)
-    }),
+    promise(
+        "space.punch.again",
+        "a punched hole can be written again",
+        |g| {
+            g.put("a", &pattern(16 * KIB))?;
+            let fd = g.reopened("a")?;
+            allocate(g, &fd, PUNCH, 0, 8 * 1024).able(&[])?;
+            g.write("a", &fd, b"written again", 100).ok()?;
+            let mut wanted = pattern(16 * KIB);
+            wanted[..8 * KIB].fill(0);
+            wanted[100..113].copy_from_slice(b"written again");
+            drop(fd);
+            g.holds("a", &wanted)
+        },
+    ),
     promise(
         "space.zero.zeros",
-        "FALLOC_FL_ZERO_RANGE makes zeros",
+        "FALLOC_FL_ZERO_RANGE zeroes a range",
         |g| {
             let mut wanted = pattern(64 * KIB);
             g.put("a", &wanted)?;
@@ -443,7 +451,7 @@ const SPACES: &[Promise] = &[
     ),
     promise(
         "space.collapse",
-        "FALLOC_FL_COLLAPSE_RANGE takes a range out",
+        "FALLOC_FL_COLLAPSE_RANGE removes a range",
         |g| {
             let wanted = pattern(256 * KIB);
             g.put("a", &wanted)?;
@@ -457,7 +465,7 @@ const SPACES: &[Promise] = &[
     ),
     promise(
         "space.insert",
-        "FALLOC_FL_INSERT_RANGE puts a hole in between",
+        "FALLOC_FL_INSERT_RANGE inserts a hole",
         |g| {
             let wanted = pattern(128 * KIB);
             g.put("a", &wanted)?;
@@ -471,7 +479,7 @@ const SPACES: &[Promise] = &[
     ),
     promise(
         "space.reserved.writes",
-        "what is reserved can be written",
+        "reserved space can be written",
         |g| {
             let fd = g.file("a")?;
             allocate(g, &fd, FallocateFlags::empty(), 0, 1 << 20).able(&[])?;

@@ -11,7 +11,7 @@ use super::ground::{Breach, Ground, Kept, Promise, promise};
 
 pub(super) const GROUP: Group = Group {
     name: "times",
-    about: "which operation changes which time, and what utimensat sets",
+    about: "which operations change which times, and what utimensat sets",
     promises: PROMISES,
 };
 
@@ -21,7 +21,7 @@ const LONG_AGO: i64 = 1_000_000_000;
 const PROMISES: &[Promise] = &[
     promise(
         "times.write.mtime",
-        "a write changes the time of modification",
+        "a write changes the modification time",
         |g| {
             changes_modified(g, "a", |g| {
                 let fd = g.reopened("a")?;
@@ -31,7 +31,7 @@ const PROMISES: &[Promise] = &[
     ),
     promise(
         "times.write.ctime",
-        "a write changes the time of status change",
+        "a write changes the change time",
         |g| {
             changes_status(g, "a", |g| {
                 let fd = g.reopened("a")?;
@@ -41,12 +41,12 @@ const PROMISES: &[Promise] = &[
     ),
     promise(
         "times.truncate.mtime",
-        "a change of size changes the time of modification",
+        "a size change changes the modification time",
         |g| changes_modified(g, "a", |g| g.truncate("a", 0).ready()),
     ),
     promise(
         "times.truncate.open",
-        "ftruncate to another size changes the time of modification",
+        "ftruncate to another size changes the modification time",
         |g| {
             changes_modified(g, "a", |g| {
                 let fd = g.reopened("a")?;
@@ -56,12 +56,12 @@ const PROMISES: &[Promise] = &[
     ),
     promise(
         "times.truncate.ctime",
-        "a change of size changes the time of status change",
+        "a size change changes the change time",
         |g| changes_status(g, "a", |g| g.truncate("a", 0).ready()),
     ),
     promise(
         "times.open-truncate.mtime",
-        "open with O_TRUNC changes the time of modification",
+        "open with O_TRUNC changes the modification time",
         |g| {
             changes_modified(g, "a", |g| {
                 g.open("a", OFlag::O_WRONLY | OFlag::O_TRUNC)
@@ -72,7 +72,7 @@ const PROMISES: &[Promise] = &[
     ),
     promise(
         "times.fallocate.ctime",
-        "fallocate that makes a file longer changes the time of status change",
+        "fallocate that extends a file changes the change time",
         |g| {
             changes_status(g, "a", |g| {
                 let fd = g.reopened("a")?;
@@ -81,39 +81,33 @@ const PROMISES: &[Promise] = &[
             })
         },
     ),
-    promise(
-        "times.chmod.ctime",
-        "chmod changes the time of status change",
-        |g| changes_status(g, "a", |g| g.chmod("a", 0o600).ready()),
-    ),
+    promise("times.chmod.ctime", "chmod changes the change time", |g| {
+        changes_status(g, "a", |g| g.chmod("a", 0o600).ready())
+    }),
     promise(
         "times.chmod.keeps-mtime",
-        "chmod leaves the time of modification",
+        "chmod keeps the modification time",
         |g| keeps_modified(g, "a", |g| g.chmod("a", 0o600).ready()),
     ),
-    promise(
-        "times.chown.ctime",
-        "chown changes the time of status change",
-        |g| {
-            changes_status(g, "a", |g| {
-                let me = nix::unistd::geteuid().as_raw();
-                g.chown("a", Some(me), None).ready()
-            })
-        },
-    ),
+    promise("times.chown.ctime", "chown changes the change time", |g| {
+        changes_status(g, "a", |g| {
+            let me = nix::unistd::geteuid().as_raw();
+            g.chown("a", Some(me), None).ready()
+        })
+    }),
     promise(
         "times.link.ctime",
-        "link changes the time of status change of the file",
+        "link changes the file's change time",
         |g| changes_status(g, "a", |g| g.link("a", "b").able(&[Errno::EPERM])),
     ),
     promise(
         "times.link.keeps-mtime",
-        "link leaves the time of modification of the file",
+        "link keeps the file's modification time",
         |g| keeps_modified(g, "a", |g| g.link("a", "b").able(&[Errno::EPERM])),
     ),
     promise(
         "times.unlink.ctime",
-        "unlink of one of two names changes the time of status change of the file",
+        "unlink of one of two names changes the file's change time",
         |g| {
             g.put("a", b"two")?;
             g.link("a", "b").able(&[Errno::EPERM])?;
@@ -122,7 +116,7 @@ const PROMISES: &[Promise] = &[
     ),
     promise(
         "times.rename.keeps-mtime",
-        "rename leaves the time of modification of the file",
+        "rename keeps the file's modification time",
         |g| {
             g.put("a", b"x")?;
             age(g, "a")?;
@@ -133,7 +127,7 @@ const PROMISES: &[Promise] = &[
     ),
     promise(
         "times.read.keeps-mtime",
-        "a read leaves the times of modification and status change",
+        "a read keeps the modification and change times",
         |g| {
             g.put("a", b"x")?;
             age(g, "a")?;
@@ -152,7 +146,7 @@ const PROMISES: &[Promise] = &[
             )
         },
     ),
-    promise("times.stat.keeps", "stat changes no time", |g| {
+    promise("times.stat.keeps", "stat changes no times", |g| {
         g.put("a", b"x")?;
         let before = g.stat("a").ready()?;
         g.tick()?;
@@ -172,27 +166,27 @@ const PROMISES: &[Promise] = &[
     }),
     promise(
         "times.directory.create",
-        "making a file changes the time of modification of its directory",
+        "creating a file changes its directory's modification time",
         |g| directory_modified(g, |g| g.put("d/new", b"")),
     ),
     promise(
         "times.directory.mkdir",
-        "mkdir changes the time of modification of the directory above",
+        "mkdir changes the parent directory's modification time",
         |g| directory_modified(g, |g| g.mkdir("d/new", 0o755).ready()),
     ),
     promise(
         "times.directory.symlink",
-        "symlink changes the time of modification of its directory",
+        "symlink changes its directory's modification time",
         |g| directory_modified(g, |g| g.symlink("x", "d/new").ready()),
     ),
     promise(
         "times.directory.mkfifo",
-        "mkfifo changes the time of modification of its directory",
+        "mkfifo changes its directory's modification time",
         |g| directory_modified(g, |g| g.mkfifo("d/new", 0o600).able(&[Errno::EPERM])),
     ),
     promise(
         "times.directory.link",
-        "link changes the time of modification of the directory of the new name",
+        "link changes the modification time of the new name's directory",
         |g| {
             directory_modified(g, |g| {
                 g.put("file", b"")?;
@@ -202,22 +196,22 @@ const PROMISES: &[Promise] = &[
     ),
     promise(
         "times.directory.unlink",
-        "unlink changes the time of modification of its directory",
+        "unlink changes its directory's modification time",
         |g| directory_modified(g, |g| g.unlink("d/file").ready()),
     ),
     promise(
         "times.directory.rmdir",
-        "rmdir changes the time of modification of the directory above",
+        "rmdir changes the parent directory's modification time",
         |g| directory_modified(g, |g| g.rmdir("d/below").ready()),
     ),
     promise(
         "times.directory.rename-from",
-        "rename changes the time of modification of the directory it takes from",
+        "rename changes the source directory's modification time",
         |g| directory_modified(g, |g| g.rename("d/file", "elsewhere").ready()),
     ),
     promise(
         "times.directory.rename-into",
-        "rename changes the time of modification of the directory it puts into",
+        "rename changes the target directory's modification time",
         |g| {
             directory_modified(g, |g| {
                 g.put("file", b"")?;
@@ -227,7 +221,7 @@ const PROMISES: &[Promise] = &[
     ),
     promise(
         "times.directory.ctime",
-        "making a file changes the time of status change of its directory",
+        "creating a file changes its directory's change time",
         |g| {
             g.dir("d")?;
             status_moves(g, "d", |g| g.put("d/new", b""))
@@ -235,7 +229,7 @@ const PROMISES: &[Promise] = &[
     ),
     promise(
         "times.directory.refused",
-        "a refused operation leaves the times of the directory",
+        "a failed operation keeps the directory's times",
         |g| {
             g.dir("d")?;
             g.put("d/file", b"")?;
@@ -252,7 +246,7 @@ const PROMISES: &[Promise] = &[
     ),
     promise(
         "times.create.now",
-        "the times of a new file are those of now, all three alike",
+        "a new file's three times are equal and current",
         |g| {
             g.put("before", b"")?;
             g.tick()?;
@@ -269,13 +263,13 @@ const PROMISES: &[Promise] = &[
                 "stat",
                 "a",
                 changed(&found) > changed(&before),
-                ("later than a file made before", "not later"),
+                ("later than a file created before", "not later"),
             )
         },
     ),
     promise(
         "times.set.both",
-        "utimensat sets the times of access and modification",
+        "utimensat sets the access and modification times",
         |g| {
             g.put("a", b"")?;
             g.utimens(
@@ -295,10 +289,10 @@ const PROMISES: &[Promise] = &[
     ),
     promise(
         "times.set.ctime",
-        "utimensat changes the time of status change",
+        "utimensat changes the change time",
         |g| changes_status(g, "a", |g| age(g, "a")),
     ),
-    promise("times.set.omit", "UTIME_OMIT leaves a time as it is", |g| {
+    promise("times.set.omit", "UTIME_OMIT keeps a time unchanged", |g| {
         g.put("a", b"")?;
         age(g, "a")?;
         g.utimens("a", TimeSpec::UTIME_OMIT, TimeSpec::new(LONG_AGO + 7, 0))
@@ -323,18 +317,22 @@ const PROMISES: &[Promise] = &[
             ),
         )
     }),
-    promise("times.set.now", "UTIME_NOW sets a time to now", |g| {
-        g.put("a", b"")?;
-        age(g, "a")?;
-        g.utimens("a", TimeSpec::UTIME_NOW, TimeSpec::UTIME_NOW)
-            .ok()?;
-        let found = g.stat("a").ok()?;
-        let now = found.st_atime > LONG_AGO && found.st_mtime > LONG_AGO;
-        g.is("stat", "a", now, ("times of now", "times of before"))
-    }),
+    promise(
+        "times.set.now",
+        "UTIME_NOW sets a time to the current time",
+        |g| {
+            g.put("a", b"")?;
+            age(g, "a")?;
+            g.utimens("a", TimeSpec::UTIME_NOW, TimeSpec::UTIME_NOW)
+                .ok()?;
+            let found = g.stat("a").ok()?;
+            let now = found.st_atime > LONG_AGO && found.st_mtime > LONG_AGO;
+            g.is("stat", "a", now, ("current times", "earlier times"))
+        },
+    ),
     promise(
         "times.set.fraction",
-        "a time that is set comes back, or cut to what the file system keeps, never later",
+        "a time that was set is read back, exactly or rounded down to the file system's granularity",
         |g| {
             const NANOS: i64 = 123_456_789;
             g.put("a", b"")?;
@@ -349,7 +347,7 @@ const PROMISES: &[Promise] = &[
                 "stat",
                 "a",
                 right,
-                ("1000000001.123456789 s, or cut", &seen),
+                ("1000000001.123456789 s, or rounded down", &seen),
             )
         },
     ),
@@ -361,7 +359,7 @@ const PROMISES: &[Promise] = &[
     }),
     promise(
         "times.set.symlink",
-        "the times of a symbolic link are set without those of its target",
+        "setting the times of a symbolic link keeps those of its target",
         |g| {
             g.put("target", b"")?;
             age(g, "target")?;
@@ -387,7 +385,7 @@ const PROMISES: &[Promise] = &[
     ),
     promise(
         "times.set.survives-close",
-        "times set while a file is open stay when it is closed",
+        "times set while a file is open are kept when it is closed",
         |g| {
             let fd = g.file("a")?;
             g.write("a", &fd, b"x", 0).ready()?;
@@ -470,7 +468,7 @@ fn status_moves(g: &Ground, name: &str, calls: fn(&Ground) -> Kept) -> Kept {
         "stat",
         name,
         behind > before,
-        ("a later time of status change", &seen),
+        ("a later change time", &seen),
     )
 }
 

@@ -16,18 +16,18 @@ pub(super) const GROUP: Group = Group {
 };
 
 const PROMISES: &[Promise] = &[
-    promise("xattr.set", "an attribute that is set comes back", |g| {
+    promise("xattr.set", "an attribute that was set is read back", |g| {
         let fd = able(g)?;
         set(g, &fd, "user.name", b"value", 0).ok()?;
         value(g, &fd, "user.name", b"value")
     }),
-    promise("xattr.bytes", "a value may have any bytes", |g| {
+    promise("xattr.bytes", "a value may hold any bytes", |g| {
         let fd = able(g)?;
         let bytes: Vec<u8> = (0..=255).collect();
         set(g, &fd, "user.name", &bytes, 0).ok()?;
         value(g, &fd, "user.name", &bytes)
     }),
-    promise("xattr.empty", "an empty value is a value", |g| {
+    promise("xattr.empty", "an empty value is kept", |g| {
         let fd = able(g)?;
         set(g, &fd, "user.name", b"", 0).ok()?;
         value(g, &fd, "user.name", b"")?;
@@ -50,7 +50,7 @@ const PROMISES: &[Promise] = &[
     ),
     promise(
         "xattr.several",
-        "attributes are kept apart, and all are listed",
+        "several attributes keep their own values, and all are listed",
         |g| {
             let fd = able(g)?;
             for number in 0..8 {
@@ -77,7 +77,7 @@ const PROMISES: &[Promise] = &[
     ),
     promise(
         "xattr.create.exists",
-        "XATTR_CREATE of an attribute that is there fails with EEXIST",
+        "XATTR_CREATE of an existing attribute fails with EEXIST",
         |g| {
             let fd = able(g)?;
             set(g, &fd, "user.name", b"old", libc::XATTR_CREATE).ok()?;
@@ -101,7 +101,7 @@ const PROMISES: &[Promise] = &[
     ),
     promise(
         "xattr.missing",
-        "a missing attribute is neither read nor removed: ENODATA",
+        "reading or removing a missing attribute fails with ENODATA",
         |g| {
             let fd = able(g)?;
             get(g, &fd, "user.name", 100).fails(Errno::ENODATA)?;
@@ -110,7 +110,7 @@ const PROMISES: &[Promise] = &[
     ),
     promise(
         "xattr.remove",
-        "a removed attribute is gone, and others stay",
+        "a removed attribute is gone, and the others stay",
         |g| {
             let fd = able(g)?;
             set(g, &fd, "user.a", b"a", 0).ready()?;
@@ -137,7 +137,7 @@ const PROMISES: &[Promise] = &[
     ),
     promise(
         "xattr.size",
-        "without a buffer the length of the value is told",
+        "without a buffer, getxattr returns the length of the value",
         |g| {
             let fd = able(g)?;
             set(g, &fd, "user.name", b"0123456789", 0).ready()?;
@@ -155,7 +155,7 @@ const PROMISES: &[Promise] = &[
     ),
     promise(
         "xattr.name-length",
-        "a name of 255 bytes is kept, a longer one fails with ERANGE",
+        "a name of 255 bytes is kept, and a longer one fails with ERANGE",
         |g| {
             let fd = able(g)?;
             let name = format!("user.{}", "n".repeat(250));
@@ -176,7 +176,7 @@ const PROMISES: &[Promise] = &[
     }),
     promise(
         "xattr.value-64k",
-        "a value of 64 KiB is kept whole, or refused",
+        "a value of 64 KiB is kept in full or refused",
         |g| {
             let fd = able(g)?;
             let refused = [
@@ -200,13 +200,13 @@ const PROMISES: &[Promise] = &[
     ),
     promise(
         "xattr.unknown-space",
-        "a name outside every name space fails with EOPNOTSUPP",
+        "a name outside all namespaces fails with EOPNOTSUPP",
         |g| {
             let fd = able(g)?;
             set(g, &fd, "nothing.name", b"value", 0).fails_with(&[Errno::EOPNOTSUPP, Errno::EINVAL])
         },
     ),
-    promise("xattr.directory", "a directory has attributes too", |g| {
+    promise("xattr.directory", "directories can have attributes", |g| {
         able(g)?;
         g.dir("d")?;
         let fd = g.open("d", nix::fcntl::OFlag::O_RDONLY).ready()?;
@@ -215,7 +215,7 @@ const PROMISES: &[Promise] = &[
     }),
     promise(
         "xattr.ctime",
-        "setting an attribute changes the time of status change",
+        "setting an attribute changes the change time",
         |g| {
             let fd = able(g)?;
             let time = |g: &Ground| {
@@ -230,13 +230,13 @@ const PROMISES: &[Promise] = &[
                 "stat",
                 "a",
                 later,
-                ("a later time of status change", "the one of before"),
+                ("a later change time", "the previous one"),
             )
         },
     ),
     promise(
         "xattr.keeps-mtime",
-        "setting an attribute leaves the time of modification",
+        "setting an attribute keeps the modification time",
         |g| {
             let fd = able(g)?;
             let time = nix::sys::time::TimeSpec::new(1_000_000_000, 0);
@@ -250,7 +250,7 @@ const PROMISES: &[Promise] = &[
             )
         },
     ),
-    promise("xattr.rename", "attributes stay with a renamed file", |g| {
+    promise("xattr.rename", "a renamed file keeps its attributes", |g| {
         let fd = able(g)?;
         set(g, &fd, "user.name", b"value", 0).ready()?;
         drop(fd);
@@ -260,7 +260,7 @@ const PROMISES: &[Promise] = &[
     }),
     promise(
         "xattr.new-file",
-        "a new file of the same name has none of the old attributes",
+        "a new file with a removed file's name has none of its attributes",
         |g| {
             let fd = able(g)?;
             set(g, &fd, "user.name", b"value", 0).ready()?;
@@ -277,7 +277,7 @@ const PROMISES: &[Promise] = &[
     ),
     promise(
         "xattr.keeps-content",
-        "attributes change neither content nor size",
+        "setting attributes changes neither content nor size",
         |g| {
             let fd = able(g)?;
             g.write("a", &fd, b"content", 0).ready()?;
@@ -288,7 +288,7 @@ const PROMISES: &[Promise] = &[
     ),
     as_root(
         "xattr.trusted",
-        "root keeps attributes in the name space 'trusted.'",
+        "root can keep attributes in the namespace 'trusted.'",
         |g| {
             let fd = able(g)?;
             set(g, &fd, "trusted.name", b"value", 0).able(&[Errno::EPERM])?;

@@ -171,7 +171,7 @@ impl RequestCounter {
         let (source, mut by_kind) = self.place.read()?;
         if source != self.source {
             return Err(format!(
-                "the counter of requests was {} and is {source} now",
+                "the request counter was {} and is now {source}",
                 self.source
             ));
         }
@@ -190,10 +190,10 @@ impl Place {
         match self {
             Place::File(file) => {
                 let text = content(file).map_err(|errno| {
-                    format!("the file system's .stats cannot be read: {}", errno.desc())
+                    format!("cannot read the file system's .stats: {}", errno.desc())
                 })?;
                 of_file(&text).ok_or_else(|| {
-                    "the file system's .stats names no requests in a known form".to_owned()
+                    "the file system's .stats has no request counters in a known format".to_owned()
                 })
             }
             Place::Kernel(mount_point) => {
@@ -202,7 +202,7 @@ impl Place {
                 let text = String::from_utf8_lossy(&text);
                 let found = of_mountstats(&text, mount_point).ok_or_else(|| {
                     let point = mount_point.display();
-                    format!("/proc/self/mountstats has no calls of {point}")
+                    format!("/proc/self/mountstats has no call counters for {point}")
                 })?;
                 Ok((Source::Nfs, found))
             }

@@ -193,7 +193,7 @@ fn a_command_ends_when_it_is_to_and_what_it_leaves_goes_on() {
 #[test]
 fn a_command_that_stands_still_is_nobodys_to_wake_and_is_ended() {
     let failed = command::run("kill -STOP $$", &|| false).result;
-    assert!(failed.is_err_and(|why| why.contains("it stands still")));
+    assert!(failed.is_err_and(|why| why.contains("it was stopped")));
 }
 
 #[test]

@@ -122,7 +122,7 @@ fn a_place_that_cannot_be_is_refused_in_a_sentence() {
     check(
         &"x".repeat(300),
         format!(
-            "cannot look at {shown}/{}: File name too long (ENAMETOOLONG)",
+            "cannot inspect {shown}/{}: File name too long (ENAMETOOLONG)",
             "x".repeat(300)
         ),
     );

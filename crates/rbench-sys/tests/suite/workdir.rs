@@ -140,7 +140,7 @@ fn a_parent_or_name_that_cannot_be_is_refused_in_a_sentence() {
     }
     for bad in ["", ".", "..", "a/b", "/", "a\0b"] {
         let message = refusal(path, bad);
-        assert!(message.contains("cannot be the name"), "{message}");
+        assert!(message.contains("is not a valid name"), "{message}");
     }
     let long = "x".repeat(300);
     let message = refusal(path, &long);

@@ -70,12 +70,12 @@ pub fn find(path: &Path, is_ours: impl Fn(&[u8]) -> bool) -> Result<Place, Strin
     let mut start = Vec::new();
     let read = match file.metadata().map(|found| found.is_file()) {
         Ok(true) => (&file).take(KNOWN_BY).read_to_end(&mut start),
-        Ok(false) => Err(io::Error::other("it is not a file any more")),
+        Ok(false) => Err(io::Error::other("it is no longer a file")),
         Err(error) => Err(error),
     };
     read.and_then(|_| file.rewind()).map_err(unwritable)?;
     if !(start.is_empty() || is_ours(&start)) {
-        return Err("holds something else and is not overwritten".to_owned());
+        return Err("holds other data and is not overwritten".to_owned());
     }
     Ok(Place::Ours(path.to_owned(), file))
 }
@@ -167,7 +167,7 @@ pub fn write_over(
 }
 
 /// That something else has come where a file was to be replaced.
-pub const TAKEN: &str = "appeared meanwhile and is not overwritten";
+pub const TAKEN: &str = "appeared during the run and is not overwritten";
 
 /// Puts `new` at `path`, where `old` was recognised, with its owner and permissions; `new` comes back
 /// where something else is there by now, which stays.
@@ -201,7 +201,7 @@ pub fn swap(
                 // What is somebody else's stays under the name that it has now.
                 let (_, name) = new.keep().map_err(|e| e.error)?;
                 let text = format!(
-                    "{}; what appeared there is now {}",
+                    "{}; the file that appeared there is now {}",
                     errno.desc(),
                     name.display()
                 );

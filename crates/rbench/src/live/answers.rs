@@ -147,7 +147,7 @@ fn respond(
     if tcp && !remote && !host.is_some_and(is_local) {
         return text(
             StatusCode::FORBIDDEN,
-            "ask for this address by its number or as localhost\n",
+            "request this address by its number or as localhost\n",
         );
     }
     match (request.method(), request.uri().path()) {
@@ -156,19 +156,19 @@ fn respond(
             Some(seat) => stream(known, seat),
             None => text(
                 StatusCode::SERVICE_UNAVAILABLE,
-                "as many as may watch do so already\n",
+                "too many watchers already\n",
             ),
         },
         (&Method::POST, "/stop") if *remote => text(
             StatusCode::FORBIDDEN,
-            "a run is not stopped from other hosts: press Ctrl-C where it was started\n",
+            "a run cannot be stopped from other hosts: press Ctrl-C where it was started\n",
         ),
         (&Method::POST, "/stop") => match request.headers().get(RUN_HEADER) {
             Some(run) if run.as_bytes() == known.run_id().as_bytes() => {
                 known.ask_to_stop(format!("rbench watch from {name}"));
                 text(StatusCode::ACCEPTED, "the run stops\n")
             }
-            _ => text(StatusCode::CONFLICT, "another run goes on here\n"),
+            _ => text(StatusCode::CONFLICT, "a different run is active here\n"),
         },
         (_, "/metrics" | "/stream" | "/stop") => text(
             StatusCode::METHOD_NOT_ALLOWED,

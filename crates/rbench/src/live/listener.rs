@@ -48,7 +48,7 @@ impl Listener {
             ServeAt::Tcp(address) => {
                 if !address.ip().is_loopback() && !remote {
                     return Err(format!(
-                        "--serve: other hosts can reach {address}: take 127.0.0.1:{}, or add --serve-remote",
+                        "--serve: other hosts can reach {address}: use 127.0.0.1:{}, or add --serve-remote",
                         address.port()
                     ));
                 }
@@ -64,7 +64,7 @@ impl Listener {
                     let shown = path.display();
                     match e.kind() {
                         io::ErrorKind::AddrInUse => format!("--serve: {}", taken(&path)),
-                        _ => format!("--serve: the socket {shown} cannot be made: {e}"),
+                        _ => format!("--serve: the socket {shown} cannot be created: {e}"),
                     }
                 };
                 let (listener, file) = open_socket(&path).map_err(cannot)?;
@@ -90,11 +90,12 @@ fn taken(path: &Path) -> String {
         .symlink_metadata()
         .is_ok_and(|found| found.file_type().is_socket());
     match UnixStream::connect(path) {
-        Ok(_) => format!("{shown} is the socket of a program that runs: name another path"),
+        Ok(_) => format!("{shown} is the socket of a running program: name another path"),
         Err(e) if is_socket && e.kind() == io::ErrorKind::ConnectionRefused => format!(
-            "nobody listens at the socket {shown}, which a run that was killed may have left: remove it, or name another path"
+            "no process listens at the socket {shown}, which a killed run may have left: remove it, or name another \
+             path"
         ),
-        Err(_) => format!("there is something at {shown} already: name another path"),
+        Err(_) => format!("{shown} already exists: name another path"),
     }
 }
 

@@ -170,7 +170,7 @@ fn place_line(known: &LiveResult) -> String {
         n => format!("{} {what}s", human_count(n)),
     };
     if known.run.is_empty() {
-        return "nothing has begun yet".to_owned();
+        return "no run has started yet".to_owned();
     }
     let ranks = many(u64::from(known.ranks), "rank");
     let mut line = format!("{ranks} on {}", many(known.hosts_total, "host"));
@@ -302,20 +302,19 @@ fn foot_line(known: &LiveResult, question: Question) -> Line<'static> {
     let bold_red = Style::new().red().add_modifier(Modifier::BOLD);
     let (words, style) = match question {
         Question::Stop => (
-            " stop the run? y: it ends now, and reports what it has; any other key: it goes on "
-                .to_owned(),
+            " stop the run? y: end now and report the results; any other key: continue ".to_owned(),
             reverse,
         ),
         Question::Refused => (
-            "not stopped: a run is stopped from its own host only".to_owned(),
+            "not stopped: a run can be stopped only from its own host".to_owned(),
             bold_red,
         ),
         Question::Another => (
-            "not stopped: another run goes on there".to_owned(),
+            "not stopped: a different run is active there".to_owned(),
             bold_red,
         ),
         Question::Unheard => ("not stopped: the run does not answer".to_owned(), bold_red),
-        Question::Silent(s) => (format!("nothing was heard of the run for {s} s"), bold_red),
+        Question::Silent(s) => (format!("no data from the run for {s} s"), bold_red),
         Question::None => match known.state {
             LiveState::Running => ("q leave   s stop the run".to_owned(), Style::new()),
             LiveState::Stopping => ("q leave   the run stops".to_owned(), bold_red),

@@ -38,7 +38,8 @@ const LINE_MAX: usize = 8 << 20;
 pub fn watch(at: &WatchAt) -> u8 {
     if !stdout().is_terminal() || !has_keys() {
         complain(
-            "rbench watch needs a terminal; programs take GET /metrics (OpenMetrics) and GET /stream (a JSON line twice a second) of the address",
+            "rbench watch needs a terminal; programs can use GET /metrics (OpenMetrics) and GET /stream (a JSON line \
+             twice a second) of the address",
         );
         return USAGE;
     }
@@ -81,7 +82,7 @@ async fn connect(at: &WatchAt) -> Result<SendRequest<Empty<Bytes>>, String> {
     let peer = match timeout(ANSWERS_WITHIN, connected).await {
         Ok(Ok(peer)) => peer,
         Ok(Err(error)) => {
-            return Err(format!("nothing can be watched at {name}: {error}"));
+            return Err(format!("cannot watch {name}: {error}"));
         }
         Err(_) => return Err(format!("nobody answers at {name}")),
     };
@@ -107,7 +108,7 @@ async fn ask(
         WatchAt::Tcp(address) => HeaderValue::from_str(address),
         WatchAt::Unix(_) => Ok(HeaderValue::from_static("localhost")),
     };
-    let garbled = |_| format!("{} is no address of a run", shown(at));
+    let garbled = |_| format!("{} is not the address of a run", shown(at));
     request.headers_mut().insert(HOST, host.map_err(garbled)?);
     if let Some(run) = run {
         let run = HeaderValue::from_str(run).map_err(garbled)?;
@@ -117,7 +118,7 @@ async fn ask(
     match answer {
         Ok(Ok(answer)) => Ok(answer),
         Ok(Err(_)) | Err(_) => Err(format!(
-            "what listens at {} is no run of rbench, or does not answer",
+            "{} is not a run of rbench, or does not answer",
             shown(at)
         )),
     }
@@ -138,7 +139,7 @@ impl Lines {
                 rest: Vec::new(),
             }),
             status => Err(format!(
-                "what listens at {} is no run of rbench: it answers {status}",
+                "{} is not a run of rbench: it answers {status}",
                 shown(at)
             )),
         }
@@ -153,7 +154,7 @@ impl Lines {
                 return Some(read.map_err(|error| error.to_string()));
             }
             if self.rest.len() > LINE_MAX {
-                return Some(Err("a line does not end".to_owned()));
+                return Some(Err("a line is too long".to_owned()));
             }
             let frame = self.body.frame().await?.ok()?;
             if let Ok(data) = frame.into_data() {
@@ -193,7 +194,7 @@ async fn look(at: &WatchAt) -> Result<Option<String>, String> {
     let mut lines = Lines::of(at).await?;
     let garbled = |why: String| {
         format!(
-            "what listens at {} is no run of this version of rbench: {why}",
+            "{} is not a run of this version of rbench: {why}",
             shown(at)
         )
     };
@@ -224,7 +225,7 @@ async fn look(at: &WatchAt) -> Result<Option<String>, String> {
                         None => format!("the run at {} has ended", shown(at)),
                         Some(why) => format!("the run at {} has ended early: {why}", shown(at)),
                     },
-                    _ => format!("the run at {} does not answer any more: it was ended, or the connection is gone", shown(at)),
+                    _ => format!("the run at {} no longer answers: it ended, or the connection was lost", shown(at)),
                 })),
             },
             key = keys.next() => match key {

@@ -32,7 +32,7 @@ pub fn text(course: &dyn Course, cells: &[(Cell, Plan)]) -> String {
     }
     if let Some(most) = course.most_s() {
         out.push_str(&format!(
-            "# no phase is supposed to take longer than the stonewall, {}\n",
+            "# assuming that no phase takes longer than the stonewall, {}\n",
             shown(most)
         ));
     }
@@ -40,8 +40,8 @@ pub fn text(course: &dyn Course, cells: &[(Cell, Plan)]) -> String {
         out.push_str(&format!("# left out: {}: {}\n", left.name, left.why));
     }
     out.push_str(&format!(
-        "# {} cells, an estimate of {}, supposing {OPERATIONS_PER_S} operations a second of each worker and {:.0} MiB/s of \
-         each host; nothing was run\n",
+        "# {} cells, an estimate of {}, assuming {OPERATIONS_PER_S} operations a second of each worker and {:.0} \
+         MiB/s of each host; nothing was run\n",
         cells.len(),
         shown(all),
         BYTES_PER_S / 1_048_576.0,

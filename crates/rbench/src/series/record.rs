@@ -118,13 +118,13 @@ impl Record {
         };
         if beside.is_some_and(|bytes| !ours(&bytes)) {
             return Err(named(
-                &"it is there besides its journal, and it is not this series: move it away",
+                &"it exists next to its journal and does not hold this series: move it away",
             ));
         }
         same(&earlier, &self.series).map_err(|e| named(&e))?;
         if let Some(cell) = earlier.cells.iter().find(|cell| cell.index >= CELLS_MAX) {
             let number = u64::from(cell.index) + 1;
-            return Err(named(&format!("it has a cell with the number {number}")));
+            return Err(named(&format!("its cell number {number} is too high")));
         }
         // The cell that was stopped may have come after cells that failed.
         let last = earlier.cells.iter().map(|cell| cell.index + 1).max();
@@ -174,7 +174,10 @@ impl Record {
             };
             if !ran.map(here).eq(planned) {
                 let number = cell.index + 1;
-                return Err(format!("its cell {number} was another run: {}", cell.name));
+                return Err(format!(
+                    "its cell {number} was a different run: {}",
+                    cell.name
+                ));
             }
             self.series.put(cell);
             self.resumed += 1;
@@ -364,7 +367,7 @@ fn read_earlier(out: &Path) -> Result<(SeriesResult, Option<Vec<u8>>), String> {
     let (found, beside) = ResultFile::earlier(out)?;
     let named = |e: &dyn std::fmt::Display| format!("--resume {}: {e}", out.display());
     if !journal::is_series(&found) {
-        return Err(named(&"it holds no series"));
+        return Err(named(&"it does not hold a series"));
     }
     let earlier = journal::read(&found).map_err(|e| named(&e))?;
     Ok((earlier, beside))
@@ -372,10 +375,10 @@ fn read_earlier(out: &Path) -> Result<(SeriesResult, Option<Vec<u8>>), String> {
 
 /// Whether an earlier series is the same as the one that is asked for.
 fn same(earlier: &SeriesResult, asked: &SeriesResult) -> Result<(), String> {
-    let differs = |what: &str| Err(format!("it is of a series with other {what}"));
+    let differs = |what: &str| Err(format!("it holds a series with different {what}"));
     match () {
         () if earlier.kind != asked.kind || earlier.suite != asked.suite => Err(format!(
-            "it is of {}",
+            "it holds a series of {}",
             earlier.suite.as_ref().unwrap_or(&earlier.kind)
         )),
         () if earlier.keys != asked.keys => differs("values"),
@@ -397,12 +400,12 @@ fn launched_alike(earlier: &SeriesResult, asked: &SeriesResult) -> Result<(), St
         (Some(then), Some(now)) if then.rbench_dir != now.rbench_dir => {
             let named = then.rbench_dir.as_deref();
             Err(match named {
-                Some(dir) => format!("it was begun with RBENCH_DIR={dir}"),
-                None => "it was begun without RBENCH_DIR".to_owned(),
+                Some(dir) => format!("it was started with RBENCH_DIR={dir}"),
+                None => "it was started without RBENCH_DIR".to_owned(),
             })
         }
         (Some(then), Some(now)) if then.cwd != now.cwd => {
-            Err(format!("it was begun in {}: go on with it there", then.cwd))
+            Err(format!("it was started in {}: resume it there", then.cwd))
         }
         _ => Ok(()),
     }

@@ -96,13 +96,13 @@ mod needs_fuse {
         assert_eq!(counts(&found), [16, 0, 0, 0, 0, 0]);
         let one = audit(&bed.journals()[1..], Some(moved.path())).expect("a journal");
         assert_eq!(counts(&one), [8, 0, 0, 0, 0, 0]);
-        assert!(one.notes[0].contains("journals of 1 of the 2 workers"));
+        assert!(one.notes[0].contains("only 1 of 2 workers' journals"));
         let nowhere = audit(&bed.journals(), Some(Path::new("/nowhere"))).expect("journals");
         assert_eq!(counts(&nowhere), [0, 0, 0, 16, 0, 0]);
-        assert!(nowhere.notes[0].contains("is the file system mounted?"));
+        assert!(nowhere.notes[0].contains("check that the file system is mounted"));
         let twice = [bed.journals(), bed.journals()].concat();
         let told = audit(&twice, None).expect_err("twice the same");
-        assert!(told.contains("of the same worker"), "{told}");
+        assert!(told.contains("to the same worker"), "{told}");
     }
 
     #[test]

@@ -214,7 +214,7 @@ fn with_a_directory_given_nothing_is_opened_outside_it() {
         let output = fio(words);
         let said = String::from_utf8_lossy(&output.stderr);
         assert_eq!(output.status.code(), Some(2), "{words:?}: {said}");
-        assert!(said.contains("leads out of the directory below"), "{said}");
+        assert!(said.contains("is outside of the directory below"), "{said}");
         assert_eq!(fs::read(&victim).expect("there"), b"precious");
     }
 }
@@ -269,7 +269,7 @@ mod needs_root {
         bed.check_refused(&["--read_iolog=log"], &[&mounted]);
         bed.check_refused(&["--read_iolog=log", "--read_iolog_chunked=1"], &[&mounted]);
         // The file that stands behind it.
-        let behind = format!("what stands behind the loop device {device}");
+        let behind = format!("backing the loop device {device}");
         bed.check_refused(&[&filename(bed.image())], &[&behind]);
     }
 
@@ -356,7 +356,7 @@ mod needs_root {
         let above = bed
             .attach(Path::new(&device), &[])
             .expect("a second loop device");
-        let behind = format!("what stands behind the loop device {above}");
+        let behind = format!("backing the loop device {above}");
         bed.check_refused(&[&filename(&device)], &[&behind]);
     }
 
@@ -393,7 +393,7 @@ mod needs_root {
             return skip(&why);
         }
         bed.swaps.push(device.clone());
-        bed.check_refused(&[&filename(&device)], &["is swapped to"]);
+        bed.check_refused(&[&filename(&device)], &["is used as swap"]);
     }
 
     #[test]

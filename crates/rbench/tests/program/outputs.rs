@@ -194,7 +194,7 @@ fn a_status_file_only_replaces_its_like_and_no_link_is_followed() {
     place.write("thesis", "precious");
     place.write("number", "17\n");
     for name in ["thesis", "number"] {
-        let why = format!("{name} holds something else and is not overwritten");
+        let why = format!("{name} holds other data and is not overwritten");
         place.check(&format!("{MDTEST} -x {name}"), 1, &["-x", &why]);
     }
     assert_eq!(place.text("thesis"), "precious");
@@ -226,10 +226,7 @@ fn an_output_of_fio_only_replaces_a_report() {
     place.check(
         &format!("{FIO} --output=thesis"),
         1,
-        &[
-            "--output",
-            "thesis holds something else and is not overwritten",
-        ],
+        &["--output", "thesis holds other data and is not overwritten"],
     );
     assert_eq!(place.text("thesis"), "precious");
     symlink("nowhere", place.path("dangling")).expect("made");
@@ -249,7 +246,7 @@ fn an_output_of_fio_only_replaces_a_report() {
         place.check(
             &format!("{FIO} --output=note"),
             1,
-            &["note holds something else and is not overwritten"],
+            &["note holds other data and is not overwritten"],
         );
         assert_eq!(place.text("note"), quotes);
     }
@@ -307,8 +304,8 @@ fn the_files_of_the_built_in_file_system_only_replace_their_like() {
     place.write("thesis", "precious");
     symlink("nowhere", place.path("dangling")).expect("made");
     for (option, name, why) in [
-        ("--stats", "thesis", "holds something else"),
-        ("--fault-log", "thesis", "holds something else"),
+        ("--stats", "thesis", "holds other data"),
+        ("--fault-log", "thesis", "holds other data"),
         ("--stats", "dangling", "is a dangling symbolic link"),
         ("--fault-log", "dangling", "is a dangling symbolic link"),
     ] {
@@ -335,8 +332,8 @@ fn a_series_goes_on_where_it_was_begun() {
     assert_eq!(first.status.code(), Some(0), "{}", said(&first));
     let again = words.replace("--out", "--resume --out");
     for (env, why) in [
-        (Some("other"), "it was begun with RBENCH_DIR="),
-        (None, "it was begun with RBENCH_DIR="),
+        (Some("other"), "it was started with RBENCH_DIR="),
+        (None, "it was started with RBENCH_DIR="),
     ] {
         let refused = launch(&again, env);
         assert_ne!(refused.status.code(), Some(0));
@@ -359,13 +356,13 @@ fn logs_of_fio_only_replace_logs() {
     place.check(
         &line,
         1,
-        &["log_clat.1.log holds something else and is not overwritten"],
+        &["log_clat.1.log holds other data and is not overwritten"],
     );
     assert_eq!(place.text("log_clat.1.log"), "precious");
     // Numbers between commas may be anybody's.
     let mine = "1, 2\n3, 4\n";
     place.write("log_clat.1.log", mine);
-    place.check(&line, 1, &["log_clat.1.log holds something else"]);
+    place.check(&line, 1, &["log_clat.1.log holds other data"]);
     assert_eq!(place.text("log_clat.1.log"), mine);
     fs::rename(place.path("log_clat.1.log"), place.path("mine")).expect("moved");
     symlink("log_lat.1.log", place.path("log_clat.1.log")).expect("made");

@@ -289,7 +289,7 @@ fn only_a_result_of_ours_is_overwritten_and_only_when_asked() {
 
     for other in ["my thesis", "{\"schema\": \"other/1\"}", "{}", ""] {
         fs::write(place.path("run.json"), other).expect("written");
-        place.check(&run("--overwrite"), 1, &["run.json holds something else"]);
+        place.check(&run("--overwrite"), 1, &["run.json holds other data"]);
         assert_eq!(place.text("run.json"), other);
     }
     fs::remove_file(place.path("run.json")).expect("removed");
@@ -328,7 +328,7 @@ fn a_page_is_written_beside_nothing_else() {
     place.check(
         "report run.json --html run.json --overwrite",
         2,
-        &["--html run.json holds something else"],
+        &["--html run.json holds other data"],
     );
     place.check(
         "report gone.json --html new.html",

@@ -14,42 +14,46 @@ use crate::{Invocation, values};
 
 #[derive(Debug, ClapArgs)]
 #[command(
-    after_help = "Operations start at a rate of the whole group, whatever the target does, and response times count \
-    from the intended start. The rate doubles until the objective does not hold, what lies between is halved, and a \
-    window three times as long confirms the highest rate that held. A rate that the target does not keep up (more \
-    than 1% of the operations not started) does not hold either. Give enough --threads: an operation that is due \
-    waits for a free worker. docs/reference/knee.md says more.\n\nExamples:\n  mpirun -np 12 --hostfile myhost rbench knee \
-    --slo p99=10ms --out knee.json \\\n    -- io --dir /mnt/fs --rw randread --bs 4k --direct --threads 16\n  rbench \
-    knee --slo p99=5ms --slo mean=1ms -- meta --dir /mnt/fs --phases file-stat --threads 16"
+    after_help = "Operations of all ranks together start at a target rate, however slow the target is, and \
+    response times count from the intended start. The rate doubles until the objective fails; then the gap \
+    between the last rates is halved repeatedly. A window three times as long confirms the highest rate that \
+    held. A rate also fails if more than 1% of its operations could not be started. Give enough --threads: an \
+    operation that is due waits for a free worker. docs/reference/knee.md has the \
+    details.\n\nExamples:\n  mpirun -np 12 --hostfile myhost rbench knee --slo p99=10ms --out knee.json \
+    \\\n    -- io --dir /mnt/fs --rw randread --bs 4k --direct --threads 16\n  rbench knee --slo p99=5ms --slo \
+    mean=1ms -- meta --dir /mnt/fs --phases file-stat --threads 16"
 )]
 pub struct KneeArgs {
-    /// What has to hold: mean, max or a percentile (p50, p99, p99.9) of the
-    /// response time and the longest that is allowed, or errors and the share of
-    /// operations that may fail (0, 0.1%); may be repeated [default: errors=0]
+    /// Objective to meet, such as p99=10ms or errors=0.1%; may be repeated [default:
+    /// errors=0]
+    ///
+    /// FIGURE is mean, max or a percentile (p50, p99, p99.9) of the response time, with the
+    /// longest time allowed; or errors, with the share of operations that may fail (0,
+    /// 0.1%).
     #[arg(long, required = true, value_name = "FIGURE=LIMIT", value_parser = slo)]
     slo: Vec<Slo>,
-    /// Only this row of the result counts, such as randread [default: all]
+    /// Judge only this row of the result, such as randread [default: all]
     #[arg(long, value_name = "NAME")]
     row: Option<String>,
-    /// Lowest rate, and the first one (operations per second) [default: a
-    /// quarter of what the workload reaches without a rate]
+    /// Lowest rate, which is tried first (operations per second) [default: a quarter of
+    /// what the workload reaches without a rate]
     #[arg(long, value_name = "RATE", value_parser = values::rate)]
     from: Option<f64>,
-    /// Highest rate [default: no limit]
+    /// Highest rate to try [default: no limit]
     #[arg(long, value_name = "RATE", value_parser = values::rate)]
     to: Option<f64>,
-    /// How far apart the rate that held and the one that did not may be
-    /// [default: 5%]
+    /// Largest gap between the rate that held and the one that did not [default: 5%]
     #[arg(long, value_name = "PERCENT", value_parser = share)]
     precision: Option<f64>,
-    /// Least time of a step (s); it takes longer where its percentile needs more
-    /// operations: 100 above it [default: 5]
+    /// Minimum time of a step (s) [default: 5]
+    ///
+    /// A step takes longer if its percentile needs more operations: 100 above it.
     #[arg(long, value_name = "TIME", value_parser = values::time)]
     time: Option<Nanos>,
     /// Gaps between the starts [default: uniform]
     #[arg(long, value_enum, value_name = "HOW")]
     arrival: Option<ArrivalArg>,
-    /// The workload: io, meta, mix or fio, with its options but without rate and time
+    /// Workload: io, meta, mix or fio, with its options except rate and time
     #[arg(last = true, required = true, value_name = "WORKLOAD")]
     words: Vec<OsString>,
     #[command(flatten)]
@@ -93,7 +97,7 @@ fn slo(text: &str) -> Result<Slo, String> {
     };
     let most = values::time(value)?;
     if most == Nanos(0) {
-        return Err(format!("no operation takes no time: {name}={value}"));
+        return Err(format!("the time in {name}={value} must be more than 0"));
     }
     Ok(Slo::Time(Limit { figure, most }))
 }

@@ -12,23 +12,24 @@ use crate::{Invocation, values};
 
 #[derive(Debug, ClapArgs)]
 #[command(
-    after_help = "Each number of workers is a run of its own in new directories, one for each worker: create_write (a \
-    new file, its bytes, close), open_read (open, read all, close), rename, delete. Workers are spread over the launched ranks, \
-    as evenly as it goes; where they are fewer than ranks, the others are idle. docs/reference/nn.md defines every figure.\n\nExamples:\n  rbench \
-    nn --dir /mnt/fs --ladder 1,2,4,8,16\n  mpirun -np 12 --hostfile myhost rbench nn --dir /mnt/fs --out nn.json"
+    after_help = "Each number of workers is a separate run in new directories, one per worker: create_write \
+    (create a file, write its bytes, close it), open_read (open, read all, close), rename, delete. Workers are \
+    spread over the launched ranks as evenly as possible; ranks without a worker are idle. \
+    docs/reference/nn.md defines every figure.\n\nExamples:\n  rbench nn --dir /mnt/fs --ladder \
+    1,2,4,8,16\n  mpirun -np 12 --hostfile myhost rbench nn --dir /mnt/fs --out nn.json"
 )]
 pub struct NnArgs {
-    /// Numbers of workers of all ranks together, rising [default: 10,20,…,100]
+    /// Total numbers of workers of all ranks, in rising order [default: 10,20,…,100]
     #[arg(long, value_name = "N1,N2,…", value_delimiter = ',')]
     ladder: Option<Vec<u32>>,
-    /// Files of each worker [default: 200]
+    /// Files per worker [default: 200]
     #[arg(long, value_name = "N", value_parser = values::amount::<u64>)]
     files: Option<u64>,
-    /// Bytes written to each file, in one call, and read from it [default: 0]
+    /// Bytes to write to each file, in one call, and to read from it [default: 0]
     #[arg(long, value_name = "SIZE", value_parser = values::bytes)]
     bytes: Option<Bytes>,
-    /// Directory to test [default: RBENCH_DIR, else a built-in file system in
-    /// memory, as a demonstration]
+    /// Directory to test [default: RBENCH_DIR, else a built-in in-memory file system as a
+    /// demo]
     #[arg(long, value_name = "DIR", value_parser = values::directory(), help_heading = "Run")]
     dir: Option<PathBuf>,
     /// Drop the kernel's caches on every host before files are read (needs root)
@@ -37,8 +38,8 @@ pub struct NnArgs {
     /// Call fsync after each write
     #[arg(long)]
     fsync: bool,
-    /// Allow each host a file system of its own at the target; otherwise all
-    /// hosts must see the same one
+    /// Allow each host its own file system at the target; otherwise all hosts must see the
+    /// same one
     #[arg(long, help_heading = "Run")]
     private_dirs: bool,
     #[command(flatten)]

@@ -13,17 +13,18 @@ use crate::{Invocation, Stop, invocation, values};
 
 #[derive(Debug, ClapArgs)]
 #[command(
-    after_help = "The table of juicefs bench, for any mounted file system, from one worker or from all ranks: each \
-    worker writes and reads a big file, then writes, stats and reads small ones. With several workers, figures are \
-    those of all together. docs/reference/quick.md defines every row.\n\nExamples:\n  rbench quick /mnt/jfs -p 4\n  mpirun -np 12 \
-    --hostfile myhost rbench quick /mnt/jfs --big-file-size 0 --out quick.json"
+    after_help = "Prints the table of juicefs bench for any mounted file system, from one worker or all ranks. \
+    Each worker writes and reads a big file, then writes, stats and reads small ones. With several workers, \
+    the figures are those of all workers together. docs/reference/quick.md defines every \
+    row.\n\nExamples:\n  rbench quick /mnt/jfs -p 4\n  mpirun -np 12 --hostfile myhost rbench quick /mnt/jfs \
+    --big-file-size 0 --out quick.json"
 )]
 pub struct QuickArgs {
-    /// Directory to test [default: RBENCH_DIR, else a built-in file system in memory, as a
-    /// demonstration]
+    /// Directory to test [default: RBENCH_DIR, else a built-in in-memory file system as a
+    /// demo]
     #[arg(value_parser = values::directory())]
     path: Option<PathBuf>,
-    /// Size of a read or write; a bare number is in MiB [default: 1M]
+    /// Size of each read and write; a bare number is in MiB [default: 1M]
     #[arg(long, value_name = "SIZE", value_parser = mebibytes)]
     block_size: Option<Bytes>,
     /// Size of each worker's big file; a bare number is in MiB; 0: no big files [default: 1G]
@@ -32,13 +33,13 @@ pub struct QuickArgs {
     /// Size of each small file; a bare number is in KiB; 0: no small files [default: 128K]
     #[arg(long, value_name = "SIZE", value_parser = kibibytes)]
     small_file_size: Option<Bytes>,
-    /// Small files of each worker; 0: no small files [default: 100]
+    /// Small files per worker; 0: no small files [default: 100]
     #[arg(long, value_name = "N", value_parser = values::amount::<u64>)]
     small_file_count: Option<u64>,
-    /// Workers of each rank [default: 1]
+    /// Workers per rank [default: 1]
     #[arg(long, short = 'p', value_name = "N")]
     threads: Option<u32>,
-    /// Do not drop the kernel's caches before reading; without root they stay anyway
+    /// Do not drop the kernel's caches before reading; dropping them needs root
     #[arg(long)]
     skip_drop_caches: bool,
     #[command(flatten)]

@@ -14,14 +14,15 @@ use rbench_core::near::nearest;
 
 #[derive(Debug, ClapArgs)]
 #[command(
-    after_help = "A suite is a sequence of commands with their options, the same everywhere: --show prints one, and a \
-    file of the same form is one of your own (docs/reference/suites.md). Cells that need more hosts or ranks than were launched \
-    are left out, and the report says which.\n\nExamples:\n  rbench suite smoke\n  mpirun -np 12 --hostfile myhost rbench \
-    suite cubefs --dir /mnt/fs --scale 0.01 --out cubefs.json\n  mpirun -np 12 --hostfile myhost rbench suite cubefs --dir \
-    /mnt/fs --dry-run\n  mpirun -np 12 --hostfile myhost rbench suite io500 --dir /mnt/fs --stonewall 30 --out io500.json"
+    after_help = "A suite is a fixed sequence of commands with their options. --show prints one, and you can \
+    write your own in the same format (docs/reference/suites.md). Cells that need more hosts or ranks than \
+    were launched are left out, and the report lists them.\n\nExamples:\n  rbench suite smoke\n  mpirun -np 12 \
+    --hostfile myhost rbench suite cubefs --dir /mnt/fs --scale 0.01 --out cubefs.json\n  mpirun -np 12 \
+    --hostfile myhost rbench suite cubefs --dir /mnt/fs --dry-run\n  mpirun -np 12 --hostfile myhost rbench \
+    suite io500 --dir /mnt/fs --stonewall 30 --out io500.json"
 )]
 pub struct SuiteArgs {
-    /// The suite: a name that --list prints, or a file NAME.toml
+    /// Suite to run: a name that --list prints, or a file NAME.toml
     name: Option<String>,
     /// Print the built-in suites
     #[arg(long, conflicts_with = "name")]
@@ -29,21 +30,22 @@ pub struct SuiteArgs {
     /// Print the text of a built-in suite
     #[arg(long, value_name = "NAME", conflicts_with_all = ["name", "list"])]
     show: Option<String>,
-    /// Directory to test [default: RBENCH_DIR, else a built-in file system in memory, as a
-    /// demonstration]
+    /// Directory to test [default: RBENCH_DIR, else a built-in in-memory file system as a
+    /// demo]
     #[arg(long, value_name = "DIR", value_parser = values::directory())]
     dir: Option<PathBuf>,
-    /// Take this part of every number, size and time that the suite lets vary; the result
-    /// says so
+    /// Scale every number, size and time that the suite lets vary by this factor, which the
+    /// result records
     #[arg(long, value_name = "X", default_value_t = 1.0, value_parser = scale)]
     scale: f64,
-    /// Of io500: take these settings, in the form of IO500's own file (--show io500 prints all)
+    /// io500 only: read settings from this file, in IO500's format (--show io500 prints
+    /// all)
     #[arg(long, value_name = "FILE", help_heading = "io500")]
     ini: Option<PathBuf>,
-    /// Of io500: how long phases that write go on (s) [default: that of --ini, or 300]
+    /// io500 only: duration of phases that write (s) [default: that of --ini, or 300]
     #[arg(long, value_name = "TIME", value_parser = whole_seconds, help_heading = "io500")]
     stonewall: Option<u64>,
-    /// Print the cells and an estimate of the time, and run nothing
+    /// Print the cells and an estimate of the time without running anything
     #[arg(long)]
     dry_run: bool,
     #[command(flatten)]
@@ -64,7 +66,7 @@ impl SuiteArgs {
             return Err(stop(text, 0));
         }
         let Some(name) = self.name else {
-            let text = "error: name a suite; rbench suite --list prints them\n";
+            let text = "error: the name of a suite is missing; rbench suite --list prints all\n";
             return Err(stop(text.to_owned(), 2));
         };
         if !is_file(&name) && text(&name).is_none() {
@@ -78,7 +80,7 @@ impl SuiteArgs {
             .iter()
             .find(|(_, given)| *given && name != io500::NAME)
         {
-            let text = format!("error: {option} is of the suite {} alone\n", io500::NAME);
+            let text = format!("error: {option} is only for the suite {}\n", io500::NAME);
             return Err(stop(text, 2));
         }
         let of_no_use = |dir: &&OsStr| self.dir.is_some() && dir.is_empty();
@@ -103,7 +105,7 @@ fn unknown(name: &str) -> String {
     let names = BUILT_IN.iter().map(|(name, _)| *name);
     let near = nearest(name, names.chain([io500::NAME]));
     let near = near.map_or_else(String::new, |near| format!(" (nearest: {near})"));
-    format!("error: there is no suite '{name}'{near}; rbench suite --list prints them\n")
+    format!("error: unknown suite '{name}'{near}; rbench suite --list prints all\n")
 }
 
 /// A line for each suite.
@@ -131,7 +133,9 @@ fn whole_seconds(text: &str) -> Result<u64, String> {
     let time = values::time(text)?.0;
     match time.is_multiple_of(SECOND) && time > 0 {
         true => Ok(time / SECOND),
-        false => Err(format!("'{text}' is no whole number of seconds from 1 on")),
+        false => Err(format!(
+            "'{text}' is not a whole number of seconds (at least 1)"
+        )),
     }
 }
 
@@ -142,7 +146,7 @@ pub(super) fn scale(text: &str) -> Result<f64, String> {
     let scale = text.parse().ok();
     scale
         .filter(|scale| *scale > 0.0 && *scale <= 1.0)
-        .ok_or_else(|| format!("'{text}' is no number above 0 and at most 1"))
+        .ok_or_else(|| format!("'{text}' is not a number above 0 and at most 1"))
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@ const MICRO: Nanos = Nanos::MICROSECOND;
 
 /// How long and how fast.
 pub const PACE: &[Opt] = &[
-    Opt::job("runtime", "TIME", "Longest run time (s)", |s, g| {
+    Opt::job("runtime", "TIME", "Maximum run time (s)", |s, g| {
         put(&mut s.runtime, g.time(SECOND))
     })
     .or(&["timeout"]),
@@ -24,14 +24,14 @@ pub const PACE: &[Opt] = &[
     Opt::job(
         "ramp_time",
         "TIME",
-        "Time before anything is recorded; added to runtime (s)",
+        "Warm-up time before recording starts; added to runtime (s)",
         |s, g| put(&mut s.ramp_time, g.time(SECOND)),
     )
     .default("0"),
     Opt::job(
         "ramp_size",
         "SIZE",
-        "Bytes moved before anything is recorded; group_reporting: in all",
+        "Bytes to move before recording starts; group_reporting: in total",
         |s, g| put(&mut s.ramp_size, g.count(0)),
     )
     .default("0"),
@@ -42,7 +42,7 @@ pub const PACE: &[Opt] = &[
         |s, g| put(&mut s.startdelay, g.time(SECOND)),
     )
     .default("0"),
-    Opt::job("loops", "N", "How many times to do the work", |s, g| {
+    Opt::job("loops", "N", "Number of times to do the work", |s, g| {
         put(&mut s.loops, g.count(0))
     })
     .default("1"),
@@ -55,32 +55,32 @@ pub const PACE: &[Opt] = &[
     Opt::job(
         "rate",
         "SIZE[,...]",
-        "Highest rate, bytes per second: of reads, writes, trims",
+        "Maximum rate (bytes per second) of reads, writes, trims",
         |s, g| put_each(&mut s.rate, g.each(|g| g.count(0))),
     ),
     Opt::job(
         "rate_iops",
         "N[,...]",
-        "Highest rate, operations per second: of reads, writes, trims",
+        "Maximum rate (operations per second) of reads, writes, trims",
         |s, g| put_each(&mut s.rate_iops, g.each(|g| g.count(0))),
     ),
     Opt::job(
         "rate_min",
         "SIZE[,...]",
-        "Fail when slower than this (bytes per second)",
+        "Fail below this rate (bytes per second)",
         |s, g| put_each(&mut s.rate_min, g.each(|g| g.count(0))),
     )
     .or(&["ratemin"]),
     Opt::job(
         "rate_iops_min",
         "N[,...]",
-        "Fail when slower than this (operations per second)",
+        "Fail below this rate (operations per second)",
         |s, g| put_each(&mut s.rate_iops_min, g.each(|g| g.count(0))),
     ),
     Opt::job(
         "rate_cycle",
         "TIME",
-        "Time over which the least rates hold (ms)",
+        "Interval over which minimum rates are checked (ms)",
         |s, g| put(&mut s.rate_cycle, g.time(MILLI)),
     )
     .or(&["ratecycle"])
@@ -112,21 +112,21 @@ pub const PACE: &[Opt] = &[
     Opt::job(
         "thinktime_spin",
         "TIME",
-        "Part of thinktime that is spent spinning (us)",
+        "Part of thinktime to spend spinning (us)",
         |s, g| put(&mut s.thinktime_spin, g.time(MICRO)),
     )
     .default("0"),
     Opt::job(
         "thinktime_blocks",
         "N",
-        "Operations between two pauses of thinktime",
+        "Operations between two pauses",
         |s, g| put(&mut s.thinktime_blocks, g.count(0)),
     )
     .default("1"),
     Opt::job(
         "thinktime_blocks_type",
         "WHAT",
-        "When an operation counts for thinktime_blocks: complete, issue",
+        "Event to count for thinktime_blocks: complete, issue",
         |s, g| {
             let words = [("complete", false), ("issue", true)];
             put(&mut s.thinktime_by_issue, one_of(g.text, &words))
@@ -136,14 +136,14 @@ pub const PACE: &[Opt] = &[
     Opt::job(
         "thinktime_iotime",
         "TIME",
-        "Pause after this time of operations (s)",
+        "Time of operations between two pauses (s)",
         |s, g| put(&mut s.thinktime_iotime, g.time(SECOND)),
     )
     .default("0"),
     Opt::job(
         "thinkcycles",
         "N",
-        "Cycles to keep the processor busy when it is time to pause",
+        "Cycles to keep the processor busy at each pause",
         |s, g| put(&mut s.thinkcycles, g.count(0)),
     )
     .default("0"),
@@ -156,7 +156,7 @@ pub const PACE: &[Opt] = &[
     Opt::job(
         "latency_window",
         "TIME",
-        "Length of the windows of that search (us)",
+        "Window of the latency_target search (us)",
         |s, g| put(&mut s.latency_window, g.time(MICRO)),
     ),
     Opt::job(
@@ -169,7 +169,7 @@ pub const PACE: &[Opt] = &[
     Opt::job(
         "latency_run",
         "0|1",
-        "Search again when a depth is found, instead of ending",
+        "Search again after a depth is found, instead of ending",
         |s, g| put(&mut s.latency_run, g.flag()),
     )
     .default("0"),
@@ -182,7 +182,7 @@ pub const PACE: &[Opt] = &[
     Opt::job(
         "steadystate",
         "WHAT:LIMIT[%]",
-        "End when steady: iops, iops_slope, bw, bw_slope",
+        "End when this is steady: iops, iops_slope, bw, bw_slope",
         |s, g| put(&mut s.steadystate, g.criterion()),
     )
     .or(&["ss"])
@@ -190,14 +190,14 @@ pub const PACE: &[Opt] = &[
     Opt::job(
         "steadystate_duration",
         "TIME",
-        "Window over which steadystate is judged (s)",
+        "Window over which the steady state is judged (s)",
         |s, g| put(&mut s.steadystate_duration, g.time(SECOND)),
     )
     .or(&["ss_dur"]),
     Opt::job(
         "steadystate_ramp_time",
         "TIME",
-        "Time before the first window of steadystate (s)",
+        "Time before the first steadystate window (s)",
         |s, g| put(&mut s.steadystate_ramp_time, g.time(SECOND)),
     )
     .or(&["ss_ramp", "ss_ramp_time"])
@@ -205,25 +205,25 @@ pub const PACE: &[Opt] = &[
     Opt::job(
         "steadystate_check_interval",
         "TIME",
-        "Time between two values of that window (s)",
+        "Time between two samples of the steadystate window (s)",
         |s, g| put(&mut s.steadystate_check_interval, g.time(SECOND)),
     )
     .or(&["ss_interval"])
     .default("1"),
     Opt::switch(
         "exitall",
-        "When a worker of the job ends, the other jobs of exit_what end",
+        "When a worker of this job ends, end the jobs of exit_what",
         |s, g| put(&mut s.exitall, g.flag()),
     ),
     Opt::switch(
         "exitall_on_error",
-        "The same when a worker of the job ends with an error",
+        "Like exitall, when a worker of this job ends with an error",
         |s, g| put(&mut s.exitall_on_error, g.flag()),
     ),
     Opt::job(
         "exit_what",
         "WHICH",
-        "Jobs that end: of the group, of the stonewall (all that run), all",
+        "Jobs to end: group, stonewall (all that are running), all",
         |s, g| {
             let words = [
                 ("group", ExitWhat::Group),
@@ -237,25 +237,25 @@ pub const PACE: &[Opt] = &[
     Opt::job(
         "flow",
         "N",
-        "Weight of the job's operations among those of its flow; 0: none",
+        "Weight of this job's operations in its flow; 0: not in a flow",
         |s, g| put(&mut s.flow, g.count(0)),
     )
     .default("0"),
-    Opt::job("flow_id", "N", "Flow that the job belongs to", |s, g| {
+    Opt::job("flow_id", "N", "Flow that this job belongs to", |s, g| {
         put(&mut s.flow_id, g.count(0))
     })
     .default("0"),
     Opt::job(
         "flow_sleep",
         "TIME",
-        "Wait so long when it is the turn of the flow's others (us)",
+        "Wait this long when other jobs of the flow are due (us)",
         |s, g| put(&mut s.flow_sleep, g.time(MICRO)),
     )
     .default("0"),
     Opt::job(
         "flow_watermark",
         "N",
-        "Deprecated, and without effect as in fio",
+        "Deprecated: has no effect, as in fio",
         |_, g| g.count::<u64>(0).map(drop),
     ),
     Opt::job(
@@ -275,7 +275,7 @@ pub const PACE: &[Opt] = &[
     Opt::job(
         "ignore_error",
         "LIST[,LIST[,LIST]]",
-        "Errors to go on after: of reads, writes, verification (EIO:28)",
+        "Errors to ignore in reads, writes, verification (EIO:28)",
         |s, g| {
             s.ignore_error = g.error_lists()?;
             Ok(())
@@ -288,21 +288,21 @@ pub const VERIFY: &[Opt] = &[
     Opt::job(
         "verify",
         "HOW",
-        "Checksum of each block (crc32c, md5, ...), meta, pattern, null",
+        "Verify blocks by: checksum (crc32c, md5, ...), meta, pattern, null",
         |s, g| put(&mut s.verify, g.check()),
     )
     .default("0"),
     Opt::job(
         "do_verify",
         "0|1",
-        "Read back and check what was written",
+        "Read back and check the written data",
         |s, g| put(&mut s.do_verify, g.flag()),
     )
     .default("1"),
     Opt::job(
         "verify_interval",
         "SIZE",
-        "Distance between two headers (bytes)",
+        "Distance between verification headers (bytes)",
         |s, g| put(&mut s.verify_interval, g.count(80)),
     )
     .default("the block"),
@@ -315,13 +315,13 @@ pub const VERIFY: &[Opt] = &[
     Opt::job(
         "verify_pattern_interval",
         "SIZE",
-        "Begin the pattern anew after so many bytes",
+        "Restart the pattern after this many bytes",
         |s, g| put(&mut s.verify_pattern_interval, g.count(0)),
     ),
     Opt::job(
         "verify_offset",
         "SIZE",
-        "Where in its interval a header stands (bytes)",
+        "Offset of the header in its interval (bytes)",
         |s, g| put(&mut s.verify_offset, g.count(40)),
     ),
     Opt::job(
@@ -334,28 +334,28 @@ pub const VERIFY: &[Opt] = &[
     Opt::job(
         "verify_write_sequence",
         "0|1",
-        "Check the number of the write in headers",
+        "Check the sequence number of the write in headers",
         |s, g| put(&mut s.verify_write_sequence, g.flag()),
     )
     .default("1"),
     Opt::job(
         "verify_dump",
         "0|1",
-        "Put wrong blocks into FILE.OFFSET.received and .expected",
+        "Save wrong blocks to FILE.OFFSET.received and .expected",
         |s, g| put(&mut s.verify_dump, g.flag()),
     )
     .default("0"),
     Opt::job(
         "verify_async",
         "N",
-        "Threads of each job that check what it reads",
+        "Threads per job that check the data it reads",
         |s, g| put(&mut s.verify_async, g.count(0)),
     )
     .default("0"),
     Opt::job(
         "verify_async_cpus",
         "LIST",
-        "Processors of those threads",
+        "Processors of the verify_async threads",
         |s, g| put(&mut s.verify_async_cpus, g.cpus()),
     ),
     Opt::job(
@@ -374,55 +374,55 @@ pub const VERIFY: &[Opt] = &[
     Opt::job(
         "verify_backlog_batch",
         "N",
-        "Read back so many writes of the backlog at a time",
+        "Number of backlog writes to read back at a time",
         |s, g| put(&mut s.verify_backlog_batch, g.count(0)),
     )
     .default("verify_backlog"),
     Opt::job(
         "trim_percentage",
         "N",
-        "So many per cent of the writes of a verified job are trimmed later",
+        "Percentage of a verified job's writes to trim later",
         |s, g| put(&mut s.trim_percentage, g.percent()),
     )
     .default("0"),
     Opt::job(
         "trim_backlog",
         "N",
-        "Trim what trim_percentage chose after every N writes",
+        "Trim the blocks chosen by trim_percentage after every N writes",
         |s, g| put(&mut s.trim_backlog, g.count(0)),
     ),
     Opt::job(
         "trim_backlog_batch",
         "N",
-        "Trim so many of them at a time",
+        "Number of chosen blocks to trim at a time",
         |s, g| put(&mut s.trim_backlog_batch, g.count(0)),
     )
     .default("trim_backlog"),
     Opt::job(
         "trim_verify_zero",
         "0|1",
-        "Read back what was trimmed: it must be zeros; 0: it is not read back",
+        "Read back trimmed blocks, which must be zeros; 0: do not",
         |s, g| put(&mut s.trim_verify_zero, g.flag()),
     )
     .default("1"),
     Opt::job(
         "verify_state_save",
         "0|1",
-        "Keep which writes completed in local-NAME-N-verify.state",
+        "Record completed writes in local-NAME-N-verify.state",
         |s, g| put(&mut s.verify_state_save, g.flag()),
     )
     .default("1"),
     Opt::job(
         "verify_state_load",
         "0|1",
-        "Verify as far as such a file says",
+        "Verify only the writes recorded in such a state file",
         |s, g| put(&mut s.verify_state_load, g.flag()),
     )
     .default("0"),
     Opt::job(
         "verify_policy",
         "WHICH",
-        "With a loaded state, verify what completed, or what was fsynced",
+        "With a loaded state, writes to verify: completed, fsynced",
         |s, g| {
             let words = [("completed", false), ("fsynced", true)];
             put(&mut s.verify_fsynced, one_of(g.text, &words))
@@ -432,23 +432,26 @@ pub const VERIFY: &[Opt] = &[
     Opt::job(
         "experimental_verify",
         "0|1",
-        "Read back the pattern, repeated blocks included",
+        "Read back the same pattern of offsets, including repeated blocks",
         |s, g| put(&mut s.experimental_verify, g.flag()),
     )
     .default("0"),
     Opt::job(
         "verifysort",
         "0|1",
-        "Deprecated, and without effect as in fio",
+        "Deprecated: has no effect, as in fio",
         |_, g| g.flag().map(drop),
     )
     .default("1"),
-    Opt::job("verifysort_nr", "N", "Deprecated, as verifysort", |_, g| {
-        g.count::<u64>(0).map(drop)
-    }),
+    Opt::job(
+        "verifysort_nr",
+        "N",
+        "Deprecated: has no effect, as in fio",
+        |_, g| g.count::<u64>(0).map(drop),
+    ),
     Opt::switch(
         "verify_only",
-        "Write nothing; check what an earlier run wrote",
+        "Write nothing; check the data of an earlier run",
         |s, g| put(&mut s.verify_only, g.flag()),
     ),
 ];
@@ -457,13 +460,13 @@ pub const VERIFY: &[Opt] = &[
 pub const REPORT: &[Opt] = &[
     Opt::switch(
         "group_reporting",
-        "One entry for all workers of a group",
+        "Report all workers of a group in one entry",
         |s, g| put(&mut s.group_reporting, g.flag()),
     ),
     Opt::job(
         "unified_rw_reporting",
         "HOW",
-        "none (0): rows of reads and of writes; mixed (1): one row; both (2)",
+        "none (0): rows for reads and for writes; mixed (1): one row; both (2)",
         |s, g| put(&mut s.unified, unified(g)),
     )
     .default("none"),
@@ -518,7 +521,7 @@ pub const REPORT: &[Opt] = &[
     Opt::job(
         "log_avg_msec",
         "TIME",
-        "Log means over this time; 0: a line per operation (ms)",
+        "Average log entries over this time (ms); 0: a line per operation",
         |s, g| {
             s.logs.average = g.time(MILLI)?;
             Ok(())
@@ -528,7 +531,7 @@ pub const REPORT: &[Opt] = &[
     Opt::job(
         "log_hist_msec",
         "TIME",
-        "Time between two logged histograms (ms)",
+        "Interval between logged histograms (ms)",
         |s, g| {
             s.logs.histogram_every = g.time(MILLI)?;
             Ok(())

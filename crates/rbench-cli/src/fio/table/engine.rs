@@ -23,7 +23,7 @@ pub const ENGINE: &[Opt] = &[
     Opt::job(
         "ioengine",
         "NAME",
-        "I/O engine, one of those that --enghelp lists",
+        "I/O engine, one of those listed by --enghelp",
         engine,
     )
     .default("psync"),
@@ -53,21 +53,21 @@ pub const ENGINE: &[Opt] = &[
     Opt::job(
         "iodepth_batch_complete_max",
         "N",
-        "Reap up to this many completions before more is submitted",
+        "Reap up to this many completions before submitting more",
         |s, g| put(&mut s.iodepth_batch_complete_max, g.count(0)),
     )
     .default("iodepth_batch_complete_min"),
     Opt::job(
         "iodepth_low",
         "N",
-        "When iodepth was reached, submit again at this depth",
+        "After iodepth is reached, submit again at this depth",
         |s, g| put(&mut s.iodepth_low, g.count(0)),
     )
     .default("iodepth"),
     Opt::job(
         "io_submit_mode",
         "HOW",
-        "Who makes requests: worker (inline), iodepth threads (offload)",
+        "Who submits requests: worker (inline), iodepth threads (offload)",
         |s, g| {
             let words = [("inline", false), ("offload", true)];
             put(&mut s.offload, one_of(g.text, &words))
@@ -77,7 +77,7 @@ pub const ENGINE: &[Opt] = &[
     Opt::job(
         "serialize_overlap",
         "0|1",
-        "Requests of overlapping blocks wait for each other",
+        "Let requests for overlapping blocks wait for each other",
         |s, g| put(&mut s.serialize_overlap, g.flag()),
     )
     .default("0"),
@@ -85,7 +85,7 @@ pub const ENGINE: &[Opt] = &[
         put(&mut s.direct, g.flag())
     })
     .default("0"),
-    Opt::job("buffered", "0|1", "The opposite of direct", |s, g| {
+    Opt::job("buffered", "0|1", "Opposite of direct", |s, g| {
         put(&mut s.direct, g.flag().map(|buffered| !buffered))
     })
     .default("1"),
@@ -118,40 +118,40 @@ pub const ENGINE: &[Opt] = &[
     Opt::job(
         "write_barrier",
         "N",
-        "Accepted: as with fio, no engine does anything for it",
+        "Accepted: no engine uses it, as in fio",
         |_, g| g.count::<u64>(0).map(drop),
     )
     .or(&["barrier"]),
     Opt::job(
         "write_hint",
         "HOW",
-        "How long data lives: none, short, medium, long, extreme",
+        "Expected lifetime of data: none, short, medium, long, extreme",
         |s, g| put(&mut s.write_hint, one_of(g.text, &HINTS)),
     ),
     Opt::job(
         "end_fsync",
         "0|1",
-        "Call fsync when all is written, within the run time",
+        "Call fsync after the last write, within the run time",
         |s, g| put(&mut s.end_fsync, g.flag()),
     )
     .default("0"),
     Opt::job(
         "end_syncfs",
         "0|1",
-        "The same by one syncfs for each file system",
+        "Like end_fsync, with one syncfs per file system",
         |s, g| put(&mut s.end_syncfs, g.flag()),
     )
     .default("0"),
     Opt::job(
         "sync_file_range",
         "HOW[,...]:N",
-        "sync_file_range after every N writes: wait_before, write, wait_after",
+        "Sync a range every N writes, with wait_before, write, wait_after",
         |s, g| put(&mut s.sync_file_range, g.range_sync()),
     ),
     Opt::job(
         "fsync_on_close",
         "0|1",
-        "Call fsync before a file is closed",
+        "Call fsync before closing a file",
         |s, g| put(&mut s.fsync_on_close, g.flag()),
     )
     .default("0"),
@@ -167,29 +167,29 @@ pub const ENGINE_OPTIONS: &[Opt] = &[
     Opt::job(
         "hipri_percentage",
         "PERCENT",
-        "pvsync2: percentage of operations that hipri applies to",
+        "pvsync2: percentage of operations that use hipri",
         |s, g| put(&mut s.engine_options.hipri_percentage, g.percent()),
     )
     .default("100"),
     Opt::switch(
         "fixedbufs",
-        "io_uring: register buffers; without it where that can be",
+        "io_uring: require registered buffers; otherwise used if possible",
         |s, g| put(&mut s.engine_options.fixedbufs, g.flag()),
     ),
     Opt::switch(
         "registerfiles",
-        "io_uring: register files; without it where that can be",
+        "io_uring: require registered files; otherwise used if possible",
         |s, g| put(&mut s.engine_options.registerfiles, g.flag()),
     ),
     Opt::switch(
         "sqthread_poll",
-        "io_uring: a thread of the kernel takes requests",
+        "io_uring: let a kernel thread take the requests",
         |s, g| put(&mut s.engine_options.sqthread_poll, g.flag()),
     ),
     Opt::job(
         "sqthread_poll_cpu",
         "N",
-        "io_uring: processor of that thread",
+        "io_uring: processor of the sqthread_poll thread",
         |s, g| put(&mut s.engine_options.sqthread_poll_cpu, g.count(0)),
     ),
     Opt::job(
@@ -202,7 +202,7 @@ pub const ENGINE_OPTIONS: &[Opt] = &[
     Opt::job(
         "force_async",
         "N",
-        "io_uring: have the kernel hand every Nth request to a thread",
+        "io_uring: let the kernel hand every Nth request to a thread",
         |s, g| put(&mut s.engine_options.force_async, g.count(0)),
     )
     .default("0"),
@@ -233,7 +233,7 @@ pub const ENGINE_OPTIONS: &[Opt] = &[
     Opt::job(
         "stat_type",
         "HOW",
-        "filestat, dirstat: which call: stat, lstat, statx",
+        "filestat, dirstat: system call: stat, lstat, statx",
         |s, g| {
             let words = [
                 ("stat", StatType::Stat),
@@ -247,9 +247,11 @@ pub const ENGINE_OPTIONS: &[Opt] = &[
 ];
 /// Written data.
 pub const BUFFERS: &[Opt] = &[
-    Opt::switch("refill_buffers", "New data for every write", |s, g| {
-        put(&mut s.refill_buffers, g.flag())
-    }),
+    Opt::switch(
+        "refill_buffers",
+        "Generate new data for every write",
+        |s, g| put(&mut s.refill_buffers, g.flag()),
+    ),
     Opt::job(
         "scramble_buffers",
         "0|1",
@@ -263,7 +265,7 @@ pub const BUFFERS: &[Opt] = &[
     Opt::job(
         "buffer_pattern",
         "PATTERN",
-        "Write this: 0xBYTES, a number, \"text\", 'file', or several of them",
+        "Data to write: 0xBYTES, a number, \"text\", 'file', or several of these",
         |s, g| put(&mut s.buffer_pattern, g.pattern()),
     ),
     Opt::job(
@@ -276,7 +278,7 @@ pub const BUFFERS: &[Opt] = &[
     Opt::job(
         "buffer_compress_chunk",
         "SIZE",
-        "Size of the pieces that compress so (bytes); 0: the block",
+        "Chunk of data to which that percentage applies (bytes); 0: the block",
         |s, g| put(&mut s.buffer_compress_chunk, g.count(0)),
     )
     .default("512"),
@@ -290,7 +292,7 @@ pub const BUFFERS: &[Opt] = &[
     Opt::job(
         "dedupe_mode",
         "HOW",
-        "Copies are of the latest block (repeat) or of a working_set",
+        "Blocks to copy: the latest (repeat) or those of a working_set",
         |s, g| {
             let words = [("repeat", false), ("working_set", true)];
             put(&mut s.dedupe_working_set, one_of(g.text, &words))
@@ -300,14 +302,14 @@ pub const BUFFERS: &[Opt] = &[
     Opt::job(
         "dedupe_working_set_percentage",
         "PERCENT",
-        "Blocks of the working set, in per cent of those of size",
+        "Size of the working set, as a percentage of size",
         |s, g| put(&mut s.dedupe_working_set_percentage, g.percent()),
     )
     .default("5"),
     Opt::job(
         "dedupe_global",
         "0|1",
-        "All jobs have the same working set",
+        "Share one working set among all jobs",
         |s, g| put(&mut s.dedupe_global, g.flag()),
     )
     .default("0"),
@@ -329,7 +331,7 @@ pub const BUFFERS: &[Opt] = &[
     Opt::job(
         "iomem_align",
         "SIZE",
-        "Start of the first buffer behind a page; others follow (bytes)",
+        "Offset of the first buffer from a page start; others follow (bytes)",
         |s, g| put(&mut s.iomem_align, g.count(0)),
     )
     .or(&["mem_align"])
@@ -337,7 +339,7 @@ pub const BUFFERS: &[Opt] = &[
     Opt::job(
         "lockmem",
         "SIZE",
-        "Memory that each worker locks, so that others lack it (bytes)",
+        "Memory to lock per worker, to make memory scarce (bytes)",
         |s, g| put(&mut s.lockmem, g.count(0)),
     )
     .default("0"),
@@ -380,15 +382,15 @@ fn memory(g: Given<'_>) -> Result<(MemoryKind, Option<PathBuf>), String> {
         None => (g.text, None),
     };
     if word == "cudamalloc" {
-        return Err("there is no memory of graphics processors here".to_owned());
+        return Err("cudamalloc is not supported: rbench has no GPU buffers".to_owned());
     }
     let kinds = [Malloc, Shm, ShmHuge, Mmap, MmapHuge, MmapShared];
     let kind = one_of(word, &kinds.map(|kind| (kind.name(), kind)))?;
     match (kind, file) {
         (Mmap | MmapHuge | MmapShared, Some(file)) if file.as_os_str().is_empty() => {
-            Err(format!("{word}: there is no path behind the colon"))
+            Err(format!("{word}: a path must follow the colon"))
         }
-        (Malloc | Shm | ShmHuge, Some(_)) => Err(format!("{word} has no file")),
+        (Malloc | Shm | ShmHuge, Some(_)) => Err(format!("{word} takes no file")),
         (kind, file) => Ok((kind, file)),
     }
 }

@@ -16,13 +16,13 @@ pub const JOBS: &[Opt] = &[
         aliases: &[],
         takes: Takes::Value("NAME"),
         default: "",
-        help: "Starts a job; options before the first one apply to all jobs",
+        help: "Start a job; options before the first one apply to all jobs",
         does: Does::Name,
     },
     Opt::job(
         "description",
         "TEXT",
-        "Text about the job, for the report",
+        "Description of the job, for the report",
         |_, g| text(g).map(drop),
     ),
     Opt::job(
@@ -41,7 +41,7 @@ pub const JOBS: &[Opt] = &[
     Opt::job(
         "wait_for",
         "NAME",
-        "Start when the named job and all that run beside it have ended",
+        "Start when the named job and all running beside it have ended",
         |s, g| put(&mut s.wait_for, text(g)),
     ),
     Opt::switch("new_group", "Start a new group in the report", |s, g| {
@@ -66,7 +66,7 @@ pub const FILES: &[Opt] = &[
     Opt::job(
         "directory",
         "DIR[:DIR]",
-        "Directory of the files, which must exist; of several in turns",
+        "Existing directory for the files; several are used in turn",
         directories,
     )
     .default("the working directory"),
@@ -79,13 +79,13 @@ pub const FILES: &[Opt] = &[
     Opt::job(
         "opendir",
         "DIR",
-        "All regular files in and below a directory, as with filename",
+        "Use all regular files in and below a directory, like filename",
         opendir,
     ),
     Opt::job(
         "filename_format",
         "TEXT",
-        "Form of file names, made of $jobname, $jobnum and $filenum",
+        "Format of file names, with $jobname, $jobnum and $filenum",
         |s, g| put(&mut s.filename_format, text(g)),
     )
     .default("$jobname.$jobnum.$filenum"),
@@ -97,21 +97,21 @@ pub const FILES: &[Opt] = &[
     Opt::job(
         "openfiles",
         "N",
-        "Files open at the same time, per worker",
+        "Maximum number of open files per worker",
         |s, g| put(&mut s.openfiles, g.count(0)),
     )
     .default("all"),
     Opt::job(
         "file_service_type",
         "HOW",
-        "Next file: roundrobin, random (:N operations each), sequential",
+        "File order: roundrobin, random (:N operations each), sequential",
         |s, g| put(&mut s.file_service_type, service(g)),
     )
     .default("roundrobin"),
     Opt::job(
         "size",
         "SIZE|PERCENT%",
-        "Bytes per worker, divided among its files; or of each file",
+        "Bytes per worker, divided among its files; PERCENT%: of each file",
         |s, g| put(&mut s.size, g.extent()),
     ),
     Opt::job(
@@ -123,14 +123,14 @@ pub const FILES: &[Opt] = &[
     Opt::job(
         "io_size",
         "SIZE|PERCENT%",
-        "Bytes to transfer, where that is not the size of the files",
+        "Bytes to transfer, if not the size of the files",
         |s, g| put(&mut s.io_size, g.extent()),
     )
     .or(&["io_limit"]),
     Opt::job(
         "offset",
         "SIZE|PERCENT%",
-        "Where in each file the job starts (bytes)",
+        "Offset in each file where the job starts (bytes)",
         |s, g| put(&mut s.offset, g.extent()),
     )
     .or(&["fileoffset"])
@@ -138,28 +138,28 @@ pub const FILES: &[Opt] = &[
     Opt::job(
         "offset_increment",
         "SIZE|PERCENT%",
-        "Worker n starts n times this further on (bytes)",
+        "Distance between the start offsets of successive workers (bytes)",
         |s, g| put(&mut s.offset_increment, g.extent()),
     )
     .default("0"),
     Opt::job(
         "offset_align",
         "SIZE",
-        "What a start in per cent is rounded up to a multiple of (bytes)",
+        "Round offsets given in percent up to a multiple of this (bytes)",
         |s, g| put(&mut s.offset_align, g.count(0)),
     )
     .default("the smallest block"),
     Opt::job(
         "file_append",
         "0|1",
-        "Write behind the end of the files",
+        "Write after the end of the files",
         |s, g| put(&mut s.file_append, g.flag()),
     )
     .default("0"),
     Opt::job(
         "overwrite",
         "0|1",
-        "Lay out files before they are written",
+        "Lay out files before writing them",
         |s, g| put(&mut s.overwrite, g.flag()),
     )
     .default("0"),
@@ -172,27 +172,27 @@ pub const FILES: &[Opt] = &[
     Opt::job(
         "create_fsync",
         "0|1",
-        "Call fsync on files that were laid out",
+        "Call fsync on laid-out files",
         |s, g| put(&mut s.create_fsync, g.flag()),
     )
     .default("1"),
     Opt::job(
         "allow_file_create",
         "0|1",
-        "Make files that are not there; 0: they must be there",
+        "Create missing files; 0: all files must exist",
         |s, g| put(&mut s.allow_file_create, g.flag()),
     )
     .default("1"),
     Opt::job(
         "unique_filename",
         "0|1",
-        "Accepted: there are no network clients to tell apart",
+        "Accepted: rbench has no network clients to distinguish",
         |_, g| g.flag().map(drop),
     ),
     Opt::job(
         "filetype",
         "KIND",
-        "Accepted: none, file, block, char; opening a file tells",
+        "Accepted: none, file, block, char; rbench detects the type",
         |_, g| {
             let kinds = [("none", ()), ("file", ()), ("block", ()), ("char", ())];
             one_of(g.text, &kinds)
@@ -247,7 +247,7 @@ pub const FILES: &[Opt] = &[
     Opt::job(
         "unlink_each_loop",
         "0|1",
-        "Remove the files before each further pass (loops)",
+        "Remove the files before each repetition (loops)",
         |s, g| put(&mut s.unlink_each_loop, g.flag()),
     )
     .default("0"),
@@ -287,7 +287,7 @@ pub const PATTERN: &[Opt] = &[
     Opt::job(
         "rw",
         "WHAT",
-        "read, write, rw, trim, trimwrite, each with rand before it; :N below",
+        "read, write, rw, trim, trimwrite, also rand...; :N: see rw_sequencer",
         |s, g| {
             let (directions, number) = directions(g)?;
             (s.rw, s.rw_number) = (Some(directions), number);
@@ -299,7 +299,7 @@ pub const PATTERN: &[Opt] = &[
     Opt::job(
         "rw_sequencer",
         "HOW",
-        "With rw=rand...:N what follows a new place: sequential, identical",
+        "With rw=rand...:N, offsets after a random one: sequential, identical",
         |s, g| {
             let words = [("sequential", false), ("identical", true)];
             put(&mut s.rw_identical, one_of(g.text, &words))
@@ -323,7 +323,7 @@ pub const PATTERN: &[Opt] = &[
     Opt::job(
         "bs",
         "SIZE[,...]",
-        "Block size (bytes): of reads, writes, trims",
+        "Block size of reads, writes, trims (bytes)",
         |s, g| put_each(&mut s.bs, g.each(|g| g.count(1))),
     )
     .or(&["blocksize"])
@@ -331,7 +331,7 @@ pub const PATTERN: &[Opt] = &[
     Opt::job(
         "bsrange",
         "SIZE-SIZE[,...]",
-        "Block sizes in this range: multiples of the smallest, evenly",
+        "Random block sizes in this range, multiples of the smallest",
         |s, g| put_each(&mut s.bsrange, g.each(|g| g.range())),
     )
     .or(&["blocksize_range"]),
@@ -343,13 +343,13 @@ pub const PATTERN: &[Opt] = &[
     ),
     Opt::switch(
         "bs_unaligned",
-        "Sizes of bsrange are any number of bytes; blocks may repeat",
+        "Allow any number of bytes in bsrange; blocks may repeat",
         |s, g| put(&mut s.bs_unaligned, g.flag()),
     )
     .or(&["blocksize_unaligned"]),
     Opt::switch(
         "bs_is_seq_rand",
-        "bs is for sequential and for random operations, not directions",
+        "Values of bs are for sequential,random instead of reads,writes",
         |s, g| put(&mut s.bs_is_seq_rand, g.flag()),
     ),
     Opt::job(
@@ -370,14 +370,14 @@ pub const PATTERN: &[Opt] = &[
     Opt::job(
         "random_sequence_stride",
         "0|1",
-        "Blocks of a sequence count on from its last round",
+        "Count blocks of a sequence from the end of its last round",
         |s, g| put(&mut s.random_sequence_stride, g.flag()),
     )
     .default("0"),
     Opt::job(
         "random_generator",
         "NAME",
-        "tausworthe, tausworthe64, lfsr (every block once in any case)",
+        "tausworthe, tausworthe64, lfsr (always covers every block once)",
         |s, g| {
             let words = [
                 ("tausworthe", false),
@@ -415,24 +415,24 @@ pub const PATTERN: &[Opt] = &[
     Opt::job(
         "percentage_random",
         "PERCENT[,...]",
-        "Percentage of a random job's operations that are random",
+        "Percentage of random operations in a random job",
         |s, g| put_each(&mut s.percentage_random, g.each(|g| g.percent())),
     )
     .default("100"),
     Opt::switch(
         "norandommap",
-        "Blocks may repeat before all have been covered",
+        "Allow blocks to repeat before all have been covered",
         |s, g| put(&mut s.norandommap, g.flag()),
     ),
     Opt::switch(
         "softrandommap",
-        "Accepted: no memory is needed to cover every block once",
+        "Accepted: covering every block once needs no memory",
         |_, g| g.flag().map(drop),
     ),
     Opt::job(
         "allrandrepeat",
         "0|1",
-        "Repeat everything random, even with randrepeat=0",
+        "Repeat all random choices, even with randrepeat=0",
         |s, g| put(&mut s.allrandrepeat, g.flag()),
     )
     .default("0"),
@@ -443,7 +443,7 @@ pub const PATTERN: &[Opt] = &[
         |s, g| put(&mut s.randrepeat, g.flag()),
     )
     .default("1"),
-    Opt::job("randseed", "N", "Seed of everything random", |s, g| {
+    Opt::job("randseed", "N", "Seed of all random choices", |s, g| {
         put(&mut s.randseed, g.number())
     })
     .default("0x89"),

@@ -42,7 +42,7 @@ pub const OUTPUT: &[Opt] = &[
     value(
         "output",
         "FILE",
-        "Write the report there instead of standard output",
+        "Write the report to FILE instead of standard output",
         |l, v| {
             l.view.output = Some(path(v)?);
             Ok(())
@@ -51,7 +51,7 @@ pub const OUTPUT: &[Opt] = &[
     value(
         "output-format",
         "LIST",
-        "normal, terse, json, json+; several separated by commas",
+        "Report formats, separated by commas: normal, terse, json, json+",
         |l, v| {
             l.view.formats = v.split(',').map(format).collect::<Result<_, String>>()?;
             Ok(())
@@ -164,7 +164,7 @@ pub const OUTPUT: &[Opt] = &[
     value(
         "max-jobs",
         "N",
-        "Accepted: there is no such limit",
+        "Accepted: rbench has no such limit",
         |_, v| count(v),
     ),
     value(
@@ -188,7 +188,7 @@ pub const OWN: &[Opt] = &[
     value(
         "out",
         "FILE",
-        "Write the result (JSON) to FILE, or into it if it is a directory",
+        "Write the result (JSON) to FILE, which may be a directory",
         |l, v| {
             l.output.out = Some(path(v)?);
             Ok(())
@@ -196,7 +196,7 @@ pub const OWN: &[Opt] = &[
     ),
     plain(
         "rbench-overwrite",
-        "Replace the result that --out names, if rbench wrote it",
+        "Replace the file of --out if rbench wrote it",
         |l, _| {
             l.output.overwrite = true;
             Ok(())
@@ -250,7 +250,7 @@ pub const OWN: &[Opt] = &[
     value(
         "rbench-watch",
         "PID|NAME",
-        "Report CPU time and memory of the client: a process, or all of a name",
+        "Report CPU time and memory of the client, by PID or process name",
         |l, v| {
             l.output.watch = Some(values::watch(v)?);
             Ok(())
@@ -259,7 +259,7 @@ pub const OWN: &[Opt] = &[
     value(
         "rbench-event",
         "NAME[@TIME]=CMD",
-        "Set a mark and run CMD after TIME in the first phase; may be repeated",
+        "Run CMD and set mark NAME at TIME in the first phase; may be repeated",
         |l, v| {
             l.output.events.push(values::event(v)?);
             Ok(())
@@ -268,7 +268,7 @@ pub const OWN: &[Opt] = &[
     value(
         "iterations",
         "N",
-        "Run all jobs N times, each time as groups of their own",
+        "Run all jobs N times, each time as separate groups",
         |l, v| {
             l.iterations = Some(given(v).count(1)?);
             Ok(())
@@ -278,7 +278,7 @@ pub const OWN: &[Opt] = &[
     value(
         "shift",
         "N",
-        "Jobs that only read use the files of rank r-N, then r-2N, ...",
+        "Let jobs that only read use the files of rank r-N, then r-2N, ...",
         |l, v| {
             l.shift = Some(given(v).count(0)?);
             Ok(())
@@ -322,7 +322,7 @@ pub const OWN: &[Opt] = &[
     .default("stop"),
     plain(
         "private-dirs",
-        "Allow each host a file system of its own under the files",
+        "Allow each host its own file system for the files",
         |l, _| {
             l.leave.private_dirs = true;
             Ok(())
@@ -330,7 +330,7 @@ pub const OWN: &[Opt] = &[
     ),
     plain(
         "overfill",
-        "Start even when the free space is less than the jobs write",
+        "Start even if there is less free space than the jobs write",
         |l, _| {
             l.leave.overfill = true;
             Ok(())
@@ -338,7 +338,7 @@ pub const OWN: &[Opt] = &[
     ),
     plain(
         "untried",
-        "Do not try beforehand what the jobs need of the file system",
+        "Skip the initial test of the file system features the jobs need",
         |l, _| {
             l.leave.untried = true;
             Ok(())
@@ -357,7 +357,7 @@ pub const OWN: &[Opt] = &[
     value(
         "serve",
         "ADDR",
-        "Let the run be watched at ADDRESS:PORT or unix:PATH",
+        "Serve the run's state to rbench watch at ADDRESS:PORT or unix:PATH",
         |l, v| {
             l.output.serve.at = Some(live::serve_at(v)?);
             Ok(())
@@ -365,7 +365,7 @@ pub const OWN: &[Opt] = &[
     ),
     plain(
         "serve-remote",
-        "Allow an address of --serve that other hosts can reach",
+        "Allow --serve at an address that other hosts can reach",
         |l, _| {
             l.output.serve.remote = true;
             Ok(())
@@ -392,7 +392,7 @@ pub const OWN: &[Opt] = &[
     value(
         "start-timeout",
         "TIME",
-        "End after this time without all ranks; 0: never",
+        "Give up if ranks are missing after this time; 0: never",
         |l, v| {
             l.output.start.timeout = Some(values::time(v)?);
             Ok(())
@@ -413,7 +413,7 @@ pub const HELP: &[Opt] = &[
     text(
         "enghelp",
         Takes::Optional("ENGINE[,OPTION]"),
-        "Print the engines, the options of one, or help on one of these",
+        "Print the engines, the options of one, or help on one option",
         help::engine,
     ),
     text(

@@ -15,13 +15,13 @@ pub const PROCESS: &[Opt] = &[
     Opt::job(
         "cpumask",
         "MASK",
-        "The same as a number with a bit for each processor",
+        "Like cpus_allowed, as a number with one bit per processor",
         |s, g| put(&mut s.cpus_allowed, g.bits()),
     ),
     Opt::job(
         "cpus_allowed_policy",
         "shared|split",
-        "shared: workers may run on all of them; split: each has one, in turn",
+        "shared: each worker may run on all of them; split: one per worker",
         |s, g| {
             let policies = [("shared", false), ("split", true)];
             put(&mut s.cpus_split, one_of(g.text, &policies))
@@ -31,19 +31,19 @@ pub const PROCESS: &[Opt] = &[
     Opt::job(
         "numa_cpu_nodes",
         "LIST|all",
-        "Memory nodes on whose processors workers may run",
+        "NUMA nodes on whose processors workers may run",
         |s, g| put(&mut s.numa_cpu_nodes, g.nodes()),
     ),
     Opt::job(
         "numa_mem_policy",
         "MODE[:LIST]",
-        "Source of memory: default, prefer, bind, interleave, local",
+        "NUMA memory policy: default, prefer, bind, interleave, local",
         |s, g| put(&mut s.numa_mem_policy, g.memory_policy()),
     ),
     Opt::job(
         "nice",
         "N",
-        "Niceness of workers, -20 to 19, added to what they have",
+        "Value to add to the niceness of workers, -20 to 19",
         |s, g| put(&mut s.nice, g.integer(-20, 19)),
     )
     .default("0"),
@@ -62,10 +62,10 @@ pub const PROCESS: &[Opt] = &[
         "Hint of the I/O priority, 0 to 1023",
         |s, g| put(&mut s.priohint, g.within(0, 1023)),
     ),
-    Opt::job("uid", "ID", "User of workers while they work", |s, g| {
+    Opt::job("uid", "ID", "User ID of workers during the job", |s, g| {
         put(&mut s.uid, g.count(0))
     }),
-    Opt::job("gid", "ID", "Group of workers while they work", |s, g| {
+    Opt::job("gid", "ID", "Group ID of workers during the job", |s, g| {
         put(&mut s.gid, g.count(0))
     }),
     Opt::job("comm", "NAME", "Name of the workers' threads", |s, g| {
@@ -74,13 +74,13 @@ pub const PROCESS: &[Opt] = &[
     Opt::job(
         "exec_prerun",
         "COMMAND",
-        "Run by each worker before it starts; prints into JOB.prerun.txt",
+        "Command that each worker runs first, with output in JOB.prerun.txt",
         |s, g| put(&mut s.exec_prerun, text(g)),
     ),
     Opt::job(
         "exec_postrun",
         "COMMAND",
-        "Run by each worker when it has ended; prints into JOB.postrun.txt",
+        "Command that each worker runs last, with output in JOB.postrun.txt",
         |s, g| put(&mut s.exec_postrun, text(g)),
     ),
 ];

@@ -67,34 +67,30 @@ pub const REFUSED: &[Refused] = &[
     ),
     refused(
         "merge-blktrace-only merge_blktrace_file merge_blktrace_iters merge_blktrace_scalars",
-        "traces of blktrace are of block devices",
-        "`read_iolog` with several logs of I/O, which run side by side",
+        "blktrace records block devices, not files",
+        "`read_iolog` with several I/O logs, which are replayed in parallel",
     ),
     // Statistics and logs
     refused(
         "gtod_cpu",
-        "each worker reads the clock itself, which takes some 20 ns",
+        "each worker reads the clock itself, which takes about 20 ns",
         "",
     ),
-    refused(
-        "latency-log",
-        "logs are asked for by job",
-        "`write_lat_log`",
-    ),
+    refused("latency-log", "logs are set per job", "`write_lat_log`"),
     refused(
         "block_error_percentiles",
-        "it counts the trims after which blocks of a worn-out drive fail, and files have no such blocks",
+        "it counts trims until blocks of a worn-out drive fail; files have no such blocks",
         "`continue_on_error` to count errors",
     ),
     // The process and the machine
     refused(
         "cgroup cgroup_nodelete cgroup_weight",
-        "control groups are not managed",
+        "rbench does not manage control groups",
         "`systemd-run --scope`",
     ),
     refused(
         "ioscheduler",
-        "settings of the machine are not changed",
+        "rbench does not change settings of the machine",
         "`/sys/block/*/queue/scheduler`",
     ),
     refused(
@@ -105,7 +101,7 @@ pub const REFUSED: &[Refused] = &[
     refused(
         "block device-names dir large-block-op-kbytes load numruns prep profile read-req-num-512-blocks \
          test-duration threads-per-queue",
-        "there are no profiles",
+        "rbench has no profiles",
         "a job file",
     ),
     refused("memcpytest", "it tests fio itself", ""),
@@ -117,20 +113,16 @@ pub const REFUSED: &[Refused] = &[
     ),
     of_engine(
         "cmd_type",
-        "commands to devices are no I/O to a file system",
+        "device commands are not I/O to a file system",
         "",
     ),
-    of_engine(
-        "thp",
-        "mappings have the pages that the system gives them",
-        "",
-    ),
+    of_engine("thp", "the system chooses the pages of mappings", ""),
     of_engine(
         "arguments bindname brick busy_poll clientname clustername conf cpuchunks cpuload cpumode \
          donorname exit_on_io_done grace_time hostname inplace interface listen mss nodelay pingpong \
          pool port program protocol rbdname readfua sg_write_mode single-instance skip_bad \
          std_redirect stream_id touch_objects ttl uri verb volume window_size writefua",
-        "rbench does not have the engine that it belongs to",
+        "it belongs to an engine that rbench does not have",
         "",
     ),
 ];

@@ -9,26 +9,26 @@ pub const REPLAY: &[Opt] = &[
     Opt::job(
         "write_iolog",
         "FILE",
-        "Record each worker's I/O, to replay it: FILE, FILE.1, ...",
+        "Record each worker's I/O for replay: FILE, FILE.1, ...",
         |s, g| put(&mut s.write_iolog, text(g)),
     ),
     Opt::job(
         "read_iolog",
         "LIST",
-        "Replay these logs of I/O, which workers take in turns",
+        "Replay these I/O logs, which workers take in turn",
         |s, g| put(&mut s.read_iolog, logs(g)),
     ),
     Opt::job(
         "read_iolog_chunked",
         "0|1",
-        "Read the log while it is replayed, in pieces",
+        "Read the log in pieces during the replay",
         |s, g| put(&mut s.read_iolog_chunked, g.flag()),
     )
     .default("0"),
     Opt::job(
         "replay_no_stall",
         "0|1",
-        "One after the other, whatever times the log gives",
+        "Ignore the times of the log: replay one operation after the other",
         |s, g| put(&mut s.replay_no_stall, g.flag()),
     )
     .default("0"),
@@ -42,7 +42,7 @@ pub const REPLAY: &[Opt] = &[
     Opt::job(
         "replay_redirect",
         "FILE",
-        "The file that all of the log is replayed on",
+        "Replay all operations of the log on this file",
         |s, g| put(&mut s.replay_redirect, text(g)),
     ),
     Opt::job(
@@ -62,7 +62,7 @@ pub const REPLAY: &[Opt] = &[
     Opt::job(
         "replay_skip",
         "LIST",
-        "What is left out: read, write, trim, sync",
+        "Operations to leave out: read, write, trim, sync",
         |s, g| put(&mut s.replay_skip, skip(g)),
     ),
 ];
@@ -80,7 +80,7 @@ fn alignment(g: Given<'_>) -> Result<u64, String> {
     let bytes = g.number()?;
     match bytes == 0 || bytes.is_power_of_two() {
         true => Ok(bytes),
-        false => Err(format!("{bytes} is no power of two")),
+        false => Err(format!("{bytes} is not a power of two")),
     }
 }
 
@@ -92,7 +92,7 @@ fn skip(g: Given<'_>) -> Result<Skip, String> {
             "write" => skip.write = true,
             "trim" => skip.trim = true,
             "sync" => skip.sync = true,
-            _ => return Err(format!("'{word}' is none of read, write, trim, sync")),
+            _ => return Err(format!("'{word}' is not read, write, trim or sync")),
         }
     }
     Ok(skip)

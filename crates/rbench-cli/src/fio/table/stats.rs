@@ -10,7 +10,7 @@ const MILLI: Nanos = Nanos::MILLISECOND;
 
 /// Statistics, reports and logs.
 pub const STATS: &[Opt] = &[
-    Opt::job("stats", "0|1", "Report the job at all", |s, g| {
+    Opt::job("stats", "0|1", "Include the job in the report", |s, g| {
         put(&mut s.stats, g.flag())
     })
     .default("1"),
@@ -46,41 +46,41 @@ pub const STATS: &[Opt] = &[
     Opt::job(
         "gtod_reduce",
         "0|1",
-        "All of the disable options; the clock is read all the same",
+        "Turn on all disable options; the clock is still read",
         |s, g| put(&mut s.gtod_reduce, g.flag()),
     )
     .default("0"),
     Opt::job(
         "clocksource",
         "HOW",
-        "Accepted: rbench chooses its clock and says so",
+        "Accepted: rbench chooses its clock and reports it",
         |s, g| put(&mut s.clocksource, clock_source(g)),
     ),
     Opt::job(
         "job_start_clock_id",
         "N",
-        "Clock of job_start in JSON, by its number in clock_gettime",
+        "Clock of job_start in JSON, as its number in clock_gettime",
         |s, g| put(&mut s.job_start_clock, clock_id(g)),
     )
     .default("0"),
     Opt::job(
         "bwavgtime",
         "TIME",
-        "Length of a sample of bandwidth (ms)",
+        "Length of a bandwidth sample (ms)",
         |s, g| put(&mut s.bwavgtime, g.time(MILLI)),
     )
     .default("500"),
     Opt::job(
         "iopsavgtime",
         "TIME",
-        "Length of a sample of IOPS (ms)",
+        "Length of an IOPS sample (ms)",
         |s, g| put(&mut s.iopsavgtime, g.time(MILLI)),
     )
     .default("500"),
     Opt::job(
         "unit_base",
         "0|1|8",
-        "Bandwidth of the normal output: 1: in bits; 0, 8: in bytes",
+        "Unit of bandwidth in the normal output: 1: bits; 0, 8: bytes",
         |s, g| {
             let words = [("0", false), ("1", true), ("8", false)];
             put(&mut s.bits, one_of(g.text, &words))
@@ -90,14 +90,14 @@ pub const STATS: &[Opt] = &[
     Opt::job(
         "significant_figures",
         "N",
-        "Digits of the numbers of the normal output",
+        "Significant digits of numbers in the normal output",
         |s, g| put(&mut s.significant_figures, g.within(1, 10)),
     )
     .default("4"),
     Opt::job(
         "per_job_logs",
         "0|1",
-        "A log for each worker; 0: one for all, without a number in its name",
+        "One log per worker; 0: one for all, without a number in its name",
         |s, g| {
             s.logs.one_file = !g.flag()?;
             Ok(())
@@ -107,7 +107,7 @@ pub const STATS: &[Opt] = &[
     Opt::job(
         "log_max_value",
         "HOW",
-        "Latencies of log_avg_msec: avg (0), max (1), both (a column each)",
+        "Latency to log with log_avg_msec: avg (0), max (1), both (2 columns)",
         |s, g| {
             s.logs.values = window_value(g)?;
             Ok(())
@@ -118,7 +118,7 @@ pub const STATS: &[Opt] = &[
     Opt::job(
         "log_prio",
         "0|1",
-        "Last column of logs: the priority; 0: whether it is a high one",
+        "Log the priority in the last column; 0: log whether it is high",
         |s, g| {
             s.logs.priority = g.flag()?;
             Ok(())
@@ -128,7 +128,7 @@ pub const STATS: &[Opt] = &[
     Opt::job(
         "log_hist_coarseness",
         "N",
-        "Columns of logged histograms: 1856 over 2 to this power",
+        "Columns of logged histograms: 1856 divided by 2 to this power",
         |s, g| {
             s.logs.coarseness = g.within(0, 6)?;
             Ok(())
@@ -138,7 +138,7 @@ pub const STATS: &[Opt] = &[
     Opt::job(
         "log_unix_epoch",
         "0|1",
-        "Times in logs count from 1970 on",
+        "Log times since 1970 (Unix time)",
         |s, g| {
             s.logs.of_clock = g.flag()?;
             Ok(())
@@ -148,7 +148,7 @@ pub const STATS: &[Opt] = &[
     Opt::job(
         "log_alternate_epoch",
         "0|1",
-        "Times in logs are those of log_alternate_epoch_clock_id",
+        "Log times of the clock log_alternate_epoch_clock_id",
         |s, g| {
             s.logs.of_clock = g.flag()?;
             Ok(())
@@ -158,7 +158,7 @@ pub const STATS: &[Opt] = &[
     Opt::job(
         "log_alternate_epoch_clock_id",
         "N",
-        "Which clock that is, by its number in clock_gettime",
+        "Clock of log_alternate_epoch, as its number in clock_gettime",
         |s, g| {
             s.logs.clock = clock_id(g)?;
             Ok(())
@@ -168,20 +168,20 @@ pub const STATS: &[Opt] = &[
     Opt::job(
         "log_entries",
         "N",
-        "Accepted: logs have room for 2^20 entries at first, and grow untimed",
+        "Accepted: logs start with room for 2^20 entries and grow untimed",
         |_, g| g.within::<u64>(1024, 1 << 20).map(drop),
     )
     .default("1024"),
     Opt::job(
         "log_compression",
         "SIZE",
-        "Accepted: logs stay in memory as they are until they are written",
+        "Accepted: logs stay uncompressed in memory until they are written",
         |_, g| g.within::<u64>(1024, 512 << 20).map(drop),
     ),
     Opt::job(
         "log_store_compressed",
         "0|1",
-        "Write logs compressed, to PREFIX_lat.N.log.fz: see --inflate-log",
+        "Write compressed logs to PREFIX_lat.N.log.fz (see --inflate-log)",
         |s, g| {
             s.logs.compressed = g.flag()?;
             Ok(())
@@ -191,7 +191,7 @@ pub const STATS: &[Opt] = &[
     Opt::job(
         "log_issue_time",
         "0|1",
-        "Last column of latency logs: when each operation was submitted (ns)",
+        "Log the submission time of operations in the last column (ns)",
         |s, g| {
             s.logs.issue_time = g.flag()?;
             Ok(())
@@ -201,7 +201,7 @@ pub const STATS: &[Opt] = &[
     Opt::job(
         "disk_util",
         "0|1",
-        "Report what the block devices below the job's files did",
+        "Report the activity of the block devices below the job's files",
         |s, g| put(&mut s.disk_util, g.flag()),
     )
     .default("1"),

@@ -53,7 +53,7 @@ const SUMS: &[(&str, Checksum)] = &[
 pub const WHOLE: &[Opt] = &[
     plain(
         "bandwidth-log",
-        "Log what all workers move together to agg-read_bw.log and its like",
+        "Log the total bandwidth of all workers to agg-read_bw.log etc.",
         |l, _| {
             l.fio.whole.rates = true;
             Ok(())
@@ -62,7 +62,7 @@ pub const WHOLE: &[Opt] = &[
     value(
         "idle-prof",
         "WHICH",
-        "Report idle processors: system, percpu; calibrate: how fast they are",
+        "Report idle CPU time: system, percpu; calibrate: measure CPU speed",
         |l, v| {
             l.view.idle = match v {
                 "system" => Some(IdleReport::System),
@@ -80,7 +80,7 @@ pub const WHOLE: &[Opt] = &[
     value(
         "aux-path",
         "DIR",
-        "Where states and dumps of verified jobs go",
+        "Directory for states and dumps of verified jobs",
         |l, v| {
             l.fio.whole.aux = path(v)?;
             Ok(())
@@ -89,7 +89,7 @@ pub const WHOLE: &[Opt] = &[
     value(
         "trigger-file",
         "FILE",
-        "End the run when this file is there; an empty one is removed",
+        "End the run when this file exists; an empty one is removed",
         |l, v| {
             l.fio.whole.trigger.file = Some(path(v)?);
             Ok(())
@@ -98,7 +98,7 @@ pub const WHOLE: &[Opt] = &[
     value(
         "trigger-timeout",
         "TIME",
-        "End the run after this time; 0: do not (s)",
+        "End the run after this time (s); 0: never",
         |l, v| {
             l.fio.whole.trigger.after = time(v)?;
             Ok(())
@@ -107,7 +107,7 @@ pub const WHOLE: &[Opt] = &[
     value(
         "trigger",
         "COMMAND",
-        "Run by rank 0 when the run was ended so, before the report",
+        "Command that rank 0 runs after a trigger, before the report",
         |l, v| {
             l.fio.whole.trigger.command = Some(v.to_owned());
             Ok(())
@@ -116,7 +116,7 @@ pub const WHOLE: &[Opt] = &[
     value(
         "trigger-remote",
         "COMMAND",
-        "The same on each other host of the run",
+        "Command that each other host runs after a trigger",
         |l, v| {
             l.fio.whole.trigger.remote = Some(v.to_owned());
             Ok(())
@@ -125,7 +125,7 @@ pub const WHOLE: &[Opt] = &[
     value(
         "debug",
         "TYPES",
-        "Tell more before the report: help, all, or some of fio's types",
+        "Print more before the report: help, all, or some of fio's types",
         |l, v| {
             if v == "help" {
                 l.tool = Some(FioTool::Print(format!("{},all\n", DEBUG.join(","))));
@@ -155,7 +155,7 @@ pub const WHOLE: &[Opt] = &[
         takes: Takes::Optional("TYPES"),
         ..plain(
             "crctest",
-            "Measure how fast checksums are and exit; help: which there are",
+            "Measure the speed of checksums and exit; help: list them",
             |l, v| {
                 l.tool = Some(checksums(v)?);
                 Ok(())
@@ -164,7 +164,7 @@ pub const WHOLE: &[Opt] = &[
     },
     plain(
         "cpuclock-test",
-        "See whether the processors' counters agree and exit",
+        "Check whether the processors' counters agree and exit",
         |l, _| {
             l.tool = Some(FioTool::ClockTest);
             Ok(())

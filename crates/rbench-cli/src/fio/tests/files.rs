@@ -274,7 +274,7 @@ fn only_the_sections_that_were_asked_for_are_jobs() {
     let (fio, _) = read_files("--section=a --section c f", &[("f", text)]).expect("two sections");
     assert_eq!(names(&fio), ["a", "c"]);
     let stop = read_files("--section=x f", &[("f", text)]).expect_err("none");
-    assert!(stop.text.contains("there is no job"), "{}", stop.text);
+    assert!(stop.text.contains("no job is given"), "{}", stop.text);
 }
 
 #[test]
@@ -318,8 +318,8 @@ fn what_is_wrong_is_told_with_file_and_line() {
     check_wrong("[a]\nbs=\n", &["'bs' needs a value"]);
     check_wrong("[a\nsize=4k\n", &["f, line 1", "]"]);
     check_wrong("[]\nsize=4k\n", &["a section needs a name"]);
-    check_wrong("[global]\nsize=4k\n", &["there is no job"]);
-    check_wrong("", &["there is no job"]);
+    check_wrong("[global]\nsize=4k\n", &["no job is given"]);
+    check_wrong("", &["no job is given"]);
     let stop = read_files("f", &[]).expect_err("no file");
     assert!(
         stop.text.contains("job file f was not read"),
@@ -367,7 +367,7 @@ fn everything_that_cannot_be_is_told_at_once() {
         .filter(|l| l.starts_with("error: "))
         .collect();
     let expect = [
-        "f, line 1: there is an option before the first [section]",
+        "f, line 1: an option stands before the first [section]",
         "'1x' for 'f, line 1: bs'",
         "'zbd' for 'f, line 3: zonemode'",
         "f, line 5: unknown option 'nosuch'",

@@ -109,8 +109,11 @@ fn records_without_an_order_are_refused() {
             .try_for_each(|word| history.take(record(word)));
         assert_eq!(taken, Err(expect.to_owned()), "{words}");
     };
-    refused("o W1", "its record 1 ends a write that had not begun");
-    refused("o w1 W1 W1", "its record 3 ends a write that had not begun");
+    refused("o W1", "its record 1 ends a write that was not started");
+    refused(
+        "o w1 W1 W1",
+        "its record 3 ends a write that was not started",
+    );
     let mut history = History::new(BLOCK);
     let odd = Record {
         length: 100,

@@ -197,10 +197,13 @@ fn a_write_that_failed_or_met_another_may_be_there_in_any_parts() {
 fn what_is_expected_is_told() {
     let told = |count, synced| expected(Some(&written(count, synced)));
     assert_eq!(told(1, 1), "generation 0x1, which was synced");
-    assert_eq!(told(2, 1), "generation 0x1, which was synced, or one other");
+    assert_eq!(
+        told(2, 1),
+        "generation 0x1, which was synced, or one other generation"
+    );
     assert_eq!(
         told(4, 1),
-        "generation 0x1, which was synced, or one of 3 others"
+        "generation 0x1, which was synced, or one of 3 other generations"
     );
     assert_eq!(told(1, 0), "generation 0x1, or nothing");
     assert_eq!(told(2, 0), "one of 2 generations, or nothing");

@@ -70,7 +70,7 @@ impl Clients<'_, '_> {
         Ok(judged(counted, String::new(), || Evidence {
             expected: format!("{} records", clients as u64 * RECORDS),
             seen: format!(
-                "{} lost, {} twice, {} pieces of none {}",
+                "{} lost, {} duplicated, {} fragments {}",
                 found.lost,
                 found.twice,
                 found.torn,
@@ -117,7 +117,7 @@ impl Clients<'_, '_> {
                 let (Some(tries), Some(violations), Some(seen)) =
                     (r.number(), r.number(), r.text())
                 else {
-                    let lost = "what a client told did not arrive whole".to_owned();
+                    let lost = "a client's report arrived incomplete".to_owned();
                     return Err(End::undecided(lost));
                 };
                 if violations > 0 {
@@ -137,7 +137,7 @@ impl Clients<'_, '_> {
         }
         let (tries, violations) = (counted.tries, counted.violations);
         Ok(judged(counted, String::new(), || Evidence {
-            expected: "each name that stays once".to_owned(),
+            expected: "each unchanged name exactly once".to_owned(),
             seen: format!(
                 "something else in {violations} of {tries} listings, such as {}",
                 example.unwrap_or_default()

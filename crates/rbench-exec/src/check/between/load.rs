@@ -51,7 +51,7 @@ impl Load {
                 });
             match thread {
                 Ok(thread) => load_of.threads.push(thread),
-                Err(e) => load_of.wrong = Some(format!("a thread cannot be started: {e}")),
+                Err(e) => load_of.wrong = Some(format!("cannot start a thread: {e}")),
             }
         }
         load_of

@@ -41,7 +41,7 @@ impl Clients<'_, '_> {
         let slack = self.slack([by_root, Nanos(by_root.0 + DURING.0 / 2), self.now()]);
         if slack.0 * 2 > HELD.0 {
             return Err(End::undecided(format!(
-                "the clocks of the hosts are known to {slack} only, and the lock is held for {HELD}"
+                "the hosts' clocks are known only to {slack}, too coarse for a lock held for {HELD}"
             )));
         }
         let mut all = Vec::new();
@@ -53,13 +53,13 @@ impl Clients<'_, '_> {
         // Who never waits for another one does not know whether they were kept apart.
         if violations == 0 && counted.pairs.iter().all(|pair| pair.times.is_empty()) {
             return Err(End::undecided(format!(
-                "no client waited for another one in {tries} times that it was taken"
+                "the lock was taken {tries} times, but no client ever waited for another one"
             )));
         }
         Ok(judged(counted, String::new(), || Evidence {
             expected: "one holder at a time".to_owned(),
             seen: format!(
-                "{violations} times of {tries} another client had it too, for {apart} at worst"
+                "{violations} of {tries} times another client also held it, for up to {apart}"
             ),
             call: match lock {
                 Lock::Flock => "flock".to_owned(),

@@ -80,8 +80,8 @@ impl Clients<'_, '_> {
         }
         let met = self.meet(part).await?;
         let ends: Option<Vec<_>> = met.iter().map(|message| read(message)).collect();
-        let ends = ends
-            .ok_or_else(|| End::undecided("what a client told did not arrive whole".to_owned()))?;
+        let ends =
+            ends.ok_or_else(|| End::undecided("a client's report arrived incomplete".to_owned()))?;
         let (verdict, counted) = judge(race, &ends, self.slack([by_root, self.now()]));
         Ok(match verdict {
             Verdict::Broken(evidence) => {
@@ -162,14 +162,13 @@ fn judge(race: Race, ends: &[Vec<Ended>], slack: Nanos) -> (Verdict, Counted) {
         return (verdict, Counted::default());
     }
     if counted.tries == 0 {
-        let seen = format!("of {ROUNDS} names two clients wanted none at once");
+        let seen = format!("two clients never wanted the same name at once ({ROUNDS} names)");
         return (Verdict::Undecided(evidence(None, seen)), counted);
     }
     if counted.violations == 0 {
         return (Verdict::Holds(String::new()), counted);
     }
-    let mut seen =
-        format!("of {ROUNDS} names {none} without a winner, {several} with more than one");
+    let mut seen = format!("of {ROUNDS} names {none} had no winner, {several} more than one");
     for (end, times) in &others {
         let errno = Errno::from_raw(*end);
         seen.push_str(&format!(", {times} times {errno:?}"));
@@ -210,11 +209,11 @@ mod tests {
     #[test]
     fn there_is_exactly_one_winner_and_one_error_for_the_rest() {
         check(|_| (), (50, 0, ""));
-        let text = "of 50 names 0 without a winner, 1 with more than one";
+        let text = "of 50 names 0 had no winner, 1 more than one";
         check(|ends| ends[1][3].end = 0, (50, 1, text));
-        let text = "of 50 names 1 without a winner, 0 with more than one";
+        let text = "of 50 names 1 had no winner, 0 more than one";
         check(|ends| ends[0][7].end = EXIST, (50, 1, text));
-        let text = "of 50 names 0 without a winner, 0 with more than one, 1 times ESTALE";
+        let text = "of 50 names 0 had no winner, 0 more than one, 1 times ESTALE";
         check(|ends| ends[2][0].end = Errno::ESTALE as i32, (50, 1, text));
     }
 
@@ -222,11 +221,11 @@ mod tests {
     fn who_comes_when_the_name_is_gone_long_since_is_in_no_race() {
         // Within what the clocks may be apart, and not.
         check(|ends| ends[1] = client(EXIST, 130), (50, 0, ""));
-        let none = "of 50 names two clients wanted none at once";
+        let none = "two clients never wanted the same name at once (50 names)";
         check(|ends| ends[1] = client(EXIST, 131), (0, 0, none));
         check(|ends| ends[1] = client(EXIST, 50), (0, 0, none));
         // A second winner is wrong at any time.
-        let text = "of 50 names 0 without a winner, 1 with more than one";
+        let text = "of 50 names 0 had no winner, 1 more than one";
         check(
             |ends| {
                 ends[1] = client(EXIST, 131);

@@ -113,12 +113,12 @@ impl Clients<'_, '_> {
         Ok(judged(counted, String::new(), || {
             Evidence {
             expected: match sight.lock {
-                Some(_) => format!("'{}' until it is done, then '{}'", sight.old, sight.new),
-                None => format!("'{}' at once", sight.new),
+                Some(_) => format!("'{}' until the change is complete, then '{}'", sight.old, sight.new),
+                None => format!("'{}' immediately", sight.new),
             },
             seen: worst.map_or_else(String::new, |wrong| {
                 format!(
-                    "something else in {violations} of {tries}; at worst {} {}, of what was done {}",
+                    "something else in {violations} of {tries} tries; at worst {} {}, for a change made {}",
                     wrong.seen,
                     self.client(wrong.to),
                     self.client(wrong.from)
@@ -223,13 +223,13 @@ impl Clients<'_, '_> {
         told: &[Vec<u8>],
         (go, within): (Nanos, Nanos),
     ) -> Result<Told, End> {
-        let lost = || End::undecided("what a client told did not arrive whole".to_owned());
+        let lost = || End::undecided("a client's report arrived incomplete".to_owned());
         let Round { actor, width, .. } = round;
         let acted = read_acted(&told[actor], width).ok_or_else(lost)?;
         let slow = |acted: &Acted| acted.done.since(go).0 > within.0 / 2;
         if acted.iter().any(slow) {
             return Err(End::undecided(format!(
-                "so slow {} that the others may have looked too short",
+                "the change was so slow {} that the other clients may have stopped watching too early",
                 self.client(actor)
             )));
         }
@@ -336,7 +336,7 @@ fn watch(
                 Ok(thread) => threads.push(thread),
                 Err(e) => {
                     ended.store(true, Ordering::Relaxed);
-                    return Err(lost(format!("a thread that looks cannot be started: {e}")));
+                    return Err(lost(format!("cannot start a watching thread: {e}")));
                 }
             }
         }
@@ -345,7 +345,7 @@ fn watch(
             std::thread::sleep(STEP);
         }
         let seen = threads.into_iter().map(|thread| thread.join());
-        seen.map(|seen| seen.map_err(|_| lost("a thread that looks ended unexpectedly".to_owned())))
+        seen.map(|seen| seen.map_err(|_| lost("a watching thread ended unexpectedly".to_owned())))
             .collect()
     })
 }
@@ -402,8 +402,8 @@ fn judge(
 ) -> Option<Wrong> {
     pair.tries += 1;
     let stale = seen.other.as_ref().and_then(|(began, what)| {
-        let behind = began.since(acted.done);
-        (behind > slack).then_some((behind, *began, what))
+        let lag = began.since(acted.done);
+        (lag > slack).then_some((lag, *began, what))
     });
     if let Some(settled) = seen.settled {
         let time = match stale {
@@ -429,14 +429,14 @@ fn judge(
     // What was stale to the end is late by as much as it was looked for, at least.
     let never = seen.settled.is_none() && stale.is_none();
     let worse = never || early || seen.back || odd.is_some();
-    let behind = stale.map_or(Nanos(0), |(behind, ..)| behind);
+    let lag = stale.map_or(Nanos(0), |(lag, ..)| lag);
     let what = match stale {
-        Some((behind, _, what)) if seen.settled.is_none() => {
-            format!("'{what}' to the end, {behind} behind it,")
+        Some((lag, _, what)) if seen.settled.is_none() => {
+            format!("'{what}' to the end, {lag} after the change,")
         }
-        Some((behind, _, what)) => format!("'{what}' still {behind} behind it"),
+        Some((lag, _, what)) => format!("'{what}' still {lag} after the change"),
         None if seen.settled.is_none() => "nothing".to_owned(),
-        None if early => format!("'{now}' before it was done"),
+        None if early => format!("'{now}' before the change"),
         None if seen.back => format!("'{now}' and then '{before}' again"),
         None => match odd {
             Some(odd) => format!("'{odd}'"),
@@ -445,10 +445,10 @@ fn judge(
     };
     pair.violations += 1;
     pair.worse += u64::from(worse);
-    pair.late = pair.late.max(behind);
+    pair.late = pair.late.max(lag);
     Some(Wrong {
         seen: what,
-        behind,
+        behind: lag,
         from: pair.from,
         to: pair.to,
     })
@@ -503,10 +503,10 @@ mod tests {
         // Within what the clocks may be apart.
         check(name, &seen(Some(5_000), Some(2_100)), (None, &[0], 3_000));
         let late = seen(Some(3_005_000), Some(3_002_000));
-        let text = "'ENOENT' still 3.00 ms behind it";
+        let text = "'ENOENT' still 3.00 ms after the change";
         check(name, &late, (Some(text), &[3_003_000], 3_000));
         let never = seen(None, Some(4_002_000));
-        let text = "'ENOENT' to the end, 4.00 ms behind it,";
+        let text = "'ENOENT' to the end, 4.00 ms after the change,";
         check(name, &never, (Some(text), &[], 0));
         check(name, &seen(None, None), (Some("nothing"), &[], 0));
     }
@@ -521,7 +521,7 @@ mod tests {
         check(
             name,
             &early,
-            (Some("'free' before it was done"), &[0], 3_000),
+            (Some("'free' before the change"), &[0], 3_000),
         );
         let back = Watched {
             back: true,

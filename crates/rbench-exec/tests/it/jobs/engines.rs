@@ -86,7 +86,7 @@ fn options_of_another_engine_are_refused() {
         ),
         (
             "--hipri",
-            "hipri belongs to ioengine io_uring, pvsync2, and the job's is psync",
+            "hipri belongs to ioengine io_uring, pvsync2, but the job uses psync",
         ),
     ] {
         let planned = job(&[0], dir.path(), &format!("--name=x --size=16k {line}")).plan();

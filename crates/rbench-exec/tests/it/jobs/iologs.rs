@@ -246,7 +246,7 @@ fn an_earlier_log_is_replaced_and_nothing_else() {
     fs::write(dir.path().join("t"), "of the user's").expect("written");
     let told = refusal(dir.path(), line);
     assert!(
-        told.contains("no log of I/O, and is not overwritten"),
+        told.contains("not an I/O log, so it is not overwritten"),
         "{told}"
     );
     assert_eq!(data(dir.path(), "t"), b"of the user's");
@@ -271,7 +271,10 @@ fn a_log_that_is_wrong_is_told_with_its_line_before_anything_is_done() {
         &lines("f add; f open; f write 0 4096; f look 0 1"),
     );
     let wrong = usage(dir.path(), line);
-    assert!(wrong.contains("t, line 5: 'look' is none of"), "{wrong}");
+    assert!(
+        wrong.contains("t, line 5: 'look' is not an action"),
+        "{wrong}"
+    );
     log(dir.path(), "t", 2, &lines("f add; f open; f close"));
     let empty = usage(dir.path(), line);
     assert!(empty.contains("nothing to replay"), "{empty}");
@@ -472,7 +475,7 @@ fn what_can_be_read_but_once_has_one_reader() {
         match job(&[0, 0][..ranks], dir.path(), &line).go() {
             Err(ExecError::Usage(told)) => {
                 assert!(
-                    told.contains("but once, and would be read 2 times"),
+                    told.contains("only once, but 2 workers would read it"),
                     "{told}"
                 );
             }
@@ -516,11 +519,11 @@ fn a_log_that_is_written_is_nothing_else() {
         ),
         (
             format!("--name=a {one} --write_iolog=a.0.0"),
-            "a file of a job",
+            "a data file of a job",
         ),
         (
             format!("--name=a {one} --write_iolog=same --name=b {one} --filename=old2"),
-            "a file of a job",
+            "a data file of a job",
         ),
     ] {
         let told = usage(dir.path(), &line);

@@ -231,7 +231,7 @@ fn what_names_do_not_have_is_refused() {
             "--stat_type=lstat",
             "stat_type belongs to ioengine filestat, dirstat",
         ),
-        ("filedelete", "--readonly", "--readonly forbids that"),
+        ("filedelete", "--readonly", "which --readonly forbids"),
     ] {
         let planned = job(&[0], dir.path(), &line(engine, more)).plan();
         let why = planned.expect_err("it is refused").to_string();

@@ -267,7 +267,7 @@ mod needs_fuse {
             let detail = &example.failure.detail;
             assert_eq!(
                 detail,
-                "at offset 0: no holes can be punched there (fallocate)"
+                "at offset 0: holes cannot be punched there (fallocate)"
             );
             target.end();
         };

@@ -92,9 +92,9 @@ const DAMAGES: [Damage; 8] = [
     (
         |now, _| now.truncate(54_000),
         &[
-            "f truncated: at offset 53248 4096 bytes were expected, and the file ends at 54000",
-            "f truncated: at offset 57344 4096 bytes were expected, and the file ends at 57344",
-            "f truncated: at offset 61440 4096 bytes were expected, and the file ends at 61440",
+            "f truncated: expected 4096 bytes at offset 53248, but the file ends at 54000",
+            "f truncated: expected 4096 bytes at offset 57344, but the file ends at 57344",
+            "f truncated: expected 4096 bytes at offset 61440, but the file ends at 61440",
         ],
     ),
     // Who wrote what is there already nobody knows, as with fio.

@@ -34,7 +34,7 @@ pub fn expected(options: &Mdtest, hosts: &[u32], there: bool) -> Expected {
     machine.out
 }
 
-/// Letters of two options that exclude each other, or of one that asks for
+/// Letters of two options that cannot be combined, or of one that asks for
 /// what cannot be.
 pub fn excluded(options: &Mdtest) -> Option<&'static str> {
     let o = options;

@@ -75,7 +75,7 @@ pub(super) fn smallest_block(pattern: &Pattern) -> u64 {
 pub(super) fn aligned(pattern: &Pattern, files: &Files) -> Result<(), PlanError> {
     let check = |option: &str, value: u64| {
         if !value.is_multiple_of(SECTOR) {
-            refuse!("direct=1 needs multiples of {SECTOR} bytes, and {option} is {value}");
+            refuse!("direct=1 needs multiples of {SECTOR} bytes, but {option} is {value}");
         }
         Ok(())
     };
@@ -91,7 +91,7 @@ pub(super) fn aligned(pattern: &Pattern, files: &Files) -> Result<(), PlanError>
                 check("bsrange", *min)?;
                 check("bsrange", *max)?;
             }
-            BlockSizes::Unaligned { .. } => check("a block of bs_unaligned", 1)?,
+            BlockSizes::Unaligned { .. } => check("a block size of bs_unaligned", 1)?,
             BlockSizes::Split(parts) => {
                 for (size, _) in parts {
                     check("bssplit", *size)?;

@@ -18,7 +18,7 @@ pub(super) fn course(
     let sequel = sequel(s, directions)?;
     let zones = zones(s, notes)?;
     if zones.is_some() && sequel != Sequel::Next {
-        refuse!("zonemode=strided cannot be combined with a number behind rw");
+        refuse!("zonemode=strided cannot be combined with a number after rw");
     }
     let sequence_moves_on = s.random_sequence_stride.unwrap_or(false);
     let is_sequence = matches!(s.random_distribution, Some(Distribution::Sequence(_)));
@@ -54,7 +54,7 @@ fn sequel(s: &Settings, directions: Directions) -> Result<Sequel, PlanError> {
         (true, Some(length)) => match u64::try_from(length) {
             Ok(length) => Sequel::Run { length, identical },
             Err(_) => {
-                refuse!("the number behind rw is one of operations, and {length} is negative")
+                refuse!("the number after rw is a number of operations, but {length} is negative")
             }
         },
     })

@@ -29,26 +29,26 @@ pub(super) fn engine(
         let known: Vec<&str> = facts.engines.iter().map(|(name, _)| *name).collect();
         let known = known.join(", ");
         if ENGINES.split_whitespace().any(|of_fio| of_fio == name) {
-            refuse!("ioengine={name} is not supported: take one of {known}");
+            refuse!("ioengine={name} is not supported: use one of {known}");
         }
-        refuse!("ioengine={name} is unknown: take one of {known}");
+        refuse!("ioengine={name} is unknown: use one of {known}");
     };
     if depth == 0 {
         refuse!("iodepth must be at least 1");
     }
     if s.offload == Some(true) {
         if NameOp::of_engine(name).is_some() {
-            refuse!("io_submit_mode=offload: ioengine={name} makes one operation at a time");
+            refuse!("io_submit_mode=offload: ioengine={name} performs one operation at a time");
         }
         if matches!(name, "sync" | "vsync") {
             refuse!(
-                "io_submit_mode=offload: with ioengine={name} threads would share the position of a file: take \
+                "io_submit_mode=offload: with ioengine={name} threads would share a file position: use \
                  p{name}"
             );
         }
         if depth > THREADS_MAX {
             refuse!(
-                "io_submit_mode=offload starts a thread for each of iodepth={depth}: {THREADS_MAX} at most"
+                "io_submit_mode=offload starts iodepth={depth} threads: the limit is {THREADS_MAX}"
             );
         }
         return Ok((name.to_owned(), depth));
@@ -58,7 +58,9 @@ pub(super) fn engine(
             "ioengine={name} is synchronous: iodepth is capped at 1"
         ));
     } else if depth > *most {
-        refuse!("iodepth={depth} is more than ioengine={name} can keep under way, {most}");
+        refuse!(
+            "iodepth={depth} is more than the {most} operations that ioengine={name} can have in flight"
+        );
     }
     Ok((name.to_owned(), depth.min(*most)))
 }
@@ -118,7 +120,7 @@ pub(super) fn options(
     for (option, engines) in given(settings) {
         if !engines.contains(&engine) {
             let engines = engines.join(", ");
-            refuse!("{option} belongs to ioengine {engines}, and the job's is {engine}");
+            refuse!("{option} belongs to ioengine {engines}, but the job uses {engine}");
         }
     }
     let default = EngineOptions::default();
@@ -150,7 +152,7 @@ pub(super) fn memory(s: &Settings) -> Result<Memory, PlanError> {
     }
     let huge_page = s.hugepage_size.unwrap_or(Memory::HUGE_PAGE);
     if !huge_page.is_power_of_two() {
-        refuse!("hugepage-size={huge_page}: it is a power of 2");
+        refuse!("hugepage-size={huge_page}: not a power of 2");
     }
     Ok(Memory {
         kind,

@@ -25,16 +25,16 @@ pub(super) fn journal(
         return Ok(None);
     };
     if path.file_name().is_none() {
-        refuse!("--ack-journal {} is not the name of a file", path.display());
+        refuse!("--ack-journal {} is not a file name", path.display());
     }
     if iterations > 1 {
         refuse!(
-            "--ack-journal and --iterations exclude each other: every iteration writes the same files"
+            "--ack-journal and --iterations cannot be combined: every iteration writes the same files"
         );
     }
     if rounds.iter().flatten().any(|job| job.replay.is_some()) {
         refuse!(
-            "--ack-journal and read_iolog exclude each other: what is replayed may write any place twice at a time"
+            "--ack-journal and read_iolog cannot be combined: a replay may write one place twice at a time"
         );
     }
     let mut writers = 0;
@@ -52,8 +52,8 @@ pub(super) fn journal(
         refuse!("--ack-journal needs a job that writes");
     }
     notes.push(
-        "--ack-journal: what is written carries the stamps by which rbench verify knows it, in place of \
-         buffer_pattern, buffer_compress_percentage and the like"
+        "--ack-journal: blocks are filled with the stamps that rbench verify checks; \
+         buffer_pattern, buffer_compress_percentage and the like are ignored"
             .to_owned(),
     );
     Ok(Some(path.clone()))
@@ -73,7 +73,7 @@ fn unfit(job: &JobPlan, ranks: u32) -> Option<String> {
     } else if job.names.is_some() {
         "needs an engine that writes data"
     } else if job.verify.is_some() {
-        "and verify exclude each other: blocks carry the one's headers or the other's"
+        "and verify cannot be combined: both write their headers into the blocks"
     } else if files.size.1 == 0 {
         "needs size"
     } else if files.shares.offset.is_some()
@@ -82,26 +82,26 @@ fn unfit(job: &JobPlan, ranks: u32) -> Option<String> {
     {
         "needs offset and offset_increment in bytes, and no file_append"
     } else if shares_files(files) && workers > 1 {
-        "needs files of each worker's own: give no filename, or $jobnum in filename_format"
+        "needs separate files for each worker: give no filename, or use $jobnum in filename_format"
     } else if files.overwrite {
-        "and overwrite exclude each other: what is laid out has no stamps"
+        "and overwrite cannot be combined: files that are laid out have no stamps"
     } else if files.unlink || files.unlink_each_loop {
-        "excludes unlink and unlink_each_loop: what was synced would be gone"
+        "cannot be combined with unlink or unlink_each_loop: the synced data would be removed"
     } else if files.fill {
-        "and fill_device exclude each other: how long the file becomes is not known"
+        "and fill_device cannot be combined: the final file size is unknown"
     } else if !pattern.course.is_plain() {
-        "needs blocks in order or at random, without a number behind rw, zones or bs_is_seq_rand"
+        "needs sequential or random blocks, without a number after rw, zones or bs_is_seq_rand"
     } else if block < BLOCK_MIN {
         return Some(format!(
-            "needs blocks (bs) that are multiples of {BLOCK_MIN} bytes, for their stamps"
+            "needs block sizes (bs) that are multiples of {BLOCK_MIN} bytes, for the stamps"
         ));
     } else if block != bounds(&pattern.sizes.write).0 {
-        "needs blocks (bs) that are multiples of the smallest"
+        "needs block sizes (bs) that are multiples of the smallest one"
     } else if [files.offset, increment, pattern.align.write]
         .iter()
         .any(|place| !place.is_multiple_of(block))
     {
-        "needs offset, offset_increment and blockalign to be multiples of the block (bs)"
+        "needs offset, offset_increment and blockalign to be multiples of the block size (bs)"
     } else {
         return None;
     };

@@ -23,13 +23,13 @@ pub(super) fn of_names(
     passes(plan, op, notes)?;
     if plan.files.count > i32::MAX as u64 {
         refuse!(
-            "nrfiles={} is more than ioengine={engine} can name, {}",
+            "nrfiles={} is more than the limit of ioengine={engine}, {}",
             plan.files.count,
             i32::MAX
         );
     }
     if op.makes() && !plan.files.may_create {
-        refuse!("allow_file_create=0: ioengine={engine} makes what is not there");
+        refuse!("allow_file_create=0: ioengine={engine} must create files");
     }
     for (option, on) in [
         ("end_fsync", &mut plan.syncing.end_fsync),
@@ -38,14 +38,14 @@ pub(super) fn of_names(
     ] {
         if std::mem::take(on) {
             notes.push(format!(
-                "{option} is left out: ioengine={engine} writes no data"
+                "{option} is ignored: ioengine={engine} writes no data"
             ));
         }
     }
     let pattern = &mut plan.pattern;
     if pattern.directions.read && pattern.directions.write {
         notes.push(format!(
-            "ioengine={engine} has one kind of operation: all count as reads"
+            "ioengine={engine} has only one kind of operation: all count as reads"
         ));
         pattern.directions.write = false;
     }
@@ -88,7 +88,7 @@ pub(super) fn of_names(
 fn refuse_data(plan: &JobPlan, s: &Settings) -> Result<(), PlanError> {
     let engine = &plan.engine;
     if plan.verify.is_some() {
-        refuse!("verify: ioengine={engine} moves no data that could be verified");
+        refuse!("verify: ioengine={engine} moves no data to verify");
     }
     if plan.files.pre_read {
         refuse!("pre_read: ioengine={engine} reads no data");
@@ -104,7 +104,7 @@ fn refuse_data(plan: &JobPlan, s: &Settings) -> Result<(), PlanError> {
     }
     for (option, every) in [("fsync", s.fsync), ("fdatasync", s.fdatasync)] {
         if every.is_some_and(|every| every > 0) {
-            refuse!("{option}: ioengine={engine} writes no data that could be synced");
+            refuse!("{option}: ioengine={engine} writes no data to sync");
         }
     }
     Ok(())
@@ -116,15 +116,15 @@ fn passes(plan: &JobPlan, op: NameOp, notes: &mut Vec<String>) -> Result<(), Pla
     let again = loops > 1 && !plan.pace.time_based;
     match op {
         NameOp::DeleteFile | NameOp::DeleteDirectory if again => {
-            refuse!("loops={loops}: ioengine={engine} has removed everything in the first pass")
+            refuse!("loops={loops}: ioengine={engine} removes everything in the first pass")
         }
         // What was made is removed in between.
         NameOp::CreateFile | NameOp::CreateDirectory if plan.files.unlink_each_loop => {}
         NameOp::CreateDirectory if again => {
-            refuse!("loops={loops}: ioengine={engine} has made everything in the first pass")
+            refuse!("loops={loops}: ioengine={engine} creates everything in the first pass")
         }
         NameOp::CreateFile if again || plan.pace.time_based => notes.push(format!(
-            "ioengine={engine}: from the second pass on files are there, and are opened only"
+            "ioengine={engine}: from the second pass on the files exist, and are only opened"
         )),
         _ => {}
     }

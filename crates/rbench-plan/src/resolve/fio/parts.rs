@@ -50,7 +50,7 @@ pub(super) fn parts(
         (Some((a, b)), _) => share_of_files((a.min(b), a.max(b)), percent, offset, smallest)?,
         (None, Some(total)) if count > 1 && total / count < smallest => {
             notes.push(format!(
-                "size gives {} bytes for each of {count} files: each has a block, {smallest} bytes",
+                "size gives only {} bytes to each of {count} files: each gets one block, {smallest} bytes",
                 total / count
             ));
             (smallest, smallest)
@@ -68,7 +68,7 @@ pub(super) fn parts(
             None => "size",
         };
         refuse!(
-            "{option} gives {} bytes, and the smallest block (bs) has {smallest}",
+            "{option} is {} bytes, less than the smallest block (bs), {smallest} bytes",
             size.0
         );
     }
@@ -125,7 +125,7 @@ fn share_of_files(
         bytes - bytes % block.max(1)
     };
     if share(least) == 0 {
-        refuse!("size={percent}% of filesize ({least}) is less than a block (bs), {block} bytes");
+        refuse!("size={percent}% of filesize ({least}) is less than one block (bs), {block} bytes");
     }
     Ok((share(least), share(most)))
 }
@@ -156,7 +156,7 @@ fn moved(
         (None, Some(range), Some(total)) if total <= all(range.0) => bytes(total),
         (None, Some(range), Some(total)) if total < all(range.1) => {
             refuse!(
-                "size ({total}) lies between the least and the most that files of filesize may hold: \
+                "size ({total}) is between the smallest and the largest total of files of filesize: \
                  give io_size instead"
             )
         }
@@ -171,13 +171,17 @@ const ENDLESS: u64 = 1 << 60;
 /// A file system is filled by writing in sequence.
 fn fills(s: &Settings, pattern: &Pattern) -> Result<(), PlanError> {
     if pattern.directions.read || pattern.directions.random {
-        refuse!("fill_device needs rw=write: the file system is filled from front to back");
+        refuse!("fill_device needs rw=write: it fills the file system sequentially");
     }
     if s.create_only == Some(true) || s.overwrite == Some(true) {
-        refuse!("fill_device excludes create_only and overwrite: nothing is laid out");
+        refuse!(
+            "fill_device cannot be combined with create_only or overwrite: nothing is laid out"
+        );
     }
     if s.time_based == Some(true) {
-        refuse!("fill_device excludes time_based: it ends when there is no room");
+        refuse!(
+            "fill_device cannot be combined with time_based: it ends when the file system is full"
+        );
     }
     Ok(())
 }
@@ -186,15 +190,15 @@ fn fills(s: &Settings, pattern: &Pattern) -> Result<(), PlanError> {
 fn appends(s: &Settings, pattern: &Pattern) -> Result<(), PlanError> {
     if pattern.directions.read {
         refuse!(
-            "file_append needs a job that only writes: behind the end there is nothing to read"
+            "file_append needs a job that only writes: nothing can be read after the end of a file"
         );
     }
     if s.filesize.is_none() && !matches!(s.size, Some(Extent::Bytes(1..))) {
-        refuse!("file_append needs size, the bytes to append");
+        refuse!("file_append needs size, the number of bytes to append");
     }
     if s.create_only == Some(true) || s.overwrite == Some(true) {
         refuse!(
-            "file_append excludes create_only and overwrite: nothing is laid out behind the end"
+            "file_append cannot be combined with create_only or overwrite: nothing is laid out after the end"
         );
     }
     Ok(())

@@ -7,7 +7,7 @@ use crate::spec::fio::Settings;
 /// From a job's options.
 pub(super) fn process(s: &Settings) -> Result<Process, PlanError> {
     if s.cpus_allowed.is_some() && s.numa_cpu_nodes.is_some() {
-        refuse!("cpus_allowed and numa_cpu_nodes exclude each other");
+        refuse!("cpus_allowed and numa_cpu_nodes cannot be combined");
     }
     let io_priority = match (s.prioclass, s.prio, s.priohint) {
         (None, None, None) => None,

@@ -16,12 +16,12 @@ pub(super) fn replay(
     let Some(logs) = s.read_iolog.clone() else {
         plan.iolog.clone_from(&s.write_iolog);
         if plan.names.is_some() && plan.iolog.is_some() {
-            refuse!("write_iolog: a log of I/O has no word for what this engine does with names");
+            refuse!("write_iolog: an I/O log cannot record this engine's operations on names");
         }
         return Ok(plan);
     };
     if let Some(option) = unfit(&plan, s) {
-        refuse!("read_iolog and {option} exclude each other");
+        refuse!("read_iolog and {option} cannot be combined");
     }
     if plan.names.is_some() {
         refuse!("read_iolog needs an engine that moves data");
@@ -30,17 +30,17 @@ pub(super) fn replay(
     let redirect = s.replay_redirect.as_ref();
     if let Some(name) = redirect.filter(|name| !below.as_os_str().is_empty() && climbs(name)) {
         refuse!(
-            "replay_redirect: {name} leads out of the directory {}",
+            "replay_redirect: {name} is outside of the directory {}",
             below.display()
         );
     }
     let repeats = s.loops.is_some_and(|loops| loops > 1) || plan.pace.time_based;
     let without = [
         (s.write_iolog.is_some(), "write_iolog"),
-        (repeats, "loops and time_based: a log is replayed once"),
+        (repeats, "loops and time_based"),
     ];
     for (_, option) in without.iter().filter(|(given, _)| *given) {
-        notes.push(format!("read_iolog leaves out {option}, as in fio"));
+        notes.push(format!("read_iolog ignores {option}, as fio does"));
     }
     let mut skip = s.replay_skip.unwrap_or_default();
     if readonly {
@@ -102,7 +102,7 @@ fn unfit(plan: &JobPlan, s: &Settings) -> Option<&'static str> {
         .into_iter()
         .chain(plan.pace.rate_bytes.all());
     if rates.into_iter().any(Option::is_some) {
-        return Some("rates (replay_time_scale says how fast it is)");
+        return Some("rates (use replay_time_scale to set the speed)");
     }
     let parts = plan.verify.as_ref();
     let parts = parts.is_some_and(|v| v.backlog.is_some() || v.trims.is_some() || v.load_state);

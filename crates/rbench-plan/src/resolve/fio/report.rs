@@ -24,8 +24,8 @@ pub(super) fn report(job: &Job, group: u32, notes: &mut Vec<String>) -> FioRepor
     let every = |given: Option<Nanos>| given.filter(|time| time.0 > 0).unwrap_or(SAMPLED_EVERY);
     if let Some(clock) = &s.clocksource {
         notes.push(format!(
-            "clocksource={clock} changes nothing: times are those of CLOCK_MONOTONIC, read from \
-             the processor's counter where the kernel does so too"
+            "clocksource={clock} has no effect: times come from CLOCK_MONOTONIC, which reads \
+             the processor's counter where the kernel uses it"
         ));
     }
     FioReport {
@@ -89,8 +89,8 @@ pub(super) fn check_logs(s: &Settings) -> Result<(), PlanError> {
     let room = !logs.issue_time && logs.values != WindowValue::Both;
     if logs.compressed && !room {
         refuse!(
-            "log_store_compressed: records have room for one value, and neither for \
-             log_window_value=both nor for log_issue_time"
+            "log_store_compressed: records hold one value, so it cannot be combined with \
+             log_window_value=both or log_issue_time"
         );
     }
     Ok(())

@@ -134,7 +134,7 @@ fn files_that_the_user_names_are_not_removed_between_passes() {
         s.filename = Some(vec!["f".into()]);
         s.unlink_each_loop = Some(true);
     };
-    check_refused(named, "unlink_each_loop and filename exclude each other");
+    check_refused(named, "unlink_each_loop and filename cannot be combined");
     assert!(
         single(|s| s.unlink_each_loop = Some(true))
             .files
@@ -299,14 +299,14 @@ fn size_is_divided_and_filesize_is_not() {
 
 #[test]
 fn a_block_that_is_larger_than_its_file_is_refused() {
-    check_refused(|s| s.bs = both(2 * MIB), "size gives 1048576 bytes");
+    check_refused(|s| s.bs = both(2 * MIB), "size is 1048576 bytes");
     let (plan, notes) = noted(|s| s.nrfiles = Some(1000));
     assert_eq!((plan.files.count, plan.files.size), (1000, (4096, 4096)));
     assert!(
-        notes[0].contains("1048 bytes for each of 1000 files"),
+        notes[0].contains("1048 bytes to each of 1000 files"),
         "{notes:?}"
     );
-    check_refused(|s| s.filesize = Some((1024, MIB)), "filesize gives 1024");
+    check_refused(|s| s.filesize = Some((1024, MIB)), "filesize is 1024");
     let plan = single(|s| {
         s.rw = Some(READ);
         s.bs.write = Some(2 * MIB);
@@ -383,7 +383,7 @@ fn workers_take_turns_with_directories_and_given_names_lie_where_they_were_given
             s.filename = Some(vec!["f".into(), "../g".into()]);
             s.filename_directories = vec!["".into(), "b".into()];
         },
-        "../g leads out of the directory b",
+        "../g is outside of the directory b",
     );
 }
 
@@ -482,8 +482,8 @@ fn synchronous_engines_keep_one_operation_under_way_and_say_so() {
 #[test]
 fn other_engines_of_fio_are_refused_by_name() {
     for (engine, expect) in [
-        ("rbd", "not supported: take one of psync, mmap"),
-        ("nosuch", "ioengine=nosuch is unknown: take one of psync"),
+        ("rbd", "not supported: use one of psync, mmap"),
+        ("nosuch", "ioengine=nosuch is unknown: use one of psync"),
     ] {
         check_refused(|s| s.ioengine = Some(engine.into()), expect);
     }
@@ -532,7 +532,7 @@ fn options_of_engines_are_taken_by_their_engines_only() {
         |o| o.hipri_percentage = Some(3),
         "hipri_percentage belongs to ioengine pvsync2",
     );
-    check("libaio", |o| o.uncached = Some(true), "the job's is libaio");
+    check("libaio", |o| o.uncached = Some(true), "the job uses libaio");
     let uncached = |direct| {
         single(|s| {
             with("pvsync2", |o| o.uncached = Some(true))(s);
@@ -719,7 +719,7 @@ fn rates_limits_and_searches_are_checked_together() {
             s.rate = both(MIB);
             s.rate_iops = both(100);
         },
-        "rate and rate_iops exclude",
+        "rate and rate_iops cannot be combined",
     );
     check_refused(
         |s| {
@@ -734,7 +734,7 @@ fn rates_limits_and_searches_are_checked_together() {
     check_refused(|s| s.numjobs = Some(0), "numjobs");
     check_refused(
         |s| s.numjobs = Some(4097),
-        "4097 workers of all jobs, 4096 at most",
+        "4097 workers (numjobs): the limit is 4096",
     );
     assert_eq!(single(|s| s.numjobs = Some(4096)).numjobs, 4096);
     check_refused(|s| s.logs.histogram = Some("h".into()), "log_hist_msec");
@@ -818,7 +818,7 @@ fn buffers_that_compress_or_dedupe_are_new_for_every_write() {
             s.zero_buffers = Some(true);
             s.buffer_pattern = Some(vec![1]);
         },
-        "exclude each other",
+        "cannot be combined",
     );
 }
 

@@ -9,14 +9,13 @@ use crate::spec::fio::Settings;
 /// That the engine of a job that trims can do so, and what a trim is.
 pub(super) fn possible(engine: &str, notes: &mut Vec<String>) -> Result<(), PlanError> {
     if NameOp::of_engine(engine).is_some() {
-        refuse!("ioengine={engine} works on names and does not trim: take another engine");
+        refuse!("ioengine={engine} works on names and cannot trim: use another engine");
     }
     match engine {
-        "ftruncate" => refuse!("ioengine=ftruncate does not trim: take another engine"),
+        "ftruncate" => refuse!("ioengine=ftruncate cannot trim: use another engine"),
         "null" => {}
         _ => notes.push(
-            "a trim is a punched hole: fallocate(FALLOC_FL_PUNCH_HOLE|FALLOC_FL_KEEP_SIZE)"
-                .to_owned(),
+            "a trim punches a hole: fallocate(FALLOC_FL_PUNCH_HOLE|FALLOC_FL_KEEP_SIZE)".to_owned(),
         ),
     }
     Ok(())
@@ -43,7 +42,7 @@ pub(super) fn backlog(
     }
     if every > 0 && only {
         refuse!(
-            "trim_percentage with verify_only: which blocks the run that wrote them had trimmed is not \
+            "trim_percentage with verify_only: the blocks that the earlier run trimmed are not \
              known"
         );
     }
@@ -71,6 +70,6 @@ pub(super) fn unverified(s: &Settings, notes: &mut Vec<String>) {
 
 fn without_effect() -> String {
     "trim_percentage has an effect only with trim_backlog, in a job that writes and reads back \
-     what it wrote (verify)"
+     its data (verify)"
         .to_owned()
 }

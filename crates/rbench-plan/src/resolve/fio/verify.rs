@@ -35,7 +35,7 @@ pub(super) fn verify(
     }
     let directions = pattern.directions;
     if !directions.read && !directions.write {
-        notes.push("verify has no effect: nothing is written or read".to_owned());
+        notes.push("verify has no effect: the job neither writes nor reads".to_owned());
         return Ok(None);
     }
     let mut read_back = s.do_verify.unwrap_or(true) && (directions.write || replays) && !only;
@@ -86,14 +86,14 @@ fn layout(s: &Settings, checksum: Checksum, interval: u64) -> Result<FioLayout, 
     let (name, length) = (checksum.name(), HEADER + checksum.length());
     if checksum.has_header() && offset.saturating_add(length) > interval {
         refuse!(
-            "verify={name} needs {length} bytes for each header, and from verify_offset={offset} on that is \
-             more than an interval has ({interval} bytes: verify_interval, bs)"
+            "verify={name} needs {length} bytes for each header: at verify_offset={offset} it does not fit into \
+             an interval ({interval} bytes: verify_interval, bs)"
         );
     }
     if offset > 0 && offset < length {
         refuse!(
-            "verify_offset={offset} is within the {length} bytes of the header of verify={name}, which cannot \
-             change places with itself"
+            "verify_offset={offset} is within the {length} bytes of the header of verify={name}: use 0 or \
+             at least {length}"
         );
     }
     Ok(FioLayout {
@@ -127,7 +127,7 @@ fn interval(s: &Settings, pattern: &Pattern, notes: &mut Vec<String>) -> u64 {
     }
     if s.verify_interval.is_some() && interval != asked {
         notes.push(format!(
-            "verify_interval={asked} does not divide the blocks (bs): {interval} bytes are taken"
+            "verify_interval={asked} does not divide the block size (bs): {interval} bytes are used"
         ));
     }
     interval

@@ -175,7 +175,7 @@ fn what_cannot_be_is_refused_in_a_sentence_that_names_the_option() {
         o.files.push("b".into())
     });
     check("needs -D", |o| o.wear_out = true);
-    check("leaves each rank with another amount", |o| {
+    check("makes ranks write different amounts", |o| {
         o.deadline = Some(Nanos(1))
     });
     check("need its -G", |o| o.check_read = true);

@@ -304,7 +304,7 @@ fn what_is_left_out_or_rounded_is_said() {
     };
     let twelve = facts(&BY_BLOCK, None);
     check(
-        "-n 5000 does not divide over 3 tree directories: each rank has 4998",
+        "-n 5000 does not divide evenly over 3 tree directories: each rank gets 4998",
         &twelve,
         |o| (o.items, o.depth) = (Some(5000), Some(2)),
     );
@@ -314,12 +314,12 @@ fn what_is_left_out_or_rounded_is_said() {
         |o| (o.shared, o.items) = (true, Some(5)),
     );
     check(
-        "renaming needs more than one item and is left out",
+        "renaming needs more than one item, and is left out",
         &twelve,
         |o| o.items = Some(1),
     );
     check(
-        "-x s is not there: -n or -I tells the number of items",
+        "-x s does not exist: -n or -I gives the number of items",
         &twelve,
         |o| (o.stat, o.items, o.status_file) = (true, Some(2), Some("s".into())),
     );
@@ -476,8 +476,8 @@ fn an_earlier_run_tells_the_number_of_items_in_its_file() {
         (Some(17), 30)
     );
     for (told, expect) in [
-        (Some(0), "-x s: it tells of no items"),
-        (None, "-x s is not there"),
+        (Some(0), "-x s: it records no items"),
+        (None, "-x s does not exist"),
     ] {
         let error = later(told, |_| ()).expect_err(expect).0;
         assert!(error.contains(expect), "{error}");
@@ -677,7 +677,7 @@ fn private_directories_need_trees_that_nobody_shares() {
         assert!(got.starts_with(expect), "{got}");
     };
     check("--private-dirs needs -u", |_| ());
-    check("--private-dirs and -N", |o| {
+    check("--private-dirs cannot be combined with -N", |o| {
         (o.unique_dir, o.stride) = (true, Some(4));
     });
     assert!(

@@ -53,12 +53,12 @@ impl Made<'_> {
 
     pub(super) fn number(&self, n: usize) -> Found<i64> {
         let text = self.arg(n)?;
-        number(text).ok_or_else(|| Skip::Wrong(format!("'{text}' is no number")))
+        number(text).ok_or_else(|| Skip::Wrong(format!("'{text}' is not a number")))
     }
 
     pub(super) fn length(&self, n: usize) -> Found<u64> {
         let value = self.number(n)?;
-        u64::try_from(value).map_err(|_| Skip::Wrong(format!("{value} is no length")))
+        u64::try_from(value).map_err(|_| Skip::Wrong(format!("{value} is not a length")))
     }
 
     pub(super) fn name(&self, n: usize) -> Found<Vec<u8>> {

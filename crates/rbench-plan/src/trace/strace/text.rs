@@ -66,8 +66,10 @@ pub fn line(text: &str) -> Result<Option<Line<'_>>, String> {
     };
     let Some(at) = at else {
         return Err(match of_day {
-            true => "its time of day has no part of a second: use 'strace -f -ttt -T'".to_owned(),
-            false => "it has no time in seconds where 'strace -f -ttt -T' writes one".to_owned(),
+            true => {
+                "its time of day has no fraction of a second: use 'strace -f -ttt -T'".to_owned()
+            }
+            false => "the line has no time in seconds: use 'strace -f -ttt -T'".to_owned(),
         });
     };
     let rest = rest.trim_start();
@@ -130,11 +132,11 @@ pub fn call(text: &str) -> Result<Finished, String> {
     let cut = || "a call is cut off".to_owned();
     let (name, rest) = text.split_once('(').ok_or_else(|| {
         let shown: String = text.chars().take(40).collect();
-        format!("'{shown}' is no call")
+        format!("'{shown}' is not a call")
     })?;
     let known = |c: char| c.is_ascii_alphanumeric() || c == '_';
     if name.is_empty() || !name.chars().all(known) {
-        return Err("it is no call".to_owned());
+        return Err("not a call".to_owned());
     }
     let (args, rest) = arguments(rest).ok_or_else(cut)?;
     let rest = rest.trim_start().strip_prefix('=').ok_or_else(cut)?.trim();
@@ -199,7 +201,7 @@ fn returned(text: &str) -> Result<Outcome, String> {
     if word == "?" || word.is_empty() {
         return match word {
             "?" => Ok(Outcome::Unknown),
-            _ => Err("what a call returned is cut off".to_owned()),
+            _ => Err("the result of a call is cut off".to_owned()),
         };
     }
     if word == "-1" {
@@ -207,12 +209,12 @@ fn returned(text: &str) -> Result<Outcome, String> {
         return match linux::errno(name) {
             Some(errno) => Ok(Outcome::Failed(errno)),
             None if name.is_empty() => Ok(Outcome::Unknown),
-            None => Err(format!("'{name}' is no error of Linux")),
+            None => Err(format!("'{name}' is not a Linux error")),
         };
     }
     number(word)
         .map(|value| Outcome::Done(value as u64))
-        .ok_or_else(|| format!("'{word}' is nothing that a call returns"))
+        .ok_or_else(|| format!("'{word}' is not a result of a call"))
 }
 
 /// A number as strace writes it: decimal, hexadecimal with 0x, octal with 0.

@@ -119,7 +119,7 @@ const TREE: &str =
     "mdtest divides the rate of trees by the number of ranks when each has its own (-u)";
 const IN_CACHE: &str =
     "answered from the client's cache, in less than 1 us: the publication calls it not comparable";
-const COUNTERS: &str = "it comes from the counters of the mount itself";
+const COUNTERS: &str = "it comes from the mount's own counters";
 
 const META_API: Workload = Workload {
     name: "meta-api",
@@ -129,7 +129,7 @@ const META_API: Workload = Workload {
             "tool",
             "Go benchmark of the metadata engine's API (pkg/meta/benchmarks_test.go)",
         ),
-        ("asked through", "the client's library, in one process"),
+        ("accessed through", "the client's library, in one process"),
         ("hosts", "1"),
         ("ranks", "1"),
         ("threads of each", "1"),
@@ -161,7 +161,7 @@ const META_API: Workload = Workload {
         ),
         never(
             "write",
-            "it tells the engine of data that is already stored; a system call stores the data as well",
+            "it only records data that is already stored; a system call also stores the data",
         ),
         never("read_1", IN_CACHE),
         never("read_10", IN_CACHE),
@@ -273,7 +273,8 @@ const JUICEFS_SMALL: Workload = Workload {
 const JUICEFS_FIO: Workload = Workload {
     name: "fio big-write 4M x4",
     measure_with: Some(
-        "rbench fio --name=big-write --rw=write --refill_buffers --bs=4M --size=4G --numjobs=4 --end_fsync=1 --group_reporting",
+        "rbench fio --name=big-write --rw=write --refill_buffers --bs=4M --size=4G --numjobs=4 --end_fsync=1 \
+         --group_reporting",
     ),
     set_up: &[
         ("tool", "fio 3.28"),
@@ -434,7 +435,7 @@ const JUICEFS_SET_UP: &[(&str, &str)] = &[
     ("file system", "JuiceFS 1.1.0-beta1"),
     ("client host", "Amazon c5.xlarge: 4 CPUs, 8 GiB"),
     (
-        "behind it",
+        "backed by",
         "COLUMN on c5d.xlarge with a local SSD; data in Amazon S3",
     ),
 ];
@@ -442,7 +443,7 @@ const JUICEFS_SET_UP: &[(&str, &str)] = &[
 const CUBEFS_SET_UP: &[(&str, &str)] = &[
     ("file system", "CubeFS, 3 replicas of data and metadata"),
     (
-        "behind it",
+        "backed by",
         "10 nodes with 32 CPUs, 32 GB and 16 SSDs each, 10 Gb/s",
     ),
 ];
@@ -464,7 +465,7 @@ pub const SETS: &[Set] = &[
         title: "JuiceFS, metadata engines, with PostgreSQL",
         published: "juicefs.com/docs/zh/community/metadata_engines_benchmark, Chinese edition",
         // The set-up of this edition is not known beyond that of its workloads.
-        set_up: &[("file system", "JuiceFS"), ("behind it", "COLUMN")],
+        set_up: &[("file system", "JuiceFS"), ("backed by", "COLUMN")],
         notes: &[],
         workloads: JUICEFS_WORKLOADS,
         table: JUICEFS_TABLE,

@@ -142,7 +142,7 @@ impl Ground<'_> {
         let status = std::fs::read_to_string("/proc/thread-self/status").unwrap_or_default();
         let line = status.lines().find_map(|line| line.strip_prefix("Umask:"));
         let mask = line.and_then(|text| u32::from_str_radix(text.trim(), 8).ok());
-        mask.ok_or_else(|| self.undecided("umask", "the umask is not known"))
+        mask.ok_or_else(|| self.undecided("umask", "the umask is unknown"))
     }
 
     /// Runs calls as a user who is not root, in this group. The thread is root again behind them.
@@ -173,13 +173,10 @@ impl Ground<'_> {
         // A wrong value changes nothing and tells the present one.
         let is_user = setfsuid(Uid::from_raw(u32::MAX)).as_raw() == user;
         if !is_user || setfsgid(Gid::from_raw(u32::MAX)).as_raw() != group {
-            return Err(self.undecided("setfsuid", "the thread cannot become another user"));
+            return Err(self.undecided("setfsuid", "the thread cannot switch to another user"));
         }
         if self.stat(".").result.is_err() {
-            return Err(self.undecided(
-                "stat",
-                "another user does not come as far as this directory",
-            ));
+            return Err(self.undecided("stat", "another user cannot reach this directory"));
         }
         let kept = calls();
         drop(back);
@@ -202,7 +199,7 @@ impl Ground<'_> {
         let mut number = 1;
         while stamp(number)? == first {
             if begun.elapsed() > LONGEST {
-                return Err(self.undecided("stat", "the times of new files stand still"));
+                return Err(self.undecided("stat", "the times of new files do not advance"));
             }
             std::thread::sleep(Duration::from_millis(3));
             number += 1;

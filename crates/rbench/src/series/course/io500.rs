@@ -83,7 +83,7 @@ impl Io500 {
         };
         if parent.contains('@') {
             return Err(format!(
-                "--dir {parent}: mdtest and IOR take an @ as the end of a name"
+                "--dir {parent}: the path must not contain @, which ends a path in mdtest and IOR"
             ));
         }
         let earlier = around.earlier.and_then(|earlier| name_in(earlier, &parent));
@@ -363,7 +363,7 @@ impl Course for Io500 {
         if stays {
             if !self.quiet {
                 complain(&format!(
-                    "{} stays for --resume; rbench clean {} removes it",
+                    "{} is kept for --resume; rbench clean {} removes it",
                     self.path().display(),
                     self.parent.display()
                 ));

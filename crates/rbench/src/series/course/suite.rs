@@ -86,7 +86,7 @@ impl Suite {
         }
         match new.cells.is_empty() {
             true => Err(format!(
-                "{}: nothing of it can be run on what was launched",
+                "{}: none of its steps can run with the launched hosts and ranks",
                 asked.name
             )),
             false => Ok(new),
@@ -178,7 +178,7 @@ fn expand(
             quiet: series.quiet,
             ..*inner
         },
-        Ok(_) => return Err("it is no run".to_owned()),
+        Ok(_) => return Err("this command is not a run".to_owned()),
         Err(stop) => {
             let line = stop.text.lines().next().unwrap_or_default();
             return Err(line.trim_start_matches("error: ").to_owned());
@@ -187,7 +187,7 @@ fn expand(
     let course = super::of(&inner, around)?;
     if course.planned().is_none() {
         return Err(format!(
-            "the runs of {} depend on their results",
+            "{} cannot be a step: its runs depend on earlier results",
             course.kind()
         ));
     }

@@ -135,7 +135,12 @@ mod needs_root {
         assert!(!left_out.is_empty());
         for promise in left_out {
             let why = promise.seen.as_deref();
-            assert_eq!(why, Some("only root can find it out"), "{}", promise.name);
+            assert_eq!(
+                why,
+                Some("it can be tested only as root"),
+                "{}",
+                promise.name
+            );
         }
     }
 
@@ -162,7 +167,7 @@ mod needs_root {
         assert_eq!(left_out.len(), 5, "{:?}", result.hosts);
         assert!(result.complete && !result.passed, "nothing was tried");
         let said = on_one_line(&check(&place, "--only full", 1).stdout);
-        assert!(said.contains("No promise was found to hold"), "{said}");
+        assert!(said.contains("No promise was shown to hold"), "{said}");
         assert!(said.contains("larger than 512 MiB"), "{said}");
         drop((filler, mounted));
     }
@@ -213,7 +218,7 @@ mod needs_fuse {
         let counts = "tests=\"4\" failures=\"2\" errors=\"0\" skipped=\"1\"";
         assert!(junit.contains(counts), "{junit}");
         let told = on_one_line(&check(&place, ONLY, 1).stdout);
-        let sum = "2 promises are not known to be kept";
+        let sum = "2 promises are broken or undecided";
         assert!(told.contains(sum), "{told}");
         assert!(told.contains("times.rename.keeps-mtime"), "{told}");
         assert_eq!(place.entries("mnt"), [""; 0]);
@@ -298,7 +303,7 @@ mod needs_fuse {
         let undecided = undecided.map(|promise| (&*promise.name, promise.seen.as_deref()));
         assert_eq!(
             undecided.collect::<Vec<_>>(),
-            [("space.reserve.size", Some("no end within 1 s"))]
+            [("space.reserve.size", Some("did not finish within 1 s"))]
         );
         let said = fs::read_to_string(&err).expect("there");
         assert!(said.contains("is left behind"), "{said}");
@@ -338,12 +343,12 @@ mod needs_fuse {
             let result = result(&check(&place, "--only owners --format json", 1));
             let shut_out = |promise: &&PromiseResult| {
                 let seen = promise.seen.as_deref().unwrap_or_default();
-                seen.ends_with("does not come as far as this directory")
+                seen.ends_with("cannot reach this directory")
             };
             let number = promises(&result).iter().filter(shut_out).count();
             assert!(number > 0, "what other users would try is undecided");
             let note = format!(
-                "NOTE: {number} are undecided because other users do not come into the directory: mount \
+                "NOTE: {number} are undecided because other users cannot reach the directory: mount \
                  FUSE with allow_other"
             );
             assert!(said.contains(&note), "{said}");
@@ -471,7 +476,7 @@ mod timing {
             let undecided = undecided.map(|promise| (&*promise.name, promise.seen.as_deref()));
             assert_eq!(
                 undecided.collect::<Vec<_>>(),
-                [("space.reserve.size", Some("no end within 3 s"))]
+                [("space.reserve.size", Some("did not finish within 3 s"))]
             );
             let held = with_verdict(&result, PromiseVerdict::Holds).len();
             assert!(held > 10, "{held}");
@@ -489,7 +494,7 @@ mod timing {
                 .iter()
                 .map(|p| p.seen.as_deref())
                 .collect();
-            assert_eq!(seen, [Some("no end within 1 s")]);
+            assert_eq!(seen, [Some("did not finish within 1 s")]);
             let said = text(&output.stderr);
             assert!(!said.contains("left behind"), "{said}");
             assert_eq!(place.entries("mnt"), [""; 0]);

@@ -30,7 +30,7 @@ mod needs_fuse {
         assert_eq!(verdict, PromiseVerdict::Broken, "{broken}: {seen}");
         let numbers = || {
             let (_, rest) = seen.split_once(" after ")?;
-            let (first, rest) = rest.split_once(" operations, again with these ")?;
+            let (first, rest) = rest.split_once(" operations; reproduced with these ")?;
             let (number, _) = rest.split_once(": ")?;
             Some((first.parse().ok()?, number.parse().ok()?))
         };

@@ -98,7 +98,7 @@ mod needs_fuse {
                 &["write:misdirect@nth=2"],
                 [words(FIO, ""), words("--directory=mnt --rw=randwrite", "")].concat(),
                 &[
-                    "writes at any offset (job job): FS does not do it (pread64: another result than expected)",
+                    "writes at any offset (job job): FS does not support it (pread64: unexpected result)",
                 ],
             ),
             case(
@@ -108,7 +108,7 @@ mod needs_fuse {
                     words("--directory=mnt --rw=trimwrite --fallocate=none", ""),
                 ]
                 .concat(),
-                &["giving back a range of a file (job job): FS refuses it (fallocate: EOPNOTSUPP)"],
+                &["punching holes (job job): FS refuses it (fallocate: EOPNOTSUPP)"],
             ),
             case(
                 &["link:EPERM@after=0"],

@@ -73,8 +73,12 @@ mod needs_mpi {
         command.args(["-np", "2", "sh", "-c", script, PROGRAM]);
         command.args(["meta", "--items", "10", "--start-timeout", "1s"]);
         let said = failed(command, 1);
-        let sentence = "rbench: the ranks have not come together within 1 s (--start-timeout): MPI_Init on host ";
-        assert!(behind(&said, sentence).contains(" still waits"), "{said}");
+        let sentence =
+            "rbench: not all ranks joined within 1 s (--start-timeout): MPI_Init on host ";
+        assert!(
+            behind(&said, sentence).contains(" is still waiting"),
+            "{said}"
+        );
     }
 
     /// Another program, by what it says of itself.
@@ -107,14 +111,17 @@ mod needs_mpi {
         let (host, programs) = other.split_once(' ').expect("a host");
         assert!(!host.is_empty(), "{said}");
         let (other, own) = programs
-            .split_once(", and rank 0 runs rbench ")
+            .split_once(", but rank 0 runs rbench ")
             .expect(programs);
         assert!(
             other.starts_with("runs rbench ") && other.contains(" (COMMIT "),
             "{said}"
         );
         assert!(own.contains(" (commit "), "{said}");
-        assert!(own.ends_with("all hosts need the same"), "{said}");
+        assert!(
+            own.ends_with("install the same version on all hosts"),
+            "{said}"
+        );
     }
 
     /// The other ranks have to be there before the time of rank 0 is over.
@@ -158,8 +165,7 @@ int MPI_Init_thread(int *argc, char ***argv, int required, int *provided) {
             }
             let said = failed(command, u64::from(seconds));
             let sentence = format!(
-                "the ranks have not come together within {seconds} s (--start-timeout): rank 0 has not heard of 1 \
-                 of 4 ranks: 3; it has heard of "
+                "not all ranks joined within {seconds} s (--start-timeout): rank 0 has not heard from 1 of 4 ranks: 3; it has heard from "
             );
             assert!(behind(&said, &sentence).contains(" (ranks 0-2)"), "{said}");
             assert!(said.contains("btl_tcp_if_include"), "{said}");
@@ -183,9 +189,10 @@ int MPI_Init_thread(int *argc, char ***argv, int required, int *provided) {
         #[test]
         fn who_is_missing_is_told_on_the_way_too() {
             let said = stuck(23, "meta");
-            let sentence = "rbench: 20 s after the start rank 0 has not heard of 1 of 4 ranks: 3; ";
+            let sentence =
+                "rbench: 20 s after the start: rank 0 has not heard from 1 of 4 ranks: 3; ";
             let rest = behind(&said, sentence);
-            assert!(rest.contains("; everybody ends after 23 s"), "{said}");
+            assert!(rest.contains("; all ranks exit after 23 s"), "{said}");
         }
     }
 }

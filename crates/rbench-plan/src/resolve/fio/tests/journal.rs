@@ -62,9 +62,12 @@ fn a_job_of_whose_blocks_nothing_could_be_said_is_refused() {
     };
     check(mix, "needs jobs that only write");
     let verified = |s: &mut Settings| s.verify = Some(Check::With(Checksum::Crc32c));
-    check(verified, "verify exclude each other");
+    check(verified, "verify cannot be combined");
     check(|s| s.size = None, "needs size");
-    check(|s| s.filename = Some(vec!["f".into()]), "each worker's own");
+    check(
+        |s| s.filename = Some(vec!["f".into()]),
+        "separate files for each worker",
+    );
     check(|s| s.overwrite = Some(true), "overwrite");
     check(|s| s.unlink = Some(true), "unlink");
     check(|s| s.unlink_each_loop = Some(true), "unlink_each_loop");
@@ -94,5 +97,5 @@ fn a_journal_needs_a_writer_and_one_iteration() {
     let why = journaled(vec![job("r", |_| {})], 1).expect_err("only reads");
     assert!(why.contains("needs a job that writes"), "{why}");
     let why = journaled(vec![writer(|_| ())], 2).expect_err("twice");
-    assert!(why.contains("--iterations exclude each other"), "{why}");
+    assert!(why.contains("--iterations cannot be combined"), "{why}");
 }

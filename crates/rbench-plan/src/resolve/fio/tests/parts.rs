@@ -37,7 +37,7 @@ fn sizes_in_per_cent_are_those_of_filesize_or_of_the_files_as_they_are() {
             s.size = Some(Extent::Percent(5));
             s.filesize = Some((65_536, 65_536));
         },
-        "size=5% of filesize (65536) is less than a block (bs), 4096 bytes",
+        "size=5% of filesize (65536) is less than one block (bs), 4096 bytes",
     );
     // 0 per cent says nothing, as with fio.
     let plan = single(|s| {
@@ -121,7 +121,10 @@ fn what_is_appended_is_written_and_so_many_bytes() {
     assert_eq!(plan.files.offset, 0, "as with fio");
     check_refused(append(|s| s.rw = Some(READ)), "only writes");
     check_refused(append(|s| s.size = None), "file_append needs size");
-    check_refused(append(|s| s.overwrite = Some(true)), "excludes create_only");
+    check_refused(
+        append(|s| s.overwrite = Some(true)),
+        "cannot be combined with create_only",
+    );
     check_refused(
         append(|s| s.ioengine = Some("mmap".into())),
         "ioengine=mmap",

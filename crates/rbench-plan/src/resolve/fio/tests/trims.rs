@@ -39,7 +39,7 @@ fn the_third_values_are_those_of_trims() {
             s.rw = Some(TRIM);
             s.bs.trim = Some(2 * MIB);
         },
-        "the smallest block (bs) has 2097152",
+        "the smallest block (bs), 2097152",
     );
     // What only others have does not matter.
     let fine = single(|s| s.bs.trim = Some(2 * MIB));
@@ -88,13 +88,13 @@ fn engines_that_cannot_trim_and_readonly_forbid_it() {
         assert_eq!(of(engine, rw, readonly), Err(format!("job 'a': {expect}")));
     };
     for rw in [TRIM, TRIM_WRITE] {
-        let text = "ioengine=ftruncate does not trim: take another engine";
+        let text = "ioengine=ftruncate cannot trim: use another engine";
         refused("ftruncate", rw, false, text);
         assert_eq!(of("psync", rw, false), Ok(()));
     }
-    let text = "it trims, and --readonly forbids that";
+    let text = "it trims, which --readonly forbids";
     refused("psync", TRIM, true, text);
-    let text = "it writes, and --readonly forbids that";
+    let text = "it writes, which --readonly forbids";
     refused("psync", TRIM_WRITE, true, text);
 }
 
@@ -116,7 +116,7 @@ fn trims_among_the_writes_of_a_verified_job_need_a_backlog() {
         batch: 8,
     };
     assert_eq!(trims(&plan), Some(expect));
-    let is_told = matches!(&notes[..], [note] if note.contains("a trim is a punched hole"));
+    let is_told = matches!(&notes[..], [note] if note.contains("a trim punches a hole"));
     assert!(is_told, "{notes:?}");
     let verify = plan.verify.expect("it was asked for");
     assert!(verify.once && verify.trimmed_is_zero);
@@ -149,7 +149,7 @@ fn trims_among_the_writes_of_a_verified_job_need_a_backlog() {
             s.verify_only = Some(true);
             (s.trim_percentage, s.trim_backlog) = (Some(50), Some(8));
         },
-        "which blocks",
+        "the blocks that the earlier run trimmed",
     );
 }
 
@@ -177,7 +177,7 @@ fn of_blocks_that_may_be_trimmed_again_the_last_state_counts() {
     assert_eq!(plan.verify, None);
     let told = |what: &str| notes.iter().any(|note| note.contains(what));
     assert!(
-        told("a punched hole") && told("nothing is written"),
+        told("punches a hole") && told("neither writes nor reads"),
         "{notes:?}"
     );
 }

@@ -77,7 +77,7 @@ impl Files {
         let paths: Vec<&str> = paths.split(':').collect();
         let each = size / paths.len() as u64;
         if each == 0 || !each.is_multiple_of(BLOCK as u64) {
-            return Err(format!("{size} bytes are no whole blocks of each file").into());
+            return Err(format!("{size} bytes are not whole blocks of each file").into());
         }
         let open = paths.into_iter().map(|path| {
             let file = OpenOptions::new()

@@ -8,7 +8,7 @@ No line may depend on how fast the machine is, but for those of the kinds `timed
 
 # Options that fio has gained after 3.33; they can only be held against their description.
 NEWER = {
-    "comm": "jobs/process.rs", "end_syncfs": "rbench-exec, jobs/filled.rs", "filetype": "accepted, it changes nothing: files are looked at",
+    "comm": "jobs/process.rs", "end_syncfs": "rbench-exec, jobs/filled.rs", "filetype": "accepted, it changes nothing: files are inspected",
     "job_start_clock_id": "rbench-cli, that it is read", "log_window_value": "rbench-report, unit tests of logs",
     "log_issue_time": "rbench-report, unit tests of logs", "priohint": "rbench-plan, unit tests of process", "ramp_size": "rbench-exec, jobs/course.rs",
     "random_sequence_stride": "scripts/checks/offsets.py", "steadystate_check_interval": "rbench-exec, jobs/course.rs",
@@ -43,7 +43,7 @@ CASES = {
     "bs": [("same", f"{WRITE} --bs=16k"), ("same", f"{WRITE} --blocksize=8k,4k"),
            ("same", f"{TRIM} --bs=4k,8k,16k"), ("same", f"{TRIM} --bs=4k,8k"), ("same", f"{TRIM} --bs=8k,8k,"),
            ("same", f"{TRIMWRITE} --bs=4k,8k,16k", "fio leaves the end of what it has trimmed unwritten"),
-           ("same", f"{TRIMWRITE} --bs=4k,8k,4k", "fio loses the trims of the blocks behind the first two")],
+           ("same", f"{TRIMWRITE} --bs=4k,8k,4k", "fio loses the trims of the blocks after the first two")],
     "bs_is_seq_rand": [("same", "--rw=read --size=256k --bs=16k,4k --bs_is_seq_rand=1"),
                        ("same", "--rw=randread --size=256k --bs=16k,4k --bs_is_seq_rand=1",
                         "fio's map has as many blocks as there are of the other size, and most of the file is left out")],
@@ -106,7 +106,7 @@ CASES = {
                     ("same", "--rw=write --size=16k --file_append=1 --nrfiles=2"),
                     ("same", "--rw=write --size=16k --filename={dir}/have --file_append=1 --numjobs=2"),
                     ("same", "--rw=read --size=16k --filename={dir}/have --file_append=1",
-                     "fio lays out what it reads behind the end: rbench refuses")],
+                     "fio lays out what it reads after the end: rbench refuses")],
     "file_service_type": [("same", f"{WRITE} --nrfiles=4 --file_service_type={how}")
                           for how in ("random", "roundrobin", "sequential", "roundrobin:2")],
     "filename": [("same", f"{WRITE} --filename=x:y"), ("same", "--rw=read --size=64k --filename={dir}/have")],

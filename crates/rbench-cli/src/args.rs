@@ -7,7 +7,6 @@ use clap::{Args as ClapArgs, CommandFactory as _, FromArgMatches as _};
 use clap::{Parser, Subcommand, ValueEnum};
 use rbench_core::client::Watch;
 use rbench_core::event::Event;
-use rbench_core::operations::OpsRow;
 use rbench_core::steady::Criterion;
 use rbench_core::{Bytes, Nanos};
 use rbench_plan::arrival::Arrival;
@@ -30,6 +29,7 @@ mod help;
 mod in_flight;
 mod limits;
 mod mix;
+mod ops;
 mod probe;
 mod record;
 mod repeats;
@@ -68,7 +68,7 @@ enum Command {
     /// Measure metadata rates: trees, directories and small files
     Meta(Meta),
     /// Measure each metadata operation through its own system call
-    Ops(Ops),
+    Ops(ops::Ops),
     /// Measure reads and writes of large and small files
     Io(Box<Io>),
     /// Print the table of juicefs bench: big and small files, and the mount's own counters
@@ -327,33 +327,6 @@ struct Meta {
     in_flight: in_flight::InFlight,
     #[command(flatten)]
     repeats: repeats::Repeats,
-    #[command(flatten)]
-    common: Common,
-}
-
-#[derive(Debug, ClapArgs)]
-#[command(
-    after_help = "Each row of the table is one operation, measured through its own system call. The items it \
-    works on are prepared before, untimed. The row newchunk is always n/a: no system call triggers it. \
-    docs/reference/ops.md defines every row.\n\nExamples:\n  rbench ops --dir /mnt/fs\n  rbench ops --dir \
-    /mnt/fs --only mkdir,rename,lookup --ops 10000 --drop-caches\n  mpirun -np 12 --hostfile myhost rbench ops \
-    --dir /mnt/fs --time 10 --out ops.json"
-)]
-struct Ops {
-    /// Measure only these rows, separated by commas [default: all]
-    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = values::ops_row)]
-    only: Option<Vec<&'static OpsRow>>,
-    /// Operations per row and worker [default: 1000]
-    #[arg(long, value_name = "N", value_parser = values::amount::<u64>)]
-    ops: Option<u64>,
-    /// Instead of --ops: stop each row after this time (s)
-    ///
-    /// The items of a row are prepared for the same time. A row ends early when they are
-    /// used up.
-    #[arg(long, value_name = "TIME", value_parser = values::time)]
-    time: Option<Nanos>,
-    #[command(flatten)]
-    repeats: repeats::Count,
     #[command(flatten)]
     common: Common,
 }
@@ -689,20 +662,6 @@ impl Meta {
             in_flight: self.in_flight.into(),
         };
         let workload = Workload::Meta(meta);
-        Ok(Invocation::Run(Box::new(Spec { common, workload }), output))
-    }
-}
-
-impl Ops {
-    fn invocation(self, env_dir: Option<&OsStr>) -> Result<Invocation, Stop> {
-        let (mut common, output) = self.common.split(env_dir)?;
-        self.repeats.tell(&mut common);
-        let ops = spec::Ops {
-            only: self.only,
-            operations: self.ops,
-            time: self.time,
-        };
-        let workload = Workload::Ops(ops);
         Ok(Invocation::Run(Box::new(Spec { common, workload }), output))
     }
 }

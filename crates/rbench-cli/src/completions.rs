@@ -1,8 +1,13 @@
 //! What is made of the definitions of the commands beside help texts:
 //! completions for shells, and man pages.
 
+use clap::builder::PossibleValuesParser;
 use clap::{Arg, Command, ValueHint};
 use clap_complete::Shell;
+use rbench_core::operations::OPS_ROWS;
+use rbench_plan::meta::PHASES;
+use rbench_plan::mix::profile;
+use rbench_plan::{io500, suite};
 
 use crate::definition::Definition;
 use crate::letters::definitions;
@@ -11,10 +16,20 @@ use crate::{args, fio, ior, mdtest};
 /// The program's name, as shells know it.
 const NAME: &str = "rbench";
 
+/// Names that other crates own and that shells complete.
+#[derive(Debug, Clone, Default)]
+pub struct Names {
+    /// Engines of `rbench io`.
+    pub engines: Vec<String>,
+    /// Columns of published figures.
+    pub published: Vec<String>,
+}
+
 /// The completions of a shell, as the script that it loads.
-pub fn completions(shell: Shell) -> String {
+pub fn completions(shell: Shell, names: &Names) -> String {
     let mut out = Vec::new();
-    clap_complete::generate(shell, &mut command(), NAME, &mut out);
+    let mut command = with_values(command(), names);
+    clap_complete::generate(shell, &mut command, NAME, &mut out);
     String::from_utf8_lossy(&out).into_owned()
 }
 
@@ -64,6 +79,36 @@ fn command() -> Command {
         })
 }
 
+/// The commands with the values of the options that take a name.
+fn with_values(command: Command, names: &Names) -> Command {
+    let phases = PHASES.iter().filter(|info| info.native());
+    let suites = suite::BUILT_IN.iter().map(|(name, _)| *name);
+    let suites: Vec<&str> = suites.chain([io500::NAME]).collect();
+    let profiles: Vec<&str> = profile::BUILT_IN.iter().map(|(name, _)| *name).collect();
+    let all: [(&str, &str, Vec<String>); 8] = [
+        ("io", "engine", names.engines.clone()),
+        ("meta", "phases", owned(phases.map(|info| info.name))),
+        ("ops", "only", owned(OPS_ROWS.iter().map(|row| row.name))),
+        ("mix", "profile", owned(profiles.iter().copied())),
+        ("mix", "show", owned(profiles.iter().copied())),
+        ("suite", "name", owned(suites.iter().copied())),
+        ("suite", "show", owned(suites.iter().copied())),
+        ("compare", "published", names.published.clone()),
+    ];
+    all.into_iter()
+        .fold(command, |command, (sub, arg, values)| {
+            command.mut_subcommand(sub, |sub| {
+                sub.mut_arg(arg, |arg| {
+                    arg.value_parser(PossibleValuesParser::new(values))
+                })
+            })
+        })
+}
+
+fn owned<'n>(names: impl Iterator<Item = &'n str>) -> Vec<String> {
+    names.map(str::to_owned).collect()
+}
+
 fn options(command: Command, all: Vec<Definition>) -> Command {
     let args = all.iter().enumerate();
     command
@@ -92,8 +137,23 @@ mod tests {
             assert!(text.contains(".SH SYNOPSIS"), "{name}: {text}");
         }
         for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {
-            let text = completions(shell);
-            for word in ["drop-caches", "print-all-procs", "iodepth", "openmetrics"] {
+            let names = Names {
+                engines: vec!["an_engine".to_owned()],
+                published: vec!["a-set/a-column".to_owned()],
+            };
+            let text = completions(shell, &names);
+            for word in [
+                "drop-caches",
+                "print-all-procs",
+                "iodepth",
+                "openmetrics",
+                "an_engine",
+                "a-set/a-column",
+                "file-setxattr",
+                "readdir_10",
+                "varmail",
+                "juicefs-single-node",
+            ] {
                 assert!(text.contains(word), "{shell}: {word}");
             }
         }

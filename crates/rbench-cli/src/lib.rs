@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 pub use args::profile_file;
 pub use clap_complete::Shell;
-pub use completions::{completions, man_pages};
+pub use completions::{Names, completions, man_pages};
 pub use invocation::{
     Check, CheckFormat, Clean, Compare, CompareFormat, FioTool, Invocation, Page, PowerCut, Probe,
     Record, Show, ShowFormat, Testfs, Verify,

@@ -564,7 +564,7 @@ mod tests {
         std::fs::write(&path, "precious").expect("written");
         for replace in [Replace::Ours, Replace::Nothing(OVERWRITE)] {
             let error = write_whole(&path, "ours 3", replace, ours).expect_err("refused");
-            assert!(error.contains("appeared meanwhile"), "{error}");
+            assert!(error.contains("appeared during the run"), "{error}");
         }
         assert_eq!(std::fs::read_to_string(&path).expect("read"), "precious");
         let link = dir.path().join("link.html");

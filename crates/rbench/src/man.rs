@@ -1,11 +1,27 @@
-//! `rbench man`: man pages, made of the definitions of the commands.
+//! `rbench man` and `rbench completions`, made of the definitions of the commands.
 
 use std::io::Write as _;
 use std::path::Path;
 
+use rbench_cli::{Names, Shell};
+use rbench_report::compare::published;
+use rbench_sys::engine::ENGINES;
+
 use crate::console::{fail, print};
 use crate::exit::{FAILED, SUCCESS, USAGE};
 use crate::files::new_file;
+
+/// The completions of a shell, with the names that the crates below own.
+pub fn completions(shell: Shell) -> String {
+    let names = Names {
+        engines: ENGINES
+            .iter()
+            .map(|engine| engine.name.to_owned())
+            .collect(),
+        published: published::names(),
+    };
+    rbench_cli::completions(shell, &names)
+}
 
 /// Prints the program's page, or writes all of them into a directory.
 pub fn man(out: Option<&Path>) -> u8 {

@@ -243,7 +243,7 @@ mod tests {
             Duration::from_secs(20),
         )
         .expect("rank 0 tells");
-        let start = "20 s after the start rank 0 has not heard from 4 of 9 ranks: 2-3,6,8; it has heard from \\u{1b}c (rank 7), a (ranks 0-1), b (ranks 4-5); all ranks exit after 120 s (--start-timeout)\nMPI may use";
+        let start = "20 s after the start: rank 0 has not heard from 4 of 9 ranks: 2-3,6,8; it has heard from \\u{1b}c (rank 7), a (ranks 0-1), b (ranks 4-5); all ranks exit after 120 s (--start-timeout)\nMPI may use";
         assert!(text.starts_with(start), "{text}");
         assert!(text.contains("btl_tcp_if_include"), "{text}");
     }

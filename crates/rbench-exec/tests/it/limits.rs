@@ -353,7 +353,7 @@ pub mod needs_fuse {
             example
                 .failure
                 .detail
-                .contains(&format!("; {} operations that", effort.lost))
+                .contains(&format!("; {} earlier operations", effort.lost))
         );
         // The 99 before it are of all three, and one was the run's marker.
         assert!(effort.lost <= 98 && effort.lost + row.items >= 98);

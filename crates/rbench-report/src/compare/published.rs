@@ -228,6 +228,15 @@ pub fn list() -> String {
     all.join("\n")
 }
 
+/// Every column, by its full name.
+pub fn names() -> Vec<String> {
+    let columns = |set: &'static Set| {
+        let columns = set.columns().into_iter();
+        columns.map(|column| format!("{}/{column}", set.name))
+    };
+    SETS.iter().flat_map(columns).collect()
+}
+
 impl Column {
     /// `SET/COLUMN`
     pub fn full_name(&self) -> String {

@@ -166,6 +166,6 @@ mod tests {
             ..steady()
         };
         let text = clause(&none);
-        assert_eq!(text, "not attained: no window of 10.0 s was over");
+        assert_eq!(text, "not attained: no window of 10.0 s was completed");
     }
 }

@@ -545,7 +545,7 @@ fn files_of_another_size_are_not_the_same_thing() {
         .iter()
         .map(|u| u.reason.as_str())
         .collect();
-    let size = "files hold 128KiB there and 100KiB here";
+    let size = "files hold 128KiB in the publication and 100KiB here";
     assert_eq!(reasons, [size, "not measured", size, size]);
     let column = published::find("juicefs-1.1/tikv").expect("published");
     let comparison = against(&column, &runs, &Options::default()).expect("compared");

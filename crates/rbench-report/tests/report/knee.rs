@@ -207,7 +207,7 @@ fn the_operations_of_a_mix_count_once_and_those_without_a_file_are_no_load() {
         (Some(false), vec!["missed".to_owned()], None)
     );
     let (_, _, trouble) = whole(600, 0);
-    assert!(trouble.is_some_and(|why| why.contains("600 were due in 1 s, not 1000")));
+    assert!(trouble.is_some_and(|why| why.contains("600 were due in 1 s instead of 1000")));
 }
 
 fn found(series: &SeriesResult) -> (Option<f64>, Option<f64>, bool) {

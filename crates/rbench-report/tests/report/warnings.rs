@@ -585,7 +585,7 @@ fn a_target_on_the_root_file_system_or_in_memory_is_named() {
         let all = rbench_report::warnings::find(&result);
         let of_target = all
             .into_iter()
-            .filter(|warning| warning.message.starts_with("/mnt/jfs lies"));
+            .filter(|warning| warning.message.starts_with("/mnt/jfs is "));
         of_target.map(|warning| warning.code).collect()
     };
     assert_eq!(codes("/", "ext4", false), ["root-file-system"]);

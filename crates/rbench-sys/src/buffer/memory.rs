@@ -367,7 +367,7 @@ mod tests {
             fs::write(&path, "of the user's").expect("written");
             let (errno, why) = BlockMemory::new(&asked, 2, 4096).expect_err("it is there");
             assert_eq!(errno, Errno::EEXIST);
-            assert!(why.contains("is there"), "{why}");
+            assert!(why.contains("already exists"), "{why}");
             assert_eq!(fs::read(&path).expect("there"), b"of the user's");
             fs::remove_file(&path).expect("removed");
         }

@@ -308,7 +308,7 @@ fn memory_that_cannot_be_had_is_a_sentence_that_names_the_option() {
     };
     check(
         &format!("--mem=mmap:{}", there.display()),
-        &["mem=mmap", "is there"],
+        &["mem=mmap", "already exists"],
     );
     check(
         &format!("--mem=mmaphuge:{}", dir.path().join("h").display()),

@@ -507,10 +507,13 @@ fn with_command(argv: &[OsString]) -> Vec<OsString> {
 impl Args {
     pub fn read(argv: &[OsString]) -> Result<Args, clap::Error> {
         let argv = with_command(argv);
+        let command = command();
         let name = argv.get(1).and_then(|name| name.to_str());
-        let matches = command()
+        let sub = name.and_then(|name| command.find_subcommand(name));
+        let matches = command
+            .clone()
             .try_get_matches_from(foreign::as_long_options(&argv))
-            .map_err(|error| foreign::named(name, error))?;
+            .map_err(|error| foreign::named(sub, error))?;
         Args::from_arg_matches(&matches)
     }
 

@@ -68,10 +68,27 @@ pub fn parse(argv: &[OsString], env_dir: Option<&std::ffi::OsStr>) -> Result<Inv
         );
     }
     let args = args::Args::read(argv).map_err(|error| Stop {
-        text: plain_lines(&error.render().to_string()).into_owned(),
+        text: numbers_named(&plain_lines(&error.render().to_string())),
         code: if error.use_stderr() { 2 } else { 0 },
     })?;
     args.invocation(env_dir)
+}
+
+/// The text of an error with what the standard library says of numbers in our words.
+fn numbers_named(text: &str) -> String {
+    const SAID: [(&str, &str); 4] = [
+        ("invalid digit found in string", "not a whole number"),
+        ("invalid float literal", "not a number"),
+        (
+            "cannot parse integer from empty string",
+            "not a whole number",
+        ),
+        ("number too large to fit in target type", "too large"),
+    ];
+    let each = SAID.iter();
+    each.fold(text.to_owned(), |text, (theirs, ours)| {
+        text.replace(theirs, ours)
+    })
 }
 
 /// How a command line asks ranks to come together: it must be known before rank 0's

@@ -249,6 +249,31 @@ fn an_empty_name_of_a_directory_is_refused() {
 }
 
 #[test]
+fn mistakes_of_form_have_a_tip() {
+    for (line, expect) in [
+        ("rbench io --bs -4k", "'-4k' is not a size"),
+        (
+            "rbench io --threads -1",
+            "'-1' for '--threads <N>': -1 is not in 0",
+        ),
+        ("rbench io --threads four", "not a whole number"),
+        ("rbench io --time -5", "'-5' is not a time"),
+        ("rbench io --bs --direct", "'--direct' is not a size"),
+        ("rbench io /mnt/fs", "--dir /mnt/fs"),
+        ("rbench check /mnt/fs", "--dir /mnt/fs"),
+        ("rbench probe --dir /mnt/fs", "rbench probe DIR"),
+        ("rbench quick --dir /mnt/fs", "rbench quick DIR"),
+        ("rbench clean --dir /mnt/fs", "rbench clean DIR"),
+        ("rbench io --json", "use --format json"),
+        ("rbench sweep --over bs=4k io", "-- io"),
+        ("rbench knee --slo p99=1s meta", "-- meta"),
+        ("rbench fs", "rbench ./fs"),
+    ] {
+        check_misuse(line, expect);
+    }
+}
+
+#[test]
 fn misuse_names_the_flag_and_ends_with_2() {
     check_misuse("rbench meta --brunch 3", "--brunch");
     check_misuse("rbench meta --write 4x", "--write");

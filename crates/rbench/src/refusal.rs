@@ -48,7 +48,11 @@ pub fn say(root: bool, refusal: Refusal) -> u8 {
         }
         Refusal::Cli(Stop { text, .. }) => {
             if root {
-                to_stderr(&text);
+                // Every message begins with the program's name.
+                to_stderr(&match text.strip_prefix("error: ") {
+                    Some(message) => format!("rbench: {message}"),
+                    None => text,
+                });
             }
             USAGE
         }

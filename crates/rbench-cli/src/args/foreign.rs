@@ -58,13 +58,29 @@ const MDTEST: &[(&str, &str)] = &[
     ("-z", "--depth"),
 ];
 
-/// The error with a tip, if the command has the option under another name.
-pub fn named(command: Option<&str>, error: clap::Error) -> clap::Error {
-    let typed = match error.get(ContextKind::InvalidArg) {
-        Some(ContextValue::String(typed)) if error.kind() == ErrorKind::UnknownArgument => typed,
-        _ => return error,
+/// The error with a tip, if the command has what was typed in another form.
+pub fn named(command: Option<&clap::Command>, error: clap::Error) -> clap::Error {
+    let typed = |kind: ContextKind| match error.get(kind) {
+        Some(ContextValue::String(typed)) => Some(typed.clone()),
+        _ => None,
     };
-    let (tool, table) = match command {
+    if error.kind() == ErrorKind::InvalidSubcommand {
+        return match typed(ContextKind::InvalidSubcommand) {
+            Some(word) => with_tip(
+                error,
+                format!("for a directory of that name: rbench ./{word}"),
+            ),
+            None => error,
+        };
+    }
+    let (Some(typed), ErrorKind::UnknownArgument) = (typed(ContextKind::InvalidArg), error.kind())
+    else {
+        return error;
+    };
+    if let Some(tip) = command.and_then(|command| in_another_form(command, &typed)) {
+        return with_tip(error, tip);
+    }
+    let (tool, table) = match command.map(clap::Command::get_name) {
         Some("io") => ("fio", FIO),
         Some("meta") => ("mdtest", MDTEST),
         Some("ops") if matches!(typed.as_str(), "--engine" | "--iodepth") => {
@@ -77,11 +93,35 @@ pub fn named(command: Option<&str>, error: clap::Error) -> clap::Error {
         }
         _ => return error,
     };
-    let Some((theirs, ours)) = table.iter().find(|(theirs, _)| theirs == typed) else {
+    let Some((theirs, ours)) = table.iter().find(|(theirs, _)| *theirs == typed) else {
         return error;
     };
     let tip = format!("{tool}'s {theirs} is {ours} here; rbench {tool} takes {tool}'s own options");
     with_tip(error, tip)
+}
+
+/// How the command takes what was typed; `None` if it does not.
+fn in_another_form(command: &clap::Command, typed: &str) -> Option<String> {
+    let name = command.get_name();
+    let has = |long: &str| {
+        command
+            .get_arguments()
+            .any(|arg| arg.get_long() == Some(long))
+    };
+    let positional = command.get_positionals().next();
+    let names_directory = |arg: &clap::Arg| ["dir", "path"].contains(&arg.get_id().as_str());
+    match typed {
+        "--json" if has("format") => Some("use --format json".to_owned()),
+        "--dir" if positional.is_some_and(names_directory) => Some(format!(
+            "the directory comes without --dir: rbench {name} DIR"
+        )),
+        word if word.starts_with('-') => None,
+        word if positional.is_some_and(clap::Arg::is_last_set) => Some(format!(
+            "the workload follows --: rbench {name} … -- {word} …"
+        )),
+        word if has("dir") => Some(format!("a directory is given with --dir {word}")),
+        _ => None,
+    }
 }
 
 /// The error with this tip alone: a name that only looks alike would mislead.

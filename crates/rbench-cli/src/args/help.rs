@@ -108,6 +108,19 @@ fn groups(command: &Command) -> String {
     GROUPS.iter().map(group).collect()
 }
 
+/// Names of values that are numbers: a minus before one is a mistake of the number, not an option.
+const NUMBERS: [&str; 9] = [
+    "N",
+    "SIZE",
+    "TIME",
+    "PERCENT",
+    "OPS",
+    "X",
+    "FACTOR",
+    "N|auto",
+    "N1,N2,…",
+];
+
 /// The options of a command, first those that everybody needs.
 fn in_order(command: Command) -> Command {
     let shown = SHOWN.iter().find(|(name, _)| *name == command.get_name());
@@ -118,6 +131,13 @@ fn in_order(command: Command) -> Command {
     let name = command.get_name().to_owned();
     let command = ids.iter().enumerate().fold(command, |command, (at, id)| {
         command.mut_arg(id, |arg| {
+            let is_number = arg
+                .get_value_names()
+                .is_some_and(|names| names.iter().any(|name| NUMBERS.contains(&name.as_str())));
+            let arg = match is_number {
+                true => arg.allow_hyphen_values(true),
+                false => arg,
+            };
             let hidden = shown.is_some_and(|(_, shown)| !shown.contains(&id.as_str()));
             match FIRST.iter().position(|first| first == id) {
                 Some(place) => first(arg, place),

@@ -41,7 +41,7 @@ pub use engine::{EngineOptions, StatType};
 pub use failure::{Failure, FailureKind, Failures};
 pub use latency::Latency;
 pub use open::OpenFlags;
-pub use operations::{Call, OpKind};
+pub use operations::{By, Call, OpKind};
 pub use plain::{plain, plain_lines};
 pub use script::{Part, Progress, Script, Times};
 pub use timeline::Timeline;

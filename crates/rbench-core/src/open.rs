@@ -2,73 +2,91 @@
 
 use std::fmt;
 
-/// The flags of an open; a file that is made has mode 0664.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+use crate::linux;
+
+/// Permissions of a new file, before the umask.
+pub const NEW_FILE: u32 = 0o664;
+
+/// The flags of an open, and the permissions of a file that it makes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OpenFlags {
-    /// `O_RDONLY`, or with `writes` `O_RDWR`.
-    pub reads: bool,
-    /// `O_WRONLY`, or with `reads` `O_RDWR`.
-    pub writes: bool,
-    /// `O_CREAT`
-    pub creates: bool,
-    /// `O_EXCL`
-    pub exclusive: bool,
-    /// `O_TRUNC`
-    pub truncates: bool,
-    /// `O_APPEND`: every write goes to the end of the file.
-    pub appends: bool,
-    /// `O_DSYNC`: every write is on stable storage when it returns.
-    pub data_synced: bool,
-    /// `O_DIRECT`: data goes past the page cache.
-    pub direct: bool,
+    /// `O_…`; `O_CLOEXEC` is always set besides.
+    pub bits: i32,
+    /// Permissions, before the umask.
+    pub mode: u32,
 }
 
 impl OpenFlags {
-    const NONE: OpenFlags = OpenFlags {
-        reads: false,
-        writes: false,
-        creates: false,
-        exclusive: false,
-        truncates: false,
-        appends: false,
-        data_synced: false,
-        direct: false,
+    /// Neither reads nor writes yet (the access mode 3 of Linux), and does not follow a symbolic link.
+    pub const NONE: OpenFlags = OpenFlags {
+        bits: linux::ACCESS | linux::NOFOLLOW,
+        mode: NEW_FILE,
     };
     /// `O_RDONLY`
-    pub const READ: OpenFlags = OpenFlags {
-        reads: true,
-        ..OpenFlags::NONE
-    };
+    pub const READ: OpenFlags = OpenFlags::NONE.access(true, false);
     /// `O_WRONLY`: the file must exist and keeps its length.
-    pub const WRITE_EXISTING: OpenFlags = OpenFlags {
-        writes: true,
-        ..OpenFlags::NONE
-    };
+    pub const WRITE_EXISTING: OpenFlags = OpenFlags::NONE.access(false, true);
     /// `O_WRONLY | O_CREAT`: it may exist and keeps its length.
-    pub const WRITE: OpenFlags = OpenFlags {
-        creates: true,
-        ..OpenFlags::WRITE_EXISTING
-    };
+    pub const WRITE: OpenFlags = OpenFlags::WRITE_EXISTING.with(linux::CREAT);
     /// `O_WRONLY | O_CREAT | O_EXCL`: it must not exist.
-    pub const CREATE_NEW: OpenFlags = OpenFlags {
-        exclusive: true,
-        ..OpenFlags::WRITE
-    };
+    pub const CREATE_NEW: OpenFlags = OpenFlags::WRITE.with(linux::EXCL);
     /// `O_RDWR | O_CREAT`
-    pub const READ_WRITE: OpenFlags = OpenFlags {
-        reads: true,
-        ..OpenFlags::WRITE
-    };
+    pub const READ_WRITE: OpenFlags = OpenFlags::WRITE.access(true, true);
+
+    /// Sets these flags.
+    #[must_use]
+    pub const fn with(self, bits: i32) -> OpenFlags {
+        OpenFlags {
+            bits: self.bits | bits,
+            ..self
+        }
+    }
+
+    /// Sets the access mode.
+    #[must_use]
+    pub const fn access(self, reads: bool, writes: bool) -> OpenFlags {
+        let access = match (reads, writes) {
+            (true, true) => linux::RDWR,
+            (true, false) => linux::RDONLY,
+            (false, true) => linux::WRONLY,
+            (false, false) => linux::ACCESS,
+        };
+        OpenFlags {
+            bits: self.bits & !linux::ACCESS | access,
+            ..self
+        }
+    }
 
     /// Sets or clears `O_DIRECT`.
     #[must_use]
     pub const fn directly(self, direct: bool) -> OpenFlags {
-        OpenFlags { direct, ..self }
+        let bits = self.bits & !linux::DIRECT;
+        OpenFlags { bits, ..self }.with(if direct { linux::DIRECT } else { 0 })
+    }
+
+    /// True if all of these flags are set.
+    pub const fn has(self, bits: i32) -> bool {
+        self.bits & bits == bits
+    }
+
+    /// True if it reads.
+    pub const fn reads(self) -> bool {
+        matches!(self.bits & linux::ACCESS, linux::RDONLY | linux::RDWR)
+    }
+
+    /// True if it writes.
+    pub const fn writes(self) -> bool {
+        matches!(self.bits & linux::ACCESS, linux::WRONLY | linux::RDWR)
+    }
+
+    /// True if it may make a file.
+    pub const fn creates(self) -> bool {
+        self.has(linux::CREAT)
     }
 }
 
 impl fmt::Display for OpenFlags {
-    /// The name of a common combination, or the flags in the order of the fields:
+    /// The name of a common combination, or the flags one after the other:
     /// `create-new`, `read direct`, `writes creates appends`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let short = match self.directly(false) {
@@ -82,14 +100,14 @@ impl fmt::Display for OpenFlags {
         let named = short.is_some();
         let all = [
             (named, short.unwrap_or_default()),
-            (self.reads && !named, "reads"),
-            (self.writes && !named, "writes"),
-            (self.creates && !named, "creates"),
-            (self.exclusive && !named, "exclusive"),
-            (self.truncates, "truncates"),
-            (self.appends, "appends"),
-            (self.data_synced, "data-synced"),
-            (self.direct, "direct"),
+            (self.reads() && !named, "reads"),
+            (self.writes() && !named, "writes"),
+            (self.creates() && !named, "creates"),
+            (self.has(linux::EXCL) && !named, "exclusive"),
+            (self.has(linux::TRUNC), "truncates"),
+            (self.has(linux::APPEND), "appends"),
+            (self.has(linux::DSYNC), "data-synced"),
+            (self.has(linux::DIRECT), "direct"),
         ];
         let words = all.into_iter().filter(|(on, _)| *on);
         let words: Vec<&str> = words.map(|(_, word)| word).collect();

@@ -5,10 +5,12 @@
 use std::ffi::CStr;
 use std::fmt;
 
-use crate::open::OpenFlags;
+use crate::open::{NEW_FILE, OpenFlags};
 
+mod calls;
 mod rows;
 
+pub use calls::{Attribute, By, Call, RingCall};
 use rows::{ANY, dir, file, ops_row, tree, word};
 pub use rows::{ItemKind, Need, Operation, OpsRow, SetKind, Takes, Word};
 
@@ -153,140 +155,10 @@ impl fmt::Display for OpKind {
     }
 }
 
-/// Opcode of a call in an io_uring.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RingCall {
-    /// Its number in the kernel's interface (`IORING_OP_…` of `linux/io_uring.h`).
-    pub code: u8,
-    /// Its system call.
-    pub name: &'static str,
-    /// First Linux version that has it.
-    pub since: &'static str,
-}
-
-/// The operand that a call works on.
-#[derive(PartialEq, Eq)]
-enum On {
-    /// Paths, or nothing.
-    Names,
-    /// An open file.
-    File,
-}
-
-macro_rules! calls {
-    ($($(#[$doc:meta])* $call:ident $(($of:ty))? $({ $($(#[$about:meta])* $field:ident: $kind:ty,)* })?
-        => $op:ident, $names:literal, $on:ident $(, ring $code:literal $name:literal $since:literal)?;)*) => {
-        /// One system call. Unless stated otherwise, paths are relative to one directory and a symbolic
-        /// link at their end is not followed.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-        pub enum Call { $($(#[$doc])* $call $(($of))? $({ $($(#[$about])* $field: $kind,)* })?,)* }
-
-        impl Call {
-            /// Kind of operation.
-            pub const fn op(self) -> OpKind {
-                match self { $(Call::$call { .. } => OpKind::$op,)* }
-            }
-
-            /// Names of the system calls that it makes, separated by spaces.
-            pub const fn names(self) -> &'static str {
-                match self { $(Call::$call { .. } => $names,)* }
-            }
-
-            /// True if it works on an open file.
-            pub const fn needs_open(self) -> bool {
-                match self { $(Call::$call { .. } => matches!(On::$on, On::File),)* }
-            }
-
-            /// Opcode of the call in an io_uring; `None` if a ring does not perform it. This covers
-            /// calls on names and on whole files; blocks of files have engines of their own.
-            pub const fn in_a_ring(self) -> Option<RingCall> {
-                let (code, name, since) = match self {
-                    $($(Call::$call { .. } => ($code, $name, $since),)?)*
-                    _ => return None,
-                };
-                Some(RingCall { code, name, since })
-            }
-        }
-    };
-}
-
-calls! {
-    /// `mkdirat`, mode 0775.
-    Mkdir => Mkdir, "mkdirat", Names, ring 37 "mkdirat" "5.15";
-    /// `unlinkat` with `AT_REMOVEDIR`.
-    Rmdir => Rmdir, "unlinkat", Names, ring 36 "unlinkat" "5.11";
-    /// `mknodat` of a regular file, mode 0664.
-    Mknod => Mknod, "mknodat", Names;
-    /// `unlinkat`.
-    Unlink => Unlink, "unlinkat", Names, ring 36 "unlinkat" "5.11";
-    /// `fstatat`; the size in bytes.
-    Stat => Stat, "newfstatat", Names, ring 21 "statx" "5.6";
-    /// `statx` of a name; the size in bytes.
-    Lookup => Lookup, "statx", Names, ring 21 "statx" "5.6";
-    /// `faccessat` for reading. Follows a link.
-    Access => Access, "faccessat", Names;
-    /// `fchmodat` to these permissions. Follows a link.
-    Chmod(u32) => Chmod, "fchmodat", Names;
-    /// `utimensat`: both times, in s since 1970.
-    Utimes(i64) => Utimes, "utimensat", Names;
-    /// `renameat` to the second path, which may exist.
-    Rename => Rename, "renameat", Names, ring 35 "renameat" "5.11";
-    /// `linkat`: the second path is the new name.
-    Link => Link, "linkat", Names, ring 39 "linkat" "5.15";
-    /// `symlinkat`: the second path is the target.
-    Symlink => Symlink, "symlinkat", Names, ring 38 "symlinkat" "5.15";
-    /// `readlinkat` into the data; the length of the target.
-    Readlink => Readlink, "readlinkat", Names;
-    /// `openat` of a directory, `getdents64` to its end, `close`; entries besides `.` and `..`.
-    List => List, "openat getdents64 close", Names;
-    /// `openat` of a file and of the second path, which is new, `copy_file_range` until nothing is
-    /// left, and a `close` of each; bytes.
-    Copy => Copy, "openat openat copy_file_range close close", Names;
-    /// `openat`, which does not follow a link; the descriptor.
-    Open(OpenFlags) => Open, "openat", Names, ring 18 "openat" "5.6";
-    /// `close`.
-    Close => Close, "close", File, ring 19 "close" "5.6";
-    /// `read` into the data, at the file's position; bytes.
-    Read => Read, "read", File, ring 22 "read" "5.6";
-    /// `pread` from this offset on; bytes.
-    ReadAt(u64) => Read, "pread64", File, ring 22 "read" "5.6";
-    /// `write` of the data, at the file's position; bytes.
-    Write => Write, "write", File, ring 23 "write" "5.6";
-    /// `pwrite` from this offset on; bytes.
-    WriteAt(u64) => Write, "pwrite64", File, ring 23 "write" "5.6";
-    /// `fsync`.
-    Fsync => Fsync, "fsync", File, ring 3 "fsync" "5.1";
-    /// `fdatasync`.
-    Fdatasync => Fdatasync, "fdatasync", File, ring 3 "fsync" "5.1";
-    /// `sync`: all that the host has written, to any file system.
-    Sync => Sync, "sync", Names;
-    /// `ftruncate` to this length in bytes.
-    Truncate(u64) => Truncate, "ftruncate", File, ring 55 "ftruncate" "6.9";
-    /// `fallocate`.
-    Allocate {
-        /// `FALLOC_FL_…`, or 0.
-        mode: i32,
-        /// First byte.
-        offset: u64,
-        /// Number of bytes.
-        length: u64,
-    } => Allocate, "fallocate", File, ring 17 "fallocate" "5.1";
-    /// `statx` of the descriptor with `AT_STATX_FORCE_SYNC`; the size in bytes.
-    Getattr => Getattr, "statx", File, ring 21 "statx" "5.6";
-    /// `fstatfs`; the size of a block in bytes.
-    Statfs => Statfs, "fstatfs", File;
-    /// `fsetxattr` of the data under that name, which may exist.
-    Setxattr(&'static CStr) => Setxattr, "fsetxattr", File, ring 41 "fsetxattr" "5.19";
-    /// `fgetxattr` of that name into the data; the length of the value.
-    Getxattr(&'static CStr) => Getxattr, "fgetxattr", File, ring 43 "fgetxattr" "5.19";
-    /// `flistxattr` into the data; the length of the list, in which each name ends with a NUL.
-    Listxattr => Listxattr, "flistxattr", File;
-    /// `fremovexattr` of that name.
-    Removexattr(&'static CStr) => Removexattr, "fremovexattr", File;
-}
-
 /// Permissions that differ from those of every new file.
 const MODE: u32 = 0o600;
+/// `R_OK`
+pub const READABLE: i32 = 4;
 /// A time long before any run, in s since 1970.
 const TIME: i64 = 1_000_000_000;
 /// Number of bytes by which a truncate extends a file.
@@ -316,7 +188,7 @@ pub const ATTRIBUTES: [&CStr; 10] = [
     c"user.rbench.8",
     c"user.rbench.9",
 ];
-const ATTRIBUTE: &CStr = ATTRIBUTES[0];
+const ATTRIBUTE: Attribute = Some(ATTRIBUTES[0]);
 /// Entries of the directories of `dir-list-10`.
 const FEW: u64 = 10;
 /// Entries of the directories of `dir-list-1k`.
@@ -329,7 +201,7 @@ const SET_NINE: &[Call] = &{
     let mut all = [Call::Close; ATTRIBUTES.len() - 1];
     let mut i = 0;
     while i < all.len() {
-        all[i] = Call::Setxattr(ATTRIBUTES[i + 1]);
+        all[i] = Call::Setxattr(By::File, Some(ATTRIBUTES[i + 1]), 0);
         i += 1;
     }
     all
@@ -361,11 +233,16 @@ const fn written(flags: OpenFlags) -> [Call; 4] {
 }
 
 impl Call {
+    /// `mkdirat`, mode 0775.
+    pub const MKDIR: Call = Call::Mkdir(0o775);
+    /// `mknodat`, mode 0664.
+    pub const MKNOD: Call = Call::Mknod(NEW_FILE);
+
     /// The same call on a file with this many bytes of data, which stay: what changes a file does so
     /// beyond them.
     pub const fn beyond(self, data: u64) -> Call {
         match self {
-            Call::Truncate(more) => Call::Truncate(data.saturating_add(more)),
+            Call::Truncate(by, more) => Call::Truncate(by, data.saturating_add(more)),
             Call::Allocate {
                 mode,
                 offset,
@@ -399,16 +276,16 @@ use PhaseKind::*;
 
 operations! {
     /// Make the directories of the tree.
-    TreeCreate => tree("tree-create", "Tree creation", &[Call::Mkdir]).by_default(),
+    TreeCreate => tree("tree-create", "Tree creation", &[Call::MKDIR]).by_default(),
     /// Make the directories that are items.
-    DirCreate => dir("dir-create", "Directory creation", &[Call::Mkdir]).by_default().row(0, "mkdir").word(Word {
+    DirCreate => dir("dir-create", "Directory creation", &[Call::MKDIR]).by_default().row(0, "mkdir").word(Word {
         sets: &[SetKind::Directories], set: Some("dirs"),
-        ..word(19, ("mkdir", "Mkdir"), Op::Mkdir, N::OwnFree, |_| Call::Mkdir)
+        ..word(19, ("mkdir", "Mkdir"), Op::Mkdir, N::OwnFree, |_| Call::MKDIR)
     }),
     /// Stat each.
-    DirStat => dir("dir-stat", "Directory stat", &[Call::Stat]).by_default().step(1),
+    DirStat => dir("dir-stat", "Directory stat", &[Call::Stat(By::Link)]).by_default().step(1),
     /// Rename each within its directory.
-    DirRename => dir("dir-rename", "Directory rename", &[Call::Rename]).by_default().step(2).again().row(1, "mvdir"),
+    DirRename => dir("dir-rename", "Directory rename", &[Call::Rename(0)]).by_default().step(2).again().row(1, "mvdir"),
     /// List each tree directory that has items.
     DirList => dir("dir-list", "Directory listing", &[Call::List]).moving(ENTRIES).by_default().step(3).word(Word {
         sets: ANY, aliases: &["readdir"], room: ENTRIES,
@@ -456,18 +333,18 @@ operations! {
     /// has made the files of all.
     FileWrite => file("file-write", "File write", &written(Flags::WRITE_EXISTING)).op(Op::WriteFile),
     /// Stat each.
-    FileStat => file("file-stat", "File stat", &[Call::Stat]).by_default().step(1).word(Word {
+    FileStat => file("file-stat", "File stat", &[Call::Stat(By::Link)]).by_default().step(1).word(Word {
         sets: ANY,
-        ..word(12, ("stat", "Stat"), Op::Stat, N::There, |_| Call::Stat)
+        ..word(12, ("stat", "Stat"), Op::Stat, N::There, |_| Call::Stat(By::Link))
     }),
     /// Open, read and close each.
     FileRead => file("file-read", "File read", &[Call::Open(Flags::READ), Call::Read, Call::Close])
         .by_default().op(Op::ReadFile).step(2),
     /// Rename each within its directory.
-    FileRename => file("file-rename", "File rename", &[Call::Rename])
+    FileRename => file("file-rename", "File rename", &[Call::Rename(0)])
         .by_default().step(3).again().row(8, "rename").word(Word {
         sets: ANY,
-        ..word(17, ("rename", "Rename"), Op::Rename, N::Move, |_| Call::Rename)
+        ..word(17, ("rename", "Rename"), Op::Rename, N::Move, |_| Call::Rename(0))
     }),
     /// Give each a hard link within its directory.
     FileLink => file("file-link", "Hard link creation", &[Call::Link])
@@ -475,7 +352,7 @@ operations! {
     /// Remove these links.
     LinkRemove => file("link-remove", "Hard link removal", &[Call::Unlink]).step(6).beside(".l").needs(&[FileLink]),
     /// Make a node beside each.
-    FileMknod => file("file-mknod", "Node creation", &[Call::Mknod])
+    FileMknod => file("file-mknod", "Node creation", &[Call::MKNOD])
         .beside(".n").undone(1, NodeRemove).row(5, "mknod"),
     /// Remove these nodes.
     NodeRemove => file("node-remove", "Node removal", &[Call::Unlink]).beside(".n").needs(&[FileMknod]),
@@ -500,55 +377,55 @@ operations! {
     FileGetattr => file("file-getattr", "File getattr", &[Call::Getattr]).opened(Flags::READ, 0)
         .step(10).row(15, "getattr").word(word(9, ("fstat", "Fstat"), Op::Getattr, N::Open, |_| Call::Getattr)),
     /// Change the permissions of each.
-    FileChmod => file("file-chmod", "File chmod", &[Call::Chmod(MODE)])
+    FileChmod => file("file-chmod", "File chmod", &[Call::Chmod(By::Path, MODE)])
         .step(11).again().row(16, "setattr").word(Word {
         sets: &[SetKind::Files, SetKind::Directories],
-        ..word(14, ("chmod", "Chmod"), Op::Chmod, N::There, |_| Call::Chmod(0))
+        ..word(14, ("chmod", "Chmod"), Op::Chmod, N::There, |_| Call::Chmod(By::Path, 0))
     }),
     /// Change the times of each.
-    FileUtimes => file("file-utimes", "File utimes", &[Call::Utimes(TIME)])
+    FileUtimes => file("file-utimes", "File utimes", &[Call::Utimes(By::Link, Some(TIME))])
         .step(12).again().row(17, "utimes").word(Word {
         sets: &[SetKind::Files, SetKind::Directories],
-        ..word(15, ("utimes", "Utimes"), Op::Utimes, N::There, |_| Call::Utimes(0))
+        ..word(15, ("utimes", "Utimes"), Op::Utimes, N::There, |_| Call::Utimes(By::Link, Some(0)))
     }),
     /// Open each, change its length.
-    FileTruncate => file("file-truncate", "File truncate", &[Call::Truncate(LONGER)]).opened(Flags::WRITE_EXISTING, 0)
-        .step(13).again().row(18, "truncate").word(Word {
+    FileTruncate => file("file-truncate", "File truncate", &[Call::Truncate(By::File, LONGER)])
+        .opened(Flags::WRITE_EXISTING, 0).step(13).again().row(18, "truncate").word(Word {
         takes: Takes::Length(0), form: "truncate SIZE", changes: true,
-        ..word(6, ("truncate", "Truncate"), Op::Truncate, N::Open, Call::Truncate)
+        ..word(6, ("truncate", "Truncate"), Op::Truncate, N::Open, |length| Call::Truncate(By::File, length))
     }),
     /// Ask whether each may be read.
-    FileAccess => file("file-access", "File access", &[Call::Access]).step(14).row(19, "access").word(Word {
+    FileAccess => file("file-access", "File access", &[Call::Access(READABLE)]).step(14).row(19, "access").word(Word {
         sets: &[SetKind::Files, SetKind::Directories],
-        ..word(13, ("access", "Access"), Op::Access, N::There, |_| Call::Access)
+        ..word(13, ("access", "Access"), Op::Access, N::There, |_| Call::Access(READABLE))
     }),
     /// Open each, read the totals of the file system.
-    FileStatfs => file("file-statfs", "File statfs", &[Call::Statfs])
+    FileStatfs => file("file-statfs", "File statfs", &[Call::Statfs(By::File)])
         .opened(Flags::READ, 0).step(15).row(25, "statfs"),
     /// Open each, set one extended attribute.
-    FileSetxattr => file("file-setxattr", "Attribute set", &[Call::Setxattr(ATTRIBUTE)])
+    FileSetxattr => file("file-setxattr", "Attribute set", &[Call::Setxattr(By::File, ATTRIBUTE, 0)])
         .opened(Flags::READ, VALUE as u64)
         .step(16).again().row(20, "setxattr").word(Word {
         takes: Takes::Data(64, 4096), form: "setxattr [SIZE], up to 4k",
-        ..word(10, ("setxattr", "Setxattr"), Op::Setxattr, N::Open, |_| Call::Setxattr(ATTRIBUTE))
+        ..word(10, ("setxattr", "Setxattr"), Op::Setxattr, N::Open, |_| Call::Setxattr(By::File, ATTRIBUTE, 0))
     }),
     /// Open each, read this attribute. There is room for one byte more, so that a longer value is noticed.
-    FileGetxattr => file("file-getxattr", "Attribute read", &[Call::Getxattr(ATTRIBUTE)])
+    FileGetxattr => file("file-getxattr", "Attribute read", &[Call::Getxattr(By::File, ATTRIBUTE)])
         .opened(Flags::READ, VALUE as u64 + 1)
         .step(17).needs(&[FileSetxattr]).row(21, "getxattr").word(Word {
         room: ENTRIES,
-        ..word(11, ("getxattr", "Getxattr"), Op::Getxattr, N::Open, |_| Call::Getxattr(ATTRIBUTE))
+        ..word(11, ("getxattr", "Getxattr"), Op::Getxattr, N::Open, |_| Call::Getxattr(By::File, ATTRIBUTE))
     }),
     /// Open each, list its attributes: one.
-    FileListxattr1 => file("file-listxattr-1", "Attribute list, 1", &[Call::Listxattr]).opened(Flags::READ, LIST)
-        .step(18).needs(&[FileSetxattr]).row(23, "listxattr_1"),
+    FileListxattr1 => file("file-listxattr-1", "Attribute list, 1", &[Call::Listxattr(By::File)])
+        .opened(Flags::READ, LIST).step(18).needs(&[FileSetxattr]).row(23, "listxattr_1"),
     /// Open each, set nine more.
     FileSetxattr9 => file("file-setxattr-9", "Attributes set, 9", SET_NINE).opened(Flags::READ, VALUE as u64).again(),
     /// Open each, list its attributes: ten.
-    FileListxattr10 => file("file-listxattr-10", "Attribute list, 10", &[Call::Listxattr]).opened(Flags::READ, LIST)
-        .step(19).needs(&[FileSetxattr, FileSetxattr9]).row(24, "listxattr_10"),
+    FileListxattr10 => file("file-listxattr-10", "Attribute list, 10", &[Call::Listxattr(By::File)])
+        .opened(Flags::READ, LIST).step(19).needs(&[FileSetxattr, FileSetxattr9]).row(24, "listxattr_10"),
     /// Open each, remove the attribute that was set first.
-    FileRemovexattr => file("file-removexattr", "Attribute removal", &[Call::Removexattr(ATTRIBUTE)])
+    FileRemovexattr => file("file-removexattr", "Attribute removal", &[Call::Removexattr(By::File, ATTRIBUTE)])
         .opened(Flags::READ, 0)
         .step(20).needs(&[FileSetxattr]).row(22, "removexattr"),
     /// Open each, write 1 KiB at its beginning, sync it.
@@ -619,7 +496,7 @@ const OTHER_WORDS: &[Word] = &[
         |_| Call::Fdatasync,
     ),
     word(18, ("replace", "Replace"), Op::Rename, N::Over, |_| {
-        Call::Rename
+        Call::Rename(0)
     }),
 ];
 

@@ -125,7 +125,7 @@ impl Script {
                 ..
             } => Some((self.length.min(all), all)),
             Part {
-                call: Call::Write | Call::WriteAt(_) | Call::Setxattr(_),
+                call: Call::Write | Call::WriteAt(_) | Call::Setxattr(..),
                 ..
             } => Some((self.length, self.length)),
             _ => None,

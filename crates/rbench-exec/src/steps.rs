@@ -316,7 +316,7 @@ impl Hand {
 
 /// True if the step reads an attribute.
 fn asks_for_attribute(script: &Script) -> bool {
-    matches!(script.call(), Some(Call::Getxattr(_)))
+    matches!(script.call(), Some(Call::Getxattr(..)))
 }
 
 impl<S: Source> Program for StepRunner<S> {
@@ -423,7 +423,7 @@ mod tests {
     use std::sync::Arc;
 
     use rbench_core::timeline::INTERVAL;
-    use rbench_core::{CpuClock, OpenFlags, Part, Rank, Times};
+    use rbench_core::{By, CpuClock, OpenFlags, Part, Rank, Times, linux};
     use rbench_sys::{FaultFs, TraceFs};
 
     use super::*;
@@ -510,13 +510,7 @@ mod tests {
     }
 
     fn new_file() -> OpenFlags {
-        OpenFlags {
-            writes: true,
-            creates: true,
-            exclusive: true,
-            appends: true,
-            ..OpenFlags::default()
-        }
+        OpenFlags::CREATE_NEW.with(linux::APPEND)
     }
 
     #[test]
@@ -539,8 +533,8 @@ mod tests {
             (on(Call::Close, 0), ""),
             (Script::whole(OpenFlags::READ, Some(all), 5), "a"),
             (Script::whole(new_file(), Some(written), 10), "b"),
-            (on(Call::Stat, 0), "c"),
-            (on(Call::Rename, 0), "b"),
+            (on(Call::Stat(By::Link), 0), "c"),
+            (on(Call::Rename(0), 0), "b"),
             (on(Call::Open(OpenFlags::READ), 0), "other"),
         ];
         let recorded = fs.clone();

@@ -8,7 +8,7 @@
 
 pub use rbench_core::operations::{Need, SetKind, Word};
 use rbench_core::operations::{Takes, WORDS};
-use rbench_core::{Call, Nanos, OpKind, OpenFlags};
+use rbench_core::{Call, Nanos, OpKind, OpenFlags, linux};
 
 use crate::arrival::OpenLoop;
 
@@ -247,7 +247,7 @@ impl Verb {
     pub fn syncs(self) -> bool {
         match self {
             Verb::Plain(word, _) => matches!(word.op, OpKind::Fsync | OpKind::Fdatasync),
-            Verb::Create(flags) | Verb::Open(flags) => flags.data_synced,
+            Verb::Create(flags) | Verb::Open(flags) => flags.has(linux::DSYNC),
             _ => false,
         }
     }

@@ -7,7 +7,8 @@ use std::ffi::CStr;
 use std::os::fd::{OwnedFd, RawFd};
 
 use nix::errno::Errno;
-use rbench_core::{Call, OpenFlags, Part, Progress, Times};
+use rbench_core::operations::READABLE;
+use rbench_core::{By, Call, OpenFlags, Part, Progress, Times};
 
 use crate::residency::Resident;
 
@@ -16,7 +17,7 @@ use crate::residency::Resident;
 pub struct Operands<'a> {
     /// The path.
     pub path: &'a CStr,
-    /// The second path, or the target of a link.
+    /// The second path, the target of a link, or the name of an attribute.
     pub other: &'a CStr,
     /// The file.
     pub fd: RawFd,
@@ -129,9 +130,9 @@ pub trait Fs: Send + Sync {
     /// files themselves; `None` when there is no real directory.
     fn directory(&self) -> Option<&OwnedFd>;
 
-    /// [`Call::Mkdir`]
+    /// [`Call::MKDIR`]
     fn mkdir(&self, path: &CStr) -> Result<(), Errno> {
-        self.call(Call::Mkdir, Operands::path(path)).map(drop)
+        self.call(Call::MKDIR, Operands::path(path)).map(drop)
     }
     /// [`Call::Rmdir`]
     fn rmdir(&self, path: &CStr) -> Result<(), Errno> {
@@ -139,11 +140,12 @@ pub trait Fs: Send + Sync {
     }
     /// [`Call::Stat`]
     fn stat(&self, path: &CStr) -> Result<u64, Errno> {
-        self.call(Call::Stat, Operands::path(path))
+        self.call(Call::Stat(By::Link), Operands::path(path))
     }
     /// [`Call::Rename`]
     fn rename(&self, from: &CStr, to: &CStr) -> Result<(), Errno> {
-        self.call(Call::Rename, Operands::paths(from, to)).map(drop)
+        self.call(Call::Rename(0), Operands::paths(from, to))
+            .map(drop)
     }
     /// [`Call::Link`]
     fn link(&self, from: &CStr, to: &CStr) -> Result<(), Errno> {
@@ -158,9 +160,9 @@ pub trait Fs: Send + Sync {
         let fd = self.call(Call::Open(flags), Operands::path(path))?;
         Ok(fd as RawFd)
     }
-    /// [`Call::Mknod`]
+    /// [`Call::MKNOD`]
     fn mknod(&self, path: &CStr) -> Result<(), Errno> {
-        self.call(Call::Mknod, Operands::path(path)).map(drop)
+        self.call(Call::MKNOD, Operands::path(path)).map(drop)
     }
     /// [`Call::Close`]
     fn close(&self, fd: RawFd) -> Result<(), Errno> {
@@ -194,7 +196,7 @@ pub trait Fs: Send + Sync {
     }
     /// [`Call::Truncate`]
     fn truncate(&self, fd: RawFd, length: u64) -> Result<(), Errno> {
-        self.call(Call::Truncate(length), Operands::file(fd))
+        self.call(Call::Truncate(By::File, length), Operands::file(fd))
             .map(drop)
     }
     /// [`Call::Symlink`]
@@ -209,16 +211,18 @@ pub trait Fs: Send + Sync {
     }
     /// [`Call::Chmod`]
     fn chmod(&self, path: &CStr, mode: u32) -> Result<(), Errno> {
-        self.call(Call::Chmod(mode), Operands::path(path)).map(drop)
+        self.call(Call::Chmod(By::Path, mode), Operands::path(path))
+            .map(drop)
     }
     /// [`Call::Utimes`]
     fn utimes(&self, path: &CStr, seconds: i64) -> Result<(), Errno> {
-        self.call(Call::Utimes(seconds), Operands::path(path))
+        self.call(Call::Utimes(By::Link, Some(seconds)), Operands::path(path))
             .map(drop)
     }
     /// [`Call::Access`]
     fn access(&self, path: &CStr) -> Result<(), Errno> {
-        self.call(Call::Access, Operands::path(path)).map(drop)
+        self.call(Call::Access(READABLE), Operands::path(path))
+            .map(drop)
     }
     /// [`Call::Lookup`]
     fn lookup(&self, path: &CStr) -> Result<u64, Errno> {
@@ -230,26 +234,27 @@ pub trait Fs: Send + Sync {
     }
     /// [`Call::Statfs`]
     fn statfs(&self, fd: RawFd) -> Result<u64, Errno> {
-        self.call(Call::Statfs, Operands::file(fd))
+        self.call(Call::Statfs(By::File), Operands::file(fd))
     }
     /// [`Call::Setxattr`]
     fn setxattr(&self, fd: RawFd, name: &'static CStr, value: &[u8]) -> Result<(), Errno> {
         let on = Operands::file(fd).from(value);
-        self.call(Call::Setxattr(name), on).map(drop)
+        self.call(Call::Setxattr(By::File, Some(name), 0), on)
+            .map(drop)
     }
     /// [`Call::Getxattr`]: the value has to fit into `buffer`.
     fn getxattr(&self, fd: RawFd, name: &'static CStr, buffer: &mut [u8]) -> Result<usize, Errno> {
         let on = Operands::file(fd).into(buffer);
-        Ok(self.call(Call::Getxattr(name), on)? as usize)
+        Ok(self.call(Call::Getxattr(By::File, Some(name)), on)? as usize)
     }
     /// [`Call::Listxattr`]
     fn listxattr(&self, fd: RawFd, buffer: &mut [u8]) -> Result<usize, Errno> {
         let on = Operands::file(fd).into(buffer);
-        Ok(self.call(Call::Listxattr, on)? as usize)
+        Ok(self.call(Call::Listxattr(By::File), on)? as usize)
     }
     /// [`Call::Removexattr`]
     fn removexattr(&self, fd: RawFd, name: &'static CStr) -> Result<(), Errno> {
-        self.call(Call::Removexattr(name), Operands::file(fd))
+        self.call(Call::Removexattr(By::File, Some(name)), Operands::file(fd))
             .map(drop)
     }
     /// [`Call::WriteAt`]

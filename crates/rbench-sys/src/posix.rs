@@ -12,7 +12,7 @@ use nix::errno::Errno;
 use nix::fcntl::{OFlag, open};
 use nix::libc;
 use nix::sys::stat::Mode;
-use rbench_core::{Call, OpenFlags};
+use rbench_core::{By, Call, OpenFlags};
 use syscalls::{Sysno, syscall4, syscall6};
 
 use crate::calls;
@@ -62,7 +62,7 @@ impl PosixFs {
     fn copy(&self, from: &CStr, to: &CStr) -> Result<u64, Errno> {
         let open = |path, flags| {
             let (at, path) = self.place(path);
-            calls::openat(at, path, open_bits(flags), NEW_FILE)
+            open_at(at, path, flags)
         };
         // SAFETY: what is closed was opened here, and nobody else closes it.
         let close = |fd| unsafe { calls::close(fd) };
@@ -116,41 +116,6 @@ impl PosixFs {
     }
 }
 
-/// Permissions of a new file, before the umask.
-pub(crate) const NEW_FILE: libc::mode_t = 0o664;
-/// Permissions of a new directory, before the umask.
-pub(crate) const NEW_DIRECTORY: libc::mode_t = 0o775;
-
-/// The flags with which [`Call::Open`] opens.
-#[inline]
-pub(crate) fn open_bits(flags: OpenFlags) -> libc::c_int {
-    let OpenFlags {
-        reads,
-        writes,
-        creates,
-        exclusive,
-        truncates,
-        appends,
-        data_synced,
-        direct,
-    } = flags;
-    let access = match (reads, writes) {
-        (true, true) => libc::O_RDWR,
-        (false, true) => libc::O_WRONLY,
-        (_, false) => libc::O_RDONLY,
-    };
-    let set = |on: bool, bit| if on { bit } else { 0 };
-    libc::O_CLOEXEC
-        | libc::O_NOFOLLOW
-        | access
-        | set(creates, libc::O_CREAT)
-        | set(exclusive, libc::O_EXCL)
-        | set(truncates, libc::O_TRUNC)
-        | set(appends, libc::O_APPEND)
-        | set(data_synced, libc::O_DSYNC)
-        | set(direct, libc::O_DIRECT)
-}
-
 #[inline]
 fn done(returned: libc::c_int) -> Result<u64, Errno> {
     Errno::result(returned).map(|_| 0)
@@ -161,25 +126,13 @@ fn length(returned: libc::ssize_t) -> Result<u64, Errno> {
     Errno::result(returned).map(|length| length as u64)
 }
 
-/// The size in bytes that `fstatat` says.
+/// The `AT_…` flags of a call on a path.
 #[inline]
-fn size_by_stat(at: RawFd, path: &CStr) -> Result<u64, Errno> {
-    let mut found = std::mem::MaybeUninit::<libc::stat>::uninit();
-    let (to, flags) = (found.as_mut_ptr(), libc::AT_SYMLINK_NOFOLLOW);
-    // SAFETY: `path` is a C string, `found` a place for a stat.
-    done(unsafe { libc::fstatat(at, path.as_ptr(), to, flags) })?;
-    // SAFETY: the call succeeded, so `found` is filled in.
-    Ok(unsafe { found.assume_init_ref() }.st_size as u64)
-}
-
-/// The size of a block in bytes that `fstatfs` says.
-#[inline]
-fn block_size(fd: RawFd) -> Result<u64, Errno> {
-    let mut found = std::mem::MaybeUninit::<libc::statfs>::uninit();
-    // SAFETY: `found` is a place for a statfs.
-    done(unsafe { libc::fstatfs(fd, found.as_mut_ptr()) })?;
-    // SAFETY: the call succeeded, so `found` is filled in.
-    Ok(unsafe { found.assume_init_ref() }.f_bsize as u64)
+fn at_flags(by: By) -> libc::c_int {
+    match by {
+        By::Link => libc::AT_SYMLINK_NOFOLLOW,
+        By::Path | By::File => 0,
+    }
 }
 
 /// The size in bytes that `statx` says.
@@ -225,6 +178,12 @@ fn copy_rest(from: RawFd, to: RawFd) -> Result<u64, Errno> {
     }
 }
 
+/// `openat`; the descriptor is closed by `exec`.
+#[inline]
+fn open_at(at: RawFd, path: &CStr, flags: OpenFlags) -> Result<RawFd, Errno> {
+    calls::openat(at, path, flags.bits | libc::O_CLOEXEC, flags.mode)
+}
+
 /// Operands of a call in an io_uring. What they point to stays until its request is complete.
 pub(crate) struct RingOperands {
     /// Paths are relative to it.
@@ -265,8 +224,8 @@ pub(crate) fn ring_entry(call: Call, on: &RingOperands) -> Option<squeue::Entry>
         // By itself the kernel tries to open what it knows in the worker's own call, which
         // then waits for the file system, and all that is to follow with it.
         Open(flags) => opcode::OpenAt::new(at, path)
-            .flags(open_bits(flags))
-            .mode(NEW_FILE)
+            .flags(flags.bits | libc::O_CLOEXEC)
+            .mode(flags.mode)
             .build()
             .flags(squeue::Flags::ASYNC),
         // And so it tries to read: a FUSE client then asks for the file's length first, and
@@ -290,7 +249,7 @@ pub(crate) fn ring_entry(call: Call, on: &RingOperands) -> Option<squeue::Entry>
             .flags(types::FsyncFlags::DATASYNC)
             .build(),
         Close => opcode::Close::new(file).build(),
-        Stat | Lookup => opcode::Statx::new(at, path, found)
+        Stat(By::Link) | Lookup => opcode::Statx::new(at, path, found)
             // The second one `fstatat` has by itself.
             .flags(libc::AT_SYMLINK_NOFOLLOW | libc::AT_NO_AUTOMOUNT)
             .mask(libc::STATX_BASIC_STATS)
@@ -299,16 +258,20 @@ pub(crate) fn ring_entry(call: Call, on: &RingOperands) -> Option<squeue::Entry>
             .flags(libc::AT_EMPTY_PATH | libc::AT_STATX_FORCE_SYNC)
             .mask(libc::STATX_BASIC_STATS)
             .build(),
-        Mkdir => opcode::MkDirAt::new(at, path).mode(NEW_DIRECTORY).build(),
+        Mkdir(mode) => opcode::MkDirAt::new(at, path).mode(mode).build(),
         Unlink => opcode::UnlinkAt::new(at, path).build(),
         Rmdir => opcode::UnlinkAt::new(at, path)
             .flags(libc::AT_REMOVEDIR)
             .build(),
-        Rename => opcode::RenameAt::new(at, path, at, other).build(),
+        Rename(0) => opcode::RenameAt::new(at, path, at, other).build(),
         Link => opcode::LinkAt::new(at, path, at, other).build(),
         Symlink => opcode::SymlinkAt::new(at, other, path).build(),
-        Setxattr(name) => opcode::FSetXattr::new(file, name.as_ptr(), piece.cast(), length).build(),
-        Getxattr(name) => opcode::FGetXattr::new(file, name.as_ptr(), data.cast(), room).build(),
+        Setxattr(By::File, Some(name), 0) => {
+            opcode::FSetXattr::new(file, name.as_ptr(), piece.cast(), length).build()
+        }
+        Getxattr(By::File, Some(name)) => {
+            opcode::FGetXattr::new(file, name.as_ptr(), data.cast(), room).build()
+        }
         Allocate {
             mode,
             offset,
@@ -317,7 +280,7 @@ pub(crate) fn ring_entry(call: Call, on: &RingOperands) -> Option<squeue::Entry>
             .offset(offset)
             .mode(mode)
             .build(),
-        Truncate(length) => opcode::Ftruncate::new(file, length).build(),
+        Truncate(By::File, length) => opcode::Ftruncate::new(file, length).build(),
         _ => return None,
     })
 }
@@ -326,11 +289,12 @@ impl Fs for PosixFs {
     #[inline]
     fn call(&self, call: Call, mut on: Operands<'_>) -> Result<u64, Errno> {
         let fd = on.fd;
+        // For calls that take no directory.
+        let whole = on.path.as_ptr();
         match call {
             Call::Open(flags) => {
                 let (at, path) = self.place(on.path);
-                let fd = calls::openat(at, path, open_bits(flags), NEW_FILE)?;
-                Ok(fd as u64)
+                open_at(at, path, flags).map(|fd| fd as u64)
             }
             // SAFETY: the contract of `Fs` gives the descriptor to the caller, who closes it
             // once.
@@ -338,6 +302,7 @@ impl Fs for PosixFs {
             Call::Read => calls::read(fd, on.data.room()).map(|bytes| bytes as u64),
             Call::Write => calls::write(fd, on.data.bytes()).map(|bytes| bytes as u64),
             Call::List => self.list_all(on.path, on.data.room()),
+            Call::Readdir => dirents::read(fd, on.data.room()).map(|records| records.len() as u64),
             Call::Copy => self.copy(on.path, on.other),
             Call::Lookup => {
                 let (at, path) = self.place(on.path);
@@ -346,9 +311,9 @@ impl Fs for PosixFs {
             Call::Getattr => {
                 size_by_statx(fd, c"", libc::AT_EMPTY_PATH | libc::AT_STATX_FORCE_SYNC)
             }
-            Call::Access => {
+            Call::Access(mode) => {
                 let (at, path) = self.place(on.path);
-                calls::faccessat(at, path, libc::R_OK).map(|()| 0)
+                calls::faccessat(at, path, mode).map(|()| 0)
             }
             Call::Fsync => calls::fsync(fd, false).map(|()| 0),
             Call::Fdatasync => calls::fsync(fd, true).map(|()| 0),
@@ -356,41 +321,73 @@ impl Fs for PosixFs {
                 nix::unistd::sync();
                 Ok(0)
             }
-            Call::Mkdir => {
+            Call::Mkdir(mode) => {
                 let (at, path) = self.place(on.path);
                 // SAFETY: `path` is a C string; the descriptor is open while self is.
-                done(unsafe { libc::mkdirat(at, path.as_ptr(), NEW_DIRECTORY) })
+                done(unsafe { libc::mkdirat(at, path.as_ptr(), mode) })
             }
             Call::Rmdir => self.unlinkat(on.path, libc::AT_REMOVEDIR),
             Call::Unlink => self.unlinkat(on.path, 0),
-            Call::Mknod => {
+            Call::Mknod(mode) => {
                 let (at, path) = self.place(on.path);
                 // SAFETY: as for `mkdirat`.
-                done(unsafe { libc::mknodat(at, path.as_ptr(), libc::S_IFREG | NEW_FILE, 0) })
+                done(unsafe { libc::mknodat(at, path.as_ptr(), libc::S_IFREG | mode, 0) })
             }
-            Call::Stat => {
+            Call::Stat(by) => {
+                let mut found = std::mem::MaybeUninit::<libc::stat>::uninit();
+                let (to, (at, path)) = (found.as_mut_ptr(), self.place(on.path));
+                done(match by {
+                    // SAFETY: `found` is a place for a stat.
+                    By::File => unsafe { libc::fstat(fd, to) },
+                    // SAFETY: as for `mkdirat`; `found` is a place for a stat.
+                    by => unsafe { libc::fstatat(at, path.as_ptr(), to, at_flags(by)) },
+                })?;
+                // SAFETY: the call succeeded, so `found` is filled in.
+                Ok(unsafe { found.assume_init_ref() }.st_size as u64)
+            }
+            Call::Chmod(by, mode) => {
                 let (at, path) = self.place(on.path);
-                size_by_stat(at, path)
+                done(match by {
+                    // SAFETY: no memory is involved.
+                    By::File => unsafe { libc::fchmod(fd, mode) },
+                    // SAFETY: as for `mkdirat`.
+                    By::Path | By::Link => unsafe { libc::fchmodat(at, path.as_ptr(), mode, 0) },
+                })
             }
-            Call::Chmod(mode) => {
+            Call::Chown(by, uid, gid) => {
                 let (at, path) = self.place(on.path);
-                // SAFETY: as for `mkdirat`.
-                done(unsafe { libc::fchmodat(at, path.as_ptr(), mode, 0) })
+                done(match by {
+                    // SAFETY: no memory is involved.
+                    By::File => unsafe { libc::fchown(fd, uid, gid) },
+                    // SAFETY: as for `mkdirat`.
+                    by => unsafe { libc::fchownat(at, path.as_ptr(), uid, gid, at_flags(by)) },
+                })
             }
-            Call::Utimes(seconds) => {
+            Call::Utimes(by, seconds) => {
                 let (at, path) = self.place(on.path);
                 let time = libc::timespec {
-                    tv_sec: seconds,
-                    tv_nsec: 0,
+                    tv_sec: seconds.unwrap_or(0),
+                    tv_nsec: seconds.map_or(libc::UTIME_NOW, |_| 0),
                 };
-                let (times, flags) = ([time; 2], libc::AT_SYMLINK_NOFOLLOW);
-                // SAFETY: as for `mkdirat`; `times` are two times.
-                done(unsafe { libc::utimensat(at, path.as_ptr(), times.as_ptr(), flags) })
+                let times = [time; 2];
+                done(match by {
+                    // SAFETY: `times` are two times.
+                    By::File => unsafe { libc::futimens(fd, times.as_ptr()) },
+                    // SAFETY: as for `mkdirat`; `times` are two times.
+                    by => unsafe {
+                        libc::utimensat(at, path.as_ptr(), times.as_ptr(), at_flags(by))
+                    },
+                })
             }
-            Call::Rename => {
+            Call::Rename(flags) => {
                 let ((from_at, from), (to_at, to)) = (self.place(on.path), self.place(on.other));
-                // SAFETY: both are C strings; the descriptors are open while self is.
-                done(unsafe { libc::renameat(from_at, from.as_ptr(), to_at, to.as_ptr()) })
+                let (from, to) = (from.as_ptr(), to.as_ptr());
+                done(match flags {
+                    // SAFETY: both are C strings; the descriptors are open while self is.
+                    0 => unsafe { libc::renameat(from_at, from, to_at, to) },
+                    // SAFETY: the same.
+                    flags => unsafe { libc::renameat2(from_at, from, to_at, to, flags) },
+                })
             }
             Call::Link => {
                 let ((from_at, from), (to_at, to)) = (self.place(on.path), self.place(on.other));
@@ -422,8 +419,17 @@ impl Fs for PosixFs {
                 unsafe { calls::pread(fd, room.as_mut_ptr(), room.len(), offset as libc::off_t) }
                     .map(|bytes| bytes as u64)
             }
-            // SAFETY: no memory is involved.
-            Call::Truncate(bytes) => done(unsafe { libc::ftruncate(fd, bytes as libc::off_t) }),
+            Call::Seek(offset, whence) => {
+                // SAFETY: no memory is involved.
+                let position = Errno::result(unsafe { libc::lseek(fd, offset, whence) });
+                position.map(|position| position as u64)
+            }
+            Call::Truncate(by, bytes) => done(match by {
+                // SAFETY: no memory is involved.
+                By::File => unsafe { libc::ftruncate(fd, bytes as libc::off_t) },
+                // SAFETY: the path is a C string.
+                By::Path | By::Link => unsafe { libc::truncate(whole, bytes as libc::off_t) },
+            }),
             Call::Allocate {
                 mode,
                 offset,
@@ -435,26 +441,64 @@ impl Fs for PosixFs {
                     .map(|_| 0)
                     .map_err(calls::errno)
             }
-            Call::Statfs => block_size(fd),
-            Call::Setxattr(name) => {
-                let value = on.data.bytes();
-                let (start, size) = (value.as_ptr().cast(), value.len());
-                // SAFETY: `name` is a C string, the kernel reads `size` bytes of `value`.
-                done(unsafe { libc::fsetxattr(fd, name.as_ptr(), start, size, 0) })
+            Call::Statfs(by) => {
+                let mut found = std::mem::MaybeUninit::<libc::statfs>::uninit();
+                done(match by {
+                    // SAFETY: `found` is a place for a statfs.
+                    By::File => unsafe { libc::fstatfs(fd, found.as_mut_ptr()) },
+                    // SAFETY: the path is a C string, `found` a place for a statfs.
+                    By::Path | By::Link => unsafe { libc::statfs(whole, found.as_mut_ptr()) },
+                })?;
+                // SAFETY: the call succeeded, so `found` is filled in.
+                Ok(unsafe { found.assume_init_ref() }.f_bsize as u64)
             }
-            Call::Getxattr(name) => {
+            Call::Setxattr(by, name, flags) => {
+                let (name, value) = (name.unwrap_or(on.other).as_ptr(), on.data.bytes());
+                let (start, size) = (value.as_ptr().cast(), value.len());
+                done(match by {
+                    // SAFETY: path and name are C strings, the kernel reads `size` bytes of `value`.
+                    By::Path => unsafe { libc::setxattr(whole, name, start, size, flags) },
+                    // SAFETY: the same.
+                    By::Link => unsafe { libc::lsetxattr(whole, name, start, size, flags) },
+                    // SAFETY: the same.
+                    By::File => unsafe { libc::fsetxattr(fd, name, start, size, flags) },
+                })
+            }
+            Call::Getxattr(by, name) => {
+                let (name, room) = (name.unwrap_or(on.other).as_ptr(), on.data.room());
+                let (start, size) = (room.as_mut_ptr().cast(), room.len());
+                length(match by {
+                    // SAFETY: path and name are C strings, the kernel writes at most `size` bytes.
+                    By::Path => unsafe { libc::getxattr(whole, name, start, size) },
+                    // SAFETY: the same.
+                    By::Link => unsafe { libc::lgetxattr(whole, name, start, size) },
+                    // SAFETY: the same.
+                    By::File => unsafe { libc::fgetxattr(fd, name, start, size) },
+                })
+            }
+            Call::Listxattr(by) => {
                 let room = on.data.room();
                 let (start, size) = (room.as_mut_ptr().cast(), room.len());
-                // SAFETY: `name` is a C string, the kernel writes at most `size` bytes.
-                length(unsafe { libc::fgetxattr(fd, name.as_ptr(), start, size) })
+                length(match by {
+                    // SAFETY: the path is a C string, the kernel writes at most `size` bytes.
+                    By::Path => unsafe { libc::listxattr(whole, start, size) },
+                    // SAFETY: the same.
+                    By::Link => unsafe { libc::llistxattr(whole, start, size) },
+                    // SAFETY: the same.
+                    By::File => unsafe { libc::flistxattr(fd, start, size) },
+                })
             }
-            Call::Listxattr => {
-                let room = on.data.room();
-                // SAFETY: the kernel writes at most so many bytes to `room`.
-                length(unsafe { libc::flistxattr(fd, room.as_mut_ptr().cast(), room.len()) })
+            Call::Removexattr(by, name) => {
+                let name = name.unwrap_or(on.other).as_ptr();
+                done(match by {
+                    // SAFETY: path and name are C strings.
+                    By::Path => unsafe { libc::removexattr(whole, name) },
+                    // SAFETY: the same.
+                    By::Link => unsafe { libc::lremovexattr(whole, name) },
+                    // SAFETY: the same.
+                    By::File => unsafe { libc::fremovexattr(fd, name) },
+                })
             }
-            // SAFETY: `name` is a C string.
-            Call::Removexattr(name) => done(unsafe { libc::fremovexattr(fd, name.as_ptr()) }),
         }
     }
 

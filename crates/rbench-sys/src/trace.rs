@@ -12,7 +12,7 @@ use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use nix::errno::Errno;
-use rbench_core::{Call, OpKind, OpenFlags};
+use rbench_core::{By, Call, OpKind, OpenFlags};
 
 use crate::fs::{Fs, Operands};
 use model::Model;
@@ -156,13 +156,13 @@ fn detail(call: Call, on: &Operands<'_>) -> Detail {
         Call::Open(flags) => Detail::Open(flags),
         Call::Read | Call::Write => Detail::Bytes(bytes),
         Call::ReadAt(offset) | Call::WriteAt(offset) => Detail::At(bytes, offset),
-        Call::Truncate(length) => Detail::Bytes(length),
-        Call::Chmod(mode) => Detail::Mode(mode),
-        Call::Utimes(seconds) => Detail::Seconds(seconds),
-        Call::Setxattr(name) | Call::Getxattr(name) | Call::Removexattr(name) => {
-            Detail::Attribute(text(name))
+        Call::Truncate(_, length) => Detail::Bytes(length),
+        Call::Chmod(_, mode) => Detail::Mode(mode),
+        Call::Utimes(_, Some(seconds)) => Detail::Seconds(seconds),
+        Call::Setxattr(_, name, _) | Call::Getxattr(_, name) | Call::Removexattr(_, name) => {
+            Detail::Attribute(text(name.unwrap_or(on.other)))
         }
-        Call::Rename | Call::Link | Call::Symlink | Call::Copy => Detail::To(text(on.other)),
+        Call::Rename(_) | Call::Link | Call::Symlink | Call::Copy => Detail::To(text(on.other)),
         _ => Detail::None,
     }
 }
@@ -174,12 +174,12 @@ fn answer(m: &mut Model, call: Call, mut on: Operands<'_>) -> Result<u64, Errno>
     let length = on.data.bytes().len();
     let nothing = match call {
         // The size of a directory is 0.
-        Call::Stat | Call::Lookup => return m.stat(path),
+        Call::Stat(By::Link) | Call::Lookup => return m.stat(path),
         Call::List => return m.list(path),
         // A directory cannot be opened.
         Call::Open(flags) => return m.open(path, flags).map(|fd| fd as u64),
         Call::Getattr => return m.length(fd),
-        Call::Statfs => return m.length(fd).map(|_| 4096),
+        Call::Statfs(By::File) => return m.length(fd).map(|_| 4096),
         Call::Write => return m.write(fd, length).map(|bytes| bytes as u64),
         Call::WriteAt(offset) => {
             return m.write_at(fd, length, offset).map(|bytes| bytes as u64);
@@ -198,33 +198,33 @@ fn answer(m: &mut Model, call: Call, mut on: Operands<'_>) -> Result<u64, Errno>
             room[..length].copy_from_slice(&target.as_bytes()[..length]);
             return Ok(length as u64);
         }
-        Call::Getxattr(name) => {
+        Call::Getxattr(By::File, Some(name)) => {
             let value = m.attributes(fd)?.get(name).ok_or(Errno::ENODATA)?;
             return put(value, on.data.room());
         }
-        Call::Listxattr => {
+        Call::Listxattr(By::File) => {
             let names = m.attributes(fd)?.keys();
             let names = names.flat_map(|name| name.to_bytes_with_nul());
             let list: Vec<u8> = names.copied().collect();
             return put(&list, on.data.room());
         }
-        Call::Mkdir => m.mkdir(path),
+        Call::Mkdir(_) => m.mkdir(path),
         Call::Rmdir => m.rmdir(path),
-        Call::Rename => m.rename(path, other),
+        Call::Rename(0) => m.rename(path, other),
         Call::Link => m.link(path, other),
         Call::Symlink => m.symlink(other, path),
-        Call::Mknod => m.mknod(path),
+        Call::Mknod(_) => m.mknod(path),
         Call::Unlink => m.unlink(path),
-        Call::Chmod(_) | Call::Access => m.follow(path),
-        Call::Utimes(_) => m.stat(path).map(drop),
+        Call::Copy => m.follow(path).and_then(|()| m.mknod(other)),
+        Call::Utimes(By::Link, _) => m.stat(path).map(drop),
         Call::Close => m.close(fd),
         Call::Sync => Ok(()),
-        Call::Truncate(length) => m.truncate(fd, length),
-        Call::Setxattr(name) => m.setxattr(fd, name, on.data.bytes()),
-        Call::Removexattr(name) => m.removexattr(fd, name),
-        // A call that is not here changes nothing of an open file, or makes a file from another.
+        Call::Truncate(By::File, length) => m.truncate(fd, length),
+        Call::Setxattr(By::File, Some(name), 0) => m.setxattr(fd, name, on.data.bytes()),
+        Call::Removexattr(By::File, Some(name)) => m.removexattr(fd, name),
+        // A call that is not here changes nothing that is asked for.
         _ if call.needs_open() => m.length(fd).map(drop),
-        _ => m.follow(path).and_then(|()| m.mknod(other)),
+        _ => m.follow(path),
     };
     nothing.map(|()| 0)
 }

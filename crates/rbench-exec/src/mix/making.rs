@@ -106,11 +106,11 @@ impl Making {
     /// What makes a name, and what its file still needs once it is open.
     fn first(&self, set: usize, number: u64) -> (Script, Option<u64>) {
         let What::Names(mix, _, seed) = &self.what else {
-            return (Script::of(Call::Mkdir), None);
+            return (Script::of(Call::MKDIR), None);
         };
         let new = OpenFlags::CREATE_NEW;
         match mix.sets[set].kind {
-            SetKind::Directories => (Script::of(Call::Mkdir), None),
+            SetKind::Directories => (Script::of(Call::MKDIR), None),
             SetKind::Links => (Script::of(Call::Symlink), None),
             SetKind::Files => match mix.sets[set].sizes.of(&[*seed, set as u64, number]) {
                 bytes if bytes <= CHUNK => (Script::whole(new, all_of(bytes), CHUNK), None),
@@ -162,7 +162,7 @@ impl Source for Making {
             names.other.set(|to| to.extend(TARGET));
         }
         let op = match script.only() {
-            Some(Call::Mkdir) => OpKind::Mkdir,
+            Some(Call::Mkdir(_)) => OpKind::Mkdir,
             Some(Call::Symlink) => OpKind::Symlink,
             _ => OpKind::Create,
         };

@@ -137,18 +137,17 @@ impl MixSource {
         &self.mix.roles[self.role]
     }
 
-    /// Gets ready for a round.
-    ///
-    /// # Errors
-    /// What comes in its place: there is none any more, or not yet.
-    fn begin_round(&mut self, flight: usize, gate: &Gate) -> Result<(), Coming> {
+    /// Prepares a round. Returns what comes in its place if there is none any more, or not yet.
+    fn begin_round(&mut self, flight: usize, gate: &Gate) -> Option<Coming> {
         if let Some(at) = self.flights[flight].rest.take() {
-            return Err(Coming::Later(at));
+            return Some(Coming::Later(at));
         }
         if self.mix.rounds.is_some_and(|most| self.begun >= most) {
-            return Err(Coming::End);
+            return Some(Coming::End);
         }
-        self.look_at_others(flight, gate)?;
+        if let Some(instead) = self.look_at_others(flight, gate) {
+            return Some(instead);
+        }
         if let Some(every) = self.role().every {
             // Workers of a role do not all begin at once.
             let threads = u64::from(self.role().threads.max(1));
@@ -168,17 +167,13 @@ impl MixSource {
             ..Round::default()
         };
         flight.first = true;
-        Ok(())
+        None
     }
 
-    /// Whether those that the role follows have done their rounds.
-    ///
-    /// # Errors
-    /// When to look again, or that they have ended.
-    fn look_at_others(&mut self, flight: usize, gate: &Gate) -> Result<(), Coming> {
-        let Some(per) = self.role().per else {
-            return Ok(());
-        };
+    /// Checks if those that the role follows have done their rounds. If not, returns when to look
+    /// again, or that they have ended.
+    fn look_at_others(&mut self, flight: usize, gate: &Gate) -> Option<Coming> {
+        let per = self.role().per?;
         let counters = &self.counters;
         let own = &counters.begun[self.role];
         let ticket = *self.flights[flight]
@@ -189,9 +184,9 @@ impl MixSource {
         let alone = counters.running[per.role].load(Ordering::Acquire) == 0;
         if counters.rounds[per.role].load(Ordering::Acquire) >= wanted {
             self.flights[flight].ticket = None;
-            return Ok(());
+            return None;
         }
-        Err(match alone {
+        Some(match alone {
             true => Coming::End,
             false => Coming::Later(Nanos(gate.clock.now().0.saturating_add(LOOK.0))),
         })
@@ -281,7 +276,7 @@ impl Source for MixSource {
         }
         if self.course.begins_round(flight)
             && !self.flights[flight].first
-            && let Err(instead) = self.begin_round(flight, gate)
+            && let Some(instead) = self.begin_round(flight, gate)
         {
             return instead;
         }

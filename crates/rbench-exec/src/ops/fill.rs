@@ -25,8 +25,8 @@ pub fn make(scene: &OpContext, thread: u32) -> Prepared {
         places: scene.places(scene.renamed),
         names,
         call: match (empties, files) {
-            (false, true) => Call::Mknod,
-            (false, false) => Call::Mkdir,
+            (false, true) => Call::MKNOD,
+            (false, false) => Call::MKDIR,
             (true, true) => Call::Unlink,
             (true, false) => Call::Rmdir,
         },

@@ -433,7 +433,7 @@ mod tests {
     use std::sync::Arc;
 
     use rbench_core::timeline::INTERVAL;
-    use rbench_core::{CpuClock, OpKind, Rank};
+    use rbench_core::{By, CpuClock, OpKind, Rank};
     use rbench_plan::meta::Calls;
     use rbench_sys::PosixFs;
 
@@ -479,7 +479,7 @@ mod tests {
             at: 2,
             stop: stop.clone(),
         };
-        let items = ItemRunner::new(op, Calls::of(Call::Stat), Arc::new(fs), visit);
+        let items = ItemRunner::new(op, Calls::of(Call::Stat(By::Link)), Arc::new(fs), visit);
         let items = items.unwrap_or_else(|failure| panic!("{failure}"));
         let Ok(mut runner) = RingRunner::new(items, 4) else {
             #[expect(clippy::print_stderr, reason = "a test that is skipped says so")]

@@ -232,7 +232,7 @@ impl<S: Source> RingSteps<S> {
         if !step.script.needs_open() {
             self.ring.set_path(slot, self.names.path.as_c_str());
         }
-        if let Some(Call::Rename | Call::Link | Call::Symlink) = step.script.only() {
+        if let Some(Call::Rename(_) | Call::Link | Call::Symlink) = step.script.only() {
             self.ring.set_other(slot, self.names.other.as_c_str());
         }
         self.ring.set_length(slot, step.script.length as usize);

@@ -95,7 +95,7 @@ fn creating(info: &PhaseInfo, plan: &MetaPlan, who: ItemOwner) -> Calls {
         _ if of_existing => OpenFlags::WRITE_EXISTING,
         Making::New => OpenFlags::CREATE_NEW,
         Making::Open => OpenFlags::READ_WRITE,
-        Making::Node => return Calls::of(Call::Mknod),
+        Making::Node => return Calls::of(Call::MKNOD),
     };
     let call = |call: &Call| match *call {
         Call::Open(_) => Some(Call::Open(flags.directly(plan.direct))),

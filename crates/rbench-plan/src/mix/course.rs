@@ -9,7 +9,7 @@
 use std::sync::Arc;
 
 use rbench_core::random::Stream;
-use rbench_core::{Call, Nanos, OpKind, OpenFlags, Part, Script, Times};
+use rbench_core::{By, Call, Nanos, OpKind, OpenFlags, Part, Script, Times, linux};
 
 use super::share::Share;
 use super::uses::{Use, Uses};
@@ -433,11 +433,11 @@ impl Course {
             Verb::Open(flags) if drawn => Script::whole(flags, None, 0),
             Verb::Plain(word, _) if word.op == OpKind::Chmod => {
                 self.changes += 1;
-                Script::of(Call::Chmod(MODES[(self.changes % 2) as usize]))
+                Script::of(Call::Chmod(By::Path, MODES[(self.changes % 2) as usize]))
             }
             Verb::Plain(word, _) if word.op == OpKind::Utimes => {
                 self.changes += 1;
-                Script::of(Call::Utimes((TIMES + self.changes) as i64))
+                Script::of(Call::Utimes(By::Link, Some((TIMES + self.changes) as i64)))
             }
             Verb::Close => Script::of(Call::Close),
             verb if verb.need() == Need::Open => {
@@ -619,12 +619,8 @@ impl Course {
 fn flags_of(verb: Verb) -> OpenFlags {
     let appends = matches!(verb, Verb::Append(..));
     let writes = verb.changes_file() || verb.syncs();
-    OpenFlags {
-        reads: !writes,
-        writes,
-        appends,
-        ..OpenFlags::default()
-    }
+    let appending = if appends { linux::APPEND } else { 0 };
+    OpenFlags::NONE.access(!writes, writes).with(appending)
 }
 
 /// The number of a step, drawn by weight.
@@ -727,8 +723,8 @@ mod tests {
                 continue;
             };
             let known = match chosen.script.only() {
-                Some(Call::Open(flags)) if flags.creates => there.insert(name),
-                Some(Call::Rename) => {
+                Some(Call::Open(flags)) if flags.creates() => there.insert(name),
+                Some(Call::Rename(_)) => {
                     there.remove(&name) && there.insert(chosen.other.expect("a second name"))
                 }
                 Some(Call::Unlink) => there.remove(&name),
@@ -752,8 +748,8 @@ mod tests {
 
     impl Model {
         fn changes(call: Option<Call>) -> bool {
-            matches!(call, Some(Call::Rename | Call::Unlink))
-                || matches!(call, Some(Call::Open(flags)) if flags.creates)
+            matches!(call, Some(Call::Rename(_) | Call::Unlink))
+                || matches!(call, Some(Call::Open(flags)) if flags.creates())
         }
 
         /// A step begins: nobody else changes its names, and who changes them is alone.
@@ -785,7 +781,8 @@ mod tests {
                 "{chosen:?} is open"
             );
             if let On::Name(name) = chosen.on {
-                let made = matches!(chosen.script.only(), Some(Call::Open(flags)) if flags.creates);
+                let made =
+                    matches!(chosen.script.only(), Some(Call::Open(flags)) if flags.creates());
                 assert_eq!(self.there.contains(&name), !made, "{chosen:?}");
             }
             assert!(
@@ -807,7 +804,7 @@ mod tests {
                 }
                 (Some(Call::Close), _) => self.open[flight] = None,
                 (Some(Call::Unlink), On::Name(name)) => drop(self.there.remove(&name)),
-                (Some(Call::Rename), On::Name(name)) => {
+                (Some(Call::Rename(_)), On::Name(name)) => {
                     self.there.remove(&name);
                     self.there.extend(chosen.other);
                 }
@@ -913,7 +910,7 @@ mod tests {
                 Turn::Do(chosen) => {
                     let of_others = |name: u64| name % 2 == 1;
                     let gone = matches!((chosen.script.only(), chosen.on),
-                        (Some(Call::Open(flags)), On::Name(name)) if !flags.creates && of_others(name));
+                        (Some(Call::Open(flags)), On::Name(name)) if !flags.creates() && of_others(name));
                     let came = if gone { Came::Gone } else { Came::Done };
                     assert_eq!(course.ended(0, came), gone);
                     missed += u32::from(gone);
@@ -978,7 +975,7 @@ mod tests {
         course.ended(0, Came::Failed);
         assert!(matches!(
             course.turn(0),
-            Turn::Do(chosen) if chosen.script == Script::of(Call::Stat)
+            Turn::Do(chosen) if chosen.script == Script::of(Call::Stat(By::Link))
         ));
         course.ended(0, Came::Done);
         assert_eq!(course.turn(0), Turn::RoundOver(false));
@@ -1038,7 +1035,7 @@ mod tests {
             match course.turn(0) {
                 Turn::Do(chosen) => {
                     match chosen.script.only() {
-                        Some(Call::Stat) => stats += 1,
+                        Some(Call::Stat(_)) => stats += 1,
                         _ => changes += 1,
                     }
                     course.ended(0, Came::Done);

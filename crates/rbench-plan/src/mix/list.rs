@@ -3,7 +3,7 @@
 
 use rbench_core::near::nearest;
 use rbench_core::operations::{Takes, WORDS};
-use rbench_core::{Bytes, Nanos, OpenFlags};
+use rbench_core::{Bytes, Nanos, OpenFlags, linux};
 
 use super::{CALL_MAX, CHUNK, Need, Place, Verb, Word};
 
@@ -167,11 +167,8 @@ fn place(words: &[&str]) -> Option<(u64, Place)> {
 
 /// The step of a word with what follows it; `None`: it is not of the word's form.
 fn verb_of(word: &'static Word, given: &[&str]) -> Option<Verb> {
-    let none = OpenFlags::default();
-    let synced = OpenFlags {
-        data_synced: true,
-        ..none
-    };
+    let none = OpenFlags::NONE;
+    let synced = none.with(linux::DSYNC);
     match (word.name, given) {
         ("create", []) => Some(Verb::Create(none)),
         ("create", ["dsync"]) => Some(Verb::Create(synced)),
@@ -222,7 +219,7 @@ mod tests {
 
     #[test]
     fn a_list_has_steps_that_are_repeated_and_name_sets() {
-        let none = OpenFlags::default();
+        let none = OpenFlags::NONE;
         assert_eq!(
             verbs("create, append 1k..16k, 2x (open, read whole, close), think 5ms"),
             [

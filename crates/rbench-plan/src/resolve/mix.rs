@@ -1,6 +1,6 @@
 //! `rbench mix`: what was written, as options or in a profile, checked and complete.
 
-use rbench_core::{Bytes, Nanos, OpKind, OpenFlags};
+use rbench_core::{Bytes, Nanos, OpKind, OpenFlags, linux};
 
 use super::{PlanError, in_flight, nonzero_time, open_loop};
 use crate::mix::list::{self, Written};
@@ -313,19 +313,17 @@ fn role(
     })
 }
 
+/// Flags of an open that makes a new file.
+fn creating(flags: OpenFlags) -> OpenFlags {
+    let flags = flags.access(flags.reads(), true);
+    flags.with(linux::CREAT | linux::EXCL)
+}
+
 /// An operation that is drawn opens its file itself.
 fn drawn(step: &mut Step) {
     step.verb = match step.verb {
-        Verb::Create(flags) => Verb::Create(OpenFlags {
-            writes: true,
-            creates: true,
-            exclusive: true,
-            ..flags
-        }),
-        Verb::Open(flags) => Verb::Open(OpenFlags {
-            reads: true,
-            ..flags
-        }),
+        Verb::Create(flags) => Verb::Create(creating(flags)),
+        Verb::Open(flags) => Verb::Open(flags.access(true, flags.writes())),
         other => other,
     };
 }
@@ -428,12 +426,12 @@ fn order(first: &mut [Step], steps: &mut [Step]) -> Result<(), String> {
     for (step, made) in first.iter_mut().chain(steps).zip(all) {
         step.verb = made.verb;
         if let Verb::Create(flags) | Verb::Open(flags) = &mut step.verb
-            && !flags.writes
+            && !flags.writes()
         {
-            flags.reads = true;
+            *flags = flags.access(true, false);
         }
         if let Verb::Create(flags) = &mut step.verb {
-            (flags.creates, flags.exclusive, flags.writes) = (true, true, true);
+            *flags = creating(*flags);
         }
     }
     Ok(())
@@ -447,15 +445,17 @@ fn widen(open: &mut Verb, verb: Verb, placed: &mut bool) -> Result<(), String> {
         return Ok(());
     };
     let appends = matches!(verb, Verb::Append(..));
-    flags.reads |= verb.reads();
-    flags.writes |= verb.changes_file();
-    flags.appends |= appends;
+    let (reads, writes) = (verb.reads(), verb.changes_file());
+    *flags = flags.access(flags.reads() || reads, flags.writes() || writes);
+    if appends {
+        *flags = flags.with(linux::APPEND);
+    }
     *placed |= match verb {
         Verb::Write(..) => true,
         Verb::WriteWhole(_) => !created,
         _ => false,
     };
-    if flags.appends && *placed {
+    if flags.has(linux::APPEND) && *placed {
         return Err(
             "a file that is appended to (O_APPEND) cannot be written elsewhere: close it in between"
                 .to_owned(),
@@ -586,7 +586,7 @@ mod tests {
             .iter()
             .filter_map(|step| match step.verb {
                 Verb::Create(flags) | Verb::Open(flags) => {
-                    Some((flags.reads, flags.writes, flags.appends))
+                    Some((flags.reads(), flags.writes(), flags.has(linux::APPEND)))
                 }
                 _ => None,
             })

@@ -425,7 +425,8 @@ impl Drop for NamesInFlight {
 #[cfg(test)]
 mod tests {
     use io_uring::opcode;
-    use rbench_core::operations::{OPERATIONS, WORDS};
+    use rbench_core::By;
+    use rbench_core::operations::{OPERATIONS, READABLE, WORDS};
 
     use super::*;
 
@@ -465,7 +466,12 @@ mod tests {
             assert_eq!(found, expect, "{calls:?} up to {last}");
         };
         let lack = |call, since| Err(Lack::Request { call, since });
-        let all = [Call::Stat, Call::Access, Call::Mkdir, Call::Truncate(0)];
+        let all = [
+            Call::Stat(By::Link),
+            Call::Access(READABLE),
+            Call::MKDIR,
+            Call::Truncate(By::File, 0),
+        ];
         check(&all, opcode::Ftruncate::CODE, Ok(()));
         check(&all, opcode::FSetXattr::CODE, lack("ftruncate", "6.9"));
         check(&all, opcode::RenameAt::CODE, lack("mkdirat", "5.15"));

@@ -6,7 +6,7 @@ use std::ffi::{CStr, CString};
 use std::os::fd::RawFd;
 
 use nix::errno::Errno;
-use rbench_core::OpenFlags;
+use rbench_core::{OpenFlags, linux};
 
 /// The first descriptor: far above those of the process, so that none is
 /// mistaken for a real one.
@@ -286,14 +286,14 @@ impl Model {
     pub(super) fn open(&mut self, path: &str, flags: OpenFlags) -> Result<RawFd, Errno> {
         let plain = self.resolve(path)?;
         let file = match self.nodes.get(&plain) {
-            Some(_) if flags.creates && flags.exclusive => return Err(Errno::EEXIST),
+            Some(_) if flags.has(linux::CREAT | linux::EXCL) => return Err(Errno::EEXIST),
             Some(Node::Directory) => return Err(Errno::EISDIR),
             Some(Node::Symlink(_)) => return Err(Errno::ELOOP),
             Some(Node::File(file)) => *file,
-            None if !flags.creates => return Err(Errno::ENOENT),
+            None if !flags.creates() => return Err(Errno::ENOENT),
             None => self.new_file(plain),
         };
-        if flags.truncates {
+        if flags.has(linux::TRUNC) {
             self.lengths[file] = 0;
         }
         let fd = self.next_fd;
@@ -319,11 +319,11 @@ impl Model {
 
     pub(super) fn write(&mut self, fd: RawFd, length: usize) -> Result<usize, Errno> {
         let open = self.open.get_mut(&fd).ok_or(Errno::EBADF)?;
-        if !open.flags.writes {
+        if !open.flags.writes() {
             return Err(Errno::EBADF);
         }
         if length > 0 {
-            if open.flags.appends {
+            if open.flags.has(linux::APPEND) {
                 open.position = self.lengths[open.file];
             }
             open.position += length as u64;
@@ -335,7 +335,7 @@ impl Model {
 
     pub(super) fn read(&mut self, fd: RawFd, length: usize) -> Result<usize, Errno> {
         let open = self.open.get_mut(&fd).ok_or(Errno::EBADF)?;
-        if !open.flags.reads {
+        if !open.flags.reads() {
             return Err(Errno::EBADF);
         }
         let left = self.lengths[open.file].saturating_sub(open.position);
@@ -351,7 +351,7 @@ impl Model {
         offset: u64,
     ) -> Result<usize, Errno> {
         let open = self.open.get(&fd).ok_or(Errno::EBADF)?;
-        if !open.flags.writes {
+        if !open.flags.writes() {
             return Err(Errno::EBADF);
         }
         if length > 0 {
@@ -363,7 +363,7 @@ impl Model {
 
     pub(super) fn read_at(&self, fd: RawFd, length: usize, offset: u64) -> Result<usize, Errno> {
         let open = self.open.get(&fd).ok_or(Errno::EBADF)?;
-        if !open.flags.reads {
+        if !open.flags.reads() {
             return Err(Errno::EBADF);
         }
         let left = self.lengths[open.file].saturating_sub(offset);
@@ -397,7 +397,7 @@ impl Model {
 
     pub(super) fn truncate(&mut self, fd: RawFd, length: u64) -> Result<(), Errno> {
         let open = self.open.get(&fd).ok_or(Errno::EBADF)?;
-        if !open.flags.writes {
+        if !open.flags.writes() {
             return Err(Errno::EINVAL);
         }
         self.lengths[open.file] = length;

@@ -11,7 +11,8 @@ use std::time::{Duration, Instant};
 use nix::errno::Errno;
 use nix::sys::stat::Mode;
 use nix::unistd::mkfifo;
-use rbench_core::{Call, Nanos, OpenFlags, Part, Times};
+use rbench_core::operations::READABLE;
+use rbench_core::{By, Call, Nanos, OpenFlags, Part, Times};
 use rbench_sys::engine::{Lack, NamesInFlight, lacking};
 use rbench_sys::fs::perform;
 use rbench_sys::{Completion, Fs, PosixFs};
@@ -133,9 +134,9 @@ type Case = (&'static str, &'static str, &'static [Part]);
 
 /// Every call, well and wrong, one behind the other.
 const CASES: &[Case] = &[
-    ("d", "", &[once(Call::Mkdir)]),
-    ("d", "", &[once(Call::Mkdir)]),
-    ("no/d", "", &[once(Call::Mkdir)]),
+    ("d", "", &[once(Call::MKDIR)]),
+    ("d", "", &[once(Call::MKDIR)]),
+    ("no/d", "", &[once(Call::MKDIR)]),
     (
         "d/f",
         "",
@@ -153,9 +154,9 @@ const CASES: &[Case] = &[
         "",
         &[READ, once(Call::Read), once(Call::Read), once(Call::Close)],
     ),
-    ("d/f/x", "", &[once(Call::Stat)]),
-    ("d/f", "", &[once(Call::Stat)]),
-    ("d/g", "", &[once(Call::Stat)]),
+    ("d/f/x", "", &[once(Call::Stat(By::Link))]),
+    ("d/f", "", &[once(Call::Stat(By::Link))]),
+    ("d/g", "", &[once(Call::Stat(By::Link))]),
     (
         "d/empty",
         "",
@@ -180,17 +181,25 @@ const CASES: &[Case] = &[
     (
         "d/f",
         "",
-        &[EXISTING, once(Call::Truncate(77)), once(Call::Close)],
+        &[
+            EXISTING,
+            once(Call::Truncate(By::File, 77)),
+            once(Call::Close),
+        ],
     ),
     (
         "d/f",
         "",
-        &[READ, once(Call::Truncate(7)), once(Call::Close)],
+        &[READ, once(Call::Truncate(By::File, 7)), once(Call::Close)],
     ),
     (
         "d/f",
         "",
-        &[EXISTING, once(Call::Truncate(u64::MAX)), once(Call::Close)],
+        &[
+            EXISTING,
+            once(Call::Truncate(By::File, u64::MAX)),
+            once(Call::Close),
+        ],
     ),
     (
         "d/f",
@@ -280,7 +289,7 @@ const CASES: &[Case] = &[
         "",
         &[
             READ,
-            once(Call::Getxattr(c"user.one")),
+            once(Call::Getxattr(By::File, Some(c"user.one"))),
             once(Call::Getattr),
             once(Call::Close),
         ],
@@ -288,27 +297,47 @@ const CASES: &[Case] = &[
     (
         "d",
         "",
-        &[READ, once(Call::Getxattr(c"user.one")), once(Call::Close)],
+        &[
+            READ,
+            once(Call::Getxattr(By::File, Some(c"user.one"))),
+            once(Call::Close),
+        ],
     ),
     (
         "d/f",
         "",
-        &[READ, once(Call::Setxattr(c"user.1")), once(Call::Close)],
+        &[
+            READ,
+            once(Call::Setxattr(By::File, Some(c"user.1"), 0)),
+            once(Call::Close),
+        ],
     ),
     (
         "d/f",
         "",
-        &[READ, once(Call::Getxattr(c"user.1")), once(Call::Close)],
+        &[
+            READ,
+            once(Call::Getxattr(By::File, Some(c"user.1"))),
+            once(Call::Close),
+        ],
     ),
     (
         "d/f",
         "",
-        &[READ, once(Call::Getxattr(c"user.one")), once(Call::Close)],
+        &[
+            READ,
+            once(Call::Getxattr(By::File, Some(c"user.one"))),
+            once(Call::Close),
+        ],
     ),
     (
         "d/f",
         "",
-        &[READ, once(Call::Getxattr(c"user.two")), once(Call::Close)],
+        &[
+            READ,
+            once(Call::Getxattr(By::File, Some(c"user.two"))),
+            once(Call::Close),
+        ],
     ),
     ("d/f", "d/l", &[once(Call::Link)]),
     ("d/f", "d/l", &[once(Call::Link)]),
@@ -316,16 +345,16 @@ const CASES: &[Case] = &[
     ("d/s", "f", &[once(Call::Symlink)]),
     ("d/s", "f", &[once(Call::Symlink)]),
     ("d/s", "", &[READ, once(Call::Close)]),
-    ("d/s", "", &[once(Call::Stat)]),
-    ("d/f", "d/g", &[once(Call::Rename)]),
-    ("d/f", "d/g", &[once(Call::Rename)]),
-    ("d", "d/inside", &[once(Call::Rename)]),
+    ("d/s", "", &[once(Call::Stat(By::Link))]),
+    ("d/f", "d/g", &[once(Call::Rename(0))]),
+    ("d/f", "d/g", &[once(Call::Rename(0))]),
+    ("d", "d/inside", &[once(Call::Rename(0))]),
     ("d", "", &[once(Call::Rmdir)]),
     ("d/g", "", &[once(Call::Rmdir)]),
     ("d", "", &[once(Call::Unlink)]),
     ("d/l", "", &[once(Call::Unlink)]),
     ("d/l", "", &[once(Call::Unlink)]),
-    ("d2", "", &[once(Call::Mkdir)]),
+    ("d2", "", &[once(Call::MKDIR)]),
     ("d2", "", &[once(Call::Rmdir)]),
     (
         "/dev/full",
@@ -337,7 +366,7 @@ const CASES: &[Case] = &[
             once(Call::Close),
         ],
     ),
-    ("/dev/null/d", "", &[once(Call::Mkdir)]),
+    ("/dev/null/d", "", &[once(Call::MKDIR)]),
 ];
 
 /// What lies below `path`: names, permissions, lengths, names of each.
@@ -410,7 +439,7 @@ fn as_many_as_there_are_slots_wait_side_by_side_and_hold_up_no_other() {
         assert!(ring.submit(number, &[READ, once(Call::Close)]));
     }
     ring.set_path(WAITING, c"d");
-    assert!(ring.submit(WAITING, &[once(Call::Mkdir)]));
+    assert!(ring.submit(WAITING, &[once(Call::MKDIR)]));
     let made = Completion {
         slot: WAITING,
         result: Ok(0),
@@ -540,7 +569,7 @@ fn mistakes_of_the_program_are_refused_loudly() {
     }
     for mistake in [
         |ring: &mut NamesInFlight| {
-            let _ = ring.submit(0, &[once(Call::Stat)]);
+            let _ = ring.submit(0, &[once(Call::Stat(By::Link))]);
         },
         |ring: &mut NamesInFlight| ring.set_path(0, c"x"),
         |ring: &mut NamesInFlight| ring.data(0).fill(0),
@@ -551,10 +580,10 @@ fn mistakes_of_the_program_are_refused_loudly() {
         };
         ring.set_path(0, c"dev/null");
         let none: &[Part] = &[];
-        for unperformed in [none, &[once(Call::Access)]] {
+        for unperformed in [none, &[once(Call::Access(READABLE))]] {
             assert!(!ring.submit(0, unperformed), "{unperformed:?}");
         }
-        assert!(ring.submit(0, &[once(Call::Stat)]));
+        assert!(ring.submit(0, &[once(Call::Stat(By::Link))]));
         let made = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| mistake(&mut ring)));
         assert!(made.is_err());
     }
@@ -570,7 +599,7 @@ fn what_this_kernel_has_is_found_without_using_it() {
             Call::Write,
             Call::Fsync,
             Call::Close,
-            Call::Stat,
+            Call::Stat(By::Link),
             Call::Read,
         ],
         32,

@@ -22,8 +22,9 @@ const HOUSES: &[House] = &[
     House {
         name: "rbench-core",
         floors: &[
-            "direction engine linux memory mountinfo near open plain random wire",
-            "machine operations units",
+            "direction engine linux memory mountinfo near plain random wire",
+            "machine open units",
+            "operations",
             "client clock effort event failure latency moved request steady",
             "coarse job script",
             "timeline",

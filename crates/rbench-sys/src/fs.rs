@@ -55,7 +55,7 @@ impl Data<'_> {
 }
 
 /// An invalid descriptor, which the kernel refuses.
-const NO_FILE: RawFd = -1;
+pub const NO_FILE: RawFd = -1;
 
 impl<'a> Operands<'a> {
     /// A path.

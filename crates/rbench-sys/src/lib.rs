@@ -47,7 +47,7 @@ pub use buffer::{AlignedBuffer, BlockMemory, LockedMemory};
 pub use engine::{Completion, Engine, EngineConfig, EngineCounts, EngineInfo, Request, Transfer};
 pub use exact::{Exact, ExactPath, On};
 pub use fault::FaultFs;
-pub use fs::{Data, Fs, Operands};
+pub use fs::{Data, Fs, NO_FILE, Operands};
 pub use in_use::InUse;
 pub use mountinfo::MountInfo;
 pub use null_fs::NullFs;

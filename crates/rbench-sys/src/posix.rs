@@ -2,16 +2,18 @@
 //!
 //! On the way to the kernel nothing is allocated, retried or translated.
 
-use std::ffi::CStr;
-use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::ffi::{CStr, CString};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::path::Path;
 use std::sync::Arc;
 
 use io_uring::{opcode, squeue, types};
 use nix::errno::Errno;
-use nix::fcntl::{OFlag, open};
+use nix::fcntl::{OFlag, open, openat};
 use nix::libc;
+use nix::sched::{CloneFlags, unshare};
 use nix::sys::stat::Mode;
+use nix::unistd::fchdir;
 use rbench_core::{By, Call, OpenFlags};
 use syscalls::{Sysno, syscall4, syscall6};
 
@@ -26,6 +28,8 @@ pub struct PosixFs {
     /// The number of `directory`, at hand for the calls.
     at: RawFd,
     directory: Arc<OwnedFd>,
+    /// True if it is the working directory of the thread.
+    is_entered: bool,
     /// Directories that were opened before, by their paths: what begins so is relative to them.
     held: Arc<[(Vec<u8>, OwnedFd)]>,
 }
@@ -38,6 +42,7 @@ impl PosixFs {
         PosixFs {
             at: directory.as_raw_fd(),
             directory,
+            is_entered: false,
             held: Arc::default(),
         }
     }
@@ -88,6 +93,46 @@ impl PosixFs {
             Some((fd.as_raw_fd(), CStr::from_bytes_with_nul(rest).ok()?))
         };
         self.held.iter().find_map(below).unwrap_or((self.at, path))
+    }
+
+    /// Operations relative to the directory `name` in `parent`.
+    ///
+    /// # Errors
+    /// It cannot be opened, or is a symbolic link.
+    pub fn below(parent: impl AsFd, name: &str) -> Result<PosixFs, Errno> {
+        let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
+        Ok(PosixFs::new(openat(parent, name, flags, Mode::empty())?))
+    }
+
+    /// The same for the calling thread alone, which has the directory as its working directory from
+    /// now on unless the system forbids that: see [`PosixFs::path`].
+    #[must_use]
+    pub fn entered(self) -> PosixFs {
+        let entered = unshare(CloneFlags::CLONE_FS).and_then(|()| fchdir(&self.directory));
+        PosixFs {
+            is_entered: entered.is_ok(),
+            ..self
+        }
+    }
+
+    /// The first path of `call`, `relative` to the directory; `None`: it has a byte 0. A call that takes
+    /// no directory needs the working directory, or else the descriptor's name in `/proc`.
+    pub fn path(&self, call: Call, relative: &[u8]) -> Option<CString> {
+        let takes_directory = !matches!(
+            call,
+            Call::Truncate(..)
+                | Call::Statfs(_)
+                | Call::Setxattr(..)
+                | Call::Getxattr(..)
+                | Call::Listxattr(_)
+                | Call::Removexattr(..)
+        );
+        let mut path = match takes_directory || self.is_entered {
+            true => Vec::new(),
+            false => format!("/proc/self/fd/{}/", self.at).into_bytes(),
+        };
+        path.extend_from_slice(relative);
+        CString::new(path).ok()
     }
 
     /// Operations relative to the directory at `path`.
@@ -289,7 +334,7 @@ impl Fs for PosixFs {
     #[inline]
     fn call(&self, call: Call, mut on: Operands<'_>) -> Result<u64, Errno> {
         let fd = on.fd;
-        // For calls that take no directory.
+        // Of calls that take no directory: see `PosixFs::path`.
         let whole = on.path.as_ptr();
         match call {
             Call::Open(flags) => {

@@ -6,11 +6,10 @@ use std::os::fd::AsRawFd;
 
 use nix::errno::Errno;
 use nix::unistd::{AccessFlags, access};
-use rbench_core::OpenFlags;
-use rbench_core::StatType;
+use rbench_core::{By, Call, OpenFlags, StatType};
 use rbench_sys::engine::find;
 use rbench_sys::files::Advice;
-use rbench_sys::{EngineConfig, Fs, NullFs, PosixFs, Request, Transfer};
+use rbench_sys::{Data, EngineConfig, Fs, NullFs, Operands, PosixFs, Request, Transfer};
 
 use crate::allocations;
 use crate::support::{child_under_strace, is_child, place, skip};
@@ -293,6 +292,100 @@ fn each_attribute() {
             .is_ok_and(|at| at >= std::time::UNIX_EPOCH + second * 5)
     );
     assert_eq!(fs.close(fd), ok);
+}
+
+/// Calls with the parameters that only traces have.
+const OF_TRACES: &[Call] = &[
+    Call::Stat(By::Path),
+    Call::Stat(By::Link),
+    Call::Stat(By::File),
+    Call::Chmod(By::Path, 0o600),
+    Call::Chmod(By::File, 0o600),
+    Call::Chown(By::Path, u32::MAX, u32::MAX),
+    Call::Chown(By::Link, u32::MAX, u32::MAX),
+    Call::Chown(By::File, u32::MAX, u32::MAX),
+    Call::Utimes(By::Path, None),
+    Call::Utimes(By::File, None),
+    Call::Truncate(By::Path, 7),
+    Call::Truncate(By::File, 7),
+    Call::Statfs(By::Path),
+    Call::Statfs(By::File),
+    Call::Setxattr(By::Path, None, 1),
+    Call::Setxattr(By::Link, None, 1),
+    Call::Setxattr(By::File, None, 1),
+    Call::Getxattr(By::Path, None),
+    Call::Getxattr(By::Link, None),
+    Call::Getxattr(By::File, None),
+    Call::Listxattr(By::Path),
+    Call::Listxattr(By::Link),
+    Call::Listxattr(By::File),
+    Call::Removexattr(By::Path, None),
+    Call::Removexattr(By::Link, None),
+    Call::Removexattr(By::File, None),
+    Call::Seek(3, 0),
+    Call::Readdir,
+    // To itself: nothing changes.
+    Call::Rename(0),
+    Call::Rename(2),
+];
+
+#[test]
+fn a_call_by_a_path_a_link_or_a_file_is_the_one_that_its_name_says() {
+    const TEST: &str =
+        "system_calls::a_call_by_a_path_a_link_or_a_file_is_the_one_that_its_name_says";
+    if is_child(TEST) {
+        return of_traces();
+    }
+    let Some(run) = child_under_strace(TEST, OPTIONS) else {
+        return;
+    };
+    let made = marked_calls(&run.log);
+    assert_eq!(made.len(), 2 * OF_TRACES.len(), "{made:#?}");
+    for (call, line) in OF_TRACES.iter().chain(OF_TRACES).zip(made) {
+        let name = call.names();
+        // Some C libraries ask for the attributes of a descriptor so.
+        let other = name.replace("fstat", "newfstatat");
+        let is = |name: &str| line.contains(&format!(": {name}("));
+        assert!(is(name) || is(&other), "{call:?}: {line}");
+        let by_descriptor = line.contains("/proc/self/fd/") || line.contains("\"/pro");
+        assert!(line.starts_with("descriptor") || !by_descriptor, "{line}");
+    }
+}
+
+fn of_traces() {
+    let temporary = tempfile::tempdir_in("/dev/shm").expect("a temporary directory");
+    std::fs::create_dir(temporary.path().join("top")).expect("a new name");
+    let parent = std::fs::File::open(temporary.path()).expect("it was made");
+    let plain = PosixFs::below(&parent, "top").expect("it was made");
+    let fd = plain.open(c"f", OpenFlags::READ_WRITE);
+    let fd = fd.expect("a new name");
+    let mut buffer = [b'x'; 100];
+    let mut each = |fs: &PosixFs, from: &str| {
+        for call in OF_TRACES {
+            let path = fs.path(*call, b"f").expect("no byte 0");
+            mark(from);
+            let result = fs.call(
+                *call,
+                Operands {
+                    path: &path,
+                    other: if matches!(call, Call::Rename(_)) {
+                        c"f"
+                    } else {
+                        c"user.a"
+                    },
+                    fd,
+                    data: Data::Into(&mut buffer),
+                },
+            );
+            mark("end");
+            let refused = matches!(result, Err(Errno::ENOENT | Errno::EBADF));
+            assert!(!refused, "{call:?}: {result:?}");
+        }
+    };
+    each(&plain, "descriptor");
+    each(&plain.clone().entered(), "working directory");
+    assert_eq!(plain.stat(c"f"), Ok(7));
+    assert_eq!(plain.close(fd), Ok(()));
 }
 
 /// Names of the engines that make a system call for each request.

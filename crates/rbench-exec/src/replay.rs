@@ -20,7 +20,7 @@ use rbench_plan::replay::Pace;
 use rbench_plan::trace::survey::{Found, Survey};
 use rbench_plan::trace::why;
 use rbench_plan::{Plan, ReplayPlan};
-use rbench_sys::{Exact, space};
+use rbench_sys::{PosixFs, space};
 
 use crate::caches::drop_caches;
 use crate::group::{ExecError, Group};
@@ -56,9 +56,14 @@ const WITHIN: f64 = 0.99;
 /// How often what waits for the traces looks for a stop.
 const LOOKS: Duration = Duration::from_millis(100);
 
-/// The directory of a copy, in that of the pass.
-fn folder(copy: u32) -> String {
-    format!("c{copy}")
+/// Path in the directory of the pass of what has that path in the directory of a copy.
+fn relative(copy: u32, path: &[u8]) -> Vec<u8> {
+    let mut relative = format!("c{copy}").into_bytes();
+    if !path.is_empty() {
+        relative.push(b'/');
+        relative.extend_from_slice(path);
+    }
+    relative
 }
 
 /// What is known of the traces before anything is made.
@@ -276,25 +281,25 @@ impl<G: Workspace> Pass<G> for ReplayPass<'_> {
         ground.open(group, self.iteration).await?;
         let name = self.iteration.to_string();
         let parent = ground.fs();
-        let exact = match parent.directory() {
-            Some(parent) => Exact::new(parent, &name),
+        let fs = match parent.directory() {
+            Some(parent) => PosixFs::below(parent, &name),
             None => Err(Errno::ENOTDIR),
         };
-        let exact = exact.map_err(|errno| {
+        let fs = fs.map_err(|errno| {
             let what = "the directory of the pass";
             format!(
                 "{what}, {name}, cannot be opened: {} ({errno:?})",
                 errno.desc()
             )
         });
-        let exact = group.agree(exact).await?;
-        if self.prepare(group, &exact, listener).await? {
+        let fs = group.agree(fs).await?;
+        if self.prepare(group, &fs, listener).await? {
             return Ok(true);
         }
         if self.all.drop_caches {
             drop_caches(group).await?;
         }
-        self.play(group, exact, listener).await
+        self.play(group, fs, listener).await
     }
 }
 
@@ -349,16 +354,16 @@ impl ReplayPass<'_> {
     async fn prepare(
         &self,
         group: &Group<'_>,
-        exact: &Exact,
+        fs: &PosixFs,
         listener: &mut dyn Listener,
     ) -> Result<bool, ExecError> {
         let own = self.own(group);
         let (copies, seed) = (self.plan.copies, self.seed());
-        let (exact, found) = (exact.clone(), Arc::clone(&self.looked.found));
+        let (fs, found) = (fs.clone(), Arc::clone(&self.looked.found));
         let total = (found.before.len() as u64 + 1).saturating_mul(u64::from(copies));
         let make: MakeRunner = Arc::new(move |thread| {
             let worker = (own.first + u64::from(thread), own.workers);
-            let preparer = Preparer::new(exact.clone(), Arc::clone(&found), copies, worker, seed)?;
+            let preparer = Preparer::new(fs.clone(), Arc::clone(&found), copies, worker, seed)?;
             Ok(Box::new(preparer))
         });
         let label = "files from before the trace";
@@ -383,14 +388,14 @@ impl ReplayPass<'_> {
     async fn play(
         &self,
         group: &Group<'_>,
-        exact: Exact,
+        fs: PosixFs,
         listener: &mut dyn Listener,
     ) -> Result<bool, ExecError> {
         let found = Arc::clone(&self.looked.found);
         let rows: Vec<OpKind> = found.kinds.keys().copied().collect();
         let own = self.own(group);
         let common = Arc::new(Common {
-            exact,
+            fs,
             pace: self.plan.pace,
             seed: self.seed(),
             counts: Mutex::new(Counts::new(rows.len())),

@@ -21,7 +21,7 @@ use std::sync::Arc;
 
 use rbench_core::linux as flags;
 pub use rbench_core::request::Kind;
-use rbench_core::{Nanos, OpKind};
+use rbench_core::{By, Call, Nanos, OpenFlags};
 
 use self::names::Names;
 
@@ -35,7 +35,7 @@ pub const LINE_MAX: u64 = 4 << 20;
 /// The largest read or write of a trace, bytes.
 pub const TRANSFER_MAX: u64 = 256 << 20;
 
-/// An operation of a trace.
+/// An operation of a trace: a system call with its operands.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Op {
     /// The line that it stands in, from 1; of a call in two lines the second one.
@@ -53,8 +53,17 @@ pub struct Op {
     /// The trace does not have it, and what follows needs it: a file is opened that was so
     /// before, or is closed at the end. Neither timed nor counted.
     pub implied: bool,
-    /// What was done.
+    /// The call.
     pub call: Call,
+    /// Its path; `None`: it works on an open file.
+    pub path: Option<Name>,
+    /// What else it takes.
+    pub other: Other,
+    /// The number of the open file that it works on, or that it opens: of one trace, and never used
+    /// twice.
+    pub file: Option<u64>,
+    /// Bytes of its data, or the room for them; `None`: it moves none.
+    pub length: Option<u64>,
 }
 
 /// What came of an operation.
@@ -77,234 +86,42 @@ pub struct Told {
     pub size: Option<u64>,
 }
 
-/// What an operation is about.
+/// What a call takes besides a path or an open file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Other {
+    /// Nothing, or data that the trace does not have.
+    Nothing,
+    /// A second path. That of a symbolic link is the target, in the place of one that could lead out.
+    Path(Name),
+    /// The target of a symbolic link as it was recorded, which only leads down; the name of an
+    /// attribute; the data that is written.
+    Bytes(Name),
+}
+
+/// The object of a call that takes a path or an open file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Target {
-    /// A name; whether a symbolic link there is followed.
-    Path(Name, bool),
-    /// An open file, by the number that the reader gave it.
-    Open(u64),
+    /// A path; a symbolic link is followed.
+    Path(Name),
+    /// A path; a symbolic link is not followed.
+    Link(Name),
+    /// An open file.
+    File(u64),
 }
 
-/// Where a symbolic link leads.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum LinkTarget {
-    /// As it was recorded: relative and without `..`, so that it only leads down.
-    Verbatim(Name),
-    /// To a path below the directory of the replay, in the place of one that could lead out.
-    Below(Name),
-}
-
-/// What is done: a system call, with the words of Linux.
-///
-/// Numbers of open files are of one trace and never used twice.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Call {
-    /// `openat`, `creat`
-    Open {
-        /// What is opened.
-        path: Name,
-        /// Those of [`OPEN_FLAGS`].
-        flags: i32,
-        /// Permissions, where it creates.
-        mode: u32,
-        /// The number that the open file has from then on.
-        file: u64,
-    },
-    /// `close` of the last descriptor.
-    Close {
-        /// The open file.
-        file: u64,
-    },
-    /// `read`, `pread64`
-    Read {
-        /// The open file.
-        file: u64,
-        /// The place; `None`: the position of the file.
-        at: Option<u64>,
-        /// Bytes that are asked for.
-        length: u64,
-    },
-    /// `write`, `pwrite64`
-    Write {
-        /// The open file.
-        file: u64,
-        /// The place; `None`: the position of the file.
-        at: Option<u64>,
-        /// Bytes.
-        length: u64,
-        /// What is written, where the trace has it.
-        data: Option<Arc<[u8]>>,
-    },
-    /// `lseek`
-    Seek {
-        /// The open file.
-        file: u64,
-        /// As given.
-        offset: i64,
-        /// `SEEK_SET` and so on.
-        whence: i32,
-    },
-    /// `fsync`, `fdatasync`
-    Sync {
-        /// The open file.
-        file: u64,
-        /// `fdatasync`
-        data_only: bool,
-    },
-    /// `truncate`, `ftruncate`
-    Truncate {
-        /// What.
-        what: Target,
-        /// The new length, bytes.
-        length: u64,
-    },
-    /// `fallocate`
-    Allocate {
-        /// The open file.
-        file: u64,
-        /// `FALLOC_FL_PUNCH_HOLE` and so on.
-        mode: i32,
-        /// From there, bytes.
-        offset: u64,
-        /// Bytes.
-        length: u64,
-    },
-    /// `stat`, `fstat`, `statx`
-    Stat {
-        /// What.
-        what: Target,
-    },
-    /// `access`, `faccessat`
-    Access {
-        /// What.
-        path: Name,
-        /// `R_OK` and so on.
-        mode: i32,
-    },
-    /// `getdents64`
-    List {
-        /// The open directory.
-        file: u64,
-        /// Room for entries, bytes.
-        length: u64,
-    },
-    /// `mkdir`
-    Mkdir {
-        /// What.
-        path: Name,
-        /// Permissions.
-        mode: u32,
-    },
-    /// `mknod` of a regular file.
-    Mknod {
-        /// What.
-        path: Name,
-        /// Permissions.
-        mode: u32,
-    },
-    /// `rmdir`
-    Rmdir {
-        /// What.
-        path: Name,
-    },
-    /// `unlink`
-    Unlink {
-        /// What.
-        path: Name,
-    },
-    /// `rename`, `renameat2`
-    Rename {
-        /// The name that goes.
-        from: Name,
-        /// The name that comes.
-        to: Name,
-        /// `RENAME_NOREPLACE` and so on.
-        flags: u32,
-    },
-    /// `link`
-    Link {
-        /// The name that is there.
-        from: Name,
-        /// The name that comes.
-        to: Name,
-    },
-    /// `symlink`
-    Symlink {
-        /// Where it leads.
-        target: LinkTarget,
-        /// The name that comes.
-        path: Name,
-    },
-    /// `readlink`
-    Readlink {
-        /// What.
-        path: Name,
-    },
-    /// `chmod`
-    Chmod {
-        /// What.
-        what: Target,
-        /// Permissions.
-        mode: u32,
-    },
-    /// `chown`
-    Chown {
-        /// What.
-        what: Target,
-        /// The owner; `u32::MAX`: as it is.
-        uid: u32,
-        /// The group; `u32::MAX`: as it is.
-        gid: u32,
-    },
-    /// `utimensat`; the present is set, whatever was.
-    Utimes {
-        /// What.
-        what: Target,
-    },
-    /// `statfs`
-    Statfs {
-        /// What.
-        what: Target,
-    },
-    /// `setxattr`
-    Setxattr {
-        /// What.
-        what: Target,
-        /// The attribute.
-        name: Name,
-        /// Bytes of its value, which a trace need not have.
-        length: u64,
-        /// `XATTR_CREATE` and so on.
-        flags: i32,
-    },
-    /// `getxattr`
-    Getxattr {
-        /// What.
-        what: Target,
-        /// The attribute.
-        name: Name,
-        /// Room for its value, bytes.
-        length: u64,
-    },
-    /// `listxattr`
-    Listxattr {
-        /// What.
-        what: Target,
-        /// Room for the names, bytes.
-        length: u64,
-    },
-    /// `removexattr`
-    Removexattr {
-        /// What.
-        what: Target,
-        /// The attribute.
-        name: Name,
-    },
+impl Target {
+    /// A call on it.
+    pub fn op(self, call: impl FnOnce(By) -> Call) -> Op {
+        match self {
+            Target::Path(path) => Op::on_path(path, call(By::Path)),
+            Target::Link(path) => Op::on_path(path, call(By::Link)),
+            Target::File(file) => Op::on_file(file, call(By::File)),
+        }
+    }
 }
 
 /// Flags of `open` that are done as recorded; others have no meaning for a replay.
-pub const OPEN_FLAGS: i32 = flags::ACCESS
+const OPEN_FLAGS: i32 = flags::ACCESS
     | flags::CREAT
     | flags::EXCL
     | flags::TRUNC
@@ -322,106 +139,89 @@ const RENAMES: u32 = flags::RENAME_NOREPLACE | flags::RENAME_EXCHANGE;
 /// Permissions that are given as recorded: a trace makes no set-user-id program.
 pub const MODES: u32 = 0o1777;
 
-impl Call {
-    /// The kind of operation, for rows.
-    pub fn kind(&self) -> OpKind {
-        match self {
-            Call::Open { .. } => OpKind::Open,
-            Call::Close { .. } => OpKind::Close,
-            Call::Read { .. } => OpKind::Read,
-            Call::Write { .. } => OpKind::Write,
-            Call::Seek { .. } => OpKind::Seek,
-            Call::Sync {
-                data_only: true, ..
-            } => OpKind::Fdatasync,
-            Call::Sync { .. } => OpKind::Fsync,
-            Call::Truncate { .. } => OpKind::Truncate,
-            Call::Allocate { .. } => OpKind::Allocate,
-            Call::Stat { .. } => OpKind::Stat,
-            Call::Access { .. } => OpKind::Access,
-            Call::List { .. } => OpKind::Readdir,
-            Call::Mkdir { .. } => OpKind::Mkdir,
-            Call::Mknod { .. } => OpKind::Mknod,
-            Call::Rmdir { .. } => OpKind::Rmdir,
-            Call::Unlink { .. } => OpKind::Unlink,
-            Call::Rename { .. } => OpKind::Rename,
-            Call::Link { .. } => OpKind::Link,
-            Call::Symlink { .. } => OpKind::Symlink,
-            Call::Readlink { .. } => OpKind::Readlink,
-            Call::Chmod { .. } => OpKind::Chmod,
-            Call::Chown { .. } => OpKind::Chown,
-            Call::Utimes { .. } => OpKind::Utimes,
-            Call::Statfs { .. } => OpKind::Statfs,
-            Call::Setxattr { .. } => OpKind::Setxattr,
-            Call::Getxattr { .. } => OpKind::Getxattr,
-            Call::Listxattr { .. } => OpKind::Listxattr,
-            Call::Removexattr { .. } => OpKind::Removexattr,
+impl Op {
+    /// A call of which nothing else is known.
+    fn of(call: Call) -> Op {
+        Op {
+            line: 0,
+            at: Nanos(0),
+            process: 0,
+            took: None,
+            result: Outcome::Unknown,
+            told: Told::default(),
+            implied: false,
+            call,
+            path: None,
+            other: Other::Nothing,
+            file: None,
+            length: None,
         }
     }
 
-    /// The open file that it uses, but for the one that it opens.
-    pub fn uses(&self) -> Option<u64> {
-        match self {
-            Call::Close { file }
-            | Call::Read { file, .. }
-            | Call::Write { file, .. }
-            | Call::Seek { file, .. }
-            | Call::Sync { file, .. }
-            | Call::Allocate { file, .. }
-            | Call::List { file, .. } => Some(*file),
-            Call::Truncate { what, .. }
-            | Call::Stat { what }
-            | Call::Chmod { what, .. }
-            | Call::Chown { what, .. }
-            | Call::Utimes { what }
-            | Call::Statfs { what }
-            | Call::Setxattr { what, .. }
-            | Call::Getxattr { what, .. }
-            | Call::Listxattr { what, .. }
-            | Call::Removexattr { what, .. } => match what {
-                Target::Open(file) => Some(*file),
-                Target::Path(..) => None,
-            },
-            _ => None,
+    /// A call on a path.
+    pub fn on_path(path: Name, call: Call) -> Op {
+        Op {
+            path: Some(path),
+            ..Op::of(call)
         }
+    }
+
+    /// A call on an open file.
+    pub fn on_file(file: u64, call: Call) -> Op {
+        Op {
+            file: Some(file),
+            ..Op::of(call)
+        }
+    }
+
+    /// An open; `file` is the number that the open file has from then on.
+    pub fn opening(path: Name, (bits, mode): (i32, u32), file: u64) -> Op {
+        let bits = bits & OPEN_FLAGS;
+        Op {
+            file: Some(file),
+            ..Op::on_path(path, Call::Open(OpenFlags { bits, mode }))
+        }
+    }
+
+    /// With this many bytes of data.
+    pub fn moving(self, length: u64) -> Op {
+        Op {
+            length: Some(length),
+            ..self
+        }
+    }
+
+    /// With something else that it takes.
+    pub fn with(self, other: Other) -> Op {
+        Op { other, ..self }
     }
 
     /// Bytes that it holds beside names of files: data, targets of links, names of attributes.
     pub fn carries(&self) -> u64 {
-        let bytes = match self {
-            Call::Write {
-                data: Some(data), ..
-            } => data.len(),
-            Call::Symlink {
-                target: LinkTarget::Verbatim(target) | LinkTarget::Below(target),
-                ..
-            } => target.len(),
-            Call::Setxattr { name, .. }
-            | Call::Getxattr { name, .. }
-            | Call::Removexattr { name, .. } => name.len(),
-            _ => 0,
-        };
-        bytes as u64
+        match &self.other {
+            Other::Path(target) if self.call == Call::Symlink => target.len() as u64,
+            Other::Bytes(bytes) => bytes.len() as u64,
+            Other::Path(_) | Other::Nothing => 0,
+        }
     }
 
     /// Why no replay does it, whatever its trace is.
     fn too_much(&self) -> Option<&'static str> {
-        match self {
-            Call::Read { length, .. }
-            | Call::Write { length, .. }
-            | Call::List { length, .. }
-            | Call::Setxattr { length, .. }
-            | Call::Getxattr { length, .. }
-            | Call::Listxattr { length, .. } => (*length > TRANSFER_MAX).then_some(why::LARGE),
+        match self.call {
             // RENAME_WHITEOUT leaves a device.
-            Call::Rename { flags, .. } if flags & !RENAMES != 0 => Some(why::DEVICE),
-            _ => None,
+            Call::Rename(flags) if flags & !RENAMES != 0 => Some(why::DEVICE),
+            _ => (self.length > Some(TRANSFER_MAX)).then_some(why::LARGE),
         }
     }
 
-    /// Whether what it returns says how it went: a length, which a replay should return too.
+    /// True if it returns the number of bytes moved, which a replay should return too.
     pub fn returns_a_length(&self) -> bool {
-        matches!(self, Call::Read { .. } | Call::Write { .. })
+        self.writes() || matches!(self.call, Call::Read | Call::ReadAt(_))
+    }
+
+    /// True if it writes data.
+    pub fn writes(&self) -> bool {
+        matches!(self.call, Call::Write | Call::WriteAt(_))
     }
 }
 
@@ -581,7 +381,7 @@ pub struct Out {
 impl Out {
     /// Takes an operation.
     pub fn push(&mut self, op: Op) {
-        match op.call.too_much() {
+        match op.too_much() {
             Some(why) => self.left_out.add(why),
             None => self.ops.push(op),
         }

@@ -14,7 +14,6 @@ pub mod command;
 mod dirents;
 pub mod disks;
 pub mod engine;
-pub mod exact;
 pub mod fault;
 pub mod files;
 pub mod fs;
@@ -45,7 +44,6 @@ pub mod workdir;
 
 pub use buffer::{AlignedBuffer, BlockMemory, LockedMemory};
 pub use engine::{Completion, Engine, EngineConfig, EngineCounts, EngineInfo, Request, Transfer};
-pub use exact::{Exact, ExactPath, On};
 pub use fault::FaultFs;
 pub use fs::{Data, Fs, NO_FILE, Operands};
 pub use in_use::InUse;

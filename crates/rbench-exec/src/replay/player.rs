@@ -3,7 +3,6 @@
 use std::collections::{HashMap, VecDeque};
 use std::ffi::CString;
 use std::os::fd::RawFd;
-use std::os::unix::ffi::OsStrExt as _;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -11,11 +10,12 @@ use std::time::Duration;
 use nix::errno::Errno;
 use rbench_core::outcome::{Differ, Late};
 use rbench_core::random::DataStream;
-use rbench_core::{Clock as _, Failure, Nanos, OpKind};
+use rbench_core::{Call, Clock as _, Failure, Nanos, OpKind};
 use rbench_plan::replay::Pace;
-use rbench_plan::trace::{Call, Kind, LinkTarget, Name, Outcome, Target};
-use rbench_sys::{AlignedBuffer, Exact, ExactPath, On};
+use rbench_plan::trace::{Kind, Op, Other, Outcome};
+use rbench_sys::{AlignedBuffer, Data, Fs as _, NO_FILE, Operands, PosixFs};
 
+use super::relative;
 use super::stream::Task;
 use crate::meter::{Meter, Span};
 use crate::pace::Gate;
@@ -84,8 +84,8 @@ impl Counts {
 
 /// What the workers of a rank have in common.
 pub struct Common {
-    /// The calls.
-    pub exact: Exact,
+    /// The directory of the pass.
+    pub fs: PosixFs,
     /// The kinds of operation, by row.
     pub rows: Vec<OpKind>,
     /// When operations start.
@@ -99,126 +99,51 @@ pub struct Common {
 /// An open file: copy, trace, number.
 type Key = (u32, u32, u64);
 
-/// An operation with all that it needs.
+fn key(task: &Task) -> Key {
+    let file = task.step.op.file.unwrap_or_default();
+    (task.copy, task.step.trace, file)
+}
+
+/// An operation with its operands.
 struct Ready {
     task: Task,
-    act: Act,
+    /// The call of the trace, with the permissions that the run needs.
+    call: Call,
+    path: Option<CString>,
+    other: Option<CString>,
+    fd: RawFd,
+    /// Bytes of the buffer that it takes.
+    length: usize,
     /// When it is meant to start, by the worker's clock.
     intended: Option<Nanos>,
 }
 
-/// What it is about.
-enum About {
-    Path(ExactPath, bool),
-    Open(RawFd),
-}
-
-impl About {
-    fn on(&self) -> On<'_> {
-        match self {
-            About::Path(path, follows) => On::Path(path, *follows),
-            About::Open(fd) => On::Open(*fd),
-        }
-    }
-}
-
-/// A call with its names and descriptors.
-enum Act {
-    Open(ExactPath, i32, u32, Key),
-    Close(RawFd),
-    Read(RawFd, Option<u64>, usize),
-    Write(RawFd, Option<u64>, usize),
-    Seek(RawFd, i64, i32),
-    Sync(RawFd, bool),
-    Truncate(About, u64),
-    Allocate(RawFd, i32, u64, u64),
-    Stat(About),
-    Access(ExactPath, i32),
-    List(RawFd, usize),
-    Mkdir(ExactPath, u32),
-    Mknod(ExactPath, u32),
-    Remove(ExactPath, bool),
-    Rename(ExactPath, ExactPath, u32),
-    Link(ExactPath, ExactPath),
-    Symlink(CString, ExactPath),
-    Readlink(ExactPath),
-    Chmod(About, u32),
-    Chown(About, u32, u32),
-    Utimes(About),
-    Statfs(About),
-    Setxattr(About, CString, usize, i32),
-    Getxattr(About, CString, usize),
-    Listxattr(About, usize),
-    Removexattr(About, CString),
-}
-
-impl Act {
-    /// Bytes of the buffer that it takes.
-    fn room(&self) -> usize {
-        match self {
-            Act::Read(_, _, length)
-            | Act::Write(_, _, length)
-            | Act::List(_, length)
-            | Act::Setxattr(_, _, length, _)
-            | Act::Getxattr(_, _, length)
-            | Act::Listxattr(_, length) => *length,
-            _ => 0,
-        }
-    }
-
-    /// Does it; what it returned. Inside the timer.
+impl Ready {
+    /// Makes the call. Inside the timer.
     #[inline(always)]
-    fn perform(&self, exact: &Exact, buffer: &mut [u8]) -> Result<u64, Errno> {
-        match self {
-            Act::Open(path, flags, mode, _) => exact.open(path, *flags, *mode).map(|fd| fd as u64),
-            Act::Close(fd) => exact.close(*fd),
-            Act::Read(fd, at, length) => exact.read(*fd, *at, &mut buffer[..*length]),
-            Act::Write(fd, at, length) => exact.write(*fd, *at, &buffer[..*length]),
-            Act::Seek(fd, offset, whence) => exact.seek(*fd, *offset, *whence),
-            Act::Sync(fd, data_only) => exact.sync(*fd, *data_only),
-            Act::Truncate(about, length) => exact.truncate(about.on(), *length),
-            Act::Allocate(fd, mode, offset, length) => exact.allocate(*fd, *mode, *offset, *length),
-            Act::Stat(about) => exact.stat(about.on()),
-            Act::Access(path, mode) => exact.access(path, *mode),
-            Act::List(fd, length) => exact.list(*fd, &mut buffer[..*length]),
-            Act::Mkdir(path, mode) => exact.mkdir(path, *mode),
-            Act::Mknod(path, mode) => exact.mknod(path, *mode),
-            Act::Remove(path, is_directory) => exact.remove(path, *is_directory),
-            Act::Rename(from, to, flags) => exact.rename(from, to, *flags),
-            Act::Link(from, to) => exact.link(from, to),
-            Act::Symlink(target, path) => exact.symlink(target, path),
-            Act::Readlink(path) => exact.readlink(path, buffer),
-            Act::Chmod(about, mode) => exact.chmod(about.on(), *mode),
-            Act::Chown(about, uid, gid) => exact.chown(about.on(), *uid, *gid),
-            Act::Utimes(about) => exact.utimes(about.on()),
-            Act::Statfs(about) => exact.statfs(about.on()),
-            Act::Setxattr(about, name, length, flags) => {
-                exact.setxattr(about.on(), name, &buffer[..*length], *flags)
-            }
-            Act::Getxattr(about, name, length) => {
-                exact.getxattr(about.on(), name, &mut buffer[..*length])
-            }
-            Act::Listxattr(about, length) => exact.listxattr(about.on(), &mut buffer[..*length]),
-            Act::Removexattr(about, name) => exact.removexattr(about.on(), name),
-        }
+    fn perform(&self, fs: &PosixFs, buffer: &mut [u8]) -> Result<u64, Errno> {
+        let on = Operands {
+            path: self.path.as_deref().unwrap_or_default(),
+            other: self.other.as_deref().unwrap_or_default(),
+            fd: self.fd,
+            data: Data::Into(&mut buffer[..self.length]),
+        };
+        fs.call(self.call, on)
     }
 }
 
 /// The text of a link at `from` that leads to `to`, both relative to the same directory. An absolute one
 /// would lead through directories that others may change.
-fn between(from: &ExactPath, to: &ExactPath) -> Option<CString> {
-    let above = from.relative().to_bytes().iter();
-    let above = above.filter(|byte| **byte == b'/').count();
-    let mut text = b"../".repeat(above);
-    text.extend_from_slice(to.relative().to_bytes());
-    CString::new(text).ok()
+fn between(from: &[u8], to: &[u8]) -> Option<CString> {
+    let above = from.iter().filter(|byte| **byte == b'/').count();
+    CString::new([&b"../".repeat(above), to].concat()).ok()
 }
 
 /// One worker.
 pub struct Player {
     common: Arc<Common>,
     /// As this thread makes its calls.
-    exact: Exact,
+    fs: PosixFs,
     inbox: Receiver<Vec<Task>>,
     queue: VecDeque<Task>,
     /// What is done next, or now.
@@ -246,7 +171,7 @@ impl Player {
         Ok(Player {
             counts: Counts::new(common.rows.len()),
             data: DataStream::new(&[common.seed, worker]),
-            exact: common.exact.entered(),
+            fs: common.fs.clone().entered(),
             common,
             inbox,
             queue: VecDeque::new(),
@@ -278,124 +203,71 @@ impl Player {
         }
     }
 
-    fn path(&self, copy: u32, name: &Name) -> Option<ExactPath> {
-        let mut relative = super::folder(copy).into_bytes();
-        if !name.is_empty() {
-            relative.push(b'/');
-            relative.extend_from_slice(name);
-        }
-        self.exact.path(&relative)
-    }
-
-    /// The call of an operation; `None`: its file is not open.
-    fn act(&mut self, task: &Task) -> Option<Act> {
-        let (copy, trace) = (task.copy, task.step.trace);
-        let path = |name: &Name| self.path(copy, name);
-        let fd = |file: &u64| self.files.get(&(copy, trace, *file)).copied();
-        let about = |what: &Target| match what {
-            Target::Path(name, follows) => Some(About::Path(path(name)?, *follows)),
-            Target::Open(file) => Some(About::Open(fd(file)?)),
+    /// The call of an operation with its operands; `None`: its file is not open.
+    fn ready(&mut self, task: Task, intended: Option<Nanos>) -> Option<Ready> {
+        let op = &task.step.op;
+        let call = match op.call {
+            Call::Mkdir(mode) => Call::Mkdir(mode | OWNER),
+            Call::Chmod(by, mode) if op.told.kind == Some(Kind::Directory) => {
+                Call::Chmod(by, mode | OWNER)
+            }
+            call => call,
         };
-        let text = |name: &Name| CString::new(&name[..]).ok();
-        Some(match &task.step.op.call {
-            Call::Open {
-                path: name,
-                flags,
-                mode,
-                file,
-            } => Act::Open(path(name)?, *flags, *mode, (copy, trace, *file)),
-            Call::Close { file } => {
-                let key = (copy, trace, *file);
-                Act::Close(self.files.remove(&key)?)
+        let relative = |name: &[u8]| relative(task.copy, name);
+        let path = match &op.path {
+            Some(name) => Some(self.fs.path(call, &relative(name))?),
+            None => None,
+        };
+        let other = match (&op.other, &op.path) {
+            (Other::Path(to), Some(name)) if call == Call::Symlink => {
+                Some(between(&relative(name), &relative(to))?)
             }
-            Call::Read { file, at, length } => Act::Read(fd(file)?, *at, *length as usize),
-            Call::Write {
-                file, at, length, ..
-            } => Act::Write(fd(file)?, *at, *length as usize),
-            Call::Seek {
-                file,
-                offset,
-                whence,
-            } => Act::Seek(fd(file)?, *offset, *whence),
-            Call::Sync { file, data_only } => Act::Sync(fd(file)?, *data_only),
-            Call::Truncate { what, length } => Act::Truncate(about(what)?, *length),
-            Call::Allocate {
-                file,
-                mode,
-                offset,
-                length,
-            } => Act::Allocate(fd(file)?, *mode, *offset, *length),
-            Call::Stat { what } => Act::Stat(about(what)?),
-            Call::Access { path: name, mode } => Act::Access(path(name)?, *mode),
-            Call::List { file, length } => Act::List(fd(file)?, *length as usize),
-            Call::Mkdir { path: name, mode } => Act::Mkdir(path(name)?, *mode | OWNER),
-            Call::Mknod { path: name, mode } => Act::Mknod(path(name)?, *mode),
-            Call::Rmdir { path: name } => Act::Remove(path(name)?, true),
-            Call::Unlink { path: name } => Act::Remove(path(name)?, false),
-            Call::Rename { from, to, flags } => Act::Rename(path(from)?, path(to)?, *flags),
-            Call::Link { from, to } => Act::Link(path(from)?, path(to)?),
-            Call::Symlink { target, path: name } => {
-                let target = match target {
-                    LinkTarget::Verbatim(target) => text(target)?,
-                    LinkTarget::Below(to) => between(&path(name)?, &path(to)?)?,
-                };
-                Act::Symlink(target, path(name)?)
-            }
-            Call::Readlink { path: name } => Act::Readlink(path(name)?),
-            Call::Chmod { what, mode } => {
-                let is_directory = task.step.op.told.kind == Some(Kind::Directory);
-                let kept = if is_directory { OWNER } else { 0 };
-                Act::Chmod(about(what)?, *mode | kept)
-            }
-            Call::Chown { what, uid, gid } => Act::Chown(about(what)?, *uid, *gid),
-            Call::Utimes { what } => Act::Utimes(about(what)?),
-            Call::Statfs { what } => Act::Statfs(about(what)?),
-            Call::Setxattr {
-                what,
-                name,
-                length,
-                flags,
-            } => Act::Setxattr(about(what)?, text(name)?, *length as usize, *flags),
-            Call::Getxattr { what, name, length } => {
-                Act::Getxattr(about(what)?, text(name)?, *length as usize)
-            }
-            Call::Listxattr { what, length } => Act::Listxattr(about(what)?, *length as usize),
-            Call::Removexattr { what, name } => Act::Removexattr(about(what)?, text(name)?),
+            (Other::Path(to), _) => Some(self.fs.path(call, &relative(to))?),
+            (Other::Bytes(text), _) if !op.writes() => Some(CString::new(&text[..]).ok()?),
+            (Other::Bytes(_) | Other::Nothing, _) => None,
+        };
+        let fd = match call {
+            Call::Close => self.files.remove(&key(&task))?,
+            call if call.needs_open() => *self.files.get(&key(&task))?,
+            _ => NO_FILE,
+        };
+        Some(Ready {
+            length: op.length.map_or(ROOM, |length| length as usize),
+            task,
+            call,
+            path,
+            other,
+            fd,
+            intended,
         })
     }
 
     fn row(&self, task: &Task) -> Option<usize> {
-        let kind = task.step.op.call.kind();
+        let kind = task.step.op.call.op();
         self.common.rows.iter().position(|row| *row == kind)
     }
 
-    /// Fills the buffer with what is written, and sees to it that it is large enough.
-    fn fill(&mut self, task: &Task, act: &Act) -> Result<(), Errno> {
-        let room = act.room();
-        if self.buffer.len() < room {
-            self.buffer = AlignedBuffer::new(room.next_power_of_two())?;
+    /// Fills the buffer with the data to write, and extends it if it is too small.
+    fn fill(&mut self, ready: &Ready) -> Result<(), Errno> {
+        let op = &ready.task.step.op;
+        if self.buffer.len() < ready.length {
+            self.buffer = AlignedBuffer::new(ready.length.next_power_of_two())?;
         }
-        match (&task.step.op.call, act) {
-            (
-                Call::Write {
-                    data: Some(data), ..
-                },
-                _,
-            ) => {
-                self.buffer[..room].copy_from_slice(data);
-            }
-            (_, Act::Write(..) | Act::Setxattr(..)) => self.data.fill(&mut self.buffer[..room]),
+        let buffer = &mut self.buffer[..ready.length];
+        match (&op.other, op.call) {
+            (Other::Bytes(data), _) if op.writes() => buffer.copy_from_slice(data),
+            (_, Call::Write | Call::WriteAt(_) | Call::Setxattr(..)) => self.data.fill(buffer),
             _ => {}
         }
         Ok(())
     }
 
     /// Does what the trace does not have and what follows needs, untimed.
-    fn do_implied(&mut self, ready: Ready, meter: &mut Meter) {
-        if let Ok(value) = ready.act.perform(&self.exact, &mut self.buffer)
-            && let Act::Open(_, _, _, key) = ready.act
+    fn do_implied(&mut self, ready: &Ready, meter: &mut Meter) {
+        if let Ok(value) = ready.perform(&self.fs, &mut self.buffer)
+            && let Call::Open(_) = ready.call
         {
-            self.opened(key, value as RawFd, meter);
+            self.opened(key(&ready.task), value as RawFd, meter);
         }
     }
 
@@ -409,24 +281,18 @@ impl Player {
     /// Closes what the trace does not, untimed.
     #[cold]
     fn shut(&self, fd: RawFd, meter: &mut Meter) {
-        if let Err(errno) = self.exact.close(fd) {
+        if let Err(errno) = self.fs.close(fd) {
             meter.failed_untimed(0, Failure::new(OpKind::Close, "", errno));
         }
     }
 
     /// What differs from the trace; whether it is a failure of the replay.
-    fn judge(
-        &mut self,
-        row: usize,
-        recorded: Outcome,
-        task: &Task,
-        got: Result<u64, Errno>,
-    ) -> bool {
+    fn judge(&mut self, row: usize, op: &Op, got: Result<u64, Errno>) -> bool {
         let differ = &mut self.counts.differ[row];
-        match (recorded, got) {
+        match (op.result, got) {
             (Outcome::Unknown, got) => got.is_err(),
             (Outcome::Done(wanted), Ok(value)) => {
-                let differs = task.step.op.call.returns_a_length() && wanted != value;
+                let differs = op.returns_a_length() && wanted != value;
                 differ.length += u64::from(differs);
                 false
             }
@@ -469,27 +335,23 @@ impl Program for Player {
         {
             return Next::End(false);
         }
-        let act = self.act(&task);
-        let (Some(row), Some(act)) = (self.row(&task).or(op.implied.then_some(0)), act) else {
-            if let (Some(row), false) = (self.row(&task), task.step.op.implied) {
+        let (row, implied, kind) = (self.row(&task), op.implied, op.call.op());
+        let Some(ready) = self.ready(task, intended) else {
+            if let (Some(row), false) = (row, implied) {
                 self.counts.unopened[row] += 1;
             }
             return Next::Again;
         };
-        if let Err(errno) = self.fill(&task, &act) {
+        let Some(row) = row.or(implied.then_some(0)) else {
+            return Next::Again;
+        };
+        if let Err(errno) = self.fill(&ready) {
             self.failed = true;
-            let failure = Failure::new(task.step.op.call.kind(), "", errno);
-            meter.failed_untimed(row, failure);
+            meter.failed_untimed(row, Failure::new(kind, "", errno));
             return Next::Again;
         }
-        let implied = task.step.op.implied;
-        let ready = Ready {
-            task,
-            act,
-            intended,
-        };
         if implied {
-            self.do_implied(ready, meter);
+            self.do_implied(&ready, meter);
             return Next::Again;
         }
         self.ready = Some(ready);
@@ -510,7 +372,7 @@ impl Program for Player {
     #[inline(always)]
     fn perform(&mut self, _what: &(), _gate: &Gate) -> Result<u64, Errno> {
         match &self.ready {
-            Some(ready) => ready.act.perform(&self.exact, &mut self.buffer),
+            Some(ready) => ready.perform(&self.fs, &mut self.buffer),
             None => Err(Errno::EINVAL),
         }
     }
@@ -523,12 +385,7 @@ impl Program for Player {
         _gate: &Gate,
         meter: &mut Meter,
     ) {
-        let Some(Ready {
-            task,
-            act,
-            intended,
-        }) = self.ready.take()
-        else {
+        let Some(Ready { task, intended, .. }) = self.ready.take() else {
             return;
         };
         let Some(row) = self.row(&task) else {
@@ -539,24 +396,25 @@ impl Program for Player {
         if let Some(intended) = intended {
             self.counts.late.record(start.since(intended));
         }
-        let mut bytes = 0;
-        match (&act, outcome) {
-            (Act::Open(_, _, _, key), Ok(fd)) => {
-                self.opened(*key, fd as RawFd, meter);
+        let op = &task.step.op;
+        let bytes = match (op.call, outcome) {
+            (Call::Open(_), Ok(fd)) => {
+                self.opened(key(&task), fd as RawFd, meter);
+                0
             }
-            (Act::Read(..) | Act::Write(..), Ok(moved)) => bytes = moved,
-            _ => {}
-        }
+            (_, Ok(moved)) if op.returns_a_length() => moved,
+            _ => 0,
+        };
         let span = Span {
             intended,
             start,
             end,
         };
-        let fails = self.judge(row, task.step.op.result, &task, outcome);
+        let fails = self.judge(row, op, outcome);
         match outcome {
             Err(errno) if fails => {
                 self.failed = true;
-                meter.failed(row, span, failure(&task, &act, errno));
+                meter.failed(row, span, failure(&task, errno));
             }
             // As recorded, be it an error.
             _ => meter.done(row, span, bytes),
@@ -566,40 +424,13 @@ impl Program for Player {
 
 /// A failure that the trace does not have.
 #[cold]
-fn failure(task: &Task, act: &Act, errno: Errno) -> Failure {
-    let path = match act {
-        Act::Open(path, ..)
-        | Act::Access(path, _)
-        | Act::Mkdir(path, _)
-        | Act::Mknod(path, _)
-        | Act::Remove(path, _)
-        | Act::Rename(path, ..)
-        | Act::Link(path, _)
-        | Act::Symlink(_, path)
-        | Act::Readlink(path) => Some(path),
-        Act::Truncate(about, _)
-        | Act::Stat(about)
-        | Act::Chmod(about, _)
-        | Act::Chown(about, ..)
-        | Act::Utimes(about)
-        | Act::Statfs(about)
-        | Act::Setxattr(about, ..)
-        | Act::Getxattr(about, ..)
-        | Act::Listxattr(about, _)
-        | Act::Removexattr(about, _) => match about {
-            About::Path(path, _) => Some(path),
-            About::Open(_) => None,
-        },
-        _ => None,
-    };
-    let path = path.map_or(String::new(), |path| {
-        let bytes = std::ffi::OsStr::from_bytes(path.relative().to_bytes());
-        bytes.to_string_lossy().into_owned()
-    });
+fn failure(task: &Task, errno: Errno) -> Failure {
     let op = &task.step.op;
+    let path = op.path.as_ref().map(|name| relative(task.copy, name));
+    let path = path.unwrap_or_default();
     Failure {
         detail: format!("line {} of the trace", op.line),
-        ..Failure::new(op.call.kind(), path, errno)
+        ..Failure::new(op.call.op(), String::from_utf8_lossy(&path), errno)
     }
 }
 
@@ -623,12 +454,10 @@ impl Runner for Player {
     /// Closes what the trace left open.
     fn finish(&mut self, meter: &mut Meter) {
         // A close that was to be done is one of them.
-        let next = match self.ready.take().map(|ready| ready.act) {
-            Some(Act::Close(fd)) => Some(fd),
-            _ => None,
-        };
+        let next = self.ready.take();
+        let next = next.filter(|ready| ready.call == Call::Close);
         let files = std::mem::take(&mut self.files);
-        for fd in files.into_values().chain(next) {
+        for fd in files.into_values().chain(next.map(|ready| ready.fd)) {
             self.shut(fd, meter);
         }
         let all = self.common.counts.lock();

@@ -7,10 +7,10 @@ use std::sync::Arc;
 
 use nix::errno::Errno;
 use rbench_core::random::DataStream;
-use rbench_core::{Clock as _, Failure, OpKind, linux};
+use rbench_core::{Call, Clock as _, Failure, OpKind, OpenFlags};
 use rbench_plan::trace::Kind;
 use rbench_plan::trace::survey::Found;
-use rbench_sys::{AlignedBuffer, Exact, ExactPath};
+use rbench_sys::{AlignedBuffer, Fs as _, Operands, PosixFs};
 
 use crate::meter::{Meter, Span};
 use crate::pace::{Gate, StopFlag};
@@ -22,9 +22,13 @@ const PIECE: usize = 1 << 20;
 /// The longest target of a link.
 const TARGET_MAX: u64 = 4095;
 
+fn path(relative: &[u8]) -> Result<CString, Errno> {
+    CString::new(relative).map_err(|_| Errno::EINVAL)
+}
+
 /// One worker.
 pub struct Preparer {
-    exact: Exact,
+    fs: PosixFs,
     found: Arc<Found>,
     copies: u32,
     /// Which of all workers this is, and how many there are.
@@ -43,7 +47,7 @@ impl Preparer {
     /// # Errors
     /// There is not the memory.
     pub fn new(
-        exact: Exact,
+        fs: PosixFs,
         found: Arc<Found>,
         copies: u32,
         (worker, workers): (u64, u64),
@@ -51,7 +55,7 @@ impl Preparer {
     ) -> Result<Preparer, Failure> {
         let buffer = AlignedBuffer::new(PIECE);
         Ok(Preparer {
-            exact,
+            fs,
             found,
             copies,
             worker,
@@ -62,10 +66,6 @@ impl Preparer {
             issued: 0,
             failed: false,
         })
-    }
-
-    fn path(&self, relative: &[u8]) -> Result<ExactPath, Errno> {
-        self.exact.path(relative).ok_or(Errno::EINVAL)
     }
 
     /// Makes a directory and those above it; others may make them as well.
@@ -80,7 +80,8 @@ impl Preparer {
             if above.is_empty() || self.made.contains(above) {
                 continue;
             }
-            match self.exact.mkdir(&self.path(above)?, 0o755) {
+            let path = path(above)?;
+            match self.fs.call(Call::Mkdir(0o755), Operands::path(&path)) {
                 Ok(_) | Err(Errno::EEXIST) => drop(self.made.insert(above.to_vec())),
                 Err(errno) => return Err(errno),
             }
@@ -101,17 +102,20 @@ impl Preparer {
         if let Some(end) = relative.iter().rposition(|byte| *byte == b'/') {
             self.directory(&relative[..end])?;
         }
-        let path = self.path(relative)?;
+        let path = path(relative)?;
         if kind == Kind::Link {
             let target = vec![b'x'; size.clamp(1, TARGET_MAX) as usize];
             let target = CString::new(target).map_err(|_| Errno::EINVAL)?;
-            return self.exact.symlink(&target, &path).map(drop);
+            return self.fs.symlink(&target, &path);
         }
-        let flags = linux::WRONLY | linux::CREAT | linux::EXCL | linux::NOFOLLOW;
-        let fd = self.exact.open(&path, flags, 0o644)?;
+        let flags = OpenFlags {
+            mode: 0o644,
+            ..OpenFlags::CREATE_NEW
+        };
+        let fd = self.fs.open(&path, flags)?;
         let written = self.write(fd, size, stop);
-        let closed = self.exact.close(fd);
-        written.and(closed.map(drop))
+        let closed = self.fs.close(fd);
+        written.and(closed)
     }
 
     fn write(&mut self, fd: RawFd, size: u64, stop: &StopFlag) -> Result<(), Errno> {
@@ -122,9 +126,9 @@ impl Preparer {
             }
             let length = (size - at).min(PIECE as u64) as usize;
             self.data.fill(&mut self.buffer[..length]);
-            match self.exact.write(fd, Some(at), &self.buffer[..length]) {
+            match self.fs.write_at(fd, &self.buffer[..length], at) {
                 Ok(0) => return Err(Errno::EIO),
-                Ok(written) => at += written,
+                Ok(written) => at += written as u64,
                 Err(Errno::EINTR) => {}
                 Err(errno) => return Err(errno),
             }
@@ -161,7 +165,6 @@ impl Runner for Preparer {
         let found = Arc::clone(&self.found);
         let mut number = 0_u64;
         for copy in 0..self.copies {
-            let folder = super::folder(copy).into_bytes();
             let root = [(Vec::new(), Kind::Directory, 0)];
             let all = found.before.iter();
             let all = all.map(|one| (one.path.to_vec(), one.kind, one.size));
@@ -174,12 +177,7 @@ impl Runner for Preparer {
                 if gate.stop.is_raised() {
                     return;
                 }
-                let mut relative = folder.clone();
-                if !path.is_empty() {
-                    relative.push(b'/');
-                    relative.extend(path);
-                }
-                self.one(&relative, (kind, size), gate, meter);
+                self.one(&super::relative(copy, &path), (kind, size), gate, meter);
             }
         }
     }

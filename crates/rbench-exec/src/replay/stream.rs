@@ -308,7 +308,7 @@ pub fn deal(
                 let worker = found.worker(process, copy, plan.copies, own.workers);
                 let here = worker.checked_sub(own.first);
                 if let Some(piece) = here.and_then(|here| pieces.get_mut(here as usize)) {
-                    bytes += step.op.call.carries();
+                    bytes += step.op.carries();
                     let step = Arc::clone(&step);
                     piece.push(Task { copy, step });
                     held += 1;

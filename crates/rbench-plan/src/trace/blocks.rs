@@ -2,10 +2,10 @@
 
 use std::path::PathBuf;
 
-use rbench_core::{Nanos, linux};
+use rbench_core::{Call, Nanos, linux};
 
 use super::names::Unmapped;
-use super::{Call, Op, Out, Outcome, Reader, Reading, Told};
+use super::{Op, Out, Reader, Reading};
 use crate::iolog::{Action, Follower, Replay, STAMP, Skip, Version};
 
 /// All of a log, as it was recorded.
@@ -53,17 +53,9 @@ impl Iolog {
         }
     }
 
-    fn push(&self, line: u64, call: Call, out: &mut Out) {
-        out.push(Op {
-            line,
-            at: self.at,
-            process: 0,
-            took: None,
-            result: Outcome::Unknown,
-            told: Told::default(),
-            implied: false,
-            call,
-        });
+    fn push(&self, line: u64, op: Op, out: &mut Out) {
+        let at = self.at;
+        out.push(Op { line, at, ..op });
     }
 }
 
@@ -102,14 +94,9 @@ impl Reader for Iolog {
                 }
             };
             self.open[file] = Some(self.next);
-            let call = Call::Open {
-                path,
-                flags: linux::RDWR | linux::CREAT,
-                mode: 0o644,
-                file: self.next,
-            };
+            let op = Op::opening(path, (linux::RDWR | linux::CREAT, 0o644), self.next);
             self.next += 1;
-            self.push(number, call, out);
+            self.push(number, op, out);
             return Ok(());
         }
         let Some(opened) = self.open[file] else {
@@ -118,35 +105,27 @@ impl Reader for Iolog {
             return Ok(());
         };
         let (at, length) = (entry.offset, u64::from(entry.length));
-        let call = match entry.action {
-            Action::Read => Call::Read {
-                file: opened,
-                at: Some(at),
-                length,
-            },
-            Action::Write => Call::Write {
-                file: opened,
-                at: Some(at),
-                length,
-                data: None,
-            },
-            Action::Trim => Call::Allocate {
-                file: opened,
-                mode: PUNCH_HOLE,
-                offset: at,
-                length,
-            },
-            Action::Sync | Action::DataSync => Call::Sync {
-                file: opened,
-                data_only: entry.action == Action::DataSync,
-            },
+        let op = match entry.action {
+            Action::Read => Op::on_file(opened, Call::ReadAt(at)).moving(length),
+            Action::Write => Op::on_file(opened, Call::WriteAt(at)).moving(length),
+            Action::Trim => {
+                let (mode, offset) = (PUNCH_HOLE, at);
+                let call = Call::Allocate {
+                    mode,
+                    offset,
+                    length,
+                };
+                Op::on_file(opened, call)
+            }
+            Action::Sync => Op::on_file(opened, Call::Fsync),
+            Action::DataSync => Op::on_file(opened, Call::Fdatasync),
             Action::Close => {
                 self.open[file] = None;
-                Call::Close { file: opened }
+                Op::on_file(opened, Call::Close)
             }
             Action::Add | Action::Open | Action::Wait => return Ok(()),
         };
-        self.push(number, call, out);
+        self.push(number, op, out);
         Ok(())
     }
 

@@ -4,10 +4,10 @@
 
 use std::collections::BTreeMap;
 
-use rbench_core::{Nanos, linux};
+use rbench_core::{Call, Nanos, linux};
 
 use super::names::Unmapped;
-use super::{Call, Name, Op, Out, Outcome, Reader, Reading, Told, why};
+use super::{Name, Op, Out, Outcome, Reader, Reading, why};
 
 /// Reads one.
 pub struct Dxt {
@@ -145,18 +145,12 @@ impl Reader for Dxt {
             let Some((file, last)) = open.get(&key).copied() else {
                 continue;
             };
-            let op = |at: Nanos, implied: bool, call: Call| Op {
+            let implied = |at: Nanos, op: Op| Op {
                 line: segment.line,
                 at,
                 process: segment.rank,
-                took: (!implied).then(|| segment.end.since(segment.at)),
-                result: match implied {
-                    true => Outcome::Unknown,
-                    false => Outcome::Done(segment.length),
-                },
-                told: Told::default(),
-                implied,
-                call,
+                implied: true,
+                ..op
             };
             if !std::mem::replace(&mut opened[file as usize], true) {
                 let flags = match writers.contains(&key) {
@@ -164,27 +158,22 @@ impl Reader for Dxt {
                     false => linux::RDONLY,
                 };
                 let path = self.files[segment.file].clone();
-                let call = Call::Open {
-                    path,
-                    flags,
-                    mode: 0o644,
-                    file,
-                };
-                out.push(op(segment.at, true, call));
+                let open = Op::opening(path, (flags, 0o644), file);
+                out.push(implied(segment.at, open));
             }
-            let (at, length) = (Some(segment.offset), segment.length);
             let call = match segment.writes {
-                true => Call::Write {
-                    file,
-                    at,
-                    length,
-                    data: None,
-                },
-                false => Call::Read { file, at, length },
+                true => Call::WriteAt(segment.offset),
+                false => Call::ReadAt(segment.offset),
             };
-            out.push(op(segment.at, false, call));
+            let moved = Op::on_file(file, call).moving(segment.length);
+            out.push(Op {
+                took: Some(segment.end.since(segment.at)),
+                result: Outcome::Done(segment.length),
+                implied: false,
+                ..implied(segment.at, moved)
+            });
             if place == last {
-                out.push(op(segment.end, true, Call::Close { file }));
+                out.push(implied(segment.end, Op::on_file(file, Call::Close)));
             }
         }
         // An operation of a rank may have ended behind the start of its next one.

@@ -10,10 +10,10 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use rbench_core::request::{Changes, Event, Place, What};
-use rbench_core::{Nanos, linux};
+use rbench_core::{Call, Nanos, linux};
 
 use super::names::{Names, PATH_MAX, Unmapped, attribute};
-use super::{Call, MODES, Name, OPEN_FLAGS, Op, Out, Outcome, Target, Told, why};
+use super::{MODES, Name, Op, Other, Out, Outcome, Target, Told, why};
 
 /// The root of a FUSE file system.
 const ROOT: u64 = 1;
@@ -273,8 +273,8 @@ impl Events {
 
     /// Takes one that nothing was asked for.
     fn done(&mut self, event: Event, out: &mut Out) -> Result<(), String> {
-        let call = match self.call(&event, out) {
-            Ok(Some(call)) => call,
+        let op = match self.call(&event, out) {
+            Ok(Some(op)) => op,
             Ok(None) => {
                 self.changed(&event);
                 return Ok(());
@@ -301,8 +301,7 @@ impl Events {
                 Err(errno) => Outcome::Failed(errno),
             },
             told,
-            implied: false,
-            call,
+            ..op
         });
         Ok(())
     }
@@ -336,52 +335,33 @@ impl Events {
     }
 
     /// The system call behind a request; `None`: it is part of another one.
-    fn call(&mut self, event: &Event, out: &mut Out) -> Result<Option<Call>, Unmapped> {
-        let named = |ino: u64, follows: bool| -> Result<Target, Unmapped> {
-            Ok(Target::Path(self.mapped(ino)?, follows))
-        };
+    fn call(&mut self, event: &Event, out: &mut Out) -> Result<Option<Op>, Unmapped> {
+        let link = |ino: u64| Ok::<_, Unmapped>(Target::Link(self.mapped(ino)?));
+        let named = |name: &Arc<[u8]>| Ok::<_, Unmapped>(Other::Bytes(attribute(name)?));
         Ok(Some(match &event.what {
-            What::Lookup(place) => Call::Stat {
-                what: Target::Path(self.placed(place)?, false),
-            },
-            What::Getattr(ino) => Call::Stat {
-                what: named(*ino, false)?,
-            },
+            What::Lookup(place) => Target::Link(self.placed(place)?).op(Call::Stat),
+            What::Getattr(ino) => link(*ino)?.op(Call::Stat),
             What::Setattr(ino, changes) => return self.set(*ino, *changes),
             What::Mknod(place, mode) => match mode & FORMAT {
-                0 | REGULAR => Call::Mknod {
-                    path: self.placed(place)?,
-                    mode: mode & MODES,
-                },
+                0 | REGULAR => Op::on_path(self.placed(place)?, Call::Mknod(mode & MODES)),
                 _ => return Err(Unmapped::LeftOut(why::DEVICE)),
             },
-            What::Mkdir(place, mode) => Call::Mkdir {
-                path: self.placed(place)?,
-                mode: mode & MODES,
-            },
+            What::Mkdir(place, mode) => Op::on_path(self.placed(place)?, Call::Mkdir(mode & MODES)),
             What::Symlink(place, target) => {
                 let parent = self.path(place.0)?;
-                let leads = self.names.target(&parent, &place.1, target);
-                Call::Symlink {
-                    target: leads?,
-                    path: self.placed(place)?,
-                }
+                let leads = self.names.target(&parent, &place.1, target)?;
+                Op::on_path(self.placed(place)?, Call::Symlink).with(leads)
             }
-            What::Link(ino, place) => Call::Link {
-                from: self.mapped(*ino)?,
-                to: self.placed(place)?,
-            },
-            What::Unlink(place) => Call::Unlink {
-                path: self.placed(place)?,
-            },
-            What::Rmdir(place) => Call::Rmdir {
-                path: self.placed(place)?,
-            },
-            What::Rename(from, to, flags) => Call::Rename {
-                from: self.placed(from)?,
-                to: self.placed(to)?,
-                flags: *flags,
-            },
+            What::Link(ino, place) => {
+                let op = Op::on_path(self.mapped(*ino)?, Call::Link);
+                op.with(Other::Path(self.placed(place)?))
+            }
+            What::Unlink(place) => Op::on_path(self.placed(place)?, Call::Unlink),
+            What::Rmdir(place) => Op::on_path(self.placed(place)?, Call::Rmdir),
+            What::Rename(from, to, flags) => {
+                let op = Op::on_path(self.placed(from)?, Call::Rename(*flags));
+                op.with(Other::Path(self.placed(to)?))
+            }
             What::Create(place, mode, flags, number) => {
                 let path = self.placed(place);
                 let ino = event.found.map(|entry| entry.ino);
@@ -407,66 +387,62 @@ impl Events {
                 self.released(*ino, *number, event, out);
                 return Ok(None);
             }
-            What::Read(ino, number, offset, length) => Call::Read {
-                file: self.file(*ino, *number, event, linux::RDONLY, out)?,
-                at: Some(*offset),
-                length: *length,
-            },
-            What::Write(ino, number, offset, length, data) => Call::Write {
-                file: self.file(*ino, *number, event, linux::RDWR, out)?,
-                at: Some(*offset),
-                length: *length,
-                data: data.clone(),
-            },
-            What::Readdir(ino, number, length) => Call::List {
-                file: self.file(*ino, *number, event, linux::DIRECTORY, out)?,
-                length: (*length).clamp(1 << 12, 1 << 20),
-            },
-            What::Fsync(ino, number, data_only) => Call::Sync {
-                file: self.file(*ino, *number, event, linux::RDWR, out)?,
-                data_only: *data_only,
-            },
-            What::Fallocate(ino, number, mode, offset, length) => Call::Allocate {
-                file: self.file(*ino, *number, event, linux::RDWR, out)?,
-                mode: *mode,
-                offset: *offset,
-                length: *length,
-            },
-            What::Readlink(ino) => Call::Readlink {
-                path: self.mapped(*ino)?,
-            },
-            What::Access(ino, mode) => Call::Access {
-                path: self.mapped(*ino)?,
-                mode: *mode,
-            },
-            What::Statfs(ino) => Call::Statfs {
-                what: named(*ino, true)?,
-            },
-            What::Setxattr(ino, name, length, flags) => Call::Setxattr {
-                what: named(*ino, false)?,
-                name: attribute(name)?,
-                length: (*length).min(1 << 16),
-                flags: *flags,
-            },
-            What::Getxattr(ino, name, length) => Call::Getxattr {
-                what: named(*ino, false)?,
-                name: attribute(name)?,
-                length: (*length).min(1 << 16),
-            },
-            What::Listxattr(ino, length) => Call::Listxattr {
-                what: named(*ino, false)?,
-                length: (*length).min(1 << 16),
-            },
-            What::Removexattr(ino, name) => Call::Removexattr {
-                what: named(*ino, false)?,
-                name: attribute(name)?,
-            },
+            What::Read(ino, number, offset, length) => {
+                let file = self.file(*ino, *number, event, linux::RDONLY, out)?;
+                Op::on_file(file, Call::ReadAt(*offset)).moving(*length)
+            }
+            What::Write(ino, number, offset, length, data) => {
+                let file = self.file(*ino, *number, event, linux::RDWR, out)?;
+                let data = data.clone().map_or(Other::Nothing, Other::Bytes);
+                let op = Op::on_file(file, Call::WriteAt(*offset));
+                op.moving(*length).with(data)
+            }
+            What::Readdir(ino, number, length) => {
+                let file = self.file(*ino, *number, event, linux::DIRECTORY, out)?;
+                Op::on_file(file, Call::Readdir).moving((*length).clamp(1 << 12, 1 << 20))
+            }
+            What::Fsync(ino, number, data_only) => {
+                let file = self.file(*ino, *number, event, linux::RDWR, out)?;
+                let call = if *data_only {
+                    Call::Fdatasync
+                } else {
+                    Call::Fsync
+                };
+                Op::on_file(file, call)
+            }
+            What::Fallocate(ino, number, mode, offset, length) => Op::on_file(
+                self.file(*ino, *number, event, linux::RDWR, out)?,
+                Call::Allocate {
+                    mode: *mode,
+                    offset: *offset,
+                    length: *length,
+                },
+            ),
+            What::Readlink(ino) => Op::on_path(self.mapped(*ino)?, Call::Readlink),
+            What::Access(ino, mode) => Op::on_path(self.mapped(*ino)?, Call::Access(*mode)),
+            What::Statfs(ino) => Target::Path(self.mapped(*ino)?).op(Call::Statfs),
+            What::Setxattr(ino, name, length, flags) => {
+                let op = link(*ino)?.op(|by| Call::Setxattr(by, None, *flags));
+                op.with(named(name)?).moving((*length).min(1 << 16))
+            }
+            What::Getxattr(ino, name, length) => {
+                let op = link(*ino)?.op(|by| Call::Getxattr(by, None));
+                op.with(named(name)?).moving((*length).min(1 << 16))
+            }
+            What::Listxattr(ino, length) => {
+                let op = link(*ino)?.op(Call::Listxattr);
+                op.moving((*length).min(1 << 16))
+            }
+            What::Removexattr(ino, name) => {
+                let op = link(*ino)?.op(|by| Call::Removexattr(by, None));
+                op.with(named(name)?)
+            }
             What::Other(why) => return Err(Unmapped::LeftOut(why)),
         }))
     }
 
-    fn set(&self, ino: u64, changes: Changes) -> Result<Option<Call>, Unmapped> {
-        let what = Target::Path(self.mapped(ino)?, false);
+    fn set(&self, ino: u64, changes: Changes) -> Result<Option<Op>, Unmapped> {
+        let path = self.mapped(ino)?;
         let Changes {
             mode,
             uid,
@@ -475,17 +451,13 @@ impl Events {
             times,
         } = changes;
         Ok(Some(match (size, mode, uid.or(gid)) {
-            (Some(length), ..) => Call::Truncate { what, length },
-            (None, Some(mode), _) => Call::Chmod {
-                what: Target::Path(self.mapped(ino)?, true),
-                mode: mode & MODES,
-            },
-            (None, None, Some(_)) => Call::Chown {
-                what,
-                uid: uid.unwrap_or(u32::MAX),
-                gid: gid.unwrap_or(u32::MAX),
-            },
-            (None, None, None) if times => Call::Utimes { what },
+            (Some(length), ..) => Target::Link(path).op(|by| Call::Truncate(by, length)),
+            (None, Some(mode), _) => Target::Path(path).op(|by| Call::Chmod(by, mode & MODES)),
+            (None, None, Some(_)) => {
+                let (uid, gid) = (uid.unwrap_or(u32::MAX), gid.unwrap_or(u32::MAX));
+                Target::Link(path).op(|by| Call::Chown(by, uid, gid))
+            }
+            (None, None, None) if times => Target::Link(path).op(|by| Call::Utimes(by, None)),
             (None, None, None) => return Err(Unmapped::LeftOut(why::OTHER)),
         }))
     }
@@ -498,7 +470,7 @@ impl Events {
         path: Result<Name, Unmapped>,
         (flags, mode): (i32, u32),
         handle: Option<(u64, Option<u64>)>,
-    ) -> Result<Call, Unmapped> {
+    ) -> Result<Op, Unmapped> {
         let file = self.next_open;
         self.next_open += 1;
         if let (Some((ino, number)), Ok(_)) = (handle, event.result) {
@@ -510,12 +482,7 @@ impl Events {
                 flushed: None,
             });
         }
-        Ok(Call::Open {
-            path: path?,
-            flags: flags & OPEN_FLAGS,
-            mode: mode & MODES,
-            file,
-        })
+        Ok(Op::opening(path?, (flags, mode & MODES), file))
     }
 
     /// The open file of a handle, for the process of `event`: one that did not open it opens it
@@ -555,14 +522,9 @@ impl Events {
         }
         let path = path?;
         handle.open.push((event.process, next));
-        let call = Call::Open {
-            path,
-            flags: handle.flags & OPEN_FLAGS,
-            mode: 0,
-            file: next,
-        };
+        let open = Op::opening(path, (handle.flags, 0), next);
         self.next_open += 1;
-        out.push(implied(event, event.process, event.at, call));
+        out.push(implied(event, event.process, event.at, open));
         Ok(next)
     }
 
@@ -594,7 +556,7 @@ impl Events {
                 took: Some(took),
                 result: Outcome::Done(0),
                 implied: false,
-                ..implied(event, process, at, Call::Close { file })
+                ..implied(event, process, at, Op::on_file(file, Call::Close))
             }),
             None => out.left_out.add(match self.mapped(ino) {
                 Err(Unmapped::LeftOut(why)) => why,
@@ -602,7 +564,8 @@ impl Events {
             }),
         }
         for (process, file) in open {
-            out.push(implied(event, process, at, Call::Close { file }));
+            let close = Op::on_file(file, Call::Close);
+            out.push(implied(event, process, at, close));
         }
     }
 }
@@ -620,16 +583,13 @@ fn find(
     }
 }
 
-fn implied(event: &Event, process: u64, at: Nanos, call: Call) -> Op {
+fn implied(event: &Event, process: u64, at: Nanos, op: Op) -> Op {
     Op {
         line: event.line,
         at,
         process,
-        took: None,
-        result: Outcome::Unknown,
-        told: Told::default(),
         implied: true,
-        call,
+        ..op
     }
 }
 

@@ -1,18 +1,15 @@
 //! The traces that rbench itself writes (`rbench record`): a line of JSON for each operation,
-//! documented in docs/reference/replay.md. Writing and reading.
+//! documented in docs/replay.md. Writing and reading.
 
 use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use rbench_core::{Nanos, OpKind, linux};
+use rbench_core::{By, Call, Nanos, OpKind, OpenFlags, linux};
 use serde_json::{Map, Value, json};
 
 use super::names::{Unmapped, attribute};
-use super::{
-    Call, Kind, LinkTarget, MODES, Name, OPEN_FLAGS, Op, Out, Outcome, Reader, Reading, Target,
-    Told,
-};
+use super::{Kind, MODES, Name, Op, Other, Out, Outcome, Reader, Reading, Target, Told};
 
 /// The first line: the form's name and version.
 pub const HEADER: &str = "{\"rbench-trace\":1}";
@@ -30,7 +27,7 @@ pub fn line(op: &Op, origin: Nanos) -> Vec<u8> {
     let mut put = |key: &str, value: Value| drop(map.insert(key.to_owned(), value));
     put("at", json!(op.at.since(origin).0));
     put("process", json!(op.process));
-    put("op", json!(op.call.kind().name()));
+    put("op", json!(op.call.op().name()));
     if let Some(took) = op.took {
         put("took", json!(took.0));
     }
@@ -49,7 +46,8 @@ pub fn line(op: &Op, origin: Nanos) -> Vec<u8> {
     if op.implied {
         put("implied", json!(true));
     }
-    put_call(&op.call, &mut put);
+    put_operands(op, &mut put);
+    put_parameters(op.call, &mut put);
     let mut line = Value::Object(map).to_string().into_bytes();
     line.push(b'\n');
     line
@@ -62,135 +60,59 @@ fn text(bytes: &[u8]) -> Value {
     }
 }
 
-fn put_call(call: &Call, put: &mut dyn FnMut(&str, Value)) {
-    let about = |what: &Target, put: &mut dyn FnMut(&str, Value)| match what {
-        Target::Path(path, follows) => {
-            put("path", text(path));
-            put("follows", json!(follows));
-        }
-        Target::Open(file) => put("file", json!(file)),
-    };
+fn put_operands(op: &Op, put: &mut dyn FnMut(&str, Value)) {
+    if let Some(path) = &op.path {
+        put("path", text(path));
+    }
+    if let Some(file) = op.file {
+        put("file", json!(file));
+    }
+    match (&op.other, op.call) {
+        (Other::Nothing, _) => {}
+        (Other::Path(to), _) => put("to", text(to)),
+        (Other::Bytes(target), Call::Symlink) => put("target", text(target)),
+        (Other::Bytes(data), _) if op.writes() => put("data", json!(STANDARD.encode(data))),
+        (Other::Bytes(name), _) => put("name", text(name)),
+    }
+    if let Some(length) = op.length {
+        put("length", json!(length));
+    }
+}
+
+fn put_parameters(call: Call, put: &mut dyn FnMut(&str, Value)) {
     match call {
-        Call::Open {
-            path,
-            flags,
-            mode,
-            file,
-        } => {
-            put("path", text(path));
-            put("flags", json!(flags));
+        Call::Open(OpenFlags { bits, mode }) => {
+            put("flags", json!(bits));
             put("mode", json!(mode));
-            put("file", json!(file));
         }
-        Call::Close { file } => put("file", json!(file)),
-        Call::Read { file, at, length } => {
-            put("file", json!(file));
-            put("offset", json!(at));
-            put("length", json!(length));
-        }
-        Call::Write {
-            file,
-            at,
-            length,
-            data,
-        } => {
-            put("file", json!(file));
-            put("offset", json!(at));
-            put("length", json!(length));
-            if let Some(data) = data {
-                put("data", json!(STANDARD.encode(data)));
-            }
-        }
-        Call::Seek {
-            file,
-            offset,
-            whence,
-        } => {
-            put("file", json!(file));
+        Call::Read | Call::Write => put("offset", Value::Null),
+        Call::ReadAt(offset) | Call::WriteAt(offset) => put("offset", json!(offset)),
+        Call::Seek(offset, whence) => {
             put("offset", json!(offset));
             put("whence", json!(whence));
         }
-        Call::Sync { file, .. } => put("file", json!(file)),
-        Call::Truncate { what, length } => {
-            about(what, put);
-            put("length", json!(length));
-        }
+        Call::Truncate(_, length) => put("length", json!(length)),
         Call::Allocate {
-            file,
             mode,
             offset,
             length,
         } => {
-            put("file", json!(file));
             put("mode", json!(mode));
             put("offset", json!(offset));
             put("length", json!(length));
         }
-        Call::Stat { what } | Call::Utimes { what } | Call::Statfs { what } => about(what, put),
-        Call::Access { path, mode } => {
-            put("path", text(path));
-            put("mode", json!(mode));
-        }
-        Call::List { file, length } => {
-            put("file", json!(file));
-            put("length", json!(length));
-        }
-        Call::Mkdir { path, mode } | Call::Mknod { path, mode } => {
-            put("path", text(path));
-            put("mode", json!(mode));
-        }
-        Call::Rmdir { path } | Call::Unlink { path } | Call::Readlink { path } => {
-            put("path", text(path));
-        }
-        Call::Rename { from, to, flags } => {
-            put("path", text(from));
-            put("to", text(to));
-            put("flags", json!(flags));
-        }
-        Call::Link { from, to } => {
-            put("path", text(from));
-            put("to", text(to));
-        }
-        Call::Symlink { target, path } => {
-            put("path", text(path));
-            match target {
-                LinkTarget::Verbatim(target) => put("target", text(target)),
-                LinkTarget::Below(to) => put("to", text(to)),
-            }
-        }
-        Call::Chmod { what, mode } => {
-            about(what, put);
-            put("mode", json!(mode));
-        }
-        Call::Chown { what, uid, gid } => {
-            about(what, put);
+        Call::Access(mode) => put("mode", json!(mode)),
+        Call::Mkdir(mode) | Call::Mknod(mode) | Call::Chmod(_, mode) => put("mode", json!(mode)),
+        Call::Chown(_, uid, gid) => {
             put("uid", json!(uid));
             put("gid", json!(gid));
         }
-        Call::Setxattr {
-            what,
-            name,
-            length,
-            flags,
-        } => {
-            about(what, put);
-            put("name", text(name));
-            put("length", json!(length));
-            put("flags", json!(flags));
-        }
-        Call::Getxattr { what, name, length } => {
-            about(what, put);
-            put("name", text(name));
-            put("length", json!(length));
-        }
-        Call::Listxattr { what, length } => {
-            about(what, put);
-            put("length", json!(length));
-        }
-        Call::Removexattr { what, name } => {
-            about(what, put);
-            put("name", text(name));
-        }
+        Call::Rename(flags) => put("flags", json!(flags)),
+        Call::Setxattr(_, _, flags) => put("flags", json!(flags)),
+        _ => {}
+    }
+    if let Some(by @ (By::Path | By::Link)) = call.by() {
+        put("follows", json!(by == By::Path));
     }
 }
 
@@ -346,16 +268,16 @@ impl Fields<'_> {
 
     fn target(&self) -> Found<Target> {
         match self.optional("file")? {
-            Some(file) => Ok(Target::Open(file)),
-            None => {
-                let follows = self.get("follows").and_then(Value::as_bool);
-                Ok(Target::Path(self.path("path")?, follows.unwrap_or(true)))
-            }
+            Some(file) => Ok(Target::File(file)),
+            None => match self.get("follows").and_then(Value::as_bool) {
+                Some(false) => Ok(Target::Link(self.path("path")?)),
+                Some(true) | None => Ok(Target::Path(self.path("path")?)),
+            },
         }
     }
 
-    fn attribute(&self) -> Found<Name> {
-        attribute(&self.bytes("name")?)
+    fn attribute(&self) -> Found<Other> {
+        Ok(Other::Bytes(attribute(&self.bytes("name")?)?))
     }
 
     fn op(&self, line: u64) -> Found<Op> {
@@ -377,10 +299,10 @@ impl Fields<'_> {
             (None, Some(value)) => Outcome::Done(value),
             (None, None) => Outcome::Unknown,
         };
-        let call = self.call()?;
+        let op = self.call()?;
         let implied = self.get("implied").and_then(Value::as_bool);
         let implied = implied.unwrap_or(false);
-        if implied && !matches!(call, Call::Open { .. } | Call::Close { .. }) {
+        if implied && !matches!(op.call, Call::Open(_) | Call::Close) {
             return wrong("only an operation that opens or closes a file may be implied");
         }
         Ok(Op {
@@ -394,157 +316,124 @@ impl Fields<'_> {
                 size: self.place_if_any("size")?,
             },
             implied,
-            call,
+            ..op
         })
     }
 
-    fn call(&self) -> Found<Call> {
+    fn call(&self) -> Found<Op> {
         let name = self.get("op").and_then(Value::as_str).unwrap_or("");
         let kind = OpKind::ALL.iter().find(|kind| kind.name() == name);
         let Some(kind) = kind else {
             return wrong(format!("'{name}' is not an operation of a trace"));
         };
-        let file = || self.number("file");
+        let on_path = |call: Call| Ok::<_, Unmapped>(Op::on_path(self.path("path")?, call));
+        let on_file = |call: Call| Ok::<_, Unmapped>(Op::on_file(self.number("file")?, call));
         let mode = || Ok::<u32, Unmapped>(self.small("mode")? & MODES);
+        // Room for names and values.
+        let room = || Ok::<u64, Unmapped>(self.number("length")?.min(1 << 16));
         Ok(match kind {
-            OpKind::Open => Call::Open {
-                path: self.path("path")?,
-                flags: self.number("flags")? as i32 & OPEN_FLAGS,
-                mode: mode()?,
-                file: file()?,
-            },
-            OpKind::Close => Call::Close { file: file()? },
-            OpKind::Read => Call::Read {
-                file: file()?,
-                at: self.place_if_any("offset")?,
-                length: self.place("length")?,
-            },
+            OpKind::Open => {
+                let (path, flags) = (self.path("path")?, self.number("flags")? as i32);
+                Op::opening(path, (flags, mode()?), self.number("file")?)
+            }
+            OpKind::Close => on_file(Call::Close)?,
+            OpKind::Read => {
+                let (file, at) = (self.number("file")?, self.place_if_any("offset")?);
+                Op::on_file(file, at.map_or(Call::Read, Call::ReadAt)).moving(self.place("length")?)
+            }
             OpKind::Write => self.write()?,
-            OpKind::Seek => Call::Seek {
-                file: file()?,
-                offset: self.signed("offset")?,
-                whence: self.small("whence")?.min(4) as i32,
-            },
-            OpKind::Fsync | OpKind::Fdatasync => Call::Sync {
-                file: file()?,
-                data_only: *kind == OpKind::Fdatasync,
-            },
-            OpKind::Truncate => Call::Truncate {
-                what: self.target()?,
-                length: self.place("length")?,
-            },
-            OpKind::Allocate => Call::Allocate {
-                file: file()?,
-                mode: self.small("mode")? as i32,
-                offset: self.place("offset")?,
-                length: self.place("length")?,
-            },
-            OpKind::Stat => Call::Stat {
-                what: self.target()?,
-            },
-            OpKind::Access => Call::Access {
-                path: self.path("path")?,
-                mode: (self.small("mode")? & 7) as i32,
-            },
-            OpKind::Readdir => Call::List {
-                file: file()?,
-                length: self.number("length")?.clamp(1 << 12, 1 << 20),
-            },
-            OpKind::Mkdir => Call::Mkdir {
-                path: self.path("path")?,
-                mode: mode()?,
-            },
-            OpKind::Mknod => Call::Mknod {
-                path: self.path("path")?,
-                mode: mode()?,
-            },
-            OpKind::Rmdir => Call::Rmdir {
-                path: self.path("path")?,
-            },
-            OpKind::Unlink => Call::Unlink {
-                path: self.path("path")?,
-            },
-            OpKind::Rename => Call::Rename {
-                from: self.path("path")?,
-                to: self.path("to")?,
-                flags: self.small("flags")?,
-            },
-            OpKind::Link => Call::Link {
-                from: self.path("path")?,
-                to: self.path("to")?,
-            },
-            OpKind::Symlink => self.symlink()?,
-            OpKind::Readlink => Call::Readlink {
-                path: self.path("path")?,
-            },
-            OpKind::Chmod => Call::Chmod {
-                what: self.target()?,
-                mode: mode()?,
-            },
-            OpKind::Chown => Call::Chown {
-                what: self.target()?,
-                uid: self.small("uid")?,
-                gid: self.small("gid")?,
-            },
-            OpKind::Utimes => Call::Utimes {
-                what: self.target()?,
-            },
-            OpKind::Statfs => Call::Statfs {
-                what: self.target()?,
-            },
-            OpKind::Setxattr => Call::Setxattr {
-                what: self.target()?,
-                name: self.attribute()?,
-                length: self.number("length")?.min(1 << 16),
-                flags: self.small("flags")? as i32,
-            },
-            OpKind::Getxattr => Call::Getxattr {
-                what: self.target()?,
-                name: self.attribute()?,
-                length: self.number("length")?.min(1 << 16),
-            },
-            OpKind::Listxattr => Call::Listxattr {
-                what: self.target()?,
-                length: self.number("length")?.min(1 << 16),
-            },
-            OpKind::Removexattr => Call::Removexattr {
-                what: self.target()?,
-                name: self.attribute()?,
-            },
+            OpKind::Seek => Op::on_file(
+                self.number("file")?,
+                Call::Seek(self.signed("offset")?, self.small("whence")?.min(4) as i32),
+            ),
+            OpKind::Fsync => on_file(Call::Fsync)?,
+            OpKind::Fdatasync => on_file(Call::Fdatasync)?,
+            OpKind::Truncate => {
+                let (on, length) = (self.target()?, self.place("length")?);
+                on.op(|by| Call::Truncate(by, length))
+            }
+            OpKind::Allocate => Op::on_file(
+                self.number("file")?,
+                Call::Allocate {
+                    mode: self.small("mode")? as i32,
+                    offset: self.place("offset")?,
+                    length: self.place("length")?,
+                },
+            ),
+            OpKind::Stat => self.target()?.op(Call::Stat),
+            OpKind::Access => {
+                let (path, mode) = (self.path("path")?, self.small("mode")? & 7);
+                Op::on_path(path, Call::Access(mode as i32))
+            }
+            OpKind::Readdir => {
+                on_file(Call::Readdir)?.moving(self.number("length")?.clamp(1 << 12, 1 << 20))
+            }
+            OpKind::Mkdir => Op::on_path(self.path("path")?, Call::Mkdir(mode()?)),
+            OpKind::Mknod => Op::on_path(self.path("path")?, Call::Mknod(mode()?)),
+            OpKind::Rmdir => on_path(Call::Rmdir)?,
+            OpKind::Unlink => on_path(Call::Unlink)?,
+            OpKind::Rename => {
+                let (path, to) = (self.path("path")?, self.path("to")?);
+                Op::on_path(path, Call::Rename(self.small("flags")?)).with(Other::Path(to))
+            }
+            OpKind::Link => on_path(Call::Link)?.with(Other::Path(self.path("to")?)),
+            OpKind::Symlink => on_path(Call::Symlink)?.with(self.link_target()?),
+            OpKind::Readlink => on_path(Call::Readlink)?,
+            OpKind::Chmod => {
+                let (on, mode) = (self.target()?, mode()?);
+                on.op(|by| Call::Chmod(by, mode))
+            }
+            OpKind::Chown => {
+                let (on, uid, gid) = (self.target()?, self.small("uid")?, self.small("gid")?);
+                on.op(|by| Call::Chown(by, uid, gid))
+            }
+            OpKind::Utimes => self.target()?.op(|by| Call::Utimes(by, None)),
+            OpKind::Statfs => self.target()?.op(Call::Statfs),
+            OpKind::Setxattr => {
+                let (on, name, length) = (self.target()?, self.attribute()?, room()?);
+                let flags = self.small("flags")? as i32;
+                on.op(|by| Call::Setxattr(by, None, flags))
+                    .with(name)
+                    .moving(length)
+            }
+            OpKind::Getxattr => {
+                let op = self.target()?.op(|by| Call::Getxattr(by, None));
+                op.with(self.attribute()?).moving(room()?)
+            }
+            OpKind::Listxattr => self.target()?.op(Call::Listxattr).moving(room()?),
+            OpKind::Removexattr => {
+                let op = self.target()?.op(|by| Call::Removexattr(by, None));
+                op.with(self.attribute()?)
+            }
             _ => return wrong(format!("'{name}' is not an operation of a trace")),
         })
     }
 
-    fn write(&self) -> Found<Call> {
+    fn write(&self) -> Found<Op> {
         let length = self.place("length")?;
         let data = match self.get("data").and_then(Value::as_str) {
-            None => None,
+            None => Other::Nothing,
             Some(text) => match STANDARD.decode(text) {
-                Ok(data) if data.len() as u64 == length => Some(Arc::from(data)),
+                Ok(data) if data.len() as u64 == length => Other::Bytes(Arc::from(data)),
                 Ok(data) => {
                     return wrong(format!("its data has {} bytes, not {length}", data.len()));
                 }
                 Err(_) => return wrong("its data is not valid base64"),
             },
         };
-        Ok(Call::Write {
-            file: self.number("file")?,
-            at: self.place_if_any("offset")?,
-            length,
-            data,
-        })
+        let (file, at) = (self.number("file")?, self.place_if_any("offset")?);
+        let op = Op::on_file(file, at.map_or(Call::Write, Call::WriteAt));
+        Ok(op.moving(length).with(data))
     }
 
-    fn symlink(&self) -> Found<Call> {
-        let path = self.path("path")?;
-        let target = match self.get("to") {
-            Some(_) => LinkTarget::Below(self.path("to")?),
+    fn link_target(&self) -> Found<Other> {
+        match self.get("to") {
+            Some(_) => Ok(Other::Path(self.path("to")?)),
             None => {
                 let target = self.bytes("target")?;
                 let names = &self.reading.names;
-                names.target(b"/", &self.bytes("path")?, &target)?
+                names.target(b"/", &self.bytes("path")?, &target)
             }
-        };
-        Ok(Call::Symlink { target, path })
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{LinkTarget, Name, why};
+use super::{Name, Other, why};
 
 /// The longest path that Linux takes, and the longest name in one, bytes.
 pub const PATH_MAX: usize = 4095;
@@ -91,7 +91,7 @@ impl Names {
     ///
     /// # Errors
     /// When it is no target, or longer than any.
-    pub fn target(&self, base: &[u8], link: &[u8], target: &[u8]) -> Result<LinkTarget, Unmapped> {
+    pub fn target(&self, base: &[u8], link: &[u8], target: &[u8]) -> Result<Other, Unmapped> {
         checked(target).map_err(Unmapped::Wrong)?;
         if target.len() > PATH_MAX {
             return Err(Unmapped::LeftOut(why::LONG));
@@ -99,7 +99,7 @@ impl Names {
         let leads_down =
             !target.starts_with(b"/") && !target.split(|b| *b == b'/').any(|part| part == b"..");
         if leads_down {
-            return Ok(LinkTarget::Verbatim(target.into()));
+            return Ok(Other::Bytes(target.into()));
         }
         let beside = absolute(base, link);
         let end = beside.iter().rposition(|b| *b == b'/').unwrap_or(0);
@@ -113,7 +113,7 @@ impl Names {
             outside.extend(to.join(&b'/'));
             outside.into()
         });
-        Ok(LinkTarget::Below(path))
+        Ok(Other::Path(path))
     }
 }
 
@@ -216,9 +216,9 @@ mod tests {
             link.as_bytes(),
             target.as_bytes(),
         ) {
-            Ok(LinkTarget::Verbatim(path)) => String::from_utf8_lossy(&path).into_owned(),
-            Ok(LinkTarget::Below(path)) => format!("below {}", String::from_utf8_lossy(&path)),
-            Err(why) => format!("{why:?}"),
+            Ok(Other::Bytes(path)) => String::from_utf8_lossy(&path).into_owned(),
+            Ok(Other::Path(path)) => format!("below {}", String::from_utf8_lossy(&path)),
+            other => format!("{other:?}"),
         };
         assert!(target("l", &"x/".repeat(2048)).contains("LeftOut"));
         assert!(target("l", &"/x".repeat(2048)).contains("LeftOut"));
@@ -241,7 +241,7 @@ mod tests {
                     let plain = |part: &[u8]| !matches!(part, b"" | b"." | b"..");
                     prop_assert!(path.is_empty() || path.split(|b| *b == b'/').all(plain));
                 }
-                if let Ok(LinkTarget::Verbatim(path)) = names.target(&base, &name, &name) {
+                if let Ok(Other::Bytes(path)) = names.target(&base, &name, &name) {
                     prop_assert!(!path.starts_with(b"/"));
                     prop_assert!(path.split(|b| *b == b'/').all(|part| part != b".."));
                 }

@@ -13,11 +13,11 @@ mod text;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use rbench_core::Nanos;
+use rbench_core::{Call, Nanos};
 
 use super::names::{PATH_MAX, SOMEWHERE, absolute};
 use super::order::Order;
-use super::{Call, Op, Out, Outcome, Reader, Reading, Told, why};
+use super::{Op, Out, Outcome, Reader, Reading, why};
 use text::{Finished, Line, What};
 
 /// Whether it looks like a line of strace: a time in seconds, and a call.
@@ -540,13 +540,9 @@ fn implied_close(descriptor: &Descriptor, pid: u64, at: Nanos) -> Option<Op> {
         return None;
     };
     Some(Op {
-        line: 0,
         at,
         process: pid,
-        took: None,
-        result: Outcome::Unknown,
-        told: Told::default(),
         implied: true,
-        call: Call::Close { file: file.open },
+        ..Op::on_file(file.open, Call::Close)
     })
 }

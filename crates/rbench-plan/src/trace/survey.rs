@@ -3,10 +3,10 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use rbench_core::{Bytes, Latency, Nanos, OpKind};
+use rbench_core::{Bytes, Call, Latency, Nanos, OpKind};
 
 use super::world::{Prepared, World};
-use super::{Call, Kind, Op};
+use super::{Kind, Op};
 
 /// So much memory is taken by what is known of traces, at most, bytes.
 const MEMORY_MAX: u64 = 4 << 30;
@@ -107,29 +107,19 @@ impl Survey {
             ));
         }
         self.span = self.span.max(op.at);
-        match &op.call {
-            Call::Read { length, .. }
-            | Call::List { length, .. }
-            | Call::Getxattr { length, .. }
-            | Call::Listxattr { length, .. }
-            | Call::Setxattr { length, .. } => self.largest = self.largest.max(*length),
-            Call::Write { length, .. } => {
-                self.largest = self.largest.max(*length);
-                self.written = self.written.saturating_add(*length);
-            }
-            _ => {}
+        let length = op.length.unwrap_or_default();
+        self.largest = self.largest.max(length);
+        if op.writes() {
+            self.written = self.written.saturating_add(length);
         }
         if op.implied {
             return Ok(());
         }
         self.operations += 1;
-        let recorded = self
-            .kinds
-            .entry(op.call.kind())
-            .or_insert_with(|| Recorded {
-                operations: 0,
-                latency: Latency::default(),
-            });
+        let recorded = self.kinds.entry(op.call.op()).or_insert_with(|| Recorded {
+            operations: 0,
+            latency: Latency::default(),
+        });
         recorded.operations += 1;
         if let Some(took) = op.took {
             recorded.latency.record(took.min(TOOK_MAX));
@@ -143,19 +133,15 @@ impl Survey {
         if number == next {
             self.shares.push(next);
         }
-        let file = match &op.call {
-            Call::Open { file, .. } => *file,
-            call => match call.uses() {
-                Some(file) => file,
-                None => return,
-            },
+        let Some(file) = op.file else {
+            return;
         };
         let user = *self.users.entry((trace, file)).or_insert(number);
         if user != number {
             let (one, other) = (self.head(user), self.head(number));
             self.shares[one.max(other) as usize] = one.min(other);
         }
-        if let Call::Close { .. } = op.call {
+        if op.call == Call::Close {
             self.users.remove(&(trace, file));
         }
     }

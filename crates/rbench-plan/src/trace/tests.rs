@@ -30,29 +30,25 @@ fn read_with(format: Format, text: &str, reading: &Reading) -> Result<Out, Strin
 
 fn shown(out: &Out) -> Vec<String> {
     let name = |name: &Name| String::from_utf8_lossy(name).into_owned();
-    let target = |what: &Target| match what {
-        Target::Path(path, _) => name(path),
-        Target::Open(file) => format!("#{file}"),
-    };
     let show = |op: &Op| {
-        let kind = op.call.kind().name();
-        let what = match &op.call {
-            Call::Open { path, file, .. } => format!("{} #{file}", name(path)),
-            Call::Read { file, at, length }
-            | Call::Write {
-                file, at, length, ..
-            } => {
-                format!("#{file} {at:?} {length}")
-            }
-            Call::Rename { from, to, .. } | Call::Link { from, to } => {
-                format!("{} {}", name(from), name(to))
-            }
-            Call::Mkdir { path, .. } | Call::Unlink { path } | Call::Rmdir { path } => name(path),
-            Call::Stat { what } | Call::Truncate { what, .. } | Call::Chmod { what, .. } => {
-                target(what)
-            }
-            call => call.uses().map_or(String::new(), |file| format!("#{file}")),
+        let kind = op.call.op().name();
+        let (path, file) = (op.path.as_ref().map(name), op.file);
+        let file = file.map(|file| format!("#{file}"));
+        let at = match op.call {
+            Call::Read | Call::Write => Some("None".to_owned()),
+            Call::ReadAt(at) | Call::WriteAt(at) => Some(format!("Some({at})")),
+            _ => None,
         };
+        let length = at.as_ref().and(op.length).map(|length| length.to_string());
+        let other = match &op.other {
+            Other::Path(to) => Some(name(to)),
+            Other::Bytes(_) | Other::Nothing => None,
+        };
+        let words: Vec<String> = [path, other, file, at, length]
+            .into_iter()
+            .flatten()
+            .collect();
+        let what = words.join(" ");
         let mark = if op.implied { "(" } else { "" };
         format!("{mark}{} {kind} {what}", op.process)
     };
@@ -286,36 +282,13 @@ fn calls_ask_for_room_that_there_is() {
     assert_eq!(survey.finish().largest, 1 << 16);
     let mut out = Out::default();
     for length in [TRANSFER_MAX, TRANSFER_MAX + 1] {
-        let what = || Target::Open(0);
-        let name = || Name::from(&b"user.a"[..]);
         for call in [
-            Call::List { file: 0, length },
-            Call::Listxattr {
-                what: what(),
-                length,
-            },
-            Call::Getxattr {
-                what: what(),
-                name: name(),
-                length,
-            },
-            Call::Setxattr {
-                what: what(),
-                name: name(),
-                length,
-                flags: 0,
-            },
+            Call::Readdir,
+            Call::Listxattr(By::File),
+            Call::Getxattr(By::File, None),
+            Call::Setxattr(By::File, None, 0),
         ] {
-            out.push(Op {
-                line: 1,
-                at: Nanos(0),
-                process: 1,
-                took: None,
-                result: Outcome::Unknown,
-                told: Told::default(),
-                implied: false,
-                call,
-            });
+            out.push(Op::on_file(0, call).moving(length));
         }
     }
     assert_eq!((out.ops.len(), out.left_out.0[why::LARGE]), (4, 4));
@@ -384,7 +357,7 @@ fn attributes_with_names_of_users_are_replayed() {
     let text = [set(&longest), set(&format!("{longest}y")), set("trusted.x")];
     let out = read_as(Format::Strace, &text.concat()).expect("read");
     assert_eq!(out.ops.len(), 1);
-    assert_eq!(out.ops[0].call.carries(), 255);
+    assert_eq!(out.ops[0].carries(), 255);
     let left_out: Vec<_> = out.left_out.0.keys().copied().collect();
     assert_eq!(left_out, [why::LONG, why::ATTRIBUTE]);
 }
@@ -568,6 +541,52 @@ fn the_own_form_reads_what_it_writes() {
 }
 
 #[test]
+fn every_operation_is_written_as_it_was_read() {
+    let lines = [
+        r#"{"at":1,"file":0,"flags":65,"mode":420,"op":"open","path":"a","process":1,"returned":0}"#,
+        r#"{"at":1,"file":0,"implied":true,"op":"close","process":1}"#,
+        r#"{"at":1,"file":0,"length":5,"offset":null,"op":"read","process":1,"returned":3,"took":9}"#,
+        r#"{"at":1,"file":0,"length":5,"offset":0,"op":"read","process":1}"#,
+        r#"{"at":1,"error":"EIO","file":0,"length":5,"offset":null,"op":"write","process":1}"#,
+        r#"{"at":1,"data":"QUJD","file":0,"length":3,"offset":7,"op":"write","process":1}"#,
+        r#"{"at":1,"file":0,"offset":-4,"op":"lseek","process":1,"whence":2}"#,
+        r#"{"at":1,"file":0,"op":"fsync","process":1}"#,
+        r#"{"at":1,"file":0,"op":"fdatasync","process":1}"#,
+        r#"{"at":1,"follows":true,"length":5,"op":"truncate","path":"a","process":1}"#,
+        r#"{"at":1,"file":0,"length":5,"op":"truncate","process":1}"#,
+        r#"{"at":1,"file":0,"length":5,"mode":3,"offset":6,"op":"fallocate","process":1}"#,
+        r#"{"at":1,"file":0,"op":"stat","process":1}"#,
+        r#"{"at":1,"follows":false,"kind":"link","op":"stat","path":"a","process":1,"size":4}"#,
+        r#"{"at":1,"mode":4,"op":"access","path":"","process":1}"#,
+        r#"{"at":1,"file":0,"length":4096,"op":"readdir","process":1}"#,
+        r#"{"at":1,"mode":493,"op":"mkdir","path":"a","process":1}"#,
+        r#"{"at":1,"mode":420,"op":"mknod","path":"a","process":1}"#,
+        r#"{"at":1,"op":"rmdir","path":"a","process":1}"#,
+        r#"{"at":1,"op":"unlink","path":"a","process":1}"#,
+        r#"{"at":1,"flags":2,"op":"rename","path":"a","process":1,"to":"b"}"#,
+        r#"{"at":1,"op":"link","path":"a","process":1,"to":"b"}"#,
+        r#"{"at":1,"op":"symlink","path":"a","process":1,"to":"b"}"#,
+        r#"{"at":1,"op":"symlink","path":"a","process":1,"target":"b/c"}"#,
+        r#"{"at":1,"op":"readlink","path":{"base64":"/w=="},"process":1}"#,
+        r#"{"at":1,"follows":false,"mode":384,"op":"chmod","path":"a","process":1}"#,
+        r#"{"at":1,"file":0,"gid":2,"op":"chown","process":1,"uid":4294967295}"#,
+        r#"{"at":1,"file":0,"op":"utimes","process":1}"#,
+        r#"{"at":1,"follows":true,"op":"statfs","path":"a","process":1}"#,
+        r#"{"at":1,"flags":1,"follows":false,"length":5,"name":"user.a","op":"setxattr","path":"a","process":1}"#,
+        r#"{"at":1,"file":0,"length":5,"name":"user.a","op":"getxattr","process":1}"#,
+        r#"{"at":1,"follows":true,"length":5,"op":"listxattr","path":"a","process":1}"#,
+        r#"{"at":1,"file":0,"name":"user.a","op":"removexattr","process":1}"#,
+    ];
+    let text = format!("{}\n{}\n", form::HEADER, lines.join("\n"));
+    let out = read_as(Format::Rbench, &text).expect("read");
+    let written = out.ops.iter().map(|op| form::line(op, Nanos(0)));
+    let written: Vec<String> = written
+        .map(|line| String::from_utf8_lossy(line.trim_ascii_end()).into_owned())
+        .collect();
+    assert_eq!(written, lines);
+}
+
+#[test]
 fn a_form_is_known_by_its_first_line() {
     for (line, format) in [
         ("fio version 2 iolog", Format::Iolog),
@@ -639,7 +658,7 @@ proptest::proptest! {
         let mut survey = Survey::default();
         for op in out.ops {
             let leads_out = |path: &[u8]| path.starts_with(b"/") || path.split(|b| *b == b'/').any(|part| part == b"..");
-            if let Call::Open { path, .. } | Call::Unlink { path } | Call::Mkdir { path, .. } = &op.call {
+            if let Some(path) = &op.path {
                 proptest::prop_assert!(!leads_out(path), "{op:?}");
             }
             let _ = survey.take(&Step { trace: 0, op });

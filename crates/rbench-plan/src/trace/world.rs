@@ -3,9 +3,9 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use rbench_core::linux;
+use rbench_core::{Call, OpenFlags, linux};
 
-use super::{Call, Kind, Name, Op, Outcome, Target};
+use super::{Kind, Name, Op, Other, Outcome};
 
 /// Number of an object.
 type Id = u64;
@@ -90,7 +90,7 @@ impl World {
     /// Takes the next operation; numbers of open files are this trace's.
     pub fn take(&mut self, op: &Op) {
         match op.result {
-            Outcome::Failed(errno) => self.failed(&op.call, errno),
+            Outcome::Failed(errno) => self.failed(op, errno),
             Outcome::Done(value) => self.done(op, Some(value)),
             Outcome::Unknown => self.done(op, None),
         }
@@ -228,27 +228,31 @@ impl World {
         id
     }
 
-    fn failed(&mut self, call: &Call, errno: i32) {
-        let path = match call {
-            Call::Open { path, .. }
-            | Call::Access { path, .. }
-            | Call::Mkdir { path, .. }
-            | Call::Mknod { path, .. }
-            | Call::Rmdir { path }
-            | Call::Unlink { path }
-            | Call::Readlink { path }
-            | Call::Symlink { path, .. } => path,
-            Call::Stat {
-                what: Target::Path(path, _),
-            } => path,
-            Call::Rename { from, .. } => from,
-            Call::Link { to, .. } => to,
-            _ => return,
+    fn failed(&mut self, op: &Op, errno: i32) {
+        let path = match (op.call, &op.other) {
+            (Call::Link, Other::Path(to)) => Some(to),
+            (
+                Call::Open(_)
+                | Call::Access(_)
+                | Call::Mkdir(_)
+                | Call::Mknod(_)
+                | Call::Rmdir
+                | Call::Unlink
+                | Call::Readlink
+                | Call::Symlink
+                | Call::Stat(_)
+                | Call::Rename(_),
+                _,
+            ) => op.path.as_ref(),
+            _ => None,
+        };
+        let Some(path) = path else {
+            return;
         };
         if errno == ENOENT {
             let makes = matches!(
-                call,
-                Call::Mkdir { .. } | Call::Mknod { .. } | Call::Symlink { .. } | Call::Link { .. }
+                op.call,
+                Call::Mkdir(_) | Call::Mknod(_) | Call::Symlink | Call::Link
             );
             let (parent, name) = World::split(path);
             if let Some(parent) = self
@@ -261,7 +265,7 @@ impl World {
                 self.bytes += ENTRY + name.len() as u64;
             }
         } else if errno == EEXIST {
-            let is_directory = matches!(call, Call::Mkdir { .. });
+            let is_directory = matches!(op.call, Call::Mkdir(_));
             if let Some(object) = self.object(path) {
                 object.is_directory |= is_directory && object.kind.is_none();
             }
@@ -271,89 +275,78 @@ impl World {
     }
 
     fn done(&mut self, op: &Op, returned: Option<u64>) {
-        match &op.call {
-            Call::Open {
-                path, flags, file, ..
-            } => self.opened(op, path, *flags, *file),
-            Call::Close { file } => {
-                if let Some(opened) = self.open.remove(file) {
+        let path = op.path.as_deref().unwrap_or_default();
+        let file = op.file.unwrap_or_default();
+        let moved = returned.or(op.length).unwrap_or_default();
+        match op.call {
+            Call::Open(flags) => self.opened(op, path, flags, file),
+            Call::Close => {
+                if let Some(opened) = self.open.remove(&file) {
                     self.closed(opened);
                 }
             }
-            Call::Read { file, at, length } => self.read(*file, *at, returned.unwrap_or(*length)),
-            Call::Write {
-                file, at, length, ..
-            } => self.written(*file, *at, returned.unwrap_or(*length)),
-            Call::Seek { file, .. } => {
-                if let (Some(opened), Some(position)) = (self.open.get_mut(file), returned) {
+            Call::Read => self.read(file, None, moved),
+            Call::ReadAt(at) => self.read(file, Some(at), moved),
+            Call::Write => self.written(file, None, moved),
+            Call::WriteAt(at) => self.written(file, Some(at), moved),
+            Call::Seek(..) => {
+                if let (Some(opened), Some(position)) = (self.open.get_mut(&file), returned) {
                     opened.position = position;
                 }
             }
-            Call::Truncate { what, length } => {
-                if let Some(object) = self.target(what) {
-                    (object.length, object.changed) = (*length, true);
+            Call::Truncate(_, length) => {
+                if let Some(object) = self.target(op) {
+                    (object.length, object.changed) = (length, true);
                 }
             }
             Call::Allocate {
-                file,
                 mode,
                 offset,
                 length,
             } => {
                 if mode & KEEP_SIZE == 0 {
-                    self.written(*file, Some(*offset), *length);
+                    self.written(file, Some(offset), length);
                 }
             }
-            Call::List { file, .. } => {
-                let id = self.open.get(file).map(|opened| opened.id);
+            Call::Readdir => {
+                let id = self.open.get(&file).map(|opened| opened.id);
                 if let Some(object) = id.and_then(|id| self.objects.get_mut(&id)) {
                     object.is_directory = true;
                 }
             }
-            Call::Mkdir { path, .. } => drop(self.make(path, Kind::Directory)),
-            Call::Mknod { path, .. } => drop(self.make(path, Kind::File)),
-            Call::Symlink { path, .. } => drop(self.make(path, Kind::Link)),
-            Call::Rmdir { path } | Call::Unlink { path } => {
-                let is_directory = matches!(op.call, Call::Rmdir { .. });
+            Call::Mkdir(_) => drop(self.make(path, Kind::Directory)),
+            Call::Mknod(_) => drop(self.make(path, Kind::File)),
+            Call::Symlink => drop(self.make(path, Kind::Link)),
+            Call::Rmdir | Call::Unlink => {
+                let is_directory = op.call == Call::Rmdir;
                 if let Some(object) = self.object(path) {
                     object.is_directory |= is_directory;
                 }
                 self.bind(path, None);
             }
-            Call::Rename { from, to, flags } => {
-                let moved = self.at(from, true);
-                let there = match flags & linux::RENAME_EXCHANGE != 0 {
-                    true => self.at(to, true),
-                    false => None,
+            Call::Rename(_) | Call::Link => {
+                let Other::Path(to) = &op.other else {
+                    return;
+                };
+                let moved = self.at(path, true);
+                let there = match op.call {
+                    Call::Rename(flags) if flags & linux::RENAME_EXCHANGE != 0 => self.at(to, true),
+                    _ => None,
                 };
                 self.bind(to, moved);
-                if from != to {
-                    self.bind(from, there);
+                if op.call != Call::Link && path != &to[..] {
+                    self.bind(path, there);
                 }
             }
-            Call::Link { from, to } => {
-                let id = self.at(from, true);
-                self.bind(to, id);
-            }
-            Call::Readlink { path } => {
+            Call::Readlink => {
                 if let Some(object) = self.object(path) {
                     object.kind = Some(Kind::Link);
                     object.needed = object.needed.max(returned.unwrap_or(1)).max(1);
                 }
             }
-            Call::Stat { what } => self.told(op, what),
-            Call::Access { path, .. } => drop(self.at(path, true)),
-            Call::Sync { .. } => {}
-            Call::Chmod { what, .. }
-            | Call::Chown { what, .. }
-            | Call::Utimes { what }
-            | Call::Statfs { what }
-            | Call::Setxattr { what, .. }
-            | Call::Getxattr { what, .. }
-            | Call::Listxattr { what, .. }
-            | Call::Removexattr { what, .. } => {
-                let _ = self.target(what);
-            }
+            Call::Stat(_) => self.told(op),
+            // What they work on was there.
+            _ => drop(self.target(op)),
         }
     }
 
@@ -364,20 +357,20 @@ impl World {
         self.drop_if_gone(opened.id);
     }
 
-    fn target(&mut self, what: &Target) -> Option<&mut Object> {
-        match what {
-            Target::Path(path, _) => self.object(path),
-            Target::Open(file) => {
-                let id = self.open.get(file)?.id;
+    /// The object of a call: what its file is, if it has one.
+    fn target(&mut self, op: &Op) -> Option<&mut Object> {
+        match op.file {
+            None => self.object(op.path.as_deref()?),
+            Some(file) => {
+                let id = self.open.get(&file)?.id;
                 self.objects.get_mut(&id)
             }
         }
     }
 
-    fn opened(&mut self, op: &Op, path: &Name, flags: i32, file: u64) {
-        let creates = flags & linux::CREAT != 0;
+    fn opened(&mut self, op: &Op, path: &[u8], flags: OpenFlags, file: u64) {
         let known = self.at(path, false);
-        let id = match (known, creates, flags & linux::EXCL != 0) {
+        let id = match (known, flags.creates(), flags.has(linux::EXCL)) {
             (Some(id), ..) => Some(id),
             (None, true, true) => Some(self.make(path, Kind::File)),
             (None, true, false) => {
@@ -399,26 +392,26 @@ impl World {
         };
         if let Some(object) = self.objects.get_mut(&id) {
             object.open += 1;
-            object.is_directory |= flags & linux::DIRECTORY != 0;
-            if flags & linux::TRUNC != 0 {
+            object.is_directory |= flags.has(linux::DIRECTORY);
+            if flags.has(linux::TRUNC) {
                 (object.length, object.changed) = (0, true);
             }
         }
         let opened = Opened {
             id,
             position: 0,
-            appends: flags & linux::APPEND != 0,
+            appends: flags.has(linux::APPEND),
         };
         if let Some(before) = self.open.insert(file, opened) {
             self.closed(before);
         }
-        self.told(op, &Target::Open(file));
+        self.told(op);
     }
 
     /// What a result says of an object, if the trace has not changed it.
-    fn told(&mut self, op: &Op, what: &Target) {
+    fn told(&mut self, op: &Op) {
         let (kind, size) = (op.told.kind, op.told.size);
-        let Some(object) = self.target(what) else {
+        let Some(object) = self.target(op) else {
             return;
         };
         object.is_directory |= kind == Some(Kind::Directory);

@@ -64,7 +64,7 @@ const HOUSES: &[House] = &[
             "buffer caches calls dirents disks files guarded identity in_use inputs limits \
              mountinfo own_files processes senders space thread waiting",
             // What an engine is; what of files is in memory; what a directory is.
-            "background command engine/contract engine/faults engine/fd_table exact remove \
+            "background command engine/contract engine/faults engine/fd_table remove \
              residency speed standing walk",
             // What engines and metadata operations are made of.
             "anchor engine/buffers engine/progress fs surroundings",

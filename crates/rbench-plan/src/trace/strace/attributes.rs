@@ -1,108 +1,84 @@
 //! What calls in a trace of strace ask and change of a file's attributes.
 
+use rbench_core::Call;
+
 use super::State;
 use super::calls::{Found, Made, Skip};
 use super::text::flags;
 use crate::trace::names::attribute;
-use crate::trace::{Call, Target, Told};
+use crate::trace::{Op, Other, Target};
 
 impl State {
-    pub(super) fn attributes(
-        &mut self,
-        made: &Made<'_>,
-        name: &str,
-    ) -> Found<Option<(Call, Told)>> {
-        let plain = |call: Call| Ok(Some((call, Told::default())));
-        match name {
-            "stat" | "stat64" | "lstat" | "lstat64" => {
-                let what = Target::Path(self.path(made, None, 0)?, !name.starts_with('l'));
-                Ok(Some((Call::Stat { what }, made.told(1))))
+    pub(super) fn attributes(&mut self, made: &Made<'_>, name: &str) -> Found<Option<Op>> {
+        let stat = |on: Target, n: usize| Op {
+            told: made.told(n),
+            ..on.op(Call::Stat)
+        };
+        Ok(Some(match name {
+            "stat" | "stat64" => stat(Target::Path(self.path(made, None, 0)?), 1),
+            "lstat" | "lstat64" => stat(Target::Link(self.path(made, None, 0)?), 1),
+            "newfstatat" | "fstatat64" => stat(self.at(made, 0, 3)?, 2),
+            "statx" => stat(self.at(made, 0, 2)?, 4),
+            "fstat" | "fstat64" => stat(Target::File(self.file(made, 0)?.open), 1),
+            "statfs" | "statfs64" | "fstatfs" | "fstatfs64" => {
+                self.target(made, name)?.op(Call::Statfs)
             }
-            "newfstatat" | "fstatat64" => {
-                let what = self.at(made, 0, 3)?;
-                Ok(Some((Call::Stat { what }, made.told(2))))
+            "chmod" | "fchmod" => {
+                let (on, mode) = (self.target(made, name)?, made.mode(1)?);
+                on.op(|by| Call::Chmod(by, mode))
             }
-            "statx" => {
-                let what = self.at(made, 0, 2)?;
-                Ok(Some((Call::Stat { what }, made.told(4))))
+            "fchmodat" | "fchmodat2" => {
+                let (on, mode) = (self.at(made, 0, 3)?, made.mode(2)?);
+                on.op(|by| Call::Chmod(by, mode))
             }
-            "fstat" | "fstat64" => {
-                let what = Target::Open(self.file(made, 0)?.open);
-                Ok(Some((Call::Stat { what }, made.told(1))))
+            "chown" | "lchown" | "fchown" | "fchownat" => {
+                let (on, n) = match name {
+                    "fchownat" => (self.at(made, 0, 4)?, 2),
+                    _ => (self.target(made, name)?, 1),
+                };
+                let (uid, gid) = (made.number(n)? as u32, made.number(n + 1)? as u32);
+                on.op(|by| Call::Chown(by, uid, gid))
             }
-            "statfs" | "statfs64" => plain(Call::Statfs {
-                what: Target::Path(self.path(made, None, 0)?, true),
-            }),
-            "fstatfs" | "fstatfs64" => plain(Call::Statfs {
-                what: Target::Open(self.file(made, 0)?.open),
-            }),
-            "chmod" | "fchmod" => plain(Call::Chmod {
-                what: self.named_or_open(made, name == "fchmod", true)?,
-                mode: made.mode(1)?,
-            }),
-            "fchmodat" | "fchmodat2" => plain(Call::Chmod {
-                what: self.at(made, 0, 3)?,
-                mode: made.mode(2)?,
-            }),
-            "chown" | "lchown" | "fchown" => plain(Call::Chown {
-                what: self.named_or_open(made, name == "fchown", name == "chown")?,
-                uid: made.number(1)? as u32,
-                gid: made.number(2)? as u32,
-            }),
-            "fchownat" => plain(Call::Chown {
-                what: self.at(made, 0, 4)?,
-                uid: made.number(2)? as u32,
-                gid: made.number(3)? as u32,
-            }),
-            "utimensat" => plain(Call::Utimes {
-                what: self.at(made, 0, 3)?,
-            }),
-            "utime" | "utimes" => plain(Call::Utimes {
-                what: Target::Path(self.path(made, None, 0)?, true),
-            }),
-            _ => match name.contains("xattr") {
-                true => Ok(Some((self.extended(made, name)?, Told::default()))),
-                false => Ok(None),
-            },
-        }
+            "utimensat" => self.at(made, 0, 3)?.op(|by| Call::Utimes(by, None)),
+            "utime" | "utimes" => self.target(made, name)?.op(|by| Call::Utimes(by, None)),
+            _ if name.contains("xattr") => self.extended(made, name)?,
+            _ => return Ok(None),
+        }))
     }
 
-    fn named_or_open(&mut self, made: &Made<'_>, open: bool, follows: bool) -> Found<Target> {
-        match open {
-            true => Ok(Target::Open(self.file(made, 0)?.open)),
-            false => Ok(Target::Path(self.path(made, None, 0)?, follows)),
-        }
+    /// The first argument: a descriptor (`f…`), a link itself (`l…`), or a name.
+    fn target(&mut self, made: &Made<'_>, name: &str) -> Found<Target> {
+        Ok(match name.as_bytes() {
+            [b'f', ..] => Target::File(self.file(made, 0)?.open),
+            [b'l', ..] => Target::Link(self.path(made, None, 0)?),
+            _ => Target::Path(self.path(made, None, 0)?),
+        })
     }
 
-    fn extended(&mut self, made: &Made<'_>, name: &str) -> Found<Call> {
-        let what = self.named_or_open(made, name.starts_with('f'), !name.starts_with('l'))?;
-        let plain = name.trim_start_matches(['f', 'l']);
+    fn extended(&mut self, made: &Made<'_>, name: &str) -> Found<Op> {
+        let on = self.target(made, name)?;
         if name.contains("list") {
             let length = made.length(2)?.min(1 << 16);
-            return Ok(Call::Listxattr { what, length });
+            return Ok(on.op(Call::Listxattr).moving(length));
         }
-        let attribute = attribute(&made.name(1)?)?;
-        match plain {
-            "setxattr" => Ok(Call::Setxattr {
-                what,
-                name: attribute,
-                length: made.length(3)?.min(1 << 16),
-                flags: flags(made.arg(4)?, |word| match word {
+        let attribute = Other::Bytes(attribute(&made.name(1)?)?);
+        let op = match name.trim_start_matches(['f', 'l']) {
+            "setxattr" => {
+                let length = made.length(3)?.min(1 << 16);
+                let flags = flags(made.arg(4)?, |word| match word {
                     "XATTR_CREATE" => 1,
                     "XATTR_REPLACE" => 2,
                     _ => 0,
-                }),
-            }),
-            "getxattr" => Ok(Call::Getxattr {
-                what,
-                name: attribute,
-                length: made.length(3)?.min(1 << 16),
-            }),
-            "removexattr" => Ok(Call::Removexattr {
-                what,
-                name: attribute,
-            }),
-            _ => Err(Skip::Nothing),
-        }
+                });
+                on.op(|by| Call::Setxattr(by, None, flags)).moving(length)
+            }
+            "getxattr" => {
+                let length = made.length(3)?.min(1 << 16);
+                on.op(|by| Call::Getxattr(by, None)).moving(length)
+            }
+            "removexattr" => on.op(|by| Call::Removexattr(by, None)),
+            _ => return Err(Skip::Nothing),
+        };
+        Ok(op.with(attribute))
     }
 }

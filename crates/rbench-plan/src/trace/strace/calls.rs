@@ -2,12 +2,12 @@
 
 use std::collections::HashMap;
 
-use rbench_core::{Nanos, linux};
+use rbench_core::{By, Call, Nanos, linux};
 
 use super::text::{LEFT_OUT, OTHERS, flags, number, string};
 use super::{Descriptor, Early, FORKS, File, Finished, Shared, State, Taken};
 use crate::trace::names::{Unmapped, absolute};
-use crate::trace::{Call, Kind, MODES, Name, OPEN_FLAGS, Op, Out, Outcome, Target, Told, why};
+use crate::trace::{Kind, MODES, Name, Op, Other, Out, Outcome, Target, Told, why};
 
 /// Why a call is no operation.
 pub(super) enum Skip {
@@ -115,11 +115,9 @@ fn open_flags(text: &str) -> i32 {
 }
 
 /// A close of what this was.
-fn closed(gone: Option<Descriptor>, last: bool) -> Found<(Call, Told)> {
+fn closed(gone: Option<Descriptor>, last: bool) -> Found<Op> {
     match gone {
-        Some(Descriptor::File(file)) if last => {
-            Ok((Call::Close { file: file.open }, Told::default()))
-        }
+        Some(Descriptor::File(file)) if last => Ok(Op::on_file(file.open, Call::Close)),
         Some(Descriptor::File(_)) => Err(Skip::LeftOut(why::DUPLICATE)),
         Some(Descriptor::Other(why)) => Err(Skip::LeftOut(why)),
         None => Err(Skip::LeftOut(why::NO_OPEN)),
@@ -171,8 +169,8 @@ impl State {
         {
             found.extend(super::implied_close(&held, pid, at));
         }
-        let (call, told) = match read {
-            Ok((call, told)) => (call, told),
+        let op = match read {
+            Ok(op) => op,
             Err(Skip::Nothing) => return Ok(()),
             Err(Skip::LeftOut(why)) => {
                 out.left_out.add(why);
@@ -181,14 +179,11 @@ impl State {
             Err(Skip::Wrong(why)) => return Err(why),
         };
         found.push(Op {
-            line: 0,
             at,
             process: pid,
             took: made.call.took,
             result: made.call.result,
-            told,
-            implied: false,
-            call,
+            ..op
         });
         Ok(())
     }
@@ -265,7 +260,7 @@ impl State {
     }
 
     /// What descriptors, processes and working directories become.
-    fn descriptor_call(&mut self, made: &Made<'_>, found: &mut Vec<Op>) -> Found<(Call, Told)> {
+    fn descriptor_call(&mut self, made: &Made<'_>, found: &mut Vec<Op>) -> Found<Op> {
         let Made { pid, at, call, .. } = *made;
         let (name, done) = (call.name.as_str(), made.succeeded());
         match (name, done) {
@@ -339,7 +334,7 @@ impl State {
         self.set(made.pid, made.at, to, now, found);
     }
 
-    fn control(&mut self, made: &Made<'_>, found: &mut Vec<Op>) -> Found<(Call, Told)> {
+    fn control(&mut self, made: &Made<'_>, found: &mut Vec<Op>) -> Found<Op> {
         let command = made.arg(1)?;
         match (command, made.succeeded()) {
             ("F_DUPFD" | "F_DUPFD_CLOEXEC", Some(to)) => {
@@ -395,7 +390,7 @@ impl State {
         Ok(())
     }
 
-    fn open(&mut self, made: &Made<'_>, found: &mut Vec<Op>) -> Found<(Call, Told)> {
+    fn open(&mut self, made: &Made<'_>, found: &mut Vec<Op>) -> Found<Op> {
         let (path_at, flags_at) = match made.call.name.as_str() {
             "open" | "creat" => (0, 1),
             _ => (1, 2),
@@ -444,18 +439,15 @@ impl State {
             Some(_) => made.mode(mode_at)?,
             None => 0o644,
         };
-        let call = Call::Open {
-            path: mapped?.0,
-            flags: raw & OPEN_FLAGS,
-            mode,
-            file,
-        };
         let kind =
             (raw & linux::DIRECTORY != 0 && made.succeeded().is_some()).then_some(Kind::Directory);
-        Ok((call, Told { kind, size: None }))
+        Ok(Op {
+            told: Told { kind, size: None },
+            ..Op::opening(mapped?.0, (raw, mode), file)
+        })
     }
 
-    fn close(&mut self, made: &Made<'_>) -> Found<(Call, Told)> {
+    fn close(&mut self, made: &Made<'_>) -> Found<Op> {
         let (gone, last) = self.take_away(made.pid, made.number(0)?);
         closed(gone, last)
     }
@@ -513,22 +505,25 @@ impl State {
         if name == "NULL" || name == "\"\"" {
             return match made.arg(n)?.starts_with("AT_FDCWD") {
                 true => Err(Skip::LeftOut(why::OTHER)),
-                false => Ok(Target::Open(self.file(made, n)?.open)),
+                false => Ok(Target::File(self.file(made, n)?.open)),
             };
         }
         let flags = made.call.args.get(flags_at).map_or("", String::as_str);
         let path = self.path(made, Some(n), n + 1)?;
-        Ok(Target::Path(path, !flags.contains("AT_SYMLINK_NOFOLLOW")))
+        Ok(match flags.contains("AT_SYMLINK_NOFOLLOW") {
+            true => Target::Link(path),
+            false => Target::Path(path),
+        })
     }
 
     /// What calls do with files and names.
-    fn file_call(&mut self, made: &Made<'_>) -> Found<(Call, Told)> {
+    fn file_call(&mut self, made: &Made<'_>) -> Found<Op> {
         let name = made.call.name.as_str();
         if let Some(read) = self.transfer(made, name)? {
-            return Ok((read, Told::default()));
+            return Ok(read);
         }
         if let Some(found) = self.names(made, name)? {
-            return Ok((found, Told::default()));
+            return Ok(found);
         }
         if let Some(found) = self.attributes(made, name)? {
             return Ok(found);
@@ -549,7 +544,7 @@ impl State {
         }
     }
 
-    fn transfer(&mut self, made: &Made<'_>, name: &str) -> Found<Option<Call>> {
+    fn transfer(&mut self, made: &Made<'_>, name: &str) -> Found<Option<Op>> {
         let reads = ["read", "pread64", "pread", "readv", "preadv"];
         let writes = ["write", "pwrite64", "pwrite", "writev", "pwritev"];
         if reads.contains(&name) || writes.contains(&name) {
@@ -562,149 +557,121 @@ impl State {
                 true => Some(made.length(3)?),
                 false => None,
             };
-            return Ok(Some(match reads.contains(&name) {
-                true => Call::Read { file, at, length },
-                false => Call::Write {
-                    file,
-                    at,
-                    length,
-                    data: None,
-                },
-            }));
+            let call = match reads.contains(&name) {
+                true => at.map_or(Call::Read, Call::ReadAt),
+                false => at.map_or(Call::Write, Call::WriteAt),
+            };
+            return Ok(Some(Op::on_file(file, call).moving(length)));
         }
         Ok(Some(match name {
-            "lseek" | "_llseek" => Call::Seek {
-                file: self.file(made, 0)?.open,
-                offset: made.number(1)?,
-                whence: match made.arg(2)? {
-                    "SEEK_SET" => 0,
-                    "SEEK_CUR" => 1,
-                    "SEEK_END" => 2,
-                    "SEEK_DATA" => 3,
-                    "SEEK_HOLE" => 4,
-                    _ => return Err(Skip::LeftOut(why::OTHER)),
+            "lseek" | "_llseek" => Op::on_file(
+                self.file(made, 0)?.open,
+                Call::Seek(
+                    made.number(1)?,
+                    match made.arg(2)? {
+                        "SEEK_SET" => 0,
+                        "SEEK_CUR" => 1,
+                        "SEEK_END" => 2,
+                        "SEEK_DATA" => 3,
+                        "SEEK_HOLE" => 4,
+                        _ => return Err(Skip::LeftOut(why::OTHER)),
+                    },
+                ),
+            ),
+            "fsync" => Op::on_file(self.file(made, 0)?.open, Call::Fsync),
+            "fdatasync" => Op::on_file(self.file(made, 0)?.open, Call::Fdatasync),
+            "fallocate" => Op::on_file(
+                self.file(made, 0)?.open,
+                Call::Allocate {
+                    mode: flags(made.arg(1)?, |word| match word {
+                        "FALLOC_FL_KEEP_SIZE" => 1,
+                        "FALLOC_FL_PUNCH_HOLE" => 2,
+                        "FALLOC_FL_COLLAPSE_RANGE" => 8,
+                        "FALLOC_FL_ZERO_RANGE" => 16,
+                        "FALLOC_FL_INSERT_RANGE" => 32,
+                        _ => 0,
+                    }),
+                    offset: made.length(2)?,
+                    length: made.length(3)?,
                 },
-            },
-            "fsync" | "fdatasync" => Call::Sync {
-                file: self.file(made, 0)?.open,
-                data_only: name == "fdatasync",
-            },
-            "fallocate" => Call::Allocate {
-                file: self.file(made, 0)?.open,
-                mode: flags(made.arg(1)?, |word| match word {
-                    "FALLOC_FL_KEEP_SIZE" => 1,
-                    "FALLOC_FL_PUNCH_HOLE" => 2,
-                    "FALLOC_FL_COLLAPSE_RANGE" => 8,
-                    "FALLOC_FL_ZERO_RANGE" => 16,
-                    "FALLOC_FL_INSERT_RANGE" => 32,
-                    _ => 0,
-                }),
-                offset: made.length(2)?,
-                length: made.length(3)?,
-            },
-            "ftruncate" => Call::Truncate {
-                what: Target::Open(self.file(made, 0)?.open),
-                length: made.length(1)?,
-            },
-            "getdents64" | "getdents" => Call::List {
-                file: self.file(made, 0)?.open,
-                length: made.length(2)?.clamp(1 << 12, 1 << 20),
-            },
+            ),
+            "ftruncate" => Op::on_file(
+                self.file(made, 0)?.open,
+                Call::Truncate(By::File, made.length(1)?),
+            ),
+            "getdents64" | "getdents" => Op::on_file(self.file(made, 0)?.open, Call::Readdir)
+                .moving(made.length(2)?.clamp(1 << 12, 1 << 20)),
             _ => return Ok(None),
         }))
     }
 
-    fn names(&mut self, made: &Made<'_>, name: &str) -> Found<Option<Call>> {
-        // Where the name of an `…at` call stands, and the same call without a descriptor.
-        let at = |call: &str| name == call;
+    fn names(&mut self, made: &Made<'_>, name: &str) -> Found<Option<Op>> {
+        // A descriptor stands before each name of an `…at` call.
+        let is_at = name.trim_end_matches('2').ends_with("at");
+        let (dir, n) = (is_at.then_some(0), usize::from(is_at));
         Ok(Some(match name {
-            "truncate" => Call::Truncate {
-                what: Target::Path(self.path(made, None, 0)?, true),
-                length: made.length(1)?,
-            },
+            "truncate" => Op::on_path(
+                self.path(made, None, 0)?,
+                Call::Truncate(By::Path, made.length(1)?),
+            ),
             "mkdir" | "mkdirat" => {
-                let n = usize::from(at("mkdirat"));
-                Call::Mkdir {
-                    path: self.path(made, Some(0).filter(|_| n == 1), n)?,
-                    mode: made.mode(n + 1)?,
-                }
+                Op::on_path(self.path(made, dir, n)?, Call::Mkdir(made.mode(n + 1)?))
             }
             "mknod" | "mknodat" => {
-                let n = usize::from(at("mknodat"));
-                let path = self.path(made, Some(0).filter(|_| n == 1), n)?;
+                let path = self.path(made, dir, n)?;
                 if !made.arg(n + 1)?.contains("S_IFREG") {
                     return Err(Skip::LeftOut(why::DEVICE));
                 }
-                let mode = made.mode(n + 1)?;
-                Call::Mknod { path, mode }
+                Op::on_path(path, Call::Mknod(made.mode(n + 1)?))
             }
-            "rmdir" => Call::Rmdir {
-                path: self.path(made, None, 0)?,
-            },
-            "unlink" => Call::Unlink {
-                path: self.path(made, None, 0)?,
-            },
+            "rmdir" => Op::on_path(self.path(made, None, 0)?, Call::Rmdir),
+            "unlink" => Op::on_path(self.path(made, None, 0)?, Call::Unlink),
             "unlinkat" => {
-                let path = self.path(made, Some(0), 1)?;
-                match made.arg(2)?.contains("AT_REMOVEDIR") {
-                    true => Call::Rmdir { path },
-                    false => Call::Unlink { path },
-                }
+                let path = self.path(made, dir, n)?;
+                let is_directory = made.arg(2)?.contains("AT_REMOVEDIR");
+                Op::on_path(
+                    path,
+                    if is_directory {
+                        Call::Rmdir
+                    } else {
+                        Call::Unlink
+                    },
+                )
             }
-            "rename" => Call::Rename {
-                from: self.path(made, None, 0)?,
-                to: self.path(made, None, 1)?,
-                flags: 0,
-            },
-            "renameat" | "renameat2" => Call::Rename {
-                from: self.path(made, Some(0), 1)?,
-                to: self.path(made, Some(2), 3)?,
-                flags: made.call.args.get(4).map_or(0, |arg| {
-                    flags(arg, |word| match word {
-                        "RENAME_NOREPLACE" => 1,
-                        "RENAME_EXCHANGE" => 2,
-                        "RENAME_WHITEOUT" => 4,
-                        _ => 0,
-                    }) as u32
-                }),
-            },
-            "link" => Call::Link {
-                from: self.path(made, None, 0)?,
-                to: self.path(made, None, 1)?,
-            },
-            "linkat" => Call::Link {
-                from: self.path(made, Some(0), 1)?,
-                to: self.path(made, Some(2), 3)?,
-            },
+            "rename" | "renameat" | "renameat2" | "link" | "linkat" => {
+                let from = self.path(made, dir, n)?;
+                let to = self.path(made, dir.map(|_| 2), 2 * n + 1)?;
+                let call = match name.starts_with("link") {
+                    true => Call::Link,
+                    false => Call::Rename(made.call.args.get(4).map_or(0, |arg| {
+                        flags(arg, |word| match word {
+                            "RENAME_NOREPLACE" => 1,
+                            "RENAME_EXCHANGE" => 2,
+                            "RENAME_WHITEOUT" => 4,
+                            _ => 0,
+                        }) as u32
+                    })),
+                };
+                Op::on_path(from, call).with(Other::Path(to))
+            }
             "symlink" | "symlinkat" => {
-                let n = if at("symlinkat") { 2 } else { 1 };
-                let dir = Some(1).filter(|_| n == 2);
+                let (dir, n) = (dir.map(|_| 1), n + 1);
                 let path = self.path(made, dir, n)?;
                 let base = self.base(made, dir)?;
                 let (link, target) = (made.name(n)?, made.name(0)?);
-                let target = self.reading.names.target(&base, &link, &target);
-                Call::Symlink {
-                    target: target?,
-                    path,
-                }
+                let target = self.reading.names.target(&base, &link, &target)?;
+                Op::on_path(path, Call::Symlink).with(target)
             }
-            "readlink" => Call::Readlink {
-                path: self.path(made, None, 0)?,
-            },
-            "readlinkat" => Call::Readlink {
-                path: self.path(made, Some(0), 1)?,
-            },
+            "readlink" | "readlinkat" => Op::on_path(self.path(made, dir, n)?, Call::Readlink),
             "access" | "faccessat" | "faccessat2" => {
-                let n = usize::from(!at("access"));
-                Call::Access {
-                    path: self.path(made, Some(0).filter(|_| n == 1), n)?,
-                    mode: flags(made.arg(n + 1)?, |word| match word {
-                        "R_OK" => 4,
-                        "W_OK" => 2,
-                        "X_OK" => 1,
-                        _ => 0,
-                    }),
-                }
+                let path = self.path(made, dir, n)?;
+                let mode = flags(made.arg(n + 1)?, |word| match word {
+                    "R_OK" => 4,
+                    "W_OK" => 2,
+                    "X_OK" => 1,
+                    _ => 0,
+                });
+                Op::on_path(path, Call::Access(mode))
             }
             _ => return Ok(None),
         }))

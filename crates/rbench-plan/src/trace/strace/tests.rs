@@ -305,18 +305,20 @@ fn check(machine: &Machine) -> Result<(), String> {
     let mut reads = Vec::new();
     for op in &out.ops {
         let at = (op.at.0 - 1_000_000_000) / 1000;
-        match &op.call {
-            crate::trace::Call::Open { path, file, .. } => {
-                opened.insert(*file, number(path).ok_or("a name of another file")?);
+        let file = op.file.ok_or("a call on a name")?;
+        match op.call {
+            rbench_core::Call::Open(_) => {
+                let path = op.path.as_deref().unwrap_or_default();
+                opened.insert(file, number(path).ok_or("a name of another file")?);
             }
-            crate::trace::Call::Read { file, .. } => {
-                let open = opened.get(file).ok_or("a read before its open")?;
-                if closed.contains_key(file) {
+            rbench_core::Call::Read => {
+                let open = opened.get(&file).ok_or("a read before its open")?;
+                if closed.contains_key(&file) {
                     return Err(format!("f{open} is read after its close"));
                 }
                 reads.push((op.process, at, *open));
             }
-            crate::trace::Call::Close { file } => *closed.entry(*file).or_insert(0) += 1,
+            rbench_core::Call::Close => *closed.entry(file).or_insert(0) += 1,
             other => return Err(format!("{other:?} was not called")),
         }
     }
@@ -362,8 +364,12 @@ fn files(lines: &[&str]) -> (Vec<String>, u64) {
     let out = read(&lines);
     let words = out.ops.iter().map(|op| {
         let implied = if op.implied { "(" } else { "" };
-        let kind = op.call.kind().name();
-        format!("{implied}{} {kind} {:?}", op.process, op.call.uses())
+        let kind = op.call.op().name();
+        format!(
+            "{implied}{} {kind} {:?}",
+            op.process,
+            op.file.filter(|_| op.call.needs_open())
+        )
     });
     (words.collect(), out.left_out.total())
 }

@@ -10,14 +10,14 @@ pub const NEW_FILE: u32 = 0o664;
 /// The flags of an open, and the permissions of a file that it makes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OpenFlags {
-    /// `O_…`; `O_CLOEXEC` is always set besides.
+    /// `O_…`; `O_CLOEXEC` is always set too.
     pub bits: i32,
     /// Permissions, before the umask.
     pub mode: u32,
 }
 
 impl OpenFlags {
-    /// Neither reads nor writes yet (the access mode 3 of Linux), and does not follow a symbolic link.
+    /// No access yet (access mode 3 of Linux); a symbolic link is not followed.
     pub const NONE: OpenFlags = OpenFlags {
         bits: linux::ACCESS | linux::NOFOLLOW,
         mode: NEW_FILE,

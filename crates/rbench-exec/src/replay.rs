@@ -56,7 +56,7 @@ const WITHIN: f64 = 0.99;
 /// How often what waits for the traces looks for a stop.
 const LOOKS: Duration = Duration::from_millis(100);
 
-/// Path in the directory of the pass of what has that path in the directory of a copy.
+/// Path of a copy's file, relative to the directory of the pass.
 fn relative(copy: u32, path: &[u8]) -> Vec<u8> {
     let mut relative = format!("c{copy}").into_bytes();
     if !path.is_empty() {

@@ -57,7 +57,7 @@ pub struct Op {
     pub call: Call,
     /// Its path; `None`: it works on an open file.
     pub path: Option<Name>,
-    /// What else it takes.
+    /// Its other operand.
     pub other: Other,
     /// The number of the open file that it works on, or that it opens: of one trace, and never used
     /// twice.
@@ -86,7 +86,7 @@ pub struct Told {
     pub size: Option<u64>,
 }
 
-/// What a call takes besides a path or an open file.
+/// Operand of a call other than its path or open file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Other {
     /// Nothing, or data that the trace does not have.
@@ -98,7 +98,7 @@ pub enum Other {
     Bytes(Name),
 }
 
-/// The object of a call that takes a path or an open file.
+/// Object of a call that takes a path or an open file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Target {
     /// A path; a symbolic link is followed.
@@ -183,7 +183,7 @@ impl Op {
         }
     }
 
-    /// With this many bytes of data.
+    /// Sets the number of bytes of data.
     pub fn moving(self, length: u64) -> Op {
         Op {
             length: Some(length),
@@ -191,7 +191,7 @@ impl Op {
         }
     }
 
-    /// With something else that it takes.
+    /// Sets the other operand.
     pub fn with(self, other: Other) -> Op {
         Op { other, ..self }
     }

@@ -17,7 +17,7 @@ pub enum By {
 }
 
 impl By {
-    /// The name that is for this one.
+    /// Name for this one, of those for a path, a link and a file.
     const fn of(self, names: [&'static str; 3]) -> &'static str {
         names[self as usize]
     }

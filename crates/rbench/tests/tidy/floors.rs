@@ -155,7 +155,7 @@ const HOUSES: &[House] = &[
             "client_counters dead_mounts embedded exit files marker profile round_trip \
              surroundings version",
             "console data_size hlog job_files marks operations",
-            "launch man record refusal show testfs trouble verify",
+            "launch libexec man record refusal show testfs trouble verify",
             "compare front live page status target",
             "fio ior mdtest progress report signals",
             "command hosts outside publish",

@@ -1,0 +1,128 @@
+//! The program built for an MPI library, which the single-host program becomes under a launcher.
+//! Nothing here calls MPI.
+
+use std::ffi::OsString;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use rbench_comm::launcher::{Family, family, first_of_all, launcher};
+
+use crate::console::fail;
+use crate::exit::{FAILED, USAGE};
+
+/// Where the programs for MPI libraries are looked for first.
+const LIBEXEC: &str = "RBENCH_LIBEXEC";
+
+/// The program for an MPI library, and whether it starts here.
+#[derive(Debug)]
+pub struct Found {
+    /// Its file.
+    pub path: PathBuf,
+    /// Whether the libraries that it needs are on this host.
+    pub starts: bool,
+}
+
+/// Replaces this process by the program for the launcher's MPI library. Returns the exit code if
+/// there is a launcher and that cannot be done; `None` without a launcher.
+pub fn replace_process(argv: &[OsString]) -> Option<u8> {
+    let env = |name: &str| std::env::var(name).ok();
+    let launcher = launcher(env)?;
+    let refuse = |code: u8, message: String| {
+        // One of the ranks says it for all.
+        match first_of_all(env) {
+            true => fail(code, message),
+            false => code,
+        }
+    };
+    let Some(family) = family(env) else {
+        return Some(refuse(
+            USAGE,
+            format!(
+                "{launcher} started several processes that know nothing of each other: use \
+                 srun --mpi=pmix (srun --mpi=list shows what this Slurm has)"
+            ),
+        ));
+    };
+    Some(match find(family) {
+        None => refuse(
+            FAILED,
+            format!(
+                "{launcher} started this process, and {} is neither beside {} nor in \
+                 ../libexec/rbench nor in {LIBEXEC}: install it there, or run on one host without \
+                 a launcher",
+                family.program(),
+                this_program().display(),
+            ),
+        ),
+        Some(Found {
+            path,
+            starts: false,
+        }) => refuse(
+            FAILED,
+            format!(
+                "{} does not start: {} is missing on this host; install it ({}) or extend \
+                 LD_LIBRARY_PATH",
+                path.display(),
+                family.library(),
+                family.package(),
+            ),
+        ),
+        Some(Found { path, .. }) => {
+            let mut command = Command::new(&path);
+            if let [own, words @ ..] = argv {
+                command.arg0(own).args(words);
+            }
+            let error = command.exec();
+            fail(
+                FAILED,
+                format!("{} does not start: {error}", path.display()),
+            )
+        }
+    })
+}
+
+fn this_program() -> PathBuf {
+    std::env::current_exe().unwrap_or_else(|_| PathBuf::from("rbench"))
+}
+
+/// The program for an MPI library.
+pub fn find(family: Family) -> Option<Found> {
+    let own = this_program();
+    let beside = own.parent().unwrap_or(Path::new("."));
+    let given = std::env::var_os(LIBEXEC).map(PathBuf::from);
+    let folders = given
+        .into_iter()
+        .chain([beside.to_owned(), beside.join("../libexec/rbench")]);
+    let mut files = folders.map(|folder| folder.join(family.program()));
+    let path = files.find(|file| file.is_file())?;
+    let starts = Command::new(&path)
+        .arg("version")
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .is_ok_and(|status| status.success());
+    Some(Found { path, starts })
+}
+
+/// For `rbench version`: the program for each family of MPI libraries.
+pub fn programs() -> String {
+    Family::ALL.into_iter().map(program_for).collect()
+}
+
+/// The line of the program that this one becomes under a launcher of the family.
+fn program_for(family: Family) -> String {
+    let state = match find(family) {
+        None => "not installed".to_owned(),
+        Some(found) if found.starts => found.path.display().to_string(),
+        Some(found) => {
+            let path = found.path.display();
+            format!("{path} (does not start: {} is missing)", family.library())
+        }
+    };
+    format!(
+        "{}  {state}\n",
+        family.program().trim_start_matches("rbench-")
+    )
+}

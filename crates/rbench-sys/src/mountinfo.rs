@@ -2,10 +2,12 @@
 
 use std::fs;
 use std::io;
-use std::os::fd::{AsFd, AsRawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::path::{Path, PathBuf};
 
+use nix::errno::Errno;
 use nix::fcntl::{OFlag, open};
+use nix::libc;
 use nix::sys::stat::Mode;
 use rbench_core::mountinfo::{Mount, mounts};
 
@@ -82,12 +84,34 @@ fn table() -> io::Result<Vec<u8>> {
 /// The number of the mount through which `file` was opened. Unlike the device
 /// number it tells bind mounts of the same file system apart.
 pub fn mount_id(file: impl AsFd) -> io::Result<u64> {
-    let fd = file.as_fd().as_raw_fd();
-    let facts = fs::read_to_string(format!("/proc/thread-self/fdinfo/{fd}"))?;
+    let fd = file.as_fd();
+    let path = format!("/proc/thread-self/fdinfo/{}", fd.as_raw_fd());
+    let facts = match fs::read_to_string(&path) {
+        // A bare root directory has no /proc.
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return by_statx(fd),
+        facts => facts?,
+    };
     facts
         .lines()
         .find_map(|line| line.strip_prefix("mnt_id:")?.trim().parse().ok())
-        .ok_or_else(|| io::Error::other(format!("/proc/thread-self/fdinfo/{fd} names no mount")))
+        .ok_or_else(|| io::Error::other(format!("{path} names no mount")))
+}
+
+/// The same as the kernel says it from Linux 5.8 on, without a request to the file system.
+fn by_statx(fd: BorrowedFd<'_>) -> io::Result<u64> {
+    // SAFETY: plain numbers, of which all zeros are valid.
+    let mut found: libc::statx = unsafe { std::mem::zeroed() };
+    let flags = libc::AT_EMPTY_PATH | libc::AT_STATX_DONT_SYNC;
+    let wanted = libc::STATX_MNT_ID;
+    // SAFETY: the path is a C string, and `found` is valid and ours.
+    let code = unsafe { libc::statx(fd.as_raw_fd(), c"".as_ptr(), flags, wanted, &mut found) };
+    Errno::result(code)?;
+    match found.stx_mask & wanted {
+        0 => Err(io::Error::other(
+            "the kernel names no mount, and /proc is not mounted",
+        )),
+        _ => Ok(found.stx_mnt_id),
+    }
 }
 
 #[cfg(test)]
@@ -112,6 +136,15 @@ broken line
         assert_eq!(found.fs_type, fs_type, "{path}");
         assert_eq!(found.source, source, "{path}");
         assert_eq!(found.options.join(","), options, "{path}");
+    }
+
+    #[test]
+    fn the_mount_of_a_file_is_the_same_without_proc() {
+        for path in ["/", "/proc", "/dev"] {
+            let file = fs::File::open(path).expect("it exists");
+            let id = mount_id(&file).expect("proc(5)");
+            assert_eq!(by_statx(file.as_fd()).expect("statx"), id, "{path}");
+        }
     }
 
     #[test]

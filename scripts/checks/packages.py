@@ -75,7 +75,8 @@ def deb(work, out, target):
     compressed(doc / "changelog.gz", changes + stamp)
     overrides = root / "usr" / "share" / "lintian" / "overrides"
     overrides.mkdir(parents=True)
-    (overrides / "rbench").write_text("rbench: statically-linked-binary [usr/bin/rbench]\nrbench: custom-library-search-path\n")
+    (overrides / "rbench").write_text("rbench: statically-linked-binary [usr/bin/rbench]\n"
+        "rbench: shared-library-lacks-prerequisites [usr/bin/rbench]\nrbench: custom-library-search-path\n")
     size = sum(path.stat().st_size for path in root.rglob("*") if path.is_file()) // 1024
     control = root / "DEBIAN"
     control.mkdir()

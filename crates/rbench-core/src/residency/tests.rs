@@ -273,3 +273,18 @@ fn file_systems_are_told_by_their_type() {
     assert_eq!(Evidence::of("fuseblk"), Evidence::Client);
     assert_eq!(Evidence::of("zfs"), Evidence::Unknown);
 }
+
+#[test]
+fn without_pages_there_is_no_share_in_memory() {
+    let share = |pages, cached| {
+        let pages = Pages {
+            pages,
+            cached,
+            ..Pages::default()
+        };
+        pages.share()
+    };
+    assert_eq!(share(0, 0), None);
+    assert_eq!(share(4, 0), Some(0.0));
+    assert_eq!(share(4, 3), Some(0.75));
+}

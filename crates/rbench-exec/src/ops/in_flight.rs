@@ -177,9 +177,7 @@ impl<O: ItemOp> RingRunner<O> {
         if items.issued >= items.limit {
             return Err(Pause::End);
         }
-        if self.queue.taken() >= self.places.len() {
-            return Err(Pause::Full);
-        }
+        let slot = self.queue.take().ok_or(Pause::Full)?;
         let index = items.visit.index(items.issued);
         let in_flight = |place: &&Place| place.stage != Stage::Free;
         let others = self.places.iter().filter(in_flight);
@@ -187,10 +185,11 @@ impl<O: ItemOp> RingRunner<O> {
             .into_iter()
             .any(|place| items.op.waits_for(index, place.index))
         {
+            self.queue.give_back(slot);
             return Err(Pause::Behind);
         }
+        // Only an operation that has a slot takes the next intended start.
         let intended = items.intended(gate);
-        let slot = self.queue.take().ok_or(Pause::Full)?;
         items.op.aim(index);
         let (path, other) = items.op.paths();
         self.ring.set_path(slot, path);

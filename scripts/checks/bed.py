@@ -339,7 +339,7 @@ def cut_off(program, mount, folder):
 
 def main():
     program = pathlib.Path(sys.argv[1]).resolve()
-    os.environ["RBENCH_DIR"] = ""
+    os.environ.pop("RBENCH_DIR", None)
     mount = mount_path()
     with tempfile.TemporaryDirectory(prefix="check-bed-") as name:
         folder = pathlib.Path(name)

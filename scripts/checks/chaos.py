@@ -121,7 +121,7 @@ class Chaos:
         for path in (folder, folder / "target", local):
             path.mkdir(parents=True, exist_ok=True)
         # What Open MPI itself leaves of a killed run goes with the folder.
-        env = {**os.environ, "TMPDIR": str(local), "RBENCH_DIR": "", "OMPI_MCA_btl_vader_backing_directory": str(local)}
+        env = {**os.environ, "TMPDIR": str(local), "OMPI_MCA_btl_vader_backing_directory": str(local)}
         out = self.folder / f"out-{self.number}.json"
         launch, *ranks = mpirun(self.args.mpirun, self.args.ranks)
         command = [launch, "--oversubscribe", *ranks, self.args.program, *words(workload, place, folder, self.part)]

@@ -326,7 +326,7 @@ def ratios(comparison, file, column):
 
 def main():
     program = pathlib.Path(sys.argv[1]).resolve()
-    os.environ["RBENCH_DIR"] = ""
+    os.environ.pop("RBENCH_DIR", None)
     with tempfile.TemporaryDirectory(prefix="check-compare-") as name:
         folder = pathlib.Path(name)
         runs = repetitions(program, folder)

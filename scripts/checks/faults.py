@@ -485,7 +485,7 @@ class Bench:
 
     def __init__(self, program, folder):
         self.program, self.folder = program, folder
-        self.env = {**os.environ, "TMPDIR": str(folder / "tmp"), "RBENCH_DIR": ""}
+        self.env = {**os.environ, "TMPDIR": str(folder / "tmp")}
         (folder / "tmp").mkdir()
 
     def one(self, row, workload, plan):

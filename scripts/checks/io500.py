@@ -294,7 +294,7 @@ def mistakes(program, folder):
         (["io500", "--dir", folder / "nowhere"], "nowhere does not exist"),
         (["io500", "--ini", folder / "nowhere.ini"], "cannot be read"),
         (["smoke", "--ini", ini], "--ini is only for the suite io500"),
-        (["io500", "--stonewall", "0"], "from 1 on"),
+        (["io500", "--stonewall", "0"], "at least 1"),
     ]:
         done = run([program, "suite", *arguments], expect=2, quiet=True)
         check(words in done.stderr, f"{arguments}: {done.stderr}")

@@ -296,7 +296,7 @@ def main():
     parser.add_argument("--bed", action="store_true")
     parser.add_argument("--parser")
     options = parser.parse_args()
-    os.environ["RBENCH_DIR"] = ""
+    os.environ.pop("RBENCH_DIR", None)
     place = Place(options.program, options.bed)
     published(place, options.parser)
     failures(place)

@@ -300,7 +300,7 @@ MISTAKES = [
     (["--profile", "oltp", "--rate", "5"], "--rate needs a single kind"),
     (["--profile", "/nowhere/x.toml"], "cannot be read"),
     (["--profile", "varmail", "--scale", "0"], "--scale 0 is not a factor"),
-    (["--show", "nothing"], "no profile 'nothing'"),
+    (["--show", "nothing"], "unknown profile 'nothing'"),
     *((["--profile", name, *RING], "--engine io_uring does not perform ") for name in NOT_IN_A_RING),
     (["--list", "create, close, delete", "--files", "7", *RING], "7 names for 8 rounds in flight"),
     (["--list", "stat", "--iodepth", "8"], "--iodepth 8 needs --engine io_uring"),

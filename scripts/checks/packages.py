@@ -60,6 +60,7 @@ def archive(work, out, target, processor):
 
 def deb(work, out, target):
     root = work / "tree" / "deb"
+    shutil.rmtree(root, ignore_errors=True)
     tree(work, target, root / "usr")
     doc = root / "usr" / "share" / "doc" / "rbench"
     (doc / "copyright").write_text(
@@ -104,6 +105,7 @@ def compressed(path, text):
 
 def rpm(work, out, target):
     root = work / "tree" / "rpm"
+    shutil.rmtree(root, ignore_errors=True)
     tree(work, target, root / "usr")
     top = work / "rpm"
     shutil.rmtree(top, ignore_errors=True)

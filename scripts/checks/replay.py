@@ -524,10 +524,10 @@ def hostile(program, folder, trace):
 
     strace = (folder / "tar.strace").read_bytes()
     lines = strace.splitlines(keepends=True)
-    refused("cut.strace", b"".join(lines[:100]) + lines[100][:25], "line 101")
-    refused("garbage.strace", b"".join(lines[:50]) + b"\xff\xfe\x00rubbish\n", "line 51")
+    refused("cut.strace", b"".join(lines[:100]) + lines[100][:25], "line 101", options=["--strict"])
+    refused("garbage.strace", b"".join(lines[:50]) + b"\xff\xfe\x00rubbish\n", "line 51", options=["--strict"])
     refused("cut.trace", trace.read_bytes()[:2000], "cut.trace", "line")
-    refused("flipped.trace", trace.read_bytes()[:3000] + b"\0" * 50 + trace.read_bytes()[3050:], "flipped.trace")
+    refused("flipped.trace", trace.read_bytes()[:3000] + b"\0" * 50 + trace.read_bytes()[3050:], "flipped.trace", options=["--strict"])
     refused("empty", b"", "is unknown")
     refused("text", b"hello\nworld\n", "is unknown", "--trace-format")
     refused("iolog", b"fio version 2 iolog\n/x add\n/x read 0 4096\n", "line 3", "not open")

@@ -157,7 +157,7 @@ CHECKS = {"knee": Knee, "nn": Nn}
 
 def main():
     program = pathlib.Path(sys.argv[1]).resolve()
-    os.environ["RBENCH_DIR"] = ""
+    os.environ.pop("RBENCH_DIR", None)
     with tempfile.TemporaryDirectory(prefix="check-series-") as name:
         for chosen in sys.argv[2:] or CHECKS:
             CHECKS[chosen](program, pathlib.Path(name))()

@@ -210,7 +210,7 @@ def mistakes(program, folder):
     for arguments, words in [
         (["cubfs"], "(nearest: cubefs)"),
         (["none.toml"], "none.toml cannot be read"),
-        (["smoke", "--scale", "2"], "no number above 0 and at most 1"),
+        (["smoke", "--scale", "2"], "not a number above 0 and at most 1"),
         ([], "--list"),
     ]:
         done = run([program, "suite", *arguments], expect=2, quiet=True)

@@ -168,7 +168,7 @@ def refused(place, folder):
 
 def main():
     place = Place(pathlib.Path(sys.argv[1]).resolve(), "--bed" in sys.argv[2:])
-    os.environ["RBENCH_DIR"] = ""
+    os.environ.pop("RBENCH_DIR", None)
     with tempfile.TemporaryDirectory(prefix="check-sweep-") as name:
         folder = pathlib.Path(name)
         product(place, folder)

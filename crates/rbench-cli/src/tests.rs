@@ -1,3 +1,5 @@
+mod docs;
+
 use super::*;
 use rbench_core::{Bytes, Nanos};
 use rbench_plan::io::{FsyncRule, Rw};

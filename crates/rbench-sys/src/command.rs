@@ -111,7 +111,7 @@ fn status(shell: &mut Command, command: &str, stopped: &dyn Fn() -> bool) -> io:
     };
     let thread = std::thread::Builder::new().name("rbench-command".to_owned());
     thread.spawn(wait)?;
-    let (mut asked, mut still_for) = (None::<Instant>, Duration::ZERO);
+    let (mut asked, mut still_for, mut stood_still) = (None::<Instant>, Duration::ZERO, false);
     let mut ended = loop {
         match ended.recv_timeout(LOOK_EVERY) {
             Ok(ended) => break ended,
@@ -130,11 +130,15 @@ fn status(shell: &mut Command, command: &str, stopped: &dyn Fn() -> bool) -> io:
                 guarded.ask_to_end();
             }
             Some(at) if at.elapsed() >= GRACE => guarded.end(),
-            _ if still_for >= STILL => guarded.end(),
+            _ if still_for >= STILL => {
+                stood_still = true;
+                guarded.end();
+            }
             _ => {}
         }
     };
-    if still_for >= STILL {
+    // Once it is ended it is no longer seen as stopped.
+    if stood_still {
         ended.1 = Err(io::Error::other(
             "it was stopped, probably because it reads from the terminal, which is not available to it",
         ));

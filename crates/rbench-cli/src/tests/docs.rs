@@ -1,4 +1,8 @@
 //! The command lines of README and docs are read as their readers would type them.
+#![allow(
+    clippy::disallowed_methods,
+    reason = "the pages of the project are read"
+)]
 
 use std::fs;
 use std::path::{Path, PathBuf};

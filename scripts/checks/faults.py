@@ -289,7 +289,8 @@ def eio_after(workload):
 
 def eio_nth(workload):
     if isinstance(workload, Items):
-        dirs = ["mkdir:EIO@nth=50", "rmdir:EIO@nth=60", "opendir:EIO@nth=2"] if workload.dirs else []
+        # The first two listings are of the run's own directory.
+        dirs = ["mkdir:EIO@nth=50", "rmdir:EIO@nth=60", "opendir:EIO@nth=3"] if workload.dirs else []
         renames = ["rename:EIO@nth=444"] if workload.renames else []
         flags = ["--fsync"] if workload.dirs else ["-y"]
         kinds = ["create:EIO@nth=20", "write:EIO@nth=40", "fsync:EIO@nth=60", "flush:EIO@nth=80", "getattr:EIO@nth=100",
@@ -307,7 +308,8 @@ def eio_nth(workload):
                 Run(on("flush:EIO@nth=1"), refused=r"close \S+/j\.0\.0: I/O error \(EIO\)"),
                 Run(on("flush:EIO@nth=2"), phases=["write"]),
                 Run(on("fsync:EIO@nth=2"), ["--fsync=16", *GO_ON], phases=["write"], adjust=syncs)]
-    return [Run(on("read:EIO@nth=50", "fsync:EIO@nth=1", "flush:EIO@nth=2"))]
+    # The first sync is that of the marker of the run's directory.
+    return [Run(on("read:EIO@nth=50", "fsync:EIO@nth=2", "flush:EIO@nth=2"))]
 
 
 def quota(workload):

@@ -65,10 +65,11 @@ class Trace:
         self.folder = str(folder)
 
     def on_data(self, *names):
-        """Calls of these names on files of data: not on the marker of a run, and not where it is tried beforehand what the
+        """Calls of these names on files of data: not on a run's directory and its marker, and not where it is tried beforehand what the
         run needs."""
         for name, words, value in self.calls:
-            own = ".rbench-run" in words or ".needs-" in words
+            own = "/.rbench-" in words or ".needs-" in words
+            own = own or name == "fsync" and re.search(r"/rbench\.[\w-]+>", words)
             if name in names and f"<{self.folder}/" in words and not own and value >= 0:
                 yield name, words, value
 

@@ -1,5 +1,5 @@
-//! IOR's command line, read into a Spec. Which options there are and what each sets is in
-//! [`table`]; how they are written is [`crate::letters`]' business.
+//! IOR's command line, read into a Spec. `table` has the options and what each sets; `letters`
+//! reads how they are written.
 
 use std::ffi::OsString;
 use std::path::PathBuf;

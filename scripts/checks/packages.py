@@ -20,8 +20,8 @@ SUMMARY = "Load generator for mounted file systems, over MPI ranks"
 TEXT = """Measures the metadata and I/O performance of a mounted file system, from one
 process or from MPI ranks on many hosts, and merges latencies exactly over all
 of them. It takes the command lines of mdtest, fio and IOR."""
-HOME = "https://github.com/rbench/rbench"
-AUTHOR = "The rbench developers <rbench@users.noreply.github.com>"
+# Packages name a maintainer: who made the commit.
+AUTHOR = subprocess.run(["git", "log", "-1", "--format=%an <%ae>"], cwd=ROOT, check=True, capture_output=True, text=True).stdout.strip()
 # What the programs for MPI libraries need at most.
 WHEEL = "py3-none-manylinux_2_28_x86_64"
 
@@ -65,13 +65,13 @@ def deb(work, out, target):
     doc = root / "usr" / "share" / "doc" / "rbench"
     (doc / "copyright").write_text(
         "Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/\n"
-        f"Upstream-Name: rbench\nSource: {HOME}\n\nFiles: *\nCopyright: The rbench developers\nLicense: Expat or Apache-2.0\n\n"
+        f"Upstream-Name: rbench\nUpstream-Contact: {AUTHOR}\n\nFiles: *\nCopyright: The rbench developers\nLicense: Expat or Apache-2.0\n\n"
         f"License: Expat\n{indented((ROOT / 'LICENSE-MIT').read_text())}\n"
         "License: Apache-2.0\n On Debian systems the text is in /usr/share/common-licenses/Apache-2.0.\n"
     )
     for name in ("LICENSE-MIT", "LICENSE-APACHE", "CHANGELOG.md"):
         (doc / name).unlink()
-    changes = f"rbench ({version()}) unstable; urgency=medium\n\n  * See https://github.com/rbench/rbench.\n\n -- {AUTHOR}  "
+    changes = f"rbench ({version()}) unstable; urgency=medium\n\n  * See /usr/share/doc/rbench/README.md.\n\n -- {AUTHOR}  "
     stamp = subprocess.run(["date", "-u", "-R", f"-d@{EPOCH}"], check=True, capture_output=True, text=True).stdout
     compressed(doc / "changelog.gz", changes + stamp)
     overrides = root / "usr" / "share" / "lintian" / "overrides"
@@ -84,7 +84,7 @@ def deb(work, out, target):
     (control / "control").write_text(
         f"Package: rbench\nVersion: {version()}\nArchitecture: amd64\nMaintainer: {AUTHOR}\nInstalled-Size: {size}\n"
         "Recommends: openmpi-bin\nSuggests: fuse3, mpich\nSection: utils\nPriority: optional\n"
-        f"Homepage: {HOME}\nDescription: {SUMMARY[0].lower() + SUMMARY[1:]}\n{indented(TEXT)}\n"
+        f"Description: {SUMMARY[0].lower() + SUMMARY[1:]}\n{indented(TEXT)}\n"
     )
     for path in root.rglob("*"):
         if path.is_dir():
@@ -113,7 +113,7 @@ def rpm(work, out, target):
     files = "\n".join(f"/{path.relative_to(root)}" for path in sorted(root.rglob("*")) if path.is_file())
     spec = top / "rbench.spec"
     spec.write_text(
-        f"Name: rbench\nVersion: {version()}\nRelease: 1\nSummary: {SUMMARY}\nLicense: MIT OR Apache-2.0\nURL: {HOME}\n"
+        f"Name: rbench\nVersion: {version()}\nRelease: 1\nSummary: {SUMMARY}\nLicense: MIT OR Apache-2.0\n"
         "AutoReqProv: no\nRecommends: openmpi\nSuggests: mpich, fuse3\n%define _build_id_links none\n"
         "%define __os_install_post %{nil}\n%define _buildhost rbench\n%define use_source_date_epoch_as_buildtime 1\n"
         "%define clamp_mtime_to_source_date_epoch 1\n%define _binary_payload w9.xzdio\n"
@@ -129,7 +129,7 @@ def wheel(work, out, target):
     """Programs where `pip` puts programs, and the module."""
     name = f"rbench-{version()}"
     metadata = (
-        f"Metadata-Version: 2.1\nName: rbench\nVersion: {version()}\nSummary: {SUMMARY}\nHome-page: {HOME}\n"
+        f"Metadata-Version: 2.1\nName: rbench\nVersion: {version()}\nSummary: {SUMMARY}\n"
         "License: MIT OR Apache-2.0\nRequires-Python: >=3.8\nProvides-Extra: openmpi\n"
         'Provides-Extra: pandas\nRequires-Dist: openmpi>=5; extra == "openmpi"\n'
         'Requires-Dist: pandas; extra == "pandas"\nDescription-Content-Type: text/plain\n\n' + TEXT + "\n"

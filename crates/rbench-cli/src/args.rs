@@ -63,7 +63,7 @@ pub struct Args {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Show in about a minute what a mount is like; the same as `rbench DIR`
+    /// Show what a mount is like; the same as `rbench DIR`
     Overview(OverviewArgs),
     /// Measure metadata rates: trees, directories and small files
     Meta(Meta),

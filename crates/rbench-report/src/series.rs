@@ -20,9 +20,6 @@ use crate::warnings::in_a_series;
 
 pub use io500::{REHEARSAL, line as io500_line};
 
-/// The suite of `rbench DIR`.
-const OVERVIEW: &str = "overview";
-
 /// The tables of a series.
 #[derive(Clone, Copy)]
 enum Tables {
@@ -57,8 +54,8 @@ pub fn render(series: &SeriesResult, view: View) -> String {
 
 /// The tables of a series' kind; those of a sweep where it is not known.
 fn tables(series: &SeriesResult, view: View) -> String {
-    let suite = series.suite.as_deref().unwrap_or_default();
-    if suite.split(' ').next() == Some(OVERVIEW) {
+    // Only `rbench DIR` checks promises.
+    if series.check.is_some() {
         return overview::render(series, view);
     }
     let own = KINDS.iter().find(|(kind, _)| *kind == series.kind);

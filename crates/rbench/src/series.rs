@@ -7,7 +7,7 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
 
-use rbench_cli::series::Series;
+use rbench_cli::series::{Overview, Series};
 use rbench_cli::{Output, Progress};
 use rbench_comm::{Chosen, Combine, Communicator};
 use rbench_core::Rank;
@@ -99,6 +99,7 @@ pub async fn run(
     let hosts = Hosts::find(comm).await?;
     let check = match &series.overview {
         Some(overview) => {
+            page_is_free(comm, launch, overview).await?;
             let of = (overview.dir.as_path(), series.progress == Progress::Off);
             match check::of_directory(comm, launch, of, &outside.signals).await? {
                 Ok(check) => check,
@@ -153,6 +154,33 @@ pub async fn run(
         if let Some(lead) = lead {
             lead.ended(all[0] as u8, error);
         }
+    }
+}
+
+/// Where the page of an overview goes.
+fn page_of(launch: &Launch, overview: &Overview) -> PathBuf {
+    let usual = || PathBuf::from(format!("rbench-{}.html", launch.run_id));
+    Path::new(&launch.cwd).join(overview.html.clone().unwrap_or_else(usual))
+}
+
+/// Refuses on all ranks a page that cannot be written, before anything runs.
+async fn page_is_free(
+    comm: &dyn Communicator,
+    launch: &Launch,
+    overview: &Overview,
+) -> Result<(), Refusal> {
+    let refused = match comm.rank() == Rank(0) {
+        true => page::is_free(&page_of(launch, overview)).err(),
+        false => None,
+    };
+    let refused = comm
+        .broadcast(Rank(0), refused.unwrap_or_default().into_bytes())
+        .await?;
+    match refused.is_empty() {
+        true => Ok(()),
+        false => Err(Refusal::Usage(
+            String::from_utf8_lossy(&refused).into_owned(),
+        )),
     }
 }
 
@@ -256,11 +284,8 @@ impl Lead {
         }
         let names = hosts.topology.hosts.iter().map(|host| host.name.clone());
         let world = (host_of.len() as u32, names.collect());
-        let page = series.overview.as_ref().map(|overview| {
-            let usual = || PathBuf::from(format!("rbench-{}.html", launch.run_id));
-            Path::new(&launch.cwd).join(overview.html.clone().unwrap_or_else(usual))
-        });
-        page.as_deref().map_or(Ok(()), page::is_free)?;
+        let page = series.overview.as_ref();
+        let page = page.map(|overview| page_of(launch, overview));
         course.start()?;
         let record = Record::begin(launch, series, (course.as_ref(), check), world)
             .inspect_err(|_| course.over(None, false))?;

@@ -593,3 +593,35 @@ mod timing {
         assert!(row.iterations >= 3 && row.precision.is_some_and(|known| known <= 0.5));
     }
 }
+
+#[test]
+fn a_directory_alone_gets_sentences_tables_and_a_page_and_keeps_nothing() {
+    let place = Place::new();
+    fs::create_dir_all(place.path("target")).expect("a directory");
+    let output = place.run("./target --scale 0.02 --quiet --html page.html --out all.json");
+    let (report, notes) = (words(&output.stdout), words(&output.stderr));
+    assert_eq!(output.status.code(), Some(0), "{notes}");
+    for part in [
+        "/target is ",
+        "promises of POSIX and Linux",
+        "With one thread of each rank: Sequential write ",
+        "File creation s",
+        "- Next: ",
+        "STEP operations",
+        "STEP threads",
+    ] {
+        assert!(report.contains(part), "no '{part}' in {report}");
+    }
+    let left = fs::read_dir(place.path("target")).expect("it stays");
+    assert_eq!(left.count(), 0);
+    let page = place.text("page.html");
+    assert!(page.contains("Sequential write"), "{}", page.len());
+    // What is there is not replaced, and known before anything runs.
+    let again = place.run("./target --scale 0.02 --quiet --html page.html");
+    assert_eq!(again.status.code(), Some(2), "{}", words(&again.stderr));
+    assert!(again.stdout.is_empty() && words(&again.stderr).contains("--html"));
+}
+
+fn words(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}

@@ -12,7 +12,7 @@ use crate::{Invocation, values};
 
 #[derive(Debug, ClapArgs)]
 #[command(
-    after_help = "rbench DIR is the same. It checks the promises of POSIX and Linux, runs about a minute of operations, reads and \
+    after_help = "rbench DIR is the same. It checks the promises of POSIX and Linux, runs operations, reads and \
     writes, prints what they say in a few sentences with the tables, and writes a page with charts. Everything that it makes below \
     DIR is removed. Under mpirun all hosts take part.\n\nExamples:\n  rbench /mnt/fs\n  mpirun -np 12 --hostfile myhost rbench \
     /mnt/fs --out overview.json"

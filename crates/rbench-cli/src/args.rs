@@ -513,7 +513,7 @@ impl Args {
         let matches = command
             .clone()
             .try_get_matches_from(foreign::as_long_options(&argv))
-            .map_err(|error| foreign::named(sub, error))?;
+            .map_err(|error| foreign::named(&argv, sub, error))?;
         Args::from_arg_matches(&matches)
     }
 

@@ -278,7 +278,10 @@ pub(crate) fn parse<'de, T: Deserialize<'de>>(
 ) -> Result<T, ReadError> {
     serde_json::from_slice(text).map_err(|e| {
         let full = e.to_string();
-        let what = full.rfind(" at line ").map_or(&*full, |end| &full[..end]);
+        let what = match e.is_eof() {
+            true => "the file ends here, in the middle of a value: it was cut",
+            false => full.rfind(" at line ").map_or(&*full, |end| &full[..end]),
+        };
         ReadError::Malformed {
             line: first + e.line().saturating_sub(1),
             what: plain(what).into_owned(),

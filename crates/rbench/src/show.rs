@@ -4,9 +4,9 @@
 use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
 
-use rbench_cli::{Format, Show};
+use rbench_cli::{Format, Show, ShowFormat};
 use rbench_comm::launcher::launcher;
-use rbench_report::{Colour, Document, RENDERERS, RunResult, View};
+use rbench_report::{Colour, Document, RENDERERS, RunResult, View, listing};
 
 use crate::console::{fail, print};
 use crate::exit::{FAILED, USAGE};
@@ -68,8 +68,13 @@ pub fn read_document(file: &Path) -> Result<Document, String> {
     Document::read(&bytes_of(file)?).map_err(|e| format!("{}: {e}", file.display()))
 }
 
-/// Reads the files and prints their reports.
+/// Reads the files and prints their reports. Of a directory, lists the results in it.
 pub fn show(what: &Show) -> u8 {
+    if let [directory] = what.files.as_slice()
+        && directory.is_dir()
+    {
+        return list(what, directory);
+    }
     let shown = match documents(&what.files) {
         Ok(documents) => shown(what, documents).map_err(|why| (USAGE, why)),
         Err(why) => Err((FAILED, why)),
@@ -78,6 +83,31 @@ pub fn show(what: &Show) -> u8 {
         Ok(text) => print(&text),
         Err((code, message)) => fail(code, message),
     }
+}
+
+/// Lists the results directly in a directory; skips other files.
+fn list(what: &Show, directory: &Path) -> u8 {
+    let name = directory.display();
+    if what.format != ShowFormat::Text || !what.only.is_empty() {
+        let message = format!("{name} is a directory: name its files for --format and --only");
+        return fail(USAGE, message);
+    }
+    let entries = match std::fs::read_dir(directory) {
+        Ok(entries) => entries,
+        Err(e) => return fail(FAILED, format!("{name} cannot be read: {e}")),
+    };
+    let files = entries.filter_map(|entry| Some(entry.ok()?.path()));
+    let results: Vec<(String, Document)> = files
+        .filter(|path| path.is_file())
+        .filter_map(|path| {
+            let file = path.file_name()?.to_string_lossy().into_owned();
+            Some((file, read_document(&path).ok()?))
+        })
+        .collect();
+    if results.is_empty() {
+        return fail(FAILED, format!("{name} has no result files of rbench"));
+    }
+    print(&listing(&results, view()))
 }
 
 fn shown(what: &Show, mut documents: Vec<Document>) -> Result<String, String> {

@@ -5,6 +5,7 @@ use std::ffi::OsString;
 
 use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
+use rbench_core::near::nearest;
 
 /// fio's option, and how `rbench io` has it.
 const FIO: &[(&str, &str)] = &[
@@ -59,13 +60,23 @@ const MDTEST: &[(&str, &str)] = &[
 ];
 
 /// The error with a tip, if the command has what was typed in another form.
-pub fn named(command: Option<&clap::Command>, error: clap::Error) -> clap::Error {
+///
+/// `argv`: the whole command line; `command`: what its first word names.
+pub fn named(
+    argv: &[OsString],
+    command: Option<&clap::Command>,
+    error: clap::Error,
+) -> clap::Error {
     let typed = |kind: ContextKind| match error.get(kind) {
         Some(ContextValue::String(typed)) => Some(typed.clone()),
         _ => None,
     };
     if error.kind() == ErrorKind::InvalidSubcommand {
         return match typed(ContextKind::InvalidSubcommand) {
+            Some(word) if word.is_empty() => with_tip(
+                error,
+                "the name of the directory is empty (an unset variable?)".to_owned(),
+            ),
             Some(word) => with_tip(
                 error,
                 format!("for a directory of that name: rbench ./{word}"),
@@ -77,7 +88,7 @@ pub fn named(command: Option<&clap::Command>, error: clap::Error) -> clap::Error
     else {
         return error;
     };
-    if let Some(tip) = command.and_then(|command| in_another_form(command, &typed)) {
+    if let Some(tip) = command.and_then(|command| in_another_form(argv, command, &typed)) {
         return with_tip(error, tip);
     }
     let (tool, table) = match command.map(clap::Command::get_name) {
@@ -91,18 +102,19 @@ pub fn named(command: Option<&clap::Command>, error: clap::Error) -> clap::Error
                     .to_owned(),
             );
         }
-        _ => return error,
+        _ => return without_far_names(error, &typed),
     };
     let Some((theirs, ours)) = table.iter().find(|(theirs, _)| *theirs == typed) else {
-        return error;
+        return without_far_names(error, &typed);
     };
     let tip = format!("{tool}'s {theirs} is {ours} here; rbench {tool} takes {tool}'s own options");
     with_tip(error, tip)
 }
 
 /// How the command takes what was typed; `None` if it does not.
-fn in_another_form(command: &clap::Command, typed: &str) -> Option<String> {
+fn in_another_form(argv: &[OsString], command: &clap::Command, typed: &str) -> Option<String> {
     let name = command.get_name();
+    let is_command = |word: &str| super::command().find_subcommand(word).is_some();
     let has = |long: &str| {
         command
             .get_arguments()
@@ -112,13 +124,24 @@ fn in_another_form(command: &clap::Command, typed: &str) -> Option<String> {
     let names_directory = |arg: &clap::Arg| ["dir", "path"].contains(&arg.get_id().as_str());
     match typed {
         "--json" if has("format") => Some("use --format json".to_owned()),
+        "--block-size" if has("bs") => Some("use --bs".to_owned()),
         "--dir" if positional.is_some_and(names_directory) => Some(format!(
             "the directory comes without --dir: rbench {name} DIR"
         )),
-        word if word.starts_with('-') => None,
+        word if word.starts_with("--") => None,
+        // `-bs` is read as `-b -s`.
+        letter if letter.starts_with('-') => {
+            let words = argv.iter().filter_map(|word| word.to_str());
+            let mut longs = words.filter_map(|word| word.strip_prefix(letter).map(|_| &word[1..]));
+            let long = longs.find(|long| has(long))?;
+            Some(format!("a long option has two dashes: --{long}"))
+        }
         word if positional.is_some_and(clap::Arg::is_last_set) => Some(format!(
             "the workload follows --: rbench {name} … -- {word} …"
         )),
+        word if has("dir") && is_command(word) => {
+            Some(format!("{name} and {word} are commands: run one at a time"))
+        }
         word if has("dir") => Some(format!("a directory is given with --dir {word}")),
         _ => None,
     }
@@ -127,8 +150,25 @@ fn in_another_form(command: &clap::Command, typed: &str) -> Option<String> {
 /// The error with this tip alone: a name that only looks alike would mislead.
 fn with_tip(mut error: clap::Error, tip: String) -> clap::Error {
     let tips = vec![StyledStr::from(tip)];
-    error.remove(ContextKind::SuggestedArg);
+    if error.remove(ContextKind::SuggestedArg).is_some() {
+        error.remove(ContextKind::Usage);
+    }
     error.insert(ContextKind::Suggested, ContextValue::StyledStrs(tips));
+    error
+}
+
+/// The error without a suggested option that only shares letters with what was typed.
+fn without_far_names(mut error: clap::Error, typed: &str) -> clap::Error {
+    let far = match error.get(ContextKind::SuggestedArg) {
+        Some(ContextValue::String(name)) => {
+            nearest(typed, std::iter::once(name.trim_start_matches('-'))).is_none()
+        }
+        _ => false,
+    };
+    if far {
+        error.remove(ContextKind::SuggestedArg);
+        error.remove(ContextKind::Usage);
+    }
     error
 }
 
@@ -149,7 +189,45 @@ pub fn as_long_options(argv: &[OsString]) -> Vec<OsString> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::args::command;
+    use crate::args::{Args, command};
+
+    fn check(line: &str, expected: &str, unexpected: &str) {
+        let argv: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+        let message = Args::read(&argv).map(|_| ()).expect_err(line).to_string();
+        assert!(message.contains(expected), "{line}: {message}");
+        assert!(!message.contains(unexpected), "{line}: {message}");
+    }
+
+    #[test]
+    fn tips_name_what_was_meant() {
+        check(
+            "rbench io -bs 4k",
+            "tip: a long option has two dashes: --bs",
+            "Usage: -b",
+        );
+        check(
+            "rbench io meta",
+            "tip: io and meta are commands: run one at a time",
+            "--dir meta",
+        );
+        check(
+            "rbench io data",
+            "tip: a directory is given with --dir data",
+            "commands",
+        );
+        check("rbench io --block-size 4k", "tip: use --bs", "--file-size");
+        check(
+            "rbench io --thread 4",
+            "a similar argument exists: '--threads'",
+            "fio's",
+        );
+        check(
+            "rbench io --zone 4",
+            "unexpected argument '--zone'",
+            "--on-error",
+        );
+        check("rbench ", "the name of the directory is empty", "rbench ./");
+    }
 
     #[test]
     fn every_name_is_an_option_of_the_command_and_the_others_are_none() {

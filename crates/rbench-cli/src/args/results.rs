@@ -16,7 +16,7 @@ use crate::{Invocation, Page, ShowFormat};
     hgrm --only randread run.json >randread.hgrm"
 )]
 pub struct Show {
-    /// Result files written by --out, or their journals
+    /// Result files written by --out or their journals, or a directory to list its results
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
     /// Format of the report

@@ -625,3 +625,25 @@ fn a_directory_alone_gets_sentences_tables_and_a_page_and_keeps_nothing() {
 fn words(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes).into_owned()
 }
+
+#[test]
+fn show_lists_the_results_of_a_directory() {
+    let place = Place::new();
+    place.write("notes.txt", "no result");
+    let empty = place.run("show .");
+    assert_eq!(empty.status.code(), Some(1));
+    let said = String::from_utf8_lossy(&empty.stderr).into_owned();
+    assert!(said.contains(". has no result files"), "{said}");
+    let run = place
+        .run("meta --dir target --items 3 --phases file-create,file-remove --out b.json --quiet");
+    assert!(run.status.success(), "{run:?}");
+    let list = place.run("show .");
+    let lines = String::from_utf8_lossy(&list.stdout).into_owned();
+    let line = lines.lines().find(|line| line.starts_with("b.json"));
+    let line = line.unwrap_or_else(|| panic!("b.json is missing: {lines}"));
+    for word in ["meta", "target", "complete"] {
+        assert!(line.contains(word), "{word}: {lines}");
+    }
+    assert!(!lines.contains("notes"), "{lines}");
+    assert_eq!(place.run("show . --format csv").status.code(), Some(2));
+}

@@ -1,0 +1,84 @@
+//! A directory's results: one line for each file.
+
+use crate::document::Document;
+use crate::schema::{Run, Target};
+use crate::table::{NONE, Table, left, right};
+use crate::view::View;
+
+/// Renders a line for each result, in the order of their starts.
+///
+/// `results`: the name of each file with its content.
+pub fn listing(results: &[(String, Document)], view: View) -> String {
+    let mut lines: Vec<(&str, Vec<String>)> = results.iter().map(line).collect();
+    lines.sort_by_key(|(started, _)| *started);
+    let mut table = Table::new([
+        left("File"),
+        left("Started"),
+        left("Command"),
+        right("Ranks"),
+        left("Directory"),
+        left("Rows or cells"),
+        left("State"),
+    ]);
+    for (_, cells) in lines {
+        table.row(cells);
+    }
+    table.render(view)
+}
+
+fn line((name, document): &(String, Document)) -> (&str, Vec<String>) {
+    let (run, ranks, target, content, complete) = match document {
+        Document::Run(result) => {
+            let mut rows: Vec<&str> = Vec::new();
+            for phase in &result.phases {
+                if !rows.contains(&phase.name.as_str()) {
+                    rows.push(&phase.name);
+                }
+            }
+            let ranks = result.world.ranks;
+            (
+                &result.run,
+                ranks,
+                directory(&result.target),
+                rows.len(),
+                result.complete,
+            )
+        }
+        Document::Series(series) => {
+            let target = series.dir.clone().unwrap_or_else(|| NONE.to_owned());
+            (
+                &series.run,
+                series.ranks,
+                target,
+                series.cells.len(),
+                series.complete,
+            )
+        }
+    };
+    let state = if complete { "complete" } else { "incomplete" };
+    let cells = vec![
+        name.clone(),
+        run.started.clone(),
+        command(run),
+        ranks.to_string(),
+        target,
+        content.to_string(),
+        state.to_owned(),
+    ];
+    (&run.started, cells)
+}
+
+fn directory(target: &Target) -> String {
+    match &target.fs_type {
+        Some(fs_type) => format!("{} ({fs_type})", target.path),
+        None => target.path.clone(),
+    }
+}
+
+/// The command's name: the first word after the program.
+fn command(run: &Run) -> String {
+    run.command
+        .get(1)
+        .cloned()
+        .unwrap_or_else(|| NONE.to_owned())
+}

@@ -94,7 +94,7 @@ def stalled(program, folder):
     messages = [w["message"] for w in document["warnings"] if w["code"] == "stalled"]
     check(len(messages) == 1, f"it is told: {document['warnings']}")
     told = " ".join(text.split())
-    for words in (gap["host"], "Random write", "finished anything for more than a second", " s from "):
+    for words in (gap["host"], "Random write", "finished anything for more than a second", " s to "):
         check(words in told and all(words in message for message in messages), f"'{words}' is in the report:\n{text}")
     print(f"   {messages}, it stood {least_s:.3f} s", flush=True)
     files.end()

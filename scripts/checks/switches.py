@@ -119,9 +119,11 @@ def tools(place):
         check(theirs == ours, f"{words}: fio {theirs}, rbench {ours}")
     folder = place.folder()
     done, _ = ran(place.ours, [*JOB, "--debug=file,job", "--output-format=json"], folder)
-    kinds = {line.split()[0] for line in done.stderr.splitlines()}
-    check(kinds == {"file", "job"}, f"--debug: {done.stderr}")
-    check("a" == json.loads(done.stdout)["jobs"][0]["jobname"], "the report is as without --debug")
+    # As with fio, they are in the output, before the report.
+    debugging, report = done.stdout[: done.stdout.index("{")], done.stdout[done.stdout.index("{"):]
+    kinds = {line.split()[0] for line in debugging.splitlines()}
+    check(kinds == {"file", "job"}, f"--debug: {debugging}")
+    check("a" == json.loads(report)["jobs"][0]["jobname"], "the report is as without --debug")
 
     names = [ran(tool, ["--crctest=help"], place.memory)[0].stdout.split() for tool in place.both]
     check(set(names[1]) <= set(names[0]), f"checksums: {names}")

@@ -284,12 +284,12 @@ def hangs(program, launcher):
 
 
 def holders(place):
-    """Processes that hold locks there."""
+    """Processes that hold locks there; they name the file below a descriptor of their rank."""
     found = []
     for path in pathlib.Path("/proc").glob("[0-9]*/cmdline"):
         with contextlib.suppress(OSError):
             words = path.read_bytes().split(b"\0")
-            if b"hold-lock" in words and any(word.startswith(os.fsencode(place)) for word in words):
+            if b"hold-lock" in words and any(os.path.realpath(word).startswith(os.fsencode(place)) for word in words if b"/" in word):
                 found.append(path.parent.name)
     return found
 

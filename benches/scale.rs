@@ -32,10 +32,9 @@ use rbench_comm::threads::{self, ThreadsCommunicator};
 use rbench_core::outcome::{Details, OpStats, PhaseOutcome, WorkerOutcome};
 use rbench_core::timeline::{INTERVAL, TimelineRecorder};
 use rbench_core::{Failure, FailureKind, Nanos, OpKind, Rank};
-use rbench_exec::phase::{Before, OpRow, Phase};
+use rbench_exec::phase::{OpRow, Phase};
 use rbench_exec::reduce::{Part, reduce};
 use rbench_exec::{Group, Interrupts, Progress, Show};
-use rbench_plan::jobs::Framing;
 use rbench_report::schema::{Calibration, Forms, Host, Run, SCHEMA, Target, World};
 use rbench_report::{PhaseResult, RunResult, View, json, text};
 
@@ -233,32 +232,8 @@ fn outcome(phase: u32, rank: u32, factors: &[f64]) -> WorkerOutcome {
 
 fn phase(number: u32) -> Phase {
     let name = format!("phase-{number}");
-    Phase {
-        iteration: 0,
-        label: name.clone(),
-        shown: true,
-        lanes: vec![OpRow {
-            op: OpKind::Create,
-            label: name.clone(),
-            name,
-            unsynced: false,
-            starts: rbench_exec::phase::Starts::ByKind,
-            aside: false,
-        }],
-        open_loop: false,
-        offered: None,
-        deadline: None,
-        steady: None,
-        wear_out: false,
-        framing: Framing::Untimed,
-        cache: None,
-        total: None,
-        threads: 1,
-        lanes_of: Vec::new(),
-        log_operations: false,
-        before: Before::default(),
-        make: Arc::new(|_| unreachable!("nothing runs")),
-    }
+    let rows = vec![OpRow::new(OpKind::Create, &name, &name)];
+    Phase::new(name, rows, 1, Arc::new(|_| unreachable!("nothing runs")))
 }
 
 fn form<'g>(world: &'g [ThreadsCommunicator], size: &Size) -> Vec<Group<'g>> {

@@ -31,6 +31,7 @@ mod arrivals;
 mod checkers;
 mod checks;
 mod context;
+mod extras;
 mod framed;
 pub mod handles;
 mod iolog;
@@ -46,6 +47,7 @@ mod recorder;
 mod renewal;
 mod search;
 mod single;
+mod small;
 mod stats;
 mod stretch;
 mod syncs;
@@ -56,6 +58,7 @@ use arrivals::Arrivals;
 use checkers::Checkers;
 use checks::{Source, Written};
 use context::{How, epoch_ms};
+use extras::Extras;
 use framed::Framed;
 use handles::Handles;
 use iolog::Replayed;
@@ -69,13 +72,14 @@ use trims::Trims;
 use unwritten::Unwritten;
 
 pub use context::{
-    Failures, Kept, Lanes, Report, Sink, WorkerContext, prepare, together, unprepared,
+    Failures, Kept, Lanes, Report, Sink, WorkerContext, engine_of, prepare, together, unprepared,
 };
 pub use iolog::{Iolog, Iologs, gcd};
-pub(crate) use nothing::over_nothing;
+pub(crate) use nothing::{BLOCK, bare_loop, over_nothing};
 pub use order::{InFlight, Locks};
 pub use others::{Exit, Others};
 pub use process::check as check_process;
+pub(crate) use small::bare_loop_of_small;
 
 /// What is done with a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -185,51 +189,18 @@ struct Ended {
     at: Nanos,
 }
 
-/// One worker.
-pub struct BlockRunner {
-    context: WorkerContext,
-    part: Part,
-    /// What headers say of the worker.
-    mark: u64,
-    engine: Box<dyn Engine>,
-    files: Handles,
+/// Where a worker's next operation comes from.
+struct Pattern {
     steps: Steps,
     source: Source,
-    data: Data,
-    headers: Option<Marks>,
-    checkers: Option<Checkers>,
-    log: Option<Log>,
     /// The log of I/O that takes the place of the pattern.
     replayed: Option<Box<Replayed>>,
-    /// The log of its own I/O.
-    recorder: Option<Box<Recorder>>,
     arrivals: Arrivals,
-    /// Taken in `finish`.
-    stats: Option<Box<JobStats>>,
-    /// With several requests in flight: their slots.
-    slots: Vec<many::Slot>,
-    queue: Queue,
-    /// Ready, and not yet given to the engine.
-    pending: Vec<usize>,
-    /// The completion of one request.
-    done: Vec<Completion>,
-    /// The next operation, and the slot in which it is ready.
+    /// The next operation, where it was drawn and is not in a slot.
     next: Option<Planned>,
-    held: Option<usize>,
     /// The number of the latest write, and the last there is.
     generation: u64,
     generation_max: u64,
-    backlog: Vec<Written>,
-    /// What of it is to be trimmed.
-    trims: Option<Box<Trims>>,
-    /// What is not to be checked.
-    unwritten: Unwritten,
-    /// Blocks of the backlog that are to be checked before the next ones are waited for.
-    batch_left: u64,
-    /// Which writes completed, and how far to verify.
-    progress: Option<Box<Progress>>,
-    last_written: u64,
-    since: Since,
     pass_over: bool,
     /// The pass that is over is to be waited for.
     stops: bool,
@@ -238,21 +209,90 @@ pub struct BlockRunner {
     exhausted: bool,
     /// Operations of this pass that were started.
     pass_steps: u64,
-    /// Requests started in all, and the most there may be.
+}
+
+/// A worker's requests in flight.
+struct Requests {
+    /// With several requests in flight: their slots.
+    slots: Vec<many::Slot>,
+    queue: Queue,
+    /// Ready, and not yet given to the engine.
+    pending: Vec<usize>,
+    /// The completion of one request.
+    done: Vec<Completion>,
+    /// The slot in which the next operation is ready.
+    held: Option<usize>,
+    /// What its requests wait for.
+    order: Option<Box<Order>>,
+}
+
+/// What a worker's blocks carry, and what is to be checked of them.
+struct Checks {
+    headers: Option<Marks>,
+    /// What headers say of the worker.
+    mark: u64,
+    checkers: Option<Checkers>,
+    /// The journal of its acknowledged writes.
+    log: Option<Log>,
+    backlog: Vec<Written>,
+    /// Blocks of the backlog that are to be checked before the next ones are waited for.
+    batch_left: u64,
+    /// What of it is to be trimmed.
+    trims: Option<Box<Trims>>,
+    /// What is not to be checked.
+    unwritten: Unwritten,
+    /// Which writes completed, and how far to verify.
+    progress: Option<Box<Progress>>,
+}
+
+/// How far a worker is, and what it reports.
+struct Accounts {
+    /// Taken in `finish`.
+    stats: Option<Box<JobStats>>,
+    ended: Ended,
+    start: Nanos,
+    /// What starts earlier is not recorded (ramp).
+    records_from: Nanos,
+    /// What is moved before anything is recorded.
+    ramp: Ramp,
+    since: Since,
+    last_written: u64,
+    /// Requests started in all, the most there may be, and how many are planned.
     submitted: u64,
     upto: u64,
     planned: u64,
     /// No further operation: an error, or a goal was reached.
     over: bool,
-    ended: Ended,
-    start: Nanos,
-    /// What starts earlier is not recorded (ramp).
-    records_from: Nanos,
+}
+
+impl Accounts {
+    /// Ends the work for a reason that is no failed operation.
+    fn give_up(&mut self, errno: Option<Errno>) {
+        self.over = true;
+        if let (Some(errno), 0) = (errno, self.ended.error) {
+            self.ended.error = errno as i32;
+        }
+    }
+
+    fn is_sound(&self) -> bool {
+        self.ended.error == 0 && self.ended.errors == 0
+    }
+}
+
+/// One worker.
+pub struct BlockRunner {
+    context: WorkerContext,
+    part: Part,
     how: How,
-    /// What its requests wait for.
-    order: Option<Box<Order>>,
-    /// What is moved before anything is recorded.
-    ramp: Ramp,
+    engine: Box<dyn Engine>,
+    files: Handles,
+    data: Data,
+    pattern: Pattern,
+    requests: Requests,
+    checks: Checks,
+    accounts: Accounts,
+    /// The log of its own I/O.
+    recorder: Option<Box<Recorder>>,
     /// Its part in a flow.
     flow: Option<FlowShare>,
     /// What it keeps from others as long as it is there.
@@ -274,7 +314,7 @@ impl BlockRunner {
             // Where the ramp has no end yet, neither has the rest.
             deadline: pace
                 .runtime
-                .filter(|_| !self.ramp.goes_on())
+                .filter(|_| !self.accounts.ramp.goes_on())
                 .map(|runtime| Nanos(end(runtime))),
             stop: stop.clone(),
             waits: gate.waits.clone(),
@@ -287,13 +327,17 @@ impl BlockRunner {
         let gate = &mut gate;
         let (reads_back, only_checks) = (self.reads_back(), self.only_checks());
         let mut first = true;
-        while !self.exhausted && !self.over {
+        while !self.pattern.exhausted && !self.accounts.over {
             if !std::mem::take(&mut first) {
                 self.begin_again(meter);
             }
-            let before = reads_back.then(|| (self.steps.clone(), self.generation));
-            (self.pass_over, self.stops, self.pass_steps) = (false, false, 0);
-            if let Some(stats) = &mut self.stats {
+            let before = reads_back.then(|| (self.pattern.steps.clone(), self.pattern.generation));
+            (
+                self.pattern.pass_over,
+                self.pattern.stops,
+                self.pattern.pass_steps,
+            ) = (false, false, 0);
+            if let Some(stats) = &mut self.accounts.stats {
                 let kind = match only_checks {
                     true => stretch::Kind::ReadBack,
                     false => stretch::Kind::Work,
@@ -308,7 +352,7 @@ impl BlockRunner {
                 self.end_writes(gate, meter);
             }
             if let Some((steps, generation)) = before
-                && self.pass_steps > 0
+                && self.pattern.pass_steps > 0
             {
                 self.read_back(steps, generation, gate, meter);
             }
@@ -318,7 +362,7 @@ impl BlockRunner {
             }
             if let Some(time) = self.context.job.pace.time_min {
                 // From now on time decides.
-                gate.deadline = Some(Nanos(self.start.0.saturating_add(time.0)));
+                gate.deadline = Some(Nanos(self.accounts.start.0.saturating_add(time.0)));
             }
         }
         self.note_missed(gate, meter);
@@ -327,7 +371,7 @@ impl BlockRunner {
     /// Does what the source gives, to its end or to the end of the pass; whether
     /// the gate is still open.
     fn pump(&mut self, gate: &Gate, meter: &mut Meter) -> bool {
-        let open = match self.slots.len() {
+        let open = match self.requests.slots.len() {
             1 => self.pump_single(gate, meter),
             _ => self.pump_many(gate, meter),
         };
@@ -335,26 +379,23 @@ impl BlockRunner {
         open
     }
 
-    /// Ends the work for a reason that is no failed operation.
-    fn give_up(&mut self, errno: Option<Errno>) {
-        self.over = true;
-        if let (Some(errno), 0) = (errno, self.ended.error) {
-            self.ended.error = errno as i32;
-        }
-    }
-
     /// Notes what was due before the deadline and never started.
     fn note_missed(&mut self, gate: &Gate, meter: &mut Meter) {
-        let closed = gate.end().filter(|_| !self.over && !gate.stop.is_raised());
-        let Some(deadline) = closed.filter(|_| !self.exhausted) else {
+        let closed = gate
+            .end()
+            .filter(|_| !self.accounts.over && !gate.stop.is_raised());
+        let Some(deadline) = closed.filter(|_| !self.pattern.exhausted) else {
             return;
         };
-        if matches!(self.arrivals, Arrivals::Together(_)) {
+        if matches!(self.pattern.arrivals, Arrivals::Together(_)) {
             meter.extend_to(gate.end_of_time().unwrap_or_default());
         }
         let lanes = self.context.lanes;
-        let left = self.planned.saturating_sub(self.submitted);
-        let waiting = self.next.map(|what| arrivals::Waiting {
+        let left = self
+            .accounts
+            .planned
+            .saturating_sub(self.accounts.submitted);
+        let waiting = self.pattern.next.map(|what| arrivals::Waiting {
             direction: what.kind.direction(),
             length: what.length as u64,
             intended: what.intended,
@@ -364,16 +405,16 @@ impl BlockRunner {
             if let Some(lane) = lanes.of(direction) {
                 let which = (direction, std::mem::take(&mut is_first));
                 let time = (gate.start, deadline);
-                let missed = match &self.replayed {
+                let missed = match &self.pattern.replayed {
                     Some(replayed) => {
-                        let span = deadline.since(self.start);
+                        let span = deadline.since(self.accounts.start);
                         let waits = waiting.is_some_and(|waiting| {
                             waiting.direction == direction
                                 && waiting.intended.is_some_and(|at| at < deadline)
                         });
                         replayed.missed(direction, span) + u64::from(waits)
                     }
-                    None => self.arrivals.missed(time, which, waiting, left),
+                    None => self.pattern.arrivals.missed(time, which, waiting, left),
                 };
                 meter.unissued(lane, missed);
             }
@@ -382,8 +423,8 @@ impl BlockRunner {
 
     /// Puts the data of a write into the slot's buffer.
     #[inline(always)]
-    fn fill<const BARE: bool>(&mut self, slot: usize, what: &Planned) {
-        if !BARE && self.how.names {
+    fn fill<E: Extras>(&mut self, slot: usize, what: &Planned) {
+        if E::names(&self.how) {
             return;
         }
         match what.kind {
@@ -395,7 +436,7 @@ impl BlockRunner {
             }
         }
         let block = &mut self.engine.buffer(slot)[..what.length];
-        match &self.headers {
+        match &self.checks.headers {
             None => self.data.fill(slot, block),
             Some(headers) => headers.stamp(
                 block,
@@ -404,7 +445,7 @@ impl BlockRunner {
                     file: self.files.key(what.file),
                     offset: what.offset,
                     generation: what.generation,
-                    worker: self.mark,
+                    worker: self.checks.mark,
                 },
             ),
         }
@@ -415,20 +456,20 @@ impl BlockRunner {
     fn account(&mut self, what: &Planned) {
         let write = what.kind == Kind::Write;
         self.files.begin(what.file);
-        if !matches!(self.source, Source::Work) {
+        if !matches!(self.pattern.source, Source::Work) {
             return;
         }
-        self.pass_steps += 1;
-        self.since.think += u64::from(self.context.job.pace.think_by_issue);
+        self.pattern.pass_steps += 1;
+        self.accounts.since.think += u64::from(self.context.job.pace.think_by_issue);
         if write {
-            self.last_written = what.file;
-            self.since.fsync += 1;
-            self.since.datasync += 1;
+            self.accounts.last_written = what.file;
+            self.accounts.since.fsync += 1;
+            self.accounts.since.datasync += 1;
             if self.context.job.syncing.range.is_some() {
-                self.since.note_range(what);
+                self.accounts.since.note_range(what);
             }
             if self.how.remembers {
-                self.backlog.push(Written::of(what, false));
+                self.checks.backlog.push(Written::of(what, false));
             }
         }
     }
@@ -436,25 +477,21 @@ impl BlockRunner {
     /// Counts an operation that is complete.
     #[inline(always)]
     fn account_complete(&mut self, end: Nanos) {
-        if matches!(self.source, Source::Work) {
-            self.since.think += u64::from(!self.context.job.pace.think_by_issue);
-            self.since.ended = end;
+        if matches!(self.pattern.source, Source::Work) {
+            self.accounts.since.think += u64::from(!self.context.job.pace.think_by_issue);
+            self.accounts.since.ended = end;
         }
     }
 
     /// Bytes of the operations that were started.
     fn started_bytes(&self) -> u64 {
-        let waiting = self.next.map_or(0, |what| what.length as u64);
-        self.steps.bytes().saturating_sub(waiting)
+        let waiting = self.pattern.next.map_or(0, |what| what.length as u64);
+        self.pattern.steps.bytes().saturating_sub(waiting)
     }
 
     /// Whether the worker's part was gone over in full, and each block once or more.
     fn went_everywhere(&self) -> bool {
-        self.steps.covers() && self.started_bytes() >= self.steps.total()
-    }
-
-    fn is_sound(&self) -> bool {
-        self.ended.error == 0 && self.ended.errors == 0
+        self.pattern.steps.covers() && self.started_bytes() >= self.pattern.steps.total()
     }
 }
 
@@ -465,19 +502,19 @@ impl Runner for BlockRunner {
             self.top_up(upto, own, meter);
             return;
         }
-        (self.start, self.ended.at) = (own.start, own.start);
+        (self.accounts.start, self.accounts.ended.at) = (own.start, own.start);
         let pace = &self.context.job.pace;
-        let from = match self.ramp.goes_on() {
+        let from = match self.accounts.ramp.goes_on() {
             // When that is, bytes will tell.
             true => Nanos(u64::MAX),
             false => Nanos(own.start.0.saturating_add(pace.ramp.0)),
         };
-        self.records_from = from;
-        (self.since.thought, self.since.ended) = (own.start, own.start);
+        self.accounts.records_from = from;
+        (self.accounts.since.thought, self.accounts.since.ended) = (own.start, own.start);
         let used = self.used();
-        if let Some(stats) = &mut self.stats {
-            self.ended.usage_before = used;
-            self.ended.start_ms = epoch_ms();
+        if let Some(stats) = &mut self.accounts.stats {
+            self.accounts.ended.usage_before = used;
+            self.accounts.ended.start_ms = epoch_ms();
             stats.begin(own.start, from);
         }
         if pace.delay.0 > 0 {
@@ -489,9 +526,9 @@ impl Runner for BlockRunner {
                 self.end_others(gate);
                 return;
             }
-            self.ended.start_ms = epoch_ms();
+            self.accounts.ended.start_ms = epoch_ms();
         }
-        if self.only_checks() && self.replayed.is_none() {
+        if self.only_checks() && self.pattern.replayed.is_none() {
             self.verify_only(&own, meter);
         } else if !self.context.job.files.create_only {
             let begun = gate.clock.now();
@@ -502,10 +539,10 @@ impl Runner for BlockRunner {
             }
         }
         self.end_others(gate);
-        if self.stats.is_some() {
-            self.ended.at = gate.clock.now();
-            gate.waits.at_work_until(self.ended.at);
-            self.ended.usage = self.used().since(self.ended.usage_before);
+        if self.accounts.stats.is_some() {
+            self.accounts.ended.at = gate.clock.now();
+            gate.waits.at_work_until(self.accounts.ended.at);
+            self.accounts.ended.usage = self.used().since(self.accounts.ended.usage_before);
         }
     }
 
@@ -520,11 +557,11 @@ impl Runner for BlockRunner {
     }
 
     fn issued(&self) -> u64 {
-        self.submitted
+        self.accounts.submitted
     }
 
     fn planned(&self) -> u64 {
-        self.planned
+        self.accounts.planned
     }
 
     fn look(&mut self, _ended: bool) -> Pages {
@@ -535,27 +572,27 @@ impl Runner for BlockRunner {
         let job = &self.context.job;
         // What comes before the ramp's end is not counted, and what a job checks was
         // just written.
-        let plain = !job.pace.ramps() && (job.verify.is_none() || self.stats.is_none());
-        let plain = plain && self.replayed.is_none();
+        let plain = !job.pace.ramps() && (job.verify.is_none() || self.accounts.stats.is_none());
+        let plain = plain && self.pattern.replayed.is_none();
         // Each pass begins with the pages of what it reads dropped, but for those that are mapped.
         let directions = job.pattern.directions;
         let drops = self.how.renews && !self.context.engine.mapped;
         let renews = drops && directions.read && !directions.write;
         let plain = plain && !renews;
-        plain.then(|| self.steps.once()).flatten()
+        plain.then(|| self.pattern.steps.once()).flatten()
     }
 
     fn covered(&self) -> bool {
-        let everything = match self.replayed {
-            Some(_) => self.exhausted,
+        let everything = match self.pattern.replayed {
+            Some(_) => self.pattern.exhausted,
             None => self.went_everywhere(),
         };
-        self.is_sound() && everything
+        self.accounts.is_sound() && everything
     }
 
     fn finish(&mut self, meter: &mut Meter) {
         for file in 0..self.files.count() {
-            self.record_close(file, self.ended.at);
+            self.record_close(file, self.accounts.ended.at);
             self.close(file, meter);
         }
         self.end_record(meter);
@@ -566,9 +603,9 @@ impl Runner for BlockRunner {
         // What was lost by the time of closing is not there.
         if let Some(kept) = &self.context.kept
             && let Some(covered) = kept.covered.get(self.own_thread())
-            && self.is_sound()
+            && self.accounts.is_sound()
         {
-            let bytes = self.started_bytes().min(self.steps.total());
+            let bytes = self.started_bytes().min(self.pattern.steps.total());
             covered.fetch_max(kept.there + bytes, Ordering::Relaxed);
         }
         let counts = self.engine.counts();
@@ -584,10 +621,10 @@ impl Runner for BlockRunner {
         } = self.context.lanes;
         self.tell_framed(meter);
         meter.again_of([read, write, trim, sync], counts.again);
-        self.queue.tell(meter);
-        let Some(stats) = self.stats.take() else {
+        self.requests.queue.tell(meter);
+        let Some(stats) = self.accounts.stats.take() else {
             if self.how.ramps {
-                meter.measured_from(self.records_from);
+                meter.measured_from(self.accounts.records_from);
             }
             return;
         };
@@ -603,8 +640,8 @@ impl Runner for BlockRunner {
                 meter.measured(lane, measured);
             }
         }
-        let ramp = stats.logs_from().since(self.start);
-        let (outcome, log) = stats.finish(self.ended.at, self.rows(meter));
+        let ramp = stats.logs_from().since(self.accounts.start);
+        let (outcome, log) = stats.finish(self.accounts.ended.at, self.rows(meter));
         let outcome = self.outcome(outcome, counts);
         let log = JobLog {
             job: outcome.job,
@@ -622,7 +659,7 @@ impl BlockRunner {
     /// Goes on, whatever the time, until so many operations were started in all. Only
     /// one may be under way at a time.
     fn top_up(&mut self, upto: u64, own: Gate, meter: &mut Meter) {
-        self.upto = upto;
+        self.accounts.upto = upto;
         let gate = Gate {
             deadline: None,
             ..own

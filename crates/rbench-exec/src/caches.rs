@@ -7,7 +7,6 @@ use rbench_comm::sharing;
 use rbench_sys::identity::file_system;
 
 use crate::group::{ExecError, Group};
-use crate::thread::in_thread;
 
 /// The number of each rank's cache, the same on every rank, for a run that
 /// works in `dirs`; `kernel` names this rank's. Where nothing is known of them,
@@ -25,7 +24,7 @@ pub async fn caches(
         let found: Vec<String> = dirs.iter().flat_map(|dir| file_system(dir)).collect();
         found
     };
-    let found = group.attend(in_thread(look), || 0).await?;
+    let found = group.in_thread(look).await?;
     let mut keys: Vec<String> = found.unwrap_or_default();
     keys.sort_unstable();
     keys.dedup();
@@ -33,7 +32,7 @@ pub async fn caches(
         *key = format!("{kernel} {key}");
     }
     if keys.is_empty() {
-        keys.push(format!("host {}", group.host_of[group.rank().0 as usize]));
+        keys.push(format!("host {}", group.host_number()));
     }
     group.quietly(sharing(group.world, &keys)).await
 }
@@ -44,11 +43,10 @@ pub async fn caches(
 /// One sentence, the same on every rank.
 pub async fn drop_caches(group: &Group<'_>) -> Result<(), ExecError> {
     group.step("dropping caches");
-    let result = if group.is_leader() {
-        let dropped = in_thread(|| rbench_sys::caches::drop_caches().map_err(|e| e.to_string()));
-        group.attend(dropped, || 0).await?.and_then(|result| result)
-    } else {
-        Ok(())
-    };
-    group.agree(result).await
+    let leads = group.is_leader();
+    let dropped = group.agree_in_thread(move || match leads {
+        true => rbench_sys::caches::drop_caches().map_err(|e| e.to_string()),
+        false => Ok(()),
+    });
+    dropped.await
 }

@@ -8,24 +8,19 @@ use std::sync::Arc;
 use rbench_core::timeline::INTERVAL;
 use rbench_core::wire::{Reader, Writer};
 use rbench_core::{Bytes, Clock as _, Counter, CpuClock, Latency, Nanos, OpKind, Rank};
-use rbench_plan::io::{FsyncRule, Layout, Rw, fresh_data};
-use rbench_plan::jobs::{BlockSizes, Distribution, JobPlan};
+use rbench_plan::io::{FsyncRule, Layout, Rw};
+use rbench_plan::jobs::{BlockSizes, Buffers, Distribution};
 use rbench_plan::{IoPlan, Work};
 
-use crate::blocks::{self, BlockRunner};
+use crate::blocks::{self, BLOCK, BlockRunner};
 use crate::group::{ExecError, Group};
 use crate::meter::{ErrorBudget, Meter, Tally};
 use crate::pace::{Gate, StopFlag, Waits};
-use crate::worker::Runner;
-use crate::{io, mix, ops};
+use crate::workload;
 
 const ROUNDS: u64 = 50_000;
 /// The fastest of so many tries counts: what disturbs only makes it slower.
 const TRIES: u32 = 5;
-/// More requests at a time only take memory here.
-const DEPTH_MAX: u32 = 64;
-/// Length of a block: there is nothing that would move it.
-const BLOCK: u64 = 4096;
 
 /// Costs in ns.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
@@ -52,8 +47,8 @@ pub async fn on_each_host(group: &Group<'_>, work: &Work) -> Result<Vec<Calibrat
             clock_ns,
             record_ns,
             null_op_ns,
-        } = calibrate(&group.counter, work);
-        let host = group.host_of[group.rank().0 as usize];
+        } = calibrate(&group.time.counter, work);
+        let host = group.host_number();
         let costs = [clock_ns, record_ns, null_op_ns].map(f64::to_bits);
         message.number(u64::from(host)).numbers(&costs);
     }
@@ -115,25 +110,6 @@ fn best(mut once: impl FnMut() -> Nanos) -> f64 {
     fastest as f64 / ROUNDS as f64
 }
 
-/// The loop of `work` with nothing behind it, for so many operations; `None`
-/// where it cannot be made here (the run will say why).
-fn bare_loop(work: &Work, operations: u64) -> Option<Box<dyn Runner>> {
-    match work {
-        Work::Meta(meta) => ops::over_nothing(meta, operations).ok(),
-        Work::Io(plan) if plan.small.is_some() => io::over_nothing(plan, operations).ok(),
-        Work::Io(plan) => of_blocks(&plan.rounds(0, 0, (0, 1), 1).first()?.job, operations),
-        Work::Mix(mix) => mix::over_nothing(mix, operations).ok(),
-        Work::Find(_) | Work::Replay(_) => None,
-        Work::Jobs(plan) => of_blocks(plan.rounds.iter().flatten().next()?, operations),
-    }
-}
-
-fn of_blocks(job: &JobPlan, operations: u64) -> Option<Box<dyn Runner>> {
-    let depth = job.depth.clamp(1, DEPTH_MAX);
-    let made = blocks::over_nothing(job, (operations, BLOCK), depth);
-    made.ok().map(|runner| Box::new(runner) as Box<dyn Runner>)
-}
-
 /// What a loop that starts now runs with.
 fn surroundings(clock: CpuClock) -> (Gate, Meter) {
     let start = clock.now();
@@ -179,7 +155,7 @@ pub fn null_loop(clock: CpuClock, operations: u64) -> Option<(BlockRunner, Gate,
         open_loop: None,
         verify: false,
         ack_journal: None,
-        buffers: fresh_data(0, 0),
+        buffers: Buffers::fresh(0, 0),
         verify_threads: 0,
         steady: None,
     };
@@ -189,7 +165,7 @@ pub fn null_loop(clock: CpuClock, operations: u64) -> Option<(BlockRunner, Gate,
 }
 
 fn null_operations(clock: CpuClock, work: &Work) -> Nanos {
-    let Some(mut runner) = bare_loop(work, ROUNDS) else {
+    let Some(mut runner) = workload::of(work).bare_loop(ROUNDS) else {
         return Nanos(0);
     };
     let (gate, mut meter) = surroundings(clock);

@@ -5,7 +5,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use rbench_comm::{Combine, CommError};
+use rbench_comm::CommError;
 use rbench_core::Rank;
 use rbench_core::client::{ClientCost, ClientGap, ClientUse, HostClient, Watch};
 use rbench_core::outcome::PhaseOutcome;
@@ -64,14 +64,9 @@ pub async fn watch(
     let missed = watched.watch.as_ref();
     let missed = missed.filter(|_| group.is_leader() && watched.processes.is_empty());
     let there = missed.map_or(Ok(()), |watch| Err(missing(watch)));
-    group.agree(there).await.map_err(|error| match error {
-        ExecError::SetUp(message) => ExecError::Usage(message),
-        other => other,
-    })?;
-    let any = u64::from(!watched.processes.is_empty());
-    let any = group.world.all_reduce(Combine::Max, vec![any]);
-    let any = group.quietly(any).await?[0] > 0;
-    group.sight.client.replace(any.then_some(watched));
+    group.agree(there).await.map_err(ExecError::as_usage)?;
+    let any = group.any(!watched.processes.is_empty()).await?;
+    group.probes.sight.client.replace(any.then_some(watched));
     Ok(())
 }
 
@@ -88,10 +83,8 @@ async fn numbers_shared(group: &Group<'_>) -> Result<bool, ExecError> {
     let hosts = spaces.len();
     spaces.sort_unstable();
     spaces.dedup();
-    let shared = u64::from(spaces.len() < hosts);
     // Only rank 0 knows.
-    let told = group.world.all_reduce(Combine::Max, vec![shared]);
-    Ok(group.quietly(told).await?[0] > 0)
+    group.any(spaces.len() < hosts).await
 }
 
 /// The processes on this host that are to be watched, ascending by number.
@@ -146,7 +139,7 @@ pub(crate) type Seen = Option<Result<ClientUse, ClientGap>>;
 /// # Errors
 /// When the ranks cannot talk.
 pub(crate) async fn begin(group: &Group<'_>) -> Result<Option<Before>, ExecError> {
-    let Some(watched) = group.sight.client.borrow().clone() else {
+    let Some(watched) = group.probes.sight.client.borrow().clone() else {
         return Ok(None);
     };
     let mine = match group.is_leader() {
@@ -176,7 +169,7 @@ async fn first(
     let Some(reading) = found.filter(|reading| !reading.is_empty()) else {
         return Ok(Err(ClientGap::Absent));
     };
-    if let Some(watched) = group.sight.client.borrow_mut().as_mut() {
+    if let Some(watched) = group.probes.sight.client.borrow_mut().as_mut() {
         watched.processes = reading.iter().map(|(process, _)| *process).collect();
     }
     Ok(Ok(reading))
@@ -198,7 +191,13 @@ pub(crate) async fn end(
         Some(Err(gap)) => return Ok(Some(Some(Err(gap)))),
         Some(Ok(before)) => before,
     };
-    let watched = group.sight.client.borrow().clone().unwrap_or_default();
+    let watched = group
+        .probes
+        .sight
+        .client
+        .borrow()
+        .clone()
+        .unwrap_or_default();
     let look = in_thread(move || {
         let after = read(&watched.processes);
         // Whoever came during the phase has done part of its work.
@@ -257,7 +256,7 @@ pub(crate) async fn gather(
         })
     };
     let hosts: Option<Vec<HostClient>> = group.host_names.iter().zip(&all).map(read).collect();
-    let watched = group.sight.client.borrow();
+    let watched = group.probes.sight.client.borrow();
     let cost = ClientCost {
         watch: watched.as_ref().and_then(|watched| watched.watch.clone()),
         operations: operations(lanes, rows),

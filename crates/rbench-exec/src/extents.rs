@@ -6,8 +6,7 @@ use rbench_core::wire::{Reader, Writer};
 use rbench_sys::residency::{Extents, Part, extents};
 
 use crate::group::{ExecError, Group};
-use crate::thread::in_thread;
-use crate::workload::Listener;
+use crate::listener::Listener;
 
 /// The code of the warning.
 const NEVER_WRITTEN: &str = "never-written";
@@ -42,9 +41,9 @@ pub(crate) async fn look(
     let count = parts.len() as u64;
     let step = parts.len().div_ceil(MOST_PARTS).max(1);
     let sample: Vec<Part> = parts.into_iter().step_by(step).collect();
-    let looked = in_thread(move || extents(&sample));
+    let looked = group.in_thread(move || extents(&sample)).await?;
     // Without the thread nothing is known.
-    let looked = group.attend(looked, || 0).await?.unwrap_or_default();
+    let looked = looked.unwrap_or_default();
     let Extents {
         parts,
         bytes,

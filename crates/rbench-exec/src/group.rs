@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use rbench_comm::{Clocks, Combine, CommError, Communicator, NOTE_WORDS, Note};
+use rbench_comm::{Clocks, CommError, Communicator, NOTE_WORDS, Note};
 use rbench_core::outcome::CommonStart;
 use rbench_core::spread::RowLimits;
 use rbench_core::timeline::INTERVAL;
@@ -144,71 +144,58 @@ pub trait Show {
     }
 }
 
-/// The ranks of a run and what each keeps to talk to the others.
-pub struct Group<'a> {
-    /// All ranks.
-    pub world: &'a dyn Communicator,
-    /// The ranks of this host.
-    pub host: Box<dyn Communicator>,
-    /// The leaders of the hosts, rank 0 as the first; only meaningful at a
-    /// leader.
-    pub leaders: Box<dyn Communicator>,
-    /// Names of the hosts.
-    pub host_names: Vec<String>,
-    /// The host of each rank.
-    pub host_of: Vec<u32>,
-    /// The cache of each rank: the ranks for which one kernel keeps the same
-    /// files in memory have the same number, from 0 in the order of their first
-    /// ranks. Each host's own unless [`Group::with_caches`] says otherwise.
-    pub cache_of: Vec<u32>,
-    /// The clock that instants are agreed on by.
-    pub clock: Rc<dyn Clock>,
-    /// What workers read the same time from.
-    pub counter: Counter,
-    /// How many ranks and hosts have rows of their own.
-    pub rows: RowLimits,
-    /// Tells the notes of this run from late ones of a run before it on the
-    /// same ranks; the same number on all of them.
-    run: u64,
-    /// What is known of the clocks of all ranks.
-    clocks: RefCell<Clocks>,
-    /// The common start of the present phase.
-    start: Cell<Option<CommonStart>>,
-    interrupts: &'a dyn Interrupts,
-    show: &'a dyn Show,
+/// What ends a run, or a phase of it, before its time.
+#[derive(Default)]
+pub(crate) struct RunControl {
     stop: RefCell<StopFlag>,
-    /// That of the present phase, and the common start of it by this host's clock.
+    /// That of the present phase.
     phase_stop: RefCell<StopFlag>,
-    starts_here: Cell<Option<Nanos>>,
     reason: Cell<Option<StopReason>>,
     /// Of a signal: which, from whom, to which rank; of the first that was heard of.
     signal: RefCell<Option<String>>,
     /// An operation of this rank was given up.
     stuck: Cell<bool>,
-    /// When this rank last looked whether the others are there.
-    looked: Cell<Instant>,
-    /// When another rank was last heard of.
-    last_word: Cell<Instant>,
-    phase_number: Cell<u64>,
-    /// How far the phase is: at rank 0 all ranks, at others they themselves.
-    progress: ProgressBook,
+    limits: Limits,
     /// Failed operations of each rank so far (at other ranks their own only),
     /// and this rank's before the phase.
     failed: RefCell<Vec<u64>>,
     failed_before: Cell<u64>,
-    limits: Limits,
-    interval: Nanos,
-    seats: WorkerResources,
-    /// Since when all ranks say that they are there; when each was heard of.
-    guarded: Cell<Option<Instant>>,
-    alive: RefCell<Vec<Instant>>,
-    told_alive: Cell<Instant>,
-    /// What there is to see of the file system that the phases work on.
-    pub sight: Sight,
     /// At rank 0: what ends the run early.
     pub(crate) trap: Trap,
     /// Whom the end of a job ends.
     pub(crate) exits: Arc<Exits>,
+}
+
+/// When ranks were last heard of.
+struct Heartbeat {
+    /// Since when all ranks say that they are there; when each was heard of.
+    guarded: Cell<Option<Instant>>,
+    alive: RefCell<Vec<Instant>>,
+    told_alive: Cell<Instant>,
+    /// When this rank last looked whether the others are there.
+    looked: Cell<Instant>,
+    /// When another rank was last heard of.
+    last_word: Cell<Instant>,
+}
+
+/// The time that the ranks agree on.
+pub struct RunClock {
+    /// The clock that instants are agreed on by.
+    pub clock: Rc<dyn Clock>,
+    /// What workers read the same time from.
+    pub counter: Counter,
+    /// What is known of the clocks of all ranks.
+    clocks: RefCell<Clocks>,
+    /// The common start of the present phase, and the same by this host's clock.
+    start: Cell<Option<CommonStart>>,
+    starts_here: Cell<Option<Nanos>>,
+}
+
+/// What looks at a run, and what is done around its phases.
+#[derive(Default)]
+pub struct Probes {
+    /// What there is to see of the file system that the phases work on.
+    pub sight: Sight,
     /// What is done in each interval.
     pub intervals: Intervals,
     /// What happens besides, at rank 0.
@@ -217,8 +204,40 @@ pub struct Group<'a> {
     pub mounts: Rc<Mounts>,
     /// What is run around phases.
     pub hooks: Rc<PhaseHooks>,
-    /// The present phase, for people.
+}
+
+/// The ranks of a run and what each keeps to talk to the others.
+pub struct Group<'a> {
+    ranks: Ranks<'a>,
+    pub(crate) control: RunControl,
+    heartbeat: Heartbeat,
+    /// The time.
+    pub time: RunClock,
+    /// What looks at the run.
+    pub probes: Probes,
+    /// How many ranks and hosts have rows of their own.
+    pub rows: RowLimits,
+    /// Tells the notes of this run from late ones of a run before it on the
+    /// same ranks; the same number on all of them.
+    run: u64,
+    interrupts: &'a dyn Interrupts,
+    show: &'a dyn Show,
+    /// The present phase, among all and for people.
+    phase_number: Cell<u64>,
     label: RefCell<String>,
+    /// How far the phase is: at rank 0 all ranks, at others they themselves.
+    progress: ProgressBook,
+    interval: Nanos,
+    seats: WorkerResources,
+}
+
+/// A group is its ranks, with what they have together.
+impl<'a> std::ops::Deref for Group<'a> {
+    type Target = Ranks<'a>;
+
+    fn deref(&self) -> &Ranks<'a> {
+        &self.ranks
+    }
 }
 
 /// While it is there, silent ranks are taken for lost.
@@ -243,64 +262,52 @@ impl<'a> Group<'a> {
         interrupts: &'a dyn Interrupts,
         show: &'a dyn Show,
     ) -> Result<Group<'a>, ExecError> {
-        let my_host = host_of[world.rank().0 as usize];
-        let host = world.split(my_host).await?;
-        let leaders = world.part(host.rank() == Rank(0)).await?;
+        let ranks = Ranks::form(world, host_names, host_of).await?;
         let run = number_of_run(world).await?;
-        let ranks = world.size() as usize;
+        let (size, now) = (world.size() as usize, Instant::now());
         Ok(Group {
-            world,
-            host,
-            leaders,
-            host_names,
-            cache_of: host_of.clone(),
-            host_of,
-            clock: Rc::new(MonotonicClock),
-            counter: Counter::begin(rbench_sys::limits::counter_is_kept()),
+            ranks,
+            control: RunControl {
+                failed: RefCell::new(vec![0; size]),
+                ..RunControl::default()
+            },
+            heartbeat: Heartbeat {
+                guarded: Cell::new(None),
+                alive: RefCell::new(vec![now; size]),
+                told_alive: Cell::new(now),
+                looked: Cell::new(now),
+                last_word: Cell::new(now),
+            },
+            time: RunClock {
+                clock: Rc::new(MonotonicClock),
+                counter: Counter::begin(rbench_sys::limits::counter_is_kept()),
+                clocks: RefCell::new(clocks),
+                start: Cell::new(None),
+                starts_here: Cell::default(),
+            },
+            probes: Probes::default(),
             rows: RowLimits::default(),
             run,
-            clocks: RefCell::new(clocks),
-            start: Cell::new(None),
             interrupts,
             show,
-            stop: RefCell::new(StopFlag::default()),
-            phase_stop: RefCell::default(),
-            starts_here: Cell::default(),
-            reason: Cell::new(None),
-            signal: RefCell::default(),
-            stuck: Cell::new(false),
-            looked: Cell::new(Instant::now()),
-            last_word: Cell::new(Instant::now()),
             phase_number: Cell::new(0),
-            progress: ProgressBook::new(ranks),
-            failed: RefCell::new(vec![0; ranks]),
-            failed_before: Cell::new(0),
-            limits: Limits::default(),
+            label: RefCell::default(),
+            progress: ProgressBook::new(size),
             interval: INTERVAL,
             seats: WorkerResources::default(),
-            guarded: Cell::new(None),
-            alive: RefCell::new(vec![Instant::now(); ranks]),
-            told_alive: Cell::new(Instant::now()),
-            sight: Sight::default(),
-            trap: Trap::default(),
-            exits: Arc::default(),
-            intervals: Intervals::default(),
-            marks: Marks::default(),
-            mounts: Rc::default(),
-            hooks: Rc::default(),
-            label: RefCell::default(),
         })
     }
 
     /// The same group with limits at which it stops.
-    pub fn with_limits(self, limits: Limits) -> Group<'a> {
-        Group { limits, ..self }
+    pub fn with_limits(mut self, limits: Limits) -> Group<'a> {
+        self.control.limits = limits;
+        self
     }
 
     /// The same group with commands around its phases, the same on all ranks.
-    pub fn with_hooks(self, hooks: PhaseHooks) -> Group<'a> {
-        let hooks = Rc::new(hooks);
-        Group { hooks, ..self }
+    pub fn with_hooks(mut self, hooks: PhaseHooks) -> Group<'a> {
+        self.probes.hooks = Rc::new(hooks);
+        self
     }
 
     /// The same group with timelines of that interval, the same on all ranks.
@@ -330,18 +337,25 @@ impl<'a> Group<'a> {
     }
 
     /// The same group with these caches of its ranks, the same on all of them.
-    pub fn with_caches(self, cache_of: Vec<u32>) -> Group<'a> {
-        Group { cache_of, ..self }
+    pub fn with_caches(mut self, cache_of: Vec<u32>) -> Group<'a> {
+        self.ranks.cache_of = cache_of;
+        self
     }
 
     /// The same group on a rank with another clock.
-    pub fn with_clock(self, clock: Rc<dyn Clock>) -> Group<'a> {
-        Group { clock, ..self }
+    pub fn with_clock(mut self, clock: Rc<dyn Clock>) -> Group<'a> {
+        self.time.clock = clock;
+        self
+    }
+
+    /// The time by this rank's clock.
+    pub fn now(&self) -> Nanos {
+        self.time.clock.now()
     }
 
     /// The limits at which it stops.
     pub fn limits(&self) -> Limits {
-        self.limits
+        self.control.limits
     }
 
     /// From now on silent ranks are taken for lost, until the guard is
@@ -349,48 +363,15 @@ impl<'a> Group<'a> {
     /// thread that may take long.
     pub fn guard(&self) -> Guard<'_> {
         let now = Instant::now();
-        self.alive.borrow_mut().fill(now);
-        self.looked.set(now);
-        self.guarded.set(Some(now));
-        Guard(&self.guarded)
+        self.heartbeat.alive.borrow_mut().fill(now);
+        self.heartbeat.looked.set(now);
+        self.heartbeat.guarded.set(Some(now));
+        Guard(&self.heartbeat.guarded)
     }
 
     /// Tells people of trouble.
     pub fn trouble(&self, text: &str) {
         self.show.trouble(text);
-    }
-
-    /// This rank.
-    pub fn rank(&self) -> Rank {
-        self.world.rank()
-    }
-
-    /// Whether this is rank 0.
-    pub fn is_root(&self) -> bool {
-        self.rank() == Rank(0)
-    }
-
-    /// Whether this rank acts for its host.
-    pub fn is_leader(&self) -> bool {
-        self.host.rank() == Rank(0)
-    }
-
-    /// Whether this rank, the lowest one of them, acts for all that share its
-    /// cache.
-    pub fn is_cache_leader(&self) -> bool {
-        let mine = self.rank().0 as usize;
-        let cache = self.cache_of[mine];
-        self.cache_of[..mine].iter().all(|other| *other != cache)
-    }
-
-    /// The name of this rank's host.
-    pub fn host_name(&self) -> &str {
-        self.host_name_of(self.rank())
-    }
-
-    /// The name of a rank's host.
-    pub fn host_name_of(&self, rank: Rank) -> &str {
-        &self.host_names[self.host_of[rank.0 as usize] as usize]
     }
 
     /// Where rank 0 shows what goes on; silent at the others.
@@ -402,18 +383,18 @@ impl<'a> Group<'a> {
 
     /// The flag that ends the workers' loops.
     pub fn stop_flag(&self) -> StopFlag {
-        self.stop.borrow().clone()
+        self.control.stop.borrow().clone()
     }
 
     /// The flag that ends the workers' loops in the present phase: with the group's, or
     /// by itself.
     pub fn phase_stop(&self) -> StopFlag {
-        self.phase_stop.borrow().clone()
+        self.control.phase_stop.borrow().clone()
     }
 
     /// Why the group was asked to stop, as far as this rank has heard.
     pub fn stop_reason(&self) -> Option<StopReason> {
-        self.reason.get()
+        self.control.reason.get()
     }
 
     /// Begins phase after phase at the same place on all ranks, so that late
@@ -421,14 +402,15 @@ impl<'a> Group<'a> {
     pub fn begin_phase(&self, label: &str, total: Option<u64>, deadline: Option<Nanos>) {
         self.phase_number.set(self.phase_number.get() + 1);
         self.progress.begin(total, deadline);
-        self.failed_before
-            .set(self.failed.borrow()[self.rank().0 as usize]);
-        self.start.set(None);
-        self.marks.left();
-        self.mounts.begin();
+        self.control
+            .failed_before
+            .set(self.control.failed.borrow()[self.rank().0 as usize]);
+        self.time.start.set(None);
+        self.probes.marks.left();
+        self.probes.mounts.begin();
         label.clone_into(&mut self.label.borrow_mut());
-        *self.phase_stop.borrow_mut() = self.stop.borrow().follower();
-        self.starts_here.set(None);
+        *self.control.phase_stop.borrow_mut() = self.control.stop.borrow().follower();
+        self.time.starts_here.set(None);
         if self.is_root() {
             self.show.phase(label, total);
         }
@@ -472,7 +454,7 @@ impl<'a> Group<'a> {
         let mut tick = tokio::time::interval(TELL_EVERY);
         tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         tick.reset();
-        self.last_word.set(Instant::now());
+        self.heartbeat.last_word.set(Instant::now());
         // Many waits one after the other may each be over before the first tick.
         self.say_alive(Instant::now());
         loop {
@@ -481,18 +463,18 @@ impl<'a> Group<'a> {
                 out = &mut wait => return out.map_err(Into::into),
                 signal = self.interrupts.next() => self.interrupted(signal),
                 note = self.world.next_note() => self.hear(&note?),
-                () = self.intervals.due() => self.pass_on(false),
-                () = self.interrupts.mark(), if self.is_root() => self.marks.signalled(self.clock.now()),
-                happening = self.marks.next() => self.marks.take(happening, self.clock.now()),
-                verdict = self.mounts.next() => self.mount_answered(verdict),
-                () = self.trap.sprung() => self.ask_to_stop(StopReason::Trigger),
+                () = self.probes.intervals.due() => self.pass_on(false),
+                () = self.interrupts.mark(), if self.is_root() => self.probes.marks.signalled(self.now()),
+                happening = self.probes.marks.next() => self.probes.marks.take(happening, self.now()),
+                verdict = self.probes.mounts.next() => self.mount_answered(verdict),
+                () = self.control.trap.sprung() => self.ask_to_stop(StopReason::Trigger),
                 _ = tick.tick() => {
                     self.tell(done());
                     self.tell_used();
                     self.live(Instant::now())?;
-                    if self.reason.get().is_none() {
-                        self.last_word.set(Instant::now());
-                    } else if patience.is_some_and(|p| self.last_word.get().elapsed() > p) {
+                    if self.control.reason.get().is_none() {
+                        self.heartbeat.last_word.set(Instant::now());
+                    } else if patience.is_some_and(|p| self.heartbeat.last_word.get().elapsed() > p) {
                         return Err(ExecError::NoAnswer);
                     } else if patience.is_none() {
                         self.post_to_others(NOTE_BUSY, [0; WORDS]);
@@ -505,7 +487,7 @@ impl<'a> Group<'a> {
     /// Asks every rank to end the phase at the next operation.
     pub fn ask_to_stop(&self, reason: StopReason) {
         if reason == StopReason::Stuck {
-            self.stuck.set(true);
+            self.control.stuck.set(true);
         }
         self.note_stop(reason);
         self.post_to_others(NOTE_STOP, [reason.code(), 0, 0, 0, 0]);
@@ -517,7 +499,7 @@ impl<'a> Group<'a> {
         let text = format!("{} to rank {rank} on {host}", self.interrupts.told(signal));
         let reason = StopReason::Signal(signal);
         let more = pack(&text);
-        self.signal.borrow_mut().get_or_insert(text);
+        self.control.signal.borrow_mut().get_or_insert(text);
         self.note_stop(reason);
         for rank in self.others() {
             self.post_with(rank, NOTE_STOP, [reason.code(), 0, 0, 0, 0], more.clone());
@@ -527,12 +509,12 @@ impl<'a> Group<'a> {
     /// Which signal ended the run early, from whom and to which rank, as far as this rank has
     /// heard.
     pub fn stop_signal(&self) -> Option<String> {
-        self.signal.borrow().clone()
+        self.control.signal.borrow().clone()
     }
 
     /// Tells the other ranks which jobs have ended others here.
     pub fn tell_exits(&self) {
-        for id in self.exits.news() {
+        for id in self.control.exits.news() {
             self.post_to_others(NOTE_END, [id, 0, 0, 0, 0]);
         }
     }
@@ -543,16 +525,14 @@ impl<'a> Group<'a> {
     /// # Errors
     /// When the ranks cannot talk.
     pub async fn any_stuck(&self) -> Result<bool, ExecError> {
-        let mine = vec![u64::from(self.stuck.get())];
-        let any = self.world.all_reduce(Combine::Max, mine);
-        Ok(self.quietly(any).await?[0] > 0)
+        self.any(self.control.stuck.get()).await
     }
 
     /// Takes down how many operations of this rank have failed in the present
     /// phase.
     pub fn count_failed(&self, failed: u64) {
         let mine = self.rank().0 as usize;
-        self.failed.borrow_mut()[mine] = self.failed_before.get() + failed;
+        self.control.failed.borrow_mut()[mine] = self.control.failed_before.get() + failed;
     }
 
     /// At the end of a phase, on all ranks: stops the group when more
@@ -561,12 +541,11 @@ impl<'a> Group<'a> {
     /// # Errors
     /// When the ranks cannot talk.
     pub async fn settle_errors(&self) -> Result<(), ExecError> {
-        let Some(most) = self.limits.errors else {
+        let Some(most) = self.control.limits.errors else {
             return Ok(());
         };
-        let mine = self.failed.borrow()[self.rank().0 as usize];
-        let sum = self.world.all_reduce(Combine::Sum, vec![mine]);
-        if self.quietly(sum).await?[0] > most {
+        let mine = self.control.failed.borrow()[self.rank().0 as usize];
+        if self.sums(vec![mine]).await?[0] > most {
             self.note_stop(StopReason::Errors);
         }
         Ok(())
@@ -576,8 +555,8 @@ impl<'a> Group<'a> {
     /// its own at once; rank 0 hears of the others'.
     fn check_errors(&self) {
         // Added up only if it matters: this is done at every note.
-        let too_many = |most: u64| self.failed.borrow().iter().sum::<u64>() > most;
-        if self.reason.get().is_none() && self.limits.errors.is_some_and(too_many) {
+        let too_many = |most: u64| self.control.failed.borrow().iter().sum::<u64>() > most;
+        if self.control.reason.get().is_none() && self.control.limits.errors.is_some_and(too_many) {
             self.ask_to_stop(StopReason::Errors);
         }
     }
@@ -597,19 +576,14 @@ impl<'a> Group<'a> {
         self.others().for_each(|rank| self.post(rank, kind, words));
     }
 
-    fn others(&self) -> impl Iterator<Item = Rank> + use<> {
-        let mine = self.rank();
-        (0..self.world.size()).map(Rank).filter(move |r| *r != mine)
-    }
-
     fn note_stop(&self, reason: StopReason) {
-        if self.reason.get().is_none() {
-            self.reason.set(Some(reason));
+        if self.control.reason.get().is_none() {
+            self.control.reason.set(Some(reason));
             if self.is_root() {
                 self.show.stopping();
             }
         }
-        self.stop.borrow().raise();
+        self.control.stop.borrow().raise();
     }
 
     fn hear(&self, note: &Note) {
@@ -617,26 +591,26 @@ impl<'a> Group<'a> {
         if note.words[WORDS] != self.run {
             return;
         }
-        self.last_word.set(Instant::now());
+        self.heartbeat.last_word.set(Instant::now());
         let from = note.from.0 as usize;
-        self.alive.borrow_mut()[from] = Instant::now();
+        self.heartbeat.alive.borrow_mut()[from] = Instant::now();
         match note.kind {
             NOTE_STOP => {
                 if let Some(text) = unpack(&note.more) {
-                    self.signal.borrow_mut().get_or_insert(text);
+                    self.control.signal.borrow_mut().get_or_insert(text);
                 }
                 self.note_stop(StopReason::of_code(note.words[0]));
             }
-            NOTE_END => self.exits.heard(note.words[0]),
+            NOTE_END => self.control.exits.heard(note.words[0]),
             NOTE_INTERVAL if note.words[0] == self.phase_number.get() => {
                 let [_, row, number, response, ..] = note.words;
                 self.hear_interval(note.from, [row, number, response], &note.more);
             }
             NOTE_INTERVALS_END if note.words[0] == self.phase_number.get() => {
-                self.intervals.one_ended();
+                self.probes.intervals.one_ended();
             }
             NOTE_PASSED if note.words[0] == self.phase_number.get() => {
-                self.intervals.rank_passed(note.from, note.words[1]);
+                self.probes.intervals.rank_passed(note.from, note.words[1]);
                 self.end_if_steady();
             }
             NOTE_PHASE_END if note.words[0] == self.phase_number.get() => {
@@ -649,7 +623,7 @@ impl<'a> Group<'a> {
                     note.from,
                     [items, failed - before.min(failed), bytes, elapsed],
                 );
-                self.failed.borrow_mut()[from] = failed;
+                self.control.failed.borrow_mut()[from] = failed;
                 self.check_errors();
             }
             NOTE_USED => {
@@ -677,11 +651,7 @@ impl<'a> Group<'a> {
     /// # Errors
     /// [`ExecError::SetUp`] when it failed on some rank.
     pub async fn agree<T>(&self, result: Result<T, String>) -> Result<T, ExecError> {
-        let failed = u64::from(result.is_err());
-        let sum = self
-            .quietly(self.world.all_reduce(Combine::Max, vec![failed]))
-            .await?;
-        if sum[0] == 0 {
+        if !self.any(result.is_err()).await? {
             return result.map_err(ExecError::SetUp);
         }
         let text = result.err().map_or(Vec::new(), |message| {
@@ -707,9 +677,7 @@ impl<'a> Group<'a> {
     /// # Errors
     /// When the ranks cannot talk.
     pub async fn decided(&self, decide: impl FnOnce() -> bool) -> Result<bool, ExecError> {
-        let mine = u64::from(self.is_root() && decide());
-        let all = self.world.all_reduce(Combine::Max, vec![mine]);
-        Ok(self.quietly(all).await?[0] > 0)
+        self.any(self.is_root() && decide()).await
     }
 
     /// Whether any rank was asked to stop: the same answer on every rank.
@@ -717,10 +685,8 @@ impl<'a> Group<'a> {
     /// # Errors
     /// When the ranks cannot talk.
     pub async fn stopped(&self) -> Result<bool, ExecError> {
-        let number = self.reason.get().map_or(0, StopReason::code);
-        let highest = self
-            .quietly(self.world.all_reduce(Combine::Max, vec![number]))
-            .await?[0];
+        let number = self.control.reason.get().map_or(0, StopReason::code);
+        let highest = self.largest(vec![number]).await?[0];
         if highest > 0 {
             self.note_stop(StopReason::of_code(highest));
         }
@@ -734,14 +700,17 @@ mod hooks;
 mod intervals;
 mod mounts;
 mod progress;
+mod ranks;
 mod reason;
 mod steady;
 mod text;
 mod time;
+mod together;
 
 pub use hooks::{HookedPhase, PhaseHooks};
 pub use progress::Progress;
 use progress::ProgressBook;
+pub use ranks::Ranks;
 pub use reason::StopReason;
 use text::{pack, unpack};
 use time::number_of_run;

@@ -24,10 +24,10 @@ pub async fn gather(
     phase: &Phase,
     outcomes: &[WorkerOutcome],
 ) -> Result<(), ExecError> {
-    let dead = group.mounts.dead();
+    let dead = group.probes.mounts.dead();
     let mut message = Writer::default();
     message.text(&dead.map_or(String::new(), |dead| dead.to_text()));
-    for ((row, errno), count) in counts(outcomes, &group.mounts) {
+    for ((row, errno), count) in counts(outcomes, &group.probes.mounts) {
         message.number(row).number(errno).number(count);
     }
     let all = group.world.gather(Rank(0), message.finish());
@@ -36,7 +36,7 @@ pub async fn gather(
     for (rank, bytes) in (0..).map(Rank).zip(&all) {
         let mut reader = Reader::new(bytes);
         let text = reader.text().unwrap_or_default();
-        let at = group.clock.now();
+        let at = group.now();
         DeadMount::of_text(group.host_name_of(rank), &text, at)
             .into_iter()
             .for_each(|dead| group.hear_of_dead_mount(dead));
@@ -46,7 +46,7 @@ pub async fn gather(
     for (rank, mut reader) in told {
         let host = group.host_name_of(rank);
         while read_row(&mut reader, phase)
-            .map(|row| group.mounts.add_errors(host, row))
+            .map(|row| group.probes.mounts.add_errors(host, row))
             .is_some()
         {}
     }

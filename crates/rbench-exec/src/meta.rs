@@ -1,23 +1,114 @@
 //! The metadata workload: phase after phase over the trees of all ranks.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
-use rbench_core::{Nanos, OpKind, Rank};
+use rbench_core::{Bytes, Nanos, OpKind, Rank};
 use rbench_plan::cache::Seen;
-use rbench_plan::jobs::Framing;
-use rbench_plan::meta::{Backend, Layout, PhaseInfo, PhaseKind, PhasePlan, Renaming, Showing};
+use rbench_plan::meta::{
+    Backend, Calls, Layout, Location, PhaseInfo, PhaseKind, PhasePlan, Renaming, Showing,
+};
 use rbench_plan::tree::{Forest, ItemKind, Paths};
 use rbench_plan::{MetaPlan, Plan, shift};
 
 use crate::caches::drop_caches;
 use crate::group::{ExecError, Group};
 use crate::hooks::{After, Followed};
+use crate::listener::Listener;
+use crate::needs::{NamesInFlight, Need, Needs};
 use crate::ops::{self, OpContext};
-use crate::phase::{Before, Looking, OpRow, Phase, Starts};
+use crate::passes;
+use crate::phase::{Before, Looking, OpRow, Phase};
 use crate::residency;
+use crate::room::{self, Demands};
 use crate::round::{self, PhaseEnd};
+use crate::spots::Spot;
 use crate::target::Workspace;
-use crate::workload::{Listener, Pass};
+use crate::testdirs::{self, TestDirs};
+use crate::worker::{MakeRunner, Runner};
+use crate::workload::{Pass, Run, Running, Workload};
+
+impl Workload for MetaPlan {
+    fn spots(&self, run: Run<'_>) -> Vec<Spot> {
+        match &self.site {
+            _ if run.place.recorder.is_some() || self.backend == Backend::Dummy => Vec::new(),
+            Location::Own => run.own_spot(),
+            Location::TestDirs(dirs) => testdirs::spots(dirs, run.plan.ranks),
+        }
+    }
+
+    /// A row of the per-operation table that fails says so itself.
+    fn needs(&self) -> Needs {
+        let mut needs = Needs::default();
+        let is_row = |p: &PhasePlan| matches!(p.showing, Showing::Row(_));
+        for phase in self
+            .phases
+            .iter()
+            .filter(|_| !self.phases.iter().any(is_row))
+        {
+            let info = phase.kind.info();
+            let need = match info.op {
+                OpKind::Link => Need::HardLinks,
+                OpKind::Symlink => Need::SymbolicLinks,
+                OpKind::Setxattr => Need::ExtendedAttributes,
+                _ => continue,
+            };
+            needs.add(true, need, &format!("--phases {}", info.name));
+        }
+        needs
+    }
+
+    fn in_flight(&self) -> Option<NamesInFlight> {
+        // The most that an operation of the plan writes or reads.
+        let data = |phase: &PhasePlan| Calls::of_phase(phase.kind.info(), self, phase.who).data;
+        Some(NamesInFlight {
+            depth: self.in_flight?,
+            calls: self
+                .kinds()
+                .flat_map(|kind| kind.info().timed)
+                .copied()
+                .collect(),
+            data: Bytes(self.phases.iter().map(data).max().unwrap_or(0)),
+        })
+    }
+
+    /// Its file, or those in flight and a ring.
+    fn open_files_each(&self) -> u32 {
+        self.in_flight.map_or(1, |depth| depth + 1)
+    }
+
+    fn demands(&self, run: Run<'_>, spots: Vec<(PathBuf, Vec<u32>)>) -> Demands {
+        if self.site == Location::Own {
+            return room::of_plan(run.plan, spots);
+        }
+        let plan = run.plan.clone();
+        Box::new(move |looks| {
+            // Trees of an earlier run are used again.
+            let new = spots.iter().filter(|(dir, _)| !testdirs::has_trees(dir));
+            room::of_plan(&plan, new.cloned().collect())(looks)
+        })
+    }
+
+    fn bare_loop(&self, operations: u64) -> Option<Box<dyn Runner>> {
+        ops::over_nothing(self, operations).ok()
+    }
+
+    fn run<'a>(&'a self, run: Run<'a>, listener: &'a mut dyn Listener) -> Running<'a> {
+        let (plan, group) = (run.plan, run.group);
+        Box::pin(async move {
+            let pass = |i| pass(plan, self, i);
+            if self.site == Location::Own {
+                return passes::in_own_directory(run, listener, pass).await;
+            }
+            let dirs = TestDirs::set_up(group, self, run.place).await?;
+            if let (Location::TestDirs(dirs), Backend::Posix) = (&self.site, self.backend) {
+                residency::turn_to(group, dirs.clone()).await?;
+            }
+            let shared = dirs.shared();
+            passes::all(run, dirs, shared, listener, pass).await
+        })
+    }
+}
 
 /// What later phases of an iteration need to know of earlier ones, for one
 /// kind of item.
@@ -31,7 +122,7 @@ struct Made {
 }
 
 /// One pass over the phases.
-pub(crate) struct MetaPass<'p> {
+struct MetaPass<'p> {
     plan: &'p Plan,
     meta: Arc<MetaPlan>,
     iteration: u32,
@@ -43,7 +134,7 @@ pub(crate) struct MetaPass<'p> {
 }
 
 /// The pass with the number `iteration`.
-pub(crate) fn pass<'p>(plan: &'p Plan, meta: &MetaPlan, iteration: u32) -> MetaPass<'p> {
+fn pass<'p>(plan: &'p Plan, meta: &MetaPlan, iteration: u32) -> MetaPass<'p> {
     MetaPass {
         plan,
         forest: Arc::new(meta.forest(iteration, plan.ranks)),
@@ -280,12 +371,8 @@ impl MetaPass<'_> {
     fn lanes(&self, plan: &PhasePlan) -> Vec<OpRow> {
         let info = plan.kind.info();
         let row = |op: OpKind, name: &str, label: &str| OpRow {
-            op,
-            name: name.to_owned(),
-            label: label.to_owned(),
             unsynced: info.kind == PhaseKind::FileCreate && self.meta.leaves_unsynced(),
-            aside: false,
-            starts: Starts::ByKind,
+            ..OpRow::new(op, name, label)
         };
         let (name, label) = match plan.showing {
             Showing::Row(name) => (name, name),
@@ -343,35 +430,31 @@ impl MetaPass<'_> {
                 .filter(|_| info.items.is_some()),
             fs: ground.fs(),
         };
+        let label = match plan.showing {
+            Showing::Phase => info.label.to_owned(),
+            Showing::Row(name) => name.to_owned(),
+            Showing::Untimed => format!("{} (untimed)", info.label),
+        };
+        let make: MakeRunner = Arc::new(move |thread| {
+            let runner = ops::make(&scene, thread)?;
+            // Once for each rank.
+            if after.is_empty() || thread > 0 {
+                return Ok(runner);
+            }
+            Ok(Box::new(Followed::new(runner, after.clone(), tops_up)))
+        });
         Phase {
             iteration: self.iteration,
-            label: match plan.showing {
-                Showing::Phase => info.label.to_owned(),
-                Showing::Row(name) => name.to_owned(),
-                Showing::Untimed => format!("{} (untimed)", info.label),
-            },
             shown: plan.showing != Showing::Untimed,
-            lanes,
             open_loop: plan.open_loop.is_some(),
             offered: plan.open_loop.map(|open| open.rate),
             deadline: plan.deadline,
-            steady: None,
             wear_out: info.makes(),
-            framing: Framing::Untimed,
             cache,
             total,
-            threads: self.plan.workers_of(group.rank()),
-            lanes_of: Vec::new(),
             log_operations: self.plan.log && plan.showing != Showing::Untimed,
             before: self.before(&plan),
-            make: Arc::new(move |thread| {
-                let runner = ops::make(&scene, thread)?;
-                // Once for each rank.
-                if after.is_empty() || thread > 0 {
-                    return Ok(runner);
-                }
-                Ok(Box::new(Followed::new(runner, after.clone(), tops_up)))
-            }),
+            ..Phase::new(label, lanes, self.plan.workers_of(group.rank()), make)
         }
     }
 }

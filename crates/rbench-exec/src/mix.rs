@@ -4,28 +4,30 @@
 use std::sync::Arc;
 
 use rbench_core::random::{DataStream, Stream};
-use rbench_core::{OpKind, Rank};
+use rbench_core::{Bytes, OpKind, Rank};
 use rbench_plan::arrival::{Schedule, Workers};
 use rbench_plan::cache::Seen;
-use rbench_plan::jobs::Framing;
 use rbench_plan::meta::ItemOwner;
 use rbench_plan::mix::course::Course;
 use rbench_plan::mix::names::Tree;
 use rbench_plan::mix::share::{Existence, Share, is_prepared};
-use rbench_plan::mix::{FileSet, Role, Row, Step, Verb, named};
+use rbench_plan::mix::{FileSet, Place, Role, Row, SetKind, Step, Verb, named};
 use rbench_plan::{MixPlan, Plan};
 use rbench_sys::{Fs, NullFs};
 
 use crate::caches::drop_caches;
 use crate::group::{ExecError, Group};
+use crate::listener::Listener;
+use crate::needs::{NamesInFlight, Need, Needs};
+use crate::passes;
 use crate::phase::{Before, Looking, OpRow, Phase, Starts};
 use crate::residency;
 use crate::round;
 use crate::steps::in_flight::RingSteps;
-use crate::steps::{Source, StepRunner};
+use crate::steps::{self, Source, StepRunner};
 use crate::target::{Target, Workspace as _};
-use crate::worker::{MakeRunner, Prepared};
-use crate::workload::{Listener, Pass};
+use crate::worker::{MakeRunner, Prepared, Runner};
+use crate::workload::{Pass, Run, Running, Workload};
 
 mod making;
 mod worker;
@@ -42,8 +44,65 @@ const STREAM_STARTS: u64 = 41;
 /// What a stream of written data is for.
 const STREAM_DATA: u64 = 42;
 
+impl Workload for MixPlan {
+    fn needs(&self) -> Needs {
+        let mut needs = Needs::default();
+        let steps = || self.roles.iter().flat_map(|role| role.all_steps());
+        let any = |wanted: fn(Verb) -> bool| steps().any(|step| wanted(step.verb));
+        let links = self.sets.iter().any(|set| set.kind == SetKind::Links);
+        let attributes = any(|verb| {
+            let op = verb.word(false).map(|word| word.op);
+            matches!(op, Some(OpKind::Setxattr | OpKind::Getxattr))
+        });
+        let random = any(|verb| matches!(verb, Verb::Write(_, Place::Random)));
+        needs.add(random, Need::RandomWrites, &self.name);
+        needs.add(links, Need::SymbolicLinks, &self.name);
+        needs.add(attributes, Need::ExtendedAttributes, &self.name);
+        needs
+    }
+
+    fn in_flight(&self) -> Option<NamesInFlight> {
+        let steps = self.roles.iter().flat_map(Role::all_steps);
+        let of_step = |step: &Step| {
+            let directories = self.sets[step.set].kind == SetKind::Directories;
+            step.verb.call(directories)
+        };
+        // The buffer of a round: the mean over the kinds of workers.
+        let bytes =
+            |role: &Role| u64::from(role.threads) * steps::buffer_bytes(role.call_bytes()) as u64;
+        let all: u64 = self.roles.iter().map(bytes).sum();
+        Some(NamesInFlight {
+            depth: self.in_flight?,
+            calls: steps.filter_map(of_step).collect(),
+            data: Bytes(all.div_ceil(u64::from(self.threads()).max(1))),
+        })
+    }
+
+    /// One of each set and each round in flight, and a directory that is listed, or a ring.
+    fn open_files_each(&self) -> u32 {
+        // What a role's first steps leave open, and a file for each round of its own.
+        let (sets, depth) = (self.sets.len() as u32, self.in_flight.unwrap_or(1));
+        let held = if depth > 1 { sets } else { 0 };
+        sets.saturating_mul(depth) + held + 1
+    }
+
+    fn bare_loop(&self, operations: u64) -> Option<Box<dyn Runner>> {
+        over_nothing(self, operations).ok()
+    }
+
+    fn run<'a>(&'a self, run: Run<'a>, listener: &'a mut dyn Listener) -> Running<'a> {
+        let pass = |iteration| MixPass {
+            plan: run.plan,
+            mix: Arc::new(self.clone()),
+            iteration,
+            left: 0,
+        };
+        Box::pin(passes::in_own_directory(run, listener, pass))
+    }
+}
+
 /// One pass.
-pub(crate) struct MixPass<'p> {
+struct MixPass<'p> {
     plan: &'p Plan,
     mix: Arc<MixPlan>,
     iteration: u32,
@@ -51,22 +110,12 @@ pub(crate) struct MixPass<'p> {
     left: u64,
 }
 
-/// The pass with the number `iteration`.
-pub(crate) fn pass<'p>(plan: &'p Plan, mix: &MixPlan, iteration: u32) -> MixPass<'p> {
-    MixPass {
-        plan,
-        mix: Arc::new(mix.clone()),
-        iteration,
-        left: 0,
-    }
-}
-
 /// Stats of a name that nobody looks up: the loop of steps with nothing behind it, for so
 /// many operations.
 ///
 /// # Errors
 /// When there is not the memory.
-pub(crate) fn over_nothing(mix: &MixPlan, operations: u64) -> Prepared {
+fn over_nothing(mix: &MixPlan, operations: u64) -> Prepared {
     let step = Step {
         verb: Verb::Plain(const { named("stat") }, 0),
         set: 0,
@@ -362,47 +411,11 @@ impl MixPass<'_> {
     }
 
     fn making(&self, (what, op): (&str, OpKind), make: MakeRunner) -> Phase {
-        let row = OpRow {
-            op,
-            name: format!("prepare-{what}"),
-            label: format!("Preparing {what}"),
-            unsynced: false,
-            aside: false,
-            starts: Starts::ByKind,
-        };
-        Phase {
-            label: format!("preparing {what} (untimed)"),
-            shown: false,
-            lanes: vec![row],
-            open_loop: false,
-            deadline: None,
-            cache: None,
-            lanes_of: Vec::new(),
-            log_operations: false,
-            ..self.bare(make)
-        }
-    }
-
-    /// What all phases have in common.
-    fn bare(&self, make: MakeRunner) -> Phase {
+        let row = OpRow::new(op, format!("prepare-{what}"), format!("Preparing {what}"));
+        let what = format!("preparing {what}");
         Phase {
             iteration: self.iteration,
-            label: String::new(),
-            shown: true,
-            lanes: Vec::new(),
-            open_loop: false,
-            offered: None,
-            deadline: None,
-            steady: None,
-            wear_out: false,
-            framing: Framing::Untimed,
-            cache: None,
-            total: None,
-            threads: self.mix.threads(),
-            lanes_of: Vec::new(),
-            log_operations: false,
-            before: Before::default(),
-            make,
+            ..Phase::untimed(&what, row, self.mix.threads(), make)
         }
     }
 
@@ -412,17 +425,14 @@ impl MixPass<'_> {
         for role in &self.mix.roles {
             let syncs = role.all_steps().any(|step| step.verb.syncs());
             let all = role.rows.iter().map(|row| OpRow {
-                op: row.op,
-                name: row.name.clone(),
-                label: row.label.clone(),
                 unsynced: !syncs
                     && (matches!(row.op, OpKind::Write | OpKind::Append)
                         || role.draws() && row.op == OpKind::Create),
-                aside: false,
                 starts: match !role.draws() && row.op != OpKind::Round {
                     true => Starts::InRound,
                     false => Starts::ByKind,
                 },
+                ..OpRow::new(row.op, &row.name, &row.label)
             });
             lanes.extend(all);
         }
@@ -462,9 +472,9 @@ impl MixPass<'_> {
                 .saturating_mul(each)
                 .saturating_mul(self.plan.workers())
         });
+        let label = format!("mix {}", self.mix.name);
         Ok(Phase {
-            label: format!("mix {}", self.mix.name),
-            lanes,
+            iteration: self.iteration,
             lanes_of,
             open_loop: self.mix.open_loop.is_some(),
             deadline: self.mix.time,
@@ -475,11 +485,8 @@ impl MixPass<'_> {
                 dropped: self.plan.drop_caches,
                 ..Looking::default()
             }),
-            before: Before {
-                name: Some("mix".to_owned()),
-                ..Before::default()
-            },
-            ..self.bare(scene.work())
+            before: Before::named("mix"),
+            ..Phase::new(label, lanes, self.mix.threads(), scene.work())
         })
     }
 }
@@ -510,9 +517,8 @@ impl Pass<Target> for MixPass<'_> {
         }
         let phase = self.phase(group, &scene).await?;
         let end = round::run(group, &phase).await?;
-        let names: Vec<&str> = phase.lanes.iter().map(|row| row.name.as_str()).collect();
         if !end.details.is_empty() {
-            listener.details(self.iteration, &names, end.details);
+            listener.details(self.iteration, &phase.row_names(), end.details);
         }
         end.rows.into_iter().for_each(|row| listener.row(row));
         Ok(end.stopped)

@@ -9,13 +9,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rbench_comm::Combine;
-use rbench_core::operations::OpKind;
 use rbench_core::wire::{Reader, Writer};
 use rbench_core::{Bytes, Call, OpenFlags, Rank};
-use rbench_plan::meta::{Calls, MetaPlan, PhasePlan, Showing};
-use rbench_plan::mix::{FileSet, MixPlan, Place, Role, SetKind, Step, Verb};
-use rbench_plan::{Plan, Work};
+use rbench_plan::Plan;
 use rbench_sys::engine::{Lack, lacking};
 use rbench_sys::limits;
 use rbench_sys::promises::Verdict;
@@ -23,10 +19,8 @@ use rbench_sys::promises::abilities::try_in;
 use rbench_sys::standing::standing;
 use rbench_sys::surroundings::without_credentials;
 
-use crate::group::{ExecError, Group};
+use crate::group::{ExecError, Group, Ranks};
 use crate::spots::Spot;
-use crate::steps;
-use crate::thread::in_thread;
 
 /// Most refusals that are told.
 const MOST: usize = 4;
@@ -35,7 +29,7 @@ const LONGEST: Duration = Duration::from_secs(60);
 
 /// Something that a run needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Need {
+pub(crate) enum Need {
     Direct,
     SharedMapping,
     RandomWrites,
@@ -89,81 +83,28 @@ impl Need {
     }
 }
 
-/// What the plan needs, and for what.
-fn of(plan: &Plan) -> BTreeMap<Need, String> {
-    let mut needs = BTreeMap::new();
-    let mut add = |condition: bool, need, what: &str| {
+/// What a plan needs, and for what.
+#[derive(Debug, Default)]
+pub(crate) struct Needs(BTreeMap<Need, String>);
+
+impl Needs {
+    /// Adds what is needed for `what`, on this condition.
+    pub fn add(&mut self, condition: bool, need: Need, what: &str) {
         if condition {
-            needs.entry(need).or_insert_with(|| what.to_owned());
+            self.0.entry(need).or_insert_with(|| what.to_owned());
         }
-    };
-    match &plan.work {
-        Work::Io(io) => {
-            let writes = io.phases.iter().any(|rw| rw.writes());
-            let random = io.phases.iter().find(|rw| rw.writes() && rw.random());
-            add(io.direct, Need::Direct, "--direct");
-            add(
-                io.engine == "mmap" && writes,
-                Need::SharedMapping,
-                "--engine mmap",
-            );
-            if let Some(rw) = random {
-                add(true, Need::RandomWrites, &format!("--rw {}", rw.name()));
-            }
-        }
-        Work::Jobs(jobs) => jobs.rounds.iter().flatten().for_each(|job| {
-            let (does, what) = (&job.pattern.directions, format!("job {}", job.name));
-            add(job.direct, Need::Direct, &what);
-            add(
-                job.engine == "mmap" && does.changes(),
-                Need::SharedMapping,
-                &what,
-            );
-            add(does.write && does.random, Need::RandomWrites, &what);
-            add(does.trim, Need::Trims, &what);
-        }),
-        Work::Meta(meta) => of_phases(meta, add),
-        Work::Mix(mix) => {
-            let steps = || mix.roles.iter().flat_map(|role| role.all_steps());
-            let any = |wanted: fn(Verb) -> bool| steps().any(|step| wanted(step.verb));
-            let of_links = |set: &FileSet| set.kind == SetKind::Links;
-            let attributes = any(|verb| {
-                let op = verb.word(false).map(|word| word.op);
-                matches!(op, Some(OpKind::Setxattr | OpKind::Getxattr))
-            });
-            let random = any(|verb| matches!(verb, Verb::Write(_, Place::Random)));
-            add(random, Need::RandomWrites, &mix.name);
-            add(
-                mix.sets.iter().any(of_links),
-                Need::SymbolicLinks,
-                &mix.name,
-            );
-            add(attributes, Need::ExtendedAttributes, &mix.name);
-        }
-        Work::Find(_) | Work::Replay(_) => {}
     }
-    needs
 }
 
-/// A row of the per-operation table that fails says so itself.
-fn of_phases(meta: &MetaPlan, mut add: impl FnMut(bool, Need, &str)) {
-    if meta
-        .phases
-        .iter()
-        .any(|p| matches!(p.showing, Showing::Row(_)))
-    {
-        return;
-    }
-    for phase in &meta.phases {
-        let info = phase.kind.info();
-        let need = match info.op {
-            OpKind::Link => Need::HardLinks,
-            OpKind::Symlink => Need::SymbolicLinks,
-            OpKind::Setxattr => Need::ExtendedAttributes,
-            _ => continue,
-        };
-        add(true, need, &format!("--phases {}", info.name));
-    }
+/// Operations on names that a plan has in flight in a ring.
+#[derive(Debug)]
+pub(crate) struct NamesInFlight {
+    /// How many each worker has.
+    pub depth: u32,
+    /// What they call, beside opens and closes.
+    pub calls: Vec<Call>,
+    /// What an operation has for itself.
+    pub data: Bytes,
 }
 
 /// Tries on every host what the plan needs, in each of `spots` in which it makes something.
@@ -174,34 +115,16 @@ fn of_phases(meta: &MetaPlan, mut add: impl FnMut(bool, Need, &str)) {
 /// to find out is left.
 pub(crate) async fn check(
     group: &Group<'_>,
-    plan: &Plan,
+    Needs(needs): &Needs,
     spots: &[Spot],
     name: &str,
 ) -> Result<(), ExecError> {
-    match &plan.work {
-        Work::Meta(meta) => {
-            let calls = meta.kinds().flat_map(|kind| kind.info().timed);
-            let calls = calls.copied().chain(AROUND).collect();
-            names_in_flight(group, plan, (meta.in_flight, calls, data(meta))).await?;
-        }
-        Work::Mix(mix) => {
-            let steps = mix.roles.iter().flat_map(Role::all_steps);
-            let of_step = |step: &Step| {
-                let directories = mix.sets[step.set].kind == SetKind::Directories;
-                step.verb.call(directories)
-            };
-            let calls = steps.filter_map(of_step).chain(AROUND).collect();
-            names_in_flight(group, plan, (mix.in_flight, calls, buffers(mix))).await?;
-        }
-        _ => {}
-    }
-    let needs = of(plan);
-    if needs.is_empty() || spots.is_empty() || plan.leave.untried {
+    if needs.is_empty() || spots.is_empty() {
         return Ok(());
     }
     group.step("testing the features that the run needs");
     let scratch = format!(".{name}.needs-{}", group.rank().0);
-    let me = group.host_of[group.rank().0 as usize];
+    let me = group.host_number();
     let paths: Vec<PathBuf> = spots
         .iter()
         .filter(|spot| group.is_leader() && spot.hosts(group).contains(&me))
@@ -209,22 +132,19 @@ pub(crate) async fn check(
         .map(|spot| spot.path.clone())
         .collect();
     let which: Vec<Need> = needs.keys().copied().collect();
-    let tried = in_thread(move || {
+    let tried = group.agree_in_thread(move || {
         let at = |path: &PathBuf| refusals(path, &scratch, &which);
-        paths.iter().flat_map(at).collect::<Vec<Refusal>>()
+        Ok(paths.iter().flat_map(at).collect::<Vec<Refusal>>())
     });
-    let tried = group.attend(tried, || 0).await?;
-    let mine = group.agree(tried).await?;
-    let any = vec![u64::from(!mine.is_empty())];
-    let any = group.world.all_reduce(Combine::Max, any);
-    if group.quietly(any).await?[0] == 0 {
+    let mine = tried.await?;
+    if !group.any(!mine.is_empty()).await? {
         return Ok(());
     }
     let mut message = Writer::default();
     mine.iter().for_each(|refusal| refusal.encode(&mut message));
     let all = group.world.gather(Rank(0), message.finish());
     let all = group.quietly(all).await?;
-    let text = all.map_or_else(String::new, |all| sentences(&needs, group, &all));
+    let text = all.map_or_else(String::new, |all| sentences(needs, group, &all));
     let text = group.world.broadcast(Rank(0), text.into_bytes());
     let text = group.quietly(text).await?;
     Err(ExecError::Usage(
@@ -233,15 +153,16 @@ pub(crate) async fn check(
 }
 
 /// Whether the kernel of every host performs in a ring what the plan has in flight, and has room for it.
-/// `data`: what an operation has for itself.
-async fn names_in_flight(
+///
+/// # Errors
+/// One sentence, the same on every rank.
+pub(crate) async fn names_in_flight(
     group: &Group<'_>,
     plan: &Plan,
-    (depth, calls, data): (Option<u32>, Vec<Call>, Bytes),
+    names: NamesInFlight,
 ) -> Result<(), ExecError> {
-    let Some(depth) = depth else {
-        return Ok(());
-    };
+    let NamesInFlight { depth, calls, data } = names;
+    let calls: Vec<Call> = calls.into_iter().chain(AROUND).collect();
     let lacking = lacking(&calls, depth).map_err(|lack| match lack {
         Lack::Ring(errno) => format!(
             "--engine io_uring: the kernel lacks or forbids io_uring (io_uring_setup: {errno:?}): use --engine sync"
@@ -255,7 +176,7 @@ async fn names_in_flight(
              --engine sync"
         ),
     });
-    let here = group.host_of[group.rank().0 as usize];
+    let here = group.host_number();
     let ranks = group.host_of.iter().zip(0..);
     let ranks = ranks.filter(|(host, _)| **host == here);
     let workers = ranks.map(|(_, rank)| u64::from(plan.workers_of(Rank(rank))));
@@ -264,17 +185,7 @@ async fn names_in_flight(
         threads: limits::processes().ok().flatten(),
     };
     let fits = lacking.and_then(|()| room.check(depth, workers.sum(), data));
-    group.agree(fits).await.map_err(|error| match error {
-        ExecError::SetUp(message) => ExecError::Usage(message),
-        other => other,
-    })
-}
-
-/// The most data that an operation of the plan writes or reads, which it has for itself as long as it is
-/// in flight.
-fn data(meta: &MetaPlan) -> Bytes {
-    let data = |phase: &PhasePlan| Calls::of_phase(phase.kind.info(), meta, phase.who).data;
-    Bytes(meta.phases.iter().map(data).max().unwrap_or(0))
+    group.agree(fits).await.map_err(ExecError::as_usage)
 }
 
 /// What a host has for operations in flight; `None`: there is no limit, or it cannot be told.
@@ -304,15 +215,6 @@ impl Room {
             _ => Ok(()),
         }
     }
-}
-
-/// The buffer that a round of a mix has for itself as long as it is in flight: the mean over the
-/// kinds of workers.
-fn buffers(mix: &MixPlan) -> Bytes {
-    let bytes =
-        |role: &Role| u64::from(role.threads) * steps::buffer_bytes(role.call_bytes()) as u64;
-    let all: u64 = mix.roles.iter().map(bytes).sum();
-    Bytes(all.div_ceil(u64::from(mix.threads()).max(1)))
 }
 
 /// What surrounds a call on a file that is open.
@@ -369,18 +271,18 @@ fn refusals(path: &Path, scratch: &str, which: &[Need]) -> Vec<Refusal> {
 }
 
 /// `O_DIRECT (--direct): fuse.mergerfs (/a:/b) refuses it (openat: EINVAL) on client2`
-fn sentences(needs: &BTreeMap<Need, String>, group: &Group<'_>, all: &[Vec<u8>]) -> String {
+fn sentences(needs: &BTreeMap<Need, String>, ranks: &Ranks<'_>, all: &[Vec<u8>]) -> String {
     let mut hosts: BTreeMap<(Need, String), Vec<&str>> = BTreeMap::new();
     for (rank, bytes) in all.iter().enumerate() {
-        let host = group.host_of.get(rank).map(|host| *host as usize);
-        let host = host.and_then(|host| group.host_names.get(host));
+        let host = ranks.host_of.get(rank).map(|host| *host as usize);
+        let host = host.and_then(|host| ranks.host_names.get(host));
         let mut reader = Reader::new(bytes);
         while let Some(Refusal { need, how }) = Refusal::decode(&mut reader) {
             let on = hosts.entry((need, how)).or_default();
             on.extend(host.map(String::as_str));
         }
     }
-    let several = group.host_names.len() > 1;
+    let several = ranks.host_names.len() > 1;
     let sentence = |((need, how), mut on): ((Need, String), Vec<&str>)| {
         on.dedup();
         let what = needs.get(&need).map_or("", String::as_str);

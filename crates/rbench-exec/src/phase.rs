@@ -108,6 +108,26 @@ pub struct SteadyEnd {
 }
 
 impl OpRow {
+    /// A row of operations that are timed with the others, and need no sync.
+    pub fn new(op: OpKind, name: impl Into<String>, label: impl Into<String>) -> OpRow {
+        OpRow {
+            op,
+            name: name.into(),
+            label: label.into(),
+            unsynced: false,
+            aside: false,
+            starts: Starts::ByKind,
+        }
+    }
+
+    /// The row of files that are made before phases that need them.
+    pub fn layout(op: OpKind) -> OpRow {
+        OpRow {
+            unsynced: true,
+            ..OpRow::new(op, "layout", "Layout")
+        }
+    }
+
     /// Whether its operations have response times.
     pub fn has_responses(&self, open_loop: bool) -> bool {
         open_loop
@@ -127,6 +147,48 @@ impl OpRow {
 }
 
 impl Phase {
+    /// A phase of `threads` workers on each rank that `make` makes. It ends with their work and
+    /// is reported; each worker has all rows.
+    pub fn new(
+        label: impl Into<String>,
+        lanes: Vec<OpRow>,
+        threads: u32,
+        make: MakeRunner,
+    ) -> Phase {
+        Phase {
+            iteration: 0,
+            label: label.into(),
+            shown: true,
+            lanes,
+            open_loop: false,
+            offered: None,
+            deadline: None,
+            steady: None,
+            wear_out: false,
+            framing: Framing::Untimed,
+            cache: None,
+            total: None,
+            threads,
+            lanes_of: Vec::new(),
+            log_operations: false,
+            before: Before::default(),
+            make,
+        }
+    }
+
+    /// A phase that only prepares others, and is not reported.
+    pub fn untimed(what: &str, lane: OpRow, threads: u32, make: MakeRunner) -> Phase {
+        Phase {
+            shown: false,
+            ..Phase::new(format!("{what} (untimed)"), vec![lane], threads, make)
+        }
+    }
+
+    /// The names of its rows.
+    pub fn row_names(&self) -> Vec<&str> {
+        self.lanes.iter().map(|row| row.name.as_str()).collect()
+    }
+
     /// Who judges whether it is steady, where that ends it; its timelines are of that
     /// interval.
     pub fn judge(&self, interval: Nanos) -> Option<Judge> {
@@ -223,6 +285,16 @@ pub struct Looking {
     /// Each operation opens its file and closes it, untimed: a counter that does not tell
     /// kinds of requests apart counts these too.
     pub opens: bool,
+}
+
+impl Before {
+    /// Only the commands of all hosts, which know the phase by `name`.
+    pub fn named(name: impl Into<String>) -> Before {
+        Before {
+            name: Some(name.into()),
+            ..Before::default()
+        }
+    }
 }
 
 /// What a rank does before a phase, untimed.

@@ -192,7 +192,7 @@ async fn sights(
         let rank = all.position(|of| *of as usize == host).unwrap_or(0);
         Rank(rank as u32)
     };
-    let me = group.host_of[group.rank().0 as usize] as usize;
+    let me = group.host_number() as usize;
     let mut all = Vec::new();
     for maker in 0..if hosts > 1 { hosts } else { 0 } {
         group.step("checking for other hosts' files");

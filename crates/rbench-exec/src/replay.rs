@@ -10,12 +10,10 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use nix::errno::Errno;
-use rbench_comm::Combine;
 use rbench_core::outcome::{Differ, LATE_LIMITS, Late, PhaseOutcome, ReplayTotals, Replayed};
 use rbench_core::random::key;
 use rbench_core::units::{human_count, human_nanos};
-use rbench_core::{Bytes, Failure, Nanos, OpKind, Rank};
-use rbench_plan::jobs::Framing;
+use rbench_core::{Bytes, Failure, Nanos, OpKind};
 use rbench_plan::replay::Pace;
 use rbench_plan::trace::survey::{Found, Survey};
 use rbench_plan::trace::why;
@@ -24,13 +22,14 @@ use rbench_sys::{PosixFs, space};
 
 use crate::caches::drop_caches;
 use crate::group::{ExecError, Group};
+use crate::listener::Listener;
 use crate::pace::StopFlag;
+use crate::passes;
 use crate::phase::{Before, OpRow, Phase, Starts};
 use crate::round;
 use crate::target::Workspace;
-use crate::thread::in_thread;
 use crate::worker::MakeRunner;
-use crate::workload::{Listener, Pass};
+use crate::workload::{Pass, Run, Running, Workload};
 
 mod player;
 mod prepare;
@@ -66,9 +65,25 @@ fn relative(copy: u32, path: &[u8]) -> Vec<u8> {
     relative
 }
 
+impl Workload for ReplayPlan {
+    fn run<'a>(&'a self, run: Run<'a>, listener: &'a mut dyn Listener) -> Running<'a> {
+        Box::pin(async move {
+            let (all, target) = (run.plan, run.place.parent);
+            let looked = look_through(run.group, all, self, target).await?;
+            let pass = |iteration| ReplayPass {
+                all,
+                plan: self,
+                looked: &looked,
+                iteration,
+            };
+            passes::in_own_directory(run, listener, pass).await
+        })
+    }
+}
+
 /// What is known of the traces before anything is made.
 #[derive(Debug)]
-pub(crate) struct Looked {
+struct Looked {
     forms: Vec<Form>,
     found: Arc<Found>,
     left_out: BTreeMap<&'static str, u64>,
@@ -81,7 +96,7 @@ pub(crate) struct Looked {
 ///
 /// # Errors
 /// A sentence with the file, and the line where it is one that is wrong; the same on every rank.
-pub(crate) async fn look_through(
+async fn look_through(
     group: &Group<'_>,
     all: &Plan,
     plan: &ReplayPlan,
@@ -89,30 +104,21 @@ pub(crate) async fn look_through(
 ) -> Result<Looked, ExecError> {
     group.step("reading the traces");
     let (mine, stop) = (plan.clone(), group.stop_flag());
-    let looked = in_thread(move || look(&mine, &stop));
-    let looked = group.attend(looked, || 0).await?;
-    let looked = group.agree(looked.and_then(|looked| looked)).await;
-    let looked = looked.map_err(usage)?;
+    let looked = group.agree_in_thread(move || look(&mine, &stop));
+    let looked = looked.await.map_err(ExecError::as_usage)?;
     let stopped = group.stopped().await?;
     let Some(looked) = looked.filter(|_| !stopped) else {
         return Err(ExecError::SetUp(
             "the run was stopped while the traces were read; nothing was created".to_owned(),
         ));
     };
-    alike(group, &looked).await.map_err(usage)?;
+    alike(group, &looked).await.map_err(ExecError::as_usage)?;
     let fits = match group.is_root() && !all.leave.overfill {
         true => fits(&looked.found, plan, target),
         false => Ok(()),
     };
-    group.agree(fits).await.map_err(usage)?;
+    group.agree(fits).await.map_err(ExecError::as_usage)?;
     Ok(looked)
-}
-
-fn usage(error: ExecError) -> ExecError {
-    match error {
-        ExecError::SetUp(message) => ExecError::Usage(message),
-        other => other,
-    }
 }
 
 /// `None`: `stop` came before they were read.
@@ -211,11 +217,9 @@ async fn alike(group: &Group<'_>, looked: &Looked) -> Result<(), ExecError> {
         words.extend(spelled(why.as_bytes()));
     }
     let digest = key(&words);
-    let least = group.world.all_reduce(Combine::Min, vec![digest]);
-    let least = group.quietly(least).await?;
-    let most = group.world.all_reduce(Combine::Max, vec![digest]);
-    let most = group.quietly(most).await?;
-    match least == most {
+    // The smallest is the complement of the largest complement.
+    let bounds = group.largest(vec![digest, !digest]).await?;
+    match bounds[0] == !bounds[1] {
         true => Ok(()),
         false => Err(ExecError::SetUp(
             "the traces differ between hosts: copy the same files to all hosts, since every rank reads them".to_owned(),
@@ -241,37 +245,14 @@ fn fits(found: &Found, plan: &ReplayPlan, target: &Path) -> Result<(), String> {
 }
 
 /// One pass over the traces.
-pub(crate) struct ReplayPass<'p> {
+struct ReplayPass<'p> {
     all: &'p Plan,
     plan: &'p ReplayPlan,
     looked: &'p Looked,
     iteration: u32,
-}
-
-/// The pass with the number `iteration`.
-pub(crate) fn pass<'p>(
-    all: &'p Plan,
-    plan: &'p ReplayPlan,
-    looked: &'p Looked,
-    iteration: u32,
-) -> ReplayPass<'p> {
-    ReplayPass {
-        all,
-        plan,
-        looked,
-        iteration,
-    }
 }
 
 impl<G: Workspace> Pass<G> for ReplayPass<'_> {
-    fn own_dirs(&self, _rank: Rank) -> Vec<String> {
-        Vec::new()
-    }
-
-    fn left(&self) -> Option<u64> {
-        None
-    }
-
     async fn run(
         &mut self,
         group: &Group<'_>,
@@ -306,35 +287,8 @@ impl<G: Workspace> Pass<G> for ReplayPass<'_> {
 impl ReplayPass<'_> {
     fn row(&self, op: OpKind, name: &str, label: &str) -> OpRow {
         OpRow {
-            op,
-            name: name.to_owned(),
-            label: label.to_owned(),
-            unsynced: false,
-            aside: false,
             starts: Starts::Recorded,
-        }
-    }
-
-    fn phase(&self, group: &Group<'_>, lanes: Vec<OpRow>, total: u64, make: MakeRunner) -> Phase {
-        Phase {
-            iteration: self.iteration,
-            label: "replaying".to_owned(),
-            shown: true,
-            lanes,
-            open_loop: false,
-            offered: None,
-            deadline: None,
-            steady: None,
-            wear_out: false,
-            framing: Framing::Untimed,
-            // The trace's own operations are all that is known of who has seen what.
-            cache: None,
-            total: Some(total),
-            threads: self.all.workers_of(group.rank()),
-            lanes_of: Vec::new(),
-            log_operations: false,
-            before: Before::default(),
-            make,
+            ..OpRow::new(op, name, label)
         }
     }
 
@@ -367,11 +321,11 @@ impl ReplayPass<'_> {
             Ok(Box::new(preparer))
         });
         let label = "files from before the trace";
-        let lanes = vec![self.row(OpKind::Create, "replay-prepare", label)];
+        let lane = self.row(OpKind::Create, "replay-prepare", label);
         let phase = Phase {
-            label: format!("{label} (untimed)"),
-            shown: false,
-            ..self.phase(group, lanes, total, make)
+            iteration: self.iteration,
+            total: Some(total),
+            ..Phase::untimed(label, lane, self.all.workers_of(group.rank()), make)
         };
         let end = round::run(group, &phase).await?;
         end.rows
@@ -420,19 +374,19 @@ impl ReplayPass<'_> {
             }
         });
         let total = found.operations.saturating_mul(u64::from(self.plan.copies));
+        let threads = self.all.workers_of(group.rank());
+        // The trace's own operations are all that is known of who has seen what.
         let phase = Phase {
+            iteration: self.iteration,
             open_loop: self.plan.pace != Pace::AsFastAsPossible,
+            total: Some(total),
             log_operations: self.all.log,
-            before: Before {
-                name: Some("replay".to_owned()),
-                ..Before::default()
-            },
-            ..self.phase(group, lanes.collect(), total, make)
+            before: Before::named("replay"),
+            ..Phase::new("replaying", lanes.collect(), threads, make)
         };
         let end = round::run(group, &phase).await?;
-        let names: Vec<&str> = phase.lanes.iter().map(|row| row.name.as_str()).collect();
         if self.all.log {
-            listener.details(self.iteration, &names, end.details);
+            listener.details(self.iteration, &phase.row_names(), end.details);
         }
         drop(phase);
         let read = join(group, dealer).await?;
@@ -468,15 +422,15 @@ impl ReplayPass<'_> {
         let dealer = dealer.map_err(|error| format!("cannot start a thread: {error}"));
         let dealer = group.agree(dealer).await?;
         // Nothing is sent: that the other end is gone says it.
-        let waits = in_thread(move || {
+        let waits = group.agree_in_thread(move || {
             while ready.recv_timeout(LOOKS) == Err(RecvTimeoutError::Timeout) {
                 if stop.is_raised() {
-                    return;
+                    break;
                 }
             }
+            Ok(())
         });
-        let waited = group.attend(waits, || 0).await?;
-        group.agree(waited).await?;
+        waits.await?;
         Ok((dealer, Arc::new(Mutex::new(inboxes))))
     }
 
@@ -571,11 +525,11 @@ type Inboxes = Arc<Mutex<Vec<Option<Receiver<Vec<Task>>>>>>;
 
 /// The end of reading.
 async fn join(group: &Group<'_>, dealer: Dealer) -> Result<Result<(), String>, ExecError> {
-    let ended = in_thread(move || {
+    let ended = group.in_thread(move || {
         let ended = dealer.join();
         ended.unwrap_or_else(|_| Err("the thread that reads the traces panicked".to_owned()))
     });
-    Ok(group.attend(ended, || 0).await?.and_then(|read| read))
+    Ok(ended.await?.and_then(|read| read))
 }
 
 /// What the workers of all ranks have counted.
@@ -603,10 +557,8 @@ async fn sum(group: &Group<'_>, common: &Common) -> Result<Counts, ExecError> {
         } = *differ;
         [failed, worked, error, length]
     }));
-    let all = group.world.all_reduce(Combine::Sum, words);
-    let all = group.quietly(all).await?;
-    let latest = group.world.all_reduce(Combine::Max, vec![max.0]);
-    let latest = group.quietly(latest).await?;
+    let all = group.sums(words).await?;
+    let latest = group.largest(vec![max.0]).await?;
     let word = |place: usize| all.get(place).copied().unwrap_or(0);
     let behind = 1 + LATE_LIMITS.len() + 1;
     let mut late = Late {

@@ -77,7 +77,7 @@ pub(crate) async fn turn_to(group: &Group<'_>, mut paths: Vec<PathBuf>) -> Resul
     let counts = asks_for_its_cache(group);
     let work = tokio::time::timeout(PATIENCE, in_thread(move || find(&paths, counts)));
     let found = group.attend(work, || 0).await?;
-    let sight = &group.sight;
+    let sight = &group.probes.sight;
     let (mount, counter) = match found.ok().and_then(Result::ok).flatten() {
         Some(Found { mount, counter }) => (Some(mount), counter),
         None => (None, None),
@@ -100,7 +100,7 @@ pub(crate) struct Counts {
 /// bytes at all. No worker works. A counter that does not answer is asked no
 /// more.
 pub(crate) async fn count(group: &Group<'_>) -> Result<Counts, ExecError> {
-    let sight = &group.sight;
+    let sight = &group.probes.sight;
     let (counter, mount) = (sight.counter.take(), sight.mount.borrow().clone());
     let work = move || {
         let read = counter.and_then(|mut counter| {
@@ -379,7 +379,7 @@ pub(crate) async fn gather(
     };
     let read: Option<Vec<(usize, Seen)>> = all.iter().map(|m| read_host(m)).collect();
     let caches = by_cache(group, read.ok_or_else(garbled)?);
-    let ground = group.sight.ground.get();
+    let ground = group.probes.sight.ground.get();
     for (row, (nth, lane)) in rows_of(phase, rows) {
         let residency = row_of(group, phase, looking, ground, &caches, nth, lane);
         row.cache = residency.verdict(row.op).0.cache();

@@ -7,17 +7,14 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use rbench_core::units::{human_bytes, human_count};
+use rbench_plan::Plan;
 use rbench_plan::demand::{Demand, demand};
-use rbench_plan::meta::Location;
-use rbench_plan::{Plan, Work};
 use rbench_sys::standing::{Standing, standing};
-use rbench_sys::{MountInfo, Space, testdir};
+use rbench_sys::{MountInfo, Space};
 
-use crate::group::{ExecError, Group};
-use crate::jobs;
+use crate::group::{ExecError, Group, Ranks};
 use crate::spots::Spot;
 use crate::target::gather_texts;
-use crate::thread::in_thread;
 
 /// From how many bytes on a file system of other machines that says it has as
 /// many has no bound: object stores give such numbers.
@@ -26,54 +23,52 @@ const NO_BOUND: u64 = 1 << 50;
 /// Tenths of what is free from which on a run comes near the edge.
 const EDGE_TENTHS: u64 = 9;
 
-/// What one host judges: all that ends in the file systems that it sees.
-struct Part {
-    plan: Plan,
-    base: PathBuf,
-    /// Where it works, and with how many ranks.
-    spots: Vec<(PathBuf, Vec<u32>)>,
-    root: bool,
+/// What a run takes in each directory at a moment.
+pub(crate) type Moment = Vec<(PathBuf, Demand)>;
+
+/// What a run takes, moment after moment. Called with `false` it touches no file, and it is all
+/// that it can be; with `true`, files that are there are taken off. `None`: nothing is certain.
+pub(crate) type Demands = Box<dyn Fn(bool) -> Option<Vec<Moment>> + Send>;
+
+/// What follows from the plan alone, in directories each with the ranks that fill it.
+pub(crate) fn of_plan(plan: &Plan, spots: Vec<(PathBuf, Vec<u32>)>) -> Demands {
+    let of = |(dir, ranks): (PathBuf, Vec<u32>)| (dir, demand(plan, ranks.len() as u32));
+    let moments: Vec<Moment> = vec![spots.into_iter().map(of).collect()];
+    Box::new(move |_| Some(moments.clone()))
 }
 
-/// Looks at the room for the run. Warnings, at rank 0.
+/// Checks the room for what this rank judges: all that ends in the file systems that its host
+/// sees. Warnings, at rank 0.
 ///
 /// # Errors
 /// One sentence, the same on every rank, when it cannot fit.
 pub(crate) async fn check(
     group: &Group<'_>,
-    plan: &Plan,
-    base: &Path,
-    spots: &[Spot],
+    demands: Option<Demands>,
 ) -> Result<Vec<String>, ExecError> {
-    if plan.leave.overfill || spots.is_empty() {
-        return Ok(Vec::new());
-    }
-    let part = Part {
-        plan: plan.clone(),
-        base: base.to_owned(),
-        spots: judged_here(group, plan, spots),
-        root: nix::unistd::geteuid().is_root(),
-    };
-    let warnings = if part.spots.is_empty() {
-        Ok(Vec::new())
-    } else {
-        let judged = in_thread(move || part.judge());
-        group.attend(judged, || 0).await?.and_then(|judged| judged)
-    };
-    let warnings = group.agree(warnings).await?;
+    let root = nix::unistd::geteuid().is_root();
+    let judged = group.agree_in_thread(move || match demands {
+        Some(demands) => judge(&demands, root),
+        None => Ok(Vec::new()),
+    });
+    let warnings = judged.await?;
     gather_texts(group, warnings).await
 }
 
 /// The spots that this rank judges, with the ranks that fill them: one host
 /// for all that see the same, each host for its own where they do not.
-fn judged_here(group: &Group<'_>, plan: &Plan, spots: &[Spot]) -> Vec<(PathBuf, Vec<u32>)> {
-    if !group.is_leader() {
+pub(crate) fn judged_here(
+    ranks: &Ranks<'_>,
+    private_dirs: bool,
+    spots: &[Spot],
+) -> Vec<(PathBuf, Vec<u32>)> {
+    if !ranks.is_leader() {
         return Vec::new();
     }
-    let host = |rank: u32| group.host_of[rank as usize];
-    let me = host(group.rank().0);
+    let host = |rank: u32| ranks.host_of[rank as usize];
+    let me = ranks.host_number();
     let of = |spot: &Spot| {
-        let ranks: Vec<u32> = if plan.leave.private_dirs {
+        let ranks: Vec<u32> = if private_dirs {
             let all = spot.ranks.iter().copied();
             all.filter(|rank| host(*rank) == me).collect()
         } else if spot.ranks.iter().copied().map(host).min() == Some(me) {
@@ -86,49 +81,27 @@ fn judged_here(group: &Group<'_>, plan: &Plan, spots: &[Spot]) -> Vec<(PathBuf, 
     spots.iter().filter_map(of).collect()
 }
 
-impl Part {
-    fn judge(&self) -> Result<Vec<String>, String> {
-        let Work::Jobs(jobs) = &self.plan.work else {
-            return judge_moment(&self.of_trees(), self.root);
+fn judge(demands: &Demands, root: bool) -> Result<Vec<String>, String> {
+    // Files are only looked at where it matters.
+    for looks in [false, true] {
+        let Some(moments) = demands(looks) else {
+            return Ok(Vec::new());
         };
-        let ranks = &self.spots[0].1;
-        // Files are only looked at where it matters.
-        for looks in [false, true] {
-            let Some(moments) = jobs::room::demands(jobs, &self.base, ranks, looks) else {
-                return Ok(Vec::new());
-            };
-            let judged = moments.into_iter().try_fold(Vec::new(), |mut all, moment| {
-                let moment: Vec<(PathBuf, Demand)> = moment.into_iter().collect();
-                all.extend(judge_moment(&moment, self.root)?);
-                Ok(all)
-            });
-            match judged {
-                Ok(warnings) if warnings.is_empty() => break,
-                Ok(mut warnings) if looks => {
-                    warnings.dedup();
-                    return Ok(warnings);
-                }
-                Err(refused) if looks => return Err(refused),
-                Ok(_) | Err(_) => {}
+        let judged = moments.iter().try_fold(Vec::new(), |mut all, moment| {
+            all.extend(judge_moment(moment, root)?);
+            Ok(all)
+        });
+        match judged {
+            Ok(warnings) if warnings.is_empty() => break,
+            Ok(mut warnings) if looks => {
+                warnings.dedup();
+                return Ok(warnings);
             }
+            Err(refused) if looks => return Err(refused),
+            Ok(_) | Err(_) => {}
         }
-        Ok(Vec::new())
     }
-
-    fn of_trees(&self) -> Vec<(PathBuf, Demand)> {
-        let again = |dir: &Path| match &self.plan.work {
-            // Trees of an earlier run are used again.
-            Work::Meta(meta) if meta.site != Location::Own => {
-                testdir::is_there(&dir.join("test-dir.0-0")).unwrap_or(true)
-            }
-            _ => false,
-        };
-        let spots = self.spots.iter().filter(|(dir, _)| !again(dir));
-        let of = |(dir, ranks): &(PathBuf, Vec<u32>)| {
-            (dir.clone(), demand(&self.plan, ranks.len() as u32))
-        };
-        spots.map(of).collect()
-    }
+    Ok(Vec::new())
 }
 
 /// Holds the demands against the file systems that they are for. Warnings.

@@ -4,7 +4,6 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 
-use rbench_comm::Combine;
 use rbench_core::Nanos;
 use rbench_core::outcome::{Details, PhaseOutcome, Stonewall, WorkerOutcome};
 use rbench_core::residency::Pages;
@@ -225,6 +224,7 @@ async fn measure(group: &Group<'_>, phase: &Phase) -> Result<PhaseEnd, ExecError
     group.begin_phase(&phase.label, phase.total, phase.deadline);
     group.offer(phase.offered);
     group
+        .probes
         .intervals
         .begin(phase.interval_rows(), group.interval());
     if let Some(judge) = phase.judge(group.interval()) {
@@ -262,7 +262,7 @@ async fn measure(group: &Group<'_>, phase: &Phase) -> Result<PhaseEnd, ExecError
     let deadline = phase.deadline.map(|d| Nanos(start.0.saturating_add(d.0)));
     let upto = first_stage(phase);
     let run = Command::Run {
-        clock: group.counter.clock(),
+        clock: group.time.counter.clock(),
         start,
         deadline,
         upto,
@@ -276,7 +276,7 @@ async fn measure(group: &Group<'_>, phase: &Phase) -> Result<PhaseEnd, ExecError
     let stonewall = match (phase.wear_out, phase.deadline) {
         (true, Some(deadline)) => {
             let tops_up = !phase.open_loop;
-            let stopped = group.clock.now().since(start);
+            let stopped = group.now().since(start);
             let walls = (deadline, stopped);
             wear_out(group, &hands, (&reached, planned), walls, tops_up).await?
         }
@@ -312,7 +312,10 @@ async fn measure(group: &Group<'_>, phase: &Phase) -> Result<PhaseEnd, ExecError
         }
     });
     let stonewall = stonewall.filter(|_| !phase.open_loop);
-    let steady = group.intervals.found((!stopped).then_some(phase.deadline));
+    let steady = group
+        .probes
+        .intervals
+        .found((!stopped).then_some(phase.deadline));
     let mut end = merge(group, phase, mine, stonewall, !stopped, stopped).await?;
     phase.tell_steadiness(&mut end.rows, steady);
     phase.drop_asides(&mut end.rows);
@@ -386,7 +389,7 @@ pub async fn run_freely(
     for phase in phases {
         group.begin_phase(&phase.label, phase.total, phase.deadline);
         // Each rank counts from its own start.
-        group.intervals.begin(Vec::new(), group.interval());
+        group.probes.intervals.begin(Vec::new(), group.interval());
         match alone(group, phase).await? {
             Ok(mine) => done.push(mine),
             Err(message) => {
@@ -410,7 +413,7 @@ pub async fn run_freely(
     let mut done = done.into_iter();
     for phase in phases {
         let mine = done.next();
-        let complete = all(group, !stopped && mine.is_some()).await?;
+        let complete = group.all(!stopped && mine.is_some()).await?;
         let mine = mine.unwrap_or_else(|| Mine::idle(phase, group.interval()));
         ends.push(merge(group, phase, mine, None, complete, stopped).await?);
     }
@@ -429,11 +432,11 @@ async fn alone(group: &Group<'_>, phase: &Phase) -> Result<Result<Mine, String>,
     };
     let work = async {
         hands.ready(group).await?;
-        let start = group.clock.now();
+        let start = group.now();
         group.begin_work(start);
         let deadline = phase.deadline.map(|d| Nanos(start.0.saturating_add(d.0)));
         hands.tell(Command::Run {
-            clock: group.counter.clock(),
+            clock: group.time.counter.clock(),
             start,
             deadline,
             upto: Stage::Closed,
@@ -512,8 +515,8 @@ async fn merge(
     }
     let failures = |o: &WorkerOutcome| o.lanes.iter().map(|l| l.failures.total()).sum::<u64>();
     let sound = outcomes.iter().map(failures).sum::<u64>() == 0;
-    let covered = all(group, covered).await?;
-    let failed = !all(group, sound).await?;
+    let covered = group.all(covered).await?;
+    let failed = !group.all(sound).await?;
     let seen = Seen::new(phase, &outcomes, glances);
     let part = Part {
         outcomes,
@@ -573,8 +576,8 @@ fn spawn_workers(group: &Group<'_>, phase: &Phase) -> Result<WorkerPool, String>
         host: group.host_name().to_owned(),
         open_loop: phase.open_loop,
         interval: group.interval(),
-        hands_over: group.intervals.wanted(),
-        judged: group.intervals.judged(),
+        hands_over: group.probes.intervals.wanted(),
+        judged: group.probes.intervals.judged(),
         stop: group.phase_stop(),
         log_operations: phase.log_operations,
         errors_max: group.limits().errors,
@@ -614,9 +617,8 @@ fn spawn_workers(group: &Group<'_>, phase: &Phase) -> Result<WorkerPool, String>
 async fn prepare(group: &Group<'_>, phase: &Phase) -> Result<(WorkerPool, u64), ExecError> {
     let hands = group.agree(spawn_workers(group, phase)).await?;
     let ready = group.attend(hands.ready(group), || 0).await?;
-    let able = u64::from(ready.as_ref().is_ok_and(|ready| ready.able));
-    let any = group.world.all_reduce(Combine::Max, vec![able]);
-    let any = group.quietly(any).await?[0] > 0;
+    let able = ready.as_ref().is_ok_and(|ready| ready.able);
+    let any = group.any(able).await?;
     let ready = ready.and_then(|ready| match ready.trouble {
         Some(trouble) if !any => Err(trouble),
         _ => Ok(ready.planned),
@@ -668,22 +670,15 @@ async fn wear_out(
 ) -> Result<Option<Stonewall>, ExecError> {
     let issued = reached.iter().map(|(issued, _)| *issued);
     // Who ended because its mount is dead was not cut off by the deadline.
-    let lost = group.mounts.dead().is_some() && !group.limits().outlives_dead_mounts;
+    let lost = group.probes.mounts.dead().is_some() && !group.limits().outlives_dead_mounts;
     let cut_off = u64::from(!lost && issued.clone().sum::<u64>() < planned);
     let most = issued.clone().max().unwrap_or(0);
     let least = issued.min().unwrap_or(0);
     // The smallest is the complement of the largest complement: one reduction.
-    let bounds = group
-        .quietly(
-            group
-                .world
-                .all_reduce(Combine::Max, vec![most, !least, cut_off, stopped.0]),
-        )
-        .await?;
+    let bounds = vec![most, !least, cut_off, stopped.0];
+    let bounds = group.largest(bounds).await?;
     let done = reached.iter().map(|(_, done)| done).sum();
-    let items = group
-        .quietly(group.world.all_reduce(Combine::Sum, vec![done]))
-        .await?[0];
+    let items = group.sums(vec![done]).await?[0];
     if bounds[2] == 0 {
         return Ok(None);
     }
@@ -700,13 +695,6 @@ async fn wear_out(
             .await?;
     }
     Ok(Some(stonewall))
-}
-
-async fn all(group: &Group<'_>, mine: bool) -> Result<bool, ExecError> {
-    Ok(group
-        .quietly(group.world.all_reduce(Combine::Min, vec![u64::from(mine)]))
-        .await?[0]
-        == 1)
 }
 
 #[cfg(test)]

@@ -8,25 +8,17 @@
 //! for it, and it is removed again. Sources are shown and not compared: the
 //! same server may be mounted by several names.
 
-use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
-use rbench_comm::Combine;
 use rbench_core::wire::{Reader, Writer};
 use rbench_core::{Nanos, Rank};
-use rbench_plan::jobs::{FileNames, JobPlan, JobsPlan};
-use rbench_plan::meta::{Backend, Location};
-use rbench_plan::pattern::file_path;
-use rbench_plan::{Plan, Work};
-use rbench_sys::engine;
 use rbench_sys::standing::{Standing, file_length, standing};
 use rbench_sys::surroundings::without_credentials;
 use rbench_sys::{MountInfo, testdir};
 
-use crate::group::{ExecError, Group};
-use crate::target::{Place, SEEN_WITHIN};
-use crate::thread::in_thread;
+use crate::group::{ExecError, Group, Ranks};
+use crate::target::SEEN_WITHIN;
 
 /// Most hosts that a sentence names.
 const MOST_NAMES: usize = 4;
@@ -37,98 +29,12 @@ pub(crate) struct Spot {
     /// The directory, absolute.
     pub path: PathBuf,
     /// Whether the run makes it where it is not there.
-    makes: bool,
+    pub makes: bool,
     /// A file in it that is only read: where it is there, nothing is made to
     /// find out what hosts see.
-    witness: Option<PathBuf>,
+    pub witness: Option<PathBuf>,
     /// The ranks that work in it.
     pub ranks: Vec<u32>,
-}
-
-/// The directories of a run, the same on every rank; none where nothing
-/// reaches a file system of the user's.
-pub(crate) fn of(plan: &Plan, place: &Place<'_>) -> Vec<Spot> {
-    let all = || (0..plan.ranks).collect::<Vec<u32>>();
-    let own = |uses_files: bool| {
-        let real = uses_files && !plan.embedded() && place.recorder.is_none();
-        let spot = Spot {
-            path: place.parent.to_owned(),
-            makes: false,
-            witness: None,
-            ranks: all(),
-        };
-        real.then_some(spot).into_iter().collect()
-    };
-    match &plan.work {
-        Work::Meta(meta) if place.recorder.is_some() || meta.backend == Backend::Dummy => {
-            Vec::new()
-        }
-        Work::Meta(meta) => match &meta.site {
-            Location::Own => own(true),
-            Location::TestDirs(dirs) => of_test_dirs(dirs, plan.ranks),
-        },
-        Work::Io(io) => own(engine::find(&io.engine).is_none_or(|e| e.uses_files)),
-        Work::Jobs(jobs) => of_jobs(jobs, place.parent, &all()),
-        Work::Mix(_) => own(true),
-        // Nothing is made where only is searched.
-        Work::Replay(_) => own(true),
-        Work::Find(_) => Vec::new(),
-    }
-}
-
-/// Rank r works in directory r modulo their number.
-fn of_test_dirs(dirs: &[PathBuf], ranks: u32) -> Vec<Spot> {
-    let spot = |(k, path): (usize, &PathBuf)| Spot {
-        path: path.clone(),
-        makes: true,
-        witness: None,
-        ranks: (0..ranks)
-            .filter(|r| *r as usize % dirs.len() == k)
-            .collect(),
-    };
-    let spots = dirs.iter().enumerate().map(spot);
-    spots.filter(|spot| !spot.ranks.is_empty()).collect()
-}
-
-fn of_jobs(jobs: &JobsPlan, base: &Path, ranks: &[u32]) -> Vec<Spot> {
-    let mut spots: BTreeMap<PathBuf, Option<PathBuf>> = BTreeMap::new();
-    for job in jobs.rounds.iter().flatten() {
-        if !engine::find(&job.engine).is_none_or(|e| e.uses_files) {
-            continue;
-        }
-        for file in 0..names(job) {
-            let path = base.join(file_path(job, 0, file));
-            let Some(directory) = path.parent().filter(|dir| !holds_devices(dir)) else {
-                continue;
-            };
-            let read_only = !job.pattern.directions.changes();
-            let witness = read_only.then(|| path.clone());
-            spots
-                .entry(directory.to_owned())
-                .and_modify(|there| *there = there.take().filter(|_| read_only))
-                .or_insert(witness);
-        }
-    }
-    let spot = |(path, witness)| Spot {
-        path,
-        makes: false,
-        witness,
-        ranks: ranks.to_vec(),
-    };
-    spots.into_iter().map(spot).collect()
-}
-
-/// How many of the first files of a worker may lie in different directories.
-fn names(job: &JobPlan) -> u64 {
-    match &job.files.names {
-        FileNames::Given(names) => (names.len() as u64).min(job.files.count),
-        FileNames::Format(_) | FileNames::Numbered { .. } => 1,
-    }
-}
-
-/// Devices are those of each host.
-fn holds_devices(directory: &Path) -> bool {
-    directory.starts_with("/dev") && !directory.starts_with("/dev/shm")
 }
 
 /// What one host has at a spot.
@@ -240,13 +146,13 @@ pub(crate) async fn compare(
         return Ok(());
     }
     group.step("comparing the hosts' file systems");
-    let me = group.host_of[group.rank().0 as usize];
+    let me = group.host_number();
     let mine = looks_at(group, &spots);
-    let facts = on_its_own(group, move || {
+    let facts = group.agree_in_thread(move || {
         let look = |(k, spot): &(usize, Spot)| (*k, Has::look(spot, me));
-        mine.iter().map(look).collect::<Vec<_>>()
-    })
-    .await?;
+        Ok(mine.iter().map(look).collect::<Vec<_>>())
+    });
+    let facts = facts.await?;
     let all = gather(group, &facts, spots.len()).await?;
     let refused = all.as_ref().and_then(|all| unlike(group, &spots, all));
     verdict(group, refused).await?;
@@ -265,6 +171,16 @@ pub(crate) async fn compare(
 }
 
 impl Spot {
+    /// A directory that is there, in which all ranks of a run work.
+    pub fn of_all(path: PathBuf, ranks: u32) -> Spot {
+        Spot {
+            path,
+            makes: false,
+            witness: None,
+            ranks: (0..ranks).collect(),
+        }
+    }
+
     /// Whether something is made in it: not where only a file is read that is there.
     pub fn makes_something(&self) -> bool {
         let read_only = self.witness.as_deref().and_then(file_length);
@@ -272,12 +188,9 @@ impl Spot {
     }
 
     /// The hosts that work in it, ascending.
-    pub fn hosts(&self, group: &Group<'_>) -> Vec<u32> {
-        let mut hosts: Vec<u32> = self
-            .ranks
-            .iter()
-            .map(|rank| group.host_of[*rank as usize])
-            .collect();
+    pub fn hosts(&self, ranks: &Ranks<'_>) -> Vec<u32> {
+        let hosts = self.ranks.iter();
+        let mut hosts: Vec<u32> = hosts.map(|rank| ranks.host_of[*rank as usize]).collect();
         hosts.sort_unstable();
         hosts.dedup();
         hosts
@@ -285,20 +198,11 @@ impl Spot {
 }
 
 /// The spots that this rank looks at for its host.
-fn looks_at(group: &Group<'_>, spots: &[Spot]) -> Vec<(usize, Spot)> {
-    let me = group.host_of[group.rank().0 as usize];
-    let mine = |spot: &Spot| group.is_leader() && spot.hosts(group).contains(&me);
+fn looks_at(ranks: &Ranks<'_>, spots: &[Spot]) -> Vec<(usize, Spot)> {
+    let me = ranks.host_number();
+    let mine = |spot: &Spot| ranks.is_leader() && spot.hosts(ranks).contains(&me);
     let spots = spots.iter().cloned().enumerate();
     spots.filter(|(_, spot)| mine(spot)).collect()
-}
-
-/// Does what may wait for a file system beside the control plane.
-async fn on_its_own<T: Send + 'static>(
-    group: &Group<'_>,
-    work: impl FnOnce() -> T + Send + 'static,
-) -> Result<T, ExecError> {
-    let done = group.attend(in_thread(work), || 0).await?;
-    group.agree(done).await
 }
 
 /// What the hosts have at each spot, at rank 0.
@@ -341,11 +245,11 @@ async fn verdict(group: &Group<'_>, refused: Option<String>) -> Result<(), ExecE
 }
 
 /// Hosts that have another type of file system than the others, in words.
-fn unlike(group: &Group<'_>, spots: &[Spot], all: &[Vec<Has>]) -> Option<String> {
+fn unlike(ranks: &Ranks<'_>, spots: &[Spot], all: &[Vec<Has>]) -> Option<String> {
     spots
         .iter()
         .zip(all)
-        .find_map(|(spot, all)| unlike_at(&group.host_names, spot, all))
+        .find_map(|(spot, all)| unlike_at(&ranks.host_names, spot, all))
 }
 
 fn unlike_at(names: &[String], spot: &Spot, all: &[Has]) -> Option<String> {
@@ -424,7 +328,7 @@ async fn seek(
     marks: &[PathBuf],
     within: Nanos,
 ) -> Result<Vec<usize>, ExecError> {
-    let me = group.host_of[group.rank().0 as usize];
+    let me = group.host_number();
     let first = |spot: &Spot| spot.hosts(group).first() == Some(&me);
     let looks = looks_at(group, spots);
     let mark = |k: &usize| marks.get(*k).filter(|mark| !mark.as_os_str().is_empty());
@@ -433,29 +337,28 @@ async fn seek(
         looks.filter_map(|(k, _)| Some((*k, mark(k)?.clone())))
     };
     let (own, others): (Vec<_>, Vec<_>) = (of(true).collect(), of(false).collect());
-    let (made, own) = on_its_own(group, move || {
+    let made = group.agree_in_thread(move || {
         // Where nothing can be made, the types have to do.
         let make = |(k, mark): &(usize, PathBuf)| Some((*k, testdir::make(mark).ok()?));
         let made: Vec<usize> = own.iter().filter_map(make).map(|(k, _)| k).collect();
-        (made, own)
-    })
-    .await?;
+        Ok((made, own))
+    });
+    let (made, own) = made.await?;
     let mut is_made = vec![0_u64; spots.len()];
     made.iter().for_each(|k| is_made[*k] = 1);
-    let is_made = group.world.all_reduce(Combine::Max, is_made);
-    let is_made = group.quietly(is_made).await?;
+    let is_made = group.largest(is_made).await?;
     let sought = others.into_iter().filter(|(k, _)| is_made[*k] == 1);
     let unseen = look_for(group, sought.collect(), within).await;
     // Marks stay until all have looked.
     group.quietly(group.world.barrier()).await?;
-    let removed = in_thread(move || {
+    let removed = group.agree_in_thread(move || {
         let own = own.iter().filter(|(k, _)| made.contains(k));
         let failed = |(_, mark): &(usize, PathBuf)| testdir::remove_empty(mark).err();
-        own.filter_map(failed).next().map(|e| e.to_string())
+        own.filter_map(failed)
+            .next()
+            .map_or(Ok(()), |e| Err(e.to_string()))
     });
-    let removed = group.attend(removed, || 0).await?;
-    let removed = removed.and_then(|failed| failed.map_or(Ok(()), Err));
-    group.agree(removed).await?;
+    removed.await?;
     Ok(unseen)
 }
 
@@ -466,10 +369,10 @@ async fn look_for(
     mut sought: Vec<(usize, PathBuf)>,
     within: Nanos,
 ) -> Vec<usize> {
-    let begun = group.clock.now();
+    let begun = group.now();
     loop {
         sought.retain(|(_, mark)| !testdir::is_there(mark).unwrap_or(false));
-        if sought.is_empty() || group.clock.now().since(begun) >= within {
+        if sought.is_empty() || group.now().since(begun) >= within {
             return sought.into_iter().map(|(k, _)| k).collect();
         }
         tokio::time::sleep(Duration::from_millis(20)).await;
@@ -495,7 +398,7 @@ async fn gather_unseen(
 
 /// Hosts that do not see what another host has, in words.
 fn unseen_by(
-    group: &Group<'_>,
+    ranks: &Ranks<'_>,
     spots: &[Spot],
     all: &[Vec<Has>],
     unseen: &[(usize, u32)],
@@ -509,7 +412,7 @@ fn unseen_by(
         };
         let blind: Vec<&Has> = all.iter().filter(differs).collect();
         let one = blind.first()?;
-        let (names, path) = (&group.host_names, spot.path.display());
+        let (names, path) = (&ranks.host_names, spot.path.display());
         let (does, they) = match blind.len() {
             1 => ("does", "it has"),
             _ => ("do", "they have"),
@@ -545,12 +448,7 @@ mod tests {
 
     fn check(all: &[(&str, &str)], expect: Option<&str>) {
         let names: Vec<String> = (1..9).map(|n| format!("client{n}")).collect();
-        let spot = Spot {
-            path: PathBuf::from("/mnt/mfs"),
-            makes: false,
-            witness: None,
-            ranks: Vec::new(),
-        };
+        let spot = Spot::of_all(PathBuf::from("/mnt/mfs"), 0);
         let all = (0..).zip(all);
         let all: Vec<Has> = all.map(|(host, (t, s))| has(host, t, s)).collect();
         assert_eq!(unlike_at(&names, &spot, &all).as_deref(), expect);

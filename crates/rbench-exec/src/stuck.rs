@@ -147,7 +147,7 @@ impl StuckDetector {
                     "{place}: {what} has not returned for {seconds:.1} s (--op-timeout) and is abandoned"
                 ));
                 seen.given_up = Some((call.clone(), span));
-                seen.given_up_at = group.clock.now();
+                seen.given_up_at = group.now();
                 group.ask_to_stop(StopReason::Stuck);
             } else {
                 group.trouble(&format!(
@@ -263,17 +263,9 @@ fn lane_of(call: &str, lanes: &[OpRow]) -> Option<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::phase::Starts;
 
     fn lanes(ops: &[OpKind]) -> Vec<OpRow> {
-        let lane = |op: &OpKind| OpRow {
-            op: *op,
-            name: String::new(),
-            label: String::new(),
-            unsynced: false,
-            aside: false,
-            starts: Starts::ByKind,
-        };
+        let lane = |op: &OpKind| OpRow::new(*op, "", "");
         ops.iter().map(lane).collect()
     }
 

@@ -8,14 +8,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use nix::errno::Errno;
-use rbench_comm::{Combine, Communicator};
+use rbench_comm::Communicator;
 use rbench_core::{Nanos, OpenFlags, Rank};
-use rbench_sys::{Fs, RemoveError, SetupError, WorkDir};
+use rbench_sys::{Fs, NullFs, RemoveError, SetupError, WorkDir};
 
 use crate::group::{ExecError, Group};
 use crate::live::LiveStats;
 use crate::removal::{Remover, left_untouched};
-use crate::thread::in_thread;
 
 /// How long another host may take to see a directory that rank 0 has made:
 /// some clients keep a parent's listing for a second or two.
@@ -23,6 +22,11 @@ pub(crate) const SEEN_WITHIN: Nanos = Nanos(4_000_000_000);
 
 /// What the trees and files of a run stand on.
 pub(crate) trait Workspace {
+    /// Whether the run makes anything in it that is to be removed.
+    fn holds_something(&self) -> bool {
+        true
+    }
+
     /// Where the calls of the workers go.
     fn fs(&self) -> Arc<dyn Fs>;
 
@@ -60,6 +64,42 @@ pub(crate) trait Workspace {
     /// # Errors
     /// When the ranks cannot talk.
     async fn end(self, group: &Group<'_>, remover: &Remover) -> Result<Vec<String>, ExecError>;
+}
+
+/// Where nothing is made.
+pub(crate) struct Untouched;
+
+impl Workspace for Untouched {
+    fn holds_something(&self) -> bool {
+        false
+    }
+
+    fn fs(&self) -> Arc<dyn Fs> {
+        Arc::new(NullFs)
+    }
+
+    async fn open(&mut self, _: &Group<'_>, _: u32) -> Result<(), ExecError> {
+        Ok(())
+    }
+
+    async fn close(
+        &mut self,
+        _: &Group<'_>,
+        _: u32,
+        _: Vec<String>,
+        _: bool,
+        _: &Remover,
+    ) -> Result<Vec<String>, ExecError> {
+        Ok(Vec::new())
+    }
+
+    async fn leave(self, _: &Group<'_>) -> Result<Vec<String>, ExecError> {
+        Ok(Vec::new())
+    }
+
+    async fn end(self, _: &Group<'_>, _: &Remover) -> Result<Vec<String>, ExecError> {
+        Ok(Vec::new())
+    }
 }
 
 /// The run's own directory as this rank sees it.
@@ -271,10 +311,8 @@ impl Workspace for Target {
                 .into_iter()
                 .collect::<Vec<String>>()
         };
-        let mut left = group
-            .attend(in_thread(work), || 0)
-            .await?
-            .unwrap_or_else(|lost| vec![lost]);
+        let left = group.in_thread(work).await?;
+        let mut left = left.unwrap_or_else(|lost| vec![lost]);
         if held {
             left.push(format!(
                 "{} is still in use and was not removed",
@@ -321,14 +359,7 @@ impl Found {
             .await?;
         let private = looks && seen.is_none();
         self.workdir = self.workdir.take().or(seen);
-        let any = group
-            .quietly(
-                group
-                    .world
-                    .all_reduce(Combine::Max, vec![u64::from(private)]),
-            )
-            .await?;
-        self.shared = any[0] == 0;
+        self.shared = !group.any(private).await?;
         let refusal = place.needs_shared.filter(|_| private).map(|flag| {
             let (parent, first) = (place.parent.display(), &group.host_names[0]);
             format!("{flag} needs a directory that all hosts share, but {parent} differs from that on {first}")
@@ -376,10 +407,10 @@ async fn look_for(
     group: &Group<'_>,
     open: &dyn Fn() -> Result<Option<WorkDir>, String>,
 ) -> Result<Option<WorkDir>, String> {
-    let begun = group.clock.now();
+    let begun = group.now();
     loop {
         match open() {
-            Ok(None) if group.clock.now().since(begun) < SEEN_WITHIN => {
+            Ok(None) if group.now().since(begun) < SEEN_WITHIN => {
                 tokio::time::sleep(Duration::from_millis(50)).await;
             }
             other => return other,

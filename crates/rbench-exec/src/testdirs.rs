@@ -11,7 +11,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use nix::errno::Errno;
-use rbench_comm::Combine;
 use rbench_core::Nanos;
 use rbench_plan::MetaPlan;
 use rbench_plan::meta::{Backend, Location, PhaseKind};
@@ -21,8 +20,8 @@ use rbench_sys::{Fs, NullFs, PosixFs, Removal, RemoveError};
 
 use crate::group::{ExecError, Group};
 use crate::removal::{Remover, Trees, left_untouched};
+use crate::spots::Spot;
 use crate::target::{Place, SEEN_WITHIN, Workspace, gather_texts, left_behind, team};
-use crate::thread::in_thread;
 
 /// The directories of a run as this rank sees them.
 pub(crate) struct TestDirs {
@@ -165,11 +164,7 @@ impl TestDirs {
         });
         let private = looked?;
         group.agree(unmarked).await?;
-        let any = vec![u64::from(private)];
-        let any = group
-            .quietly(group.world.all_reduce(Combine::Max, any))
-            .await?;
-        self.shared &= any[0] == 0;
+        self.shared &= !group.any(private).await?;
         Ok(())
     }
 
@@ -185,7 +180,7 @@ impl TestDirs {
         };
         let mut unseen = Vec::new();
         // One wait for all: what is not seen by its end is not there.
-        let begun = group.clock.now();
+        let begun = group.now();
         for path in names(k) {
             if !seen(group, &self.tops, &path.join(&self.mark), begun).await? {
                 unseen.push(path);
@@ -305,7 +300,7 @@ impl TestDirs {
             };
             paths.iter().filter_map(kept).collect::<Vec<String>>()
         };
-        let left = group.attend(in_thread(work), || 0).await?;
+        let left = group.in_thread(work).await?;
         Ok(left.unwrap_or_else(|lost| vec![lost]))
     }
 }
@@ -381,15 +376,8 @@ impl Workspace for TestDirs {
         }
         // Whether the test directories are this run's is known to their
         // keepers; the private trees of all ranks go at once.
-        let mine = group
-            .quietly(group.world.all_reduce(
-                Combine::Min,
-                vec![u64::from(
-                    made_now.len() == self.keeps.len() * self.loops as usize,
-                )],
-            ))
-            .await?[0]
-            == 1;
+        let mine = made_now.len() == self.keeps.len() * self.loops as usize;
+        let mine = group.all(mine).await?;
         let trees = Arc::new(ByPath(self.held.clone()));
         if mine && self.real {
             let own = own.into_iter().map(PathBuf::from).collect();
@@ -432,6 +420,25 @@ impl Workspace for TestDirs {
     }
 }
 
+/// The directories as places of a run: rank r works in directory r modulo their number.
+pub(crate) fn spots(dirs: &[PathBuf], ranks: u32) -> Vec<Spot> {
+    let spot = |(k, path): (usize, &PathBuf)| Spot {
+        path: path.clone(),
+        makes: true,
+        witness: None,
+        ranks: (0..ranks)
+            .filter(|r| *r as usize % dirs.len() == k)
+            .collect(),
+    };
+    let spots = dirs.iter().enumerate().map(spot);
+    spots.filter(|spot| !spot.ranks.is_empty()).collect()
+}
+
+/// Whether a directory has trees of an earlier run, as far as that can be told.
+pub(crate) fn has_trees(dir: &Path) -> bool {
+    testdir::is_there(&dir.join("test-dir.0-0")).unwrap_or(true)
+}
+
 fn open_root() -> Result<PosixFs, String> {
     PosixFs::open_directory(Path::new("/")).map_err(|e| format!("cannot open /: {}", e.desc()))
 }
@@ -441,7 +448,7 @@ fn open_root() -> Result<PosixFs, String> {
 async fn seen(group: &Group<'_>, tops: &Held, path: &Path, begun: Nanos) -> Result<bool, String> {
     loop {
         let there = tops.is_there(path).map_err(|e| e.to_string())?;
-        if there || group.clock.now().since(begun) > SEEN_WITHIN {
+        if there || group.now().since(begun) > SEEN_WITHIN {
             return Ok(there);
         }
         tokio::time::sleep(Duration::from_millis(50)).await;

@@ -4,7 +4,7 @@ use rbench_core::job::{JobLog, JobOutcome};
 use rbench_core::machine::HostUse;
 use rbench_core::outcome::{Details, PhaseOutcome, ReplayTotals};
 
-use crate::workload::Listener;
+use crate::listener::Listener;
 
 /// The warning of operations that failed where nothing was counted.
 pub const WARM_UP_ERRORS: &str = "warm-up-errors";

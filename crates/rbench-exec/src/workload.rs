@@ -1,132 +1,111 @@
-//! What a workload is to the run: passes over phases, who hears of them, and
-//! how it ended.
+//! What a workload is to the run: what it needs before anything is made, and passes over
+//! phases.
 
 use std::path::PathBuf;
+use std::pin::Pin;
 
 use rbench_core::Rank;
-use rbench_core::job::{JobLog, JobOutcome};
-use rbench_core::machine::HostUse;
-use rbench_core::outcome::{Details, PhaseOutcome, ReplayTotals};
+use rbench_plan::{Plan, Work};
 
-use crate::group::{ExecError, Group, StopReason};
+use crate::group::{ExecError, Group};
+use crate::listener::{Listener, RunEnd};
+use crate::needs::{NamesInFlight, Needs};
+use crate::room::{self, Demands};
+use crate::spots::Spot;
+use crate::target::Place;
+use crate::worker::Runner;
 
-/// How a workload ended.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct Ending {
-    /// Whether every phase ran to its end.
-    pub complete: bool,
-    /// Why it could not go on, as a sentence; finished phases keep their rows.
-    pub trouble: Option<String>,
-    /// At rank 0: what could not be removed, as sentences.
-    pub left: Vec<String>,
-    /// With `--keep`: the directory that was left.
-    pub kept: Option<PathBuf>,
+/// A run: its ranks, what they are to do, and where.
+#[derive(Clone, Copy)]
+pub(crate) struct Run<'r> {
+    pub group: &'r Group<'r>,
+    pub plan: &'r Plan,
+    pub place: &'r Place<'r>,
+    /// Stands for the run in verified blocks.
+    pub key: u64,
 }
 
-/// Who takes what a run yields while it goes on.
-pub trait Listener {
-    /// At rank 0, once the directory is there and before the first phase:
-    /// whether all hosts share it.
-    ///
-    /// # Errors
-    /// A sentence: the run ends before its first phase.
-    fn begun(&mut self, shared: bool) -> Result<(), String>;
+impl Run<'_> {
+    /// The directory of a run that works in one of its own, where that is the user's.
+    pub fn own_spot(&self) -> Vec<Spot> {
+        let real = !self.plan.embedded() && self.place.recorder.is_none();
+        let spot = Spot::of_all(self.place.parent.to_owned(), self.plan.ranks);
+        real.then_some(spot).into_iter().collect()
+    }
+}
 
-    /// At rank 0: something to know before trusting the rows, by the code of
-    /// the warning; of the target before anything is made there.
-    fn warning(&mut self, code: &'static str, message: String);
+/// How a workload is carried out.
+pub(crate) type Running<'a> = Pin<Box<dyn Future<Output = Result<RunEnd, ExecError>> + 'a>>;
 
-    /// At rank 0: a row of the report.
-    fn row(&mut self, outcome: PhaseOutcome);
+/// What a run does. All methods but `run` are called before anything is made.
+pub(crate) trait Workload {
+    /// The directories that it works in; none where nothing reaches a file system of the
+    /// user's.
+    fn spots(&self, run: Run<'_>) -> Vec<Spot> {
+        run.own_spot()
+    }
 
-    /// At rank 0, behind each pass of a plan that says when passes are enough: whether
-    /// there is to be another one.
-    fn another(&mut self) -> bool;
+    /// What it needs of the file system beyond reading and writing files in order.
+    fn needs(&self) -> Needs {
+        Needs::default()
+    }
 
-    /// At rank 0, when the group was asked to stop: no more rows will come.
-    /// What can take long, such as removing a large tree, has not begun.
-    fn stopped(&mut self);
+    /// Operations on names that each worker has in flight, where a ring has them.
+    fn in_flight(&self) -> Option<NamesInFlight> {
+        None
+    }
 
-    /// On every rank, where there is something: what stays with it of the phase
-    /// with these rows in pass `iteration`.
-    fn details(&mut self, iteration: u32, rows: &[&str], details: Details);
+    /// Descriptors that one worker holds at a time.
+    fn open_files_each(&self) -> u32 {
+        1
+    }
 
-    /// At rank 0, behind the rows of each group of jobs: what each worker did,
-    /// those of a rank merged where the job reports as a group; by job and
-    /// worker.
-    fn jobs(&mut self, outcomes: Vec<JobOutcome>);
+    /// What it takes of the room in these directories, each with the ranks that fill it.
+    fn demands(&self, run: Run<'_>, spots: Vec<(PathBuf, Vec<u32>)>) -> Demands {
+        room::of_plan(run.plan, spots)
+    }
 
-    /// At rank 0, behind each group of jobs that asks for it: what the hosts did meanwhile.
-    fn machine(&mut self, hosts: Vec<HostUse>);
+    /// The loop of its workers with nothing behind it, for this many operations; `None` where
+    /// it cannot be made here (the run will say why).
+    fn bare_loop(&self, _operations: u64) -> Option<Box<dyn Runner>> {
+        None
+    }
 
-    /// At rank 0, behind the rows of a pass of a replay: what it was as a whole.
-    fn replayed(&mut self, totals: ReplayTotals);
+    /// Sets up, makes the passes and removes.
+    fn run<'a>(&'a self, run: Run<'a>, listener: &'a mut dyn Listener) -> Running<'a>;
+}
 
-    /// On every rank, where there is something: the logs of its workers.
-    fn job_logs(&mut self, logs: Vec<JobLog>);
+/// The workload of a plan: the one place where they are told apart.
+pub(crate) fn of(work: &Work) -> &dyn Workload {
+    match work {
+        Work::Meta(work) => work,
+        Work::Io(work) => work,
+        Work::Jobs(work) => work,
+        Work::Find(work) => work,
+        Work::Mix(work) => work,
+        Work::Replay(work) => work,
+    }
 }
 
 /// One pass over the phases of a workload, in a directory of its own.
 pub(crate) trait Pass<G> {
-    /// Directories, from the ground on, that belong to this rank alone.
-    fn own_dirs(&self, rank: Rank) -> Vec<String>;
+    /// Directories, from the workspace on, that belong to this rank alone.
+    fn own_dirs(&self, _rank: Rank) -> Vec<String> {
+        Vec::new()
+    }
 
     /// At rank 0: entries that the phases have made and not removed, as far as that is
     /// known.
-    fn left(&self) -> Option<u64>;
+    fn left(&self) -> Option<u64> {
+        None
+    }
 
     /// Makes what the phases start from, then runs them; whether the group was
     /// stopped.
     async fn run(
         &mut self,
         group: &Group<'_>,
-        ground: &mut G,
+        workspace: &mut G,
         listener: &mut dyn Listener,
     ) -> Result<bool, ExecError>;
-}
-
-/// The warning of a run that a signal ended.
-pub const STOPPED_BY_SIGNAL: &str = "stopped-by-signal";
-
-/// At rank 0, when a stop was asked for and no more rows will come: says by what.
-pub(crate) fn tell_stopped(group: &Group<'_>, listener: &mut dyn Listener) {
-    if let Some(signal) = group.stop_signal() {
-        let message = format!("{signal} ended the run early.");
-        listener.warning(STOPPED_BY_SIGNAL, message);
-    }
-    listener.stopped();
-}
-
-/// Why a group that nobody interrupted has stopped.
-pub(crate) fn stopped_by_itself(group: &Group<'_>) -> Option<String> {
-    let limits = group.limits();
-    match (group.stop_reason()?, limits.errors) {
-        (StopReason::Signal(_) | StopReason::Trigger, _) => None,
-        (StopReason::Errors, Some(0) | None) => {
-            Some("an operation failed, which ends the run (--on-error stop)".to_owned())
-        }
-        (StopReason::Errors, Some(most)) => Some(format!(
-            "more than {most} operations failed (--max-errors {most})"
-        )),
-        (StopReason::Stuck, _) => {
-            Some("an operation did not return within --op-timeout".to_owned())
-        }
-        (StopReason::DeadMount, _) => Some(format!(
-            "{}, which ends the run (--on-dead-mount stop)",
-            match &group.mounts.found()[..] {
-                [] => "a mount no longer answers".to_owned(),
-                [dead, others @ ..] => {
-                    let others = match others.len() {
-                        0 => String::new(),
-                        several => format!(" (and neither do mounts on {several} other hosts)"),
-                    };
-                    format!(
-                        "the mount {} on {} no longer answers{others}",
-                        dead.mount, dead.host
-                    )
-                }
-            }
-        )),
-        (StopReason::Start, _) => Some("a rank could not start with the others".to_owned()),
-    }
 }

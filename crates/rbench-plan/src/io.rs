@@ -3,19 +3,17 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use rbench_core::memory::Memory;
 use rbench_core::random::key;
 use rbench_core::steady::SteadyRule;
-use rbench_core::{Bytes, EngineOptions, Nanos, Rank};
+use rbench_core::{Bytes, Nanos, Rank};
 
 use crate::arrival::OpenLoop;
+pub use crate::jobs::SmallFiles;
 use crate::jobs::{
-    Advised, BlockSizes, BufferContent, Buffers, ContinueOn, Course, Directions, Distribution,
-    Each, Errors, Fallocate, Favourites, FileLock, FileNames, FileService, Files, Framing, JobPlan,
-    Others, Pace, Pattern, Shares, Standing, Submission, Syncing, Verify,
+    Advised, BlockSizes, Buffers, ContinueOn, Directions, Distribution, Each, Errors, Favourites,
+    FileNames, Files, JobPlan, Pace, Pattern, Syncing, Verify,
 };
 use crate::pattern;
-use crate::process::Process;
 use crate::shift;
 use crate::tree::{Forest, ItemKind, NATIVE, Paths, Private, Shape};
 
@@ -165,19 +163,6 @@ impl FsyncRule {
 /// is opened.
 pub const SMALL_FILE_MAX: Bytes = Bytes(64 << 20);
 
-/// Bytes over which `--compress` and fio's `buffer_compress_percentage` hold:
-/// compressors see the same share in every stretch of a block.
-pub const COMPRESS_CHUNK: u64 = 512;
-
-/// The small-file form: many files, each opened, moved whole and closed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct SmallFiles {
-    /// Files of each worker.
-    pub files: u64,
-    /// Length of each.
-    pub size: Bytes,
-}
-
 /// The I/O workload, complete.
 #[derive(Debug, Clone, PartialEq)]
 pub struct IoPlan {
@@ -246,22 +231,6 @@ const LAYOUT: u64 = 1;
 /// The name of a worker's own file.
 const OWN_FILE: &str = "data.$jobnum";
 
-/// New data for every write, of which so many percent compress away, and so
-/// many percent of the blocks are copies of others.
-pub fn fresh_data(compress_percent: u32, dedupe_percent: u32) -> Buffers {
-    Buffers {
-        refill: true,
-        scramble: false,
-        content: BufferContent::Random {
-            percent: compress_percent,
-            chunk: COMPRESS_CHUNK,
-            pattern: Vec::new(),
-        },
-        dedupe_percent,
-        working_set: None,
-    }
-}
-
 impl IoPlan {
     /// Bytes of the smallest operation. Stamps cover as much, so that
     /// operations of several sizes meet the same ones.
@@ -324,84 +293,48 @@ impl IoPlan {
         ahead: u32,
         (iteration, threads): (u32, u32),
     ) -> JobPlan {
-        let size = self.size.0;
+        let directions = Directions {
+            read: rw.reads(),
+            write: rw.writes(),
+            trim: false,
+            random: rw.random(),
+        };
+        let pattern = Pattern {
+            mix_read: self.mix_read,
+            distribution: self.distribution.clone(),
+            rest: true,
+            // They lie where they lay in the phases before.
+            favourites: Favourites::OfPart(favourites),
+            ..Pattern::new(directions, self.sizes.clone(), seed)
+        };
+        let names = match self.layout.shared() {
+            true => FileNames::Given(vec![self.file_name(0)]),
+            false => FileNames::Format(OWN_FILE.to_owned()),
+        };
+        let files = Files {
+            offset_increment: match self.layout {
+                Layout::SharedSegmented => self.size.0,
+                Layout::PerWorker | Layout::SharedInterleaved => 0,
+            },
+            ahead,
+            interleave: match self.layout {
+                Layout::SharedInterleaved => self.block(),
+                Layout::PerWorker | Layout::SharedSegmented => 0,
+            },
+            advice: Advised::Mappings,
+            write_only: true,
+            allow_mounted_write: true,
+            ..Files::new(iteration.to_string().into(), names, self.size.0)
+        };
         JobPlan {
-            name: rw.name().to_owned(),
+            label: Some(rw.label().to_owned()),
             numjobs: threads,
-            pattern: Pattern {
-                directions: Directions {
-                    read: rw.reads(),
-                    write: rw.writes(),
-                    trim: false,
-                    random: rw.random(),
-                },
-                mix_read: self.mix_read,
-                sizes: Each::same(self.sizes.clone()),
-                align: Each::default(),
-                distribution: self.distribution.clone(),
-                random_percent: Each::same(100),
-                repeats: false,
-                rest: true,
-                one_position: true,
-                seed,
-                // They lie where they lay in the phases before.
-                favourites: Favourites::OfPart(favourites),
-                course: Course::default(),
-            },
-            files: Files {
-                drawn: None,
-                directory: iteration.to_string().into(),
-                more_directories: Vec::new(),
-                names: match self.layout.shared() {
-                    true => FileNames::Given(vec![self.file_name(0)]),
-                    false => FileNames::Format(OWN_FILE.to_owned()),
-                },
-                count: 1,
-                open: 1,
-                size: (size, size),
-                offset: 0,
-                offset_increment: match self.layout {
-                    Layout::SharedSegmented => size,
-                    Layout::PerWorker | Layout::SharedInterleaved => 0,
-                },
-                shares: Shares::default(),
-                ahead,
-                interleave: match self.layout {
-                    Layout::SharedInterleaved => self.block(),
-                    Layout::PerWorker | Layout::SharedSegmented => 0,
-                },
-                service: FileService::RoundRobin(1),
-                lock: FileLock::None,
-                fallocate: Fallocate::None,
-                may_create: true,
-                create_fsync: true,
-                write_hint: None,
-                create_on_open: false,
-                create_only: false,
-                overwrite: false,
-                pre_read: false,
-                invalidate: false,
-                advice: Advised::Mappings,
-                write_only: true,
-                unlink: false,
-                unlink_each_loop: false,
-                fill: false,
-                allow_mounted_write: true,
-                standing: Standing::default(),
-            },
+            small: self.small,
             engine: self.engine.clone(),
-            names: None,
-            engine_options: EngineOptions::default(),
-            memory: Memory::default(),
             depth: self.depth,
             // As many as there is room for.
             batch_submit: self.depth,
-            batch_complete_min: 1,
-            batch_complete_max: 1,
-            depth_low: None,
-            submission: Submission::default(),
             direct: self.direct,
-            framing: Framing::Untimed,
             syncing: match rw.writes() {
                 true => self.syncing(),
                 false => Syncing::default(),
@@ -421,28 +354,24 @@ impl IoPlan {
                 think_blocks: 1,
                 // After every one that was started, also where several are in flight.
                 think_by_issue: true,
+                steady: self.steady,
                 ..Pace::default()
             },
-            others: Others::default(),
-            process: Process::default(),
-            errors: Errors::Count,
-            report: None,
-            replay: None,
-            iolog: None,
+            ..JobPlan::new(rw.name(), pattern, files)
         }
     }
 
-    /// What each worker (of `workers`) writes before a round that needs its part in
-    /// full, where `there` bytes of it are there: in large pieces, as far as its blocks
-    /// lie side by side.
-    pub fn layout(&self, round: &Round, there: u64, workers: u64) -> JobPlan {
-        let job = round.job.clone();
+    /// What each worker (of `workers`) writes before a job that needs its part in
+    /// full, where `there` bytes (or small files) of it are there: in large pieces, as
+    /// far as its blocks lie side by side.
+    pub fn layout(&self, job: &JobPlan, there: u64, workers: u64) -> JobPlan {
+        let job = job.clone();
+        let is_small = self.small.is_some();
         let rest = self.size.0.saturating_sub(there);
         let spread = match self.layout {
             Layout::SharedInterleaved => workers,
             Layout::PerWorker | Layout::SharedSegmented => 1,
         };
-        let sizes = BlockSizes::Fixed(self.layout_piece());
         JobPlan {
             pattern: Pattern {
                 directions: Directions {
@@ -451,7 +380,7 @@ impl IoPlan {
                     trim: false,
                     random: false,
                 },
-                sizes: Each::same(sizes),
+                sizes: Each::same(BlockSizes::Fixed(self.layout_piece())),
                 distribution: Distribution::Uniform,
                 seed: key(&[job.pattern.seed, LAYOUT]),
                 ..job.pattern
@@ -460,21 +389,25 @@ impl IoPlan {
                 offset: there * spread,
                 size: (rest, rest),
                 ahead: 0,
-                drawn: None,
                 ..job.files
             },
-            engine: "psync".to_owned(),
-            engine_options: EngineOptions::default(),
+            engine: match is_small {
+                true => job.engine,
+                false => "psync".to_owned(),
+            },
             depth: 1,
             batch_submit: 1,
             direct: false,
-            // So that the phase does not pay for it.
-            syncing: Syncing {
-                end_fsync: true,
-                ..Syncing::default()
+            syncing: match is_small {
+                true => self.syncing(),
+                // So that the phase does not pay for it.
+                false => Syncing {
+                    end_fsync: true,
+                    ..Syncing::default()
+                },
             },
             buffers: Buffers {
-                refill: true,
+                refill: job.buffers.refill || !is_small,
                 ..job.buffers
             },
             pace: Pace {
@@ -487,7 +420,7 @@ impl IoPlan {
     }
 
     /// Bytes that are written in one call where a part is laid out.
-    pub fn layout_piece(&self) -> u64 {
+    fn layout_piece(&self) -> u64 {
         let block = self.block();
         match self.layout {
             Layout::SharedInterleaved => block,
@@ -581,7 +514,7 @@ mod tests {
             open_loop: None,
             verify: false,
             ack_journal: None,
-            buffers: fresh_data(0, 0),
+            buffers: Buffers::fresh(0, 0),
             verify_threads: 0,
         }
     }
@@ -760,7 +693,7 @@ mod tests {
             let there = there % blocks * 512;
             let plan = plan(layout, size, 512);
             let round = plan.rounds(1, 0, (0, workers as u32), 1).remove(0);
-            let job = plan.layout(&round, there, workers);
+            let job = plan.layout(&round.job, there, workers);
             for owner in 0..workers {
                 let part = Part { worker: owner, owner, workers };
                 let written = Steps::of(&job, part, |_| job.files.size.0);

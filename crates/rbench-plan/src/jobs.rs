@@ -4,11 +4,12 @@
 //! Nothing here means "default" any more. A job runs as `numjobs` workers on
 //! each rank; worker number `rank·numjobs + clone` is what fio calls jobnum.
 
+use std::ops::Range;
 use std::path::PathBuf;
 
 use rbench_core::memory::Memory;
 use rbench_core::steady::SteadyRule;
-use rbench_core::{Bytes, EngineOptions, Nanos};
+use rbench_core::{Bytes, EngineOptions, Nanos, Rank};
 
 use crate::arrival::OpenLoop;
 use crate::iolog::Replay;
@@ -18,6 +19,7 @@ use crate::process::Process;
 mod course;
 mod framing;
 mod others;
+mod plain;
 mod report;
 mod whole;
 
@@ -27,6 +29,7 @@ pub use crate::verify::{Carries, Checksum, FioLayout, TrimBacklog, Verify, Verif
 pub use course::{Course, Sequel, Zones};
 pub use framing::{Framing, Standing};
 pub use others::{Exit, ExitWhat, Flow, Others, Submission};
+pub use plain::COMPRESS_CHUNK;
 pub use report::{ContinueOn, ErrorOf, Errors, FioReport, LeftOut, Logs, WindowValue};
 pub use whole::{Trigger, Whole};
 
@@ -491,17 +494,30 @@ pub struct LatencyTarget {
     pub goes_on: bool,
 }
 
+/// The small-file form: many files, each opened, moved whole and closed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SmallFiles {
+    /// Files of each worker.
+    pub files: u64,
+    /// Length of each.
+    pub size: Bytes,
+}
+
 /// One job.
 #[derive(Debug, Clone, PartialEq)]
 pub struct JobPlan {
     /// Its name.
     pub name: String,
+    /// Of a phase of `rbench io`: its name for people. Rows are called by both.
+    pub label: Option<String>,
     /// Workers of each rank.
     pub numjobs: u32,
     /// Where operations go.
     pub pattern: Pattern,
     /// Its files.
     pub files: Files,
+    /// `Some`: each worker has small files of its own in their place.
+    pub small: Option<SmallFiles>,
     /// Name of the engine.
     pub engine: String,
     /// What it does with the names of files, one operation for each: it moves no data.
@@ -590,13 +606,23 @@ impl Pace {
 }
 
 impl JobPlan {
+    /// What it is called for people.
+    pub fn title(&self) -> &str {
+        self.label.as_deref().unwrap_or(&self.name)
+    }
+
+    /// The numbers of its workers on a rank, among all of its workers.
+    pub fn workers_of(&self, rank: Rank) -> Range<u64> {
+        let numjobs = u64::from(self.numjobs);
+        let first = u64::from(rank.0) * numjobs;
+        first..first + numjobs
+    }
+
     /// The logs that it writes.
     pub fn logs(&self) -> Option<&Logs> {
         self.report.as_ref().map(|report| &report.logs)
     }
-}
 
-impl JobPlan {
     /// How often bandwidth and operations per second are sampled.
     pub fn sampled_every(&self) -> [Nanos; 2] {
         let report = self.report.as_ref();

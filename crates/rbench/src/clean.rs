@@ -168,7 +168,7 @@ async fn remove(
         });
     }
     group.begin_phase(&format!("removal of {name}"), None, None);
-    group.begin_work(group.clock.now());
+    group.begin_work(group.now());
     let remover = Remover::new(what.threads).until(group.stop_flag());
     let found = opened.ok().flatten().map(Arc::new);
     // A host that sees no such directory cannot help.

@@ -15,7 +15,7 @@ use rbench_core::{Clock as _, MonotonicClock, Nanos, Rank};
 use rbench_exec::group::PhaseHooks;
 use rbench_exec::intervals::{IntervalRow, Observer, Span};
 use rbench_exec::mounts::Mounts;
-use rbench_exec::{Ending, ExecError, Group, Listener};
+use rbench_exec::{ExecError, Group, Listener, RunEnd};
 use rbench_report::intervals::IntervalLine;
 use rbench_report::schema::{ClientCounters, PhaseMark, Warning};
 use rbench_report::{PhaseResult, journal, repetition};
@@ -160,8 +160,8 @@ impl<'r> Recording<'r> {
             starts: Vec::new(),
             noted: Vec::new(),
             marks: Rc::default(),
-            mounts: Rc::clone(&group.mounts),
-            hooks: Rc::clone(&group.hooks),
+            mounts: Rc::clone(&group.probes.mounts),
+            hooks: Rc::clone(&group.probes.hooks),
             begun: MonotonicClock.now(),
         }
     }
@@ -172,7 +172,7 @@ impl<'r> Recording<'r> {
         let file = || Rc::clone(&self.report.file);
         let looked_on = self.output.serve.at.is_some() || self.output.progress == Progress::Live;
         if looked_on {
-            group.intervals.look_on();
+            group.probes.intervals.look_on();
         }
         if self.output.out.is_some() || self.output.hlog.is_some() || looked_on {
             let written = || -> Rc<dyn Observer> {
@@ -182,14 +182,20 @@ impl<'r> Recording<'r> {
                     watched: live::of_rows(&self.feed),
                 })
             };
-            group.intervals.observe(group.is_root().then(written));
+            group
+                .probes
+                .intervals
+                .observe(group.is_root().then(written));
         }
         if group.is_root() {
             let recorder = MarkRecorder {
                 list: Rc::clone(&self.marks),
                 file: file(),
             };
-            group.marks.observe(&self.output.events, Rc::new(recorder));
+            group
+                .probes
+                .marks
+                .observe(&self.output.events, Rc::new(recorder));
         }
     }
 
@@ -231,7 +237,9 @@ impl<'r> Recording<'r> {
             return;
         }
         result.warnings.extend(found);
-        result.warnings.extend(not_run(&group.marks.not_started()));
+        result
+            .warnings
+            .extend(not_run(&group.probes.marks.not_started()));
         result.marks = self.marks.all();
     }
 
@@ -253,7 +261,7 @@ impl<'r> Recording<'r> {
     }
 
     /// What the run hands over when it ended that way.
-    pub fn end(mut self, outcome: Result<Ending, ExecError>) -> Report {
+    pub fn end(mut self, outcome: Result<RunEnd, ExecError>) -> Report {
         self.note_hooks();
         let mut report = self.report;
         report.result.dead_mounts = dead_mounts::results(self.mounts.found());

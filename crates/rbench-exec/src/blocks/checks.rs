@@ -93,29 +93,13 @@ impl Written {
 }
 
 impl BlockRunner {
-    /// The next operation; `None` when the pass or the source is at its end. `BARE`: it is
-    /// the pattern's.
-    // A large value that is passed through memory costs as much as the whole loop: the
-    // usual way is inlined.
-    #[inline(always)]
-    pub(super) fn next_operation<const BARE: bool>(
-        &mut self,
-        meter: &mut Meter,
-    ) -> Option<Planned> {
-        match self.source {
-            _ if BARE && self.next.is_none() => self.draw::<true>(),
-            _ if BARE => self.next.take(),
-            Source::Work if self.next.is_none() => self.draw::<false>(),
-            _ => self.next_other(meter),
-        }
-    }
-
+    /// The next operation that is not drawn from the pattern.
     #[cold]
-    fn next_other(&mut self, meter: &mut Meter) -> Option<Planned> {
-        if self.next.is_some() {
-            return self.next.take();
+    pub(super) fn next_other(&mut self, meter: &mut Meter) -> Option<Planned> {
+        if self.pattern.next.is_some() {
+            return self.pattern.next.take();
         }
-        if matches!(self.source, Source::Trims(_)) {
+        if matches!(self.pattern.source, Source::Trims(_)) {
             return self.draw_trim();
         }
         loop {
@@ -126,7 +110,11 @@ impl BlockRunner {
             }
             self.leave_out_write(&what);
             // What could not be written is no block to be checked.
-            if !self.unwritten.touches(file, offset, what.length as u64) {
+            if !self
+                .checks
+                .unwritten
+                .touches(file, offset, what.length as u64)
+            {
                 return Some(what);
             }
             if let Some(lane) = self.context.lanes.read {
@@ -141,7 +129,7 @@ impl BlockRunner {
     /// Counts the write of a block that is only checked.
     pub(super) fn leave_out_write(&mut self, what: &Planned) {
         if self.only_checks()
-            && let Some(stats) = &mut self.stats
+            && let Some(stats) = &mut self.accounts.stats
         {
             stats.would_write(what.length as u64);
         }
@@ -149,7 +137,7 @@ impl BlockRunner {
 
     /// The next block that was to be written.
     fn draw_check(&mut self) -> Option<Planned> {
-        match &mut self.source {
+        match &mut self.pattern.source {
             Source::Work | Source::Trims(_) => None,
             Source::Replay {
                 steps,
@@ -167,29 +155,18 @@ impl BlockRunner {
                 None
             }
             Source::Backlog(next, end) => {
-                let written = self.backlog.get(*next).filter(|_| next < end)?;
+                let written = self.checks.backlog.get(*next).filter(|_| next < end)?;
                 *next += 1;
                 Some(written.check())
             }
         }
     }
 
-    /// The next operation of the pattern. `BARE`: nobody asks for more of it than what
-    /// it is and where it goes.
+    /// The next step of the pattern, where that has one.
     #[inline(always)]
-    pub(super) fn draw<const BARE: bool>(&mut self) -> Option<Planned> {
-        if self.pass_over && self.is_pass_over() {
-            return None;
-        }
-        if !BARE && self.replayed.is_some() {
-            return self.draw_replayed();
-        }
-        let asked = match BARE {
-            true => None,
-            false => self.arrivals.first(),
-        };
-        let Some(step) = self.steps.next_as(asked) else {
-            self.exhausted = true;
+    fn step(&mut self, asked: Option<Direction>) -> Option<Step> {
+        let Some(step) = self.pattern.steps.next_as(asked) else {
+            self.pattern.exhausted = true;
             return None;
         };
         if step.ends_file && self.how.renews || step.ends_pass && self.how.heeds_passes {
@@ -198,29 +175,48 @@ impl BlockRunner {
                 pass: step.ends_pass,
             });
         }
-        let kind = match (step.direction, !BARE && self.headers.is_some()) {
-            (Direction::Write, _) => Does::Write,
-            (Direction::Trim, _) => Does::Trim,
-            // What a mix reads may not be written yet.
-            (Direction::Read, true) if !self.context.job.pattern.directions.write => Does::Check,
-            (Direction::Read, _) => Does::Read,
-        };
-        let mut what = planned(&step, kind, 0);
-        if BARE {
-            return Some(what);
-        }
-        if step.direction == Direction::Write {
-            if self.generation < self.generation_max {
-                self.generation += 1;
-            }
-            what.generation = self.generation;
-        }
-        if kind == Does::Check && self.ends_at(&what) {
-            self.exhausted = true;
+        Some(step)
+    }
+
+    /// The next operation of the pattern: only what it is and where it goes.
+    #[inline(always)]
+    pub(super) fn draw_bare(&mut self) -> Option<Planned> {
+        if self.pattern.pass_over && self.is_pass_over() {
             return None;
         }
-        if let Some(at) = self.arrivals.next(step.direction, step.length) {
-            what.intended = Some(Nanos(self.start.0.saturating_add(at.0)));
+        let step = self.step(None)?;
+        Some(planned(&step, kind_of(step.direction), 0))
+    }
+
+    /// The next operation of the pattern, or of the log that takes its place.
+    #[inline(always)]
+    pub(super) fn draw(&mut self) -> Option<Planned> {
+        if self.pattern.pass_over && self.is_pass_over() {
+            return None;
+        }
+        if self.pattern.replayed.is_some() {
+            return self.draw_replayed();
+        }
+        let step = self.step(self.pattern.arrivals.first())?;
+        // What a mix reads may not be written yet.
+        let checks = self.checks.headers.is_some() && !self.context.job.pattern.directions.write;
+        let kind = match kind_of(step.direction) {
+            Does::Read if checks => Does::Check,
+            kind => kind,
+        };
+        let mut what = planned(&step, kind, 0);
+        if step.direction == Direction::Write {
+            if self.pattern.generation < self.pattern.generation_max {
+                self.pattern.generation += 1;
+            }
+            what.generation = self.pattern.generation;
+        }
+        if kind == Does::Check && self.ends_at(&what) {
+            self.pattern.exhausted = true;
+            return None;
+        }
+        if let Some(at) = self.pattern.arrivals.next(step.direction, step.length) {
+            what.intended = Some(Nanos(self.accounts.start.0.saturating_add(at.0)));
         }
         Some(what)
     }
@@ -234,7 +230,7 @@ impl BlockRunner {
 
     /// Whether verifying ends before this block: an earlier run was stopped there.
     fn ends_at(&mut self, what: &Planned) -> bool {
-        let progress = self.progress.as_mut();
+        let progress = self.checks.progress.as_mut();
         progress.is_some_and(|progress| progress.ends_at(what.file, what.offset))
     }
 
@@ -248,7 +244,7 @@ impl BlockRunner {
         gate: &Gate,
         meter: &mut Meter,
     ) {
-        let left = self.pass_steps;
+        let left = self.pattern.pass_steps;
         if self.context.report.is_some() && self.context.job.files.invalidate {
             self.drop_before_reading_back();
         }
@@ -277,23 +273,23 @@ impl BlockRunner {
                 Direction::Trim => true,
             };
             let what = planned(&step, Does::Check, generation);
-            self.backlog.push(Written::of(&what, trimmed));
+            self.checks.backlog.push(Written::of(&what, trimmed));
         }
     }
 
     /// Reads back writes of the backlog, in the middle of the work.
     pub(super) fn check_backlog(&mut self, gate: &Gate, meter: &mut Meter) {
-        let batch = match self.batch_left {
+        let batch = match self.checks.batch_left {
             0 => (self.context.job.verify.as_ref()).map_or(0, |v| v.backlog_batch),
             left => left,
         };
         self.leave_once();
         let now = usize::try_from(batch).unwrap_or(usize::MAX);
-        let now = now.min(self.backlog.len());
-        self.batch_left = batch - now as u64;
+        let now = now.min(self.checks.backlog.len());
+        self.checks.batch_left = batch - now as u64;
         self.verify_from(Source::Backlog(0, now), Kind::Backlog, gate, meter);
-        self.backlog.drain(..now);
-        if let Some(stats) = &mut self.stats {
+        self.checks.backlog.drain(..now);
+        if let Some(stats) = &mut self.accounts.stats {
             stats.begin_stretch(Kind::Work, gate.clock.now());
         }
     }
@@ -306,11 +302,11 @@ impl BlockRunner {
             .verify
             .as_ref()
             .is_some_and(|v| v.read_back);
-        if wanted && !self.backlog.is_empty() {
+        if wanted && !self.checks.backlog.is_empty() {
             self.leave_once();
-            let all = Source::Backlog(0, self.backlog.len());
+            let all = Source::Backlog(0, self.checks.backlog.len());
             self.verify_from(all, Kind::ReadBack, gate, meter);
-            self.backlog.clear();
+            self.checks.backlog.clear();
         }
     }
 
@@ -319,9 +315,9 @@ impl BlockRunner {
     fn leave_once(&mut self) {
         let verify = self.context.job.verify.as_ref().filter(|v| v.once);
         if let Some(verify) = verify {
-            self.backlog = latest(std::mem::take(&mut self.backlog));
+            self.checks.backlog = latest(std::mem::take(&mut self.checks.backlog));
             if !verify.trimmed_is_zero {
-                self.backlog.retain(|written| !written.trimmed);
+                self.checks.backlog.retain(|written| !written.trimmed);
             }
         }
     }
@@ -329,8 +325,8 @@ impl BlockRunner {
     /// Checks what an earlier run wrote: one pass where time decided how many
     /// it made.
     pub(super) fn verify_only(&mut self, gate: &Gate, meter: &mut Meter) {
-        let steps = self.steps.clone();
-        self.generation = u64::MAX;
+        let steps = self.pattern.steps.clone();
+        self.pattern.generation = u64::MAX;
         let left = match steps.expected() {
             Some(_) => u64::MAX,
             None => pass_length(steps.clone()),
@@ -345,30 +341,30 @@ impl BlockRunner {
             gate,
             meter,
         );
-        self.exhausted = true;
+        self.pattern.exhausted = true;
     }
 
     /// Reads and checks all that `source` names, as a stretch of its own.
     fn verify_from(&mut self, source: Source, kind: Kind, gate: &Gate, meter: &mut Meter) {
-        if self.over || gate.stop.is_raised() {
+        if self.accounts.over || gate.stop.is_raised() {
             return;
         }
-        let waiting = self.next.take();
+        let waiting = self.pattern.next.take();
         // What was written is checked to the end.
         let gate = Gate {
             deadline: None,
             ..gate.clone()
         };
-        if let Some(stats) = &mut self.stats {
+        if let Some(stats) = &mut self.accounts.stats {
             let now = gate.clock.now();
             stats.end_stretch(now);
             stats.begin_stretch(kind, now);
         }
-        self.source = source;
+        self.pattern.source = source;
         self.pump(&gate, meter);
-        self.source = Source::Work;
-        self.next = waiting;
-        if let Some(stats) = &mut self.stats {
+        self.pattern.source = Source::Work;
+        self.pattern.next = waiting;
+        if let Some(stats) = &mut self.accounts.stats {
             stats.end_stretch(gate.clock.now());
         }
     }
@@ -403,19 +399,23 @@ impl BlockRunner {
             expected: self.expected(&what),
             file: what.file,
         };
-        if self.checkers.is_some() {
+        if self.checks.checkers.is_some() {
             self.note_checked(meter, false);
         }
         let engine = self.engine.as_mut();
-        if let Some(checkers) = &mut self.checkers
-            && checkers.give(engine, (self.slots.len() > 1).then_some(slot), &block)
+        if let Some(checkers) = &mut self.checks.checkers
+            && checkers.give(
+                engine,
+                (self.requests.slots.len() > 1).then_some(slot),
+                &block,
+            )
         {
             // Of a job, what is read is done; what is wrong with it is noted later.
-            return self.stats.is_some().then_some(Ok(()));
+            return self.accounts.stats.is_some().then_some(Ok(()));
         }
         // Those that were read before are noted before.
         self.note_checked(meter, true);
-        let headers = self.headers.as_ref()?;
+        let headers = self.checks.headers.as_ref()?;
         let read = &self.engine.buffer(slot)[..what.length];
         let (verdict, dump) = checkers::check(headers, &block.expected, read);
         self.dump(what.file, dump, meter);
@@ -442,12 +442,14 @@ impl BlockRunner {
         let file = self.files.key(what.file);
         let verify = self.context.job.verify.as_ref();
         let kept = self.context.kept.as_ref();
-        if let (Some(stamps), Source::Work) = (kept.and_then(|k| k.stamps.as_ref()), &self.source) {
+        if let (Some(stamps), Source::Work) =
+            (kept.and_then(|k| k.stamps.as_ref()), &self.pattern.source)
+        {
             return stamps.expected(file, what.offset);
         }
         // What the kernel does not order has no order of its own either.
-        let ordered = self.slots.len() == 1 || !self.context.job.pattern.repeats;
-        let own = match self.source {
+        let ordered = self.requests.slots.len() == 1 || !self.context.job.pattern.repeats;
+        let own = match self.pattern.source {
             Source::Work => None,
             _ if ordered => Some(what.generation),
             _ => Some(1),
@@ -460,9 +462,9 @@ impl BlockRunner {
             file,
             offset: what.offset,
             generations: own.map(|least| Generations {
-                worker: self.mark,
+                worker: self.checks.mark,
                 mask: u64::MAX,
-                range: least..=self.generation,
+                range: least..=self.pattern.generation,
                 likely: least,
             }),
         }
@@ -470,21 +472,21 @@ impl BlockRunner {
 
     /// Notes the blocks that are checked by now; with `all` waits for all of them.
     pub(super) fn note_checked(&mut self, meter: &mut Meter, all: bool) {
-        while let Some(checkers) = &mut self.checkers {
+        while let Some(checkers) = &mut self.checks.checkers {
             let Some((block, verdict, dump)) = checkers.take(all) else {
                 return;
             };
             self.dump(block.file, dump, meter);
             match verdict {
-                Ok(()) if self.stats.is_some() => {}
-                Err(why) if self.stats.is_some() => {
+                Ok(()) if self.accounts.stats.is_some() => {}
+                Err(why) if self.accounts.stats.is_some() => {
                     let failure = self.failure(Does::Check, block.file, why);
                     self.trouble(failure, None, meter);
                 }
-                Ok(()) if block.span.start < self.records_from => meter.went_on(),
+                Ok(()) if block.span.start < self.accounts.records_from => meter.went_on(),
                 Ok(()) => meter.done(block.lane, block.span, block.length as u64),
                 Err(why) => {
-                    self.ended.errors += 1;
+                    self.accounts.ended.errors += 1;
                     let failure = self.failure(Does::Check, block.file, why);
                     meter.failed(block.lane, block.span, failure);
                 }
@@ -509,10 +511,10 @@ impl BlockRunner {
 
     /// Writes the state of a verified job.
     pub(super) fn save_progress(&mut self, meter: &mut Meter) {
-        let Some(mut progress) = self.progress.take() else {
+        let Some(mut progress) = self.checks.progress.take() else {
             return;
         };
-        if let Err((path, error)) = progress.save(self.generation) {
+        if let Err((path, error)) = progress.save(self.pattern.generation) {
             let path = path.to_string_lossy();
             self.not_kept(&path, "verify_state_save", &error, meter);
         }
@@ -559,6 +561,16 @@ fn latest(all: Vec<Written>) -> Vec<Written> {
 fn pass_length(mut steps: Steps) -> u64 {
     let last = steps.position(|step| step.ends_pass);
     last.map_or(0, |last| last as u64 + 1)
+}
+
+/// What a step does, unless it checks.
+#[inline(always)]
+fn kind_of(direction: Direction) -> Does {
+    match direction {
+        Direction::Read => Does::Read,
+        Direction::Write => Does::Write,
+        Direction::Trim => Does::Trim,
+    }
 }
 
 #[inline(always)]

@@ -15,7 +15,7 @@ use rbench_plan::arrival::{Schedule, Workers};
 use rbench_plan::jobs::{FileLock, JobPlan, Verify};
 use rbench_plan::pattern::{Part, Steps, file_path, file_size};
 use rbench_sys::engine::{self, EngineConfig, EngineInfo};
-use rbench_sys::{AlignedBuffer, BlockMemory, Engine};
+use rbench_sys::{AlignedBuffer, BlockMemory, Engine, Fs};
 
 use super::arrivals::Arrivals;
 use super::checkers::Checkers;
@@ -29,10 +29,11 @@ use super::process;
 use super::progress::{Progress, State};
 use super::recorder::Recorder;
 use super::renewal::Renewal;
+use super::small;
 use super::stats::JobStats;
 use super::trims::Trims;
 use super::unwritten::Unwritten;
-use super::{BlockRunner, Ended, Since, mark};
+use super::{Accounts, BlockRunner, Checks, Ended, Pattern, Requests, Since, mark};
 use crate::ack::{self, Log};
 use crate::data::Data;
 use crate::live::LiveStats;
@@ -108,14 +109,16 @@ pub type Failures = Arc<Mutex<BTreeMap<u64, Failure>>>;
 /// What is known of the files of a pass of `rbench io`, which are its own.
 #[derive(Clone)]
 pub struct Kept {
-    /// The run's own directory, below which its files are opened.
+    /// The run's own directory, below which its files are opened; the same as a file system.
     pub directory: Arc<OwnedFd>,
+    /// See `directory`.
+    pub fs: Arc<dyn Fs>,
     /// With `--verify`: what blocks carry.
     pub stamps: Option<Stamps>,
     /// Takes for each worker of this rank how many bytes of its part are there from the
     /// first on; empty where the phase does not write them in this order.
     pub covered: Vec<Arc<AtomicU64>>,
-    /// Bytes of each part that were there before.
+    /// Bytes of each part (or small files) that were there before.
     pub there: u64,
     /// Takes why a worker failed, by number.
     pub failed: Option<Failures>,
@@ -180,7 +183,7 @@ pub fn together(job: &JobPlan, rank: Rank, ranks: u32) -> Option<Arc<Schedule>> 
 impl WorkerContext {
     /// The `clone`-th worker on this rank among all of its job, and whose files it
     /// uses.
-    fn part(&self, clone: u32) -> Part {
+    pub(super) fn part(&self, clone: u32) -> Part {
         let numjobs = u64::from(self.job.numjobs);
         let number = |rank: Rank| u64::from(rank.0) * numjobs + u64::from(clone);
         Part {
@@ -274,7 +277,11 @@ impl WorkerContext {
         })
     }
 
-    fn make_engine(&self, depth: usize, block: usize) -> Result<Box<dyn Engine>, Failure> {
+    pub(super) fn make_engine(
+        &self,
+        depth: usize,
+        block: usize,
+    ) -> Result<Box<dyn Engine>, Failure> {
         let name = self.engine.name;
         let config = |depth| -> Result<EngineConfig, Failure> {
             Ok(EngineConfig {
@@ -327,6 +334,11 @@ impl WorkerContext {
             detail: error.to_string(),
         })
     }
+}
+
+/// The engine of that name: plans only name those of the table.
+pub fn engine_of(name: &str) -> &'static EngineInfo {
+    engine::find(name).unwrap_or(&engine::ENGINES[0])
 }
 
 /// From this block size on, filling a buffer takes longer than a system call.
@@ -443,6 +455,9 @@ impl How {
 /// # Errors
 /// Why it cannot do anything.
 pub fn prepare(context: &WorkerContext, clone: u32) -> Prepared {
+    if let Some(small) = context.job.small {
+        return small::prepare(context, clone, small);
+    }
     let stop = &context.others.run_stop;
     let entered = process::enter(
         &context.job,
@@ -561,56 +576,67 @@ pub(super) fn runner(context: WorkerContext, clone: u32) -> Result<BlockRunner, 
     let replayed = replayed.map(|log| context.replay(log)).transpose()?;
     let recorder = context.record(clone, &named)?;
     let report = context.report.as_ref();
-    let framed = job.framing.is_timed().then(Default::default);
-    Ok(BlockRunner {
-        mark: report.map_or(0, |r| mark(r.index, part.worker)),
+    let pattern = Pattern {
+        source: Source::Work,
+        arrivals: Arrivals::of(&job.pace, seed, part, context.together.as_ref()),
         generation: stamps.map_or(0, |stamps| stamps.writes),
         generation_max: stamps.map_or(u64::MAX, |stamps| stamps.generation(u64::MAX)),
-        checkers: context.checkers(&headers, block)?,
-        data: Data::new(&job.buffers, depth, &[seed, part.worker, 20]),
-        arrivals: Arrivals::of(&job.pace, seed, part, context.together.as_ref()),
-        stats: report.map(|_| Box::new(JobStats::new(&job, how.submission, depth, expected))),
-        slots: many::slots(depth),
-        queue: Queue::new(depth),
-        pending: Vec::with_capacity(depth),
-        done: Vec::with_capacity(1),
-        backlog: Vec::new(),
-        trims: Trims::of(&job, part.worker),
-        batch_left: 0,
-        progress: context.progress(part, depth)?,
-        planned: expected.unwrap_or(u64::MAX),
-        unwritten: Unwritten::default(),
-        source: Source::Work,
-        replayed,
-        recorder,
-        ramp: Ramp::of(job.pace.ramp_bytes, &context.others),
-        context,
-        part,
-        how,
-        engine,
-        files,
         steps,
-        headers,
-        log,
+        replayed,
         next: None,
-        held: None,
-        last_written: 0,
-        since: Since::default(),
         pass_over: false,
         stops: false,
         renewal,
         exhausted: false,
         pass_steps: 0,
-        submitted: 0,
-        over: false,
+    };
+    let requests = Requests {
+        slots: many::slots(depth),
+        queue: Queue::new(depth),
+        pending: Vec::with_capacity(depth),
+        done: Vec::with_capacity(1),
+        held: None,
+        order,
+    };
+    let checks = Checks {
+        mark: report.map_or(0, |r| mark(r.index, part.worker)),
+        checkers: context.checkers(&headers, block)?,
+        headers,
+        log,
+        backlog: Vec::new(),
+        batch_left: 0,
+        trims: Trims::of(&job, part.worker),
+        unwritten: Unwritten::default(),
+        progress: context.progress(part, depth)?,
+    };
+    let accounts = Accounts {
+        stats: report.map(|_| Box::new(JobStats::new(&job, how.submission, depth, expected))),
         ended: Ended::default(),
         start: Nanos(0),
         records_from: Nanos(0),
-        locked: None,
-        flow: None,
+        ramp: Ramp::of(job.pace.ramp_bytes, &context.others),
+        since: Since::default(),
+        last_written: 0,
+        submitted: 0,
         upto: u64::MAX,
-        framed,
-        order,
+        planned: expected.unwrap_or(u64::MAX),
+        over: false,
+    };
+    Ok(BlockRunner {
+        data: Data::new(&job.buffers, depth, &[seed, part.worker, 20]),
+        context,
+        part,
+        how,
+        engine,
+        files,
+        pattern,
+        requests,
+        checks,
+        accounts,
+        recorder,
+        flow: None,
+        locked: None,
+        framed: job.framing.is_timed().then(Default::default),
     })
 }
 

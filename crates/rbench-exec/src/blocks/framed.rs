@@ -61,7 +61,7 @@ impl BlockRunner {
                         _ => Errno::EIO,
                     };
                     self.trouble(failure, Some(span), meter);
-                    self.give_up(Some(errno));
+                    self.accounts.give_up(Some(errno));
                 }
             }
         }

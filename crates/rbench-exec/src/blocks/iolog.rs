@@ -370,16 +370,16 @@ impl BlockRunner {
     /// for; it is unread then only if the gate is closed.
     #[inline]
     pub(super) fn ahead(&mut self, idle: bool, gate: &Gate, meter: &mut Meter) -> Ahead {
-        let Some(replayed) = &self.replayed else {
+        let Some(replayed) = &self.pattern.replayed else {
             return Ahead::Operation;
         };
-        if self.next.is_some() || self.over {
+        if self.pattern.next.is_some() || self.accounts.over {
             return Ahead::Operation;
         }
         if replayed.is_unread() {
             self.read_on(idle, gate, meter);
         }
-        let Some(replayed) = &self.replayed else {
+        let Some(replayed) = &self.pattern.replayed else {
             return Ahead::Operation;
         };
         match replayed.peek() {
@@ -391,7 +391,7 @@ impl BlockRunner {
 
     #[cold]
     fn read_on(&mut self, idle: bool, gate: &Gate, meter: &mut Meter) {
-        let Some(replayed) = &mut self.replayed else {
+        let Some(replayed) = &mut self.pattern.replayed else {
             return;
         };
         match replayed.read_on(gate, idle) {
@@ -399,7 +399,7 @@ impl BlockRunner {
                 for name in names {
                     let place = placed(&self.context.job.files.directory, &name);
                     let path = self.context.base.join(place);
-                    if let Some(order) = &mut self.order {
+                    if let Some(order) = &mut self.requests.order {
                         order.add(&self.context.others.locks, &path);
                     }
                     self.files.add(path, file_key(&name));
@@ -418,12 +418,12 @@ impl BlockRunner {
             detail: why,
         };
         self.trouble(failure, None, meter);
-        self.give_up(Some(Errno::EINVAL));
+        self.accounts.give_up(Some(Errno::EINVAL));
     }
 
     /// Opens, closes or syncs a file as the log says, when it says so; nothing is in flight.
     pub(super) fn take_event(&mut self, gate: &Gate, meter: &mut Meter) {
-        let Some(entry) = self.replayed.as_deref().and_then(Replayed::peek) else {
+        let Some(entry) = self.pattern.replayed.as_deref().and_then(Replayed::peek) else {
             return;
         };
         // That the gate is closed is seen when the next thing is to start.
@@ -432,7 +432,7 @@ impl BlockRunner {
         {
             return;
         }
-        if let Some(replayed) = &mut self.replayed {
+        if let Some(replayed) = &mut self.pattern.replayed {
             replayed.advance(entry);
         }
         let file = u64::from(entry.file);
@@ -457,15 +457,15 @@ impl BlockRunner {
     }
 
     fn intended(&self, at: Nanos) -> Nanos {
-        Nanos(self.start.0.saturating_add(at.0))
+        Nanos(self.accounts.start.0.saturating_add(at.0))
     }
 
     /// The next operation of the log.
     #[inline(never)]
     pub(super) fn draw_replayed(&mut self) -> Option<Planned> {
-        let replayed = self.replayed.as_mut()?;
+        let replayed = self.pattern.replayed.as_mut()?;
         let Some(entry) = replayed.peek().filter(|entry| entry.action.is_transfer()) else {
-            self.exhausted = replayed.is_over();
+            self.pattern.exhausted = replayed.is_over();
             return None;
         };
         replayed.advance(entry);
@@ -473,8 +473,8 @@ impl BlockRunner {
         let kind = match kind_of(entry.action) {
             Kind::Write if self.only_checks() => Kind::Check,
             Kind::Write => {
-                self.generation += 1;
-                generation = self.generation;
+                self.pattern.generation += 1;
+                generation = self.pattern.generation;
                 Kind::Write
             }
             other => other,

@@ -5,6 +5,7 @@ use std::os::fd::RawFd;
 
 use rbench_core::{Clock as _, Nanos};
 
+use super::extras::{Bare, Extras, Full};
 use super::iolog::Ahead;
 use super::stats::Times;
 use super::{BlockRunner, Interlude, Kind, Planned, Source};
@@ -80,29 +81,29 @@ impl BlockRunner {
     /// Does what the source gives, several operations at a time; none is in flight
     /// then. Whether the gate is still open.
     pub(super) fn pump_many(&mut self, gate: &Gate, meter: &mut Meter) -> bool {
-        match self.how.bare && matches!(self.source, Source::Work) {
-            true => self.pump_together::<true>(gate, meter),
-            false => self.pump_together::<false>(gate, meter),
+        let fd = self.files.open_one();
+        match self.how.bare && matches!(self.pattern.source, Source::Work) {
+            true => self.pump_together(Bare { fd }, gate, meter),
+            false => self.pump_together(Full, gate, meter),
         }
     }
 
-    /// `BARE`: as with one at a time.
-    fn pump_together<const BARE: bool>(&mut self, gate: &Gate, meter: &mut Meter) -> bool {
+    fn pump_together<E: Extras>(&mut self, extras: E, gate: &Gate, meter: &mut Meter) -> bool {
         loop {
-            match self.issue::<BARE>(gate, meter) {
-                Pause::Early => self.reap::<BARE>(gate, meter, Until::Next),
-                Pause::Unread => self.reap::<BARE>(gate, meter, Until::Later),
-                Pause::Overlap if self.queue.is_idle() => self.let_others_end(),
-                Pause::Overlap => self.reap::<BARE>(gate, meter, Until::Done),
+            match self.issue(extras, gate, meter) {
+                Pause::Early => self.reap::<E>(gate, meter, Until::Next),
+                Pause::Unread => self.reap::<E>(gate, meter, Until::Later),
+                Pause::Overlap if self.requests.queue.is_idle() => self.let_others_end(),
+                Pause::Overlap => self.reap::<E>(gate, meter, Until::Done),
                 Pause::Full => {
-                    self.reap::<BARE>(gate, meter, Until::Next);
-                    while self.queue.taken() > self.how.low {
-                        self.reap::<BARE>(gate, meter, Until::Next);
+                    self.reap::<E>(gate, meter, Until::Next);
+                    while self.requests.queue.taken() > self.how.low {
+                        self.reap::<E>(gate, meter, Until::Next);
                     }
                 }
                 // What is in flight goes on, as with fio, unless it sleeps then.
                 Pause::Before(Interlude::Flow) if self.flows_on() => {
-                    self.reap::<BARE>(gate, meter, Until::Next);
+                    self.reap::<E>(gate, meter, Until::Next);
                 }
                 Pause::Before(interlude) => {
                     self.drain(gate, meter);
@@ -122,7 +123,7 @@ impl BlockRunner {
     }
 
     /// Prepares and submits what may start now.
-    fn issue<const BARE: bool>(&mut self, gate: &Gate, meter: &mut Meter) -> Pause {
+    fn issue<E: Extras>(&mut self, extras: E, gate: &Gate, meter: &mut Meter) -> Pause {
         let (at_once, batch) = (self.how.at_once, self.how.batch);
         // Requests with a start each read the clock when they are ready.
         let mut now = match at_once {
@@ -130,18 +131,17 @@ impl BlockRunner {
             false => Nanos(0),
         };
         let pause = loop {
-            if self.over {
+            if self.accounts.over {
                 break Pause::Closed;
             }
-            if !BARE
-                && self.held.is_none()
-                && let Some(pause) = self.pause_of_log(gate, meter)
+            if self.requests.held.is_none()
+                && let Some(pause) = self.pause_of_log::<E>(gate, meter)
             {
                 break pause;
             }
-            let slot = match self.held {
+            let slot = match self.requests.held {
                 Some(slot) => slot,
-                None => match self.ready::<BARE>(meter) {
+                None => match self.ready(extras, meter) {
                     Ok(slot) => slot,
                     // Who is ahead of its flow has nothing else that would see the end.
                     Err(Pause::Before(Interlude::Flow)) if gate.closed(gate.clock.now()) => {
@@ -156,11 +156,10 @@ impl BlockRunner {
             if gate.closed(now) {
                 break Pause::Closed;
             }
-            if !BARE
-                && let Some(at) = self.slots[slot].what.intended
+            if let Some(at) = E::due(&self.requests.slots[slot].what)
                 && at > now
             {
-                if !(self.queue.is_idle() && self.pending.is_empty()) {
+                if !(self.requests.queue.is_idle() && self.requests.pending.is_empty()) {
                     break Pause::Early;
                 }
                 if !gate.wait(at) {
@@ -168,39 +167,44 @@ impl BlockRunner {
                 }
                 now = gate.clock.now();
             }
-            if !BARE && self.order.is_some() && !self.take_block(&self.slots[slot].what.clone()) {
+            if E::orders(self) && !self.take_block(&self.requests.slots[slot].what.clone()) {
                 break Pause::Overlap;
             }
-            if !BARE && self.log.is_some() {
-                let what = self.slots[slot].what;
+            if E::announces(self) {
+                let what = self.requests.slots[slot].what;
                 if !self.announce(what) {
                     self.leave_block(&what);
                     break Pause::Closed;
                 }
                 now = gate.clock.now();
             }
-            if !BARE && self.order.as_ref().is_some_and(|order| order.locks()) {
+            if E::orders(self)
+                && self
+                    .requests
+                    .order
+                    .as_ref()
+                    .is_some_and(|order| order.locks())
+            {
                 self.start_locked(slot, gate);
                 continue;
             }
             self.line_up(slot, now);
             if self.how.careful {
-                self.commit::<BARE>(gate);
+                self.commit::<E>(gate);
                 self.poll(gate);
-            } else if self.pending.len() >= batch {
-                self.commit::<BARE>(gate);
+            } else if self.requests.pending.len() >= batch {
+                self.commit::<E>(gate);
             }
         };
-        self.commit::<BARE>(gate);
+        self.commit::<E>(gate);
         pause
     }
 
     /// Why the log that is replayed has no operation to be readied now, if it has none.
     #[inline]
-    fn pause_of_log(&mut self, gate: &Gate, meter: &mut Meter) -> Option<Pause> {
-        self.replayed.as_ref()?;
-        let idle = self.queue.is_idle() && self.pending.is_empty();
-        let pause = match self.ahead(idle, gate, meter) {
+    fn pause_of_log<E: Extras>(&mut self, gate: &Gate, meter: &mut Meter) -> Option<Pause> {
+        let idle = self.requests.queue.is_idle() && self.requests.pending.is_empty();
+        let pause = match E::ahead(self, idle, gate, meter) {
             Ahead::Operation => return None,
             Ahead::Event => Pause::Before(Interlude::Event),
             Ahead::Unread => Pause::Unread,
@@ -213,75 +217,64 @@ impl BlockRunner {
 
     /// Readies the next operation in a free slot, or says why there is none now.
     #[inline(always)]
-    fn ready<const BARE: bool>(&mut self, meter: &mut Meter) -> Result<usize, Pause> {
-        let depth = self.slots.len();
-        let depth = match &self.stats {
+    fn ready<E: Extras>(&mut self, extras: E, meter: &mut Meter) -> Result<usize, Pause> {
+        let depth = self.requests.slots.len();
+        let depth = match &self.accounts.stats {
             None => depth,
             Some(stats) => stats.depth_limit(depth),
         };
-        if self.queue.taken() >= depth {
+        if self.requests.queue.taken() >= depth {
             return Err(Pause::Full);
         }
-        let Some(what) = self.next_operation::<BARE>(meter) else {
-            let after = match !BARE && self.how.counts {
-                true => self.after_last(),
-                false => None,
-            };
-            return Err(after.map_or(Pause::End, Pause::Before));
+        let Some(what) = E::next(self, meter) else {
+            return Err(E::after_last(self).map_or(Pause::End, Pause::Before));
         };
-        if !BARE
-            && self.how.counts
-            && let Some(interlude) = self.interlude()
-        {
-            self.next = Some(what);
+        if let Some(interlude) = E::interlude(self) {
+            self.pattern.next = Some(what);
             return Err(Pause::Before(interlude));
         }
         // The file is opened before the clock is read.
-        let opened = match BARE {
-            true => Ok(self.files.open_one()),
-            false => self.files.fd(what.file, self.engine.as_mut()),
-        };
-        let fd = match opened {
+        let fd = match extras.fd(self, what.file) {
             Ok(fd) => fd,
             Err(failure) => {
-                self.next = Some(what);
+                self.pattern.next = Some(what);
                 self.cannot_open(failure, meter);
                 return Err(Pause::Closed);
             }
         };
-        let slot = self.queue.take().unwrap_or_default();
-        self.fill::<BARE>(slot, &what);
-        if !BARE && self.how.counts {
+        let slot = self.requests.queue.take().unwrap_or_default();
+        self.fill::<E>(slot, &what);
+        if E::counts(&self.how) {
             self.account(&what);
         }
-        self.slots[slot] = Slot {
+        self.requests.slots[slot] = Slot {
             what,
             fd,
             start: Nanos(0),
             submitted: Nanos(0),
             depth: 0,
         };
-        self.held = Some(slot);
+        self.requests.held = Some(slot);
         Ok(slot)
     }
 
     /// Takes back what was readied and will not start now.
     fn put_back(&mut self) {
-        let Some(slot) = self.held.take() else {
+        let Some(slot) = self.requests.held.take() else {
             return;
         };
-        let what = self.slots[slot].what;
-        self.queue.give_back(slot);
-        self.next = Some(what);
+        let what = self.requests.slots[slot].what;
+        self.requests.queue.give_back(slot);
+        self.pattern.next = Some(what);
         if !self.how.counts {
             return;
         }
         self.files.end(what.file, false);
-        if matches!(self.source, Source::Work) {
-            self.pass_steps -= 1;
-            let latest = self.backlog.last().map(|written| written.generation);
+        if matches!(self.pattern.source, Source::Work) {
+            self.pattern.pass_steps -= 1;
+            let latest = self.checks.backlog.last().map(|written| written.generation);
             if what.kind == Kind::Write && latest == Some(what.generation) {
-                self.backlog.pop();
+                self.checks.backlog.pop();
             }
         }
     }
@@ -289,40 +282,42 @@ impl BlockRunner {
     /// The request of `slot` starts `now`, or with the others that wait.
     #[inline(always)]
     fn line_up(&mut self, slot: usize, now: Nanos) {
-        self.held = None;
-        self.submitted += 1;
-        let what = self.slots[slot].what;
+        self.requests.held = None;
+        self.accounts.submitted += 1;
+        let what = self.requests.slots[slot].what;
         if self.how.counts && what.kind == Kind::Write {
             self.files.wrote(what.file);
         }
-        let depth = self.queue.taken();
-        let place = &mut self.slots[slot];
+        let depth = self.requests.queue.taken();
+        let place = &mut self.requests.slots[slot];
         (place.start, place.submitted, place.depth) = (now, now, depth);
-        self.pending.push(slot);
+        self.requests.pending.push(slot);
     }
 
     /// Gives the engine what has lined up. To the kernel it goes at once where that
     /// is to be timed or something else is done next; else with the next wait.
     #[inline]
-    fn commit<const BARE: bool>(&mut self, gate: &Gate) {
-        let Some(first) = self.pending.first() else {
+    fn commit<E: Extras>(&mut self, gate: &Gate) {
+        let Some(first) = self.requests.pending.first() else {
             return;
         };
         let first = match self.how.at_once {
             true => gate.clock.now(),
-            false => self.slots[*first].start,
+            false => self.requests.slots[*first].start,
         };
-        for slot in &self.pending {
-            let place = &mut self.slots[*slot];
+        for slot in &self.requests.pending {
+            let place = &mut self.requests.slots[*slot];
             if self.how.at_once {
                 (place.start, place.submitted) = (first, first);
             }
             self.engine.submit(*slot, place.what.request(place.fd));
         }
-        self.queue.submitted(self.pending.len(), first);
+        self.requests
+            .queue
+            .submitted(self.requests.pending.len(), first);
         if !self.how.flushes {
-            self.record_pending::<BARE>();
-            self.pending.clear();
+            self.record_pending::<E>();
+            self.requests.pending.clear();
             return;
         }
         let flushed = self.engine.flush();
@@ -330,32 +325,32 @@ impl BlockRunner {
             true => gate.clock.now(),
             false => first,
         };
-        for slot in &self.pending {
-            self.slots[*slot].submitted = now;
+        for slot in &self.requests.pending {
+            self.requests.slots[*slot].submitted = now;
         }
-        self.record_pending::<BARE>();
-        self.pending.clear();
+        self.record_pending::<E>();
+        self.requests.pending.clear();
         if let Err(errno) = flushed {
-            self.queue.fail(errno, now, self.held);
-            self.give_up(Some(errno));
+            self.requests.queue.fail(errno, now, self.requests.held);
+            self.accounts.give_up(Some(errno));
         }
     }
 
     /// Writes down what was just submitted, where that is asked for.
     #[inline(always)]
-    fn record_pending<const BARE: bool>(&mut self) {
-        if BARE || self.recorder.is_none() {
+    fn record_pending<E: Extras>(&mut self) {
+        if !E::records(self) {
             return;
         }
-        for at in 0..self.pending.len() {
-            let Slot { what, start, .. } = self.slots[self.pending[at]];
+        for at in 0..self.requests.pending.len() {
+            let Slot { what, start, .. } = self.requests.slots[self.requests.pending[at]];
             self.record(&what, start);
         }
     }
 
     /// Takes in what is complete, without waiting.
     fn poll(&mut self, gate: &Gate) {
-        if self.queue.in_flight() > 0 {
+        if self.requests.queue.in_flight() > 0 {
             self.take_in(gate, Wait::Poll);
         }
     }
@@ -364,19 +359,26 @@ impl BlockRunner {
     #[inline]
     fn take_in(&mut self, gate: &Gate, wait: Wait) {
         let engine = self.engine.as_mut();
-        if let Err(errno) = self.queue.reap(engine, gate.clock, wait, self.held) {
-            self.give_up(Some(errno));
+        if let Err(errno) = self
+            .requests
+            .queue
+            .reap(engine, gate.clock, wait, self.requests.held)
+        {
+            self.accounts.give_up(Some(errno));
         }
     }
 
     /// Waits for completions `until` then, and notes as many as are replaced at a time: what takes the
     /// place of the first should not wait for the notes on the last.
-    fn reap<const BARE: bool>(&mut self, gate: &Gate, meter: &mut Meter, until: Until) {
-        let (job, waiting) = (&self.context.job, self.queue.in_flight());
+    fn reap<E: Extras>(&mut self, gate: &Gate, meter: &mut Meter, until: Until) {
+        let (job, waiting) = (&self.context.job, self.requests.queue.in_flight());
         let together = job.batch_complete_min.max(job.batch_complete_max);
         let at_a_time = job.batch_submit.max(together).max(1);
-        if self.queue.all_noted() && waiting > 0 {
-            let next = self.held.and_then(|slot| self.slots[slot].what.intended);
+        if self.requests.queue.all_noted() && waiting > 0 {
+            let next = self
+                .requests
+                .held
+                .and_then(|slot| self.requests.slots[slot].what.intended);
             let wait = match (until, next) {
                 (Until::Next, Some(at)) => Wait::For(at.since(gate.clock.now())),
                 (Until::Later, _) => Wait::For(A_WHILE),
@@ -385,7 +387,7 @@ impl BlockRunner {
             self.take_in(gate, wait);
         }
         for _ in 0..at_a_time {
-            let Some((completion, end)) = self.queue.next() else {
+            let Some((completion, end)) = self.requests.queue.next() else {
                 break;
             };
             let slot = completion.slot;
@@ -395,7 +397,7 @@ impl BlockRunner {
                 submitted,
                 depth,
                 ..
-            } = self.slots[slot];
+            } = self.requests.slots[slot];
             let times = Times {
                 intended: what.intended,
                 start,
@@ -403,15 +405,15 @@ impl BlockRunner {
                 end,
                 depth,
             };
-            self.complete::<BARE>(slot, what, times, completion.result, meter);
-            if !BARE && self.order.is_some() {
+            self.complete::<E>(slot, what, times, completion.result, meter);
+            if E::orders(self) {
                 self.leave_block(&what);
             }
-            self.queue.give_back(slot);
-            if !BARE && self.how.counts {
+            self.requests.queue.give_back(slot);
+            if E::counts(&self.how) {
                 self.account_complete(end);
             }
-            if !BARE && self.how.counts && self.files.end(what.file, what.last) {
+            if E::counts(&self.how) && self.files.end(what.file, what.last) {
                 self.leave(slot, what.file, gate, meter);
             }
             if self.how.careful {
@@ -425,10 +427,10 @@ impl BlockRunner {
     /// handed over.
     #[cold]
     fn start_locked(&mut self, slot: usize, gate: &Gate) {
-        let what = self.slots[slot].what;
+        let what = self.requests.slots[slot].what;
         self.lock_file(what.file, what.kind, gate);
         self.line_up(slot, gate.clock.now());
-        self.commit::<false>(gate);
+        self.commit::<Full>(gate);
         self.unlock_file();
         self.poll(gate);
     }
@@ -436,12 +438,12 @@ impl BlockRunner {
     /// Whether something is in flight, and a flow that is ahead does not sleep.
     fn flows_on(&self) -> bool {
         let sleeps = self.context.job.others.flow.is_some_and(|f| f.sleep.0 > 0);
-        !sleeps && !self.queue.is_idle()
+        !sleeps && !self.requests.queue.is_idle()
     }
 
     fn drain(&mut self, gate: &Gate, meter: &mut Meter) {
-        while !self.queue.is_idle() {
-            self.reap::<false>(gate, meter, Until::Done);
+        while !self.requests.queue.is_idle() {
+            self.reap::<Full>(gate, meter, Until::Done);
         }
     }
 }

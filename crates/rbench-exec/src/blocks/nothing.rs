@@ -9,12 +9,25 @@ use rbench_plan::jobs::{
     Shares, Syncing,
 };
 use rbench_plan::process::Process;
-use rbench_sys::engine::{self, ENGINES};
 
 use super::BlockRunner;
 use super::Others;
-use super::context::{How, Lanes, Report, Sink, WorkerContext, runner};
+use super::context::{How, Lanes, Report, Sink, WorkerContext, engine_of, runner};
 use super::iolog::Iologs;
+use crate::worker::Runner;
+
+/// Length of a block: there is nothing that would move it.
+pub(crate) const BLOCK: u64 = 4096;
+
+/// More requests at a time only take memory here.
+const DEPTH_MAX: u32 = 64;
+
+/// The loop of a job, for this many operations; `None` where there is not the memory.
+pub(crate) fn bare_loop(job: &JobPlan, operations: u64) -> Option<Box<dyn Runner>> {
+    let depth = job.depth.clamp(1, DEPTH_MAX);
+    let made = over_nothing(job, (operations, BLOCK), depth);
+    made.ok().map(|runner| Box::new(runner) as Box<dyn Runner>)
+}
 
 /// Sequential reads of a job like `job` with the null engine: so many of that
 /// length, so many at a time.
@@ -34,7 +47,7 @@ pub(crate) fn over_nothing(
         aux: PathBuf::new(),
     });
     let asked = WorkerContext {
-        engine: engine::find(&job.engine).unwrap_or(&ENGINES[0]),
+        engine: engine_of(&job.engine),
         job: Arc::new(job.clone()),
         lanes: Lanes {
             read: Some(0),
@@ -96,7 +109,7 @@ pub(crate) fn over_nothing(
     job.process = Process::default();
     (job.memory, job.others) = Default::default();
     let context = WorkerContext {
-        engine: engine::find("null").unwrap_or(&ENGINES[0]),
+        engine: engine_of(&job.engine),
         job: Arc::new(job),
         ..asked
     };

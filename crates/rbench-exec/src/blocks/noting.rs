@@ -8,6 +8,7 @@ use rbench_plan::jobs::{ErrorOf, Errors};
 use rbench_sys::engine::EngineCounts;
 use rbench_sys::limits::{Usage, thread_usage};
 
+use super::extras::Extras;
 use super::stats::{self, Done, Times};
 use super::{BlockRunner, Ended, Kind, Lanes, Planned, Source, checkers};
 use crate::ack;
@@ -22,9 +23,9 @@ impl BlockRunner {
         self.note_checked(meter, true);
         if self.is_full(&failure) {
             meter.went_on();
-            return self.give_up(None);
+            return self.accounts.give_up(None);
         }
-        if let (Some(span), Some(stats)) = (span, &mut self.stats) {
+        if let (Some(span), Some(stats)) = (span, &mut self.accounts.stats) {
             stats.failed(span);
         }
         self.context.note_failed(self.part.worker, &failure);
@@ -66,17 +67,17 @@ impl BlockRunner {
             (None, _) => {}
         }
         if tolerated {
-            self.ended.errors += 1;
-            if self.ended.first_error == 0 {
-                self.ended.first_error = errno;
+            self.accounts.ended.errors += 1;
+            if self.accounts.ended.first_error == 0 {
+                self.accounts.ended.first_error = errno;
             }
             return;
         }
-        if self.ended.error == 0 {
-            self.ended.error = errno;
+        if self.accounts.ended.error == 0 {
+            self.accounts.ended.error = errno;
         }
         let verify = self.context.job.verify.as_ref();
-        self.over |= !wrong || verify.is_some_and(|v| v.fatal);
+        self.accounts.over |= !wrong || verify.is_some_and(|v| v.fatal);
     }
 
     /// Whether a job that fills a file system has done so.
@@ -95,9 +96,9 @@ impl BlockRunner {
     #[cold]
     fn publish(&mut self, now: Nanos, meter: &Meter) {
         let counts = self.engine.counts();
-        self.ended.usage = self.used().since(self.ended.usage_before);
+        self.accounts.ended.usage = self.used().since(self.accounts.ended.usage_before);
         let live = self.context.report.as_ref().and_then(|r| r.live.as_ref());
-        if let (Some(stats), Some(live)) = (&self.stats, live) {
+        if let (Some(stats), Some(live)) = (&self.accounts.stats, live) {
             live.put(self.outcome(stats.so_far(now, self.rows(meter)), counts));
         }
     }
@@ -122,7 +123,7 @@ impl BlockRunner {
             start_ms,
             usage,
             ..
-        } = self.ended;
+        } = self.accounts.ended;
         JobOutcome {
             submits: counts.submits,
             completes: counts.completes,
@@ -145,10 +146,10 @@ impl BlockRunner {
     /// Records in the journal that a write is about to start; whether that could be
     /// done: else it is not written, and the worker ends.
     pub(super) fn announce(&mut self, what: Planned) -> bool {
-        match &self.log {
+        match &self.checks.log {
             Some(log) if what.kind == Kind::Write => {
                 let noted = log.write(ack::Kind::WriteStarted, self.journaled(&what));
-                self.over |= !noted;
+                self.accounts.over |= !noted;
                 noted
             }
             _ => true,
@@ -167,7 +168,7 @@ impl BlockRunner {
 
     /// Notes how an operation ended. Its block lies in the buffer of `slot`.
     #[inline(always)]
-    pub(super) fn complete<const BARE: bool>(
+    pub(super) fn complete<E: Extras>(
         &mut self,
         slot: usize,
         what: Planned,
@@ -176,18 +177,14 @@ impl BlockRunner {
         meter: &mut Meter,
     ) {
         let Times { start, end, .. } = times;
-        self.queue.took(end.since(start));
+        self.requests.queue.took(end.since(start));
         let span = Span {
-            // A loop that is open only for others has its start as intended.
-            intended: match BARE {
-                true => None,
-                false => what.intended.or(self.context.open_loop.then_some(start)),
-            },
+            intended: E::intended(self, &what, start),
             start,
             end,
         };
         let moved = match result {
-            Ok(moved) if (BARE || self.how.plain) && moved == what.length => moved,
+            Ok(moved) if E::is_plain(&self.how) && moved == what.length => moved,
             _ => match self.examine(slot, what, span, result, meter) {
                 Some(moved) => moved,
                 None => return,
@@ -195,11 +192,11 @@ impl BlockRunner {
         };
         let direction = what.kind.direction();
         // What fio calls the data of a name is none.
-        let bytes = match !BARE && self.how.names {
+        let bytes = match E::names(&self.how) {
             true => 0,
             false => moved as u64,
         };
-        if let Some(stats) = &mut self.stats {
+        if let Some(stats) = &mut self.accounts.stats {
             let done = Done {
                 direction,
                 offset: what.offset,
@@ -211,11 +208,11 @@ impl BlockRunner {
                 let late = stats.is_too_late(end.since(start));
                 meter.went_on();
                 // What is only checked ends no ramp: its loop would take that for the end of the work.
-                if self.ramp.goes_on() && matches!(self.source, Source::Work) {
+                if self.accounts.ramp.goes_on() && matches!(self.pattern.source, Source::Work) {
                     self.climb(bytes);
                 }
                 if late {
-                    self.give_up(Some(Errno::ETIMEDOUT));
+                    self.accounts.give_up(Some(Errno::ETIMEDOUT));
                 }
                 return;
             }
@@ -226,7 +223,7 @@ impl BlockRunner {
             }
             return;
         }
-        if !BARE && start < self.records_from {
+        if E::ramps(self, start) {
             meter.went_on();
             return;
         }
@@ -245,9 +242,9 @@ impl BlockRunner {
         if self.how.ramps {
             // What the thread used up to here is no part of the job.
             self.how.ramps = false;
-            self.ended.usage_before = self.used();
+            self.accounts.ended.usage_before = self.used();
         }
-        let Some(stats) = &mut self.stats else {
+        let Some(stats) = &mut self.accounts.stats else {
             return;
         };
         let (verdict, sampled) = (stats.verdict(), stats.sampled());
@@ -257,9 +254,9 @@ impl BlockRunner {
         }
         match verdict {
             None => {}
-            Some(stats::Verdict::Steady | stats::Verdict::Found) => self.give_up(None),
-            Some(stats::Verdict::TooSlow) => self.give_up(Some(Errno::EIO)),
-            Some(stats::Verdict::TooLate) => self.give_up(Some(Errno::ETIMEDOUT)),
+            Some(stats::Verdict::Steady | stats::Verdict::Found) => self.accounts.give_up(None),
+            Some(stats::Verdict::TooSlow) => self.accounts.give_up(Some(Errno::EIO)),
+            Some(stats::Verdict::TooLate) => self.accounts.give_up(Some(Errno::ETIMEDOUT)),
         }
     }
 
@@ -280,14 +277,14 @@ impl BlockRunner {
         };
         if what.kind == Kind::Write {
             // When the engine itself fails, nobody knows how a write ended.
-            if let Some(log) = &self.log
-                && (judged.is_ok() || self.queue.failed().is_none())
+            if let Some(log) = &self.checks.log
+                && (judged.is_ok() || self.requests.queue.failed().is_none())
             {
                 log.written(judged.is_ok(), self.journaled(&what));
             }
-            if self.headers.is_some() {
+            if self.checks.headers.is_some() {
                 self.remember(&what, span, result.is_ok_and(|moved| moved >= what.length));
-                if let Some(progress) = self.progress.as_mut().filter(|_| judged.is_ok()) {
+                if let Some(progress) = self.checks.progress.as_mut().filter(|_| judged.is_ok()) {
                     progress.completed(what.file, what.offset);
                 }
                 if judged.is_ok() {
@@ -295,7 +292,7 @@ impl BlockRunner {
                 }
             }
         }
-        if what.kind == Kind::Trim && self.headers.is_some() {
+        if what.kind == Kind::Trim && self.checks.headers.is_some() {
             match judged {
                 Ok(_) => self.note_trimmed(&what),
                 // Some of it may be.
@@ -309,11 +306,12 @@ impl BlockRunner {
                 self.trouble(failure, Some(span), meter);
                 let took = span.end.since(span.start);
                 if self
+                    .accounts
                     .stats
                     .as_ref()
                     .is_some_and(|stats| stats.is_too_late(took))
                 {
-                    self.give_up(Some(Errno::ETIMEDOUT));
+                    self.accounts.give_up(Some(Errno::ETIMEDOUT));
                 }
                 None
             }
@@ -351,9 +349,12 @@ impl BlockRunner {
     fn remember(&mut self, what: &Planned, span: Span, done: bool) {
         let length = what.length as u64;
         if !done {
-            self.unwritten.add(what.file, what.offset, length, span.end);
-        } else if !self.unwritten.is_empty() {
-            self.unwritten
+            self.checks
+                .unwritten
+                .add(what.file, what.offset, length, span.end);
+        } else if !self.checks.unwritten.is_empty() {
+            self.checks
+                .unwritten
                 .written(what.file, what.offset, length, span.start);
         }
     }

@@ -177,7 +177,7 @@ impl BlockRunner {
     #[cold]
     pub(super) fn take_block(&mut self, what: &Planned) -> bool {
         let range = self.range(what);
-        let order = self.order.as_ref();
+        let order = self.requests.order.as_ref();
         let blocks = order.and_then(|order| order.blocks.as_ref());
         blocks.is_none_or(|blocks| blocks.take(range))
     }
@@ -192,7 +192,7 @@ impl BlockRunner {
             }
             std::thread::sleep(SLEEP);
         }
-        if let Some(order) = &mut self.order {
+        if let Some(order) = &mut self.requests.order {
             order.took = true;
             order.lock(what.file, what.kind, &gate.stop);
         }
@@ -203,7 +203,7 @@ impl BlockRunner {
     #[cold]
     pub(super) fn end_its_turn(&mut self, what: &Planned) {
         self.unlock_file();
-        let order = self.order.as_mut();
+        let order = self.requests.order.as_mut();
         if order.is_some_and(|order| std::mem::take(&mut order.took)) {
             self.leave_block(what);
         }
@@ -218,7 +218,7 @@ impl BlockRunner {
     /// Locks a file for an operation.
     #[cold]
     pub(super) fn lock_file(&mut self, file: u64, kind: Kind, gate: &Gate) {
-        if let Some(order) = &mut self.order {
+        if let Some(order) = &mut self.requests.order {
             order.lock(file, kind, &gate.stop);
         }
     }
@@ -226,7 +226,7 @@ impl BlockRunner {
     /// Unlocks what was locked.
     #[cold]
     pub(super) fn unlock_file(&mut self) {
-        if let Some(order) = &mut self.order {
+        if let Some(order) = &mut self.requests.order {
             order.unlock();
         }
     }
@@ -235,7 +235,7 @@ impl BlockRunner {
     #[cold]
     pub(super) fn leave_block(&mut self, what: &Planned) {
         let range = self.range(what);
-        let order = self.order.as_ref();
+        let order = self.requests.order.as_ref();
         if let Some(blocks) = order.and_then(|order| order.blocks.as_ref()) {
             blocks.give_back(range);
         }

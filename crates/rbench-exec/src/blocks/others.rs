@@ -108,7 +108,7 @@ impl BlockRunner {
     pub(super) fn end_others(&mut self, gate: &Gate) {
         self.flow = None;
         if let Some(exit) = &self.context.others.exit
-            && (exit.always || self.ended.error != 0)
+            && (exit.always || self.accounts.ended.error != 0)
             && !gate.stop.is_raised()
         {
             exit.exits.end(exit.id);
@@ -118,31 +118,31 @@ impl BlockRunner {
     /// Counts what was moved before the end of a ramp of bytes.
     #[cold]
     pub(super) fn climb(&mut self, moved: u64) {
-        if let Ramp::Climbs(ramp) = &self.ramp
+        if let Ramp::Climbs(ramp) = &self.accounts.ramp
             && ramp.add(moved)
         {
-            self.ramp = Ramp::Reached;
+            self.accounts.ramp = Ramp::Reached;
             // Ends the loop; nothing is in flight then.
-            self.over = true;
+            self.accounts.over = true;
         }
     }
 
     /// Begins to record, if the ramp is over: from here on run time counts. Whether it
     /// goes on with `gate`.
     pub(super) fn end_ramp(&mut self, gate: &mut Gate) -> bool {
-        if !matches!(self.ramp, Ramp::Reached) {
+        if !matches!(self.accounts.ramp, Ramp::Reached) {
             return false;
         }
-        self.ramp = Ramp::None;
+        self.accounts.ramp = Ramp::None;
         let now = gate.clock.now();
         let runtime = self.context.job.pace.runtime;
         gate.deadline = runtime.map(|runtime| Nanos(now.0.saturating_add(runtime.0)));
-        self.records_from = now;
-        if let Some(stats) = &mut self.stats {
+        self.accounts.records_from = now;
+        if let Some(stats) = &mut self.accounts.stats {
             stats.end_ramp(now);
         }
         // An error may have come with the last of the ramp.
-        self.over = self.ended.error != 0;
-        !self.over
+        self.accounts.over = self.accounts.ended.error != 0;
+        !self.accounts.over
     }
 }

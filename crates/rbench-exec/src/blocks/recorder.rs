@@ -158,7 +158,7 @@ impl BlockRunner {
             Kind::Read | Kind::Check | Kind::CheckZeros => Action::Read,
         };
         let place = (what.offset, what.length as u64);
-        recorder.of_place(at.since(self.start), what.file, action, place);
+        recorder.of_place(at.since(self.accounts.start), what.file, action, place);
     }
 
     /// Writes down a sync that started `at`.
@@ -171,13 +171,13 @@ impl BlockRunner {
             _ => Action::DataSync,
         };
         let place = (recorder.offset, 0);
-        recorder.of_place(at.since(self.start), file, action, place);
+        recorder.of_place(at.since(self.accounts.start), file, action, place);
     }
 
     /// Writes down that a file is closed, if it was open.
     pub(super) fn record_close(&mut self, file: u64, at: Nanos) {
         if let Some(recorder) = &mut self.recorder {
-            recorder.closed(at.since(self.start), file);
+            recorder.closed(at.since(self.accounts.start), file);
         }
     }
 

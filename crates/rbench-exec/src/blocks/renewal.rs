@@ -96,24 +96,29 @@ impl BlockRunner {
     /// A step ends a file or a pass.
     #[cold]
     pub(super) fn note_through(&mut self, step: Through) {
-        self.renewal.note(step, self.files.count());
-        self.stops = step.pass && self.how.stops_at_pass;
-        self.pass_over = self.stops || self.renewal.due.is_some();
+        self.pattern.renewal.note(step, self.files.count());
+        self.pattern.stops = step.pass && self.how.stops_at_pass;
+        self.pattern.pass_over = self.pattern.stops || self.pattern.renewal.due.is_some();
     }
 
     /// Before the step that follows such a one: whether there is none in this pass.
     #[cold]
     pub(super) fn is_pass_over(&mut self) -> bool {
-        if !self.stops {
+        if !self.pattern.stops {
             self.drop_pages();
-            self.pass_over = false;
+            self.pattern.pass_over = false;
         }
-        self.stops
+        self.pattern.stops
     }
 
     /// Drops what is due, if anything is still to be done with it.
     pub(super) fn drop_pages(&mut self) {
-        let due = self.renewal.due.take().filter(|_| !self.steps.is_over());
+        let due = self
+            .pattern
+            .renewal
+            .due
+            .take()
+            .filter(|_| !self.pattern.steps.is_over());
         match due {
             None => {}
             Some(Due::File(file)) => self.files.drop_pages(file),

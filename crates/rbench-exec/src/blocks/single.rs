@@ -6,6 +6,7 @@ use std::os::fd::RawFd;
 use nix::errno::Errno;
 use rbench_core::{Clock as _, Nanos};
 
+use super::extras::{Bare, Extras, Full};
 use super::iolog::Ahead;
 use super::stats::Times;
 use super::syncs::Interlude;
@@ -17,11 +18,10 @@ use crate::single::{Next, Program, one_by_one};
 /// The one slot.
 const SLOT: usize = 0;
 
-/// A worker's blocks as a program. `BARE`: nothing but operations on one open file, with
-/// nothing before or after them ([`super::How::bare`]): the compiler leaves out what they
-/// do not need.
-struct Blocks<'r, const BARE: bool> {
+/// A worker's blocks as a program, with what is done around them.
+struct Blocks<'r, E> {
     runner: &'r mut BlockRunner,
+    extras: E,
     /// The file of the operation.
     fd: RawFd,
 }
@@ -34,33 +34,32 @@ impl BlockRunner {
     /// Does what the source gives, one operation after the other; whether the gate
     /// is still open.
     pub(super) fn pump_single(&mut self, gate: &Gate, meter: &mut Meter) -> bool {
-        match self.how.bare && matches!(self.source, Source::Work) {
-            true => self.blocks::<true>(gate, meter),
-            false => self.blocks::<false>(gate, meter),
+        let fd = self.files.open_one();
+        match self.how.bare && matches!(self.pattern.source, Source::Work) {
+            true => self.blocks(Bare { fd }, gate, meter),
+            false => self.blocks(Full, gate, meter),
         }
     }
 
-    fn blocks<const BARE: bool>(&mut self, gate: &Gate, meter: &mut Meter) -> bool {
-        let fd = match BARE {
-            true => self.files.open_one(),
-            false => -1,
-        };
-        one_by_one(&mut Blocks::<BARE> { runner: self, fd }, gate, meter)
+    fn blocks<E: Extras>(&mut self, extras: E, gate: &Gate, meter: &mut Meter) -> bool {
+        let (runner, fd) = (self, -1);
+        let mut blocks = Blocks { runner, extras, fd };
+        one_by_one(&mut blocks, gate, meter)
     }
 
     /// Waits for the intended start and records in the journal what is to start.
     /// Whether it may: the gate is open, and the journal took it.
     #[inline(always)]
-    fn may_start(&mut self, what: &Planned, gate: &Gate) -> bool {
+    pub(super) fn may_start(&mut self, what: &Planned, gate: &Gate) -> bool {
         if let Some(at) = what.intended
             && !gate.wait(at)
         {
             return false;
         }
-        if self.order.is_some() && !self.take_its_turn(what, gate) {
+        if self.requests.order.is_some() && !self.take_its_turn(what, gate) {
             return false;
         }
-        match self.log {
+        match self.checks.log {
             None => true,
             Some(_) => !gate.closed(gate.clock.now()) && self.announce(*what),
         }
@@ -69,100 +68,93 @@ impl BlockRunner {
     /// The engine itself has failed: nothing more can be done with it.
     #[cold]
     fn engine_failed(&mut self, errno: Errno, now: Nanos) -> Result<usize, Errno> {
-        self.queue.fail(errno, now, Some(SLOT));
-        self.give_up(Some(errno));
+        self.requests.queue.fail(errno, now, Some(SLOT));
+        self.accounts.give_up(Some(errno));
         Err(errno)
     }
 }
 
-impl<const BARE: bool> Program for Blocks<'_, BARE> {
+impl<E: Extras> Program for Blocks<'_, E> {
     type Operation = Planned;
     type Outcome = Outcome;
 
     #[inline(always)]
     fn next(&mut self, gate: &Gate, meter: &mut Meter) -> Next<Planned> {
         let runner = &mut *self.runner;
-        if runner.over || runner.submitted >= runner.upto {
+        if runner.accounts.over || runner.accounts.submitted >= runner.accounts.upto {
             return Next::End(false);
         }
-        if !BARE {
-            match runner.ahead(true, gate, meter) {
-                Ahead::Operation => {}
-                Ahead::Unread => return Next::End(false),
-                Ahead::Event if gate.closed(gate.clock.now()) => return Next::End(false),
-                Ahead::Event => {
-                    runner.take_event(gate, meter);
-                    return Next::Again;
-                }
+        match E::ahead(runner, true, gate, meter) {
+            Ahead::Operation => {}
+            Ahead::Unread => return Next::End(false),
+            Ahead::Event if gate.closed(gate.clock.now()) => return Next::End(false),
+            Ahead::Event => {
+                runner.take_event(gate, meter);
+                return Next::Again;
             }
         }
-        let Some(what) = runner.next_operation::<BARE>(meter) else {
-            if !BARE
-                && runner.how.counts
-                && let Some(interlude) = runner.after_last()
-            {
+        let Some(what) = E::next(runner, meter) else {
+            if let Some(interlude) = E::after_last(runner) {
                 runner.take_time_for(interlude, gate, meter);
                 return Next::Again;
             }
             return Next::End(true);
         };
-        if !BARE {
-            if runner.how.counts
-                && let Some(interlude) = runner.interlude()
-            {
-                runner.next = Some(what);
-                // Who is ahead of its flow has nothing else that would see the end.
-                if interlude == Interlude::Flow && gate.closed(gate.clock.now()) {
-                    return Next::End(false);
-                }
-                runner.take_time_for(interlude, gate, meter);
-                return Next::Again;
+        if let Some(interlude) = E::interlude(runner) {
+            runner.pattern.next = Some(what);
+            // Who is ahead of its flow has nothing else that would see the end.
+            if interlude == Interlude::Flow && gate.closed(gate.clock.now()) {
+                return Next::End(false);
             }
-            match runner.files.fd(what.file, runner.engine.as_mut()) {
-                Ok(fd) => self.fd = fd,
-                Err(failure) => {
-                    runner.next = Some(what);
-                    runner.cannot_open(failure, meter);
-                    return Next::End(false);
-                }
+            runner.take_time_for(interlude, gate, meter);
+            return Next::Again;
+        }
+        match self.extras.fd(runner, what.file) {
+            Ok(fd) => self.fd = fd,
+            Err(failure) => {
+                runner.pattern.next = Some(what);
+                runner.cannot_open(failure, meter);
+                return Next::End(false);
             }
         }
         // The buffer is filled before the wait, so that the call starts when it
         // was meant to.
-        runner.fill::<BARE>(SLOT, &what);
+        runner.fill::<E>(SLOT, &what);
         Next::Operation(what)
     }
 
     #[inline(always)]
     fn may_start(&mut self, what: &Planned, gate: &Gate) -> bool {
-        BARE || self.runner.may_start(what, gate)
+        E::may_start(self.runner, what, gate)
     }
 
     #[inline(always)]
     fn is_sure(&self, what: &Planned) -> bool {
-        // What the journal says is about to be written is written.
-        !BARE && self.runner.log.is_some() && what.kind == Kind::Write
+        E::is_sure(self.runner, what)
     }
 
     #[inline(always)]
     fn put_back(&mut self, what: Planned) {
-        if !BARE && self.runner.order.is_some() {
+        if E::orders(self.runner) {
             self.runner.end_its_turn(&what);
         }
-        self.runner.next = Some(what);
+        self.runner.pattern.next = Some(what);
     }
 
     #[inline(always)]
     fn perform(&mut self, what: &Planned, gate: &Gate) -> Outcome {
         let runner = &mut *self.runner;
         let request = what.request(self.fd);
-        if BARE || !runner.how.submission {
-            return (runner.engine.perform(request, &mut runner.done), None);
+        if !E::submission(&runner.how) {
+            return (
+                runner.engine.perform(request, &mut runner.requests.done),
+                None,
+            );
         }
         runner.engine.submit(SLOT, request);
         let flushed = runner.engine.flush();
         let submitted = gate.clock.now();
-        let waited = flushed.and_then(|()| runner.engine.wait(&mut runner.done));
+        let waited = flushed.and_then(|()| runner.engine.wait(&mut runner.requests.done));
         (waited.map(|()| Ok(0)), Some(submitted))
     }
 
@@ -176,11 +168,11 @@ impl<const BARE: bool> Program for Blocks<'_, BARE> {
         meter: &mut Meter,
     ) {
         let runner = &mut *self.runner;
-        runner.submitted += 1;
-        if !BARE && runner.order.is_some() {
+        runner.accounts.submitted += 1;
+        if E::orders(runner) {
             runner.end_its_turn(&what);
         }
-        if !BARE && runner.how.counts {
+        if E::counts(&runner.how) {
             runner.account(&what);
             runner.record(&what, start);
             if what.kind == Kind::Write {
@@ -190,7 +182,7 @@ impl<const BARE: bool> Program for Blocks<'_, BARE> {
         let result = match result {
             // What was waited for apart stands among what is complete.
             Ok(result) if submitted.is_none() => result,
-            Ok(_) => runner.done.pop().map_or(Ok(0), |done| done.result),
+            Ok(_) => runner.requests.done.pop().map_or(Ok(0), |done| done.result),
             Err(errno) => runner.engine_failed(errno, end),
         };
         let times = Times {
@@ -200,8 +192,8 @@ impl<const BARE: bool> Program for Blocks<'_, BARE> {
             end,
             depth: 1,
         };
-        runner.complete::<BARE>(SLOT, what, times, result, meter);
-        if !BARE && runner.how.counts {
+        runner.complete::<E>(SLOT, what, times, result, meter);
+        if E::counts(&runner.how) {
             runner.account_complete(end);
             if runner.files.end(what.file, what.last) {
                 runner.leave(SLOT, what.file, gate, meter);

@@ -5,7 +5,7 @@ mod logged;
 
 use rbench_core::job::{DirectionOutcome, JobLog, JobOutcome, Series};
 use rbench_core::outcome::{Measured, OpStats};
-use rbench_core::steady::{Rates, SteadyWatch};
+use rbench_core::steady::{Rates, SteadyRule, SteadyWatch};
 use rbench_core::{Direction, Latency, Nanos};
 use rbench_plan::jobs::{Each, JobPlan, Logs};
 
@@ -106,11 +106,75 @@ pub enum Verdict {
     TooLate,
 }
 
+/// The logs of a worker.
+#[derive(Debug, Default)]
+struct Logging {
+    logs: Logs,
+    /// Whether operations are logged, alone or in averages.
+    samples: bool,
+    /// From when on times in logs count: the end of the ramp, as in fio.
+    logs_from: Nanos,
+    next_window: Nanos,
+    /// Samples of rates within a window: when the next one of each ends.
+    next_parts: [Nanos; 2],
+    next_histogram: Nanos,
+    log: JobLog,
+}
+
+/// Samples of the bandwidth, and of the operations per second.
+#[derive(Debug, Default)]
+struct Sampling {
+    /// How often each is taken, when the next one, and when the last one was.
+    every: [Nanos; 2],
+    next: [Nanos; 2],
+    at: [Nanos; 2],
+    /// When the next of all is due, with the ends of seconds that are looked at.
+    due: Nanos,
+    /// Whether one was taken.
+    sampled: bool,
+}
+
+/// The least rates that a job may have.
+#[derive(Debug)]
+struct LeastRates {
+    bytes: Each<Option<u64>>,
+    iops: Each<Option<u64>>,
+    /// They hold over so long; the next look at them, and the last.
+    cycle: Nanos,
+    next_check: Nanos,
+    checked_at: Nanos,
+}
+
+/// When the rate is looked at that is to become steady.
+#[derive(Debug)]
+struct Steadiness {
+    watch: Option<SteadyWatch>,
+    every: Nanos,
+    /// When the first value is taken, after the start of recording.
+    from: Nanos,
+    next_second: Nanos,
+    second_at: Nanos,
+}
+
+impl Steadiness {
+    fn of(rule: Option<SteadyRule>) -> Steadiness {
+        Steadiness {
+            watch: rule.map(SteadyWatch::new),
+            every: rule.map_or(Nanos::SECOND, |steady| steady.every),
+            // As with fio: a value behind the ramp lies behind it as a whole.
+            from: rule.map_or(Nanos(0), |steady| match steady.ramp.0 {
+                0 => Nanos(0),
+                ramp => Nanos(ramp.saturating_add(steady.every.0)),
+            }),
+            next_second: Nanos(0),
+            second_at: Nanos(0),
+        }
+    }
+}
+
 /// The statistics of one worker.
 #[derive(Debug)]
 pub struct JobStats {
-    /// From when on times in logs count: the end of the ramp, as in fio.
-    logs_from: Nanos,
     /// When recording begins: behind the ramp, and again behind a search.
     from: Nanos,
     /// Behind the ramp.
@@ -124,37 +188,14 @@ pub struct JobStats {
     latency_max: Nanos,
     /// The earliest of the next sample and the next check of the least rates.
     next_look: Nanos,
-    /// When the next of `next_samples` is due.
-    next_sample: Nanos,
-    /// Of the bandwidth, and of the operations per second: how often a sample is taken, when
-    /// the next one, and when the last one was.
-    sampled_every: [Nanos; 2],
-    next_samples: [Nanos; 2],
-    sampled_at: [Nanos; 2],
-    next_second: Nanos,
-    second_at: Nanos,
-    rate_min: Each<Option<u64>>,
-    rate_iops_min: Each<Option<u64>>,
-    /// The least rates hold over so long; the next look at them, and the last.
-    rate_cycle: Nanos,
-    next_check: Nanos,
-    checked_at: Nanos,
+    sampling: Sampling,
+    least: LeastRates,
+    steadiness: Steadiness,
+    logging: Logging,
     search: Option<DepthSearch>,
-    steady: Option<SteadyWatch>,
-    steady_every: Nanos,
-    /// When the first value is taken, after the start of recording.
-    steady_from: Nanos,
-    logs: Logs,
-    logs_samples: bool,
-    next_window: Nanos,
-    /// Samples of rates within a window: when the next one of each ends.
-    next_parts: [Nanos; 2],
-    next_histogram: Nanos,
-    log: JobLog,
     /// What was moved over time, where that is asked for.
     moving: Option<Moving>,
     verdict: Option<Verdict>,
-    sampled: bool,
     /// What is done in the ramp: as in fio it is reported where the work ends with it.
     in_ramp: Option<Box<JobStats>>,
 }
@@ -230,9 +271,9 @@ impl JobStats {
         });
         let own = (job.pace.latency_target.is_some(), logs.histogram.is_some());
         let mut stats = JobStats::with(job, logs, own, (asynchronous, depth));
-        if stats.logs_samples && stats.logs.average.0 == 0 {
+        if stats.logging.samples && stats.logging.logs.average.0 == 0 {
             let room = expected.unwrap_or(LOG_ROOM).min(LOG_ROOM);
-            stats.log.samples.reserve(room as usize);
+            stats.logging.log.samples.reserve(room as usize);
         }
         JobStats { in_ramp, ..stats }
     }
@@ -248,10 +289,8 @@ impl JobStats {
         let (iops, bytes) = (&pace.rate_iops, &pace.rate_bytes);
         let rated = |of| iops.of(of).is_some() || bytes.of(of).is_some();
         let side = |of| Side::new(asynchronous, rated(of), own);
-        let logs_samples =
-            logs.bandwidth.is_some() || logs.iops.is_some() || logs.latency.is_some();
+        let samples = logs.bandwidth.is_some() || logs.iops.is_some() || logs.latency.is_some();
         JobStats {
-            logs_from: Nanos(0),
             from: Nanos(0),
             measures_from: Nanos(0),
             stretches: Stretches::new(job),
@@ -265,42 +304,34 @@ impl JobStats {
             depths: [0; 7],
             latency_max: pace.latency_max.unwrap_or(Nanos(u64::MAX)),
             next_look: Nanos(0),
-            next_sample: Nanos(0),
-            sampled_every: job.sampled_every(),
-            next_samples: [Nanos(0); 2],
-            sampled_at: [Nanos(0); 2],
-            next_second: Nanos(0),
-            second_at: Nanos(0),
-            rate_min: pace.rate_min,
-            rate_iops_min: pace.rate_iops_min,
-            rate_cycle: match pace.rate_cycle {
-                Nanos(0) => Nanos::SECOND,
-                cycle => cycle,
+            sampling: Sampling {
+                every: job.sampled_every(),
+                ..Sampling::default()
             },
-            next_check: Nanos(0),
-            checked_at: Nanos(0),
+            least: LeastRates {
+                bytes: pace.rate_min,
+                iops: pace.rate_iops_min,
+                cycle: match pace.rate_cycle {
+                    Nanos(0) => Nanos::SECOND,
+                    cycle => cycle,
+                },
+                next_check: Nanos(0),
+                checked_at: Nanos(0),
+            },
+            steadiness: Steadiness::of(pace.steady),
+            logging: Logging {
+                logs,
+                samples,
+                ..Logging::default()
+            },
             search: pace
                 .latency_target
                 .map(|target| DepthSearch::new(target, job.depth)),
-            steady: pace.steady.map(SteadyWatch::new),
-            steady_every: pace.steady.map_or(Nanos::SECOND, |steady| steady.every),
-            // As with fio: a value behind the ramp lies behind it as a whole.
-            steady_from: pace.steady.map_or(Nanos(0), |steady| match steady.ramp.0 {
-                0 => Nanos(0),
-                ramp => Nanos(ramp.saturating_add(steady.every.0)),
-            }),
-            logs,
-            logs_samples,
-            next_window: Nanos(0),
-            next_parts: [Nanos(0); 2],
-            next_histogram: Nanos(0),
-            log: JobLog::default(),
             moving: match job.report.as_ref().map(|report| report.moved_every) {
                 None | Some(Nanos(0)) => None,
                 Some(width) => Some(Moving::of(width)),
             },
             verdict: None,
-            sampled: false,
             in_ramp: None,
         }
     }
@@ -310,20 +341,20 @@ impl JobStats {
         if let Some(in_ramp) = &mut self.in_ramp {
             in_ramp.begin(start, start);
         }
-        (self.logs_from, self.from, self.measures_from) = (from, from, from);
+        (self.logging.logs_from, self.from, self.measures_from) = (from, from, from);
         if let Some(moving) = &mut self.moving {
             moving.begin(start);
         }
         self.begin_windows(from);
-        self.next_histogram = after(from, self.logs.histogram_every);
+        self.logging.next_histogram = after(from, self.logging.logs.histogram_every);
     }
 
     /// Recording begins `now`, where a ramp of bytes is over.
     #[cold]
     pub fn end_ramp(&mut self, now: Nanos) {
-        (self.logs_from, self.from, self.measures_from) = (now, now, now);
+        (self.logging.logs_from, self.from, self.measures_from) = (now, now, now);
         self.begin_windows(now);
-        self.next_histogram = after(now, self.logs.histogram_every);
+        self.logging.next_histogram = after(now, self.logging.logs.histogram_every);
         self.stretches.end_ramp(now);
         self.begin_samples(now);
     }
@@ -348,25 +379,26 @@ impl JobStats {
     /// Samples of the rates begin at `from`.
     fn begin_samples(&mut self, from: Nanos) {
         self.note_moved(from);
-        (self.checked_at, self.next_check) = (from, self.check_after(from));
-        self.sampled_at = [from; 2];
-        self.next_samples = self.sampled_every.map(|every| after(from, every));
-        (self.next_second, self.second_at) = (after(from, self.steady_every), from);
+        (self.least.checked_at, self.least.next_check) = (from, self.check_after(from));
+        self.sampling.at = [from; 2];
+        self.sampling.next = self.sampling.every.map(|every| after(from, every));
+        (self.steadiness.next_second, self.steadiness.second_at) =
+            (after(from, self.steadiness.every), from);
         for side in self.sides.all_mut() {
             side.sampled = [side.bytes, side.ios];
             side.at_second = (side.ios, side.bytes);
             side.at_check = side.at_second;
             side.last_end = Nanos(0);
         }
-        self.next_sample = self.next_due();
-        self.next_look = self.next_sample.min(self.next_check);
+        self.sampling.due = self.next_due();
+        self.next_look = self.sampling.due.min(self.least.next_check);
     }
 
     /// When the next sample is due, or the end of a second that is looked at.
     fn next_due(&self) -> Nanos {
-        let [bandwidth, iops] = self.next_samples;
-        let second = match self.steady {
-            Some(_) => self.next_second,
+        let [bandwidth, iops] = self.sampling.next;
+        let second = match self.steadiness.watch {
+            Some(_) => self.steadiness.next_second,
             None => Nanos(u64::MAX),
         };
         bandwidth.min(iops).min(second)
@@ -410,7 +442,7 @@ impl JobStats {
 
     /// From when on times in logs count.
     pub fn logs_from(&self) -> Nanos {
-        self.logs_from
+        self.logging.logs_from
     }
 
     /// When operations were measured: reads, writes, trims.
@@ -494,7 +526,7 @@ impl JobStats {
         if let (Some(response), Some(intended)) = (&mut side.response, intended) {
             response.record(end.since(intended));
         }
-        if self.logs_samples || self.logs.histogram.is_some() {
+        if self.logging.samples || self.logging.logs.histogram.is_some() {
             self.log(done, times);
         }
         if end >= self.next_look {
@@ -511,7 +543,7 @@ impl JobStats {
         if self.is_too_late(lat) {
             self.verdict = Some(Verdict::TooLate);
         }
-        self.sampled || self.verdict.is_some()
+        self.sampling.sampled || self.verdict.is_some()
     }
 
     /// Begins the statistics again at `now`: those of a search are of many
@@ -551,36 +583,36 @@ impl JobStats {
 
     /// Whether a sample of the rates was taken since this was asked last.
     pub fn sampled(&mut self) -> bool {
-        std::mem::take(&mut self.sampled)
+        std::mem::take(&mut self.sampling.sampled)
     }
 
     /// Takes a sample and checks the least rates, where it is time to.
     #[cold]
     fn look(&mut self, now: Nanos) {
-        if now >= self.next_sample {
+        if now >= self.sampling.due {
             self.sample(now);
         }
-        if now >= self.next_check {
+        if now >= self.least.next_check {
             self.check_rates(now);
         }
-        self.next_look = self.next_sample.min(self.next_check);
+        self.next_look = self.sampling.due.min(self.least.next_check);
     }
 
     /// When the least rates are looked at next; never without any.
     fn check_after(&self, now: Nanos) -> Nanos {
-        let (bytes, iops) = (self.rate_min, self.rate_iops_min);
+        let (bytes, iops) = (self.least.bytes, self.least.iops);
         let mut any = bytes.all().into_iter().chain(iops.all());
         match any.any(Option::is_some) {
-            true => after(now, self.rate_cycle),
+            true => after(now, self.least.cycle),
             false => Nanos(u64::MAX),
         }
     }
 
     /// A cycle has passed over which the least rates hold.
     fn check_rates(&mut self, now: Nanos) {
-        let seconds = now.since(self.checked_at).as_secs_f64();
-        (self.checked_at, self.next_check) = (now, self.check_after(now));
-        let (all_bytes, all_iops) = (self.rate_min, self.rate_iops_min);
+        let seconds = now.since(self.least.checked_at).as_secs_f64();
+        (self.least.checked_at, self.least.next_check) = (now, self.check_after(now));
+        let (all_bytes, all_iops) = (self.least.bytes, self.least.iops);
         for direction in Direction::ALL {
             let side = self.sides.of_mut(direction);
             let (bytes, iops) = (*all_bytes.of(direction), *all_iops.of(direction));
@@ -599,34 +631,35 @@ impl JobStats {
     fn sample(&mut self, now: Nanos) {
         self.note_moved(now);
         for which in 0..2 {
-            if now < self.next_samples[which] {
+            if now < self.sampling.next[which] {
                 continue;
             }
-            let span = now.since(std::mem::replace(&mut self.sampled_at[which], now));
+            let span = now.since(std::mem::replace(&mut self.sampling.at[which], now));
             for side in self.sides.all_mut() {
                 side.sample(which, span);
             }
-            self.next_samples[which] = after(now, self.sampled_every[which]);
+            self.sampling.next[which] = after(now, self.sampling.every[which]);
         }
-        self.sampled = true;
-        if now >= self.next_second {
+        self.sampling.sampled = true;
+        if now >= self.steadiness.next_second {
             self.second(now);
         }
-        self.next_sample = self.next_due();
+        self.sampling.due = self.next_due();
     }
 
     /// A second of recording has passed, or how often else values are taken.
     fn second(&mut self, now: Nanos) {
-        let seconds = now.since(self.second_at).as_secs_f64();
-        (self.second_at, self.next_second) = (now, after(now, self.steady_every));
+        let seconds = now.since(self.steadiness.second_at).as_secs_f64();
+        (self.steadiness.second_at, self.steadiness.next_second) =
+            (now, after(now, self.steadiness.every));
         let (mut ios, mut bytes) = (0.0, 0.0);
         for side in self.sides.all_mut() {
             ios += (side.ios - side.at_second.0) as f64 / seconds;
             bytes += (side.bytes - side.at_second.1) as f64 / seconds;
             side.at_second = (side.ios, side.bytes);
         }
-        if let Some(steady) = &mut self.steady
-            && now.since(self.from) >= self.steady_from
+        if let Some(steady) = &mut self.steadiness.watch
+            && now.since(self.from) >= self.steadiness.from
             && steady.note(Rates { ios, bytes })
         {
             self.verdict = self.verdict.or(Some(Verdict::Steady));
@@ -657,7 +690,7 @@ impl JobStats {
 
     /// What does not belong to one direction.
     fn rest(&self, end: Nanos) -> JobOutcome {
-        let steady = self.steady.as_ref();
+        let steady = self.steadiness.watch.as_ref();
         JobOutcome {
             workers: 1,
             elapsed: end.since(self.measures_from),
@@ -682,16 +715,16 @@ impl JobStats {
         {
             return in_ramp.finish(end, [None; 3]);
         }
-        if self.logs.average.0 > 0 {
+        if self.logging.logs.average.0 > 0 {
             // The last interval is as long as was left of it.
-            let whole = self.logs.average;
-            let begun = Nanos(self.next_window.0.saturating_sub(whole.0));
+            let whole = self.logging.logs.average;
+            let begun = Nanos(self.logging.next_window.0.saturating_sub(whole.0));
             let last = end.max(self.from);
             let span = last.since(begun).clamp(Nanos(1), whole);
             self.close_window(last, span);
         }
-        if self.logs.histogram.is_some() {
-            self.next_histogram = end.max(self.from);
+        if self.logging.logs.histogram.is_some() {
+            self.logging.next_histogram = end.max(self.from);
             self.close_histograms(end);
         }
         self.note_moved(end);
@@ -705,7 +738,7 @@ impl JobStats {
             ..rest
         };
         outcome.shrink();
-        (outcome, self.log)
+        (outcome, self.logging.log)
     }
 }
 

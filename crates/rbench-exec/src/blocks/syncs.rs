@@ -33,7 +33,7 @@ impl BlockRunner {
     /// What has to come before the next operation.
     #[inline]
     pub(super) fn interlude(&mut self) -> Option<Interlude> {
-        let due = match self.source {
+        let due = match self.pattern.source {
             Source::Work => self.due(),
             _ => None,
         };
@@ -49,10 +49,15 @@ impl BlockRunner {
         let job = &self.context.job;
         let reached = |count: u64, every: u64| every > 0 && count >= every;
         let backlog = job.verify.as_ref().and_then(|v| v.backlog).unwrap_or(0);
-        let waiting = self.backlog.len() as u64;
-        if reached(waiting, backlog) || self.batch_left > 0 && waiting > 0 {
+        let waiting = self.checks.backlog.len() as u64;
+        if reached(waiting, backlog) || self.checks.batch_left > 0 && waiting > 0 {
             Some(Interlude::Check)
-        } else if self.trims.as_ref().is_some_and(|trims| trims.is_due()) {
+        } else if self
+            .checks
+            .trims
+            .as_ref()
+            .is_some_and(|trims| trims.is_due())
+        {
             Some(Interlude::Trim)
         } else if self.is_sync_due() {
             Some(Interlude::Sync)
@@ -69,8 +74,8 @@ impl BlockRunner {
         if self.thinks_now() {
             return Some(Interlude::Think);
         }
-        let works = matches!(self.source, Source::Work) && self.replayed.is_none();
-        let syncs = works && self.is_sync_due() && self.steps.leaves_rest();
+        let works = matches!(self.pattern.source, Source::Work) && self.pattern.replayed.is_none();
+        let syncs = works && self.is_sync_due() && self.pattern.steps.leaves_rest();
         syncs.then_some(Interlude::Sync)
     }
 
@@ -89,15 +94,15 @@ impl BlockRunner {
     pub(super) fn thinks_now(&self) -> bool {
         let pace = &self.context.job.pace;
         let every = pace.think_blocks;
-        let worked = self.since.ended.since(self.since.thought);
-        let due = every > 0 && self.since.think >= every
-            || self.since.think > 0 && pace.think_after.is_some_and(|time| worked >= time);
-        pace.thinks() && due && matches!(self.source, Source::Work)
+        let worked = self.accounts.since.ended.since(self.accounts.since.thought);
+        let due = every > 0 && self.accounts.since.think >= every
+            || self.accounts.since.think > 0 && pace.think_after.is_some_and(|time| worked >= time);
+        pace.thinks() && due && matches!(self.pattern.source, Source::Work)
     }
 
     /// Idles, at first with the CPU busy.
     pub(super) fn think(&mut self, gate: &Gate) {
-        self.since.think = 0;
+        self.accounts.since.think = 0;
         let pace = &self.context.job.pace;
         let begun = gate.clock.now();
         spin_cycles(pace.think_cycles);
@@ -111,11 +116,15 @@ impl BlockRunner {
         // A closed gate is seen before the next operation.
         let _ = gate.wait(Nanos(now.0.saturating_add(pace.think.0)));
         let over = gate.clock.now();
-        self.since.thought = over;
+        self.accounts.since.thought = over;
         if pace.rate_ignores_think {
             let pause = over.since(begun);
-            self.arrivals.put_off(pause);
-            let next = self.next.as_mut().and_then(|next| next.intended.as_mut());
+            self.pattern.arrivals.put_off(pause);
+            let next = self
+                .pattern
+                .next
+                .as_mut()
+                .and_then(|next| next.intended.as_mut());
             if let Some(at) = next {
                 at.0 = at.0.saturating_add(pause.0);
             }
@@ -130,14 +139,14 @@ impl BlockRunner {
             _ => Errno::EIO,
         };
         self.trouble(failure, None, meter);
-        self.give_up(Some(errno));
+        self.accounts.give_up(Some(errno));
     }
 
     /// What belongs to the time of the writes after the last of them.
     pub(super) fn end_writes(&mut self, gate: &Gate, meter: &mut Meter) {
         let syncing = self.context.job.syncing;
         let wanted = syncing.end_fsync || syncing.end_syncfs || syncing.fsync_on_close;
-        let synced = wanted && !gate.stop.is_of_all() && self.queue.failed().is_none();
+        let synced = wanted && !gate.stop.is_of_all() && self.requests.queue.failed().is_none();
         if synced {
             if syncing.end_syncfs {
                 self.sync_file_systems(gate, meter);
@@ -146,14 +155,14 @@ impl BlockRunner {
                 self.sync_file(gate, (file, Transfer::Fsync, 0), false, meter);
             }
         }
-        if !synced && self.stats.is_none() {
+        if !synced && self.accounts.stats.is_none() {
             return;
         }
         let end = gate.clock.now();
-        if synced && self.stats.is_some() {
+        if synced && self.accounts.stats.is_some() {
             meter.extend_to(end);
         }
-        if let Some(stats) = &mut self.stats {
+        if let Some(stats) = &mut self.accounts.stats {
             if synced {
                 stats.end_writes(end);
             }
@@ -189,7 +198,10 @@ impl BlockRunner {
     pub(super) fn begin_again(&mut self, meter: &mut Meter) {
         self.drop_pages();
         let job = &self.context.job;
-        if !job.files.unlink_each_loop || self.steps.is_over() || !self.context.engine.uses_files {
+        if !job.files.unlink_each_loop
+            || self.pattern.steps.is_over()
+            || !self.context.engine.uses_files
+        {
             return;
         }
         let directories = job.names.is_some_and(NameOp::of_directories);
@@ -238,8 +250,8 @@ impl BlockRunner {
 
     /// Closes all files in run time, where that was asked for.
     pub(super) fn close_timed(&mut self, gate: &Gate, meter: &mut Meter) {
-        let stopped = gate.stop.is_raised() || self.queue.failed().is_some();
-        if !self.context.job.syncing.close || stopped || self.submitted == 0 {
+        let stopped = gate.stop.is_raised() || self.requests.queue.failed().is_some();
+        if !self.context.job.syncing.close || stopped || self.accounts.submitted == 0 {
             return;
         }
         if !self.context.engine.uses_files {
@@ -255,7 +267,7 @@ impl BlockRunner {
                 start,
                 end,
             };
-            self.queue.called(start, end);
+            self.requests.queue.called(start, end);
             match (closed, self.context.lanes.close) {
                 (Ok(()), Some(lane)) => meter.done(lane, span, 0),
                 (Ok(()), None) => meter.went_on(),
@@ -269,7 +281,7 @@ impl BlockRunner {
 
     /// Closing a file failed, and told of writes that were lost.
     fn not_closed(&self, file: u64) {
-        if let Some(log) = &self.log {
+        if let Some(log) = &self.checks.log {
             log.synced(false, self.files.key(file));
         }
     }
@@ -280,7 +292,7 @@ impl BlockRunner {
             return;
         }
         if self.is_sync_due() {
-            self.last_written = file;
+            self.accounts.last_written = file;
             self.sync_in(slot, gate, meter);
         }
         if self.context.job.syncing.fsync_on_close && self.files.is_dirty(file) {
@@ -293,32 +305,41 @@ impl BlockRunner {
     fn is_sync_due(&self) -> bool {
         let syncing = self.context.job.syncing;
         let reached = |count: u64, every: u64| every > 0 && count >= every;
-        reached(self.since.fsync, syncing.fsync)
-            || reached(self.since.datasync, syncing.fdatasync)
+        reached(self.accounts.since.fsync, syncing.fsync)
+            || reached(self.accounts.since.datasync, syncing.fdatasync)
             || syncing
                 .range
-                .is_some_and(|range| reached(self.since.range, range.every))
+                .is_some_and(|range| reached(self.accounts.since.range, range.every))
     }
 
     /// Syncs the file that was written last, by way of a slot that is free.
     fn sync_in(&mut self, slot: usize, gate: &Gate, meter: &mut Meter) {
         let syncing = self.context.job.syncing;
         let due = [
-            (self.since.fsync, syncing.fsync, Transfer::Fsync),
-            (self.since.datasync, syncing.fdatasync, Transfer::DataSync),
+            (self.accounts.since.fsync, syncing.fsync, Transfer::Fsync),
+            (
+                self.accounts.since.datasync,
+                syncing.fdatasync,
+                Transfer::DataSync,
+            ),
         ];
         for (count, every, transfer) in due {
             if every == 0 || count < every {
                 continue;
             }
             match transfer {
-                Transfer::Fsync => self.since.fsync = 0,
-                _ => self.since.datasync = 0,
+                Transfer::Fsync => self.accounts.since.fsync = 0,
+                _ => self.accounts.since.datasync = 0,
             }
-            self.sync_file(gate, (self.last_written, transfer, slot), true, meter);
+            self.sync_file(
+                gate,
+                (self.accounts.last_written, transfer, slot),
+                true,
+                meter,
+            );
         }
         if let Some(how) = syncing.range
-            && self.since.range >= how.every
+            && self.accounts.since.range >= how.every
         {
             self.sync_range(how, gate, meter);
         }
@@ -327,8 +348,11 @@ impl BlockRunner {
     /// Has what was written since the last time in the file that was written last on its
     /// way to the disk.
     fn sync_range(&mut self, how: RangeSync, gate: &Gate, meter: &mut Meter) {
-        self.since.range = 0;
-        let (file, (from, to)) = (self.since.range_file, self.since.range_part);
+        self.accounts.since.range = 0;
+        let (file, (from, to)) = (
+            self.accounts.since.range_file,
+            self.accounts.since.range_part,
+        );
         let opened = self.files.fd(file, self.engine.as_mut()).map(drop);
         let start = gate.clock.now();
         let part = (from, to.saturating_sub(from));
@@ -339,7 +363,7 @@ impl BlockRunner {
             start,
             end,
         };
-        self.queue.called(start, end);
+        self.requests.queue.called(start, end);
         match synced {
             Err(failure) => self.trouble(failure, Some(span), meter),
             Ok(()) => self.note_synced(span, true, meter),
@@ -349,15 +373,19 @@ impl BlockRunner {
     /// Notes for the state of a verified job what a sync has covered: all writes, once no
     /// file has any left.
     fn note_covered(&mut self, ok: bool) {
-        let Some(progress) = &mut self.progress else {
+        let Some(progress) = &mut self.checks.progress else {
             return;
         };
         // The next one is drawn, and the one after it may be held: neither is written.
-        let waiting = self.next.is_some_and(|next| next.kind == Kind::Write);
+        let waiting = self
+            .pattern
+            .next
+            .is_some_and(|next| next.kind == Kind::Write);
         let held = self
+            .requests
             .held
-            .is_some_and(|slot| self.slots[slot].what.kind == Kind::Write);
-        let written = self.generation - u64::from(waiting) - u64::from(held);
+            .is_some_and(|slot| self.requests.slots[slot].what.kind == Kind::Write);
+        let written = self.pattern.generation - u64::from(waiting) - u64::from(held);
         match ok {
             false => progress.synced(Err(())),
             true if self.files.dirty().is_empty() => progress.synced(Ok(written)),
@@ -367,8 +395,8 @@ impl BlockRunner {
 
     /// Notes a sync that went well. `reported`: whether fio counts it.
     fn note_synced(&mut self, span: Span, reported: bool, meter: &mut Meter) {
-        let recorded = match &mut self.stats {
-            None => span.start >= self.records_from,
+        let recorded = match &mut self.accounts.stats {
+            None => span.start >= self.accounts.records_from,
             Some(stats) if reported && stats.records(span.start) => {
                 stats.synced(span);
                 true
@@ -401,7 +429,7 @@ impl BlockRunner {
             self.files.clean(file);
             return;
         }
-        if let Some(errno) = self.queue.failed() {
+        if let Some(errno) = self.requests.queue.failed() {
             let failure = Failure::new(OpKind::Fsync, self.files.path(file), errno);
             return self.trouble(failure, None, meter);
         }
@@ -410,10 +438,10 @@ impl BlockRunner {
             Err(failure) => return self.trouble(failure, None, meter),
         };
         let key = self.files.key(file);
-        if let Some(log) = &self.log
+        if let Some(log) = &self.checks.log
             && !log.file(ack::Kind::SyncStarted, key)
         {
-            self.over = true;
+            self.accounts.over = true;
             return;
         }
         let request = Request {
@@ -426,12 +454,12 @@ impl BlockRunner {
         // A sync counts as a write to those who lock the file.
         self.lock_file(file, Kind::Write, gate);
         let start = gate.clock.now();
-        self.queue.submitted(1, start);
+        self.requests.queue.submitted(1, start);
         self.engine.submit(slot, request);
         let engine = self.engine.as_mut();
-        let (result, end) = self.queue.reap_slot(engine, gate.clock, slot);
+        let (result, end) = self.requests.queue.reap_slot(engine, gate.clock, slot);
         self.unlock_file();
-        self.queue.took(end.since(start));
+        self.requests.queue.took(end.since(start));
         let span = Span {
             intended: None,
             start,
@@ -440,7 +468,7 @@ impl BlockRunner {
         if reported {
             self.record_sync(file, transfer, start);
         }
-        if let Some(log) = &self.log {
+        if let Some(log) = &self.checks.log {
             log.synced(result.is_ok(), key);
         }
         // What failed is not tried again: the next success would say nothing of it.
@@ -449,8 +477,8 @@ impl BlockRunner {
         if let Err(errno) = result {
             let failure = Failure::new(OpKind::Fsync, self.files.path(file), errno);
             self.trouble(failure, Some(span), meter);
-            if self.queue.failed().is_some() {
-                self.give_up(Some(errno));
+            if self.requests.queue.failed().is_some() {
+                self.accounts.give_up(Some(errno));
             }
             return;
         }

@@ -55,38 +55,38 @@ impl Trims {
 impl BlockRunner {
     /// Trims a batch; nothing is in flight.
     pub(super) fn trim_batch(&mut self, gate: &Gate, meter: &mut Meter) {
-        let Some(trims) = &mut self.trims else {
+        let Some(trims) = &mut self.checks.trims else {
             return;
         };
         trims.writes = trims.writes.saturating_sub(trims.plan.every);
-        let waiting = self.next.take();
-        self.source = Source::Trims(trims.plan.batch);
+        let waiting = self.pattern.next.take();
+        self.pattern.source = Source::Trims(trims.plan.batch);
         self.pump(gate, meter);
-        self.source = Source::Work;
-        self.next = waiting;
+        self.pattern.source = Source::Work;
+        self.pattern.next = waiting;
     }
 
     /// The next block of the batch.
     pub(super) fn draw_trim(&mut self) -> Option<Planned> {
-        let Source::Trims(left) = &mut self.source else {
+        let Source::Trims(left) = &mut self.pattern.source else {
             return None;
         };
         *left = left.checked_sub(1)?;
-        let chosen = self.trims.as_mut()?.chosen.pop_front()?;
+        let chosen = self.checks.trims.as_mut()?.chosen.pop_front()?;
         Some(chosen.trim())
     }
 
     /// A write of a verified job is complete.
     pub(super) fn may_be_trimmed(&mut self, what: &Planned) {
-        if let Some(trims) = &mut self.trims {
+        if let Some(trims) = &mut self.checks.trims {
             trims.wrote(what);
         }
     }
 
     /// A block of a batch was trimmed, and is to be checked as such.
     pub(super) fn note_trimmed(&mut self, what: &Planned) {
-        if matches!(self.source, Source::Trims(_)) {
-            self.backlog.push(Written::of(what, true));
+        if matches!(self.pattern.source, Source::Trims(_)) {
+            self.checks.backlog.push(Written::of(what, true));
         }
     }
 }

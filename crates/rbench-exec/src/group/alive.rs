@@ -8,11 +8,11 @@ use super::{ALIVE_EVERY, AWAY, ExecError, Group, NOTE_ALIVE, SILENCE, WORDS};
 impl Group<'_> {
     /// Says that this rank is there, when it is time to. It is `now`.
     pub(super) fn say_alive(&self, now: Instant) {
-        let due = now.duration_since(self.told_alive.get()) >= ALIVE_EVERY;
-        if self.guarded.get().is_none() || !due {
+        let due = now.duration_since(self.heartbeat.told_alive.get()) >= ALIVE_EVERY;
+        if self.heartbeat.guarded.get().is_none() || !due {
             return;
         }
-        self.told_alive.set(now);
+        self.heartbeat.told_alive.set(now);
         if self.is_root() {
             self.post_to_others(NOTE_ALIVE, [0; WORDS]);
         } else {
@@ -23,14 +23,14 @@ impl Group<'_> {
     /// Says that this rank is there, and looks whether the others are: rank 0
     /// after all of them, they after rank 0. It is `now`.
     pub(super) fn live(&self, now: Instant) -> Result<(), ExecError> {
-        let Some(since) = self.guarded.get() else {
+        let Some(since) = self.heartbeat.guarded.get() else {
             return Ok(());
         };
-        if now.duration_since(self.looked.replace(now)) > AWAY {
-            self.alive.borrow_mut().fill(now);
+        if now.duration_since(self.heartbeat.looked.replace(now)) > AWAY {
+            self.heartbeat.alive.borrow_mut().fill(now);
         }
         self.say_alive(now);
-        let alive = self.alive.borrow();
+        let alive = self.heartbeat.alive.borrow();
         let watched = if self.is_root() { 1..alive.len() } else { 0..1 };
         let silent: Vec<u32> = watched
             .filter(|rank| now.duration_since(alive[*rank].max(since)) > SILENCE)

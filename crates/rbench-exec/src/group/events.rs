@@ -14,7 +14,7 @@ impl Group<'_> {
     /// most, or at once when the group is asked to stop. Nothing to do but at rank 0.
     pub async fn end_commands(&self, patience: Duration) {
         let (stop, deadline) = (self.stop_flag(), Instant::now() + patience);
-        let running = || self.marks.any_running() && Instant::now() < deadline;
+        let running = || self.probes.marks.any_running() && Instant::now() < deadline;
         if running() {
             self.step("waiting for the commands of --event");
         }
@@ -25,6 +25,6 @@ impl Group<'_> {
         };
         // Ranks that can no longer talk are no reason to leave anything running.
         let _ = self.attend(by_themselves, || 0).await;
-        self.marks.end().await;
+        self.probes.marks.end().await;
     }
 }

@@ -146,7 +146,7 @@ impl Group<'_> {
         let when_ended = move |end: CommandEnd| drop(sender.send(end));
         let start = Start {
             command,
-            environment: &self.hooks.environment(host, phase),
+            environment: &self.probes.hooks.environment(host, phase),
             prefix: format!("{host}: "),
         };
         let background = match Background::start_as(&start, when_ended) {
@@ -155,7 +155,7 @@ impl Group<'_> {
         };
         let (stop, patience) = (
             self.stop_flag(),
-            Duration::from(self.hooks.commands.patience),
+            Duration::from(self.probes.hooks.commands.patience),
         );
         let deadline = Instant::now() + patience;
         let end = async {

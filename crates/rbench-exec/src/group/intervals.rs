@@ -9,29 +9,29 @@ use super::{ExecError, Group, NOTE_INTERVAL, NOTE_INTERVALS_END, NOTE_USED};
 impl Group<'_> {
     /// Adds what a worker of this rank did in an interval.
     pub fn add_interval(&self, row: u64, part: &IntervalPart) {
-        self.intervals.add(row, part);
+        self.probes.intervals.add(row, part);
         if self.is_root() {
-            self.intervals.tell_host(self.host_name(), row, part);
+            self.probes.intervals.tell_host(self.host_name(), row, part);
         }
     }
 
     /// Adds what another rank tells of an interval.
     pub(super) fn hear_interval(&self, from: Rank, words: [u64; 3], more: &[u64]) {
-        let part = self.intervals.read(words, more);
+        let part = self.probes.intervals.read(words, more);
         if let (true, Some(part)) = (self.is_root(), part) {
             let host = self.host_name_of(from);
-            self.intervals.tell_host(host, words[0], &part);
+            self.probes.intervals.tell_host(host, words[0], &part);
         }
     }
 
     /// Where somebody looks on: tells rank 0 what CPU time this rank and, at the leader of
     /// a host, the file system's client have used.
     pub(super) fn tell_used(&self) {
-        if !self.intervals.looked_on() {
+        if !self.probes.intervals.looked_on() {
             return;
         }
         let tool = limits::process_cpu().unwrap_or_default();
-        let watched = self.sight.client.borrow();
+        let watched = self.probes.sight.client.borrow();
         let watched = watched.as_ref().filter(|_| self.is_leader());
         let client = watched.and_then(|watched| {
             let each = watched.processes.iter();
@@ -52,7 +52,7 @@ impl Group<'_> {
     /// At rank 0: what a rank has told of that.
     pub(super) fn hear_used(&self, rank: Rank, tool: Nanos, client: Option<Nanos>) {
         let host = self.host_name_of(rank);
-        self.intervals.tell_used(rank, host, tool, client);
+        self.probes.intervals.tell_used(rank, host, tool, client);
     }
 
     /// Passes on what is known of the intervals: to the leader of the host, leaders to
@@ -60,10 +60,10 @@ impl Group<'_> {
     /// far as it is time to.
     pub(super) fn pass_on(&self, over: bool) {
         if self.is_root() {
-            return self.intervals.tell(over);
+            return self.probes.intervals.tell(over);
         }
         let phase = self.phase_number.get();
-        for ([row, number, response], more) in self.intervals.letters(over) {
+        for ([row, number, response], more) in self.probes.intervals.letters(over) {
             let words = [phase, row, number, response, 0];
             self.post_with(self.next_on_the_way(), NOTE_INTERVAL, words, more);
         }
@@ -72,7 +72,7 @@ impl Group<'_> {
 
     /// Who hears of this rank's intervals.
     pub(super) fn next_on_the_way(&self) -> Rank {
-        let mine = self.host_of[self.rank().0 as usize];
+        let mine = self.host_number();
         let leader = self.host_of.iter().position(|host| *host == mine);
         match self.is_leader() {
             true => Rank(0),
@@ -86,8 +86,8 @@ impl Group<'_> {
     /// # Errors
     /// When the ranks cannot talk.
     pub async fn settle_intervals(&self) -> Result<(), ExecError> {
-        self.marks.left();
-        if !self.intervals.wanted() {
+        self.probes.marks.left();
+        if !self.probes.intervals.wanted() {
             return Ok(());
         }
         let of_host = u64::from(self.host.size() - 1);
@@ -97,7 +97,7 @@ impl Group<'_> {
             (false, false) => 0,
         };
         let all = async {
-            self.intervals.all_ended(expected).await;
+            self.probes.intervals.all_ended(expected).await;
             Ok::<(), ExecError>(())
         };
         self.quietly(all).await?;

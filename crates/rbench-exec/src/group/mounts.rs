@@ -27,33 +27,34 @@ impl Group<'_> {
         let find = in_thread(move || find(dirs));
         let found = tokio::time::timeout(PATIENCE, find);
         let found = self.attend(found, || 0).await?;
-        self.mounts
+        self.probes
+            .mounts
             .watch(found.ok().and_then(Result::ok).unwrap_or(without));
         Ok(())
     }
 
     /// An operation of this rank has failed: the mount is asked if that says that it is lost.
     pub fn doubt_mount(&self, failure: &Failure) {
-        self.mounts.note(failure, self.worked_for());
+        self.probes.mounts.note(failure, self.worked_for());
         if failure.kind.says_the_mount_is_lost() {
-            self.mounts.ask();
+            self.probes.mounts.ask();
         }
     }
 
     /// So many operations of this rank are done and have failed in the phase: the mount is
     /// asked if for some time there were only failures.
     pub(super) fn look_at_failures(&self, done: u64, failed: u64) {
-        if self.mounts.only_failures(done, failed) {
-            self.mounts.ask();
+        if self.probes.mounts.only_failures(done, failed) {
+            self.probes.mounts.ask();
         }
     }
 
     /// What was asked has answered, or has not for too long.
     pub(super) fn mount_answered(&self, verdict: Verdict) {
-        let lost = self.mounts.answered(verdict);
-        let doubt = self.mounts.doubt();
+        let lost = self.probes.mounts.answered(verdict);
+        let doubt = self.probes.mounts.doubt();
         let Some((mount, answer)) = lost else {
-            if let Some(doubt) = doubt.filter(|_| self.mounts.is_failing()) {
+            if let Some(doubt) = doubt.filter(|_| self.probes.mounts.is_failing()) {
                 let text = doubt.failure.to_string();
                 match self.is_root() {
                     true => self.every_fails(self.rank(), &text),
@@ -80,7 +81,7 @@ impl Group<'_> {
             phase: self.label.borrow().clone(),
             after,
             first,
-            at: self.clock.now(),
+            at: self.now(),
             rows: Vec::new(),
         };
         if self.is_root() {
@@ -89,8 +90,8 @@ impl Group<'_> {
             let more = pack(&dead.to_text());
             self.post_with(Rank(0), NOTE_DEAD_MOUNT, [0; WORDS], more);
         }
-        self.mounts.note_dead(dead);
-        if !self.limits.outlives_dead_mounts {
+        self.probes.mounts.note_dead(dead);
+        if !self.control.limits.outlives_dead_mounts {
             // Those of this rank have nothing more to measure; other hosts go on.
             self.phase_stop().abandon();
         }
@@ -101,16 +102,16 @@ impl Group<'_> {
         let text = told(
             &dead,
             self.host_names.len() > 1,
-            !self.limits.outlives_dead_mounts,
+            !self.control.limits.outlives_dead_mounts,
         );
-        if self.mounts.add(dead) {
+        if self.probes.mounts.add(dead) {
             self.show.trouble(&text);
         }
     }
 
     /// At rank 0: the same, as another rank has told it.
     pub(super) fn read_dead_mount(&self, from: Rank, text: &str) {
-        let dead = DeadMount::of_text(self.host_name_of(from), text, self.clock.now());
+        let dead = DeadMount::of_text(self.host_name_of(from), text, self.now());
         dead.into_iter()
             .for_each(|dead| self.hear_of_dead_mount(dead));
     }
@@ -122,7 +123,7 @@ impl Group<'_> {
         // Who has done nothing says nothing.
         let counts = ranks.map(|(rank, _)| rank);
         let counts = counts.filter(|other| self.progress.has_tried(Rank(*other)));
-        if self.mounts.every_fails(rank.0, host, counts) {
+        if self.probes.mounts.every_fails(rank.0, host, counts) {
             let host = self.host_name_of(rank);
             self.show.trouble(&format!(
                 "every operation on {host} fails, for example {text}; but its mount answers"
@@ -139,17 +140,17 @@ impl Group<'_> {
     pub async fn settle_mounts(&self) -> Result<(), ExecError> {
         // Where nothing is mounted any more, operations fail so fast that a phase may be over
         // before anything looked.
-        if self.mounts.doubt().is_some() {
-            self.mounts.ask_if_unmounted();
+        if self.probes.mounts.doubt().is_some() {
+            self.probes.mounts.ask_if_unmounted();
         }
         let answered = async {
-            while self.mounts.is_asked() {
+            while self.probes.mounts.is_asked() {
                 sleep(LOOK_EVERY).await;
             }
             Ok::<(), ExecError>(())
         };
         self.quietly(answered).await?;
-        if self.mounts.dead().is_some() && !self.limits.outlives_dead_mounts {
+        if self.probes.mounts.dead().is_some() && !self.control.limits.outlives_dead_mounts {
             self.note_stop(StopReason::DeadMount);
         }
         Ok(())
@@ -162,17 +163,14 @@ impl Group<'_> {
     /// # Errors
     /// When the ranks cannot talk.
     pub async fn examine_mounts_if(&self, broken: bool) -> Result<(), ExecError> {
-        let any = vec![u64::from(broken)];
-        let any = self
-            .quietly(self.world.all_reduce(Combine::Max, any))
-            .await?;
-        if any[0] == 0 {
+        if !self.any(broken).await? {
             return Ok(());
         }
-        self.mounts.ask();
+        self.probes.mounts.ask();
         self.settle_mounts().await?;
         self.stopped().await?;
         let mine = self
+            .probes
             .mounts
             .dead()
             .map_or(String::new(), |dead| dead.to_text());
@@ -190,7 +188,7 @@ impl Group<'_> {
     /// # Errors
     /// When the ranks cannot talk.
     pub async fn share_dead_mounts(&self) -> Result<(), ExecError> {
-        let mine = self.mounts.dead();
+        let mine = self.probes.mounts.dead();
         let any = vec![u64::from(mine.is_some())];
         let any = self
             .quietly(self.host.all_reduce(Combine::Max, any))
@@ -204,15 +202,15 @@ impl Group<'_> {
         let first = texts.into_iter().find(|text| !text.is_empty());
         let told = self.host.broadcast(Rank(0), first.unwrap_or_default());
         let told = String::from_utf8_lossy(&self.quietly(told).await?).into_owned();
-        let dead = DeadMount::of_text(self.host_name(), &told, self.clock.now());
+        let dead = DeadMount::of_text(self.host_name(), &told, self.now());
         dead.into_iter()
-            .for_each(|dead| self.mounts.note_dead(dead));
+            .for_each(|dead| self.probes.mounts.note_dead(dead));
         Ok(())
     }
 
     /// Why nothing is to be touched on this host any more: its mount is dead.
     pub fn untouchable(&self) -> Option<String> {
-        let dead = self.mounts.dead()?;
+        let dead = self.probes.mounts.dead()?;
         Some(format!("{} no longer answers", dead.mount))
     }
 }

@@ -195,15 +195,15 @@ impl Group<'_> {
     /// Time since the start of the phase's work; `None` before it.
     pub(super) fn worked_for(&self) -> Option<Nanos> {
         let start = self.progress.start.get()?;
-        let now = self.clock.now();
+        let now = self.now();
         (now > start).then(|| now.since(start))
     }
 
     /// Tells rank 0 how far this rank is; rank 0 shows the sum.
     pub(super) fn tell(&self, done: u64) {
         let mine = self.rank();
-        let failed = self.failed.borrow()[mine.0 as usize];
-        let before = self.failed_before.get();
+        let failed = self.control.failed.borrow()[mine.0 as usize];
+        let before = self.control.failed_before.get();
         let (bytes, elapsed) = (self.progress.bytes.get(), self.worked_for());
         let at = elapsed.unwrap_or_default().0;
         self.hear_progress(mine, [done, failed - before.min(failed), bytes, at]);

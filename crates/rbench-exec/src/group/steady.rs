@@ -10,7 +10,7 @@ impl Group<'_> {
     pub fn judge_by(&self, judge: Judge, workers: u32) {
         let passed = Passed::of(workers, self.before_on_the_way());
         let judge = self.is_root().then_some(judge);
-        self.intervals.judge_by(passed, judge);
+        self.probes.intervals.judge_by(passed, judge);
     }
 
     /// The ranks that tell this one of their intervals.
@@ -18,7 +18,7 @@ impl Group<'_> {
         if !self.is_leader() {
             return Vec::new();
         }
-        let mine = self.host_of[self.rank().0 as usize];
+        let mine = self.host_number();
         let mut led = vec![false; self.host_names.len()];
         let mut all = Vec::new();
         for (rank, host) in self.host_of.iter().enumerate() {
@@ -34,7 +34,7 @@ impl Group<'_> {
 
     /// Tells the next rank on the way how far this one is, if that is news.
     pub(super) fn tell_passed(&self) {
-        if let Some(upto) = self.intervals.take_passed() {
+        if let Some(upto) = self.probes.intervals.take_passed() {
             let words = [self.phase_number.get(), upto, 0, 0, 0];
             self.post(self.next_on_the_way(), NOTE_PASSED, words);
         }
@@ -42,23 +42,18 @@ impl Group<'_> {
 
     /// A worker of this rank has handed over all that it did before that interval.
     pub fn worker_passed(&self, worker: u32, interval: u64) {
-        self.intervals.worker_passed(worker, interval);
+        self.probes.intervals.worker_passed(worker, interval);
         self.end_if_steady();
     }
 
     /// At rank 0: ends the phase a little later, on all ranks at the same instant, when it
     /// has just become steady.
     pub(super) fn end_if_steady(&self) {
-        if !self.intervals.take_verdict() {
+        if !self.probes.intervals.take_verdict() {
             return;
         }
-        if let Some(start) = self.starts_here.get() {
-            let after = self
-                .clock
-                .now()
-                .since(start)
-                .0
-                .saturating_add(self.lead().0);
+        if let Some(start) = self.time.starts_here.get() {
+            let after = self.now().since(start).0.saturating_add(self.lead().0);
             self.end_phase(Nanos(after));
             let words = [self.phase_number.get(), after, 0, 0, 0];
             self.post_to_others(NOTE_PHASE_END, words);
@@ -67,9 +62,9 @@ impl Group<'_> {
 
     /// The workers of this rank end as at a deadline so long after the common start.
     pub(super) fn end_phase(&self, after: Nanos) {
-        if let Some(start) = self.starts_here.get() {
+        if let Some(start) = self.time.starts_here.get() {
             let at = Nanos(start.0.saturating_add(after.0));
-            self.phase_stop.borrow().end_at(at);
+            self.control.phase_stop.borrow().end_at(at);
         }
     }
 }

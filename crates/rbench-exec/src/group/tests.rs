@@ -116,7 +116,7 @@ fn a_rank_that_looks_all_the_time_takes_a_silent_one_for_lost() {
         let world = threads::world(2);
         let (root, _other) = form(&world).await;
         let _guard = root.guard();
-        let begun = root.looked.get();
+        let begun = root.heartbeat.looked.get();
         let lost_after = (0..40).find(|halves| {
             let now = begun + Duration::from_millis(500) * *halves;
             root.live(now).is_err()
@@ -135,13 +135,13 @@ fn a_rank_that_waits_for_one_thing_after_the_other_says_that_it_is_there() {
         let world = threads::world(2);
         let (root, other) = form(&world).await;
         let (_guard, _other) = (root.guard(), other.guard());
-        let heard = root.alive.borrow()[1];
+        let heard = root.heartbeat.alive.borrow()[1];
         // Each wait is over before it could have looked what time it is.
-        let said = other.told_alive.get() - 2 * ALIVE_EVERY;
-        other.told_alive.set(said);
+        let said = other.heartbeat.told_alive.get() - 2 * ALIVE_EVERY;
+        other.heartbeat.told_alive.set(said);
         let nothing = std::future::ready(());
         other.attend(nothing, || 0).await.expect("all are there");
-        attend_until(&root, || root.alive.borrow()[1] > heard).await;
+        attend_until(&root, || root.heartbeat.alive.borrow()[1] > heard).await;
     });
 }
 
@@ -151,7 +151,7 @@ fn a_rank_that_was_away_itself_takes_nobody_for_lost() {
         let world = threads::world(2);
         let (root, _other) = form(&world).await;
         let _guard = root.guard();
-        let begun = root.looked.get();
+        let begun = root.heartbeat.looked.get();
         let look_after = |seconds| root.live(begun + Duration::from_secs(seconds));
         look_after(1).expect("nobody is silent for long");
         // What came meanwhile is not heard yet.

@@ -27,7 +27,7 @@ pub(super) async fn number_of_run(world: &dyn Communicator) -> Result<u64, CommE
 impl Group<'_> {
     /// What is known of the clocks by now.
     pub fn clocks(&self) -> Clocks {
-        self.clocks.borrow().clone()
+        self.time.clocks.borrow().clone()
     }
 
     /// Between phases: compares the clocks again when it is time to. Costs
@@ -50,10 +50,10 @@ impl Group<'_> {
 
     /// Rank 0 decides: the others may know another time.
     async fn compare_if(&self, due: fn(&Clocks, Nanos) -> bool) -> Result<(), ExecError> {
-        if self.clocks.borrow().others().is_empty() {
+        if self.time.clocks.borrow().others().is_empty() {
             return Ok(());
         }
-        let due = due(&self.clocks.borrow(), self.clock.now());
+        let due = due(&self.time.clocks.borrow(), self.now());
         let due = self.world.broadcast(Rank(0), vec![u8::from(due)]);
         if self.quietly(due).await? == [1] {
             self.compare_clocks().await?;
@@ -66,12 +66,12 @@ impl Group<'_> {
     /// # Errors
     /// When the ranks cannot talk.
     pub async fn compare_clocks(&self) -> Result<(), ExecError> {
-        let others = self.clocks.borrow().others().to_vec();
-        let begun = self.clock.now();
-        let found = compare(self.world, &others, &*self.clock);
+        let others = self.time.clocks.borrow().others().to_vec();
+        let begun = self.now();
+        let found = compare(self.world, &others, &*self.time.clock);
         let found = self.quietly(found).await?;
-        let took = self.clock.now().since(begun);
-        self.clocks.borrow_mut().learn(&found, took);
+        let took = self.now().since(begun);
+        self.time.clocks.borrow_mut().learn(&found, took);
         Ok(())
     }
 
@@ -81,12 +81,13 @@ impl Group<'_> {
     /// # Errors
     /// When the ranks cannot talk.
     pub async fn instant(&self) -> Result<(Nanos, Nanos), ExecError> {
-        let at = (self.clock.now().0 + self.lead().0).to_le_bytes().to_vec();
+        let at = (self.now().0 + self.lead().0).to_le_bytes().to_vec();
         let heard = self.quietly(self.world.broadcast(Rank(0), at)).await?;
         let at = heard
             .first_chunk::<8>()
-            .map_or_else(|| self.clock.now().0, |b| u64::from_le_bytes(*b));
+            .map_or_else(|| self.now().0, |b| u64::from_le_bytes(*b));
         let offset_ns = self
+            .time
             .clocks
             .borrow()
             .offset(self.rank(), Nanos(at))
@@ -97,7 +98,7 @@ impl Group<'_> {
 
     /// A past instant of this rank's clock on rank 0's.
     pub fn by_root(&self, here: Nanos) -> Nanos {
-        let clocks = self.clocks.borrow();
+        let clocks = self.time.clocks.borrow();
         let about = clocks.first_offset(self.rank()).offset_ns;
         let about = Nanos(here.0.saturating_add_signed(about));
         let offset_ns = clocks.offset(self.rank(), about).offset_ns;
@@ -107,14 +108,14 @@ impl Group<'_> {
     /// How far two ranks' instants may be apart that are told to be the same, the instant `at` of
     /// rank 0's clock.
     pub fn clock_error(&self, at: Nanos) -> Nanos {
-        let one = self.clocks.borrow().error(at);
+        let one = self.time.clocks.borrow().error(at);
         Nanos(2 * one.0)
     }
 
     /// The common start of the present phase, once it is agreed on; `None`
     /// where each rank starts by itself.
     pub fn started(&self) -> Option<CommonStart> {
-        self.start.get()
+        self.time.start.get()
     }
 
     /// How far ahead an instant lies that rank 0 names and all are to hear of before it.
@@ -134,28 +135,30 @@ impl Group<'_> {
     /// # Errors
     /// When the ranks cannot talk.
     pub async fn common_start(&self) -> Result<Result<Nanos, String>, ExecError> {
-        let now = self.clock.now();
+        let now = self.now();
         let at = (now.0 + self.lead().0).to_le_bytes().to_vec();
         let heard = self.quietly(self.world.broadcast(Rank(0), at)).await?;
         let at = heard
             .first_chunk::<8>()
             .map_or(now, |b| Nanos(u64::from_le_bytes(*b)));
-        let clocks = self.clocks.borrow();
-        self.start.set(Some(CommonStart {
+        let clocks = self.time.clocks.borrow();
+        self.time.start.set(Some(CommonStart {
             at,
             error: clocks.error(at),
         }));
         if self.is_root() {
-            let ahead = Duration::from(at.since(self.clock.now()));
+            let ahead = Duration::from(at.since(self.now()));
             let here = Instant::now() + ahead;
-            self.intervals.started(at, here);
-            self.marks.started(&self.intervals.told_rows(), at, here);
+            self.probes.intervals.started(at, here);
+            self.probes
+                .marks
+                .started(&self.probes.intervals.told_rows(), at, here);
         }
         let offset_ns = clocks.offset(self.rank(), at).offset_ns;
         let here = Nanos(at.0.saturating_add_signed(offset_ns.saturating_neg()));
-        self.starts_here.set(Some(here));
+        self.time.starts_here.set(Some(here));
         self.begin_work(here);
-        let near = near(here, self.clock.now());
+        let near = near(here, self.now());
         Ok(near.map_err(|far| {
             format!(
                 "the common start is {far} by this host's clock: this clock or {}'s has jumped since they were compared, or a rank was suspended",

@@ -9,7 +9,6 @@ use rbench_plan::jobs::JobsPlan;
 use super::find;
 use super::layout::{self, Whose};
 use crate::group::{ExecError, Group};
-use crate::thread::in_thread;
 
 /// What is compared.
 #[derive(Debug, Default)]
@@ -51,15 +50,8 @@ pub async fn check(group: &Group<'_>, plan: &JobsPlan, base: &Path) -> Result<()
             }
         }
     }
-    let looked = in_thread(move || match used.clash() {
-        Some(why) => Err(why),
-        None => Ok(()),
-    });
-    let looked = group.attend(looked, || 0).await?.and_then(|found| found);
-    group.agree(looked).await.map_err(|error| match error {
-        ExecError::SetUp(message) => ExecError::Usage(message),
-        other => other,
-    })
+    let looked = group.agree_in_thread(move || used.clash().map_or(Ok(()), Err));
+    looked.await.map_err(ExecError::as_usage)
 }
 
 impl Used {

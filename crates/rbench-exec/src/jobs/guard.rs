@@ -9,7 +9,6 @@ use rbench_sys::InUse;
 use super::find;
 use super::layout::{Whose, paths};
 use crate::group::{ExecError, Group};
-use crate::thread::in_thread;
 
 /// A file that a job changes: the job's name and the path.
 type Written = (String, PathBuf);
@@ -31,12 +30,8 @@ pub async fn check(group: &Group<'_>, plan: &JobsPlan, base: &Path) -> Result<()
             all.into_iter().map(|path| (job.name.clone(), path))
         })
         .collect();
-    let looked = in_thread(move || look(&written));
-    let looked = group.attend(looked, || 0).await?.and_then(|found| found);
-    group.agree(looked).await.map_err(|error| match error {
-        ExecError::SetUp(message) => ExecError::Usage(message),
-        other => other,
-    })
+    let looked = group.agree_in_thread(move || look(&written));
+    looked.await.map_err(ExecError::as_usage)
 }
 
 /// Whether files of `job` are looked at here: it writes to them or trims them, and it does not

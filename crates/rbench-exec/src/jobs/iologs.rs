@@ -7,14 +7,13 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use rbench_comm::Combine;
+use rbench_core::Rank;
 use rbench_plan::iolog::{Found, Replay};
 use rbench_plan::jobs::{BlockSizes, Each, FileNames, FileService, JobPlan, JobsPlan};
 use rbench_sys::inputs;
 
 use crate::blocks::{Iolog, Iologs, gcd};
 use crate::group::{ExecError, Group};
-use crate::thread::in_thread;
 
 /// Those of this rank's workers of each job, by its position.
 #[derive(Debug, Default)]
@@ -40,7 +39,7 @@ impl AllIologs {
         let jobs = || plan.rounds.iter().flatten();
         let mut all = AllIologs::default();
         for (index, job) in (0..).zip(jobs()) {
-            let workers = workers(job, group.rank().0);
+            let workers = job.workers_of(group.rank());
             let written = workers.filter_map(|n| plan.iolog_of(index, n, ranks));
             all.of.push(Iologs {
                 replayed: Vec::new(),
@@ -50,25 +49,23 @@ impl AllIologs {
         if jobs().all(|job| job.replay.is_none()) {
             return Ok((Cow::Borrowed(plan), all));
         }
-        let wanted: Vec<Vec<Wanted>> = jobs()
-            .map(|job| wanted(job, group.rank().0, base))
-            .collect();
+        let wanted = jobs().map(|job| wanted(job, group.rank(), base));
+        let wanted: Vec<Vec<Wanted>> = wanted.collect();
         let ranks = (0..).zip(&group.host_of);
         let here = group.host_of.get(group.rank().0 as usize);
         let ranks: Vec<(u32, bool)> = ranks.map(|(r, host)| (r, Some(host) == here)).collect();
         let readers = readers(jobs(), &ranks, base);
-        let looked = in_thread(move || match shared_input(&readers) {
+        let looked = group.agree_in_thread(move || match shared_input(&readers) {
             Some(why) => Err(why),
             None => look(wanted),
         });
-        let looked = group.attend(looked, || 0).await?.and_then(|found| found);
-        let found = group.agree(looked).await.map_err(as_usage)?;
+        let found = looked.await.map_err(ExecError::as_usage)?;
         let mut plan = plan.clone();
         let jobs = plan.rounds.iter_mut().flatten();
         for ((job, logs), own) in jobs.zip(found).zip(&mut all.of) {
             if job.replay.is_some() {
                 let interval = group.agree(interval_of(job, &logs)).await;
-                let interval = interval.map_err(as_usage)?;
+                let interval = interval.map_err(ExecError::as_usage)?;
                 if let (Some(verify), Some(interval)) = (&mut job.verify, interval) {
                     verify.interval = interval;
                 }
@@ -82,13 +79,6 @@ impl AllIologs {
     /// Those of the job with that position.
     pub fn of(&self, job: u32) -> Iologs {
         self.of.get(job as usize).cloned().unwrap_or_default()
-    }
-}
-
-fn as_usage(error: ExecError) -> ExecError {
-    match error {
-        ExecError::SetUp(message) => ExecError::Usage(message),
-        other => other,
     }
 }
 
@@ -121,18 +111,12 @@ fn interval_of(job: &JobPlan, logs: &[Arc<Iolog>]) -> Result<Option<u64>, String
     }
 }
 
-/// The workers of a job on a rank, by their numbers among all of the job.
-fn workers(job: &JobPlan, rank: u32) -> std::ops::Range<u64> {
-    let first = u64::from(rank) * u64::from(job.numjobs);
-    first..first + u64::from(job.numjobs)
-}
-
 /// The logs of a job's workers on a rank, in their order.
-fn wanted(job: &JobPlan, rank: u32, base: &Path) -> Vec<Wanted> {
+fn wanted(job: &JobPlan, rank: Rank, base: &Path) -> Vec<Wanted> {
     let Some(replay) = &job.replay else {
         return Vec::new();
     };
-    let own = workers(job, rank);
+    let own = job.workers_of(rank);
     let of = |worker: u64| {
         // As fio numbers them: the first of its clones is the last.
         let turn = match worker - own.start {
@@ -165,7 +149,7 @@ fn readers<'p>(
             .iter()
             .any(|name| inputs::is_stdin(Path::new(name)));
         for (rank, here) in ranks.iter().filter(|(_, here)| *here || of_all) {
-            for (path, replay) in wanted(job, *rank, base) {
+            for (path, replay) in wanted(job, Rank(*rank), base) {
                 if !here && !inputs::is_stdin(&path) {
                     continue;
                 }
@@ -231,13 +215,8 @@ async fn complete(
     logs: &[Arc<Iolog>],
 ) -> Result<(), ExecError> {
     // Of a log that cannot be looked through, all has to be expected.
-    let mut sums = [
-        0,
-        0,
-        0,
-        0,
-        u64::from(logs.iter().any(|log| log.counts.is_none())),
-    ];
+    let unseen = logs.iter().any(|log| log.counts.is_none());
+    let mut sums = [0, 0, 0, 0, u64::from(unseen)];
     for log in logs {
         let counts = match log.counts {
             Some(counts) => [counts.read, counts.write, counts.trim, counts.sync],
@@ -247,8 +226,7 @@ async fn complete(
             *sum += count;
         }
     }
-    let all = group.world.all_reduce(Combine::Sum, sums.to_vec());
-    let sums = group.quietly(all).await?;
+    let sums = group.sums(sums.to_vec()).await?;
     let has = |which: usize| sums.get(which).is_some_and(|sum| *sum > 0);
     let skip = job
         .replay

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use rbench_core::random::key;
+use rbench_plan::io::Layout;
 use rbench_plan::jobs::{JobPlan, JobsPlan};
 use rbench_plan::pattern::{file_path, file_size};
 
@@ -23,7 +24,7 @@ pub struct Journals {
 }
 
 impl Journals {
-    /// Makes them. `run` is what headers of blocks derive from.
+    /// Makes those of a plan's jobs. `run` is what headers of blocks derive from.
     ///
     /// # Errors
     /// When one cannot be made, or could say nothing of its files since something is there.
@@ -36,9 +37,33 @@ impl Journals {
         let Some(name) = &plan.ack_journal else {
             return Ok(Journals::default());
         };
-        let mut made = Journals::default();
         let place = Place { group, base, run };
-        let all = place.all(plan, name, &mut made.of);
+        Journals::make(group, name, place.headers(plan, name)).await
+    }
+
+    /// Makes journals whose names begin with `name`, with these headers, job by job.
+    ///
+    /// # Errors
+    /// When one cannot be made on some rank.
+    pub async fn make(
+        group: &Group<'_>,
+        name: &Path,
+        headers: Result<Vec<Vec<Header>>, String>,
+    ) -> Result<Journals, ExecError> {
+        let mut made = Journals::default();
+        let all = headers.and_then(|headers| {
+            for job in headers {
+                let mut own = Vec::new();
+                let ended: Result<(), String> = job.iter().try_for_each(|header| {
+                    let path = journal_path(name, header.pass, header.worker);
+                    own.push(Log::new(Journal::create(path, header)?));
+                    Ok(())
+                });
+                made.of.push(own);
+                ended?;
+            }
+            Ok(())
+        });
         let agreed = group.agree(all).await;
         if agreed.is_err() {
             made.of.drain(..).flatten().for_each(Log::discard);
@@ -46,17 +71,19 @@ impl Journals {
         agreed.map(|()| made)
     }
 
-    /// Those of the job with that position.
+    /// Those of the job with that position; where all have the same, they are those of the first.
     pub fn of(&self, job: u32) -> Vec<Log> {
-        self.of.get(job as usize).cloned().unwrap_or_default()
+        let own = self.of.get(job as usize).or(self.of.first());
+        own.cloned().unwrap_or_default()
     }
 
     /// Ends the run when one is not complete.
     ///
     /// # Errors
     /// Why it is not.
-    pub async fn check(&self, group: &Group<'_>, plan: &JobsPlan) -> Result<(), ExecError> {
-        if plan.ack_journal.is_none() {
+    pub async fn check(&self, group: &Group<'_>) -> Result<(), ExecError> {
+        // The same on all ranks.
+        if self.of.is_empty() {
             return Ok(());
         }
         let trouble = self.of.iter().flatten().find_map(Log::trouble);
@@ -72,44 +99,40 @@ struct Place<'a, 'g> {
 }
 
 impl Place<'_, '_> {
-    fn all(&self, plan: &JobsPlan, name: &Path, made: &mut Vec<Vec<Log>>) -> Result<(), String> {
+    fn headers(&self, plan: &JobsPlan, name: &Path) -> Result<Vec<Vec<Header>>, String> {
         let ranks = u64::from(self.group.world.size());
         let writes = |job: &&JobPlan| job.pattern.directions.write;
         let writers = plan.rounds.iter().flatten().filter(writes);
         let workers: u64 = writers.map(|job| u64::from(job.numjobs) * ranks).sum();
         let mut names = BTreeSet::new();
-        let (mut before, mut index) = (0, 0);
-        for (number, jobs) in plan.rounds.iter().enumerate() {
-            for job in jobs {
-                let mut own = Vec::new();
-                if writes(&job) {
-                    self.check(job, name)?;
-                    let numjobs = u64::from(job.numjobs);
-                    let first = u64::from(self.group.rank().0) * numjobs;
-                    for jobnum in first..first + numjobs {
-                        let header = Header {
-                            run: key(&[self.run, number as u64]),
-                            directory: self.base.to_owned(),
-                            pass: 0,
-                            worker: before + jobnum,
-                            workers,
-                            block: job.verify.as_ref().map_or(0, |verify| verify.interval),
-                            size: 0,
-                            layout: rbench_plan::io::Layout::PerWorker,
-                            small: None,
-                            named: self.files(job, jobnum, &mut names)?,
-                            mark: mark(index, jobnum),
-                        };
-                        let path = journal_path(name, 0, header.worker);
-                        own.push(Log::new(Journal::create(path, &header)?));
-                    }
-                    before += numjobs * ranks;
+        let mut before = 0;
+        let rounds = plan.rounds.iter().enumerate();
+        let jobs = rounds.flat_map(|(number, jobs)| jobs.iter().map(move |job| (number, job)));
+        let mut headers = Vec::new();
+        for (index, (number, job)) in (0..).zip(jobs) {
+            let mut own = Vec::new();
+            if writes(&job) {
+                self.check(job, name)?;
+                for jobnum in job.workers_of(self.group.rank()) {
+                    own.push(Header {
+                        run: key(&[self.run, number as u64]),
+                        directory: self.base.to_owned(),
+                        pass: 0,
+                        worker: before + jobnum,
+                        workers,
+                        block: job.verify.as_ref().map_or(0, |verify| verify.interval),
+                        size: 0,
+                        layout: Layout::PerWorker,
+                        small: None,
+                        named: self.files(job, jobnum, &mut names)?,
+                        mark: mark(index, jobnum),
+                    });
                 }
-                made.push(own);
-                index += 1;
+                before += u64::from(job.numjobs) * ranks;
             }
+            headers.push(own);
         }
-        Ok(())
+        Ok(headers)
     }
 
     /// Whether journals say anything of what `job` writes.

@@ -6,6 +6,7 @@
 //! share is laid out by one.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::os::fd::{AsRawFd as _, OwnedFd};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -96,7 +97,7 @@ pub type Unmade = (PathBuf, Failure);
 
 /// The files that the workers of a rank need in one group of jobs.
 #[derive(Debug, Clone, Default)]
-pub struct Needs(BTreeMap<PathBuf, Need>);
+pub struct FileNeeds(BTreeMap<PathBuf, Need>);
 
 /// Which files are looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -110,7 +111,26 @@ pub enum Whose {
     },
 }
 
-impl Needs {
+impl Whose {
+    /// The workers of `job` that use such files, by number.
+    fn workers(self, job: &JobPlan) -> Range<u64> {
+        match (self, shares_files(&job.files)) {
+            (Whose::Own(rank), false) => job.workers_of(rank),
+            (Whose::Shared { ranks }, true) => 0..u64::from(ranks) * u64::from(job.numjobs),
+            (Whose::Own(_), true) | (Whose::Shared { .. }, false) => 0..0,
+        }
+    }
+
+    /// The same; one worker, where all have the same parts of the same files.
+    fn first_workers(self, job: &JobPlan, alike: bool) -> Range<u64> {
+        match (self, self.workers(job)) {
+            (Whose::Shared { .. }, all) if alike => 0..all.end.min(1),
+            (_, all) => all,
+        }
+    }
+}
+
+impl FileNeeds {
     /// Adds the files of `job`. A job that only verifies needs what an earlier
     /// one left, and so makes nothing.
     pub fn add(&mut self, job: &JobPlan, mapped: bool, base: &Path, whose: Whose) {
@@ -118,16 +138,10 @@ impl Needs {
         let checks = job.verify.as_ref();
         let leaves_alone = checks.is_some_and(|v| v.only || !directions.changes());
         let makes = !job.files.create_on_open && !leaves_alone;
-        let (shared, workers) = match whose {
-            Whose::Own(rank) => {
-                let first = u64::from(rank.0) * u64::from(job.numjobs);
-                (false, first..first + u64::from(job.numjobs))
-            }
-            Whose::Shared { ranks } => {
-                // The last worker has the largest offset.
-                let all = u64::from(ranks) * u64::from(job.numjobs);
-                (true, all.saturating_sub(1)..all)
-            }
+        let workers = match whose.workers(job) {
+            // The last worker has the largest offset.
+            all if shares_files(&job.files) => all.end.saturating_sub(1)..all.end,
+            own => own,
         };
         let form = match job.names {
             Some(op) if op.of_directories() => Form::Directory,
@@ -136,7 +150,7 @@ impl Needs {
         };
         // What is removed is looked at even if it is not made.
         let looks = job.files.pre_read || form == Form::File;
-        if shared != shares_files(&job.files) || !(makes || looks) {
+        if !(makes || looks) {
             return;
         }
         for jobnum in workers {
@@ -171,7 +185,7 @@ impl Needs {
     }
 
     /// Adds the needs of others.
-    pub fn join(&mut self, other: Needs) {
+    pub fn join(&mut self, other: FileNeeds) {
         for (path, need) in other.0 {
             self.0
                 .entry(path)
@@ -262,31 +276,14 @@ pub fn paths_of(group: &Group<'_>, job: &JobPlan, base: &Path) -> Vec<PathBuf> {
 
 /// The paths of the files of `job` that this rank is to remove.
 pub fn paths(job: &JobPlan, base: &Path, whose: Whose) -> Vec<PathBuf> {
-    let workers = match whose {
-        Whose::Own(_) if shares_files(&job.files) => return Vec::new(),
-        Whose::Shared { .. } if !shares_files(&job.files) => return Vec::new(),
-        Whose::Own(rank) => {
-            let first = u64::from(rank.0) * u64::from(job.numjobs);
-            first..first + u64::from(job.numjobs)
-        }
-        Whose::Shared { .. } => 0..1,
-    };
     let of = |jobnum| (0..job.files.count).map(move |file| base.join(file_path(job, jobnum, file)));
-    workers.flat_map(of).collect()
+    whose.first_workers(job, true).flat_map(of).collect()
 }
 
 /// The parts of files that the workers of `job` use; of shared files that of
 /// every worker, as each may begin elsewhere.
 pub fn parts(job: &JobPlan, base: &Path, whose: Whose) -> Vec<Part> {
-    let shared = shares_files(&job.files);
-    let numjobs = u64::from(job.numjobs);
-    let workers = match whose {
-        Whose::Own(_) if shared => return Vec::new(),
-        Whose::Shared { .. } if !shared => return Vec::new(),
-        Whose::Own(rank) => u64::from(rank.0) * numjobs..(u64::from(rank.0) + 1) * numjobs,
-        Whose::Shared { .. } if job.files.are_alike() => 0..1,
-        Whose::Shared { ranks } => 0..u64::from(ranks) * numjobs,
-    };
+    let workers = whose.first_workers(job, job.files.are_alike());
     let part = |jobnum, file| {
         let size = file_size(job, jobnum, file);
         // Where that follows from the file's length: all of it.

@@ -13,7 +13,6 @@ use super::JobRound;
 use super::layout::{self, Whose};
 use super::report::garbled;
 use crate::group::{ExecError, Group};
-use crate::thread::in_thread;
 
 /// What is watched on this rank.
 pub(super) struct Watch {
@@ -43,7 +42,7 @@ impl JobRound<'_> {
         for member in disks {
             for path in whose
                 .iter()
-                .flat_map(|w| layout::paths(&member.job, self.base, *w))
+                .flat_map(|w| layout::paths(&member.job, self.common.base, *w))
             {
                 // Names that were given may be those of devices.
                 let given = matches!(member.job.files.names, FileNames::Given(_));
@@ -54,12 +53,12 @@ impl JobRound<'_> {
             }
         }
         let wanted = Wanted {
-            cpus: self.whole.idle,
+            cpus: self.common.whole.idle,
             first: self.number == 0,
             paths,
         };
         // The same on every rank.
-        let any = self.whole.idle || self.members.iter().any(|m| m.reports_disks());
+        let any = self.common.whole.idle || self.members.iter().any(|m| m.reports_disks());
         match any {
             true => Watch::begin(group, wanted).await.map(Some),
             false => Ok(None),
@@ -71,25 +70,24 @@ impl Watch {
     /// Begins, untimed: the target is looked at.
     async fn begin(group: &Group<'_>, wanted: Wanted) -> Result<Watch, ExecError> {
         let cpus = wanted.cpus && group.is_leader();
-        let watch = in_thread(move || {
+        let watch = group.agree_in_thread(move || {
             let unit_us = match cpus && wanted.first {
                 true => speed::unit_of_each_cpu(),
                 false => Vec::new(),
             };
-            Watch {
+            Ok(Watch {
                 disks: DiskWatch::begin(wanted.paths.iter().map(PathBuf::as_path)),
                 unit_us,
                 cpus: cpus.then(CpuWatch::begin),
-            }
+            })
         });
-        let watch = group.attend(watch, || 0).await?;
-        group.agree(watch).await
+        watch.await
     }
 
     /// Ends; at rank 0 what each host did, empty elsewhere.
     pub(super) async fn end(self, group: &Group<'_>) -> Result<Vec<HostUse>, ExecError> {
         let mine = HostUse {
-            host: group.host_of[group.rank().0 as usize],
+            host: group.host_number(),
             disks: self.disks.end(),
             cpus: self.cpus.map_or_else(Vec::new, |cpus| cpus.end()),
             unit_us: self.unit_us,

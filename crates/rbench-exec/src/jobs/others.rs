@@ -4,7 +4,6 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use rbench_comm::Combine;
 use rbench_plan::jobs::{ExitWhat, JobPlan, JobsPlan};
 
 use super::Member;
@@ -43,16 +42,17 @@ impl Ends {
     /// After a round: all ranks know what has ended of what later ones may belong to. A
     /// note could come later than they begin.
     pub(super) async fn agree(self, group: &Group<'_>) -> Result<(), ExecError> {
-        group.exits.leave();
+        group.control.exits.leave();
         if !self.used || group.world.size() == 1 {
             return Ok(());
         }
         let ids = 0..self.groups + self.iterations;
-        let mine = ids.map(|id| u64::from(group.exits.has_ended(id))).collect();
-        let all = group.world.all_reduce(Combine::Max, mine);
-        for (id, ended) in (0..).zip(group.quietly(all).await?) {
+        let mine = ids
+            .map(|id| u64::from(group.control.exits.has_ended(id)))
+            .collect();
+        for (id, ended) in (0..).zip(group.largest(mine).await?) {
             if ended > 0 {
-                group.exits.heard(id);
+                group.control.exits.heard(id);
             }
         }
         Ok(())
@@ -99,11 +99,11 @@ impl<'g, 'a> Shared<'g, 'a> {
         let with = self.ends.with(job, self.iteration, self.round);
         let stop = self.ends.used.then(|| {
             let stop = self.group.stop_flag().follower();
-            self.group.exits.enter(with, stop.clone());
+            self.group.control.exits.enter(with, stop.clone());
             stop
         });
         let exit = job.others.exit.map(|exit| Exit {
-            exits: Arc::clone(&self.group.exits),
+            exits: Arc::clone(&self.group.control.exits),
             id: match exit.what {
                 ExitWhat::Group => with[0],
                 ExitWhat::All => with[1],

@@ -14,7 +14,6 @@ use super::{JobRound, Member};
 use crate::group::{ExecError, Group};
 use crate::removal::left_untouched;
 use crate::target::gather_texts;
-use crate::thread::in_thread;
 
 impl JobRound<'_> {
     /// Paths of files that are to be removed at the end, by this rank; or of directories.
@@ -28,14 +27,14 @@ impl JobRound<'_> {
         for member in self.members.iter().filter(unlinks) {
             all.extend(layout::paths(
                 &member.job,
-                self.base,
+                self.common.base,
                 Whose::Own(group.rank()),
             ));
             // The files of a replay are those of this rank's own logs.
             if group.is_root() || member.job.replay.is_some() {
                 all.extend(layout::paths(
                     &member.job,
-                    self.base,
+                    self.common.base,
                     Whose::Shared { ranks },
                 ));
             }
@@ -52,13 +51,12 @@ impl JobRound<'_> {
             .members
             .iter()
             .filter(|m| m.job.files.standing.temporary);
-        all.extend(later.flat_map(|m| paths_of(group, &m.job, self.base)));
-        let work = in_thread(move || {
+        all.extend(later.flat_map(|m| paths_of(group, &m.job, self.common.base)));
+        let missing = group.agree_in_thread(move || {
             let missing = all.into_iter().filter(|path| layout::is_missing(path));
-            missing.collect()
+            Ok(missing.collect())
         });
-        let missing = group.attend(work, || 0).await?;
-        group.agree(missing).await
+        missing.await
     }
 
     /// What jobs with `unlink` have used, as far as this rank removes it: files
@@ -66,7 +64,8 @@ impl JobRound<'_> {
     pub(super) fn to_remove(&self, group: &Group<'_>, made: &BTreeSet<PathBuf>) -> Vec<Leftover> {
         let named = |path: &PathBuf| {
             let given = |m: &Member| matches!(m.job.files.names, FileNames::Given(_));
-            let of = |m: &Member| layout::paths(&m.job, self.base, Whose::Shared { ranks: 1 });
+            let of =
+                |m: &Member| layout::paths(&m.job, self.common.base, Whose::Shared { ranks: 1 });
             let temporary = |m: &Member| m.job.files.standing.temporary;
             self.members
                 .iter()
@@ -107,7 +106,7 @@ pub(super) async fn remove(
         let texts = left_as_they_are(&paths, |path| left_untouched(path, &why));
         return gather_texts(group, texts.into_iter().collect()).await;
     }
-    let work = in_thread(move || {
+    let work = group.in_thread(move || {
         let failed = |Leftover { path, directory }| {
             let removed = match directory {
                 true => files::remove_directory(&path),
@@ -123,7 +122,7 @@ pub(super) async fn remove(
             .filter_map(failed)
             .collect::<Vec<String>>()
     });
-    let left = group.attend(work, || 0).await?;
+    let left = work.await?;
     gather_texts(group, left.unwrap_or_else(|lost| vec![lost])).await
 }
 

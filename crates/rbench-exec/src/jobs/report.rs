@@ -8,7 +8,7 @@ use rbench_core::outcome::PhaseOutcome;
 use super::{JobRound, Member, wire};
 use crate::blocks::Sink;
 use crate::group::{ExecError, Group};
-use crate::workload::Listener;
+use crate::listener::Listener;
 
 /// The code of the warning of jobs that did nothing after their ramp.
 const RAMP_ONLY: &str = "ramp-only";
@@ -23,7 +23,8 @@ impl JobRound<'_> {
     ) {
         let unmeasured = |member: &&Member| {
             let own = rows.get(member.lane_numbers.clone()).unwrap_or_default();
-            member.job.pace.ramps() && own.iter().all(|row| row.items == 0)
+            let ramps = member.job.pace.ramps() && member.job.label.is_none();
+            ramps && own.iter().all(|row| row.items == 0)
         };
         let jobs = self.members.iter().filter(unmeasured);
         let names: Vec<&str> = jobs.map(|member| member.job.name.as_str()).collect();

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use rbench_core::Rank;
 use rbench_plan::NameOp;
 use rbench_plan::demand::{Demand, is_incompressible};
 use rbench_plan::jobs::{Carries, Distribution, JobPlan, JobsPlan, Verify};
@@ -12,6 +13,7 @@ use rbench_plan::pattern::{file_path, file_size, shares_files, smallest};
 use rbench_sys::standing::{Entry, entry};
 
 use super::find;
+use crate::room::Moment;
 
 /// Most files that are looked at one by one: with more, nothing is certain.
 const MOST_FILES: u64 = 200_000;
@@ -29,12 +31,12 @@ struct File {
 /// of jobs, with what earlier groups leave. `looks`: whether files that are
 /// there are taken off; without, none is touched and it is all that it can be.
 /// `None`: there are too many files to tell.
-pub(crate) fn demands(
+pub(super) fn demands(
     plan: &JobsPlan,
     base: &Path,
     ranks: &[u32],
     looks: bool,
-) -> Option<Vec<BTreeMap<PathBuf, Demand>>> {
+) -> Option<Vec<Moment>> {
     let count = |job: &JobPlan| {
         let workers = u64::from(job.numjobs).saturating_mul(ranks.len() as u64);
         job.files.count.saturating_mul(workers)
@@ -58,13 +60,12 @@ pub(crate) fn demands(
 fn add(job: &JobPlan, base: &Path, ranks: &[u32], there: &mut BTreeMap<PathBuf, File>) {
     let shared = shares_files(&job.files);
     for rank in ranks {
-        let first = u64::from(*rank) * u64::from(job.numjobs);
         // Each worker adds its pieces to the file.
         let pieces = match job.files.interleave {
             0 => 1,
             _ => ranks.len() as u64 * u64::from(job.numjobs),
         };
-        for jobnum in first..first + u64::from(job.numjobs) {
+        for jobnum in job.workers_of(Rank(*rank)) {
             for file in 0..job.files.count {
                 let part = part(job, jobnum, file);
                 let path = base.join(file_path(job, jobnum, file));
@@ -164,7 +165,7 @@ fn taken(path: &Path) -> Option<u64> {
 }
 
 /// Directory by directory.
-fn sums(there: &BTreeMap<PathBuf, File>, looks: bool) -> BTreeMap<PathBuf, Demand> {
+fn sums(there: &BTreeMap<PathBuf, File>, looks: bool) -> Moment {
     let mut sums: BTreeMap<PathBuf, Demand> = BTreeMap::new();
     for (path, file) in there {
         let Some(directory) = path.parent() else {
@@ -181,5 +182,5 @@ fn sums(there: &BTreeMap<PathBuf, File>, looks: bool) -> BTreeMap<PathBuf, Deman
         let sum = sums.entry(directory.to_owned()).or_default();
         *sum = sum.and(demand);
     }
-    sums
+    sums.into_iter().collect()
 }

@@ -6,7 +6,7 @@ use rbench_plan::jobs::JobPlan;
 
 use super::find;
 use crate::blocks::Lanes;
-use crate::phase::{OpRow, Starts};
+use crate::phase::OpRow;
 
 /// Which lanes a job has: reads, writes, trims, syncs.
 fn directions(job: &JobPlan) -> [bool; 4] {
@@ -29,57 +29,65 @@ fn directions(job: &JobPlan) -> [bool; 4] {
     ]
 }
 
-/// The rows of a job that is called `name`, and which is whose: numbered from 0.
-pub fn rows(job: &JobPlan, name: &str) -> (Vec<OpRow>, Lanes) {
+/// The rows of a job that is called `name`, and `title` for people, and which is whose:
+/// numbered from 0.
+pub fn rows(job: &JobPlan, name: &str, title: &str) -> (Vec<OpRow>, Lanes) {
     let mut all: Vec<OpRow> = Vec::new();
-    let framed = job.framing.is_timed();
+    let (framed, phase) = (job.framing.is_timed(), job.label.is_some());
+    let [read, write, trim, sync] = directions(job);
+    // IOR's have one direction, and most phases of `rbench io`: which is what they are called by.
+    let alone = framed || phase && !(read && write);
     let mut lane = |wanted: bool, (op, suffix, words): (OpKind, &str, &str)| {
-        let aside = matches!(suffix, "closing" | "flush");
-        let moves = matches!(op, OpKind::Read | OpKind::Write);
+        use OpKind::{Read, ReadFile, Write, WriteFile};
+        let moves = matches!(op, Read | Write | ReadFile | WriteFile);
+        let writes = matches!(op, Write | WriteFile);
         wanted.then(|| {
+            let (name, label) = match alone && moves {
+                true => (name.to_owned(), title.to_owned()),
+                false => (format!("{name}-{suffix}"), format!("{title}: {words}")),
+            };
             all.push(OpRow {
-                op,
-                // Such a job has one direction, which is what it is called by.
-                name: match framed && moves {
-                    true => name.to_owned(),
-                    false => format!("{name}-{suffix}"),
-                },
-                label: match framed && moves {
-                    true => name.to_owned(),
-                    false => format!("{name}: {words}"),
-                },
-                unsynced: op == OpKind::Write && find(job).moves_data && !job.syncing.any(),
-                aside,
-                starts: Starts::ByKind,
+                unsynced: writes && find(job).moves_data && !job.syncing.any(),
+                aside: matches!(suffix, "closing" | "flush"),
+                ..OpRow::new(op, name, label)
             });
             all.len() - 1
         })
     };
-    let [read, write, trim, sync] = directions(job);
+    if job.small.is_some() {
+        let lanes = Lanes {
+            read: lane(read, (OpKind::ReadFile, "read", "reads")),
+            write: lane(write, (OpKind::WriteFile, "write", "writes")),
+            ..Lanes::default()
+        };
+        return (all, lanes);
+    }
     let of = |data: (OpKind, &'static str, &'static str)| match job.names {
         None => data,
         Some(op) => (op.kind(), op.row().0, op.row().1),
     };
-    let syncs = sync || framed && write && job.syncing.end_fsync;
     let syncing = &job.syncing;
+    let in_run_time = framed || phase;
+    let syncs = sync || in_run_time && write && syncing.end_fsync;
     let flushes = syncing.end_fsync || syncing.end_syncfs || syncing.fsync_on_close;
-    let flushes = !framed && write && flushes;
+    let flushes = !in_run_time && write && flushes;
     let moves = job.names.is_none() && find(job).uses_files;
-    let closes = !framed && moves && (read || write || trim);
-    let words = if framed {
-        ("fsync", "fsyncs")
-    } else {
-        ("sync", "syncs")
+    let closes = !framed && moves && (read || write || trim) && !(phase && syncing.close);
+    let (sync_name, sync_words) = match (framed, phase) {
+        (true, _) => ("sync", "fsyncs"),
+        (false, true) => ("fsync", "fsync"),
+        (false, false) => ("sync", "syncs"),
     };
+    let close_words = if framed { "closes" } else { "close" };
     let lanes = Lanes {
         open: lane(framed, (OpKind::Open, "open", "opens")),
         read: lane(read, of((OpKind::Read, "read", "reads"))),
         write: lane(write, of((OpKind::Write, "write", "writes"))),
-        trim: lane(trim, (OpKind::Trim, "trim", "trims")),
-        sync: lane(syncs, (OpKind::Fsync, words.0, words.1)),
+        trim: lane(trim, of((OpKind::Trim, "trim", "trims"))),
+        sync: lane(syncs, (OpKind::Fsync, sync_name, sync_words)),
         close: lane(
-            framed && job.syncing.close,
-            (OpKind::Close, "close", "closes"),
+            in_run_time && syncing.close,
+            (OpKind::Close, "close", close_words),
         ),
         flushing: lane(flushes, (OpKind::Fsync, "flush", "fsync at the end")),
         closing: lane(closes, (OpKind::Close, "closing", "closing")),

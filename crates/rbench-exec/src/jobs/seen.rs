@@ -3,7 +3,6 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use rbench_comm::Combine;
 use rbench_plan::pattern::file_path;
 
 use super::{JobRound, Member, layout};
@@ -19,20 +18,17 @@ impl JobRound<'_> {
         // Each rank's logs that are replayed name files of their own.
         let same = |member: &&Member| member.engine.uses_files && member.job.replay.is_none();
         let real = self.members.iter().find(same);
-        let path = real.map(|member| self.base.join(file_path(&member.job, 0, 0)));
+        let path = real.map(|member| self.common.base.join(file_path(&member.job, 0, 0)));
         let there = |path: &Option<PathBuf>| path.as_deref().is_some_and(layout::is_there);
-        let root_has = u64::from(group.is_root() && there(&path));
-        let all = group.world.all_reduce(Combine::Max, vec![root_has]);
-        if group.quietly(all).await?[0] == 0 {
+        if !group.any(group.is_root() && there(&path)).await? {
             return Ok(true);
         }
         let mut seen = !group.is_leader() || there(&path);
-        let begun = group.clock.now();
-        while !seen && group.clock.now().since(begun) < SEEN_WITHIN {
+        let begun = group.now();
+        while !seen && group.now().since(begun) < SEEN_WITHIN {
             tokio::time::sleep(Duration::from_millis(50)).await;
             seen = there(&path);
         }
-        let all = group.world.all_reduce(Combine::Min, vec![u64::from(seen)]);
-        Ok(group.quietly(all).await?[0] == 1)
+        group.all(seen).await
     }
 }

@@ -9,7 +9,6 @@ use rbench_sys::files::{Named, named};
 use super::layout::paths_of;
 use super::removal::{Leftover, remove};
 use crate::group::{ExecError, Group};
-use crate::thread::in_thread;
 
 /// Refuses the run where a file is there that must be new, or is not there that must be.
 ///
@@ -24,16 +23,11 @@ pub async fn check(group: &Group<'_>, plan: &JobsPlan, base: &Path) -> Result<()
             asked.extend(paths.map(|path| (path, standing.must_be_there)));
         }
     }
-    let looked = in_thread(move || {
-        asked
-            .iter()
-            .try_for_each(|(path, there)| look(path, *there))
+    let looked = group.agree_in_thread(move || {
+        let mut asked = asked.iter();
+        asked.try_for_each(|(path, there)| look(path, *there))
     });
-    let looked = group.attend(looked, || 0).await?.and_then(|found| found);
-    group.agree(looked).await.map_err(|error| match error {
-        ExecError::SetUp(message) => ExecError::Usage(message),
-        other => other,
-    })
+    looked.await.map_err(ExecError::as_usage)
 }
 
 fn look(path: &Path, must_be_there: bool) -> Result<(), String> {

@@ -7,18 +7,23 @@ use rbench_sys::command;
 
 use super::JobRound;
 use crate::group::{ExecError, Group, StopReason};
-use crate::thread::in_thread;
 
 impl JobRound<'_> {
     /// Before the first group of jobs begins, at rank 0: waits from now on.
     pub(super) async fn set_trap(&self, group: &Group<'_>) -> Result<(), ExecError> {
-        let trigger = &self.whole.trigger;
+        let trigger = &self.common.whole.trigger;
         if self.number > 0 || !trigger.is_set() {
             return Ok(());
         }
-        let file = trigger.file.as_ref().map(|file| self.base.join(file));
+        let file = trigger
+            .file
+            .as_ref()
+            .map(|file| self.common.base.join(file));
         let set = match group.is_root() {
-            true => group.trap.set(file, trigger.after.map(Duration::from)),
+            true => group
+                .control
+                .trap
+                .set(file, trigger.after.map(Duration::from)),
             false => Ok(()),
         };
         group.agree(set).await
@@ -37,8 +42,8 @@ pub(super) async fn fire(group: &Group<'_>, trigger: &Trigger) -> Result<bool, E
         (false, false) => &None,
     };
     if let Some(text) = mine.clone() {
-        let done = in_thread(move || command::run(&text, &|| false).result);
-        let done = group.attend(done, || 0).await?;
+        let done = group.in_thread(move || command::run(&text, &|| false).result);
+        let done = done.await?;
         // How it ends is its own business, as with fio.
         if let Err(why) = done.and_then(|done| done) {
             group.trouble(&why);

@@ -10,7 +10,6 @@ use tokio::time::Instant;
 use crate::group::{ExecError, Group, HookedPhase};
 use crate::phase::{Before, Phase};
 use crate::target::gather_texts;
-use crate::thread::in_thread;
 
 /// Does what comes before a phase; a stop ends the pause.
 pub(super) async fn go_before(
@@ -34,8 +33,8 @@ pub(super) async fn go_before(
     match before.command.clone().filter(|_| !stopped) {
         Some(text) => {
             let stop = group.stop_flag();
-            let done = in_thread(move || command::run(&text, &|| stop.is_raised()).result);
-            Ok(group.attend(done, || 0).await?.and_then(|result| result))
+            let done = group.in_thread(move || command::run(&text, &|| stop.is_raised()).result);
+            Ok(done.await?.and_then(|result| result))
         }
         None => Ok(Ok(())),
     }
@@ -53,8 +52,8 @@ pub(super) async fn before_phase(
     let Some(of) = hooked(phase) else {
         return Ok(None);
     };
-    group.hooks.count();
-    let Some(command) = group.hooks.before() else {
+    group.probes.hooks.count();
+    let Some(command) = group.probes.hooks.before() else {
         return Ok(None);
     };
     group.step("running --before-phase");
@@ -72,14 +71,17 @@ pub(super) async fn after_phase(
     phase: &Phase,
     stopped: bool,
 ) -> Result<(), ExecError> {
-    let (Some(command), Some(of), false) = (group.hooks.after(), hooked(phase), stopped) else {
+    let (Some(command), Some(of), false) = (group.probes.hooks.after(), hooked(phase), stopped)
+    else {
         return Ok(());
     };
     group.step("running --after-phase");
     let ended = group.run_hook("--after-phase", &command, of).await?;
     let failed = ended.err();
     let failed = gather_texts(group, failed.into_iter().collect()).await?;
-    failed.into_iter().for_each(|text| group.hooks.warn(text));
+    failed
+        .into_iter()
+        .for_each(|text| group.probes.hooks.warn(text));
     Ok(())
 }
 

@@ -13,11 +13,10 @@ use rbench_core::outcome::Cache;
 use rbench_core::{Clock, CpuClock, MonotonicClock, Nanos, OpKind, Rank};
 use rbench_exec::meter::Meter;
 use rbench_exec::pace::Gate;
-use rbench_exec::phase::{Before, OpRow, Phase, Starts};
+use rbench_exec::phase::{OpRow, Phase};
 use rbench_exec::round;
 use rbench_exec::worker::Runner;
 use rbench_exec::{ExecError, Group, Interrupts, Progress, Show, caches};
-use rbench_plan::jobs::Framing;
 use rbench_plan::spec::Meta;
 
 use crate::group::Run;
@@ -233,32 +232,11 @@ fn a_clock_that_jumps_ends_the_run_with_the_name_of_its_host() {
             if group.rank() == Rank(rank) {
                 clock.own_jump.store(jump_s * SECOND, Ordering::SeqCst);
             }
+            let rows = vec![OpRow::new(OpKind::Stat, "file-stat", "File stat")];
             let phase = Phase {
-                iteration: 0,
-                label: "File stat".to_owned(),
-                shown: true,
-                lanes: vec![OpRow {
-                    op: OpKind::Stat,
-                    name: "file-stat".to_owned(),
-                    label: "File stat".to_owned(),
-                    unsynced: false,
-                    aside: false,
-                    starts: Starts::ByKind,
-                }],
-                open_loop: false,
-                offered: None,
                 // Only should nobody notice.
                 deadline: Some(Nanos(60 * SECOND)),
-                steady: None,
-                wear_out: false,
-                framing: Framing::Untimed,
-                cache: None,
-                total: None,
-                threads: 1,
-                lanes_of: Vec::new(),
-                log_operations: false,
-                before: Before::default(),
-                make: Arc::new(|_| Ok(Box::new(Endless))),
+                ..Phase::new("File stat", rows, 1, Arc::new(|_| Ok(Box::new(Endless))))
             };
             round::run(&group, &phase).await.map(drop)
         });

@@ -12,10 +12,9 @@ use rbench_core::outcome::{Details, OpStats, PhaseOutcome, RankOutcome, Stonewal
 use rbench_core::spread::{self, NAMED_MAX, RowLimits};
 use rbench_core::timeline::{INTERVAL, TimelineRecorder};
 use rbench_core::{Failure, FailureKind, Latency, Nanos, OpKind, Rank};
-use rbench_exec::phase::{Before, OpRow, Phase, Starts};
+use rbench_exec::phase::{OpRow, Phase};
 use rbench_exec::reduce::{Part, reduce};
 use rbench_exec::{Group, Interrupts, Progress, Show};
-use rbench_plan::jobs::Framing;
 
 pub struct Quiet;
 
@@ -118,31 +117,11 @@ pub fn host_name(rank: u32) -> String {
 }
 
 fn phase() -> Phase {
+    let label = "File creation";
+    let rows = vec![OpRow::new(OpKind::Create, "file-create", label)];
     Phase {
-        iteration: 0,
-        label: "File creation".to_owned(),
-        shown: true,
-        lanes: vec![OpRow {
-            op: OpKind::Create,
-            name: "file-create".to_owned(),
-            label: "File creation".to_owned(),
-            unsynced: false,
-            aside: false,
-            starts: Starts::ByKind,
-        }],
         open_loop: true,
-        offered: None,
-        deadline: None,
-        steady: None,
-        wear_out: false,
-        framing: Framing::Untimed,
-        cache: None,
-        total: None,
-        threads: 1,
-        lanes_of: Vec::new(),
-        log_operations: false,
-        before: Before::default(),
-        make: Arc::new(|_| unreachable!("nothing runs")),
+        ..Phase::new(label, rows, 1, Arc::new(|_| unreachable!("nothing runs")))
     }
 }
 

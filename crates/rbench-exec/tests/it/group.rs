@@ -433,7 +433,7 @@ impl<'r> Run<'r> {
                 };
                 if let Some(clock) = simulated.get(comm.rank().0 as usize) {
                     group = group.with_clock(Rc::new(*clock));
-                    group.counter = clock.counter();
+                    group.time.counter = clock.counter();
                 }
                 let place = Place {
                     live: None,

@@ -14,13 +14,12 @@ use rbench_comm::{Clocks, threads};
 use rbench_core::{Bytes, Nanos, OpKind};
 use rbench_exec::meter::Meter;
 use rbench_exec::pace::Gate;
-use rbench_exec::phase::{Before, OpRow, Phase, Starts};
+use rbench_exec::phase::{OpRow, Phase};
 use rbench_exec::round;
-use rbench_exec::worker::Runner;
+use rbench_exec::worker::{MakeRunner, Runner};
 use rbench_exec::{ExecError, Group, Interrupts, Progress, Show};
 use rbench_plan::Limits;
 use rbench_plan::io::Rw;
-use rbench_plan::jobs::Framing;
 use rbench_plan::meta::PhaseKind;
 use rbench_plan::spec::{Common, Io, LimitOptions, Meta, OnError};
 use rbench_sys::engine::ENGINES;
@@ -93,37 +92,16 @@ fn a_worker_that_comes_back_after_it_was_given_up_takes_nothing_with_it() {
     nix::unistd::mkfifo(&pipe, nix::sys::stat::Mode::S_IRWXU).expect("made");
     let (path, writer) = (pipe.clone(), pipe);
     let both = Arc::new(Barrier::new(2));
-    let lane = |name: &str| OpRow {
-        op: OpKind::Read,
-        name: name.to_owned(),
-        label: name.to_owned(),
-        unsynced: false,
-        aside: false,
-        starts: Starts::ByKind,
-    };
+    let lane = |name: &str| OpRow::new(OpKind::Read, name, name);
+    let make: MakeRunner = Arc::new(move |worker| {
+        Ok(Box::new(Slow {
+            reads: (worker == 1).then(|| path.clone()),
+            both: Arc::clone(&both),
+        }))
+    });
     let phase = Phase {
-        iteration: 0,
-        label: "Slow".to_owned(),
-        shown: true,
-        lanes: vec![lane("sound"), lane("stuck")],
-        open_loop: false,
-        offered: None,
-        deadline: None,
-        steady: None,
-        wear_out: false,
-        framing: Framing::Untimed,
-        cache: None,
-        total: None,
-        threads: 2,
         lanes_of: vec![0..1, 1..2],
-        log_operations: false,
-        before: Before::default(),
-        make: Arc::new(move |worker| {
-            Ok(Box::new(Slow {
-                reads: (worker == 1).then(|| path.clone()),
-                both: Arc::clone(&both),
-            }))
-        }),
+        ..Phase::new("Slow", vec![lane("sound"), lane("stuck")], 2, make)
     };
     // Lets it go after it was given up; the other one ends with it.
     let (trouble, given_up) = mpsc::channel();

@@ -2,13 +2,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use proptest::prelude::*;
-use rbench_core::{EngineOptions, Nanos};
 
 use super::*;
-use crate::jobs::{
-    Advised, BufferContent, Buffers, Course, Directions, Errors, Fallocate, Favourites, FileNames,
-    Files, Framing, Pace, Pattern, Shares, Standing, Syncing,
-};
+use crate::jobs::{Directions, FileNames, Files, Pace, Pattern};
 
 mod course;
 mod parts;
@@ -17,93 +13,19 @@ mod trims;
 const KIB: u64 = 1024;
 
 fn job(read: bool, write: bool, random: bool, block: u64, size: u64) -> JobPlan {
-    JobPlan {
-        name: "j".to_owned(),
-        numjobs: 1,
-        pattern: Pattern {
-            directions: Directions {
-                read,
-                write,
-                trim: false,
-                random,
-            },
-            mix_read: 50,
-            sizes: Each::same(BlockSizes::Fixed(block)),
-            align: Each::default(),
-            distribution: Distribution::Uniform,
-            random_percent: Each::same(100),
-            repeats: false,
-            rest: false,
-            one_position: false,
-            seed: 7,
-            favourites: Favourites::Same(7),
-            course: Course::default(),
-        },
-        files: Files {
-            directory: "d".into(),
-            more_directories: Vec::new(),
-            names: FileNames::Format("$jobname.$jobnum.$filenum".to_owned()),
-            count: 1,
-            open: 1,
-            size: (size, size),
-            offset: 0,
-            offset_increment: 0,
-            shares: Shares::default(),
-            ahead: 0,
-            drawn: None,
-            interleave: 0,
-            service: FileService::RoundRobin(1),
-            lock: Default::default(),
-            fallocate: Fallocate::None,
-            may_create: true,
-            create_fsync: true,
-            write_hint: None,
-            create_on_open: false,
-            create_only: false,
-            overwrite: false,
-            pre_read: false,
-            invalidate: false,
-            advice: Advised::Nobody,
-            write_only: false,
-            unlink: false,
-            unlink_each_loop: false,
-            fill: false,
-            allow_mounted_write: false,
-            standing: Standing::default(),
-        },
-        engine: "null".to_owned(),
-        names: None,
-        engine_options: EngineOptions::default(),
-        memory: Default::default(),
-        others: Default::default(),
-        submission: Default::default(),
-        depth: 1,
-        batch_submit: 1,
-        batch_complete_min: 1,
-        batch_complete_max: 1,
-        depth_low: None,
-        direct: false,
-        framing: Framing::Untimed,
-        syncing: Syncing::default(),
-        buffers: Buffers {
-            refill: false,
-            scramble: false,
-            content: BufferContent::Zero,
-            dedupe_percent: 0,
-            working_set: None,
-        },
-        verify: None,
-        pace: Pace {
-            loops: 1,
-            think: Nanos(0),
-            ..Pace::default()
-        },
-        process: crate::process::Process::default(),
-        errors: Errors::Count,
-        report: None,
-        replay: None,
-        iolog: None,
-    }
+    let directions = Directions {
+        read,
+        write,
+        trim: false,
+        random,
+    };
+    let pattern = Pattern {
+        one_position: false,
+        ..Pattern::new(directions, BlockSizes::Fixed(block), 7)
+    };
+    let names = FileNames::Format("$jobname.$jobnum.$filenum".to_owned());
+    let files = Files::new("d".into(), names, size);
+    JobPlan::new("j", pattern, files)
 }
 
 fn random(block: u64, size: u64) -> JobPlan {

@@ -9,10 +9,9 @@ use rbench_core::steady::{Criterion, SteadyRule};
 use rbench_core::{Nanos, plain};
 
 use super::{Facts, PlanError};
-use crate::io::COMPRESS_CHUNK;
 use crate::jobs::{
-    Advised, BufferContent, Buffers, ContinueOn, Distribution, Each, Errors, Exit, Fallocate,
-    Favourites, FileNames, FileService, Files, Flow, Framing, JobPlan, JobsPlan, LatencyTarget,
+    Advised, BufferContent, Buffers, COMPRESS_CHUNK, ContinueOn, Distribution, Each, Errors, Exit,
+    Fallocate, Favourites, FileNames, FileService, Files, Flow, JobPlan, JobsPlan, LatencyTarget,
     Others, Pace, Pattern, Standing, Submission, Syncing, WorkingSet,
 };
 use crate::name_ops::NameOp;
@@ -255,10 +254,7 @@ fn one(
         );
     }
     let mut plan = JobPlan {
-        name: job.name.clone(),
         numjobs,
-        pattern,
-        files,
         engine,
         names: name_op,
         engine_options,
@@ -277,7 +273,6 @@ fn one(
             serialize: s.serialize_overlap.unwrap_or(false),
         },
         direct,
-        framing: Framing::Untimed,
         syncing: syncing(s),
         buffers: buffers(s, smallest)?,
         verify,
@@ -285,9 +280,8 @@ fn one(
         others: others(s, notes),
         process: process::process(s)?,
         errors: Errors::End(continue_on(s)),
-        replay: None,
-        iolog: None,
         report: Some(report::report(job, group, notes)),
+        ..JobPlan::new(&job.name, pattern, files)
     };
     if let Some(op) = name_op {
         names::of_names(&mut plan, op, s, notes)?;

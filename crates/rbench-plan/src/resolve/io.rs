@@ -7,9 +7,7 @@ use rbench_core::timeline::INTERVAL;
 use rbench_core::{Bytes, Nanos};
 
 use super::{Facts, PlanError, blocks, nonzero_time, open_loop};
-use crate::io::{
-    FsyncRule, IoPlan, Layout, Rw, SMALL_FILE_MAX, SmallFiles, VERIFY_BLOCK_MIN, fresh_data,
-};
+use crate::io::{FsyncRule, IoPlan, Layout, Rw, SMALL_FILE_MAX, SmallFiles, VERIFY_BLOCK_MIN};
 use crate::jobs::{BlockSizes, Buffers, Distribution};
 use crate::name_ops::NameOp;
 use crate::pattern;
@@ -222,7 +220,7 @@ fn buffers(io: &spec::Io) -> Result<Buffers, PlanError> {
             "--no-refill and --dedupe cannot be combined: without refill every block is a copy"
         );
     }
-    let fresh = fresh_data(
+    let fresh = Buffers::fresh(
         percentage("--compress", io.compress.unwrap_or(0))?,
         percentage("--dedupe", io.dedupe.unwrap_or(0))?,
     );

@@ -5,19 +5,15 @@
 
 use std::path::{Path, PathBuf};
 
-use rbench_core::memory::Memory;
+use rbench_core::Nanos;
 use rbench_core::random::key;
-use rbench_core::{EngineOptions, Nanos};
 
 use super::{Facts, PlanError};
-use crate::io::fresh_data;
 use crate::jobs::{
-    Advised, BlockSizes, Carries, ContinueOn, Course, Directions, Distribution, Each, Errors,
-    Fallocate, Favourites, FileLock, FileNames, FileService, Files, Framing, JobPlan, JobsPlan,
-    Others, Pace, Pattern, Shares, Standing, Submission, Syncing, Verify, Whole,
+    BlockSizes, Carries, ContinueOn, Directions, Errors, FileNames, Files, Framing, JobPlan,
+    JobsPlan, Pace, Pattern, Standing, Syncing, Verify, Whole,
 };
 use crate::meta::Packet;
-use crate::process::Process;
 use crate::spec::{Common, Ior, Segments};
 
 const MIB: u64 = 1 << 20;
@@ -354,26 +350,12 @@ impl Maker<'_> {
         // A check looks at all that was written.
         let deadline = deadline.filter(|_| does != Does::CheckWrite);
         let time_min = options.time_min.filter(|time| time.0 > 0);
+        let name = match does {
+            Does::Write => "write",
+            Does::CheckWrite => "check-write",
+            Does::Read => "read",
+        };
         Ok(JobPlan {
-            name: match does {
-                Does::Write => "write",
-                Does::CheckWrite => "check-write",
-                Does::Read => "read",
-            }
-            .to_owned(),
-            numjobs: 1,
-            pattern: self.pattern(write),
-            files: self.files(write)?,
-            engine: "psync".to_owned(),
-            names: None,
-            engine_options: EngineOptions::default(),
-            memory: Memory::default(),
-            depth: 1,
-            batch_submit: 1,
-            batch_complete_min: 1,
-            batch_complete_max: 1,
-            depth_low: None,
-            submission: Submission::default(),
             direct: options.direct,
             framing: match options.barriers {
                 true => Framing::Apart,
@@ -385,7 +367,6 @@ impl Maker<'_> {
                 close: true,
                 ..Syncing::default()
             },
-            buffers: fresh_data(0, 0),
             verify: checks.then(|| Verify {
                 carries: Carries::Packet {
                     packet: options.packet.unwrap_or(Packet::Unique),
@@ -410,39 +391,24 @@ impl Maker<'_> {
                 think_by_issue: true,
                 ..Pace::default()
             },
-            others: Others::default(),
-            process: Process::default(),
             // What is wrong with the data is counted; what cannot be moved ends the rank's part.
             errors: Errors::End(ContinueOn {
                 verify: true,
                 ..ContinueOn::default()
             }),
-            replay: None,
-            iolog: None,
-            report: None,
+            ..JobPlan::new(name, self.pattern(write), self.files(write)?)
         })
     }
 
     fn pattern(&self, write: bool) -> Pattern {
-        Pattern {
-            directions: Directions {
-                read: !write,
-                write,
-                trim: false,
-                random: self.options.random,
-            },
-            mix_read: 50,
-            sizes: Each::same(BlockSizes::Fixed(self.extent.transfer)),
-            align: Each::default(),
-            distribution: Distribution::Uniform,
-            random_percent: Each::same(100),
-            repeats: false,
-            rest: false,
-            one_position: true,
-            seed: self.seed,
-            favourites: Favourites::Same(self.seed),
-            course: Course::default(),
-        }
+        let directions = Directions {
+            read: !write,
+            write,
+            trim: false,
+            random: self.options.random,
+        };
+        let sizes = BlockSizes::Fixed(self.extent.transfer);
+        Pattern::new(directions, sizes, self.seed)
     }
 
     fn files(&self, write: bool) -> Result<Files, PlanError> {
@@ -459,42 +425,23 @@ impl Maker<'_> {
         let again = !options.multi_file && self.repetition + 1 < options.repetitions.unwrap_or(1);
         let makes = options.writes() && !options.use_existing;
         let removes = options.writes() && (!options.keep || again && makes);
+        let directory = directories.next().unwrap_or_default();
         Ok(Files {
-            directory: directories.next().unwrap_or_default(),
             more_directories: directories.collect(),
-            names,
-            count: 1,
-            open: 1,
-            size: (each, each),
-            offset: 0,
-            offset_increment: 0,
-            shares: Shares::default(),
             ahead: self.ahead,
             drawn: self.drawn,
             interleave: if shared { self.extent.block } else { 0 },
-            service: FileService::RoundRobin(1),
-            lock: FileLock::None,
-            fallocate: Fallocate::None,
             may_create: write,
             create_fsync: false,
-            write_hint: None,
             // A file that all share is made by one, before all open it.
             create_on_open: !(shared && write),
-            create_only: false,
-            overwrite: false,
-            pre_read: false,
-            invalidate: false,
-            advice: Advised::Nobody,
-            write_only: false,
             unlink: removes && self.last,
-            unlink_each_loop: false,
-            fill: false,
-            allow_mounted_write: false,
             standing: Standing {
                 must_be_new: write && makes,
                 must_be_there: !options.writes(),
                 temporary: removes,
             },
+            ..Files::new(directory, names, each)
         })
     }
 }

@@ -12,8 +12,8 @@ impl JobStats {
             times.end.since(times.submitted),
             times.end.since(times.start),
         );
-        if self.logs.histogram.is_some() {
-            if times.end >= self.next_histogram {
+        if self.logging.logs.histogram.is_some() {
+            if times.end >= self.logging.next_histogram {
                 self.close_histograms(times.end);
             }
             let side = self.sides.of_mut(done.direction);
@@ -22,12 +22,12 @@ impl JobStats {
                 histogram.record(clat);
             }
         }
-        if !self.logs_samples {
+        if !self.logging.samples {
             return;
         }
-        if self.logs.average.0 == 0 {
-            self.log.samples.push(LogSample {
-                at: times.end.since(self.logs_from),
+        if self.logging.logs.average.0 == 0 {
+            self.logging.log.samples.push(LogSample {
+                at: times.end.since(self.logging.logs_from),
                 direction: done.direction,
                 ios: 1,
                 bytes: done.moved,
@@ -42,11 +42,11 @@ impl JobStats {
             });
             return;
         }
-        if times.end >= self.next_window {
+        if times.end >= self.logging.next_window {
             self.close_windows(times.end);
         }
         for which in 0..2 {
-            if times.end >= self.next_parts[which] {
+            if times.end >= self.logging.next_parts[which] {
                 self.close_parts(which, times.end);
             }
         }
@@ -68,14 +68,14 @@ impl JobStats {
 
     /// The first averaging interval begins at `from`.
     pub(super) fn begin_windows(&mut self, from: Nanos) {
-        self.next_window = after(from, self.logs.average);
-        self.next_parts = self.parts().map(|part| after(from, part));
+        self.logging.next_window = after(from, self.logging.logs.average);
+        self.logging.next_parts = self.parts().map(|part| after(from, part));
     }
 
     /// Lengths of samples of operations and of bytes within an averaging interval.
     pub(super) fn parts(&self) -> [Nanos; 2] {
-        let [bandwidth, iops] = self.sampled_every;
-        [iops, bandwidth].map(|every| every.min(self.logs.average))
+        let [bandwidth, iops] = self.sampling.every;
+        [iops, bandwidth].map(|every| every.min(self.logging.logs.average))
     }
 
     /// Ends the samples of rates that are over at `now`.
@@ -88,24 +88,25 @@ impl JobStats {
             let rate = u64::try_from(rate).unwrap_or(u64::MAX);
             window.max_rates[which] = window.max_rates[which].max(rate);
         }
-        self.next_parts[which] = next_multiple(self.next_parts[which], length, now);
+        self.logging.next_parts[which] = next_multiple(self.logging.next_parts[which], length, now);
     }
 
     /// Ends the averaging intervals that are over at `now`.
     pub(super) fn close_windows(&mut self, now: Nanos) {
         for which in 0..2 {
-            if now >= self.next_parts[which] {
+            if now >= self.logging.next_parts[which] {
                 self.close_parts(which, now);
             }
         }
-        self.close_window(self.next_window, self.logs.average);
-        self.next_window = next_multiple(self.next_window, self.logs.average, now);
+        self.close_window(self.logging.next_window, self.logging.logs.average);
+        self.logging.next_window =
+            next_multiple(self.logging.next_window, self.logging.logs.average, now);
     }
 
     /// Ends the averaging interval that is `span` long `at` an instant.
     pub(super) fn close_window(&mut self, at: Nanos, span: Nanos) {
         for direction in Direction::ALL {
-            let start = self.logs_from;
+            let start = self.logging.logs_from;
             let window = std::mem::take(&mut self.sides.of_mut(direction).window);
             if window.ios > 0 {
                 // A sample that the end of the work cut short counts in the mean only, and no
@@ -119,7 +120,7 @@ impl JobStats {
                     iops.max(mean(window.ios)),
                     bandwidth.max(mean(window.bytes)),
                 ];
-                self.log.samples.push(LogSample {
+                self.logging.log.samples.push(LogSample {
                     at: at.since(start),
                     direction,
                     ios: window.ios,
@@ -138,9 +139,9 @@ impl JobStats {
     }
 
     pub(super) fn close_histograms(&mut self, now: Nanos) {
-        let at = self.next_histogram;
+        let at = self.logging.next_histogram;
         for direction in Direction::ALL {
-            let start = self.logs_from;
+            let start = self.logging.logs_from;
             let side = self.sides.of_mut(direction);
             let block = std::mem::take(&mut side.block_max);
             let full = match &mut side.histogram {
@@ -149,13 +150,13 @@ impl JobStats {
                 }
                 _ => continue,
             };
-            self.log.histograms.push(LogHistogram {
+            self.logging.log.histograms.push(LogHistogram {
                 at: at.since(start),
                 direction,
                 block,
                 buckets: full.ranges().collect(),
             });
         }
-        self.next_histogram = next_multiple(at, self.logs.histogram_every, now);
+        self.logging.next_histogram = next_multiple(at, self.logging.logs.histogram_every, now);
     }
 }

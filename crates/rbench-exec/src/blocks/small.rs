@@ -2,57 +2,162 @@
 //! and closed; the latency is that of the whole.
 
 use std::ffi::CStr;
+use std::path::PathBuf;
+use std::sync::Arc;
 
 use rbench_core::outcome::Retries;
-use rbench_core::{FailureKind, OpKind, OpenFlags};
-use rbench_plan::io::FsyncRule;
+use rbench_core::{FailureKind, OpKind, OpenFlags, Rank};
+use rbench_plan::IoPlan;
+use rbench_plan::io::small_paths;
+use rbench_plan::jobs::{Buffers, SmallFiles};
+use rbench_plan::meta::Calls;
+use rbench_plan::pattern::smallest;
+use rbench_plan::permutation::Permutation;
 use rbench_plan::tree::Paths;
 use rbench_sys::engine::Completion;
-use rbench_sys::{Engine, Fs, Request, Transfer};
+use rbench_sys::{Engine, Fs, NullFs, Request, Transfer};
 
+use super::context::{Lanes, WorkerContext, engine_of};
+use super::iolog::Iologs;
+use super::others::Others;
 use crate::ack::journal::Write;
 use crate::ack::{Kind, Log};
 use crate::data::Data;
-use crate::ops::ItemOp;
+use crate::ops::{ItemOp, ItemRunner, Visit};
 use crate::verify::Stamps;
+use crate::worker::{Prepared, Runner};
+
+/// What the order of a worker's files derives from, and its data, beside seed and number.
+const ORDER: u64 = 4;
+const DATA: u64 = 1;
+
+/// The worker of a job of small files that is the `clone`-th on this rank.
+///
+/// # Errors
+/// When there is not the memory.
+pub(super) fn prepare(context: &WorkerContext, clone: u32, small: SmallFiles) -> Prepared {
+    let kept = context.kept.as_ref();
+    let fs: Arc<dyn Fs> = match kept {
+        Some(kept) => Arc::clone(&kept.fs),
+        None => Arc::new(NullFs),
+    };
+    let (job, part) = (&context.job, context.part(clone));
+    let directions = job.pattern.directions;
+    let parts = |what| [job.pattern.seed, part.worker, what];
+    // Those that are there already.
+    let first = kept.map_or(0, |kept| kept.there);
+    let count = small.files - first;
+    let visit = Visit {
+        first,
+        count,
+        visits: match job.pace.runtime {
+            Some(_) => u64::MAX,
+            None => count,
+        },
+        order: directions
+            .random
+            .then(|| Permutation::new(count, &parts(ORDER))),
+        schedule: context.together.clone(),
+    };
+    let buffers = Buffers {
+        refill: true,
+        ..job.buffers.clone()
+    };
+    let prefix = job.files.directory.to_string_lossy();
+    let log = context.logs.get(clone as usize);
+    let file = SmallFile {
+        write: directions.write,
+        paths: small_paths(&prefix, part.owner, small.files),
+        engine: context.make_engine(1, small.size.0 as usize)?,
+        size: small.size.0,
+        block: smallest(&job.pattern.sizes.read),
+        direct: job.direct,
+        mapped: context.engine.mapped,
+        syncs: job.syncing.end_fsync,
+        data: Data::new(&buffers, 1, &parts(DATA)),
+        refill: job.buffers.refill,
+        stamps: kept.and_then(|kept| kept.stamps.clone()),
+        log: log.filter(|_| directions.write).cloned(),
+        written: 0,
+        announced: true,
+        owner: part.owner,
+        index: 0,
+        done: Vec::with_capacity(1),
+    };
+    let covered = kept
+        .and_then(|kept| kept.covered.get(clone as usize))
+        .cloned();
+    let runner = ItemRunner::new(file, Calls::default(), fs, visit)?;
+    Ok(Box::new(runner.telling(covered)))
+}
+
+/// Reads of this many small files that are none: the loop of small files with
+/// nothing behind it; `None` where there is not the memory.
+pub(crate) fn bare_loop_of_small(plan: &IoPlan, files: u64) -> Option<Box<dyn Runner>> {
+    let mut io = plan.clone();
+    let small = SmallFiles { files, ..io.small? };
+    (io.engine, io.depth, io.verify) = ("null".to_owned(), 1, false);
+    (io.ack_journal, io.open_loop, io.time) = (None, None, None);
+    (io.phases, io.small) = (vec![rbench_plan::io::Rw::Read], Some(small));
+    let job = io.rounds(0, 0, (0, 1), 1).into_iter().next()?.job;
+    let context = WorkerContext {
+        engine: engine_of(&job.engine),
+        job: Arc::new(job),
+        lanes: Lanes::default(),
+        open_loop: false,
+        together: None,
+        base: PathBuf::new(),
+        run: 0,
+        first_on_host: 0,
+        rank: Rank(0),
+        ranks: 1,
+        report: None,
+        kept: None,
+        logs: Vec::new(),
+        iologs: Iologs::default(),
+        unmade: Arc::default(),
+        others: Others::default(),
+    };
+    prepare(&context, 0, small).ok()
+}
 
 /// Moves one small file after another.
-pub struct SmallFile {
+struct SmallFile {
     /// Whether it writes.
-    pub write: bool,
+    write: bool,
     /// Paths of the files.
-    pub paths: Paths,
+    paths: Paths,
     /// Moves the blocks; its slot holds a whole file.
-    pub engine: Box<dyn Engine>,
+    engine: Box<dyn Engine>,
     /// Length of a file in bytes.
-    pub size: u64,
+    size: u64,
     /// Length of a block in bytes.
-    pub block: u64,
+    block: u64,
     /// O_DIRECT.
-    pub direct: bool,
+    direct: bool,
     /// Whether the engine maps the files: they get their length first.
-    pub mapped: bool,
-    /// When it is synced: `End` and `Every(_)` once for each file.
-    pub fsync: FsyncRule,
+    mapped: bool,
+    /// Whether each file is synced.
+    syncs: bool,
     /// Data for writes that are not stamped.
-    pub data: Data,
+    data: Data,
     /// Whether each file is filled with new data; else, and without stamps, all
     /// hold the same.
-    pub refill: bool,
+    refill: bool,
     /// Stamps, with `--verify`.
-    pub stamps: Option<Stamps>,
+    stamps: Option<Stamps>,
     /// Where writes and syncs are taken down, with `--ack-journal`.
-    pub log: Option<Log>,
+    log: Option<Log>,
     /// Files prepared for writing so far.
-    pub written: u64,
+    written: u64,
     /// Whether what was to be written could be recorded.
-    pub announced: bool,
+    announced: bool,
     /// Number of the worker that owns the files, for stamps.
-    pub owner: u64,
+    owner: u64,
     /// The prepared file.
-    pub index: u64,
+    index: u64,
     /// Completions of one block.
-    pub done: Vec<Completion>,
+    done: Vec<Completion>,
 }
 
 /// Does one request in slot 0; fewer bytes than asked for are a failure.
@@ -95,10 +200,6 @@ impl SmallFile {
         stamps.map_or(0, |stamps| stamps.generation(self.written))
     }
 
-    fn syncs(&self) -> bool {
-        matches!(self.fsync, FsyncRule::End | FsyncRule::Every(_))
-    }
-
     /// The prepared file, whole, as a journal names it.
     fn whole(&self) -> Write {
         Write {
@@ -122,7 +223,7 @@ impl SmallFile {
     fn conclude(&self) {
         if let Some(log) = &self.log {
             log.written(true, self.whole());
-            if self.syncs() {
+            if self.syncs {
                 log.file(Kind::SyncStarted, self.file());
                 log.synced(true, self.file());
             }
@@ -136,30 +237,24 @@ impl SmallFile {
             Transfer::Read
         };
         for (offset, length) in self.blocks() {
-            one_request(
-                self.engine.as_mut(),
-                &mut self.done,
-                Request {
-                    transfer,
-                    fd,
-                    offset,
-                    length,
-                    at: offset as usize,
-                },
-            )?;
+            let request = Request {
+                transfer,
+                fd,
+                offset,
+                length,
+                at: offset as usize,
+            };
+            one_request(self.engine.as_mut(), &mut self.done, request)?;
         }
-        if self.write && self.syncs() {
-            one_request(
-                self.engine.as_mut(),
-                &mut self.done,
-                Request {
-                    transfer: Transfer::Fsync,
-                    fd,
-                    offset: 0,
-                    length: 0,
-                    at: 0,
-                },
-            )?;
+        if self.write && self.syncs {
+            let request = Request {
+                transfer: Transfer::Fsync,
+                fd,
+                offset: 0,
+                length: 0,
+                at: 0,
+            };
+            one_request(self.engine.as_mut(), &mut self.done, request)?;
         }
         Ok(())
     }
@@ -190,9 +285,7 @@ impl SmallFile {
         self.engine.detach(fd);
         moved
     }
-}
 
-impl SmallFile {
     /// Fills the blocks of the file that is written next.
     fn fill(&mut self) {
         let stamps = self.stamps.clone();

@@ -1,0 +1,77 @@
+//! What all ranks find out together: numbers over all of them, and work beside the control
+//! plane whose result they agree on.
+
+use rbench_comm::Combine;
+
+use super::{ExecError, Group};
+use crate::thread::in_thread;
+
+impl ExecError {
+    /// A refusal of the set-up as misuse: the plan cannot be done on these hosts.
+    pub fn as_usage(self) -> ExecError {
+        match self {
+            ExecError::SetUp(message) => ExecError::Usage(message),
+            other => other,
+        }
+    }
+}
+
+impl Group<'_> {
+    /// The largest of each number over all ranks.
+    ///
+    /// # Errors
+    /// When the ranks cannot talk.
+    pub async fn largest(&self, mine: Vec<u64>) -> Result<Vec<u64>, ExecError> {
+        let all = self.world.all_reduce(Combine::Max, mine);
+        self.quietly(all).await
+    }
+
+    /// The sum of each number over all ranks.
+    ///
+    /// # Errors
+    /// When the ranks cannot talk.
+    pub async fn sums(&self, mine: Vec<u64>) -> Result<Vec<u64>, ExecError> {
+        let all = self.world.all_reduce(Combine::Sum, mine);
+        self.quietly(all).await
+    }
+
+    /// Whether it is so on any rank.
+    ///
+    /// # Errors
+    /// When the ranks cannot talk.
+    pub async fn any(&self, mine: bool) -> Result<bool, ExecError> {
+        Ok(self.largest(vec![u64::from(mine)]).await?[0] > 0)
+    }
+
+    /// Whether it is so on all ranks.
+    ///
+    /// # Errors
+    /// When the ranks cannot talk.
+    pub async fn all(&self, mine: bool) -> Result<bool, ExecError> {
+        Ok(!self.any(!mine).await?)
+    }
+
+    /// Does blocking work beside the control plane; an error inside says that there was no
+    /// thread.
+    ///
+    /// # Errors
+    /// When the ranks cannot talk.
+    pub async fn in_thread<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> Result<Result<T, String>, ExecError> {
+        self.attend(in_thread(work), || 0).await
+    }
+
+    /// The same on all ranks, which agree on whether it went well.
+    ///
+    /// # Errors
+    /// When it failed on some rank, or the ranks cannot talk.
+    pub async fn agree_in_thread<T: Send + 'static>(
+        &self,
+        work: impl FnOnce() -> Result<T, String> + Send + 'static,
+    ) -> Result<T, ExecError> {
+        let done = self.in_thread(work).await?.and_then(|done| done);
+        self.agree(done).await
+    }
+}

@@ -14,7 +14,7 @@ use std::path::PathBuf;
 use rbench_core::plain;
 use rbench_plan::spec::{self, Fio, Spec, Workload, fio::Job};
 
-use crate::given::pattern;
+use crate::given::{Given, pattern};
 use crate::{FioFormat, FioTool, FioView, Invocation, Output, Start, Stop};
 use file::{Content, Named, Reader};
 use section::{Section, Typed, with_values};
@@ -133,7 +133,11 @@ pub(crate) fn start(words: &[OsString]) -> Start {
     for item in items(words).map_while(Result::ok) {
         if let Item::Option { option, value, .. } = item
             && let Does::Line(set) = option.does
-            && set(&mut line, value.as_deref().unwrap_or_default()).is_err()
+            && set(
+                &mut line,
+                Given::alone(value.as_deref().unwrap_or_default()),
+            )
+            .is_err()
         {
             return Start::default();
         }
@@ -316,7 +320,7 @@ fn line(words: &[OsString], around: &Surroundings<'_>) -> Result<Line, Stop> {
             }
             Does::Text(_) => {}
             Does::Line(set) => {
-                if let Err(why) = set(&mut line, given.unwrap_or_default()) {
+                if let Err(why) = set(&mut line, Given::alone(given.unwrap_or_default())) {
                     wrong.push(invalid(&typed, given, &why).into());
                 } else if line.tool.is_some() && wrong.is_empty() {
                     return Ok(line);

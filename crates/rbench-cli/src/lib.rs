@@ -20,14 +20,17 @@ pub use output::{
 };
 use rbench_core::plain::plain_lines;
 
+#[macro_use]
+mod letters;
+
 mod args;
 mod completions;
 mod definition;
+mod field;
 pub mod fio;
 mod given;
 mod invocation;
 pub mod ior;
-mod letters;
 pub mod live;
 mod mdtest;
 mod output;

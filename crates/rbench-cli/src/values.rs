@@ -22,6 +22,11 @@ use rbench_plan::spec::{OnError, Split};
 
 use crate::given::{Base, Given};
 
+/// Any text.
+pub fn owned(text: &str) -> Result<String, String> {
+    Ok(text.to_owned())
+}
+
 pub fn bytes(text: &str) -> Result<Bytes, String> {
     text.parse().map_err(|e: ParseQuantityError| e.to_string())
 }

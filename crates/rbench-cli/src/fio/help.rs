@@ -180,20 +180,9 @@ fn valid(option: &Opt) -> Valid {
     let (takes, does) = (option.takes, option.does);
     let reads = |text: &str| -> Result<(), String> {
         match does {
-            Does::Job(set) => {
-                let base = Base::Binary;
-                set(
-                    &mut Settings::default(),
-                    Given {
-                        text,
-                        base,
-                        files: None,
-                        notes: None,
-                    },
-                )
-            }
+            Does::Job(set) => set(&mut Settings::default(), Given::alone(text)),
             Does::Base => Base::read(text).map(drop),
-            Does::Line(set) => set(&mut Line::default(), text),
+            Does::Line(set) => set(&mut Line::default(), Given::alone(text)),
             Does::Name | Does::Text(_) => Ok(()),
         }
     };
@@ -247,40 +236,12 @@ fn range(accepts: impl Fn(u64) -> bool) -> Option<(u64, u64)> {
     Some((end(inside, 0), end(inside, u64::MAX)))
 }
 
-/// Options that belong to engines, by engine, as fio has them.
-const ENGINE_OPTIONS: &[(&str, &str)] = &[
-    (
-        "io_uring",
-        "hipri fixedbufs registerfiles sqthread_poll sqthread_poll_cpu nonvectored uncached nowait \
-         force_async atomic",
-    ),
-    ("libaio", "userspace_reap nowait"),
-    ("pvsync2", "hipri hipri_percentage uncached nowait atomic"),
-    ("filestat", "stat_type"),
-    ("dirstat", "stat_type"),
-];
-
 /// Every engine, as `ioengine` has it.
+#[rustfmt::skip]
 const ENGINES: [&str; 19] = [
-    "sync",
-    "psync",
-    "vsync",
-    "pvsync",
-    "pvsync2",
-    "libaio",
-    "io_uring",
-    "posixaio",
-    "mmap",
-    "splice",
-    "falloc",
-    "ftruncate",
-    "filecreate",
-    "filestat",
-    "filedelete",
-    "dircreate",
-    "dirstat",
-    "dirdelete",
-    "null",
+    "sync", "psync", "vsync", "pvsync", "pvsync2", "libaio", "io_uring", "posixaio", "mmap", "splice",
+    "falloc", "ftruncate", "filecreate", "filestat", "filedelete", "dircreate", "dirstat",
+    "dirdelete", "null",
 ];
 
 /// The text of `rbench fio --enghelp`, `--enghelp=ENGINE` and `--enghelp=ENGINE,OPTION`.
@@ -303,9 +264,9 @@ pub fn engine(what: &str) -> Result<String, String> {
             engines.join(", ")
         ));
     }
-    let of_engine = ENGINE_OPTIONS.iter().find(|(engine, _)| *engine == name);
-    let names = of_engine.map_or("", |(_, names)| names).split_whitespace();
-    let own: Vec<&Opt> = names.filter_map(table::exact).collect();
+    let own: Vec<&Opt> = table::options()
+        .filter(|option| option.engines.contains(&name))
+        .collect();
     match option {
         None if own.is_empty() => Ok(format!("IO engine {name} has no options\n")),
         None => Ok(list(own.into_iter())),

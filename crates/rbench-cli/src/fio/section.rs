@@ -148,7 +148,10 @@ impl Section {
                 if let Err(why) = set(&mut self.settings, given) {
                     complaints.push(wrong(option, why));
                 }
-                let name = option.option.name;
+                let Opt { name, engines, .. } = *option.option;
+                if !engines.is_empty() {
+                    self.settings.of_engines.push((name, engines));
+                }
                 let notes = notes.into_inner().into_iter();
                 let notes = notes.map(|note| format!("{name}: {note}"));
                 self.settings.notes.extend(notes);

@@ -1,12 +1,15 @@
-//! The options of `rbench fio`: one record each. Those of jobs are in
-//! [`jobs`], [`course`] and [`stats`], those of the command line alone in [`line`]; what
+//! The options of `rbench fio`: one row each, in the form that [`row`] describes. The parser, the
+//! help, the page of options and the checks of engines' options follow from the rows. What
 //! fio knows and rbench does not is in [`refused`].
 
-use rbench_plan::jobs::Each;
+use rbench_core::Nanos;
 use rbench_plan::spec::fio::Settings;
 
 use super::Line;
 use crate::given::Given;
+
+#[macro_use]
+mod row;
 
 mod course;
 mod engine;
@@ -26,6 +29,8 @@ pub struct Opt {
     pub name: &'static str,
     /// Other names.
     pub aliases: &'static [&'static str],
+    /// The engines that have it; empty: it is no option of particular engines.
+    pub engines: &'static [&'static str],
     /// What follows it.
     pub takes: Takes,
     /// The default, as text; empty: none.
@@ -64,7 +69,7 @@ pub enum Does {
     /// Says how suffixes of the job's other options are read.
     Base,
     /// Sets something of the whole run; on the command line only.
-    Line(fn(&mut Line, &str) -> Result<(), String>),
+    Line(fn(&mut Line, Given<'_>) -> Result<(), String>),
     /// Prints a text and runs nothing; on the command line only.
     Text(fn(&str) -> Result<String, String>),
 }
@@ -78,49 +83,12 @@ impl Opt {
     /// Whether it belongs to particular engines: fio knows it only once the engine is
     /// given, so it cannot be shortened.
     pub fn of_engines(&self) -> bool {
-        engine::ENGINE_OPTIONS
-            .iter()
-            .any(|option| option.name == self.name)
+        !self.engines.is_empty()
     }
 
     /// Whether it may stand in a job file.
     pub fn in_files(&self) -> bool {
         matches!(self.does, Does::Job(_) | Does::Name | Does::Base)
-    }
-
-    const fn job(name: &'static str, value: &'static str, help: &'static str, set: Set) -> Opt {
-        Opt {
-            name,
-            aliases: &[],
-            takes: Takes::Value(value),
-            default: "",
-            help,
-            does: Does::Job(set),
-        }
-    }
-
-    const fn switch(name: &'static str, help: &'static str, set: Set) -> Opt {
-        Opt {
-            takes: Takes::Switch,
-            ..Opt::job(name, "0|1", help, set)
-        }
-    }
-
-    /// A prefix of names of logs.
-    const fn log(name: &'static str, help: &'static str, set: Set) -> Opt {
-        Opt {
-            takes: Takes::ValueOrJob("PREFIX"),
-            default: "no log; without PREFIX the job's name",
-            ..Opt::job(name, "PREFIX", help, set)
-        }
-    }
-
-    const fn or(self, aliases: &'static [&'static str]) -> Opt {
-        Opt { aliases, ..self }
-    }
-
-    const fn default(self, default: &'static str) -> Opt {
-        Opt { default, ..self }
     }
 }
 
@@ -267,30 +235,15 @@ pub fn near(name: &str) -> Option<&'static str> {
     rbench_core::near::nearest(name, names.filter(|known| known.len() > 1))
 }
 
-/// Fills a field.
-fn put<T>(field: &mut Option<T>, value: Result<T, String>) -> Result<(), String> {
-    *field = Some(value?);
-    Ok(())
-}
-
-/// Fills what was given for reads, writes and trims.
-fn put_each<T>(
-    field: &mut Each<Option<T>>,
-    value: Result<Each<Option<T>>, String>,
-) -> Result<(), String> {
-    let Each { read, write, trim } = value?;
-    for (field, value) in field.all_mut().into_iter().zip([read, write, trim]) {
-        if value.is_some() {
-            *field = value;
-        }
-    }
-    Ok(())
-}
-
 /// A text that is not empty.
 fn text(g: Given<'_>) -> Result<String, String> {
     match g.text {
         "" => Err("it must not be empty".to_owned()),
         text => Ok(text.to_owned()),
     }
+}
+
+/// A time of which a bare number is in milliseconds.
+fn milliseconds(g: Given<'_>) -> Result<Nanos, String> {
+    g.time(Nanos::MILLISECOND)
 }

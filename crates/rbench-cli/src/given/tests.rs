@@ -1,3 +1,5 @@
+use rbench_plan::jobs::Distribution;
+
 use super::*;
 
 fn given(text: &str) -> Given<'_> {

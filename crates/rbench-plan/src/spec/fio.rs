@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use rbench_core::memory::MemoryKind;
 use rbench_core::steady::Criterion;
-use rbench_core::{Nanos, StatType};
+use rbench_core::{EngineOptions, Nanos};
 
 use crate::iolog::Skip;
 use crate::jobs::{
@@ -76,420 +76,239 @@ pub enum Check {
     With(Checksum),
 }
 
-/// Options of particular engines by their names in fio.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct EngineSettings {
-    /// `hipri`
-    pub hipri: Option<bool>,
-    /// `hipri_percentage`
-    pub hipri_percentage: Option<u32>,
-    /// `fixedbufs`
-    pub fixedbufs: Option<bool>,
-    /// `registerfiles`
-    pub registerfiles: Option<bool>,
-    /// `sqthread_poll`
-    pub sqthread_poll: Option<bool>,
-    /// `sqthread_poll_cpu`
-    pub sqthread_poll_cpu: Option<u32>,
-    /// `nonvectored`
-    pub nonvectored: Option<bool>,
-    /// `force_async`
-    pub force_async: Option<u64>,
-    /// `uncached`
-    pub uncached: Option<bool>,
-    /// `nowait`
-    pub nowait: Option<bool>,
-    /// `atomic`
-    pub atomic: Option<bool>,
-    /// `userspace_reap`
-    pub userspace_reap: Option<bool>,
-    /// `stat_type`
-    pub stat_type: Option<StatType>,
+/// Options of a job by their names in fio. Of `name <- "option=word": type = "note"` the field
+/// holds what `option` was given, `None` where it was left out.
+macro_rules! settings {
+    (
+        { $($field:ident $(<- $option:literal)? : $type:ty $(= $note:literal)?;)* }
+        each { $($each:ident : $of:ty $(= $of_note:literal)?;)* }
+        $($rest:tt)*
+    ) => {
+        /// Options of a job by their names in fio.
+        #[derive(Debug, Clone, PartialEq, Default)]
+        pub struct Settings {
+            $(
+                #[doc = concat!("`", option!($field $($option)?), "`" $(, ": ", $note)?)]
+                pub $field: Option<$type>,
+            )*
+            $(
+                #[doc = concat!("`", stringify!($each), "`" $(, ": ", $of_note)?)]
+                pub $each: Each<Option<$of>>,
+            )*
+            $($rest)*
+        }
+    };
 }
 
-/// Options of a job by their names in fio.
-#[derive(Debug, Clone, PartialEq, Default)]
-pub struct Settings {
+macro_rules! option {
+    ($field:ident) => {
+        stringify!($field)
+    };
+    ($field:ident $option:literal) => {
+        $option
+    };
+}
+
+settings! { {
+    directory: PathBuf;
+    filename: Vec<String> = "all names that were given, in their order";
+    filename_format: String;
+    nrfiles: u64;
+    openfiles: u64 = "0: all";
+    file_service_type: FileService;
+    size: Extent;
+    filesize: (u64, u64) = "smallest and largest, bytes";
+    io_size: Extent;
+    offset: Extent;
+    offset_increment: Extent;
+    offset_align: u64 = "bytes";
+    file_append: bool;
+    overwrite: bool;
+    create_on_open: bool;
+    create_fsync: bool;
+    allow_file_create: bool;
+    write_hint: u64 = "the kernel's number of it";
+    create_only: bool;
+    fallocate: Fallocate;
+    pre_read: bool;
+    invalidate: bool;
+    fadvise_hint: Advised;
+    unlink: bool;
+    unlink_each_loop: bool;
+    fill_device: bool;
+    allow_mounted_write: bool;
+    rw: Directions;
+    rw_number <- "rw=…:N": i64 = "bytes to leave out, or operations of a run";
+    rw_identical <- "rw_sequencer=identical": bool;
+    rwmixread: u32 = "or 100 less `rwmixwrite`, percent";
+    bs_unaligned: bool;
+    bs_is_seq_rand: bool;
+    random_distribution: Distribution;
+    random_sequence_stride: bool;
+    lfsr <- "random_generator=lfsr": bool;
+    strided <- "zonemode=strided": bool;
+    zonesize: u64 = "bytes";
+    zonerange: u64 = "bytes";
+    zoneskip: u64 = "bytes";
+    norandommap: bool;
+    randseed: u64;
+    randrepeat: bool;
+    allrandrepeat: bool;
+    ioengine: String;
+    iodepth: u32;
+    iodepth_batch: u32;
+    iodepth_batch_complete_min: u32;
+    iodepth_batch_complete_max: u32;
+    iodepth_low: u32;
+    offload <- "io_submit_mode=offload": bool;
+    serialize_overlap: bool;
+    lockfile: FileLock;
+    direct: bool = "or the contrary of `buffered`";
+    sync: SyncMode;
+    fsync: u64 = "writes";
+    fdatasync: u64 = "writes";
+    end_fsync: bool;
+    end_syncfs: bool;
+    sync_file_range: RangeSync;
+    fsync_on_close: bool;
+    scramble_buffers: bool;
+    refill_buffers: bool;
+    zero_buffers: bool;
+    buffer_pattern: Vec<u8>;
+    buffer_compress_percentage: u32;
+    buffer_compress_chunk: u64 = "bytes";
+    dedupe_percentage: u32;
+    dedupe_working_set <- "dedupe_mode=working_set": bool;
+    dedupe_working_set_percentage: u32;
+    dedupe_global: bool;
+    mem: (MemoryKind, Option<PathBuf>) = "with the path of its file";
+    hugepage_size <- "hugepage-size": u64 = "bytes";
+    iomem_align: u64 = "bytes";
+    lockmem: u64 = "bytes";
+    runtime: Nanos;
+    time_based: bool;
+    ramp_time: Nanos;
+    startdelay: Nanos;
+    loops: u64;
+    number_ios: u64;
+    numjobs: u32;
+    stonewall: bool;
+    wait_for: String = "the name of a job";
+    rate_cycle: Nanos;
+    rate_ignore_thinktime: bool;
+    poisson <- "rate_process=poisson": bool;
+    thinktime: Nanos;
+    thinktime_spin: Nanos;
+    thinktime_blocks: u64;
+    thinktime_by_issue <- "thinktime_blocks_type=issue": bool;
+    thinktime_iotime: Nanos;
+    thinkcycles: u64;
+    latency_target: Nanos;
+    latency_window: Nanos;
+    latency_percentile: f64;
+    latency_run: bool;
+    max_latency: Nanos;
+    steadystate: Criterion;
+    steadystate_duration: Nanos;
+    steadystate_ramp_time: Nanos;
+    steadystate_check_interval: Nanos;
+    ramp_size: u64 = "bytes";
+    exitall: bool;
+    exitall_on_error: bool;
+    exit_what: ExitWhat;
+    flow: u32;
+    flow_id: u64;
+    flow_sleep: Nanos;
+    verify: Check;
+    verify_interval: u64 = "bytes";
+    verify_pattern: VerifyPattern;
+    verify_pattern_interval: u64 = "bytes";
+    verify_offset: u64 = "bytes";
+    verify_header_seed: bool;
+    verify_write_sequence: bool;
+    verify_dump: bool;
+    verify_async: u32 = "threads";
+    verify_async_cpus: Vec<usize>;
+    experimental_verify: bool;
+    verify_state_save: bool;
+    verify_state_load: bool;
+    verify_fsynced <- "verify_policy=fsynced": bool;
+    do_verify: bool;
+    verify_fatal: bool;
+    verify_backlog: u64 = "writes";
+    verify_backlog_batch: u64 = "writes";
+    verify_only: bool;
+    trim_percentage: u32;
+    trim_verify_zero: bool;
+    trim_backlog: u64 = "writes";
+    trim_backlog_batch: u64 = "trims";
+    group_reporting: bool;
+    new_group: bool;
+    unified <- "unified_rw_reporting": Unified;
+    disk_util: bool;
+    percentile_list: Vec<f64>;
+    clat_percentiles: bool;
+    lat_percentiles: bool;
+    slat_percentiles: bool;
+    significant_figures: u32;
+    bits <- "unit_base=1": bool = "bandwidth in bits";
+    stats: bool;
+    gtod_reduce: bool;
+    disable_lat: bool;
+    disable_clat: bool;
+    disable_slat: bool;
+    disable_bw <- "disable_bw_measurement": bool;
+    clocksource: String;
+    job_start_clock <- "job_start_clock_id": i32;
+    bwavgtime: Nanos;
+    iopsavgtime: Nanos;
+    cpus_allowed: Vec<u32> = "`cpumask`";
+    cpus_split <- "cpus_allowed_policy=split": bool;
+    numa_cpu_nodes: Nodes;
+    numa_mem_policy: MemoryPolicy;
+    nice: i32;
+    prio: u8 = "0 to 7";
+    prioclass: u8 = "0 to 3";
+    priohint: u16 = "0 to 1023";
+    uid: u32;
+    gid: u32;
+    comm: String;
+    exec_prerun: String;
+    exec_postrun: String;
+    continue_on_error: ContinueOn;
+    write_iolog: String;
+    read_iolog: Vec<String> = "all that were given, in their order";
+    read_iolog_chunked: bool;
+    replay_no_stall: bool;
+    replay_time_scale: u32 = "per cent";
+    replay_redirect: String;
+    replay_scale: u64;
+    replay_align: u64 = "bytes";
+    replay_skip: Skip;
+} each {
+    bs: u64 = "bytes";
+    bsrange: (u64, u64) = "smallest and largest, bytes";
+    bssplit: Vec<Split>;
+    blockalign: u64 = "bytes";
+    percentage_random: u32;
+    rate: u64 = "bytes a second";
+    rate_iops: u64;
+    rate_min: u64 = "bytes a second";
+    rate_iops_min: u64;
+}
     /// The reading of values that fio reads in part, a sentence each.
     pub notes: Vec<String>,
-    /// `directory`
-    pub directory: Option<PathBuf>,
     /// The other ones of `directory=a:b`: workers take turns, where names are made for them.
     pub more_directories: Vec<PathBuf>,
-    /// `filename`: all names that were given, in their order.
-    pub filename: Option<Vec<String>>,
-    /// The directory that held when the n-th of them was given; of those beyond the end
-    /// it is `directory`.
+    /// The directory that held when the n-th of `filename` was given; of those beyond the
+    /// end it is `directory`.
     pub filename_directories: Vec<PathBuf>,
-    /// `filename_format`
-    pub filename_format: Option<String>,
-    /// `nrfiles`
-    pub nrfiles: Option<u64>,
-    /// `openfiles`; 0: all.
-    pub openfiles: Option<u64>,
-    /// `file_service_type`
-    pub file_service_type: Option<FileService>,
-    /// `size`
-    pub size: Option<Extent>,
-    /// `filesize`: smallest and largest, bytes.
-    pub filesize: Option<(u64, u64)>,
-    /// `io_size`
-    pub io_size: Option<Extent>,
-    /// `offset`
-    pub offset: Option<Extent>,
-    /// `offset_increment`
-    pub offset_increment: Option<Extent>,
-    /// `offset_align`, bytes.
-    pub offset_align: Option<u64>,
-    /// `file_append`
-    pub file_append: Option<bool>,
-    /// `overwrite`
-    pub overwrite: Option<bool>,
-    /// `create_on_open`
-    pub create_on_open: Option<bool>,
-    /// `create_fsync`
-    pub create_fsync: Option<bool>,
-    /// `allow_file_create`
-    pub allow_file_create: Option<bool>,
-    /// `write_hint`: the kernel's number of it.
-    pub write_hint: Option<u64>,
-    /// `create_only`
-    pub create_only: Option<bool>,
-    /// `fallocate`
-    pub fallocate: Option<Fallocate>,
-    /// `pre_read`
-    pub pre_read: Option<bool>,
-    /// `invalidate`
-    pub invalidate: Option<bool>,
-    /// `fadvise_hint`
-    pub fadvise_hint: Option<Advised>,
-    /// `unlink`
-    pub unlink: Option<bool>,
-    /// `unlink_each_loop`
-    pub unlink_each_loop: Option<bool>,
-    /// `fill_device`
-    pub fill_device: Option<bool>,
-    /// `allow_mounted_write`
-    pub allow_mounted_write: Option<bool>,
-    /// `rw`
-    pub rw: Option<Directions>,
-    /// The number behind `rw`: bytes to leave out, or operations of a run.
-    pub rw_number: Option<i64>,
-    /// `rw_sequencer=identical`
-    pub rw_identical: Option<bool>,
-    /// `rwmixread`, or 100 less `rwmixwrite`, percent.
-    pub rwmixread: Option<u32>,
-    /// `bs`, bytes.
-    pub bs: Each<Option<u64>>,
-    /// `bsrange`: smallest and largest, bytes.
-    pub bsrange: Each<Option<(u64, u64)>>,
-    /// `bssplit`
-    pub bssplit: Each<Option<Vec<Split>>>,
-    /// `bs_unaligned`
-    pub bs_unaligned: Option<bool>,
-    /// `bs_is_seq_rand`
-    pub bs_is_seq_rand: Option<bool>,
-    /// `blockalign`, bytes.
-    pub blockalign: Each<Option<u64>>,
-    /// `random_distribution`
-    pub random_distribution: Option<Distribution>,
-    /// `random_sequence_stride`
-    pub random_sequence_stride: Option<bool>,
-    /// `random_generator=lfsr`
-    pub lfsr: Option<bool>,
-    /// `zonemode=strided`
-    pub strided: Option<bool>,
-    /// `zonesize`, bytes.
-    pub zonesize: Option<u64>,
-    /// `zonerange`, bytes.
-    pub zonerange: Option<u64>,
-    /// `zoneskip`, bytes.
-    pub zoneskip: Option<u64>,
-    /// `percentage_random`
-    pub percentage_random: Each<Option<u32>>,
-    /// `norandommap`
-    pub norandommap: Option<bool>,
-    /// `randseed`
-    pub randseed: Option<u64>,
-    /// `randrepeat`
-    pub randrepeat: Option<bool>,
-    /// `allrandrepeat`
-    pub allrandrepeat: Option<bool>,
-    /// `ioengine`
-    pub ioengine: Option<String>,
     /// What belongs to the engine.
-    pub engine_options: EngineSettings,
-    /// `iodepth`
-    pub iodepth: Option<u32>,
-    /// `iodepth_batch`
-    pub iodepth_batch: Option<u32>,
-    /// `iodepth_batch_complete_min`
-    pub iodepth_batch_complete_min: Option<u32>,
-    /// `iodepth_batch_complete_max`
-    pub iodepth_batch_complete_max: Option<u32>,
-    /// `iodepth_low`
-    pub iodepth_low: Option<u32>,
-    /// `io_submit_mode=offload`
-    pub offload: Option<bool>,
-    /// `serialize_overlap`
-    pub serialize_overlap: Option<bool>,
-    /// `lockfile`
-    pub lockfile: Option<FileLock>,
-    /// `direct`, or the contrary of `buffered`.
-    pub direct: Option<bool>,
-    /// `sync`
-    pub sync: Option<SyncMode>,
-    /// `fsync`, writes.
-    pub fsync: Option<u64>,
-    /// `fdatasync`, writes.
-    pub fdatasync: Option<u64>,
-    /// `end_fsync`
-    pub end_fsync: Option<bool>,
-    /// `end_syncfs`
-    pub end_syncfs: Option<bool>,
-    /// `sync_file_range`
-    pub sync_file_range: Option<RangeSync>,
-    /// `fsync_on_close`
-    pub fsync_on_close: Option<bool>,
-    /// `scramble_buffers`
-    pub scramble_buffers: Option<bool>,
-    /// `refill_buffers`
-    pub refill_buffers: Option<bool>,
-    /// `zero_buffers`
-    pub zero_buffers: Option<bool>,
-    /// `buffer_pattern`
-    pub buffer_pattern: Option<Vec<u8>>,
-    /// `buffer_compress_percentage`
-    pub buffer_compress_percentage: Option<u32>,
-    /// `buffer_compress_chunk`, bytes.
-    pub buffer_compress_chunk: Option<u64>,
-    /// `dedupe_percentage`
-    pub dedupe_percentage: Option<u32>,
-    /// `dedupe_mode=working_set`
-    pub dedupe_working_set: Option<bool>,
-    /// `dedupe_working_set_percentage`
-    pub dedupe_working_set_percentage: Option<u32>,
-    /// `dedupe_global`
-    pub dedupe_global: Option<bool>,
-    /// `mem`, with the file behind it.
-    pub mem: Option<(MemoryKind, Option<PathBuf>)>,
-    /// `hugepage-size`, bytes.
-    pub hugepage_size: Option<u64>,
-    /// `iomem_align`, bytes.
-    pub iomem_align: Option<u64>,
-    /// `lockmem`, bytes.
-    pub lockmem: Option<u64>,
-    /// `runtime`
-    pub runtime: Option<Nanos>,
-    /// `time_based`
-    pub time_based: Option<bool>,
-    /// `ramp_time`
-    pub ramp_time: Option<Nanos>,
-    /// `startdelay`
-    pub startdelay: Option<Nanos>,
-    /// `loops`
-    pub loops: Option<u64>,
-    /// `number_ios`
-    pub number_ios: Option<u64>,
-    /// `numjobs`
-    pub numjobs: Option<u32>,
-    /// `stonewall`
-    pub stonewall: Option<bool>,
-    /// `wait_for`: the name of a job.
-    pub wait_for: Option<String>,
-    /// `rate`, bytes a second.
-    pub rate: Each<Option<u64>>,
-    /// `rate_iops`
-    pub rate_iops: Each<Option<u64>>,
-    /// `rate_min`, bytes a second.
-    pub rate_min: Each<Option<u64>>,
-    /// `rate_iops_min`
-    pub rate_iops_min: Each<Option<u64>>,
-    /// `rate_cycle`
-    pub rate_cycle: Option<Nanos>,
-    /// `rate_ignore_thinktime`
-    pub rate_ignore_thinktime: Option<bool>,
-    /// `rate_process=poisson`
-    pub poisson: Option<bool>,
-    /// `thinktime`
-    pub thinktime: Option<Nanos>,
-    /// `thinktime_spin`
-    pub thinktime_spin: Option<Nanos>,
-    /// `thinktime_blocks`
-    pub thinktime_blocks: Option<u64>,
-    /// `thinktime_blocks_type=issue`
-    pub thinktime_by_issue: Option<bool>,
-    /// `thinktime_iotime`
-    pub thinktime_iotime: Option<Nanos>,
-    /// `thinkcycles`
-    pub thinkcycles: Option<u64>,
-    /// `latency_target`
-    pub latency_target: Option<Nanos>,
-    /// `latency_window`
-    pub latency_window: Option<Nanos>,
-    /// `latency_percentile`
-    pub latency_percentile: Option<f64>,
-    /// `latency_run`
-    pub latency_run: Option<bool>,
-    /// `max_latency`
-    pub max_latency: Option<Nanos>,
-    /// `steadystate`
-    pub steadystate: Option<Criterion>,
-    /// `steadystate_duration`
-    pub steadystate_duration: Option<Nanos>,
-    /// `steadystate_ramp_time`
-    pub steadystate_ramp_time: Option<Nanos>,
-    /// `steadystate_check_interval`
-    pub steadystate_check_interval: Option<Nanos>,
-    /// `ramp_size`, bytes.
-    pub ramp_size: Option<u64>,
-    /// `exitall`
-    pub exitall: Option<bool>,
-    /// `exitall_on_error`
-    pub exitall_on_error: Option<bool>,
-    /// `exit_what`
-    pub exit_what: Option<ExitWhat>,
-    /// `flow`
-    pub flow: Option<u32>,
-    /// `flow_id`
-    pub flow_id: Option<u64>,
-    /// `flow_sleep`
-    pub flow_sleep: Option<Nanos>,
-    /// `verify`
-    pub verify: Option<Check>,
-    /// `verify_interval`, bytes.
-    pub verify_interval: Option<u64>,
-    /// `verify_pattern`
-    pub verify_pattern: Option<VerifyPattern>,
-    /// `verify_pattern_interval`, bytes.
-    pub verify_pattern_interval: Option<u64>,
-    /// `verify_offset`, bytes.
-    pub verify_offset: Option<u64>,
-    /// `verify_header_seed`
-    pub verify_header_seed: Option<bool>,
-    /// `verify_write_sequence`
-    pub verify_write_sequence: Option<bool>,
-    /// `verify_dump`
-    pub verify_dump: Option<bool>,
-    /// `verify_async`, threads.
-    pub verify_async: Option<u32>,
-    /// `verify_async_cpus`
-    pub verify_async_cpus: Option<Vec<usize>>,
-    /// `experimental_verify`
-    pub experimental_verify: Option<bool>,
-    /// `verify_state_save`
-    pub verify_state_save: Option<bool>,
-    /// `verify_state_load`
-    pub verify_state_load: Option<bool>,
-    /// `verify_policy=fsynced`
-    pub verify_fsynced: Option<bool>,
-    /// `do_verify`
-    pub do_verify: Option<bool>,
-    /// `verify_fatal`
-    pub verify_fatal: Option<bool>,
-    /// `verify_backlog`, writes.
-    pub verify_backlog: Option<u64>,
-    /// `verify_backlog_batch`, writes.
-    pub verify_backlog_batch: Option<u64>,
-    /// `verify_only`
-    pub verify_only: Option<bool>,
-    /// `trim_percentage`
-    pub trim_percentage: Option<u32>,
-    /// `trim_verify_zero`
-    pub trim_verify_zero: Option<bool>,
-    /// `trim_backlog`, writes.
-    pub trim_backlog: Option<u64>,
-    /// `trim_backlog_batch`, trims.
-    pub trim_backlog_batch: Option<u64>,
-    /// `group_reporting`
-    pub group_reporting: Option<bool>,
-    /// `new_group`
-    pub new_group: Option<bool>,
-    /// `unified_rw_reporting`
-    pub unified: Option<Unified>,
-    /// `disk_util`
-    pub disk_util: Option<bool>,
-    /// `percentile_list`
-    pub percentile_list: Option<Vec<f64>>,
-    /// `clat_percentiles`
-    pub clat_percentiles: Option<bool>,
-    /// `lat_percentiles`
-    pub lat_percentiles: Option<bool>,
-    /// `slat_percentiles`
-    pub slat_percentiles: Option<bool>,
-    /// `significant_figures`
-    pub significant_figures: Option<u32>,
-    /// `unit_base=1`: bandwidth in bits.
-    pub bits: Option<bool>,
-    /// `stats`
-    pub stats: Option<bool>,
-    /// `gtod_reduce`
-    pub gtod_reduce: Option<bool>,
-    /// `disable_lat`
-    pub disable_lat: Option<bool>,
-    /// `disable_clat`
-    pub disable_clat: Option<bool>,
-    /// `disable_slat`
-    pub disable_slat: Option<bool>,
-    /// `disable_bw_measurement`
-    pub disable_bw: Option<bool>,
-    /// `clocksource`
-    pub clocksource: Option<String>,
-    /// `job_start_clock_id`
-    pub job_start_clock: Option<i32>,
-    /// `bwavgtime`
-    pub bwavgtime: Option<Nanos>,
-    /// `iopsavgtime`
-    pub iopsavgtime: Option<Nanos>,
-    /// `write_bw_log` and its like, `log_avg_msec`, `log_hist_msec`,
-    /// `log_offset`; nothing in it is a default of its own.
+    pub engine_options: EngineOptions,
+    /// The options that belong to engines and were given, and those engines.
+    pub of_engines: Vec<(&'static str, &'static [&'static str])>,
+    /// `write_bw_log` and its like, `log_avg_msec`, `log_hist_msec`, `log_offset`.
     pub logs: Logs,
-    /// `cpus_allowed`, `cpumask`
-    pub cpus_allowed: Option<Vec<u32>>,
-    /// `cpus_allowed_policy=split`
-    pub cpus_split: Option<bool>,
-    /// `numa_cpu_nodes`
-    pub numa_cpu_nodes: Option<Nodes>,
-    /// `numa_mem_policy`
-    pub numa_mem_policy: Option<MemoryPolicy>,
-    /// `nice`
-    pub nice: Option<i32>,
-    /// `prio`, 0 to 7.
-    pub prio: Option<u8>,
-    /// `prioclass`, 0 to 3.
-    pub prioclass: Option<u8>,
-    /// `priohint`, 0 to 1023.
-    pub priohint: Option<u16>,
-    /// `uid`
-    pub uid: Option<u32>,
-    /// `gid`
-    pub gid: Option<u32>,
-    /// `comm`
-    pub comm: Option<String>,
-    /// `exec_prerun`
-    pub exec_prerun: Option<String>,
-    /// `exec_postrun`
-    pub exec_postrun: Option<String>,
-    /// `continue_on_error`
-    pub continue_on_error: Option<ContinueOn>,
-    /// `write_iolog`
-    pub write_iolog: Option<String>,
-    /// `read_iolog`: all that were given, in their order.
-    pub read_iolog: Option<Vec<String>>,
-    /// `read_iolog_chunked`
-    pub read_iolog_chunked: Option<bool>,
-    /// `replay_no_stall`
-    pub replay_no_stall: Option<bool>,
-    /// `replay_time_scale`, per cent.
-    pub replay_time_scale: Option<u32>,
-    /// `replay_redirect`
-    pub replay_redirect: Option<String>,
-    /// `replay_scale`
-    pub replay_scale: Option<u64>,
-    /// `replay_align`, bytes.
-    pub replay_align: Option<u64>,
-    /// `replay_skip`
-    pub replay_skip: Option<Skip>,
     /// `ignore_error`: errno values of reads, writes and verification.
     pub ignore_error: [Vec<i32>; 3],
 }

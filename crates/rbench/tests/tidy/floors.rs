@@ -122,6 +122,7 @@ const HOUSES: &[House] = &[
         floors: &[
             "definition given live",
             "output values",
+            "field",
             "letters series",
             "invocation",
             "fio ior mdtest",

@@ -1,573 +1,132 @@
 //! Options of jobs: how long and how fast, verification, statistics.
 
-use rbench_core::Nanos;
 use rbench_plan::jobs::{ContinueOn, ExitWhat, Unified};
 
-use super::{Given, Opt, put, put_each};
+use super::{Given, milliseconds};
 use crate::given::one_of;
 
-const SECOND: Nanos = Nanos::SECOND;
-const MILLI: Nanos = Nanos::MILLISECOND;
-const MICRO: Nanos = Nanos::MICROSECOND;
+options! {
+    /// How long and how fast.
+    PACE: Job () {
+    runtime | timeout: time(s), "Maximum run time";
+    time_based: switch, "Repeat the work until runtime has passed";
+    ramp_time: time(s) = "0", "Warm-up time before recording starts; added to runtime";
+    ramp_size: size = "0", "Bytes to move before recording starts; group_reporting: in total";
+    startdelay: time(s) = "0", "Wait this long before the start";
+    loops: number = "1", "Number of times to do the work";
+    number_ios: number, "End after this many operations";
+    rate: each(size), "Maximum rate (bytes per second) of reads, writes, trims";
+    rate_iops: each(number), "Maximum rate (operations per second) of reads, writes, trims";
+    rate_min | ratemin: each(size), "Fail below this rate (bytes per second)";
+    rate_iops_min: each(number), "Fail below this rate (operations per second)";
+    rate_cycle | ratecycle: time(ms) = "1000", "Interval over which minimum rates are checked";
+    rate_ignore_thinktime: flag = "0", "Do not catch up with the rate after a pause";
+    rate_process => poisson: words("HOW", "linear" = false, "poisson" = true) = "linear",
+        "Gaps between operations: linear (equal), poisson (exponential)";
+    thinktime: time(us) = "0", "Pause after operations";
+    thinktime_spin: time(us) = "0", "Part of thinktime to spend spinning";
+    thinktime_blocks: number = "1", "Operations between two pauses";
+    thinktime_blocks_type => thinktime_by_issue: words("WHAT", "complete" = false,
+            "issue" = true) = "complete",
+        "Event to count for thinktime_blocks: complete, issue";
+    thinktime_iotime: time(s) = "0", "Time of operations between two pauses";
+    thinkcycles: number = "0", "Cycles to keep the processor busy at each pause";
+    latency_target: time(us), "Search for the highest iodepth that keeps this latency";
+    latency_window: time(us), "Window of the latency_target search";
+    latency_percentile: of("PERCENT", percentile) = "100",
+        "Percentage of operations that must keep latency_target";
+    latency_run: flag = "0", "Search again after a depth is found, instead of ending";
+    max_latency: time(us), "Fail when an operation takes longer";
+    steadystate | ss: of("WHAT:LIMIT[%]", Given::criterion) = "iops_slope:0.01%",
+        "End when this is steady: iops, iops_slope, bw, bw_slope";
+    steadystate_duration | ss_dur: time(s), "Window over which the steady state is judged";
+    steadystate_ramp_time | ss_ramp | ss_ramp_time: time(s) = "0",
+        "Time before the first steadystate window";
+    steadystate_check_interval | ss_interval: time(s) = "1",
+        "Time between two samples of the steadystate window";
+    exitall: switch, "When a worker of this job ends, end the jobs of exit_what";
+    exitall_on_error: switch, "Like exitall, when a worker of this job ends with an error";
+    exit_what: words("WHICH", "group" = ExitWhat::Group, "stonewall" = ExitWhat::Stonewall,
+            "all" = ExitWhat::All) = "group",
+        "Jobs to end: group, stonewall (all that are running), all";
+    flow: number = "0", "Weight of this job's operations in its flow; 0: not in a flow";
+    flow_id: number = "0", "Flow that this job belongs to";
+    flow_sleep: time(us) = "0", "Wait this long when other jobs of the flow are due";
+    flow_watermark: accept(number), "Deprecated: has no effect, as in fio";
+    continue_on_error: of("WHICH", continue_on) = "none",
+        "Errors that do not end a job: none, read, write, io, verify, all";
+    error_dump: accept(flag) = "0", "Accepted: every kind of failure is reported with an example";
+    ignore_error: of("LIST[,LIST[,LIST]]", Given::error_lists),
+        "Errors to ignore in reads, writes, verification (EIO:28)";
+}}
 
-/// How long and how fast.
-pub const PACE: &[Opt] = &[
-    Opt::job("runtime", "TIME", "Maximum run time (s)", |s, g| {
-        put(&mut s.runtime, g.time(SECOND))
-    })
-    .or(&["timeout"]),
-    Opt::switch(
-        "time_based",
-        "Repeat the work until runtime has passed",
-        |s, g| put(&mut s.time_based, g.flag()),
-    ),
-    Opt::job(
-        "ramp_time",
-        "TIME",
-        "Warm-up time before recording starts; added to runtime (s)",
-        |s, g| put(&mut s.ramp_time, g.time(SECOND)),
-    )
-    .default("0"),
-    Opt::job(
-        "ramp_size",
-        "SIZE",
-        "Bytes to move before recording starts; group_reporting: in total",
-        |s, g| put(&mut s.ramp_size, g.count(0)),
-    )
-    .default("0"),
-    Opt::job(
-        "startdelay",
-        "TIME",
-        "Wait this long before the start (s)",
-        |s, g| put(&mut s.startdelay, g.time(SECOND)),
-    )
-    .default("0"),
-    Opt::job("loops", "N", "Number of times to do the work", |s, g| {
-        put(&mut s.loops, g.count(0))
-    })
-    .default("1"),
-    Opt::job(
-        "number_ios",
-        "N",
-        "End after this many operations",
-        |s, g| put(&mut s.number_ios, g.count(0)),
-    ),
-    Opt::job(
-        "rate",
-        "SIZE[,...]",
-        "Maximum rate (bytes per second) of reads, writes, trims",
-        |s, g| put_each(&mut s.rate, g.each(|g| g.count(0))),
-    ),
-    Opt::job(
-        "rate_iops",
-        "N[,...]",
-        "Maximum rate (operations per second) of reads, writes, trims",
-        |s, g| put_each(&mut s.rate_iops, g.each(|g| g.count(0))),
-    ),
-    Opt::job(
-        "rate_min",
-        "SIZE[,...]",
-        "Fail below this rate (bytes per second)",
-        |s, g| put_each(&mut s.rate_min, g.each(|g| g.count(0))),
-    )
-    .or(&["ratemin"]),
-    Opt::job(
-        "rate_iops_min",
-        "N[,...]",
-        "Fail below this rate (operations per second)",
-        |s, g| put_each(&mut s.rate_iops_min, g.each(|g| g.count(0))),
-    ),
-    Opt::job(
-        "rate_cycle",
-        "TIME",
-        "Interval over which minimum rates are checked (ms)",
-        |s, g| put(&mut s.rate_cycle, g.time(MILLI)),
-    )
-    .or(&["ratecycle"])
-    .default("1000"),
-    Opt::job(
-        "rate_ignore_thinktime",
-        "0|1",
-        "Do not catch up with the rate after a pause",
-        |s, g| put(&mut s.rate_ignore_thinktime, g.flag()),
-    )
-    .default("0"),
-    Opt::job(
-        "rate_process",
-        "HOW",
-        "Gaps between operations: linear (equal), poisson (exponential)",
-        |s, g| {
-            let words = [("linear", false), ("poisson", true)];
-            put(&mut s.poisson, one_of(g.text, &words))
-        },
-    )
-    .default("linear"),
-    Opt::job(
-        "thinktime",
-        "TIME",
-        "Pause after operations (us)",
-        |s, g| put(&mut s.thinktime, g.time(MICRO)),
-    )
-    .default("0"),
-    Opt::job(
-        "thinktime_spin",
-        "TIME",
-        "Part of thinktime to spend spinning (us)",
-        |s, g| put(&mut s.thinktime_spin, g.time(MICRO)),
-    )
-    .default("0"),
-    Opt::job(
-        "thinktime_blocks",
-        "N",
-        "Operations between two pauses",
-        |s, g| put(&mut s.thinktime_blocks, g.count(0)),
-    )
-    .default("1"),
-    Opt::job(
-        "thinktime_blocks_type",
-        "WHAT",
-        "Event to count for thinktime_blocks: complete, issue",
-        |s, g| {
-            let words = [("complete", false), ("issue", true)];
-            put(&mut s.thinktime_by_issue, one_of(g.text, &words))
-        },
-    )
-    .default("complete"),
-    Opt::job(
-        "thinktime_iotime",
-        "TIME",
-        "Time of operations between two pauses (s)",
-        |s, g| put(&mut s.thinktime_iotime, g.time(SECOND)),
-    )
-    .default("0"),
-    Opt::job(
-        "thinkcycles",
-        "N",
-        "Cycles to keep the processor busy at each pause",
-        |s, g| put(&mut s.thinkcycles, g.count(0)),
-    )
-    .default("0"),
-    Opt::job(
-        "latency_target",
-        "TIME",
-        "Search for the highest iodepth that keeps this latency (us)",
-        |s, g| put(&mut s.latency_target, g.time(MICRO)),
-    ),
-    Opt::job(
-        "latency_window",
-        "TIME",
-        "Window of the latency_target search (us)",
-        |s, g| put(&mut s.latency_window, g.time(MICRO)),
-    ),
-    Opt::job(
-        "latency_percentile",
-        "PERCENT",
-        "Percentage of operations that must keep latency_target",
-        |s, g| put(&mut s.latency_percentile, percentile(g)),
-    )
-    .default("100"),
-    Opt::job(
-        "latency_run",
-        "0|1",
-        "Search again after a depth is found, instead of ending",
-        |s, g| put(&mut s.latency_run, g.flag()),
-    )
-    .default("0"),
-    Opt::job(
-        "max_latency",
-        "TIME",
-        "Fail when an operation takes longer (us)",
-        |s, g| put(&mut s.max_latency, g.time(MICRO)),
-    ),
-    Opt::job(
-        "steadystate",
-        "WHAT:LIMIT[%]",
-        "End when this is steady: iops, iops_slope, bw, bw_slope",
-        |s, g| put(&mut s.steadystate, g.criterion()),
-    )
-    .or(&["ss"])
-    .default("iops_slope:0.01%"),
-    Opt::job(
-        "steadystate_duration",
-        "TIME",
-        "Window over which the steady state is judged (s)",
-        |s, g| put(&mut s.steadystate_duration, g.time(SECOND)),
-    )
-    .or(&["ss_dur"]),
-    Opt::job(
-        "steadystate_ramp_time",
-        "TIME",
-        "Time before the first steadystate window (s)",
-        |s, g| put(&mut s.steadystate_ramp_time, g.time(SECOND)),
-    )
-    .or(&["ss_ramp", "ss_ramp_time"])
-    .default("0"),
-    Opt::job(
-        "steadystate_check_interval",
-        "TIME",
-        "Time between two samples of the steadystate window (s)",
-        |s, g| put(&mut s.steadystate_check_interval, g.time(SECOND)),
-    )
-    .or(&["ss_interval"])
-    .default("1"),
-    Opt::switch(
-        "exitall",
-        "When a worker of this job ends, end the jobs of exit_what",
-        |s, g| put(&mut s.exitall, g.flag()),
-    ),
-    Opt::switch(
-        "exitall_on_error",
-        "Like exitall, when a worker of this job ends with an error",
-        |s, g| put(&mut s.exitall_on_error, g.flag()),
-    ),
-    Opt::job(
-        "exit_what",
-        "WHICH",
-        "Jobs to end: group, stonewall (all that are running), all",
-        |s, g| {
-            let words = [
-                ("group", ExitWhat::Group),
-                ("stonewall", ExitWhat::Stonewall),
-                ("all", ExitWhat::All),
-            ];
-            put(&mut s.exit_what, one_of(g.text, &words))
-        },
-    )
-    .default("group"),
-    Opt::job(
-        "flow",
-        "N",
-        "Weight of this job's operations in its flow; 0: not in a flow",
-        |s, g| put(&mut s.flow, g.count(0)),
-    )
-    .default("0"),
-    Opt::job("flow_id", "N", "Flow that this job belongs to", |s, g| {
-        put(&mut s.flow_id, g.count(0))
-    })
-    .default("0"),
-    Opt::job(
-        "flow_sleep",
-        "TIME",
-        "Wait this long when other jobs of the flow are due (us)",
-        |s, g| put(&mut s.flow_sleep, g.time(MICRO)),
-    )
-    .default("0"),
-    Opt::job(
-        "flow_watermark",
-        "N",
-        "Deprecated: has no effect, as in fio",
-        |_, g| g.count::<u64>(0).map(drop),
-    ),
-    Opt::job(
-        "continue_on_error",
-        "WHICH",
-        "Errors that do not end a job: none, read, write, io, verify, all",
-        |s, g| put(&mut s.continue_on_error, continue_on(g)),
-    )
-    .default("none"),
-    Opt::job(
-        "error_dump",
-        "0|1",
-        "Accepted: every kind of failure is reported with an example",
-        |_, g| g.flag().map(drop),
-    )
-    .default("0"),
-    Opt::job(
-        "ignore_error",
-        "LIST[,LIST[,LIST]]",
-        "Errors to ignore in reads, writes, verification (EIO:28)",
-        |s, g| {
-            s.ignore_error = g.error_lists()?;
-            Ok(())
-        },
-    ),
-];
+options! {
+    /// Verification.
+    VERIFY: Job () {
+    verify: of("HOW", Given::check) = "0",
+        "Verify blocks by: checksum (crc32c, md5, ...), meta, pattern, null";
+    do_verify: flag = "1", "Read back and check the written data";
+    verify_interval: size(80) = "the block", "Distance between verification headers (bytes)";
+    verify_pattern: of("PATTERN", Given::verify_pattern),
+        "Data of verify=pattern, or between headers";
+    verify_pattern_interval: size, "Restart the pattern after this many bytes";
+    verify_offset: size(40), "Offset of the header in its interval (bytes)";
+    verify_header_seed: flag = "1", "Check the seed in headers";
+    verify_write_sequence: flag = "1", "Check the sequence number of the write in headers";
+    verify_dump: flag = "0", "Save wrong blocks to FILE.OFFSET.received and .expected";
+    verify_async: number = "0", "Threads per job that check the data it reads";
+    verify_async_cpus: of("LIST", Given::cpus), "Processors of the verify_async threads";
+    verify_fatal: flag = "0", "End the job at the first wrong block";
+    verify_backlog: number, "Read back and check after every N writes";
+    verify_backlog_batch: number = "verify_backlog",
+        "Number of backlog writes to read back at a time";
+    trim_percentage: of("N", Given::percent) = "0",
+        "Percentage of a verified job's writes to trim later";
+    trim_backlog: number, "Trim the blocks chosen by trim_percentage after every N writes";
+    trim_backlog_batch: number = "trim_backlog", "Number of chosen blocks to trim at a time";
+    trim_verify_zero: flag = "1", "Read back trimmed blocks, which must be zeros; 0: do not";
+    verify_state_save: flag = "1", "Record completed writes in local-NAME-N-verify.state";
+    verify_state_load: flag = "0", "Verify only the writes recorded in such a state file";
+    verify_policy => verify_fsynced: words("WHICH", "completed" = false,
+            "fsynced" = true) = "completed",
+        "With a loaded state, writes to verify: completed, fsynced";
+    experimental_verify: flag = "0",
+        "Read back the same pattern of offsets, including repeated blocks";
+    verifysort: accept(flag) = "1", "Deprecated: has no effect, as in fio";
+    verifysort_nr: accept(number), "Deprecated: has no effect, as in fio";
+    verify_only: switch, "Write nothing; check the data of an earlier run";
+}}
 
-/// Verification.
-pub const VERIFY: &[Opt] = &[
-    Opt::job(
-        "verify",
-        "HOW",
-        "Verify blocks by: checksum (crc32c, md5, ...), meta, pattern, null",
-        |s, g| put(&mut s.verify, g.check()),
-    )
-    .default("0"),
-    Opt::job(
-        "do_verify",
-        "0|1",
-        "Read back and check the written data",
-        |s, g| put(&mut s.do_verify, g.flag()),
-    )
-    .default("1"),
-    Opt::job(
-        "verify_interval",
-        "SIZE",
-        "Distance between verification headers (bytes)",
-        |s, g| put(&mut s.verify_interval, g.count(80)),
-    )
-    .default("the block"),
-    Opt::job(
-        "verify_pattern",
-        "PATTERN",
-        "Data of verify=pattern, or between headers",
-        |s, g| put(&mut s.verify_pattern, g.verify_pattern()),
-    ),
-    Opt::job(
-        "verify_pattern_interval",
-        "SIZE",
-        "Restart the pattern after this many bytes",
-        |s, g| put(&mut s.verify_pattern_interval, g.count(0)),
-    ),
-    Opt::job(
-        "verify_offset",
-        "SIZE",
-        "Offset of the header in its interval (bytes)",
-        |s, g| put(&mut s.verify_offset, g.count(40)),
-    ),
-    Opt::job(
-        "verify_header_seed",
-        "0|1",
-        "Check the seed in headers",
-        |s, g| put(&mut s.verify_header_seed, g.flag()),
-    )
-    .default("1"),
-    Opt::job(
-        "verify_write_sequence",
-        "0|1",
-        "Check the sequence number of the write in headers",
-        |s, g| put(&mut s.verify_write_sequence, g.flag()),
-    )
-    .default("1"),
-    Opt::job(
-        "verify_dump",
-        "0|1",
-        "Save wrong blocks to FILE.OFFSET.received and .expected",
-        |s, g| put(&mut s.verify_dump, g.flag()),
-    )
-    .default("0"),
-    Opt::job(
-        "verify_async",
-        "N",
-        "Threads per job that check the data it reads",
-        |s, g| put(&mut s.verify_async, g.count(0)),
-    )
-    .default("0"),
-    Opt::job(
-        "verify_async_cpus",
-        "LIST",
-        "Processors of the verify_async threads",
-        |s, g| put(&mut s.verify_async_cpus, g.cpus()),
-    ),
-    Opt::job(
-        "verify_fatal",
-        "0|1",
-        "End the job at the first wrong block",
-        |s, g| put(&mut s.verify_fatal, g.flag()),
-    )
-    .default("0"),
-    Opt::job(
-        "verify_backlog",
-        "N",
-        "Read back and check after every N writes",
-        |s, g| put(&mut s.verify_backlog, g.count(0)),
-    ),
-    Opt::job(
-        "verify_backlog_batch",
-        "N",
-        "Number of backlog writes to read back at a time",
-        |s, g| put(&mut s.verify_backlog_batch, g.count(0)),
-    )
-    .default("verify_backlog"),
-    Opt::job(
-        "trim_percentage",
-        "N",
-        "Percentage of a verified job's writes to trim later",
-        |s, g| put(&mut s.trim_percentage, g.percent()),
-    )
-    .default("0"),
-    Opt::job(
-        "trim_backlog",
-        "N",
-        "Trim the blocks chosen by trim_percentage after every N writes",
-        |s, g| put(&mut s.trim_backlog, g.count(0)),
-    ),
-    Opt::job(
-        "trim_backlog_batch",
-        "N",
-        "Number of chosen blocks to trim at a time",
-        |s, g| put(&mut s.trim_backlog_batch, g.count(0)),
-    )
-    .default("trim_backlog"),
-    Opt::job(
-        "trim_verify_zero",
-        "0|1",
-        "Read back trimmed blocks, which must be zeros; 0: do not",
-        |s, g| put(&mut s.trim_verify_zero, g.flag()),
-    )
-    .default("1"),
-    Opt::job(
-        "verify_state_save",
-        "0|1",
-        "Record completed writes in local-NAME-N-verify.state",
-        |s, g| put(&mut s.verify_state_save, g.flag()),
-    )
-    .default("1"),
-    Opt::job(
-        "verify_state_load",
-        "0|1",
-        "Verify only the writes recorded in such a state file",
-        |s, g| put(&mut s.verify_state_load, g.flag()),
-    )
-    .default("0"),
-    Opt::job(
-        "verify_policy",
-        "WHICH",
-        "With a loaded state, writes to verify: completed, fsynced",
-        |s, g| {
-            let words = [("completed", false), ("fsynced", true)];
-            put(&mut s.verify_fsynced, one_of(g.text, &words))
-        },
-    )
-    .default("completed"),
-    Opt::job(
-        "experimental_verify",
-        "0|1",
-        "Read back the same pattern of offsets, including repeated blocks",
-        |s, g| put(&mut s.experimental_verify, g.flag()),
-    )
-    .default("0"),
-    Opt::job(
-        "verifysort",
-        "0|1",
-        "Deprecated: has no effect, as in fio",
-        |_, g| g.flag().map(drop),
-    )
-    .default("1"),
-    Opt::job(
-        "verifysort_nr",
-        "N",
-        "Deprecated: has no effect, as in fio",
-        |_, g| g.count::<u64>(0).map(drop),
-    ),
-    Opt::switch(
-        "verify_only",
-        "Write nothing; check the data of an earlier run",
-        |s, g| put(&mut s.verify_only, g.flag()),
-    ),
-];
-
-/// Reports and logs of a job.
-pub const REPORT: &[Opt] = &[
-    Opt::switch(
-        "group_reporting",
-        "Report all workers of a group in one entry",
-        |s, g| put(&mut s.group_reporting, g.flag()),
-    ),
-    Opt::job(
-        "unified_rw_reporting",
-        "HOW",
-        "none (0): rows for reads and for writes; mixed (1): one row; both (2)",
-        |s, g| put(&mut s.unified, unified(g)),
-    )
-    .default("none"),
-    Opt::job(
-        "percentile_list",
-        "PERCENT:...",
-        "Percentiles to report, separated by colons",
-        |s, g| put(&mut s.percentile_list, g.percentiles()),
-    )
-    .default("1:5:10:20:30:40:50:60:70:80:90:95:99:99.5:99.9:99.95:99.99"),
-    Opt::job(
-        "clat_percentiles",
-        "0|1",
-        "Report percentiles of completion latency",
-        |s, g| put(&mut s.clat_percentiles, g.flag()),
-    )
-    .default("1"),
-    Opt::job(
-        "lat_percentiles",
-        "0|1",
-        "Report percentiles of total latency",
-        |s, g| put(&mut s.lat_percentiles, g.flag()),
-    )
-    .default("0"),
-    Opt::job(
-        "slat_percentiles",
-        "0|1",
-        "Report percentiles of submission latency",
-        |s, g| put(&mut s.slat_percentiles, g.flag()),
-    )
-    .default("0"),
-    Opt::log(
-        "write_bw_log",
-        "Log bandwidth to PREFIX_bw.N.log",
-        |s, g| put(&mut s.logs.bandwidth, Ok(g.text.to_owned())),
-    ),
-    Opt::log(
-        "write_iops_log",
-        "Log operations per second to PREFIX_iops.N.log",
-        |s, g| put(&mut s.logs.iops, Ok(g.text.to_owned())),
-    ),
-    Opt::log(
-        "write_lat_log",
-        "Log latencies to PREFIX_lat.N.log, _slat.N.log, _clat.N.log",
-        |s, g| put(&mut s.logs.latency, Ok(g.text.to_owned())),
-    ),
-    Opt::log(
-        "write_hist_log",
-        "Log histograms of latency to PREFIX_clat_hist.N.log",
-        |s, g| put(&mut s.logs.histogram, Ok(g.text.to_owned())),
-    ),
-    Opt::job(
-        "log_avg_msec",
-        "TIME",
-        "Average log entries over this time (ms); 0: a line per operation",
-        |s, g| {
-            s.logs.average = g.time(MILLI)?;
-            Ok(())
-        },
-    )
-    .default("0"),
-    Opt::job(
-        "log_hist_msec",
-        "TIME",
-        "Interval between logged histograms (ms)",
-        |s, g| {
-            s.logs.histogram_every = g.time(MILLI)?;
-            Ok(())
-        },
-    ),
-    Opt::job(
-        "log_offset",
-        "0|1",
-        "Add a column of offsets to logs",
-        |s, g| {
-            s.logs.offsets = g.flag()?;
-            Ok(())
-        },
-    )
-    .default("0"),
-];
+options! {
+    /// Reports and logs of a job.
+    REPORT: Job () {
+    group_reporting: switch, "Report all workers of a group in one entry";
+    unified_rw_reporting => unified: words("HOW", "none" = Unified::Apart, "0" = Unified::Apart,
+            "mixed" = Unified::Mixed, "1" = Unified::Mixed, "both" = Unified::Both,
+            "2" = Unified::Both) = "none",
+        "none (0): rows for reads and for writes; mixed (1): one row; both (2)";
+    percentile_list: of("PERCENT:...", Given::percentiles)
+            = "1:5:10:20:30:40:50:60:70:80:90:95:99:99.5:99.9:99.95:99.99",
+        "Percentiles to report, separated by colons";
+    clat_percentiles: flag = "1", "Report percentiles of completion latency";
+    lat_percentiles: flag = "0", "Report percentiles of total latency";
+    slat_percentiles: flag = "0", "Report percentiles of submission latency";
+    write_bw_log => logs.bandwidth: log, "Log bandwidth to PREFIX_bw.N.log";
+    write_iops_log => logs.iops: log, "Log operations per second to PREFIX_iops.N.log";
+    write_lat_log => logs.latency: log,
+        "Log latencies to PREFIX_lat.N.log, _slat.N.log, _clat.N.log";
+    write_hist_log => logs.histogram: log, "Log histograms of latency to PREFIX_clat_hist.N.log";
+    log_avg_msec => logs.average: of("TIME", milliseconds) = "0",
+        "Average log entries over this time (ms); 0: a line per operation";
+    log_hist_msec => logs.histogram_every: time(ms), "Interval between logged histograms";
+    log_offset => logs.offsets: flag = "0", "Add a column of offsets to logs";
+}}
 
 fn percentile(g: Given<'_>) -> Result<f64, String> {
     match g.percentiles()?.as_slice() {
         [one] => Ok(*one),
         _ => Err("give one percentile".to_owned()),
     }
-}
-
-fn unified(g: Given<'_>) -> Result<Unified, String> {
-    one_of(
-        g.text,
-        &[
-            ("none", Unified::Apart),
-            ("0", Unified::Apart),
-            ("mixed", Unified::Mixed),
-            ("1", Unified::Mixed),
-            ("both", Unified::Both),
-            ("2", Unified::Both),
-        ],
-    )
 }
 
 fn continue_on(g: Given<'_>) -> Result<ContinueOn, String> {

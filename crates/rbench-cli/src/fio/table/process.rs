@@ -1,86 +1,38 @@
 //! Options that say what a job's threads are to the kernel, and the commands around
 //! them.
 
-use super::{Opt, put, text};
-use crate::given::one_of;
+use super::{Given, text};
 
-/// Processors, memory, priorities, user.
-pub const PROCESS: &[Opt] = &[
-    Opt::job(
-        "cpus_allowed",
-        "LIST",
-        "Processors that workers may run on, as in 0-3,7",
-        |s, g| put(&mut s.cpus_allowed, g.numbers()),
-    ),
-    Opt::job(
-        "cpumask",
-        "MASK",
-        "Like cpus_allowed, as a number with one bit per processor",
-        |s, g| put(&mut s.cpus_allowed, g.bits()),
-    ),
-    Opt::job(
-        "cpus_allowed_policy",
-        "shared|split",
-        "shared: each worker may run on all of them; split: one per worker",
-        |s, g| {
-            let policies = [("shared", false), ("split", true)];
-            put(&mut s.cpus_split, one_of(g.text, &policies))
-        },
-    )
-    .default("shared"),
-    Opt::job(
-        "numa_cpu_nodes",
-        "LIST|all",
-        "NUMA nodes on whose processors workers may run",
-        |s, g| put(&mut s.numa_cpu_nodes, g.nodes()),
-    ),
-    Opt::job(
-        "numa_mem_policy",
-        "MODE[:LIST]",
-        "NUMA memory policy: default, prefer, bind, interleave, local",
-        |s, g| put(&mut s.numa_mem_policy, g.memory_policy()),
-    ),
-    Opt::job(
-        "nice",
-        "N",
-        "Value to add to the niceness of workers, -20 to 19",
-        |s, g| put(&mut s.nice, g.integer(-20, 19)),
-    )
-    .default("0"),
-    Opt::job("prio", "N", "I/O priority of workers, 0 to 7", |s, g| {
-        put(&mut s.prio, g.within(0, 7))
-    }),
-    Opt::job(
-        "prioclass",
-        "N",
-        "I/O class: 0 none, 1 real time, 2 best effort, 3 idle",
-        |s, g| put(&mut s.prioclass, g.within(0, 3)),
-    ),
-    Opt::job(
-        "priohint",
-        "N",
-        "Hint of the I/O priority, 0 to 1023",
-        |s, g| put(&mut s.priohint, g.within(0, 1023)),
-    ),
-    Opt::job("uid", "ID", "User ID of workers during the job", |s, g| {
-        put(&mut s.uid, g.count(0))
-    }),
-    Opt::job("gid", "ID", "Group ID of workers during the job", |s, g| {
-        put(&mut s.gid, g.count(0))
-    }),
-    Opt::job("comm", "NAME", "Name of the workers' threads", |s, g| {
-        put(&mut s.comm, text(g))
-    }),
-    Opt::job(
-        "exec_prerun",
-        "COMMAND",
-        "Command that each worker runs first, with output in JOB.prerun.txt",
-        |s, g| put(&mut s.exec_prerun, text(g)),
-    ),
-    Opt::job(
-        "exec_postrun",
-        "COMMAND",
-        "Command that each worker runs last, with output in JOB.postrun.txt",
-        |s, g| put(&mut s.exec_postrun, text(g)),
-    ),
-];
+options! {
+    /// Processors, memory, priorities, user.
+    PROCESS: Job () {
+    cpus_allowed: of("LIST", Given::numbers), "Processors that workers may run on, as in 0-3,7";
+    cpumask => cpus_allowed: of("MASK", Given::bits),
+        "Like cpus_allowed, as a number with one bit per processor";
+    cpus_allowed_policy => cpus_split: words("shared|split", "shared" = false,
+            "split" = true) = "shared",
+        "shared: each worker may run on all of them; split: one per worker";
+    numa_cpu_nodes: of("LIST|all", Given::nodes), "NUMA nodes on whose processors workers may run";
+    numa_mem_policy: of("MODE[:LIST]", Given::memory_policy),
+        "NUMA memory policy: default, prefer, bind, interleave, local";
+    nice: of("N", niceness) = "0",
+        "Value to add to the niceness of workers, -20 to 19";
+    prio: within(0, 7), "I/O priority of workers, 0 to 7";
+    prioclass: within(0, 3), "I/O class: 0 none, 1 real time, 2 best effort, 3 idle";
+    priohint: within(0, 1023), "Hint of the I/O priority, 0 to 1023";
+    uid: of("ID", id), "User ID of workers during the job";
+    gid: of("ID", id), "Group ID of workers during the job";
+    comm: of("NAME", text), "Name of the workers' threads";
+    exec_prerun: of("COMMAND", text),
+        "Command that each worker runs first, with output in JOB.prerun.txt";
+    exec_postrun: of("COMMAND", text),
+        "Command that each worker runs last, with output in JOB.postrun.txt";
+}}
+
+fn niceness(g: Given<'_>) -> Result<i32, String> {
+    g.integer(-20, 19)
+}
+
+fn id(g: Given<'_>) -> Result<u32, String> {
+    g.count(0)
+}

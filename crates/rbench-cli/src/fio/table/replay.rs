@@ -2,70 +2,28 @@
 
 use rbench_plan::iolog::Skip;
 
-use super::{Given, Opt, put, text};
+use super::{Given, text};
 
-/// Logs of I/O.
-pub const REPLAY: &[Opt] = &[
-    Opt::job(
-        "write_iolog",
-        "FILE",
-        "Record each worker's I/O for replay: FILE, FILE.1, ...",
-        |s, g| put(&mut s.write_iolog, text(g)),
-    ),
-    Opt::job(
-        "read_iolog",
-        "LIST",
-        "Replay these I/O logs, which workers take in turn",
-        |s, g| put(&mut s.read_iolog, logs(g)),
-    ),
-    Opt::job(
-        "read_iolog_chunked",
-        "0|1",
-        "Read the log in pieces during the replay",
-        |s, g| put(&mut s.read_iolog_chunked, g.flag()),
-    )
-    .default("0"),
-    Opt::job(
-        "replay_no_stall",
-        "0|1",
-        "Ignore the times of the log: replay one operation after the other",
-        |s, g| put(&mut s.replay_no_stall, g.flag()),
-    )
-    .default("0"),
-    Opt::job(
-        "replay_time_scale",
-        "PERCENT",
-        "Speed of the replay: 200 is twice as fast as recorded",
-        |s, g| put(&mut s.replay_time_scale, g.within(1, i32::MAX as u64)),
-    )
-    .default("100"),
-    Opt::job(
-        "replay_redirect",
-        "FILE",
-        "Replay all operations of the log on this file",
-        |s, g| put(&mut s.replay_redirect, text(g)),
-    ),
-    Opt::job(
-        "replay_scale",
-        "N",
-        "Divide the log's offsets by this",
-        |s, g| put(&mut s.replay_scale, g.within(0, i32::MAX as u64)),
-    )
-    .default("1"),
-    Opt::job(
-        "replay_align",
-        "SIZE",
-        "Round the log's offsets down to multiples of this power of 2",
-        |s, g| put(&mut s.replay_align, alignment(g)),
-    )
-    .default("0"),
-    Opt::job(
-        "replay_skip",
-        "LIST",
-        "Operations to leave out: read, write, trim, sync",
-        |s, g| put(&mut s.replay_skip, skip(g)),
-    ),
-];
+options! {
+    /// Logs of I/O.
+    REPLAY: Job () {
+    write_iolog: of("FILE", text), "Record each worker's I/O for replay: FILE, FILE.1, ...";
+    read_iolog: of("LIST", logs), "Replay these I/O logs, which workers take in turn";
+    read_iolog_chunked: flag = "0", "Read the log in pieces during the replay";
+    replay_no_stall: flag = "0",
+        "Ignore the times of the log: replay one operation after the other";
+    replay_time_scale: of("PERCENT", speed) = "100",
+        "Speed of the replay: 200 is twice as fast as recorded";
+    replay_redirect: of("FILE", text), "Replay all operations of the log on this file";
+    replay_scale: within(0, i32::MAX as u64) = "1", "Divide the log's offsets by this";
+    replay_align: of("SIZE", alignment) = "0",
+        "Round the log's offsets down to multiples of this power of 2";
+    replay_skip: of("LIST", skip), "Operations to leave out: read, write, trim, sync";
+}}
+
+fn speed(g: Given<'_>) -> Result<u32, String> {
+    g.within(1, i32::MAX as u64)
+}
 
 /// Names between colons, none of them empty.
 fn logs(g: Given<'_>) -> Result<Vec<String>, String> {

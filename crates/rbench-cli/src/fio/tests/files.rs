@@ -1,6 +1,6 @@
 //! Job files.
 
-use rbench_plan::spec::fio::EngineSettings;
+use rbench_core::EngineOptions;
 
 use super::*;
 
@@ -85,16 +85,30 @@ fn options_of_an_engine_go_with_it() {
         let job = fio.jobs.iter().find(|job| job.name == name);
         job.expect("it is there").settings.engine_options
     };
-    let inherited = EngineSettings {
+    let inherited = EngineOptions {
         fixedbufs: Some(true),
-        ..EngineSettings::default()
+        ..EngineOptions::default()
     };
-    let hipri = Some(true);
-    assert_eq!(of("a"), EngineSettings { hipri, ..inherited });
-    assert_eq!(of("b"), EngineSettings::default());
-    let nowait = Some(true);
-    assert_eq!(of("c"), EngineSettings { nowait, ..of("b") });
+    let hipri = true;
+    assert_eq!(of("a"), EngineOptions { hipri, ..inherited });
+    assert_eq!(of("b"), EngineOptions::default());
+    let nowait = true;
+    assert_eq!(of("c"), EngineOptions { nowait, ..of("b") });
     assert_eq!(of("d"), inherited);
+    let given = |job: &Job| -> Vec<&str> {
+        let given = job.settings.of_engines.iter();
+        given.map(|(option, _)| *option).collect()
+    };
+    let jobs: Vec<Vec<&str>> = fio.jobs.iter().map(given).collect();
+    assert_eq!(
+        jobs,
+        [
+            vec!["fixedbufs", "hipri"],
+            vec![],
+            vec!["nowait"],
+            vec!["fixedbufs"]
+        ]
+    );
 }
 
 #[test]

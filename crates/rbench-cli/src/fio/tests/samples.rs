@@ -274,33 +274,27 @@ pub const JOB_OPTIONS: &[JobSample] = &[
     ("iodepth_batch_complete=5", |s| {
         s.iodepth_batch_complete_min = Some(5)
     }),
-    ("hipri", |s| s.engine_options.hipri = Some(true)),
+    ("hipri", |s| s.engine_options.hipri = true),
     ("hipri_percentage=30", |s| {
-        s.engine_options.hipri_percentage = Some(30)
+        s.engine_options.hipri_percentage = 30
     }),
     ("fixedbufs", |s| s.engine_options.fixedbufs = Some(true)),
     ("registerfiles=1", |s| {
         s.engine_options.registerfiles = Some(true)
     }),
-    ("sqthread_poll=0", |s| {
-        s.engine_options.sqthread_poll = Some(false)
-    }),
+    ("sqthread_poll", |s| s.engine_options.sqthread_poll = true),
     ("sqthread_poll_cpu=1", |s| {
         s.engine_options.sqthread_poll_cpu = Some(1)
     }),
-    ("nonvectored=0", |s| {
-        s.engine_options.nonvectored = Some(false)
-    }),
-    ("force_async=4", |s| s.engine_options.force_async = Some(4)),
-    ("uncached=1", |s| s.engine_options.uncached = Some(true)),
-    ("nowait=1", |s| s.engine_options.nowait = Some(true)),
-    ("atomic=1", |s| s.engine_options.atomic = Some(true)),
+    ("nonvectored=0", |s| s.engine_options.nonvectored = false),
+    ("force_async=4", |s| s.engine_options.force_async = 4),
+    ("uncached=1", |s| s.engine_options.uncached = true),
+    ("nowait=1", |s| s.engine_options.nowait = true),
+    ("atomic=1", |s| s.engine_options.atomic = true),
     ("stat_type=lstat", |s| {
-        s.engine_options.stat_type = Some(StatType::Lstat)
+        s.engine_options.stat_type = StatType::Lstat
     }),
-    ("userspace_reap", |s| {
-        s.engine_options.userspace_reap = Some(true)
-    }),
+    ("userspace_reap", |s| s.engine_options.userspace_reap = true),
     ("direct=1", |s| s.direct = Some(true)),
     ("buffered=0", |s| s.direct = Some(true)),
     ("sync=1", |s| s.sync = Some(SyncMode::Sync)),
@@ -668,6 +662,11 @@ fn each_option_changes_what_it_stands_for_and_nothing_else() {
     for (text, change) in JOB_OPTIONS {
         let mut expect = Settings::default();
         change(&mut expect);
+        let name = text.split('=').next().expect("a name");
+        let option = table::exact(name).expect("an option");
+        if option.of_engines() {
+            expect.of_engines = vec![(name, option.engines)];
+        }
         assert_eq!(
             jobs(&format!("--name=a --{text}"))[0].settings,
             expect,

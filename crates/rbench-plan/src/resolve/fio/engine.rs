@@ -5,7 +5,7 @@ use rbench_core::memory::{Memory, MemoryKind};
 
 use super::super::{Facts, PlanError};
 use crate::name_ops::NameOp;
-use crate::spec::fio::{EngineSettings, Settings};
+use crate::spec::fio::Settings;
 
 /// Engines of fio that rbench may not have.
 const ENGINES: &str = "sync psync vsync pvsync pvsync2 libaio io_uring io_uring_cmd posixaio mmap \
@@ -65,50 +65,6 @@ pub(super) fn engine(
     Ok((name.to_owned(), depth.min(*most)))
 }
 
-/// The options that were given, each with the engines to which it belongs.
-fn given(
-    settings: &EngineSettings,
-) -> impl Iterator<Item = (&'static str, &'static [&'static str])> {
-    const RING: &[&str] = &["io_uring"];
-    const AIO: &[&str] = &["libaio"];
-    const CALL: &[&str] = &["pvsync2"];
-    const POLLED: &[&str] = &["io_uring", "pvsync2"];
-    const STAT: &[&str] = &["filestat", "dirstat"];
-    const FLAGGED: &[&str] = &["io_uring", "libaio", "pvsync2"];
-    let EngineSettings {
-        hipri,
-        hipri_percentage,
-        fixedbufs,
-        registerfiles,
-        sqthread_poll,
-        sqthread_poll_cpu,
-        nonvectored,
-        force_async,
-        uncached,
-        nowait,
-        atomic,
-        userspace_reap,
-        stat_type,
-    } = *settings;
-    [
-        ("hipri", POLLED, hipri.is_some()),
-        ("hipri_percentage", CALL, hipri_percentage.is_some()),
-        ("fixedbufs", RING, fixedbufs.is_some()),
-        ("registerfiles", RING, registerfiles.is_some()),
-        ("sqthread_poll", RING, sqthread_poll.is_some()),
-        ("sqthread_poll_cpu", RING, sqthread_poll_cpu.is_some()),
-        ("nonvectored", RING, nonvectored.is_some()),
-        ("force_async", RING, force_async.is_some()),
-        ("uncached", POLLED, uncached.is_some()),
-        ("nowait", FLAGGED, nowait.is_some()),
-        ("atomic", FLAGGED, atomic.is_some()),
-        ("userspace_reap", AIO, userspace_reap.is_some()),
-        ("stat_type", STAT, stat_type.is_some()),
-    ]
-    .into_iter()
-    .filter_map(|(name, engines, given)| given.then_some((name, engines)))
-}
-
 /// The options of `engine`. fio knows an option of engines only once such an engine
 /// is given.
 pub(super) fn options(
@@ -116,31 +72,16 @@ pub(super) fn options(
     engine: &str,
     direct: bool,
 ) -> Result<EngineOptions, PlanError> {
-    let settings = &s.engine_options;
-    for (option, engines) in given(settings) {
+    for (option, engines) in &s.of_engines {
         if !engines.contains(&engine) {
             let engines = engines.join(", ");
             refuse!("{option} belongs to ioengine {engines}, but the job uses {engine}");
         }
     }
-    let default = EngineOptions::default();
     Ok(EngineOptions {
-        hipri: settings.hipri.unwrap_or(default.hipri),
-        hipri_percentage: settings
-            .hipri_percentage
-            .unwrap_or(default.hipri_percentage),
-        fixedbufs: settings.fixedbufs,
-        registerfiles: settings.registerfiles,
-        sqthread_poll: settings.sqthread_poll.unwrap_or(default.sqthread_poll),
-        sqthread_poll_cpu: settings.sqthread_poll_cpu,
-        nonvectored: settings.nonvectored.unwrap_or(default.nonvectored),
-        force_async: settings.force_async.unwrap_or(default.force_async),
         // Direct transfers are not cached anyway, and have no such flag.
-        uncached: settings.uncached.unwrap_or(default.uncached) && !direct,
-        nowait: settings.nowait.unwrap_or(default.nowait),
-        atomic: settings.atomic.unwrap_or(default.atomic),
-        userspace_reap: settings.userspace_reap.unwrap_or(default.userspace_reap),
-        stat_type: settings.stat_type.unwrap_or(default.stat_type),
+        uncached: s.engine_options.uncached && !direct,
+        ..s.engine_options
     })
 }
 

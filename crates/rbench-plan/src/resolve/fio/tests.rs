@@ -7,7 +7,7 @@ use crate::jobs::{
     VerifyPattern, Whole, WindowValue,
 };
 use crate::resolve::{Plan, Work};
-use crate::spec::fio::{Check, EngineSettings};
+use crate::spec::fio::Check;
 use crate::spec::{Common, Spec, Workload};
 
 mod journal;
@@ -491,57 +491,34 @@ fn other_engines_of_fio_are_refused_by_name() {
 
 #[test]
 fn options_of_engines_are_taken_by_their_engines_only() {
-    let with = |engine: &str, change: fn(&mut EngineSettings)| {
+    let asked = EngineOptions {
+        nowait: true,
+        uncached: true,
+        ..EngineOptions::default()
+    };
+    let with = |engine: &str, direct| {
         let engine = engine.to_owned();
         move |s: &mut Settings| {
             s.ioengine = Some(engine);
-            change(&mut s.engine_options);
+            s.direct = Some(direct);
+            s.engine_options = asked;
+            s.of_engines = vec![
+                ("nowait", &["libaio", "io_uring"]),
+                ("atomic", &["io_uring"]),
+            ];
         }
     };
-    let asked = EngineOptions {
-        nowait: true,
-        atomic: true,
-        ..EngineOptions::default()
-    };
-    for engine in ["io_uring", "libaio", "pvsync2"] {
-        let given = with(engine, |o| {
-            (o.nowait, o.atomic) = (Some(true), Some(true));
-        });
-        assert_eq!(single(given).engine_options, asked, "{engine}");
-    }
-    let check = |engine, change: fn(&mut EngineSettings), expect: &str| {
-        check_refused(with(engine, change), expect);
-    };
-    check(
-        "psync",
-        |o| o.nowait = Some(false),
-        "nowait belongs to ioengine io_uring, libaio, pvsync2",
+    assert_eq!(single(with("io_uring", false)).engine_options, asked);
+    let uncached = single(with("io_uring", true)).engine_options.uncached;
+    assert!(!uncached, "as in fio");
+    check_refused(
+        with("psync", false),
+        "nowait belongs to ioengine libaio, io_uring, but the job uses psync",
     );
-    check(
-        "pvsync2",
-        |o| o.fixedbufs = Some(true),
-        "fixedbufs belongs to ioengine io_uring",
+    check_refused(
+        with("libaio", false),
+        "atomic belongs to ioengine io_uring, but the job uses libaio",
     );
-    check(
-        "io_uring",
-        |o| o.userspace_reap = Some(true),
-        "userspace_reap belongs to ioengine libaio",
-    );
-    check(
-        "io_uring",
-        |o| o.hipri_percentage = Some(3),
-        "hipri_percentage belongs to ioengine pvsync2",
-    );
-    check("libaio", |o| o.uncached = Some(true), "the job uses libaio");
-    let uncached = |direct| {
-        single(|s| {
-            with("pvsync2", |o| o.uncached = Some(true))(s);
-            s.direct = Some(direct);
-        })
-        .engine_options
-        .uncached
-    };
-    assert!(uncached(false) && !uncached(true), "as in fio");
 }
 
 #[test]

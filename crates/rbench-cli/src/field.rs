@@ -1,0 +1,54 @@
+//! Fields that options fill: those of rows of fio's options and of options of letters.
+
+use std::path::PathBuf;
+
+use rbench_core::{Nanos, StatType};
+use rbench_plan::jobs::{Each, WindowValue};
+use rbench_plan::meta::Backend;
+
+use crate::{Communicator, FioFormat, Format, IorSummary, Progress};
+
+/// A field that an option fills.
+pub trait Field {
+    /// What the option reads.
+    type Value;
+    /// Fills it.
+    fn put(&mut self, value: Self::Value);
+}
+
+impl<T> Field for Option<T> {
+    type Value = T;
+    fn put(&mut self, value: T) {
+        *self = Some(value);
+    }
+}
+
+/// What is left out keeps the value that it has.
+impl<T> Field for Each<Option<T>> {
+    type Value = Each<Option<T>>;
+    fn put(&mut self, value: Each<Option<T>>) {
+        let Each { read, write, trim } = value;
+        for (field, value) in self.all_mut().into_iter().zip([read, write, trim]) {
+            if value.is_some() {
+                *field = value;
+            }
+        }
+    }
+}
+
+/// Fields that are never missing.
+macro_rules! plain_fields {
+    ($($type:ty)*) => {
+        $(impl Field for $type {
+            type Value = $type;
+            fn put(&mut self, value: $type) {
+                *self = value;
+            }
+        })*
+    };
+}
+
+plain_fields! {
+    bool i32 u8 u32 u64 Nanos PathBuf [Vec<i32>; 3] Vec<PathBuf> Vec<FioFormat> StatType WindowValue
+    Backend Communicator Format IorSummary Progress
+}

@@ -52,7 +52,10 @@ import zlib
 from common import check, finish, heading
 from fio_cases import CASES, NEWER
 
-DOC = pathlib.Path(__file__).resolve().parents[2] / "docs/reference/fio-options.md"
+ROOT_OF_SOURCES = pathlib.Path(__file__).resolve().parents[2]
+DOC = ROOT_OF_SOURCES / "docs/reference/fio-options.md"
+# Names that a newer fio has.
+NEWEST = ROOT_OF_SOURCES / "crates/rbench-cli/src/fio/tests/fio-3.42-options.txt"
 RECORD = pathlib.Path(__file__).with_name("fio-3.33.jsonl")
 VERSION, FIO = "fio-3.33", ["fio"]
 DIRECTIONS = ("read", "write", "trim")
@@ -417,6 +420,12 @@ class Record:
         """Names and aliases of all options of jobs, and those of engines."""
         return set().union(*self.options.values()) | UNLISTED
 
+    @staticmethod
+    def newest():
+        """Names of options of fio 3.42."""
+        words = " ".join(NEWEST.read_text().splitlines()[1:]).split()
+        return {word for word in words if not word.endswith(":")}
+
     def answer(self, option, line):
         """fio's answer to a line, None if there is none."""
         row = self.rows.get((option, line))
@@ -605,7 +614,7 @@ def compare(options):
     if options.living:
         require_fio()
         check(options_of_fio() == record.options, "fio lists other options than those recorded: fio_options.py --record")
-    names = sorted(options.only or record.names() | set(NEWER))
+    names = sorted(options.only or record.names() | record.newest() | set(NEWER))
     heading(f"{len(names)} options: compared with {'fio' if options.living else 'what fio did'}, or refused with a reason")
     with concurrent.futures.ThreadPoolExecutor(2 * os.cpu_count()) as pool:
         reasons = dict(zip(names, pool.map(lambda name: refusal(options.program, name), names)))
@@ -642,7 +651,7 @@ def compare(options):
 
 
 def check_page(rows, write):
-    head = ("# Every option of fio 3.33: how it is compared with fio, or why it is refused\n\n"
+    head = ("# Every option of fio up to 3.42: how it is compared with fio, or why it is refused\n\n"
             "Written by `scripts/checks/fio_options.py`, which runs rbench with these lines after `--name=o` and says what each kind\n"
             "compares. What fio did with them is recorded in `scripts/checks/fio-3.33.jsonl`.\n\n| option | |\n|---|---|\n")
     text = head + "\n".join(rows) + "\n"

@@ -572,19 +572,51 @@ fn what_to_use_instead_of_a_refused_option_exists() {
 }
 
 #[test]
+fn every_option_of_fio_3_42_is_taken_or_refused_with_a_reason() {
+    let list = include_str!("tests/fio-3.42-options.txt");
+    let words = list.lines().skip(1).flat_map(str::split_whitespace);
+    let names: Vec<&str> = words.filter(|word| !word.ends_with(':')).collect();
+    assert!(names.len() > 350, "{}", names.len());
+    for name in names {
+        let taken = table::exact(name).is_some();
+        match table::refusal(name) {
+            Some(refused) => check_misuse(
+                &format!("--name=a --{name}=1"),
+                &[
+                    &format!("option '--{name}' is not supported: "),
+                    refused.why,
+                ],
+            ),
+            None => assert!(taken, "{name}: neither an option nor refused"),
+        }
+    }
+}
+
+#[test]
+#[allow(
+    clippy::disallowed_methods,
+    reason = "the page of options is a file of the project"
+)]
 fn the_page_of_options_is_made_from_the_table() {
     let page = include_str!("../../../../docs/reference/fio.md");
-    let (_, behind) = page
+    let (before, rest) = page
         .split_once("<!-- options -->\n")
         .expect("the beginning of the tables");
-    let (tables, _) = behind
+    let (tables, after) = rest
         .split_once("<!-- end of options -->")
         .expect("the end of the tables");
-    assert!(
-        tables == super::tables(),
-        "docs/reference/fio.md differs from the table of options; between its marks belongs:\n{}",
-        super::tables()
-    );
+    let expect = super::tables();
+    if std::env::var_os("RBENCH_ACCEPT_GOLDEN").is_some() {
+        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/reference/fio.md");
+        let page = format!("{before}<!-- options -->\n{expect}<!-- end of options -->{after}");
+        std::fs::write(path, page).expect("docs/reference/fio.md is written");
+    } else {
+        assert!(
+            tables == expect,
+            "docs/reference/fio.md differs from the table of options: write it with \
+             RBENCH_ACCEPT_GOLDEN=1"
+        );
+    }
 }
 
 #[test]

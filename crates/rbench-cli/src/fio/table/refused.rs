@@ -1,4 +1,4 @@
-//! Options of fio 3.33 that rbench does not support: why, and what to use instead.
+//! Options of fio up to 3.42 that rbench does not support: why, and what to use instead.
 
 /// Options that are refused for one reason.
 pub struct Refused {
@@ -60,10 +60,25 @@ pub const REFUSED: &[Refused] = &[
         "`rwmixread`",
     ),
     refused(
-        "ignore_zone_limits job_max_open_zones max_open_zones read_beyond_wp zone_reset_frequency \
-         zone_reset_threshold zonecapacity",
+        "ignore_zone_limits job_max_open_zones max_open_zones read_beyond_wp recover_zbd_write_error \
+         write_zone_remainder zone_reset_frequency zone_reset_threshold zonecapacity",
         "a mounted file system has no zones",
         "`zonemode=strided`",
+    ),
+    refused(
+        "dataplacement dp_scheme fdp fdp_pli fdp_pli_select plid_select plids",
+        "a mounted file system places data itself",
+        "`write_hint` for the expected lifetime of data",
+    ),
+    refused(
+        "num_range",
+        "one call punches one hole",
+        "`bs`, whose third value is the size of trims",
+    ),
+    refused(
+        "spr_cs spr_num_regions spr_op sprandom",
+        "it prepares the flash memory of a drive",
+        "`overwrite` to start from files with data",
     ),
     refused(
         "merge-blktrace-only merge_blktrace_file merge_blktrace_iters merge_blktrace_scalars",
@@ -107,22 +122,87 @@ pub const REFUSED: &[Refused] = &[
     refused("memcpytest", "it tests fio itself", ""),
     // Engines
     of_engine(
-        "cmdprio cmdprio_bssplit cmdprio_class cmdprio_percentage",
+        "cmdprio cmdprio_bssplit cmdprio_class cmdprio_hint cmdprio_percentage",
         "requests have no priority",
-        "`ionice`",
-    ),
-    of_engine(
-        "cmd_type",
-        "device commands are not I/O to a file system",
-        "",
+        "`prio` and `prioclass` for all requests of a job",
     ),
     of_engine("thp", "the system chooses the pages of mappings", ""),
     of_engine(
-        "arguments bindname brick busy_poll clientname clustername conf cpuchunks cpuload cpumode \
-         donorname exit_on_io_done grace_time hostname inplace interface listen mss nodelay pingpong \
-         pool port program protocol rbdname readfua sg_write_mode single-instance skip_bad \
-         std_redirect stream_id touch_objects ttl uri verb volume window_size writefua",
-        "it belongs to an engine that rbench does not have",
+        "apptag apptag_mask cdb_len cmd_type deac md_per_io_size pi_act pi_chk read_mode readfua \
+         sg_write_mode skip_bad stream_id verify_bytchk verify_mode write_mode writefua xnvme_admin \
+         xnvme_async xnvme_be xnvme_dev_nsid xnvme_dev_subnqn xnvme_iovec xnvme_mem xnvme_sync",
+        "device commands are not I/O to a file system",
+        "",
+    ),
+    of_engine(
+        "libblkio_driver libblkio_force_enable_completion_eventfd libblkio_num_entries libblkio_path \
+         libblkio_pre_connect_props libblkio_pre_start_props libblkio_queue_size libblkio_vectored \
+         libblkio_wait_mode libblkio_write_zeroes_on_trim",
+        "it belongs to libblkio, which reaches block devices without a file system",
+        "",
+    ),
+    of_engine(
+        "busy_poll clientname clustername conf pool rbd_encryption_format rbd_encryption_passphrase \
+         rbdname touch_objects",
+        "it belongs to rados and rbd, which reach Ceph without a mount",
+        "`directory` on a CephFS mount",
+    ),
+    of_engine(
+        "brick volume",
+        "it belongs to gfapi, which reaches GlusterFS without a mount",
+        "`directory` on a GlusterFS mount",
+    ),
+    of_engine(
+        "chunk_size cont hdfs_use_direct hdfsdirectory namenode object_class single-instance \
+         single_instance svcl",
+        "it belongs to dfs or libhdfs, which reach DAOS and HDFS without a mount",
+        "`directory` on a mount of them",
+    ),
+    of_engine(
+        "http_host http_mode http_object_mode http_pass http_s3_key http_s3_keyid http_s3_region \
+         http_s3_security_token http_s3_sse_customer_algorithm http_s3_sse_customer_key \
+         http_s3_storage_class http_swift_auth_token http_user http_verbose https",
+        "it belongs to http, which reaches object stores without a mount",
+        "`directory` on a mount of the object store",
+    ),
+    of_engine(
+        "initiator nfs_url uri",
+        "it belongs to libiscsi, nfs or nbd, which reach servers without a mount",
+        "`directory` on a mount of what the server exports",
+    ),
+    of_engine(
+        "bindname hostname interface listen mss nodelay pingpong port protocol ttl verb window_size",
+        "it belongs to net or rdma, which measure a network",
+        "",
+    ),
+    of_engine(
+        "cpuchunks cpuload cpumode exit_on_io_done",
+        "it belongs to cpuio, which does no I/O",
+        "`thinkcycles` for work between operations",
+    ),
+    of_engine(
+        "arguments grace_time program std_redirect",
+        "it belongs to exec, which runs a program in place of I/O",
+        "`exec_prerun`",
+    ),
+    of_engine(
+        "cuda_io gpu_dev_ids rocm_io",
+        "rbench has no GPU buffers",
+        "`mem` for the kinds of memory that it has",
+    ),
+    of_engine(
+        "donorname inplace",
+        "it belongs to e4defrag, which moves blocks of ext4",
+        "",
+    ),
+    of_engine(
+        "dummy no_completion_thread",
+        "it belongs to an engine of another system, or to fio's example of one",
+        "",
+    ),
+    of_engine(
+        "libaio_vectored",
+        "requests of libaio have one buffer each",
         "",
     ),
 ];

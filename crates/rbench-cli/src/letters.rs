@@ -11,16 +11,18 @@ use std::os::unix::ffi::OsStrExt as _;
 use rbench_core::plain;
 use rbench_plan::spec;
 
-use crate::{Output, Start, Stop};
+use crate::{Output, Start, Stop, values};
+
+#[macro_use]
+mod table;
 
 mod help;
 mod near;
 mod own;
-mod table;
 
 pub use help::{definitions, help};
 pub use own::Own;
-pub use table::{Group, Opt, Table, Takes, both, named, put, put_path, short, text};
+pub use table::{Group, Opt, Table, Takes, text};
 
 /// What rbench's own options of every command of letters ask for.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -128,7 +130,7 @@ fn apply<L: Line>(
 ) -> Result<(), Stop> {
     let attached = attached.map(OsStr::from_bytes);
     let (read, value) = match (option.takes, attached) {
-        (Takes::Nothing(_) | Takes::Switch(_) | Takes::Text(_), Some(value)) => {
+        (Takes::Nothing(_) | Takes::Switch(_) | Takes::Count(_) | Takes::Text(_), Some(value)) => {
             let value = value.display();
             return Err(misuse::<L>(
                 format!("unexpected value '{value}' for '{typed}': it takes none"),
@@ -141,6 +143,11 @@ fn apply<L: Line>(
         }
         (Takes::Switch(set), None) => {
             set(line, true);
+            return Ok(());
+        }
+        (Takes::Count(number), None) => {
+            let number = number(line);
+            *number = number.saturating_add(1);
             return Ok(());
         }
         (Takes::Text(text), None) => {
@@ -186,6 +193,10 @@ pub fn directive<L: Line>(line: &mut L, word: &OsStr) -> Result<(), String> {
     };
     match (option.takes, value.trim()) {
         (Takes::Value(_, read), value) => read(line, OsStr::new(value)),
+        (Takes::Count(number), value) => {
+            *number(line) = values::count(value)?;
+            Ok(())
+        }
         (Takes::Switch(set), "1") => {
             set(line, true);
             Ok(())

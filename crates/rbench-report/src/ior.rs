@@ -32,8 +32,8 @@ pub struct View {
     pub files: Vec<String>,
     /// `-F`
     pub file_per_process: bool,
-    /// `-z`
-    pub random: bool,
+    /// `-z`, counted.
+    pub random: u32,
     /// `-Q`, with `-C`.
     pub task_offset: Option<u32>,
     /// The seed of `-Z`.
@@ -217,7 +217,12 @@ fn option_lines(result: &RunResult, view: &View) -> Vec<(&'static str, String)> 
         ),
         (
             "ordering in a file",
-            if view.random { "random" } else { "sequential" }.to_owned(),
+            if view.random > 0 {
+                "random"
+            } else {
+                "sequential"
+            }
+            .to_owned(),
         ),
         (
             "ordering inter file",

@@ -7,10 +7,8 @@ use rbench_plan::spec::{OnError, Segments};
 
 use super::Line;
 use crate::given::one_of;
-use crate::letters::Takes::{Nothing, Switch, Text, Value};
-use crate::letters::{
-    Group, Opt, Own, Table, both, directive, help, named, put, put_path, short, text,
-};
+use crate::letters::Takes::{Nothing, Switch, Value};
+use crate::letters::{Group, Opt, Own, Table, directive, help, text};
 use crate::{IorSummary as Summary, values};
 
 const HEAD: &str = "\
@@ -71,289 +69,132 @@ const GROUPS: &[Group<Line>] = &[
     },
 ];
 
-const FILES: &[Opt<Line>] = &[
-    both(
-        'o',
-        "testFile",
-        Value("FILE", |l, v| {
-            l.spec.files = values::dirs(v);
-            Ok(())
-        }),
-        "Test file; A@B with -F: ranks take them in turn [default: testFile]",
-    ),
-    both(
-        'F',
-        "filePerProc",
-        Switch(|l, on| l.spec.file_per_process = on),
-        "Use one file per rank, FILE.<rank with 8 digits>",
-    ),
-    both(
-        'b',
-        "blockSize",
-        Value("SIZE", |l, v| put(&mut l.spec.block, v, values::bytes)),
-        "Contiguous bytes per rank in a segment [default: 1m]",
-    ),
-    both(
-        't',
-        "transferSize",
-        Value("SIZE", |l, v| put(&mut l.spec.transfer, v, values::bytes)),
-        "Bytes per transfer; -b must be a multiple of it [default: 256k]",
-    ),
-    both(
-        's',
-        "segmentCount",
-        Value("N", |l, v| put(&mut l.spec.segments, v, segments)),
-        "Segments, each one block per rank; -1: as in the files [default: 1]",
-    ),
-    both(
-        'm',
-        "multiFile",
-        Switch(|l, on| l.spec.multi_file = on),
-        "Use new files in each repetition: FILE.<repetition>",
-    ),
-    both(
-        'E',
-        "useExistingTestFile",
-        Switch(|l, on| l.spec.use_existing = on),
-        "Overwrite existing files",
-    ),
-    both(
-        'k',
-        "keepFile",
-        Switch(|l, on| l.spec.keep = on),
-        "Keep the files at the end",
-    ),
-];
+const FILES: &[Opt<Line>] = rows! { ()
+    o "testFile": takes(Value("FILE", files)),
+        "Test file; A@B with -F: ranks take them in turn [default: testFile]";
+    F "filePerProc" => spec.file_per_process: switch,
+        "Use one file per rank, FILE.<rank with 8 digits>";
+    b "blockSize" => spec.block: word("SIZE", values::bytes),
+        "Contiguous bytes per rank in a segment [default: 1m]";
+    t "transferSize" => spec.transfer: word("SIZE", values::bytes),
+        "Bytes per transfer; -b must be a multiple of it [default: 256k]";
+    s "segmentCount" => spec.segments: word("N", segments),
+        "Segments, each one block per rank; -1: as in the files [default: 1]";
+    m "multiFile" => spec.multi_file: switch, "Use new files in each repetition: FILE.<repetition>";
+    E "useExistingTestFile" => spec.use_existing: switch, "Overwrite existing files";
+    k "keepFile" => spec.keep: switch, "Keep the files at the end";
+};
 
-const PHASES: &[Opt<Line>] = &[
-    both(
-        'w',
-        "writeFile",
-        Switch(|l, on| l.spec.write = on),
-        "Write [default: -w -r, unless one of -w -r -W -R is given]",
-    ),
-    both('r', "readFile", Switch(|l, on| l.spec.read = on), "Read"),
-    both(
-        'W',
-        "checkWrite",
-        Switch(|l, on| l.spec.check_write = on),
-        "Read back and check the data after the writes, in a separate phase",
-    ),
-    both(
-        'R',
-        "checkRead",
-        Switch(|l, on| l.spec.check_read = on),
-        "Read and check the data",
-    ),
-];
+const PHASES: &[Opt<Line>] = rows! { ()
+    w "writeFile" => spec.write: switch,
+        "Write [default: -w -r, unless one of -w -r -W -R is given]";
+    r "readFile" => spec.read: switch, "Read";
+    W "checkWrite" => spec.check_write: switch,
+        "Read back and check the data after the writes, in a separate phase";
+    R "checkRead" => spec.check_read: switch, "Read and check the data";
+};
 
-const DATA: &[Opt<Line>] = &[
-    both(
-        'e',
-        "fsync",
-        Switch(|l, on| l.spec.fsync = on),
-        "Call fsync after the last write, timed",
-    ),
-    both(
-        'Y',
-        "fsyncPerWrite",
-        Switch(|l, on| l.spec.fsync_each = on),
-        "Call fsync after each write",
-    ),
-    named(
-        "posix.odirect",
-        Nothing(|l| l.spec.direct = true),
-        "Open files with O_DIRECT",
-    ),
-    named(
-        "useO_DIRECT",
-        Switch(|l, on| l.spec.direct = on),
-        "Same as posix.odirect (older name)",
-    ),
-    both(
-        'G',
-        "setTimeStampSignature",
-        Value("N", |l, v| put(&mut l.spec.data_seed, v, values::signed)),
-        "Seed of the data; use the same one to check files of an earlier run",
-    ),
-    both(
-        'l',
-        "dataPacketType",
-        Value("TYPE", |l, v| put(&mut l.spec.packet, v, values::packet)),
-        "Content: timestamp, offset, incompressible, random, unique [default: u]",
-    ),
-];
+const DATA: &[Opt<Line>] = rows! { ()
+    e "fsync" => spec.fsync: switch, "Call fsync after the last write, timed";
+    Y "fsyncPerWrite" => spec.fsync_each: switch, "Call fsync after each write";
+    "posix.odirect" => spec.direct: on, "Open files with O_DIRECT";
+    "useO_DIRECT" => spec.direct: switch, "Same as posix.odirect (older name)";
+    G "setTimeStampSignature" => spec.data_seed: word("N", values::signed),
+        "Seed of the data; use the same one to check files of an earlier run";
+    l "dataPacketType" => spec.packet: word("TYPE", values::packet),
+        "Content: timestamp, offset, incompressible, random, unique [default: u]";
+};
 
-const ORDER: &[Opt<Line>] = &[
-    both(
-        'C',
-        "reorderTasksConstant",
-        Switch(|l, on| l.spec.reorder = on),
-        "Read the data that a rank of another node wrote",
-    ),
-    named(
-        "reorderTasks",
-        Switch(|l, on| l.spec.reorder = on),
-        "Same as reorderTasksConstant",
-    ),
-    both(
-        'Q',
-        "taskPerNodeOffset",
-        Value("N", |l, v| put(&mut l.spec.task_offset, v, values::count)),
-        "With -C: distance to that node, in nodes [default: 1]",
-    ),
-    both(
-        'Z',
-        "reorderTasksRandom",
-        Switch(|l, on| l.spec.reorder_random = on),
-        "Read the data of a randomly chosen other rank",
-    ),
-    both(
-        'X',
-        "reorderTasksRandomSeed",
-        Value("N", |l, v| put(&mut l.spec.reorder_seed, v, values::signed)),
-        "Seed of -Z; negative: a different choice in each repetition",
-    ),
-    both(
-        'z',
-        "randomOffset",
-        Switch(|l, on| l.spec.random = on),
-        "Do the transfers of each rank in random order, each once",
-    ),
-    both(
-        'g',
-        "intraTestBarriers",
-        Switch(|l, on| l.spec.barriers = on),
-        "Synchronise ranks between open, transfers and close",
-    ),
-    both(
-        'D',
-        "deadlineForStonewalling",
-        Value("TIME", |l, v| put(&mut l.spec.deadline, v, values::time)),
-        "Stop writes and reads after TIME (s) [default: 0, never]",
-    ),
-    named(
-        "stoneWallingWearOut",
-        Switch(|l, on| l.spec.wear_out = on),
-        "With -D: then let all ranks catch up with the one that did most",
-    ),
-    named(
-        "stoneWallingWearOutIterations",
-        Value("N", |l, v| put(&mut l.spec.transfers_max, v, values::count)),
-        "Read at most N transfers per rank",
-    ),
-    named(
-        "stoneWallingStatusFile",
-        Value("FILE", |l, v| put_path(&mut l.spec.status_file, v)),
-        "File that stores each rank's transfers, for runs that only read",
-    ),
-    named(
-        "minTimeDuration",
-        Value("TIME", |l, v| put(&mut l.spec.time_min, v, values::time)),
-        "Repeat reads from the start until TIME has passed (s)",
-    ),
-    both(
-        'T',
-        "maxTimeDuration",
-        Value("MINUTES", |l, v| {
-            put(&mut l.spec.minutes_max, v, values::count)
-        }),
-        "Start no further repetition after this time [default: 0, no limit]",
-    ),
-    both(
-        'i',
-        "repetitions",
-        Value("N", |l, v| put(&mut l.spec.repetitions, v, values::count)),
-        "Repetitions of the whole test [default: 1]",
-    ),
-    both(
-        'd',
-        "interTestDelay",
-        Value("TIME", |l, v| put(&mut l.spec.delay, v, values::time)),
-        "Pause before each phase but the first (s) [default: 0]",
-    ),
-];
+const ORDER: &[Opt<Line>] = rows! { ()
+    C "reorderTasksConstant" => spec.reorder: switch,
+        "Read the data that a rank of another node wrote";
+    "reorderTasks" => spec.reorder: switch, "Same as reorderTasksConstant";
+    Q "taskPerNodeOffset" => spec.task_offset: word("N", values::count),
+        "With -C: distance to that node, in nodes [default: 1]";
+    Z "reorderTasksRandom" => spec.reorder_random: switch,
+        "Read the data of a randomly chosen other rank";
+    X "reorderTasksRandomSeed" => spec.reorder_seed: word("N", values::signed),
+        "Seed of -Z; negative: a different choice in each repetition";
+    z "randomOffset" => spec.random: count,
+        "Transfers of each rank in random order; -z -z: blocks at random places";
+    "random-offset-seed" => spec.random_seed: word("N", values::signed),
+        "Seed of -z, for the same order in each phase [default: other orders]";
+    g "intraTestBarriers" => spec.barriers: switch,
+        "Synchronise ranks between open, transfers and close";
+    D "deadlineForStonewalling" => spec.deadline: word("TIME", values::time),
+        "Stop writes and reads after TIME (s) [default: 0, never]";
+    "stoneWallingWearOut" => spec.wear_out: switch,
+        "With -D: then let all ranks catch up with the one that did most";
+    "stoneWallingWearOutIterations" => spec.transfers_max: word("N", values::count),
+        "Read at most N transfers per rank";
+    "stoneWallingStatusFile" => spec.status_file: path("FILE"),
+        "File that stores each rank's transfers, for runs that only read";
+    "minTimeDuration" => spec.time_min: word("TIME", values::time),
+        "Repeat reads from the start until TIME has passed (s)";
+    T "maxTimeDuration" => spec.minutes_max: word("MINUTES", values::count),
+        "Start no further repetition after this time [default: 0, no limit]";
+    i "repetitions" => spec.repetitions: word("N", values::count),
+        "Repetitions of the whole test [default: 1]";
+    d "interTestDelay" => spec.delay: word("TIME", values::time),
+        "Pause before each phase but the first (s) [default: 0]";
+};
 
-const RANKS: &[Opt<Line>] = &[
-    both(
-        'N',
-        "numTasks",
-        Value("N", |l, v| put(&mut l.spec.tasks, v, values::count)),
-        "Number of ranks that take part [default: all]",
-    ),
-    both(
-        'a',
-        "api",
-        Value("API", |_, v| match text(v)?.eq_ignore_ascii_case("POSIX") {
-            true => Ok(()),
-            false => Err("rbench measures mounted file systems through POSIX only".to_owned()),
-        }),
-        "Interface: POSIX",
-    ),
-    both(
-        'q',
-        "quitOnError",
-        Switch(|l, on| l.shared.limits.on_error = on.then_some(OnError::Stop)),
-        "End the run at the first failed operation: --on-error stop",
-    ),
-    both(
-        'v',
-        "verbose",
-        Nothing(|l| l.view.verbosity = l.view.verbosity.saturating_add(1)),
-        "Accepted: --rbench-report and --out have all details",
-    ),
-    named(
-        "summaryFormat",
-        Value("FORMAT", |l, v| {
-            let formats = [
-                ("default", Summary::Text),
-                ("json", Summary::Json),
-                ("csv", Summary::Csv),
-            ];
-            let word = text(v)?.to_lowercase();
-            l.view.summary_format = one_of(&word, &formats)?;
-            Ok(())
-        }),
-        "Report format: default (text), JSON or CSV, with IOR's keys and columns",
-    ),
-    named(
-        "summaryFile",
-        Value("FILE", |l, v| put_path(&mut l.spec.summary_file, v)),
-        "Write the summary to FILE, which must not exist",
-    ),
-    named(
-        "saveRankPerformanceDetailsCSV",
-        Value("FILE", |l, v| put_path(&mut l.spec.rank_file, v)),
-        "Write times and throughput of every rank to FILE (CSV)",
-    ),
-    named(
-        "format",
-        Value("FORMAT", |l, v| {
-            l.shared.output.format = values::choice(text(v)?)?;
-            Ok(())
-        }),
-        "Format of rbench's report: text, or json as in --out [default: text]",
-    ),
-    short(
-        'f',
-        Value("SCRIPT", |l, v| put_path(&mut l.script, v)),
-        "Read options from an IOR script with one test as well",
-    ),
-    both(
-        'O',
-        "option",
-        Value("NAME=VALUE", |l, v| {
-            let mut all = v.as_bytes().split(|byte| *byte == b',');
-            all.try_for_each(|word| directive(l, OsStr::from_bytes(word)))
-        }),
-        "Set options by their long names",
-    ),
-];
+const RANKS: &[Opt<Line>] = rows! { ()
+    N "numTasks" => spec.tasks: word("N", values::count),
+        "Number of ranks that take part [default: all]";
+    a "api": takes(Value("API", api)), "Interface: POSIX";
+    q "quitOnError": takes(Switch(quit_on_error)),
+        "End the run at the first failed operation: --on-error stop";
+    v "verbose" => view.verbosity: count,
+        "Accepted: --rbench-report and --out have all details";
+    "summaryFormat" => view.summary_format: word("FORMAT", summary_format),
+        "Report format: default (text), JSON or CSV, with IOR's keys and columns";
+    "warningAsErrors": takes(Nothing(|_| {})),
+        "Accepted: what cannot be done as asked is always an error";
+    "summaryFile" => spec.summary_file: path("FILE"),
+        "Write the summary to FILE, which must not exist";
+    "saveRankPerformanceDetailsCSV" => spec.rank_file: path("FILE"),
+        "Write times and throughput of every rank to FILE (CSV)";
+    "format" => shared.output.format: word("FORMAT", values::choice),
+        "Format of rbench's report: text, or json as in --out [default: text]";
+    f => script: path("SCRIPT"), "Read options from an IOR script with one test as well";
+    O "option": takes(Value("NAME=VALUE", directives)), "Set options by their long names";
+};
 
-const HELP: &[Opt<Line>] = &[
-    both('h', "help", Text(help::<Line>), "Print help"),
-    named("version", Text(values::version), "Print version"),
-];
+const HELP: &[Opt<Line>] = rows! { ()
+    h "help": prints(help::<Line>), "Print help";
+    "version": prints(values::version), "Print version";
+};
+
+fn files(line: &mut Line, word: &OsStr) -> Result<(), String> {
+    line.spec.files = values::dirs(word);
+    Ok(())
+}
+
+fn api(_: &mut Line, word: &OsStr) -> Result<(), String> {
+    match text(word)?.eq_ignore_ascii_case("POSIX") {
+        true => Ok(()),
+        false => Err("rbench measures mounted file systems through POSIX only".to_owned()),
+    }
+}
+
+fn quit_on_error(line: &mut Line, on: bool) {
+    line.shared.limits.on_error = on.then_some(OnError::Stop);
+}
+
+fn summary_format(word: &str) -> Result<Summary, String> {
+    let formats = [
+        ("default", Summary::Text),
+        ("json", Summary::Json),
+        ("csv", Summary::Csv),
+    ];
+    one_of(&word.to_lowercase(), &formats)
+}
+
+fn directives(line: &mut Line, words: &OsStr) -> Result<(), String> {
+    let mut all = words.as_bytes().split(|byte| *byte == b',');
+    all.try_for_each(|word| directive(line, OsStr::from_bytes(word)))
+}
 
 /// `-s`
 fn segments(text: &str) -> Result<Segments, String> {
@@ -363,7 +204,7 @@ fn segments(text: &str) -> Result<Segments, String> {
     }
 }
 
-const NO_MPIIO: &str = "it belongs to another interface than POSIX";
+const NO_POSIX: &str = "it belongs to another interface than POSIX";
 const NO_GPU: &str = "this build has no GPU buffers";
 
 /// Options that are known and not supported, by the beginning of
@@ -371,19 +212,19 @@ const NO_GPU: &str = "this build has no GPU buffers";
 const REFUSED: &[(&str, &str)] = &[
     ("-A", "results have no reference number; use --label"),
     ("-B", "use --posix.odirect, as in newer versions of IOR"),
-    ("-c", NO_MPIIO),
-    ("--collective", NO_MPIIO),
-    ("collective", NO_MPIIO),
-    ("-H", NO_MPIIO),
-    ("-I", NO_MPIIO),
+    ("-c", NO_POSIX),
+    ("--collective", NO_POSIX),
+    ("collective", NO_POSIX),
+    ("-H", NO_POSIX),
+    ("-I", NO_POSIX),
     ("-j", "use --rbench-report, whose percentiles show outliers"),
-    ("-J", NO_MPIIO),
+    ("-J", NO_POSIX),
     ("-K", "use -k to keep files"),
     ("-M", "rbench does not occupy memory; use a larger -s"),
-    ("-n", NO_MPIIO),
+    ("-n", NO_POSIX),
     ("-p", "rbench does not reserve space in advance"),
-    ("-P", NO_MPIIO),
-    ("-S", NO_MPIIO),
+    ("-P", NO_POSIX),
+    ("-S", NO_POSIX),
     (
         "-u",
         "rbench does not create directories; name an existing one with -o",
@@ -396,9 +237,32 @@ const REFUSED: &[(&str, &str)] = &[
         "uniqueDir",
         "rbench does not create directories; name an existing one with -o",
     ),
-    ("-U", NO_MPIIO),
-    ("-V", NO_MPIIO),
+    ("-U", NO_POSIX),
+    ("-V", NO_POSIX),
     ("-x", "a short transfer is always an error"),
+    (
+        "-y",
+        "ranks take several mounts in turn: -F with -o MOUNT/FILE@OTHER/FILE",
+    ),
+    (
+        "--dryRun",
+        "rbench prints no figures of a run that did nothing; it checks all options before a run",
+    ),
+    (
+        "--randomPrefill",
+        "write the file before, in a run of its own: -w -k, and then -E -z",
+    ),
+    (
+        "randomPrefill",
+        "write the file before, in a run of its own: -w -k, and then -E -z",
+    ),
+    (
+        "--posix.rangelocks",
+        "transfers take no locks; rbench check --only locks tests them",
+    ),
+    ("--dummy.", NO_POSIX),
+    ("--mmap.", NO_POSIX),
+    ("--mpiio.", NO_POSIX),
     ("--gpu", NO_GPU),
     ("--allocateBufferOnGPU", NO_GPU),
     ("--posix.lustre.", "Lustre hints are not implemented"),

@@ -68,13 +68,20 @@ fn each_option_sets_its_own() {
             spec.file_per_process,
             spec.multi_file,
         ) = (true, true, true, true);
-        (spec.use_existing, spec.fsync_each, spec.random) = (true, true, true);
+        (spec.use_existing, spec.fsync_each, spec.random) = (true, true, 1);
         (spec.barriers, spec.reorder) = (true, true);
     });
     check("-l t -i 3 -N 2 -T 5 -d 1.5", |l| {
         (l.spec.packet, l.spec.repetitions) = (Some(Packet::Timestamp), Some(3));
         (l.spec.tasks, l.spec.minutes_max) = (Some(2), Some(5));
         l.spec.delay = Some(Nanos(1_500_000_000));
+    });
+    check("-z -C -z -C --random-offset-seed 7", |l| {
+        (l.spec.random, l.spec.random_seed) = (2, Some(7));
+        l.spec.reorder = true;
+    });
+    check("-zz -O randomOffset=1,verbose=3", |l| {
+        (l.spec.random, l.view.verbosity) = (1, 3);
     });
     check("-q -vv", |l| {
         (l.shared.limits.on_error, l.view.verbosity) = (Some(OnError::Stop), 2);
@@ -91,7 +98,17 @@ fn what_cannot_be_done_is_refused_by_name() {
     for (letter, why) in [("-c", "POSIX"), ("-u", "directories")] {
         check_misuse(letter, why);
     }
-    check_misuse("-y", "a similar option exists: '-Y'");
+    for (option, why) in [
+        ("-y", "several mounts in turn"),
+        ("--dryRun", "did nothing"),
+        ("--randomPrefill=1m", "a run of its own"),
+        ("-O randomPrefill=1m", "a run of its own"),
+        ("--posix.rangelocks", "no locks"),
+        ("--mpiio.showHints", "another interface"),
+    ] {
+        check_misuse(option, why);
+    }
+    check_misuse("-J", "another interface");
     check_misuse("--blocksize 4", "--blockSize");
     check_misuse("word", "unexpected word 'word'");
 }

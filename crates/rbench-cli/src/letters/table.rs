@@ -1,10 +1,8 @@
 //! What an option of letters and long names is, and a table of them.
 
 use std::ffi::OsStr;
-use std::path::PathBuf;
 
 use super::Line;
-use crate::values;
 
 /// An option.
 pub struct Opt<L: 'static> {
@@ -27,6 +25,8 @@ pub enum Takes<L: 'static> {
     Nothing(fn(&mut L)),
     /// Nothing; a directive switches it off as well.
     Switch(fn(&mut L, bool)),
+    /// Nothing, and each time counts; a directive sets the number.
+    Count(fn(&mut L) -> &mut u32),
     /// A value, by its name in the help.
     Value(&'static str, Read<L>),
     /// Nothing, or a number that is attached to the letter.
@@ -47,7 +47,7 @@ impl<L> Takes<L> {
     /// The name of the value in the help; empty: there is none.
     pub fn value_name(self) -> &'static str {
         match self {
-            Takes::Nothing(_) | Takes::Switch(_) | Takes::Text(_) => "",
+            Takes::Nothing(_) | Takes::Switch(_) | Takes::Count(_) | Takes::Text(_) => "",
             Takes::Digits(..) => "N",
             Takes::Value(name, _) => name,
         }
@@ -65,7 +65,7 @@ impl<L> Takes<L> {
             (_, None) => false,
             (_, Some(b'=')) | (Takes::Value(..), _) => true,
             (Takes::Digits(..), Some(first)) => first.is_ascii_digit(),
-            (Takes::Nothing(_) | Takes::Switch(_) | Takes::Text(_), _) => false,
+            (Takes::Nothing(_) | Takes::Switch(_) | Takes::Count(_) | Takes::Text(_), _) => false,
         }
     }
 }
@@ -117,58 +117,68 @@ impl<L: Line> Table<L> {
     }
 }
 
-/// An option with a letter alone.
-pub const fn short<L>(letter: char, takes: Takes<L>, help: &'static str) -> Opt<L> {
-    Opt {
-        letter: Some(letter),
-        long: None,
-        takes,
-        help,
-    }
-}
-
-/// An option with a long name alone.
-pub const fn named<L>(long: &'static str, takes: Takes<L>, help: &'static str) -> Opt<L> {
-    Opt {
-        letter: None,
-        long: Some(long),
-        takes,
-        help,
-    }
-}
-
-/// An option with a letter and a long name.
-pub const fn both<L>(
-    letter: char,
-    long: &'static str,
-    takes: Takes<L>,
-    help: &'static str,
-) -> Opt<L> {
-    Opt {
-        letter: Some(letter),
-        long: Some(long),
-        takes,
-        help,
-    }
-}
-
-/// Fills a field with what `read` makes of a word.
-pub fn put<T>(
-    field: &mut Option<T>,
-    word: &OsStr,
-    read: fn(&str) -> Result<T, String>,
-) -> Result<(), String> {
-    *field = Some(read(text(word)?)?);
-    Ok(())
-}
-
-/// Fills a field with a path, which may be any bytes.
-pub fn put_path(field: &mut Option<PathBuf>, word: &OsStr) -> Result<(), String> {
-    *field = Some(values::path(word)?);
-    Ok(())
-}
-
 /// A word as text.
 pub fn text(word: &OsStr) -> Result<&str, String> {
     word.to_str().ok_or_else(|| "it is not UTF-8".to_owned())
+}
+
+/// Options as rows: `letter "long-name" => field: kind, "help";`, without the letter or the long
+/// name where there is none. The field follows what stands in the parentheses at the start.
+///
+/// | kind | what follows the option |
+/// |---|---|
+/// | `on`, `switch` | nothing; a directive switches the second off as well |
+/// | `count` | nothing: counts how often it is given |
+/// | `word("VALUE", f)`, `path("VALUE")` | a value, as `f` reads it |
+/// | `more("VALUE", f)` | the same, added to those before |
+/// | `prints(f)` | nothing: prints a text |
+/// | `takes(t)` | what these [`Takes`] are |
+macro_rules! rows {
+    (@letter) => { None };
+    (@letter $letter:ident) => { Some(stringify!($letter).as_bytes()[0] as char) };
+    (@long) => { None };
+    (@long $long:literal) => { Some($long) };
+    (@takes $base:tt $place:tt takes($takes:expr)) => { $takes };
+    (@takes $base:tt $place:tt prints($text:expr)) => { $crate::letters::Takes::Text($text) };
+    (@takes ($($base:tt)*) ($($place:ident).+) on) => {
+        $crate::letters::Takes::Nothing(|l| l.$($base)* $($place).+ = true)
+    };
+    (@takes ($($base:tt)*) ($($place:ident).+) switch) => {
+        $crate::letters::Takes::Switch(|l, on| l.$($base)* $($place).+ = on)
+    };
+    (@takes ($($base:tt)*) ($($place:ident).+) count) => {
+        $crate::letters::Takes::Count(|l| &mut l.$($base)* $($place).+)
+    };
+    (@takes ($($base:tt)*) ($($place:ident).+) word($value:literal, $read:expr)) => {
+        $crate::letters::Takes::Value($value, |l, v| {
+            let value = $read($crate::letters::text(v)?)?;
+            $crate::field::Field::put(&mut l.$($base)* $($place).+, value);
+            Ok(())
+        })
+    };
+    (@takes ($($base:tt)*) ($($place:ident).+) path($value:literal)) => {
+        $crate::letters::Takes::Value($value, |l, v| {
+            $crate::field::Field::put(&mut l.$($base)* $($place).+, $crate::values::path(v)?);
+            Ok(())
+        })
+    };
+    (@takes ($($base:tt)*) ($($place:ident).+) more($value:literal, $read:expr)) => {
+        $crate::letters::Takes::Value($value, |l, v| {
+            l.$($base)* $($place).+.push($read($crate::letters::text(v)?)?);
+            Ok(())
+        })
+    };
+    ($base:tt $(
+        $($letter:ident)? $($long:literal)? $(=> $($place:ident).+)?
+        : $kind:ident $(($($arg:tt)*))?, $help:literal;
+    )*) => {
+        &[$($crate::letters::Opt {
+            letter: rows!(@letter $($letter)?),
+            long: rows!(@long $($long)?),
+            takes: rows!(
+                @takes $base ($($($place).+)?) $kind $(($($arg)*))?
+            ),
+            help: $help,
+        }),*]
+    };
 }

@@ -10,8 +10,8 @@ use rbench_core::random::key;
 
 use super::{Facts, PlanError};
 use crate::jobs::{
-    BlockSizes, Carries, ContinueOn, Directions, Errors, FileNames, Files, Framing, JobPlan,
-    JobsPlan, Pace, Pattern, Standing, Syncing, Verify, Whole,
+    BlockSizes, Carries, ContinueOn, Course, Directions, Each, Errors, Fallocate, FileNames, Files,
+    Framing, JobPlan, JobsPlan, Pace, Pattern, Sequel, Standing, Syncing, Verify, Whole,
 };
 use crate::meta::Packet;
 use crate::spec::{Common, Ior, Segments};
@@ -134,7 +134,11 @@ pub(super) fn resolve(
             let maker = Maker {
                 options,
                 extent: &extent,
-                seed: key(&[seed, u64::from(repetition), nth as u64]),
+                seed: match options.random_seed {
+                    Some(given) => key(&[u64::from(given as u32)]),
+                    None => key(&[seed, u64::from(repetition), nth as u64]),
+                },
+                ranks,
                 data_seed: options.data_seed.unwrap_or(facts.seed as u32 as i32),
                 ahead: ahead(options, *does, facts),
                 drawn: drawn(options, *does, seed, repetition),
@@ -175,13 +179,15 @@ fn told(options: &Ior, extent: &Extent) -> Vec<(String, String)> {
         ("fsyncPerWrite", options.fsync_each),
         ("reorderTasks", options.reorder),
         ("reorderTasksRandom", options.reorder_random),
-        ("randomOffset", options.random),
         ("intraTestBarriers", options.barriers),
         ("useO_DIRECT", options.direct),
         ("stoneWallingWearOut", options.wear_out),
     ];
     let on = switches.into_iter().filter(|(_, on)| *on);
     all.extend(on.map(|(name, _)| (name, "1".to_owned())));
+    if options.random > 0 {
+        all.push(("randomOffset", options.random.to_string()));
+    }
     if let Some(deadline) = options.deadline {
         all.push(("deadlineForStonewalling", deadline.to_string()));
     }
@@ -265,7 +271,15 @@ fn exclusions(options: &Ior, extent: &Extent) -> Result<(), PlanError> {
         refuse!("-Y needs -w: it syncs each write");
     }
     let operations = extent.each.map_or(1, |each| each / extent.transfer);
-    if options.random && operations > 1 << 40 {
+    if options.random > 1 && checks {
+        refuse!(
+            "-z -z leaves some blocks out and visits others again: -W and -R cannot check them"
+        );
+    }
+    if options.random_seed.is_some() && options.random == 0 {
+        refuse!("--random-offset-seed needs -z");
+    }
+    if options.random == 1 && operations > 1 << 40 {
         refuse!("-z supports at most 2^40 transfers per rank");
     }
     Ok(())
@@ -327,6 +341,7 @@ struct Maker<'m> {
     options: &'m Ior,
     extent: &'m Extent,
     seed: u64,
+    ranks: u32,
     data_seed: i32,
     ahead: u32,
     drawn: Option<u64>,
@@ -382,7 +397,7 @@ impl Maker<'_> {
                     Some(_) => u64::MAX,
                     None => 1,
                 },
-                number_ios: self.transfers_max.filter(|_| !write),
+                number_ios: self.transfers(write),
                 as_many_as_written: !write && options.writes(),
                 pause: options
                     .delay
@@ -400,15 +415,40 @@ impl Maker<'_> {
         })
     }
 
+    /// The most transfers of a rank; of blocks at random places, those that its part has.
+    fn transfers(&self, write: bool) -> Option<u64> {
+        let most = self.transfers_max.filter(|_| !write);
+        let of_part = self.extent.each.filter(|_| self.options.random > 1);
+        let of_part = of_part.map(|each| each / self.extent.transfer);
+        most.into_iter().chain(of_part).min()
+    }
+
     fn pattern(&self, write: bool) -> Pattern {
+        // Transfers of a block follow each other, and blocks are drawn from the whole file.
+        let blocks = self.options.random > 1;
+        let length = self.extent.block / self.extent.transfer;
         let directions = Directions {
             read: !write,
             write,
             trim: false,
-            random: self.options.random,
+            random: self.options.random > 0,
         };
         let sizes = BlockSizes::Fixed(self.extent.transfer);
-        Pattern::new(directions, sizes, self.seed)
+        let mut pattern = Pattern::new(directions, sizes, self.seed);
+        pattern.repeats = blocks;
+        if blocks {
+            pattern.align = Each::same(self.extent.block);
+        }
+        if blocks && length > 1 {
+            pattern.course = Course {
+                sequel: Sequel::Run {
+                    length,
+                    identical: false,
+                },
+                ..Course::default()
+            };
+        }
+        pattern
     }
 
     fn files(&self, write: bool) -> Result<Files, PlanError> {
@@ -420,7 +460,11 @@ impl Maker<'_> {
         let (directories, names) = names(options, &end)?;
         let mut directories = directories.into_iter();
         let shared = !options.file_per_process;
-        let each = self.extent.each.unwrap_or(0);
+        // Of blocks at random places the file has its length before the first is written.
+        let blocks = options.random > 1;
+        let everywhere = shared && blocks;
+        let ranks = if everywhere { self.ranks } else { 1 };
+        let each = self.extent.each.unwrap_or(0) * u64::from(ranks);
         // The next repetition makes it anew.
         let again = !options.multi_file && self.repetition + 1 < options.repetitions.unwrap_or(1);
         let makes = options.writes() && !options.use_existing;
@@ -430,11 +474,18 @@ impl Maker<'_> {
             more_directories: directories.collect(),
             ahead: self.ahead,
             drawn: self.drawn,
-            interleave: if shared { self.extent.block } else { 0 },
+            interleave: match shared && !everywhere {
+                true => self.extent.block,
+                false => 0,
+            },
+            fallocate: match blocks && write {
+                true => Fallocate::Truncate,
+                false => Fallocate::None,
+            },
             may_create: write,
             create_fsync: false,
             // A file that all share is made by one, before all open it.
-            create_on_open: !(shared && write),
+            create_on_open: !(write && (shared || blocks)),
             unlink: removes && self.last,
             standing: Standing {
                 must_be_new: write && makes,

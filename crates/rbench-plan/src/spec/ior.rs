@@ -61,8 +61,10 @@ pub struct Ior {
     pub reorder_random: bool,
     /// `-X`
     pub reorder_seed: Option<i32>,
-    /// `-z`
-    pub random: bool,
+    /// `-z`, counted: 1: each rank's transfers in random order; 2: blocks at random places.
+    pub random: u32,
+    /// `--random-offset-seed`
+    pub random_seed: Option<i32>,
     /// `-g`
     pub barriers: bool,
     /// `-N`

@@ -93,7 +93,7 @@ fn parameters(result: &RunResult, view: &View) -> Value {
         "reorderTasks": u8::from(view.task_offset.is_some()),
         "reorderTasksRandom": u8::from(view.random_reorder.is_some()),
         "reorderTasksRandomSeed": view.random_reorder.unwrap_or(0),
-        "randomOffset": u8::from(view.random),
+        "randomOffset": view.random,
         "segmentCount": segments(view),
         "transferSize": view.transfer,
         "blockSize": view.block,

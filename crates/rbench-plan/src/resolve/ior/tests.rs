@@ -72,13 +72,53 @@ fn transfers_lie_where_ior_has_them() {
     }
     let random = jobs(&[0, 0, 0], |o| {
         sizes(o, block, transfer, segments);
-        o.random = true;
+        o.random = 1;
     });
     let mut drawn = offsets(&random[0], 1, 1);
     let expect = offsets(&shared[0], 1, 1);
     assert_ne!(drawn, expect);
     drawn.sort_unstable();
     assert_eq!(drawn, expect);
+}
+
+#[test]
+fn blocks_at_random_places_are_whole_and_anywhere_in_the_file() {
+    let [block, transfer, segments] = [3000, 1000, 40];
+    let blocks = |own: bool| {
+        jobs(&[0, 0, 0], |o| {
+            sizes(o, block, transfer, segments);
+            (o.random, o.random_seed, o.file_per_process) = (2, Some(5), own);
+        })
+    };
+    for (own, whole) in [(false, 3 * 40 * block), (true, 40 * block)] {
+        let all = blocks(own);
+        assert_eq!(all[0].pattern.seed, all[1].pattern.seed);
+        let drawn = offsets(&all[0], 1, 1);
+        assert_eq!(drawn.len(), 3 * 40, "as many as the rank's part has");
+        for run in drawn.chunks(3) {
+            assert!(run[0].is_multiple_of(block), "{run:?}");
+            assert_eq!(run[1..], [run[0] + transfer, run[0] + 2 * transfer]);
+        }
+        assert!(drawn.iter().all(|at| *at < whole));
+        let beyond_a_third = drawn.iter().filter(|at| **at >= whole / 3).count();
+        assert!(beyond_a_third > 40, "{beyond_a_third} of 120");
+        let mut places = drawn.clone();
+        places.sort_unstable();
+        places.dedup();
+        assert!(places.len() < drawn.len(), "some come twice");
+        let files = &all[0].files;
+        assert_eq!(files.fallocate, Fallocate::Truncate);
+        assert!(!files.create_on_open && files.size == (whole, whole));
+    }
+    let check = |change: fn(&mut Ior), expect: &str| {
+        let why = plan(&[0, 0], change).expect_err(expect);
+        assert!(why.contains(expect), "{why}");
+    };
+    check(
+        |o| (o.random, o.check_write, o.write) = (2, true, true),
+        "-W and -R",
+    );
+    check(|o| o.random_seed = Some(1), "needs -z");
 }
 
 #[test]

@@ -9,11 +9,14 @@
 const MARKS: &[(&str, &str)] = &[
     ("OMPI_COMM_WORLD_SIZE", "Open MPI's mpirun"),
     ("MV2_COMM_WORLD_RANK", "MVAPICH's mpirun"),
-    ("PMIX_RANK", "a PMIx launcher"),
-    ("PMI_RANK", "a PMI launcher (MPICH's or Intel MPI's mpirun)"),
-    ("PMI_FD", "a PMI launcher (MPICH's or Intel MPI's mpirun)"),
+    ("PMIX_RANK", "a PMIx launcher (srun --mpi=pmix)"),
+    ("PMI_RANK", PMI),
+    ("PMI_FD", PMI),
     ("MPI_LOCALRANKID", "Intel MPI's mpirun"),
 ];
+
+/// Whoever speaks PMI.
+const PMI: &str = "a PMI launcher (mpirun of MPICH or Intel MPI, srun --mpi=pmi2)";
 
 /// Variables that hold the number of ranks that were launched together. The
 /// launcher nearest to the process comes first: `mpirun` inside a Slurm job
@@ -53,11 +56,29 @@ pub fn launcher(env: impl Fn(&str) -> Option<String>) -> Option<&'static str> {
         .iter()
         .find(|(variable, _)| env(variable).is_some())
         .map(|&(_, name)| name)
-        .or_else(|| {
-            let tasks = env("SLURM_STEP_NUM_TASKS").and_then(|tasks| tasks.parse::<u32>().ok());
-            let of_several = env("SLURM_STEP_ID").is_some() && tasks.is_some_and(|n| n > 1);
-            of_several.then_some("Slurm's srun")
-        })
+        .or_else(|| one_of_several_tasks(env).then_some("Slurm's srun"))
+}
+
+/// Whether this process is one of several tasks of a Slurm step.
+fn one_of_several_tasks(env: impl Fn(&str) -> Option<String>) -> bool {
+    let tasks = env("SLURM_STEP_NUM_TASKS").and_then(|tasks| tasks.parse::<u32>().ok());
+    env("SLURM_STEP_ID").is_some() && tasks.is_some_and(|n| n > 1)
+}
+
+/// Whether Slurm's srun started several processes without PMIx, by which Open MPI's ranks find
+/// each other. Those of mpirun within a Slurm job are not meant.
+pub fn srun_without_pmix(env: impl Fn(&str) -> Option<String>) -> bool {
+    one_of_several_tasks(&env)
+        && env("PMIX_RANK").is_none()
+        && env("OMPI_COMM_WORLD_SIZE").is_none()
+}
+
+/// The refusal of processes that `launcher` started and that cannot find each other.
+pub fn unconnected(launcher: &str) -> String {
+    format!(
+        "{launcher} started several processes that know nothing of each other: use \
+         srun --mpi=pmix (srun --mpi=list shows what this Slurm has)"
+    )
 }
 
 /// MPI libraries with one binary interface.
@@ -318,6 +339,18 @@ mod tests {
             Some("PMI"),
             Some(3),
         );
+    }
+
+    #[test]
+    fn srun_connects_open_mpi_by_pmix_only() {
+        let without = |variables: &[(&str, &str)]| srun_without_pmix(look_up(variables));
+        let (step, tasks) = (("SLURM_STEP_ID", "0"), ("SLURM_STEP_NUM_TASKS", "4"));
+        assert!(without(&[step, tasks]));
+        assert!(without(&[step, tasks, ("PMI_RANK", "0"), ("PMI_FD", "9")]));
+        assert!(!without(&[step, tasks, ("PMIX_RANK", "0")]));
+        assert!(!without(&[step, tasks, ("OMPI_COMM_WORLD_SIZE", "12")]));
+        assert!(!without(&[step, ("SLURM_STEP_NUM_TASKS", "1")]));
+        assert!(!without(&[("PMI_RANK", "0"), ("PMI_FD", "9")]));
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::io::{IsTerminal as _, Write as _};
 
+use rbench_comm::launcher::first_of_all;
 use rbench_core::plain::{for_terminal, plain_lines};
 
 use crate::exit::{FAILED, SUCCESS};
@@ -43,4 +44,12 @@ pub fn print(text: &str) -> u8 {
 pub fn fail(code: u8, message: impl AsRef<str>) -> u8 {
     complain(message.as_ref());
     code
+}
+
+/// The same for processes of a launcher that do not know each other: the first prints it for all.
+pub fn refuse(code: u8, message: impl AsRef<str>) -> u8 {
+    match first_of_all(|name| std::env::var(name).ok()) {
+        true => fail(code, message),
+        false => code,
+    }
 }

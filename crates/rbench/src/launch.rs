@@ -6,6 +6,8 @@ use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::time::Duration;
 
 use rbench_cli::Start;
+#[cfg(feature = "mpi")]
+use rbench_comm::launcher::{launcher, srun_without_pmix, unconnected};
 use rbench_comm::{Arrival, CommError, Communicator};
 use rbench_core::Rank;
 use rbench_core::random::{Stream, key};
@@ -13,7 +15,11 @@ use rbench_core::wire::{Reader, Writer};
 use rbench_sys::identity::identity;
 
 use crate::console::complain;
+#[cfg(feature = "mpi")]
+use crate::console::refuse;
 use crate::exit::FAILED;
+#[cfg(feature = "mpi")]
+use crate::exit::USAGE;
 use crate::job_files::JobFiles;
 use crate::marker;
 use crate::version;
@@ -40,6 +46,16 @@ pub fn arrival(start: Start) -> Arrival {
         say: complain,
         end: || rbench_sys::thread::exit_at_once(FAILED),
     }
+}
+
+/// The exit code where Slurm's srun speaks no PMIx and the MPI library is Open MPI, which would end
+/// every process with a page of its own.
+#[cfg(feature = "mpi")]
+pub fn refuse_unconnected() -> Option<u8> {
+    let env = |name: &str| std::env::var(name).ok();
+    let launcher = launcher(env).filter(|_| srun_without_pmix(env))?;
+    let open_mpi = rbench_comm::mpi_library()?.starts_with("Open MPI");
+    open_mpi.then(|| refuse(USAGE, unconnected(launcher)))
 }
 
 /// The same on every rank.

@@ -6,9 +6,9 @@ use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use rbench_comm::launcher::{Family, family, first_of_all, launcher};
+use rbench_comm::launcher::{Family, family, launcher, unconnected};
 
-use crate::console::fail;
+use crate::console::{fail, refuse};
 use crate::exit::{FAILED, USAGE};
 
 /// Where the programs for MPI libraries are looked for first.
@@ -28,21 +28,8 @@ pub struct Found {
 pub fn replace_process(argv: &[OsString]) -> Option<u8> {
     let env = |name: &str| std::env::var(name).ok();
     let launcher = launcher(env)?;
-    let refuse = |code: u8, message: String| {
-        // One of the ranks says it for all.
-        match first_of_all(env) {
-            true => fail(code, message),
-            false => code,
-        }
-    };
     let Some(family) = family(env) else {
-        return Some(refuse(
-            USAGE,
-            format!(
-                "{launcher} started several processes that know nothing of each other: use \
-                 srun --mpi=pmix (srun --mpi=list shows what this Slurm has)"
-            ),
-        ));
+        return Some(refuse(USAGE, unconnected(launcher)));
     };
     Some(match find(family) {
         None => refuse(

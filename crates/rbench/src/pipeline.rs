@@ -11,6 +11,8 @@ use rbench_plan::{Spec, task_counts};
 use crate::command::{self, Asked};
 use crate::console::{complain, fail};
 use crate::exit::{FAILED, SUCCESS};
+#[cfg(feature = "mpi")]
+use crate::launch::refuse_unconnected;
 use crate::launch::{Launch, arrival};
 #[cfg(not(feature = "mpi"))]
 use crate::libexec;
@@ -29,6 +31,12 @@ pub fn run(argv: &[OsString]) -> u8 {
     #[cfg(not(feature = "mpi"))]
     if start.communicator != Which::Solo
         && let Some(code) = libexec::replace_process(argv)
+    {
+        return code;
+    }
+    #[cfg(feature = "mpi")]
+    if start.communicator == Which::Auto
+        && let Some(code) = refuse_unconnected()
     {
         return code;
     }

@@ -240,7 +240,8 @@ def ranks_of(out):
     for process in pathlib.Path("/proc").glob("[0-9]*"):
         try:
             words = (process / "cmdline").read_bytes().split(b"\0")
-            if (process / "comm").read_text().strip() == "rbench" and str(out).encode() in words:
+            # Or rbench-openmpi, which the program without MPI becomes.
+            if (process / "comm").read_text().startswith("rbench") and str(out).encode() in words:
                 found.append(int(process.name))
         except OSError:
             continue

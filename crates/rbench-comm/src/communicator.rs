@@ -4,6 +4,9 @@ use std::future::Future;
 use std::pin::Pin;
 
 use rbench_core::Rank;
+use rbench_core::message::{decode, encode};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 /// A future of the control plane; it lives on the main thread.
 pub type Wait<'a, T> = Pin<Box<dyn Future<Output = Result<T, CommError>> + 'a>>;
@@ -22,6 +25,9 @@ pub enum CommError {
     /// Another rank has ended (threads communicator).
     #[error("rank {0} has exited")]
     Gone(Rank),
+    /// A message between ranks is damaged: both ends are the same program.
+    #[error("a message from rank {0} arrived incomplete")]
+    Garbled(Rank),
     /// MPI could not be started as this program needs it.
     #[error("{0}")]
     Start(String),
@@ -128,6 +134,64 @@ pub trait Communicator {
     /// Receives what `from` sent with [`Communicator::send`], polling without
     /// pause.
     fn receive(&self, from: Rank) -> Result<[u64; 2], CommError>;
+}
+
+/// Collectives of values: these are written into their messages at once, so that they need not
+/// live on.
+impl<'c> dyn Communicator + 'c {
+    /// As [`Communicator::broadcast`], of a value.
+    ///
+    /// # Errors
+    /// When the ranks cannot communicate, or the message is damaged.
+    pub fn broadcast_value<'s, T: Serialize + DeserializeOwned>(
+        &'s self,
+        root: Rank,
+        value: &T,
+    ) -> impl Future<Output = Result<T, CommError>> + use<'s, 'c, T> {
+        let mine = match self.rank() == root {
+            true => encode(value),
+            false => Vec::new(),
+        };
+        async move {
+            let message = self.broadcast(root, mine).await?;
+            decode(&message).ok_or(CommError::Garbled(root))
+        }
+    }
+
+    /// As [`Communicator::gather`], of values, at rank 0.
+    ///
+    /// # Errors
+    /// When the ranks cannot communicate, or a message is damaged.
+    pub fn gather_values<'s, T: Serialize + DeserializeOwned>(
+        &'s self,
+        value: &T,
+    ) -> impl Future<Output = Result<Option<Vec<T>>, CommError>> + use<'s, 'c, T> {
+        let mine = encode(value);
+        async move {
+            let Some(messages) = self.gather(Rank(0), mine).await? else {
+                return Ok(None);
+            };
+            let read = |(message, from): (Vec<u8>, u32)| {
+                decode(&message).ok_or(CommError::Garbled(Rank(from)))
+            };
+            messages.into_iter().zip(0..).map(read).collect()
+        }
+    }
+
+    /// Every rank's value in the order of ranks, at every rank.
+    ///
+    /// # Errors
+    /// When the ranks cannot communicate, or a message is damaged.
+    pub fn all_values<'s, T: Serialize + DeserializeOwned>(
+        &'s self,
+        value: &T,
+    ) -> impl Future<Output = Result<Vec<T>, CommError>> + use<'s, 'c, T> {
+        let gathered = self.gather_values(value);
+        async move {
+            let all = gathered.await?.unwrap_or_default();
+            self.broadcast_value(Rank(0), &all).await
+        }
+    }
 }
 
 /// Stops the program when a note is too long.

@@ -6,12 +6,12 @@ use std::collections::{HashMap, HashSet};
 use std::hash::Hash;
 
 use rbench_core::Rank;
-use rbench_core::wire::{Reader, Writer};
+use serde::{Deserialize, Serialize};
 
 use crate::{CommError, Communicator};
 
 /// Where a rank says that it runs. The texts are only compared.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Identity {
     /// The name of its machine or container; several may have the same.
     pub node: String,
@@ -118,10 +118,7 @@ impl Topology {
 /// # Errors
 /// When the ranks cannot communicate.
 pub async fn topology(comm: &dyn Communicator, identity: &Identity) -> Result<Topology, CommError> {
-    let all = comm.gather(Rank(0), encode(identity)).await?;
-    let all = all.map(|all| all.concat()).unwrap_or_default();
-    let all = comm.broadcast(Rank(0), all).await?;
-    Ok(Topology::new(&decode(&all)))
+    Ok(Topology::new(&comm.all_values(identity).await?))
 }
 
 /// Numbers the ranks that have a key in common, directly or through others,
@@ -131,22 +128,7 @@ pub async fn topology(comm: &dyn Communicator, identity: &Identity) -> Result<To
 /// # Errors
 /// When the ranks cannot communicate.
 pub async fn sharing(comm: &dyn Communicator, keys: &[String]) -> Result<Vec<u32>, CommError> {
-    let mut message = Writer::default();
-    message.number(keys.len() as u64);
-    for key in keys {
-        message.text(key);
-    }
-    let all = comm.gather(Rank(0), message.finish()).await?;
-    let all = all.map(|all| all.concat()).unwrap_or_default();
-    let all = comm.broadcast(Rank(0), all).await?;
-    let mut reader = Reader::new(&all);
-    let one = || {
-        let keys = reader.number()?;
-        (0..keys)
-            .map(|_| reader.text())
-            .collect::<Option<Vec<String>>>()
-    };
-    Ok(joined(&std::iter::from_fn(one).collect::<Vec<_>>()))
+    Ok(joined(&comm.all_values(&keys.to_vec()).await?))
 }
 
 /// For each list the number of the group that it belongs to: lists with a
@@ -173,30 +155,6 @@ fn joined(lists: &[Vec<String>]) -> Vec<u32> {
     numbered((0..lists.len()).map(|list| lowest(&of, list)))
 }
 
-fn encode(identity: &Identity) -> Vec<u8> {
-    let Identity {
-        node,
-        kernel,
-        clock,
-    } = identity;
-    let mut message = Writer::default();
-    message.text(node).text(kernel).text(clock);
-    message.finish()
-}
-
-/// Reads what [`encode`] wrote, one after the other.
-fn decode(encoded: &[u8]) -> Vec<Identity> {
-    let mut reader = Reader::new(encoded);
-    let one = || {
-        Some(Identity {
-            node: reader.text()?,
-            kernel: reader.text()?,
-            clock: reader.text()?,
-        })
-    };
-    std::iter::from_fn(one).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -206,14 +164,13 @@ mod tests {
         let identity = |place: &&str| {
             let mut words = place.split(' ').map(str::to_owned);
             let mut word = || words.next().unwrap_or_default();
-            encode(&Identity {
+            Identity {
                 node: word(),
                 kernel: word(),
                 clock: word(),
-            })
+            }
         };
-        let encoded: Vec<u8> = places.iter().flat_map(identity).collect();
-        Topology::new(&decode(&encoded))
+        Topology::new(&places.iter().map(identity).collect::<Vec<_>>())
     }
 
     fn check(places: &[&str], hosts: &[(&str, &[u32])], host_of: &[u32], clock_of: &[u32]) {

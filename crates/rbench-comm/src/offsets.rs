@@ -5,6 +5,7 @@
 //! trip bounds the offset most closely. `drift` follows the offset from then on.
 
 use rbench_core::{Clock, Nanos, Rank};
+use serde::{Deserialize, Serialize};
 
 use crate::{CommError, Communicator};
 
@@ -13,7 +14,7 @@ use crate::{CommError, Communicator};
 const ROUNDS: u64 = 50;
 
 /// A clock compared with that of rank 0.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ClockOffset {
     /// Rank 0's clock minus this clock, in ns: add it to an instant of this
     /// clock to get the instant of rank 0's.
@@ -23,7 +24,7 @@ pub struct ClockOffset {
 }
 
 /// The offset of a clock at one moment.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Comparison {
     /// The moment, by rank 0's clock.
     pub at: Nanos,
@@ -72,8 +73,7 @@ pub async fn compare(
         }
         comm.barrier().await?;
     }
-    let table = comm.broadcast(Rank(0), encode(&found)).await?;
-    Ok(decode(&table))
+    comm.broadcast_value(Rank(0), &found).await
 }
 
 /// Rank 0's side of the ping-pong.
@@ -105,40 +105,6 @@ fn answer(comm: &dyn Communicator, clock: &dyn Clock) -> Result<(), CommError> {
         comm.send(Rank(0), [round, clock.now().0])?;
     }
     Ok(())
-}
-
-/// Each comparison as 24 bytes, little endian.
-fn encode(found: &[Comparison]) -> Vec<u8> {
-    let mut encoded = Vec::with_capacity(found.len() * 24);
-    for Comparison {
-        at,
-        offset: ClockOffset {
-            offset_ns,
-            error_ns,
-        },
-    } in found
-    {
-        encoded.extend_from_slice(&at.0.to_le_bytes());
-        encoded.extend_from_slice(&offset_ns.to_le_bytes());
-        encoded.extend_from_slice(&error_ns.to_le_bytes());
-    }
-    encoded
-}
-
-/// Reads what [`encode`] wrote.
-fn decode(encoded: &[u8]) -> Vec<Comparison> {
-    let (numbers, _) = encoded.as_chunks::<8>();
-    let (triples, _) = numbers.as_chunks::<3>();
-    triples
-        .iter()
-        .map(|&[at, offset, error]| Comparison {
-            at: Nanos(u64::from_le_bytes(at)),
-            offset: ClockOffset {
-                offset_ns: i64::from_le_bytes(offset),
-                error_ns: u64::from_le_bytes(error),
-            },
-        })
-        .collect()
 }
 
 #[cfg(test)]
@@ -175,20 +141,5 @@ mod tests {
             let found = Comparison::of_exchange(10_000, there, 10_100).offset;
             assert!((found.offset_ns - 500).unsigned_abs() <= found.error_ns);
         }
-    }
-
-    #[test]
-    fn a_table_survives_its_encoding() {
-        let table = [
-            Comparison::default(),
-            Comparison {
-                at: Nanos(5),
-                offset: ClockOffset {
-                    offset_ns: -7,
-                    error_ns: u64::MAX,
-                },
-            },
-        ];
-        assert_eq!(decode(&encode(&table)), table);
     }
 }

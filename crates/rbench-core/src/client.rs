@@ -3,8 +3,9 @@
 use std::fmt;
 use std::str::FromStr;
 
+use serde::{Deserialize, Serialize};
+
 use crate::units::{Bytes, Nanos};
-use crate::wire::{Reader, Writer};
 
 /// Which processes of a host are watched.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,7 +42,7 @@ impl fmt::Display for Watch {
 }
 
 /// What the watched processes of a host used while a phase ran.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ClientUse {
     /// How many there are.
     pub processes: u64,
@@ -58,7 +59,7 @@ pub struct ClientUse {
 }
 
 /// Why it is not known what they used.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ClientGap {
     /// When the phase began there was no such process, or it cannot be seen.
     Absent,
@@ -69,9 +70,6 @@ pub enum ClientGap {
 }
 
 impl ClientGap {
-    /// All reasons.
-    const ALL: [ClientGap; 3] = [ClientGap::Absent, ClientGap::Replaced, ClientGap::Silent];
-
     /// For machines.
     pub fn name(self) -> &'static str {
         match self {
@@ -117,42 +115,6 @@ impl ClientCost {
     }
 }
 
-impl ClientUse {
-    /// Into a message; also why it is not known.
-    pub fn encode(used: Result<ClientUse, ClientGap>, message: &mut Writer) {
-        match used {
-            Ok(ClientUse {
-                processes,
-                cpu,
-                user,
-                system,
-                resident,
-                peak,
-            }) => message.numbers(&[processes, cpu.0, user.0, system.0, resident.0, peak.0]),
-            Err(gap) => message.numbers(&[gap as u64]),
-        };
-    }
-
-    /// From a message; `None` when it did not arrive whole.
-    pub fn decode(message: &mut Reader<'_>) -> Option<Result<ClientUse, ClientGap>> {
-        match *message.numbers()?.as_slice() {
-            [processes, cpu, user, system, resident, peak] => Some(Ok(ClientUse {
-                processes,
-                cpu: Nanos(cpu),
-                user: Nanos(user),
-                system: Nanos(system),
-                resident: Bytes(resident),
-                peak: Bytes(peak),
-            })),
-            [gap] => ClientGap::ALL
-                .get(usize::try_from(gap).ok()?)
-                .copied()
-                .map(Err),
-            _ => None,
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -188,19 +150,6 @@ mod tests {
         check("3fs", Some(Watch::Name("3fs".to_owned())));
         for wrong in ["", "0", "99999999999", "/usr/bin/mfsmount"] {
             check(wrong, None);
-        }
-    }
-
-    #[test]
-    fn what_is_sent_arrives() {
-        let gaps = ClientGap::ALL.map(Err);
-        for sent in gaps.into_iter().chain([used(5)]) {
-            let mut message = Writer::default();
-            ClientUse::encode(sent, &mut message);
-            let message = message.finish();
-            let mut reader = Reader::new(&message);
-            assert_eq!(ClientUse::decode(&mut reader), Some(sent));
-            assert_eq!(ClientUse::decode(&mut reader), None);
         }
     }
 

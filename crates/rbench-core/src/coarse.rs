@@ -6,6 +6,9 @@
 
 use std::ops::Range;
 
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
+
 use crate::latency::{BUCKETS, HIGHEST, Latency, SUM_WORDS, index_of, pieces};
 use crate::units::Nanos;
 
@@ -25,13 +28,26 @@ fn bucket_of(value: Nanos) -> usize {
 const HEAT_DROPPED: u32 = 8;
 
 /// Latencies of a stretch of time, with room for the buckets in use only.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct CoarseLatency {
-    /// (bucket, values), ascending, none of them zero.
-    counts: Vec<(u16, u64)>,
     /// Sum of the values in ns; saturates.
+    #[serde(rename = "sum_ns")]
     sum: u64,
+    #[serde(rename = "max_ns")]
     max: Nanos,
+    /// (bucket, values), ascending, none of them zero.
+    #[serde(deserialize_with = "ascending")]
+    counts: Vec<(u16, u64)>,
+}
+
+/// Reads counts of buckets that there are.
+fn ascending<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<(u16, u64)>, D::Error> {
+    let counts: Vec<(u16, u64)> = Vec::deserialize(deserializer)?;
+    let exists = |(bucket, n): &(u16, u64)| usize::from(*bucket) < COARSE_BUCKETS && *n > 0;
+    match counts.iter().all(exists) && counts.is_sorted_by(|(a, _), (b, _)| a < b) {
+        true => Ok(counts),
+        false => Err(D::Error::custom("not the buckets of a distribution")),
+    }
 }
 
 impl CoarseLatency {
@@ -128,35 +144,6 @@ impl CoarseLatency {
             sum,
             max,
         }
-    }
-
-    /// The distribution as words, short where few buckets are used.
-    pub fn to_words(&self) -> Vec<u64> {
-        let mut words = vec![self.sum, self.max.0];
-        for (bucket, n) in &self.counts {
-            words.extend([u64::from(*bucket), *n]);
-        }
-        words
-    }
-
-    /// Reads what [`CoarseLatency::to_words`] made; `None` when it is malformed.
-    pub fn from_words(words: &[u64]) -> Option<CoarseLatency> {
-        let ([sum, max], pairs) = words.split_first_chunk::<2>()?;
-        let mut counts: Vec<(u16, u64)> = Vec::with_capacity(pairs.len() / 2);
-        for pair in pairs.chunks(2) {
-            let [bucket, n] = *pair.as_array::<2>()?;
-            let bucket = u16::try_from(bucket).ok()?;
-            let ascends = counts.last().is_none_or(|(last, _)| *last < bucket);
-            if usize::from(bucket) >= COARSE_BUCKETS || n == 0 || !ascends {
-                return None;
-            }
-            counts.push((bucket, n));
-        }
-        Some(CoarseLatency {
-            counts,
-            sum: *sum,
-            max: Nanos(*max),
-        })
     }
 
     /// For a heat map: (lowest value, values) of the buckets in use, four of which are a
@@ -265,6 +252,7 @@ impl CoarseRecorder {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::message::{decode, encode};
     use proptest::prelude::*;
 
     fn recorded(values: &[u64]) -> CoarseLatency {
@@ -290,7 +278,15 @@ mod tests {
             merged.merge(&recorded(&y));
             let all: Vec<u64> = x.iter().chain(&y).copied().collect();
             prop_assert_eq!(&merged, &recorded(&all));
-            prop_assert_eq!(CoarseLatency::from_words(&merged.to_words()), Some(merged));
+            prop_assert_eq!(decode(&encode(&merged)), Some(merged));
+        }
+
+        #[test]
+        fn only_buckets_that_there_are_are_read(counts in prop::collection::vec((0..3_000_u16, 0..3_u64), 0..4)) {
+            let fits = counts.iter().all(|(bucket, n)| usize::from(*bucket) < COARSE_BUCKETS && *n > 0);
+            let ascends = counts.windows(2).all(|pair| pair[0].0 < pair[1].0);
+            let read: Option<CoarseLatency> = decode(&encode(&(7_u64, 9_u64, &counts)));
+            prop_assert_eq!(read.is_some(), fits && ascends);
         }
 
         #[test]

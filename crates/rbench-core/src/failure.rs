@@ -3,12 +3,13 @@
 use std::fmt;
 
 use nix::errno::Errno;
+use serde::{Deserialize, Serialize};
 
 use crate::operations::OpKind;
 use crate::units::Rank;
 
 /// Why an operation did not count as done.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum FailureKind {
     /// The system call failed with this errno.
     Errno(i32),
@@ -88,7 +89,7 @@ impl From<Errno> for FailureKind {
 }
 
 /// One operation that failed: what, on which path, why.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 pub struct Failure {
     /// The operation.
     pub op: OpKind,
@@ -130,7 +131,7 @@ impl fmt::Display for Failure {
 }
 
 /// The first failure of its kind, and where it happened.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Example {
     /// The rank that met it.
     pub rank: Rank,
@@ -141,7 +142,7 @@ pub struct Example {
 }
 
 /// Failures counted by kind, each with its first example.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Failures {
     kinds: Vec<(FailureKind, u64, Example)>,
 }

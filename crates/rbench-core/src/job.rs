@@ -1,13 +1,15 @@
 //! What one worker of a job did (`rbench fio`): more than a lane holds, since
 //! fio's report asks for more.
 
+use serde::{Deserialize, Serialize};
+
 use crate::direction::Direction;
 use crate::latency::Latency;
 use crate::moved::Moved;
 use crate::units::Nanos;
 
 /// Count, extremes, mean and deviation of values taken at intervals.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct Series {
     /// Number of values.
     pub samples: u64,
@@ -90,7 +92,7 @@ impl Series {
 }
 
 /// One direction of a worker of a job.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct DirectionOutcome {
     /// Operations that ended without error.
     pub ios: u64,
@@ -162,7 +164,7 @@ fn merge_some(mine: &mut Option<Latency>, theirs: Option<&Latency>) {
 }
 
 /// One worker of a job, or several merged.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct JobOutcome {
     /// Position of the job among all jobs of the plan.
     pub job: u32,

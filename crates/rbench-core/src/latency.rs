@@ -9,6 +9,9 @@
 
 use std::ops::Range;
 
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
 use crate::units::Nanos;
 
 /// log2 of the number of linear steps in each power-of-two bucket; 2048 steps
@@ -417,6 +420,19 @@ impl Latency {
             all.counts[index - all.first] = *n;
         }
         Some(all)
+    }
+}
+
+impl Serialize for Latency {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.to_words().serialize(serializer)
+    }
+}
+
+impl<'de> Deserialize<'de> for Latency {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Latency, D::Error> {
+        let words = Vec::deserialize(deserializer)?;
+        Latency::from_words(&words).ok_or_else(|| D::Error::custom("not a distribution"))
     }
 }
 

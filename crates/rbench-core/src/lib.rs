@@ -17,6 +17,7 @@ pub mod latency;
 pub mod linux;
 pub mod machine;
 pub mod memory;
+pub mod message;
 pub mod mountinfo;
 pub mod moved;
 pub mod near;
@@ -33,7 +34,6 @@ pub mod spread;
 pub mod steady;
 pub mod timeline;
 pub mod units;
-pub mod wire;
 
 pub use clock::{Clock, Counter, CpuClock, MonotonicClock, SimulatedClock};
 pub use direction::{Direction, Each, Unified};

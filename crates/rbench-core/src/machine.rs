@@ -1,9 +1,9 @@
 //! What block devices and processors of a host did while jobs ran, whoever used them.
 
-use crate::wire::{Reader, Writer};
+use serde::{Deserialize, Serialize};
 
 /// What a block device did over some time, as the kernel counts it.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct DiskUse {
     /// Its name: `sda`, `dm-0`.
     pub name: String,
@@ -60,50 +60,10 @@ impl DiskUse {
         self.span_ms += span_ms;
         self.parts.clone_from(parts);
     }
-
-    fn write(&self, w: &mut Writer) {
-        let DiskUse {
-            name,
-            ios,
-            sectors,
-            merges,
-            ticks_ms,
-            in_queue_ms,
-            busy_ms,
-            span_ms,
-            parts,
-        } = self;
-        w.text(name);
-        for both in [ios, sectors, merges, ticks_ms] {
-            w.number(both[0]).number(both[1]);
-        }
-        w.number(*in_queue_ms).number(*busy_ms).number(*span_ms);
-        w.number(parts.len() as u64);
-        parts.iter().for_each(|part| {
-            w.text(part);
-        });
-    }
-
-    fn read(r: &mut Reader<'_>) -> Option<DiskUse> {
-        let name = r.text()?;
-        let mut both = || Some([r.number()?, r.number()?]);
-        let (ios, sectors, merges, ticks_ms) = (both()?, both()?, both()?, both()?);
-        Some(DiskUse {
-            name,
-            ios,
-            sectors,
-            merges,
-            ticks_ms,
-            in_queue_ms: r.number()?,
-            busy_ms: r.number()?,
-            span_ms: r.number()?,
-            parts: (0..r.number()?).map(|_| r.text()).collect::<Option<_>>()?,
-        })
-    }
 }
 
 /// How long one processor had nothing to do.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct CpuIdle {
     /// Its number.
     pub cpu: u32,
@@ -124,7 +84,7 @@ impl CpuIdle {
 }
 
 /// What the devices and processors of one host did.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct HostUse {
     /// Its position among the hosts of the run.
     pub host: u32,
@@ -180,48 +140,6 @@ impl HostUse {
             self.unit_us = other.unit_us;
         }
     }
-
-    /// Into a message.
-    pub fn encode(&self) -> Vec<u8> {
-        let HostUse {
-            host,
-            disks,
-            cpus,
-            unit_us,
-        } = self;
-        let mut w = Writer::default();
-        w.number(u64::from(*host)).number(disks.len() as u64);
-        disks.iter().for_each(|disk| disk.write(&mut w));
-        let words = cpus
-            .iter()
-            .flat_map(|one| [u64::from(one.cpu), one.idle, one.all]);
-        w.numbers(&words.collect::<Vec<u64>>());
-        let bits = unit_us.iter().map(|us| us.to_bits());
-        w.numbers(&bits.collect::<Vec<u64>>());
-        w.finish()
-    }
-
-    /// From a message; `None` when it did not arrive whole.
-    pub fn decode(message: &[u8]) -> Option<HostUse> {
-        let mut r = Reader::new(message);
-        let host = u32::try_from(r.number()?).ok()?;
-        let disks = (0..r.number()?).map(|_| DiskUse::read(&mut r));
-        let disks = disks.collect::<Option<_>>()?;
-        let words = r.numbers()?;
-        let cpus = words.chunks_exact(3).map(|one| {
-            Some(CpuIdle {
-                cpu: u32::try_from(one[0]).ok()?,
-                idle: one[1],
-                all: one[2],
-            })
-        });
-        Some(HostUse {
-            host,
-            disks,
-            cpus: cpus.collect::<Option<_>>()?,
-            unit_us: r.numbers()?.into_iter().map(f64::from_bits).collect(),
-        })
-    }
 }
 
 #[cfg(test)]
@@ -253,16 +171,6 @@ mod tests {
             disks: vec![disk("dm-0", 1), disk("sda", 9)],
             cpus: vec![cpu(0, 100), cpu(7, 300)],
             unit_us: vec![1.5, 2.5],
-        }
-    }
-
-    #[test]
-    fn what_is_sent_arrives() {
-        let sent = host();
-        let message = sent.encode();
-        assert_eq!(HostUse::decode(&message), Some(sent));
-        for cut in 1..message.len() {
-            assert_eq!(HostUse::decode(&message[..cut]), None, "{cut}");
         }
     }
 

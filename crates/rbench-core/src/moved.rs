@@ -1,9 +1,11 @@
 //! Bytes that were moved over time, in stretches of the same length.
 
+use serde::{Deserialize, Serialize};
+
 use crate::units::Nanos;
 
 /// Bytes that were read and written in each stretch of a time.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Moved {
     /// Length of a stretch; 0: nothing is taken down.
     pub width: Nanos,

@@ -5,6 +5,8 @@
 use std::ffi::CStr;
 use std::fmt;
 
+use serde::{Deserialize, Serialize};
+
 use crate::open::{NEW_FILE, OpenFlags};
 
 mod calls;
@@ -17,7 +19,9 @@ pub use rows::{ItemKind, Need, Operation, OpsRow, SetKind, Takes, Word};
 macro_rules! op_kinds {
     ($($(#[$doc:meta])* $variant:ident => $name:literal,)*) => {
         /// One kind of operation: what a phase repeats and a failure names.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+        #[derive(
+            Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize,
+        )]
         pub enum OpKind { $($(#[$doc])* $variant,)* }
 
         impl OpKind {

@@ -1,6 +1,8 @@
 //! What the outcome of a phase is made of: the part of a host, that of a rank,
 //! and what the caches could do.
 
+use serde::{Deserialize, Serialize};
+
 use crate::latency::Latency;
 use crate::timeline::Gap;
 use crate::units::{Nanos, Rank};
@@ -55,7 +57,7 @@ pub struct Found {
 }
 
 /// One host's part in a phase.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct HostOutcome {
     /// Its name.
     pub host: String,
@@ -88,7 +90,7 @@ pub struct RankGap {
 }
 
 /// One rank's part in a phase.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RankOutcome {
     /// Its number.
     pub rank: Rank,

@@ -7,6 +7,8 @@
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
+
 use crate::operations::OpKind;
 use crate::parts::Cache;
 use crate::units::Nanos;
@@ -98,7 +100,7 @@ impl Share {
 }
 
 /// What of some files the page cache held at one moment.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Pages {
     /// Files looked at; one that several workers have open counts for each.
     pub files: u64,
@@ -132,7 +134,7 @@ impl Pages {
 }
 
 /// Requests that reached a file system during a phase, whoever made them.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Requests {
     /// Who counts, for people.
     pub source: String,
@@ -197,7 +199,7 @@ pub struct CacheLook {
 }
 
 /// That workers had used everything they have once and went over it again.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Round {
     /// When the first of them came round, after the common start.
     pub after: Nanos,

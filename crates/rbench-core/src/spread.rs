@@ -7,6 +7,8 @@
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
+use serde::{Deserialize, Serialize};
+
 use crate::parts::{RankOutcome, per_second};
 use crate::units::Nanos;
 
@@ -128,7 +130,7 @@ pub struct HostSpread {
 }
 
 /// What is known of every host of a crowd.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostSummary {
     /// Its ranks.
     pub ranks: u64,

@@ -7,6 +7,8 @@
 //! that is long enough to fill them. Bins no wider than an interval never lie across
 //! the end of one: what a worker hands over of an interval is exactly that interval's.
 
+use serde::{Deserialize, Serialize};
+
 use crate::coarse::{CoarseLatency, CoarseRecorder};
 use crate::units::Nanos;
 
@@ -20,7 +22,7 @@ pub const INTERVAL: Nanos = Nanos(1_000_000_000);
 const NARROWEST: u64 = 61_000;
 
 /// The counts of one bin.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Bin {
     /// Operations that ended without error in the bin.
     pub items: u64,
@@ -71,7 +73,7 @@ impl Bin {
 }
 
 /// The latencies of the operations that ended without error in a stretch of time.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Latencies {
     /// From the actual start to the end.
     pub service: CoarseLatency,
@@ -89,7 +91,7 @@ impl Latencies {
 }
 
 /// A stretch in which nothing ended.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
 pub struct Gap {
     /// How long.
     pub length: Nanos,
@@ -405,7 +407,7 @@ fn pairs<T: Clone>(all: &[T], merge: impl Fn(&mut T, &T)) -> Vec<T> {
 }
 
 /// What a worker did in an interval, or a part of it.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct IntervalPart {
     /// The interval, from 0 at the common start.
     pub number: u64,

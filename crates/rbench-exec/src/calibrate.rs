@@ -6,11 +6,11 @@
 use std::sync::Arc;
 
 use rbench_core::timeline::INTERVAL;
-use rbench_core::wire::{Reader, Writer};
 use rbench_core::{Bytes, Clock as _, Counter, CpuClock, Latency, Nanos, OpKind, Rank};
 use rbench_plan::io::{FsyncRule, Layout, Rw};
 use rbench_plan::jobs::{BlockSizes, Buffers, Distribution};
 use rbench_plan::{IoPlan, Work};
+use serde::{Deserialize, Serialize};
 
 use crate::blocks::{self, BLOCK, BlockRunner};
 use crate::group::{ExecError, Group};
@@ -23,7 +23,7 @@ const ROUNDS: u64 = 50_000;
 const TRIES: u32 = 5;
 
 /// Costs in ns.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct Calibration {
     /// One clock reading.
     pub clock_ns: f64,
@@ -41,35 +41,13 @@ pub struct Calibration {
 /// # Errors
 /// When the ranks cannot talk.
 pub async fn on_each_host(group: &Group<'_>, work: &Work) -> Result<Vec<Calibration>, ExecError> {
-    let mut message = Writer::default();
-    if group.is_leader() {
-        let Calibration {
-            clock_ns,
-            record_ns,
-            null_op_ns,
-        } = calibrate(&group.time.counter, work);
-        let host = group.host_number();
-        let costs = [clock_ns, record_ns, null_op_ns].map(f64::to_bits);
-        message.number(u64::from(host)).numbers(&costs);
-    }
-    let all = group.world.gather(Rank(0), message.finish());
-    let all = group.quietly(all).await?.unwrap_or_default();
-    let mut told: Vec<(u64, Calibration)> = all.iter().filter_map(|m| read(m)).collect();
+    let mine = group
+        .is_leader()
+        .then(|| (group.host_number(), calibrate(&group.time.counter, work)));
+    let all = group.quietly(group.world.gather_values(&mine)).await?;
+    let mut told: Vec<(u32, Calibration)> = all.into_iter().flatten().flatten().collect();
     told.sort_by_key(|(host, _)| *host);
     Ok(told.into_iter().map(|(_, costs)| costs).collect())
-}
-
-fn read(message: &[u8]) -> Option<(u64, Calibration)> {
-    let mut reader = Reader::new(message);
-    let host = reader.number()?;
-    let costs: [u64; 3] = *reader.numbers()?.as_array()?;
-    let [clock_ns, record_ns, null_op_ns] = costs.map(f64::from_bits);
-    let costs = Calibration {
-        clock_ns,
-        record_ns,
-        null_op_ns,
-    };
-    Some((host, costs))
 }
 
 /// Measures with the clock that workers read; takes about 50 ms.

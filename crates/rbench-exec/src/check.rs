@@ -8,12 +8,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use rbench_comm::{Combine, CommError};
-use rbench_core::wire::{Reader, Writer};
+use rbench_comm::Combine;
 use rbench_core::{Clock as _, MonotonicClock, Nanos, Rank};
 use rbench_sys::between::Check;
 use rbench_sys::files;
 use rbench_sys::promises::{self, Evidence, Promise, Verdict};
+use serde::{Deserialize, Serialize};
 
 use crate::group::{ExecError, Group};
 use crate::limited::limited;
@@ -21,7 +21,6 @@ use crate::removal::Remover;
 use crate::target::{Place, Target, Workspace as _};
 
 mod between;
-pub(crate) mod words;
 
 pub use between::{Between, Counted, Pair};
 use between::{Clients, Load};
@@ -70,7 +69,7 @@ pub struct Checked {
 }
 
 /// What a client found.
-#[derive(Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostCheck {
     /// Whether it was tried as root.
     pub root: bool,
@@ -80,7 +79,7 @@ pub struct HostCheck {
 }
 
 /// What was seen of a promise.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Seen {
     /// Its name.
     pub name: String,
@@ -105,22 +104,16 @@ pub async fn check(
     let held = target.held_path();
     let mut silent = false;
     let me = asked.clients.iter().position(|rank| *rank == group.rank());
-    let message = match me {
+    let mine = match me {
         Some(_) => {
             let (host, hangs) = host(group, &held, asked).await?;
             silent = hangs;
-            encode(&host)
+            Some(host)
         }
-        None => Vec::new(),
+        None => None,
     };
-    let all = group.quietly(group.world.gather(Rank(0), message)).await?;
-    let all = all.unwrap_or_default();
-    let told = all.iter().filter(|message| !message.is_empty());
-    let hosts: Option<Vec<HostCheck>> = told.map(|message| decode(message)).collect();
-    let hosts = hosts.ok_or_else(|| {
-        let text = "a host's results arrived incomplete at rank 0";
-        ExecError::Comm(CommError::Start(text.to_owned()))
-    })?;
+    let all = group.quietly(group.world.gather_values(&mine)).await?;
+    let hosts = all.into_iter().flatten().flatten().collect();
     let mut silent = any(group, silent).await?;
     let (mut between, mut load, mut clock_error) = (Vec::new(), None, Nanos(0));
     if !asked.between.is_empty() {
@@ -212,16 +205,13 @@ async fn all_between(
         Some(load) => load.end(group).await?,
         None => (0, None, false),
     };
-    let mut w = Writer::default();
-    w.number(files).text(&wrong.unwrap_or_default());
-    let all = group.world.gather(Rank(0), w.finish());
+    let all = group.world.gather_values(&(files, wrong));
     let all = group.quietly(all).await?.unwrap_or_default();
     let (mut sum, mut example) = (0, None);
-    for (rank, message) in all.iter().enumerate() {
-        let mut r = Reader::new(message);
-        sum += r.number().unwrap_or_default();
-        if let Some(text) = r.text().filter(|text| !text.is_empty()) {
-            let host = group.host_name_of(Rank(rank as u32));
+    for (rank, (files, wrong)) in (0..).map(Rank).zip(all) {
+        sum += files;
+        if let Some(text) = wrong {
+            let host = group.host_name_of(rank);
             example.get_or_insert(format!("{text} at rank {rank} on {host}"));
         }
     }
@@ -351,74 +341,4 @@ fn undecided(call: &str, seen: &str, path: &Path) -> Verdict {
         path: path.to_owned(),
         ..Evidence::default()
     })
-}
-
-fn encode(host: &HostCheck) -> Vec<u8> {
-    let HostCheck { root, found } = host;
-    let mut w = Writer::default();
-    w.number(u64::from(*root));
-    for Seen {
-        name,
-        verdict,
-        took,
-    } in found
-    {
-        w.text(name).number(took.0);
-        words::write(&mut w, verdict);
-    }
-    w.finish()
-}
-
-/// `None` when it did not arrive whole.
-fn decode(message: &[u8]) -> Option<HostCheck> {
-    let mut r = Reader::new(message);
-    let mut host = HostCheck {
-        root: r.number()? != 0,
-        found: Vec::new(),
-    };
-    while !r.is_empty() {
-        host.found.push(Seen {
-            name: r.text()?,
-            took: Nanos(r.number()?),
-            verdict: words::read(&mut r)?,
-        });
-    }
-    Some(host)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use nix::errno::Errno;
-
-    #[test]
-    fn what_a_host_found_arrives() {
-        let evidence = |errno| Evidence {
-            expected: "success".to_owned(),
-            seen: "another thing".to_owned(),
-            call: "openat".to_owned(),
-            errno,
-            path: PathBuf::from("/mnt/x"),
-        };
-        let verdicts = [
-            Verdict::Holds(String::new()),
-            Verdict::Holds("5 operations".to_owned()),
-            Verdict::LeftOut("only root".to_owned()),
-            Verdict::Broken(evidence(None)),
-            Verdict::Unsupported(evidence(Some(Errno::EOPNOTSUPP))),
-            Verdict::Undecided(evidence(Some(Errno::ENOSPC))),
-        ];
-        let seen = |(number, verdict): (usize, Verdict)| Seen {
-            name: format!("promise {number}"),
-            verdict,
-            took: Nanos(number as u64),
-        };
-        let host = HostCheck {
-            root: true,
-            found: verdicts.into_iter().enumerate().map(seen).collect(),
-        };
-        let message = encode(&host);
-        assert_eq!(decode(&message).as_ref(), Some(&host));
-        assert!(decode(&message[..message.len() - 3]).is_none());
-    }
 }

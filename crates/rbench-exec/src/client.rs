@@ -5,11 +5,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use rbench_comm::CommError;
-use rbench_core::Rank;
 use rbench_core::client::{ClientCost, ClientGap, ClientUse, HostClient, Watch};
 use rbench_core::outcome::PhaseOutcome;
-use rbench_core::wire::{Reader, Writer};
 use rbench_core::{Bytes, Nanos};
 use rbench_sys::limits;
 use rbench_sys::processes::{self, Process, ProcessUse};
@@ -35,14 +32,12 @@ pub async fn watch(
     watch: Option<Watch>,
     dirs: Vec<PathBuf>,
 ) -> Result<(), ExecError> {
-    let own = u64::from(std::process::id());
-    let ranks = group.host.gather(Rank(0), own.to_le_bytes().to_vec());
-    let ranks = group.quietly(ranks).await?.unwrap_or_default();
-    let number = |bytes: &Vec<u8>| Some(u64::from_le_bytes(*bytes.first_chunk::<8>()?) as u32);
+    let own = std::process::id();
+    let ranks = group.quietly(group.host.gather_values(&own)).await?;
     let mut watched = Watched {
         watch,
         dirs,
-        ranks: ranks.iter().filter_map(number).collect(),
+        ranks: ranks.unwrap_or_default(),
         numbers_shared: numbers_shared(group).await?,
         processes: Vec::new(),
     };
@@ -74,12 +69,12 @@ pub async fn watch(
 /// process would be counted on both.
 async fn numbers_shared(group: &Group<'_>) -> Result<bool, ExecError> {
     let mine = match group.is_leader() {
-        true => limits::process_space().unwrap_or_default().into_bytes(),
-        false => Vec::new(),
+        true => limits::process_space().unwrap_or_default(),
+        false => String::new(),
     };
-    let all = group.world.gather(Rank(0), mine.clone());
-    let all = group.quietly(all).await?.unwrap_or_default();
-    let mut spaces: Vec<Vec<u8>> = all.into_iter().filter(|space| !space.is_empty()).collect();
+    let all = group.quietly(group.world.gather_values(&mine)).await?;
+    let all = all.unwrap_or_default().into_iter();
+    let mut spaces: Vec<String> = all.filter(|space| !space.is_empty()).collect();
     let hosts = spaces.len();
     spaces.sort_unstable();
     spaces.dedup();
@@ -243,24 +238,18 @@ pub(crate) async fn gather(
     let Some(Some(mine)) = seen else {
         return Ok(());
     };
-    let mut message = Writer::default();
-    ClientUse::encode(mine, &mut message);
-    let all = group.leaders.gather(Rank(0), message.finish());
-    let Some(all) = group.quietly(all).await? else {
+    let all = group.quietly(group.leaders.gather_values(&mine)).await?;
+    let Some(all) = all else {
         return Ok(());
     };
-    let read = |(host, message): (&String, &Vec<u8>)| {
-        Some(HostClient {
-            host: host.clone(),
-            used: ClientUse::decode(&mut Reader::new(message))?,
-        })
-    };
-    let hosts: Option<Vec<HostClient>> = group.host_names.iter().zip(&all).map(read).collect();
+    let hosts = group.host_names.iter().cloned().zip(all);
     let watched = group.probes.sight.client.borrow();
     let cost = ClientCost {
         watch: watched.as_ref().and_then(|watched| watched.watch.clone()),
         operations: operations(lanes, rows),
-        hosts: hosts.ok_or_else(garbled)?,
+        hosts: hosts
+            .map(|(host, used)| HostClient { host, used })
+            .collect(),
     };
     for row in rows {
         row.client = Some(cost.clone());
@@ -277,9 +266,4 @@ fn operations(lanes: &[OpRow], rows: &[PhaseOutcome]) -> Option<u64> {
     let whole = |row: &PhaseOutcome| row.measured_from == Nanos(0) && row.set_aside == Nanos(0);
     let each = own().map(|row| row.items + row.failures.total());
     own().all(whole).then(|| each.sum())
-}
-
-fn garbled() -> ExecError {
-    let text = "a host's report on its client arrived incomplete at rank 0";
-    ExecError::Comm(CommError::Start(text.to_owned()))
 }

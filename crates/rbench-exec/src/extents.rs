@@ -1,8 +1,6 @@
 //! Before a phase that reads: whether what it reads was ever written. Reads of
 //! reserved blocks and of holes fetch nothing and are fast.
 
-use rbench_core::Rank;
-use rbench_core::wire::{Reader, Writer};
 use rbench_sys::residency::{Extents, Part, extents};
 
 use crate::group::{ExecError, Group};
@@ -44,32 +42,17 @@ pub(crate) async fn look(
     let looked = group.in_thread(move || extents(&sample)).await?;
     // Without the thread nothing is known.
     let looked = looked.unwrap_or_default();
-    let Extents {
-        parts,
-        bytes,
-        unwritten,
-        holes,
-    } = looked;
-    let mut message = Writer::default();
-    for number in [count, parts, bytes, unwritten, holes] {
-        message.number(number);
-    }
-    let all = group.world.gather(Rank(0), message.finish());
-    let Some(all) = group.quietly(all).await? else {
+    let all = group
+        .quietly(group.world.gather_values(&(count, looked)))
+        .await?;
+    let Some(all) = all else {
         return Ok(());
     };
     let mut hosts = vec![Found::default(); group.host_names.len()];
-    for (bytes, host) in all.iter().zip(&group.host_of) {
-        let mut r = Reader::new(bytes);
-        let mut number = || r.number().unwrap_or(0);
+    for ((count, looked), host) in all.into_iter().zip(&group.host_of) {
         let found = &mut hosts[*host as usize];
-        found.parts += number();
-        found.extents = found.extents.plus(Extents {
-            parts: number(),
-            bytes: number(),
-            unwritten: number(),
-            holes: number(),
-        });
+        found.parts += count;
+        found.extents = found.extents.plus(looked);
     }
     let named = group.host_names.iter().map(String::as_str).zip(hosts);
     if let Some(message) = sentence(what, &named.collect::<Vec<_>>()) {

@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use nix::errno::Errno;
 use rbench_core::outcome::{Found, PhaseOutcome};
-use rbench_core::wire::{Reader, Writer};
 use rbench_core::{OpKind, Rank};
 use rbench_plan::{FindPlan, Plan};
 use rbench_sys::walk::{self, Attributes};
@@ -106,26 +105,18 @@ async fn reference(group: &Group<'_>, plan: &FindPlan) -> Result<Option<(i64, i6
     let Some(file) = plan.newer.clone() else {
         return Ok(None);
     };
-    let mut message = Writer::default();
-    let mut looked = Ok(());
+    let mut looked = Ok(None);
     if group.is_root() {
         let path = file.clone();
         match group.in_thread(move || walk::attributes(&path)).await? {
-            Ok(Ok((Attributes { modified, .. }, _))) => {
-                message.number(modified.0 as u64).number(modified.1 as u64);
-            }
+            Ok(Ok((Attributes { modified, .. }, _))) => looked = Ok(Some(modified)),
             Ok(Err(errno)) => looked = Err(unseen("--newer ", &file, errno)),
             Err(lost) => looked = Err(lost),
         }
     }
-    group.agree(looked).await.map_err(ExecError::as_usage)?;
-    let told = group.world.broadcast(Rank(0), message.finish());
-    let told = group.quietly(told).await?;
-    let mut reader = Reader::new(&told);
-    Ok(reader
-        .number()
-        .zip(reader.number())
-        .map(|(s, ns)| (s as i64, ns as i64)))
+    let modified = group.agree(looked).await.map_err(ExecError::as_usage)?;
+    let told = group.world.broadcast_value(Rank(0), &modified);
+    group.quietly(told).await
 }
 
 /// The device number of the directory at which the search starts, on this rank.

@@ -59,7 +59,7 @@ const NOTE_PHASE_END: u64 = 9;
 /// "This is the first of my operations that failed": the text.
 const NOTE_FAILED: u64 = 10;
 
-/// "My mount no longer answers": [`DeadMount::to_text`](crate::mounts::DeadMount::to_text).
+/// "My mount no longer answers": a [`DeadMount`](crate::mounts::DeadMount).
 const NOTE_DEAD_MOUNT: u64 = 11;
 
 /// "All my operations fail, and my mount answers": one of them.
@@ -498,7 +498,7 @@ impl<'a> Group<'a> {
         let (rank, host) = (self.rank(), self.host_name());
         let text = format!("{} to rank {rank} on {host}", self.interrupts.told(signal));
         let reason = StopReason::Signal(signal);
-        let more = pack(&text);
+        let more = pack_text(&text);
         self.control.signal.borrow_mut().get_or_insert(text);
         self.note_stop(reason);
         for rank in self.others() {
@@ -602,10 +602,9 @@ impl<'a> Group<'a> {
                 self.note_stop(StopReason::of_code(note.words[0]));
             }
             NOTE_END => self.control.exits.heard(note.words[0]),
-            NOTE_INTERVAL if note.words[0] == self.phase_number.get() => {
-                let [_, row, number, response, ..] = note.words;
-                self.hear_interval(note.from, [row, number, response], &note.more);
-            }
+            NOTE_INTERVAL if note.words[0] == self.phase_number.get() => unpack(&note.more)
+                .into_iter()
+                .for_each(|letter| self.hear_interval(note.from, letter)),
             NOTE_INTERVALS_END if note.words[0] == self.phase_number.get() => {
                 self.probes.intervals.one_ended();
             }
@@ -633,13 +632,13 @@ impl<'a> Group<'a> {
             }
             NOTE_FAILED => unpack(&note.more)
                 .into_iter()
-                .for_each(|text| self.show_failure(&text)),
+                .for_each(|text: String| self.show_failure(&text)),
             NOTE_DEAD_MOUNT => unpack(&note.more)
                 .into_iter()
-                .for_each(|text| self.read_dead_mount(note.from, &text)),
+                .for_each(|dead| self.hear_of_dead_mount(dead)),
             NOTE_ALL_FAIL => unpack(&note.more)
                 .into_iter()
-                .for_each(|text| self.every_fails(note.from, &text)),
+                .for_each(|text: String| self.every_fails(note.from, &text)),
             _ => {}
         }
     }
@@ -654,22 +653,15 @@ impl<'a> Group<'a> {
         if !self.any(result.is_err()).await? {
             return result.map_err(ExecError::SetUp);
         }
-        let text = result.err().map_or(Vec::new(), |message| {
-            let place = if self.host_names.len() > 1 {
-                format!("on {}: ", self.host_name())
-            } else {
-                String::new()
-            };
-            format!("{place}{message}").into_bytes()
+        let text = result.err().map(|message| match self.host_names.len() {
+            1 => message,
+            _ => format!("on {}: {message}", self.host_name()),
         });
-        let all = self.quietly(self.world.gather(Rank(0), text)).await?;
-        let first = all
-            .and_then(|texts| texts.into_iter().find(|t| !t.is_empty()))
-            .unwrap_or_default();
-        let shared = self.quietly(self.world.broadcast(Rank(0), first)).await?;
-        Err(ExecError::SetUp(
-            String::from_utf8_lossy(&shared).into_owned(),
-        ))
+        let all = self.quietly(self.world.gather_values(&text)).await?;
+        let first = all.and_then(|all| all.into_iter().flatten().next());
+        let first = self.world.broadcast_value(Rank(0), &first);
+        let first = self.quietly(first).await?;
+        Err(ExecError::SetUp(first.unwrap_or_default()))
     }
 
     /// What rank 0 decides, on all ranks; only there `decide` is called.
@@ -712,7 +704,7 @@ pub use progress::Progress;
 use progress::ProgressBook;
 pub use ranks::Ranks;
 pub use reason::StopReason;
-use text::{pack, unpack};
+use text::{pack, pack_text, unpack};
 use time::number_of_run;
 
 #[cfg(test)]

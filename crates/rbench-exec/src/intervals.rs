@@ -18,9 +18,8 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Duration;
 
-use rbench_core::coarse::CoarseLatency;
 use rbench_core::steady::Steadiness;
-use rbench_core::timeline::{Bin, IntervalPart, Latencies};
+use rbench_core::timeline::IntervalPart;
 use rbench_core::{Nanos, Rank};
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -98,11 +97,9 @@ struct Begun {
     here: Instant,
 }
 
-/// What goes from one rank to another: words of a note, and more.
-pub type Letter = ([u64; 3], Vec<u64>);
-
-/// Numbers of a bin.
-const BIN_WORDS: usize = 5;
+/// What goes from one rank to another: the number of a row, and what was done in it. A note has
+/// room for one distribution.
+pub type Letter = (u64, IntervalPart);
 
 /// The intervals of the present phase at one rank.
 #[derive(Default)]
@@ -393,53 +390,17 @@ impl Intervals {
     /// phase is `over`.
     pub fn letters(&self, over: bool) -> Vec<Letter> {
         let parts = self.take(over, Instant::now());
-        let letter = |((row, number), part): ((u64, u64), IntervalPart)| {
-            let IntervalPart {
-                number: _,
-                bin,
-                latencies: Latencies { service, response },
-            } = part;
-            let Bin {
-                items,
-                bytes,
-                errors,
-                first,
-                last,
-            } = bin;
-            let mut more = vec![items, bytes, errors, first.0, last.0];
-            more.extend(service.to_words());
-            let responses = (!response.is_empty()).then(|| {
-                let none = Bin::default();
-                let mut more = vec![0, 0, 0, none.first.0, none.last.0];
-                more.extend(response.to_words());
-                ([row, number, 1], more)
-            });
-            std::iter::once(([row, number, 0], more)).chain(responses)
+        let letter = |((row, number), mut part): ((u64, u64), IntervalPart)| {
+            let response = std::mem::take(&mut part.latencies.response);
+            let mut responses = IntervalPart {
+                number,
+                ..IntervalPart::default()
+            };
+            responses.latencies.response = response;
+            let responses = (!responses.latencies.response.is_empty()).then_some((row, responses));
+            std::iter::once((row, part)).chain(responses)
         };
         parts.into_iter().flat_map(letter).collect()
-    }
-
-    /// Adds what a letter tells, and returns it; one that is not whole tells nothing.
-    pub fn read(&self, [row, number, response]: [u64; 3], more: &[u64]) -> Option<IntervalPart> {
-        let ([items, bytes, errors, first, last], words) = more.split_first_chunk::<BIN_WORDS>()?;
-        let latency = CoarseLatency::from_words(words)?;
-        let (service, response) = match response {
-            0 => (latency, CoarseLatency::default()),
-            _ => (CoarseLatency::default(), latency),
-        };
-        let part = IntervalPart {
-            number,
-            bin: Bin {
-                items: *items,
-                bytes: *bytes,
-                errors: *errors,
-                first: Nanos(*first),
-                last: Nanos(*last),
-            },
-            latencies: Latencies { service, response },
-        };
-        self.add(row, &part);
-        Some(part)
     }
 
     /// One more of those that pass parts on to this rank has passed on all.
@@ -463,7 +424,7 @@ impl Intervals {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rbench_core::timeline::TimelineRecorder;
+    use rbench_core::timeline::{Bin, TimelineRecorder};
     use std::sync::{Arc, Mutex};
 
     fn row() -> IntervalRow {
@@ -516,13 +477,11 @@ mod tests {
             let rank = Intervals::default();
             rank.begin(vec![row()], Nanos(1000));
             parts(share).iter().for_each(|part| rank.add(0, part));
-            for (words, more) in rank.letters(true) {
-                root.read(words, &more);
+            for (row, part) in rank.letters(true) {
+                root.add(row, &part);
             }
             root.tell(true);
         }
-        root.read([0, 9, 0], &[1, 2, 3]);
-        root.tell(true);
         let mut whole: BTreeMap<u64, IntervalPart> = BTreeMap::new();
         for part in parts(&times) {
             let sum = whole.entry(part.number).or_default();

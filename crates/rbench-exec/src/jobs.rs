@@ -40,7 +40,6 @@ mod rows;
 mod seen;
 mod standing;
 mod trigger;
-mod wire;
 
 use others::Ends;
 use removal::{left_as_they_are, remove};

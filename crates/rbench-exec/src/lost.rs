@@ -4,15 +4,14 @@ use std::collections::BTreeMap;
 
 use nix::errno::Errno;
 use rbench_core::outcome::WorkerOutcome;
-use rbench_core::wire::{Reader, Writer};
 use rbench_core::{FailureKind, Rank};
 
 use crate::group::{ExecError, Group};
-use crate::mounts::{DeadMount, Mounts, RowErrors};
+use crate::mounts::{Mounts, RowErrors};
 use crate::phase::Phase;
 
 /// Operations that failed, by row of the phase and errno.
-type Counts = BTreeMap<(u64, u64), u64>;
+type Counts = BTreeMap<(usize, i32), u64>;
 
 /// On all ranks, behind a phase in which operations failed on some of them: rank 0 learns of
 /// dead mounts, and what failed there.
@@ -24,31 +23,32 @@ pub async fn gather(
     phase: &Phase,
     outcomes: &[WorkerOutcome],
 ) -> Result<(), ExecError> {
-    let dead = group.probes.mounts.dead();
-    let mut message = Writer::default();
-    message.text(&dead.map_or(String::new(), |dead| dead.to_text()));
-    for ((row, errno), count) in counts(outcomes, &group.probes.mounts) {
-        message.number(row).number(errno).number(count);
-    }
-    let all = group.world.gather(Rank(0), message.finish());
-    let all = group.quietly(all).await?.unwrap_or_default();
-    let mut told: Vec<(Rank, Reader<'_>)> = Vec::new();
-    for (rank, bytes) in (0..).map(Rank).zip(&all) {
-        let mut reader = Reader::new(bytes);
-        let text = reader.text().unwrap_or_default();
-        let at = group.now();
-        DeadMount::of_text(group.host_name_of(rank), &text, at)
-            .into_iter()
-            .for_each(|dead| group.hear_of_dead_mount(dead));
-        told.push((rank, reader));
+    let mine = (
+        group.probes.mounts.dead(),
+        counts(outcomes, &group.probes.mounts),
+    );
+    let all = group.quietly(group.world.gather_values(&mine)).await?;
+    let mut told = Vec::new();
+    for (rank, (dead, counts)) in (0..).map(Rank).zip(all.unwrap_or_default()) {
+        if let Some(dead) = dead {
+            group.hear_of_dead_mount(dead);
+        }
+        told.push((rank, counts));
     }
     // All dead mounts are known now, also to ranks that have not found out themselves.
-    for (rank, mut reader) in told {
+    for (rank, counts) in told {
         let host = group.host_name_of(rank);
-        while read_row(&mut reader, phase)
-            .map(|row| group.probes.mounts.add_errors(host, row))
-            .is_some()
-        {}
+        for ((row, errno), count) in counts {
+            if let Some(row) = phase.lanes.get(row) {
+                let row = RowErrors {
+                    iteration: phase.iteration,
+                    name: row.name.clone(),
+                    label: row.label.clone(),
+                    kinds: vec![(FailureKind::Errno(errno), count)],
+                };
+                group.probes.mounts.add_errors(host, row);
+            }
+        }
     }
     Ok(())
 }
@@ -67,22 +67,10 @@ fn counts(outcomes: &[WorkerOutcome], mounts: &Mounts) -> Counts {
                 if let FailureKind::Errno(errno) = kind
                     && (kind.may_be_of_a_lost_mount() || unmounted && is_absent(kind))
                 {
-                    let key = (row as u64, u64::from(errno.unsigned_abs()));
-                    *counts.entry(key).or_default() += count;
+                    *counts.entry((row, errno)).or_default() += count;
                 }
             }
         }
     }
     counts
-}
-
-fn read_row(reader: &mut Reader<'_>, phase: &Phase) -> Option<RowErrors> {
-    let (row, errno, count) = (reader.number()?, reader.number()?, reader.number()?);
-    let row = phase.lanes.get(usize::try_from(row).ok()?)?;
-    Some(RowErrors {
-        iteration: phase.iteration,
-        name: row.name.clone(),
-        label: row.label.clone(),
-        kinds: vec![(FailureKind::Errno(i32::try_from(errno).ok()?), count)],
-    })
 }

@@ -14,6 +14,7 @@ use nix::errno::Errno;
 use rbench_core::{Failure, FailureKind, Nanos};
 use rbench_sys::mountinfo::{self, MountInfo};
 use rbench_sys::space;
+use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::time::{Instant, sleep_until};
 
@@ -86,7 +87,7 @@ impl Answer {
 }
 
 /// A mount that no longer answers on a host.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeadMount {
     /// The host.
     pub host: String,
@@ -107,7 +108,7 @@ pub struct DeadMount {
 }
 
 /// Operations of a row that failed on a dead mount.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RowErrors {
     /// The pass over all phases, from 0.
     pub iteration: u32,
@@ -117,47 +118,6 @@ pub struct RowErrors {
     pub label: String,
     /// How many, by kind.
     pub kinds: Vec<(FailureKind, u64)>,
-}
-
-/// No text that is told has it.
-const BETWEEN: char = '\0';
-
-impl DeadMount {
-    /// For other ranks; without the rows.
-    pub fn to_text(&self) -> String {
-        let number = |n: Option<u64>| n.map_or(String::new(), |n| n.to_string());
-        let [op, path, error] = &self.first;
-        let after = number(self.after.map(|after| after.0));
-        let all = [
-            &self.mount,
-            &self.answer,
-            &self.phase,
-            &after,
-            op,
-            path,
-            error,
-        ];
-        all.map(|text| text.replace(BETWEEN, " "))
-            .join(&BETWEEN.to_string())
-    }
-
-    /// What a rank of `host` has told, heard of `at`; `None` if it is no such text.
-    pub fn of_text(host: &str, text: &str, at: Nanos) -> Option<DeadMount> {
-        let mut parts = text.split(BETWEEN);
-        let mut next = || parts.next().map(str::to_owned);
-        let (mount, answer, phase, after) = (next()?, next()?, next()?, next()?);
-        let first = [next()?, next()?, next()?];
-        Some(DeadMount {
-            host: host.to_owned(),
-            mount,
-            answer,
-            phase,
-            after: after.parse().ok().map(Nanos),
-            first,
-            at,
-            rows: Vec::new(),
-        })
-    }
 }
 
 /// The failed operation for which a mount is doubted.
@@ -463,20 +423,6 @@ mod tests {
             at: Nanos(3),
             rows: Vec::new(),
         }
-    }
-
-    #[test]
-    fn a_dead_mount_is_told_as_it_is() {
-        let silent = DeadMount {
-            answer: Answer::Nothing.name(),
-            after: None,
-            ..dead("h")
-        };
-        for dead in [dead("h"), silent] {
-            let told = DeadMount::of_text("h", &dead.to_text(), Nanos(3));
-            assert_eq!(told, Some(dead));
-        }
-        assert_eq!(DeadMount::of_text("h", "a\0b", Nanos(3)), None);
     }
 
     #[test]

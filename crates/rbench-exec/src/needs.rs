@@ -9,7 +9,6 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rbench_core::wire::{Reader, Writer};
 use rbench_core::{Bytes, Call, OpenFlags, Rank};
 use rbench_plan::Plan;
 use rbench_sys::engine::{Lack, lacking};
@@ -18,6 +17,7 @@ use rbench_sys::promises::Verdict;
 use rbench_sys::promises::abilities::try_in;
 use rbench_sys::standing::standing;
 use rbench_sys::surroundings::without_credentials;
+use serde::{Deserialize, Serialize};
 
 use crate::group::{ExecError, Group, Ranks};
 use crate::spots::Spot;
@@ -28,7 +28,7 @@ const MOST: usize = 4;
 const LONGEST: Duration = Duration::from_secs(60);
 
 /// Something that a run needs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) enum Need {
     Direct,
     SharedMapping,
@@ -40,16 +40,6 @@ pub(crate) enum Need {
 }
 
 impl Need {
-    const ALL: [Need; 7] = [
-        Need::Direct,
-        Need::SharedMapping,
-        Need::RandomWrites,
-        Need::Trims,
-        Need::HardLinks,
-        Need::SymbolicLinks,
-        Need::ExtendedAttributes,
-    ];
-
     /// The ability that is tried for it.
     fn ability(self) -> &'static str {
         match self {
@@ -140,16 +130,10 @@ pub(crate) async fn check(
     if !group.any(!mine.is_empty()).await? {
         return Ok(());
     }
-    let mut message = Writer::default();
-    mine.iter().for_each(|refusal| refusal.encode(&mut message));
-    let all = group.world.gather(Rank(0), message.finish());
-    let all = group.quietly(all).await?;
-    let text = all.map_or_else(String::new, |all| sentences(needs, group, &all));
-    let text = group.world.broadcast(Rank(0), text.into_bytes());
-    let text = group.quietly(text).await?;
-    Err(ExecError::Usage(
-        String::from_utf8_lossy(&text).into_owned(),
-    ))
+    let all = group.quietly(group.world.gather_values(&mine)).await?;
+    let text = all.map_or_else(String::new, |all| sentences(needs, group, all));
+    let text = group.world.broadcast_value(Rank(0), &text);
+    Err(ExecError::Usage(group.quietly(text).await?))
 }
 
 /// Whether the kernel of every host performs in a ring what the plan has in flight, and has room for it.
@@ -221,25 +205,11 @@ impl Room {
 const AROUND: [Call; 2] = [Call::Open(OpenFlags::READ), Call::Close];
 
 /// What a file system refuses, and how.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Refusal {
     need: Need,
     /// `fuse.mergerfs (/a:/b) refuses it (openat: EINVAL)`
     how: String,
-}
-
-impl Refusal {
-    fn encode(&self, w: &mut Writer) {
-        w.number(self.need as u64).text(&self.how);
-    }
-
-    fn decode(r: &mut Reader<'_>) -> Option<Refusal> {
-        let need = usize::try_from(r.number()?).ok()?;
-        Some(Refusal {
-            need: *Need::ALL.get(need)?,
-            how: r.text()?,
-        })
-    }
 }
 
 /// Tries `which` below `path`.
@@ -271,15 +241,12 @@ fn refusals(path: &Path, scratch: &str, which: &[Need]) -> Vec<Refusal> {
 }
 
 /// `O_DIRECT (--direct): fuse.mergerfs (/a:/b) refuses it (openat: EINVAL) on client2`
-fn sentences(needs: &BTreeMap<Need, String>, ranks: &Ranks<'_>, all: &[Vec<u8>]) -> String {
+fn sentences(needs: &BTreeMap<Need, String>, ranks: &Ranks<'_>, all: Vec<Vec<Refusal>>) -> String {
     let mut hosts: BTreeMap<(Need, String), Vec<&str>> = BTreeMap::new();
-    for (rank, bytes) in all.iter().enumerate() {
-        let host = ranks.host_of.get(rank).map(|host| *host as usize);
-        let host = host.and_then(|host| ranks.host_names.get(host));
-        let mut reader = Reader::new(bytes);
-        while let Some(Refusal { need, how }) = Refusal::decode(&mut reader) {
+    for (rank, refusals) in (0..).map(Rank).zip(all) {
+        for Refusal { need, how } in refusals {
             let on = hosts.entry((need, how)).or_default();
-            on.extend(host.map(String::as_str));
+            on.push(ranks.host_name_of(rank));
         }
     }
     let several = ranks.host_names.len() > 1;

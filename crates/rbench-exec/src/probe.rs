@@ -4,15 +4,14 @@
 use std::path::Path;
 use std::time::Duration;
 
-use rbench_comm::{Combine, CommError};
-use rbench_core::wire::{Reader, Writer};
+use rbench_comm::Combine;
 use rbench_core::{Clock as _, MonotonicClock, Nanos, Rank};
 use rbench_sys::files;
 use rbench_sys::promises::Verdict;
 use rbench_sys::promises::abilities::{self, ABILITIES};
 use rbench_sys::residency::{RoundTrip, round_trip};
+use serde::{Deserialize, Serialize};
 
-use crate::check::words;
 use crate::group::{ExecError, Group};
 use crate::limited::limited;
 use crate::removal::Remover;
@@ -39,7 +38,7 @@ pub struct Probed {
 }
 
 /// What a host found.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, Serialize, Deserialize)]
 pub struct HostProbe {
     /// The cheapest call that the file system answers itself: its name and median, ns.
     pub round_trip: Option<(String, Nanos)>,
@@ -52,7 +51,7 @@ pub struct HostProbe {
 
 /// A file that one host made and another one looked for. The other one had looked for the
 /// name before, and found nothing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sight {
     /// Number of the host that made it.
     pub maker: usize,
@@ -109,16 +108,8 @@ pub async fn probe(
         false => None,
     };
     let silent = mine.as_ref().is_some_and(|host| host.silent_at.is_some());
-    let message = mine.as_ref().map_or_else(Vec::new, encode);
-    let all = group.quietly(group.world.gather(Rank(0), message)).await?;
-    let all = all.unwrap_or_default();
-    let told = all.iter().filter(|message| !message.is_empty());
-    let hosts: Option<Vec<HostProbe>> = told.map(|message| decode(message)).collect();
-    // Each has to stand for its own host.
-    let hosts = hosts.ok_or_else(|| {
-        let text = "a host's results arrived incomplete at rank 0";
-        ExecError::Comm(CommError::Start(text.to_owned()))
-    })?;
+    let all = group.quietly(group.world.gather_values(&mine)).await?;
+    let hosts = all.into_iter().flatten().flatten().collect();
     let word = vec![u64::from(silent)];
     let silent = group.world.all_reduce(Combine::Max, word);
     let silent = group.quietly(silent).await?[0] != 0;
@@ -216,24 +207,23 @@ async fn sights(
             let host = group.host_name();
             trouble = why.map(|why| format!("{host} cannot create a file for other hosts: {why}"));
         }
-        let word = trouble.unwrap_or_default().into_bytes();
-        let word = group.world.broadcast(leader(maker), word);
-        let word = group.quietly(word).await?;
-        if !word.is_empty() {
-            return Ok(Err(String::from_utf8_lossy(&word).into_owned()));
+        let trouble = group.world.broadcast_value(leader(maker), &trouble);
+        if let Some(why) = group.quietly(trouble).await? {
+            return Ok(Err(why));
         }
-        let mut message = Writer::default();
+        let mut sight = None;
         if looks {
             let seen = limited(group, patience, move || look(&path, &content(maker))).await?;
             let (after, whole) = seen.unwrap_or((None, false));
-            message
-                .number(me as u64)
-                .number(after.map_or(u64::MAX, |after| after.0))
-                .number(u64::from(whole));
+            sight = Some(Sight {
+                maker,
+                looker: me,
+                after,
+                whole,
+            });
         }
-        let told = group.world.gather(Rank(0), message.finish());
-        let told = group.quietly(told).await?.unwrap_or_default();
-        all.extend(told.iter().filter_map(|message| sight(maker, message)));
+        let told = group.quietly(group.world.gather_values(&sight)).await?;
+        all.extend(told.into_iter().flatten().flatten());
     }
     Ok(Ok(all))
 }
@@ -257,72 +247,5 @@ fn look(path: &Path, content: &str) -> (Option<Nanos>, bool) {
             return (None, false);
         }
         std::thread::sleep(LOOK_EVERY);
-    }
-}
-
-/// `None` for a rank that did not look.
-fn sight(maker: usize, message: &[u8]) -> Option<Sight> {
-    let mut r = Reader::new(message);
-    Some(Sight {
-        maker,
-        looker: r.number()? as usize,
-        after: Some(r.number()?).filter(|n| *n != u64::MAX).map(Nanos),
-        whole: r.number()? != 0,
-    })
-}
-
-fn encode(host: &HostProbe) -> Vec<u8> {
-    let HostProbe {
-        round_trip,
-        found,
-        silent_at,
-    } = host;
-    let mut w = Writer::default();
-    let (call, median) = round_trip.clone().unwrap_or_default();
-    w.text(&call).number(median.0);
-    w.text(silent_at.as_deref().unwrap_or_default());
-    for (name, verdict) in found {
-        w.text(name);
-        words::write(&mut w, verdict);
-    }
-    w.finish()
-}
-
-/// `None` when it did not arrive whole.
-fn decode(message: &[u8]) -> Option<HostProbe> {
-    let mut r = Reader::new(message);
-    let (call, median) = (r.text()?, Nanos(r.number()?));
-    let silent_at = r.text()?;
-    let mut host = HostProbe {
-        round_trip: (!call.is_empty()).then_some((call, median)),
-        found: Vec::new(),
-        silent_at: (!silent_at.is_empty()).then_some(silent_at),
-    };
-    while !r.is_empty() {
-        host.found.push((r.text()?, words::read(&mut r)?));
-    }
-    Some(host)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_a_host_found_arrives() {
-        let host = HostProbe {
-            round_trip: Some(("statx".to_owned(), Nanos(5))),
-            found: vec![
-                ("a".to_owned(), Verdict::Holds("1 ns".to_owned())),
-                ("b".to_owned(), Verdict::LeftOut("why".to_owned())),
-            ],
-            silent_at: Some("d".to_owned()),
-        };
-        let found = decode(&encode(&host)).expect("whole");
-        assert_eq!(found.round_trip, host.round_trip);
-        assert_eq!(found.found, host.found);
-        assert_eq!(found.silent_at, host.silent_at);
-        let message = encode(&host);
-        assert!(decode(&message[..message.len() - 3]).is_none());
     }
 }

@@ -22,6 +22,7 @@ use rbench_core::outcome::{
 use rbench_core::residency::Round;
 use rbench_core::timeline::{Bin, Timeline};
 use rbench_core::{Latency, Nanos, Rank};
+use serde::{Deserialize, Serialize};
 
 use crate::group::{ExecError, Group};
 use crate::phase::Phase;
@@ -216,7 +217,7 @@ impl Merged {
 }
 
 /// A worker that finished before the others.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 struct First {
     at: Nanos,
     /// Its items.

@@ -2,17 +2,14 @@
 //! is left. Of the latter one rank says what is there, and each removes its
 //! share with all its workers; that rank removes what remains.
 
-use std::ffi::{CString, OsStr};
-use std::os::unix::ffi::OsStrExt as _;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rbench_comm::{Combine, Communicator};
-use rbench_core::Rank;
-use rbench_core::wire::{Reader, Writer};
 use rbench_sys::anchor::{Anchor, deal};
-use rbench_sys::{Entry, Part, Removal, RemoveError, WorkDir};
+use rbench_sys::{Part, Removal, RemoveError, WorkDir};
 
 use crate::group::{ExecError, Group};
 use crate::pace::StopFlag;
@@ -194,26 +191,24 @@ impl Remover {
                 let entries = parts.iter().map(|part| part.entries.len() as u64);
                 group.expect(entries.sum());
             }
-            let mut message = Writer::default();
-            for ((parts, _), name) in &found {
-                write(&mut message, name, parts);
-            }
-            let all = team.gather(Rank(0), message.finish());
-            let all = group.quietly(all).await?.unwrap_or_default().concat();
-            let all = group.quietly(team.broadcast(Rank(0), all)).await?;
+            let trees_of = |((parts, _), name): ((Vec<Part>, bool), PathBuf)| {
+                (!parts.is_empty()).then(|| (name.into_os_string(), parts))
+            };
+            let mine: Vec<(OsString, Vec<Part>)> = found.into_iter().filter_map(trees_of).collect();
+            let all = group.quietly(team.all_values(&mine)).await?;
+            let all: Vec<(OsString, Vec<Part>)> = all.into_iter().flatten().collect();
             if all.is_empty() {
                 return Ok(());
             }
             let (there, nth) = (Arc::clone(trees), team.rank().0 as usize);
             let remove = move |remover: &Remover| {
                 let before = remover.removed();
-                let mut reader = Reader::new(&all);
-                while let Some((name, parts)) = read(&mut reader) {
-                    let own = deal(&parts, nth, size);
+                for (name, parts) in &all {
+                    let own = deal(parts, nth, size);
                     if own.is_empty() || untouched {
                         continue;
                     }
-                    if let Some(anchor) = there.anchor(&name) {
+                    if let Some(anchor) = there.anchor(Path::new(name)) {
                         // What stays is told by the last removal.
                         remover.with(|how| anchor.remove(&own, how)).ok();
                     }
@@ -232,77 +227,4 @@ impl Remover {
 /// That something was not removed, as this host's mount is dead.
 pub fn left_untouched(path: &Path, why: &str) -> String {
     format!("{} is left behind: {why}", path.display())
-}
-
-/// Appends the parts of a tree; nothing where there are none.
-fn write(message: &mut Writer, name: &Path, parts: &[Part]) {
-    if parts.is_empty() {
-        return;
-    }
-    let name = name.as_os_str().as_bytes();
-    message.bytes(name).number(parts.len() as u64);
-    for part in parts {
-        message.number(part.way.len() as u64);
-        for step in &part.way {
-            message.bytes(step.to_bytes());
-        }
-        message.number(part.entries.len() as u64);
-        for (name, kind) in &part.entries {
-            message.number(u64::from(*kind)).bytes(name.to_bytes());
-        }
-    }
-}
-
-/// Takes what [`write`] has appended.
-fn read(reader: &mut Reader<'_>) -> Option<(PathBuf, Vec<Part>)> {
-    let name = PathBuf::from(OsStr::from_bytes(reader.bytes()?));
-    let mut parts = Vec::new();
-    for _ in 0..reader.number()? {
-        let mut way = Vec::new();
-        for _ in 0..reader.number()? {
-            way.push(CString::new(reader.bytes()?).ok()?);
-        }
-        let mut entries: Vec<Entry> = Vec::new();
-        for _ in 0..reader.number()? {
-            let kind = u8::try_from(reader.number()?).ok()?;
-            entries.push((CString::new(reader.bytes()?).ok()?, kind));
-        }
-        parts.push(Part { way, entries });
-    }
-    Some((name, parts))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_is_to_be_removed_is_told_as_it_is() {
-        let parts = vec![
-            Part {
-                way: Vec::new(),
-                entries: vec![(c"a b".to_owned(), 4), (c"\xff\n".to_owned(), 0)],
-            },
-            Part {
-                way: vec![c"d".to_owned(), c"e".to_owned()],
-                entries: vec![(c"f".to_owned(), 8)],
-            },
-        ];
-        let mut message = Writer::default();
-        write(&mut message, Path::new("0"), &parts);
-        write(&mut message, Path::new("nothing"), &[]);
-        write(&mut message, Path::new("/x/y"), &parts[1..]);
-        let message = message.finish();
-        let mut reader = Reader::new(&message);
-        assert_eq!(read(&mut reader), Some((PathBuf::from("0"), parts.clone())));
-        assert_eq!(
-            read(&mut reader),
-            Some((PathBuf::from("/x/y"), parts[1..].to_vec()))
-        );
-        assert_eq!(read(&mut reader), None);
-        for end in 1..message.len() {
-            let mut cut = Reader::new(&message[..end]);
-            while read(&mut cut).is_some() {}
-        }
-    }
 }

@@ -11,13 +11,11 @@ use std::collections::btree_map::Entry;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use rbench_comm::CommError;
 use rbench_core::outcome::{OpStats, PhaseOutcome, WorkerOutcome};
 use rbench_core::residency::{CacheLook, Evidence, Pages, Requests, Residency, Round, TOTAL};
-use rbench_core::wire::{Reader, Writer};
-use rbench_core::{Nanos, Rank};
 use rbench_sys::mountinfo::{self, MountInfo};
 use rbench_sys::residency::{RequestCounter, fetched};
+use serde::{Deserialize, Serialize};
 
 use crate::group::{ExecError, Group};
 use crate::phase::{Looking, Phase};
@@ -135,7 +133,7 @@ pub(crate) struct Glance {
 }
 
 /// One lane of one rank, or of all ranks of a host.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 struct LaneLook {
     operations: u64,
     bytes: u64,
@@ -159,59 +157,10 @@ impl LaneLook {
         self.after.add(after);
         self.round = Round::join(self.round, round);
     }
-
-    fn write(&self, message: &mut Writer) {
-        let LaneLook {
-            operations,
-            bytes,
-            before,
-            after,
-            round,
-        } = self;
-        message.number(*operations).number(*bytes);
-        for pages in [before, after] {
-            let Pages {
-                files,
-                of,
-                pages,
-                cached,
-            } = pages;
-            message.numbers(&[*files, *of, *pages, *cached]);
-        }
-        let round = round.map(|Round { after, once, done }| vec![after.0, once, done]);
-        message.numbers(&round.unwrap_or_default());
-    }
-
-    fn read(message: &mut Reader<'_>) -> Option<LaneLook> {
-        let (operations, bytes) = (message.number()?, message.number()?);
-        let mut pages = || -> Option<Pages> {
-            let [files, of, pages, cached] = *message.numbers()?.as_array()?;
-            Some(Pages {
-                files,
-                of,
-                pages,
-                cached,
-            })
-        };
-        let (before, after) = (pages()?, pages()?);
-        let round = message.numbers()?;
-        let round = round.as_array().map(|[after, once, done]| Round {
-            after: Nanos(*after),
-            once: *once,
-            done: *done,
-        });
-        Some(LaneLook {
-            operations,
-            bytes,
-            before,
-            after,
-            round,
-        })
-    }
 }
 
 /// What one rank saw around a phase, by the lanes that ask.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub(crate) struct Seen {
     lanes: Vec<LaneLook>,
     /// Bytes fetched for its process, which other ranks may share.
@@ -281,50 +230,6 @@ impl Seen {
         })
     }
 
-    fn write(&self) -> Vec<u8> {
-        let Seen {
-            lanes,
-            fetched,
-            requests,
-        } = self;
-        let mut message = Writer::default();
-        message.number(lanes.len() as u64);
-        lanes.iter().for_each(|lane| lane.write(&mut message));
-        message.numbers(&fetched.iter().copied().collect::<Vec<u64>>());
-        if let Some(Requests { source, by_kind }) = requests {
-            message.text(source);
-            for (kind, count) in by_kind {
-                message.text(kind).number(*count);
-            }
-        }
-        message.finish()
-    }
-
-    fn read(message: &mut Reader<'_>) -> Option<Seen> {
-        let count = message.number()?;
-        let lanes = (0..count).map(|_| LaneLook::read(message));
-        let lanes = lanes.collect::<Option<Vec<LaneLook>>>()?;
-        let fetched = message.numbers()?.first().copied();
-        let requests = match message.text() {
-            None => None,
-            Some(source) => {
-                let mut found = Requests {
-                    source,
-                    ..Requests::default()
-                };
-                while let Some(kind) = message.text() {
-                    found.by_kind.insert(kind, message.number()?);
-                }
-                Some(found)
-            }
-        };
-        Some(Seen {
-            lanes,
-            fetched,
-            requests,
-        })
-    }
-
     /// Adds another rank of the same host, or another host of the same cache.
     fn add(&mut self, other: Seen) {
         let Seen {
@@ -366,19 +271,15 @@ pub(crate) async fn gather(
     let (Some(looking), Some(seen)) = (&phase.cache, seen) else {
         return Ok(());
     };
-    let Some(host) = of_host(group, &seen).await? else {
+    let Some(host) = of_host(group, seen).await? else {
         return Ok(());
     };
-    let mut message = Writer::default();
-    message
-        .number(u64::from(group.host_of[group.rank().0 as usize]))
-        .bytes(&host.write());
-    let all = group.leaders.gather(Rank(0), message.finish());
-    let Some(all) = group.quietly(all).await? else {
+    let mine = (group.host_of[group.rank().0 as usize] as usize, host);
+    let all = group.quietly(group.leaders.gather_values(&mine)).await?;
+    let Some(all) = all else {
         return Ok(());
     };
-    let read: Option<Vec<(usize, Seen)>> = all.iter().map(|m| read_host(m)).collect();
-    let caches = by_cache(group, read.ok_or_else(garbled)?);
+    let caches = by_cache(group, all);
     let ground = group.probes.sight.ground.get();
     for (row, (nth, lane)) in rows_of(phase, rows) {
         let residency = row_of(group, phase, looking, ground, &caches, nth, lane);
@@ -402,24 +303,12 @@ fn rows_of<'r>(
 }
 
 /// What the ranks of this host saw, at its leader.
-async fn of_host(group: &Group<'_>, mine: &Seen) -> Result<Option<Seen>, ExecError> {
-    let mut message = Writer::default();
-    message
-        .number(u64::from(std::process::id()))
-        .bytes(&mine.write());
-    let all = group.host.gather(Rank(0), message.finish());
-    let Some(all) = group.quietly(all).await? else {
-        return Ok(None);
-    };
+async fn of_host(group: &Group<'_>, mine: Seen) -> Result<Option<Seen>, ExecError> {
+    let mine = (std::process::id(), mine);
+    let all = group.quietly(group.host.gather_values(&mine)).await?;
     let mut merged: Option<Seen> = None;
     let mut processes = Vec::new();
-    for message in &all {
-        let mut reader = Reader::new(message);
-        let (process, seen) = reader
-            .number()
-            .zip(reader.bytes())
-            .and_then(|(process, bytes)| Some((process, Seen::read(&mut Reader::new(bytes))?)))
-            .ok_or_else(garbled)?;
+    for (process, seen) in all.into_iter().flatten() {
         let twice = processes.contains(&process);
         processes.push(process);
         match &mut merged {
@@ -432,12 +321,6 @@ async fn of_host(group: &Group<'_>, mine: &Seen) -> Result<Option<Seen>, ExecErr
         }
     }
     Ok(merged)
-}
-
-fn read_host(message: &[u8]) -> Option<(usize, Seen)> {
-    let mut reader = Reader::new(message);
-    let host = usize::try_from(reader.number()?).ok()?;
-    Some((host, Seen::read(&mut Reader::new(reader.bytes()?))?))
 }
 
 /// What was seen of each cache, with its number and its first host.
@@ -515,18 +398,11 @@ fn of_operations(looking: &Looking, requests: Option<&Requests>) -> Option<Reque
     requests.filter(|r| !others(r)).cloned()
 }
 
-/// Both ends are the same program: this does not happen unless memory or the
-/// network damages a message.
-fn garbled() -> ExecError {
-    let text = "a host's report on its caches arrived incomplete at rank 0";
-    ExecError::Comm(CommError::Start(text.to_owned()))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use rbench_core::OpKind;
     use rbench_core::timeline::Bin;
+    use rbench_core::{Nanos, OpKind};
 
     fn seen() -> Seen {
         let pages = Pages {
@@ -555,13 +431,6 @@ mod tests {
                 source: "a counter".to_owned(),
                 by_kind: [("lookup".to_owned(), 4), ("read".to_owned(), 2)].into(),
             }),
-        }
-    }
-
-    #[test]
-    fn what_is_written_is_read() {
-        for seen in [seen(), Seen::default()] {
-            assert_eq!(Seen::read(&mut Reader::new(&seen.write())), Some(seen));
         }
     }
 

@@ -8,14 +8,15 @@
 //! for it, and it is removed again. Sources are shown and not compared: the
 //! same server may be mounted by several names.
 
-use std::path::PathBuf;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use rbench_core::wire::{Reader, Writer};
 use rbench_core::{Nanos, Rank};
 use rbench_sys::standing::{Standing, file_length, standing};
 use rbench_sys::surroundings::without_credentials;
 use rbench_sys::{MountInfo, testdir};
+use serde::{Deserialize, Serialize};
 
 use crate::group::{ExecError, Group, Ranks};
 use crate::target::SEEN_WITHIN;
@@ -38,12 +39,12 @@ pub(crate) struct Spot {
 }
 
 /// What one host has at a spot.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Has {
     host: u32,
     /// The directory that is there: itself, or, where the run makes it, the
     /// one above. `None`: neither is.
-    at: Option<PathBuf>,
+    at: Option<OsString>,
     mount: Option<MountInfo>,
     witness: Option<u64>,
 }
@@ -55,50 +56,18 @@ impl Has {
             let above = spot.makes && spot.path.parent() == Some(&found.at);
             found.at == spot.path || above
         };
+        let at = found.as_ref().filter(|f| near(f)).map(|f| f.at.clone());
+        // Nobody compares options, which may be long.
+        let short = |mount| MountInfo {
+            options: Vec::new(),
+            ..mount
+        };
         Has {
             host,
-            at: found.as_ref().filter(|f| near(f)).map(|f| f.at.clone()),
+            at: at.map(PathBuf::into_os_string),
             witness: spot.witness.as_deref().and_then(file_length),
-            mount: found.and_then(|found| found.mount),
+            mount: found.and_then(|found| found.mount).map(short),
         }
-    }
-
-    fn encode(&self, w: &mut Writer) {
-        let Has {
-            host,
-            at,
-            mount,
-            witness,
-        } = self;
-        let at = at.as_ref().map(|p| p.display().to_string());
-        w.number(u64::from(*host))
-            .number(u64::from(at.is_some()))
-            .text(&at.unwrap_or_default())
-            .number(u64::from(mount.is_some()));
-        let (fs_type, source) = mount
-            .as_ref()
-            .map_or(("", ""), |m| (m.fs_type.as_str(), m.source.as_str()));
-        w.text(fs_type).text(source);
-        w.number(u64::from(witness.is_some()))
-            .number(witness.unwrap_or(0));
-    }
-
-    fn decode(r: &mut Reader<'_>) -> Option<Has> {
-        let host = r.number()? as u32;
-        let (there, at) = (r.number()? == 1, r.text()?);
-        let (told, fs_type, source) = (r.number()? == 1, r.text()?, r.text()?);
-        let (seen, length) = (r.number()? == 1, r.number()?);
-        Some(Has {
-            host,
-            at: there.then(|| PathBuf::from(at)),
-            mount: told.then(|| MountInfo {
-                fs_type,
-                source,
-                options: Vec::new(),
-                mount_point: PathBuf::new(),
-            }),
-            witness: seen.then_some(length),
-        })
     }
 
     /// `ext4 (/dev/vda)`
@@ -157,10 +126,9 @@ pub(crate) async fn compare(
     let refused = all.as_ref().and_then(|all| unlike(group, &spots, all));
     verdict(group, refused).await?;
 
-    let marks = group
-        .world
-        .broadcast(Rank(0), marks(&spots, all.as_deref(), name));
-    let marks = read_marks(&group.quietly(marks).await?);
+    let marks = marks(&spots, all.as_deref(), name);
+    let marks = group.world.broadcast_value(Rank(0), &marks);
+    let marks = group.quietly(marks).await?;
     // Local file systems show at once what is there.
     let waits = facts.iter().any(|(_, has)| has.may_be_remote());
     let within = if waits { SEEN_WITHIN } else { Nanos(0) };
@@ -211,22 +179,14 @@ async fn gather(
     facts: &[(usize, Has)],
     spots: usize,
 ) -> Result<Option<Vec<Vec<Has>>>, ExecError> {
-    let mut message = Writer::default();
-    for (k, has) in facts {
-        message.number(*k as u64);
-        has.encode(&mut message);
-    }
-    let all = group.world.gather(Rank(0), message.finish());
+    let all = group.world.gather_values(&facts.to_vec());
     let Some(all) = group.quietly(all).await? else {
         return Ok(None);
     };
     let mut found = vec![Vec::new(); spots];
-    for bytes in &all {
-        let mut reader = Reader::new(bytes);
-        while let (Some(k), Some(has)) = (reader.number(), Has::decode(&mut reader)) {
-            if let Some(found) = found.get_mut(k as usize) {
-                found.push(has);
-            }
+    for (k, has) in all.into_iter().flatten() {
+        if let Some(found) = found.get_mut(k) {
+            found.push(has);
         }
     }
     Ok(Some(found))
@@ -234,14 +194,9 @@ async fn gather(
 
 /// Rank 0's refusal on every rank.
 async fn verdict(group: &Group<'_>, refused: Option<String>) -> Result<(), ExecError> {
-    let text = refused.unwrap_or_default().into_bytes();
-    let text = group.quietly(group.world.broadcast(Rank(0), text)).await?;
-    if text.is_empty() {
-        return Ok(());
-    }
-    Err(ExecError::SetUp(
-        String::from_utf8_lossy(&text).into_owned(),
-    ))
+    let refused = group.world.broadcast_value(Rank(0), &refused);
+    let refused = group.quietly(refused).await?;
+    refused.map_or(Ok(()), |text| Err(ExecError::SetUp(text)))
 }
 
 /// Hosts that have another type of file system than the others, in words.
@@ -301,23 +256,17 @@ fn named(names: &[String], all: &[&Has]) -> String {
     }
 }
 
-/// Where hosts look for what the first of them makes, for each spot; empty
-/// where nothing is to be made.
-fn marks(spots: &[Spot], all: Option<&[Vec<Has>]>, name: &str) -> Vec<u8> {
-    let mut message = Writer::default();
-    for (spot, all) in spots.iter().zip(all.unwrap_or_default()) {
-        let first = all.iter().min_by_key(|has| has.host);
-        let none = spot.witness.is_some() && first.is_some_and(|has| has.witness.is_some());
-        let at = first.and_then(|has| has.at.as_ref()).filter(|_| !none);
-        let mark = at.map(|at| at.join(format!(".{name}.seen")).display().to_string());
-        message.text(&mark.unwrap_or_default());
-    }
-    message.finish()
-}
-
-fn read_marks(bytes: &[u8]) -> Vec<PathBuf> {
-    let mut reader = Reader::new(bytes);
-    std::iter::from_fn(|| reader.text().map(PathBuf::from)).collect()
+/// Where hosts look for what the first of them makes, for each spot; `None` where nothing is to
+/// be made.
+fn marks(spots: &[Spot], all: Option<&[Vec<Has>]>, name: &str) -> Vec<Option<OsString>> {
+    let mark = |(spot, all): (&Spot, &Vec<Has>)| {
+        let first = all.iter().min_by_key(|has| has.host)?;
+        let none = spot.witness.is_some() && first.witness.is_some();
+        let at = first.at.as_ref().filter(|_| !none)?;
+        Some(Path::new(at).join(format!(".{name}.seen")).into_os_string())
+    };
+    let all = spots.iter().zip(all.unwrap_or_default());
+    all.map(mark).collect()
 }
 
 /// Makes the marks, looks for those of others, and removes them; the spots
@@ -325,16 +274,16 @@ fn read_marks(bytes: &[u8]) -> Vec<PathBuf> {
 async fn seek(
     group: &Group<'_>,
     spots: &[Spot],
-    marks: &[PathBuf],
+    marks: &[Option<OsString>],
     within: Nanos,
 ) -> Result<Vec<usize>, ExecError> {
     let me = group.host_number();
     let first = |spot: &Spot| spot.hosts(group).first() == Some(&me);
     let looks = looks_at(group, spots);
-    let mark = |k: &usize| marks.get(*k).filter(|mark| !mark.as_os_str().is_empty());
+    let mark = |k: usize| marks.get(k)?.clone().map(PathBuf::from);
     let of = |mine: bool| {
         let looks = looks.iter().filter(move |(_, spot)| first(spot) == mine);
-        looks.filter_map(|(k, _)| Some((*k, mark(k)?.clone())))
+        looks.filter_map(|(k, _)| Some((*k, mark(*k)?)))
     };
     let (own, others): (Vec<_>, Vec<_>) = (of(true).collect(), of(false).collect());
     let made = group.agree_in_thread(move || {
@@ -384,14 +333,10 @@ async fn gather_unseen(
     group: &Group<'_>,
     unseen: Vec<usize>,
 ) -> Result<Vec<(usize, u32)>, ExecError> {
-    let mut message = Writer::default();
-    message.numbers(&unseen.iter().map(|k| *k as u64).collect::<Vec<u64>>());
-    let all = group.world.gather(Rank(0), message.finish());
-    let all = group.quietly(all).await?.unwrap_or_default();
+    let all = group.quietly(group.world.gather_values(&unseen)).await?;
     let mut found = Vec::new();
-    for (bytes, host) in all.iter().zip(&group.host_of) {
-        let numbers = Reader::new(bytes).numbers().unwrap_or_default();
-        found.extend(numbers.into_iter().map(|k| (k as usize, *host)));
+    for (unseen, host) in all.into_iter().flatten().zip(&group.host_of) {
+        found.extend(unseen.into_iter().map(|k| (k, *host)));
     }
     Ok(found)
 }
@@ -435,7 +380,7 @@ mod tests {
     fn has(host: u32, fs_type: &str, source: &str) -> Has {
         Has {
             host,
-            at: (!fs_type.is_empty()).then(|| PathBuf::from("/mnt/mfs")),
+            at: (!fs_type.is_empty()).then(|| "/mnt/mfs".into()),
             mount: Some(MountInfo {
                 fs_type: fs_type.to_owned(),
                 source: source.to_owned(),
@@ -488,16 +433,5 @@ mod tests {
                  others fuse.mfs (mfsmaster:9421): mount it there, or use --private-dirs",
             ),
         );
-    }
-
-    #[test]
-    fn what_a_host_has_arrives_as_it_was_sent() {
-        for sent in [has(3, "ext4", "/dev/vda"), has(0, "", "")] {
-            let mut message = Writer::default();
-            sent.encode(&mut message);
-            let message = message.finish();
-            let mut reader = Reader::new(&message);
-            assert_eq!(Has::decode(&mut reader), Some(sent));
-        }
     }
 }

@@ -431,24 +431,14 @@ pub(crate) async fn gather_texts(
     group: &Group<'_>,
     texts: Vec<String>,
 ) -> Result<Vec<String>, ExecError> {
-    let mut message = rbench_core::wire::Writer::default();
-    texts.iter().for_each(|text| {
-        message.text(text);
-    });
-    let all = group
-        .quietly(group.world.gather(Rank(0), message.finish()))
-        .await?;
+    let all = group.quietly(group.world.gather_values(&texts)).await?;
+    let several = group.host_names.len() > 1;
     let mut out = Vec::new();
-    for (rank, bytes) in (0..).map(Rank).zip(all.unwrap_or_default()) {
-        let mut reader = rbench_core::wire::Reader::new(&bytes);
-        while let Some(text) = reader.text() {
-            let several = group.host_names.len() > 1;
-            out.push(if several {
-                format!("on {}: {text}", group.host_name_of(rank))
-            } else {
-                text
-            });
-        }
+    for (rank, texts) in (0..).map(Rank).zip(all.unwrap_or_default()) {
+        out.extend(texts.into_iter().map(|text| match several {
+            true => format!("on {}: {text}", group.host_name_of(rank)),
+            false => text,
+        }));
     }
     Ok(out)
 }

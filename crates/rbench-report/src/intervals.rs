@@ -40,39 +40,10 @@ pub struct IntervalLine {
     /// When the last one did.
     pub last_ns: u64,
     /// Service times.
-    pub service: CountsLine,
+    pub service: CoarseLatency,
     /// Response times; in an open loop only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub response: Option<CountsLine>,
-}
-
-/// A distribution in 64 buckets per power of two.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct CountsLine {
-    /// Sum of the values, ns.
-    pub sum_ns: u64,
-    /// The largest value, ns.
-    pub max_ns: u64,
-    /// (bucket, values), ascending.
-    pub counts: Vec<(u16, u64)>,
-}
-
-impl CountsLine {
-    fn of(latency: &CoarseLatency) -> CountsLine {
-        CountsLine {
-            sum_ns: latency.sum(),
-            max_ns: latency.max().0,
-            counts: latency.used().to_vec(),
-        }
-    }
-
-    /// `None` if it is none.
-    fn latency(&self) -> Option<CoarseLatency> {
-        let mut words = vec![self.sum_ns, self.max_ns];
-        let pairs = self.counts.iter();
-        words.extend(pairs.flat_map(|(bucket, n)| [u64::from(*bucket), *n]));
-        CoarseLatency::from_words(&words)
-    }
+    pub response: Option<CoarseLatency>,
 }
 
 /// What belongs to all intervals of a row.
@@ -119,8 +90,8 @@ impl IntervalLine {
             errors,
             first_ns: first.0,
             last_ns: last.0,
-            service: CountsLine::of(service),
-            response: row.open_loop.then(|| CountsLine::of(response)),
+            service: service.clone(),
+            response: row.open_loop.then(|| response.clone()),
         }
     }
 
@@ -136,9 +107,8 @@ impl IntervalLine {
         }
     }
 
-    /// `None` if it is none.
-    fn part(&self) -> Option<IntervalPart> {
-        Some(IntervalPart {
+    fn part(&self) -> IntervalPart {
+        IntervalPart {
             number: self.number,
             bin: Bin {
                 items: self.items,
@@ -148,13 +118,10 @@ impl IntervalLine {
                 last: Nanos(self.last_ns),
             },
             latencies: Latencies {
-                service: self.service.latency()?,
-                response: match &self.response {
-                    Some(response) => response.latency()?,
-                    None => CoarseLatency::default(),
-                },
+                service: self.service.clone(),
+                response: self.response.clone().unwrap_or_default(),
             },
-        })
+        }
     }
 }
 
@@ -213,7 +180,7 @@ fn phase(lines: &[IntervalLine], marks: &[MarkResult]) -> Option<PhaseResult> {
         .iter()
         .filter(|line| line.interval_ns == first.interval_ns)
     {
-        row.add(&line.part()?);
+        row.add(&line.part());
     }
     let outcome = row.outcome(Nanos(0))?;
     let marked = PhaseMark::of(marks, outcome.iteration, &outcome.name);

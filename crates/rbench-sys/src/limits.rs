@@ -14,6 +14,7 @@ use nix::sys::time::TimeValLike;
 use nix::sys::utsname::uname;
 use nix::unistd::Pid;
 use rbench_core::{Bytes, Nanos};
+use serde::{Deserialize, Serialize};
 
 /// Raises the limit on open files to the most that is permitted, and tells
 /// it.
@@ -85,7 +86,7 @@ fn mem_available(meminfo: &str) -> Option<Bytes> {
 }
 
 /// Facts of the host that a report names.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostFacts {
     /// Its name.
     pub name: String,

@@ -10,9 +10,10 @@ use nix::fcntl::{OFlag, open};
 use nix::libc;
 use nix::sys::stat::Mode;
 use rbench_core::mountinfo::{Mount, mounts};
+use serde::{Deserialize, Serialize};
 
 /// A mounted file system.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MountInfo {
     /// Its type: `ext4`, `fuse.juicefs` …
     pub fs_type: String,
@@ -22,6 +23,7 @@ pub struct MountInfo {
     /// of the file system.
     pub options: Vec<String>,
     /// Where it is mounted.
+    #[serde(with = "rbench_core::message::path")]
     pub mount_point: PathBuf,
 }
 

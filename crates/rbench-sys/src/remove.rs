@@ -21,6 +21,7 @@ use nix::fcntl::{OFlag, openat, renameat};
 use nix::libc;
 use nix::sys::stat::Mode;
 use nix::unistd::{UnlinkatFlags, unlinkat};
+use serde::{Deserialize, Serialize};
 
 use crate::dirents::{self, Records};
 use crate::mountinfo::mount_id;
@@ -116,7 +117,7 @@ fn reason(errno: Errno) -> String {
 pub type Entry = (CString, u8);
 
 /// Entries of one directory that are to be removed.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Part {
     /// Names of the directories on the way to it, from where the removal begins.
     pub way: Vec<CString>,

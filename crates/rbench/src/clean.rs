@@ -7,7 +7,6 @@ use std::sync::Arc;
 use rbench_cli::{Clean, Progress};
 use rbench_comm::{Combine, Communicator};
 use rbench_core::Rank;
-use rbench_core::wire::{Reader, Writer};
 use rbench_exec::removal::Remover;
 use rbench_exec::{ExecError, Group, Show as _};
 use rbench_sys::WorkDir;
@@ -106,24 +105,22 @@ pub async fn run(
         true => dead(what, &mut code),
         false => Vec::new(),
     };
-    let mut message = Writer::default();
-    for (name, marker) in &found {
-        let path = what.dir.join(name);
-        if what.dry_run {
-            let _ = writeln!(said, "would remove {}", path.display());
-        } else {
-            message.text(name).bytes(marker);
+    if what.dry_run {
+        for (name, _) in &found {
+            let _ = writeln!(said, "would remove {}", what.dir.join(name).display());
         }
     }
-    let message = comm.broadcast(Rank(0), message.finish());
-    let message = group.quietly(message).await?;
-    let mut reader = Reader::new(&message);
-    while let Some((name, marker)) = reader.text().zip(reader.bytes()) {
+    let found = match what.dry_run {
+        true => Vec::new(),
+        false => found,
+    };
+    let found = comm.broadcast_value(Rank(0), &found);
+    for (name, marker) in group.quietly(found).await? {
         if group.stopped().await? {
             break;
         }
         let path = what.dir.join(&name);
-        match remove(&group, launch, what, (&name, marker)).await? {
+        match remove(&group, launch, what, (&name, &marker)).await? {
             // Somebody else has removed it.
             Ok(None) => {}
             Ok(Some(entries)) => {

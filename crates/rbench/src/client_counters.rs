@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rbench_cli::Output;
-use rbench_core::Rank;
 use rbench_exec::thread::in_thread;
 use rbench_exec::{ExecError, Group};
 use rbench_report::schema::ClientCounters;
@@ -46,23 +45,15 @@ impl Watched {
     /// # Errors
     /// When the ranks cannot communicate.
     pub async fn end(self, group: &Group<'_>) -> Result<Vec<ClientCounters>, ExecError> {
-        let mut message = Vec::new();
+        let mut mine = None;
         if let Some(before) = self.before
             && let Some(after) = read(group, &self.dir).await?
         {
             let host = group.host_name_of(group.rank());
-            let found = ClientCounters::between(host, &before, &after);
-            // Numbers and text always serialise.
-            message = found
-                .and_then(|found| serde_json::to_vec(&found).ok())
-                .unwrap_or_default();
+            mine = ClientCounters::between(host, &before, &after);
         }
-        let all = group.quietly(group.world.gather(Rank(0), message));
-        let all = all.await?.unwrap_or_default();
-        let found = all
-            .iter()
-            .filter_map(|one| serde_json::from_slice(one).ok());
-        Ok(found.collect())
+        let all = group.quietly(group.world.gather_values(&mine)).await?;
+        Ok(all.into_iter().flatten().flatten().collect())
     }
 }
 

@@ -1,8 +1,6 @@
 //! The data that each host reads, compared with the memory that may hold it.
 
 use rbench_cli::Output;
-use rbench_core::Rank;
-use rbench_core::wire::{Reader, Writer};
 use rbench_exec::{ExecError, Group};
 use rbench_plan::jobs::{JobPlan, JobsPlan, Whole};
 use rbench_plan::meta::{Backend, PhaseKind};
@@ -29,24 +27,14 @@ pub async fn gather(
     if each == 0 || !has_a_place(output) {
         return Ok(Vec::new());
     }
-    let mut message = Writer::default();
-    if group.is_leader() {
-        let known = memory().map_or(0, |memory| memory.0);
-        let ranks = u64::from(group.host.size());
-        message.number(each.saturating_mul(ranks)).number(known);
-    }
-    let all = group.quietly(group.world.gather(Rank(0), message.finish()));
-    let all = all.await?.unwrap_or_default();
-    let of = |(rank, bytes): (u32, Vec<u8>)| {
-        let mut r = Reader::new(&bytes);
-        Some(DataSize {
-            read_bytes: r.number()?,
-            memory_bytes: r.number().filter(|known| *known > 0),
-            client_cache_bytes: output.client_cache.map(|size| size.0),
-            host: group.host_name_of(Rank(rank)).to_owned(),
-        })
-    };
-    Ok((0..).zip(all).filter_map(of).collect())
+    let mine = group.is_leader().then(|| DataSize {
+        host: group.host_name().to_owned(),
+        read_bytes: each.saturating_mul(u64::from(group.host.size())),
+        memory_bytes: memory().map(|memory| memory.0).filter(|known| *known > 0),
+        client_cache_bytes: output.client_cache.map(|size| size.0),
+    });
+    let all = group.quietly(group.world.gather_values(&mine)).await?;
+    Ok(all.into_iter().flatten().flatten().collect())
 }
 
 /// Bytes of the files that are read, all ranks together; 0 if none are, or if the

@@ -1,8 +1,7 @@
 //! The hosts of a run, before there is a plan.
 
-use rbench_comm::{Clocks, Communicator, Identity, Topology, compare};
-use rbench_core::wire::{Reader, Writer};
-use rbench_core::{Clock as _, MonotonicClock, Rank};
+use rbench_comm::{Clocks, Communicator, Host, Identity, Topology, compare};
+use rbench_core::{Clock as _, MonotonicClock};
 use rbench_exec::{ExecError, Group};
 use rbench_sys::identity::identity;
 use rbench_sys::limits::{HostFacts, host_facts};
@@ -41,24 +40,15 @@ impl Hosts {
         let begun = MonotonicClock.now();
         let found = compare(comm, clocks.others(), &MonotonicClock).await?;
         clocks.learn(&found, MonotonicClock.now().since(begun));
-        let mut message = Writer::default();
-        message.text(&mine.kernel).number(u64::from(mine.cpus));
-        let all = comm
-            .gather(Rank(0), message.finish())
-            .await?
-            .unwrap_or_default();
-        let facts = topology
-            .hosts
-            .iter()
-            .filter_map(|host| {
-                let mut r = Reader::new(all.get(host.leader().0 as usize)?);
-                Some(HostFacts {
-                    name: host.name.clone(),
-                    kernel: r.text()?,
-                    cpus: r.number()? as u32,
-                })
+        let all = comm.gather_values(&mine).await?.unwrap_or_default();
+        let own = |host: &Host| {
+            let facts = all.get(host.leader().0 as usize)?;
+            Some(HostFacts {
+                name: host.name.clone(),
+                ..facts.clone()
             })
-            .collect();
+        };
+        let facts = topology.hosts.iter().filter_map(own).collect();
         Ok(Hosts {
             topology,
             clocks,

@@ -3,27 +3,54 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io::Read as _;
-use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 
 use rbench_cli::fio::{Surroundings, files_named, listing, read, variables_named};
 use rbench_cli::ior::script_of;
 use rbench_cli::{Invocation, Stop};
-use rbench_core::wire::{Reader, Writer};
 use rbench_sys::limits::{host_facts, page_size, total_memory};
+use serde::{Deserialize, Serialize};
 
 use crate::profile;
 
+/// Maps by paths, which need not be UTF-8, in messages.
+mod by_path {
+    use std::collections::BTreeMap;
+    use std::ffi::OsString;
+    use std::path::PathBuf;
+
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub fn serialize<V: Serialize, S: Serializer>(
+        map: &BTreeMap<PathBuf, V>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(map.iter().map(|(path, value)| (path.as_os_str(), value)))
+    }
+
+    pub fn deserialize<'de, V: Deserialize<'de>, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<BTreeMap<PathBuf, V>, D::Error> {
+        let map = BTreeMap::<OsString, V>::deserialize(deserializer)?;
+        Ok(map
+            .into_iter()
+            .map(|(path, value)| (path.into(), value))
+            .collect())
+    }
+}
+
 /// What a command line of fio refers to, and the profile of `rbench mix`; read by rank 0 for
 /// all.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct JobFiles {
+    #[serde(with = "by_path")]
     files: BTreeMap<PathBuf, Vec<u8>>,
     variables: Vec<(String, String)>,
     page_size: u64,
     cpus: u64,
     memory_mib: u64,
     /// Why files could not be read.
+    #[serde(with = "by_path")]
     unreadable: BTreeMap<PathBuf, String>,
 }
 
@@ -95,51 +122,6 @@ impl JobFiles {
             memory_mib: self.memory_mib,
         };
         read(argv, &around)
-    }
-
-    /// Into a message.
-    pub fn encode(&self, w: &mut Writer) {
-        let JobFiles {
-            files,
-            variables,
-            page_size,
-            cpus,
-            memory_mib,
-            unreadable,
-        } = self;
-        w.number(files.len() as u64);
-        for (path, bytes) in files {
-            w.bytes(path.as_os_str().as_bytes()).bytes(bytes);
-        }
-        w.number(variables.len() as u64);
-        for (name, value) in variables {
-            w.text(name).text(value);
-        }
-        w.number(*page_size).number(*cpus).number(*memory_mib);
-        w.number(unreadable.len() as u64);
-        for (path, why) in unreadable {
-            w.bytes(path.as_os_str().as_bytes()).text(why);
-        }
-    }
-
-    /// From a message; `None` when it did not arrive whole.
-    pub fn decode(r: &mut Reader<'_>) -> Option<JobFiles> {
-        let mut found = JobFiles::default();
-        let path = |bytes: &[u8]| PathBuf::from(OsString::from_vec(bytes.to_vec()));
-        for _ in 0..r.number()? {
-            let file = path(r.bytes()?);
-            found.files.insert(file, r.bytes()?.to_vec());
-        }
-        for _ in 0..r.number()? {
-            found.variables.push((r.text()?, r.text()?));
-        }
-        (found.page_size, found.cpus) = (r.number()?, r.number()?);
-        found.memory_mib = r.number()?;
-        for _ in 0..r.number()? {
-            let file = path(r.bytes()?);
-            found.unreadable.insert(file, r.text()?);
-        }
-        Some(found)
     }
 
     /// One file, for tests.

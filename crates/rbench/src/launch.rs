@@ -1,8 +1,7 @@
 //! What every rank must know before it resolves the command line: rank 0's argv
 //! and environment, the run's id and seed; and what it says of itself before that.
 
-use std::ffi::{OsStr, OsString};
-use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
+use std::ffi::OsString;
 use std::time::Duration;
 
 use rbench_cli::Start;
@@ -11,8 +10,8 @@ use rbench_comm::launcher::{launcher, srun_without_pmix, unconnected};
 use rbench_comm::{Arrival, CommError, Communicator};
 use rbench_core::Rank;
 use rbench_core::random::{Stream, key};
-use rbench_core::wire::{Reader, Writer};
 use rbench_sys::identity::identity;
+use serde::{Deserialize, Serialize};
 
 use crate::console::complain;
 #[cfg(feature = "mpi")]
@@ -59,7 +58,7 @@ pub fn refuse_unconnected() -> Option<u8> {
 }
 
 /// The same on every rank.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Launch {
     /// The command line.
     pub argv: Vec<OsString>,
@@ -85,14 +84,9 @@ impl Launch {
     /// # Errors
     /// When the ranks cannot communicate.
     pub async fn share(comm: &dyn Communicator, argv: &[OsString]) -> Result<Launch, CommError> {
-        let mine = if comm.rank() == Rank(0) {
-            Launch::here(argv).encode()
-        } else {
-            Vec::new()
-        };
-        let bytes = comm.broadcast(Rank(0), mine).await?;
-        Launch::decode(&bytes)
-            .ok_or_else(|| CommError::Start("rank 0's command line arrived incomplete".to_owned()))
+        let mine = (comm.rank() == Rank(0)).then(|| Launch::here(argv));
+        let sent = comm.broadcast_value(Rank(0), &mine).await?;
+        sent.ok_or(CommError::Garbled(Rank(0)))
     }
 
     /// The same for one of several runs with different numbers of ranks: each
@@ -137,62 +131,14 @@ impl Launch {
             cwd: std::env::current_dir().map_or_else(|_| OsString::from("/"), OsString::from),
         }
     }
-
-    /// For other ranks.
-    pub fn encode(&self) -> Vec<u8> {
-        let Launch {
-            argv,
-            env_dir,
-            run_id,
-            started,
-            seed,
-            cwd,
-            origin,
-            job_files,
-        } = self;
-        let mut w = Writer::default();
-        w.text(run_id)
-            .text(started)
-            .number(*seed)
-            .bytes(cwd.as_bytes());
-        w.number(u64::from(env_dir.is_some()))
-            .bytes(env_dir.as_deref().unwrap_or(OsStr::new("")).as_bytes());
-        w.text(origin);
-        job_files.encode(&mut w);
-        argv.iter().for_each(|arg| {
-            w.bytes(arg.as_bytes());
-        });
-        w.finish()
-    }
-
-    /// What [`Launch::encode`] made.
-    pub fn decode(bytes: &[u8]) -> Option<Launch> {
-        let text = |bytes: &[u8]| OsString::from_vec(bytes.to_vec());
-        let mut r = Reader::new(bytes);
-        let (run_id, started, seed) = (r.text()?, r.text()?, r.number()?);
-        let cwd = text(r.bytes()?);
-        let (given, dir) = (r.number()?, text(r.bytes()?));
-        let origin = r.text()?;
-        let job_files = JobFiles::decode(&mut r)?;
-        let mut argv = Vec::new();
-        while let Some(arg) = r.bytes() {
-            argv.push(text(arg));
-        }
-        Some(Launch {
-            argv,
-            env_dir: (given == 1).then_some(dir),
-            run_id,
-            started,
-            seed,
-            cwd,
-            origin,
-            job_files,
-        })
-    }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::ffi::OsStringExt as _;
+
+    use rbench_core::message::{decode, encode};
+
     use super::*;
 
     #[test]
@@ -209,7 +155,6 @@ mod tests {
             origin: "host a\n".to_owned(),
             job_files: JobFiles::of_one("a.fio", b"[a]"),
         };
-        assert_eq!(Launch::decode(&sent.encode()), Some(sent.clone()));
-        assert_eq!(Launch::decode(&[1, 2, 3]), None);
+        assert_eq!(decode(&encode(&sent)), Some(sent));
     }
 }

@@ -142,10 +142,8 @@ impl Watched {
             Rank(0) => begin(serve, live, comm.size(), quiet).map(Some),
             _ => Ok(None),
         };
-        let why = mine.as_ref().err().cloned().unwrap_or_default();
-        let why = comm.broadcast(Rank(0), why.into_bytes()).await?;
-        if !why.is_empty() {
-            let why = String::from_utf8_lossy(&why).into_owned();
+        let why = mine.as_ref().err().cloned();
+        if let Some(why) = comm.broadcast_value(Rank(0), &why).await? {
             return Err(Refusal::Usage(why));
         }
         Ok(match mine {

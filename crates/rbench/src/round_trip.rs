@@ -5,8 +5,6 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rbench_cli::Output;
-use rbench_core::Rank;
-use rbench_core::wire::{Reader, Writer};
 use rbench_exec::thread::in_thread;
 use rbench_exec::{ExecError, Group};
 use rbench_plan::meta::Backend;
@@ -38,34 +36,24 @@ pub async fn measure(
     if output.no_round_trip || !has_a_place(output) {
         return Ok(Vec::new());
     }
-    let mut message = Writer::default();
+    let mut mine = None;
     if group.is_leader() {
         group.step("measuring a round trip");
         let work = in_thread(move || round_trip(nearest(&place)?));
         let limited = tokio::time::timeout(PATIENCE, work);
         let found = group.attend(limited, || 0).await?;
         // The first phase reports a file system that does not answer.
-        if let Some(found) = found.ok().and_then(Result::ok).flatten() {
-            message
-                .text(found.call.name())
-                .number(found.median.0)
-                .number(u64::from(found.calls))
-                .number(u64::from(found.seen));
-        }
+        let found = found.ok().and_then(Result::ok).flatten();
+        mine = found.map(|found| RoundTrip {
+            host: group.host_name().to_owned(),
+            call: found.call.name().to_owned(),
+            median_ns: found.median.0,
+            calls: u64::from(found.calls),
+            seen: found.seen,
+        });
     }
-    let all = group.quietly(group.world.gather(Rank(0), message.finish()));
-    let all = all.await?.unwrap_or_default();
-    let of = |(rank, bytes): (u32, Vec<u8>)| {
-        let mut r = Reader::new(&bytes);
-        Some(RoundTrip {
-            call: r.text()?,
-            median_ns: r.number()?,
-            calls: r.number()?,
-            seen: r.number()? != 0,
-            host: group.host_name_of(Rank(rank)).to_owned(),
-        })
-    };
-    Ok((0..).zip(all).filter_map(of).collect())
+    let all = group.quietly(group.world.gather_values(&mine)).await?;
+    Ok(all.into_iter().flatten().flatten().collect())
 }
 
 /// Whether there is a report of ours, or a result file.

@@ -9,14 +9,14 @@ use std::rc::Rc;
 
 use rbench_cli::series::{Overview, Series};
 use rbench_cli::{Output, Progress};
-use rbench_comm::{Chosen, Combine, Communicator};
+use rbench_comm::{Chosen, Combine, CommError, Communicator};
 use rbench_core::Rank;
 use rbench_core::plain::plain;
-use rbench_core::wire::{Reader, Writer};
 use rbench_exec::ExecError;
 use rbench_plan::series::Cell;
 use rbench_plan::{Plan, Spec};
 use rbench_report::schema::CheckResult;
+use serde::{Deserialize, Serialize};
 
 use crate::check;
 use crate::command::{self, Asked};
@@ -41,6 +41,7 @@ use course::{Around, Course};
 use record::Record;
 
 /// What rank 0 says comes next.
+#[derive(Serialize, Deserialize)]
 enum Turn {
     /// These ranks run this; whether its result goes into a file.
     Cell(Box<Launch>, Vec<Rank>, bool),
@@ -48,45 +49,6 @@ enum Turn {
     End(u8),
     /// There can be no such series; why.
     Refused(String),
-}
-
-impl Turn {
-    fn encode(&self) -> Vec<u8> {
-        let mut w = Writer::default();
-        match self {
-            Turn::Cell(launch, members, file) => {
-                w.number(0)
-                    .number(u64::from(*file))
-                    .number(members.len() as u64);
-                members.iter().for_each(|rank| {
-                    w.number(u64::from(rank.0));
-                });
-                w.bytes(&launch.encode());
-            }
-            Turn::End(code) => {
-                w.number(1).number(u64::from(*code));
-            }
-            Turn::Refused(message) => {
-                w.number(2).text(message);
-            }
-        }
-        w.finish()
-    }
-
-    fn decode(bytes: &[u8]) -> Option<Turn> {
-        let mut r = Reader::new(bytes);
-        match r.number()? {
-            0 => {
-                let file = r.number()? != 0;
-                let members = (0..r.number()?).map(|_| Some(Rank(r.number()? as u32)));
-                let members = members.collect::<Option<Vec<Rank>>>()?;
-                let launch = Launch::decode(r.bytes()?)?;
-                Some(Turn::Cell(Box::new(launch), members, file))
-            }
-            1 => Some(Turn::End(r.number()? as u8)),
-            _ => Some(Turn::Refused(r.text()?)),
-        }
-    }
 }
 
 /// Runs a series; the exit code: that of the worst cell.
@@ -110,22 +72,16 @@ pub async fn run(
     };
     let lead = (comm.rank() == Rank(0)).then(|| Lead::begin(launch, series, check, &hosts));
     loop {
-        let turn = match &lead {
-            Some(Ok(Begun::Lead(lead))) => lead.next().encode(),
-            Some(Ok(Begun::Over(code))) => Turn::End(*code).encode(),
-            Some(Err(message)) => Turn::Refused(message.clone()).encode(),
-            None => Vec::new(),
-        };
-        let turn = comm.broadcast(Rank(0), turn).await?;
-        let (launch, members, file) = match Turn::decode(&turn) {
-            Some(Turn::Cell(launch, members, file)) => (launch, members, file),
-            Some(Turn::End(code)) => return Ok(code),
-            Some(Turn::Refused(message)) => return Err(Refusal::Usage(message)),
-            None => {
-                return Err(Refusal::Failed(
-                    "a message about the next cell arrived incomplete".to_owned(),
-                ));
-            }
+        let turn = lead.as_ref().map(|lead| match lead {
+            Ok(Begun::Lead(lead)) => lead.next(),
+            Ok(Begun::Over(code)) => Turn::End(*code),
+            Err(message) => Turn::Refused(message.clone()),
+        });
+        let turn = comm.broadcast_value(Rank(0), &turn).await?;
+        let (launch, members, file) = match turn.ok_or(CommError::Garbled(Rank(0)))? {
+            Turn::Cell(launch, members, file) => (launch, members, file),
+            Turn::End(code) => return Ok(code),
+            Turn::Refused(message) => return Err(Refusal::Usage(message)),
         };
         let lead = match &lead {
             Some(Ok(Begun::Lead(lead))) => Some(lead),
@@ -173,15 +129,8 @@ async fn page_is_free(
         true => page::is_free(&page_of(launch, overview)).err(),
         false => None,
     };
-    let refused = comm
-        .broadcast(Rank(0), refused.unwrap_or_default().into_bytes())
-        .await?;
-    match refused.is_empty() {
-        true => Ok(()),
-        false => Err(Refusal::Usage(
-            String::from_utf8_lossy(&refused).into_owned(),
-        )),
-    }
+    let refused = comm.broadcast_value(Rank(0), &refused).await?;
+    refused.map_or(Ok(()), |why| Err(Refusal::Usage(why)))
 }
 
 /// The workload of a cell, and how it is shown: its result goes to the series.

@@ -5,7 +5,6 @@ use std::path::Path;
 
 use rbench_comm::Communicator;
 use rbench_core::Rank;
-use rbench_core::wire::{Reader, Writer};
 
 use crate::files;
 use crate::refusal::Refusal;
@@ -20,21 +19,13 @@ pub async fn read(
     option: &str,
     path: &Path,
 ) -> Result<Option<u64>, Refusal> {
-    let mut message = Writer::default();
-    if comm.rank() == Rank(0) {
-        match content(option, path) {
-            Ok(None) => message.number(0).number(0).text(""),
-            Ok(Some(items)) => message.number(1).number(items).text(""),
-            Err(error) => message.number(2).number(0).text(&error),
-        };
-    }
-    let bytes = comm.broadcast(Rank(0), message.finish()).await?;
-    let mut reader = Reader::new(&bytes);
-    match (reader.number(), reader.number(), reader.text()) {
-        (Some(0), _, _) => Ok(None),
-        (Some(1), items, _) => Ok(items),
-        (_, _, error) => Err(Refusal::Failed(error.unwrap_or_default())),
-    }
+    let mine = match comm.rank() {
+        Rank(0) => content(option, path),
+        _ => Ok(None),
+    };
+    comm.broadcast_value(Rank(0), &mine)
+        .await?
+        .map_err(Refusal::Failed)
 }
 
 fn content(option: &str, path: &Path) -> Result<Option<u64>, String> {

@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-use rbench_core::Rank;
 use rbench_exec::thread::in_thread;
 use rbench_exec::{ExecError, Group};
 use rbench_report::schema::{ClientProgram, FuseSettings, HostMount, NtpState, Surroundings};
@@ -38,19 +37,14 @@ pub async fn of_ranks(
     embedded: bool,
     looks: bool,
 ) -> Result<Vec<Option<Surroundings>>, ExecError> {
-    let message = if looks {
+    let mut mine = None;
+    if looks {
         let target = target.to_owned();
         let found = in_thread(move || look(&target, embedded));
-        let found = group.attend(found, || 0).await?.ok();
-        // Numbers and text always serialise.
-        found.and_then(|found| serde_json::to_vec(&found).ok())
-    } else {
-        None
-    };
-    let all = group.world.gather(Rank(0), message.unwrap_or_default());
-    let all = group.quietly(all).await?.unwrap_or_default();
-    let read = |bytes: &Vec<u8>| serde_json::from_slice(bytes).ok();
-    Ok(all.iter().map(read).collect())
+        mine = group.attend(found, || 0).await?.ok();
+    }
+    let all = group.quietly(group.world.gather_values(&mine)).await?;
+    Ok(all.unwrap_or_default())
 }
 
 fn look(target: &Path, embedded: bool) -> Surroundings {

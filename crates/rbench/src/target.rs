@@ -29,14 +29,10 @@ pub async fn directory(
         Ok(None)
     };
     let mounted = group.agree(mounted).await?;
-    let path = mounted.as_ref().map_or(Vec::new(), |m| {
-        m.path().as_os_str().as_encoded_bytes().to_vec()
-    });
-    let path = group.quietly(group.host.broadcast(Rank(0), path)).await?;
-    Ok((
-        PathBuf::from(String::from_utf8_lossy(&path).into_owned()),
-        mounted,
-    ))
+    let path = mounted.as_ref().map(|m| m.path().as_os_str().to_owned());
+    let path = group.host.broadcast_value(Rank(0), &path);
+    let path = group.quietly(path).await?.unwrap_or_default();
+    Ok((PathBuf::from(path), mounted))
 }
 
 /// All directories that the run works in, as absolute paths; `parent` is the

@@ -11,7 +11,6 @@ use std::rc::Rc;
 use ::mpi::ffi;
 use rbench_core::Rank;
 use rbench_core::plain::plain;
-use rbench_core::wire::{Reader, Writer};
 
 use super::request::{Pauses, Pending};
 use super::session::{self, Session};
@@ -208,7 +207,8 @@ impl RollCall<'_> {
     }
 }
 
-/// What a rank says of itself.
+/// What a rank says of itself, as a little-endian word and texts after their lengths. Ranks of
+/// other versions read it too: it must stay as it is.
 #[derive(Debug, PartialEq)]
 struct Hello {
     rank: u32,
@@ -218,19 +218,28 @@ struct Hello {
 
 impl Hello {
     fn encode(&self) -> Vec<u8> {
-        let mut w = Writer::default();
-        w.number(u64::from(self.rank))
-            .text(start_of(&self.host))
-            .text(start_of(&self.program));
-        w.finish()
+        let mut bytes = u64::from(self.rank).to_le_bytes().to_vec();
+        for text in [start_of(&self.host), start_of(&self.program)] {
+            bytes.extend((text.len() as u64).to_le_bytes());
+            bytes.extend(text.as_bytes());
+        }
+        bytes
     }
 
-    fn decode(bytes: &[u8]) -> Option<Hello> {
-        let mut r = Reader::new(bytes);
+    fn decode(mut bytes: &[u8]) -> Option<Hello> {
+        let word = |bytes: &mut &[u8]| {
+            let word = bytes.split_off(..8)?.try_into().ok()?;
+            Some(u64::from_le_bytes(word))
+        };
+        let text = |bytes: &mut &[u8]| {
+            let length = usize::try_from(word(bytes)?).ok()?;
+            let text = bytes.split_off(..length)?;
+            Some(String::from_utf8_lossy(text).into_owned())
+        };
         Some(Hello {
-            rank: u32::try_from(r.number()?).ok()?,
-            host: r.text()?,
-            program: r.text()?,
+            rank: u32::try_from(word(&mut bytes)?).ok()?,
+            host: text(&mut bytes)?,
+            program: text(&mut bytes)?,
         })
     }
 }
@@ -252,6 +261,8 @@ mod tests {
             program: "rbench 1".to_owned(),
         };
         let mut bytes = hello.encode();
+        let old = b"\x07\0\0\0\0\0\0\0\x01\0\0\0\0\0\0\0b\x08\0\0\0\0\0\0\0rbench 1";
+        assert_eq!(bytes, old, "other versions read it");
         bytes.resize(BYTES, 0);
         assert_eq!(Hello::decode(&bytes), Some(hello));
         assert_eq!(Hello::decode(&[1, 2, 3]), None);

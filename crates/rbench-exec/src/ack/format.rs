@@ -7,11 +7,11 @@
 
 use std::ffi::{CStr, OsStr};
 use std::io::{self, Read};
+use std::iter::once;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::{Path, PathBuf};
 
 use rbench_core::random::key;
-use rbench_core::wire;
 use rbench_plan::io::{Layout, SmallFiles, small_paths};
 use rbench_plan::tree::Paths;
 use xxhash_rust::xxh3::xxh3_64;
@@ -75,6 +75,46 @@ const LAYOUTS: [Layout; 3] = [
     Layout::SharedInterleaved,
 ];
 
+/// Appends words after their number.
+fn put_words(body: &mut Vec<u8>, words: &[u64]) {
+    let count = words.len() as u64;
+    body.extend(
+        once(&count)
+            .chain(words)
+            .flat_map(|word| word.to_le_bytes()),
+    );
+}
+
+/// Appends a path after its length.
+fn put_path(body: &mut Vec<u8>, path: &Path) {
+    let path = path.as_os_str().as_bytes();
+    body.extend((path.len() as u64).to_le_bytes());
+    body.extend(path);
+}
+
+fn take_word(body: &mut &[u8]) -> Option<u64> {
+    let word = body.split_off(..8)?.try_into().ok()?;
+    Some(u64::from_le_bytes(word))
+}
+
+/// As many words as are expected, after their number.
+fn take_words<const N: usize>(body: &mut &[u8]) -> Option<[u64; N]> {
+    let mut words = [0; N];
+    if take_word(body)? != N as u64 {
+        return None;
+    }
+    for word in &mut words {
+        *word = take_word(body)?;
+    }
+    Some(words)
+}
+
+fn take_path(body: &mut &[u8]) -> Option<PathBuf> {
+    let length = usize::try_from(take_word(body)?).ok()?;
+    let path = body.split_off(..length)?;
+    Some(PathBuf::from(OsStr::from_bytes(path)))
+}
+
 impl Header {
     /// As bytes that fill the journal up to its records.
     ///
@@ -83,26 +123,28 @@ impl Header {
     pub fn to_bytes(&self) -> Result<Vec<u8>, String> {
         let layout = LAYOUTS.iter().position(|layout| *layout == self.layout);
         let small = self.small.map_or([0, 0], |s| [s.files, s.size.0]);
-        let mut body = wire::Writer::default();
-        body.numbers(&[
-            self.run,
-            u64::from(self.pass),
-            self.worker,
-            self.workers,
-            self.block,
-            self.size,
-            layout.unwrap_or_default() as u64,
-            small[0],
-            small[1],
-            self.mark,
-        ]);
-        body.bytes(self.directory.as_os_str().as_bytes());
-        body.number(self.named.len() as u64);
+        let mut body = Vec::new();
+        put_words(
+            &mut body,
+            &[
+                self.run,
+                u64::from(self.pass),
+                self.worker,
+                self.workers,
+                self.block,
+                self.size,
+                layout.unwrap_or_default() as u64,
+                small[0],
+                small[1],
+                self.mark,
+            ],
+        );
+        put_path(&mut body, &self.directory);
+        body.extend((self.named.len() as u64).to_le_bytes());
         for file in &self.named {
-            body.bytes(file.path.as_os_str().as_bytes());
-            body.numbers(&[file.from, file.length]);
+            put_path(&mut body, &file.path);
+            put_words(&mut body, &[file.from, file.length]);
         }
-        let body = body.finish();
         let mut bytes = MAGIC.to_vec();
         for word in [VERSION, body.len() as u64, xxh3_64(&body)] {
             bytes.extend_from_slice(&word.to_le_bytes());
@@ -124,21 +166,18 @@ impl Header {
         if !bytes.starts_with(&MAGIC) {
             return Err("not a journal of --ack-journal".to_owned());
         }
-        let mut fixed = wire::Reader::new(bytes.get(MAGIC.len()..FIXED).ok_or_else(damaged)?);
-        let mut word = || fixed.number().ok_or_else(damaged);
+        let mut fixed = bytes.get(MAGIC.len()..FIXED).ok_or_else(damaged)?;
+        let mut word = || take_word(&mut fixed).ok_or_else(damaged);
         let (version, length, sum) = (word()?, word()?, word()?);
         if version != VERSION {
             return Err(format!(
                 "its version is {version}, but this rbench reads version {VERSION}"
             ));
         }
-        let body = bytes[FIXED..].get(..length as usize).ok_or_else(damaged)?;
+        let mut body = bytes[FIXED..].get(..length as usize).ok_or_else(damaged)?;
         if xxh3_64(body) != sum {
             return Err(damaged());
         }
-        let mut body = wire::Reader::new(body);
-        let numbers = body.numbers().ok_or_else(damaged)?;
-        let directory = body.bytes().ok_or_else(damaged)?;
         let [
             run,
             pass,
@@ -150,18 +189,14 @@ impl Header {
             files,
             file_size,
             mark,
-        ] = numbers[..]
-        else {
-            return Err(damaged());
-        };
+        ] = take_words(&mut body).ok_or_else(damaged)?;
+        let directory = take_path(&mut body).ok_or_else(damaged)?;
         let layout = *LAYOUTS.get(layout as usize).ok_or_else(damaged)?;
-        let count = body.number().ok_or_else(damaged)?;
+        let count = take_word(&mut body).ok_or_else(damaged)?;
         let named = (0..count)
             .map(|_| {
-                let path = PathBuf::from(OsStr::from_bytes(body.bytes()?));
-                let [from, length] = body.numbers()?[..] else {
-                    return None;
-                };
+                let path = take_path(&mut body)?;
+                let [from, length] = take_words(&mut body)?;
                 i64::try_from(from.checked_add(length)?).ok()?;
                 Some(NamedFile { path, from, length })
             })
@@ -178,7 +213,7 @@ impl Header {
         }
         Ok(Header {
             run,
-            directory: PathBuf::from(OsStr::from_bytes(directory)),
+            directory,
             pass: u32::try_from(pass).map_err(|_| damaged())?,
             worker,
             workers,

@@ -8,12 +8,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use nix::errno::Errno;
-use rbench_core::wire::{Reader, Writer};
 use rbench_core::{Clock as _, MonotonicClock, Nanos, Rank};
 use rbench_sys::between::{Check, Step, Trial, appear};
 use rbench_sys::promises::{Evidence, Verdict};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
 
-use super::{SILENT_MAX, all_end, alone, not_within, words};
+use super::{SILENT_MAX, all_end, alone, not_within};
 use crate::group::{ExecError, Group};
 use crate::target::SEEN_WITHIN;
 use crate::thread::in_thread;
@@ -93,13 +94,13 @@ impl From<ExecError> for End {
     }
 }
 
-/// How a client's part of a step ended.
-enum Part {
-    /// It has none.
-    None,
-    /// Well: what the others are to know.
-    Done(Vec<u8>),
-    /// It did not.
+/// How a client's part of a step ended: with what the others are to know; `None`: it has none.
+type Part<T> = Option<Result<T, Unfinished>>;
+
+/// How a part did not come to its end.
+#[derive(Serialize, Deserialize)]
+enum Unfinished {
+    /// With a failure.
     Failed(Evidence),
     /// It has not ended.
     Late,
@@ -191,7 +192,7 @@ impl Clients<'_, '_> {
     async fn part<T: Send + 'static>(
         &self,
         work: impl FnOnce(&dyn Fn() -> bool) -> Step<T> + Send + 'static,
-    ) -> Result<Result<T, Part>, ExecError> {
+    ) -> Result<Result<T, Unfinished>, ExecError> {
         let stop = self.group.stop_flag();
         let given_up = Arc::new(AtomicBool::new(false));
         let (ended, works) = (Arc::clone(&given_up), Arc::clone(&self.working));
@@ -204,81 +205,49 @@ impl Clients<'_, '_> {
         given_up.store(done.is_none(), Ordering::Relaxed);
         Ok(match done {
             Some(Ok(Ok(done))) => Ok(done),
-            Some(Ok(Err(evidence))) => Err(Part::Failed(evidence)),
-            Some(Err(seen)) => Err(Part::Failed(Evidence {
+            Some(Ok(Err(evidence))) => Err(Unfinished::Failed(evidence)),
+            Some(Err(seen)) => Err(Unfinished::Failed(Evidence {
                 seen,
                 ..Evidence::default()
             })),
-            None => Err(Part::Late),
+            None => Err(Unfinished::Late),
         })
     }
 
     /// All hear how the parts of a step ended: what each client told.
-    async fn meet(&self, part: Part) -> Result<Vec<Vec<u8>>, End> {
-        let mut w = Writer::default();
-        match part {
-            Part::None => w.number(0).bytes(&[]),
-            Part::Done(told) => w.number(1).bytes(&told),
-            Part::Failed(evidence) => {
-                w.number(2);
-                words::write_evidence(&mut w, &evidence);
-                &mut w
-            }
-            Part::Late => w.number(3).bytes(&[]),
-        };
-        let world = self.group.world;
-        let all = self
-            .group
-            .quietly(world.gather(Rank(0), w.finish()))
-            .await?;
-        let mut w = Writer::default();
-        for message in all.unwrap_or_default() {
-            w.bytes(&message);
-        }
-        let all = world.broadcast(Rank(0), w.finish());
-        let all = self.group.quietly(all).await?;
-        let mut r = Reader::new(&all);
-        let mut messages = Vec::new();
-        while let Some(message) = r.bytes() {
-            messages.push(message);
-        }
+    async fn meet<T: Serialize + DeserializeOwned>(
+        &self,
+        part: Part<T>,
+    ) -> Result<Vec<Option<T>>, End> {
+        let parts = self.group.world.all_values(&part);
+        let mut parts = self.group.quietly(parts).await?;
         // All of them hear of a stop before the next step.
         if self.group.stopped().await? {
             return Err(End::Stopped);
         }
-        let of = |client: &Rank| self.told(*client, messages.get(client.0 as usize).copied());
         let (mut all, mut failed) = (Vec::new(), None);
-        for part in self.ranks.iter().map(of) {
-            match part {
+        for client in self.ranks {
+            match parts[client.0 as usize].take().transpose() {
                 Ok(told) => all.push(told),
-                // What has not ended says more than what failed.
-                Err(end @ End::Verdict { late: true, .. }) => return Err(end),
-                Err(end) => {
-                    failed.get_or_insert(end);
+                Err(Unfinished::Failed(mut evidence)) => {
+                    evidence.seen = format!("{} {}", evidence.seen, self.who(*client));
+                    failed.get_or_insert(End::failed(evidence));
                 }
+                // What has not ended says more than what failed.
+                Err(Unfinished::Late) => return Err(self.late(*client)),
             }
         }
         failed.map_or(Ok(all), Err)
     }
 
-    fn told(&self, client: Rank, message: Option<&[u8]>) -> Result<Vec<u8>, End> {
-        let lost = || End::undecided("a client's report arrived incomplete".to_owned());
-        let mut r = Reader::new(message.ok_or_else(lost)?);
-        match r.number().ok_or_else(lost)? {
-            0 | 1 => Ok(r.bytes().ok_or_else(lost)?.to_vec()),
-            2 => {
-                let mut evidence = words::read_evidence(&mut r).ok_or_else(lost)?;
-                evidence.seen = format!("{} {}", evidence.seen, self.who(client));
-                Err(End::failed(evidence))
-            }
-            _ => Err(End::Verdict {
-                verdict: Verdict::Undecided(Evidence {
-                    seen: format!("{} {}", not_within(self.longest), self.who(client)),
-                    path: self.target.to_owned(),
-                    ..Evidence::default()
-                }),
-                late: true,
+    fn late(&self, client: Rank) -> End {
+        End::Verdict {
+            verdict: Verdict::Undecided(Evidence {
+                seen: format!("{} {}", not_within(self.longest), self.who(client)),
+                path: self.target.to_owned(),
+                ..Evidence::default()
             }),
+            late: true,
         }
     }
 
@@ -319,18 +288,18 @@ impl Clients<'_, '_> {
         work: impl FnOnce() -> Step<()> + Send + 'static,
     ) -> Result<(), End> {
         let part = match self.me == Some(client) {
-            true => told(self.part(move |_| work()).await?, |()| Vec::new()),
-            false => Part::None,
+            true => Some(self.part(move |_| work()).await?),
+            false => None,
         };
         self.meet(part).await?;
-        let mut part = Part::None;
+        let mut part = None;
         if self.me.is_some_and(|me| me != client) {
             let within = (self.longest / 2).min(SEEN_WITHIN.into());
             let wait = move |stop: &dyn Fn() -> bool| {
                 appear(&made, within, stop);
                 Ok(())
             };
-            part = told(self.part(wait).await?, |()| Vec::new());
+            part = Some(self.part(wait).await?);
         }
         self.meet(part).await.map(drop)
     }
@@ -347,18 +316,14 @@ impl Clients<'_, '_> {
     }
 }
 
-/// What the others are to know of a part.
-fn told<T>(part: Result<T, Part>, tell: impl FnOnce(T) -> Vec<u8>) -> Part {
-    match part {
-        Ok(done) => Part::Done(tell(done)),
-        Err(part) => part,
-    }
-}
-
 /// Errors with which a file system says that it has no such thing.
 const UNSUPPORTED: [Errno; 3] = [Errno::EOPNOTSUPP, Errno::ENOSYS, Errno::ENOTTY];
 
 impl End {
+    fn incomplete() -> End {
+        End::undecided("a client's report arrived incomplete".to_owned())
+    }
+
     fn undecided(seen: String) -> End {
         End::Verdict {
             verdict: Verdict::Undecided(Evidence {

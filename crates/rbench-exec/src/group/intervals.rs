@@ -4,7 +4,8 @@ use rbench_core::timeline::IntervalPart;
 use rbench_core::{Nanos, Rank};
 use rbench_sys::limits;
 
-use super::{ExecError, Group, NOTE_INTERVAL, NOTE_INTERVALS_END, NOTE_USED};
+use super::{ExecError, Group, NOTE_INTERVAL, NOTE_INTERVALS_END, NOTE_USED, pack};
+use crate::intervals::Letter;
 
 impl Group<'_> {
     /// Adds what a worker of this rank did in an interval.
@@ -16,11 +17,11 @@ impl Group<'_> {
     }
 
     /// Adds what another rank tells of an interval.
-    pub(super) fn hear_interval(&self, from: Rank, words: [u64; 3], more: &[u64]) {
-        let part = self.probes.intervals.read(words, more);
-        if let (true, Some(part)) = (self.is_root(), part) {
+    pub(super) fn hear_interval(&self, from: Rank, (row, part): Letter) {
+        self.probes.intervals.add(row, &part);
+        if self.is_root() {
             let host = self.host_name_of(from);
-            self.probes.intervals.tell_host(host, words[0], &part);
+            self.probes.intervals.tell_host(host, row, &part);
         }
     }
 
@@ -63,9 +64,9 @@ impl Group<'_> {
             return self.probes.intervals.tell(over);
         }
         let phase = self.phase_number.get();
-        for ([row, number, response], more) in self.probes.intervals.letters(over) {
-            let words = [phase, row, number, response, 0];
-            self.post_with(self.next_on_the_way(), NOTE_INTERVAL, words, more);
+        for letter in self.probes.intervals.letters(over) {
+            let words = [phase, 0, 0, 0, 0];
+            self.post_with(self.next_on_the_way(), NOTE_INTERVAL, words, pack(&letter));
         }
         self.tell_passed();
     }

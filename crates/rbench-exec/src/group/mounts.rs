@@ -8,7 +8,7 @@ use rbench_core::{Failure, Rank};
 use rbench_sys::mountinfo;
 use tokio::time::sleep;
 
-use super::{ExecError, Group, NOTE_ALL_FAIL, NOTE_DEAD_MOUNT, StopReason, WORDS, pack};
+use super::{ExecError, Group, NOTE_ALL_FAIL, NOTE_DEAD_MOUNT, StopReason, WORDS, pack, pack_text};
 use crate::mounts::{DeadMount, Doubt, PATIENCE, Verdict, WatchedMount};
 use crate::thread::in_thread;
 
@@ -58,7 +58,7 @@ impl Group<'_> {
                 let text = doubt.failure.to_string();
                 match self.is_root() {
                     true => self.every_fails(self.rank(), &text),
-                    false => self.post_with(Rank(0), NOTE_ALL_FAIL, [0; WORDS], pack(&text)),
+                    false => self.post_with(Rank(0), NOTE_ALL_FAIL, [0; WORDS], pack_text(&text)),
                 }
             }
             return;
@@ -87,8 +87,7 @@ impl Group<'_> {
         if self.is_root() {
             self.hear_of_dead_mount(dead.clone());
         } else {
-            let more = pack(&dead.to_text());
-            self.post_with(Rank(0), NOTE_DEAD_MOUNT, [0; WORDS], more);
+            self.post_with(Rank(0), NOTE_DEAD_MOUNT, [0; WORDS], pack(&dead));
         }
         self.probes.mounts.note_dead(dead);
         if !self.control.limits.outlives_dead_mounts {
@@ -99,6 +98,8 @@ impl Group<'_> {
 
     /// At rank 0: a host has a dead mount, which is told once.
     pub fn hear_of_dead_mount(&self, dead: DeadMount) {
+        let at = self.now();
+        let dead = DeadMount { at, ..dead };
         let text = told(
             &dead,
             self.host_names.len() > 1,
@@ -107,13 +108,6 @@ impl Group<'_> {
         if self.probes.mounts.add(dead) {
             self.show.trouble(&text);
         }
-    }
-
-    /// At rank 0: the same, as another rank has told it.
-    pub(super) fn read_dead_mount(&self, from: Rank, text: &str) {
-        let dead = DeadMount::of_text(self.host_name_of(from), text, self.now());
-        dead.into_iter()
-            .for_each(|dead| self.hear_of_dead_mount(dead));
     }
 
     /// At rank 0: every operation of a rank fails, and its mount answers all the same.
@@ -169,15 +163,10 @@ impl Group<'_> {
         self.probes.mounts.ask();
         self.settle_mounts().await?;
         self.stopped().await?;
-        let mine = self
-            .probes
-            .mounts
-            .dead()
-            .map_or(String::new(), |dead| dead.to_text());
-        let all = self.world.gather(Rank(0), mine.into_bytes());
-        let all = self.quietly(all).await?.unwrap_or_default();
-        for (rank, text) in (0..).map(Rank).zip(&all) {
-            self.read_dead_mount(rank, &String::from_utf8_lossy(text));
+        let mine = self.probes.mounts.dead();
+        let all = self.quietly(self.world.gather_values(&mine)).await?;
+        for dead in all.into_iter().flatten().flatten() {
+            self.hear_of_dead_mount(dead);
         }
         Ok(())
     }
@@ -196,15 +185,10 @@ impl Group<'_> {
         if any[0] == 0 {
             return Ok(());
         }
-        let text = mine.map_or(String::new(), |dead| dead.to_text());
-        let texts = self.host.gather(Rank(0), text.into_bytes());
-        let texts = self.quietly(texts).await?.unwrap_or_default();
-        let first = texts.into_iter().find(|text| !text.is_empty());
-        let told = self.host.broadcast(Rank(0), first.unwrap_or_default());
-        let told = String::from_utf8_lossy(&self.quietly(told).await?).into_owned();
-        let dead = DeadMount::of_text(self.host_name(), &told, self.now());
-        dead.into_iter()
-            .for_each(|dead| self.probes.mounts.note_dead(dead));
+        let all = self.quietly(self.host.all_values(&mine)).await?;
+        if let Some(dead) = all.into_iter().flatten().next() {
+            self.probes.mounts.note_dead(dead);
+        }
         Ok(())
     }
 

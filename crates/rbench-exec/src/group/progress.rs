@@ -6,7 +6,7 @@ use std::time::Duration;
 use rbench_core::{Failure, Nanos, Rank};
 use tokio::time::Instant;
 
-use super::{Group, NOTE_FAILED, NOTE_PROGRESS, WORDS, pack};
+use super::{Group, NOTE_FAILED, NOTE_PROGRESS, WORDS, pack_text};
 
 /// Who has told nothing for so long, more than twice the time between two notes, had nothing
 /// new to tell.
@@ -239,7 +239,7 @@ impl Group<'_> {
             let text = self.text_of(failure);
             self.show_failure(&text);
         } else if !self.progress.failure.replace(true) {
-            let more = pack(&self.text_of(failure));
+            let more = pack_text(&self.text_of(failure));
             self.post_with(Rank(0), NOTE_FAILED, [0; WORDS], more);
         }
     }

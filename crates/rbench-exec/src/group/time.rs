@@ -54,8 +54,8 @@ impl Group<'_> {
             return Ok(());
         }
         let due = due(&self.time.clocks.borrow(), self.now());
-        let due = self.world.broadcast(Rank(0), vec![u8::from(due)]);
-        if self.quietly(due).await? == [1] {
+        let due = self.world.broadcast_value(Rank(0), &due);
+        if self.quietly(due).await? {
             self.compare_clocks().await?;
         }
         Ok(())
@@ -81,19 +81,12 @@ impl Group<'_> {
     /// # Errors
     /// When the ranks cannot talk.
     pub async fn instant(&self) -> Result<(Nanos, Nanos), ExecError> {
-        let at = (self.now().0 + self.lead().0).to_le_bytes().to_vec();
-        let heard = self.quietly(self.world.broadcast(Rank(0), at)).await?;
-        let at = heard
-            .first_chunk::<8>()
-            .map_or_else(|| self.now().0, |b| u64::from_le_bytes(*b));
-        let offset_ns = self
-            .time
-            .clocks
-            .borrow()
-            .offset(self.rank(), Nanos(at))
-            .offset_ns;
-        let here = Nanos(at.saturating_add_signed(offset_ns.saturating_neg()));
-        Ok((here, Nanos(at)))
+        let at = Nanos(self.now().0 + self.lead().0);
+        let at = self.world.broadcast_value(Rank(0), &at);
+        let at = self.quietly(at).await?;
+        let offset_ns = self.time.clocks.borrow().offset(self.rank(), at).offset_ns;
+        let here = Nanos(at.0.saturating_add_signed(offset_ns.saturating_neg()));
+        Ok((here, at))
     }
 
     /// A past instant of this rank's clock on rank 0's.
@@ -136,11 +129,9 @@ impl Group<'_> {
     /// When the ranks cannot talk.
     pub async fn common_start(&self) -> Result<Result<Nanos, String>, ExecError> {
         let now = self.now();
-        let at = (now.0 + self.lead().0).to_le_bytes().to_vec();
-        let heard = self.quietly(self.world.broadcast(Rank(0), at)).await?;
-        let at = heard
-            .first_chunk::<8>()
-            .map_or(now, |b| Nanos(u64::from_le_bytes(*b)));
+        let at = Nanos(now.0 + self.lead().0);
+        let at = self.world.broadcast_value(Rank(0), &at);
+        let at = self.quietly(at).await?;
         let clocks = self.time.clocks.borrow();
         self.time.start.set(Some(CommonStart {
             at,

@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use rbench_core::Rank;
 use rbench_core::machine::HostUse;
 use rbench_plan::jobs::FileNames;
 use rbench_sys::disks::{CpuWatch, DiskWatch};
@@ -11,7 +10,6 @@ use rbench_sys::speed;
 
 use super::JobRound;
 use super::layout::{self, Whose};
-use super::report::garbled;
 use crate::group::{ExecError, Group};
 
 /// What is watched on this rank.
@@ -92,11 +90,9 @@ impl Watch {
             cpus: self.cpus.map_or_else(Vec::new, |cpus| cpus.end()),
             unit_us: self.unit_us,
         };
-        let all = group.world.gather(Rank(0), mine.encode());
-        let all = group.quietly(all).await?.unwrap_or_default();
-        let read: Option<Vec<HostUse>> = all.iter().map(|m| HostUse::decode(m)).collect();
+        let all = group.quietly(group.world.gather_values(&mine)).await?;
         let mut hosts: Vec<HostUse> = Vec::new();
-        for one in read.ok_or_else(garbled)? {
+        for one in all.into_iter().flatten() {
             match hosts.iter_mut().find(|known| known.host == one.host) {
                 Some(known) => known.join(one),
                 None => hosts.push(one),

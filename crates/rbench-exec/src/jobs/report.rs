@@ -1,11 +1,9 @@
 //! What workers did comes to rank 0, as fio reports it.
 
-use rbench_comm::CommError;
-use rbench_core::Rank;
 use rbench_core::job::{JobLog, JobOutcome};
 use rbench_core::outcome::PhaseOutcome;
 
-use super::{JobRound, Member, wire};
+use super::{JobRound, Member};
 use crate::blocks::Sink;
 use crate::group::{ExecError, Group};
 use crate::listener::Listener;
@@ -53,11 +51,10 @@ impl JobRound<'_> {
         outcomes.sort_by_key(|outcome| (outcome.job, outcome.worker));
         logs.retain(|log| !log.samples.is_empty() || !log.histograms.is_empty());
         logs.sort_by_key(|log| (log.job, log.worker));
-        let message = wire::encode(&self.merge_groups(outcomes));
-        let all = group.quietly(group.world.gather(Rank(0), message)).await?;
-        if let Some(messages) = all {
-            let read: Option<Vec<_>> = messages.iter().map(|m| wire::decode(m)).collect();
-            let mut outcomes = read.ok_or_else(garbled)?.concat();
+        let merged = self.merge_groups(outcomes);
+        let all = group.quietly(group.world.gather_values(&merged)).await?;
+        if let Some(all) = all {
+            let mut outcomes: Vec<JobOutcome> = all.into_iter().flatten().collect();
             outcomes.sort_by_key(|outcome| (outcome.job, outcome.worker));
             if !outcomes.is_empty() {
                 listener.jobs(outcomes);
@@ -89,11 +86,4 @@ impl JobRound<'_> {
         }
         merged
     }
-}
-
-/// Both ends are the same program: this does not happen unless memory or the
-/// network damages a message.
-pub(super) fn garbled() -> ExecError {
-    let text = "the results of the jobs arrived incomplete at rank 0";
-    ExecError::Comm(CommError::Start(text.to_owned()))
 }

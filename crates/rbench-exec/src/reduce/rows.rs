@@ -4,14 +4,13 @@
 //! each host, not from each rank. Hosts send whole distributions only where
 //! these are told.
 
-use rbench_core::failure::Example;
 use rbench_core::outcome::{HostOutcome, Measured, RankGap, RankOutcome};
 use rbench_core::spread::{self, HostSpread, HostSummary, RankSpread};
 use rbench_core::timeline::Gap;
-use rbench_core::wire::{Reader, Writer};
-use rbench_core::{Failure, FailureKind, Failures, Latency, Nanos, OpKind, Rank, Timeline};
+use rbench_core::{Failures, Nanos, Rank, Timeline};
+use serde::{Deserialize, Serialize};
 
-use super::{First, Merged, Total, garbled};
+use super::{First, Merged, Total};
 use crate::group::{ExecError, Group};
 
 /// The hosts of a phase at rank 0.
@@ -27,106 +26,41 @@ pub async fn hosts(group: &Group<'_>, own: &Total) -> Result<Option<Hosts>, Exec
         true => (true, None),
         false => choose(group, own).await?,
     };
-    let mut message = Writer::default();
-    if told {
-        let gap = longest_gap(&own.timeline, own.measured);
-        message
-            .number(u64::from(group.host_of[group.rank().0 as usize]))
-            .number(own.items)
-            .number(own.bytes)
-            .number(own.errors)
-            .number(own.measured.elapsed().0)
-            .numbers(&own.service.to_words())
-            .numbers(&own.response.as_ref().map_or(Vec::new(), Latency::to_words))
-            .numbers(&gap.map_or(Vec::new(), |gap| vec![gap.length.0, gap.from.0]));
-    }
-    let all = group.leaders.gather(Rank(0), message.finish());
-    let Some(all) = group.quietly(all).await? else {
-        return Ok(None);
-    };
-    let told = all.iter().filter(|message| !message.is_empty());
-    let hosts: Option<Vec<HostOutcome>> = told.map(|m| read_host(group, m)).collect();
-    let hosts = hosts.ok_or_else(garbled)?;
-    Ok(Some(Hosts { hosts, crowd }))
+    let mine = told.then(|| HostOutcome {
+        host: group.host_name().to_owned(),
+        items: own.items,
+        bytes: own.bytes,
+        errors: own.errors,
+        elapsed: own.measured.elapsed(),
+        service: own.service.clone(),
+        response: own.response.clone(),
+        gap: longest_gap(&own.timeline, own.measured),
+    });
+    let all = group.quietly(group.leaders.gather_values(&mine)).await?;
+    Ok(all.map(|all| Hosts {
+        hosts: all.into_iter().flatten().collect(),
+        crowd,
+    }))
 }
 
 /// Whether this host is told by name; at rank 0 also how all lie apart.
 async fn choose(group: &Group<'_>, own: &Total) -> Result<(bool, Option<HostSpread>), ExecError> {
-    let mut message = Writer::default();
-    let ranks = u64::from(group.host.size());
-    let (items, bytes, errors) = (own.items, own.bytes, own.errors);
-    let times = [
-        own.measured.elapsed(),
-        own.service.quantile(0.5),
-        own.service.quantile(0.99),
-        own.service.max(),
-    ];
-    message.numbers(&[ranks, items, bytes, errors]);
-    message.numbers(&times.map(|time| time.0));
-    let all = group.leaders.gather(Rank(0), message.finish());
-    let (mut places, mut crowd) = (Vec::new(), None);
-    if let Some(all) = group.quietly(all).await? {
-        let read: Option<Vec<HostSummary>> = all.iter().map(|m| read_summary(m)).collect();
-        let (named, spread) = spread::of_hosts(&read.ok_or_else(garbled)?);
-        places = named;
-        crowd = Some(spread);
-    }
-    let mut message = Writer::default();
-    places.iter().for_each(|place| {
-        message.number(*place as u64);
-    });
-    let told = group.leaders.broadcast(Rank(0), message.finish());
+    let mine = HostSummary {
+        ranks: u64::from(group.host.size()),
+        items: own.items,
+        bytes: own.bytes,
+        errors: own.errors,
+        elapsed: own.measured.elapsed(),
+        p50: own.service.quantile(0.5),
+        p99: own.service.quantile(0.99),
+        max: own.service.max(),
+    };
+    let all = group.quietly(group.leaders.gather_values(&mine)).await?;
+    let (places, crowd) = all.map(|all| spread::of_hosts(&all)).unzip();
+    let places = places.unwrap_or_default();
+    let told = group.leaders.broadcast_value(Rank(0), &places);
     let told = group.quietly(told).await?;
-    let mut reader = Reader::new(&told);
-    let mine = u64::from(group.leaders.rank().0);
-    let told = std::iter::from_fn(|| reader.number()).any(|place| place == mine);
-    Ok((told, crowd))
-}
-
-fn read_summary(message: &[u8]) -> Option<HostSummary> {
-    let mut r = Reader::new(message);
-    let [ranks, items, bytes, errors] = *r.numbers()?.as_array()?;
-    let [elapsed, p50, p99, max] = r.numbers()?.as_array()?.map(Nanos);
-    Some(HostSummary {
-        ranks,
-        items,
-        bytes,
-        errors,
-        elapsed,
-        p50,
-        p99,
-        max,
-    })
-}
-
-fn read_host(group: &Group<'_>, message: &[u8]) -> Option<HostOutcome> {
-    let mut r = Reader::new(message);
-    let host = group.host_names.get(usize::try_from(r.number()?).ok()?)?;
-    let counts = [r.number()?, r.number()?, r.number()?];
-    let elapsed = Nanos(r.number()?);
-    let service = Latency::from_words(&r.numbers()?)?;
-    let response = match r.numbers()? {
-        words if words.is_empty() => None,
-        words => Some(Latency::from_words(&words)?),
-    };
-    let gap = match *r.numbers()?.as_slice() {
-        [length, from] => Some(Gap {
-            length: Nanos(length),
-            from: Nanos(from),
-        }),
-        _ => None,
-    };
-    let [items, bytes, errors] = counts;
-    Some(HostOutcome {
-        host: host.clone(),
-        items,
-        bytes,
-        errors,
-        elapsed,
-        service,
-        response,
-        gap,
-    })
+    Ok((told.contains(&(group.leaders.rank().0 as usize)), crowd))
 }
 
 /// The ranks of a phase at rank 0.
@@ -142,12 +76,36 @@ pub struct Ranks {
     pub gap: Option<RankGap>,
 }
 
-/// What the leaders tell of the ranks of their hosts: a list of numbers for
-/// each rank, and all failures.
-pub struct RanksOfHost(Vec<u8>);
+/// What is told of a rank.
+#[derive(Serialize, Deserialize)]
+struct Row {
+    rank: RankOutcome,
+    first: Option<First>,
+    most: u64,
+    gap: Option<Gap>,
+}
 
-/// Numbers told of each rank.
-const NUMBERS: usize = 14;
+/// What the leaders tell of the ranks of their hosts: each of them, and all failures.
+#[derive(Serialize, Deserialize)]
+pub struct RanksOfHost {
+    rows: Vec<Row>,
+    failures: Failures,
+}
+
+impl RanksOfHost {
+    /// Those of several hosts, or of the ranks of one.
+    fn joined(all: Vec<RanksOfHost>) -> RanksOfHost {
+        let mut joined = RanksOfHost {
+            rows: Vec::new(),
+            failures: Failures::default(),
+        };
+        for one in all {
+            joined.rows.extend(one.rows);
+            joined.failures.merge(&one.failures);
+        }
+        joined
+    }
+}
 
 /// The summaries of the ranks of this host and their failures, at its leader.
 pub async fn ranks_of_host(
@@ -155,74 +113,42 @@ pub async fn ranks_of_host(
     merged: &Merged,
     cpu: Nanos,
 ) -> Result<Option<RanksOfHost>, ExecError> {
-    let all = group.host.gather(Rank(0), of_rank(group, merged, cpu));
-    let Some(all) = group.quietly(all).await? else {
-        return Ok(None);
-    };
-    let mut message = Writer::default();
-    let mut failures = Failures::default();
-    message.number(all.len() as u64);
-    for of_rank in &all {
-        let mut r = Reader::new(of_rank);
-        message.numbers(&r.numbers().ok_or_else(garbled)?);
-        read_failures(group, &mut r, &mut failures).ok_or_else(garbled)?;
-    }
-    write_failures(&mut message, &failures);
-    Ok(Some(RanksOfHost(message.finish())))
-}
-
-fn of_rank(group: &Group<'_>, merged: &Merged, cpu: Nanos) -> Vec<u8> {
     let Merged {
         lane,
         measured,
         first,
         most,
     } = merged;
-    let First {
-        at: first_at,
-        items: first_items,
-        failed,
-    } = first.unwrap_or(First {
-        at: Nanos(u64::MAX),
-        items: 0,
-        failed: false,
-    });
-    let gap = longest_gap(&lane.timeline, *measured).unwrap_or_default();
-    let numbers: [u64; NUMBERS] = [
-        u64::from(group.rank().0),
-        lane.items,
-        lane.failures.total(),
-        measured.elapsed().0,
-        lane.service.quantile(0.5).0,
-        lane.service.quantile(0.99).0,
-        lane.service.max().0,
-        cpu.0,
-        first_at.0,
-        first_items,
-        u64::from(failed),
-        *most,
-        gap.length.0,
-        gap.from.0,
-    ];
-    let mut message = Writer::default();
-    message.numbers(&numbers);
-    write_failures(&mut message, &lane.failures);
-    message.finish()
+    let mine = RanksOfHost {
+        rows: vec![Row {
+            rank: RankOutcome {
+                rank: group.rank(),
+                host: group.host_name().to_owned(),
+                items: lane.items,
+                errors: lane.failures.total(),
+                elapsed: measured.elapsed(),
+                p50: lane.service.quantile(0.5),
+                p99: lane.service.quantile(0.99),
+                max: lane.service.max(),
+                cpu,
+            },
+            first: *first,
+            most: *most,
+            gap: longest_gap(&lane.timeline, *measured).filter(|gap| gap.length.0 > 0),
+        }],
+        failures: lane.failures.clone(),
+    };
+    let all = group.quietly(group.host.gather_values(&mine)).await?;
+    Ok(all.map(RanksOfHost::joined))
 }
 
 /// Every rank's summary and all failures, at rank 0; every leader calls this.
 pub async fn ranks(group: &Group<'_>, own: RanksOfHost) -> Result<Option<Ranks>, ExecError> {
-    let all = group.leaders.gather(Rank(0), own.0);
-    let Some(all) = group.quietly(all).await? else {
+    let all = group.quietly(group.leaders.gather_values(&own)).await?;
+    let Some(all) = all else {
         return Ok(None);
     };
-    let mut rows = Vec::with_capacity(group.host_of.len());
-    let mut failures = Failures::default();
-    for of_host in &all {
-        let mut r = Reader::new(of_host);
-        read_ranks(group, &mut r, &mut rows).ok_or_else(garbled)?;
-        read_failures(group, &mut r, &mut failures).ok_or_else(garbled)?;
-    }
+    let RanksOfHost { mut rows, failures } = RanksOfHost::joined(all);
     rows.sort_by_key(|row| row.rank.rank);
     let firsts = rows
         .iter()
@@ -256,127 +182,10 @@ pub async fn ranks(group: &Group<'_>, own: RanksOfHost) -> Result<Option<Ranks>,
     }))
 }
 
-/// What is told of a rank.
-struct Row {
-    rank: RankOutcome,
-    first: Option<First>,
-    most: u64,
-    gap: Option<Gap>,
-}
-
 /// The longest time without a finished operation, from the start of measuring on.
 fn longest_gap(line: &Timeline, measured: Measured) -> Option<Gap> {
     match measured.is_nothing() {
         true => None,
         false => line.longest_gap(measured.from),
     }
-}
-
-fn read_ranks(group: &Group<'_>, r: &mut Reader<'_>, rows: &mut Vec<Row>) -> Option<()> {
-    for _ in 0..r.number()? {
-        let numbers = r.numbers()?;
-        let [
-            rank,
-            items,
-            errors,
-            times @ ..,
-            first_items,
-            first_failed,
-            most,
-            gap_length,
-            gap_from,
-        ]: [u64; NUMBERS] = *numbers.as_array()?;
-        let [elapsed, p50, p99, max, cpu, first_at] = times.map(Nanos);
-        let rank = known(group, rank)?;
-        let row = RankOutcome {
-            rank,
-            host: group.host_name_of(rank).to_owned(),
-            items,
-            errors,
-            elapsed,
-            p50,
-            p99,
-            max,
-            cpu,
-        };
-        let first = (first_at.0 != u64::MAX).then_some(First {
-            at: first_at,
-            items: first_items,
-            failed: first_failed > 0,
-        });
-        let gap = Gap {
-            length: Nanos(gap_length),
-            from: Nanos(gap_from),
-        };
-        rows.push(Row {
-            rank: row,
-            first,
-            most,
-            gap: (gap.length.0 > 0).then_some(gap),
-        });
-    }
-    Some(())
-}
-
-/// The rank of that number, if it is one of the group's.
-fn known(group: &Group<'_>, number: u64) -> Option<Rank> {
-    let rank = u32::try_from(number).ok()?;
-    (rank < group.world.size()).then_some(Rank(rank))
-}
-
-fn write_failures(message: &mut Writer, failures: &Failures) {
-    for (kind, count, example) in failures.iter() {
-        let (tag, code) = match kind {
-            FailureKind::Errno(code) => (0, code as u32),
-            FailureKind::Short => (1, 0),
-            FailureKind::Mismatch => (2, 0),
-            FailureKind::Command => (3, 0),
-        };
-        let Example {
-            rank,
-            host: _,
-            failure,
-        } = example;
-        let Failure {
-            op,
-            path,
-            kind: _,
-            detail,
-        } = failure;
-        let code = u64::from(code);
-        message.numbers(&[tag, code, count, u64::from(rank.0), *op as u64]);
-        message.text(path).text(detail);
-    }
-}
-
-/// Reads to the end of the message.
-fn read_failures(group: &Group<'_>, r: &mut Reader<'_>, into: &mut Failures) -> Option<()> {
-    while !r.is_empty() {
-        let [tag, code, count, rank, op] = *r.numbers()?.as_array()?;
-        let kind = match tag {
-            0 => FailureKind::Errno(code as i32),
-            1 => FailureKind::Short,
-            2 => FailureKind::Mismatch,
-            3 => FailureKind::Command,
-            _ => return None,
-        };
-        let rank = known(group, rank)?;
-        let failure = Failure {
-            op: *OpKind::ALL.get(usize::try_from(op).ok()?)?,
-            kind,
-            path: r.text()?,
-            detail: r.text()?,
-        };
-        let host = group.host_name_of(rank).to_owned();
-        into.insert(
-            kind,
-            count,
-            Example {
-                rank,
-                host,
-                failure,
-            },
-        );
-    }
-    Some(())
 }

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use rbench_core::{Clock as _, MonotonicClock, Nanos};
+use serde::{Deserialize, Serialize};
 
 use super::{Step, closed, done, place};
 
@@ -21,7 +22,7 @@ const STAY: usize = 400;
 const COMING: usize = 50;
 
 /// What was found of the records of all clients.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Records {
     /// Of them are not there.
     pub lost: u64,
@@ -98,7 +99,7 @@ fn count(bytes: &[u8], clients: usize) -> Records {
 }
 
 /// What listings were like.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Stays {
     /// Listings.
     pub listings: u64,

@@ -10,6 +10,7 @@ use std::process::{Child, Command, Stdio};
 use nix::errno::Errno;
 use nix::libc;
 use rbench_core::{Clock as _, MonotonicClock, Nanos};
+use serde::{Deserialize, Serialize};
 
 use super::{Spot, Step, done, writable};
 use crate::command::unblocked;
@@ -175,7 +176,7 @@ pub fn hold(lock: Lock, path: &Path) -> std::io::Result<()> {
 }
 
 /// When a client had a lock.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Held {
     /// When it began to ask for it.
     pub asked: Nanos,

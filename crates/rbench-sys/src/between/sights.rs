@@ -11,6 +11,7 @@ use std::time::Duration;
 use nix::errno::Errno;
 use nix::libc;
 use rbench_core::{Clock as _, MonotonicClock, Nanos};
+use serde::{Deserialize, Serialize};
 
 use super::holding::{Holder, Lock};
 use super::{Check, Group, Spot, Step, Trial, closed, done, store_mapped, writable};
@@ -67,7 +68,7 @@ pub struct Looker {
 }
 
 /// What was seen of one thing.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Watched {
     /// When the look began from which on all saw what is right; `None`: none did.
     pub settled: Option<Nanos>,

@@ -22,6 +22,10 @@ use nix::sys::stat::{
 };
 use nix::sys::time::TimeSpec;
 use nix::unistd::{Gid, Uid, linkat};
+use rbench_core::message::path;
+use serde::{Deserialize, Serialize, Serializer};
+
+use crate::workdir::WorkDir;
 
 mod prepare;
 
@@ -40,7 +44,7 @@ pub struct Promise {
 }
 
 /// What was seen of a promise.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Verdict {
     /// It is kept; how much of it was tried, where that depends on the time, or nothing.
     Holds(String),
@@ -55,7 +59,7 @@ pub enum Verdict {
 }
 
 /// What a verdict rests on.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Evidence {
     /// What should have come of it.
     pub expected: String,
@@ -64,9 +68,16 @@ pub struct Evidence {
     /// The system call.
     pub call: String,
     /// With what it failed; `None`: it did something else.
+    #[serde(with = "rbench_core::message::errno")]
     pub errno: Option<Errno>,
     /// What it was about.
+    #[serde(serialize_with = "named", deserialize_with = "path::deserialize")]
     pub path: PathBuf,
+}
+
+/// For other ranks, where a path by way of a descriptor leads elsewhere.
+fn named<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
+    path::serialize(&WorkDir::named(path), serializer)
 }
 
 /// How an attempt ends: well, or with why it went no further.

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use nix::errno::Errno;
 use nix::libc;
+use serde::{Deserialize, Serialize};
 
 use crate::mountinfo;
 
@@ -36,7 +37,7 @@ pub struct Part {
 }
 
 /// What was found in parts of files, in bytes.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Extents {
     /// Parts that were looked at.
     pub parts: u64,

@@ -22,7 +22,7 @@ const HOUSES: &[House] = &[
     House {
         name: "rbench-core",
         floors: &[
-            "direction engine linux memory mountinfo near plain random wire",
+            "direction engine linux memory message mountinfo near plain random",
             "machine open units",
             "operations",
             "client clock effort event failure latency moved request steady",
@@ -84,7 +84,7 @@ const HOUSES: &[House] = &[
         name: "rbench-exec",
         floors: &[
             // Waits, data and its marks, what was done more than once.
-            "check/words content data intervals live mounts pace repeats sight thread trap",
+            "content data intervals live mounts pace repeats sight thread trap",
             // Who hears of what phases do.
             "marks",
             // What one worker records, what blocks carry, and the talk of the ranks.

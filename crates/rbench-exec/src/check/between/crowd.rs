@@ -3,13 +3,12 @@
 use std::time::Duration;
 
 use rbench_core::Nanos;
-use rbench_core::wire::{Reader, Writer};
 use rbench_sys::between::{
     RECORDS, Records, Stays, append, churn, listings, make, place, records, staying, stays,
 };
 use rbench_sys::promises::{Evidence, Verdict};
 
-use super::{Clients, Counted, End, Pair, Part, judged, told};
+use super::{Clients, Counted, End, Pair, judged};
 
 /// How long a client makes and removes names.
 const DURING: Nanos = Nanos(500_000_000);
@@ -25,36 +24,25 @@ impl Clients<'_, '_> {
         })
         .await?;
         let (go, _) = self.group.instant().await?;
-        let mut part = Part::None;
+        let mut part = None;
         if let Some(me) = self.me {
             let path = path.clone();
             let write = move |stop: &dyn Fn() -> bool| append(&path, me, go, stop);
-            part = told(self.part(write).await?, |()| Vec::new());
+            part = Some(self.part(write).await?);
         }
         self.meet(part).await?;
         let clients = self.ranks.len();
-        let mut part = Part::None;
+        let mut part = None;
         if self.me.is_some() {
             let (path, within) = (path.clone(), self.longest / 2);
             let within = within.min(Duration::from_secs(10));
             let read = move |stop: &dyn Fn() -> bool| records(&path, clients, within, stop);
-            part = told(self.part(read).await?, |found| {
-                let Records { lost, twice, torn } = found;
-                let mut w = Writer::default();
-                w.number(lost).number(twice).number(torn);
-                w.finish()
-            });
+            part = Some(self.part(read).await?);
         }
         let met = self.meet(part).await?;
         let mut worst = (0, Records::default(), 0);
-        for (client, message) in met.iter().enumerate() {
-            let mut r = Reader::new(message);
-            let mut next = || r.number().unwrap_or(u64::MAX);
-            let found = Records {
-                lost: next(),
-                twice: next(),
-                torn: next(),
-            };
+        for (client, found) in met.into_iter().enumerate() {
+            let found = found.ok_or_else(End::incomplete)?;
             // A record that is torn is not there either.
             let wrong = found.lost.saturating_add(found.twice).max(found.torn);
             if wrong > worst.0 {
@@ -94,32 +82,21 @@ impl Clients<'_, '_> {
             })
             .await?;
             let (go, _) = self.group.instant().await?;
-            let mut part = Part::None;
+            let mut part = None;
             if self.me == Some(actor) {
                 let work = move |stop: &dyn Fn() -> bool| churn(&directory, (go, DURING), stop);
-                part = told(self.part(work).await?, |()| Vec::new());
+                part = Some(self.part(work).await?.map(|()| Stays::default()));
             } else if self.me.is_some() {
                 let work = move |stop: &dyn Fn() -> bool| listings(&directory, (go, DURING), stop);
-                part = told(self.part(work).await?, |found| {
-                    let Stays {
-                        listings,
-                        wrong,
-                        example,
-                    } = found;
-                    let mut w = Writer::default();
-                    w.number(listings).number(wrong).text(&example);
-                    w.finish()
-                });
+                part = Some(self.part(work).await?);
             }
-            let met = self.meet(part).await?;
-            for (to, message) in met.iter().enumerate().filter(|(to, _)| *to != actor) {
-                let mut r = Reader::new(message);
-                let (Some(tries), Some(violations), Some(seen)) =
-                    (r.number(), r.number(), r.text())
-                else {
-                    let lost = "a client's report arrived incomplete".to_owned();
-                    return Err(End::undecided(lost));
-                };
+            let met = self.meet(part).await?.into_iter().enumerate();
+            for (to, found) in met.filter(|(to, _)| *to != actor) {
+                let Stays {
+                    listings: tries,
+                    wrong: violations,
+                    example: seen,
+                } = found.ok_or_else(End::incomplete)?;
                 if violations > 0 {
                     example.get_or_insert(format!("{seen} {}", self.client(to)));
                 }

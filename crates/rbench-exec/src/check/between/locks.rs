@@ -2,12 +2,11 @@
 //! took to go from one to the next.
 
 use rbench_core::Nanos;
-use rbench_core::wire::{Reader, Writer};
 use rbench_sys::between::{HELD, Held, Lock, contend, make, place};
 use rbench_sys::promises::{Evidence, Verdict};
 
 use super::sights::add;
-use super::{Clients, Counted, End, Pair, Part, judged, told};
+use super::{Clients, Counted, End, Pair, judged};
 
 /// How long they want it.
 const DURING: Nanos = Nanos(1_000_000_000);
@@ -28,7 +27,7 @@ impl Clients<'_, '_> {
         .await?;
         // Who had it at a time is for clocks to say: they are compared before and behind it.
         self.group.keep_time_at_the_end().await?;
-        let (go, by_root) = self.group.instant().await?;
+        let (go, began) = self.group.instant().await?;
         let mut taken = None;
         if self.me.is_some() {
             let path = path.clone();
@@ -36,17 +35,22 @@ impl Clients<'_, '_> {
             taken = Some(self.part(take).await?);
         }
         self.group.keep_time_at_the_end().await?;
-        let part = taken.map_or(Part::None, |all| told(all, |all| self.held(&all)));
-        let met = self.meet(part).await?;
-        let slack = self.slack([by_root, Nanos(by_root.0 + DURING.0 / 2), self.now()]);
+        let by_root = |held: Held| Held {
+            asked: self.group.by_root(held.asked),
+            got: self.group.by_root(held.got),
+            let_go: self.group.by_root(held.let_go),
+        };
+        let by_root = |all: Vec<Held>| all.into_iter().map(by_root).collect::<Vec<Held>>();
+        let met = self.meet(taken.map(|all| all.map(by_root))).await?;
+        let slack = self.slack([began, Nanos(began.0 + DURING.0 / 2), self.now()]);
         if slack.0 * 2 > HELD.0 {
             return Err(End::undecided(format!(
                 "the hosts' clocks are known only to {slack}, too coarse for a lock held for {HELD}"
             )));
         }
         let mut all = Vec::new();
-        for (client, message) in met.iter().enumerate() {
-            all.extend(read(message).into_iter().map(|held| (client, held)));
+        for (client, held) in met.into_iter().enumerate() {
+            all.extend(held.into_iter().flatten().map(|held| (client, held)));
         }
         let (counted, apart) = judge(all, slack);
         let (tries, violations) = (counted.tries, counted.violations);
@@ -69,29 +73,6 @@ impl Clients<'_, '_> {
             ..Evidence::default()
         }))
     }
-
-    fn held(&self, all: &[Held]) -> Vec<u8> {
-        let mut w = Writer::default();
-        for Held { asked, got, let_go } in all {
-            for at in [asked, got, let_go] {
-                w.number(self.group.by_root(*at).0);
-            }
-        }
-        w.finish()
-    }
-}
-
-fn read(message: &[u8]) -> Vec<Held> {
-    let mut r = Reader::new(message);
-    let mut all = Vec::new();
-    while let (Some(asked), Some(got), Some(let_go)) = (r.number(), r.number(), r.number()) {
-        all.push(Held {
-            asked: Nanos(asked),
-            got: Nanos(got),
-            let_go: Nanos(let_go),
-        });
-    }
-    all
 }
 
 /// Counts who had it while another client did, and how it went from one to the next. What two

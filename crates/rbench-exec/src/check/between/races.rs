@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use nix::errno::Errno;
 use rbench_core::Nanos;
-use rbench_core::wire::{Reader, Writer};
 use rbench_sys::between::{Attempt, Race, Step, make};
 use rbench_sys::promises::{Evidence, Verdict};
+use serde::{Deserialize, Serialize};
 
-use super::{Clients, Counted, End, Part, UNSUPPORTED, told};
+use super::{Clients, Counted, End, UNSUPPORTED};
 
 /// Names, and the time from one to the next.
 const ROUNDS: usize = 50;
@@ -45,17 +45,17 @@ impl Clients<'_, '_> {
             race.prepare(&place, ROUNDS)
         })
         .await?;
-        let mut part = Part::None;
+        let mut part = None;
         if let Some(me) = self.me {
             let place = directory.clone();
             let prepare = move |_: &dyn Fn() -> bool| race.prepare_own(&place, me, ROUNDS);
-            part = told(self.part(prepare).await?, |()| Vec::new());
+            part = Some(self.part(prepare).await?);
         }
         self.meet(part).await?;
         // Who is late is not in the race.
         self.group.keep_time_at_the_end().await?;
         let (go, by_root) = self.group.instant().await?;
-        let mut part = Part::None;
+        let mut part = None;
         if let Some(me) = self.me {
             let place = directory.clone();
             let run = move |stop: &dyn Fn() -> bool| -> Step<Vec<Attempt>> {
@@ -63,25 +63,19 @@ impl Clients<'_, '_> {
                 let instants: Vec<Nanos> = (0..ROUNDS as u64).map(at).collect();
                 Ok(race.run(&place, me, &instants, stop))
             };
-            part = told(self.part(run).await?, |all| {
-                let mut w = Writer::default();
-                for Attempt {
-                    begun,
-                    ended,
-                    result,
-                } in all
-                {
-                    w.number(self.group.by_root(begun).0);
-                    w.number(self.group.by_root(ended).0);
-                    w.number(result.err().map_or(0, |errno| errno as i32) as u64);
-                }
-                w.finish()
-            });
+            let ended = |attempt: Attempt| Ended {
+                begun: self.group.by_root(attempt.begun),
+                ended: self.group.by_root(attempt.ended),
+                end: attempt.result.err().map_or(0, |errno| errno as i32),
+            };
+            let ended = |all: Vec<Attempt>| all.into_iter().map(ended).collect::<Vec<Ended>>();
+            part = Some(self.part(run).await?.map(ended));
         }
-        let met = self.meet(part).await?;
-        let ends: Option<Vec<_>> = met.iter().map(|message| read(message)).collect();
-        let ends =
-            ends.ok_or_else(|| End::undecided("a client's report arrived incomplete".to_owned()))?;
+        let met = self.meet(part).await?.into_iter();
+        let ends: Option<Vec<Vec<Ended>>> = met
+            .map(|all| all.filter(|all| all.len() == ROUNDS))
+            .collect();
+        let ends = ends.ok_or_else(End::incomplete)?;
         let (verdict, counted) = judge(race, &ends, self.slack([by_root, self.now()]));
         Ok(match verdict {
             Verdict::Broken(evidence) => {
@@ -94,7 +88,7 @@ impl Clients<'_, '_> {
 }
 
 /// How a round ended for a client, on rank 0's clock.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 struct Ended {
     begun: Nanos,
     ended: Nanos,
@@ -109,19 +103,6 @@ impl Ended {
         let before = |a: &Ended, b: &Ended| b.begun.since(a.ended) > slack;
         !before(self, other) && !before(other, self)
     }
-}
-
-/// How each round ended for a client.
-fn read(message: &[u8]) -> Option<Vec<Ended>> {
-    let mut r = Reader::new(message);
-    let one = |_| {
-        Some(Ended {
-            begun: Nanos(r.number()?),
-            ended: Nanos(r.number()?),
-            end: r.number()? as i32,
-        })
-    };
-    (0..ROUNDS).map(one).collect()
 }
 
 /// What follows from how each round ended for each client. Where all went well it counts only if

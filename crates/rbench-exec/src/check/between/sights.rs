@@ -3,12 +3,12 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use rbench_core::wire::{Reader, Writer};
 use rbench_core::{Clock as _, MonotonicClock, Nanos};
 use rbench_sys::between::{Hand, Looker, Sight, Spot, Step, Watched, make};
 use rbench_sys::promises::{Evidence, Verdict};
+use serde::{Deserialize, Serialize};
 
-use super::{Clients, Counted, End, Pair, Part, judged, told};
+use super::{Clients, Counted, End, Pair, Part, Unfinished, judged};
 
 /// So many things at a time ...
 const WIDTH: usize = 8;
@@ -19,7 +19,7 @@ const ENOUGH: Nanos = Nanos(1_000_000_000);
 const WITHIN: Duration = Duration::from_secs(10);
 
 /// When something was done, on rank 0's clock.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 struct Acted {
     begun: Nanos,
     done: Nanos,
@@ -46,8 +46,17 @@ struct Round {
     width: usize,
 }
 
+/// What a client tells of a round: of everything, in its order.
+#[derive(Debug, Serialize, Deserialize)]
+enum Told {
+    /// The one that acts.
+    Acted(Vec<Acted>),
+    /// The others, on rank 0's clock.
+    Watched(Vec<Watched>),
+}
+
 /// What was counted in a round, and the worst of it.
-type Told = (Vec<Pair>, Option<Wrong>);
+type Found = (Vec<Pair>, Option<Wrong>);
 
 /// What an acting client keeps, and when it did each thing.
 type Acts = (Vec<Hand>, Vec<(Nanos, Nanos)>);
@@ -130,7 +139,7 @@ impl Clients<'_, '_> {
         }))
     }
 
-    async fn round(&self, sight: &'static Sight, round: Round) -> Result<Told, End> {
+    async fn round(&self, sight: &'static Sight, round: Round) -> Result<Found, End> {
         let Round {
             check,
             number,
@@ -147,7 +156,7 @@ impl Clients<'_, '_> {
             .collect();
         let acts = self.me == Some(actor);
         let (mut hands, mut lookers) = (Vec::new(), Vec::new());
-        let mut part = Part::None;
+        let mut part = None;
         if acts {
             let spots = spots.clone();
             let prepare = move |_: &dyn Fn() -> bool| -> Step<Vec<Hand>> {
@@ -165,7 +174,7 @@ impl Clients<'_, '_> {
             let mine = round.items(sight, me);
             mine.map(|item| spots[item].clone()).collect()
         });
-        let mut part = Part::None;
+        let mut part = None;
         if !mine.is_empty() {
             let look = move |stop: &dyn Fn() -> bool| -> Step<Vec<Looker>> {
                 let look = |spot| sight.meet(spot, within, stop);
@@ -179,40 +188,32 @@ impl Clients<'_, '_> {
         }
         let (go, by_root) = self.group.instant().await?;
         let within = Nanos(within.as_nanos() as u64);
-        let mut part = Part::None;
+        let mut part = None;
         if acts {
             let prepared = std::mem::take(&mut hands);
             let act = move |stop: &dyn Fn() -> bool| act(sight, &spots, prepared, go, stop);
-            part = match self.part(act).await? {
-                Ok((held, times)) => {
-                    hands = held;
-                    Part::Done(self.acted(&times))
-                }
-                Err(part) => part,
-            };
+            let acted = self.part(act).await?.map(|(held, times)| {
+                hands = held;
+                let by_root = |(begun, done): (Nanos, Nanos)| Acted {
+                    begun: self.group.by_root(begun),
+                    done: self.group.by_root(done),
+                };
+                Told::Acted(times.into_iter().map(by_root).collect())
+            });
+            part = Some(acted);
         } else if !lookers.is_empty() {
             let watch = move |stop: &dyn Fn() -> bool| watch(sight, &lookers, go, within, stop);
-            part = told(self.part(watch).await?, |seen| self.watched(&seen));
+            let by_root = |seen: Watched| on_clock(seen, |at| self.group.by_root(at));
+            let watched = |seen: Vec<Watched>| seen.into_iter().map(by_root).collect();
+            part = Some(
+                self.part(watch)
+                    .await?
+                    .map(|seen| Told::Watched(watched(seen))),
+            );
         }
         let met = self.meet(part).await;
         self.release(hands).await?;
         self.fold(sight, round, &met?, (by_root, within))
-    }
-
-    fn acted(&self, acted: &[(Nanos, Nanos)]) -> Vec<u8> {
-        let mut w = Writer::default();
-        for (begun, done) in acted {
-            w.number(self.group.by_root(*begun).0);
-            w.number(self.group.by_root(*done).0);
-        }
-        w.finish()
-    }
-
-    fn watched(&self, all: &[Watched]) -> Vec<u8> {
-        let mut w = Writer::default();
-        all.iter()
-            .for_each(|seen| write_watched(&mut w, seen, |at| self.group.by_root(at)));
-        w.finish()
     }
 
     /// What all of them told of a round, which began at the instant `go` of rank 0's clock.
@@ -220,12 +221,14 @@ impl Clients<'_, '_> {
         &self,
         sight: &Sight,
         round: Round,
-        told: &[Vec<u8>],
+        told: &[Option<Told>],
         (go, within): (Nanos, Nanos),
-    ) -> Result<Told, End> {
-        let lost = || End::undecided("a client's report arrived incomplete".to_owned());
+    ) -> Result<Found, End> {
         let Round { actor, width, .. } = round;
-        let acted = read_acted(&told[actor], width).ok_or_else(lost)?;
+        let acted = match &told[actor] {
+            Some(Told::Acted(acted)) if acted.len() == width => acted,
+            _ => return Err(End::incomplete()),
+        };
         let slow = |acted: &Acted| acted.done.since(go).0 > within.0 / 2;
         if acted.iter().any(slow) {
             return Err(End::undecided(format!(
@@ -235,16 +238,19 @@ impl Clients<'_, '_> {
         }
         let slack = self.slack([go, self.now()]);
         let (mut pairs, mut worst) = (Vec::new(), None);
-        for (to, message) in told.iter().enumerate() {
+        for (to, told) in told.iter().enumerate() {
             let mut pair = Pair {
                 from: actor,
                 to,
                 ..Pair::default()
             };
-            let mut r = Reader::new(message);
+            let mut all = match told {
+                Some(Told::Watched(all)) => all.iter(),
+                _ => [].iter(),
+            };
             for item in round.items(sight, to) {
-                let seen = read_watched(&mut r).ok_or_else(lost)?;
-                let wrong = judge(sight, acted[item], &seen, slack, &mut pair);
+                let seen = all.next().ok_or_else(End::incomplete)?;
+                let wrong = judge(sight, acted[item], seen, slack, &mut pair);
                 worst = worse(worst, wrong);
             }
             if pair.tries > 0 {
@@ -255,12 +261,9 @@ impl Clients<'_, '_> {
     }
 }
 
-/// Keeps what a part has opened; what is told of it.
-fn kept<T>(part: Result<Vec<T>, Part>, all: &mut Vec<T>) -> Part {
-    told(part, |made| {
-        *all = made;
-        Vec::new()
-    })
+/// Keeps what a part has opened.
+fn kept<T>(part: Result<Vec<T>, Unfinished>, all: &mut Vec<T>) -> Part<()> {
+    Some(part.map(|made| *all = made))
 }
 
 fn worse(known: Option<Wrong>, other: Option<Wrong>) -> Option<Wrong> {
@@ -350,18 +353,8 @@ fn watch(
     })
 }
 
-fn read_acted(message: &[u8], width: usize) -> Option<Vec<Acted>> {
-    let mut r = Reader::new(message);
-    let one = |_| {
-        Some(Acted {
-            begun: Nanos(r.number()?),
-            done: Nanos(r.number()?),
-        })
-    };
-    (0..width).map(one).collect()
-}
-
-fn write_watched(w: &mut Writer, seen: &Watched, by_root: impl Fn(Nanos) -> Nanos) {
+/// The same with its instants on another clock.
+fn on_clock(seen: Watched, there: impl Fn(Nanos) -> Nanos) -> Watched {
     let Watched {
         settled,
         other,
@@ -369,26 +362,13 @@ fn write_watched(w: &mut Writer, seen: &Watched, by_root: impl Fn(Nanos) -> Nano
         first,
         back,
     } = seen;
-    let at = |at: Option<Nanos>| at.map_or(u64::MAX, |at| by_root(at).0);
-    let (began, what) = match other {
-        Some((began, what)) => (Some(*began), what.as_str()),
-        None => (None, ""),
-    };
-    w.number(at(*settled)).number(at(began)).text(what);
-    w.text(odd.as_deref().unwrap_or_default());
-    w.number(at(*first)).number(u64::from(*back));
-}
-
-fn read_watched(r: &mut Reader<'_>) -> Option<Watched> {
-    let at = |number: u64| Some(number).filter(|n| *n != u64::MAX).map(Nanos);
-    let (settled, began, what) = (at(r.number()?), at(r.number()?), r.text()?);
-    Some(Watched {
-        settled,
-        other: began.map(|began| (began, what)),
-        odd: Some(r.text()?).filter(|text| !text.is_empty()),
-        first: at(r.number()?),
-        back: r.number()? != 0,
-    })
+    Watched {
+        settled: settled.map(&there),
+        other: other.map(|(began, what)| (there(began), what)),
+        odd,
+        first: first.map(&there),
+        back,
+    }
 }
 
 /// Counts what a client saw of one thing; what is wrong with it. `slack`: how far instants of
@@ -565,27 +545,6 @@ mod tests {
             ..seen(Some(5_000_000), Some(4_002_000))
         };
         assert_eq!(worse(&odd), (1, 1, Nanos(4_000_000)));
-    }
-
-    #[test]
-    fn what_a_client_saw_arrives() {
-        let seen = Watched {
-            settled: Some(Nanos(5)),
-            other: Some((Nanos(4), "old".to_owned())),
-            odd: Some("odd".to_owned()),
-            first: None,
-            back: true,
-        };
-        let mut w = Writer::default();
-        write_watched(&mut w, &seen, |at| Nanos(at.0 + 1));
-        let message = w.finish();
-        let expect = Watched {
-            settled: Some(Nanos(6)),
-            other: Some((Nanos(5), "old".to_owned())),
-            ..seen
-        };
-        assert_eq!(read_watched(&mut Reader::new(&message)), Some(expect));
-        assert_eq!(read_watched(&mut Reader::new(&message[..9])), None);
     }
 
     #[test]

@@ -424,7 +424,7 @@ impl BlockRunner {
     /// Puts the data of a write into the slot's buffer.
     #[inline(always)]
     fn fill<E: Extras>(&mut self, slot: usize, what: &Planned) {
-        if E::names(&self.how) {
+        if E::asks(self.how.names) {
             return;
         }
         match what.kind {

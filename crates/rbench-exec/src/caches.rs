@@ -11,9 +11,6 @@ use crate::group::{ExecError, Group};
 /// The number of each rank's cache, the same on every rank, for a run that
 /// works in `dirs`; `kernel` names this rank's. Where nothing is known of them,
 /// ranks of a host share.
-///
-/// # Errors
-/// When the ranks cannot talk.
 pub async fn caches(
     group: &Group<'_>,
     kernel: &str,

@@ -37,9 +37,6 @@ pub struct Calibration {
 /// What the tool costs on each host, at rank 0 in the order of the hosts; none
 /// elsewhere. One rank of each host measures while the others wait, so that
 /// they do not disturb it.
-///
-/// # Errors
-/// When the ranks cannot talk.
 pub async fn on_each_host(group: &Group<'_>, work: &Work) -> Result<Vec<Calibration>, ExecError> {
     let mine = group
         .is_leader()

@@ -25,9 +25,6 @@ struct Found {
 /// Looks at `parts` of files, which this rank reads next in what is called
 /// `what`, untimed; a warning where some of it was never written. All ranks call
 /// it. Where the file system does not say, nothing is said.
-///
-/// # Errors
-/// When the ranks cannot talk.
 pub(crate) async fn look(
     group: &Group<'_>,
     mut parts: Vec<Part>,

@@ -1,5 +1,7 @@
 //! The ranks together: agreeing on trouble, waiting while signals, notes and
 //! progress are attended to, and asking everybody to stop.
+//!
+//! Whatever waits for other ranks fails when the ranks can no longer talk.
 
 use std::cell::{Cell, RefCell};
 use std::future::Future;
@@ -251,9 +253,6 @@ impl Drop for Guard<'_> {
 
 impl<'a> Group<'a> {
     /// Forms the group; every rank calls this together.
-    ///
-    /// # Errors
-    /// When the ranks cannot talk.
     pub async fn form(
         world: &'a dyn Communicator,
         host_names: Vec<String>,
@@ -419,9 +418,6 @@ impl<'a> Group<'a> {
     /// Waits for work of this rank itself while signals, notes and the progress
     /// tick are attended to; `done` tells the items this rank has done so far.
     /// Takes as long as it takes: a second signal ends the program.
-    ///
-    /// # Errors
-    /// When the ranks cannot talk.
     pub async fn attend<T>(
         &self,
         work: impl Future<Output = T>,
@@ -521,9 +517,6 @@ impl<'a> Group<'a> {
 
     /// Whether an operation was given up on any rank, whatever was the first
     /// reason to stop: the same answer on every rank.
-    ///
-    /// # Errors
-    /// When the ranks cannot talk.
     pub async fn any_stuck(&self) -> Result<bool, ExecError> {
         self.any(self.control.stuck.get()).await
     }
@@ -537,9 +530,6 @@ impl<'a> Group<'a> {
 
     /// At the end of a phase, on all ranks: stops the group when more
     /// operations failed than may.
-    ///
-    /// # Errors
-    /// When the ranks cannot talk.
     pub async fn settle_errors(&self) -> Result<(), ExecError> {
         let Some(most) = self.control.limits.errors else {
             return Ok(());
@@ -665,17 +655,11 @@ impl<'a> Group<'a> {
     }
 
     /// What rank 0 decides, on all ranks; only there `decide` is called.
-    ///
-    /// # Errors
-    /// When the ranks cannot talk.
     pub async fn decided(&self, decide: impl FnOnce() -> bool) -> Result<bool, ExecError> {
         self.any(self.is_root() && decide()).await
     }
 
     /// Whether any rank was asked to stop: the same answer on every rank.
-    ///
-    /// # Errors
-    /// When the ranks cannot talk.
     pub async fn stopped(&self) -> Result<bool, ExecError> {
         let number = self.control.reason.get().map_or(0, StopReason::code);
         let highest = self.largest(vec![number]).await?[0];

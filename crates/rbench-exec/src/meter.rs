@@ -80,6 +80,17 @@ pub struct Span {
     pub end: Nanos,
 }
 
+impl Span {
+    /// Of what has no intended start.
+    pub fn new(start: Nanos, end: Nanos) -> Span {
+        Span {
+            intended: None,
+            start,
+            end,
+        }
+    }
+}
+
 /// Whether such operations only follow others: they have no intended start.
 pub fn follows(op: OpKind) -> bool {
     matches!(op, OpKind::Fsync | OpKind::Close)

@@ -375,9 +375,6 @@ async fn look_after(
 /// between: each rank's times count from its own start. Rows come at the end,
 /// also those of what was done before some rank could not go on: why it could
 /// not is the second value, the same on every rank.
-///
-/// # Errors
-/// When the ranks cannot talk.
 pub async fn run_freely(
     group: &Group<'_>,
     phases: &[Phase],

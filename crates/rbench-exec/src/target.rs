@@ -40,9 +40,6 @@ pub(crate) trait Workspace {
     /// `own`, then all together the rest. `broken_off`: whether the pass did not
     /// reach its end. What could not be removed, at rank 0: not being able to is
     /// no error.
-    ///
-    /// # Errors
-    /// When the ranks cannot talk.
     async fn close(
         &mut self,
         group: &Group<'_>,
@@ -54,15 +51,9 @@ pub(crate) trait Workspace {
 
     /// Leaves everything as it is, as it cannot be removed now; what that is,
     /// at rank 0.
-    ///
-    /// # Errors
-    /// When the ranks cannot talk.
     async fn leave(self, group: &Group<'_>) -> Result<Vec<String>, ExecError>;
 
     /// Removes what the run made; what could not be, at rank 0.
-    ///
-    /// # Errors
-    /// When the ranks cannot talk.
     async fn end(self, group: &Group<'_>, remover: &Remover) -> Result<Vec<String>, ExecError>;
 }
 

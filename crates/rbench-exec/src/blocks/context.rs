@@ -181,6 +181,28 @@ pub fn together(job: &JobPlan, rank: Rank, ranks: u32) -> Option<Arc<Schedule>> 
 }
 
 impl WorkerContext {
+    /// Of a job on one of `ranks` ranks, that has nothing to do with anybody else.
+    pub fn new(job: JobPlan, lanes: Lanes, base: PathBuf, (rank, ranks): (Rank, u32)) -> Self {
+        WorkerContext {
+            engine: engine_of(&job.engine),
+            job: Arc::new(job),
+            lanes,
+            open_loop: false,
+            together: None,
+            base,
+            run: 0,
+            first_on_host: 0,
+            rank,
+            ranks,
+            report: None,
+            kept: None,
+            logs: Vec::new(),
+            iologs: Iologs::default(),
+            unmade: Arc::default(),
+            others: Others::default(),
+        }
+    }
+
     /// The `clone`-th worker on this rank among all of its job, and whose files it
     /// uses.
     pub(super) fn part(&self, clone: u32) -> Part {

@@ -4,144 +4,42 @@
 
 use std::os::fd::RawFd;
 
-use rbench_core::{Failure, Nanos};
+use rbench_core::{Clock as _, Failure, Nanos};
 
-use super::context::How;
 use super::iolog::Ahead;
+use super::many::Pause;
 use super::syncs::Interlude;
-use super::{BlockRunner, Kind, Planned, Source};
+use super::{BlockRunner, Planned, Source};
 use crate::meter::Meter;
 use crate::pace::Gate;
 
 /// What is done around operations.
 pub(super) trait Extras: Copy {
-    /// What comes next in the log that is replayed.
-    #[inline(always)]
-    fn ahead(runner: &mut BlockRunner, idle: bool, gate: &Gate, meter: &mut Meter) -> Ahead {
-        runner.ahead(idle, gate, meter)
-    }
-
-    /// The next operation; `None` when the pass or the source is at its end.
-    // A large value that is passed through memory costs as much as the whole loop: the
-    // usual way is inlined.
-    #[inline(always)]
-    fn next(runner: &mut BlockRunner, meter: &mut Meter) -> Option<Planned> {
-        match runner.pattern.source {
-            Source::Work if runner.pattern.next.is_none() => runner.draw(),
-            _ => runner.next_other(meter),
-        }
-    }
-
-    /// What has to come before the next operation.
-    #[inline(always)]
-    fn interlude(runner: &mut BlockRunner) -> Option<Interlude> {
-        match runner.how.counts {
-            true => runner.interlude(),
-            false => None,
-        }
-    }
-
-    /// What has to come after the last operation of a pass.
-    #[inline(always)]
-    fn after_last(runner: &BlockRunner) -> Option<Interlude> {
-        match runner.how.counts {
-            true => runner.after_last(),
-            false => None,
-        }
-    }
-
-    /// The descriptor of a file, which is opened if it is not.
-    ///
-    /// # Errors
-    /// When it cannot be opened.
-    #[inline(always)]
-    fn fd(self, runner: &mut BlockRunner, file: u64) -> Result<RawFd, Failure> {
-        runner.files.fd(file, runner.engine.as_mut())
-    }
+    /// Whether something is done that a job may ask for, as it does or not.
+    fn asks(asked: bool) -> bool;
 
     /// The intended start of an operation.
-    #[inline(always)]
-    fn due(what: &Planned) -> Option<Nanos> {
-        what.intended
-    }
+    fn due(what: &Planned) -> Option<Nanos>;
 
-    /// The same for the meter, of one that started at `start`. A loop that is open only for
-    /// others has its start as intended.
-    #[inline(always)]
-    fn intended(runner: &BlockRunner, what: &Planned, start: Nanos) -> Option<Nanos> {
-        what.intended.or(runner.context.open_loop.then_some(start))
-    }
-
-    /// Whether requests wait for those of others.
-    #[inline(always)]
-    fn orders(runner: &BlockRunner) -> bool {
-        runner.requests.order.is_some()
-    }
-
-    /// Whether writes are announced in a journal.
-    #[inline(always)]
-    fn announces(runner: &BlockRunner) -> bool {
-        runner.checks.log.is_some()
-    }
-
-    /// Whether the log of its own I/O is written.
-    #[inline(always)]
-    fn records(runner: &BlockRunner) -> bool {
-        runner.recorder.is_some()
-    }
-
-    /// Whether something depends on how many operations there were.
-    #[inline(always)]
-    fn counts(how: &How) -> bool {
-        how.counts
-    }
-
-    /// Whether nothing is verified or journaled.
-    #[inline(always)]
-    fn is_plain(how: &How) -> bool {
-        how.plain
-    }
-
-    /// Whether operations are on names.
-    #[inline(always)]
-    fn names(how: &How) -> bool {
-        how.names
-    }
-
-    /// Whether submission is noted on its own.
-    #[inline(always)]
-    fn submission(how: &How) -> bool {
-        how.submission
-    }
-
-    /// Whether an operation that started then is not recorded, as there is a ramp.
-    #[inline(always)]
-    fn ramps(runner: &BlockRunner, start: Nanos) -> bool {
-        start < runner.accounts.records_from
-    }
-
-    /// Waits for the intended start, and for others, and announces a write. Whether the
-    /// operation may start.
-    #[inline(always)]
-    fn may_start(runner: &mut BlockRunner, what: &Planned, gate: &Gate) -> bool {
-        runner.may_start(what, gate)
-    }
-
-    /// Whether an operation is done for sure: what a journal says is about to be written is
-    /// written.
-    #[inline(always)]
-    fn is_sure(runner: &BlockRunner, what: &Planned) -> bool {
-        Self::announces(runner) && what.kind == Kind::Write
-    }
+    /// The next operation with the descriptor of its file, or why there is none now. `idle`:
+    /// nothing is in flight.
+    // A large value that is passed through memory costs as much as the whole loop: all of it is
+    // inlined.
+    fn next(
+        self,
+        runner: &mut BlockRunner,
+        idle: bool,
+        gate: &Gate,
+        meter: &mut Meter,
+    ) -> Result<(Planned, RawFd), Pause>;
 }
 
 /// All of it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Full;
 
-impl Extras for Full {}
-
-/// Nothing: operations of the pattern follow one another on one open file ([`How::bare`]).
+/// Nothing: operations of the pattern follow one another on one open file
+/// ([`super::How::bare`]).
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Bare {
     /// The file.
@@ -150,31 +48,8 @@ pub(super) struct Bare {
 
 impl Extras for Bare {
     #[inline(always)]
-    fn ahead(_: &mut BlockRunner, _: bool, _: &Gate, _: &mut Meter) -> Ahead {
-        Ahead::Operation
-    }
-
-    #[inline(always)]
-    fn next(runner: &mut BlockRunner, _: &mut Meter) -> Option<Planned> {
-        match runner.pattern.next.is_none() {
-            true => runner.draw_bare(),
-            false => runner.pattern.next.take(),
-        }
-    }
-
-    #[inline(always)]
-    fn interlude(_: &mut BlockRunner) -> Option<Interlude> {
-        None
-    }
-
-    #[inline(always)]
-    fn after_last(_: &BlockRunner) -> Option<Interlude> {
-        None
-    }
-
-    #[inline(always)]
-    fn fd(self, _: &mut BlockRunner, _: u64) -> Result<RawFd, Failure> {
-        Ok(self.fd)
+    fn asks(_: bool) -> bool {
+        false
     }
 
     #[inline(always)]
@@ -183,52 +58,83 @@ impl Extras for Bare {
     }
 
     #[inline(always)]
-    fn intended(_: &BlockRunner, _: &Planned, _: Nanos) -> Option<Nanos> {
-        None
+    fn next(
+        self,
+        runner: &mut BlockRunner,
+        _: bool,
+        _: &Gate,
+        _: &mut Meter,
+    ) -> Result<(Planned, RawFd), Pause> {
+        let next = match runner.pattern.next.is_none() {
+            true => runner.draw_bare(),
+            false => runner.pattern.next.take(),
+        };
+        next.map(|what| (what, self.fd)).ok_or(Pause::End)
+    }
+}
+
+impl Extras for Full {
+    #[inline(always)]
+    fn asks(asked: bool) -> bool {
+        asked
     }
 
     #[inline(always)]
-    fn orders(_: &BlockRunner) -> bool {
-        false
+    fn due(what: &Planned) -> Option<Nanos> {
+        what.intended
     }
 
     #[inline(always)]
-    fn announces(_: &BlockRunner) -> bool {
-        false
+    fn next(
+        self,
+        runner: &mut BlockRunner,
+        idle: bool,
+        gate: &Gate,
+        meter: &mut Meter,
+    ) -> Result<(Planned, RawFd), Pause> {
+        // Neither who waits for a log nor who is ahead of its flow has anything else that would
+        // see the end.
+        let unless_closed = |pause| match gate.closed(gate.clock.now()) {
+            true => Err(Pause::Closed),
+            false => Err(pause),
+        };
+        match runner.ahead(idle, gate, meter) {
+            Ahead::Operation => {}
+            Ahead::Event => return unless_closed(Pause::Before(Interlude::Event)),
+            Ahead::Unread => return unless_closed(Pause::Unread),
+        }
+        let next = match runner.pattern.source {
+            Source::Work if runner.pattern.next.is_none() => runner.draw(),
+            _ => runner.next_other(meter),
+        };
+        let counts = runner.how.counts;
+        let Some(what) = next else {
+            let after = counts.then(|| runner.after_last()).flatten();
+            return Err(after.map_or(Pause::End, Pause::Before));
+        };
+        if counts && let Some(interlude) = runner.interlude() {
+            runner.pattern.next = Some(what);
+            return match interlude {
+                Interlude::Flow => unless_closed(Pause::Before(interlude)),
+                _ => Err(Pause::Before(interlude)),
+            };
+        }
+        runner.opened(&what, meter).map(|fd| (what, fd))
+    }
+}
+
+impl BlockRunner {
+    /// The descriptor of an operation's file, which is opened before any clock is read.
+    #[inline(always)]
+    fn opened(&mut self, what: &Planned, meter: &mut Meter) -> Result<RawFd, Pause> {
+        let opened = self.files.fd(what.file, self.engine.as_mut());
+        opened.map_err(|failure| self.cannot_start(*what, failure, meter))
     }
 
-    #[inline(always)]
-    fn records(_: &BlockRunner) -> bool {
-        false
-    }
-
-    #[inline(always)]
-    fn counts(_: &How) -> bool {
-        false
-    }
-
-    #[inline(always)]
-    fn is_plain(_: &How) -> bool {
-        true
-    }
-
-    #[inline(always)]
-    fn names(_: &How) -> bool {
-        false
-    }
-
-    #[inline(always)]
-    fn submission(_: &How) -> bool {
-        false
-    }
-
-    #[inline(always)]
-    fn ramps(_: &BlockRunner, _: Nanos) -> bool {
-        false
-    }
-
-    #[inline(always)]
-    fn may_start(_: &mut BlockRunner, _: &Planned, _: &Gate) -> bool {
-        true
+    #[cold]
+    fn cannot_start(&mut self, what: Planned, failure: Failure, meter: &mut Meter) -> Pause {
+        self.pattern.next = Some(what);
+        self.cannot_open(failure, meter);
+        Pause::Closed
     }
 }

@@ -47,11 +47,7 @@ impl BlockRunner {
             let mut end = start;
             let note = || end = gate.clock.now();
             let opened = self.files.fd_noting(file, self.engine.as_mut(), note);
-            let span = Span {
-                intended: None,
-                start,
-                end,
-            };
+            let span = Span::new(start, end);
             match (opened, self.context.lanes.open) {
                 (Ok(_), Some(lane)) => meter.done(lane, span, 0),
                 (Ok(_), None) => meter.went_on(),

@@ -6,7 +6,6 @@ use std::os::fd::RawFd;
 use rbench_core::{Clock as _, Nanos};
 
 use super::extras::{Bare, Extras, Full};
-use super::iolog::Ahead;
 use super::stats::Times;
 use super::{BlockRunner, Interlude, Kind, Planned, Source};
 use crate::meter::Meter;
@@ -46,7 +45,7 @@ pub(super) fn slots(depth: usize) -> Vec<Slot> {
 
 /// Why issuing pauses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Pause {
+pub(super) enum Pause {
     /// As many requests as may be are in flight.
     Full,
     /// The next one is not due yet.
@@ -134,19 +133,10 @@ impl BlockRunner {
             if self.accounts.over {
                 break Pause::Closed;
             }
-            if self.requests.held.is_none()
-                && let Some(pause) = self.pause_of_log::<E>(gate, meter)
-            {
-                break pause;
-            }
             let slot = match self.requests.held {
                 Some(slot) => slot,
-                None => match self.ready(extras, meter) {
+                None => match self.ready(extras, gate, meter) {
                     Ok(slot) => slot,
-                    // Who is ahead of its flow has nothing else that would see the end.
-                    Err(Pause::Before(Interlude::Flow)) if gate.closed(gate.clock.now()) => {
-                        break Pause::Closed;
-                    }
                     Err(pause) => break pause,
                 },
             };
@@ -167,10 +157,12 @@ impl BlockRunner {
                 }
                 now = gate.clock.now();
             }
-            if E::orders(self) && !self.take_block(&self.requests.slots[slot].what.clone()) {
+            if E::asks(self.requests.order.is_some())
+                && !self.take_block(&self.requests.slots[slot].what.clone())
+            {
                 break Pause::Overlap;
             }
-            if E::announces(self) {
+            if E::asks(self.checks.log.is_some()) {
                 let what = self.requests.slots[slot].what;
                 if !self.announce(what) {
                     self.leave_block(&what);
@@ -178,13 +170,8 @@ impl BlockRunner {
                 }
                 now = gate.clock.now();
             }
-            if E::orders(self)
-                && self
-                    .requests
-                    .order
-                    .as_ref()
-                    .is_some_and(|order| order.locks())
-            {
+            let order = self.requests.order.as_ref();
+            if E::asks(order.is_some_and(|order| order.locks())) {
                 self.start_locked(slot, gate);
                 continue;
             }
@@ -200,24 +187,14 @@ impl BlockRunner {
         pause
     }
 
-    /// Why the log that is replayed has no operation to be readied now, if it has none.
-    #[inline]
-    fn pause_of_log<E: Extras>(&mut self, gate: &Gate, meter: &mut Meter) -> Option<Pause> {
-        let idle = self.requests.queue.is_idle() && self.requests.pending.is_empty();
-        let pause = match E::ahead(self, idle, gate, meter) {
-            Ahead::Operation => return None,
-            Ahead::Event => Pause::Before(Interlude::Event),
-            Ahead::Unread => Pause::Unread,
-        };
-        Some(match gate.closed(gate.clock.now()) {
-            true => Pause::Closed,
-            false => pause,
-        })
-    }
-
     /// Readies the next operation in a free slot, or says why there is none now.
     #[inline(always)]
-    fn ready<E: Extras>(&mut self, extras: E, meter: &mut Meter) -> Result<usize, Pause> {
+    fn ready<E: Extras>(
+        &mut self,
+        extras: E,
+        gate: &Gate,
+        meter: &mut Meter,
+    ) -> Result<usize, Pause> {
         let depth = self.requests.slots.len();
         let depth = match &self.accounts.stats {
             None => depth,
@@ -226,25 +203,11 @@ impl BlockRunner {
         if self.requests.queue.taken() >= depth {
             return Err(Pause::Full);
         }
-        let Some(what) = E::next(self, meter) else {
-            return Err(E::after_last(self).map_or(Pause::End, Pause::Before));
-        };
-        if let Some(interlude) = E::interlude(self) {
-            self.pattern.next = Some(what);
-            return Err(Pause::Before(interlude));
-        }
-        // The file is opened before the clock is read.
-        let fd = match extras.fd(self, what.file) {
-            Ok(fd) => fd,
-            Err(failure) => {
-                self.pattern.next = Some(what);
-                self.cannot_open(failure, meter);
-                return Err(Pause::Closed);
-            }
-        };
+        let idle = self.requests.queue.is_idle() && self.requests.pending.is_empty();
+        let (what, fd) = extras.next(self, idle, gate, meter)?;
         let slot = self.requests.queue.take().unwrap_or_default();
         self.fill::<E>(slot, &what);
-        if E::counts(&self.how) {
+        if E::asks(self.how.counts) {
             self.account(&what);
         }
         self.requests.slots[slot] = Slot {
@@ -339,7 +302,7 @@ impl BlockRunner {
     /// Writes down what was just submitted, where that is asked for.
     #[inline(always)]
     fn record_pending<E: Extras>(&mut self) {
-        if !E::records(self) {
+        if !E::asks(self.recorder.is_some()) {
             return;
         }
         for at in 0..self.requests.pending.len() {
@@ -406,14 +369,14 @@ impl BlockRunner {
                 depth,
             };
             self.complete::<E>(slot, what, times, completion.result, meter);
-            if E::orders(self) {
+            if E::asks(self.requests.order.is_some()) {
                 self.leave_block(&what);
             }
             self.requests.queue.give_back(slot);
-            if E::counts(&self.how) {
+            if E::asks(self.how.counts) {
                 self.account_complete(end);
             }
-            if E::counts(&self.how) && self.files.end(what.file, what.last) {
+            if E::asks(self.how.counts) && self.files.end(what.file, what.last) {
                 self.leave(slot, what.file, gate, meter);
             }
             if self.how.careful {

@@ -1,7 +1,6 @@
 //! The loop of blocks with nothing behind it: what the tool itself costs.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use rbench_core::{Failure, Nanos, Rank};
 use rbench_plan::jobs::{
@@ -11,9 +10,7 @@ use rbench_plan::jobs::{
 use rbench_plan::process::Process;
 
 use super::BlockRunner;
-use super::Others;
-use super::context::{How, Lanes, Report, Sink, WorkerContext, engine_of, runner};
-use super::iolog::Iologs;
+use super::context::{How, Lanes, Report, Sink, WorkerContext, runner};
 use crate::worker::Runner;
 
 /// Length of a block: there is nothing that would move it.
@@ -46,27 +43,15 @@ pub(crate) fn over_nothing(
         live: None,
         aux: PathBuf::new(),
     });
-    let asked = WorkerContext {
-        engine: engine_of(&job.engine),
-        job: Arc::new(job.clone()),
-        lanes: Lanes {
-            read: Some(0),
-            ..Lanes::default()
-        },
-        open_loop: false,
-        together: None,
-        base: PathBuf::new(),
-        run: 0,
-        first_on_host: 0,
-        rank: Rank(0),
-        ranks: 1,
-        report,
-        kept: None,
-        logs: Vec::new(),
-        iologs: Iologs::default(),
-        unmade: Arc::default(),
-        others: Others::default(),
+    let lanes = Lanes {
+        read: Some(0),
+        ..Lanes::default()
     };
+    let alone = |job| WorkerContext {
+        report: report.clone(),
+        ..WorkerContext::new(job, lanes, PathBuf::new(), (Rank(0), 1))
+    };
+    let asked = alone(job.clone());
     // What has more to do around its operations is not measured without it.
     let bare = How::new(
         &asked,
@@ -108,12 +93,7 @@ pub(crate) fn over_nothing(
     };
     job.process = Process::default();
     (job.memory, job.others) = Default::default();
-    let context = WorkerContext {
-        engine: engine_of(&job.engine),
-        job: Arc::new(job),
-        ..asked
-    };
-    let mut made = runner(context, 0)?;
+    let mut made = runner(alone(job), 0)?;
     made.how.bare &= bare;
     Ok(made)
 }

@@ -179,12 +179,13 @@ impl BlockRunner {
         let Times { start, end, .. } = times;
         self.requests.queue.took(end.since(start));
         let span = Span {
-            intended: E::intended(self, &what, start),
+            // A loop that is open only for others has its start as intended.
+            intended: E::due(&what).or(E::asks(self.context.open_loop).then_some(start)),
             start,
             end,
         };
         let moved = match result {
-            Ok(moved) if E::is_plain(&self.how) && moved == what.length => moved,
+            Ok(moved) if !E::asks(!self.how.plain) && moved == what.length => moved,
             _ => match self.examine(slot, what, span, result, meter) {
                 Some(moved) => moved,
                 None => return,
@@ -192,7 +193,7 @@ impl BlockRunner {
         };
         let direction = what.kind.direction();
         // What fio calls the data of a name is none.
-        let bytes = match E::names(&self.how) {
+        let bytes = match E::asks(self.how.names) {
             true => 0,
             false => moved as u64,
         };
@@ -223,7 +224,7 @@ impl BlockRunner {
             }
             return;
         }
-        if E::ramps(self, start) {
+        if E::asks(start < self.accounts.records_from) {
             meter.went_on();
             return;
         }

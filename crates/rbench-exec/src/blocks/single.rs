@@ -7,9 +7,8 @@ use nix::errno::Errno;
 use rbench_core::{Clock as _, Nanos};
 
 use super::extras::{Bare, Extras, Full};
-use super::iolog::Ahead;
+use super::many::Pause;
 use super::stats::Times;
-use super::syncs::Interlude;
 use super::{BlockRunner, Kind, Planned, Source};
 use crate::meter::Meter;
 use crate::pace::Gate;
@@ -50,19 +49,17 @@ impl BlockRunner {
     /// Waits for the intended start and records in the journal what is to start.
     /// Whether it may: the gate is open, and the journal took it.
     #[inline(always)]
-    pub(super) fn may_start(&mut self, what: &Planned, gate: &Gate) -> bool {
-        if let Some(at) = what.intended
+    fn may_start<E: Extras>(&mut self, what: &Planned, gate: &Gate) -> bool {
+        if let Some(at) = E::due(what)
             && !gate.wait(at)
         {
             return false;
         }
-        if self.requests.order.is_some() && !self.take_its_turn(what, gate) {
+        if E::asks(self.requests.order.is_some()) && !self.take_its_turn(what, gate) {
             return false;
         }
-        match self.checks.log {
-            None => true,
-            Some(_) => !gate.closed(gate.clock.now()) && self.announce(*what),
-        }
+        !E::asks(self.checks.log.is_some())
+            || !gate.closed(gate.clock.now()) && self.announce(*what)
     }
 
     /// The engine itself has failed: nothing more can be done with it.
@@ -84,39 +81,15 @@ impl<E: Extras> Program for Blocks<'_, E> {
         if runner.accounts.over || runner.accounts.submitted >= runner.accounts.upto {
             return Next::End(false);
         }
-        match E::ahead(runner, true, gate, meter) {
-            Ahead::Operation => {}
-            Ahead::Unread => return Next::End(false),
-            Ahead::Event if gate.closed(gate.clock.now()) => return Next::End(false),
-            Ahead::Event => {
-                runner.take_event(gate, meter);
-                return Next::Again;
-            }
-        }
-        let Some(what) = E::next(runner, meter) else {
-            if let Some(interlude) = E::after_last(runner) {
+        let (what, fd) = match self.extras.next(runner, true, gate, meter) {
+            Ok(next) => next,
+            Err(Pause::Before(interlude)) => {
                 runner.take_time_for(interlude, gate, meter);
                 return Next::Again;
             }
-            return Next::End(true);
+            Err(pause) => return Next::End(pause == Pause::End),
         };
-        if let Some(interlude) = E::interlude(runner) {
-            runner.pattern.next = Some(what);
-            // Who is ahead of its flow has nothing else that would see the end.
-            if interlude == Interlude::Flow && gate.closed(gate.clock.now()) {
-                return Next::End(false);
-            }
-            runner.take_time_for(interlude, gate, meter);
-            return Next::Again;
-        }
-        match self.extras.fd(runner, what.file) {
-            Ok(fd) => self.fd = fd,
-            Err(failure) => {
-                runner.pattern.next = Some(what);
-                runner.cannot_open(failure, meter);
-                return Next::End(false);
-            }
-        }
+        self.fd = fd;
         // The buffer is filled before the wait, so that the call starts when it
         // was meant to.
         runner.fill::<E>(SLOT, &what);
@@ -125,17 +98,18 @@ impl<E: Extras> Program for Blocks<'_, E> {
 
     #[inline(always)]
     fn may_start(&mut self, what: &Planned, gate: &Gate) -> bool {
-        E::may_start(self.runner, what, gate)
+        self.runner.may_start::<E>(what, gate)
     }
 
     #[inline(always)]
     fn is_sure(&self, what: &Planned) -> bool {
-        E::is_sure(self.runner, what)
+        // What the journal says is about to be written is written.
+        E::asks(self.runner.checks.log.is_some()) && what.kind == Kind::Write
     }
 
     #[inline(always)]
     fn put_back(&mut self, what: Planned) {
-        if E::orders(self.runner) {
+        if E::asks(self.runner.requests.order.is_some()) {
             self.runner.end_its_turn(&what);
         }
         self.runner.pattern.next = Some(what);
@@ -145,7 +119,7 @@ impl<E: Extras> Program for Blocks<'_, E> {
     fn perform(&mut self, what: &Planned, gate: &Gate) -> Outcome {
         let runner = &mut *self.runner;
         let request = what.request(self.fd);
-        if !E::submission(&runner.how) {
+        if !E::asks(runner.how.submission) {
             return (
                 runner.engine.perform(request, &mut runner.requests.done),
                 None,
@@ -169,10 +143,10 @@ impl<E: Extras> Program for Blocks<'_, E> {
     ) {
         let runner = &mut *self.runner;
         runner.accounts.submitted += 1;
-        if E::orders(runner) {
+        if E::asks(runner.requests.order.is_some()) {
             runner.end_its_turn(&what);
         }
-        if E::counts(&runner.how) {
+        if E::asks(runner.how.counts) {
             runner.account(&what);
             runner.record(&what, start);
             if what.kind == Kind::Write {
@@ -193,7 +167,7 @@ impl<E: Extras> Program for Blocks<'_, E> {
             depth: 1,
         };
         runner.complete::<E>(SLOT, what, times, result, meter);
-        if E::counts(&runner.how) {
+        if E::asks(runner.how.counts) {
             runner.account_complete(end);
             if runner.files.end(what.file, what.last) {
                 runner.leave(SLOT, what.file, gate, meter);

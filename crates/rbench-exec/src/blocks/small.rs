@@ -17,9 +17,7 @@ use rbench_plan::tree::Paths;
 use rbench_sys::engine::Completion;
 use rbench_sys::{Engine, Fs, NullFs, Request, Transfer};
 
-use super::context::{Lanes, WorkerContext, engine_of};
-use super::iolog::Iologs;
-use super::others::Others;
+use super::context::{Lanes, WorkerContext};
 use crate::ack::journal::Write;
 use crate::ack::{Kind, Log};
 use crate::data::Data;
@@ -100,24 +98,7 @@ pub(crate) fn bare_loop_of_small(plan: &IoPlan, files: u64) -> Option<Box<dyn Ru
     (io.ack_journal, io.open_loop, io.time) = (None, None, None);
     (io.phases, io.small) = (vec![rbench_plan::io::Rw::Read], Some(small));
     let job = io.rounds(0, 0, (0, 1), 1).into_iter().next()?.job;
-    let context = WorkerContext {
-        engine: engine_of(&job.engine),
-        job: Arc::new(job),
-        lanes: Lanes::default(),
-        open_loop: false,
-        together: None,
-        base: PathBuf::new(),
-        run: 0,
-        first_on_host: 0,
-        rank: Rank(0),
-        ranks: 1,
-        report: None,
-        kept: None,
-        logs: Vec::new(),
-        iologs: Iologs::default(),
-        unmade: Arc::default(),
-        others: Others::default(),
-    };
+    let context = WorkerContext::new(job, Lanes::default(), PathBuf::new(), (Rank(0), 1));
     prepare(&context, 0, small).ok()
 }
 

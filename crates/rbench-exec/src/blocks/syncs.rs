@@ -178,11 +178,7 @@ impl BlockRunner {
             let opened = self.files.fd(file, self.engine.as_mut()).map(drop);
             let start = gate.clock.now();
             let synced = opened.and_then(|()| self.files.sync_file_system(file, &mut done));
-            let span = Span {
-                intended: None,
-                start,
-                end: gate.clock.now(),
-            };
+            let span = Span::new(start, gate.clock.now());
             // What failed is not tried again.
             self.files.clean(file);
             self.note_covered(synced.is_ok());
@@ -233,11 +229,7 @@ impl BlockRunner {
         let start = lane.map_or(Nanos(0), |_| MonotonicClock.now());
         match (self.files.close(file, self.engine.as_mut()), lane) {
             (Ok(()), Some(lane)) => {
-                let span = Span {
-                    intended: None,
-                    start,
-                    end: MonotonicClock.now(),
-                };
+                let span = Span::new(start, MonotonicClock.now());
                 meter.aside(lane, span);
             }
             (Ok(()), None) => meter.went_on(),
@@ -262,11 +254,7 @@ impl BlockRunner {
             let start = gate.clock.now();
             let closed = self.files.close_detached(file);
             let end = gate.clock.now();
-            let span = Span {
-                intended: None,
-                start,
-                end,
-            };
+            let span = Span::new(start, end);
             self.requests.queue.called(start, end);
             match (closed, self.context.lanes.close) {
                 (Ok(()), Some(lane)) => meter.done(lane, span, 0),
@@ -358,11 +346,7 @@ impl BlockRunner {
         let part = (from, to.saturating_sub(from));
         let synced = opened.and_then(|()| self.files.sync_range(file, part, how));
         let end = gate.clock.now();
-        let span = Span {
-            intended: None,
-            start,
-            end,
-        };
+        let span = Span::new(start, end);
         self.requests.queue.called(start, end);
         match synced {
             Err(failure) => self.trouble(failure, Some(span), meter),
@@ -460,11 +444,7 @@ impl BlockRunner {
         let (result, end) = self.requests.queue.reap_slot(engine, gate.clock, slot);
         self.unlock_file();
         self.requests.queue.took(end.since(start));
-        let span = Span {
-            intended: None,
-            start,
-            end,
-        };
+        let span = Span::new(start, end);
         if reported {
             self.record_sync(file, transfer, start);
         }

@@ -179,11 +179,7 @@ impl Walker {
     ) -> Option<T> {
         let start = gate.clock.now();
         let result = call();
-        let span = Span {
-            intended: None,
-            start,
-            end: gate.clock.now(),
-        };
+        let span = Span::new(start, gate.clock.now());
         self.issued += 1;
         match result {
             Ok(value) => {

@@ -117,9 +117,6 @@ impl Group<'_> {
     /// On the first rank of each host: runs the command of `option` and waits for its end; the
     /// inner error is a sentence. What it has left running ends when the value is dropped.
     /// Nothing to do on other ranks, and when a stop was asked for.
-    ///
-    /// # Errors
-    /// When the ranks cannot talk.
     pub async fn run_hook(
         &self,
         option: &str,

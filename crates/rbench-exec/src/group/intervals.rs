@@ -83,9 +83,6 @@ impl Group<'_> {
 
     /// At the end of a phase, on all ranks: whoever observes has heard of all intervals
     /// afterwards.
-    ///
-    /// # Errors
-    /// When the ranks cannot talk.
     pub async fn settle_intervals(&self) -> Result<(), ExecError> {
         self.probes.marks.left();
         if !self.probes.intervals.wanted() {

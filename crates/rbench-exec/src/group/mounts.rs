@@ -18,9 +18,6 @@ const LOOK_EVERY: Duration = Duration::from_millis(5);
 impl Group<'_> {
     /// From now on the mounts of these directories are asked when operations fail. Every rank
     /// calls this.
-    ///
-    /// # Errors
-    /// When the ranks cannot talk.
     pub async fn watch_mounts(&self, dirs: Vec<PathBuf>) -> Result<(), ExecError> {
         let plain = |dir: PathBuf| WatchedMount { dir, mount: None };
         let without = dirs.iter().cloned().map(plain).collect();
@@ -128,9 +125,6 @@ impl Group<'_> {
     /// At the end of a phase: waits for what was asked to answer, so that all that is to be
     /// known of this rank's mount is known. If it is dead and that is to end the run, all ranks
     /// hear of it in [`Group::stopped`], which comes next on all of them.
-    ///
-    /// # Errors
-    /// When the ranks cannot talk.
     pub async fn settle_mounts(&self) -> Result<(), ExecError> {
         // Where nothing is mounted any more, operations fail so fast that a phase may be over
         // before anything looked.
@@ -153,9 +147,6 @@ impl Group<'_> {
     /// At the end of a run, on all ranks: if it could not go on, as it seems to any of them,
     /// whether that was because a mount is dead, also if no operation of a phase has told so;
     /// rank 0 knows of it afterwards.
-    ///
-    /// # Errors
-    /// When the ranks cannot talk.
     pub async fn examine_mounts_if(&self, broken: bool) -> Result<(), ExecError> {
         if !self.any(broken).await? {
             return Ok(());
@@ -173,9 +164,6 @@ impl Group<'_> {
 
     /// Before anything is removed, on all ranks: those of a host learn whether any of them
     /// has found its mount dead.
-    ///
-    /// # Errors
-    /// When the ranks cannot talk.
     pub async fn share_dead_mounts(&self) -> Result<(), ExecError> {
         let mine = self.probes.mounts.dead();
         let any = vec![u64::from(mine.is_some())];

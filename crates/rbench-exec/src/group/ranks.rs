@@ -26,9 +26,6 @@ pub struct Ranks<'a> {
 
 impl<'a> Ranks<'a> {
     /// Of a world whose ranks are on these hosts; every rank calls this together.
-    ///
-    /// # Errors
-    /// When the ranks cannot talk.
     pub(super) async fn form(
         world: &'a dyn Communicator,
         host_names: Vec<String>,

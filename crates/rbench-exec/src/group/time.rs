@@ -32,18 +32,12 @@ impl Group<'_> {
 
     /// Between phases: compares the clocks again when it is time to. Costs
     /// something only where there are several.
-    ///
-    /// # Errors
-    /// When the ranks cannot talk.
     pub async fn keep_time(&self) -> Result<(), ExecError> {
         self.compare_if(Clocks::is_due).await
     }
 
     /// At the end of a run: compares the clocks a last time, unless that would
     /// take long beside the run.
-    ///
-    /// # Errors
-    /// When the ranks cannot talk.
     pub async fn keep_time_at_the_end(&self) -> Result<(), ExecError> {
         self.compare_if(Clocks::pays).await
     }
@@ -62,9 +56,6 @@ impl Group<'_> {
     }
 
     /// Compares the clocks, while nothing is timed.
-    ///
-    /// # Errors
-    /// When the ranks cannot talk.
     pub async fn compare_clocks(&self) -> Result<(), ExecError> {
         let others = self.time.clocks.borrow().others().to_vec();
         let begun = self.now();
@@ -77,9 +68,6 @@ impl Group<'_> {
 
     /// An instant that all ranks come to together, far enough ahead for all to hear of it: on
     /// this rank's clock, and on rank 0's, where it is the same for all.
-    ///
-    /// # Errors
-    /// When the ranks cannot talk.
     pub async fn instant(&self) -> Result<(Nanos, Nanos), ExecError> {
         let at = Nanos(self.now().0 + self.lead().0);
         let at = self.world.broadcast_value(Rank(0), &at);
@@ -124,9 +112,6 @@ impl Group<'_> {
     /// The common start of a phase on this rank's clock: rank 0 names an
     /// instant far enough ahead for everybody to hear of it. The inner error,
     /// this rank's alone, is why it cannot start with the others, as a sentence.
-    ///
-    /// # Errors
-    /// When the ranks cannot talk.
     pub async fn common_start(&self) -> Result<Result<Nanos, String>, ExecError> {
         let now = self.now();
         let at = Nanos(now.0 + self.lead().0);

@@ -18,44 +18,29 @@ impl ExecError {
 
 impl Group<'_> {
     /// The largest of each number over all ranks.
-    ///
-    /// # Errors
-    /// When the ranks cannot talk.
     pub async fn largest(&self, mine: Vec<u64>) -> Result<Vec<u64>, ExecError> {
         let all = self.world.all_reduce(Combine::Max, mine);
         self.quietly(all).await
     }
 
     /// The sum of each number over all ranks.
-    ///
-    /// # Errors
-    /// When the ranks cannot talk.
     pub async fn sums(&self, mine: Vec<u64>) -> Result<Vec<u64>, ExecError> {
         let all = self.world.all_reduce(Combine::Sum, mine);
         self.quietly(all).await
     }
 
     /// Whether it is so on any rank.
-    ///
-    /// # Errors
-    /// When the ranks cannot talk.
     pub async fn any(&self, mine: bool) -> Result<bool, ExecError> {
         Ok(self.largest(vec![u64::from(mine)]).await?[0] > 0)
     }
 
     /// Whether it is so on all ranks.
-    ///
-    /// # Errors
-    /// When the ranks cannot talk.
     pub async fn all(&self, mine: bool) -> Result<bool, ExecError> {
         Ok(!self.any(!mine).await?)
     }
 
     /// Does blocking work beside the control plane; an error inside says that there was no
     /// thread.
-    ///
-    /// # Errors
-    /// When the ranks cannot talk.
     pub async fn in_thread<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,

@@ -595,11 +595,7 @@ impl LayoutRunner {
 
     fn note(&mut self, start: rbench_core::Nanos, gate: &Gate, meter: &mut Meter, bytes: u64) {
         let end = gate.clock.now();
-        let span = Span {
-            intended: None,
-            start,
-            end,
-        };
+        let span = Span::new(start, end);
         meter.done(0, span, bytes);
     }
 }

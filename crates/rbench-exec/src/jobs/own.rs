@@ -228,26 +228,16 @@ impl<'p> OwnFiles<'p> {
         };
         let (threads, ranks) = (job.numjobs, group.world.size());
         let total = expected(&job).map(|each| each.saturating_mul(u64::from(ranks)));
+        let lanes = Lanes {
+            write: Some(0),
+            ..Lanes::default()
+        };
+        let ranks = (group.rank(), group.world.size());
         let context = WorkerContext {
-            engine: find(&job),
-            job: Arc::new(job),
-            lanes: Lanes {
-                write: Some(0),
-                ..Lanes::default()
-            },
-            open_loop: false,
-            together: None,
-            base: common.base.to_owned(),
             run: self.run,
-            first_on_host: 0,
-            rank: group.rank(),
-            ranks,
-            report: None,
             kept: Some(kept),
             logs: common.journals.of(0),
-            iologs: Default::default(),
-            unmade: Arc::default(),
-            others: Default::default(),
+            ..WorkerContext::new(job, lanes, common.base.to_owned(), ranks)
         };
         let (io, job) = (self.io.clone(), round.job.clone());
         let make: MakeRunner = Arc::new(move |thread| {

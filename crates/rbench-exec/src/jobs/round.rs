@@ -278,21 +278,15 @@ impl<'w> JobRound<'w> {
     ) -> WorkerContext {
         let (job, ranks) = (&member.job, group.world.size());
         let run = self.common.run;
+        let base = self.common.base.to_owned();
         WorkerContext {
-            job: Arc::clone(job),
-            engine: member.engine,
-            lanes: member.lanes,
             open_loop: self.is_open(),
             together: blocks::together(job, group.rank(), ranks),
-            base: self.common.base.to_owned(),
             // What an earlier group wrote is not what this one wrote.
             run: match self.own {
                 Some(_) => run.key,
                 None => key(&[run.key, self.number as u64]),
             },
-            first_on_host: 0,
-            rank: group.rank(),
-            ranks,
             report: job.report.as_ref().map(|_| Report {
                 index: member.index,
                 before: member.before * u64::from(ranks),
@@ -308,6 +302,12 @@ impl<'w> JobRound<'w> {
                 None => Arc::new(self.unmade_of(job, group.rank())),
             },
             others: shared.of(member),
+            ..WorkerContext::new(
+                JobPlan::clone(job),
+                member.lanes,
+                base,
+                (group.rank(), ranks),
+            )
         }
     }
 

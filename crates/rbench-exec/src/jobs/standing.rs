@@ -48,9 +48,6 @@ fn look(path: &Path, must_be_there: bool) -> Result<(), String> {
 
 /// Removes what the run has made of files that it is to leave nothing of, when it ends
 /// early. What could not be removed, at rank 0.
-///
-/// # Errors
-/// When the ranks cannot talk.
 pub async fn give_up(
     group: &Group<'_>,
     plan: &JobsPlan,

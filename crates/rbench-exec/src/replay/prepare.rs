@@ -143,11 +143,7 @@ impl Preparer {
             // Half a file is neither made nor a failure, and is removed with the rest.
             return;
         }
-        let span = Span {
-            intended: None,
-            start,
-            end: gate.clock.now(),
-        };
+        let span = Span::new(start, gate.clock.now());
         self.issued += 1;
         match made {
             Ok(()) => meter.done(0, span, size),

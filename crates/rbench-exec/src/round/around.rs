@@ -63,9 +63,6 @@ pub(super) async fn before_phase(
 
 /// The same for `--after-phase`, when the phase has come to its end. What failed becomes a
 /// warning.
-///
-/// # Errors
-/// When the ranks cannot talk.
 pub(super) async fn after_phase(
     group: &Group<'_>,
     phase: &Phase,

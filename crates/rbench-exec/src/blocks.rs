@@ -25,7 +25,7 @@ use crate::meter::Meter;
 use crate::pace::{FlowShare, Gate};
 use crate::queue::Queue;
 use crate::verify::{BlockHeader, Marks};
-use crate::worker::Runner;
+use crate::worker::{Prepared, Runner};
 
 mod arrivals;
 mod checkers;
@@ -72,7 +72,7 @@ use trims::Trims;
 use unwritten::Unwritten;
 
 pub use context::{
-    Failures, Kept, Lanes, Report, Sink, WorkerContext, engine_of, prepare, together, unprepared,
+    Failures, Kept, Lanes, Report, Sink, WorkerContext, engine_of, together, unprepared,
 };
 pub use iolog::{Iolog, Iologs, gcd};
 pub(crate) use nothing::{BLOCK, bare_loop, over_nothing};
@@ -80,6 +80,18 @@ pub use order::{InFlight, Locks};
 pub use others::{Exit, Others};
 pub use process::check as check_process;
 pub(crate) use small::bare_loop_of_small;
+
+/// Makes the worker that is the `clone`-th of its job on this rank: opens its
+/// files, untimed.
+///
+/// # Errors
+/// Why it cannot do anything.
+pub fn prepare(context: &WorkerContext, clone: u32) -> Prepared {
+    match context.job.small {
+        Some(small) => small::prepare(context, clone, small),
+        None => context::prepare(context, clone),
+    }
+}
 
 /// What is done with a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

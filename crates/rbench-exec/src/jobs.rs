@@ -5,18 +5,22 @@
 //! them, and stay there unless the job says otherwise.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use rbench_core::Nanos;
 use rbench_plan::jobs::{JobPlan, JobsPlan, Whole};
+use rbench_plan::pattern::{Steps, file_size};
 use rbench_sys::engine::EngineInfo;
 
-use crate::blocks::{self, Sink, engine_of};
+use crate::blocks::{self, Lanes, Sink, engine_of};
 use crate::group::{ExecError, Group, StopReason};
 use crate::listener::{Listener, RunEnd, stopped_by_itself, tell_stopped};
 use crate::needs::{Need, Needs};
 use crate::residency;
 use crate::room::Demands;
+use crate::round::PhaseEnd;
 use crate::spots::Spot;
 use crate::target::{gather_texts, left_behind};
 use crate::worker::Runner;
@@ -43,7 +47,6 @@ mod trigger;
 
 use others::Ends;
 use removal::{left_as_they_are, remove};
-use round::Member;
 
 pub(crate) use iologs::AllIologs;
 pub(crate) use journals::Journals;
@@ -87,6 +90,35 @@ impl Workload for JobsPlan {
 
     fn run<'a>(&'a self, run: Run<'a>, listener: &'a mut dyn Listener) -> Running<'a> {
         Box::pin(carry_out(run, self, listener))
+    }
+}
+
+/// A job with what is known of it before it runs.
+struct Member {
+    job: Arc<JobPlan>,
+    /// What its rows are called by.
+    name: String,
+    /// Its position among all jobs of the plan.
+    index: u32,
+    /// Workers that a rank has of the jobs before it.
+    before: u64,
+    engine: &'static EngineInfo,
+    /// Numbered from 0 on, as each of its workers has them.
+    lanes: Lanes,
+    /// Which of the group's they are.
+    lane_numbers: Range<usize>,
+}
+
+impl Member {
+    /// Whether the devices below its files are reported.
+    fn reports_disks(&self) -> bool {
+        let report = self.job.report.as_ref();
+        self.engine.uses_files && report.is_some_and(|report| report.disks)
+    }
+
+    /// Whether it reads what files hold.
+    fn reads(&self) -> bool {
+        self.engine.moves_data && self.lanes.read.is_some()
     }
 }
 
@@ -200,6 +232,28 @@ async fn carry_out(
 /// The engine of a job.
 fn find(job: &JobPlan) -> &'static EngineInfo {
     engine_of(&job.engine)
+}
+
+/// Operations of a job on each rank, where they can be told.
+fn expected(job: &JobPlan) -> Option<u64> {
+    let each = match (&job.small, &job.replay) {
+        (Some(small), _) => Some(small.files),
+        (None, Some(replay)) => replay.found.and_then(|found| found.operations),
+        (None, None) => Steps::new(job, 0, |file| file_size(job, 0, file)).expected(),
+    };
+    let each = each.filter(|_| job.pace.runtime.is_none() && !job.files.fill)?;
+    Some(each.saturating_mul(u64::from(job.numjobs)))
+}
+
+/// Why files could not be laid out, at rank 0, should some not have been.
+fn why_unmade(end: &PhaseEnd, what: &str) -> Result<(), String> {
+    let failure = end.rows.first().and_then(|row| row.failures.iter().next());
+    failure.map_or(Ok(()), |(_, _, example)| {
+        Err(format!(
+            "the files could not be {what}: {}",
+            example.failure
+        ))
+    })
 }
 
 /// Whether no further iteration is to begin, on any rank.

@@ -29,7 +29,6 @@ use super::process;
 use super::progress::{Progress, State};
 use super::recorder::Recorder;
 use super::renewal::Renewal;
-use super::small;
 use super::stats::JobStats;
 use super::trims::Trims;
 use super::unwritten::Unwritten;
@@ -471,15 +470,8 @@ impl How {
     }
 }
 
-/// Makes the worker that is the `clone`-th of its job on this rank: opens its
-/// files, untimed.
-///
-/// # Errors
-/// Why it cannot do anything.
-pub fn prepare(context: &WorkerContext, clone: u32) -> Prepared {
-    if let Some(small) = context.job.small {
-        return small::prepare(context, clone, small);
-    }
+/// The worker of a job of blocks, see [`super::prepare`].
+pub(super) fn prepare(context: &WorkerContext, clone: u32) -> Prepared {
     let stop = &context.others.run_stop;
     let entered = process::enter(
         &context.job,

@@ -7,11 +7,29 @@ use std::os::fd::RawFd;
 use rbench_core::{Clock as _, Failure, Nanos};
 
 use super::iolog::Ahead;
-use super::many::Pause;
 use super::syncs::Interlude;
 use super::{BlockRunner, Planned, Source};
 use crate::meter::Meter;
 use crate::pace::Gate;
+
+/// Why issuing pauses.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Pause {
+    /// As many requests as may be are in flight.
+    Full,
+    /// The next one is not due yet.
+    Early,
+    /// Something has to come before the next one, with nothing in flight.
+    Before(Interlude),
+    /// The log that is replayed was not read so far, and requests are in flight.
+    Unread,
+    /// Its block overlaps with that of a request in flight.
+    Overlap,
+    /// There is no further operation in this pass.
+    End,
+    /// No further operation may start.
+    Closed,
+}
 
 /// What is done around operations.
 pub(super) trait Extras: Copy {

@@ -5,7 +5,7 @@ use std::os::fd::RawFd;
 
 use rbench_core::{Clock as _, Nanos};
 
-use super::extras::{Bare, Extras, Full};
+use super::extras::{Bare, Extras, Full, Pause};
 use super::stats::Times;
 use super::{BlockRunner, Interlude, Kind, Planned, Source};
 use crate::meter::Meter;
@@ -41,25 +41,6 @@ pub(super) fn slots(depth: usize) -> Vec<Slot> {
         depth: 0,
     };
     vec![idle; depth]
-}
-
-/// Why issuing pauses.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Pause {
-    /// As many requests as may be are in flight.
-    Full,
-    /// The next one is not due yet.
-    Early,
-    /// Something has to come before the next one, with nothing in flight.
-    Before(Interlude),
-    /// The log that is replayed was not read so far, and requests are in flight.
-    Unread,
-    /// Its block overlaps with that of a request in flight.
-    Overlap,
-    /// There is no further operation in this pass.
-    End,
-    /// No further operation may start.
-    Closed,
 }
 
 /// For how long completions are waited for.

@@ -6,8 +6,7 @@ use std::os::fd::RawFd;
 use nix::errno::Errno;
 use rbench_core::{Clock as _, Nanos};
 
-use super::extras::{Bare, Extras, Full};
-use super::many::Pause;
+use super::extras::{Bare, Extras, Full, Pause};
 use super::stats::Times;
 use super::{BlockRunner, Kind, Planned, Source};
 use crate::meter::Meter;

@@ -7,26 +7,15 @@ use std::sync::Arc;
 use rbench_core::OpKind;
 use rbench_core::random::key;
 
-use super::JobRound;
 use super::layout::{self, FileNeeds, Task, Tasks, Unmade, Whose};
+use super::{JobRound, why_unmade};
 use crate::group::{ExecError, Group};
 use crate::phase::{OpRow, Phase};
-use crate::round::{self, PhaseEnd};
+use crate::round;
 use crate::worker::MakeRunner;
 
 /// Most threads that lay out files on one rank.
 const LAYOUT_THREADS: u32 = 32;
-
-/// Why files could not be laid out, at rank 0, should some not have been.
-pub(super) fn why_unmade(end: &PhaseEnd, what: &str) -> Result<(), String> {
-    let failure = end.rows.first().and_then(|row| row.failures.iter().next());
-    failure.map_or(Ok(()), |(_, _, example)| {
-        Err(format!(
-            "the files could not be {what}: {}",
-            example.failure
-        ))
-    })
-}
 
 impl JobRound<'_> {
     /// Makes what the jobs need; whether all hosts see the same files, or

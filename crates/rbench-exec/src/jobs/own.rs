@@ -17,9 +17,7 @@ use rbench_plan::jobs::JobPlan;
 use rbench_plan::meta::ItemOwner;
 use rbench_plan::pattern::file_path;
 
-use super::laying::why_unmade;
-use super::round::expected;
-use super::{Common, Journals, find};
+use super::{Common, Journals, expected, find, why_unmade};
 use crate::ack::{self, Header};
 use crate::blocks::{self, Failures, Kept, Lanes, WorkerContext};
 use crate::group::{ExecError, Group};

@@ -10,15 +10,14 @@ use rbench_core::outcome::PhaseOutcome;
 use rbench_core::random::key;
 use rbench_core::{Failure, Nanos, Rank};
 use rbench_plan::jobs::{JobPlan, JobsPlan};
-use rbench_plan::pattern::{Steps, file_path, file_size};
-use rbench_sys::engine::EngineInfo;
+use rbench_plan::pattern::file_path;
 use rbench_sys::residency::Part;
 
 use super::layout::{self, Whose};
 use super::others::Shared;
 use super::own::OwnPhase;
-use super::{Common, find, rows};
-use crate::blocks::{self, Lanes, Report, Sink, WorkerContext};
+use super::{Common, Member, expected, find, rows};
+use crate::blocks::{self, Report, Sink, WorkerContext};
 use crate::caches::drop_caches;
 use crate::extents;
 use crate::group::{ExecError, Group};
@@ -26,35 +25,6 @@ use crate::listener::Listener;
 use crate::phase::{Before, Looking, OpRow, Phase, SteadyEnd};
 use crate::round::{self, PhaseEnd};
 use crate::worker::MakeRunner;
-
-/// A job with what is known of it before it runs.
-pub(super) struct Member {
-    pub(super) job: Arc<JobPlan>,
-    /// What its rows are called by.
-    name: String,
-    /// Its position among all jobs of the plan.
-    pub(super) index: u32,
-    /// Workers that a rank has of the jobs before it.
-    before: u64,
-    pub(super) engine: &'static EngineInfo,
-    /// Numbered from 0 on, as each of its workers has them.
-    lanes: Lanes,
-    /// Which of the group's they are.
-    pub(super) lane_numbers: Range<usize>,
-}
-
-impl Member {
-    /// Whether the devices below its files are reported.
-    pub(super) fn reports_disks(&self) -> bool {
-        let report = self.job.report.as_ref();
-        self.engine.uses_files && report.is_some_and(|report| report.disks)
-    }
-
-    /// Whether it reads what files hold.
-    fn reads(&self) -> bool {
-        self.engine.moves_data && self.lanes.read.is_some()
-    }
-}
 
 /// One group of jobs that run together.
 pub(crate) struct JobRound<'w> {
@@ -422,15 +392,4 @@ impl<'w> JobRound<'w> {
         let each: Option<Vec<u64>> = self.members.iter().map(|m| expected(&m.job)).collect();
         each.map(|each| each.iter().sum::<u64>().saturating_mul(u64::from(ranks)))
     }
-}
-
-/// Operations of a job on each rank, where they can be told.
-pub(super) fn expected(job: &JobPlan) -> Option<u64> {
-    let each = match (&job.small, &job.replay) {
-        (Some(small), _) => Some(small.files),
-        (None, Some(replay)) => replay.found.and_then(|found| found.operations),
-        (None, None) => Steps::new(job, 0, |file| file_size(job, 0, file)).expected(),
-    };
-    let each = each.filter(|_| job.pace.runtime.is_none() && !job.files.fill)?;
-    Some(each.saturating_mul(u64::from(job.numjobs)))
 }

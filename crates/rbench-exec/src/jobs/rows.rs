@@ -74,7 +74,7 @@ pub fn rows(job: &JobPlan, name: &str, title: &str) -> (Vec<OpRow>, Lanes) {
     let moves = job.names.is_none() && find(job).uses_files;
     let closes = !framed && moves && (read || write || trim) && !(phase && syncing.close);
     let (sync_name, sync_words) = match (framed, phase) {
-        (true, _) => ("sync", "fsyncs"),
+        (true, _) => ("fsync", "fsyncs"),
         (false, true) => ("fsync", "fsync"),
         (false, false) => ("sync", "syncs"),
     };

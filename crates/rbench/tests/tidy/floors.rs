@@ -89,16 +89,20 @@ const HOUSES: &[House] = &[
             "marks",
             // What one worker records, what blocks carry, and the talk of the ranks.
             "group meter verify",
-            "limited queue removal single worker workload",
+            "limited listener queue removal single worker",
             // What operations are made of, and what a phase is.
             "ack caches extents hooks ops phase steps target",
             // Blocks moved through an engine; what is looked at and reduced around a phase.
             "blocks client lost reduce residency stuck",
             "round",
-            "spots testdirs warm_up",
+            "spots warm_up",
+            "needs room testdirs",
+            // What a workload is.
+            "workload",
+            "passes",
             // Workloads.
-            "check find io jobs meta mix probe replay",
-            "calibrate needs room",
+            "check find jobs meta mix probe replay",
+            "calibrate io",
             "run",
         ],
     },

@@ -1,0 +1,140 @@
+//! Rates of a job that are sampled, and those that it must have: what is looked at now and then.
+
+use rbench_core::steady::{Rates, SteadyRule, SteadyWatch};
+use rbench_core::{Direction, Nanos};
+use rbench_plan::jobs::Each;
+
+use super::{JobStats, Verdict, after};
+
+/// Samples of the bandwidth, and of the operations per second.
+#[derive(Debug, Default)]
+pub(super) struct Sampling {
+    /// How often each is taken, when the next one, and when the last one was.
+    pub(super) every: [Nanos; 2],
+    pub(super) next: [Nanos; 2],
+    pub(super) at: [Nanos; 2],
+    /// When the next of all is due, with the ends of seconds that are looked at.
+    pub(super) due: Nanos,
+    /// Whether one was taken.
+    pub(super) sampled: bool,
+}
+
+/// The least rates that a job may have.
+#[derive(Debug)]
+pub(super) struct LeastRates {
+    pub(super) bytes: Each<Option<u64>>,
+    pub(super) iops: Each<Option<u64>>,
+    /// They hold over so long; the next look at them, and the last.
+    pub(super) cycle: Nanos,
+    pub(super) next_check: Nanos,
+    pub(super) checked_at: Nanos,
+}
+
+/// When the rate is looked at that is to become steady.
+#[derive(Debug)]
+pub(super) struct Steadiness {
+    pub(super) watch: Option<SteadyWatch>,
+    pub(super) every: Nanos,
+    /// When the first value is taken, after the start of recording.
+    pub(super) from: Nanos,
+    pub(super) next_second: Nanos,
+    pub(super) second_at: Nanos,
+}
+
+impl Steadiness {
+    pub(super) fn of(rule: Option<SteadyRule>) -> Steadiness {
+        Steadiness {
+            watch: rule.map(SteadyWatch::new),
+            every: rule.map_or(Nanos::SECOND, |steady| steady.every),
+            // As with fio: a value behind the ramp lies behind it as a whole.
+            from: rule.map_or(Nanos(0), |steady| match steady.ramp.0 {
+                0 => Nanos(0),
+                ramp => Nanos(ramp.saturating_add(steady.every.0)),
+            }),
+            next_second: Nanos(0),
+            second_at: Nanos(0),
+        }
+    }
+}
+
+impl JobStats {
+    /// Takes a sample and checks the least rates, where it is time to.
+    #[cold]
+    pub(super) fn look(&mut self, now: Nanos) {
+        if now >= self.sampling.due {
+            self.sample(now);
+        }
+        if now >= self.least.next_check {
+            self.check_rates(now);
+        }
+        self.next_look = self.sampling.due.min(self.least.next_check);
+    }
+
+    /// When the least rates are looked at next; never without any.
+    pub(super) fn check_after(&self, now: Nanos) -> Nanos {
+        let (bytes, iops) = (self.least.bytes, self.least.iops);
+        let mut any = bytes.all().into_iter().chain(iops.all());
+        match any.any(Option::is_some) {
+            true => after(now, self.least.cycle),
+            false => Nanos(u64::MAX),
+        }
+    }
+
+    /// A cycle has passed over which the least rates hold.
+    fn check_rates(&mut self, now: Nanos) {
+        let seconds = now.since(self.least.checked_at).as_secs_f64();
+        (self.least.checked_at, self.least.next_check) = (now, self.check_after(now));
+        let (all_bytes, all_iops) = (self.least.bytes, self.least.iops);
+        for direction in Direction::ALL {
+            let side = self.sides.of_mut(direction);
+            let (bytes, iops) = (*all_bytes.of(direction), *all_iops.of(direction));
+            let moved = (side.bytes - side.at_check.1) as f64 / seconds;
+            let done = (side.ios - side.at_check.0) as f64 / seconds;
+            side.at_check = (side.ios, side.bytes);
+            let below =
+                |least: Option<u64>, rate: f64| least.is_some_and(|least| rate < least as f64);
+            // A direction that this stretch has none of is not slow.
+            if side.last_end.0 > 0 && (below(bytes, moved) || below(iops, done)) {
+                self.verdict = Some(Verdict::TooSlow);
+            }
+        }
+    }
+
+    fn sample(&mut self, now: Nanos) {
+        self.note_moved(now);
+        for which in 0..2 {
+            if now < self.sampling.next[which] {
+                continue;
+            }
+            let span = now.since(std::mem::replace(&mut self.sampling.at[which], now));
+            for side in self.sides.all_mut() {
+                side.sample(which, span);
+            }
+            self.sampling.next[which] = after(now, self.sampling.every[which]);
+        }
+        self.sampling.sampled = true;
+        if now >= self.steadiness.next_second {
+            self.second(now);
+        }
+        self.sampling.due = self.next_due();
+    }
+
+    /// A second of recording has passed, or how often else values are taken.
+    fn second(&mut self, now: Nanos) {
+        let seconds = now.since(self.steadiness.second_at).as_secs_f64();
+        (self.steadiness.second_at, self.steadiness.next_second) =
+            (now, after(now, self.steadiness.every));
+        let (mut ios, mut bytes) = (0.0, 0.0);
+        for side in self.sides.all_mut() {
+            ios += (side.ios - side.at_second.0) as f64 / seconds;
+            bytes += (side.bytes - side.at_second.1) as f64 / seconds;
+            side.at_second = (side.ios, side.bytes);
+        }
+        if let Some(steady) = &mut self.steadiness.watch
+            && now.since(self.from) >= self.steadiness.from
+            && steady.note(Rates { ios, bytes })
+        {
+            self.verdict = self.verdict.or(Some(Verdict::Steady));
+        }
+    }
+}

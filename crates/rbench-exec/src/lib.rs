@@ -3,7 +3,7 @@
 //! the report.
 //!
 //! The control plane is async on each rank's main thread ([`group`],
-//! [`phase`]); the data plane is plain threads ([`worker`], [`ops`], [`io`])
+//! [`phase`]); the data plane is plain threads ([`worker`], [`ops`], [`blocks`])
 //! with nothing but the operation between two clock readings. Nothing here
 //! prints, reads the command line, or knows MPI.
 
@@ -20,14 +20,14 @@ mod find;
 pub mod group;
 mod hooks;
 pub mod intervals;
-pub mod io;
-pub mod jobs;
+mod io;
+mod jobs;
 mod limited;
 mod listener;
 mod live;
 mod lost;
 pub mod marks;
-pub mod meta;
+mod meta;
 pub mod meter;
 mod mix;
 pub mod mounts;
@@ -45,7 +45,7 @@ mod replay;
 pub mod residency;
 mod room;
 pub mod round;
-pub mod run;
+mod run;
 mod sight;
 mod single;
 mod spots;

@@ -21,7 +21,7 @@ use rbench_plan::{Plan, ReplayPlan};
 use rbench_sys::{PosixFs, space};
 
 use crate::caches::drop_caches;
-use crate::group::{ExecError, Group};
+use crate::group::{ExecError, Group, Ranks};
 use crate::listener::Listener;
 use crate::pace::StopFlag;
 use crate::passes;
@@ -297,9 +297,9 @@ impl ReplayPass<'_> {
     }
 
     /// The workers of this rank among those of all.
-    fn own(&self, group: &Group<'_>) -> Own {
+    fn own(&self, here: &Ranks<'_>) -> Own {
         Own {
-            first: u64::from(group.rank().0) * u64::from(self.all.threads),
+            first: u64::from(here.rank().0) * u64::from(self.all.threads),
             workers: u64::from(self.all.ranks) * u64::from(self.all.threads),
         }
     }

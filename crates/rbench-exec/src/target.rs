@@ -20,7 +20,7 @@ use crate::removal::{Remover, left_untouched};
 /// some clients keep a parent's listing for a second or two.
 pub(crate) const SEEN_WITHIN: Nanos = Nanos(4_000_000_000);
 
-/// What the trees and files of a run stand on.
+/// What the trees and files of a run stand on; what is not said otherwise, nothing is made in.
 pub(crate) trait Workspace {
     /// Whether the run makes anything in it that is to be removed.
     fn holds_something(&self) -> bool {
@@ -34,7 +34,9 @@ pub(crate) trait Workspace {
     ///
     /// # Errors
     /// One sentence, the same on every rank.
-    async fn open(&mut self, group: &Group<'_>, iteration: u32) -> Result<(), ExecError>;
+    async fn open(&mut self, _group: &Group<'_>, _iteration: u32) -> Result<(), ExecError> {
+        Ok(())
+    }
 
     /// Removes what a pass left, by all ranks at once: each what it alone has in
     /// `own`, then all together the rest. `broken_off`: whether the pass did not
@@ -42,19 +44,31 @@ pub(crate) trait Workspace {
     /// no error.
     async fn close(
         &mut self,
-        group: &Group<'_>,
-        iteration: u32,
-        own: Vec<String>,
-        broken_off: bool,
-        remover: &Remover,
-    ) -> Result<Vec<String>, ExecError>;
+        _group: &Group<'_>,
+        _iteration: u32,
+        _own: Vec<String>,
+        _broken_off: bool,
+        _remover: &Remover,
+    ) -> Result<Vec<String>, ExecError> {
+        Ok(Vec::new())
+    }
 
     /// Leaves everything as it is, as it cannot be removed now; what that is,
     /// at rank 0.
-    async fn leave(self, group: &Group<'_>) -> Result<Vec<String>, ExecError>;
+    async fn leave(self, _group: &Group<'_>) -> Result<Vec<String>, ExecError>
+    where
+        Self: Sized,
+    {
+        Ok(Vec::new())
+    }
 
     /// Removes what the run made; what could not be, at rank 0.
-    async fn end(self, group: &Group<'_>, remover: &Remover) -> Result<Vec<String>, ExecError>;
+    async fn end(self, _group: &Group<'_>, _remover: &Remover) -> Result<Vec<String>, ExecError>
+    where
+        Self: Sized,
+    {
+        Ok(Vec::new())
+    }
 }
 
 /// Where nothing is made.
@@ -67,29 +81,6 @@ impl Workspace for Untouched {
 
     fn fs(&self) -> Arc<dyn Fs> {
         Arc::new(NullFs)
-    }
-
-    async fn open(&mut self, _: &Group<'_>, _: u32) -> Result<(), ExecError> {
-        Ok(())
-    }
-
-    async fn close(
-        &mut self,
-        _: &Group<'_>,
-        _: u32,
-        _: Vec<String>,
-        _: bool,
-        _: &Remover,
-    ) -> Result<Vec<String>, ExecError> {
-        Ok(Vec::new())
-    }
-
-    async fn leave(self, _: &Group<'_>) -> Result<Vec<String>, ExecError> {
-        Ok(Vec::new())
-    }
-
-    async fn end(self, _: &Group<'_>, _: &Remover) -> Result<Vec<String>, ExecError> {
-        Ok(Vec::new())
     }
 }
 

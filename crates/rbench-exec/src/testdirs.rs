@@ -18,7 +18,7 @@ use rbench_sys::anchor::Anchor;
 use rbench_sys::testdir::{self, Held, Made};
 use rbench_sys::{Fs, NullFs, PosixFs, Removal, RemoveError};
 
-use crate::group::{ExecError, Group};
+use crate::group::{ExecError, Group, Ranks};
 use crate::removal::{Remover, Trees, left_untouched};
 use crate::spots::Spot;
 use crate::target::{Place, SEEN_WITHIN, Workspace, gather_texts, left_behind, team};
@@ -196,11 +196,10 @@ impl TestDirs {
     }
 
     /// The directory whose first rank on this host this rank is.
-    fn looks_after(&self, group: &Group<'_>) -> Option<usize> {
+    fn looks_after(&self, ranks: &Ranks<'_>) -> Option<usize> {
         let of = |rank: u32| rank as usize % self.dirs.len().max(1);
-        let me = group.rank().0;
-        let host = group.host_of[me as usize];
-        let first = (0..me).all(|r| group.host_of[r as usize] != host || of(r) != of(me));
+        let (me, host) = (ranks.rank().0, ranks.host_number());
+        let first = (0..me).all(|r| ranks.host_of[r as usize] != host || of(r) != of(me));
         first.then_some(of(me))
     }
 

@@ -32,8 +32,10 @@ pub trait Runner {
     /// Operations issued so far, failed ones included.
     fn issued(&self) -> u64;
 
-    /// Operations it would issue without a deadline; zero: nothing to do.
-    fn planned(&self) -> u64;
+    /// Operations it would issue without a deadline, where that is known; zero: nothing to do.
+    fn planned(&self) -> u64 {
+        0
+    }
 
     /// Whether everything it had was done once without error.
     fn covered(&self) -> bool {
@@ -75,10 +77,6 @@ impl Runner for Unable {
         0
     }
 
-    fn planned(&self) -> u64 {
-        0
-    }
-
     fn covered(&self) -> bool {
         false
     }
@@ -91,10 +89,6 @@ impl Runner for Idle {
     fn run(&mut self, _gate: &Gate, _meter: &mut Meter, _upto: Option<u64>) {}
 
     fn issued(&self) -> u64 {
-        0
-    }
-
-    fn planned(&self) -> u64 {
         0
     }
 }

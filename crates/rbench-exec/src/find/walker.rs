@@ -362,10 +362,6 @@ impl Runner for Walker {
         self.issued
     }
 
-    fn planned(&self) -> u64 {
-        0
-    }
-
     fn covered(&self) -> bool {
         !self.failed
     }

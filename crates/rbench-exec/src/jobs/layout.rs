@@ -24,7 +24,7 @@ use rbench_sys::residency::Part;
 use rbench_sys::{Engine, InUse, PosixFs, Request, Transfer};
 
 use crate::blocks::handles::{lengthen, refuse_in_use};
-use crate::group::Group;
+use crate::group::Ranks;
 use crate::meter::{Meter, Span};
 use crate::pace::Gate;
 use crate::worker::{Prepared, Runner};
@@ -265,10 +265,10 @@ fn found(path: &Path, form: Form) -> Result<Option<u64>, (Errno, &'static str)> 
 
 /// The files of `job` that this rank looks at and removes: its own, and at rank 0 those
 /// that all share.
-pub fn paths_of(group: &Group<'_>, job: &JobPlan, base: &Path) -> Vec<PathBuf> {
-    let mut all = paths(job, base, Whose::Own(group.rank()));
-    if group.is_root() {
-        let ranks = group.world.size();
+pub fn paths_of(here: &Ranks<'_>, job: &JobPlan, base: &Path) -> Vec<PathBuf> {
+    let mut all = paths(job, base, Whose::Own(here.rank()));
+    if here.is_root() {
+        let ranks = here.world.size();
         all.extend(paths(job, base, Whose::Shared { ranks }));
     }
     all
@@ -659,10 +659,6 @@ impl Runner for LayoutRunner {
 
     fn issued(&self) -> u64 {
         self.issued
-    }
-
-    fn planned(&self) -> u64 {
-        0
     }
 
     fn covered(&self) -> bool {

@@ -11,27 +11,27 @@ use rbench_sys::files;
 use super::layout::paths_of;
 use super::layout::{self, Whose};
 use super::{JobRound, Member};
-use crate::group::{ExecError, Group};
+use crate::group::{ExecError, Group, Ranks};
 use crate::removal::left_untouched;
 use crate::target::gather_texts;
 
 impl JobRound<'_> {
     /// Paths of files that are to be removed at the end, by this rank; or of directories.
-    fn removable(&self, group: &Group<'_>, directories: bool) -> Vec<PathBuf> {
+    fn removable(&self, here: &Ranks<'_>, directories: bool) -> Vec<PathBuf> {
         let unlinks = |m: &&Member| {
             let of_directories = m.job.names.is_some_and(NameOp::of_directories);
             m.job.files.unlink && m.engine.uses_files && of_directories == directories
         };
-        let ranks = group.world.size();
+        let ranks = here.world.size();
         let mut all = Vec::new();
         for member in self.members.iter().filter(unlinks) {
             all.extend(layout::paths(
                 &member.job,
                 self.common.base,
-                Whose::Own(group.rank()),
+                Whose::Own(here.rank()),
             ));
             // The files of a replay are those of this rank's own logs.
-            if group.is_root() || member.job.replay.is_some() {
+            if here.is_root() || member.job.replay.is_some() {
                 all.extend(layout::paths(
                     &member.job,
                     self.common.base,
@@ -61,7 +61,7 @@ impl JobRound<'_> {
 
     /// What jobs with `unlink` have used, as far as this rank removes it: files
     /// named by the user only where the run has made them.
-    pub(super) fn to_remove(&self, group: &Group<'_>, made: &BTreeSet<PathBuf>) -> Vec<Leftover> {
+    pub(super) fn to_remove(&self, here: &Ranks<'_>, made: &BTreeSet<PathBuf>) -> Vec<Leftover> {
         let named = |path: &PathBuf| {
             let given = |m: &Member| matches!(m.job.files.names, FileNames::Given(_));
             let of =
@@ -73,7 +73,7 @@ impl JobRound<'_> {
         };
         let mut all = Vec::new();
         for directory in [false, true] {
-            let mut paths = self.removable(group, directory);
+            let mut paths = self.removable(here, directory);
             paths.retain(|path| made.contains(path) || !named(path));
             all.extend(paths.into_iter().map(|path| Leftover { path, directory }));
         }

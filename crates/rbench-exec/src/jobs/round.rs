@@ -20,7 +20,7 @@ use super::{Common, Member, expected, find, rows};
 use crate::blocks::{self, Report, Sink, WorkerContext};
 use crate::caches::drop_caches;
 use crate::extents;
-use crate::group::{ExecError, Group};
+use crate::group::{ExecError, Group, Ranks};
 use crate::listener::Listener;
 use crate::phase::{Before, Looking, OpRow, Phase, SteadyEnd};
 use crate::round::{self, PhaseEnd};
@@ -222,17 +222,17 @@ impl<'w> JobRound<'w> {
 
     /// What this rank reads of files; of those that all share, the first rank of
     /// each host answers.
-    fn parts_read(&self, group: &Group<'_>) -> Vec<Part> {
+    fn parts_read(&self, here: &Ranks<'_>) -> Vec<Part> {
         let reads =
             |m: &&Member| m.reads() && m.job.pattern.directions.read && m.job.small.is_none();
-        let ranks = group.world.size();
+        let ranks = here.world.size();
         let base = self.own.as_ref().map_or(self.common.base, |own| &own.held);
         let mut parts = Vec::new();
         for member in self.members.iter().filter(reads) {
             let job = &member.job;
-            let own = Whose::Own(job.files.owner(group.rank(), ranks));
+            let own = Whose::Own(job.files.owner(here.rank(), ranks));
             parts.extend(layout::parts(job, base, own));
-            if group.is_leader() {
+            if here.is_leader() {
                 parts.extend(layout::parts(job, base, Whose::Shared { ranks }));
             }
         }
@@ -375,11 +375,11 @@ impl<'w> JobRound<'w> {
     }
 
     /// The directories of the files that this rank's workers read.
-    pub(super) fn directories(&self, group: &Group<'_>) -> Vec<PathBuf> {
-        let ranks = group.world.size();
+    pub(super) fn directories(&self, here: &Ranks<'_>) -> Vec<PathBuf> {
+        let ranks = here.world.size();
         let mut all = BTreeSet::new();
         for member in self.members.iter().filter(|m| m.engine.uses_files) {
-            for whose in [Whose::Own(group.rank()), Whose::Shared { ranks }] {
+            for whose in [Whose::Own(here.rank()), Whose::Shared { ranks }] {
                 let paths = layout::paths(&member.job, self.common.base, whose);
                 all.extend(paths.iter().filter_map(|p| p.parent()).map(Path::to_owned));
             }

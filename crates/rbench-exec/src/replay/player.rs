@@ -443,10 +443,6 @@ impl Runner for Player {
         self.issued
     }
 
-    fn planned(&self) -> u64 {
-        0
-    }
-
     fn covered(&self) -> bool {
         !self.failed
     }

@@ -182,10 +182,6 @@ impl Runner for Preparer {
         self.issued
     }
 
-    fn planned(&self) -> u64 {
-        0
-    }
-
     fn covered(&self) -> bool {
         !self.failed
     }

@@ -14,9 +14,9 @@ use std::path::PathBuf;
 use rbench_core::plain;
 use rbench_plan::spec::{self, Fio, Spec, Workload, fio::Job};
 
-use crate::given::{Given, pattern};
 use crate::{FioFormat, FioTool, FioView, Invocation, Output, Start, Stop};
 use file::{Content, Named, Reader};
+use rbench_plan::given::{Given, pattern};
 use section::{Section, Typed, with_values};
 use table::{Does, Found, Opt, Takes};
 

@@ -10,8 +10,9 @@ use std::os::unix::ffi::OsStrExt as _;
 
 use rbench_core::plain;
 use rbench_plan::spec;
+use rbench_plan::values;
 
-use crate::{Output, Start, Stop, values};
+use crate::{Output, Start, Stop};
 
 #[macro_use]
 mod table;

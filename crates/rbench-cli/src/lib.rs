@@ -28,14 +28,12 @@ mod completions;
 mod definition;
 mod field;
 pub mod fio;
-mod given;
 mod invocation;
 pub mod ior;
 pub mod live;
 mod mdtest;
 mod output;
 pub mod series;
-mod values;
 
 /// Reads a command line, the program's name first. `env_dir` is the value of
 /// `RBENCH_DIR`, which stands in for `--dir` and for mdtest's `-d`. Job files

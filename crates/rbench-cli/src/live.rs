@@ -3,12 +3,22 @@
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 
+use clap::Args;
+
 /// Where rank 0 lets a run be watched.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Args)]
+#[command(next_help_heading = "Output")]
 pub struct Serve {
-    /// `--serve`; `None`: nowhere.
+    /// Serve the state of the run at ADDRESS:PORT (port 0: any free port) or unix:PATH
+    ///
+    /// rbench watch shows it, and Prometheus can scrape it at /metrics
+    /// (docs/reference/watch.md).
+    #[arg(id = "serve", long = "serve", value_name = "ADDR", value_parser = serve_at)]
     pub at: Option<ServeAt>,
-    /// `--serve-remote`: others than programs on rank 0's host may connect.
+    /// Allow --serve at an address that other hosts can reach
+    ///
+    /// Everybody there can watch the run, and nobody can stop it.
+    #[arg(id = "serve_remote", long = "serve-remote", requires = "serve")]
     pub remote: bool,
 }
 

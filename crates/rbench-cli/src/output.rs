@@ -2,14 +2,17 @@
 
 use std::path::PathBuf;
 
+use clap::{ArgGroup, Args, ValueEnum};
 use rbench_core::client::Watch;
 use rbench_core::event::Event;
 use rbench_core::{Bytes, Nanos};
 
+use rbench_plan::values;
+
 use crate::live::Serve;
 
 /// The format of the report on stdout.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub enum Format {
     /// Tables for people
     #[default]
@@ -19,7 +22,7 @@ pub enum Format {
 }
 
 /// How rank 0 shows progress on stderr.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub enum Progress {
     /// A bar on a terminal, otherwise a line every few seconds
     #[default]
@@ -40,7 +43,7 @@ impl Progress {
 }
 
 /// Which communicator.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub enum Communicator {
     /// MPI if started by an MPI launcher, else solo
     #[default]
@@ -52,56 +55,112 @@ pub enum Communicator {
 }
 
 /// How ranks come together: it must be known before any of them has heard of rank 0.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Args)]
+#[command(next_help_heading = "Run")]
 pub struct Start {
-    /// `--communicator`
+    /// How ranks communicate
+    #[arg(long, value_enum, default_value_t, value_name = "WHICH")]
     pub communicator: Communicator,
-    /// `--start-timeout`: after this time without all ranks everybody ends; `None`:
-    /// rbench's own choice.
+    /// Give up if not all ranks have joined after this time; 0: never [default: 120s]
+    #[arg(id = "start_timeout", long = "start-timeout", value_name = "TIME")]
     pub timeout: Option<Nanos>,
 }
 
 /// Where a run's results go, and how it is shown.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default, Args)]
+#[command(group(ArgGroup::new("files of results").args(["out", "hlog"]).multiple(true)))]
 pub struct Output {
-    /// `--out`: a file, or a directory in which it is named after the run.
-    pub out: Option<PathBuf>,
-    /// `--hlog`: the interval log.
-    pub hlog: Option<PathBuf>,
-    /// `--overwrite`: what rbench has written at `out` and `hlog` may be replaced.
-    pub overwrite: bool,
-    /// `--format`
-    pub format: Format,
-    /// `--details`: the report shows everything.
-    pub details: bool,
-    /// `--label`, in the order given.
-    pub labels: Vec<(String, String)>,
-    /// `--progress`; `Off` with `--quiet`.
-    pub progress: Progress,
-    /// `--quiet`: no notes on stderr.
-    pub quiet: bool,
+    /// Do not measure the round trip to the file system at the start
+    #[arg(long, help_heading = "Run")]
+    pub no_round_trip: bool,
+    /// Size of the file system client's own cache on each host
+    ///
+    /// Reading less than twice this much distinct data gives a warning.
+    #[arg(long, value_name = "SIZE", help_heading = "Run")]
+    pub client_cache: Option<Bytes>,
+    /// Report a JuiceFS client's own counters for the run: requests, metadata updates,
+    /// objects
+    ///
+    /// They are read from the file .stats of the mount.
+    #[arg(long, help_heading = "Run")]
+    pub client_counters: bool,
+    /// Report CPU time and memory of the file system's client for each phase [default: the
+    /// processes that serve the FUSE mount, if found]
+    ///
+    /// PID is one process; NAME is all processes with that name. Both apply to every host.
+    #[arg(long, value_name = "PID|NAME", value_parser = values::watch, help_heading = "Run")]
+    pub watch: Option<Watch>,
+    /// Run COMMAND on rank 0's host and set the mark NAME, TIME after the first phase
+    /// starts [default: 10s]; may be repeated
+    ///
+    /// NAME=SIGUSR1 names the marks that are set by sending SIGUSR1 to rank 0. The report
+    /// gives the cost of each mark: docs/reference/marks.md.
+    #[arg(
+        id = "event",
+        long = "event",
+        value_name = "NAME[@TIME]=COMMAND",
+        value_parser = values::event,
+        help_heading = "Run"
+    )]
+    pub events: Vec<Event>,
     /// How ranks come together.
+    #[command(flatten)]
     pub start: Start,
+    /// Write the result to FILE (JSON)
+    ///
+    /// During the run, finished phases are in FILE.journal. If FILE is a directory, the
+    /// file in it is named after the run.
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub out: Option<PathBuf>,
+    /// Write an HdrHistogram interval log of all ranks' latencies to FILE during the run
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub hlog: Option<PathBuf>,
+    /// Replace the files of --out and --hlog if rbench wrote them; other files are never
+    /// replaced
+    #[arg(long, requires = "files of results", help_heading = "Output")]
+    pub overwrite: bool,
+    /// Format of the report on stdout
+    #[arg(
+        long,
+        value_enum,
+        default_value_t,
+        value_name = "FORMAT",
+        help_heading = "Output"
+    )]
+    pub format: Format,
+    /// Show everything in the text report: each iteration, host and rank, all percentiles,
+    /// and whether caches answered
+    ///
+    /// The report is as wide as COLUMNS or the terminal, but at least 80 columns.
+    #[arg(long, help_heading = "Output")]
+    pub details: bool,
+    /// Add the label key=value to the result; may be repeated
+    #[arg(id = "label", long = "label", value_name = "K=V", value_parser = values::label, help_heading = "Output")]
+    pub labels: Vec<(String, String)>,
+    /// How rank 0 shows progress on stderr
+    #[arg(
+        long,
+        value_enum,
+        default_value_t,
+        value_name = "HOW",
+        help_heading = "Output"
+    )]
+    pub progress: Progress,
+    /// Where the run can be watched.
+    #[command(flatten)]
+    pub serve: Serve,
+    /// Print only the report and errors: no progress, no notes
+    #[arg(long, short, help_heading = "Output")]
+    pub quiet: bool,
     /// How `rbench mdtest` prints; `None` for other commands.
+    #[arg(skip)]
     pub mdtest: Option<MdtestView>,
     /// How `rbench fio` prints; `None` for other commands.
+    #[arg(skip)]
     pub fio: Option<FioView>,
     /// How `rbench ior` prints; `None` for other commands.
+    #[arg(skip)]
     pub ior: Option<IorView>,
-    /// `--no-round-trip`: the round trip is not measured.
-    pub no_round_trip: bool,
-    /// `--client-cache`: size of the file system client's cache on each host.
-    pub client_cache: Option<Bytes>,
-    /// `--client-counters`: what the file system's clients count of their own work
-    /// is reported.
-    pub client_counters: bool,
-    /// `--watch`: the processes of the file system's client on each host; `None`: those
-    /// that serve the mount, where they can be found.
-    pub watch: Option<Watch>,
-    /// `--event`, in the order given.
-    pub events: Vec<Event>,
-    /// Where the run can be watched.
-    pub serve: Serve,
 }
 
 impl Output {

@@ -3,12 +3,14 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use clap::Args;
 use rbench_plan::knee::Asked;
 use rbench_plan::quick::Quick;
 use rbench_plan::series::Over;
+use rbench_plan::values;
 
 use crate::live::Serve;
-use crate::output::{Format, Progress};
+use crate::output::{Format, Progress, Start};
 
 /// Several runs from one launch, and where their results go.
 #[derive(Debug, Clone, PartialEq)]
@@ -17,22 +19,44 @@ pub struct Series {
     pub course: Course,
     /// `rbench DIR`: what is done beside the runs.
     pub overview: Option<Overview>,
-    /// `--out`
+    /// Where its results go.
+    pub options: SeriesOptions,
+}
+
+/// What all series have in common.
+#[derive(Debug, Clone, PartialEq, Args)]
+#[command(next_help_heading = "Output")]
+pub struct SeriesOptions {
+    /// Write all results to FILE (JSON)
+    ///
+    /// During the series, finished runs are in FILE.journal. If FILE is a directory, the
+    /// file in it is named after the series.
+    #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
-    /// `--resume`: go on where the series in `out` was stopped.
+    /// Continue the stopped series in --out: keep finished runs and run the others
+    #[arg(long, requires = "out")]
     pub resume: bool,
-    /// `--overwrite`: what rbench has written at `out` may be replaced.
+    /// Replace the file of --out if rbench wrote it; other files are never replaced
+    #[arg(long, requires = "out", conflicts_with = "resume")]
     pub overwrite: bool,
-    /// `--format`
+    /// Format of the report on stdout
+    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     pub format: Format,
-    /// `--label`, in the order given.
+    /// Add the label key=value to the result; may be repeated
+    #[arg(id = "label", long = "label", value_name = "K=V", value_parser = values::label)]
     pub labels: Vec<(String, String)>,
-    /// `--progress`; `Off` with `--quiet`.
+    /// How rank 0 shows progress on stderr
+    #[arg(long, value_enum, default_value_t, value_name = "HOW")]
     pub progress: Progress,
-    /// `--quiet`: no notes on stderr.
-    pub quiet: bool,
     /// Where the present run can be watched.
+    #[command(flatten)]
     pub serve: Serve,
+    /// Print only the report and errors: no progress, no notes
+    #[arg(long, short)]
+    pub quiet: bool,
+    /// How ranks come together.
+    #[command(flatten)]
+    pub start: Start,
 }
 
 /// `rbench DIR`: the promises of the directory's file system are checked, and a page is written.

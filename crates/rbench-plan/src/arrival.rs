@@ -6,12 +6,12 @@ use rbench_core::random::{key, mix};
 use rbench_core::{Nanos, Rank};
 
 /// How intended starts are spread.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
 pub enum Arrival {
-    /// Equal gaps over all workers.
+    /// Equal gaps
     #[default]
     Uniform,
-    /// A Poisson process over all workers.
+    /// Exponential gaps
     Poisson,
 }
 

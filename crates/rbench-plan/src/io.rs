@@ -94,14 +94,16 @@ impl Rw {
 }
 
 /// Whose file is whose.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
 pub enum Layout {
-    /// A file for each worker.
+    /// Each worker has its own file
     #[default]
     PerWorker,
-    /// One file; each worker has one contiguous segment.
+    /// All workers share one file; each has its own segment
+    #[value(name = "shared")]
     SharedSegmented,
-    /// One file; the workers' blocks alternate.
+    /// One file; the workers' blocks alternate (`--interleave`).
+    #[value(skip)]
     SharedInterleaved,
 }
 

@@ -11,6 +11,7 @@ mod describe;
 pub mod estimate;
 pub mod expect;
 pub mod find;
+pub mod given;
 pub mod io;
 pub mod io500;
 pub mod iolog;
@@ -33,6 +34,7 @@ pub mod spec;
 pub mod suite;
 pub mod trace;
 pub mod tree;
+pub mod values;
 pub mod verify;
 
 pub use describe::{Setting, SettingValue};

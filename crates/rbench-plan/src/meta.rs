@@ -17,12 +17,12 @@ pub use rbench_core::operations::{
 };
 
 /// Who owns the tree.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
 pub enum Layout {
-    /// A private tree for each rank.
+    /// Each rank has its own tree
     #[default]
     Unique,
-    /// One tree, made by rank 0; every rank has its items in each node.
+    /// All ranks put their items into the directories of one tree
     Shared,
 }
 

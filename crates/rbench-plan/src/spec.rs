@@ -1,9 +1,11 @@
 //! What was asked for, as it was typed: an option that was not given is
-//! `None`. Every command line, native or foreign, ends up here.
+//! `None`. Every command line, native or foreign, ends up here. Of the native commands these types
+//! are the definition: clap reads names, values and help from them.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use clap::{Args, ValueEnum};
 use rbench_core::operations::OpsRow;
 use rbench_core::steady::Criterion;
 use rbench_core::{Bytes, Nanos};
@@ -13,46 +15,71 @@ use crate::find::SizeTest;
 use crate::io::{FsyncRule, Layout as IoLayout, Rw};
 use crate::jobs::Distribution;
 use crate::meta::{Backend, Layout as TreeLayout, Packet, PhaseKind};
+use crate::mix::profile;
 use crate::mix::sizes::Sizes;
 use crate::trace::Format;
+use crate::values;
 
 pub mod fio;
 mod ior;
 
-pub use fio::{Fio, Split};
+pub use crate::given::Split;
+pub use fio::Fio;
 pub use ior::{Ior, Segments};
 
 /// What all workloads have in common.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default, Args)]
+#[command(next_help_heading = "Run")]
 pub struct Common {
-    /// `--dir`, or `RBENCH_DIR`; `None`: the built-in file system.
+    /// Directory to test [default: RBENCH_DIR, else a built-in in-memory file system as a
+    /// demo]
+    #[arg(long, value_name = "DIR", value_parser = values::directory())]
     pub dir: Option<PathBuf>,
-    /// `--seed`
-    pub seed: Option<u64>,
-    /// `--threads`: workers of each rank.
+    /// Worker threads per rank [default: 1]
+    #[arg(long, value_name = "N")]
     pub threads: Option<u32>,
-    /// `--pin`: each worker stays on one processor.
+    /// Pin each worker to its own CPU, if there are enough CPUs
+    #[arg(long)]
     pub pin: bool,
+    /// Make rank r work on the items that rank r-N created [default: 0, its own items]
+    ///
+    /// The distance differs in each phase, so that no rank uses its own items.
+    #[arg(long, value_name = "N")]
+    pub shift: Option<u32>,
+    /// Drop the kernel's caches on every host before each phase that reads,
+    /// stats or lists (needs root)
+    #[arg(long)]
+    pub drop_caches: bool,
+    /// Keep the run's directory instead of removing it at the end
+    #[arg(long)]
+    pub keep: bool,
+    /// What the target may be.
+    #[command(flatten)]
+    pub leave: Leave,
+    /// When the run ends by itself.
+    #[command(flatten)]
+    pub limits: LimitOptions,
+    /// Commands around each phase.
+    #[command(flatten)]
+    pub commands: CommandOptions,
+    /// Seed of all random choices [default: random, recorded in the result]
+    #[arg(long, value_name = "N")]
+    pub seed: Option<u64>,
+    /// Interval of the timeline [default: 1s]
+    ///
+    /// With --out, each interval is added to FILE.journal as soon as it ends.
+    #[arg(long, value_name = "TIME", help_heading = "Output")]
+    pub interval: Option<Nanos>,
+    /// Write the start and duration of each operation to PREFIX-RANK.csv on each rank's
+    /// host
+    #[arg(long, value_name = "PREFIX", help_heading = "Output")]
+    pub log: Option<PathBuf>,
     /// `--iterations N`
+    #[arg(skip)]
     pub iterations: Option<u32>,
     /// `--iterations auto`, and what belongs to it.
+    #[arg(skip)]
     pub auto: AutoIterations,
-    /// `--shift`: rank r works on what rank r − N·k made.
-    pub shift: Option<u32>,
-    /// `--drop-caches`
-    pub drop_caches: bool,
-    /// `--interval`: of the timeline, and of what the journal gets while a phase runs.
-    pub interval: Option<Nanos>,
-    /// `--log`: the beginning of the names of files with every operation.
-    pub log: Option<PathBuf>,
-    /// `--keep`: leave the run's directory.
-    pub keep: bool,
-    /// When the run ends by itself.
-    pub limits: LimitOptions,
-    /// What is run around each phase.
-    pub commands: CommandOptions,
-    /// What the target may be.
-    pub leave: Leave,
 }
 
 /// Iterations until their rates are known well enough.
@@ -69,38 +96,58 @@ pub struct AutoIterations {
 }
 
 /// What is refused unless it is said to be meant.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Args)]
 pub struct Leave {
-    /// `--private-dirs`: hosts may have file systems of their own at the
-    /// target.
+    /// Allow each host its own file system at the target; otherwise all hosts must see the
+    /// same one
+    #[arg(long)]
     pub private_dirs: bool,
-    /// `--overfill`: the run may need more room than there is.
+    /// Start even if the target has less free space than the run writes
+    #[arg(long)]
     pub overfill: bool,
-    /// `--untried`: what the run needs of the file system is not tried before it.
+    /// Skip the initial test of the file system features that the run needs
+    #[arg(long)]
     pub untried: bool,
 }
 
 /// When a run ends by itself.
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default, Args)]
 pub struct LimitOptions {
-    /// `--on-error`
+    /// What to do after a failed operation [default: continue]
+    #[arg(long, value_name = "continue|stop", value_parser = on_error)]
     pub on_error: Option<OnError>,
-    /// `--max-errors`: failed operations of all ranks.
+    /// End the run after more than N failed operations [default: no limit]
+    #[arg(long, value_name = "N", value_parser = values::amount::<u64>)]
     pub max_errors: Option<u64>,
-    /// `--op-timeout`: longest time of one operation.
+    /// Give up on an operation that takes longer than this (s) [default: never]
+    ///
+    /// The run then ends and reports what was measured.
+    #[arg(long, value_name = "TIME")]
     pub op_timeout: Option<Nanos>,
-    /// `--on-dead-mount`
+    /// What to do when a mount no longer answers on a host [default: stop]
+    ///
+    /// stop ends the run when the other hosts have finished the phase; continue goes on.
+    #[arg(long, value_name = "stop|continue", value_parser = on_error)]
     pub on_dead_mount: Option<OnError>,
 }
 
 /// Commands around each phase.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Args)]
 pub struct CommandOptions {
-    /// `--before-phase`
+    /// Run COMMAND (sh -c) on every host before each phase, untimed
+    ///
+    /// The environment names the phase (RBENCH_PHASE and others: docs/reference/hooks.md).
+    /// If the command fails, the run ends.
+    #[arg(id = "before_phase", long = "before-phase", value_name = "COMMAND")]
     pub before: Option<String>,
-    /// `--after-phase`
+    /// Run COMMAND (sh -c) on every host after each phase, untimed
+    ///
+    /// The environment is that of --before-phase. If the command fails, the result has a
+    /// warning.
+    #[arg(id = "after_phase", long = "after-phase", value_name = "COMMAND")]
     pub after: Option<String>,
-    /// `--hook-timeout`: the longest time of one.
+    /// Time limit of --before-phase and --after-phase, for each phase (s) [default: 60s]
+    #[arg(id = "hook_timeout", long = "hook-timeout", value_name = "TIME")]
     pub timeout: Option<Nanos>,
 }
 
@@ -113,174 +160,346 @@ pub enum OnError {
     Stop,
 }
 
+/// `--on-error`, `--on-dead-mount`
+///
+/// # Errors
+/// A clause that says what it must be.
+pub fn on_error(text: &str) -> Result<OnError, String> {
+    match text {
+        "continue" => Ok(OnError::Continue),
+        "stop" => Ok(OnError::Stop),
+        _ => Err("it must be continue or stop".to_owned()),
+    }
+}
+
 /// `rbench meta`
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default, Args)]
 pub struct Meta {
-    /// `--branch`: children of each tree directory.
+    /// Branching factor: children of each tree directory [default: 3]
+    #[arg(long, value_name = "N", value_parser = values::amount::<u64>)]
     pub branch: Option<u64>,
-    /// `--depth`: levels below the root.
+    /// Depth: levels of the tree below its root [default: 1]
+    #[arg(long, value_name = "N")]
     pub depth: Option<u32>,
-    /// `--items`: per tree directory, of each kind.
+    /// Directories and files in each tree directory [default: 100]
+    #[arg(long, value_name = "N", value_parser = values::amount::<u64>)]
     pub items: Option<u64>,
-    /// `--items-per-rank`: instead of `--items`.
+    /// Instead of --items: directories and files per rank, spread over its tree
+    #[arg(long, value_name = "N", value_parser = values::amount::<u64>)]
     pub items_per_rank: Option<u64>,
-    /// `--layout`
+    /// Whether ranks share a tree [default: unique]
+    #[arg(long, value_enum, value_name = "LAYOUT")]
     pub layout: Option<TreeLayout>,
-    /// `--leaf-only`
+    /// Create items only in the lowest level of the tree
+    #[arg(long)]
     pub leaf_only: bool,
-    /// `--files-only`
+    /// Test files only (the tree itself is always created)
+    #[arg(long)]
     pub files_only: bool,
-    /// `--dirs-only`
+    /// Test directories only
+    #[arg(long)]
     pub dirs_only: bool,
-    /// `--write`: bytes written to each created file.
+    /// Bytes to write to each file, in one call [default: 0]
+    #[arg(long, value_name = "SIZE")]
     pub write: Option<Bytes>,
-    /// `--read`: bytes read from each file.
+    /// Bytes to read from each file, in one call; 0: only open and close it [default: same
+    /// as --write]
+    #[arg(long, value_name = "SIZE")]
     pub read: Option<Bytes>,
-    /// `--fsync`: after each write.
+    /// Call fsync after each write
+    #[arg(long)]
     pub fsync: bool,
-    /// `--phases`
+    /// Run only these phases, separated by commas [default: mdtest's phases]
+    ///
+    /// Creation and other phases that they need are added. An unknown name prints the list
+    /// of phases; docs/reference/ops.md describes each.
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = values::phase)]
     pub phases: Option<Vec<PhaseKind>>,
-    /// `--random-order`
+    /// Stat, read, rename, link and remove in random order
+    #[arg(long)]
     pub random_order: bool,
-    /// `--stonewall`
+    /// Stop creation, stat, listing and read after this time (s)
+    ///
+    /// After creation is stopped, all workers catch up with the one that created most.
+    #[arg(long, value_name = "TIME")]
     pub stonewall: Option<Nanos>,
-    /// `--warmup`: iterations before those that count.
+    /// Run all phases N times first, without recording them [default: 0]
+    #[arg(long, value_name = "N")]
     pub warmup: Option<u32>,
-    /// `--workers`: of all ranks together, instead of `--threads`.
+    /// Instead of --threads: total number of workers of all ranks
+    ///
+    /// If it is not a multiple of the number of ranks, some ranks have one worker fewer.
+    #[arg(long, value_name = "N", value_parser = values::amount::<u32>)]
     pub workers: Option<u32>,
-    /// `--time`: of each phase.
+    /// Run each phase for this time (s)
+    ///
+    /// Phases that read or change items repeat over the same items. Phases that create or
+    /// remove items continue with new ones; with --items, they end when those are used up.
+    /// Everything that a phase needs is prepared untimed.
+    #[arg(long, value_name = "TIME")]
     pub time: Option<Nanos>,
-    /// `--rate`: operations a second over all workers, in each phase.
+    /// Open loop: start this many operations per second over all workers
+    ///
+    /// Operations start on schedule, however slow the target is. The report also has
+    /// response times, which count from the intended start.
+    #[arg(long, value_name = "OPS", value_parser = values::rate)]
     pub rate: Option<f64>,
-    /// `--arrival`
+    /// Gaps between the starts of --rate [default: uniform]
+    #[arg(long, value_enum, value_name = "HOW")]
     pub arrival: Option<Arrival>,
-    /// `--engine`, `--iodepth`
+    /// How many operations are under way.
+    #[command(flatten)]
     pub in_flight: InFlight,
 }
 
 /// How operations on names are made.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Args)]
 pub struct InFlight {
-    /// `--engine`
+    /// How to issue operations: sync or io_uring [default: sync]
+    ///
+    /// sync makes one system call after the other; io_uring keeps several operations per
+    /// worker in flight (docs/reference/in-flight.md).
+    #[arg(long, value_name = "NAME")]
     pub engine: Option<String>,
-    /// `--iodepth`: operations of a worker under way at a time.
+    /// With --engine io_uring: operations (in rbench mix, rounds) in flight per worker, up
+    /// to 4096 [default: 1]
+    #[arg(id = "iodepth", long = "iodepth", value_name = "N")]
     pub depth: Option<u32>,
 }
 
 /// `rbench ops`
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default, Args)]
 pub struct Ops {
-    /// `--only`: rows of the table; all of them when it is not given.
+    /// Measure only these rows, separated by commas [default: all]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = values::ops_row)]
     pub only: Option<Vec<&'static OpsRow>>,
-    /// `--ops`: operations of each row and worker.
+    /// Operations per row and worker [default: 1000]
+    #[arg(id = "ops", long = "ops", value_name = "N", value_parser = values::amount::<u64>)]
     pub operations: Option<u64>,
-    /// `--time`: of each row, instead of a number of operations.
+    /// Instead of --ops: stop each row after this time (s)
+    ///
+    /// The items of a row are prepared for the same time. A row ends early when they are
+    /// used up.
+    #[arg(long, value_name = "TIME")]
     pub time: Option<Nanos>,
 }
 
+/// Block sizes with their percentages; a name of its own, since clap takes a bare list for
+/// several values.
+pub type Splits = Vec<Split>;
+
 /// `rbench io`
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default, Args)]
 pub struct Io {
-    /// `--rw`: phases in that order.
+    /// Phases to run, in the order given: write, read, randwrite, randread, rw, randrw
+    /// [default: write,read]
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = values::rw)]
     pub rw: Option<Vec<Rw>>,
-    /// `--mix`: percentage of reads in `rw` and `randrw`.
+    /// Percentage of reads in rw and randrw [default: 50]
+    #[arg(long, value_name = "PERCENT")]
     pub mix: Option<u32>,
-    /// `--bs`
+    /// Block size [default: 128k, or the file size if that is less]
+    #[arg(id = "bs", long = "bs", value_name = "SIZE")]
     pub block: Option<Bytes>,
-    /// `--bs-range`: the smallest and the largest block, bytes.
+    /// Instead of --bs: random block sizes in this range, such as 4k-64k
+    ///
+    /// Each multiple of the smallest size is equally likely.
+    #[arg(id = "bs_range", long = "bs-range", value_name = "MIN-MAX", value_parser = values::block_range)]
     pub block_range: Option<(u64, u64)>,
-    /// `--bs-split`
-    pub block_split: Option<Vec<Split>>,
-    /// `--random-distribution`
+    /// Instead of --bs: block sizes with their percentages of operations, such as
+    /// 4k/60:8k/40
+    #[arg(id = "bs_split", long = "bs-split", value_name = "LIST", value_parser = values::block_split)]
+    pub block_split: Option<Splits>,
+    /// Distribution of random offsets [default: random]
+    ///
+    /// random covers every block once before any block repeats. zipf:THETA, pareto:POWER,
+    /// normal:DEVIATION (percent of the size) and zoned:ACCESSES/SPACE:... (percentages)
+    /// prefer some blocks.
+    #[arg(
+        id = "random_distribution",
+        long = "random-distribution",
+        value_name = "HOW",
+        value_parser = values::distribution
+    )]
     pub distribution: Option<Distribution>,
-    /// `--size`: per worker.
+    /// Bytes per worker [default: 256M]
+    #[arg(long, value_name = "SIZE")]
     pub size: Option<Bytes>,
-    /// `--files`: the small-file form, files per worker.
+    /// Small-file mode: number of files per worker
+    ///
+    /// Each operation opens a file, reads or writes all of it, and closes it.
+    #[arg(long, value_name = "N", value_parser = values::amount::<u64>)]
     pub files: Option<u64>,
-    /// `--file-size`: of each small file.
+    /// Bytes per small file
+    #[arg(long, value_name = "SIZE")]
     pub file_size: Option<Bytes>,
-    /// `--layout`
+    /// Whether workers share a file [default: per-worker]
+    #[arg(long, value_enum, value_name = "LAYOUT")]
     pub layout: Option<IoLayout>,
-    /// `--interleave`: blocks of the workers alternate in the shared file.
+    /// In a shared file, let workers take blocks in turn instead of one segment each
+    #[arg(long)]
     pub interleave: bool,
-    /// `--engine`
+    /// I/O engine, named as in fio: psync, sync, vsync, pvsync, pvsync2, splice,
+    /// mmap, io_uring, libaio, posixaio, null [default: psync]
+    #[arg(long, value_name = "NAME")]
     pub engine: Option<String>,
-    /// `--depth`: requests under way per worker.
+    /// Queue depth: requests in flight per worker (io_uring, libaio, posixaio) [default: 1]
+    #[arg(long, visible_alias = "iodepth", value_name = "N")]
     pub depth: Option<u32>,
-    /// `--direct`
+    /// Open files with O_DIRECT
+    #[arg(long)]
     pub direct: bool,
-    /// `--fsync`
+    /// When to call fsync: end, every=N, close or never [default: end]
+    ///
+    /// end: once after the last write; with --files, on each file before it is closed.
+    /// every=N: after every N writes and at the end. close: only close the file. All of
+    /// this is timed.
+    #[arg(long, value_name = "RULE", value_parser = values::fsync)]
     pub fsync: Option<FsyncRule>,
-    /// `--time`: loop until then.
+    /// Run each phase for this time (s), repeating the work as needed
+    #[arg(long, value_name = "TIME")]
     pub time: Option<Nanos>,
-    /// `--ramp`: before it nothing is recorded.
+    /// Run each phase for this time (s) before recording starts; needs --time
+    #[arg(long, visible_alias = "warmup", value_name = "TIME")]
     pub ramp: Option<Nanos>,
-    /// `--steadystate` and what belongs to it.
+    /// When a phase ends before its time.
+    #[command(flatten)]
     pub steady: SteadyOptions,
-    /// `--think`: idle after every operation.
+    /// Pause each worker for this time after every operation (s)
+    #[arg(long, value_name = "TIME")]
     pub think: Option<Nanos>,
-    /// `--rate`: operations a second over all workers.
+    /// Open loop: start this many operations per second over all workers
+    ///
+    /// Operations start on schedule, however slow the target is. The report also has
+    /// response times, which count from the intended start.
+    #[arg(long, value_name = "OPS", value_parser = values::rate)]
     pub rate: Option<f64>,
-    /// `--arrival`
+    /// Gaps between the starts of --rate [default: uniform]
+    #[arg(long, value_enum, value_name = "HOW")]
     pub arrival: Option<Arrival>,
-    /// `--verify`
+    /// Stamp every written block and check every read block
+    #[arg(long)]
     pub verify: bool,
-    /// `--verify-threads`
+    /// With --verify: check blocks in N extra threads per worker [default: 0]
+    ///
+    /// The worker keeps reading meanwhile. Not available with io_uring, libaio, posixaio,
+    /// mmap or --files.
+    #[arg(long, value_name = "N")]
     pub verify_threads: Option<u32>,
-    /// `--ack-journal`: the beginning of the journals' names.
+    /// With --verify: record every write and fsync in FILE.PASS.WORKER for rbench verify
+    /// after a crash
+    ///
+    /// FILE must be outside the target. Implies --keep.
+    #[arg(long, value_name = "FILE")]
     pub ack_journal: Option<PathBuf>,
-    /// `--compress`: percentage of written data that compresses away.
+    /// Compressible percentage of the written data [default: 0]
+    #[arg(long, value_name = "PERCENT", value_parser = values::percent)]
     pub compress: Option<u32>,
-    /// `--dedupe`: percentage of written blocks that are copies of others.
+    /// Percentage of the written blocks that are copies of other blocks [default: 0]
+    #[arg(long, value_name = "PERCENT", value_parser = values::percent)]
     pub dedupe: Option<u32>,
-    /// `--no-refill`: buffers are filled once.
+    /// Fill each buffer once and write the same data every time
+    ///
+    /// This is unrealistic on file systems that compress, deduplicate or checksum.
+    #[arg(long)]
     pub no_refill: bool,
 }
 
 /// When a phase of `rbench io` ends before its time.
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Args)]
 pub struct SteadyOptions {
-    /// `--steadystate`
+    /// End each phase as soon as its total rate is steady; needs --time and --ss-dur
+    ///
+    /// The rate is that of all workers of all ranks. iops and bw limit its largest
+    /// deviation from the mean; iops_slope and bw_slope limit the slope of its regression
+    /// line. Examples: iops:2%, bw_slope:0.3%.
+    #[arg(
+        id = "steadystate",
+        long = "steadystate",
+        visible_alias = "ss",
+        value_name = "WHAT:LIMIT[%]",
+        value_parser = values::criterion
+    )]
     pub criterion: Option<Criterion>,
-    /// `--ss-dur`: the window.
+    /// With --steadystate: the rate must be steady over this time (s)
+    #[arg(id = "ss_dur", long = "ss-dur", value_name = "TIME")]
     pub duration: Option<Nanos>,
-    /// `--ss-ramp`: what comes before the first window.
+    /// With --steadystate: ignore the rate until this time has passed (s) [default: 0]
+    #[arg(id = "ss_ramp", long = "ss-ramp", value_name = "TIME")]
     pub ramp: Option<Nanos>,
-    /// `--ss-interval`: how often a value is taken.
+    /// With --steadystate: time between two samples, a multiple of --interval (s) [default:
+    /// 1s, or --interval if that is longer]
+    #[arg(id = "ss_interval", long = "ss-interval", value_name = "TIME")]
     pub every: Option<Nanos>,
 }
 
+/// Whether ranks work on the same sets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum SetLayout {
+    /// Each rank has its own sets
+    Unique,
+    /// All ranks work on the same sets
+    Shared,
+}
+
 /// `rbench mix`
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default, Args)]
 pub struct Mix {
     /// What is done.
+    #[arg(skip)]
     pub text: MixText,
-    /// `--files`: names of the set.
+    /// With --ops or --list: number of names in the set, per rank or shared by all
+    /// [default: 1000]
+    #[arg(long, value_name = "N", value_parser = values::amount::<u64>)]
     pub files: Option<u64>,
-    /// `--file-size`
+    /// With --ops or --list: size of files, or gamma:MEAN or exponential:MEAN [default: 4k]
+    #[arg(id = "file_size", long = "file-size", value_name = "SIZE", value_parser = profile::sizes)]
     pub sizes: Option<Sizes>,
-    /// `--width`: entries of a directory at most.
+    /// With --ops or --list: maximum number of entries in a directory [default: all in one]
+    #[arg(long, value_name = "N", value_parser = values::amount::<u64>)]
     pub width: Option<u64>,
-    /// `--prepared`: percentage of the names that are there at the start.
+    /// With --ops or --list: percentage of the names that exist at the start [default: 80]
+    #[arg(long, value_name = "PERCENT", value_parser = profile::percent)]
     pub prepared: Option<u32>,
-    /// `--layout shared`: all ranks work on the same sets.
-    pub shared: bool,
-    /// `--scale`: part of a profile's numbers of files.
+    /// Whether ranks share the files [default: unique]
+    #[arg(long, value_enum, value_name = "LAYOUT")]
+    pub layout: Option<SetLayout>,
+    /// Scale a profile's numbers of files by this factor, which the result records
+    /// [default: 1]
+    #[arg(long, value_name = "X")]
     pub scale: Option<f64>,
-    /// `--scale-size`: part of its sizes.
+    /// Scale a profile's file sizes by this factor, which the result records [default: 1]
+    #[arg(long, value_name = "X")]
     pub scale_size: Option<f64>,
-    /// `--time`
+    /// Run for this time (s) [default: 10, or until --rounds are done]
+    #[arg(long, value_name = "TIME")]
     pub time: Option<Nanos>,
-    /// `--rounds`: of each worker.
+    /// End each worker after N rounds of its list, or N operations of --ops
+    #[arg(long, value_name = "N", value_parser = values::amount::<u64>)]
     pub rounds: Option<u64>,
-    /// `--think`
+    /// Pause after each round, or after each operation of --ops (s)
+    #[arg(long, value_name = "TIME")]
     pub think: Option<Nanos>,
-    /// `--rate`: rounds, or operations drawn, a second over all workers.
+    /// Open loop: start this many rounds, or operations of --ops, per second over all
+    /// workers
+    ///
+    /// They start on schedule, however slow the target is. The report also has response
+    /// times, which count from the intended start.
+    #[arg(long, value_name = "N", value_parser = values::rate)]
     pub rate: Option<f64>,
-    /// `--arrival`
+    /// Gaps between the starts of --rate [default: uniform]
+    #[arg(long, value_enum, value_name = "HOW")]
     pub arrival: Option<Arrival>,
-    /// `--engine`, `--iodepth`
+    /// How many operations are under way.
+    #[command(flatten)]
     pub in_flight: InFlight,
+}
+
+impl Mix {
+    /// Whether all ranks work on the same sets.
+    pub fn shared(&self) -> bool {
+        self.layout == Some(SetLayout::Shared)
+    }
 }
 
 /// Which operations a mix is of.
@@ -307,36 +526,61 @@ impl Default for MixText {
 }
 
 /// `rbench find`
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default, Args)]
 pub struct Find {
-    /// `--newer`
+    /// Find only entries that were modified after FILE
+    #[arg(long, value_name = "FILE")]
     pub newer: Option<PathBuf>,
-    /// `--size`
+    /// Find only entries of this size, as in find: 3901c, +10k, -1M
+    ///
+    /// Units: c (1 byte), w (2), b (512), k, M, G; a bare number is in blocks of 512 bytes.
+    #[arg(long, value_name = "N", value_parser = values::size_test, allow_hyphen_values = true)]
     pub size: Option<SizeTest>,
-    /// `--name`
+    /// Find only names that match this pattern, such as '*01*'
+    #[arg(long, value_name = "PATTERN", allow_hyphen_values = true)]
     pub name: Option<OsString>,
 }
 
+/// A form of traces; `None`: as each says. A name of its own, since clap takes a bare option for one
+/// that may be missing.
+pub type TraceFormat = Option<Format>;
+
 /// `rbench replay`
-#[derive(Debug, Clone, PartialEq, Default)]
+#[derive(Debug, Clone, PartialEq, Default, Args)]
 pub struct Replay {
-    /// The traces.
+    /// Traces; several are replayed together as one load
+    #[arg(value_name = "TRACE", required = true)]
     pub traces: Vec<PathBuf>,
-    /// `--format`; `None`: as each says.
-    pub format: Option<Format>,
-    /// `--time-scale`: the speed.
+    /// Format of all traces
+    #[arg(
+        id = "form",
+        long = "trace-format",
+        visible_alias = "from",
+        value_name = "FORM",
+        default_value = "auto",
+        value_parser = values::trace_format()
+    )]
+    pub format: TraceFormat,
+    /// Replay speed: 2 is twice as fast as recorded [default: 1]
+    #[arg(long, value_name = "FACTOR")]
     pub time_scale: Option<f64>,
-    /// `--as-fast-as-possible`
+    /// Ignore the recorded times: start each operation when the one before it has ended
+    #[arg(long)]
     pub as_fast_as_possible: bool,
-    /// `--copies`
+    /// Number of parallel copies, each in its own directory [default: 1]
+    #[arg(long, value_name = "N")]
     pub copies: Option<u32>,
-    /// `--time-unit`
+    /// Unit of the times in fio's logs of version 3 [default: 1us]
+    #[arg(long, value_name = "TIME")]
     pub time_unit: Option<Nanos>,
-    /// `--below`
+    /// Replay only operations below this directory of the trace
+    #[arg(long, value_name = "PATH")]
     pub below: Option<PathBuf>,
-    /// `--cwd`
+    /// strace: directory in which the program was started [default: taken from the trace]
+    #[arg(long, value_name = "PATH")]
     pub cwd: Option<PathBuf>,
-    /// `--strict`
+    /// Refuse a trace with an unreadable line [default: skip and count such lines]
+    #[arg(long)]
     pub strict: bool,
 }
 

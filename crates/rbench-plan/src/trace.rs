@@ -317,6 +317,19 @@ impl Format {
         named.map_or("", |(name, _)| name)
     }
 
+    /// What it is, for the help.
+    pub fn about(self) -> &'static str {
+        match self {
+            Format::Iolog => "fio's I/O log, version 2 or 3",
+            Format::Juicefs => "JuiceFS's access log: cat MOUNT/.accesslog",
+            Format::Strace => {
+                "strace -f -ttt -T -o TRACE PROGRAM; -tt, without a date, is read too"
+            }
+            Format::Dxt => "Output of darshan-dxt-parser",
+            Format::Rbench => "Trace of rbench record",
+        }
+    }
+
     /// The form that a trace has, by a line that is neither empty nor a comment of its own;
     /// `None`: the line does not say.
     pub fn of(line: &[u8]) -> Option<Format> {

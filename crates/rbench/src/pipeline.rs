@@ -98,7 +98,11 @@ async fn pipeline(world: &mut World, argv: &[OsString]) -> Result<u8, Refusal> {
             ended
         }
         Asked::Series(series) => {
-            let shown = (&series.serve, series.progress, series.quiet);
+            let shown = (
+                &series.options.serve,
+                series.options.progress,
+                series.options.quiet,
+            );
             let outside = Outside::open(comm, signals, shown).await?;
             let ended = series::run(comm, &launch, &series, &outside).await;
             outside.tell_end(&ended);

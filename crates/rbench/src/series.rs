@@ -62,7 +62,10 @@ pub async fn run(
     let check = match &series.overview {
         Some(overview) => {
             page_is_free(comm, launch, overview).await?;
-            let of = (overview.dir.as_path(), series.progress == Progress::Off);
+            let of = (
+                overview.dir.as_path(),
+                series.options.progress == Progress::Off,
+            );
             match check::of_directory(comm, launch, of, &outside.signals).await? {
                 Ok(check) => check,
                 Err(stopped) => return Ok(stopped),
@@ -139,10 +142,10 @@ fn cell_of(launch: &Launch, series: &Series) -> Result<(Spec, Output), Refusal> 
         Asked::Run(run) => {
             let (spec, output) = *run;
             let output = Output {
-                labels: series.labels.clone(),
-                progress: series.progress,
-                quiet: series.quiet,
-                serve: series.serve.clone(),
+                labels: series.options.labels.clone(),
+                progress: series.options.progress,
+                quiet: series.options.quiet,
+                serve: series.options.serve.clone(),
                 ..output
             };
             Ok((spec, output))
@@ -205,7 +208,7 @@ impl Lead {
         hosts: &Hosts,
     ) -> Result<Begun, String> {
         let host_of = hosts.topology.host_of.clone();
-        let earlier = record::earlier(launch, series)?;
+        let earlier = record::earlier(launch, &series.options)?;
         let around = Around {
             launch,
             host_of: &host_of,
@@ -236,7 +239,7 @@ impl Lead {
         let page = series.overview.as_ref();
         let page = page.map(|overview| page_of(launch, overview));
         course.start()?;
-        let record = Record::begin(launch, series, (course.as_ref(), check), world)
+        let record = Record::begin(launch, &series.options, (course.as_ref(), check), world)
             .inspect_err(|_| course.over(None, false))?;
         Ok(Begun::Lead(Rc::new(Lead {
             state: RefCell::new(State {
@@ -248,7 +251,7 @@ impl Lead {
             launch: launch.clone(),
             host_of,
             page,
-            shows: series.progress != Progress::Off,
+            shows: series.options.progress != Progress::Off,
         })))
     }
 

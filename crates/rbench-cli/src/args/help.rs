@@ -23,6 +23,9 @@ const GROUPS: &[(&str, &[&str])] = &[
 /// Options that come first in every command that has them.
 const FIRST: [&str; 3] = ["dir", "threads", "out"];
 
+/// Options of the plan that stand among those of the output, before its format.
+const BEFORE_FORMAT: [&str; 2] = ["interval", "log"];
+
 /// Options that `-h` shows beside [`FIRST`]; commands that are not here have few.
 const SHOWN: &[(&str, &[&str])] = &[
     (
@@ -124,10 +127,17 @@ const NUMBERS: [&str; 9] = [
 /// The options of a command, first those that everybody needs.
 fn in_order(command: Command) -> Command {
     let shown = SHOWN.iter().find(|(name, _)| *name == command.get_name());
-    let ids: Vec<String> = command
+    let mut ids: Vec<String> = command
         .get_arguments()
         .map(|arg| arg.get_id().to_string())
         .collect();
+    for id in BEFORE_FORMAT {
+        let place = |id: &str| ids.iter().position(|known| known == id);
+        if let (Some(from), Some(to)) = (place(id), place("format")) {
+            ids.insert(to, id.to_owned());
+            ids.remove(from);
+        }
+    }
     let name = command.get_name().to_owned();
     let command = ids.iter().enumerate().fold(command, |command, (at, id)| {
         command.mut_arg(id, |arg| {

@@ -1,26 +1,14 @@
 //! `rbench mix`: a mix of operations on sets of files.
 
-use std::ffi::{OsStr, OsString};
+use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{Args as ClapArgs, ValueEnum};
-use rbench_core::Nanos;
+use clap::Args as ClapArgs;
 use rbench_core::near::nearest;
-use rbench_plan::arrival::Arrival;
 use rbench_plan::mix::profile::{self, BUILT_IN};
-use rbench_plan::mix::sizes::Sizes;
-use rbench_plan::spec::{self, MixText, Spec, Workload};
+use rbench_plan::spec::{self, MixText};
 
-use super::{ArrivalArg, Common, in_flight, repeats};
-use crate::{Invocation, Stop, values};
-
-#[derive(Debug, Clone, Copy, ValueEnum)]
-enum LayoutArg {
-    /// Each rank has its own sets
-    Unique,
-    /// All ranks work on the same sets
-    Shared,
-}
+use crate::Stop;
 
 #[derive(Debug, ClapArgs)]
 #[command(
@@ -49,62 +37,17 @@ pub struct MixArgs {
     /// Print the built-in profiles
     #[arg(long)]
     profiles: bool,
-    /// With --ops or --list: number of names in the set, per rank or shared by all
-    /// [default: 1000]
-    #[arg(long, value_name = "N", value_parser = values::amount::<u64>)]
-    files: Option<u64>,
-    /// With --ops or --list: size of files, or gamma:MEAN or exponential:MEAN [default: 4k]
-    #[arg(long, value_name = "SIZE", value_parser = profile::sizes)]
-    file_size: Option<Sizes>,
-    /// With --ops or --list: maximum number of entries in a directory [default: all in one]
-    #[arg(long, value_name = "N", value_parser = values::amount::<u64>)]
-    width: Option<u64>,
-    /// With --ops or --list: percentage of the names that exist at the start [default: 80]
-    #[arg(long, value_name = "PERCENT", value_parser = profile::percent)]
-    prepared: Option<u32>,
-    /// Whether ranks share the files [default: unique]
-    #[arg(long, value_enum, value_name = "LAYOUT")]
-    layout: Option<LayoutArg>,
-    /// Scale a profile's numbers of files by this factor, which the result records
-    /// [default: 1]
-    #[arg(long, value_name = "X")]
-    scale: Option<f64>,
-    /// Scale a profile's file sizes by this factor, which the result records [default: 1]
-    #[arg(long, value_name = "X")]
-    scale_size: Option<f64>,
-    /// Run for this time (s) [default: 10, or until --rounds are done]
-    #[arg(long, value_name = "TIME", value_parser = values::time)]
-    time: Option<Nanos>,
-    /// End each worker after N rounds of its list, or N operations of --ops
-    #[arg(long, value_name = "N", value_parser = values::amount::<u64>)]
-    rounds: Option<u64>,
-    /// Pause after each round, or after each operation of --ops (s)
-    #[arg(long, value_name = "TIME", value_parser = values::time)]
-    think: Option<Nanos>,
-    /// Open loop: start this many rounds, or operations of --ops, per second over all
-    /// workers
-    ///
-    /// They start on schedule, however slow the target is. The report also has response
-    /// times, which count from the intended start.
-    #[arg(long, value_name = "N", value_parser = values::rate)]
-    rate: Option<f64>,
-    /// Gaps between the starts of --rate [default: uniform]
-    #[arg(long, value_enum, value_name = "HOW")]
-    arrival: Option<ArrivalArg>,
+    /// What goes with it.
     #[command(flatten)]
-    in_flight: in_flight::InFlight,
-    #[command(flatten)]
-    repeats: repeats::Repeats,
-    #[command(flatten)]
-    pub(super) common: Common,
+    mix: spec::Mix,
 }
 
 impl MixArgs {
-    /// What it asks for.
+    /// The mix that it asks for.
     ///
     /// # Errors
     /// What to print when nothing is to be run.
-    pub fn invocation(self, env_dir: Option<&OsStr>) -> Result<Invocation, Stop> {
+    pub fn mix(self) -> Result<spec::Mix, Stop> {
         if self.profiles {
             return Err(stop(profiles(), 0));
         }
@@ -123,26 +66,7 @@ impl MixArgs {
                 MixText::Profile { name, text: None }
             }
         };
-        let (mut common, output) = self.common.split(env_dir)?;
-        self.repeats.tell(&mut common);
-        let mix = spec::Mix {
-            text,
-            files: self.files,
-            sizes: self.file_size,
-            width: self.width,
-            prepared: self.prepared,
-            shared: matches!(self.layout, Some(LayoutArg::Shared)),
-            scale: self.scale,
-            scale_size: self.scale_size,
-            time: self.time,
-            rounds: self.rounds,
-            think: self.think,
-            rate: self.rate,
-            arrival: self.arrival.map(Arrival::from),
-            in_flight: self.in_flight.into(),
-        };
-        let workload = Workload::Mix(Box::new(mix));
-        Ok(Invocation::Run(Box::new(Spec { common, workload }), output))
+        Ok(spec::Mix { text, ..self.mix })
     }
 }
 

@@ -1,15 +1,13 @@
 //! The options of commands that run several workloads in one launch.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
 use std::str::FromStr as _;
 
 use clap::Args as ClapArgs;
 use rbench_plan::series::Over;
 
-use super::{ServeArgs, StartArgs};
-use crate::series::{Course, Series, Sweep};
-use crate::{Format, Invocation, Progress, values};
+use crate::Invocation;
+use crate::series::{Course, Series, SeriesOptions, Sweep};
 
 mod knee;
 mod nn;
@@ -23,74 +21,18 @@ pub use overview::OverviewArgs;
 pub use quick::QuickArgs;
 pub use suite::SuiteArgs;
 
-/// What all series have in common.
-#[derive(Debug, ClapArgs)]
-pub struct SeriesOptions {
-    /// Write all results to FILE (JSON)
-    ///
-    /// During the series, finished runs are in FILE.journal. If FILE is a directory, the
-    /// file in it is named after the series.
-    #[arg(long, value_name = "FILE", help_heading = "Output")]
-    out: Option<PathBuf>,
-    /// Continue the stopped series in --out: keep finished runs and run the others
-    #[arg(long, requires = "out", help_heading = "Output")]
-    resume: bool,
-    /// Replace the file of --out if rbench wrote it; other files are never replaced
-    #[arg(
-        long,
-        requires = "out",
-        conflicts_with = "resume",
-        help_heading = "Output"
-    )]
-    overwrite: bool,
-    /// Format of the report on stdout
-    #[arg(
-        long,
-        value_enum,
-        default_value_t,
-        value_name = "FORMAT",
-        help_heading = "Output"
-    )]
-    format: Format,
-    /// Add the label key=value to the result; may be repeated
-    #[arg(long, value_name = "K=V", value_parser = values::label, help_heading = "Output")]
-    label: Vec<(String, String)>,
-    /// How rank 0 shows progress on stderr
-    #[arg(
-        long,
-        value_enum,
-        default_value_t,
-        value_name = "HOW",
-        help_heading = "Output"
-    )]
-    progress: Progress,
-    #[command(flatten)]
-    serve: ServeArgs,
-    /// Print only the report and errors: no progress, no notes
-    #[arg(long, short, help_heading = "Output")]
-    quiet: bool,
-    #[command(flatten)]
-    pub start: StartArgs,
-}
-
 impl SeriesOptions {
     /// A series of these runs.
     pub fn with(self, course: Course) -> Invocation {
         Invocation::Series(Box::new(self.series(course)))
     }
 
-    fn series(self, course: Course) -> Series {
+    fn series(mut self, course: Course) -> Series {
+        self.progress = self.progress.unless(self.quiet);
         Series {
             course,
             overview: None,
-            out: self.out,
-            resume: self.resume,
-            overwrite: self.overwrite,
-            format: self.format,
-            labels: self.label,
-            progress: self.progress.unless(self.quiet),
-            quiet: self.quiet,
-            serve: self.serve.into(),
+            options: self,
         }
     }
 }

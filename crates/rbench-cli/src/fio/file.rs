@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use super::section::Section;
 use super::table::{self, Does, Opt, Takes};
-use crate::given::evaluate;
+use rbench_plan::given::evaluate;
 
 /// What job files may refer to; the same on all ranks.
 pub struct Surroundings<'a> {

@@ -7,7 +7,7 @@ use rbench_plan::spec::fio::Settings;
 use super::Line;
 use super::table::{self, Does, GROUPS, Group, Opt, REFUSED, Takes};
 use crate::definition::Definition;
-use crate::given::{Base, Given};
+use rbench_plan::given::{Base, Given};
 
 /// Where the second column begins; the help of an option that reaches into it
 /// is on the next line.

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
 use std::path::{Path, PathBuf};
 
-use crate::given::Contents;
+use rbench_plan::given::Contents;
 
 /// What the files of a directory are asked for by: no path has a zero in it.
 pub fn question(directory: &str) -> PathBuf {

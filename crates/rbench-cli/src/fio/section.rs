@@ -5,8 +5,8 @@ use std::cell::RefCell;
 use rbench_plan::spec::fio::Settings;
 
 use super::table::{Does, Opt, Takes};
-use crate::given::Contents;
-use crate::given::{Base, Given};
+use rbench_plan::given::Contents;
+use rbench_plan::given::{Base, Given};
 
 /// What has to be known before `filename`.
 const DIRECTORY: &str = "directory";

@@ -6,7 +6,7 @@ use rbench_core::Nanos;
 use rbench_plan::spec::fio::Settings;
 
 use super::Line;
-use crate::given::Given;
+use rbench_plan::given::Given;
 
 #[macro_use]
 mod row;

@@ -4,12 +4,13 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 
 use rbench_plan::spec::{OnError, Segments};
+use rbench_plan::values;
 
 use super::Line;
-use crate::given::one_of;
+use crate::IorSummary as Summary;
 use crate::letters::Takes::{Nothing, Switch, Value};
 use crate::letters::{Group, Opt, Own, Table, directive, help, text};
-use crate::{IorSummary as Summary, values};
+use rbench_plan::given::one_of;
 
 const HEAD: &str = "\
 Run IOR's command line, with IOR's file layout and tables

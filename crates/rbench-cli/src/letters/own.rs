@@ -2,10 +2,13 @@
 
 use std::marker::PhantomData;
 
+use rbench_plan::spec;
+use rbench_plan::values;
+
 use super::Line;
 use super::table::Opt;
 use super::table::Takes::Nothing;
-use crate::{live, values};
+use crate::live;
 
 /// See [`Own::OPTIONS`].
 pub struct Own<L>(PhantomData<L>);
@@ -19,13 +22,13 @@ impl<L: Line> Own<L> {
     "overwrite" => output.overwrite: on, "Replace the file of --out if rbench wrote it";
     "label" => output.labels: more("K=V", values::label),
         "Add the label key=value to the result; may be repeated";
-    "on-error" => limits.on_error: word("WHAT", values::on_error),
+    "on-error" => limits.on_error: word("WHAT", spec::on_error),
         "What to do after a failed operation: continue, stop [default: continue]";
     "max-errors" => limits.max_errors: word("N", values::count),
         "End the run after more than N failed operations [default: no limit]";
     "op-timeout" => limits.op_timeout: word("TIME", values::time),
         "Give up on an operation that takes longer (s) [default: never]";
-    "on-dead-mount" => limits.on_dead_mount: word("WHAT", values::on_error),
+    "on-dead-mount" => limits.on_dead_mount: word("WHAT", spec::on_error),
         "When a mount no longer answers: stop, continue [default: stop]";
     "drop-caches" => drop_caches: on,
         "Drop the kernel's caches before phases that read or stat (needs root)";

@@ -158,7 +158,7 @@ macro_rules! rows {
     };
     (@takes ($($base:tt)*) ($($place:ident).+) path($value:literal)) => {
         $crate::letters::Takes::Value($value, |l, v| {
-            $crate::field::Field::put(&mut l.$($base)* $($place).+, $crate::values::path(v)?);
+            $crate::field::Field::put(&mut l.$($base)* $($place).+, rbench_plan::values::path(v)?);
             Ok(())
         })
     };

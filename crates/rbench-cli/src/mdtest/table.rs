@@ -2,10 +2,12 @@
 
 use std::ffi::OsStr;
 
+use rbench_plan::values;
+
 use super::Line;
+use crate::Print;
 use crate::letters::Takes::{Digits, Nothing, Value};
 use crate::letters::{Group, Opt, Own, Table, help, text};
-use crate::{Print, values};
 
 const HEAD: &str = "\
 Run mdtest's command line, with mdtest's tree, phases and summary table

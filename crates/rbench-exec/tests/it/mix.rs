@@ -4,7 +4,7 @@ use std::path::Path;
 
 use rbench_core::{Bytes, Nanos};
 use rbench_plan::mix::sizes::Sizes;
-use rbench_plan::spec::{Mix, MixText};
+use rbench_plan::spec::{Mix, MixText, SetLayout};
 
 use crate::group::{Outcome, Run, check_adds_up};
 
@@ -14,7 +14,7 @@ fn list(text: &str, shared: bool) -> Mix {
         files: Some(60),
         sizes: Some(Sizes::Gamma(Bytes(2000))),
         width: Some(5),
-        shared,
+        layout: shared.then_some(SetLayout::Shared),
         rounds: Some(20),
         ..Mix::default()
     }

@@ -34,7 +34,7 @@ pub(super) fn resolve(mix: &Mix, common: &Common, ranks: u32) -> Result<MixPlan,
     let scale = scale(mix)?;
     let mut plan = MixPlan {
         name,
-        shared: mix.shared,
+        shared: mix.shared(),
         sets: Vec::new(),
         roles: Vec::new(),
         time: time.or(mix.rounds.is_none().then_some(TIME)),
@@ -54,7 +54,7 @@ pub(super) fn resolve(mix: &Mix, common: &Common, ranks: u32) -> Result<MixPlan,
         plan.roles
             .push(made.map_err(|error| located(&plan.name, worker.line, error))?);
     }
-    let sharing = if mix.shared { u64::from(ranks) } else { 1 };
+    let sharing = if mix.shared() { u64::from(ranks) } else { 1 };
     for (number, written) in sets.iter().enumerate() {
         // However little is taken, each worker that changes a set has names of it.
         let least = 2 * rounds_of_owners(&plan, number) * sharing;

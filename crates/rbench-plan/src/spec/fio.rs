@@ -9,10 +9,12 @@ use rbench_core::{EngineOptions, Nanos};
 
 use crate::iolog::Skip;
 use crate::jobs::{
-    Advised, Checksum, ContinueOn, Directions, Distribution, Each, ExitWhat, Fallocate, FileLock,
+    Advised, ContinueOn, Directions, Distribution, Each, ExitWhat, Fallocate, FileLock,
     FileService, Logs, RangeSync, Unified, VerifyPattern, Whole,
 };
 use crate::process::{MemoryPolicy, Nodes};
+
+pub use crate::given::{Check, Extent, Split};
 
 /// All jobs of the command line and its job files.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -44,18 +46,6 @@ pub struct Job {
     pub options: Vec<(String, String)>,
 }
 
-/// A size that may be a part of another one.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Extent {
-    /// So many bytes.
-    Bytes(u64),
-    /// So many per cent.
-    Percent(u32),
-}
-
-/// One entry of `bssplit`: bytes, and its percentage if one is given.
-pub type Split = (u64, Option<u32>);
-
 /// `sync`
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SyncMode {
@@ -65,15 +55,6 @@ pub enum SyncMode {
     Sync,
     /// O_DSYNC
     Dsync,
-}
-
-/// `verify`
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Check {
-    /// `verify=0`
-    Off,
-    /// By this.
-    With(Checksum),
 }
 
 /// Options of a job by their names in fio. Of `name <- "option=word": type = "note"` the field

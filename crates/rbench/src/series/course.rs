@@ -164,7 +164,7 @@ pub fn of(series: &Series, around: Around<'_>) -> Result<Box<dyn Course>, String
                 .map_err(|e| e.to_string())?,
         })),
         series::Course::Knee(knee) => Ok(Box::new(Knee::new(knee)?)),
-        series::Course::Quick(quick) => Ok(Box::new(Quick::new(quick, series.quiet)?)),
+        series::Course::Quick(quick) => Ok(Box::new(Quick::new(quick, series.options.quiet)?)),
         series::Course::Suite(suite) if suite.name == rbench_plan::io500::NAME => {
             Ok(Box::new(Io500::new(suite, series, around)?))
         }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use rbench_cli::Format;
-use rbench_cli::series::Series;
+use rbench_cli::series::SeriesOptions;
 use rbench_core::plain::plain;
 use rbench_plan::series::Cell;
 use rbench_report::schema::{
@@ -46,7 +46,7 @@ impl Record {
     /// One sentence that names the file.
     pub fn begin(
         launch: &Launch,
-        asked: &Series,
+        asked: &SeriesOptions,
         (course, check): (&dyn Course, Option<CheckResult>),
         (ranks, hosts): (u32, Vec<String>),
     ) -> Result<Record, String> {
@@ -355,7 +355,7 @@ fn path_of(launch: &Launch, out: Option<PathBuf>) -> Option<PathBuf> {
 ///
 /// # Errors
 /// One sentence that names the file.
-pub fn earlier(launch: &Launch, asked: &Series) -> Result<Option<SeriesResult>, String> {
+pub fn earlier(launch: &Launch, asked: &SeriesOptions) -> Result<Option<SeriesResult>, String> {
     match path_of(launch, asked.out.clone()).filter(|_| asked.resume) {
         Some(out) => read_earlier(&out).map(|(earlier, _)| Some(earlier)),
         None => Ok(None),

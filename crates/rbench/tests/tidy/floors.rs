@@ -50,8 +50,9 @@ const HOUSES: &[House] = &[
             "iolog knee meta mix nn quick shift suite",
             "cache expect io500 trace verify",
             "jobs replay",
-            "pattern",
+            "given pattern",
             "io",
+            "values",
             "spec",
             "resolve",
             "demand describe estimate",
@@ -124,8 +125,8 @@ const HOUSES: &[House] = &[
     House {
         name: "rbench-cli",
         floors: &[
-            "definition given live",
-            "output values",
+            "definition live",
+            "output",
             "field",
             "letters series",
             "invocation",

@@ -6,11 +6,11 @@ use clap::Args as ClapArgs;
 use rbench_core::Nanos;
 use rbench_plan::arrival::Arrival;
 use rbench_plan::knee::{Asked, Figure, Limit, Slo};
+use rbench_plan::values;
 
 use super::SeriesOptions;
-use crate::args::ArrivalArg;
+use crate::Invocation;
 use crate::series::{Course, Knee};
-use crate::{Invocation, values};
 
 #[derive(Debug, ClapArgs)]
 #[command(
@@ -48,11 +48,11 @@ pub struct KneeArgs {
     /// Minimum time of a step (s) [default: 5]
     ///
     /// A step takes longer if its percentile needs more operations: 100 above it.
-    #[arg(long, value_name = "TIME", value_parser = values::time)]
+    #[arg(long, value_name = "TIME")]
     time: Option<Nanos>,
     /// Gaps between the starts [default: uniform]
     #[arg(long, value_enum, value_name = "HOW")]
-    arrival: Option<ArrivalArg>,
+    arrival: Option<Arrival>,
     /// Workload: io, meta, mix or fio, with its options except rate and time
     #[arg(last = true, required = true, value_name = "WORKLOAD")]
     words: Vec<OsString>,
@@ -71,7 +71,7 @@ impl KneeArgs {
                 to: self.to,
                 precision: self.precision,
                 time: self.time,
-                arrival: self.arrival.map(Arrival::from),
+                arrival: self.arrival,
             },
             words: self.words,
         }))

@@ -5,10 +5,11 @@ use std::path::PathBuf;
 use clap::Args as ClapArgs;
 use rbench_core::Bytes;
 use rbench_plan::nn::Asked;
+use rbench_plan::values;
 
 use super::SeriesOptions;
+use crate::Invocation;
 use crate::series::Course;
-use crate::{Invocation, values};
 
 #[derive(Debug, ClapArgs)]
 #[command(
@@ -26,7 +27,7 @@ pub struct NnArgs {
     #[arg(long, value_name = "N", value_parser = values::amount::<u64>)]
     files: Option<u64>,
     /// Bytes to write to each file, in one call, and to read from it [default: 0]
-    #[arg(long, value_name = "SIZE", value_parser = values::bytes)]
+    #[arg(long, value_name = "SIZE")]
     bytes: Option<Bytes>,
     /// Directory to test [default: RBENCH_DIR, else a built-in in-memory file system as a
     /// demo]

@@ -4,11 +4,12 @@ use std::path::PathBuf;
 
 use clap::Args as ClapArgs;
 use rbench_plan::suite::OVERVIEW;
+use rbench_plan::values;
 
 use super::SeriesOptions;
 use super::suite::scale;
+use crate::Invocation;
 use crate::series::{Course, Overview, Series, Suite};
-use crate::{Invocation, values};
 
 #[derive(Debug, ClapArgs)]
 #[command(

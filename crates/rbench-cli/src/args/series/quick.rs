@@ -6,10 +6,11 @@ use std::path::PathBuf;
 use clap::Args as ClapArgs;
 use rbench_core::Bytes;
 use rbench_plan::quick::Quick;
+use rbench_plan::values;
 
 use super::SeriesOptions;
 use crate::series::Course;
-use crate::{Invocation, Stop, invocation, values};
+use crate::{Invocation, Stop, invocation};
 
 #[derive(Debug, ClapArgs)]
 #[command(

@@ -6,10 +6,11 @@ use std::path::PathBuf;
 use clap::Args as ClapArgs;
 use rbench_plan::io500;
 use rbench_plan::suite::{self, BUILT_IN};
+use rbench_plan::values;
 
 use super::SeriesOptions;
 use crate::series::{Course, Suite, is_file};
-use crate::{Invocation, Stop, invocation, values};
+use crate::{Invocation, Stop, invocation};
 use rbench_core::near::nearest;
 
 #[derive(Debug, ClapArgs)]

@@ -3,7 +3,7 @@
 use rbench_plan::jobs::{ContinueOn, ExitWhat, Unified};
 
 use super::{Given, milliseconds};
-use crate::given::one_of;
+use rbench_plan::given::one_of;
 
 options! {
     /// How long and how fast.

@@ -7,7 +7,7 @@ use rbench_core::{EngineOptions, StatType};
 use rbench_plan::spec::fio::{Settings, SyncMode};
 
 use super::{Given, text};
-use crate::given::one_of;
+use rbench_plan::given::one_of;
 
 options! {
     /// How operations are done.

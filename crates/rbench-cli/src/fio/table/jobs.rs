@@ -7,7 +7,7 @@ use rbench_plan::spec::fio::Settings;
 
 use super::{Given, text};
 use crate::fio::listing;
-use crate::given::one_of;
+use rbench_plan::given::one_of;
 
 options! {
     /// Jobs, and the order in which they run.

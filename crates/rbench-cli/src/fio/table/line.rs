@@ -3,11 +3,13 @@
 use std::path::PathBuf;
 
 use rbench_core::Nanos;
+use rbench_plan::spec;
+use rbench_plan::values;
 
 use super::{Given, Line};
 use crate::fio::help;
-use crate::given::one_of;
-use crate::{FioFormat, Progress, live, values};
+use crate::{FioFormat, Progress, live};
+use rbench_plan::given::one_of;
 
 /// The least of `--eta-interval`, as in fio.
 const ETA_LEAST: Nanos = Nanos(250_000_000);
@@ -50,7 +52,7 @@ options! {
         "Replace the file of --out if rbench wrote it";
     label => output.labels: more("K=V", values::label),
         "Add the label key=value to the result; may be repeated";
-    "on-error" => limits.on_error: word("WHAT", values::on_error) = "continue",
+    "on-error" => limits.on_error: word("WHAT", spec::on_error) = "continue",
         "What to do after a failed operation of any job: continue, stop";
     "max-errors" => limits.max_errors: number, "End the run after more than N failed operations";
     "rbench-no-round-trip" => output.no_round_trip: sets(true),
@@ -69,7 +71,7 @@ options! {
         "Drop the kernel's caches on every host before jobs that read (root)";
     "op-timeout" => limits.op_timeout: word("TIME", seconds),
         "Give up on an operation that takes longer than this (s)";
-    "on-dead-mount" => limits.on_dead_mount: word("WHAT", values::on_error) = "stop",
+    "on-dead-mount" => limits.on_dead_mount: word("WHAT", spec::on_error) = "stop",
         "When a mount no longer answers: stop, continue";
     "private-dirs" => leave.private_dirs: sets(true),
         "Allow each host its own file system for the files";

@@ -149,7 +149,7 @@ macro_rules! read {
     ($g:ident, word($value:literal, $read:expr)) => { $read($g.text) };
     ($g:ident, each($($kind:tt)+)) => { $g.each(|g| read!(g, $($kind)+)) };
     ($g:ident, words($value:literal, $($word:literal = $meaning:expr),+)) => {
-        $crate::given::one_of($g.text, &[$(($word, $meaning)),+])
+        rbench_plan::given::one_of($g.text, &[$(($word, $meaning)),+])
     };
     ($g:ident, sets($value:expr)) => {{
         let _ = $g;

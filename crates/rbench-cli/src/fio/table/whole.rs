@@ -2,10 +2,11 @@
 //! beside its jobs.
 
 use rbench_plan::jobs::Checksum;
+use rbench_plan::values;
 
 use super::line::{path, seconds};
 use super::{Given, Line};
-use crate::{FioTool, IdleReport, values};
+use crate::{FioTool, IdleReport};
 
 /// fio's kinds of messages.
 #[rustfmt::skip]

@@ -111,7 +111,7 @@ impl Io500 {
             resumes,
             made: RefCell::new(None),
             embedded,
-            quiet: series.quiet,
+            quiet: series.options.quiet,
             settings,
         })
     }

@@ -174,10 +174,10 @@ fn expand(
     let program = around.launch.argv.iter().take(1).cloned();
     let argv: Vec<OsString> = program.chain(words.iter().cloned()).collect();
     let inner = match rbench_cli::parse(&argv, None) {
-        Ok(Invocation::Series(inner)) => Series {
-            quiet: series.quiet,
-            ..*inner
-        },
+        Ok(Invocation::Series(mut inner)) => {
+            inner.options.quiet = series.options.quiet;
+            *inner
+        }
         Ok(_) => return Err("this command is not a run".to_owned()),
         Err(stop) => {
             let line = stop.text.lines().next().unwrap_or_default();

@@ -5,8 +5,12 @@ use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 
+use crate::find::{SizeTest, Than};
+use crate::io::{FsyncRule, Rw};
+use crate::jobs::Distribution;
+use crate::meta::{Backend, PHASES, Packet, PhaseKind};
 use clap::ValueEnum;
-use clap::builder::{OsStringValueParser, TypedValueParser};
+use clap::builder::{OsStringValueParser, PossibleValue, PossibleValuesParser, TypedValueParser};
 use rbench_core::client::Watch;
 use rbench_core::event::Event;
 use rbench_core::near::nearest;
@@ -14,23 +18,21 @@ use rbench_core::operations::{self, OPS_ROWS, OpsRow};
 use rbench_core::steady::Criterion;
 use rbench_core::units::ParseQuantityError;
 use rbench_core::{Bytes, Nanos};
-use rbench_plan::find::{SizeTest, Than};
-use rbench_plan::io::{FsyncRule, Rw};
-use rbench_plan::jobs::Distribution;
-use rbench_plan::meta::{Backend, PHASES, Packet, PhaseKind};
-use rbench_plan::spec::{OnError, Split};
 
-use crate::given::{Base, Given};
+use crate::given::{Base, Given, Split};
+use crate::trace::Format;
 
 /// Any text.
 pub fn owned(text: &str) -> Result<String, String> {
     Ok(text.to_owned())
 }
 
+/// A size.
 pub fn bytes(text: &str) -> Result<Bytes, String> {
     text.parse().map_err(|e: ParseQuantityError| e.to_string())
 }
 
+/// A time.
 pub fn time(text: &str) -> Result<Nanos, String> {
     text.parse().map_err(|e: ParseQuantityError| e.to_string())
 }
@@ -98,6 +100,7 @@ pub enum Iterations {
     Auto,
 }
 
+/// `--iterations`
 pub fn iterations(text: &str) -> Result<Iterations, String> {
     match text {
         "auto" => Ok(Iterations::Auto),
@@ -108,14 +111,7 @@ pub fn iterations(text: &str) -> Result<Iterations, String> {
     }
 }
 
-pub fn on_error(text: &str) -> Result<OnError, String> {
-    match text {
-        "continue" => Ok(OnError::Continue),
-        "stop" => Ok(OnError::Stop),
-        _ => Err("it must be continue or stop".to_owned()),
-    }
-}
-
+/// `--phases`
 pub fn phase(text: &str) -> Result<PhaseKind, String> {
     PHASES
         .iter()
@@ -127,6 +123,7 @@ pub fn phase(text: &str) -> Result<PhaseKind, String> {
         })
 }
 
+/// `--only` of `rbench ops`
 pub fn ops_row(text: &str) -> Result<&'static OpsRow, String> {
     operations::row(text).ok_or_else(|| {
         let names = || OPS_ROWS.iter().map(|row| row.name);
@@ -137,6 +134,7 @@ pub fn ops_row(text: &str) -> Result<&'static OpsRow, String> {
     })
 }
 
+/// `--rw`
 pub fn rw(text: &str) -> Result<Rw, String> {
     Rw::ALL
         .into_iter()
@@ -149,6 +147,7 @@ pub fn rw(text: &str) -> Result<Rw, String> {
         })
 }
 
+/// `--fsync`
 pub fn fsync(text: &str) -> Result<FsyncRule, String> {
     match text {
         "end" => Ok(FsyncRule::End),
@@ -172,20 +171,17 @@ fn shared(text: &str) -> Given<'_> {
     }
 }
 
+/// `--bs-range`
 pub fn block_range(text: &str) -> Result<(u64, u64), String> {
     shared(text).range()
 }
 
-/// Sizes with their percentages; a type of its own, since clap takes a bare
-/// list for several values.
-pub fn block_split(text: &str) -> Result<BlockSplit, String> {
-    shared(text).splits().map(BlockSplit)
+/// `--bs-split`: sizes with their percentages.
+pub fn block_split(text: &str) -> Result<Vec<Split>, String> {
+    shared(text).splits()
 }
 
-/// See [`block_split`].
-#[derive(Debug, Clone)]
-pub struct BlockSplit(pub Vec<Split>);
-
+/// `--random-distribution`
 pub fn distribution(text: &str) -> Result<Distribution, String> {
     shared(text).distribution()
 }
@@ -195,6 +191,7 @@ pub fn criterion(text: &str) -> Result<Criterion, String> {
     shared(text).criterion()
 }
 
+/// A percentage.
 pub fn percent(text: &str) -> Result<u32, String> {
     shared(text).percent()
 }
@@ -242,6 +239,7 @@ pub fn amount<T: TryFrom<u64>>(text: &str) -> Result<T, String> {
     T::try_from(number).map_err(|_| too_large())
 }
 
+/// `--label`
 pub fn label(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
         Some((key, value)) if !key.is_empty() => Ok((key.to_owned(), value.to_owned())),
@@ -272,6 +270,7 @@ pub fn choice<T: ValueEnum>(text: &str) -> Result<T, String> {
     })
 }
 
+/// `-a` of mdtest
 pub fn backend(text: &str) -> Result<Backend, String> {
     match text.to_ascii_uppercase().as_str() {
         "POSIX" => Ok(Backend::Posix),
@@ -289,6 +288,7 @@ pub fn signed(text: &str) -> Result<i32, String> {
         .map_err(|_| format!("'{text}' is not an integer between -2147483648 and 2147483647"))
 }
 
+/// `--dataPacketType`
 pub fn packet(text: &str) -> Result<Packet, String> {
     match text.to_ascii_lowercase().as_str() {
         "t" | "timestamp" => Ok(Packet::Timestamp),
@@ -302,6 +302,7 @@ pub fn packet(text: &str) -> Result<Packet, String> {
     }
 }
 
+/// A path that is not empty.
 pub fn path(word: &OsStr) -> Result<PathBuf, String> {
     if word.is_empty() {
         return Err("a name must not be empty".to_owned());
@@ -323,6 +324,17 @@ pub fn directory() -> impl TypedValueParser<Value = PathBuf> {
     OsStringValueParser::new().try_map(|name| match name.is_empty() {
         true => Err("the name is empty (an unset variable?)"),
         false => Ok(PathBuf::from(name)),
+    })
+}
+
+/// `--trace-format`; `None`: as each trace says.
+pub fn trace_format() -> impl TypedValueParser<Value = Option<Format>> {
+    let auto = PossibleValue::new("auto").help("Detected from the first lines of each trace");
+    let all = Format::ALL.map(|(name, format)| PossibleValue::new(name).help(format.about()));
+    PossibleValuesParser::new(std::iter::once(auto).chain(all)).map(|name| {
+        let mut all = Format::ALL.into_iter();
+        all.find(|(known, _)| *known == name)
+            .map(|(_, format)| format)
     })
 }
 

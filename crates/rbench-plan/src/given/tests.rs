@@ -1,4 +1,4 @@
-use rbench_plan::jobs::Distribution;
+use crate::jobs::Distribution;
 
 use super::*;
 

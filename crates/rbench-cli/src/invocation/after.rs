@@ -2,13 +2,13 @@
 
 use std::path::PathBuf;
 
-use clap::Args as ClapArgs;
+use clap::Args;
+use rbench_plan::values;
 
-use super::StartArgs;
-use crate::values;
-use crate::{Clean, Format, Invocation, Verify};
+use crate::output::{Format, Start};
 
-#[derive(Debug, ClapArgs)]
+/// `rbench verify`
+#[derive(Debug, Clone, PartialEq, Eq, Args)]
 #[command(
     after_help = "Every block in the journals is read and classified: as acknowledged, allowed (in flight or \
     never synced), untouched, lost (although synced), corrupt or unreadable. Exit code: 0 if nothing is lost, \
@@ -17,66 +17,45 @@ use crate::{Clean, Format, Invocation, Verify};
     --verify --ack-journal /var/tmp/acks\n  (the file system crashes and is mounted again)\n  rbench verify \
     /var/tmp/acks.*"
 )]
-pub struct VerifyArgs {
+pub struct Verify {
     /// Journals written by --ack-journal
     #[arg(required = true, value_name = "FILE")]
-    journals: Vec<PathBuf>,
+    pub journals: Vec<PathBuf>,
     /// Current path of the tested directory [default: its path during the run]
     #[arg(long, value_name = "DIR", value_parser = values::directory())]
-    dir: Option<PathBuf>,
+    pub dir: Option<PathBuf>,
     /// Format of the report
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
-    format: Format,
+    pub format: Format,
 }
 
-#[derive(Debug, ClapArgs)]
+/// `rbench clean`
+#[derive(Debug, Clone, PartialEq, Eq, Args)]
 #[command(
     after_help = "Under mpirun, all ranks share the work. Neither symbolic links nor mounts are followed out \
     of a run's directory.\n\nExample:\n  mpirun -np 12 --hostfile myhost rbench clean /mnt/fs"
 )]
-pub struct CleanArgs {
+pub struct Clean {
     /// Directory that was tested
     #[arg(value_parser = values::directory())]
-    dir: PathBuf,
+    pub dir: PathBuf,
     /// Also remove directories of runs on other hosts; make sure first that those runs have
     /// ended
     #[arg(long)]
-    force: bool,
+    pub force: bool,
     /// Also remove directories that runs with --keep or --ack-journal left on purpose
     #[arg(long)]
-    kept: bool,
+    pub kept: bool,
     /// Only print what would be removed
     #[arg(long)]
-    dry_run: bool,
+    pub dry_run: bool,
     /// Removal threads per rank
     #[arg(long, default_value_t = 16, value_name = "N", value_parser = values::threads)]
-    threads: u32,
+    pub threads: u32,
     /// Show no progress on stderr
     #[arg(long, short)]
-    quiet: bool,
+    pub quiet: bool,
+    /// How ranks come together.
     #[command(flatten)]
-    pub(super) start: StartArgs,
-}
-
-impl VerifyArgs {
-    pub fn invocation(self) -> Invocation {
-        Invocation::Verify(Verify {
-            journals: self.journals,
-            dir: self.dir,
-            format: self.format,
-        })
-    }
-}
-
-impl CleanArgs {
-    pub fn invocation(self) -> Invocation {
-        Invocation::Clean(Clean {
-            dir: self.dir,
-            force: self.force,
-            kept: self.kept,
-            dry_run: self.dry_run,
-            threads: self.threads,
-            quiet: self.quiet,
-        })
-    }
+    pub start: Start,
 }

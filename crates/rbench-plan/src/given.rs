@@ -3,11 +3,10 @@
 
 use std::cell::RefCell;
 
+use crate::jobs::{Checksum, Each, RangeSync, VerifyPattern};
+use crate::process::{MemoryPolicy, Nodes};
 use rbench_core::Nanos;
 use rbench_core::steady::Criterion;
-use rbench_plan::jobs::{Checksum, Each, RangeSync, VerifyPattern};
-use rbench_plan::process::{MemoryPolicy, Nodes};
-use rbench_plan::spec::fio::{Check, Extent, Split};
 
 pub use arithmetic::evaluate;
 use arithmetic::is_expression;
@@ -20,6 +19,27 @@ pub mod pattern;
 
 /// Most numbers of a range.
 const LIST_MAX: u32 = 1 << 16;
+
+/// A size that may be a part of another one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Extent {
+    /// So many bytes.
+    Bytes(u64),
+    /// So many per cent.
+    Percent(u32),
+}
+
+/// One entry of `bssplit`: bytes, and its percentage if one is given.
+pub type Split = (u64, Option<u32>);
+
+/// `verify`
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Check {
+    /// `verify=0`
+    Off,
+    /// By this.
+    With(Checksum),
+}
 
 /// What `k` and `kib` stand for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -34,6 +54,10 @@ pub enum Base {
 }
 
 impl Base {
+    /// `kb_base`
+    ///
+    /// # Errors
+    /// A clause on what is wrong.
     pub fn read(text: &str) -> Result<Base, String> {
         one_of(text, &[("1024", Base::Binary), ("1000", Base::Decimal)])
     }

@@ -1,15 +1,15 @@
-//! `rbench check`: its options.
+//! What the file system of a directory can do, and which promises it keeps.
 
-use std::ffi::OsStr;
 use std::path::PathBuf;
 
-use clap::Args as ClapArgs;
+use clap::Args;
 use rbench_core::Nanos;
+use rbench_plan::values;
 
-use super::StartArgs;
-use crate::{Check, CheckFormat, Invocation, Stop, invocation, values};
+use crate::output::{Format, Start};
 
-#[derive(Debug, ClapArgs)]
+/// `rbench check`
+#[derive(Debug, Clone, PartialEq, Eq, Default, Args)]
 #[command(
     after_help = "Each promise is tested in its own directory below DIR, which is removed again; nothing else \
     is touched. As root, rbench also tests with other users' credentials. Under mpirun, every host tests for \
@@ -22,74 +22,79 @@ use crate::{Check, CheckFormat, Invocation, Stop, invocation, values};
     check.xml\n  mpirun --host a,b,c rbench check --dir /mnt/fs --only coherence,locks-between,races\n  mpirun \
     -np 2 rbench check --dir /mnt/one,/mnt/other --under-load"
 )]
-pub(super) struct CheckArgs {
+pub struct Check {
     /// Directory on the mount, or on several mounts of one file system [default:
     /// RBENCH_DIR]
     ///
     /// The ranks of a host take several directories in turn.
-    #[arg(long, value_name = "DIR,…", value_parser = values::directory(), value_delimiter = ',')]
-    dir: Vec<PathBuf>,
+    #[arg(id = "dir", long = "dir", value_name = "DIR,…", value_parser = values::directory(), value_delimiter = ',')]
+    pub dirs: Vec<PathBuf>,
     /// Number of hosts that take part [default: all]
     #[arg(long, value_name = "N")]
-    hosts: Option<u32>,
+    pub hosts: Option<u32>,
     /// Test the promises between clients while each client works on its own files
     #[arg(long)]
-    under_load: bool,
+    pub under_load: bool,
     /// Test only these groups or promises; * matches any part of a name
     #[arg(long, value_name = "NAME,…", value_delimiter = ',')]
-    only: Vec<String>,
+    pub only: Vec<String>,
     /// Print the groups and the promises without testing any
     #[arg(long)]
-    list: bool,
+    pub list: bool,
     /// Known deviations that do not fail the check: a file, or glusterfs, juicefs, moosefs,
     /// nfs, s3fs
     #[arg(long, value_name = "FILE|NAME")]
-    expect: Option<PathBuf>,
+    pub expect: Option<PathBuf>,
     /// Seed of all random choices [default: random, recorded in the report]
     #[arg(long, value_name = "N")]
-    seed: Option<u64>,
+    pub seed: Option<u64>,
     /// Time limit of one promise (s); beyond it the promise is undecided [default: 20]
-    #[arg(long, value_name = "TIME", value_parser = values::time)]
-    time_limit: Option<Nanos>,
+    #[arg(long, value_name = "TIME")]
+    pub time_limit: Option<Nanos>,
     /// Format of the report
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
-    format: CheckFormat,
+    pub format: CheckFormat,
     /// Show no progress on stderr
     #[arg(long, short)]
-    quiet: bool,
+    pub quiet: bool,
+    /// How ranks come together.
     #[command(flatten)]
-    pub(super) start: StartArgs,
+    pub start: Start,
 }
 
-impl CheckArgs {
-    pub(super) fn invocation(self, env_dir: Option<&OsStr>) -> Result<Invocation, Stop> {
-        let CheckArgs {
-            dir,
-            hosts,
-            under_load,
-            only,
-            list,
-            expect,
-            seed,
-            time_limit,
-            format,
-            quiet,
-            start: _,
-        } = self;
-        Ok(Invocation::Check(Check {
-            dirs: match dir.is_empty() {
-                true => invocation::env_dir(env_dir)?.into_iter().collect(),
-                false => dir,
-            },
-            hosts,
-            under_load,
-            only,
-            list,
-            expect,
-            seed,
-            time_limit,
-            format,
-            quiet,
-        }))
-    }
+/// The format of what `rbench check` prints.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
+pub enum CheckFormat {
+    /// Tables for people
+    #[default]
+    Text,
+    /// Everything, for programs
+    Json,
+    /// JUnit's XML
+    Junit,
+    /// The Test Anything Protocol
+    Tap,
+}
+
+/// `rbench probe`
+#[derive(Debug, Clone, PartialEq, Eq, Args)]
+#[command(
+    after_help = "Each ability is tested in its own directory below DIR, which is removed at the end; nothing \
+    else is touched. Under mpirun, every host tests for itself, hosts that differ are named, and each host \
+    checks for files that the others create. docs/reference/probe.md describes the abilities and their \
+    tests.\n\nExample:\n  mpirun -np 3 --hostfile myhost rbench probe /mnt/fs"
+)]
+pub struct Probe {
+    /// Directory on the mount
+    #[arg(value_parser = values::directory())]
+    pub dir: PathBuf,
+    /// Format of the report
+    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
+    pub format: Format,
+    /// Show no progress on stderr
+    #[arg(long, short)]
+    pub quiet: bool,
+    /// How ranks come together.
+    #[command(flatten)]
+    pub start: Start,
 }

@@ -1,6 +1,6 @@
 //! Distributions of random offsets, as fio writes them.
 
-use rbench_plan::jobs::Distribution;
+use crate::jobs::Distribution;
 
 use super::Given;
 

@@ -174,7 +174,10 @@ impl<'c> dyn Communicator + 'c {
             let read = |(message, from): (Vec<u8>, u32)| {
                 decode(&message).ok_or(CommError::Garbled(Rank(from)))
             };
-            messages.into_iter().zip(0..).map(read).collect()
+            // Named, since a list of options could be collected, too.
+            let values: Result<Vec<T>, CommError> =
+                messages.into_iter().zip(0..).map(read).collect();
+            values.map(Some)
         }
     }
 

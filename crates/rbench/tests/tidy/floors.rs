@@ -119,6 +119,7 @@ const HOUSES: &[House] = &[
             "journal",
             "series",
             "document",
+            "listing",
             "page",
         ],
     },

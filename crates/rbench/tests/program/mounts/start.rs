@@ -1,6 +1,33 @@
 //! Ranks that do not come together at the start: it is said who is missing, and everybody ends. The
 //! sentences are tried in `rbench-comm` (`mpi/watch.rs`), three hosts in `scripts/checks/bed_mounts.py`.
 
+use crate::common::{Place, text};
+
+/// Slurm's own processes are in `scripts/checks/slurm.py`.
+#[test]
+fn of_processes_that_srun_starts_without_pmix_the_first_says_that_all_are_refused() {
+    let place = Place::new();
+    let task = |number: &str, more: &str| {
+        let slurm = [
+            ("SLURM_STEP_ID", "0"),
+            ("SLURM_STEP_NUM_TASKS", "4"),
+            ("SLURM_PROCID", number),
+        ];
+        let mut command = place.command(&format!("meta --dir target --items 1 --quiet {more}"));
+        let output = command.envs(slurm).output().expect("it starts");
+        assert!(place.entries("target").is_empty(), "{number}");
+        (output.status.code(), text(&output.stderr))
+    };
+    let (code, said) = task("0", "");
+    let line = "rbench: Slurm's srun started several processes that know nothing of each other: use srun --mpi=pmix";
+    assert!(
+        code == Some(2) && said.starts_with(line),
+        "{code:?}: {said}"
+    );
+    assert_eq!(task("3", ""), (Some(2), String::new()));
+    assert_eq!(task("3", "--communicator solo"), (Some(0), String::new()));
+}
+
 mod needs_mpi {
     use std::fs;
     use std::path::Path;

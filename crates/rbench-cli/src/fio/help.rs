@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use rbench_plan::spec::fio::Settings;
 
 use super::Line;
-use super::table::{self, Does, GROUPS, Group, Opt, REFUSED, Takes};
+use super::table::{self, Does, GROUPS, Group, Opt, Takes};
 use crate::definition::Definition;
 use rbench_plan::given::{Base, Given};
 
@@ -315,7 +315,7 @@ pub fn tables() -> String {
         text,
         "\n### Refused\n\n| option | why it is refused | what to use instead |\n|---|---|---|"
     );
-    for refused in REFUSED {
+    for refused in table::refused_options() {
         let names: Vec<String> = refused.each().map(|name| format!("`{name}`")).collect();
         let instead = match refused.instead {
             "" => "–",

@@ -21,7 +21,7 @@ mod replay;
 mod stats;
 mod whole;
 
-pub use refused::{REFUSED, Refused, refusal};
+pub use refused::Refused;
 
 /// An option.
 pub struct Opt {
@@ -37,6 +37,9 @@ pub struct Opt {
     pub default: &'static str,
     /// Its help, one line.
     pub help: &'static str,
+    /// Whether it fills the field of its name with what a plain kind reads.
+    #[cfg(test)]
+    pub plain: bool,
     /// What is done with it.
     pub does: Does,
 }
@@ -178,6 +181,16 @@ pub fn exact(name: &str) -> Option<&'static Opt> {
     options().find(|option| option.names().any(|known| known == name))
 }
 
+/// Every option that is refused, in the order of the documentation.
+pub fn refused_options() -> impl Iterator<Item = &'static Refused> {
+    refused::REFUSED.iter().chain(engine::REFUSED)
+}
+
+/// The entry of an option of fio that is not supported.
+pub fn refusal(name: &str) -> Option<&'static Refused> {
+    refused_options().find(|refused| refused.each().any(|known| known == name))
+}
+
 /// The meaning of a name on the command line.
 pub enum Found {
     /// An option.
@@ -195,11 +208,7 @@ pub fn find(name: &str) -> Found {
     if let Some(option) = exact(name) {
         return Found::Known(option);
     }
-    let all_refused = || {
-        REFUSED
-            .iter()
-            .flat_map(|r| r.each().map(move |name| (name, r)))
-    };
+    let all_refused = || refused_options().flat_map(|r| r.each().map(move |name| (name, r)));
     if let Some((name, refused)) = all_refused().find(|(known, _)| *known == name) {
         return Found::Refused(name, refused);
     }

@@ -548,7 +548,7 @@ fn what_to_use_instead_of_a_refused_option_exists() {
         found.map(|(_, text)| text.as_str())
     };
     let mut seen = Vec::new();
-    for refused in table::REFUSED {
+    for refused in table::refused_options() {
         for name in refused.each() {
             assert!(!seen.contains(&name), "{name} is refused twice");
             seen.push(name);

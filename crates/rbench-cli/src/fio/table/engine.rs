@@ -6,6 +6,7 @@ use rbench_core::memory::MemoryKind;
 use rbench_core::{EngineOptions, StatType};
 use rbench_plan::spec::fio::{Settings, SyncMode};
 
+use super::refused::{Refused, of_engine};
 use super::{Given, text};
 use rbench_plan::given::one_of;
 
@@ -62,6 +63,21 @@ options! {
             "statx" = StatType::Statx) = "stat",
         "system call: stat, lstat, statx";
 }}
+
+/// Options of these engines that are not taken.
+pub const REFUSED: &[Refused] = &[
+    of_engine(
+        "cmdprio cmdprio_bssplit cmdprio_class cmdprio_hint cmdprio_percentage",
+        "requests have no priority",
+        "`prio` and `prioclass` for all requests of a job",
+    ),
+    of_engine("thp", "the system chooses the pages of mappings", ""),
+    of_engine(
+        "libaio_vectored",
+        "requests of libaio have one buffer each",
+        "",
+    ),
+];
 
 options! {
     /// Written data.

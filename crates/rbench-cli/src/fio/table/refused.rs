@@ -39,14 +39,19 @@ const fn refused(names: &'static str, why: &'static str, instead: &'static str) 
     }
 }
 
-const fn of_engine(names: &'static str, why: &'static str, instead: &'static str) -> Refused {
+pub(super) const fn of_engine(
+    names: &'static str,
+    why: &'static str,
+    instead: &'static str,
+) -> Refused {
     Refused {
         of_engines: true,
         ..refused(names, why, instead)
     }
 }
 
-/// Every option that is refused, in the order of the documentation.
+/// Options that are refused, in the order of the documentation; those of engines that rbench
+/// has stand beside what is taken of them.
 pub const REFUSED: &[Refused] = &[
     // Pattern and blocks
     refused(
@@ -122,12 +127,6 @@ pub const REFUSED: &[Refused] = &[
     refused("memcpytest", "it tests fio itself", ""),
     // Engines
     of_engine(
-        "cmdprio cmdprio_bssplit cmdprio_class cmdprio_hint cmdprio_percentage",
-        "requests have no priority",
-        "`prio` and `prioclass` for all requests of a job",
-    ),
-    of_engine("thp", "the system chooses the pages of mappings", ""),
-    of_engine(
         "apptag apptag_mask cdb_len cmd_type deac md_per_io_size pi_act pi_chk read_mode readfua \
          sg_write_mode skip_bad stream_id verify_bytchk verify_mode write_mode writefua xnvme_admin \
          xnvme_async xnvme_be xnvme_dev_nsid xnvme_dev_subnqn xnvme_iovec xnvme_mem xnvme_sync",
@@ -200,16 +199,4 @@ pub const REFUSED: &[Refused] = &[
         "it belongs to an engine of another system, or to fio's example of one",
         "",
     ),
-    of_engine(
-        "libaio_vectored",
-        "requests of libaio have one buffer each",
-        "",
-    ),
 ];
-
-/// The entry of an option of fio that is not supported.
-pub fn refusal(name: &str) -> Option<&'static Refused> {
-    REFUSED
-        .iter()
-        .find(|refused| refused.each().any(|known| known == name))
-}

@@ -32,6 +32,8 @@ macro_rules! options {
             takes: takes!($kind $(($($arg)*))?),
             default: default!($kind $($default)?),
             help: help!([$($($engine)+)?] [$kind $(($($arg)*))?] $help),
+            #[cfg(test)]
+            plain: plain!(($($($place).+)?) $kind),
             does: does!($does $base $name ($($($place).+)?) $kind $(($($arg)*))?),
         }),*];
     };
@@ -65,6 +67,31 @@ macro_rules! help {
     };
     ([] [time($unit:ident)] $help:literal) => { concat!($help, " (", stringify!($unit), ")") };
     ([] $kind:tt $help:literal) => { $help };
+}
+
+#[cfg(test)]
+macro_rules! plain {
+    (() flag) => {
+        true
+    };
+    (() switch) => {
+        true
+    };
+    (() number) => {
+        true
+    };
+    (() size) => {
+        true
+    };
+    (() percent) => {
+        true
+    };
+    (() time) => {
+        true
+    };
+    ($place:tt $kind:ident) => {
+        false
+    };
 }
 
 macro_rules! takes {

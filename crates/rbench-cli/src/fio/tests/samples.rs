@@ -691,14 +691,25 @@ fn no_option_is_without_a_sample_and_no_field_without_an_option() {
         .map(|text| text.split('=').next().unwrap_or(text))
         .collect();
     for option in table::options() {
-        if matches!(option.does, Does::Text(_) | Does::Name) {
+        if matches!(option.does, Does::Text(_) | Does::Name) || option.plain {
             continue;
         }
         for name in option.names() {
             assert!(sampled.contains(&name), "{name} has no sample");
         }
     }
-    let all: Vec<&str> = JOB_OPTIONS.iter().map(|(text, _)| *text).collect();
+    let mut all: Vec<String> = JOB_OPTIONS
+        .iter()
+        .map(|(text, _)| (*text).to_owned())
+        .collect();
+    let plain = table::options().filter(|option| option.plain && option.in_files());
+    for option in plain.filter(|option| !sampled.contains(&option.name)) {
+        let value = match option.takes {
+            Takes::Switch | Takes::Value("0|1") => "1",
+            _ => "100",
+        };
+        all.push(format!("{}={value}", option.name));
+    }
     let all = format!("--name=a --{} --rate=1m --ba=4k", all.join(" --"));
     let shown = format!("{:?}", jobs(&all)[0].settings);
     assert!(!shown.contains("None,"), "{shown}");

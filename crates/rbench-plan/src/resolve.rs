@@ -374,7 +374,7 @@ fn complete(spec: &Spec, facts: &Facts) -> Result<Plan, PlanError> {
         Workload::Ops(ops) => Work::Meta(ops::resolve(ops, common, threads, ranks)?),
         Workload::Mdtest(options) => Work::Meta(mdtest::resolve(options, facts, &mut notes)?),
         Workload::Io(io) => {
-            let plan = io::resolve(io, interval, facts)?;
+            let plan = io::resolve(io, interval, facts, threads)?;
             if plan.verify_threads > 0 && common.pin {
                 refuse!(
                     "--verify-threads and --pin cannot be combined: the threads would share the worker's processor"

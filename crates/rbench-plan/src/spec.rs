@@ -325,6 +325,9 @@ pub struct Io {
     /// Bytes per worker [default: 256M]
     #[arg(long, value_name = "SIZE")]
     pub size: Option<Bytes>,
+    /// Instead of --size: bytes of all workers together, in equal parts of whole blocks
+    #[arg(long, value_name = "SIZE")]
+    pub total_size: Option<Bytes>,
     /// Small-file mode: number of files per worker
     ///
     /// Each operation opens a file, reads or writes all of it, and closes it.

@@ -17,6 +17,9 @@ use crate::spec;
 /// just below 2 GiB.
 const BLOCK_MAX: Bytes = Bytes(1 << 30);
 
+/// Block size without an option, where the file is no smaller.
+const BLOCK: u64 = 128 << 10;
+
 /// The options that give block sizes.
 const OPTIONS: blocks::Options = blocks::Options {
     split: "--bs-split",
@@ -24,14 +27,24 @@ const OPTIONS: blocks::Options = blocks::Options {
     fixed: "--bs",
 };
 
-/// `interval`: of the timelines.
-pub(super) fn resolve(io: &spec::Io, interval: Nanos, facts: &Facts) -> Result<IoPlan, PlanError> {
+/// `interval`: of the timelines; `threads`: of each rank.
+pub(super) fn resolve(
+    io: &spec::Io,
+    interval: Nanos,
+    facts: &Facts,
+    threads: u32,
+) -> Result<IoPlan, PlanError> {
     let small = small_files(io)?;
     let default_size = small.map_or(Bytes(256 << 20), |s| s.size);
-    let size = io.size.unwrap_or(default_size);
-    if small.is_some() && io.size.is_some() {
+    let size = match (io.size, io.total_size) {
+        (Some(_), Some(_)) => refuse!("--size and --total-size cannot be combined"),
+        (None, Some(total)) => Some(part(io, total, (facts.ranks(), threads))?),
+        (size, None) => size,
+    };
+    if small.is_some() && size.is_some() {
         refuse!("--size and --files cannot be combined: the size is --files times --file-size");
     }
+    let size = size.unwrap_or(default_size);
     let blocks = Blocks::new(io, size)?;
     check_blocks(&blocks, size, small, io)?;
     let phases = io.rw.clone().unwrap_or_else(|| vec![Rw::Write, Rw::Read]);
@@ -78,6 +91,25 @@ pub(super) fn resolve(io: &spec::Io, interval: Nanos, facts: &Facts) -> Result<I
         buffers: buffers(io)?,
         phases,
     })
+}
+
+/// What of all workers' bytes is each one's: whole blocks, where it has room for one.
+fn part(io: &spec::Io, total: Bytes, (ranks, threads): (u32, u32)) -> Result<Bytes, PlanError> {
+    let workers = u64::from(ranks) * u64::from(threads);
+    let each = total.0 / workers.max(1);
+    let block = io.block.map_or(BLOCK, |block| block.0).max(1);
+    let part = match each >= block {
+        true => each - each % block,
+        false if io.block.is_none() => each,
+        false => 0,
+    };
+    if part == 0 {
+        refuse!(
+            "--total-size {total} leaves each of {workers} workers {}: less than a block",
+            Bytes(each)
+        );
+    }
+    Ok(Bytes(part))
 }
 
 /// Most threads that check for one worker.
@@ -159,7 +191,7 @@ impl Blocks {
         if let [one, other, ..] = flags.as_slice() {
             refuse!("{one} and {other} cannot be combined");
         }
-        let fixed = io.block.unwrap_or(Bytes((128 << 10).min(size.0)));
+        let fixed = io.block.unwrap_or(Bytes(BLOCK.min(size.0)));
         let sizes = OPTIONS.sizes(io.block_split.as_deref(), io.block_range, fixed.0)?;
         Ok(Blocks {
             least: Bytes(pattern::smallest(&sizes)),
@@ -475,4 +507,43 @@ fn think(io: &spec::Io, small: Option<SmallFiles>) -> Result<Nanos, PlanError> {
         );
     }
     Ok(think.unwrap_or(Nanos(0)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The size of each of twelve workers on three ranks, or why there is none.
+    fn size(change: impl FnOnce(&mut spec::Io)) -> Result<u64, String> {
+        let mut io = spec::Io::default();
+        change(&mut io);
+        let facts = Facts {
+            host_of: vec![0, 0, 1],
+            seed: 1,
+            engines: vec![("psync", 1)],
+            stonewalled: None,
+        };
+        let plan = resolve(&io, INTERVAL, &facts, 4);
+        plan.map(|plan| plan.size.0).map_err(|error| error.0)
+    }
+
+    #[test]
+    fn a_total_size_is_divided_among_all_workers_in_whole_blocks() {
+        let total = |bytes| move |io: &mut spec::Io| io.total_size = Some(Bytes(bytes));
+        assert_eq!(size(total(12 << 20)), Ok(1 << 20));
+        assert_eq!(size(total((12 << 20) + 12 * 4096)), Ok(1 << 20));
+        assert_eq!(size(total(12 * 1000)), Ok(1000), "a block of its own");
+        let of_blocks = |bytes| {
+            size(|io| {
+                io.block = Some(Bytes(4096));
+                total(bytes)(io);
+            })
+        };
+        assert_eq!(of_blocks(12 * 10_000), Ok(8192));
+        let why = of_blocks(12 * 4095).expect_err("less than a block");
+        assert!(why.contains("each of 12 workers 4095"), "{why}");
+        let both =
+            |io: &mut spec::Io| (io.size, io.total_size) = (Some(BLOCK_MAX), Some(BLOCK_MAX));
+        assert!(size(both).is_err_and(|why| why.contains("cannot be combined")));
+    }
 }

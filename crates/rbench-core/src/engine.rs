@@ -33,6 +33,8 @@ pub struct EngineOptions {
     pub atomic: bool,
     /// `userspace_reap`: libaio's completions are read from memory.
     pub userspace_reap: bool,
+    /// `libaio_vectored`: `IOCB_CMD_PREADV` and `IOCB_CMD_PWRITEV` with a vector of one buffer.
+    pub libaio_vectored: bool,
     /// `stat_type`: the call of filestat and dirstat.
     pub stat_type: StatType,
 }
@@ -64,6 +66,7 @@ impl Default for EngineOptions {
             nowait: false,
             atomic: false,
             userspace_reap: false,
+            libaio_vectored: false,
             stat_type: StatType::Stat,
         }
     }

@@ -46,6 +46,8 @@ pub const INFO: EngineInfo = EngineInfo {
 /// `aio_lio_opcode` of the kernel.
 const IOCB_CMD_PREAD: u16 = 0;
 const IOCB_CMD_PWRITE: u16 = 1;
+const IOCB_CMD_PREADV: u16 = 7;
+const IOCB_CMD_PWRITEV: u16 = 8;
 
 /// How long the kernel may have no room for a request while none is under way.
 const ROOM_WITHIN: Duration = Duration::from_secs(30);
@@ -70,6 +72,8 @@ struct Aio {
     slots: Vec<Slot>,
     /// The control block of each slot; they stay where they are.
     blocks: Vec<libc::iocb>,
+    /// With `libaio_vectored`: the vector of each slot, which stays where it is; else none.
+    vectors: Vec<libc::iovec>,
     /// Control blocks that the kernel does not have yet.
     queued: Vec<*mut libc::iocb>,
     /// Number of requests that the kernel has.
@@ -95,6 +99,10 @@ fn make(mut config: EngineConfig) -> Result<Box<dyn Engine>, Errno> {
     };
     // SAFETY: all of it are numbers, of which 0 is one.
     let blank = || unsafe { std::mem::zeroed::<libc::iocb>() };
+    let empty = || libc::iovec {
+        iov_base: std::ptr::null_mut(),
+        iov_len: 0,
+    };
     Ok(Box::new(Aio {
         context,
         ring: match config.options.userspace_reap {
@@ -105,6 +113,10 @@ fn make(mut config: EngineConfig) -> Result<Box<dyn Engine>, Errno> {
         buffers: ManuallyDrop::new(buffers),
         slots: vec![free; depth],
         blocks: (0..depth).map(|_| blank()).collect(),
+        vectors: match config.options.libaio_vectored {
+            true => (0..depth).map(|_| empty()).collect(),
+            false => Vec::new(),
+        },
         queued: Vec::with_capacity(depth),
         under_way: 0,
         ready: Vec::with_capacity(depth),
@@ -137,6 +149,17 @@ impl Aio {
         block.aio_fildes = request.fd.cast_unsigned();
         block.aio_buf = start.expose_provenance() as u64;
         block.aio_nbytes = (request.length - moved) as u64;
+        // The kernel copies the vector when the request is submitted.
+        if let Some(vector) = self.vectors.get_mut(slot) {
+            vector.iov_base = start.cast();
+            vector.iov_len = request.length - moved;
+            block.aio_lio_opcode = match request.transfer {
+                Transfer::Write => IOCB_CMD_PWRITEV,
+                _ => IOCB_CMD_PREADV,
+            };
+            block.aio_buf = std::ptr::from_ref(&*vector).expose_provenance() as u64;
+            block.aio_nbytes = 1;
+        }
         // What exceeds i64::MAX turns negative, which the kernel refuses.
         block.aio_offset = request.offset.wrapping_add(moved as u64).cast_signed();
         let block: *mut libc::iocb = block;

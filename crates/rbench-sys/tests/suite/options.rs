@@ -51,6 +51,7 @@ const HARMLESS: &[(&str, Change)] = &[
         (o.sqthread_poll, o.sqthread_poll_cpu) = (true, Some(0));
     }),
     ("libaio", |o| o.userspace_reap = true),
+    ("libaio", |o| o.libaio_vectored = true),
     ("pvsync2", |o| o.hipri = true),
     ("pvsync2", |o| (o.hipri, o.hipri_percentage) = (true, 50)),
 ];
@@ -219,6 +220,12 @@ const ASKED: &[(&str, &str, Change, &str)] = &[
     ("hipri", "pvsync2", |o| o.hipri = true, "RWF_HIPRI"),
     ("nowait-call", "pvsync2", |o| o.nowait = true, "RWF_NOWAIT"),
     ("nowait", "libaio", |o| o.nowait = true, "RWF_NOWAIT"),
+    (
+        "vectors",
+        "libaio",
+        |o| o.libaio_vectored = true,
+        "IOCB_CMD_PWRITEV",
+    ),
 ];
 
 /// One write with each of them, and one with nothing asked for.

@@ -59,6 +59,7 @@ options! {
     nowait [libaio io_uring pvsync2]: flag = "0", "RWF_NOWAIT";
     atomic [libaio io_uring pvsync2]: switch, "RWF_ATOMIC for writes";
     userspace_reap [libaio]: switch, "take completions from mapped memory";
+    libaio_vectored [libaio]: flag = "0", "submit vectored requests, as preadv and pwritev";
     stat_type [filestat dirstat]: words("HOW", "stat" = StatType::Stat, "lstat" = StatType::Lstat,
             "statx" = StatType::Statx) = "stat",
         "system call: stat, lstat, statx";
@@ -72,11 +73,6 @@ pub const REFUSED: &[Refused] = &[
         "`prio` and `prioclass` for all requests of a job",
     ),
     of_engine("thp", "the system chooses the pages of mappings", ""),
-    of_engine(
-        "libaio_vectored",
-        "requests of libaio have one buffer each",
-        "",
-    ),
 ];
 
 options! {

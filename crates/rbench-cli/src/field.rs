@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use rbench_core::{Nanos, StatType};
+use rbench_core::{Call, Nanos};
 use rbench_plan::jobs::{Each, WindowValue};
 use rbench_plan::meta::Backend;
 
@@ -49,6 +49,6 @@ macro_rules! plain_fields {
 }
 
 plain_fields! {
-    bool i32 u8 u32 u64 Nanos PathBuf [Vec<i32>; 3] Vec<PathBuf> Vec<FioFormat> StatType WindowValue
+    bool i32 u8 u32 u64 Nanos PathBuf [Vec<i32>; 3] Vec<PathBuf> Vec<FioFormat> Call WindowValue
     Backend Communicator Format IorSummary Progress
 }

@@ -1,5 +1,7 @@
 //! Options of particular I/O engines, by their names in fio.
 
+use crate::operations::Call;
+
 /// Most operations on names that one worker has in flight.
 pub const NAMES_IN_FLIGHT_MAX: u32 = 4096;
 
@@ -35,20 +37,8 @@ pub struct EngineOptions {
     pub userspace_reap: bool,
     /// `libaio_vectored`: `IOCB_CMD_PREADV` and `IOCB_CMD_PWRITEV` with a vector of one buffer.
     pub libaio_vectored: bool,
-    /// `stat_type`: the call of filestat and dirstat.
-    pub stat_type: StatType,
-}
-
-/// A call that reads the attributes of a name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum StatType {
-    /// stat(2), which follows symbolic links.
-    #[default]
-    Stat,
-    /// lstat(2), which does not.
-    Lstat,
-    /// statx(2) with all attributes; follows symbolic links.
-    Statx,
+    /// `stat_type`: the call of filestat and dirstat; `None`: that of the engine.
+    pub stat_type: Option<Call>,
 }
 
 impl Default for EngineOptions {
@@ -67,7 +57,7 @@ impl Default for EngineOptions {
             atomic: false,
             userspace_reap: false,
             libaio_vectored: false,
-            stat_type: StatType::Stat,
+            stat_type: None,
         }
     }
 }

@@ -37,7 +37,7 @@ pub mod units;
 
 pub use clock::{Clock, Counter, CpuClock, MonotonicClock, SimulatedClock};
 pub use direction::{Direction, Each, Unified};
-pub use engine::{EngineOptions, StatType};
+pub use engine::EngineOptions;
 pub use failure::{Failure, FailureKind, Failures};
 pub use latency::Latency;
 pub use open::OpenFlags;

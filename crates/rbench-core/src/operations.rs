@@ -10,9 +10,11 @@ use serde::{Deserialize, Serialize};
 use crate::open::{NEW_FILE, OpenFlags};
 
 mod calls;
+mod named;
 mod rows;
 
 pub use calls::{Attribute, By, Call, RingCall};
+pub use named::{NAME_ENGINES, NameEngine};
 use rows::{ANY, dir, file, ops_row, tree, word};
 pub use rows::{ItemKind, Need, Operation, OpsRow, SetKind, Takes, Word};
 
@@ -241,6 +243,12 @@ impl Call {
     pub const MKDIR: Call = Call::Mkdir(0o775);
     /// `mknodat`, mode 0664.
     pub const MKNOD: Call = Call::Mknod(NEW_FILE);
+    /// What `stat` returns too (`STATX_BASIC_STATS`).
+    pub const STATX_BASIC: u32 = 0x7ff;
+    /// All that `statx` had at first: the time of creation too (`STATX_ALL`).
+    pub const STATX_ALL: u32 = 0xfff;
+    /// `statx` of a name; a symbolic link is not followed.
+    pub const LOOKUP: Call = Call::Lookup(By::Link, Call::STATX_BASIC);
 
     /// The same call on a file with this many bytes of data, which stay: what changes a file does so
     /// beyond them.
@@ -312,7 +320,7 @@ operations! {
     /// Make a chain of 4 directories in each.
     DirDeepen => dir("dir-deepen", "Deepening", &[]).undone(STEPS_DOWN.len() as u64, DirFlatten),
     /// Look up the lowest of these, by a path of 5 names.
-    DirResolve => dir("dir-resolve", "Path resolution", &[Call::Lookup])
+    DirResolve => dir("dir-resolve", "Path resolution", &[Call::LOOKUP])
         .step(7).needs(&[DirDeepen]).row(14, "resolve"),
     /// Remove these directories.
     DirFlatten => dir("dir-flatten", "Flattening", &[]).op(Op::Empty).needs(&[DirDeepen]),
@@ -376,7 +384,7 @@ operations! {
     SymlinkRemove => file("symlink-remove", "Symbolic link removal", &[Call::Unlink])
         .step(8).beside(".s").needs(&[FileSymlink]),
     /// Look up each.
-    FileLookup => file("file-lookup", "File lookup", &[Call::Lookup]).step(9).row(13, "lookup"),
+    FileLookup => file("file-lookup", "File lookup", &[Call::LOOKUP]).step(9).row(13, "lookup"),
     /// Open each, read its attributes past the caches.
     FileGetattr => file("file-getattr", "File getattr", &[Call::Getattr]).opened(Flags::READ, 0)
         .step(10).row(15, "getattr").word(word(9, ("fstat", "Fstat"), Op::Getattr, N::Open, |_| Call::Getattr)),

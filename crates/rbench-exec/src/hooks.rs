@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use rbench_core::residency::Pages;
-use rbench_core::{Clock as _, Failure, FailureKind, Nanos, OpKind};
+use rbench_core::{Call, Clock as _, Failure, FailureKind, Nanos, OpKind};
 use rbench_sys::{Fs, command};
 
 use crate::meter::Meter;
@@ -54,7 +54,8 @@ impl Followed {
     fn follow(&self, gate: &Gate, meter: &mut Meter) {
         let begun = gate.clock.now();
         if self.after.sync {
-            self.after.fs.sync();
+            // It cannot fail.
+            let _ = self.after.fs.on_path(Call::Sync, c"");
         }
         let mut took = gate.clock.now().since(begun);
         if let Some(text) = &self.after.command {

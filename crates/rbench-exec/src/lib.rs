@@ -19,6 +19,7 @@ mod extents;
 mod find;
 pub mod group;
 mod hooks;
+mod in_flight;
 pub mod intervals;
 mod io;
 mod jobs;

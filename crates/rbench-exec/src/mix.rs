@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use rbench_core::random::{DataStream, Stream};
-use rbench_core::{Bytes, OpKind, Rank};
+use rbench_core::{Bytes, Failure, OpKind, Rank};
 use rbench_plan::arrival::{Schedule, Workers};
 use rbench_plan::cache::Seen;
 use rbench_plan::meta::ItemOwner;
@@ -23,7 +23,6 @@ use crate::passes;
 use crate::phase::{Before, Looking, OpRow, Phase, Starts};
 use crate::residency;
 use crate::round;
-use crate::steps::in_flight::RingSteps;
 use crate::steps::{self, Source, StepRunner};
 use crate::target::{Target, Workspace as _};
 use crate::worker::{MakeRunner, Prepared, Runner};
@@ -242,7 +241,7 @@ impl Scene {
                 scene.part(thread, count)
             });
             let script = Making::directories(scene.trees.clone(), level, parts.collect());
-            scene.runner(script, (0, 0), thread)
+            Ok(Box::new(scene.runner(script, (0, 0), thread)?))
         })
     }
 
@@ -259,13 +258,21 @@ impl Scene {
                 owners,
                 scene.size_seed(),
             );
-            scene.runner(script, (1, making::CHUNK), thread)
+            Ok(Box::new(scene.runner(
+                script,
+                (1, making::CHUNK),
+                thread,
+            )?))
         })
     }
 
-    fn runner<S: Source + 'static>(&self, script: S, room: (usize, u64), thread: u32) -> Prepared {
-        let runner = StepRunner::new(script, Arc::clone(&self.fs), room, self.data(thread))?;
-        Ok(Box::new(runner))
+    fn runner<S: Source + 'static>(
+        &self,
+        script: S,
+        room: (usize, u64),
+        thread: u32,
+    ) -> Result<StepRunner<S>, Failure> {
+        StepRunner::new(script, Arc::clone(&self.fs), room, self.data(thread))
     }
 
     /// What a worker writes.
@@ -326,12 +333,11 @@ impl Scene {
         );
         let (sets, bytes) = (self.mix.sets.len(), self.mix.roles[role].call_bytes());
         let Some(depth) = self.mix.in_flight else {
-            return self.runner(script, (sets, bytes), thread);
+            return Ok(Box::new(self.runner(script, (sets, bytes), thread)?));
         };
-        let (depth, data) = (depth as usize, self.data(thread));
-        let room = (sets * depth, bytes);
-        let runner = RingSteps::new(script, Arc::clone(&self.fs), depth, room, data)?;
-        Ok(Box::new(runner))
+        let depth = depth as usize;
+        let runner = self.runner(script, (sets * depth, 0), thread)?;
+        Ok(Box::new(runner.together(depth, bytes)?))
     }
 }
 

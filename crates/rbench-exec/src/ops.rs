@@ -23,6 +23,7 @@ use rbench_plan::{MetaPlan, shift};
 use rbench_sys::residency::Resident;
 use rbench_sys::{AlignedBuffer, Fs, NullFs, Operands, fs};
 
+use crate::in_flight::InFlight;
 use crate::meter::{Meter, Span};
 use crate::pace::Gate;
 use crate::single::{Next, Program, one_by_one};
@@ -31,14 +32,12 @@ use crate::worker::{Prepared, Runner};
 mod files;
 mod fill;
 mod in_flight;
-mod list;
 mod places;
 mod plain;
 #[cfg(test)]
 mod queueing;
 mod rename;
 
-use in_flight::RingRunner;
 use places::Tree;
 
 pub use places::Places;
@@ -57,9 +56,7 @@ pub fn make(scene: &OpContext, thread: u32) -> Prepared {
     match scene.info.op {
         OpKind::Create | OpKind::WriteFile | OpKind::WriteSync => files::make_writer(scene, thread),
         OpKind::ReadFile | OpKind::Read => files::make_reader(scene, thread),
-        OpKind::List => list::make(scene, thread),
         OpKind::Rename => rename::make(scene, thread),
-        OpKind::Readlink => plain::make_readlink(scene, thread),
         OpKind::Fill | OpKind::Empty => fill::make(scene, thread),
         _ => plain::make(scene, thread),
     }
@@ -178,6 +175,8 @@ impl Visit {
 
 /// Runs one kind of operation over a worker's items.
 pub struct ItemRunner<O> {
+    /// `None`: one item at a time. Dropped before `fs`.
+    flight: Option<InFlight<in_flight::Place>>,
     op: O,
     fs: Arc<dyn Fs>,
     calls: Calls,
@@ -227,6 +226,7 @@ impl<O: ItemOp> ItemRunner<O> {
     ) -> Result<ItemRunner<O>, Failure> {
         let data = buffer(calls.data, op.op())?;
         Ok(ItemRunner {
+            flight: None,
             op,
             fs,
             only_name: calls.only_name(),
@@ -406,7 +406,7 @@ impl<O: ItemOp> Program for ItemRunner<O> {
         match result {
             Ok(bytes) => meter.done(0, span, bytes),
             Err(why) => {
-                let failure = self.failure(why);
+                let failure = self.failure(None, why);
                 meter.failed(0, span, failure);
             }
         }
@@ -417,12 +417,14 @@ impl<O: ItemOp> Program for ItemRunner<O> {
 }
 
 impl<O: ItemOp> ItemRunner<O> {
+    /// A failure on that path; `None`: that of the current item.
     #[cold]
-    fn failure(&mut self, (kind, detail): (FailureKind, String)) -> Failure {
+    fn failure(&mut self, path: Option<&CStr>, (kind, detail): Why) -> Failure {
         self.failed = true;
+        let path = path.unwrap_or(self.op.paths().0);
         Failure {
             op: self.op.op(),
-            path: self.op.paths().0.to_string_lossy().into_owned(),
+            path: path.to_string_lossy().into_owned(),
             kind,
             detail,
         }
@@ -446,7 +448,7 @@ impl<O: ItemOp> ItemRunner<O> {
         match progress.outcome() {
             Ok(_) => meter.done(1, span, 0),
             Err(kind) => {
-                let failure = self.failure((kind, String::new()));
+                let failure = self.failure(None, (kind, String::new()));
                 meter.failed(1, span, failure);
             }
         }
@@ -457,7 +459,12 @@ impl<O: ItemOp> Runner for ItemRunner<O> {
     fn run(&mut self, gate: &Gate, meter: &mut Meter, upto: Option<u64>) {
         self.limit = upto.map_or(self.visit.visits, |u| u.min(self.visit.visits));
         self.now = gate.clock.now();
-        one_by_one(self, gate, meter);
+        if let Some(mut flight) = self.flight.take() {
+            flight.run(self, gate, meter);
+            self.flight = Some(flight);
+        } else {
+            one_by_one(self, gate, meter);
+        }
         self.count_unissued(gate, meter);
     }
 
@@ -504,7 +511,7 @@ impl<O: ItemOp> Runner for ItemRunner<O> {
     fn finish(&mut self, meter: &mut Meter) {
         let closed = self.close();
         if let Err(why) = closed.and_then(|()| self.op.finish(self.fs.as_ref())) {
-            let failure = self.failure(why);
+            let failure = self.failure(None, why);
             meter.failed_untimed(0, failure);
         }
         meter.again(0, self.op.again());
@@ -674,8 +681,8 @@ impl OpContext {
         match self.plan.in_flight {
             // Who has nothing to do needs no ring.
             Some(depth) if visit.visits > 0 && self.info.in_a_ring() => {
-                let items = ItemRunner::new(op, self.calls(), self.fs.clone(), visit)?;
-                Ok(Box::new(RingRunner::new(items, depth)?))
+                let runner = ItemRunner::new(op, self.calls(), self.fs.clone(), visit)?;
+                Ok(Box::new(runner.together(depth)?))
             }
             _ => self.one_at_a_time(op, visit),
         }

@@ -9,7 +9,7 @@ use rbench_core::{Clock as _, MonotonicClock, Nanos, Rank};
 use rbench_sys::files;
 use rbench_sys::promises::Verdict;
 use rbench_sys::promises::abilities::{self, ABILITIES};
-use rbench_sys::residency::{RoundTrip, round_trip};
+use rbench_sys::round_trip::round_trip;
 use serde::{Deserialize, Serialize};
 
 use crate::group::{ExecError, Group};
@@ -151,7 +151,7 @@ async fn host(
         found.silent_at = Some("mkdir".to_owned());
         return Ok(found);
     };
-    found.round_trip = trip.map(|RoundTrip { call, median, .. }| (call.name().to_owned(), median));
+    found.round_trip = trip.map(|trip| (trip.name().to_owned(), trip.median));
     for ability in ABILITIES {
         if group.stop_reason().is_some() {
             break;

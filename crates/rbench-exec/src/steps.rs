@@ -4,7 +4,7 @@
 //! Rows, waits, errors and rounds are those of the script; which workload it belongs to is
 //! nothing that is known here.
 
-pub mod in_flight;
+mod in_flight;
 
 use std::ffi::CStr;
 use std::os::fd::RawFd;
@@ -16,6 +16,7 @@ use rbench_core::script::PIECES_BYTES;
 use rbench_core::{Call, Clock as _, Failure, FailureKind, Nanos, OpKind, Script};
 use rbench_sys::{AlignedBuffer, Fs, fs};
 
+use crate::in_flight::InFlight;
 use crate::meter::{Meter, Span};
 use crate::pace::Gate;
 use crate::single::{Next, Program, one_by_one};
@@ -243,6 +244,8 @@ pub(crate) fn buffer_bytes(bytes_max: u64) -> usize {
 
 /// Does the steps of a script.
 pub struct StepRunner<S> {
+    /// `None`: one round at a time. Dropped before the file system.
+    flight: Option<InFlight<Option<Step>>>,
     account: Account<S>,
     hand: Hand,
     names: Names,
@@ -273,6 +276,7 @@ impl<S: Source> StepRunner<S> {
         let buffer = AlignedBuffer::new(buffer_bytes(bytes_max))
             .map_err(|errno| Failure::new(OpKind::Write, "", errno))?;
         Ok(StepRunner {
+            flight: None,
             account: Account::new(source, slots, data),
             hand: Hand {
                 fs,
@@ -390,7 +394,12 @@ impl<S: Source> Program for StepRunner<S> {
 impl<S: Source> Runner for StepRunner<S> {
     fn run(&mut self, gate: &Gate, meter: &mut Meter, _upto: Option<u64>) {
         self.now = gate.clock.now();
-        one_by_one(self, gate, meter);
+        if let Some(mut flight) = self.flight.take() {
+            flight.run(self, gate, meter);
+            self.flight = Some(flight);
+        } else {
+            one_by_one(self, gate, meter);
+        }
         self.account.source.over(gate, meter);
     }
 
@@ -408,6 +417,10 @@ impl<S: Source> Runner for StepRunner<S> {
 
     /// Closes what the script left open.
     fn finish(&mut self, meter: &mut Meter) {
+        if let Some(ring) = self.flight.as_mut().and_then(InFlight::ring) {
+            let files = self.hand.files.iter_mut().enumerate();
+            files.for_each(|(number, file)| *file = ring.take_file(number));
+        }
         for slot in 0..self.hand.files.len() {
             if self.hand.files[slot].is_none() {
                 continue;

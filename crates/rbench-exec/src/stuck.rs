@@ -240,6 +240,7 @@ fn lane_of(call: &str, lanes: &[OpRow]) -> Option<usize> {
         "unlinkat" | "unlink" | "rmdir" => &[OpKind::Unlink, OpKind::Rmdir],
         "renameat" | "renameat2" | "rename" => &[OpKind::Rename],
         "linkat" => &[OpKind::Link],
+        "copy_file_range" => &[OpKind::Copy],
         "symlinkat" => &[OpKind::Symlink],
         "readlinkat" => &[OpKind::Readlink],
         "fchmodat" | "fchmodat2" | "fchmod" => &[OpKind::Chmod],
@@ -307,7 +308,7 @@ mod tests {
 
     #[test]
     fn a_call_belongs_to_the_lane_of_its_kind_among_those_of_the_worker() {
-        use OpKind::{Close, Fsync, Mkdir, Read, Write};
+        use OpKind::{Close, Copy, Fsync, Mkdir, Read, Write};
         let (first, second) = (lanes(&[Read, Write, Fsync]), lanes(&[Read, Write]));
         for (call, in_first, in_second) in [
             ("pread64", 0, 0),
@@ -325,6 +326,7 @@ mod tests {
         }
         let mixed = lanes(&[Read, Write, Close]);
         assert_eq!(lane_of("close", &mixed), Some(2));
+        assert_eq!(lane_of("copy_file_range", &lanes(&[Read, Copy])), Some(1));
         assert_eq!(lane_of("io_uring_enter", &lanes(&[Write])), Some(0));
         assert_eq!(lane_of("openat", &lanes(&[Mkdir])), Some(0));
         assert_eq!(lane_of("openat", &[]), None);

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use nix::errno::Errno;
-use rbench_core::Nanos;
+use rbench_core::{Call, Nanos};
 use rbench_plan::MetaPlan;
 use rbench_plan::meta::{Backend, Location, PhaseKind};
 use rbench_sys::anchor::Anchor;
@@ -210,8 +210,8 @@ impl TestDirs {
             }
             return Ok(());
         }
-        match self.fs.mkdir(&c_path(path)?) {
-            Ok(()) => {
+        match self.fs.on_path(Call::MKDIR, &c_path(path)?) {
+            Ok(_) => {
                 made.push(path.to_owned());
                 Ok(())
             }
@@ -282,7 +282,7 @@ impl TestDirs {
             for path in paths {
                 if let Ok(path) = c_path(&path) {
                     // What a recorder says of it is in its log.
-                    let _ = self.fs.rmdir(&path);
+                    let _ = self.fs.on_path(Call::Rmdir, &path);
                 }
             }
             return Ok(Vec::new());

@@ -8,12 +8,12 @@ use std::ops::Range;
 use std::path::PathBuf;
 
 use rbench_core::memory::Memory;
+use rbench_core::operations::NameEngine;
 use rbench_core::steady::SteadyRule;
 use rbench_core::{Bytes, EngineOptions, Nanos, Rank};
 
 use crate::arrival::OpenLoop;
 use crate::iolog::Replay;
-use crate::name_ops::NameOp;
 use crate::process::Process;
 
 mod course;
@@ -520,8 +520,8 @@ pub struct JobPlan {
     pub small: Option<SmallFiles>,
     /// Name of the engine.
     pub engine: String,
-    /// What it does with the names of files, one operation for each: it moves no data.
-    pub names: Option<NameOp>,
+    /// The same as one of names, if it is: one operation for each file, and no data.
+    pub names: Option<&'static NameEngine>,
     /// What else is asked of the engine.
     pub engine_options: EngineOptions,
     /// What its buffers lie in.

@@ -19,7 +19,6 @@ pub mod jobs;
 pub mod knee;
 pub mod meta;
 pub mod mix;
-pub mod name_ops;
 pub mod nn;
 pub mod paths;
 pub mod pattern;
@@ -42,7 +41,6 @@ pub use find::FindPlan;
 pub use io::IoPlan;
 pub use meta::MetaPlan;
 pub use mix::MixPlan;
-pub use name_ops::NameOp;
 pub use replay::ReplayPlan;
 pub use resolve::{
     Facts, Limits, PhaseCommands, Plan, PlanError, Until, Work, resolve, task_counts,

@@ -2,7 +2,6 @@
 //! calls, or are cancellation points: in a program with threads the library notes around each
 //! of them that the thread may be cancelled, which nobody does here.
 
-use std::ffi::CStr;
 use std::os::fd::RawFd;
 
 use nix::errno::Errno;
@@ -62,38 +61,6 @@ pub(crate) unsafe fn pwrite(
     .map_err(errno)
 }
 
-/// `read` at the file's position.
-#[inline]
-pub(crate) fn read(fd: RawFd, buffer: &mut [u8]) -> Result<usize, Errno> {
-    let start = buffer.as_mut_ptr().expose_provenance();
-    // SAFETY: the kernel writes at most `buffer.len()` bytes to `buffer`.
-    unsafe { syscall3(Sysno::read, fd as usize, start, buffer.len()) }.map_err(errno)
-}
-
-/// `write` at the file's position.
-#[inline]
-pub(crate) fn write(fd: RawFd, buffer: &[u8]) -> Result<usize, Errno> {
-    let start = buffer.as_ptr().expose_provenance();
-    // SAFETY: the kernel reads `buffer.len()` bytes from `buffer`.
-    unsafe { syscall3(Sysno::write, fd as usize, start, buffer.len()) }.map_err(errno)
-}
-
-/// `openat`; `mode` is that of a file that is made.
-#[inline]
-pub(crate) fn openat(
-    directory: RawFd,
-    path: &CStr,
-    flags: libc::c_int,
-    mode: libc::mode_t,
-) -> Result<RawFd, Errno> {
-    let path = path.as_ptr().expose_provenance();
-    let (directory, flags) = (directory as usize, flags as usize);
-    // SAFETY: `path` is a C string, which the kernel reads.
-    unsafe { syscall4(Sysno::openat, directory, path, flags, mode as usize) }
-        .map(|fd| fd as RawFd)
-        .map_err(errno)
-}
-
 /// `close`.
 ///
 /// # Safety
@@ -120,24 +87,17 @@ pub(crate) fn fsync(fd: RawFd, data_only: bool) -> Result<(), Errno> {
         .map_err(errno)
 }
 
-/// `faccessat`, which the C library may exchange for `faccessat2`.
+/// `fallocate`; a negative offset is refused by the kernel.
 #[inline]
-pub(crate) fn faccessat(directory: RawFd, path: &CStr, mode: libc::c_int) -> Result<(), Errno> {
-    let path = path.as_ptr().expose_provenance();
-    // SAFETY: `path` is a C string, which the kernel reads.
-    unsafe { syscall3(Sysno::faccessat, directory as usize, path, mode as usize) }
-        .map(drop)
-        .map_err(errno)
-}
-
-/// `fallocate` that gives the blocks of a range back and keeps the length of the file;
-/// a negative offset is refused by the kernel.
-#[inline]
-pub(crate) fn punch_hole(fd: RawFd, offset: libc::off_t, length: usize) -> Result<(), Errno> {
-    let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
-    let (fd, offset) = (fd as usize, offset as usize);
+pub(crate) fn fallocate(
+    fd: RawFd,
+    mode: libc::c_int,
+    offset: libc::off_t,
+    length: usize,
+) -> Result<(), Errno> {
+    let (fd, mode, offset) = (fd as usize, mode as usize, offset as usize);
     // SAFETY: no memory is involved; what is no descriptor gives EBADF.
-    unsafe { syscall4(Sysno::fallocate, fd, mode as usize, offset, length) }
+    unsafe { syscall4(Sysno::fallocate, fd, mode, offset, length) }
         .map(drop)
         .map_err(errno)
 }

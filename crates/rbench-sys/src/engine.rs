@@ -47,12 +47,12 @@ pub const ENGINES: &[EngineInfo] = &[
     posixaio::INFO,
     falloc::INFO,
     ftruncate::INFO,
-    names::FILECREATE,
-    names::FILESTAT,
-    names::FILEDELETE,
-    names::DIRCREATE,
-    names::DIRSTAT,
-    names::DIRDELETE,
+    names::info::<0>(),
+    names::info::<1>(),
+    names::info::<2>(),
+    names::info::<3>(),
+    names::info::<4>(),
+    names::info::<5>(),
     null::INFO,
 ];
 

@@ -125,7 +125,7 @@ impl<F: Fs> Fs for FaultFs<F> {
 
 #[cfg(test)]
 mod tests {
-    use rbench_core::OpenFlags;
+    use rbench_core::{By, OpenFlags};
 
     use super::*;
     use crate::trace::TraceFs;
@@ -133,10 +133,10 @@ mod tests {
     #[test]
     fn the_nth_call_of_an_operation_fails_and_does_not_get_through() {
         let fs = FaultFs::nth(TraceFs::default(), OpKind::Mkdir, 1, Errno::ENOSPC);
-        assert_eq!(fs.mkdir(c"a"), Ok(()));
-        assert_eq!(fs.stat(c"a"), Ok(0));
-        assert_eq!(fs.mkdir(c"b"), Err(Errno::ENOSPC));
-        assert_eq!(fs.mkdir(c"c"), Ok(()));
+        assert_eq!(fs.on_path(Call::MKDIR, c"a"), Ok(0));
+        assert_eq!(fs.on_path(Call::Stat(By::Link), c"a"), Ok(0));
+        assert_eq!(fs.on_path(Call::MKDIR, c"b"), Err(Errno::ENOSPC));
+        assert_eq!(fs.on_path(Call::MKDIR, c"c"), Ok(0));
         assert_eq!(fs.inner().lines(), ["mkdir a", "stat a", "mkdir c"]);
     }
 
@@ -150,27 +150,30 @@ mod tests {
                 .expect("opening is let through")
         };
         let (good, bad) = (open(c"good"), open(c"bad"));
-        assert_eq!(fs.write(good, b"x"), Ok(1));
-        assert_eq!(fs.write(bad, b"x"), Err(Errno::EIO));
-        assert_eq!(fs.read(bad, &mut [0]), Err(Errno::EIO));
-        assert_eq!(fs.fsync(bad), Err(Errno::EIO));
-        assert_eq!(fs.truncate(bad, 1), Err(Errno::EIO));
-        assert_eq!(fs.unlink(c"bad"), Err(Errno::EIO));
+        assert_eq!(fs.sending(Call::Write, good, b"x"), Ok(1));
+        assert_eq!(fs.sending(Call::Write, bad, b"x"), Err(Errno::EIO));
+        assert_eq!(fs.receiving(Call::Read, bad, &mut [0]), Err(Errno::EIO));
+        assert_eq!(fs.on_file(Call::Fsync, bad), Err(Errno::EIO));
+        assert_eq!(
+            fs.on_file(Call::Truncate(By::File, 1), bad),
+            Err(Errno::EIO)
+        );
+        assert_eq!(fs.on_path(Call::Unlink, c"bad"), Err(Errno::EIO));
         assert_eq!(fs.close(good), Ok(()));
     }
 
     #[test]
     fn a_node_that_is_refused_is_not_made() {
         let fs = FaultFs::nth(TraceFs::default(), OpKind::Mknod, 0, Errno::EDQUOT);
-        assert_eq!(fs.mknod(c"f"), Err(Errno::EDQUOT));
-        assert_eq!(fs.stat(c"f"), Err(Errno::ENOENT));
-        assert_eq!(fs.mknod(c"f"), Ok(()));
+        assert_eq!(fs.on_path(Call::MKNOD, c"f"), Err(Errno::EDQUOT));
+        assert_eq!(fs.on_path(Call::Stat(By::Link), c"f"), Err(Errno::ENOENT));
+        assert_eq!(fs.on_path(Call::MKNOD, c"f"), Ok(0));
     }
 
     #[test]
     fn a_sync_is_judged_and_gets_through_all_the_same() {
         let fs = FaultFs::nth(TraceFs::default(), OpKind::Sync, 0, Errno::EIO);
-        fs.sync();
+        assert_eq!(fs.on_path(Call::Sync, c""), Ok(0));
         assert_eq!(fs.inner().lines(), ["sync"]);
         assert_eq!(fs.seen().calls.get(&OpKind::Sync), Some(&1));
     }
@@ -182,6 +185,6 @@ mod tests {
             .open(c"f", OpenFlags::WRITE)
             .expect("opening is let through");
         assert_eq!(fs.close(fd), Err(Errno::EIO));
-        assert_eq!(fs.write(fd, b"x"), Err(Errno::EBADF));
+        assert_eq!(fs.sending(Call::Write, fd, b"x"), Err(Errno::EBADF));
     }
 }

@@ -1,4 +1,4 @@
-//! Executors of system calls ([`Call`]), with a method for each call.
+//! Executors of system calls ([`Call`]).
 //!
 //! Paths are C strings: the caller patches path bytes in place and no call
 //! allocates. Which directories may be used is the caller's business.
@@ -7,8 +7,7 @@ use std::ffi::CStr;
 use std::os::fd::{OwnedFd, RawFd};
 
 use nix::errno::Errno;
-use rbench_core::operations::READABLE;
-use rbench_core::{By, Call, OpenFlags, Part, Progress, Times};
+use rbench_core::{Call, OpenFlags, Part, Progress, Times};
 
 use crate::residency::Resident;
 
@@ -87,16 +86,18 @@ impl<'a> Operands<'a> {
         }
     }
 
+    /// The same with bytes to write.
     #[inline(always)]
-    fn from(self, bytes: &'a [u8]) -> Operands<'a> {
+    pub fn sending(self, bytes: &'a [u8]) -> Operands<'a> {
         Operands {
             data: Data::From(bytes),
             ..self
         }
     }
 
+    /// The same with room for the bytes read.
     #[inline(always)]
-    fn into(self, room: &'a mut [u8]) -> Operands<'a> {
+    pub fn receiving(self, room: &'a mut [u8]) -> Operands<'a> {
         Operands {
             data: Data::Into(room),
             ..self
@@ -130,142 +131,39 @@ pub trait Fs: Send + Sync {
     /// files themselves; `None` when there is no real directory.
     fn directory(&self) -> Option<&OwnedFd>;
 
-    /// [`Call::MKDIR`]
-    fn mkdir(&self, path: &CStr) -> Result<(), Errno> {
-        self.call(Call::MKDIR, Operands::path(path)).map(drop)
+    /// A call on a path.
+    fn on_path(&self, call: Call, path: &CStr) -> Result<u64, Errno> {
+        self.call(call, Operands::path(path))
     }
-    /// [`Call::Rmdir`]
-    fn rmdir(&self, path: &CStr) -> Result<(), Errno> {
-        self.call(Call::Rmdir, Operands::path(path)).map(drop)
+
+    /// A call on two paths.
+    fn on_paths(&self, call: Call, path: &CStr, other: &CStr) -> Result<u64, Errno> {
+        self.call(call, Operands::paths(path, other))
     }
-    /// [`Call::Stat`]
-    fn stat(&self, path: &CStr) -> Result<u64, Errno> {
-        self.call(Call::Stat(By::Link), Operands::path(path))
+
+    /// A call on an open file.
+    fn on_file(&self, call: Call, fd: RawFd) -> Result<u64, Errno> {
+        self.call(call, Operands::file(fd))
     }
-    /// [`Call::Rename`]
-    fn rename(&self, from: &CStr, to: &CStr) -> Result<(), Errno> {
-        self.call(Call::Rename(0), Operands::paths(from, to))
-            .map(drop)
+
+    /// A call that writes these bytes to an open file.
+    fn sending(&self, call: Call, fd: RawFd, bytes: &[u8]) -> Result<u64, Errno> {
+        self.call(call, Operands::file(fd).sending(bytes))
     }
-    /// [`Call::Link`]
-    fn link(&self, from: &CStr, to: &CStr) -> Result<(), Errno> {
-        self.call(Call::Link, Operands::paths(from, to)).map(drop)
+
+    /// A call that reads from an open file into `room`.
+    fn receiving(&self, call: Call, fd: RawFd, room: &mut [u8]) -> Result<u64, Errno> {
+        self.call(call, Operands::file(fd).receiving(room))
     }
-    /// [`Call::List`], with `buffer` for a portion of the entries.
-    fn list(&self, path: &CStr, buffer: &mut [u8]) -> Result<u64, Errno> {
-        self.call(Call::List, Operands::path(path).into(buffer))
-    }
+
     /// [`Call::Open`]
     fn open(&self, path: &CStr, flags: OpenFlags) -> Result<RawFd, Errno> {
-        let fd = self.call(Call::Open(flags), Operands::path(path))?;
-        Ok(fd as RawFd)
+        self.on_path(Call::Open(flags), path).map(|fd| fd as RawFd)
     }
-    /// [`Call::MKNOD`]
-    fn mknod(&self, path: &CStr) -> Result<(), Errno> {
-        self.call(Call::MKNOD, Operands::path(path)).map(drop)
-    }
+
     /// [`Call::Close`]
     fn close(&self, fd: RawFd) -> Result<(), Errno> {
-        self.call(Call::Close, Operands::file(fd)).map(drop)
-    }
-    /// [`Call::Unlink`]
-    fn unlink(&self, path: &CStr) -> Result<(), Errno> {
-        self.call(Call::Unlink, Operands::path(path)).map(drop)
-    }
-    /// [`Call::Write`]
-    fn write(&self, fd: RawFd, buffer: &[u8]) -> Result<usize, Errno> {
-        let written = self.call(Call::Write, Operands::file(fd).from(buffer))?;
-        Ok(written as usize)
-    }
-    /// [`Call::Read`]
-    fn read(&self, fd: RawFd, buffer: &mut [u8]) -> Result<usize, Errno> {
-        let read = self.call(Call::Read, Operands::file(fd).into(buffer))?;
-        Ok(read as usize)
-    }
-    /// [`Call::Fsync`]
-    fn fsync(&self, fd: RawFd) -> Result<(), Errno> {
-        self.call(Call::Fsync, Operands::file(fd)).map(drop)
-    }
-    /// [`Call::Fdatasync`]
-    fn fdatasync(&self, fd: RawFd) -> Result<(), Errno> {
-        self.call(Call::Fdatasync, Operands::file(fd)).map(drop)
-    }
-    /// [`Call::Sync`], which cannot fail.
-    fn sync(&self) {
-        let _ = self.call(Call::Sync, Operands::path(c""));
-    }
-    /// [`Call::Truncate`]
-    fn truncate(&self, fd: RawFd, length: u64) -> Result<(), Errno> {
-        self.call(Call::Truncate(By::File, length), Operands::file(fd))
-            .map(drop)
-    }
-    /// [`Call::Symlink`]
-    fn symlink(&self, target: &CStr, path: &CStr) -> Result<(), Errno> {
-        self.call(Call::Symlink, Operands::paths(path, target))
-            .map(drop)
-    }
-    /// [`Call::Readlink`]: `buffer` has as much of the target as fits.
-    fn readlink(&self, path: &CStr, buffer: &mut [u8]) -> Result<usize, Errno> {
-        let length = self.call(Call::Readlink, Operands::path(path).into(buffer))?;
-        Ok(length as usize)
-    }
-    /// [`Call::Chmod`]
-    fn chmod(&self, path: &CStr, mode: u32) -> Result<(), Errno> {
-        self.call(Call::Chmod(By::Path, mode), Operands::path(path))
-            .map(drop)
-    }
-    /// [`Call::Utimes`]
-    fn utimes(&self, path: &CStr, seconds: i64) -> Result<(), Errno> {
-        self.call(Call::Utimes(By::Link, Some(seconds)), Operands::path(path))
-            .map(drop)
-    }
-    /// [`Call::Access`]
-    fn access(&self, path: &CStr) -> Result<(), Errno> {
-        self.call(Call::Access(READABLE), Operands::path(path))
-            .map(drop)
-    }
-    /// [`Call::Lookup`]
-    fn lookup(&self, path: &CStr) -> Result<u64, Errno> {
-        self.call(Call::Lookup, Operands::path(path))
-    }
-    /// [`Call::Getattr`]
-    fn getattr(&self, fd: RawFd) -> Result<u64, Errno> {
-        self.call(Call::Getattr, Operands::file(fd))
-    }
-    /// [`Call::Statfs`]
-    fn statfs(&self, fd: RawFd) -> Result<u64, Errno> {
-        self.call(Call::Statfs(By::File), Operands::file(fd))
-    }
-    /// [`Call::Setxattr`]
-    fn setxattr(&self, fd: RawFd, name: &'static CStr, value: &[u8]) -> Result<(), Errno> {
-        let on = Operands::file(fd).from(value);
-        self.call(Call::Setxattr(By::File, Some(name), 0), on)
-            .map(drop)
-    }
-    /// [`Call::Getxattr`]: the value has to fit into `buffer`.
-    fn getxattr(&self, fd: RawFd, name: &'static CStr, buffer: &mut [u8]) -> Result<usize, Errno> {
-        let on = Operands::file(fd).into(buffer);
-        Ok(self.call(Call::Getxattr(By::File, Some(name)), on)? as usize)
-    }
-    /// [`Call::Listxattr`]
-    fn listxattr(&self, fd: RawFd, buffer: &mut [u8]) -> Result<usize, Errno> {
-        let on = Operands::file(fd).into(buffer);
-        Ok(self.call(Call::Listxattr(By::File), on)? as usize)
-    }
-    /// [`Call::Removexattr`]
-    fn removexattr(&self, fd: RawFd, name: &'static CStr) -> Result<(), Errno> {
-        self.call(Call::Removexattr(By::File, Some(name)), Operands::file(fd))
-            .map(drop)
-    }
-    /// [`Call::WriteAt`]
-    fn write_at(&self, fd: RawFd, buffer: &[u8], offset: u64) -> Result<usize, Errno> {
-        let on = Operands::file(fd).from(buffer);
-        Ok(self.call(Call::WriteAt(offset), on)? as usize)
-    }
-    /// [`Call::ReadAt`]: 0 at the end of the file.
-    fn read_at(&self, fd: RawFd, buffer: &mut [u8], offset: u64) -> Result<usize, Errno> {
-        let on = Operands::file(fd).into(buffer);
-        Ok(self.call(Call::ReadAt(offset), on)? as usize)
+        self.on_file(Call::Close, fd).map(drop)
     }
 }
 

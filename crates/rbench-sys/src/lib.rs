@@ -30,6 +30,7 @@ pub mod processes;
 pub mod promises;
 mod remove;
 pub mod residency;
+pub mod round_trip;
 pub mod senders;
 mod space;
 pub mod speed;

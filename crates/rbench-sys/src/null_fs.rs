@@ -37,48 +37,30 @@ impl Fs for NullFs {
 
 #[cfg(test)]
 mod tests {
-    use rbench_core::OpenFlags;
+    use rbench_core::OpKind;
+    use rbench_core::operations::{OPERATIONS, WORDS};
 
     use super::*;
 
     #[test]
     fn everything_succeeds_whatever_was_asked_before() {
-        let fs = NullFs;
         let mut buffer = [7; 100];
-        for _ in 0..2 {
-            assert_eq!(fs.mkdir(c"d"), Ok(()));
-            assert_eq!(fs.mknod(c"/no/where"), Ok(()));
-            assert_eq!(fs.rename(c"a", c"b"), Ok(()));
-            assert_eq!(fs.link(c"a", c"b"), Ok(()));
-            assert_eq!(fs.stat(c"d"), Ok(0));
-            assert_eq!(fs.list(c"d", &mut buffer), Ok(0));
-            let fd = fs.open(c"f", OpenFlags::CREATE_NEW.directly(true));
-            let fd = fd.expect("every file opens");
-            assert!(fd >= 0, "not what a failed call returns");
-            assert_eq!(fs.write(fd, &buffer), Ok(100));
-            assert_eq!(fs.read(fd, &mut buffer[..60]), Ok(60));
-            assert_eq!(fs.truncate(fd, u64::MAX), Ok(()));
-            assert_eq!(fs.fsync(fd), Ok(()));
-            assert_eq!(fs.write_at(fd, &buffer, 9), Ok(100));
-            assert_eq!(fs.read_at(fd, &mut buffer[..60], 9), Ok(60));
-            assert_eq!(fs.getattr(fd), Ok(0));
-            assert_eq!(fs.statfs(fd), Ok(0));
-            assert_eq!(fs.setxattr(fd, c"user.a", b"b"), Ok(()));
-            assert_eq!(fs.getxattr(fd, c"user.a", &mut buffer), Ok(0));
-            assert_eq!(fs.listxattr(fd, &mut buffer), Ok(0));
-            assert_eq!(fs.removexattr(fd, c"user.a"), Ok(()));
-            assert_eq!(fs.symlink(c"t", c"s"), Ok(()));
-            assert_eq!(fs.readlink(c"s", &mut buffer), Ok(0));
-            assert_eq!(fs.chmod(c"f", 0o600), Ok(()));
-            assert_eq!(fs.utimes(c"f", 1), Ok(()));
-            assert_eq!(fs.access(c"f"), Ok(()));
-            assert_eq!(fs.lookup(c"f"), Ok(0));
-            assert_eq!(fs.close(fd), Ok(()));
-            assert_eq!(fs.unlink(c"f"), Ok(()));
-            assert_eq!(fs.rmdir(c"d"), Ok(()));
-            fs.sync();
+        let of_phases = OPERATIONS.iter().flat_map(|operation| operation.timed);
+        let all = of_phases
+            .copied()
+            .chain(WORDS.iter().map(|word| (word.call)(9)));
+        let all: Vec<Call> = all.collect();
+        for call in [&all[..], &all[..]].concat() {
+            let on = Operands::paths(c"/no/where", c"b").receiving(&mut buffer[..60]);
+            let moves = matches!(call.op(), OpKind::Read | OpKind::Write);
+            let expect = match call {
+                Call::Open(_) => FD as u64,
+                _ if moves => 60,
+                _ => 0,
+            };
+            assert_eq!(NullFs.call(call, on), Ok(expect), "{call:?}");
         }
         assert_eq!(buffer, [7; 100], "no byte is touched");
-        assert!(fs.directory().is_none());
+        assert!(NullFs.directory().is_none());
     }
 }

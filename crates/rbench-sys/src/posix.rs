@@ -3,6 +3,7 @@
 //! On the way to the kernel nothing is allocated, retried or translated.
 
 use std::ffi::{CStr, CString};
+use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::path::Path;
 use std::sync::Arc;
@@ -15,11 +16,11 @@ use nix::sched::{CloneFlags, unshare};
 use nix::sys::stat::Mode;
 use nix::unistd::fchdir;
 use rbench_core::{By, Call, OpenFlags};
-use syscalls::{Sysno, syscall4, syscall6};
+use syscalls::{Sysno, syscall5, syscall6};
 
 use crate::calls;
 use crate::dirents::{self, Records};
-use crate::fs::{Fs, Operands};
+use crate::fs::{Data, Fs, Operands};
 use crate::residency::{self, Resident};
 
 /// POSIX calls relative to one directory. Clones share its descriptor.
@@ -27,7 +28,8 @@ use crate::residency::{self, Resident};
 pub struct PosixFs {
     /// The number of `directory`, at hand for the calls.
     at: RawFd,
-    directory: Arc<OwnedFd>,
+    /// `None`: the working directory.
+    directory: Option<Arc<OwnedFd>>,
     /// True if it is the working directory of the thread.
     is_entered: bool,
     /// Directories that were opened before, by their paths: what begins so is relative to them.
@@ -41,8 +43,18 @@ impl PosixFs {
         let directory = directory.into();
         PosixFs {
             at: directory.as_raw_fd(),
-            directory,
+            directory: Some(directory),
             is_entered: false,
+            held: Arc::default(),
+        }
+    }
+
+    /// Operations relative to the working directory.
+    pub fn here() -> PosixFs {
+        PosixFs {
+            at: libc::AT_FDCWD,
+            directory: None,
+            is_entered: true,
             held: Arc::default(),
         }
     }
@@ -63,22 +75,24 @@ impl PosixFs {
         }
     }
 
+    /// `result` of what was done with the file, or the error of closing it.
+    fn closing(&self, fd: RawFd, result: Result<u64, Errno>) -> Result<u64, Errno> {
+        let closed = self.close(fd);
+        result.and_then(|value| closed.map(|()| value))
+    }
+
     /// Copies a file to a new one; bytes.
     fn copy(&self, from: &CStr, to: &CStr) -> Result<u64, Errno> {
-        let open = |path, flags| {
-            let (at, path) = self.place(path);
-            open_at(at, path, flags)
-        };
-        // SAFETY: what is closed was opened here, and nobody else closes it.
-        let close = |fd| unsafe { calls::close(fd) };
-        let from = open(from, OpenFlags::READ)?;
-        let copied = open(to, OpenFlags::CREATE_NEW).and_then(|to| {
-            let copied = copy_rest(from, to);
-            let closed = close(to);
-            copied.and_then(|bytes| closed.map(|()| bytes))
-        });
-        let closed = close(from);
-        copied.and_then(|bytes| closed.map(|()| bytes))
+        let from = self.open(from, OpenFlags::READ)?;
+        let to = self.open(to, OpenFlags::CREATE_NEW);
+        let copied = to.and_then(|to| self.closing(to, copy_rest(from, to)));
+        self.closing(from, copied)
+    }
+
+    /// The entries of the directory `path`, read in portions of `buffer`.
+    fn list_all(&self, path: &CStr, buffer: &mut [u8]) -> Result<u64, Errno> {
+        let fd = self.open(path, OpenFlags::READ.with(libc::O_DIRECTORY))?;
+        self.closing(fd, count_entries(fd, buffer))
     }
 
     #[inline(never)]
@@ -108,11 +122,9 @@ impl PosixFs {
     /// now on unless the system forbids that: see [`PosixFs::path`].
     #[must_use]
     pub fn entered(self) -> PosixFs {
-        let entered = unshare(CloneFlags::CLONE_FS).and_then(|()| fchdir(&self.directory));
-        PosixFs {
-            is_entered: entered.is_ok(),
-            ..self
-        }
+        let enter = |directory| unshare(CloneFlags::CLONE_FS).and_then(|()| fchdir(directory));
+        let is_entered = self.directory().is_none_or(|it| enter(it).is_ok());
+        PosixFs { is_entered, ..self }
     }
 
     /// The first path of `call`, `relative` to the directory; `None`: it has a byte 0. A call that takes
@@ -140,35 +152,36 @@ impl PosixFs {
         let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
         Ok(PosixFs::new(open(path, flags, Mode::empty())?))
     }
-
-    #[inline]
-    fn unlinkat(&self, path: &CStr, flags: libc::c_int) -> Result<u64, Errno> {
-        let (at, path) = self.place(path);
-        // SAFETY: `path` is a C string; the descriptor is open while self is.
-        done(unsafe { libc::unlinkat(at, path.as_ptr(), flags) })
-    }
-
-    /// The entries of the directory `path`, read in portions of `buffer`.
-    fn list_all(&self, path: &CStr, buffer: &mut [u8]) -> Result<u64, Errno> {
-        let flags = libc::O_RDONLY | libc::O_DIRECTORY | libc::O_NOFOLLOW | libc::O_CLOEXEC;
-        let (at, path) = self.place(path);
-        let fd = calls::openat(at, path, flags, 0)?;
-        let entries = count_entries(fd, buffer);
-        // SAFETY: it was opened above, and nobody else has it.
-        let closed = unsafe { calls::close(fd) };
-        let entries = entries?;
-        closed.map(|()| entries)
-    }
 }
 
-#[inline]
-fn done(returned: libc::c_int) -> Result<u64, Errno> {
-    Errno::result(returned).map(|_| 0)
+/// Number and arguments of a system call.
+type Raw = (Sysno, [usize; 5]);
+
+/// A call with these arguments.
+#[inline(always)]
+fn raw<const N: usize>(number: Sysno, arguments: [usize; N]) -> Raw {
+    let mut all = [0; 5];
+    all[..N].copy_from_slice(&arguments);
+    (number, all)
 }
 
-#[inline]
-fn length(returned: libc::ssize_t) -> Result<u64, Errno> {
-    Errno::result(returned).map(|length| length as u64)
+#[inline(always)]
+fn address(path: &CStr) -> usize {
+    path.as_ptr().expose_provenance()
+}
+
+/// Where room for data starts, and its length.
+#[inline(always)]
+fn room(data: &mut Data<'_>) -> (usize, usize) {
+    let room = data.room();
+    (room.as_mut_ptr().expose_provenance(), room.len())
+}
+
+/// Where data to write starts, and its length.
+#[inline(always)]
+fn bytes(data: &Data<'_>) -> (usize, usize) {
+    let bytes = data.bytes();
+    (bytes.as_ptr().expose_provenance(), bytes.len())
 }
 
 /// The `AT_…` flags of a call on a path.
@@ -180,14 +193,19 @@ fn at_flags(by: By) -> libc::c_int {
     }
 }
 
+/// What `call` fills in: it is given the place for it, and says whether it did.
+#[inline(always)]
+fn filled<T>(call: impl FnOnce(*mut T) -> libc::c_int) -> Result<MaybeUninit<T>, Errno> {
+    let mut found = MaybeUninit::uninit();
+    Errno::result(call(found.as_mut_ptr())).map(|_| found)
+}
+
 /// The size in bytes that `statx` says.
 #[inline]
-fn size_by_statx(at: RawFd, path: &CStr, flags: libc::c_int) -> Result<u64, Errno> {
-    let mut found = std::mem::MaybeUninit::<libc::statx>::uninit();
-    let (to, what) = (found.as_mut_ptr(), libc::STATX_BASIC_STATS);
-    // SAFETY: `path` is a C string, `found` a place for what is asked.
-    done(unsafe { libc::statx(at, path.as_ptr(), flags, what, to) })?;
-    // SAFETY: the call succeeded, so `found` is filled in.
+fn size_by_statx(at: RawFd, path: &CStr, flags: libc::c_int, fields: u32) -> Result<u64, Errno> {
+    // SAFETY: `path` is a C string, `to` a place for what is asked.
+    let found = filled(|to| unsafe { libc::statx(at, path.as_ptr(), flags, fields, to) })?;
+    // SAFETY: the call has filled it in.
     Ok(unsafe { found.assume_init_ref() }.stx_size)
 }
 
@@ -221,12 +239,6 @@ fn copy_rest(from: RawFd, to: RawFd) -> Result<u64, Errno> {
             bytes => all += bytes as u64,
         }
     }
-}
-
-/// `openat`; the descriptor is closed by `exec`.
-#[inline]
-fn open_at(at: RawFd, path: &CStr, flags: OpenFlags) -> Result<RawFd, Errno> {
-    calls::openat(at, path, flags.bits | libc::O_CLOEXEC, flags.mode)
 }
 
 /// Operands of a call in an io_uring. What they point to stays until its request is complete.
@@ -294,7 +306,7 @@ pub(crate) fn ring_entry(call: Call, on: &RingOperands) -> Option<squeue::Entry>
             .flags(types::FsyncFlags::DATASYNC)
             .build(),
         Close => opcode::Close::new(file).build(),
-        Stat(By::Link) | Lookup => opcode::Statx::new(at, path, found)
+        Stat(By::Link) | Call::LOOKUP => opcode::Statx::new(at, path, found)
             // The second one `fstatat` has by itself.
             .flags(libc::AT_SYMLINK_NOFOLLOW | libc::AT_NO_AUTOMOUNT)
             .mask(libc::STATX_BASIC_STATS)
@@ -334,218 +346,158 @@ impl Fs for PosixFs {
     // A replay, which knows the executor, keeps the operands of a call in registers.
     #[inline(always)]
     fn call(&self, call: Call, mut on: Operands<'_>) -> Result<u64, Errno> {
-        let fd = on.fd;
-        // Of calls that take no directory: see `PosixFs::path`.
-        let whole = on.path.as_ptr();
-        match call {
-            Call::Open(flags) => {
+        let fd = on.fd as usize;
+        /// A call relative to a directory, with these arguments behind the path.
+        macro_rules! at {
+            ($number:ident $(, $argument:expr)*) => {{
                 let (at, path) = self.place(on.path);
-                open_at(at, path, flags).map(|fd| fd as u64)
-            }
-            // SAFETY: the contract of `Fs` gives the descriptor to the caller, who closes it
-            // once.
-            Call::Close => unsafe { calls::close(fd) }.map(|()| 0),
-            Call::Read => calls::read(fd, on.data.room()).map(|bytes| bytes as u64),
-            Call::Write => calls::write(fd, on.data.bytes()).map(|bytes| bytes as u64),
-            Call::List => self.list_all(on.path, on.data.room()),
-            Call::Readdir => dirents::read(fd, on.data.room()).map(|records| records.len() as u64),
-            Call::Copy => self.copy(on.path, on.other),
-            Call::Lookup => {
-                let (at, path) = self.place(on.path);
-                size_by_statx(at, path, libc::AT_SYMLINK_NOFOLLOW)
-            }
-            Call::Getattr => {
-                size_by_statx(fd, c"", libc::AT_EMPTY_PATH | libc::AT_STATX_FORCE_SYNC)
-            }
-            Call::Access(mode) => {
-                let (at, path) = self.place(on.path);
-                calls::faccessat(at, path, mode).map(|()| 0)
-            }
-            Call::Fsync => calls::fsync(fd, false).map(|()| 0),
-            Call::Fdatasync => calls::fsync(fd, true).map(|()| 0),
-            Call::Sync => {
-                nix::unistd::sync();
-                Ok(0)
-            }
-            Call::Mkdir(mode) => {
-                let (at, path) = self.place(on.path);
-                // SAFETY: `path` is a C string; the descriptor is open while self is.
-                done(unsafe { libc::mkdirat(at, path.as_ptr(), mode) })
-            }
-            Call::Rmdir => self.unlinkat(on.path, libc::AT_REMOVEDIR),
-            Call::Unlink => self.unlinkat(on.path, 0),
-            Call::Mknod(mode) => {
-                let (at, path) = self.place(on.path);
-                // SAFETY: as for `mkdirat`.
-                done(unsafe { libc::mknodat(at, path.as_ptr(), libc::S_IFREG | mode, 0) })
-            }
-            Call::Stat(by) => {
-                let mut found = std::mem::MaybeUninit::<libc::stat>::uninit();
-                let (to, (at, path)) = (found.as_mut_ptr(), self.place(on.path));
-                done(match by {
-                    // SAFETY: `found` is a place for a stat.
-                    By::File => unsafe { libc::fstat(fd, to) },
-                    // SAFETY: as for `mkdirat`; `found` is a place for a stat.
-                    by => unsafe { libc::fstatat(at, path.as_ptr(), to, at_flags(by)) },
-                })?;
-                // SAFETY: the call succeeded, so `found` is filled in.
-                Ok(unsafe { found.assume_init_ref() }.st_size as u64)
-            }
-            Call::Chmod(by, mode) => {
-                let (at, path) = self.place(on.path);
-                done(match by {
-                    // SAFETY: no memory is involved.
-                    By::File => unsafe { libc::fchmod(fd, mode) },
-                    // SAFETY: as for `mkdirat`.
-                    By::Path | By::Link => unsafe { libc::fchmodat(at, path.as_ptr(), mode, 0) },
-                })
-            }
-            Call::Chown(by, uid, gid) => {
-                let (at, path) = self.place(on.path);
-                done(match by {
-                    // SAFETY: no memory is involved.
-                    By::File => unsafe { libc::fchown(fd, uid, gid) },
-                    // SAFETY: as for `mkdirat`.
-                    by => unsafe { libc::fchownat(at, path.as_ptr(), uid, gid, at_flags(by)) },
-                })
-            }
-            Call::Utimes(by, seconds) => {
-                let (at, path) = self.place(on.path);
-                let time = libc::timespec {
-                    tv_sec: seconds.unwrap_or(0),
-                    tv_nsec: seconds.map_or(libc::UTIME_NOW, |_| 0),
-                };
-                let times = [time; 2];
-                done(match by {
-                    // SAFETY: `times` are two times.
-                    By::File => unsafe { libc::futimens(fd, times.as_ptr()) },
-                    // SAFETY: as for `mkdirat`; `times` are two times.
-                    by => unsafe {
-                        libc::utimensat(at, path.as_ptr(), times.as_ptr(), at_flags(by))
-                    },
-                })
-            }
-            Call::Rename(flags) => {
-                let ((from_at, from), (to_at, to)) = (self.place(on.path), self.place(on.other));
-                let (from, to) = (from.as_ptr(), to.as_ptr());
-                done(match flags {
-                    // SAFETY: both are C strings; the descriptors are open while self is.
-                    0 => unsafe { libc::renameat(from_at, from, to_at, to) },
-                    // SAFETY: the same.
-                    flags => unsafe { libc::renameat2(from_at, from, to_at, to, flags) },
-                })
-            }
-            Call::Link => {
-                let ((from_at, from), (to_at, to)) = (self.place(on.path), self.place(on.other));
-                // SAFETY: as for `renameat`.
-                done(unsafe { libc::linkat(from_at, from.as_ptr(), to_at, to.as_ptr(), 0) })
-            }
-            Call::Symlink => {
-                let (at, path) = self.place(on.path);
-                // SAFETY: as for `renameat`.
-                done(unsafe { libc::symlinkat(on.other.as_ptr(), at, path.as_ptr()) })
-            }
-            Call::Readlink => {
-                let (at, path) = self.place(on.path);
-                let room = on.data.room();
-                let (start, size) = (room.as_mut_ptr().cast(), room.len());
-                // SAFETY: as for `mkdirat`; the kernel writes at most `size` bytes to `room`.
-                length(unsafe { libc::readlinkat(at, path.as_ptr(), start, size) })
-            }
-            // An offset or a length above `i64::MAX` turns negative, which the kernel refuses.
-            Call::WriteAt(offset) => {
-                let bytes = on.data.bytes();
-                // SAFETY: the buffer is borrowed during the call.
-                unsafe { calls::pwrite(fd, bytes.as_ptr(), bytes.len(), offset as libc::off_t) }
-                    .map(|bytes| bytes as u64)
+                raw(Sysno::$number, [at as usize, address(path) $(, $argument as usize)*])
+            }};
+        }
+        /// A call on the file.
+        macro_rules! file {
+            ($number:ident $(, $argument:expr)*) => {
+                raw(Sysno::$number, [fd $(, $argument as usize)*])
+            };
+        }
+        /// The call for a path, for a link or for the file. These paths are relative to no directory: see
+        /// `PosixFs::path`.
+        macro_rules! object {
+            ($by:ident, [$path:ident $link:ident $file:ident] $(, $argument:expr)*) => {{
+                let number = [Sysno::$path, Sysno::$link, Sysno::$file][$by as usize];
+                let object = if $by == By::File { fd } else { address(on.path) };
+                raw(number, [object $(, $argument as usize)*])
+            }};
+        }
+        let times;
+        // What is above `i64::MAX` turns negative, which the kernel refuses.
+        let (number, [a, b, c, d, e]) = match call {
+            Call::Open(flags) => at!(openat, flags.bits | libc::O_CLOEXEC, flags.mode),
+            Call::Close => file!(close),
+            Call::Read => {
+                let (start, size) = room(&mut on.data);
+                file!(read, start, size)
             }
             Call::ReadAt(offset) => {
-                let room = on.data.room();
-                // SAFETY: the buffer is borrowed during the call, by nobody else.
-                unsafe { calls::pread(fd, room.as_mut_ptr(), room.len(), offset as libc::off_t) }
-                    .map(|bytes| bytes as u64)
+                let (start, size) = room(&mut on.data);
+                file!(pread64, start, size, offset)
             }
-            Call::Seek(offset, whence) => {
-                // SAFETY: no memory is involved.
-                let position = Errno::result(unsafe { libc::lseek(fd, offset, whence) });
-                position.map(|position| position as u64)
+            Call::Write => {
+                let (start, size) = bytes(&on.data);
+                file!(write, start, size)
             }
-            Call::Truncate(by, bytes) => done(match by {
-                // SAFETY: no memory is involved.
-                By::File => unsafe { libc::ftruncate(fd, bytes as libc::off_t) },
-                // SAFETY: the path is a C string.
-                By::Path | By::Link => unsafe { libc::truncate(whole, bytes as libc::off_t) },
-            }),
+            Call::WriteAt(offset) => {
+                let (start, size) = bytes(&on.data);
+                file!(pwrite64, start, size, offset)
+            }
+            Call::Fsync => file!(fsync),
+            Call::Fdatasync => file!(fdatasync),
+            Call::Sync => raw(Sysno::sync, []),
+            Call::Seek(offset, whence) => file!(lseek, offset, whence),
             Call::Allocate {
                 mode,
                 offset,
                 length,
-            } => {
-                let (mode, offset, length) = (mode as usize, offset as usize, length as usize);
-                // SAFETY: no memory is involved.
-                unsafe { syscall4(Sysno::fallocate, fd as usize, mode, offset, length) }
-                    .map(|_| 0)
-                    .map_err(calls::errno)
+            } => file!(fallocate, mode, offset, length),
+            Call::Truncate(by, length) => object!(by, [truncate truncate ftruncate], length),
+            Call::Mkdir(mode) => at!(mkdirat, mode),
+            Call::Rmdir => at!(unlinkat, libc::AT_REMOVEDIR),
+            Call::Unlink => at!(unlinkat, 0),
+            Call::Mknod(mode) => at!(mknodat, libc::S_IFREG | mode, 0),
+            Call::Access(mode) => at!(faccessat, mode),
+            Call::Chmod(By::File, mode) => file!(fchmod, mode),
+            Call::Chmod(_, mode) => at!(fchmodat, mode),
+            Call::Chown(By::File, uid, gid) => file!(fchown, uid, gid),
+            Call::Chown(by, uid, gid) => at!(fchownat, uid, gid, at_flags(by)),
+            Call::Utimes(by, seconds) => {
+                let time = libc::timespec {
+                    tv_sec: seconds.unwrap_or(0),
+                    tv_nsec: seconds.map_or(libc::UTIME_NOW, |_| 0),
+                };
+                times = [time; 2];
+                let times = times.as_ptr().expose_provenance();
+                match by {
+                    By::File => file!(utimensat, 0, times, 0),
+                    by => at!(utimensat, times, at_flags(by)),
+                }
             }
-            Call::Statfs(by) => {
-                let mut found = std::mem::MaybeUninit::<libc::statfs>::uninit();
-                done(match by {
-                    // SAFETY: `found` is a place for a statfs.
-                    By::File => unsafe { libc::fstatfs(fd, found.as_mut_ptr()) },
-                    // SAFETY: the path is a C string, `found` a place for a statfs.
-                    By::Path | By::Link => unsafe { libc::statfs(whole, found.as_mut_ptr()) },
-                })?;
-                // SAFETY: the call succeeded, so `found` is filled in.
-                Ok(unsafe { found.assume_init_ref() }.f_bsize as u64)
+            Call::Rename(flags) => {
+                let (to_at, to) = self.place(on.other);
+                match flags {
+                    0 => at!(renameat, to_at, address(to)),
+                    flags => at!(renameat2, to_at, address(to), flags),
+                }
+            }
+            Call::Link => {
+                let (to_at, to) = self.place(on.other);
+                at!(linkat, to_at, address(to), 0)
+            }
+            Call::Symlink => {
+                let (at, path) = self.place(on.path);
+                let arguments = [address(on.other), at as usize, address(path)];
+                raw(Sysno::symlinkat, arguments)
+            }
+            Call::Readlink => {
+                let (start, size) = room(&mut on.data);
+                at!(readlinkat, start, size)
             }
             Call::Setxattr(by, name, flags) => {
-                let (name, value) = (name.unwrap_or(on.other).as_ptr(), on.data.bytes());
-                let (start, size) = (value.as_ptr().cast(), value.len());
-                done(match by {
-                    // SAFETY: path and name are C strings, the kernel reads `size` bytes of `value`.
-                    By::Path => unsafe { libc::setxattr(whole, name, start, size, flags) },
-                    // SAFETY: the same.
-                    By::Link => unsafe { libc::lsetxattr(whole, name, start, size, flags) },
-                    // SAFETY: the same.
-                    By::File => unsafe { libc::fsetxattr(fd, name, start, size, flags) },
-                })
+                let (name, (start, size)) = (name.unwrap_or(on.other), bytes(&on.data));
+                object!(by, [setxattr lsetxattr fsetxattr], address(name), start, size, flags)
             }
             Call::Getxattr(by, name) => {
-                let (name, room) = (name.unwrap_or(on.other).as_ptr(), on.data.room());
-                let (start, size) = (room.as_mut_ptr().cast(), room.len());
-                length(match by {
-                    // SAFETY: path and name are C strings, the kernel writes at most `size` bytes.
-                    By::Path => unsafe { libc::getxattr(whole, name, start, size) },
-                    // SAFETY: the same.
-                    By::Link => unsafe { libc::lgetxattr(whole, name, start, size) },
-                    // SAFETY: the same.
-                    By::File => unsafe { libc::fgetxattr(fd, name, start, size) },
-                })
+                let (name, (start, size)) = (name.unwrap_or(on.other), room(&mut on.data));
+                object!(by, [getxattr lgetxattr fgetxattr], address(name), start, size)
             }
             Call::Listxattr(by) => {
-                let room = on.data.room();
-                let (start, size) = (room.as_mut_ptr().cast(), room.len());
-                length(match by {
-                    // SAFETY: the path is a C string, the kernel writes at most `size` bytes.
-                    By::Path => unsafe { libc::listxattr(whole, start, size) },
-                    // SAFETY: the same.
-                    By::Link => unsafe { libc::llistxattr(whole, start, size) },
-                    // SAFETY: the same.
-                    By::File => unsafe { libc::flistxattr(fd, start, size) },
-                })
+                let (start, size) = room(&mut on.data);
+                object!(by, [listxattr llistxattr flistxattr], start, size)
             }
             Call::Removexattr(by, name) => {
-                let name = name.unwrap_or(on.other).as_ptr();
-                done(match by {
-                    // SAFETY: path and name are C strings.
-                    By::Path => unsafe { libc::removexattr(whole, name) },
-                    // SAFETY: the same.
-                    By::Link => unsafe { libc::lremovexattr(whole, name) },
-                    // SAFETY: the same.
-                    By::File => unsafe { libc::fremovexattr(fd, name) },
-                })
+                let name = address(name.unwrap_or(on.other));
+                object!(by, [removexattr lremovexattr fremovexattr], name)
             }
-        }
+            Call::List => return self.list_all(on.path, on.data.room()),
+            Call::Readdir => {
+                let records = dirents::read(on.fd, on.data.room());
+                return records.map(|records| records.len() as u64);
+            }
+            Call::Copy => return self.copy(on.path, on.other),
+            Call::Lookup(by, fields) => {
+                let (at, path) = self.place(on.path);
+                return size_by_statx(at, path, at_flags(by), fields);
+            }
+            Call::Getattr => {
+                let flags = libc::AT_EMPTY_PATH | libc::AT_STATX_FORCE_SYNC;
+                return size_by_statx(on.fd, c"", flags, Call::STATX_BASIC);
+            }
+            Call::Stat(by) => {
+                let (at, path) = self.place(on.path);
+                let found = filled(|to| match by {
+                    // SAFETY: `to` is a place for a stat.
+                    By::File => unsafe { libc::fstat(on.fd, to) },
+                    // SAFETY: `path` is a C string, `to` a place for a stat.
+                    by => unsafe { libc::fstatat(at, path.as_ptr(), to, at_flags(by)) },
+                })?;
+                // SAFETY: the call has filled it in.
+                return Ok(unsafe { found.assume_init_ref() }.st_size as u64);
+            }
+            Call::Statfs(by) => {
+                let found = filled(|to| match by {
+                    // SAFETY: `to` is a place for a statfs.
+                    By::File => unsafe { libc::fstatfs(on.fd, to) },
+                    // SAFETY: the path is a C string, `to` a place for a statfs.
+                    _ => unsafe { libc::statfs(on.path.as_ptr(), to) },
+                })?;
+                // SAFETY: the call has filled it in.
+                return Ok(unsafe { found.assume_init_ref() }.f_bsize as u64);
+            }
+        };
+        // SAFETY: paths and names of attributes are C strings, the data is borrowed during the call, the
+        // times are two; descriptors are the caller's by the contract of `Fs`, who closes each once.
+        unsafe { syscall5(number, a, b, c, d, e) }
+            .map(|answer| answer as u64)
+            .map_err(calls::errno)
     }
 
     fn resident(&self, fd: RawFd) -> Option<Resident> {
@@ -558,6 +510,6 @@ impl Fs for PosixFs {
     }
 
     fn directory(&self) -> Option<&OwnedFd> {
-        Some(&self.directory)
+        self.directory.as_deref()
     }
 }

@@ -10,7 +10,6 @@ mod fetched;
 mod memory;
 mod pages;
 mod requests;
-mod round_trip;
 
 pub use client::client_counters;
 pub use extents::{Extents, Part, extents};
@@ -18,4 +17,3 @@ pub use fetched::{Fetched, fetched};
 pub use memory::memory;
 pub use pages::{Resident, resident};
 pub use requests::{RequestCounter, Requests, Source, TOTAL};
-pub use round_trip::{Call, RoundTrip, round_trip};

@@ -12,42 +12,23 @@ use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use nix::errno::Errno;
-use rbench_core::{By, Call, OpKind, OpenFlags};
+use rbench_core::{By, Call};
 
 use crate::fs::{Fs, Operands};
-use model::Model;
+pub(crate) use model::Model;
 
-/// What an operation was given besides the path.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Detail {
-    /// Nothing.
-    None,
-    /// The new name.
-    To(String),
-    /// How the file was to be opened.
-    Open(OpenFlags),
-    /// Length of the buffer, or of the file to be, in bytes.
-    Bytes(u64),
-    /// Length of the buffer and the place in the file, in bytes.
-    At(u64, u64),
-    /// Permissions to be.
-    Mode(u32),
-    /// Times to be, in s since 1970.
-    Seconds(i64),
-    /// The name of an extended attribute.
-    Attribute(String),
-}
-
-/// One call of an operation.
+/// A call that was made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TraceEvent {
-    /// The operation.
-    pub op: OpKind,
+    /// The call.
+    pub call: Call,
     /// Its path as it was given; for a descriptor, the path that was opened;
     /// empty for a sync.
     pub path: String,
-    /// What else it was given.
-    pub detail: Detail,
+    /// Its second path, or the name of its attribute.
+    pub other: String,
+    /// Bytes of its data.
+    pub bytes: u64,
     /// How it failed, if it did.
     pub error: Option<Errno>,
 }
@@ -56,19 +37,23 @@ impl fmt::Display for TraceEvent {
     /// One line: `mkdir a`, `rename a -> b`, `open f create-new direct`,
     /// `write f 4096`, `mkdir a = EEXIST`, `sync`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.op)?;
+        write!(f, "{}", self.call.op())?;
         if !self.path.is_empty() {
             write!(f, " {}", self.path)?;
         }
-        match &self.detail {
-            Detail::None => {}
-            Detail::To(to) => write!(f, " -> {to}")?,
-            Detail::Open(flags) => write!(f, " {flags}")?,
-            Detail::Bytes(bytes) => write!(f, " {bytes}")?,
-            Detail::At(bytes, offset) => write!(f, " {bytes} at {offset}")?,
-            Detail::Mode(mode) => write!(f, " {mode:o}")?,
-            Detail::Seconds(seconds) => write!(f, " {seconds}")?,
-            Detail::Attribute(name) => write!(f, " {name}")?,
+        let (other, bytes) = (&self.other, self.bytes);
+        match self.call {
+            Call::Open(flags) => write!(f, " {flags}")?,
+            Call::Read | Call::Write => write!(f, " {bytes}")?,
+            Call::ReadAt(offset) | Call::WriteAt(offset) => write!(f, " {bytes} at {offset}")?,
+            Call::Truncate(_, length) => write!(f, " {length}")?,
+            Call::Chmod(_, mode) => write!(f, " {mode:o}")?,
+            Call::Utimes(_, Some(seconds)) => write!(f, " {seconds}")?,
+            Call::Setxattr(..) | Call::Getxattr(..) | Call::Removexattr(..) => {
+                write!(f, " {other}")?;
+            }
+            Call::Rename(_) | Call::Link | Call::Symlink | Call::Copy => write!(f, " -> {other}")?,
+            _ => {}
         }
         match self.error {
             Some(errno) => write!(f, " = {errno:?}"),
@@ -149,24 +134,6 @@ impl TraceFs {
     }
 }
 
-/// Operands of `call` other than the path.
-fn detail(call: Call, on: &Operands<'_>) -> Detail {
-    let bytes = on.data.bytes().len() as u64;
-    match call {
-        Call::Open(flags) => Detail::Open(flags),
-        Call::Read | Call::Write => Detail::Bytes(bytes),
-        Call::ReadAt(offset) | Call::WriteAt(offset) => Detail::At(bytes, offset),
-        Call::Truncate(_, length) => Detail::Bytes(length),
-        Call::Chmod(_, mode) => Detail::Mode(mode),
-        Call::Utimes(_, Some(seconds)) => Detail::Seconds(seconds),
-        Call::Setxattr(_, name, _) | Call::Getxattr(_, name) | Call::Removexattr(_, name) => {
-            Detail::Attribute(text(name.unwrap_or(on.other)))
-        }
-        Call::Rename(_) | Call::Link | Call::Symlink | Call::Copy => Detail::To(text(on.other)),
-        _ => Detail::None,
-    }
-}
-
 /// Answer of the model.
 fn answer(m: &mut Model, call: Call, mut on: Operands<'_>) -> Result<u64, Errno> {
     let (path, other, fd) = (text(on.path), text(on.other), on.fd);
@@ -174,7 +141,7 @@ fn answer(m: &mut Model, call: Call, mut on: Operands<'_>) -> Result<u64, Errno>
     let length = on.data.bytes().len();
     let nothing = match call {
         // The size of a directory is 0.
-        Call::Stat(By::Link) | Call::Lookup => return m.stat(path),
+        Call::Stat(By::Link) | Call::LOOKUP => return m.stat(path),
         Call::List => return m.list(path),
         // A directory cannot be opened.
         Call::Open(flags) => return m.open(path, flags).map(|fd| fd as u64),
@@ -239,13 +206,20 @@ impl Fs for TraceFs {
             },
             false => text(on.path),
         };
-        let detail = detail(call, &on);
+        let (other, bytes) = (text(on.other), on.data.bytes().len() as u64);
+        let name = match call {
+            Call::Setxattr(_, name, _) | Call::Getxattr(_, name) | Call::Removexattr(_, name) => {
+                name.map(text)
+            }
+            _ => None,
+        };
         let result = answer(&mut model, call, on);
         // Under the model's lock: the log has the order of the answers.
         lock(&self.log).push(TraceEvent {
-            op: call.op(),
+            call,
             path,
-            detail,
+            other: name.unwrap_or(other),
+            bytes,
             error: result.err(),
         });
         result

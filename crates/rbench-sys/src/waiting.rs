@@ -40,116 +40,36 @@ enum File {
 }
 
 /// Calls in which a thread sleeps or waits for another one; never reported.
-const SLEEPS: &[libc::c_long] = &[
-    libc::SYS_futex,
-    libc::SYS_nanosleep,
-    libc::SYS_clock_nanosleep,
-    libc::SYS_restart_syscall,
-    #[cfg(target_arch = "x86_64")]
-    libc::SYS_poll,
-    libc::SYS_ppoll,
-    #[cfg(target_arch = "x86_64")]
-    libc::SYS_select,
-    libc::SYS_pselect6,
-    #[cfg(target_arch = "x86_64")]
-    libc::SYS_epoll_wait,
-    libc::SYS_epoll_pwait,
-    libc::SYS_epoll_pwait2,
-    libc::SYS_sched_yield,
-    libc::SYS_rt_sigtimedwait,
-    libc::SYS_rt_sigsuspend,
-    #[cfg(target_arch = "x86_64")]
-    libc::SYS_pause,
-    libc::SYS_wait4,
-    libc::SYS_waitid,
-    libc::SYS_exit,
-];
+const SLEEPS: &str = "futex nanosleep clock_nanosleep restart_syscall poll ppoll select pselect6 epoll_wait \
+    epoll_pwait epoll_pwait2 sched_yield rt_sigtimedwait rt_sigsuspend pause wait4 waitid exit";
 
 /// Where calls that wait for a file system have their files. One that is not here, and in which a
 /// thread does not sleep, is reported by its name alone.
-const CALLS: &[(libc::c_long, &str, File)] = &[
-    (libc::SYS_read, "read", File::Open(0)),
-    (libc::SYS_write, "write", File::Open(0)),
-    (libc::SYS_pread64, "pread64", File::Open(0)),
-    (libc::SYS_pwrite64, "pwrite64", File::Open(0)),
-    (libc::SYS_readv, "readv", File::Open(0)),
-    (libc::SYS_writev, "writev", File::Open(0)),
-    (libc::SYS_preadv, "preadv", File::Open(0)),
-    (libc::SYS_pwritev, "pwritev", File::Open(0)),
-    (libc::SYS_preadv2, "preadv2", File::Open(0)),
-    (libc::SYS_pwritev2, "pwritev2", File::Open(0)),
-    (libc::SYS_fsync, "fsync", File::Open(0)),
-    (libc::SYS_fdatasync, "fdatasync", File::Open(0)),
-    (libc::SYS_close, "close", File::Open(0)),
-    (libc::SYS_ftruncate, "ftruncate", File::Open(0)),
-    (libc::SYS_fallocate, "fallocate", File::Open(0)),
-    (libc::SYS_getdents64, "getdents64", File::Open(0)),
-    (libc::SYS_openat, "openat", File::At(0, 1)),
-    (libc::SYS_mkdirat, "mkdirat", File::At(0, 1)),
-    (libc::SYS_unlinkat, "unlinkat", File::At(0, 1)),
-    (libc::SYS_linkat, "linkat", File::At(0, 1)),
-    (libc::SYS_symlinkat, "symlinkat", File::At(1, 2)),
-    (libc::SYS_readlinkat, "readlinkat", File::At(0, 1)),
-    (libc::SYS_fchmodat, "fchmodat", File::At(0, 1)),
-    (libc::SYS_utimensat, "utimensat", File::At(0, 1)),
-    (libc::SYS_mknodat, "mknodat", File::At(0, 1)),
-    (libc::SYS_renameat, "renameat", File::At(0, 1)),
-    (libc::SYS_renameat2, "renameat2", File::At(0, 1)),
-    (libc::SYS_newfstatat, "newfstatat", File::At(0, 1)),
-    (libc::SYS_statx, "statx", File::At(0, 1)),
-    (libc::SYS_faccessat, "faccessat", File::At(0, 1)),
-    (libc::SYS_faccessat2, "faccessat2", File::At(0, 1)),
-    #[cfg(target_arch = "x86_64")]
-    (libc::SYS_open, "open", File::Path(0)),
-    #[cfg(target_arch = "x86_64")]
-    (libc::SYS_stat, "stat", File::Path(0)),
-    #[cfg(target_arch = "x86_64")]
-    (libc::SYS_lstat, "lstat", File::Path(0)),
-    #[cfg(target_arch = "x86_64")]
-    (libc::SYS_mkdir, "mkdir", File::Path(0)),
-    #[cfg(target_arch = "x86_64")]
-    (libc::SYS_rmdir, "rmdir", File::Path(0)),
-    #[cfg(target_arch = "x86_64")]
-    (libc::SYS_unlink, "unlink", File::Path(0)),
-    #[cfg(target_arch = "x86_64")]
-    (libc::SYS_rename, "rename", File::Path(0)),
-    #[cfg(target_arch = "x86_64")]
-    (libc::SYS_mknod, "mknod", File::Path(0)),
-    (libc::SYS_truncate, "truncate", File::Path(0)),
-    (libc::SYS_fstat, "fstat", File::Open(0)),
-    (libc::SYS_fstatfs, "fstatfs", File::Open(0)),
-    (libc::SYS_fsetxattr, "fsetxattr", File::Open(0)),
-    (libc::SYS_fgetxattr, "fgetxattr", File::Open(0)),
-    (libc::SYS_flistxattr, "flistxattr", File::Open(0)),
-    (libc::SYS_fremovexattr, "fremovexattr", File::Open(0)),
-    (libc::SYS_statfs, "statfs", File::Path(0)),
-    (libc::SYS_setxattr, "setxattr", File::Path(0)),
-    (libc::SYS_lsetxattr, "lsetxattr", File::Path(0)),
-    (libc::SYS_getxattr, "getxattr", File::Path(0)),
-    (libc::SYS_lgetxattr, "lgetxattr", File::Path(0)),
-    (libc::SYS_listxattr, "listxattr", File::Path(0)),
-    (libc::SYS_llistxattr, "llistxattr", File::Path(0)),
-    (libc::SYS_removexattr, "removexattr", File::Path(0)),
-    (libc::SYS_lremovexattr, "lremovexattr", File::Path(0)),
-    (libc::SYS_fchownat, "fchownat", File::At(0, 1)),
-    (libc::SYS_fchown, "fchown", File::Open(0)),
-    (libc::SYS_fchmod, "fchmod", File::Open(0)),
-    (libc::SYS_splice, "splice", File::Either(0, 2)),
-    (libc::SYS_sync_file_range, "sync_file_range", File::Open(0)),
-    (libc::SYS_copy_file_range, "copy_file_range", File::Open(0)),
-    (libc::SYS_fadvise64, "fadvise64", File::Open(0)),
-    (libc::SYS_lseek, "lseek", File::Open(0)),
-    (libc::SYS_flock, "flock", File::Open(0)),
-    (libc::SYS_fcntl, "fcntl", File::Open(0)),
-    (libc::SYS_ioctl, "ioctl", File::Open(0)),
-    (libc::SYS_mmap, "mmap", File::Open(4)),
-    (libc::SYS_sync, "sync", File::Unknown),
-    (libc::SYS_syncfs, "syncfs", File::Open(0)),
-    (libc::SYS_msync, "msync", File::Unknown),
-    (libc::SYS_io_uring_enter, "io_uring_enter", File::Unknown),
-    (libc::SYS_io_submit, "io_submit", File::Unknown),
-    (libc::SYS_io_getevents, "io_getevents", File::Unknown),
+const CALLS: &[(File, &str)] = &[
+    (
+        File::Open(0),
+        "read write pread64 pwrite64 readv writev preadv pwritev preadv2 pwritev2 fsync fdatasync close \
+         ftruncate fallocate getdents64 fstat fstatfs fsetxattr fgetxattr flistxattr fremovexattr fchown \
+         fchmod sync_file_range copy_file_range fadvise64 lseek flock fcntl ioctl syncfs",
+    ),
+    (
+        File::At(0, 1),
+        "openat mkdirat unlinkat linkat readlinkat fchmodat utimensat mknodat renameat renameat2 newfstatat \
+         statx faccessat faccessat2 fchownat",
+    ),
+    (File::At(1, 2), "symlinkat"),
+    (
+        File::Path(0),
+        "open stat lstat mkdir rmdir unlink rename mknod truncate statfs setxattr lsetxattr getxattr lgetxattr \
+         listxattr llistxattr removexattr lremovexattr",
+    ),
+    (File::Either(0, 2), "splice"),
+    (File::Open(4), "mmap"),
 ];
+
+fn is_one(name: &str, of: &str) -> bool {
+    of.split_whitespace().any(|known| known == name)
+}
 
 /// The number by which [`waiting`] knows the calling thread.
 pub fn this_thread() -> i32 {
@@ -168,17 +88,12 @@ pub fn waiting(thread: i32) -> Option<Waiting> {
             state,
         });
     }
-    if SLEEPS.contains(&number) {
+    let call = Sysno::new(usize::try_from(number).ok()?)?.name();
+    if is_one(call, SLEEPS) {
         return None;
     }
-    let known = CALLS.iter().find(|(known, ..)| *known == number);
-    let (call, file) = match known {
-        Some((_, call, file)) => (*call, *file),
-        None => (
-            Sysno::new(usize::try_from(number).ok()?)?.name(),
-            File::Unknown,
-        ),
-    };
+    let known = CALLS.iter().find(|(_, calls)| is_one(call, calls));
+    let file = known.map_or(File::Unknown, |(file, _)| *file);
     let argument = |n: usize| arguments.get(n).copied();
     let opened = |fd: i32| opened(thread, fd);
     let path = match file {
@@ -296,6 +211,8 @@ fn text_at(address: u64) -> Option<PathBuf> {
 
 #[cfg(test)]
 mod tests {
+    use rbench_core::operations::{OPERATIONS, WORDS};
+
     use super::*;
     use std::sync::mpsc;
     use std::time::{Duration, Instant};
@@ -354,6 +271,20 @@ mod tests {
             let _ = nix::fcntl::splice(from, None, out, None, 4096, flags);
         });
         assert_eq!(splices, Some(("splice", Some(path))));
+    }
+
+    #[test]
+    fn the_place_of_every_call_of_an_operation_on_a_file_is_known() {
+        let of_phases = OPERATIONS.iter().flat_map(|operation| operation.timed);
+        let of_words = WORDS.iter().map(|word| (word.call)(1));
+        let all = of_phases.copied().chain(of_words);
+        for name in all.flat_map(|call| call.names().split(' ')) {
+            let known = CALLS.iter().any(|(_, calls)| is_one(name, calls));
+            assert!(known, "{name}");
+        }
+        for name in CALLS.iter().flat_map(|(_, calls)| calls.split_whitespace()) {
+            assert!(name.parse::<Sysno>().is_ok(), "{name}");
+        }
     }
 
     #[test]

@@ -12,7 +12,7 @@ use rbench_plan::pattern::file_path;
 use rbench_plan::{Plan, Work};
 use rbench_report::schema::RoundTrip;
 use rbench_sys::engine;
-use rbench_sys::residency::round_trip;
+use rbench_sys::round_trip::round_trip;
 
 /// If the file system has not answered by then, the report has no round trip. The
 /// thread that waits for it is abandoned.
@@ -46,7 +46,7 @@ pub async fn measure(
         let found = found.ok().and_then(Result::ok).flatten();
         mine = found.map(|found| RoundTrip {
             host: group.host_name().to_owned(),
-            call: found.call.name().to_owned(),
+            call: found.name().to_owned(),
             median_ns: found.median.0,
             calls: u64::from(found.calls),
             seen: found.seen,

@@ -100,8 +100,9 @@ calls! {
     /// `fstatat` or `fstat`; the size in bytes.
     Stat(by: By) => Stat, by.of(["newfstatat", "newfstatat", "fstat"]), Some(by),
         only_if(matches!(by, Link), ring(21, "statx", "5.6"));
-    /// `statx` of a name; the size in bytes.
-    Lookup => Lookup, "statx", None, ring(21, "statx", "5.6");
+    /// `statx` of a name, for these fields (`STATX_…`); the size in bytes.
+    Lookup(by: By, fields: u32) => Lookup, "statx", Some(by),
+        only_if(matches!((by, fields), (Link, Call::STATX_BASIC)), ring(21, "statx", "5.6"));
     /// `faccessat` for this (`R_OK` and so on). Follows a link.
     Access(mode: i32) => Access, "faccessat", None, None;
     /// `fchmodat` or `fchmod` to these permissions. Always follows a link.

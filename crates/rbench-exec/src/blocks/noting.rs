@@ -3,7 +3,6 @@
 use nix::errno::Errno;
 use rbench_core::job::JobOutcome;
 use rbench_core::{Direction, Failure, FailureKind, Nanos, OpKind};
-use rbench_plan::NameOp;
 use rbench_plan::jobs::{ErrorOf, Errors};
 use rbench_sys::engine::EngineCounts;
 use rbench_sys::limits::{Usage, thread_usage};
@@ -34,7 +33,7 @@ impl BlockRunner {
             OpKind::Write | OpKind::Trim | OpKind::Fsync | OpKind::Sync => true,
             // What is lost there was written.
             OpKind::Close => lanes.write.is_some(),
-            op if self.context.job.names.map(NameOp::kind) == Some(op) => lanes.write.is_some(),
+            op if self.context.job.names.map(|names| names.op) == Some(op) => lanes.write.is_some(),
             _ => false,
         };
         let wrong = failure.kind == FailureKind::Mismatch;
@@ -363,8 +362,8 @@ impl BlockRunner {
     #[cold]
     pub(super) fn failure(&self, what: Kind, file: u64, why: (FailureKind, String)) -> Failure {
         let (kind, detail) = why;
-        if let Some(op) = self.context.job.names {
-            return Failure::new(op.kind(), self.files.path(file), kind);
+        if let Some(names) = self.context.job.names {
+            return Failure::new(names.op, self.files.path(file), kind);
         }
         Failure {
             op: match what {

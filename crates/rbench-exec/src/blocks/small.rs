@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use rbench_core::outcome::Retries;
-use rbench_core::{FailureKind, OpKind, OpenFlags, Rank};
+use rbench_core::{By, Call, FailureKind, OpKind, OpenFlags, Rank};
 use rbench_plan::IoPlan;
 use rbench_plan::io::small_paths;
 use rbench_plan::jobs::{Buffers, SmallFiles};
@@ -259,7 +259,7 @@ impl SmallFile {
 
     fn transfer_mapped(&mut self, fs: &dyn Fs, fd: i32) -> Result<(), FailureKind> {
         if self.write {
-            fs.truncate(fd, self.size)?;
+            fs.on_file(Call::Truncate(By::File, self.size), fd)?;
         }
         self.engine.attach(fd, None);
         let moved = self.transfer(fd);

@@ -2,8 +2,8 @@
 
 use nix::errno::Errno;
 use rbench_core::clock::spin_cycles;
+use rbench_core::operations::NameEngine;
 use rbench_core::{Clock as _, Failure, FailureKind, MonotonicClock, Nanos, OpKind};
-use rbench_plan::NameOp;
 use rbench_plan::jobs::RangeSync;
 use rbench_sys::{Request, Transfer};
 
@@ -200,7 +200,7 @@ impl BlockRunner {
         {
             return;
         }
-        let directories = job.names.is_some_and(NameOp::of_directories);
+        let directories = job.names.is_some_and(NameEngine::of_directories);
         for file in 0..self.files.count() {
             self.close(file, meter);
             self.files.clean(file);

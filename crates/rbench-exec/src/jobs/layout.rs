@@ -15,7 +15,6 @@ use std::sync::{Arc, Mutex};
 use nix::errno::Errno;
 use rbench_core::random::DataStream;
 use rbench_core::{Clock as _, Failure, FailureKind, OpKind, Rank};
-use rbench_plan::NameOp;
 use rbench_plan::jobs::{Fallocate, JobPlan};
 use rbench_plan::pattern::{file_path, file_size, shares_files};
 use rbench_sys::engine::{self, Completion, EngineConfig};
@@ -144,8 +143,8 @@ impl FileNeeds {
             own => own,
         };
         let form = match job.names {
-            Some(op) if op.of_directories() => Form::Directory,
-            Some(NameOp::DeleteFile) => Form::File,
+            Some(names) if names.of_directories() => Form::Directory,
+            Some(names) if names.removes() => Form::File,
             _ => Form::Any,
         };
         // What is removed is looked at even if it is not made.

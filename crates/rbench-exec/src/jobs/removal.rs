@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use nix::errno::Errno;
-use rbench_plan::NameOp;
+use rbench_core::operations::NameEngine;
 use rbench_plan::jobs::FileNames;
 use rbench_sys::files;
 
@@ -19,7 +19,7 @@ impl JobRound<'_> {
     /// Paths of files that are to be removed at the end, by this rank; or of directories.
     fn removable(&self, here: &Ranks<'_>, directories: bool) -> Vec<PathBuf> {
         let unlinks = |m: &&Member| {
-            let of_directories = m.job.names.is_some_and(NameOp::of_directories);
+            let of_directories = m.job.names.is_some_and(NameEngine::of_directories);
             m.job.files.unlink && m.engine.uses_files && of_directories == directories
         };
         let ranks = here.world.size();

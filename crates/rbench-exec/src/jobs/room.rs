@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use rbench_core::Rank;
-use rbench_plan::NameOp;
+use rbench_core::operations::NameEngine;
 use rbench_plan::demand::{Demand, is_incompressible};
 use rbench_plan::jobs::{Carries, Distribution, JobPlan, JobsPlan, Verify};
 use rbench_plan::meta::Packet;
@@ -129,7 +129,7 @@ fn part(job: &JobPlan, jobnum: u64, file: u64) -> File {
         sure,
         dense: if dense { sure } else { 0 },
         at_most: end,
-        stays: !job.files.unlink && job.names != Some(NameOp::DeleteFile),
+        stays: !job.files.unlink && !job.names.is_some_and(NameEngine::removes),
     }
 }
 

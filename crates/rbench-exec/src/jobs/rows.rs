@@ -64,7 +64,7 @@ pub fn rows(job: &JobPlan, name: &str, title: &str) -> (Vec<OpRow>, Lanes) {
     }
     let of = |data: (OpKind, &'static str, &'static str)| match job.names {
         None => data,
-        Some(op) => (op.kind(), op.row().0, op.row().1),
+        Some(names) => (names.op, names.op.name(), names.words),
     };
     let syncing = &job.syncing;
     let in_run_time = framed || phase;

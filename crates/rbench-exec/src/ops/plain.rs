@@ -1,49 +1,95 @@
-//! Operations that need only the item's name or open file: creating and removing names, reading and
-//! changing attributes.
+//! Operations that need only the item's name or open file: creating, removing, listing and looking up names,
+//! reading and changing attributes. What was read is compared with what was made, where that is known.
 
 use std::ffi::CStr;
 
 use rbench_core::{OpKind, Progress};
-use rbench_plan::meta::{ATTRIBUTES, PhaseKind, VALUE};
+use rbench_plan::meta::{ATTRIBUTES, Layout, PhaseKind, VALUE};
+use rbench_plan::tree::Shape;
 
 use super::places::Tree;
-use super::{ItemOp, OpContext, Places, Why, mismatch};
+use super::{ItemOp, OpContext, Places, Visit, Why, mismatch};
 use crate::worker::Prepared;
 
 /// Creates the runner of one worker.
 pub fn make(scene: &OpContext, thread: u32) -> Prepared {
-    let (kind, renamed) = (scene.info.kind, scene.renamed);
-    let way_down = || scene.suffixed(if renamed { ".r/a/b/c/d" } else { "/a/b/c/d" });
+    let (kind, info) = (scene.info.kind, scene.info);
+    if info.op == OpKind::List && info.entries.is_none() {
+        return list_trees(scene, thread);
+    }
+    let renamed = scene.renamed;
     let beside = |suffix| match suffix {
         "" => scene.places(renamed),
         suffix => scene.suffixed(suffix),
     };
-    let path = match (scene.info.beside, kind) {
+    let path = match (info.beside, kind) {
         (Some(suffix), _) => beside(suffix),
         // The directories that `fill` created.
-        (None, PhaseKind::DirResolve) => way_down(),
-        (None, _) => scene.places(renamed && scene.info.op != OpKind::Mkdir),
+        (None, PhaseKind::DirResolve) if renamed => scene.suffixed(".r/a/b/c/d"),
+        (None, PhaseKind::DirResolve) => scene.suffixed("/a/b/c/d"),
+        (None, _) => scene.places(renamed && info.op != OpKind::Mkdir),
     };
-    let tree = scene.tree();
     let last = |tree| (tree, scene.visit(thread).count.saturating_sub(1));
-    let order = match (tree, scene.info.op) {
+    let order = match (scene.tree(), info.op) {
         (Some(tree), OpKind::Rmdir) => Order::Up(last(tree)),
         (Some(tree), _) => Order::Down(tree),
         (None, _) => Order::Items,
     };
+    // There is nothing to compare in a file system that stores nothing.
+    let stores = scene.fs.directory().is_some();
+    let (other, expects) = match info.op {
+        OpKind::Readlink => (Some(scene.places(renamed)), Expects::Target { stores }),
+        OpKind::Getxattr if stores => (None, Expects::Value),
+        OpKind::Listxattr if stores && kind == PhaseKind::FileListxattr10 => {
+            (None, Expects::Names(ATTRIBUTES.len()))
+        }
+        OpKind::Listxattr if stores => (None, Expects::Names(1)),
+        OpKind::List => (None, Expects::Entries(info.entries)),
+        _ => (info.other.map(beside), Expects::Nothing),
+    };
     let op = Plain {
-        op: scene.info.op,
+        op: info.op,
         path,
-        other: scene.info.other.map(beside),
+        other,
         order,
-        compares: matches!(scene.info.op, OpKind::Getxattr | OpKind::Listxattr)
-            && scene.fs.directory().is_some(),
-        listed: match kind {
-            PhaseKind::FileListxattr10 => ATTRIBUTES.len(),
-            _ => 1,
-        },
+        expects,
     };
     scene.runner(op, thread)
+}
+
+/// Lists the tree directories that have items.
+fn list_trees(scene: &OpContext, thread: u32) -> Prepared {
+    let shape = scene.plan.shape;
+    let nodes = shape.item_nodes();
+    let number = nodes.end - nodes.start;
+    // One tree of all ranks: its directories are spread over them.
+    let ((first, count), sharers) = match scene.plan.layout {
+        Layout::Unique => (scene.share(thread, number), 1),
+        Layout::Shared => {
+            let workers = u64::from(scene.ranks) * u64::from(scene.threads);
+            let me = u64::from(scene.owner().0) * u64::from(scene.threads) + u64::from(thread);
+            let part = |w: u64| (u128::from(number) * u128::from(w) / u128::from(workers)) as u64;
+            let own = (part(me), part(me + 1) - part(me));
+            (own, u64::from(scene.ranks))
+        }
+    };
+    let items = scene.all_there.then_some(shape.items_per_node * sharers);
+    let op = Plain {
+        op: OpKind::List,
+        path: scene.places(false),
+        other: None,
+        order: Order::Listed(shape, nodes.start, items),
+        expects: Expects::Entries(None),
+    };
+    let again = scene.phase.part.and_then(|part| part.again);
+    let visit = Visit {
+        first,
+        count,
+        visits: again.filter(|_| count > 0).unwrap_or(count),
+        order: None,
+        schedule: scene.schedule.clone(),
+    };
+    scene.one_at_a_time(op, visit)
 }
 
 /// Directories or items, and the order of the visits.
@@ -55,19 +101,33 @@ enum Order {
     Down(Tree),
     /// Directories of trees from the last index, given here, to the first.
     Up((Tree, u64)),
+    /// Directories of trees of that shape from this one on, and the items in each, where it is known how
+    /// many are there.
+    Listed(Shape, u64, Option<u64>),
+}
+
+/// What has to be delivered.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Expects {
+    /// Nothing.
+    Nothing,
+    /// The item's attribute.
+    Value,
+    /// So many attributes.
+    Names(usize),
+    /// The item as the target of a link, unless the file system stores nothing.
+    Target { stores: bool },
+    /// So many entries, where that is known.
+    Entries(Option<u64>),
 }
 
 struct Plain {
     op: OpKind,
     path: Places,
-    /// The second path.
+    /// The second path, or the item that a link leads to.
     other: Option<Places>,
     order: Order,
-    /// True if what was read of attributes is compared; there is nothing to compare in a file
-    /// system that stores nothing.
-    compares: bool,
-    /// Number of the item's attributes.
-    listed: usize,
+    expects: Expects,
 }
 
 /// Target of a link to `path` from the same directory: its last component.
@@ -89,30 +149,6 @@ fn value(places: &Places) -> [u8; VALUE] {
     value
 }
 
-impl Plain {
-    fn check_value(&self, found: &[u8], length: usize) -> Result<(), Why> {
-        if found.get(..length) == Some(&value(&self.path)[..]) {
-            return Ok(());
-        }
-        mismatch(format!(
-            "differs from the value that was set, of {length} bytes"
-        ))
-    }
-
-    fn check_list(&self, list: &[u8]) -> Result<(), Why> {
-        let ours = ATTRIBUTES[0].to_bytes();
-        let names = list.split(|byte| *byte == 0);
-        let found = names.filter(|name| name.starts_with(ours)).count();
-        if found == self.listed {
-            return Ok(());
-        }
-        mismatch(format!(
-            "{found} attributes listed, {} expected",
-            self.listed
-        ))
-    }
-}
-
 impl ItemOp for Plain {
     #[inline(always)]
     fn op(&self) -> OpKind {
@@ -125,6 +161,12 @@ impl ItemOp for Plain {
             Order::Items => self.path.item(index),
             Order::Down(_) => self.path.node(index),
             Order::Up((_, last)) => self.path.node(last - index),
+            Order::Listed(shape, first, items) => {
+                let node = first + index;
+                self.path.node(node);
+                let entries = items.map(|items| items + shape.children(node));
+                self.expects = Expects::Entries(entries);
+            }
         }
         if let Some(other) = &mut self.other {
             other.item(index);
@@ -149,73 +191,61 @@ impl ItemOp for Plain {
     }
 
     fn looks(&self) -> bool {
-        self.compares
+        matches!(
+            self.expects,
+            Expects::Value | Expects::Names(_) | Expects::Target { .. }
+        )
     }
 
     #[inline(always)]
     fn settle(&mut self, data: &mut [u8], progress: &Progress) -> Result<u64, Why> {
-        if self.compares {
-            let length = progress.answer() as usize;
-            match self.op {
-                OpKind::Getxattr => self.check_value(data, length)?,
-                _ => self.check_list(&data[..length.min(data.len())])?,
-            }
+        match self.expects {
+            Expects::Nothing => Ok(0),
+            _ => self.compare(data, progress.answer()).map(|()| 0),
         }
-        Ok(0)
     }
 
     fn waits_for(&self, index: u64, other: u64) -> bool {
         match self.order {
-            Order::Items => false,
+            Order::Items | Order::Listed(..) => false,
             Order::Down(tree) => tree.is_in(index, other),
             Order::Up((tree, last)) => tree.is_in(last - other, last - index),
         }
     }
 }
 
-/// Creates the runner of one worker that reads the targets of symbolic links.
-pub fn make_readlink(scene: &OpContext, thread: u32) -> Prepared {
-    let op = Readlink {
-        link: scene.suffixed(scene.info.beside.unwrap_or_default()),
-        item: scene.places(scene.renamed),
-        nothing_behind: scene.fs.directory().is_none(),
-    };
-    scene.runner(op, thread)
-}
-
-struct Readlink {
-    link: Places,
-    item: Places,
-    /// True for a file system that stores nothing.
-    nothing_behind: bool,
-}
-
-impl ItemOp for Readlink {
-    fn op(&self) -> OpKind {
-        OpKind::Readlink
-    }
-
-    fn aim(&mut self, index: u64) {
-        self.item.item(index);
-        self.link.item(index);
-    }
-
-    fn paths(&self) -> (&CStr, &CStr) {
-        (self.link.current(), c"")
-    }
-
-    fn looks(&self) -> bool {
-        true
-    }
-
-    fn settle(&mut self, data: &mut [u8], progress: &Progress) -> Result<u64, Why> {
-        let found = &data[..(progress.answer() as usize).min(data.len())];
-        let expected = target(self.item.current());
-        if found == expected.to_bytes() || found.is_empty() && self.nothing_behind {
-            return Ok(0);
+impl Plain {
+    /// Compares what was delivered, of which `answer` says how much there is.
+    fn compare(&self, data: &[u8], answer: u64) -> Result<(), Why> {
+        let length = answer as usize;
+        let found = &data[..length.min(data.len())];
+        match self.expects {
+            Expects::Value if *found != value(&self.path) || found.len() < length => mismatch(
+                format!("differs from the value that was set, of {length} bytes"),
+            ),
+            Expects::Names(expected) => {
+                let ours = ATTRIBUTES[0].to_bytes();
+                let names = found.split(|byte| *byte == 0);
+                match names.filter(|name| name.starts_with(ours)).count() {
+                    found if found == expected => Ok(()),
+                    found => mismatch(format!("{found} attributes listed, {expected} expected")),
+                }
+            }
+            Expects::Target { stores } => {
+                let item = self.other.as_ref().map_or(c"", Places::current);
+                let expected = target(item);
+                if found == expected.to_bytes() || found.is_empty() && !stores {
+                    return Ok(());
+                }
+                let (found, expected) =
+                    (String::from_utf8_lossy(found), expected.to_string_lossy());
+                mismatch(format!("points to '{found}', expected '{expected}'"))
+            }
+            Expects::Entries(Some(expected)) if answer != expected => {
+                mismatch(format!("{answer} entries listed, {expected} expected"))
+            }
+            Expects::Nothing | Expects::Value | Expects::Entries(_) => Ok(()),
         }
-        let (found, expected) = (String::from_utf8_lossy(found), expected.to_string_lossy());
-        mismatch(format!("points to '{found}', expected '{expected}'"))
     }
 }
 
@@ -226,8 +256,7 @@ pub(super) fn over_nothing(scene: &OpContext, operations: u64) -> Prepared {
         path: scene.places(false),
         other: None,
         order: Order::Items,
-        compares: false,
-        listed: 0,
+        expects: Expects::Nothing,
     };
     let mut visit = scene.visit(0);
     visit.count = visit.count.max(1);

@@ -7,7 +7,7 @@
 
 use std::ffi::CStr;
 
-use rbench_core::{OpKind, Progress};
+use rbench_core::{Call, OpKind, Progress};
 use rbench_plan::meta::Renaming;
 use rbench_sys::Fs;
 
@@ -128,7 +128,8 @@ impl ItemOp for Rename {
         }
         aim_onward(&mut self.from, *first, *now);
         aim_onward(&mut self.to, *first, None);
-        fs.rename(self.from.current(), self.to.current())
+        fs.on_paths(Call::Rename(0), self.from.current(), self.to.current())
+            .map(drop)
             .map_err(|errno| (errno.into(), "back to its own name, untimed".to_owned()))
     }
 

@@ -106,7 +106,7 @@ impl Preparer {
         if kind == Kind::Link {
             let target = vec![b'x'; size.clamp(1, TARGET_MAX) as usize];
             let target = CString::new(target).map_err(|_| Errno::EINVAL)?;
-            return self.fs.symlink(&target, &path);
+            return self.fs.on_paths(Call::Symlink, &path, &target).map(drop);
         }
         let flags = OpenFlags {
             mode: 0o644,
@@ -126,9 +126,12 @@ impl Preparer {
             }
             let length = (size - at).min(PIECE as u64) as usize;
             self.data.fill(&mut self.buffer[..length]);
-            match self.fs.write_at(fd, &self.buffer[..length], at) {
+            match self
+                .fs
+                .sending(Call::WriteAt(at), fd, &self.buffer[..length])
+            {
                 Ok(0) => return Err(Errno::EIO),
-                Ok(written) => at += written as u64,
+                Ok(written) => at += written,
                 Err(Errno::EINTR) => {}
                 Err(errno) => return Err(errno),
             }

@@ -5,6 +5,7 @@
 
 use std::path::PathBuf;
 
+use rbench_core::operations::NameEngine;
 use rbench_core::steady::{Criterion, SteadyRule};
 use rbench_core::{Nanos, plain};
 
@@ -14,7 +15,6 @@ use crate::jobs::{
     Fallocate, Favourites, FileNames, FileService, Files, Flow, JobPlan, JobsPlan, LatencyTarget,
     Others, Pace, Pattern, Standing, Submission, Syncing, WorkingSet,
 };
-use crate::name_ops::NameOp;
 use crate::paths::climbs;
 use crate::pattern::shares_files;
 use crate::shift;
@@ -239,9 +239,9 @@ fn one(
     if files.shares.append && engine == "mmap" {
         refuse!("file_append: ioengine=mmap cannot extend files");
     }
-    let name_op = NameOp::of_engine(&engine);
+    let names = NameEngine::named(&engine);
     let moves = !matches!(engine.as_str(), "null" | "mmap" | "falloc" | "ftruncate");
-    if direct && moves && name_op.is_none() {
+    if direct && moves && names.is_none() {
         aligned(&pattern, &files)?;
     }
     let pace = pace(s, io, notes)?;
@@ -256,7 +256,7 @@ fn one(
     let mut plan = JobPlan {
         numjobs,
         engine,
-        names: name_op,
+        names,
         engine_options,
         memory: engine::memory(s)?,
         depth,
@@ -283,8 +283,8 @@ fn one(
         report: Some(report::report(job, group, notes)),
         ..JobPlan::new(&job.name, pattern, files)
     };
-    if let Some(op) = name_op {
-        names::of_names(&mut plan, op, s, notes)?;
+    if let Some(engine) = names {
+        names::of_names(&mut plan, engine, s, notes)?;
     }
     Ok(plan)
 }

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use rbench_core::operations::NameEngine;
 use rbench_core::steady::SteadyRule;
 use rbench_core::timeline::INTERVAL;
 use rbench_core::{Bytes, Nanos};
@@ -9,7 +10,6 @@ use rbench_core::{Bytes, Nanos};
 use super::{Facts, PlanError, blocks, nonzero_time, open_loop};
 use crate::io::{FsyncRule, IoPlan, Layout, Rw, SMALL_FILE_MAX, SmallFiles, VERIFY_BLOCK_MIN};
 use crate::jobs::{BlockSizes, Buffers, Distribution};
-use crate::name_ops::NameOp;
 use crate::pattern;
 use crate::spec;
 
@@ -365,7 +365,7 @@ const MOVE_NOTHING: [&str; 2] = ["falloc", "ftruncate"];
 fn engine_and_depth(io: &spec::Io, facts: &Facts) -> Result<(String, u32), PlanError> {
     let depth = io.depth.unwrap_or(1);
     let name = io.engine.clone().unwrap_or_else(|| "psync".to_owned());
-    let moves = |name: &str| !MOVE_NOTHING.contains(&name) && NameOp::of_engine(name).is_none();
+    let moves = |name: &str| !MOVE_NOTHING.contains(&name) && NameEngine::named(name).is_none();
     if !moves(&name) {
         refuse!("--engine {name} moves no data: it is only for rbench fio");
     }

@@ -295,6 +295,30 @@ fn calls_ask_for_room_that_there_is() {
 }
 
 #[test]
+fn a_call_on_attributes_follows_a_link_or_not_by_its_name() {
+    let text = "1 1.0 openat(AT_FDCWD, \"a\", O_RDONLY) = 3\n\
+                1 1.1 listxattr(\"a\", NULL, 0) = 0\n\
+                1 1.2 llistxattr(\"a\", NULL, 0) = 0\n\
+                1 1.3 flistxattr(3, NULL, 0) = 0\n\
+                1 1.4 lremovexattr(\"a\", \"user.x\") = 0\n\
+                1 1.5 lchown(\"a\", 1, 1) = 0\n\
+                1 1.6 removexattr(\"a\", \"user.x\") = 0";
+    let out = read_as(Format::Strace, text).expect("read");
+    let calls: Vec<Call> = out.ops.iter().skip(1).map(|op| op.call).collect();
+    assert_eq!(
+        calls,
+        [
+            Call::Listxattr(By::Path),
+            Call::Listxattr(By::Link),
+            Call::Listxattr(By::File),
+            Call::Removexattr(By::Link, None),
+            Call::Chown(By::Link, 1, 1),
+            Call::Removexattr(By::Path, None),
+        ]
+    );
+}
+
+#[test]
 fn a_rename_makes_no_device() {
     let text = "1 1.0 renameat2(AT_FDCWD, \"a\", AT_FDCWD, \"b\", RENAME_WHITEOUT) = 0\n\
                 1 1.1 renameat2(AT_FDCWD, \"a\", AT_FDCWD, \"b\", RENAME_EXCHANGE) = 0";

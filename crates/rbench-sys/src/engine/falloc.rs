@@ -10,6 +10,7 @@ use nix::libc;
 
 use super::contract::EngineInfo;
 use super::synchronous::{self, Calls, Rest};
+use crate::calls;
 
 /// The line in [`super::ENGINES`].
 pub const INFO: EngineInfo = EngineInfo {
@@ -24,10 +25,8 @@ struct Falloc;
 /// All of `rest`, or why not.
 #[inline]
 fn allocate(rest: &Rest, mode: libc::c_int) -> Result<usize, Errno> {
-    let length = rest.length as libc::off_t;
-    // SAFETY: no memory is involved; what is no descriptor gives EBADF.
-    let done = unsafe { libc::fallocate(rest.fd, mode, rest.offset, length) };
-    Errno::result(done).map(|_| rest.length)
+    let done = calls::fallocate(rest.fd, mode, rest.offset, rest.length);
+    done.map(|()| rest.length)
 }
 
 impl Calls for Falloc {

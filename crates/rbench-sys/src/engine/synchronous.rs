@@ -1,7 +1,8 @@
 //! What the engines that do one request after the other have in common: all
 //! but the system calls themselves ([`Calls`]).
 
-use std::os::fd::RawFd;
+use std::os::fd::{OwnedFd, RawFd};
+use std::path::Path;
 
 use nix::errno::Errno;
 use nix::libc;
@@ -39,6 +40,10 @@ impl Rest {
 /// The system calls of an engine. Each may do a part of what is left, or be
 /// interrupted: it is called again.
 pub(super) trait Calls: Send {
+    /// True if requests are of names: each is one call, whose transfer does not matter, and there is no
+    /// memory.
+    const OF_NAMES: bool = false;
+
     /// From the file into the memory; the number of bytes.
     fn read(&mut self, rest: &Rest) -> Result<usize, Errno>;
 
@@ -65,6 +70,17 @@ pub(super) trait Calls: Send {
     fn detach(&mut self, fd: RawFd) {
         let _ = fd;
     }
+
+    /// See [`Engine::name_files`].
+    fn name_files(&mut self, paths: &mut dyn Iterator<Item = &Path>) -> Result<(), Errno> {
+        let _ = paths;
+        Ok(())
+    }
+
+    /// See [`Engine::take_opened`].
+    fn take_opened(&mut self) -> Option<OwnedFd> {
+        None
+    }
 }
 
 /// fdatasync or fsync.
@@ -75,7 +91,8 @@ pub(super) fn sync_file(fd: RawFd, data_only: bool) -> Result<(), Errno> {
 /// A hole in the file, of all the bytes.
 #[cold]
 pub(super) fn trim_file(fd: RawFd, offset: libc::off_t, length: usize) -> Result<usize, Errno> {
-    calls::punch_hole(fd, offset, length).map(|()| length)
+    let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
+    calls::fallocate(fd, mode, offset, length).map(|()| length)
 }
 
 /// All of a request that has no buffer, a trim or a sync, in an engine that keeps others
@@ -108,6 +125,9 @@ pub(super) fn make<C: Calls + 'static>(
     mut config: EngineConfig,
     calls: C,
 ) -> Result<Box<dyn Engine>, Errno> {
+    if C::OF_NAMES {
+        (config.block, config.memory) = (config.block.min(1), None);
+    }
     Ok(Box::new(Synchronous {
         buffers: Buffers::new(&mut config, 1)?,
         calls,
@@ -152,6 +172,9 @@ impl<C: Calls> Synchronous<C> {
     /// All of `request`.
     #[inline]
     fn complete(&mut self, slot: usize, request: &Request) -> Result<usize, Errno> {
+        if C::OF_NAMES {
+            return self.call(request, std::ptr::null_mut(), 0);
+        }
         let needed = match request.transfer {
             Transfer::Trim => 0,
             _ => request.at + request.length,
@@ -184,6 +207,14 @@ impl<C: Calls> Engine for Synchronous<C> {
 
     fn detach(&mut self, fd: RawFd) {
         self.calls.detach(fd);
+    }
+
+    fn name_files(&mut self, paths: &mut dyn Iterator<Item = &Path>) -> Result<(), Errno> {
+        self.calls.name_files(paths)
+    }
+
+    fn take_opened(&mut self) -> Option<OwnedFd> {
+        self.calls.take_opened()
     }
 
     #[inline]

@@ -1,4 +1,4 @@
-//! The tree that answers for the recorder: names, lengths and open files.
+//! The tree that answers for the recorder, and that promises are compared with: names, lengths and open files.
 //! The answers are those of Linux; the recorder's tests compare them.
 
 use std::collections::{BTreeMap, HashMap};
@@ -6,6 +6,7 @@ use std::ffi::{CStr, CString};
 use std::os::fd::RawFd;
 
 use nix::errno::Errno;
+use rbench_core::request::Kind;
 use rbench_core::{OpenFlags, linux};
 
 /// The first descriptor: far above those of the process, so that none is
@@ -40,7 +41,7 @@ struct Open {
 
 /// The tree.
 #[derive(Debug)]
-pub(super) struct Model {
+pub(crate) struct Model {
     /// Everything by its path in the form of [`Model::resolve`].
     nodes: BTreeMap<String, Node>,
     /// The length of every file ever made.
@@ -121,7 +122,7 @@ impl Model {
             .take_while(move |path| path.starts_with(&start))
     }
 
-    pub(super) fn mkdir(&mut self, path: &str) -> Result<(), Errno> {
+    pub(crate) fn mkdir(&mut self, path: &str) -> Result<(), Errno> {
         let plain = self.resolve(path)?;
         if self.nodes.contains_key(&plain) {
             return Err(Errno::EEXIST);
@@ -131,7 +132,7 @@ impl Model {
     }
 
     /// Makes `path` and what is missing of the way to it directories.
-    pub(super) fn mkdir_all(&mut self, path: &str) {
+    pub(crate) fn mkdir_all(&mut self, path: &str) {
         let mut plain = top(path).to_owned();
         for part in parts(path) {
             plain.push('/');
@@ -140,7 +141,7 @@ impl Model {
         }
     }
 
-    pub(super) fn rmdir(&mut self, path: &str) -> Result<(), Errno> {
+    pub(crate) fn rmdir(&mut self, path: &str) -> Result<(), Errno> {
         let (plain, node) = self.lookup(path)?;
         if node != Node::Directory {
             return Err(Errno::ENOTDIR);
@@ -157,7 +158,7 @@ impl Model {
         Ok(())
     }
 
-    pub(super) fn stat(&self, path: &str) -> Result<u64, Errno> {
+    pub(crate) fn stat(&self, path: &str) -> Result<u64, Errno> {
         match self.lookup(path)?.1 {
             Node::Directory => Ok(0),
             Node::File(file) => Ok(self.lengths[file]),
@@ -166,14 +167,14 @@ impl Model {
     }
 
     /// What a call finds that follows a symbolic link: they lead nowhere.
-    pub(super) fn follow(&self, path: &str) -> Result<(), Errno> {
+    pub(crate) fn follow(&self, path: &str) -> Result<(), Errno> {
         match self.lookup(path)?.1 {
             Node::Directory | Node::File(_) => Ok(()),
             Node::Symlink(_) => Err(Errno::ENOENT),
         }
     }
 
-    pub(super) fn symlink(&mut self, target: &str, path: &str) -> Result<(), Errno> {
+    pub(crate) fn symlink(&mut self, target: &str, path: &str) -> Result<(), Errno> {
         let plain = self.resolve(path)?;
         if self.nodes.contains_key(&plain) {
             return Err(Errno::EEXIST);
@@ -184,14 +185,14 @@ impl Model {
         Ok(())
     }
 
-    pub(super) fn readlink(&self, path: &str) -> Result<String, Errno> {
+    pub(crate) fn readlink(&self, path: &str) -> Result<String, Errno> {
         match self.lookup(path)?.1 {
             Node::Symlink(link) => Ok(self.targets[link].clone()),
             Node::Directory | Node::File(_) => Err(Errno::EINVAL),
         }
     }
 
-    pub(super) fn rename(&mut self, from: &str, to: &str) -> Result<(), Errno> {
+    pub(crate) fn rename(&mut self, from: &str, to: &str) -> Result<(), Errno> {
         // Both parents are looked at before either name.
         let (source, target) = (self.resolve(from)?, self.resolve(to)?);
         if [&source, &target]
@@ -234,7 +235,7 @@ impl Model {
         Ok(())
     }
 
-    pub(super) fn link(&mut self, from: &str, to: &str) -> Result<(), Errno> {
+    pub(crate) fn link(&mut self, from: &str, to: &str) -> Result<(), Errno> {
         let (_, node) = self.lookup(from)?;
         let target = self.resolve(to)?;
         if matches!(target.as_str(), HERE | ROOT) || self.nodes.contains_key(&target) {
@@ -247,7 +248,7 @@ impl Model {
         Ok(())
     }
 
-    pub(super) fn list(&self, path: &str) -> Result<u64, Errno> {
+    pub(crate) fn list(&self, path: &str) -> Result<u64, Errno> {
         let (plain, node) = self.lookup(path)?;
         if node != Node::Directory {
             return Err(Errno::ENOTDIR);
@@ -258,6 +259,27 @@ impl Model {
         Ok(children.count() as u64)
     }
 
+    /// A new file of that length.
+    pub(crate) fn create(&mut self, path: &str, length: u64) -> Result<(), Errno> {
+        self.mknod(path)?;
+        if let Some(last) = self.lengths.last_mut() {
+            *last = length;
+        }
+        Ok(())
+    }
+
+    /// All that relative paths lead to, with the lengths of files.
+    pub(crate) fn all(&self) -> impl Iterator<Item = (String, (Kind, u64))> {
+        self.below(HERE).map(|path| {
+            let node = match self.nodes.get(path) {
+                Some(Node::File(file)) => (Kind::File, self.lengths[*file]),
+                Some(Node::Symlink(_)) => (Kind::Link, 0),
+                Some(Node::Directory) | None => (Kind::Directory, 0),
+            };
+            (path[HERE.len() + 1..].to_owned(), node)
+        })
+    }
+
     fn new_file(&mut self, plain: String) -> usize {
         let file = self.lengths.len();
         self.lengths.push(0);
@@ -265,7 +287,7 @@ impl Model {
         file
     }
 
-    pub(super) fn mknod(&mut self, path: &str) -> Result<(), Errno> {
+    pub(crate) fn mknod(&mut self, path: &str) -> Result<(), Errno> {
         let plain = self.resolve(path)?;
         if self.nodes.contains_key(&plain) {
             return Err(Errno::EEXIST);
@@ -274,7 +296,7 @@ impl Model {
         Ok(())
     }
 
-    pub(super) fn unlink(&mut self, path: &str) -> Result<(), Errno> {
+    pub(crate) fn unlink(&mut self, path: &str) -> Result<(), Errno> {
         let (plain, node) = self.lookup(path)?;
         if node == Node::Directory {
             return Err(Errno::EISDIR);
@@ -283,7 +305,7 @@ impl Model {
         Ok(())
     }
 
-    pub(super) fn open(&mut self, path: &str, flags: OpenFlags) -> Result<RawFd, Errno> {
+    pub(crate) fn open(&mut self, path: &str, flags: OpenFlags) -> Result<RawFd, Errno> {
         let plain = self.resolve(path)?;
         let file = match self.nodes.get(&plain) {
             Some(_) if flags.has(linux::CREAT | linux::EXCL) => return Err(Errno::EEXIST),
@@ -309,15 +331,15 @@ impl Model {
     }
 
     /// The path that `fd` was opened with.
-    pub(super) fn opened(&self, fd: RawFd) -> Option<&str> {
+    pub(crate) fn opened(&self, fd: RawFd) -> Option<&str> {
         self.open.get(&fd).map(|open| open.path.as_str())
     }
 
-    pub(super) fn close(&mut self, fd: RawFd) -> Result<(), Errno> {
+    pub(crate) fn close(&mut self, fd: RawFd) -> Result<(), Errno> {
         self.open.remove(&fd).map(drop).ok_or(Errno::EBADF)
     }
 
-    pub(super) fn write(&mut self, fd: RawFd, length: usize) -> Result<usize, Errno> {
+    pub(crate) fn write(&mut self, fd: RawFd, length: usize) -> Result<usize, Errno> {
         let open = self.open.get_mut(&fd).ok_or(Errno::EBADF)?;
         if !open.flags.writes() {
             return Err(Errno::EBADF);
@@ -333,7 +355,7 @@ impl Model {
         Ok(length)
     }
 
-    pub(super) fn read(&mut self, fd: RawFd, length: usize) -> Result<usize, Errno> {
+    pub(crate) fn read(&mut self, fd: RawFd, length: usize) -> Result<usize, Errno> {
         let open = self.open.get_mut(&fd).ok_or(Errno::EBADF)?;
         if !open.flags.reads() {
             return Err(Errno::EBADF);
@@ -344,7 +366,7 @@ impl Model {
         Ok(read as usize)
     }
 
-    pub(super) fn write_at(
+    pub(crate) fn write_at(
         &mut self,
         fd: RawFd,
         length: usize,
@@ -361,7 +383,7 @@ impl Model {
         Ok(length)
     }
 
-    pub(super) fn read_at(&self, fd: RawFd, length: usize, offset: u64) -> Result<usize, Errno> {
+    pub(crate) fn read_at(&self, fd: RawFd, length: usize, offset: u64) -> Result<usize, Errno> {
         let open = self.open.get(&fd).ok_or(Errno::EBADF)?;
         if !open.flags.reads() {
             return Err(Errno::EBADF);
@@ -371,31 +393,31 @@ impl Model {
     }
 
     /// The length of an open file.
-    pub(super) fn length(&self, fd: RawFd) -> Result<u64, Errno> {
+    pub(crate) fn length(&self, fd: RawFd) -> Result<u64, Errno> {
         let open = self.open.get(&fd).ok_or(Errno::EBADF)?;
         Ok(self.lengths[open.file])
     }
 
     /// The extended attributes of an open file.
-    pub(super) fn attributes(&self, fd: RawFd) -> Result<&Attributes, Errno> {
+    pub(crate) fn attributes(&self, fd: RawFd) -> Result<&Attributes, Errno> {
         let open = self.open.get(&fd).ok_or(Errno::EBADF)?;
         Ok(self.attributes.get(&open.file).unwrap_or(&self.none))
     }
 
-    pub(super) fn setxattr(&mut self, fd: RawFd, name: &CStr, value: &[u8]) -> Result<(), Errno> {
+    pub(crate) fn setxattr(&mut self, fd: RawFd, name: &CStr, value: &[u8]) -> Result<(), Errno> {
         let open = self.open.get(&fd).ok_or(Errno::EBADF)?;
         let all = self.attributes.entry(open.file).or_default();
         all.insert(name.to_owned(), value.to_owned());
         Ok(())
     }
 
-    pub(super) fn removexattr(&mut self, fd: RawFd, name: &CStr) -> Result<(), Errno> {
+    pub(crate) fn removexattr(&mut self, fd: RawFd, name: &CStr) -> Result<(), Errno> {
         let open = self.open.get(&fd).ok_or(Errno::EBADF)?;
         let all = self.attributes.get_mut(&open.file).ok_or(Errno::ENODATA)?;
         all.remove(name).map(drop).ok_or(Errno::ENODATA)
     }
 
-    pub(super) fn truncate(&mut self, fd: RawFd, length: u64) -> Result<(), Errno> {
+    pub(crate) fn truncate(&mut self, fd: RawFd, length: u64) -> Result<(), Errno> {
         let open = self.open.get(&fd).ok_or(Errno::EBADF)?;
         if !open.flags.writes() {
             return Err(Errno::EINVAL);

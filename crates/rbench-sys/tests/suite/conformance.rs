@@ -14,9 +14,8 @@ use nix::libc;
 use nix::sys::resource::{Resource, setrlimit};
 use nix::sys::signal::{SigHandler, Signal, signal};
 use nix::unistd::{Uid, setuid};
-use rbench_core::Nanos;
-use rbench_core::OpenFlags;
 use rbench_core::random::Stream;
+use rbench_core::{Call, Nanos, OpenFlags};
 use rbench_sys::engine::{ENGINES, find};
 use rbench_sys::files::Advice;
 use rbench_sys::limits::locks_memory_freely;
@@ -346,7 +345,7 @@ fn an_aligned_buffer_serves_metadata_operations_with_o_direct() {
         Ok(fd) => fd,
         Err(errno) => return skip(&format!("no O_DIRECT in the build directory: {errno:?}")),
     };
-    assert_eq!(fs.write(fd, &buffer), Ok(2 * BLOCK));
+    assert_eq!(fs.sending(Call::Write, fd, &buffer), Ok(2 * BLOCK as u64));
     assert_eq!(fs.close(fd), Ok(()));
     let written = fs::read(directory.path().join("f")).expect("it is there");
     assert!(written == data(2 * BLOCK));
@@ -354,7 +353,10 @@ fn an_aligned_buffer_serves_metadata_operations_with_o_direct() {
         .open(c"f", OpenFlags::READ.directly(true))
         .expect("it opened before");
     buffer.fill(0);
-    assert_eq!(fs.read(fd, &mut buffer), Ok(2 * BLOCK));
+    assert_eq!(
+        fs.receiving(Call::Read, fd, &mut buffer),
+        Ok(2 * BLOCK as u64)
+    );
     assert!(*buffer == written);
     assert_eq!(fs.close(fd), Ok(()));
 }

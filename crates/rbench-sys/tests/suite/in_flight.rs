@@ -132,242 +132,108 @@ fn c(path: impl Into<Vec<u8>>) -> CString {
 /// Path, second path, calls.
 type Case = (&'static str, &'static str, &'static [Part]);
 
-/// Every call, well and wrong, one behind the other.
-const CASES: &[Case] = &[
-    ("d", "", &[once(Call::MKDIR)]),
-    ("d", "", &[once(Call::MKDIR)]),
-    ("no/d", "", &[once(Call::MKDIR)]),
-    (
-        "d/f",
-        "",
-        &[NEW, once(Call::Write), once(Call::Fsync), once(Call::Close)],
-    ),
-    (
-        "d/f",
-        "",
-        &[NEW, once(Call::Write), once(Call::Fsync), once(Call::Close)],
-    ),
-    ("d/f", "", &[READ, once(Call::Read), once(Call::Close)]),
+macro_rules! cases {
+    ($($path:literal $(-> $other:literal)? => $($part:expr),*;)*) => {
+        /// Every call, well and wrong, one behind the other.
+        const CASES: &[Case] = &[$(($path, concat!($($other)?), &[$($part),*]),)*];
+    };
+}
+
+const CLOSE: Part = once(Call::Close);
+const WRITE: Part = once(Call::Write);
+const FSYNC: Part = once(Call::Fsync);
+const DATASYNC: Part = once(Call::Fdatasync);
+const READ_ONCE: Part = once(Call::Read);
+const GETATTR: Part = once(Call::Getattr);
+const STAT: Part = once(Call::Stat(By::Link));
+const MKDIR: Part = once(Call::MKDIR);
+const RENAME: Part = once(Call::Rename(0));
+
+const fn truncated(length: u64) -> Part {
+    once(Call::Truncate(By::File, length))
+}
+
+const fn allocated(mode: i32, offset: u64, length: u64) -> Part {
+    once(Call::Allocate {
+        mode,
+        offset,
+        length,
+    })
+}
+
+const fn attribute(name: &'static CStr) -> Part {
+    once(Call::Getxattr(By::File, Some(name)))
+}
+
+cases! {
+    "d" => MKDIR;
+    "d" => MKDIR;
+    "no/d" => MKDIR;
+    "d/f" => NEW, WRITE, FSYNC, CLOSE;
+    "d/f" => NEW, WRITE, FSYNC, CLOSE;
+    "d/f" => READ, READ_ONCE, CLOSE;
     // Another read at the file's position: the end.
-    (
-        "d/f",
-        "",
-        &[READ, once(Call::Read), once(Call::Read), once(Call::Close)],
-    ),
-    ("d/f/x", "", &[once(Call::Stat(By::Link))]),
-    ("d/f", "", &[once(Call::Stat(By::Link))]),
-    ("d/g", "", &[once(Call::Stat(By::Link))]),
-    (
-        "d/empty",
-        "",
-        &[open(OpenFlags::READ_WRITE), once(Call::Close)],
-    ),
-    ("d/empty", "", &[READ, once(Call::Read), once(Call::Close)]),
-    (
-        "d/empty",
-        "",
-        &[open(OpenFlags::WRITE), once(Call::Read), once(Call::Close)],
-    ),
-    (
-        "d/f",
-        "",
-        &[
-            READ,
-            once(Call::Write),
-            once(Call::Fsync),
-            once(Call::Close),
-        ],
-    ),
-    (
-        "d/f",
-        "",
-        &[
-            EXISTING,
-            once(Call::Truncate(By::File, 77)),
-            once(Call::Close),
-        ],
-    ),
-    (
-        "d/f",
-        "",
-        &[READ, once(Call::Truncate(By::File, 7)), once(Call::Close)],
-    ),
-    (
-        "d/f",
-        "",
-        &[
-            EXISTING,
-            once(Call::Truncate(By::File, u64::MAX)),
-            once(Call::Close),
-        ],
-    ),
-    (
-        "d/f",
-        "",
-        &[
-            EXISTING,
-            once(Call::WriteAt(30_000)),
-            once(Call::Fdatasync),
-            once(Call::Close),
-        ],
-    ),
-    (
-        "d/f",
-        "",
-        &[
-            READ,
-            once(Call::WriteAt(0)),
-            once(Call::Fdatasync),
-            once(Call::Close),
-        ],
-    ),
-    (
-        "d/f",
-        "",
-        &[
-            READ,
-            once(Call::ReadAt(100)),
-            once(Call::Getattr),
-            once(Call::Close),
-        ],
-    ),
-    (
-        "d/f",
-        "",
-        &[
-            READ,
-            once(Call::ReadAt(69_000)),
-            once(Call::Getattr),
-            once(Call::Close),
-        ],
-    ),
-    (
-        "d/f",
-        "",
-        &[READ, TO_END, once(Call::Getattr), once(Call::Close)],
-    ),
-    (
-        "d/f",
-        "",
-        &[open(OpenFlags::WRITE), TO_END, once(Call::Close)],
-    ),
+    "d/f" => READ, READ_ONCE, READ_ONCE, CLOSE;
+    "d/f/x" => STAT;
+    "d/f" => STAT;
+    "d/g" => STAT;
+    "d/f" => once(Call::LOOKUP);
+    "d/g" => once(Call::LOOKUP);
+    "d/empty" => open(OpenFlags::READ_WRITE), CLOSE;
+    "d/empty" => READ, READ_ONCE, CLOSE;
+    "d/empty" => open(OpenFlags::WRITE), READ_ONCE, CLOSE;
+    "d/f" => READ, WRITE, FSYNC, CLOSE;
+    "d/f" => EXISTING, truncated(77), CLOSE;
+    "d/f" => READ, truncated(7), CLOSE;
+    "d/f" => EXISTING, truncated(u64::MAX), CLOSE;
+    "d/f" => EXISTING, once(Call::WriteAt(30_000)), DATASYNC, CLOSE;
+    "d/f" => READ, once(Call::WriteAt(0)), DATASYNC, CLOSE;
+    "d/f" => READ, once(Call::ReadAt(100)), GETATTR, CLOSE;
+    "d/f" => READ, once(Call::ReadAt(69_000)), GETATTR, CLOSE;
+    "d/f" => READ, TO_END, GETATTR, CLOSE;
+    "d/f" => open(OpenFlags::WRITE), TO_END, CLOSE;
+    // Blocks behind its end, with (1) and without its old length; of what is not open for writing, none, and
+    // of no file.
+    "d/a" => NEW, allocated(1, 0, 64 << 10), GETATTR, CLOSE;
+    "d/a" => EXISTING, allocated(0, 4096, 8192), FSYNC, CLOSE;
+    "d/a" => READ, TO_END, CLOSE;
+    "d/a" => READ, allocated(0, 0, 4096), CLOSE;
+    "d/a" => EXISTING, allocated(0, 0, 0), CLOSE;
+    "/dev/null" => EXISTING, allocated(0, 0, 4096), CLOSE;
     // One piece, one and a bit, more than there are places where pieces begin.
-    ("d/w", "", &[NEW, written(100), once(Call::Close)]),
-    (
-        "d/w",
-        "",
-        &[EXISTING, written(PIECE as u64 + 1), once(Call::Close)],
-    ),
-    (
-        "d/w",
-        "",
-        &[
-            EXISTING,
-            written(PIECE as u64 * 70),
-            once(Call::Fsync),
-            once(Call::Close),
-        ],
-    ),
-    (
-        "d/w",
-        "",
-        &[READ, once(Call::Read), once(Call::Read), once(Call::Close)],
-    ),
-    ("d/w", "", &[READ, TO_END, once(Call::Close)]),
-    (
-        "d/w",
-        "",
-        &[READ, written(100), once(Call::Fsync), once(Call::Close)],
-    ),
-    (
-        "/dev/full",
-        "",
-        &[EXISTING, written(100), once(Call::Fsync), once(Call::Close)],
-    ),
-    (
-        "d/f",
-        "",
-        &[
-            READ,
-            once(Call::Getxattr(By::File, Some(c"user.one"))),
-            once(Call::Getattr),
-            once(Call::Close),
-        ],
-    ),
-    (
-        "d",
-        "",
-        &[
-            READ,
-            once(Call::Getxattr(By::File, Some(c"user.one"))),
-            once(Call::Close),
-        ],
-    ),
-    (
-        "d/f",
-        "",
-        &[
-            READ,
-            once(Call::Setxattr(By::File, Some(c"user.1"), 0)),
-            once(Call::Close),
-        ],
-    ),
-    (
-        "d/f",
-        "",
-        &[
-            READ,
-            once(Call::Getxattr(By::File, Some(c"user.1"))),
-            once(Call::Close),
-        ],
-    ),
-    (
-        "d/f",
-        "",
-        &[
-            READ,
-            once(Call::Getxattr(By::File, Some(c"user.one"))),
-            once(Call::Close),
-        ],
-    ),
-    (
-        "d/f",
-        "",
-        &[
-            READ,
-            once(Call::Getxattr(By::File, Some(c"user.two"))),
-            once(Call::Close),
-        ],
-    ),
-    ("d/f", "d/l", &[once(Call::Link)]),
-    ("d/f", "d/l", &[once(Call::Link)]),
-    ("d", "e", &[once(Call::Link)]),
-    ("d/s", "f", &[once(Call::Symlink)]),
-    ("d/s", "f", &[once(Call::Symlink)]),
-    ("d/s", "", &[READ, once(Call::Close)]),
-    ("d/s", "", &[once(Call::Stat(By::Link))]),
-    ("d/f", "d/g", &[once(Call::Rename(0))]),
-    ("d/f", "d/g", &[once(Call::Rename(0))]),
-    ("d", "d/inside", &[once(Call::Rename(0))]),
-    ("d", "", &[once(Call::Rmdir)]),
-    ("d/g", "", &[once(Call::Rmdir)]),
-    ("d", "", &[once(Call::Unlink)]),
-    ("d/l", "", &[once(Call::Unlink)]),
-    ("d/l", "", &[once(Call::Unlink)]),
-    ("d2", "", &[once(Call::MKDIR)]),
-    ("d2", "", &[once(Call::Rmdir)]),
-    (
-        "/dev/full",
-        "",
-        &[
-            EXISTING,
-            once(Call::Write),
-            once(Call::Fsync),
-            once(Call::Close),
-        ],
-    ),
-    ("/dev/null/d", "", &[once(Call::MKDIR)]),
-];
+    "d/w" => NEW, written(100), CLOSE;
+    "d/w" => EXISTING, written(PIECE as u64 + 1), CLOSE;
+    "d/w" => EXISTING, written(PIECE as u64 * 70), FSYNC, CLOSE;
+    "d/w" => READ, READ_ONCE, READ_ONCE, CLOSE;
+    "d/w" => READ, TO_END, CLOSE;
+    "d/w" => READ, written(100), FSYNC, CLOSE;
+    "/dev/full" => EXISTING, written(100), FSYNC, CLOSE;
+    "d/f" => READ, attribute(c"user.one"), GETATTR, CLOSE;
+    "d" => READ, attribute(c"user.one"), CLOSE;
+    "d/f" => READ, once(Call::Setxattr(By::File, Some(c"user.1"), 0)), CLOSE;
+    "d/f" => READ, attribute(c"user.1"), CLOSE;
+    "d/f" => READ, attribute(c"user.one"), CLOSE;
+    "d/f" => READ, attribute(c"user.two"), CLOSE;
+    "d/f" -> "d/l" => once(Call::Link);
+    "d/f" -> "d/l" => once(Call::Link);
+    "d" -> "e" => once(Call::Link);
+    "d/s" -> "f" => once(Call::Symlink);
+    "d/s" -> "f" => once(Call::Symlink);
+    "d/s" => READ, CLOSE;
+    "d/s" => STAT;
+    "d/f" -> "d/g" => RENAME;
+    "d/f" -> "d/g" => RENAME;
+    "d" -> "d/inside" => RENAME;
+    "d" => once(Call::Rmdir);
+    "d/g" => once(Call::Rmdir);
+    "d" => once(Call::Unlink);
+    "d/l" => once(Call::Unlink);
+    "d/l" => once(Call::Unlink);
+    "d2" => MKDIR;
+    "d2" => once(Call::Rmdir);
+    "/dev/full" => EXISTING, WRITE, FSYNC, CLOSE;
+    "/dev/null/d" => MKDIR;
+}
 
 /// What lies below `path`: names, permissions, lengths, names of each.
 fn tree(path: &Path) -> Vec<(PathBuf, u32, u64, u64)> {
@@ -436,10 +302,10 @@ fn as_many_as_there_are_slots_wait_side_by_side_and_hold_up_no_other() {
         mkfifo(&fifo(number), Mode::S_IRWXU).expect("a FIFO");
         ring.set_path(number, &c(number.to_string()));
         // Opening one waits for who opens the other end.
-        assert!(ring.submit(number, &[READ, once(Call::Close)]));
+        assert!(ring.submit(number, &[READ, CLOSE]));
     }
     ring.set_path(WAITING, c"d");
-    assert!(ring.submit(WAITING, &[once(Call::MKDIR)]));
+    assert!(ring.submit(WAITING, &[MKDIR]));
     let made = Completion {
         slot: WAITING,
         result: Ok(0),
@@ -471,18 +337,15 @@ fn what_a_sequence_leaves_open_serves_the_next_one_and_is_closed_with_the_ring()
     };
     assert_eq!(ring.go(c"f", c"", &[NEW], 7).0, Ok(0));
     assert!(ring.has_file(1));
-    assert_eq!(ring.go(c"f", c"", &[once(Call::Write)], 7).0, Ok(BLOCK));
+    assert_eq!(ring.go(c"f", c"", &[WRITE], 7).0, Ok(BLOCK));
     assert_eq!(
         ring.go(c"f", c"", &[once(Call::Read)], 7).0,
         Err(Errno::EBADF)
     );
     assert!(ring.has_file(1), "who did not close it closes it later");
-    assert_eq!(ring.go(c"f", c"", &[once(Call::Close)], 7).0, Ok(0));
+    assert_eq!(ring.go(c"f", c"", &[CLOSE], 7).0, Ok(0));
     assert!(!ring.has_file(1));
-    assert_eq!(
-        ring.go(c"f", c"", &[once(Call::Close)], 7).0,
-        Err(Errno::EBADF)
-    );
+    assert_eq!(ring.go(c"f", c"", &[CLOSE], 7).0, Err(Errno::EBADF));
 
     // A pipe tells by its end that nobody has it open any more.
     mkfifo(&there.path().join("p"), Mode::S_IRWXU).expect("a FIFO");
@@ -491,7 +354,11 @@ fn what_a_sequence_leaves_open_serves_the_next_one_and_is_closed_with_the_ring()
     let first = fs.open(c"p", OpenFlags::READ).expect("opens");
     fs.close(reader).expect("closes");
     drop(ring);
-    assert_eq!(fs.read(first, &mut [0]), Ok(0), "nobody can write");
+    assert_eq!(
+        fs.receiving(Call::Read, first, &mut [0]),
+        Ok(0),
+        "nobody can write"
+    );
     fs.close(first).expect("closes");
 }
 
@@ -544,7 +411,7 @@ fn dropping_a_ring_waits_for_what_is_under_way() {
         };
         for slot in 0..8 {
             ring.set_path(slot, &c(format!("{round}.{slot}")));
-            assert!(ring.submit(slot, &[NEW, once(Call::Write), once(Call::Close)]));
+            assert!(ring.submit(slot, &[NEW, WRITE, CLOSE]));
         }
         if round % 2 == 0 {
             let mut done = Vec::with_capacity(8);
@@ -569,7 +436,7 @@ fn mistakes_of_the_program_are_refused_loudly() {
     }
     for mistake in [
         |ring: &mut NamesInFlight| {
-            let _ = ring.submit(0, &[once(Call::Stat(By::Link))]);
+            let _ = ring.submit(0, &[STAT]);
         },
         |ring: &mut NamesInFlight| ring.set_path(0, c"x"),
         |ring: &mut NamesInFlight| ring.data(0).fill(0),
@@ -583,7 +450,7 @@ fn mistakes_of_the_program_are_refused_loudly() {
         for unperformed in [none, &[once(Call::Access(READABLE))]] {
             assert!(!ring.submit(0, unperformed), "{unperformed:?}");
         }
-        assert!(ring.submit(0, &[once(Call::Stat(By::Link))]));
+        assert!(ring.submit(0, &[STAT]));
         let made = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| mistake(&mut ring)));
         assert!(made.is_err());
     }
@@ -626,14 +493,7 @@ mod needs_root {
             return;
         };
         let mut write = |name: &str| {
-            let said = ring
-                .go(
-                    &c(name),
-                    c"",
-                    &[NEW, once(Call::Write), once(Call::Fsync), once(Call::Close)],
-                    7,
-                )
-                .0;
+            let said = ring.go(&c(name), c"", &[NEW, WRITE, FSYNC, CLOSE], 7).0;
             assert!(!ring.has_file(1), "{name} is closed");
             said
         };

@@ -6,7 +6,8 @@ use std::os::fd::AsRawFd;
 
 use nix::errno::Errno;
 use nix::unistd::{AccessFlags, access};
-use rbench_core::{By, Call, OpenFlags, StatType};
+use rbench_core::operations::READABLE;
+use rbench_core::{By, Call, OpenFlags};
 use rbench_sys::engine::find;
 use rbench_sys::files::Advice;
 use rbench_sys::{Data, EngineConfig, Fs, NullFs, Operands, PosixFs, Request, Transfer};
@@ -146,27 +147,27 @@ fn each_method() {
     std::fs::create_dir(&top).expect("a new name");
     let fs = PosixFs::open_directory(&top).expect("it was made");
     let mut buffer = [b'x'; 100];
-    let ok = Ok(());
+    let ok = Ok(0);
 
     mark("mkdir");
-    assert_eq!(fs.mkdir(c"d"), ok);
+    assert_eq!(fs.on_path(Call::MKDIR, c"d"), ok);
     mark("create-new");
     let fd = fs.open(c"d/f", OpenFlags::CREATE_NEW).expect("a new name");
     mark("write");
-    assert_eq!(fs.write(fd, &buffer), Ok(100));
+    assert_eq!(fs.sending(Call::Write, fd, &buffer), Ok(100));
     mark("fsync");
-    assert_eq!(fs.fsync(fd), ok);
+    assert_eq!(fs.on_file(Call::Fsync, fd), ok);
     mark("truncate");
-    assert_eq!(fs.truncate(fd, 50), ok);
+    assert_eq!(fs.on_file(Call::Truncate(By::File, 50), fd), ok);
     mark("close");
-    assert_eq!(fs.close(fd), ok);
+    assert_eq!(fs.close(fd), Ok(()));
     mark("stat");
-    assert_eq!(fs.stat(c"d/f"), Ok(50));
+    assert_eq!(fs.on_path(Call::Stat(By::Link), c"d/f"), Ok(50));
     mark("open");
     let fd = fs.open(c"d/f", OpenFlags::READ).expect("it is there");
     mark("read");
-    assert_eq!(fs.read(fd, &mut buffer), Ok(50));
-    assert_eq!(fs.read(fd, &mut buffer), Ok(0));
+    assert_eq!(fs.receiving(Call::Read, fd, &mut buffer), Ok(50));
+    assert_eq!(fs.receiving(Call::Read, fd, &mut buffer), Ok(0));
     mark("open-write");
     let writing = fs.open(c"d/f", OpenFlags::WRITE);
     mark("open-write-existing");
@@ -174,36 +175,39 @@ fn each_method() {
     mark("open-read-write");
     let direct = fs.open(c"d/f", OpenFlags::READ_WRITE.directly(true));
     mark("rename");
-    assert_eq!(fs.rename(c"d/f", c"d/g"), ok);
+    assert_eq!(fs.on_paths(Call::Rename(0), c"d/f", c"d/g"), ok);
     mark("list");
-    assert_eq!(fs.list(c"d", &mut buffer), Ok(1));
+    assert_eq!(
+        fs.call(Call::List, Operands::path(c"d").receiving(&mut buffer)),
+        Ok(1)
+    );
     mark("mknod");
-    assert_eq!(fs.mknod(c"d/n"), ok);
+    assert_eq!(fs.on_path(Call::MKNOD, c"d/n"), ok);
     mark("sync");
-    fs.sync();
+    assert_eq!(fs.on_path(Call::Sync, c""), Ok(0));
     mark("unlink");
-    assert_eq!(fs.unlink(c"d/g"), ok);
-    assert_eq!(fs.unlink(c"d/n"), ok);
+    assert_eq!(fs.on_path(Call::Unlink, c"d/g"), ok);
+    assert_eq!(fs.on_path(Call::Unlink, c"d/n"), ok);
     mark("rmdir");
-    assert_eq!(fs.rmdir(c"d"), ok);
+    assert_eq!(fs.on_path(Call::Rmdir, c"d"), ok);
     mark("failing");
-    assert_eq!(fs.mkdir(c"no/d"), Err(Errno::ENOENT));
+    assert_eq!(fs.on_path(Call::MKDIR, c"no/d"), Err(Errno::ENOENT));
     mark("absolute");
-    assert_eq!(fs.mkdir(c"/dev/null/d"), Err(Errno::ENOTDIR));
+    assert_eq!(fs.on_path(Call::MKDIR, c"/dev/null/d"), Err(Errno::ENOTDIR));
     // The operations of nothing.
     mark("null");
     let null = NullFs;
-    assert_eq!(null.mkdir(c"d"), ok);
+    assert_eq!(null.on_path(Call::MKDIR, c"d"), ok);
     let nothing = null.open(c"d/f", OpenFlags::CREATE_NEW);
     let nothing = nothing.expect("every file opens");
-    assert_eq!(null.write(nothing, &buffer), Ok(100));
-    assert_eq!(null.fsync(nothing), ok);
-    assert_eq!(null.close(nothing), ok);
-    null.sync();
+    assert_eq!(null.sending(Call::Write, nothing, &buffer), Ok(100));
+    assert_eq!(null.on_file(Call::Fsync, nothing), ok);
+    assert_eq!(null.close(nothing), Ok(()));
+    assert_eq!(null.on_path(Call::Sync, c""), Ok(0));
     mark("end");
 
     for fd in [Ok(fd), writing, existing, direct] {
-        assert_eq!(fs.close(fd.expect("it opened")), ok);
+        assert_eq!(fs.close(fd.expect("it opened")), Ok(()));
     }
 }
 
@@ -253,35 +257,53 @@ fn each_attribute() {
     let fd = fs.open(c"f", OpenFlags::READ_WRITE);
     let fd = fd.expect("a new name");
     let mut buffer = [b'x'; 100];
-    let ok = Ok(());
+    let ok = Ok(0);
 
     mark("symlink");
-    assert_eq!(fs.symlink(c"f", c"s"), ok);
+    assert_eq!(fs.on_paths(Call::Symlink, c"s", c"f"), ok);
     mark("readlink");
-    assert_eq!(fs.readlink(c"s", &mut buffer), Ok(1));
+    assert_eq!(
+        fs.call(Call::Readlink, Operands::path(c"s").receiving(&mut buffer)),
+        Ok(1)
+    );
     mark("chmod");
-    assert_eq!(fs.chmod(c"f", 0o600), ok);
+    assert_eq!(fs.on_path(Call::Chmod(By::Path, 0o600), c"f"), ok);
     mark("utimes");
-    assert_eq!(fs.utimes(c"f", 5), ok);
+    assert_eq!(fs.on_path(Call::Utimes(By::Link, Some(5)), c"f"), ok);
     mark("access");
-    assert_eq!(fs.access(c"f"), ok);
+    assert_eq!(fs.on_path(Call::Access(READABLE), c"f"), ok);
     mark("lookup");
-    assert_eq!(fs.lookup(c"f"), Ok(0));
+    assert_eq!(fs.on_path(Call::LOOKUP, c"f"), Ok(0));
     mark("getattr");
-    assert_eq!(fs.getattr(fd), Ok(0));
+    assert_eq!(fs.on_file(Call::Getattr, fd), Ok(0));
     mark("statfs");
-    assert!(fs.statfs(fd).is_ok_and(|block| block > 0));
+    assert!(
+        fs.on_file(Call::Statfs(By::File), fd)
+            .is_ok_and(|block| block > 0)
+    );
     buffer.fill(b'x');
     mark("write-at");
-    assert_eq!(fs.write_at(fd, &buffer, 7), Ok(100));
+    assert_eq!(fs.sending(Call::WriteAt(7), fd, &buffer), Ok(100));
     mark("read-at");
-    assert_eq!(fs.read_at(fd, &mut buffer, 7), Ok(100));
+    assert_eq!(fs.receiving(Call::ReadAt(7), fd, &mut buffer), Ok(100));
     mark("xattr");
     let bad = Errno::EBADF;
-    assert_eq!(fs.setxattr(-1, c"user.a", b"v"), Err(bad));
-    assert_eq!(fs.getxattr(-1, c"user.a", &mut buffer), Err(bad));
-    assert_eq!(fs.listxattr(-1, &mut buffer), Err(bad));
-    assert_eq!(fs.removexattr(-1, c"user.a"), Err(bad));
+    assert_eq!(
+        fs.sending(Call::Setxattr(By::File, Some(c"user.a"), 0), -1, b"v"),
+        Err(bad)
+    );
+    assert_eq!(
+        fs.receiving(Call::Getxattr(By::File, Some(c"user.a")), -1, &mut buffer),
+        Err(bad)
+    );
+    assert_eq!(
+        fs.receiving(Call::Listxattr(By::File), -1, &mut buffer),
+        Err(bad)
+    );
+    assert_eq!(
+        fs.on_file(Call::Removexattr(By::File, Some(c"user.a")), -1),
+        Err(bad)
+    );
     mark("end");
     let found = std::fs::metadata(top.join("f")).expect("it is there");
     let second = std::time::Duration::from_secs(1);
@@ -291,7 +313,7 @@ fn each_attribute() {
             .accessed()
             .is_ok_and(|at| at >= std::time::UNIX_EPOCH + second * 5)
     );
-    assert_eq!(fs.close(fd), ok);
+    assert_eq!(fs.close(fd), Ok(()));
 }
 
 /// Calls with the parameters that only traces have.
@@ -384,7 +406,7 @@ fn of_traces() {
     };
     each(&plain, "descriptor");
     each(&plain.clone().entered(), "working directory");
-    assert_eq!(plain.stat(c"f"), Ok(7));
+    assert_eq!(plain.on_path(Call::Stat(By::Link), c"f"), Ok(7));
     assert_eq!(plain.close(fd), Ok(()));
 }
 
@@ -721,14 +743,14 @@ fn one_request_of_an_engine_of_names_is_one_call_and_fails_as_that_does() {
             r#"filestat: newfstatat(AT_FDCWD, "f", {}, 0) = 0"#,
             r#"lstat: newfstatat(AT_FDCWD, "f", {}, AT_SYMLINK_NOFOLLOW) = 0"#,
             r#"statx: statx(AT_FDCWD, "f", AT_STATX_SYNC_AS_STAT, STATX_ALL, {}) = 0"#,
-            r#"filedelete: unlink("f") = 0"#,
-            r#"dircreate: mkdir("f", 0700) = 0"#,
+            r#"filedelete: unlinkat(AT_FDCWD, "f", 0) = 0"#,
+            r#"dircreate: mkdirat(AT_FDCWD, "f", 0700) = 0"#,
             r#"dirstat: newfstatat(AT_FDCWD, "f", {}, 0) = 0"#,
-            r#"again-dircreate: mkdir("f", 0700) = -1 EEXIST (File exists)"#,
-            r#"dirdelete: rmdir("f") = 0"#,
+            r#"again-dircreate: mkdirat(AT_FDCWD, "f", 0700) = -1 EEXIST (File exists)"#,
+            r#"dirdelete: unlinkat(AT_FDCWD, "f", AT_REMOVEDIR) = 0"#,
             &missing(r#"filestat: newfstatat(AT_FDCWD, "f", PTR, 0)"#),
-            &missing(r#"filedelete: unlink("f")"#),
-            &missing(r#"dirdelete: rmdir("f")"#),
+            &missing(r#"filedelete: unlinkat(AT_FDCWD, "f", 0)"#),
+            &missing(r#"dirdelete: unlinkat(AT_FDCWD, "f", AT_REMOVEDIR)"#),
         ]
     );
 }
@@ -749,27 +771,24 @@ fn names() {
     std::env::set_current_dir(place()).expect("the place is there");
     let ok = Ok(4096);
     let missing = Err(Errno::ENOENT);
-    for (label, engine, stat_type, expect) in [
-        ("filecreate", "filecreate", StatType::Stat, ok),
-        ("filestat", "filestat", StatType::Stat, ok),
-        ("lstat", "filestat", StatType::Lstat, ok),
-        ("statx", "dirstat", StatType::Statx, ok),
-        ("filedelete", "filedelete", StatType::Stat, ok),
-        ("dircreate", "dircreate", StatType::Stat, ok),
-        ("dirstat", "dirstat", StatType::Stat, ok),
-        (
-            "again-dircreate",
-            "dircreate",
-            StatType::Stat,
-            Err(Errno::EEXIST),
-        ),
-        ("dirdelete", "dirdelete", StatType::Stat, ok),
-        ("missing-filestat", "filestat", StatType::Stat, missing),
-        ("missing-filedelete", "filedelete", StatType::Stat, missing),
-        ("missing-dirdelete", "dirdelete", StatType::Stat, missing),
+    let (link, fields) = (Call::Stat(By::Link), Call::STATX_ALL);
+    let statx = Call::Lookup(By::Path, fields);
+    for (label, engine, stat, expect) in [
+        ("filecreate", "filecreate", None, ok),
+        ("filestat", "filestat", None, ok),
+        ("lstat", "filestat", Some(link), ok),
+        ("statx", "dirstat", Some(statx), ok),
+        ("filedelete", "filedelete", None, ok),
+        ("dircreate", "dircreate", None, ok),
+        ("dirstat", "dirstat", None, ok),
+        ("again-dircreate", "dircreate", None, Err(Errno::EEXIST)),
+        ("dirdelete", "dirdelete", None, ok),
+        ("missing-filestat", "filestat", None, missing),
+        ("missing-filedelete", "filedelete", None, missing),
+        ("missing-dirdelete", "dirdelete", None, missing),
     ] {
         let mut config = EngineConfig::new(1, 4096);
-        config.options.stat_type = stat_type;
+        config.options.stat_type = stat;
         let info = find(engine).expect("it is in the table");
         let mut made = (info.make)(config).expect("it needs nothing");
         let paths = ["other", "f"].map(std::path::Path::new);

@@ -10,7 +10,8 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use nix::errno::Errno;
 use nix::mount::MsFlags;
 use nix::unistd::{Uid, setuid};
-use rbench_sys::{Fs, Removal, RemoveError, SetupError, WorkDir};
+use rbench_core::{By, Call};
+use rbench_sys::{Fs, Operands, Removal, RemoveError, SetupError, WorkDir};
 
 use crate::allocations;
 use crate::support::{
@@ -56,9 +57,12 @@ fn a_work_directory_is_made_found_again_and_removed() {
     let found = WorkDir::open(parent.path(), "rbench.1", MARK)
         .expect("the parent is there")
         .expect("and so is the directory");
-    found.fs().mkdir(c"sub").expect("a new name");
+    found.fs().on_path(Call::MKDIR, c"sub").expect("a new name");
     assert!(path.join("sub").is_dir());
-    assert_eq!(made.fs().stat(c".rbench-run"), Ok(MARK.len() as u64));
+    assert_eq!(
+        made.fs().on_path(Call::Stat(By::Link), c".rbench-run"),
+        Ok(MARK.len() as u64)
+    );
     assert_eq!(remove(made), Ok(1));
     assert!(is_empty(parent.path()));
 }
@@ -177,9 +181,9 @@ fn without_permission_the_sentence_says_so_and_what_stays_is_named() {
     let made = create(path);
     let inner = made.mkdir_all("a/fixed").expect("new names");
     for name in [c"x", c"y"] {
-        inner.mkdir(name).expect("a new name");
+        inner.on_path(Call::MKDIR, name).expect("a new name");
     }
-    made.fs().mkdir(c"b").expect("a new name");
+    made.fs().on_path(Call::MKDIR, c"b").expect("a new name");
     let fixed = made.path().join("a/fixed");
     fs::set_permissions(&fixed, Permissions::from_mode(0o555)).expect("it is ours");
     let first_listed = fs::read_dir(&fixed)
@@ -241,7 +245,10 @@ fn a_directory_that_turns_into_a_symbolic_link_meanwhile_is_not_followed() {
     let path = made.path().to_owned();
     for i in 0..10 {
         made.fs()
-            .mkdir(&CString::new(format!("d{i}")).expect("no NUL in it"))
+            .on_path(
+                Call::MKDIR,
+                &CString::new(format!("d{i}")).expect("no NUL in it"),
+            )
             .expect("a new name");
     }
     // All names are in the first batch of the listing. When the first entry
@@ -354,10 +361,13 @@ fn directories_inside_are_made_and_opened_without_leaving() {
     let top = disk();
     let made = create(top.path());
     let deep = made.mkdir_all("a/b/c").expect("new names");
-    assert_eq!(deep.mkdir(c"x"), Ok(()));
+    assert_eq!(deep.on_path(Call::MKDIR, c"x"), Ok(0));
     assert!(made.path().join("a/b/c/x").is_dir());
     let again = made.mkdir_all("a/b/c").expect("they may exist");
-    assert_eq!(again.list(c".", &mut [0; 4096]), Ok(1));
+    assert_eq!(
+        again.call(Call::List, Operands::path(c".").receiving(&mut [0; 4096])),
+        Ok(1)
+    );
 
     let refused = |relative: &str| {
         let error = made.mkdir_all(relative).map(drop);

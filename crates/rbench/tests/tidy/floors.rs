@@ -22,10 +22,10 @@ const HOUSES: &[House] = &[
     House {
         name: "rbench-core",
         floors: &[
-            "direction engine linux memory message mountinfo near plain random",
+            "direction linux memory message mountinfo near plain random",
             "machine open units",
             "operations",
-            "client clock effort event failure latency moved request steady",
+            "client clock effort engine event failure latency moved request steady",
             "coarse job script",
             "timeline",
             "parts",
@@ -46,7 +46,7 @@ const HOUSES: &[House] = &[
     House {
         name: "rbench-plan",
         floors: &[
-            "arrival find name_ops paths permutation process series tree",
+            "arrival find paths permutation process series tree",
             "iolog knee meta mix nn quick shift suite",
             "cache expect io500 trace verify",
             "jobs replay",
@@ -71,7 +71,7 @@ const HOUSES: &[House] = &[
             "anchor engine/buffers engine/progress fs surroundings",
             "engine/synchronous fault null_fs posix trace",
             // Engines that others are made of, and the run's own directory.
-            "engine/sync workdir",
+            "engine/sync round_trip workdir",
             "engine/falloc engine/ftruncate engine/io_uring engine/libaio engine/mmap \
              engine/names engine/null engine/offload engine/posixaio engine/psync engine/pvsync \
              engine/pvsync2 engine/splice engine/vsync promises testdir",
@@ -91,6 +91,7 @@ const HOUSES: &[House] = &[
             // What one worker records, what blocks carry, and the talk of the ranks.
             "group meter verify",
             "limited listener queue removal single worker",
+            "in_flight",
             // What operations are made of, and what a phase is.
             "ack caches extents hooks ops phase steps target",
             // Blocks moved through an engine; what is looked at and reduced around a phase.

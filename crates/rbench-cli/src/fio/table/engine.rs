@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use rbench_core::memory::MemoryKind;
-use rbench_core::{EngineOptions, StatType};
+use rbench_core::{By, Call, EngineOptions};
 use rbench_plan::spec::fio::{Settings, SyncMode};
 
 use super::refused::{Refused, of_engine};
@@ -60,8 +60,9 @@ options! {
     atomic [libaio io_uring pvsync2]: switch, "RWF_ATOMIC for writes";
     userspace_reap [libaio]: switch, "take completions from mapped memory";
     libaio_vectored [libaio]: flag = "0", "submit vectored requests, as preadv and pwritev";
-    stat_type [filestat dirstat]: words("HOW", "stat" = StatType::Stat, "lstat" = StatType::Lstat,
-            "statx" = StatType::Statx) = "stat",
+    stat_type [filestat dirstat]: words("HOW", "stat" = Call::Stat(By::Path),
+            "lstat" = Call::Stat(By::Link),
+            "statx" = Call::Lookup(By::Path, Call::STATX_ALL)) = "stat",
         "system call: stat, lstat, statx";
 }}
 

@@ -1,8 +1,8 @@
 //! Every option, and what it changes.
 
-use rbench_core::StatType;
 use rbench_core::memory::MemoryKind;
 use rbench_core::steady::Criterion;
+use rbench_core::{By, Call};
 use rbench_plan::iolog::Skip;
 use rbench_plan::jobs::{Advised, ExitWhat, FileLock, RangeSync, Unified};
 use rbench_plan::process::{MemoryPolicy, Nodes};
@@ -292,7 +292,7 @@ pub const JOB_OPTIONS: &[JobSample] = &[
     ("nowait=1", |s| s.engine_options.nowait = true),
     ("atomic=1", |s| s.engine_options.atomic = true),
     ("stat_type=lstat", |s| {
-        s.engine_options.stat_type = StatType::Lstat
+        s.engine_options.stat_type = Some(Call::Stat(By::Link))
     }),
     ("userspace_reap", |s| s.engine_options.userspace_reap = true),
     ("direct=1", |s| s.direct = Some(true)),

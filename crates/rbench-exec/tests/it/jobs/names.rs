@@ -5,7 +5,7 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 
 use nix::errno::Errno;
 use rbench_core::OpKind;
-use rbench_plan::NameOp;
+use rbench_core::operations::NameEngine;
 use rbench_sys::engine;
 use rbench_testfs::Kind;
 
@@ -32,7 +32,7 @@ fn own(dir: &Path) -> usize {
 #[test]
 fn every_engine_of_names_is_there_and_known_to_the_plan() {
     for name in ENGINES {
-        assert!(NameOp::of_engine(name).is_some(), "{name}");
+        assert!(NameEngine::named(name).is_some(), "{name}");
         let info = engine::find(name).expect("it is there");
         assert!(
             !info.moves_data && info.uses_files && info.of_names,
@@ -40,7 +40,7 @@ fn every_engine_of_names_is_there_and_known_to_the_plan() {
         );
     }
     for info in engine::ENGINES {
-        let known = NameOp::of_engine(info.name).is_some();
+        let known = NameEngine::named(info.name).is_some();
         assert_eq!(known, info.of_names, "{}", info.name);
     }
 }
@@ -148,14 +148,15 @@ fn what_the_job_has_made_is_removed_if_that_is_asked_for() {
         run_well(dir.path(), &line(engine, "--unlink=1"));
         assert_eq!(listing(dir.path()).len(), 0, "{engine}");
         // Names of the user's stay if they were there.
-        let made: fn(&Path) = match NameOp::of_engine(engine).is_some_and(NameOp::of_directories) {
-            true => |path| fs::create_dir(path).expect("made"),
-            false => |path| fs::write(path, "kept").expect("written"),
-        };
+        let made: fn(&Path) =
+            match NameEngine::named(engine).is_some_and(NameEngine::of_directories) {
+                true => |path| fs::create_dir(path).expect("made"),
+                false => |path| fs::write(path, "kept").expect("written"),
+            };
         made(&dir.path().join("x"));
         let given = "--unlink=1 --filename=x:y --ignore_error=EEXIST";
         let outcome = run(dir.path(), &line(engine, given));
-        let removes = NameOp::of_engine(engine).is_some_and(NameOp::removes);
+        let removes = NameEngine::named(engine).is_some_and(NameEngine::removes);
         let names: Vec<String> = listing(dir.path()).into_keys().collect();
         let expect: &[&str] = if removes { &[] } else { &["x"] };
         assert_eq!(names, expect, "{engine}: {:?}", outcome.rows);

@@ -1,9 +1,8 @@
 //! The numbers of things that well-known command lines make.
 
-use rbench_core::{Bytes, OpKind};
+use rbench_core::{Bytes, Call, OpenFlags};
 use rbench_plan::spec::Mdtest;
 use rbench_sys::TraceFs;
-use rbench_sys::trace::Detail;
 
 use super::{BY_BLOCK, record, recorders};
 
@@ -25,15 +24,15 @@ fn made(recorders: &[TraceFs]) -> Made {
     for event in recorders.iter().flat_map(TraceFs::events) {
         assert_eq!(event.error, None, "{event}");
         let name = event.path.rsplit('/').next().expect("a name");
-        match (event.op, event.detail) {
-            (OpKind::Mkdir, _) if name.starts_with("test-dir.") => made.test_dirs += 1,
-            (OpKind::Mkdir, _) if name.starts_with("mdtest_tree.") => made.tree_dirs += 1,
-            (OpKind::Mkdir, _) if name.starts_with("dir.mdtest.") => made.dirs += 1,
-            (OpKind::Mkdir, _) => assert_eq!(event.path, "/t/out"),
-            (OpKind::Open, Detail::Open(rbench_core::OpenFlags::READ_WRITE)) => made.files += 1,
-            (OpKind::Write, Detail::Bytes(bytes)) => made.bytes_written += bytes,
-            (OpKind::Fsync, _) => made.fsyncs += 1,
-            (OpKind::Read, _) => made.reads += 1,
+        match event.call {
+            Call::Mkdir(_) if name.starts_with("test-dir.") => made.test_dirs += 1,
+            Call::Mkdir(_) if name.starts_with("mdtest_tree.") => made.tree_dirs += 1,
+            Call::Mkdir(_) if name.starts_with("dir.mdtest.") => made.dirs += 1,
+            Call::Mkdir(_) => assert_eq!(event.path, "/t/out"),
+            Call::Open(OpenFlags::READ_WRITE) => made.files += 1,
+            Call::Write => made.bytes_written += event.bytes,
+            Call::Fsync => made.fsyncs += 1,
+            Call::Read => made.reads += 1,
             _ => {}
         }
     }
@@ -174,7 +173,7 @@ fn with_leaf_only_nine_items_are_eight_numbered_from_six() {
     let places: Vec<(String, String)> = all[0]
         .events()
         .iter()
-        .filter(|event| event.op == OpKind::Unlink)
+        .filter(|event| event.call == Call::Unlink)
         .map(|event| {
             let mut names = event.path.rsplit('/').map(str::to_owned);
             let file = names.next().expect("a file");

@@ -2,9 +2,9 @@
 
 use rbench_core::EngineOptions;
 use rbench_core::memory::{Memory, MemoryKind};
+use rbench_core::operations::NameEngine;
 
 use super::super::{Facts, PlanError};
-use crate::name_ops::NameOp;
 use crate::spec::fio::Settings;
 
 /// Engines of fio that rbench may not have.
@@ -37,7 +37,7 @@ pub(super) fn engine(
         refuse!("iodepth must be at least 1");
     }
     if s.offload == Some(true) {
-        if NameOp::of_engine(name).is_some() {
+        if NameEngine::named(name).is_some() {
             refuse!("io_submit_mode=offload: ioengine={name} performs one operation at a time");
         }
         if matches!(name, "sync" | "vsync") {

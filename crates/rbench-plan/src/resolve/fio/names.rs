@@ -5,22 +5,24 @@
 //! blocks as I/Os. So the plan has one operation for each file, as long as the
 //! file is to be, and the report of fio's form counts it in blocks.
 
+use rbench_core::OpKind;
+use rbench_core::operations::NameEngine;
+
 use super::super::PlanError;
 use crate::jobs::{Course, Distribution, Each, FileService, JobPlan};
-use crate::name_ops::NameOp;
 use crate::spec::fio::Settings;
 
 /// Makes `plan` one of operations on names.
 pub(super) fn of_names(
     plan: &mut JobPlan,
-    op: NameOp,
+    names: &NameEngine,
     s: &Settings,
     notes: &mut Vec<String>,
 ) -> Result<(), PlanError> {
     let engine = plan.engine.clone();
     let unit = super::smallest_block(&plan.pattern);
     refuse_data(plan, s)?;
-    passes(plan, op, notes)?;
+    passes(plan, names.op, notes)?;
     if plan.files.count > i32::MAX as u64 {
         refuse!(
             "nrfiles={} is more than the limit of ioengine={engine}, {}",
@@ -28,7 +30,7 @@ pub(super) fn of_names(
             i32::MAX
         );
     }
-    if op.makes() && !plan.files.may_create {
+    if names.makes() && !plan.files.may_create {
         refuse!("allow_file_create=0: ioengine={engine} must create files");
     }
     for (option, on) in [
@@ -58,7 +60,7 @@ pub(super) fn of_names(
         (files.size, files.create_on_open) = ((unit, unit), true);
     }
     // What it makes is not made before it.
-    files.create_on_open |= op.makes();
+    files.create_on_open |= names.makes();
     // One after the other: none has more than one operation.
     files.service = match files.service {
         FileService::Random(_) => FileService::Random(1),
@@ -111,19 +113,19 @@ fn refuse_data(plan: &JobPlan, s: &Settings) -> Result<(), PlanError> {
 }
 
 /// What a second pass over the same names finds.
-fn passes(plan: &JobPlan, op: NameOp, notes: &mut Vec<String>) -> Result<(), PlanError> {
+fn passes(plan: &JobPlan, op: OpKind, notes: &mut Vec<String>) -> Result<(), PlanError> {
     let (engine, loops) = (&plan.engine, plan.pace.loops);
     let again = loops > 1 && !plan.pace.time_based;
     match op {
-        NameOp::DeleteFile | NameOp::DeleteDirectory if again => {
+        OpKind::Unlink | OpKind::Rmdir if again => {
             refuse!("loops={loops}: ioengine={engine} removes everything in the first pass")
         }
         // What was made is removed in between.
-        NameOp::CreateFile | NameOp::CreateDirectory if plan.files.unlink_each_loop => {}
-        NameOp::CreateDirectory if again => {
+        OpKind::Create | OpKind::Mkdir if plan.files.unlink_each_loop => {}
+        OpKind::Mkdir if again => {
             refuse!("loops={loops}: ioengine={engine} creates everything in the first pass")
         }
-        NameOp::CreateFile if again || plan.pace.time_based => notes.push(format!(
+        OpKind::Create if again || plan.pace.time_based => notes.push(format!(
             "ioengine={engine}: from the second pass on the files exist, and are only opened"
         )),
         _ => {}

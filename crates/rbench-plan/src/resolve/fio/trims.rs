@@ -1,14 +1,15 @@
 //! Trims of a job: what its engine has to be able to do, and trims among the writes of a
 //! verified job.
 
+use rbench_core::operations::NameEngine;
+
 use super::super::PlanError;
 use crate::jobs::{Directions, TrimBacklog};
-use crate::name_ops::NameOp;
 use crate::spec::fio::Settings;
 
 /// That the engine of a job that trims can do so, and what a trim is.
 pub(super) fn possible(engine: &str, notes: &mut Vec<String>) -> Result<(), PlanError> {
-    if NameOp::of_engine(engine).is_some() {
+    if NameEngine::named(engine).is_some() {
         refuse!("ioengine={engine} works on names and cannot trim: use another engine");
     }
     match engine {

@@ -50,7 +50,8 @@ impl State {
     fn target(&mut self, made: &Made<'_>, name: &str) -> Found<Target> {
         Ok(match name.as_bytes() {
             [b'f', ..] => Target::File(self.file(made, 0)?.open),
-            [b'l', ..] => Target::Link(self.path(made, None, 0)?),
+            // `listxattr` is the one whose own name begins so.
+            [b'l', ..] if name != "listxattr" => Target::Link(self.path(made, None, 0)?),
             _ => Target::Path(self.path(made, None, 0)?),
         })
     }

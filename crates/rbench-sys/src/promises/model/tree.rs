@@ -5,23 +5,20 @@ use std::collections::BTreeMap;
 use nix::errno::Errno;
 use nix::fcntl::OFlag;
 use rbench_core::random::Stream;
+use rbench_core::request::Kind;
 
 use super::super::ground::{Breach, Ground, undecides};
 use super::{Numbered, Subject, Wrong};
+use crate::trace::Model;
 
-/// What a name stands for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Node {
-    Directory,
-    /// With this content.
-    File(u64),
-    Symlink,
-}
+/// What a name stands for; of a file the number in it.
+type Node = (Kind, u64);
 
 /// A tree, and what should be in it. Paths are those below its own directory.
 pub(super) struct Tree {
     root: String,
-    model: BTreeMap<String, Node>,
+    /// The length of a file there is the number in it here.
+    model: Model,
     steps: usize,
     /// Whether the file system has symbolic links.
     symlinks: bool,
@@ -44,117 +41,19 @@ const WHOLE_EVERY: usize = 50;
 /// Where symbolic links lead.
 const NOWHERE: &str = "nowhere-at-all";
 
-fn parent(path: &str) -> Option<&str> {
-    path.rsplit_once('/').map(|(parent, _)| parent)
-}
-
 impl Tree {
-    /// Why nothing can have this path.
-    fn no_parent(&self, path: &str) -> Result<(), Errno> {
-        let Some(parent) = parent(path) else {
-            return Ok(());
-        };
-        self.no_parent(parent)?;
-        match self.model.get(parent) {
-            Some(Node::Directory) => Ok(()),
-            // The link leads nowhere.
-            None | Some(Node::Symlink) => Err(Errno::ENOENT),
-            Some(Node::File(_)) => Err(Errno::ENOTDIR),
-        }
-    }
-
-    fn free(&self, path: &str) -> Result<(), Errno> {
-        self.no_parent(path)?;
-        match self.model.contains_key(path) {
-            true => Err(Errno::EEXIST),
-            false => Ok(()),
-        }
-    }
-
-    fn node(&self, path: &str) -> Result<Node, Errno> {
-        self.no_parent(path)?;
-        self.model.get(path).copied().ok_or(Errno::ENOENT)
-    }
-
-    fn is_empty(&self, path: &str) -> bool {
-        let below = format!("{path}/");
-        !self.model.keys().any(|name| name.starts_with(&below))
-    }
-
     /// What should come of an operation, and the model behind it.
     fn expect(&mut self, number: u64, operation: &Operation) -> Result<(), Errno> {
+        let model = &mut self.model;
         match operation {
-            Operation::Create(path) => {
-                self.free(path)?;
-                self.model.insert(path.clone(), Node::File(number));
-            }
-            Operation::Mkdir(path) => {
-                self.free(path)?;
-                self.model.insert(path.clone(), Node::Directory);
-            }
-            Operation::Symlink(path) => {
-                self.free(path)?;
-                self.model.insert(path.clone(), Node::Symlink);
-            }
-            Operation::Unlink(path) => {
-                if self.node(path)? == Node::Directory {
-                    return Err(Errno::EISDIR);
-                }
-                self.model.remove(path);
-            }
-            Operation::Rmdir(path) => {
-                if self.node(path)? != Node::Directory {
-                    return Err(Errno::ENOTDIR);
-                }
-                if !self.is_empty(path) {
-                    return Err(Errno::ENOTEMPTY);
-                }
-                self.model.remove(path);
-            }
-            Operation::Rename(from, to) => self.rename(from, to)?,
-            Operation::Look(path) => drop(self.node(path)?),
+            Operation::Create(path) => model.create(path, number),
+            Operation::Mkdir(path) => model.mkdir(path),
+            Operation::Symlink(path) => model.symlink(NOWHERE, path),
+            Operation::Unlink(path) => model.unlink(path),
+            Operation::Rmdir(path) => model.rmdir(path),
+            Operation::Rename(from, to) => model.rename(from, to),
+            Operation::Look(path) => model.stat(path).map(drop),
         }
-        Ok(())
-    }
-
-    fn rename(&mut self, from: &str, to: &str) -> Result<(), Errno> {
-        self.no_parent(from)?;
-        self.no_parent(to)?;
-        let node = self.node(from)?;
-        if from == to {
-            return Ok(());
-        }
-        if to.starts_with(&format!("{from}/")) {
-            return Err(Errno::EINVAL);
-        }
-        if from.starts_with(&format!("{to}/")) {
-            return Err(Errno::ENOTEMPTY);
-        }
-        match (node, self.model.get(to)) {
-            (_, None) => {}
-            (Node::Directory, Some(Node::Directory)) if !self.is_empty(to) => {
-                return Err(Errno::ENOTEMPTY);
-            }
-            (Node::Directory, Some(Node::Directory)) => {}
-            (Node::Directory, Some(_)) => return Err(Errno::ENOTDIR),
-            (_, Some(Node::Directory)) => return Err(Errno::EISDIR),
-            (_, Some(_)) => {}
-        }
-        let below = format!("{from}/");
-        let moved: Vec<(String, Node)> = self
-            .model
-            .iter()
-            .filter(|(name, _)| *name == from || name.starts_with(&below))
-            .map(|(name, node)| (name.clone(), *node))
-            .collect();
-        for (name, _) in &moved {
-            self.model.remove(name);
-        }
-        for (name, node) in moved {
-            self.model
-                .insert(format!("{to}{}", &name[from.len()..]), node);
-        }
-        Ok(())
     }
 
     fn at(&self, path: &str) -> String {
@@ -206,17 +105,17 @@ impl Tree {
                 continue;
             };
             let node = match told.st_mode & nix::libc::S_IFMT {
-                nix::libc::S_IFDIR => Node::Directory,
-                nix::libc::S_IFLNK => Node::Symlink,
+                nix::libc::S_IFDIR => (Kind::Directory, 0),
+                nix::libc::S_IFLNK => (Kind::Link, 0),
                 _ => {
                     let fd = g.open(self.at(&below), OFlag::O_RDONLY).ok()?;
                     let bytes = g.read(self.at(&below), fd, 9, 0).ok()?;
                     let number = <[u8; 8]>::try_from(&bytes[..]).map(u64::from_le_bytes);
-                    Node::File(number.unwrap_or(u64::MAX))
+                    (Kind::File, number.unwrap_or(u64::MAX))
                 }
             };
             found.insert(below.clone(), node);
-            if node == Node::Directory {
+            if node.0 == Kind::Directory {
                 self.compare(g, &below, found)?;
             }
         }
@@ -226,13 +125,17 @@ impl Tree {
     fn whole(&self, g: &Ground) -> Result<Option<Wrong>, Breach> {
         let mut found = BTreeMap::new();
         self.compare(g, ".", &mut found)?;
-        let told =
-            |node: Option<&Node>| node.map_or("nothing".to_owned(), |node| format!("{node:?}"));
-        let names = self.model.keys().chain(found.keys());
-        let mut wrong = names.filter(|name| self.model.get(*name) != found.get(*name));
+        let told = |node: Option<&Node>| match node {
+            Some((Kind::File, number)) => format!("a file with {number}"),
+            Some((kind, _)) => format!("{kind:?}"),
+            None => "nothing".to_owned(),
+        };
+        let model: BTreeMap<String, Node> = self.model.all().collect();
+        let names = model.keys().chain(found.keys());
+        let mut wrong = names.filter(|name| model.get(*name) != found.get(*name));
         Ok(wrong.next().map(|name| Wrong {
             at: None,
-            expected: format!("{name} is {}", told(self.model.get(name))),
+            expected: format!("{name} is {}", told(model.get(name))),
             seen: format!("{name} is {}", told(found.get(name))),
         }))
     }
@@ -255,7 +158,7 @@ impl Subject for Tree {
         let symlinks = !made.is_err_and(|errno| none.contains(&errno));
         Ok(Tree {
             root,
-            model: BTreeMap::new(),
+            model: Model::default(),
             steps: 0,
             symlinks,
         })

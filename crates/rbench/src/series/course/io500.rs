@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use nix::errno::Errno;
 use rbench_cli::series::{self, Series};
-use rbench_core::OpenFlags;
+use rbench_core::{Call, OpenFlags};
 use rbench_exec::removal::Remover;
 use rbench_plan::io500::{self, FILES, PHASES, Phase, Places, Settings};
 use rbench_plan::series::Cell;
@@ -179,8 +179,8 @@ impl Io500 {
 /// Makes the time stamp anew.
 fn stamp(state: &PosixFs) -> Result<(), Errno> {
     let name = CString::new(io500::STAMP).map_err(|_| Errno::EINVAL)?;
-    match state.unlink(&name) {
-        Ok(()) | Err(Errno::ENOENT) => {}
+    match state.on_path(Call::Unlink, &name) {
+        Ok(_) | Err(Errno::ENOENT) => {}
         Err(errno) => return Err(errno),
     }
     let file = state.open(&name, OpenFlags::CREATE_NEW)?;

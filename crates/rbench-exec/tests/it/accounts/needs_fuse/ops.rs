@@ -36,6 +36,19 @@ pub const REQUESTS: &[(&str, &[Kind])] = &[
     ("write", &[Kind::Getxattr, Kind::Write, Kind::Fsync]),
     ("read_1", &[Kind::Read]),
     ("read_10", &[Kind::Read]),
+    ("fallocate", &[Kind::Fallocate]),
+    ("copy", COPY),
+];
+
+/// Both files are opened and closed; the kernel reads and writes, as the file system does not copy.
+const COPY: &[Kind] = &[
+    Kind::Open,
+    Kind::Create,
+    Kind::Read,
+    Kind::Getxattr,
+    Kind::Write,
+    Kind::Flush,
+    Kind::Flush,
 ];
 
 /// A row that caches would answer, or that takes thousands of requests to prepare; it has a run of its own.

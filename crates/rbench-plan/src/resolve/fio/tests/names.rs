@@ -1,6 +1,7 @@
 //! Engines of names.
 
 use rbench_core::Direction;
+use rbench_core::operations::NameEngine;
 
 use super::*;
 use crate::pattern::{Steps, file_size};
@@ -67,7 +68,7 @@ fn what_fio_reports_of_names_is_counted_in_blocks() {
         s.rate_iops.read = Some(100);
         s.disable_lat = Some(true);
     });
-    assert_eq!(plan.names, Some(NameOp::CreateFile));
+    assert_eq!(plan.names, NameEngine::named("filecreate"));
     assert!(plan.files.create_on_open, "what it makes is not laid out");
     assert_eq!(plan.pace.rate_bytes.read, Some(100 * 4096));
     assert_eq!(plan.pace.rate_iops.read, None);

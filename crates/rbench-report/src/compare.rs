@@ -19,7 +19,7 @@ use rbench_core::plain::plain;
 
 pub use condition::{Condition, ConditionError, Judged, Met};
 pub use even::Difference;
-pub use figure::{FIGURES, Figure, Unit};
+pub use figure::{COMPARED, FIGURES, Figure};
 pub use render::{FORMATS, Format};
 pub use samples::{Basis, Run, SeriesRun};
 pub use series::{Cell, SeriesPart, compare_series};
@@ -439,11 +439,10 @@ fn judging(response: bool, one_each: bool) -> &'static Figure {
 fn pair(base: &RowSamples, new: &RowSamples) -> Pair {
     let (old, young) = (base.units(), new.units());
     let one_each = base.one_each || new.one_each;
-    let response = |samples: &[samples::Repetition]| samples.iter().all(|s| s.response.is_some());
+    let response =
+        |samples: &[samples::Repetition]| samples.iter().all(samples::Repetition::is_open_loop);
     let figures = FIGURES
         .iter()
-        .filter(|figure| !(one_each && figure.name == "rate"));
-    let figures = figures
         .filter_map(|figure| Some((figure, figure.of(&old)?, figure.of(&young)?)))
         .collect();
     Pair {
@@ -659,7 +658,7 @@ fn verdict(outcome: &Outcome, options: &Options) -> Verdict {
     if !outcome.is_shown() || !counts {
         return Verdict::NoDifference;
     }
-    match (outcome.ratio > 1.0) == outcome.figure.more_is_faster() {
+    match (outcome.ratio > 1.0) == outcome.figure.more_is_better() {
         true => Verdict::Faster,
         false => Verdict::Slower,
     }

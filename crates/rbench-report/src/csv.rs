@@ -4,382 +4,268 @@
 
 use rbench_core::plain::cell;
 
-use crate::figures;
+use crate::figures::{self, Output, QUANTITIES, Read, Value};
 use crate::hist::Hist;
-use crate::schema::{MarkResult, PhaseResult, RunResult};
+use crate::schema::{
+    GapResult, HostClientResult, HostResult, MarkCommand, MarkCost, MarkResult, PhaseResult,
+    RankResult, RunResult, TimelineRow,
+};
+
+/// Adds columns to those of such rows: name and cell.
+macro_rules! columns {
+    ($columns:ident: $row:ty; $($name:literal => $cell:expr),* $(,)?) => {
+        $columns.extend([$(column::<$row, _>($name, $cell)),*])
+    };
+}
 
 /// One row for each operation of each phase and iteration.
 pub fn operations(results: &[RunResult]) -> String {
-    let mut table = Table::new(&[
-        "run",
-        "started",
-        "labels",
-        "target",
-        "ranks",
-        "hosts",
-        "iteration",
-        "name",
-        "label",
-        "op",
-        "complete",
-        "items",
-        "bytes",
-        "errors",
-        "unissued",
-        "missed",
-        "elapsed_s",
-        "rate",
-        "bandwidth",
-        "first_done_rate",
-        "start_skew_s",
-        "busy",
-        "cache",
-        "client_cpu_s",
-        "client_cpu_us_per_operation",
-    ]);
-    table.distribution("service");
-    table.distribution("response");
-    for result in results {
-        for phase in &result.phases {
-            table.row(operation(result, phase));
+    let mut columns = Vec::new();
+    columns! { columns: Phase<'_>;
+        "run" => |row| row.run.run.id.clone(),
+        "started" => |row| row.run.run.started.clone(),
+        "labels" => |row| labels(row.run),
+        "target" => |row| row.run.target.path.clone(),
+        "ranks" => |row| row.run.world.ranks,
+        "hosts" => |row| row.run.world.hosts.len(),
+        "iteration" => |row| row.phase.iteration,
+        "name" => |row| row.phase.name.clone(),
+        "label" => |row| row.phase.label.clone(),
+        "op" => |row| row.phase.op.clone(),
+        "complete" => |row| row.phase.complete,
+    }
+    for (figure, name) in figures::listed(Output::Csv) {
+        match figure.read {
+            Read::Times(read) => {
+                columns.extend(times(name, move |row: &Phase<'_>| read(row.phase)))
+            }
+            _ => columns.push(column(name, |row: &Phase<'_>| match figure.of(row.phase) {
+                Some(Value::Count(n)) => n.to_string(),
+                Some(Value::Number(number)) => number.to_string(),
+                Some(Value::Word(word)) => word,
+                _ => String::new(),
+            })),
         }
     }
-    table.finish()
+    table(&columns, phases(results))
 }
 
-fn operation(result: &RunResult, phase: &PhaseResult) -> Vec<String> {
-    let run = &result.run;
-    let labels = run
-        .labels
-        .iter()
-        .map(|(name, value)| format!("{name}={value}"));
-    let mut cells = vec![
-        run.id.clone(),
-        run.started.clone(),
-        labels.collect::<Vec<_>>().join(" "),
-        result.target.path.clone(),
-        result.world.ranks.to_string(),
-        result.world.hosts.len().to_string(),
-        phase.iteration.to_string(),
-        phase.name.clone(),
-        phase.label.clone(),
-        phase.op.clone(),
-        phase.complete.to_string(),
-        phase.items.to_string(),
-        phase.bytes.to_string(),
-        phase.error_count().to_string(),
-        phase.unissued.to_string(),
-        phase.missed.to_string(),
-        phase.elapsed_s.to_string(),
-        // Single operations have a time and no rate.
-        some((!phase.one_each).then_some(phase.rate)),
-        some(phase.bandwidth),
-        some(phase.first_done.as_ref().map(|first| first.rate)),
-        phase.start_skew_s.to_string(),
-        some(phase.busy),
-        figures::verdict(phase).unwrap_or_default(),
-        some(phase.client.as_ref().and_then(|client| client.cpu_s)),
-        some(
-            phase
-                .client
-                .as_ref()
-                .and_then(|client| client.cpu_us_per_operation),
-        ),
-    ];
-    cells.extend(distribution(Some(&phase.latency.service)));
-    cells.extend(distribution(phase.latency.response.as_ref()));
-    cells
+fn labels(result: &RunResult) -> String {
+    let labels = result.run.labels.iter();
+    let labels = labels.map(|(name, value)| format!("{name}={value}"));
+    labels.collect::<Vec<_>>().join(" ")
 }
 
 /// One row for each host of each operation.
 pub fn hosts(results: &[RunResult]) -> String {
-    let mut table = Table::new(&[
-        "run",
-        "iteration",
-        "name",
-        "host",
-        "items",
-        "bytes",
-        "errors",
-        "elapsed_s",
-        "rate",
-        "client_cpu_s",
-        "client_resident_bytes",
-    ]);
-    table.distribution("service");
-    table.distribution("response");
-    for (result, phase) in phases(results) {
-        for host in &phase.hosts {
-            let mut cells = key(result, phase);
-            cells.extend([
-                host.host.clone(),
-                host.items.to_string(),
-                host.bytes.to_string(),
-                host.errors.to_string(),
-                host.elapsed_s.to_string(),
-                some((!phase.one_each).then(|| host.rate())),
-            ]);
-            let client = phase.client.as_ref();
-            let client = client.and_then(|c| c.hosts.iter().find(|one| one.host == host.host));
-            cells.extend([
-                some(client.and_then(|one| one.cpu_s)),
-                some(client.and_then(|one| one.resident_bytes)),
-            ]);
-            cells.extend(distribution(Some(&host.latency)));
-            cells.extend(distribution(host.response.as_ref()));
-            table.row(cells);
-        }
+    type Host<'r> = (Phase<'r>, &'r HostResult, Option<&'r HostClientResult>);
+    let mut columns = keys(|row: &Host<'_>| row.0);
+    columns! { columns: Host<'_>;
+        "host" => |row| row.1.host.clone(),
+        "items" => |row| row.1.items,
+        "bytes" => |row| row.1.bytes,
+        "errors" => |row| row.1.errors,
+        "elapsed_s" => |row| row.1.elapsed_s,
+        "rate" => |row| some((!row.0.phase.one_each).then(|| row.1.rate())),
+        "client_cpu_s" => |row| some(row.2.and_then(|one| one.cpu_s)),
+        "client_resident_bytes" => |row| some(row.2.and_then(|one| one.resident_bytes)),
     }
-    table.finish()
+    columns.extend(times("service", |row: &Host<'_>| Some(&row.1.latency)));
+    columns.extend(times("response", |row: &Host<'_>| row.1.response.as_ref()));
+    columns! { columns: Host<'_>;
+        "longest_gap_s" => |row| some(row.1.longest_gap.as_ref().map(|gap| gap.length_s)),
+        "longest_gap_from_s" => |row| some(row.1.longest_gap.as_ref().map(|gap| gap.from_s)),
+    }
+    let rows = phases(results).flat_map(|row| {
+        row.phase.hosts.iter().map(move |host| {
+            let client = row.phase.client.as_ref();
+            let client = client.and_then(|c| c.hosts.iter().find(|one| one.host == host.host));
+            (row, host, client)
+        })
+    });
+    table(&columns, rows)
 }
 
 /// One row for each rank of each operation; of very many ranks those that the
 /// result file has.
 pub fn ranks(results: &[RunResult]) -> String {
-    let mut table = Table::new(&[
-        "run",
-        "iteration",
-        "name",
-        "rank",
-        "host",
-        "items",
-        "errors",
-        "elapsed_s",
-        "p50_ns",
-        "p99_ns",
-        "max_ns",
-        "cpu_s",
-    ]);
-    for (result, phase) in phases(results) {
-        for rank in &phase.ranks {
-            let mut cells = key(result, phase);
-            cells.extend([
-                rank.rank.to_string(),
-                rank.host.clone(),
-                rank.items.to_string(),
-                rank.errors.to_string(),
-                rank.elapsed_s.to_string(),
-                rank.p50_ns.to_string(),
-                rank.p99_ns.to_string(),
-                rank.max_ns.to_string(),
-                rank.cpu_s.to_string(),
-            ]);
-            table.row(cells);
-        }
+    type Rank<'r> = (Phase<'r>, &'r RankResult);
+    let mut columns = keys(|row: &Rank<'_>| row.0);
+    columns! { columns: Rank<'_>;
+        "rank" => |row| row.1.rank,
+        "host" => |row| row.1.host.clone(),
+        "items" => |row| row.1.items,
+        "errors" => |row| row.1.errors,
+        "elapsed_s" => |row| row.1.elapsed_s,
+        "p50_ns" => |row| row.1.p50_ns,
+        "p99_ns" => |row| row.1.p99_ns,
+        "max_ns" => |row| row.1.max_ns,
+        "cpu_s" => |row| row.1.cpu_s,
     }
-    table.finish()
+    let rows = phases(results).flat_map(|row| row.phase.ranks.iter().map(move |rank| (row, rank)));
+    table(&columns, rows)
 }
 
 /// One row for each slice of the timeline of each operation.
 pub fn intervals(results: &[RunResult]) -> String {
-    let mut table = Table::new(&[
-        "run",
-        "iteration",
-        "name",
-        "t_s",
-        "step_s",
-        "items",
-        "bytes",
-        "errors",
-        "service_p50_ns",
-        "service_p99_ns",
-        "service_max_ns",
-        "response_p50_ns",
-        "response_p99_ns",
-        "response_max_ns",
-    ]);
-    for (result, phase) in phases(results) {
-        for row in &phase.timeline {
-            let mut cells = key(result, phase);
-            let done = |ns: u64| some((row.items > 0).then_some(ns));
-            let response = row.response.filter(|_| row.items > 0);
-            cells.extend([
-                row.t_s.to_string(),
-                phase.timeline_step_s.to_string(),
-                row.items.to_string(),
-                row.bytes.to_string(),
-                row.errors.to_string(),
-                done(row.p50_ns),
-                done(row.p99_ns),
-                done(row.max_ns),
-                some(response.map(|times| times.p50_ns)),
-                some(response.map(|times| times.p99_ns)),
-                some(response.map(|times| times.max_ns)),
-            ]);
-            table.row(cells);
-        }
+    type Slice<'r> = (Phase<'r>, &'r TimelineRow);
+    fn done<'r>(row: &Slice<'r>) -> Option<&'r TimelineRow> {
+        Some(row.1).filter(|slice| slice.items > 0)
     }
-    table.finish()
+    let mut columns = keys(|row: &Slice<'_>| row.0);
+    columns! { columns: Slice<'_>;
+        "t_s" => |row| row.1.t_s,
+        "step_s" => |row| row.0.phase.timeline_step_s,
+        "items" => |row| row.1.items,
+        "bytes" => |row| row.1.bytes,
+        "errors" => |row| row.1.errors,
+        "service_p50_ns" => |row| some(done(row).map(|slice| slice.p50_ns)),
+        "service_p99_ns" => |row| some(done(row).map(|slice| slice.p99_ns)),
+        "service_max_ns" => |row| some(done(row).map(|slice| slice.max_ns)),
+        "response_p50_ns" => |row| some(done(row).and_then(|slice| Some(slice.response?.p50_ns))),
+        "response_p99_ns" => |row| some(done(row).and_then(|slice| Some(slice.response?.p99_ns))),
+        "response_max_ns" => |row| some(done(row).and_then(|slice| Some(slice.response?.max_ns))),
+    }
+    let rows =
+        phases(results).flat_map(|row| row.phase.timeline.iter().map(move |slice| (row, slice)));
+    table(&columns, rows)
+}
+
+/// A mark, in a phase or outside of all.
+struct Mark<'r> {
+    run: &'r RunResult,
+    mark: &'r MarkResult,
+    phase: Option<&'r PhaseResult>,
+}
+
+impl<'r> Mark<'r> {
+    /// What it cost the phase.
+    fn cost(&self) -> Option<&'r MarkCost> {
+        let mut marks = self.phase?.marks.iter();
+        marks.find(|cost| cost.name == self.mark.name)
+    }
+
+    fn gap(&self) -> Option<&'r GapResult> {
+        self.cost()?.longest_gap.as_ref()
+    }
+
+    fn command(&self) -> Option<&'r MarkCommand> {
+        self.mark.command.as_ref()
+    }
 }
 
 /// One row for each mark of each operation; of a mark outside of all phases one.
 pub fn marks(results: &[RunResult]) -> String {
-    let mut table = Table::new(&[
-        "run",
-        "iteration",
-        "name",
-        "mark",
-        "at",
-        "t_s",
-        "gap_s",
-        "gap_from_s",
-        "gap_rank",
-        "gap_host",
-        "standstill_s",
-        "standstill_from_s",
-        "empty_share",
-        "interval_s",
-        "intervals_before",
-        "p99_before_ns",
-        "intervals_after",
-        "recovered_s",
-        "command",
-        "command_took_s",
-        "command_status",
-        "command_signal",
-    ]);
-    for result in results {
-        for mark in &result.marks {
-            let rows = result
-                .phases
-                .iter()
-                .filter(|phase| mark.is_in(phase.iteration, &phase.name));
-            let mut rows = rows.map(Some).collect::<Vec<Option<&PhaseResult>>>();
-            if mark.rows.is_empty() {
-                rows.push(None);
-            }
-            for phase in rows {
-                table.row(of_mark(result, mark, phase));
-            }
-        }
+    let mut columns = Vec::new();
+    columns! { columns: Mark<'_>;
+        "run" => |row| row.run.run.id.clone(),
+        "iteration" => |row| some(row.phase.map(|phase| phase.iteration)),
+        "name" => |row| some(row.phase.map(|phase| &phase.name)),
+        "mark" => |row| row.mark.name.clone(),
+        "at" => |row| row.mark.at.clone(),
+        "t_s" => |row| some(row.mark.t_s),
+        "gap_s" => |row| some(row.gap().map(|gap| gap.length_s)),
+        "gap_from_s" => |row| some(row.gap().map(|gap| gap.from_s)),
+        "gap_rank" => |row| some(row.gap().and_then(|gap| gap.rank)),
+        "gap_host" => |row| some(row.gap().map(|gap| &gap.host)),
+        "standstill_s" => |row| some(row.cost().and_then(|cost| Some(cost.standstill?.length_s))),
+        "standstill_from_s" => |row| some(row.cost().and_then(|cost| Some(cost.standstill?.from_s))),
+        "empty_share" => |row| some(row.cost().and(row.phase).and_then(|phase| phase.empty_share)),
+        "interval_s" => |row| some(row.cost().map(|cost| cost.interval_s)),
+        "intervals_before" => |row| some(row.cost().map(|cost| cost.intervals_before)),
+        "p99_before_ns" => |row| some(row.cost().and_then(|cost| cost.p99_before_ns)),
+        "intervals_after" => |row| some(row.cost().map(|cost| cost.intervals_after)),
+        "recovered_s" => |row| some(row.cost().and_then(|cost| cost.recovered_s)),
+        "command" => |row| some(row.command().map(|one| &one.command)),
+        "command_took_s" => |row| some(row.command().and_then(|one| one.took_s)),
+        "command_status" => |row| some(row.command().and_then(|one| one.status)),
+        "command_signal" => |row| some(row.command().and_then(|one| one.signal)),
     }
-    table.finish()
+    let each = results
+        .iter()
+        .flat_map(|run| run.marks.iter().map(move |mark| (run, mark)));
+    let rows = each.flat_map(|(run, mark)| {
+        let phases = run.phases.iter();
+        let phases = phases.filter(|phase| mark.is_in(phase.iteration, &phase.name));
+        let outside = mark.rows.is_empty().then_some(None);
+        let phases = phases.map(Some).chain(outside);
+        phases.map(move |phase| Mark { run, mark, phase })
+    });
+    table(&columns, rows)
 }
 
-fn of_mark(result: &RunResult, mark: &MarkResult, phase: Option<&PhaseResult>) -> Vec<String> {
-    let mut cells = match phase {
-        Some(phase) => key(result, phase),
-        None => vec![result.run.id.clone(), String::new(), String::new()],
-    };
-    let cost = phase.and_then(|phase| phase.marks.iter().find(|cost| cost.name == mark.name));
-    let gap = cost.and_then(|cost| cost.longest_gap.as_ref());
-    let standstill = cost.and_then(|cost| cost.standstill);
-    let command = mark.command.as_ref();
-    cells.extend([
-        mark.name.clone(),
-        mark.at.clone(),
-        some(mark.t_s),
-        some(gap.map(|gap| gap.length_s)),
-        some(gap.map(|gap| gap.from_s)),
-        some(gap.and_then(|gap| gap.rank)),
-        some(gap.map(|gap| &gap.host)),
-        some(standstill.map(|still| still.length_s)),
-        some(standstill.map(|still| still.from_s)),
-        some(cost.and(phase).and_then(|phase| phase.empty_share)),
-        some(cost.map(|cost| cost.interval_s)),
-        some(cost.map(|cost| cost.intervals_before)),
-        some(cost.and_then(|cost| cost.p99_before_ns)),
-        some(cost.map(|cost| cost.intervals_after)),
-        some(cost.and_then(|cost| cost.recovered_s)),
-        some(command.map(|command| &command.command)),
-        some(command.and_then(|command| command.took_s)),
-        some(command.and_then(|command| command.status)),
-        some(command.and_then(|command| command.signal)),
-    ]);
-    cells
+/// An operation of a run.
+#[derive(Clone, Copy)]
+struct Phase<'r> {
+    run: &'r RunResult,
+    phase: &'r PhaseResult,
 }
 
-fn phases(results: &[RunResult]) -> impl Iterator<Item = (&RunResult, &PhaseResult)> {
-    let of = |result| move |phase| (result, phase);
-    let all = results.iter();
-    all.flat_map(move |result| result.phases.iter().map(of(result)))
-}
-
-/// What says to which operation a row belongs.
-fn key(result: &RunResult, phase: &PhaseResult) -> Vec<String> {
-    vec![
-        result.run.id.clone(),
-        phase.iteration.to_string(),
-        phase.name.clone(),
-    ]
+fn phases(results: &[RunResult]) -> impl Iterator<Item = Phase<'_>> {
+    let of = |run| move |phase| Phase { run, phase };
+    results
+        .iter()
+        .flat_map(move |run| run.phases.iter().map(of(run)))
 }
 
 fn some<T: ToString>(value: Option<T>) -> String {
     value.map_or_else(String::new, |value| value.to_string())
 }
 
-/// The columns of a distribution.
-const COLUMNS: [&str; 11] = [
-    "count",
-    "min_ns",
-    "mean_ns",
-    "stddev_ns",
-    "p50_ns",
-    "p90_ns",
-    "p95_ns",
-    "p99_ns",
-    "p999_ns",
-    "p9999_ns",
-    "max_ns",
-];
+/// A column of a table with a row for each `T`.
+struct Column<'c, T> {
+    name: String,
+    cell: Box<dyn Fn(&T) -> String + 'c>,
+}
 
-fn distribution(hist: Option<&Hist>) -> Vec<String> {
-    let Some(hist) = hist else {
-        return vec![String::new(); COLUMNS.len()];
-    };
-    if hist.count == 0 {
-        let mut cells = vec![String::new(); COLUMNS.len()];
-        cells[0] = "0".to_owned();
-        return cells;
+fn column<'c, T, R: ToString>(
+    name: impl Into<String>,
+    cell: impl Fn(&T) -> R + 'c,
+) -> Column<'c, T> {
+    Column {
+        name: name.into(),
+        cell: Box::new(move |row| cell(row).to_string()),
     }
+}
+
+/// What says to which operation a row belongs.
+fn keys<'r, T: 'r>(of: fn(&T) -> Phase<'r>) -> Vec<Column<'r, T>> {
     vec![
-        hist.count.to_string(),
-        hist.min_ns.to_string(),
-        hist.mean_ns.to_string(),
-        hist.stddev_ns.to_string(),
-        hist.p50_ns.to_string(),
-        hist.p90_ns.to_string(),
-        hist.p95_ns.to_string(),
-        hist.p99_ns.to_string(),
-        hist.p999_ns.to_string(),
-        hist.p9999_ns.to_string(),
-        hist.max_ns.to_string(),
+        column("run", move |row| of(row).run.run.id.clone()),
+        column("iteration", move |row| of(row).phase.iteration),
+        column("name", move |row| of(row).phase.name.clone()),
     ]
 }
 
-struct Table {
-    columns: Vec<String>,
-    rows: Vec<Vec<String>>,
+/// The columns of a distribution.
+fn times<'c, T>(
+    prefix: &str,
+    of: impl Fn(&T) -> Option<&Hist> + Copy + 'c,
+) -> impl Iterator<Item = Column<'c, T>> {
+    QUANTITIES.iter().map(move |quantity| {
+        let cell = move |row: &T| match of(row) {
+            // Without times there is nothing but their number.
+            Some(hist) if hist.count > 0 || quantity.least == 0 => {
+                (quantity.field)(hist).to_string()
+            }
+            _ => String::new(),
+        };
+        column(format!("{prefix}_{}", quantity.column), cell)
+    })
 }
 
-impl Table {
-    fn new(columns: &[&str]) -> Table {
-        Table {
-            columns: columns.iter().map(|&name| name.to_owned()).collect(),
-            rows: Vec::new(),
-        }
+fn table<T>(columns: &[Column<'_, T>], rows: impl Iterator<Item = T>) -> String {
+    let mut writer = csv::Writer::from_writer(Vec::new());
+    let mut write = |cells: Vec<String>| {
+        let cells = cells.iter().map(|text| cell(text).into_owned());
+        writer
+            .write_record(cells)
+            .expect("every row has as many cells, and memory takes them");
+    };
+    write(columns.iter().map(|column| column.name.clone()).collect());
+    for row in rows {
+        write(columns.iter().map(|column| (column.cell)(&row)).collect());
     }
-
-    /// Adds the columns of a distribution.
-    fn distribution(&mut self, of: &str) {
-        let names = COLUMNS.iter().map(|name| format!("{of}_{name}"));
-        self.columns.extend(names);
-    }
-
-    fn row(&mut self, cells: Vec<String>) {
-        debug_assert_eq!(cells.len(), self.columns.len());
-        self.rows.push(cells);
-    }
-
-    fn finish(self) -> String {
-        let mut writer = csv::Writer::from_writer(Vec::new());
-        for row in std::iter::once(&self.columns).chain(&self.rows) {
-            let cells = row.iter().map(|text| cell(text).into_owned());
-            writer
-                .write_record(cells)
-                .expect("every row has as many cells, and memory takes them");
-        }
-        let bytes = writer.into_inner().expect("memory takes it");
-        String::from_utf8(bytes).expect("the cells are text")
-    }
+    let bytes = writer.into_inner().expect("memory takes it");
+    String::from_utf8(bytes).expect("the cells are text")
 }

@@ -8,7 +8,7 @@ pub mod check;
 pub mod compare;
 pub mod csv;
 mod document;
-mod figures;
+pub mod figures;
 mod finish;
 pub mod fio;
 pub mod hgrm;

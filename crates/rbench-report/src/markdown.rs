@@ -3,9 +3,11 @@
 
 use std::fmt::Write as _;
 
+use crate::figures::Row;
 use crate::schema::RunResult;
 use crate::table::{NONE, printable};
-use crate::text::{header, iterations, marks, row, steady};
+use crate::text::operations::{CELLS, lines};
+use crate::text::{header, iterations, marks, steady};
 
 /// The report of a run.
 pub fn render(result: &RunResult) -> String {
@@ -49,26 +51,16 @@ pub fn render(result: &RunResult) -> String {
 }
 
 fn table(out: &mut String, result: &RunResult) {
-    const TITLES: [&str; 12] = [
-        "Operation",
-        "Items",
-        "Items/s",
-        "first done",
-        "Bandwidth",
-        "Mean",
-        "p50",
-        "p99",
-        "p99.9",
-        "Max",
-        "Errors",
-        "Cache",
-    ];
+    let titles: Vec<&str> = ["Operation"]
+        .into_iter()
+        .chain(CELLS.iter().map(|cell| cell.alone))
+        .collect();
     let several = iterations(result) > 1;
     let rows: Vec<Vec<String>> = result
         .phases
         .iter()
         .map(|phase| {
-            let mut cells = row(phase);
+            let mut cells = lines(&Row::of(vec![phase])).swap_remove(0);
             if several {
                 let nth = phase.iteration.saturating_add(1);
                 cells[0] = format!("{} (iteration {nth})", cells[0]);
@@ -81,12 +73,12 @@ fn table(out: &mut String, result: &RunResult) {
         return;
     }
     let has_value = |i: &usize| i == &0 || rows.iter().any(|cells| cells[*i] != NONE);
-    let kept: Vec<usize> = (0..TITLES.len()).filter(has_value).collect();
+    let kept: Vec<usize> = (0..titles.len()).filter(has_value).collect();
     let line = |out: &mut String, cell: &dyn Fn(usize) -> String| {
         let cells: Vec<String> = kept.iter().map(|i| cell(*i)).collect();
         let _ = writeln!(out, "| {} |", cells.join(" | "));
     };
-    line(out, &|i| TITLES[i].to_owned());
+    line(out, &|i| titles[i].to_owned());
     line(out, &|i| if i == 0 { "---" } else { "--:" }.to_owned());
     for cells in &rows {
         line(out, &|i| words(&cells[i]));

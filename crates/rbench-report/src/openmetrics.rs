@@ -4,6 +4,7 @@
 
 use std::fmt::Write as _;
 
+use crate::figures::{self, Figure, Measure, Output, QUANTITIES, Read, Unit, Value};
 use crate::hist::Hist;
 use crate::schema::{LiveFigures, LiveProgress, LiveResult, LiveState, PhaseResult, RunResult};
 
@@ -16,6 +17,27 @@ struct Family<T: 'static> {
     samples: fn(&mut Samples<'_>, &T),
 }
 
+/// The families in the order in which they always stood; further ones follow.
+const ORDER: [&str; 14] = [
+    "rbench_run",
+    "rbench_label",
+    "rbench_run_complete",
+    "rbench_warning",
+    "rbench_operations",
+    "rbench_errors",
+    "rbench_moved_bytes",
+    "rbench_elapsed_seconds",
+    "rbench_operations_per_second",
+    "rbench_bytes_per_second",
+    LATENCY,
+    "rbench_client_cpu_seconds",
+    "rbench_host_operations",
+    "rbench_host_latency_seconds",
+];
+
+const LATENCY: &str = "rbench_latency_seconds";
+
+/// What is not a figure of a phase, or has a label of its own.
 const FAMILIES: &[Family<RunResult>] = &[
     Family {
         name: "rbench_run",
@@ -71,13 +93,6 @@ const FAMILIES: &[Family<RunResult>] = &[
         },
     },
     Family {
-        name: "rbench_operations",
-        kind: "counter",
-        unit: "",
-        help: "Operations done without error",
-        samples: |out, result| each(out, result, |p| Some(("_total", p.items as f64))),
-    },
-    Family {
         name: "rbench_errors",
         kind: "counter",
         unit: "",
@@ -92,51 +107,22 @@ const FAMILIES: &[Family<RunResult>] = &[
         },
     },
     Family {
-        name: "rbench_moved_bytes",
-        kind: "counter",
-        unit: "bytes",
-        help: "Bytes that the operations moved",
-        samples: |out, result| {
-            each(out, result, |p| {
-                p.bandwidth.map(|_| ("_total", p.bytes as f64))
-            });
-        },
-    },
-    Family {
-        name: "rbench_elapsed_seconds",
-        kind: "gauge",
-        unit: "seconds",
-        help: "Time in which the operations were measured",
-        samples: |out, result| each(out, result, |p| Some(("", p.elapsed_s))),
-    },
-    Family {
-        name: "rbench_operations_per_second",
-        kind: "gauge",
-        unit: "",
-        help: "Operations without error over the elapsed time",
-        samples: |out, result| {
-            each(out, result, |p| (!p.one_each).then_some(("", p.rate)));
-        },
-    },
-    Family {
-        name: "rbench_bytes_per_second",
-        kind: "gauge",
-        unit: "",
-        help: "Bytes over the elapsed time",
-        samples: |out, result| each(out, result, |p| p.bandwidth.map(|b| ("", b))),
-    },
-    Family {
-        name: "rbench_latency_seconds",
+        name: LATENCY,
         kind: "summary",
         unit: "seconds",
         help: "Time of an operation, from its actual (service) or intended (response) start",
         samples: |out, result| {
+            let listed = figures::listed(Output::OpenMetrics);
+            let times: Vec<&Figure> = listed
+                .filter(|(_, name)| *name == LATENCY)
+                .map(|(figure, _)| figure)
+                .collect();
             each_phase(result, |phase, key| {
-                let service = [key, &[("time", "service")]].concat();
-                out.summary(&service, &phase.latency.service);
-                if let Some(response) = &phase.latency.response {
-                    let labels = [key, &[("time", "response")]].concat();
-                    out.summary(&labels, response);
+                for figure in &times {
+                    if let Some(Value::Times(hist)) = figure.of(phase) {
+                        let labels = [key, &[("time", figure.name)]].concat();
+                        out.summary(&labels, hist);
+                    }
                 }
             });
         },
@@ -360,60 +346,125 @@ fn each_row(out: &mut Samples<'_>, now: &LiveResult, of: impl Fn(&LiveFigures) -
 
 /// The results as one exposition.
 pub fn render(results: &[RunResult]) -> String {
-    let mut text = String::new();
-    let each = results.iter().map(|run| (run.run.id.as_str(), run));
-    families(&mut text, FAMILIES, each);
-    text.push_str("# EOF\n");
-    text
+    of_runs(results) + END
 }
 
 /// A run that goes on: what it has done so far in the words of one that has ended, and what
 /// it does now.
 pub fn render_live(so_far: &[RunResult], now: &LiveResult) -> String {
-    let mut text = String::new();
-    let each = so_far.iter().map(|run| (run.run.id.as_str(), run));
-    families(&mut text, FAMILIES, each);
-    families(
-        &mut text,
-        LIVE_FAMILIES,
-        [(now.run.as_str(), now)].into_iter(),
-    );
-    text.push_str("# EOF\n");
-    text
+    let now = [(now.run.as_str(), now)].into_iter();
+    let live = LIVE_FAMILIES
+        .iter()
+        .map(|family| family.render(now.clone()));
+    of_runs(so_far) + &live.collect::<String>() + END
 }
 
-fn families<'r, T: 'static>(
-    text: &mut String,
-    all: &[Family<T>],
-    results: impl Iterator<Item = (&'r str, &'r T)> + Clone,
-) {
-    for family in all {
+const END: &str = "# EOF\n";
+
+fn of_runs(results: &[RunResult]) -> String {
+    let each = results.iter().map(|run| (run.run.id.as_str(), run));
+    let own = FAMILIES.iter();
+    let own = own.map(|family| (family.name.to_owned(), family.render(each.clone())));
+    let listed = figures::listed(Output::OpenMetrics).filter(|(_, name)| *name != LATENCY);
+    let listed = listed.map(|(figure, name)| of_figure(figure, name, each.clone()));
+    let mut all: Vec<(String, String)> = own.chain(listed).collect();
+    let place = |name: &str| ORDER.iter().position(|known| *known == name);
+    all.sort_by_key(|(name, _)| place(name).unwrap_or(ORDER.len()));
+    all.into_iter().map(|(_, text)| text).collect()
+}
+
+/// The name of the family of a figure that is listed by this name: in seconds if it is a time.
+pub fn family_name(figure: &Figure, name: &str) -> String {
+    let (stem, unit) = match figure.unit {
+        Unit::Seconds => (name.trim_end_matches("_s"), "_seconds"),
+        Unit::Nanos => (name.trim_end_matches("_ns"), "_seconds"),
+        _ => (name, ""),
+    };
+    match name.starts_with("rbench_") {
+        true => name.to_owned(),
+        false => format!("rbench_{stem}{unit}"),
+    }
+}
+
+/// The family of a figure that is listed by this name.
+fn of_figure<'r>(
+    figure: &Figure,
+    name: &str,
+    results: impl Iterator<Item = (&'r str, &'r RunResult)>,
+) -> (String, String) {
+    let name = family_name(figure, name);
+    let (kind, suffix) = match figure.read {
+        Read::Count(_) => ("counter", "_total"),
+        Read::Word(_) => ("info", "_info"),
+        Read::Number(_) | Read::Largest(_) | Read::Times(_) => ("gauge", ""),
+    };
+    let per_second = match figure.unit {
+        Unit::Nanos => 1e9,
+        Unit::Micros => 1e6,
+        _ => 1.0,
+    };
+    let units = ["seconds", "bytes"];
+    let unit = units
+        .into_iter()
+        .find(|unit| name.ends_with(&format!("_{unit}")));
+    let mut help = figure.about.to_owned();
+    if let Some(first) = help.get_mut(..1) {
+        first.make_ascii_uppercase();
+    }
+    let head = [name.as_str(), kind, unit.unwrap_or_default(), help.as_str()];
+    let text = family(head, results, |out, result: &RunResult| {
+        each_phase(result, |phase, key| match figure.of(phase) {
+            Some(Value::Word(word)) => {
+                let labels = [key, &[(figure.name, word.as_str())]].concat();
+                out.add(suffix, &labels, 1.0);
+            }
+            Some(value) => {
+                if let Some(number) = value.number(None) {
+                    out.add(suffix, key, number / per_second);
+                }
+            }
+            None => {}
+        });
+    });
+    (name, text)
+}
+
+impl<T> Family<T> {
+    fn render<'r>(&self, results: impl Iterator<Item = (&'r str, &'r T)>) -> String {
         let Family {
             name,
             kind,
             unit,
             help,
             samples,
-        } = family;
-        let mut lines = String::new();
-        for (run, result) in results.clone() {
-            let mut out = Samples {
-                text: &mut lines,
-                family: name,
-                run,
-            };
-            samples(&mut out, result);
-        }
-        if lines.is_empty() {
-            continue;
-        }
-        let _ = writeln!(text, "# TYPE {name} {kind}");
-        if !unit.is_empty() {
-            let _ = writeln!(text, "# UNIT {name} {unit}");
-        }
-        let _ = writeln!(text, "# HELP {name} {help}");
-        text.push_str(&lines);
+        } = self;
+        family([name, kind, unit, help], results, samples)
     }
+}
+
+/// A family, by its name, kind, unit and meaning; empty without a sample.
+fn family<'r, T: 'static>(
+    [name, kind, unit, help]: [&str; 4],
+    results: impl Iterator<Item = (&'r str, &'r T)>,
+    samples: impl Fn(&mut Samples<'_>, &T),
+) -> String {
+    let mut lines = String::new();
+    for (run, result) in results {
+        let mut out = Samples {
+            text: &mut lines,
+            family: name,
+            run,
+        };
+        samples(&mut out, result);
+    }
+    if lines.is_empty() {
+        return lines;
+    }
+    let unit = match unit {
+        "" => String::new(),
+        unit => format!("# UNIT {name} {unit}\n"),
+    };
+    format!("# TYPE {name} {kind}\n{unit}# HELP {name} {help}\n{lines}")
 }
 
 type Labels<'l> = [(&'l str, &'l str)];
@@ -429,23 +480,10 @@ fn each_phase(result: &RunResult, mut of: impl FnMut(&PhaseResult, &Labels<'_>))
     }
 }
 
-/// A sample of each operation that has one.
-fn each(
-    out: &mut Samples<'_>,
-    result: &RunResult,
-    of: impl Fn(&PhaseResult) -> Option<(&'static str, f64)>,
-) {
-    each_phase(result, |phase, key| {
-        if let Some((suffix, value)) = of(phase) {
-            out.add(suffix, key, value);
-        }
-    });
-}
-
 /// The lines of a family.
 struct Samples<'s> {
     text: &'s mut String,
-    family: &'static str,
+    family: &'s str,
     run: &'s str,
 }
 
@@ -484,21 +522,15 @@ impl Samples<'_> {
     /// Quantiles, sum and count.
     fn summary(&mut self, labels: &Labels<'_>, hist: &Hist) {
         const NS_PER_S: f64 = 1e9;
-        let quantiles = [
-            ("0.5", hist.p50_ns),
-            ("0.9", hist.p90_ns),
-            ("0.95", hist.p95_ns),
-            ("0.99", hist.p99_ns),
-            ("0.999", hist.p999_ns),
-            ("0.9999", hist.p9999_ns),
-            ("1", hist.max_ns),
-        ];
-        for (quantile, ns) in quantiles {
-            let labels = [labels, &[("quantile", quantile)]].concat();
-            let value = if hist.count > 0 {
-                ns as f64 / NS_PER_S
-            } else {
-                f64::NAN
+        for quantity in QUANTITIES {
+            let quantile = match quantity.measure {
+                Measure::Quantile(quantile) if quantile > 0.0 => quantile.to_string(),
+                _ => continue,
+            };
+            let labels = [labels, &[("quantile", quantile.as_str())]].concat();
+            let value = match hist.count {
+                0 => f64::NAN,
+                _ => (quantity.field)(hist) / NS_PER_S,
             };
             self.add("", &labels, value);
         }

@@ -7,9 +7,10 @@ use rbench_core::operations::{OPS_ROWS, OpsRow};
 use rbench_core::plain::plain_lines;
 use rbench_core::units::{human_count, human_rate};
 
+use crate::figures::caches;
 use crate::schema::{PhaseResult, RunResult};
 use crate::table::{NONE, Table, left, right, sentence};
-use crate::text::{caches, details, header, iterations};
+use crate::text::{details, header, iterations};
 use crate::view::View;
 
 /// The setting that names the rows; only the per-operation table has it.

@@ -112,7 +112,7 @@ fn body(results: &[RunResult], names: &[String]) -> Markup {
             // Below each other: they are too wide for less than the whole page.
             @for (result, name) in results.iter().zip(names) {
                 @if results.len() > 1 { h4 { (name) } }
-                (tables::operations(result)) (tables::steady(result)) (tables::summary(result)) (tables::replay(result)) (marked(result)) (tables::client(result))
+                (tables::operations(result)) (tables::steady(result)) (tables::summary(result)) (tables::replay(result)) (marked(result)) (tables::client(result)) (tables::others(result))
             }
         }
         section id="charts" {
@@ -255,6 +255,9 @@ fn figure(chart: &charts::Chart) -> Markup {
     } }
 }
 
+/// Most hosts and ranks of an operation with a row each; of more only the slowest.
+const RANKS_MAX: usize = 64;
+
 fn places(result: &RunResult) -> Markup {
     let several = result.world.hosts.len() > 1 || result.world.ranks > 1;
     html! {
@@ -267,7 +270,7 @@ fn places(result: &RunResult) -> Markup {
                     @if crate::text::iterations(result) > 1 { ", iteration " (phase.iteration.saturating_add(1)) }
                     @if late > 0 { ": " b { (late) " far slower than the median" } }
                 }
-                (tables::places(result, phase))
+                (tables::places(result, &[phase], RANKS_MAX))
             }
         } }
     }

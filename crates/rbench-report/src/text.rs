@@ -7,15 +7,16 @@ pub(crate) mod client;
 pub(crate) mod details;
 pub(crate) mod header;
 pub(crate) mod marks;
+pub(crate) mod operations;
 mod percentiles;
 pub(crate) mod replay;
 pub(crate) mod steady;
-mod totals;
 
 use rbench_core::FailureKind;
 use rbench_core::plain::plain_lines;
 use rbench_core::units::{human_bandwidth, human_count, human_nanos, human_rate};
 
+use crate::figures::quantity;
 use crate::hist::Hist;
 use crate::schema::{ErrorExample, PhaseResult, RunResult, SummaryRow};
 use crate::summary::BYTES_PER_S;
@@ -29,15 +30,12 @@ pub fn render(result: &RunResult, view: View) -> String {
         true => section(result, view),
         false => String::new(),
     };
-    let several = iterations(result) > 1 && !view.details;
     let sections = [
         header::render(result, view),
-        match several {
-            true => totals::render(result, view),
-            false => phases(result, view),
-        },
+        operations::render(result, view),
         steady::render(result, view),
         details(percentiles::render),
+        details(operations::more),
         details::found(result, view),
         replay::render(result, view),
         details(caches::render),
@@ -103,56 +101,6 @@ fn for_phases(result: &RunResult, table: &mut Table, add: impl Fn(&PhaseResult, 
     }
 }
 
-fn phases(result: &RunResult, view: View) -> String {
-    const RATE: &str = "Items per second";
-    let open_loop = result.phases.iter().any(|p| p.latency.response.is_some());
-    let time = if open_loop { "Service time" } else { "Latency" };
-    let mut table = Table::new([
-        left("Operation"),
-        right("Items"),
-        right("last done").under(RATE),
-        right("first done").under(RATE).minor(2),
-        right("Bandwidth").optional(),
-        right("Mean").under(time),
-        right("p50").under(time),
-        right("p99").under(time),
-        right("p99.9").under(time).minor(1),
-        right("Max").under(time),
-        right("Errors"),
-        left("Cache").optional(),
-    ]);
-    for_phases(result, &mut table, |phase, table| {
-        table.row(row(phase));
-        if let Some(response) = &phase.latency.response {
-            let mut cells = vec![String::new(); 5];
-            cells[0] = "  response time".to_owned();
-            cells.extend(latencies(response));
-            cells.extend([String::new(), String::new()]);
-            table.row(cells);
-        }
-        if let Some(late) = &phase.latency.lateness {
-            let mut cells = vec![String::new(); 12];
-            cells[0] = "  late to start".to_owned();
-            cells[5] = human_nanos(late.mean_ns as f64);
-            cells[9] = human_nanos(late.max_ns as f64);
-            table.row(cells);
-        }
-        if let Some(stonewalled) = &phase.latency.stonewalled {
-            let mut cells = vec![String::new(); 5];
-            cells[0] = "  by the stonewall".to_owned();
-            cells.extend(latencies(stonewalled));
-            cells.extend([String::new(), String::new()]);
-            table.row(cells);
-        }
-    });
-    if table.is_empty() {
-        return "No phase has finished.\n".to_owned();
-    }
-    let mut text = table.render(view);
-    text.push_str(&marks(result));
-    text
-}
-
 /// What the marks behind names of phases mean, as far as there are any.
 fn marks(result: &RunResult) -> String {
     let mut text = String::new();
@@ -165,56 +113,10 @@ fn marks(result: &RunResult) -> String {
     text
 }
 
-/// The cells of a phase: its name, items, both rates, bandwidth, five latencies,
-/// errors and the cache verdict; a dash where there is no value.
-pub(crate) fn row(phase: &PhaseResult) -> Vec<String> {
-    let first = phase.first_done.as_ref().map(|f| f.rate);
-    let synced = if phase.unsynced { UNSYNCED } else { "" };
-    let mut cells = vec![
-        label(phase) + synced,
-        some(phase, human_count(phase.items)),
-        rate(phase),
-        first.map_or(NONE.into(), |rate| some(phase, human_rate(rate))),
-        phase.bandwidth.map_or(NONE.into(), human_bandwidth),
-    ];
-    cells.extend(latencies(&phase.latency.service));
-    cells.push(human_count(phase.error_count()));
-    cells.push(caches::cell(phase));
-    cells
-}
-
-/// The rate, or a dash where there is none: single operations have a time.
-fn rate(phase: &PhaseResult) -> String {
-    if phase.one_each {
-        return NONE.into();
-    }
-    some(phase, human_rate(phase.rate))
-}
-
-/// `text`, or a dash where the phase had no items.
-fn some(phase: &PhaseResult, text: String) -> String {
-    if phase.items > 0 { text } else { NONE.into() }
-}
-
-/// Mean, p50, p99, p99.9 and maximum, dashes where there is no value.
-pub(crate) fn latencies(hist: &Hist) -> [String; 5] {
-    [
-        time_of(hist, hist.mean_ns),
-        percentile(hist, hist.p50_ns, 2),
-        percentile(hist, hist.p99_ns, 100),
-        percentile(hist, hist.p999_ns, 1000),
-        time_of(hist, hist.max_ns as f64),
-    ]
-}
-
-/// A percentile that one value in `one_in` exceeds. With fewer values it would
-/// only be their maximum.
-fn percentile(hist: &Hist, ns: u64, one_in: u64) -> String {
-    if hist.count >= one_in {
-        human_nanos(ns as f64)
-    } else {
-        NONE.into()
-    }
+/// A quantity of some times; a dash where there are too few for it.
+pub(crate) fn time(hist: &Hist, of: &str) -> String {
+    let ns = quantity(of).filter(|quantity| hist.count >= quantity.least);
+    ns.map_or(NONE.into(), |quantity| human_nanos((quantity.field)(hist)))
 }
 
 fn time_of(hist: &Hist, ns: f64) -> String {

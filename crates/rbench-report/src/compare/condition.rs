@@ -41,7 +41,7 @@ enum Wanted {
 impl Wanted {
     fn name(self) -> &'static str {
         match self {
-            Wanted::Row(figure) => figure.name,
+            Wanted::Row(figure) => &figure.name,
             Wanted::Whole(figure) => figure.name,
         }
     }
@@ -229,7 +229,7 @@ impl Condition {
             .filter_map(|row| Some((row, own(row)?.is_some())))
             .collect();
         if found.is_empty() {
-            let name = figure.name;
+            let name = &figure.name;
             return Some(format!(
                 "'{text}' is about {name}, which no operation has here"
             ));

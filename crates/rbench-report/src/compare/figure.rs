@@ -1,113 +1,78 @@
 //! The figures that are compared, and how each is estimated from samples.
 
+use std::sync::LazyLock;
+
 use super::dist::Dist;
 use super::samples::Repetition;
+use crate::figures::{self, Better, Measure, Output, Quantity, Unit, quantity};
 use crate::stats::{centre, logarithms};
 
-/// What a figure counts in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Unit {
-    /// Items per second.
-    PerSecond,
-    /// Bytes per second.
-    BytesPerSecond,
-    /// Nanoseconds.
-    Nanos,
-}
-
-impl Unit {
-    /// For machines.
-    pub fn name(self) -> &'static str {
-        match self {
-            Unit::PerSecond => "ops/s",
-            Unit::BytesPerSecond => "bytes/s",
-            Unit::Nanos => "ns",
-        }
-    }
-}
-
-/// One figure of a row.
-#[derive(Debug, PartialEq)]
+/// One figure of a row: a number of it, or a quantity of its times.
+#[derive(Debug)]
 pub struct Figure {
     /// For machines, and in conditions.
-    pub name: &'static str,
+    pub name: String,
     /// For people.
-    pub label: &'static str,
+    pub label: String,
     /// Its unit.
     pub unit: Unit,
-    what: What,
+    of: &'static figures::Figure,
+    quantity: Option<&'static Quantity>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq)]
-enum What {
-    Rate,
-    Bandwidth,
-    Time(Kind, Quantity),
-}
-
-#[derive(Debug, Clone, Copy, PartialEq)]
-enum Kind {
-    Service,
-    Response,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq)]
-enum Quantity {
-    Mean,
-    /// The quantile, and how many values there must be for one above it.
-    Quantile(f64, u64),
-    Max,
-}
-
-const fn time(name: &'static str, label: &'static str, kind: Kind, quantity: Quantity) -> Figure {
-    Figure {
-        name,
-        label,
-        unit: Unit::Nanos,
-        what: What::Time(kind, quantity),
+impl PartialEq for Figure {
+    fn eq(&self, other: &Figure) -> bool {
+        self.name == other.name
     }
 }
 
-use Kind::{Response, Service};
-use Quantity::{Max, Mean, Quantile};
+/// The quantities of times that are compared; what lies between them moves with them.
+pub const COMPARED: [&str; 6] = ["mean", "p50", "p90", "p99", "p99.9", "max"];
 
-/// Every figure, in the order of reports.
-pub const FIGURES: &[Figure] = &[
+/// Every figure, in the order of reports: rates, times, the others.
+pub static FIGURES: LazyLock<Vec<Figure>> = LazyLock::new(|| {
+    let listed = figures::listed(Output::Compare);
+    let mut all: Vec<Figure> = listed
+        .flat_map(|(of, name)| match of.is_times() {
+            true => COMPARED
+                .iter()
+                .filter_map(|name| quantity(name))
+                .map(|quantity| of_times(of, quantity, name))
+                .collect(),
+            false => vec![of_numbers(of, name)],
+        })
+        .collect();
+    all.sort_by_key(|figure| match figure.name.as_str() {
+        "rate" | "bandwidth" => 0,
+        _ if figure.quantity.is_some() => 1,
+        _ => 2,
+    });
+    all
+});
+
+fn of_numbers(of: &'static figures::Figure, name: &str) -> Figure {
+    let mut label = of.title.to_owned();
+    if let Some(first) = label.get_mut(..1) {
+        first.make_ascii_lowercase();
+    }
     Figure {
-        name: "rate",
-        label: "items/s",
-        unit: Unit::PerSecond,
-        what: What::Rate,
-    },
+        name: name.to_owned(),
+        label,
+        unit: of.unit,
+        of,
+        quantity: None,
+    }
+}
+
+fn of_times(of: &'static figures::Figure, quantity: &'static Quantity, prefix: &str) -> Figure {
     Figure {
-        name: "bandwidth",
-        label: "bandwidth",
-        unit: Unit::BytesPerSecond,
-        what: What::Bandwidth,
-    },
-    time("mean", "mean", Service, Mean),
-    time("p50", "p50", Service, Quantile(0.5, 2)),
-    time("p90", "p90", Service, Quantile(0.9, 10)),
-    time("p99", "p99", Service, Quantile(0.99, 100)),
-    time("p99.9", "p99.9", Service, Quantile(0.999, 1000)),
-    time("max", "max", Service, Max),
-    time("response-mean", "response mean", Response, Mean),
-    time("response-p50", "response p50", Response, Quantile(0.5, 2)),
-    time("response-p90", "response p90", Response, Quantile(0.9, 10)),
-    time(
-        "response-p99",
-        "response p99",
-        Response,
-        Quantile(0.99, 100),
-    ),
-    time(
-        "response-p99.9",
-        "response p99.9",
-        Response,
-        Quantile(0.999, 1000),
-    ),
-    time("response-max", "response max", Response, Max),
-];
+        name: format!("{prefix}{}", quantity.name),
+        label: format!("{}{}", prefix.replace('-', " "), quantity.name),
+        unit: of.unit,
+        of,
+        quantity: Some(quantity),
+    }
+}
 
 /// The figure of that name.
 pub fn find(name: &str) -> Option<&'static Figure> {
@@ -115,22 +80,23 @@ pub fn find(name: &str) -> Option<&'static Figure> {
 }
 
 impl Figure {
-    /// Whether more of it is faster.
-    pub fn more_is_faster(&self) -> bool {
-        !matches!(self.what, What::Time(..))
+    /// Whether more of it is better.
+    pub fn more_is_better(&self) -> bool {
+        self.of.better == Better::Higher
     }
 
     /// The figure of these samples together; `None` where they do not have it.
     pub fn of(&self, samples: &[Repetition]) -> Option<Sampled> {
-        match self.what {
-            What::Rate => Sampled::centred(samples.iter().map(|sample| Some(sample.rate))),
-            What::Bandwidth => Sampled::centred(samples.iter().map(|sample| sample.bandwidth)),
-            What::Time(kind, quantity) => {
-                let times: Option<Vec<&Dist>> =
-                    samples.iter().map(|sample| kind.of(sample)).collect();
-                quantity.of(&times?)
-            }
-        }
+        let name = self.of.name;
+        let Some(quantity) = self.quantity else {
+            let numbers = samples.iter().map(|sample| sample.numbers.get(name));
+            return Sampled::centred(numbers.map(|number| number.copied()));
+        };
+        let times: Option<Vec<&Dist>> = samples
+            .iter()
+            .map(|sample| sample.times.get(name))
+            .collect();
+        of_dists(quantity, &times?)
     }
 }
 
@@ -165,34 +131,23 @@ impl Sampled {
     }
 }
 
-impl Kind {
-    fn of(self, sample: &Repetition) -> Option<&Dist> {
-        match self {
-            Service => Some(&sample.service),
-            Response => sample.response.as_ref(),
-        }
+/// A quantity of all samples merged; a mean is the robust centre of the samples' own.
+fn of_dists(quantity: &Quantity, samples: &[&Dist]) -> Option<Sampled> {
+    let value = |dist: &Dist| match quantity.measure {
+        Measure::Quantile(1.0) => dist.max_ns(),
+        Measure::Quantile(q) => dist.quantile_ns(q),
+        _ => dist.mean_ns(),
+    };
+    let own = samples.iter().map(|dist| value(dist));
+    if quantity.measure == Measure::Mean {
+        return Sampled::centred(own);
     }
-}
-
-impl Quantity {
-    /// Of all samples merged; a mean is the robust centre of the samples' own.
-    fn of(self, samples: &[&Dist]) -> Option<Sampled> {
-        let value = |dist: &Dist| match self {
-            Mean => dist.mean_ns(),
-            Quantile(q, _) => dist.quantile_ns(q),
-            Max => dist.max_ns(),
-        };
-        let own = samples.iter().map(|dist| value(dist));
-        if self == Mean {
-            return Sampled::centred(own);
-        }
-        let whole = Dist::merged(samples.iter().copied());
-        match self {
-            Quantile(_, one_in) if whole.count() < one_in => None,
-            _ => Some(Sampled {
-                value: value(&whole)?,
-                logs: logarithms(own.collect::<Option<Vec<f64>>>()?)?,
-            }),
-        }
+    let whole = Dist::merged(samples.iter().copied());
+    if whole.count() < quantity.least {
+        return None;
     }
+    Some(Sampled {
+        value: value(&whole)?,
+        logs: logarithms(own.collect::<Option<Vec<f64>>>()?)?,
+    })
 }

@@ -5,9 +5,8 @@ mod json;
 mod md;
 mod text;
 
-use rbench_core::units::{human_bandwidth, human_nanos, human_rate};
+use rbench_core::units::human_rate;
 
-use super::figure::Unit;
 use super::{Basis, Bracket, Comparison, Interval, Outcome, Row, SeriesPart, Verdict, Whole};
 use crate::table::NONE;
 use crate::view::View;
@@ -41,18 +40,9 @@ pub const FORMATS: &[Format] = &[
     },
 ];
 
-/// A value of a figure for people.
-fn value(unit: Unit, value: f64) -> String {
-    match unit {
-        Unit::PerSecond => human_rate(value),
-        Unit::BytesPerSecond => human_bandwidth(value),
-        Unit::Nanos => human_nanos(value),
-    }
-}
-
 /// The value of NEW with its ratio to BASE in brackets.
 fn with_ratio(outcome: &Outcome) -> String {
-    let new = value(outcome.figure.unit, outcome.new);
+    let new = outcome.figure.unit.show(outcome.new);
     format!("{new} ({})", ratio(outcome.ratio))
 }
 
@@ -232,7 +222,7 @@ fn changed(row: &Row) -> String {
     };
     let words = row.judged().map(|outcome| {
         let change = change(outcome.ratio);
-        match outcome.figure.more_is_faster() {
+        match outcome.figure.more_is_better() {
             true => change,
             false => format!("{} {change}", outcome.figure.label),
         }

@@ -1,11 +1,12 @@
 //! The repetitions of each row of some runs: what a comparison takes for its
 //! samples.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::Refusal;
 use super::dist::Dist;
 use crate::RunResult;
+use crate::figures::{self, Output, Value};
 use crate::permutation::SAMPLES_MIN;
 use crate::schema::{BEHIND, PhaseResult, SeriesResult};
 
@@ -57,16 +58,12 @@ pub struct RowSamples {
 }
 
 /// One phase of one iteration.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Repetition {
-    /// Items per second.
-    pub rate: f64,
-    /// Bytes per second; `None` where the phase moved none.
-    pub bandwidth: Option<f64>,
-    /// Service times.
-    pub service: Dist,
-    /// Response times, in an open loop.
-    pub response: Option<Dist>,
+    /// Figures that are numbers, by name.
+    pub numbers: BTreeMap<&'static str, f64>,
+    /// Those that are times.
+    pub times: BTreeMap<&'static str, Dist>,
 }
 
 /// What the samples of a side are.
@@ -95,6 +92,13 @@ impl Basis {
     }
 }
 
+impl Repetition {
+    /// Whether its operations had intended starts.
+    pub fn is_open_loop(&self) -> bool {
+        self.times.contains_key("response")
+    }
+}
+
 impl RowSamples {
     /// The samples: runs where there are enough of them, else iterations.
     pub fn units(&self) -> Vec<Repetition> {
@@ -119,21 +123,26 @@ impl RowSamples {
     }
 }
 
-/// The iterations of a run as one sample: rates by their geometric mean, times
-/// merged.
+/// The iterations of a run as one sample: numbers by their geometric mean, times merged; those
+/// that all iterations have.
 fn pooled(run: &[Repetition]) -> Repetition {
-    let mean = |values: &mut dyn Iterator<Item = f64>| {
-        let logs: Vec<f64> = values.map(f64::ln).collect();
-        (logs.iter().sum::<f64>() / logs.len() as f64).exp()
-    };
-    let moved = run.iter().all(|r| r.bandwidth.is_some());
-    let responses: Option<Vec<&Dist>> = run.iter().map(|r| r.response.as_ref()).collect();
-    Repetition {
-        rate: mean(&mut run.iter().map(|r| r.rate)),
-        bandwidth: moved.then(|| mean(&mut run.iter().filter_map(|r| r.bandwidth))),
-        service: Dist::merged(run.iter().map(|r| &r.service)),
-        response: responses.map(Dist::merged),
-    }
+    let (first, others) = run.split_at(run.len().min(1));
+    let mut pooled = first.first().cloned().unwrap_or_default();
+    pooled.numbers.retain(|name, number| {
+        let others: Option<Vec<f64>> = others
+            .iter()
+            .map(|r| r.numbers.get(name).copied())
+            .collect();
+        let Some(others) = others else { return false };
+        let logs = std::iter::once(*number).chain(others).map(f64::ln);
+        *number = (logs.sum::<f64>() / run.len() as f64).exp();
+        true
+    });
+    pooled.times.retain(|name, times| {
+        let all: Option<Vec<&Dist>> = run.iter().map(|r| r.times.get(name)).collect();
+        all.map(|all| *times = Dist::merged(all)).is_some()
+    });
+    pooled
 }
 
 /// The rows of some runs, in the order in which they appear first.
@@ -192,7 +201,7 @@ impl RowSamples {
     /// Whether operations had intended starts.
     pub(super) fn is_open_loop(&self) -> bool {
         let mut all = self.runs.iter().flatten();
-        all.any(|repetition| repetition.response.is_some())
+        all.any(Repetition::is_open_loop)
     }
 
     /// Takes the phase for a repetition in the run that was added last.
@@ -212,19 +221,23 @@ impl RowSamples {
         self.bytes = self.bytes.saturating_add(phase.bytes);
         self.caches.extend(phase.cache.clone());
         self.one_each &= phase.one_each;
-        let read = |hist| {
-            Dist::read(hist).map_err(|error| Refusal::Unreadable {
-                run: run.to_owned(),
-                row: phase.name.clone(),
-                error,
-            })
-        };
-        let repetition = Repetition {
-            rate: phase.rate,
-            bandwidth: phase.bandwidth,
-            service: read(&phase.latency.service)?,
-            response: phase.latency.response.as_ref().map(read).transpose()?,
-        };
+        let mut repetition = Repetition::default();
+        for (figure, _) in figures::listed(Output::Compare) {
+            match figure.of(phase) {
+                Some(Value::Times(hist)) => {
+                    let times = Dist::read(hist).map_err(|error| Refusal::Unreadable {
+                        run: run.to_owned(),
+                        row: phase.name.clone(),
+                        error,
+                    })?;
+                    repetition.times.insert(figure.name, times);
+                }
+                Some(value) => repetition
+                    .numbers
+                    .extend(Some(figure.name).zip(value.number(None))),
+                None => {}
+            }
+        }
         if let Some(last) = self.runs.last_mut() {
             last.push(repetition);
         }

@@ -292,7 +292,7 @@ mod tests {
             names,
             ["held", "score", "score-bandwidth", "score-metadata"]
         );
-        let rows = super::super::FIGURES.iter().map(|figure| figure.name);
+        let rows = super::super::FIGURES.iter().map(|figure| &*figure.name);
         assert!(rows.into_iter().all(|name| !names.contains(&name)));
     }
 }

@@ -1,76 +1,138 @@
 //! The tables of the page.
 
-use maud::{Markup, html};
+use std::cmp::Ordering;
+use std::collections::BTreeSet;
 
-use crate::schema::{HostResult, PhaseResult, RankResult, RunResult};
-use crate::summary::{BYTES_PER_S, is_short};
-use crate::table::{NONE, printable};
-use crate::text::client::{Shared, of_phase, watched};
-use crate::text::{iterations, latencies, replay, row, steady};
-use crate::warnings::STRAGGLER_FACTOR;
+use maud::{Markup, html};
 use rbench_core::units::{human_bandwidth, human_count, human_nanos, human_rate};
 
-/// Most ranks of an operation with a row each; of more only the slowest.
-const RANKS: usize = 64;
+use crate::figures::{Figure, Output, Row, about};
+use crate::schema::{HostResult, PhaseResult, RankResult, RunResult, SummaryRow};
+use crate::summary::{BYTES_PER_S, OPS_PER_S, is_short};
+use crate::table::{NONE, printable};
+use crate::text::client::{Shared, of_phase, watched};
+use crate::text::operations::{CELLS, lines, others as others_of};
+use crate::text::{iterations, replay, steady, time};
+use crate::warnings::STRAGGLER_FACTOR;
 
-/// All operations, as in the text report.
+/// All operations, as in the text report: of several iterations together, rates with their
+/// intervals, and each iteration behind a fold.
 pub fn operations(result: &RunResult) -> Markup {
-    let several = iterations(result) > 1;
-    let open_loop = result.phases.iter().any(|p| p.latency.response.is_some());
-    let rows: Vec<Vec<String>> = result.phases.iter().map(row).collect();
-    let has = |i: usize| rows.iter().any(|cells| cells[i] != NONE);
-    let (bandwidth, cache) = (has(4), has(11));
-    let time = if open_loop { "Service time" } else { "Latency" };
-    let mut last = None;
+    let one = |phase| Row::of(vec![phase]);
+    if iterations(result) < 2 {
+        return table(result, "Operation", result.phases.iter().map(one).collect());
+    }
+    let reached: BTreeSet<u32> = result.phases.iter().map(|phase| phase.iteration).collect();
+    let rows = Row::all(result);
+    let known = rows
+        .iter()
+        .any(|row| precision(result, row, OPS_PER_S).is_some());
+    html! {
+        (table(result, "All iterations", rows))
+        p.note {
+            "Rates are means over the iterations" @if known { ", with the 95% confidence interval" }
+            "; times are those of all operations together."
+        }
+        @for iteration in reached {
+            @let phases = result.phases.iter().filter(|phase| phase.iteration == iteration);
+            details {
+                summary { "Iteration " (iteration.saturating_add(1)) }
+                (table(result, "Operation", phases.map(one).collect()))
+            }
+        }
+    }
+}
+
+/// How far the mean of a rate may be off, as a share of it.
+fn precision(result: &RunResult, row: &Row<'_>, unit: &str) -> Option<f64> {
+    let mut summary = result.summary.iter();
+    let own = |one: &&SummaryRow| row.phases.first().is_some_and(|p| p.name == one.name);
+    summary.find(|one| own(one) && one.unit == unit)?.precision
+}
+
+/// The lines of a row, of several iterations with intervals.
+fn lines_of(result: &RunResult, row: &Row<'_>) -> Vec<Vec<String>> {
+    let mut lines = lines(row);
+    for (cell, text) in CELLS.iter().zip(lines[0].iter_mut().skip(1)) {
+        let unit = match cell.alone {
+            "Items/s" => OPS_PER_S,
+            "Bandwidth" => BYTES_PER_S,
+            _ => continue,
+        };
+        let known = precision(result, row, unit).filter(|_| row.phases.len() > 1 && text != NONE);
+        if let Some(known) = known {
+            text.push_str(&format!(" ±{:.1}%", 100.0 * known));
+        }
+    }
+    lines
+}
+
+fn table(result: &RunResult, first: &str, rows: Vec<Row<'_>>) -> Markup {
+    let open_loop = rows.iter().any(|row| row.has("response"));
+    let all: Vec<Vec<Vec<String>>> = rows.iter().map(|row| lines_of(result, row)).collect();
+    // Places in a line, behind the name.
+    let kept =
+        |i: &usize| !CELLS[*i - 1].is_optional() || all.iter().any(|lines| lines[0][*i] != NONE);
+    let kept: Vec<usize> = (1..=CELLS.len()).filter(kept).collect();
+    let group = |i: &usize| CELLS[*i - 1].group(open_loop);
+    let groups = || kept.chunk_by(|a, b| !group(a).is_empty() && group(a) == group(b));
     html! {
         @if rows.is_empty() { p { "No phase has finished." } } @else {
         div.wide { table {
             thead {
                 tr {
-                    th rowspan="2" { "Operation" } th rowspan="2" { "Items" }
-                    th.group colspan="2" { "Items per second" }
-                    @if bandwidth { th rowspan="2" { "Bandwidth" } }
-                    th.group colspan="5" { (time) }
-                    th rowspan="2" { "Errors" }
-                    @if cache { th.left rowspan="2" { "Cache" } }
+                    th rowspan="2" { (first) }
+                    @for cells in groups() { @if group(&cells[0]).is_empty() {
+                        @let cell = &CELLS[cells[0] - 1];
+                        th.left[cell.is_left()] rowspan="2" title=(cell.about()) { (cell.title) }
+                    } @else { th.group colspan=(cells.len()) { (group(&cells[0])) } } }
                 }
-                tr { @for title in ["last done", "first done", "Mean", "p50", "p99", "p99.9", "Max"] { th { (title) } } }
-            }
-            tbody { @for (phase, cells) in result.phases.iter().zip(&rows) {
-                @if several && last.replace(phase.iteration) != Some(phase.iteration) {
-                    tr { th colspan="12" { "Iteration " (phase.iteration.saturating_add(1)) } }
-                }
-                tr { @for (i, cell) in cells.iter().enumerate() {
-                    @if (i != 4 || bandwidth) && (i != 11 || cache) {
-                        td.left[i == 11] { (printable(cell)) }
-                    }
+                tr { @for i in groups().flatten().filter(|i| !group(i).is_empty()) {
+                    @let cell = &CELLS[*i - 1];
+                    th title=(cell.about()) { (cell.title) }
                 } }
-                @if let Some(response) = &phase.latency.response {
-                    tr.sub {
-                        td { "response time" } td {} td {} td {}
-                        @if bandwidth { td {} }
-                        @for cell in latencies(response) { td { (cell) } }
-                        td {} @if cache { td {} }
-                    }
-                }
-            } }
+            }
+            tbody { @for lines in &all { @for (n, line) in lines.iter().enumerate() { tr.sub[n > 0] {
+                td { (printable(&line[0])) }
+                @for i in &kept { td.left[CELLS[*i - 1].is_left()] { (printable(&line[*i])) } }
+            } } } }
         } }
-        @if result.phases.iter().any(|p| !p.complete) { p.note { "* stopped early" } }
-        @if result.phases.iter().any(|p| p.unsynced) {
+        @let phases = || rows.iter().flat_map(|row| &row.phases);
+        @if phases().any(|p| !p.complete) { p.note { "* stopped early" } }
+        @if phases().any(|p| p.unsynced) {
             p.note { "~ not synced: some of the data may not have reached storage" }
         }
         }
     }
 }
 
-/// Statistics over the iterations; nothing with a single one.
+/// The figures that no other table has, behind a fold: of several iterations together.
+pub fn others(result: &RunResult) -> Markup {
+    let rows = Row::all(result);
+    let some =
+        |row: &Row<'_>, figure: &Figure| row.number(figure.name, "").is_some_and(|n| n != 0.0);
+    let figures = others_of(Output::Page).filter(|figure| rows.iter().any(|row| some(row, figure)));
+    let figures: Vec<&Figure> = figures.collect();
+    html! { @if !figures.is_empty() { details {
+        summary { "All other figures" }
+        div.wide { table {
+            thead { tr { th { "Figure" } @for row in &rows { th { (printable(&row.phases[0].label)) } } } }
+            tbody { @for figure in figures { tr {
+                td title=(figure.about) { (figure.title) }
+                @for row in &rows { td { (row.show(figure.name, "").unwrap_or_else(|| NONE.to_owned())) } }
+            } } }
+        } }
+    } } }
+}
+
+/// The spread of rates over the iterations, behind a fold; nothing with a single one.
 pub fn summary(result: &RunResult) -> Markup {
     // Single operations have a time, and no rate.
     let has_rate = |name: &str| result.phases.iter().any(|p| p.name == name && !p.one_each);
     let rows = result.summary.iter().filter(|row| has_rate(&row.name));
     let rows: Vec<_> = rows.filter(|_| iterations(result) > 1).collect();
-    html! { @if !rows.is_empty() {
-        h4 { "Over the iterations" }
+    html! { @if !rows.is_empty() { details {
+        summary { "Spread over the iterations" }
         div.wide { table {
             thead { tr { @for title in ["Operation", "Iterations", "Max", "Min", "Mean", "Std dev"] { th { (title) } } } }
             tbody { @for row in rows {
@@ -83,7 +145,7 @@ pub fn summary(result: &RunResult) -> Markup {
                 }
             } }
         } }
-    } }
+    } } }
 }
 
 /// Whether phases became steady that end then; nothing without any.
@@ -119,9 +181,13 @@ pub fn client(result: &RunResult) -> Markup {
     html! { @if !all.is_empty() {
         h4 { "The file system's client" }
         div.wide { table {
-            thead { tr { @for title in ["Operation", "CPU/op", "CPU time", "User", "System", "Resident", "Processes", ""] {
-                th { (title) }
-            } } }
+            thead { tr {
+                th { "Operation" } (head("CPU/op", "client_cpu_us_per_operation")) (head("CPU time", "client_cpu_s"))
+                th title="CPU time in the client's own code" { "User" }
+                th title="CPU time in the kernel" { "System" }
+                th title="resident memory when the phase had ended" { "Resident" }
+                th title="processes of the client" { "Processes" } th {}
+            } }
             tbody { @for Shared { label, cost, .. } in all { tr {
                 @for cell in of_phase(label, cost) { td { (printable(&cell)) } }
             } } }
@@ -131,42 +197,42 @@ pub fn client(result: &RunResult) -> Markup {
 
 /// The operations of several results beside each other.
 pub fn beside(results: &[RunResult], names: &[String]) -> Markup {
-    let mut rows: Vec<(&str, &str, u32)> = Vec::new();
+    const FIGURES: [(&str, &str, &str); 3] = [
+        ("Items/s", "rate", ""),
+        ("p50", "service", "p50"),
+        ("p99", "service", "p99"),
+    ];
+    let rows: Vec<Vec<Row<'_>>> = results.iter().map(Row::all).collect();
+    let mut known: Vec<(&str, &str)> = Vec::new();
     for phase in results.iter().flat_map(|result| &result.phases) {
-        let key = (phase.name.as_str(), phase.iteration);
-        if !rows.iter().any(|(name, _, i)| (*name, *i) == key) {
-            rows.push((&phase.name, &phase.label, phase.iteration));
+        if !known.iter().any(|(name, _)| *name == phase.name) {
+            known.push((&phase.name, &phase.label));
         }
     }
-    let several = rows.iter().any(|(_, _, iteration)| *iteration > 0);
     html! { div.wide { table.beside {
         thead {
             tr { th rowspan="2" { "Operation" } @for name in names { th.group colspan="3" { (name) } } }
-            tr { @for _ in names { th { "Items/s" } th { "p50" } th { "p99" } } }
+            tr { @for _ in names { @for (title, figure, of) in FIGURES { th title=(about(figure, of)) { (title) } } } }
         }
-        tbody { @for (name, label, iteration) in &rows { tr {
-            td { (printable(label)) @if several { " (iteration " (iteration.saturating_add(1)) ")" } }
-            @for result in results {
-                @match result.phases.iter().find(|p| p.name == *name && p.iteration == *iteration) {
-                    Some(phase) => {
-                        @let cells = row(phase);
-                        @for i in [2, 6, 7] { td { (cells[i]) } }
-                    },
-                    None => { @for _ in 0..3 { td { (NONE) } } },
-                }
+        tbody { @for (name, label) in known { tr {
+            td { (printable(label)) }
+            @for rows in &rows {
+                @let row = rows.iter().find(|row| row.phases[0].name == name);
+                @for (_, figure, of) in FIGURES { td { (row.and_then(|row| row.show(figure, of)).unwrap_or_else(|| NONE.to_owned())) } }
             }
         } } }
     } } }
 }
 
-/// The hosts and ranks of an operation, slow ones marked; nothing of a single rank.
-pub fn places(result: &RunResult, phase: &PhaseResult) -> Markup {
+/// The hosts and ranks of the iterations of an operation, slow ones marked; of each iteration at
+/// most this many.
+pub fn places(result: &RunResult, phases: &[&PhaseResult], most: usize) -> Markup {
     let hosts = result.world.hosts.len() > 1;
-    let ranks = phase.rank_count() > 1;
-    html! { @if hosts || ranks {
-        @if hosts { (hosts_of(phase)) }
-        @if ranks { (ranks_of(phase)) }
-    } }
+    let ranks = phases.iter().any(|phase| phase.rank_count() > 1);
+    html! {
+        @if hosts { (hosts_of(phases, most)) }
+        @if ranks { (ranks_of(phases, most)) }
+    }
 }
 
 /// How many ranks of a phase took much longer than the median.
@@ -187,6 +253,15 @@ fn is_straggler(phase: &PhaseResult, rank: &RankResult, median_s: f64) -> bool {
     compares && rank.elapsed_s > STRAGGLER_FACTOR * median_s
 }
 
+/// The head of a column that explains itself.
+fn head(title: &str, figure: &str) -> Markup {
+    html! { th title=(about(figure, "")) { (title) } }
+}
+
+fn times() -> Markup {
+    html! { @for (title, of) in [("p50", "p50"), ("p99", "p99"), ("Max", "max")] { th title=(about("service", of)) { (title) } } }
+}
+
 fn share(value: f64, most: f64) -> f64 {
     if most > 0.0 {
         (100.0 * value / most).clamp(0.0, 100.0)
@@ -195,49 +270,76 @@ fn share(value: f64, most: f64) -> f64 {
     }
 }
 
-fn hosts_of(phase: &PhaseResult) -> Markup {
-    let most = phase.hosts.iter().map(HostResult::rate).fold(0.0, f64::max);
-    html! { div.wide { table {
-        thead { tr { th { "Host" } th { "Items" } th { "Items/s" } th {} th { "p50" } th { "p99" } th { "Max" } th { "Errors" } } }
-        tbody { @for host in &phase.hosts { tr.late[!is_short(phase) && host.items > 0 && host.rate() * 2.0 < most] {
-            td { (printable(&host.host)) }
-            td { (human_count(host.items)) }
-            td { (human_rate(host.rate())) }
-            td.bar { span style=(format!("width:{:.0}%", share(host.rate(), most))) {} }
-            @let cells = latencies(&host.latency);
-            @for i in [1, 2, 4] { td { (cells[i]) } }
-            td { (human_count(host.errors)) }
-        } } }
-    } }
-    @if phase.host_count() > phase.hosts.len() as u64 {
-        p.note { (human_count(phase.host_count())) " hosts: only outliers are shown." }
-    } }
+/// The heading of an iteration in a table, if there are several.
+fn iteration(phases: &[&PhaseResult], phase: &PhaseResult, columns: usize) -> Markup {
+    html! { @if phases.len() > 1 { tr { th.left colspan=(columns) { "Iteration " (phase.iteration.saturating_add(1)) } } } }
 }
 
-fn ranks_of(phase: &PhaseResult) -> Markup {
-    let median = crate::summary::slowest_rank(phase).map_or(0.0, |(_, median)| median);
-    let mut ranks: Vec<&RankResult> = phase.ranks.iter().collect();
-    let all = ranks.len();
-    if all > RANKS {
-        ranks.sort_by(|a, b| b.elapsed_s.total_cmp(&a.elapsed_s));
-        ranks.truncate(RANKS);
+/// The first ones in an order, as many as are shown.
+fn first<T>(all: &[T], most: usize, order: impl Fn(&T, &T) -> Ordering) -> Vec<&T> {
+    let mut all: Vec<&T> = all.iter().collect();
+    if all.len() > most {
+        all.sort_by(|a, b| order(a, b));
+        all.truncate(most);
     }
-    let most = ranks.iter().map(|rank| rank.elapsed_s).fold(0.0, f64::max);
+    all
+}
+
+/// That not all of some number are shown.
+fn outliers(all: u64, shown: usize, what: &str) -> Markup {
+    html! { @if all > shown as u64 { p.note { (human_count(all)) " " (what) ": only outliers are shown." } } }
+}
+
+fn hosts_of(phases: &[&PhaseResult], most: usize) -> Markup {
+    let count = phases
+        .iter()
+        .map(|phase| phase.host_count())
+        .max()
+        .unwrap_or(0);
     html! { div.wide { table {
-        thead { tr { th { "Rank" } th.left { "Host" } th { "Items" } th { "Elapsed" } th {} th { "p50" } th { "p99" } th { "Max" } th { "Errors" } } }
-        tbody { @for rank in ranks { tr.late[is_straggler(phase, rank, median)] {
-            td { (rank.rank) }
-            td.left { (printable(&rank.host)) }
-            td { (human_count(rank.items)) }
-            td { (human_nanos(rank.elapsed_s * 1e9)) }
-            td.bar { span style=(format!("width:{:.0}%", share(rank.elapsed_s, most))) {} }
-            @for ns in [rank.p50_ns, rank.p99_ns, rank.max_ns] {
-                td { @if rank.items > 0 { (human_nanos(ns as f64)) } @else { (NONE) } }
-            }
-            td { (human_count(rank.errors)) }
-        } } }
+        thead { tr { th { "Host" } (head("Items", "items")) (head("Items/s", "rate")) th {} (times()) (head("Errors", "errors")) } }
+        tbody { @for phase in phases {
+            @let fastest = phase.hosts.iter().map(HostResult::rate).fold(0.0, f64::max);
+            (iteration(phases, phase, 8))
+            @for host in first(&phase.hosts, most, |a, b| a.rate().total_cmp(&b.rate())) { tr.late[!is_short(phase) && host.items > 0 && host.rate() * 2.0 < fastest] {
+                td { (printable(&host.host)) }
+                td { (human_count(host.items)) }
+                td { (human_rate(host.rate())) }
+                td.bar { span style=(format!("width:{:.0}%", share(host.rate(), fastest))) {} }
+                @for of in ["p50", "p99", "max"] { td { (time(&host.latency, of)) } }
+                td { (human_count(host.errors)) }
+            } }
+        } }
     } }
-    @if phase.rank_count() > RANKS.min(all) as u64 {
-        p.note { (human_count(phase.rank_count())) " ranks: only outliers are shown." }
+    (outliers(count, most.min(phases.iter().map(|phase| phase.hosts.len()).max().unwrap_or(0)), "hosts"))
+    }
+}
+
+fn ranks_of(phases: &[&PhaseResult], most: usize) -> Markup {
+    let count = phases
+        .iter()
+        .map(|phase| phase.rank_count())
+        .max()
+        .unwrap_or(0);
+    html! { div.wide { table {
+        thead { tr { th { "Rank" } th.left { "Host" } (head("Items", "items")) (head("Elapsed", "elapsed_s")) th {} (times()) (head("Errors", "errors")) } }
+        tbody { @for phase in phases {
+            @let median = crate::summary::slowest_rank(phase).map_or(0.0, |(_, median)| median);
+            @let longest = phase.ranks.iter().map(|rank| rank.elapsed_s).fold(0.0, f64::max);
+            (iteration(phases, phase, 9))
+            @for rank in first(&phase.ranks, most, |a, b| b.elapsed_s.total_cmp(&a.elapsed_s)) { tr.late[is_straggler(phase, rank, median)] {
+                td { (rank.rank) }
+                td.left { (printable(&rank.host)) }
+                td { (human_count(rank.items)) }
+                td { (human_nanos(rank.elapsed_s * 1e9)) }
+                td.bar { span style=(format!("width:{:.0}%", share(rank.elapsed_s, longest))) {} }
+                @for ns in [rank.p50_ns, rank.p99_ns, rank.max_ns] {
+                    td { @if rank.items > 0 { (human_nanos(ns as f64)) } @else { (NONE) } }
+                }
+                td { (human_count(rank.errors)) }
+            } }
+        } }
     } }
+    (outliers(count, most.min(phases.iter().map(|phase| phase.ranks.len()).max().unwrap_or(0)), "ranks"))
+    }
 }

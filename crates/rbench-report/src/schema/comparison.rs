@@ -131,9 +131,9 @@ pub struct Samples {
 /// A figure of both sides.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ComparedFigure {
-    /// Its name: `rate`, `bandwidth`, `mean`, `p50` … `max`, `response-mean` ….
+    /// Its name: `rate`, `bandwidth`, `mean`, `p50` … `max`, `response-mean` …, and others of docs/reference/figures.md.
     pub figure: String,
-    /// Its unit: `ops/s`, `bytes/s`, `ns`.
+    /// Its unit: `ops/s`, `bytes/s`, `ns`, `us`; empty for a ratio.
     pub unit: String,
     /// Of BASE.
     pub base: f64,

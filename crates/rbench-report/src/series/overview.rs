@@ -3,7 +3,8 @@
 use rbench_core::units::{human_bandwidth, human_nanos, human_rate};
 
 use super::suite;
-use crate::figures::{Figures, UNKNOWN, verdict};
+use crate::figures::Figures;
+use crate::figures::caches::{UNKNOWN, verdict};
 use crate::schema::{
     CellResult, CheckResult, PromiseResult, PromiseVerdict, RunResult, SeriesResult,
 };

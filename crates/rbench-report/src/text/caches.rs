@@ -1,53 +1,15 @@
-//! Who answered: the verdict in the table's last column, and the evidence.
+//! Who answered, with the evidence.
 
 use rbench_core::units::human_count;
 
 use super::{for_phases, label, seconds};
-use crate::figures::{UNKNOWN, brief, word};
-use crate::schema::{CacheResult, EvidenceResult, PhaseResult, ResidencyResult, RunResult};
+use crate::figures::caches::{UNKNOWN, per_operation, percent, word};
+use crate::schema::{CacheResult, EvidenceResult, ResidencyResult, RunResult};
 use crate::table::{NONE, Table, left, right, sentence};
 use crate::view::View;
 
 /// Most caches of a phase that are all shown.
 const MOST_CACHES: usize = 16;
-
-/// The verdict of a phase with its shortest measure: requests for each
-/// operation, else the share of resident pages.
-pub fn cell(phase: &PhaseResult) -> String {
-    let Some(residency) = &phase.residency else {
-        // From an earlier version, or without meaning here.
-        return phase.cache.clone().unwrap_or_else(|| NONE.into());
-    };
-    let word = brief(&residency.verdict);
-    let then = residency.verdict.starts_with("cold-then");
-    match short(residency).filter(|_| !then) {
-        Some(measure) if word == NONE => measure,
-        Some(measure) => format!("{word} {measure}"),
-        None => word.to_owned(),
-    }
-}
-
-fn short(residency: &ResidencyResult) -> Option<String> {
-    let evidence = &residency.total;
-    let requests = evidence.requests.as_ref().filter(|r| r.operations > 0);
-    // Direct I/O bypasses the pages.
-    let pages = evidence.resident_before.filter(|_| !residency.direct);
-    requests
-        .map(|r| format!("{}/op", per_operation(r.per_operation)))
-        .or_else(|| pages.map(|pages| percent(pages.share)))
-}
-
-fn per_operation(count: f64) -> String {
-    match count {
-        0.0 => "0".to_owned(),
-        few if few < 10.0 => format!("{few:.2}"),
-        many => format!("{many:.0}"),
-    }
-}
-
-fn percent(share: f64) -> String {
-    format!("{:.0}%", 100.0 * share)
-}
 
 /// A line for each phase that reads, stats or lists, and for each cache where
 /// they differ.

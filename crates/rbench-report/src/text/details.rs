@@ -3,7 +3,7 @@
 
 use rbench_core::units::{human_count, human_rate};
 
-use super::{failure, for_phases, iterations, label, percentile, seconds, time_of};
+use super::{failure, for_phases, iterations, label, seconds, time};
 use crate::schema::{ErrorExample, HostResult, PhaseResult, RankResult, RunResult};
 use crate::summary::{is_short, over_time, rate_per_rank, slowest_rank};
 use crate::table::{NONE, Table, left, right, sentence};
@@ -140,9 +140,9 @@ fn host_cells(name: &mut String, host: &HostResult, share: Option<f64>) -> Vec<S
         some(human_count(host.items)),
         some(human_rate(host.rate())),
         share.map_or(NONE.into(), |share| format!("{:.0}%", 100.0 * share)),
-        percentile(&host.latency, host.latency.p50_ns, 2),
-        percentile(&host.latency, host.latency.p99_ns, 100),
-        time_of(&host.latency, host.latency.max_ns as f64),
+        time(&host.latency, "p50"),
+        time(&host.latency, "p99"),
+        time(&host.latency, "max"),
         human_count(host.errors),
     ]
 }

@@ -1,28 +1,22 @@
 //! All percentiles of the phases, for those who ask for details.
 
-use rbench_core::units::human_nanos;
-
-use super::{for_phases, label, percentile, time_of};
+use super::{for_phases, label, time};
+use crate::figures::{QUANTITIES, Quantity};
 use crate::hist::Hist;
 use crate::schema::RunResult;
-use crate::table::{Table, left, right};
+use crate::table::{Column, Table, left, right};
 use crate::view::View;
+
+/// All but the number of values.
+fn quantities() -> impl Iterator<Item = &'static Quantity> {
+    QUANTITIES.iter().filter(|quantity| quantity.least > 0)
+}
 
 /// A row for each distribution.
 pub fn render(result: &RunResult, view: View) -> String {
-    let mut table = Table::new([
-        left("PERCENTILES"),
-        right("Min"),
-        right("Mean"),
-        right("Std dev"),
-        right("p50"),
-        right("p90"),
-        right("p95"),
-        right("p99"),
-        right("p99.9"),
-        right("p99.99"),
-        right("Max"),
-    ]);
+    let columns = quantities().map(|quantity| right(quantity.title));
+    let columns = [left("PERCENTILES")].into_iter().chain(columns);
+    let mut table = Table::new(columns.collect::<Vec<Column>>());
     for_phases(result, &mut table, |phase, table| {
         table.row(cells(label(phase), &phase.latency.service));
         if let Some(response) = &phase.latency.response {
@@ -36,22 +30,6 @@ pub fn render(result: &RunResult, view: View) -> String {
 }
 
 fn cells(name: String, hist: &Hist) -> Vec<String> {
-    let spread = if hist.count > 1 {
-        human_nanos(hist.stddev_ns)
-    } else {
-        crate::table::NONE.to_owned()
-    };
-    vec![
-        name,
-        time_of(hist, hist.min_ns as f64),
-        time_of(hist, hist.mean_ns),
-        spread,
-        percentile(hist, hist.p50_ns, 2),
-        percentile(hist, hist.p90_ns, 10),
-        percentile(hist, hist.p95_ns, 20),
-        percentile(hist, hist.p99_ns, 100),
-        percentile(hist, hist.p999_ns, 1000),
-        percentile(hist, hist.p9999_ns, 10_000),
-        time_of(hist, hist.max_ns as f64),
-    ]
+    let times = quantities().map(|quantity| time(hist, quantity.name));
+    [name].into_iter().chain(times).collect()
 }

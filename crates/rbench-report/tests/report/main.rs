@@ -11,6 +11,7 @@ mod compare;
 mod compare_series;
 mod crowd;
 mod dead_mounts;
+mod figures;
 mod fio;
 mod fixtures;
 mod golden;

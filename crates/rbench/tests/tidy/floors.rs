@@ -113,7 +113,8 @@ const HOUSES: &[House] = &[
         floors: &[
             "hist stats view",
             "hlog permutation schema table",
-            "figures fio hgrm intervals json openmetrics probe summary",
+            "figures",
+            "fio hgrm intervals json openmetrics probe summary",
             "check compare csv json_schema live repetition text",
             "markdown mdtest ops warnings",
             "finish ior",

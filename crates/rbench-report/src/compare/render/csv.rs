@@ -79,7 +79,7 @@ fn line(row: &Row, outcome: &Outcome) -> [String; 12] {
     [
         plain(&row.name).into_owned(),
         plain(&row.label).into_owned(),
-        outcome.figure.name.to_owned(),
+        outcome.figure.name.clone(),
         outcome.figure.unit.name().to_owned(),
         digits(outcome.base).to_string(),
         digits(outcome.new).to_string(),

@@ -84,7 +84,7 @@ fn row(row: &Row) -> ComparedRow {
         name: row.name.clone(),
         label: row.label.clone(),
         verdict: row.verdict.words().to_owned(),
-        judged_by: row.judged_by.name.to_owned(),
+        judged_by: row.judged_by.name.clone(),
         base_samples: samples(row.base),
         new_samples: samples(row.new),
         unlike: row.unlike.iter().map(difference).collect(),
@@ -123,7 +123,7 @@ fn figure(outcome: &Outcome) -> ComparedFigure {
         p: digits(interval.p),
     };
     ComparedFigure {
-        figure: outcome.figure.name.to_owned(),
+        figure: outcome.figure.name.clone(),
         unit: outcome.figure.unit.name().to_owned(),
         base: digits(outcome.base),
         new: digits(outcome.new),

@@ -4,7 +4,7 @@ use rbench_core::plain::plain_lines;
 
 use super::{
     WHOLES, counted, detailed, headline, interval, marked, meaning, missing, not_compared, samples,
-    value, wholes, with_ratio,
+    wholes, with_ratio,
 };
 use crate::compare::Comparison;
 use crate::table::NONE;
@@ -100,8 +100,8 @@ fn verdicts(comparison: &Comparison) -> String {
         let mut cells = vec![NONE.to_owned(); 7];
         cells[0].clone_from(&row.label);
         if let Some(outcome) = row.judged() {
-            cells[1] = outcome.figure.label.to_owned();
-            cells[2] = value(outcome.figure.unit, outcome.base);
+            cells[1] = outcome.figure.label.clone();
+            cells[2] = outcome.figure.unit.show(outcome.base);
             cells[3] = with_ratio(outcome);
             cells[4] = interval(outcome.interval);
         }
@@ -131,8 +131,8 @@ fn figures(comparison: &Comparison) -> String {
                     Some(cell) => format!("{cell}: {}", row.label),
                     None => row.label.clone(),
                 },
-                outcome.figure.label.to_owned(),
-                value(outcome.figure.unit, outcome.base),
+                outcome.figure.label.clone(),
+                outcome.figure.unit.show(outcome.base),
                 with_ratio(outcome),
                 interval(outcome.interval),
             ]));

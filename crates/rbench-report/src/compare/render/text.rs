@@ -4,7 +4,7 @@ use rbench_core::plain::plain_lines;
 
 use super::{
     WHOLES, counted, detailed, headline, interval, marked, meaning, missing, not_compared, samples,
-    value, wholes, with_ratio,
+    wholes, with_ratio,
 };
 use crate::compare::{Comparison, Row};
 use crate::table::{Column, NONE, Table, left, right, sentence};
@@ -90,8 +90,8 @@ fn verdicts(comparison: &Comparison, view: View) -> String {
         cells[0] = first_of(row, &mut last);
         cells[1].clone_from(&row.label);
         if let Some(outcome) = row.judged() {
-            cells[2] = outcome.figure.label.to_owned();
-            cells[3] = value(outcome.figure.unit, outcome.base);
+            cells[2] = outcome.figure.label.clone();
+            cells[3] = outcome.figure.unit.show(outcome.base);
             cells[4] = with_ratio(outcome);
             cells[5] = interval(outcome.interval);
         }
@@ -135,8 +135,8 @@ fn figures(comparison: &Comparison, view: View) -> String {
         for outcome in others {
             table.row([
                 label.to_owned(),
-                outcome.figure.label.to_owned(),
-                value(outcome.figure.unit, outcome.base),
+                outcome.figure.label.clone(),
+                outcome.figure.unit.show(outcome.base),
                 with_ratio(outcome),
                 interval(outcome.interval),
             ]);

@@ -88,9 +88,9 @@ def check_shown(program, folder, out, text, name):
     run([program, "report", out, "--html", page, "--overwrite"])
     page = page.read_text().split("</style>")[1]
     escaped = name.replace("<", "&lt;").replace(">", "&gt;")
-    check(page.count('stroke="#B42318"') == 2, f"{name}: {page.count('#B42318')} lines in the charts")
+    check(page.count('class="post loud"') == 3, f"{name}: {page.count('post loud')} lines in the charts")
     charts = [chart for chart in page.split("<svg")[1:] if escaped in chart.split("</svg>")[0]]
-    check(len(charts) == 2, f"{name}: {len(charts)} charts have the name")
+    check(len(charts) == 3, f"{name}: {len(charts)} charts have the name")
     check(name == escaped or name not in page.split("<script")[0], f"{name}: it is escaped")
 
 

@@ -42,8 +42,8 @@ addEventListener("load", () => {
     card: style(document.querySelector("figure"), "backgroundColor"),
     label: style(document.querySelector("figure svg text"), "fill"),
     quiet: style(document.querySelector("figcaption"), "color"),
-    line: style(document.querySelector("figure svg polyline[stroke='#0B63C4']"), "stroke"),
-    axis: style(document.querySelector("figure svg polyline[stroke='#59636E']"), "stroke"),
+    line: style(document.querySelector("figure svg polyline.k0"), "stroke"),
+    axis: style(document.querySelector("figure svg path.axis"), "stroke"),
   };
   const out = document.createElement("pre");
   out.id = "probe";
@@ -144,6 +144,17 @@ def check_page(browser, page, words, keep):
         check(word in body, f"{page.stem}: '{word}' is there without scripts")
 
 
+def check_print(browser, page, most):
+    """It prints on at most that many pages, and is not too large."""
+    paper = page.with_suffix(".pdf")
+    browser.open(page, f"--print-to-pdf={paper}", "--no-pdf-header-footer")
+    count = len(re.findall(rb"/Type\s*/Page[^s]", paper.read_bytes()))
+    size = len(page.read_bytes())
+    print(f"{page.name}: {count} pages on paper, {size} bytes", flush=True)
+    check(1 <= count <= most, f"{page.stem}: {count} pages on paper")
+    check(size < 1_000_000, f"{page.stem}: {size} bytes")
+
+
 def check_itself(browser, place):
     """That a request and an error on the console would be seen."""
     page = place / "bad.html"
@@ -172,7 +183,7 @@ def pictures(program, browser, place, folder):
          "--direct", "--time", "5", "--out", io, "--quiet"])
     target.end()
     charts_alone = "<style>body > :not(#charts) { display: none }</style></head>"
-    for name, file, height, change in [("knee", knee, 625, "</head>"), ("charts", io, 400, charts_alone)]:
+    for name, file, height, change in [("knee", knee, 625, "</head>"), ("charts", io, 720, charts_alone)]:
         page = place / f"{name}.html"
         run([program, "report", file, "--html", page])
         page.write_text(page.read_text().replace("</head>", change, 1))
@@ -180,7 +191,7 @@ def pictures(program, browser, place, folder):
 
 
 def pages(program, place):
-    """Pages of a run of several ranks, of two runs, of a sweep and a search."""
+    """Pages of a run of several ranks, of two runs, of two with iterations, of a sweep and a search."""
     quiet = ["--quiet"]
     meta, io, again, sweep, knee = (place / f"{name}.json" for name in ("meta", "io", "again", "sweep", "knee"))
     search(program, knee, "--slo", "mean=60ms", "--time", "1", "--precision", "20%")
@@ -189,11 +200,15 @@ def pages(program, place):
     for path in (io, again):
         run([*mpirun("mpirun", 4), program, "io", "--size", "32M", "--bs", "16k", "--rw", "write,randread", "--rate", "3000", "--time", "2",
              "--out", path, *quiet])
+    iterated = [place / f"iterated-{n}.json" for n in (1, 2)]
+    for path in iterated:
+        run([*mpirun("mpirun", 4), program, "meta", "--dir", place, "--items", "300", "--iterations", "5", "--out", path, *quiet])
     run([program, "sweep", "--over", "threads=1,2,4", "--over", "bs=4k,64k", "--out", sweep, "--", "io", "--dir", place, "--rw",
          "write,read", "--size", "1M"])
     made = {"run": ([meta], ["File creation", "Latency by percentile", "What was run", "<b>a & 'b'</b>"]),
             "loop": ([io], ["response time", "Latency over time", "demonstration"]),
-            "both": ([io, again], ["Random read", "Items/s"]),
+            "both": ([io, again], ["Random read", "Items/s", "again.json", "MiB per second over time"]),
+            "iterated": (iterated, ["All iterations", "±", "Iteration 5", "iterated-2.json (NEW)", "Verdict"]),
             "sweep": ([sweep], ["Operations per second over bs", "threads 4"]),
             "knee": ([knee], ["Response time over offered load", "mean at most 60.0 ms", "the objective held", "Steps"])}
     for name, (files, words) in made.items():
@@ -223,6 +238,8 @@ def main():
         for page, words in pages(program, place):
             heading(page.stem)
             check_page(browser, page, words, keep)
+            if page.stem == "iterated":
+                check_print(browser, page, 6)
             if arguments.keep:
                 shutil.copy(page, keep)
     finish()

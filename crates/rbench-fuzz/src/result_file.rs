@@ -27,7 +27,7 @@ pub fn result_file(input: &[u8]) {
         assert!(text.ends_with('\n'), "{}", renderer.name);
         assert_eq!(plain_lines(&text), text, "a report steers the terminal");
     }
-    let page = page::render(&[Document::Run(Box::new(result.clone()))]);
+    let page = page::render(&[Document::Run(Box::new(result.clone()))], &[]);
     assert!(page.starts_with(page::BEGINNING) && page.ends_with("</html>\n"));
     let again = journal::read_any(json::render(&result).as_bytes());
     assert_eq!(again.as_ref(), Ok(&result), "rendered and read");

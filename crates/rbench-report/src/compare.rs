@@ -21,6 +21,7 @@ pub use condition::{Condition, ConditionError, Judged, Met};
 pub use even::Difference;
 pub use figure::{COMPARED, FIGURES, Figure};
 pub use render::{FORMATS, Format};
+pub(crate) use render::{headline, interval, marked, ratio};
 pub use samples::{Basis, Run, SeriesRun};
 pub use series::{Cell, SeriesPart, compare_series};
 pub use whole::{Bracket, Whole, WholeFigure};

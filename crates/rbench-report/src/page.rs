@@ -11,14 +11,19 @@ use base64::engine::general_purpose::STANDARD;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use sha2::{Digest as _, Sha256};
 
-use crate::schema::{PhaseResult, RunResult, SeriesResult};
+use crate::Document;
+use crate::figures::Row;
+use crate::schema::{RunResult, SeriesResult};
 use crate::table::printable;
 use crate::text::{failures, header, marks};
-use crate::{Document, json};
+use data::Data;
 
 mod charts;
+mod compared;
 mod curves;
+mod data;
 mod knee;
+mod overview;
 mod svg;
 mod tables;
 
@@ -28,20 +33,54 @@ const SCRIPT: &str = include_str!("page/script.js");
 /// How a page of rbench begins: by this it is recognised when it is to be replaced.
 pub const BEGINNING: &str = "<!DOCTYPE html><html lang=\"en\" data-made-by=\"rbench report\">";
 
-/// The page of some files' content: runs side by side, then each series.
-pub fn render(documents: &[Document]) -> String {
-    let results: Vec<RunResult> = documents.iter().filter_map(run).collect();
+/// Sections, and what they are called.
+const NAVIGATION: [(&str, &str); 6] = [
+    ("run", "What was run"),
+    ("overview", "Overview"),
+    ("results", "Results"),
+    ("charts", "Charts"),
+    ("places", "Hosts and ranks"),
+    ("data", "Data"),
+];
+
+/// The results are in the page as far as it stays below this size, in bytes.
+const SIZE_MAX: usize = 990_000;
+
+/// A run on the page.
+struct Shown<'d> {
+    name: String,
+    result: &'d RunResult,
+}
+
+/// The page of some files' content: runs side by side, then each series. `files`: their names, as
+/// far as they have some.
+pub fn render(documents: &[Document], files: &[String]) -> String {
+    let runs = runs(documents, files);
     let series: Vec<&SeriesResult> = documents.iter().filter_map(series_of).collect();
-    let names = names(&results);
-    let title = match (names.as_slice(), series.as_slice()) {
-        ([name], []) => format!("rbench: {name}"),
+    let title = match (runs.as_slice(), series.as_slice()) {
+        ([run], []) => format!("rbench: {}", run.name),
         ([], [one]) => format!(
             "rbench {}: {}",
             printable(&one.kind),
             printable(&one.run.id)
         ),
-        _ => format!("rbench: {} results", names.len() + series.len()),
+        _ => format!("rbench: {} results", runs.len() + series.len()),
     };
+    let shown = html! {
+        h1 { (title) }
+        nav {
+            @for (id, name) in NAVIGATION.iter().filter(|_| !runs.is_empty()) { a href=(format!("#{id}")) { (name) } }
+        }
+        @if !runs.is_empty() { (body(&runs)) }
+        @for (i, series) in series.iter().enumerate() { (curves::section(series, i)) }
+    };
+    let data = runs.iter().enumerate().map(|(i, run)| Data::of_run(i, run));
+    let of_series = series
+        .iter()
+        .enumerate()
+        .map(|(i, series)| Data::of_series(i, series));
+    let data: Vec<Data<'_>> = data.chain(of_series).collect();
+    let room = SIZE_MAX.saturating_sub(shown.0.len() + STYLE.len() + 2 * SCRIPT.len());
     let page = html! {
         (DOCTYPE)
         html lang="en" data-made-by="rbench report" {
@@ -53,9 +92,8 @@ pub fn render(documents: &[Document]) -> String {
                 style { (PreEscaped(STYLE)) }
             }
             body {
-                h1 { (title) }
-                @if !results.is_empty() { (body(&results, &names)) }
-                @for (i, series) in series.iter().enumerate() { (curves::section(series, i)) }
+                (shown)
+                section id="data" { h2 { "Data" } (data::elements(&data, room)) }
                 script { (PreEscaped(SCRIPT)) }
             }
         }
@@ -63,11 +101,37 @@ pub fn render(documents: &[Document]) -> String {
     page.into_string() + "\n"
 }
 
-fn run(document: &Document) -> Option<RunResult> {
-    match document {
-        Document::Run(run) => Some(run.as_ref().clone()),
-        Document::Series(_) => None,
-    }
+/// The runs, each called by its label `name`, else by its file, as briefly as it is told from the
+/// others, else by its id.
+fn runs<'d>(documents: &'d [Document], files: &[String]) -> Vec<Shown<'d>> {
+    let files = files
+        .iter()
+        .map(String::as_str)
+        .chain(std::iter::repeat(""));
+    let runs = files
+        .zip(documents)
+        .filter_map(|(file, document)| match document {
+            Document::Run(run) => Some((file, run.as_ref())),
+            Document::Series(_) => None,
+        });
+    let runs: Vec<(&str, &'d RunResult)> = runs.collect();
+    let brief = |file: &str| file.rsplit('/').next().unwrap_or(file).to_owned();
+    let alike = |file: &str| {
+        runs.iter()
+            .filter(|(other, _)| brief(other) == brief(file))
+            .count()
+    };
+    let named = |(file, result): &(&str, &'d RunResult)| match result.run.labels.get("name") {
+        Some(label) => label.clone(),
+        None if file.is_empty() => result.run.id.clone(),
+        None if alike(file) > 1 => (*file).to_owned(),
+        None => brief(file),
+    };
+    let shown = runs.iter().map(|run| Shown {
+        name: printable(&named(run)),
+        result: run.1,
+    });
+    shown.collect()
 }
 
 fn series_of(document: &Document) -> Option<&SeriesResult> {
@@ -85,69 +149,51 @@ fn policy() -> String {
     )
 }
 
-/// What the results are called: the label `name`, else the run's id.
-fn names(results: &[RunResult]) -> Vec<String> {
-    let name = |result: &RunResult| {
-        let run = &result.run;
-        printable(run.labels.get("name").unwrap_or(&run.id))
-    };
-    results.iter().map(name).collect()
-}
-
-fn body(results: &[RunResult], names: &[String]) -> Markup {
+fn body(runs: &[Shown<'_>]) -> Markup {
     let section = |heading: &str, id: &str, of: &dyn Fn(&RunResult) -> Markup| {
-        html! { section id=(id) { h2 { (heading) } (beside(results, names, of)) } }
+        html! { section id=(id) { h2 { (heading) } (beside(runs, of)) } }
     };
     html! {
-        nav {
-            @for (id, name) in [("run", "What was run"), ("results", "Results"), ("charts", "Charts"), ("places", "Hosts and ranks"), ("data", "Data")] {
-                a href=(format!("#{id}")) { (name) }
-            }
-        }
         (section("Before you trust the numbers", "warnings", &warnings))
         (section("What was run", "run", &what))
+        section id="overview" { h2 { "Overview" } (overview::section(runs)) }
         section id="results" {
             h2 { "Results" }
-            @if results.len() > 1 { (tables::beside(results, names)) }
+            @if runs.len() > 1 { (compared::table(runs)) }
             // Below each other: they are too wide for less than the whole page.
-            @for (result, name) in results.iter().zip(names) {
-                @if results.len() > 1 { h4 { (name) } }
-                (tables::operations(result)) (tables::steady(result)) (tables::summary(result)) (tables::replay(result)) (marked(result)) (tables::client(result)) (tables::others(result))
+            @for Shown { name, result } in runs {
+                @if runs.len() > 1 { h4 { (name) } }
+                (tables::operations(result)) (tables::steady(result)) (tables::summary(result)) (tables::replay(result))
+                (marked(result)) (tables::client(result)) (tables::others(result))
             }
         }
+        @let heat = runs.iter().map(|run| run.result.phases.len()).sum::<usize>() <= HEAT_MAPS_MAX;
         section id="charts" {
             h2 { "Charts" }
             p.note { "The percentile axis is logarithmic towards 100%, and each line ends with its largest value. \
-                The latency axis is logarithmic." }
-            @for (name, label) in operations(results) {
+                The latency axis is logarithmic. Of several iterations, percentiles are of all together, and charts over \
+                time of the one whose rate is the median." }
+            @for (name, label) in operations(runs) {
                 h3 { (printable(label)) }
-                @let all: Vec<&PhaseResult> = results.iter().flat_map(|result| named(result, name)).collect();
-                @let bounds = charts::Bounds::of(&all);
-                (beside(results, names, &|result| charts_of(result, name, &bounds)))
+                (charts_of(runs, name, heat))
             }
         }
-        (section("Hosts and ranks", "places", &places))
-        section id="data" {
-            h2 { "Data" }
-            p.note { "This page contains the results as script elements of the type application/json: "
-                "their fields are described in docs/reference/result-file.md of rbench." }
-            @for (i, (result, name)) in results.iter().zip(names).enumerate() {
-                (data(&format!("result-{}", i + 1), name, &json::render(result)))
-            }
-        }
+        @let phases: usize = runs.iter().map(|run| run.result.phases.len()).sum();
+        @let most = (PLACES_MAX / phases.max(1)).clamp(4, 64);
+        (section("Hosts and ranks", "places", &|result| places(result, most)))
     }
 }
 
 /// The same of each result, side by side with several.
-fn beside(results: &[RunResult], names: &[String], of: &dyn Fn(&RunResult) -> Markup) -> Markup {
-    let class = match results.len() {
+fn beside(runs: &[Shown<'_>], of: &dyn Fn(&RunResult) -> Markup) -> Markup {
+    let class = match runs.len() {
         1 => "runs",
         2 => "runs two",
         _ => "runs more",
     };
     html! { div class=(class) {
-        @for (result, name) in results.iter().zip(names) {
-            div { @if results.len() > 1 { h4 { (name) } } (of(result)) }
+        @for Shown { name, result } in runs {
+            div { @if runs.len() > 1 { h4 { (name) } } (of(result)) }
         }
     } }
 }
@@ -204,9 +250,9 @@ fn what(result: &RunResult) -> Markup {
 }
 
 /// Names and labels of all operations, in the order of first appearance.
-fn operations(results: &[RunResult]) -> Vec<(&str, &str)> {
+fn operations<'d>(runs: &[Shown<'d>]) -> Vec<(&'d str, &'d str)> {
     let mut all: Vec<(&str, &str)> = Vec::new();
-    for phase in results.iter().flat_map(|result| &result.phases) {
+    for phase in runs.iter().flat_map(|run| &run.result.phases) {
         if !all.iter().any(|(name, _)| *name == phase.name) {
             all.push((&phase.name, &phase.label));
         }
@@ -214,35 +260,34 @@ fn operations(results: &[RunResult]) -> Vec<(&str, &str)> {
     all
 }
 
-fn named<'r>(result: &'r RunResult, name: &'r str) -> impl Iterator<Item = &'r PhaseResult> {
-    result.phases.iter().filter(move |phase| phase.name == name)
-}
+/// Up to this number of phases on a page, each has a heat map; of more, those of median iterations.
+const HEAT_MAPS_MAX: usize = 48;
 
-fn charts_of(result: &RunResult, name: &str, bounds: &charts::Bounds) -> Markup {
-    let same: Vec<&PhaseResult> = named(result, name).collect();
-    let percentiles = charts::percentiles(&same, bounds);
-    let first: Vec<charts::Chart> = same
-        .first()
-        .map_or_else(Vec::new, |p| charts::over_time(p, bounds));
+fn charts_of(runs: &[Shown<'_>], name: &str, heat: bool) -> Markup {
+    let sides = runs.iter().map(|run| charts::Side {
+        name: if runs.len() > 1 { &run.name } else { "" },
+        phases: run
+            .result
+            .phases
+            .iter()
+            .filter(|phase| phase.name == name)
+            .collect(),
+    });
+    let sides: Vec<charts::Side<'_>> = sides.filter(|side| !side.phases.is_empty()).collect();
+    let charts::Charts { main, each } = charts::all(&sides, heat);
     html! {
-        @if percentiles.is_none() && first.is_empty() { p.note { "Too few operations for a chart." } }
-        @else {
-            div.charts { @for chart in percentiles.iter().chain(&first) { (figure(chart)) } }
-            @for phase in same.iter().skip(1) {
-                @let more = charts::over_time(phase, bounds);
-                @if !more.is_empty() { details {
-                    summary { "Over time in iteration " (phase.iteration.saturating_add(1)) }
-                    div.charts { @for chart in &more { (figure(chart)) } }
-                } }
-            }
-        }
+        @if main.is_empty() { p.note { "Too few operations for a chart." } }
+        @else { div.charts { @for chart in &main { (figure(chart)) } } }
+        @for (name, charts) in &each { details {
+            summary { "Each iteration" @if !name.is_empty() { " of " (name) } }
+            div.charts { @for chart in charts { (figure(chart)) } }
+        } }
     }
 }
 
-/// How the key of the line with that number looks.
+/// The class of the key of the line with that number.
 fn key_class(line: usize) -> String {
-    let dashed = if svg::is_dashed(line) { " dashed" } else { "" };
-    format!("key k{}{dashed}", line % svg::LINES.len())
+    format!("key {}", svg::class(line))
 }
 
 fn figure(chart: &charts::Chart) -> Markup {
@@ -251,48 +296,32 @@ fn figure(chart: &charts::Chart) -> Markup {
         (PreEscaped(&chart.svg))
         figcaption {
             @for (line, key) in &chart.keys { span class=(key_class(*line)) { (printable(key)) } " " }
+            @if chart.heat { span.legend title="the share of a slice's operations that took this long" {
+                @for share in [0.01, 0.1, 0.5, 1.0] {
+                    i style=(format!("opacity:{:.2}", charts::darkness(share))) {} (share * 100.0) "% "
+                }
+                "of a slice"
+            } }
         }
     } }
 }
 
-/// Most hosts and ranks of an operation with a row each; of more only the slowest.
-const RANKS_MAX: usize = 64;
+/// Most rows of tables of hosts and of ranks on a page; of more only outliers are shown.
+const PLACES_MAX: usize = 600;
 
-fn places(result: &RunResult) -> Markup {
+fn places(result: &RunResult, most: usize) -> Markup {
     let several = result.world.hosts.len() > 1 || result.world.ranks > 1;
     html! {
         @if !several { p.note { "A single rank." } }
-        @else { @for phase in &result.phases {
-            @let late = tables::stragglers(phase);
+        @else { @for phases in Row::all(result).iter().map(|row| &row.phases) {
+            @let late: usize = phases.iter().map(|phase| tables::stragglers(phase)).sum();
             details open[late > 0] {
                 summary {
-                    (printable(&phase.label))
-                    @if crate::text::iterations(result) > 1 { ", iteration " (phase.iteration.saturating_add(1)) }
+                    (printable(&phases[0].label))
                     @if late > 0 { ": " b { (late) " far slower than the median" } }
                 }
-                (tables::places(result, &[phase], RANKS_MAX))
+                (tables::places(result, phases, most))
             }
         } }
     }
-}
-
-/// JSON as an element `script`, in which nothing ends the element or begins a
-/// comment, and a button that saves it.
-fn data(id: &str, name: &str, json: &str) -> Markup {
-    html! {
-        p { button hidden data-result=(id) data-name=(format!("{}.json", file_name(name))) { "Save " (name) } }
-        script type="application/json" id=(id) { (PreEscaped(json.replace('<', "\\u003c"))) }
-    }
-}
-
-/// A name without what file systems mind.
-fn file_name(name: &str) -> String {
-    let plain = |c: char| {
-        if c.is_ascii_alphanumeric() || "-_.".contains(c) {
-            c
-        } else {
-            '_'
-        }
-    };
-    name.chars().map(plain).collect()
 }

@@ -36,7 +36,11 @@ fn written(asked: &Page) -> Result<(), (u8, String)> {
     // Before anything is read: a page that cannot be written is known at once.
     files::may_be_written(html, replace, is_page).map_err(refused)?;
     let documents = show::documents(files).map_err(|why| (FAILED, why))?;
-    let text = page::render(&documents);
+    let names: Vec<String> = files
+        .iter()
+        .map(|file| file.display().to_string())
+        .collect();
+    let text = page::render(&documents, &names);
     files::write_whole(html, &text, replace, is_page)
         .map(drop)
         .map_err(|why| (FAILED, format!("--html {} {why}", html.display())))
@@ -58,7 +62,7 @@ pub fn is_free(html: &Path) -> Result<(), String> {
 /// A clause that names the file.
 pub fn of_series(series: &SeriesResult, html: &Path) -> Result<(), String> {
     let document = Document::Series(Box::new(series.clone()));
-    let text = page::render(&[document]);
+    let text = page::render(&[document], &[]);
     files::write_whole(html, &text, Replace::Nothing(OVERWRITE), is_page)
         .map(drop)
         .map_err(|why| format!("{} {why}", html.display()))

@@ -52,7 +52,7 @@ fn digits(value: f64) -> f64 {
 }
 
 /// A ratio of which 1 % is seen; small ones with two digits.
-fn ratio(ratio: f64) -> String {
+pub(crate) fn ratio(ratio: f64) -> String {
     match ratio {
         tiny if tiny < 0.0995 => {
             let zeros = -tiny.max(1e-9).log10().floor();
@@ -75,7 +75,7 @@ fn change(ratio: f64) -> String {
 }
 
 /// From where to where the change may be.
-fn interval(interval: Option<Interval>) -> String {
+pub(crate) fn interval(interval: Option<Interval>) -> String {
     interval.map_or_else(
         || NONE.to_owned(),
         |interval| match (change(interval.low), change(interval.high)) {
@@ -163,7 +163,7 @@ fn missing(series: &SeriesPart) -> impl Iterator<Item = (&str, &str)> {
 const NAMED: usize = 12;
 
 /// The result in one sentence; of series after those about the whole.
-fn headline(comparison: &Comparison) -> String {
+pub(crate) fn headline(comparison: &Comparison) -> String {
     let wholes = comparison.series.iter().flat_map(|series| &series.wholes);
     let judged = wholes.filter_map(|whole| Some((&whole.label, whole.verdict?)));
     let mut sentences: Vec<String> = judged
@@ -233,7 +233,7 @@ fn changed(row: &Row) -> String {
 }
 
 /// The verdict of a row, marked with what was measured otherwise.
-fn marked(row: &Row) -> String {
+pub(crate) fn marked(row: &Row) -> String {
     let unlike = row.unlike.iter().map(ToString::to_string);
     let words: Vec<String> = std::iter::once(row.verdict.words().to_owned())
         .chain(unlike)

@@ -1,11 +1,12 @@
-//! The charts of an operation: latency by percentile, rate over time, latency over
-//! time.
+//! The charts of an operation: latency by percentile, rate, bandwidth and latency over time; those of
+//! several runs in one.
 
 use std::collections::BTreeMap;
 
 use rbench_core::units::human_nanos;
 
 use super::svg::{Axis, Content, chart};
+use crate::figures::merged;
 use crate::hist::Hist;
 use crate::schema::{PhaseResult, TimelineRow};
 use crate::table::printable;
@@ -14,6 +15,14 @@ use crate::table::printable;
 const POINTS: u32 = 10;
 /// Least values of which a distribution or a course is drawn.
 const LEAST: u64 = 10;
+/// Operations that a slice of time has on average, if there are enough of them.
+const ENOUGH: u64 = 100;
+/// Slices that a chart has at least, as long as each has [`LEAST`] operations.
+const SLICES_MIN: u64 = 10;
+/// Most slices.
+const SLICES_MAX: u64 = 48;
+/// Most slices of iterations that are shown beside others.
+const SLICES_SMALL: u64 = 24;
 
 /// A chart with the names of its lines, in the order of their colours.
 pub struct Chart {
@@ -21,49 +30,163 @@ pub struct Chart {
     pub title: String,
     /// Colours and names of lines.
     pub keys: Vec<(usize, String)>,
+    /// Whether it has a heat map, which needs a legend.
+    pub heat: bool,
     /// The element `svg`.
     pub svg: String,
 }
 
+/// The iterations of an operation in a run.
+pub struct Side<'r> {
+    /// What the run is called; empty if there is only one.
+    pub name: &'r str,
+    /// The iterations, one at least.
+    pub phases: Vec<&'r PhaseResult>,
+}
+
+impl<'r> Side<'r> {
+    /// The iteration whose rate is the median of those that finished; of an even number the
+    /// slower one in the middle.
+    fn typical(&self) -> Option<&'r PhaseResult> {
+        let whole = self.phases.iter().filter(|phase| phase.complete);
+        let mut whole: Vec<&PhaseResult> = whole.copied().collect();
+        whole.sort_by(|a, b| a.rate.total_cmp(&b.rate));
+        let middle = whole.len().saturating_sub(1) / 2;
+        whole.get(middle).or(self.phases.first()).copied()
+    }
+
+    /// A name that tells it from other runs, then these words.
+    fn called(&self, words: &str) -> String {
+        match (self.name, words) {
+            ("", words) => words.to_owned(),
+            (name, "") => name.to_owned(),
+            (name, words) => format!("{name}: {words}"),
+        }
+    }
+}
+
+/// The charts of an operation.
+pub struct Charts {
+    /// Of all iterations, or of the median one.
+    pub main: Vec<Chart>,
+    /// Of each iteration, by the name of the run; empty without several.
+    pub each: Vec<(String, Vec<Chart>)>,
+}
+
+/// The charts of an operation in some runs; `heat`: with a heat map of each iteration.
+pub fn all(sides: &[Side<'_>], heat: bool) -> Charts {
+    let bounds = Bounds::of(sides);
+    let open_loop = sides
+        .iter()
+        .flat_map(|side| &side.phases)
+        .any(|p| p.latency.response.is_some());
+    let service = if open_loop || sides.len() == 1 {
+        "service time"
+    } else {
+        ""
+    };
+    let lines = sides.iter().flat_map(|side| {
+        let of = |time: fn(&PhaseResult) -> Option<&Hist>| {
+            side.phases.iter().filter_map(|p| time(p)).collect()
+        };
+        [
+            (side.called(service), of(|p| Some(&p.latency.service))),
+            (
+                side.called("response time"),
+                of(|p| p.latency.response.as_ref()),
+            ),
+        ]
+    });
+    let mut main = Vec::new();
+    main.extend(percentiles(lines.collect(), &bounds));
+    let typical: Vec<(String, &PhaseResult)> = sides
+        .iter()
+        .filter_map(|side| {
+            let phase = side.typical()?;
+            let words = match side.phases.len() {
+                1 => String::new(),
+                _ => format!("iteration {}", phase.iteration.saturating_add(1)),
+            };
+            Some((side.called(&words), phase))
+        })
+        .collect();
+    main.extend(courses(&typical, &bounds, SLICES_MAX));
+    main.extend(
+        typical
+            .iter()
+            .filter_map(|(name, phase)| latency(name, phase, &bounds, SLICES_MAX)),
+    );
+    let several = sides.iter().filter(|side| side.phases.len() > 1);
+    let each = several.map(|side| (side.name.to_owned(), each(side, &bounds, heat)));
+    Charts {
+        main,
+        each: each.filter(|(_, charts)| !charts.is_empty()).collect(),
+    }
+}
+
+/// The charts of each iteration of a run.
+fn each(side: &Side<'_>, bounds: &Bounds, heat: bool) -> Vec<Chart> {
+    let named = |phase: &PhaseResult| format!("iteration {}", phase.iteration.saturating_add(1));
+    let lines = side.phases.iter().flat_map(|phase| {
+        let response = phase.latency.response.as_ref();
+        let response =
+            response.map(|hist| (format!("{}, response time", named(phase)), vec![hist]));
+        [(named(phase), vec![&phase.latency.service])]
+            .into_iter()
+            .chain(response)
+    });
+    let mut charts = Vec::new();
+    charts.extend(percentiles(lines.collect(), bounds));
+    let phases: Vec<(String, &PhaseResult)> = side
+        .phases
+        .iter()
+        .map(|phase| (named(phase), *phase))
+        .collect();
+    charts.extend(courses(&phases, bounds, SLICES_SMALL));
+    let typical = side.typical().map(|phase| phase.iteration);
+    let others = phases
+        .iter()
+        .filter(|(_, phase)| heat && Some(phase.iteration) != typical);
+    charts.extend(others.filter_map(|(name, phase)| latency(name, phase, bounds, SLICES_SMALL)));
+    charts
+}
+
 /// What the axes of an operation's charts have to hold, so that those of several
 /// results and iterations have the same ones.
-pub struct Bounds {
+struct Bounds {
     low_ns: f64,
     high_ns: f64,
     nines: f64,
-    rate: f64,
     end_s: f64,
 }
 
 impl Bounds {
-    /// Of all phases of that name.
-    pub fn of(phases: &[&PhaseResult]) -> Bounds {
+    fn of(sides: &[Side<'_>]) -> Bounds {
         let mut bounds = Bounds {
             low_ns: f64::INFINITY,
             high_ns: 0.0,
             nines: 1.0,
-            rate: 0.0,
             end_s: 0.0,
         };
-        for phase in phases {
-            let hists = [
-                Some(&phase.latency.service),
-                phase.latency.response.as_ref(),
-            ];
-            for hist in hists
-                .into_iter()
-                .flatten()
-                .filter(|hist| hist.count >= LEAST)
-            {
-                bounds.low_ns = bounds.low_ns.min(hist.min_ns.max(1) as f64);
-                bounds.high_ns = bounds.high_ns.max(hist.max_ns as f64);
-                bounds.nines = bounds.nines.max((hist.count as f64).log10());
+        for side in sides {
+            let mut count = 0_u64;
+            for phase in &side.phases {
+                let service = Some(&phase.latency.service);
+                let both = [service, phase.latency.response.as_ref()];
+                for hist in both
+                    .into_iter()
+                    .flatten()
+                    .filter(|hist| hist.count >= LEAST)
+                {
+                    bounds.low_ns = bounds.low_ns.min(hist.min_ns.max(1) as f64);
+                    bounds.high_ns = bounds.high_ns.max(hist.max_ns as f64);
+                }
+                let response = phase.latency.response.as_ref().map_or(0, |hist| hist.count);
+                count = count.saturating_add(phase.latency.service.count.max(response));
+                let end = course_end(phase).unwrap_or(0.0);
+                bounds.end_s = bounds.end_s.max(end);
             }
-            if let Some(course) = Course::of(phase) {
-                let rates = course.slices(phase).map(|slice| course.rate(slice));
-                bounds.rate = rates.fold(bounds.rate, f64::max);
-                bounds.end_s = bounds.end_s.max(course.end);
-            }
+            bounds.nines = bounds.nines.max((count as f64).log10());
         }
         bounds
     }
@@ -73,31 +196,14 @@ impl Bounds {
     }
 }
 
-/// Latency by percentile of the iterations of an operation, percentiles as far
-/// apart as their distance to 100 %: each line ends with its maximum. `None` with
-/// too few values.
-pub fn percentiles(phases: &[&PhaseResult], bounds: &Bounds) -> Option<Chart> {
-    let mut keys = Vec::new();
-    let mut lines = Vec::new();
-    for phase in phases {
-        let nth = phase.iteration.saturating_add(1);
-        let times = [
-            ("service time", Some(&phase.latency.service)),
-            ("response time", phase.latency.response.as_ref()),
-        ];
-        for (name, hist) in times {
-            let Some(points) = hist.and_then(curve) else {
-                continue;
-            };
-            let key = match phases.len() {
-                1 => name.to_owned(),
-                _ => format!("{name}, iteration {nth}"),
-            };
-            keys.push((lines.len(), key));
-            lines.push((lines.len(), points));
-        }
-    }
-    if lines.is_empty() {
+/// Latency by percentile, percentiles as far apart as their distance to 100 %: each line, of the
+/// times of some iterations together, ends with its maximum. `None` with too few values.
+fn percentiles(lines: Vec<(String, Vec<&Hist>)>, bounds: &Bounds) -> Option<Chart> {
+    let curves = lines
+        .into_iter()
+        .filter_map(|(name, hists)| Some((name, curve(&hists)?)));
+    let (names, curves): (Vec<String>, Vec<_>) = curves.unzip();
+    if curves.is_empty() {
         return None;
     }
     let x = Axis {
@@ -106,12 +212,13 @@ pub fn percentiles(phases: &[&PhaseResult], bounds: &Bounds) -> Option<Chart> {
         label: Box::new(percentile),
     };
     let content = Content {
-        lines,
+        lines: curves.into_iter().enumerate().collect(),
         ..Content::default()
     };
     Some(Chart {
         title: "Latency by percentile".to_owned(),
-        keys,
+        keys: names.into_iter().enumerate().collect(),
+        heat: false,
         svg: chart(&x, &bounds.latencies(), &content),
     })
 }
@@ -129,90 +236,140 @@ fn percentile(nines: f64) -> String {
     }
 }
 
-/// Points (nines, log10 of ns) of a distribution, up to the largest value, which stands
-/// where a single one of all lies; none below 1 ns.
-fn curve(hist: &Hist) -> Option<Vec<(f64, f64)>> {
-    if hist.count < LEAST {
+/// Points (nines, log10 of ns) of some distributions together, up to the largest value, which
+/// stands where a single one of all lies; none below 1 ns.
+fn curve(hists: &[&Hist]) -> Option<Vec<(f64, f64)>> {
+    let count = hists
+        .iter()
+        .map(|hist| hist.count)
+        .fold(0, u64::saturating_add);
+    let max_ns = hists.iter().map(|hist| hist.max_ns).max()?;
+    if count < LEAST {
         return None;
     }
-    let decoded = hist.latency().ok()?;
-    let last = (hist.count as f64).log10();
+    let decoded = merged(hists.iter().copied())?;
+    let last = (count as f64).log10();
     let steps = (last * f64::from(POINTS)).ceil() as u32;
     let at = |i: u32| {
         let nines = (f64::from(i) / f64::from(POINTS)).min(last);
         let quantile = 1.0 - 10_f64.powf(-nines);
         // The last point is that of a single value: the largest.
         let ns = match nines < last {
-            true => decoded.value_at_quantile(quantile).min(hist.max_ns),
-            false => hist.max_ns,
+            true => decoded.value_at_quantile(quantile).min(max_ns),
+            false => max_ns,
         };
         (nines, (ns.max(1) as f64).log10())
     };
     Some((0..=steps).map(at).collect())
 }
 
-/// Operations each second over time. `None` with too few of them.
-fn rate(phase: &PhaseResult, bounds: &Bounds) -> Option<Chart> {
-    let course = Course::of(phase)?;
-    let points = course.slices(phase).flat_map(|slice| {
-        let rate = course.rate(slice);
+/// Operations and bytes each second over time, a line for each phase; without those that have too
+/// few operations.
+fn courses(phases: &[(String, &PhaseResult)], bounds: &Bounds, most: u64) -> Vec<Chart> {
+    let courses: Vec<(usize, Course<'_>)> = phases
+        .iter()
+        .enumerate()
+        .filter_map(|(n, (_, phase))| Some((n, Course::of(phase, most)?)))
+        .collect();
+    let draw = |title: &str, of: fn(&Slice) -> f64| {
         // As steps: a rate is that of a whole slice.
-        [
-            (slice.t_s, rate),
-            (slice.t_s + course.width(slice.t_s), rate),
-        ]
-    });
-    let content = Content {
-        lines: vec![(0, points.collect())],
-        posts: posts(phase),
-        loud: true,
-        ..Content::default()
+        let steps = |course: &Course<'_>| -> Vec<(f64, f64)> {
+            let slices = course
+                .slices
+                .iter()
+                .filter(|slice| slice.width() * 2.0 >= course.step);
+            slices
+                .flat_map(|slice| {
+                    let rate = of(slice) / slice.width();
+                    [(slice.from_s, rate), (slice.to_s, rate)]
+                })
+                .collect()
+        };
+        let lines: Vec<(usize, Vec<(f64, f64)>)> = courses
+            .iter()
+            .map(|(n, course)| (*n, steps(course)))
+            .collect();
+        let most = lines
+            .iter()
+            .flat_map(|(_, points)| points)
+            .map(|(_, rate)| *rate)
+            .fold(0.0, f64::max);
+        let keys = courses
+            .iter()
+            .map(|(n, _)| (*n, phases[*n].0.clone()))
+            .filter(|(_, name)| !name.is_empty());
+        let content = Content {
+            lines,
+            posts: courses
+                .iter()
+                .flat_map(|(_, course)| posts(course.phase))
+                .collect(),
+            loud: true,
+            ..Content::default()
+        };
+        Chart {
+            title: title.to_owned(),
+            keys: keys.collect(),
+            heat: false,
+            svg: chart(
+                &Axis::time(bounds.end_s),
+                &Axis::from_zero(most, short),
+                &content,
+            ),
+        }
     };
-    Some(Chart {
-        title: "Operations per second over time".to_owned(),
-        keys: Vec::new(),
-        svg: chart(
-            &Axis::time(bounds.end_s),
-            &Axis::from_zero(bounds.rate, short),
-            &content,
-        ),
-    })
+    let mut charts = Vec::new();
+    if !courses.is_empty() {
+        charts.push(draw("Operations per second over time", |slice| {
+            slice.items as f64
+        }));
+    }
+    if courses
+        .iter()
+        .any(|(_, course)| course.phase.bandwidth.is_some())
+    {
+        const MIB: f64 = (1 << 20) as f64;
+        charts.push(draw("MiB per second over time", |slice| {
+            slice.bytes as f64 / MIB
+        }));
+    }
+    charts
 }
 
 /// Service times over time: a heat map, the darker the more of a slice's operations
-/// took so long, under the 99th percentile and the longest of each slice. `None`
+/// took this long, under the 99th percentile and the longest of each slice. `None`
 /// with too few operations.
-fn latency(phase: &PhaseResult, bounds: &Bounds) -> Option<Chart> {
-    let course = Course::of(phase)?;
-    let tiles = tiles(phase, &course);
-    let middle = |slice: &TimelineRow| slice.t_s + course.width(slice.t_s) / 2.0;
-    let line = |ns: fn(&TimelineRow) -> u64| -> Vec<(f64, f64)> {
-        let slices = phase.timeline.iter().filter(|slice| ns(slice) > 0);
+fn latency(name: &str, phase: &PhaseResult, bounds: &Bounds, most: u64) -> Option<Chart> {
+    let course = Course::of(phase, most)?;
+    let line = |ns: fn(&Slice) -> u64| -> Vec<(f64, f64)> {
+        let slices = course.slices.iter().filter(|slice| ns(slice) > 0);
+        let middle = |slice: &Slice| f64::midpoint(slice.from_s, slice.to_s);
         slices
             .map(|slice| (middle(slice), (ns(slice) as f64).log10()))
             .collect()
     };
     let (p99, longest) = (line(|slice| slice.p99_ns), line(|slice| slice.max_ns));
     // Older files have neither heat nor percentiles.
-    let mut keys = Vec::new();
-    let mut lines = Vec::new();
-    for (n, name, points) in [(1, "p99", p99), (0, "longest", longest)] {
-        if points.is_empty() {
-            continue;
-        }
-        keys.push((n, name.to_owned()));
-        lines.push((n, points));
-    }
+    let lines = [(1, "p99", p99), (0, "longest", longest)];
+    let lines = || lines.iter().filter(|(_, _, points)| !points.is_empty());
+    let tiles = course.tiles(bounds);
+    let heat = !tiles.is_empty();
     let content = Content {
         tiles,
-        lines,
+        lines: lines().map(|(n, _, points)| (*n, points.clone())).collect(),
         posts: posts(phase),
         loud: true,
         ..Content::default()
     };
     Some(Chart {
-        title: "Latency over time".to_owned(),
-        keys,
+        title: match name {
+            "" => "Latency over time".to_owned(),
+            name => format!("Latency over time ({name})"),
+        },
+        keys: lines()
+            .map(|(n, name, _)| (*n, (*name).to_owned()))
+            .collect(),
+        heat,
         svg: chart(&Axis::time(bounds.end_s), &bounds.latencies(), &content),
     })
 }
@@ -235,43 +392,19 @@ fn short_name(name: &str) -> String {
     }
 }
 
-/// Most columns of a heat map: neighbouring slices are put together.
-const COLUMNS: usize = 64;
-
-/// The tiles of a heat map: shares of the operations of a column, its square root so
+/// How dark the tile of a share of the operations of a slice is, 0 to 1: by its square root, so
 /// that few are seen, too.
-fn tiles(phase: &PhaseResult, course: &Course) -> Vec<([f64; 4], f64)> {
-    let together = phase.timeline.len().div_ceil(COLUMNS).max(1);
-    let mut tiles = Vec::new();
-    for slices in phase.timeline.chunks(together) {
-        let mut buckets: BTreeMap<u64, u64> = BTreeMap::new();
-        for (lowest, items) in slices.iter().flat_map(|slice| &slice.heat) {
-            let sum = buckets.entry(*lowest).or_default();
-            *sum = sum.saturating_add(*items);
-        }
-        let all = buckets.values().copied().fold(0, u64::saturating_add);
-        let (Some(first), Some(last)) = (slices.first(), slices.last()) else {
-            continue;
-        };
-        let (left, right) = (first.t_s, last.t_s + course.width(last.t_s));
-        for (lowest, items) in buckets {
-            let dark = (items as f64 / all.max(1) as f64).sqrt();
-            let bottom = (lowest.max(1) as f64).log10();
-            let top = (heat_end(lowest) as f64).log10();
-            tiles.push(([left, bottom, right, top], (0.06 + 0.74 * dark).min(0.8)));
-        }
-    }
-    tiles
+pub fn darkness(share: f64) -> f64 {
+    (0.06 + 0.74 * share.sqrt()).min(0.8)
 }
 
-/// Where the bucket of a heat map ends that begins there, ns: 256 ns wide below 2048
-/// ns, then four to a factor of two.
-fn heat_end(lowest: u64) -> u64 {
-    let width = match lowest {
+/// How wide the bucket of a heat map is that begins there, ns: 256 ns below 2048 ns, then there
+/// are four to a factor of two.
+fn bucket(lowest: u64) -> u64 {
+    match lowest {
         0..2048 => 256,
         _ => 1 << (lowest.ilog2() - 2),
-    };
-    lowest.saturating_add(width)
+    }
 }
 
 /// `950`, `12k`, `1.5M`
@@ -286,45 +419,166 @@ pub fn short(value: f64) -> String {
     format!("{}{unit}", text.trim_end_matches('0').trim_end_matches('.'))
 }
 
-/// The slices of a timeline that lie within the phase.
-struct Course {
-    step: f64,
-    end: f64,
+/// When the timeline of a phase ends, s; `None` if it is too short for a chart. The last slice is
+/// cut short by the end of the phase.
+fn course_end(phase: &PhaseResult) -> Option<f64> {
+    let step = phase.timeline_step_s;
+    let last = phase.timeline.last()?;
+    let end = phase.measured_from_s + phase.elapsed_s + phase.set_aside_s;
+    let enough = phase.items >= LEAST && step > 0.0 && phase.timeline.len() > 1;
+    enough.then(|| end.clamp(last.t_s + step / 1000.0, last.t_s + step))
 }
 
-impl Course {
-    fn of(phase: &PhaseResult) -> Option<Course> {
-        let step = phase.timeline_step_s;
-        let last = phase.timeline.last()?;
-        let end = phase.measured_from_s + phase.elapsed_s + phase.set_aside_s;
-        let enough = phase.items >= LEAST && step > 0.0 && phase.timeline.len() > 1;
-        enough.then(|| Course {
-            step,
-            // The last slice is cut short by the end of the phase.
-            end: end.clamp(last.t_s + step / 1000.0, last.t_s + step),
+/// A phase over time, in slices with enough operations in each.
+struct Course<'p> {
+    phase: &'p PhaseResult,
+    /// Length of a slice, s; the last one may be shorter.
+    step: f64,
+    slices: Vec<Slice>,
+}
+
+/// What ended in some neighbouring rows of a timeline.
+struct Slice {
+    from_s: f64,
+    to_s: f64,
+    items: u64,
+    bytes: u64,
+    p99_ns: u64,
+    max_ns: u64,
+    heat: BTreeMap<u64, u64>,
+}
+
+impl Course<'_> {
+    /// `None` with too few operations; at most this many slices.
+    fn of(phase: &PhaseResult, most: u64) -> Option<Course<'_>> {
+        let end = course_end(phase)?;
+        let wanted = (phase.items / ENOUGH)
+            .max(SLICES_MIN)
+            .min(phase.items / LEAST)
+            .clamp(2, most);
+        let together = phase.timeline.len().div_ceil(wanted as usize);
+        let slices = phase
+            .timeline
+            .chunks(together)
+            .map(|rows| Slice::of(rows, phase.timeline_step_s, end));
+        Some(Course {
+            phase,
+            step: phase.timeline_step_s * together as f64,
+            slices: slices.collect(),
         })
     }
 
-    /// The slices that have a rate: not the last one, where the end of the phase has
-    /// left little of it.
-    fn slices<'p>(&'p self, phase: &'p PhaseResult) -> impl Iterator<Item = &'p TimelineRow> {
-        let slices = phase.timeline.iter();
-        slices.filter(|slice| self.width(slice.t_s) * 2.0 >= self.step)
-    }
-
-    /// Operations each second of a slice.
-    fn rate(&self, slice: &TimelineRow) -> f64 {
-        slice.items as f64 / self.width(slice.t_s)
-    }
-
-    /// How long the slice from `start` is.
-    fn width(&self, start: f64) -> f64 {
-        self.step.min(self.end - start).max(self.step / 1000.0)
+    /// The tiles of a heat map: left, bottom, right, top, and how dark. On a long axis two buckets
+    /// are put together: a tile would be a line.
+    fn tiles(&self, bounds: &Bounds) -> Vec<([f64; 4], f64)> {
+        const BUCKETS_MAX: f64 = 40.0;
+        let long = 4.0 * (bounds.high_ns / bounds.low_ns).log2() > BUCKETS_MAX;
+        let together = if long { 2 } else { 1 };
+        let of = |slice: &Slice| {
+            let all = slice.heat.values().copied().fold(0, u64::saturating_add);
+            let mut sums: BTreeMap<(u64, u64), u64> = BTreeMap::new();
+            for (lowest, items) in &slice.heat {
+                let width = bucket(*lowest).saturating_mul(together);
+                let start = lowest / width * width;
+                let sum = sums
+                    .entry((start, start.saturating_add(width)))
+                    .or_default();
+                *sum = sum.saturating_add(*items);
+            }
+            let tile = |((start, end), items): ((u64, u64), u64)| {
+                let [bottom, top] = [start, end].map(|ns| (ns.max(1) as f64).log10());
+                let place = [slice.from_s, bottom, slice.to_s, top];
+                (place, darkness(items as f64 / all.max(1) as f64))
+            };
+            sums.into_iter().map(tile).collect::<Vec<_>>()
+        };
+        self.slices.iter().flat_map(of).collect()
     }
 }
 
-/// Rate and latency over time.
-pub fn over_time(phase: &PhaseResult, bounds: &Bounds) -> Vec<Chart> {
-    let latency = latency(phase, bounds);
-    rate(phase, bounds).into_iter().chain(latency).collect()
+impl Slice {
+    fn of(rows: &[TimelineRow], step: f64, end: f64) -> Slice {
+        let sum = |of: fn(&TimelineRow) -> u64| rows.iter().map(of).fold(0, u64::saturating_add);
+        let mut heat: BTreeMap<u64, u64> = BTreeMap::new();
+        for (lowest, items) in rows.iter().flat_map(|row| &row.heat) {
+            let sum = heat.entry(*lowest).or_default();
+            *sum = sum.saturating_add(*items);
+        }
+        let from_s = rows.first().map_or(0.0, |row| row.t_s);
+        let to_s = rows.last().map_or(0.0, |row| row.t_s + step).min(end);
+        // Percentiles of each row hold that of all between them.
+        let p99s = || rows.iter().map(|row| row.p99_ns).filter(|ns| *ns > 0);
+        let p99_ns = match (p99s().min(), p99s().max()) {
+            (Some(low), Some(high)) => quantile(&heat, 0.99).map_or(high, |ns| ns.clamp(low, high)),
+            _ => 0,
+        };
+        Slice {
+            from_s,
+            to_s: to_s.max(from_s + step / 1000.0),
+            items: sum(|row| row.items),
+            bytes: sum(|row| row.bytes),
+            p99_ns,
+            max_ns: rows.iter().map(|row| row.max_ns).max().unwrap_or(0),
+            heat,
+        }
+    }
+
+    fn width(&self) -> f64 {
+        self.to_s - self.from_s
+    }
+}
+
+/// A quantile of the times in a heat map, up to a quarter too high.
+fn quantile(heat: &BTreeMap<u64, u64>, quantile: f64) -> Option<u64> {
+    let all = heat.values().copied().fold(0, u64::saturating_add);
+    let mut left = (quantile * all as f64).ceil() as u64;
+    for (lowest, items) in heat {
+        if left <= *items {
+            return Some(lowest.saturating_add(bucket(*lowest)));
+        }
+        left -= items;
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(t_s: f64, items: u64, p99_ns: u64, heat: &[(u64, u64)]) -> TimelineRow {
+        TimelineRow {
+            t_s,
+            items,
+            bytes: items * 10,
+            errors: 0,
+            max_ns: p99_ns + 5,
+            p50_ns: 0,
+            p99_ns,
+            response: None,
+            heat: heat.to_vec(),
+        }
+    }
+
+    #[test]
+    fn rows_of_a_timeline_are_added_up() {
+        let rows = [
+            row(1.0, 60, 2_100, &[(1_792, 59), (2_048, 1)]),
+            row(2.0, 40, 9_000, &[(1_792, 1), (8_192, 39)]),
+        ];
+        let slice = Slice::of(&rows, 1.0, 2.5);
+        assert_eq!((slice.from_s, slice.to_s), (1.0, 2.5));
+        assert_eq!(
+            (slice.items, slice.bytes, slice.max_ns),
+            (100, 1_000, 9_005)
+        );
+        assert_eq!(
+            slice.heat,
+            BTreeMap::from([(1_792, 60), (2_048, 1), (8_192, 39)])
+        );
+        // In the bucket from 8192 to 10240, but no row has one above 9000.
+        assert_eq!(slice.p99_ns, 9_000);
+        assert_eq!(quantile(&slice.heat, 0.6), Some(2_048));
+        assert_eq!(quantile(&BTreeMap::new(), 0.5), None);
+        assert_eq!(Slice::of(&rows[..1], 1.0, 9.0).p99_ns, 2_100);
+    }
 }

@@ -5,7 +5,7 @@ use rbench_core::units::human_nanos;
 
 use super::charts::{Chart, short};
 use super::svg::{Axis, Content, chart};
-use super::{data, figure, knee};
+use super::{figure, knee};
 use crate::figures::Figures;
 use crate::schema::SeriesResult;
 use crate::series;
@@ -38,7 +38,6 @@ pub fn section(all: &SeriesResult, i: usize) -> Markup {
         } }
         h3 { "As text" }
         div.wide { pre.table { (series::render(all, View::default())) } }
-        (data(&format!("{id}-data"), &printable(&all.run.id), &series::render_json(all)))
     } }
 }
 
@@ -156,6 +155,7 @@ fn curves(all: &SeriesResult, operation: &str) -> Vec<Chart> {
         Some(Chart {
             title,
             keys: keys.clone(),
+            heat: false,
             svg: chart(&values_axis(&across.values), &y, &content),
         })
     };

@@ -6,7 +6,7 @@ use rbench_core::units::human_nanos;
 
 use super::charts::{Chart, short};
 use super::figure;
-use super::svg::{Axis, Content, LINES, chart};
+use super::svg::{Axis, COLOURS, Content, chart};
 use crate::schema::{KneeResult, KneeRow, KneeStep};
 use crate::series::knee::{Steps, by_rate, exact, found, parts, steps};
 use crate::table::printable;
@@ -91,7 +91,7 @@ fn figures(knee: &KneeResult) -> Vec<&str> {
             names.push(name);
         }
     }
-    names.truncate(LINES.len());
+    names.truncate(COLOURS);
     names
 }
 
@@ -174,7 +174,7 @@ fn times(knee: &KneeResult, points: &[Point<'_>], x: &Rates) -> Option<Chart> {
             let name = format!("{} at most {}", limit.figure, human_nanos(most));
             (number, most.log10(), printable(&name))
         })
-        .take(LINES.len())
+        .take(COLOURS)
         .collect();
     let drawn = || {
         let all = shown
@@ -197,6 +197,7 @@ fn times(knee: &KneeResult, points: &[Point<'_>], x: &Rates) -> Option<Chart> {
     Some(Chart {
         title: "Response time over offered load".to_owned(),
         keys: keys.map(|(n, name)| (n, (*name).to_owned())).collect(),
+        heat: false,
         svg: chart(&x.axis, &y, &content),
     })
 }
@@ -219,6 +220,7 @@ fn done(knee: &KneeResult, points: &[Point<'_>], x: &Rates) -> Option<Chart> {
     Some(Chart {
         title: "Operations done per second over offered load".to_owned(),
         keys: Vec::new(),
+        heat: false,
         svg: chart(&x.axis, &Axis::from_zero(high * 1.12, short), &content),
     })
 }

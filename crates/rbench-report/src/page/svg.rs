@@ -1,55 +1,33 @@
 //! Charts as SVG: axes, lines, marks and tiles. What they show is decided by
-//! whoever draws; colours are those that style.css knows, so that they follow the
+//! whoever draws; colours are those of style.css, so that they follow the
 //! reader's light or dark mode.
 
+use std::fmt::Write as _;
 use std::ops::Range;
 
-use plotters::chart::{ChartBuilder, ChartContext};
-use plotters::coord::Shift;
-use plotters::coord::cartesian::Cartesian2d;
-use plotters::coord::ranged1d::{DefaultFormatting, KeyPointHint, Ranged};
-use plotters::drawing::{DrawingArea, DrawingAreaErrorKind, IntoDrawingArea as _};
-use plotters::element::{Circle, Cross, Rectangle, Text};
-use plotters::series::{DashedLineSeries, LineSeries};
-use plotters::style::text_anchor::{HPos, Pos, VPos};
-use plotters::style::{
-    Color as _, FontDesc, FontFamily, FontStyle, RGBColor, ShapeStyle, TextStyle,
-};
-use plotters_svg::SVGBackend;
+use maud::{PreEscaped, html};
 
 /// Size of a chart in its own units: legible at the width of a phone.
-const SIZE: (u32, u32) = (380, 230);
-const FONT_SIZE: f64 = 12.0;
+const SIZE: (f64, f64) = (380.0, 230.0);
+/// Where its axes are: left, top, right, bottom.
+const LEFT: f64 = 58.0;
+const TOP: f64 = 8.0;
+const RIGHT: f64 = 366.0;
+const BOTTOM: f64 = 206.0;
 /// How far below each other names of posts stand, and how many, before it starts again.
-const NAME_HEIGHT: i32 = 14;
+const NAME_HEIGHT: f64 = 14.0;
 const NAMES_BELOW: usize = 5;
+/// Colours of lines, in the order of the key.
+pub const COLOURS: usize = 7;
 
-/// Lines and tiles; the names are those of style.css.
-pub const ACCENT: RGBColor = RGBColor(0x0B, 0x63, 0xC4);
-/// The second line.
-pub const WARM: RGBColor = RGBColor(0xB3, 0x54, 0x1E);
-/// The third.
-pub const THIRD: RGBColor = RGBColor(0x7D, 0x3A, 0xC1);
-/// The fourth.
-pub const GOOD: RGBColor = RGBColor(0x1A, 0x7F, 0x37);
-const BAD: RGBColor = RGBColor(0xB4, 0x23, 0x18);
-const QUIET: RGBColor = RGBColor(0x59, 0x63, 0x6E);
-const GRID: RGBColor = RGBColor(0xD1, 0xD9, 0xE0);
-
-/// Colours of lines, in the order of the key; [`is_dashed`] tells more lines apart.
-pub const LINES: [RGBColor; 7] = [
-    ACCENT,
-    WARM,
-    THIRD,
-    GOOD,
-    RGBColor(0xBE, 0x18, 0x5D),
-    RGBColor(0x0F, 0x76, 0x6E),
-    RGBColor(0x6B, 0x6B, 0x00),
-];
-
-/// Whether the line with that number has the colour of an earlier one, and is dashed.
-pub fn is_dashed(number: usize) -> bool {
-    number / LINES.len() % 2 == 1
+/// The class of what has that number: its colour; further lines are dashed.
+pub fn class(number: usize) -> String {
+    let dashed = if number / COLOURS % 2 == 1 {
+        " dashed"
+    } else {
+        ""
+    };
+    format!("k{}{dashed}", number % COLOURS)
 }
 
 /// An axis: what its numbers are called is told by `label`.
@@ -151,46 +129,16 @@ fn seconds(s: f64) -> String {
     format!("{text} {unit}")
 }
 
-type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
-type Context<'a, 'b> = ChartContext<'a, SVGBackend<'b>, Cartesian2d<Scale, Scale>>;
-type Drawn = Result<(), DrawingAreaErrorKind<std::io::Error>>;
-
-/// An axis as plotters asks for it: linear, with ticks where we want them.
-struct Scale {
-    range: Range<f64>,
-    ticks: Vec<f64>,
-}
-
-impl Ranged for Scale {
-    type FormatOption = DefaultFormatting;
-    type ValueType = f64;
-
-    fn map(&self, value: &f64, pixels: (i32, i32)) -> i32 {
-        let Range { start, end } = self.range;
-        let share = (value - start) / (end - start);
-        let (from, to) = (f64::from(pixels.0), f64::from(pixels.1));
-        (from + share.clamp(0.0, 1.0) * (to - from)).round() as i32
-    }
-
-    fn key_points<Hint: KeyPointHint>(&self, _: Hint) -> Vec<f64> {
-        self.ticks.clone()
-    }
-
-    fn range(&self) -> Range<f64> {
-        self.range.clone()
-    }
-}
-
 /// What stands on a pair of axes.
 #[derive(Default)]
 pub struct Content {
     /// Left, bottom, right, top, and how dark, 0 to 1.
     pub tiles: Vec<([f64; 4], f64)>,
-    /// Points of lines by the number of their colour.
+    /// Points of lines, by their numbers.
     pub lines: Vec<(usize, Vec<(f64, f64)>)>,
     /// Whether the points of lines are seen.
     pub dots: bool,
-    /// Limits: a dashed line at that height, by the number of its colour, with its name.
+    /// Limits: a dashed line at that height, by its number, with its name.
     pub limits: Vec<(usize, f64, String)>,
     /// Where along the axis something is, with its name.
     pub posts: Vec<(f64, String)>,
@@ -200,107 +148,125 @@ pub struct Content {
     pub marks: Vec<((f64, f64), bool)>,
 }
 
-/// The chart as an element `svg`.
-pub fn chart(x: &Axis, y: &Axis, content: &Content) -> String {
-    let mut text = String::new();
-    {
-        let area = SVGBackend::with_string(&mut text, SIZE).into_drawing_area();
-        draw(&area, x, y, content).expect("drawing into memory does not fail");
-    }
-    text
+/// Where on a chart values are.
+struct Places<'a> {
+    x: &'a Axis,
+    y: &'a Axis,
 }
 
-fn draw(area: &Area<'_>, x: &Axis, y: &Axis, content: &Content) -> Drawn {
-    let font = || FontDesc::new(FontFamily::SansSerif, FONT_SIZE, FontStyle::Normal);
-    let scale = |axis: &Axis| Scale {
-        range: axis.range.clone(),
-        ticks: axis.ticks.clone(),
-    };
-    let mut chart: Context<'_, '_> = ChartBuilder::on(area)
-        .margin_top(8)
-        .margin_right(14)
-        .x_label_area_size(24)
-        .y_label_area_size(58)
-        .build_cartesian_2d(scale(x), scale(y))?;
-    chart
-        .configure_mesh()
-        .bold_line_style(GRID.stroke_width(1))
-        .light_line_style(ShapeStyle::from(&GRID.mix(0.0)))
-        .axis_style(QUIET.stroke_width(1))
-        .x_label_style(font())
-        .y_label_style(font())
-        .x_label_formatter(&|value| (x.label)(*value))
-        .y_label_formatter(&|value| (y.label)(*value))
-        .draw()?;
-    chart.draw_series(
-        content
-            .tiles
+/// A place between two ends, as far along as a value is on its axis; in whole units.
+fn along(axis: &Axis, value: f64, from: f64, to: f64) -> i32 {
+    let Range { start, end } = axis.range;
+    let share = (value - start) / (end - start);
+    (from + share.clamp(0.0, 1.0) * (to - from)).round() as i32
+}
+
+impl Places<'_> {
+    fn x(&self, value: f64) -> i32 {
+        along(self.x, value, LEFT, RIGHT)
+    }
+
+    fn y(&self, value: f64) -> i32 {
+        along(self.y, value, BOTTOM, TOP)
+    }
+
+    fn points(&self, points: &[(f64, f64)]) -> String {
+        let point = |(x, y): &(f64, f64)| format!("{},{}", self.x(*x), self.y(*y));
+        points.iter().map(point).collect::<Vec<String>>().join(" ")
+    }
+
+    fn grid(&self) -> String {
+        let mut path = String::new();
+        for tick in &self.x.ticks {
+            let _ = write!(path, "M{} {BOTTOM}V{TOP}", self.x(*tick));
+        }
+        for tick in &self.y.ticks {
+            let _ = write!(path, "M{LEFT} {}H{RIGHT}", self.y(*tick));
+        }
+        path
+    }
+
+    /// Tiles as a path for each of a few shades; neighbours beside each other are one.
+    fn tiles(&self, tiles: &[([f64; 4], f64)]) -> Vec<(f64, String)> {
+        const SHADES: f64 = 10.0;
+        let mut places: Vec<(u32, [i32; 4])> = tiles
             .iter()
             .map(|([left, bottom, right, top], dark)| {
-                Rectangle::new(
-                    [(*left, *bottom), (*right, *top)],
-                    ACCENT.mix(*dark).filled(),
+                let shade = (dark * SHADES).round().clamp(1.0, SHADES) as u32;
+                let (top, bottom) = (self.y(*top), self.y(*bottom));
+                (
+                    shade,
+                    [top, bottom.max(top + 1), self.x(*left), self.x(*right)],
                 )
-            }),
-    )?;
-    for (number, points) in &content.lines {
-        let color = LINES[number % LINES.len()];
-        let (points_of, style) = (points.iter().copied(), color.stroke_width(2));
-        match is_dashed(*number) {
-            true => chart.draw_series(DashedLineSeries::new(points_of, 6, 4, style))?,
-            false => chart.draw_series(LineSeries::new(points_of, style))?,
+            })
+            .collect();
+        places.sort_unstable();
+        let mut wide: Vec<(u32, [i32; 4])> = Vec::new();
+        for (shade, [top, bottom, left, right]) in places {
+            match wide.last_mut() {
+                Some((own, [above, below, _, end]))
+                    if (*own, *above, *below, *end) == (shade, top, bottom, left) =>
+                {
+                    *end = right;
+                }
+                _ => wide.push((shade, [top, bottom, left, right])),
+            }
+        }
+        let shades = wide.chunk_by(|a, b| a.0 == b.0);
+        let path = |tiles: &[(u32, [i32; 4])]| {
+            let mut path = String::new();
+            for (_, [top, bottom, left, right]) in tiles {
+                let (width, height) = (right - left, bottom - top);
+                let _ = write!(path, "M{left} {top}h{width}v{height}h-{width}z");
+            }
+            (f64::from(tiles[0].0) / SHADES, path)
         };
-        let dots = points.iter().filter(|_| content.dots);
-        chart.draw_series(dots.map(|point| Circle::new(*point, 3, color.filled())))?;
+        shades.map(path).collect()
     }
-    draw_notes(area, &mut chart, (x, y), content)?;
-    area.present()
 }
 
-/// Limits, posts and marks, over the lines.
-fn draw_notes(
-    area: &Area<'_>,
-    chart: &mut Context<'_, '_>,
-    (x, y): (&Axis, &Axis),
-    content: &Content,
-) -> Drawn {
-    let style = |horizontal: HPos, vertical: VPos| {
-        let font = FontDesc::new(FontFamily::SansSerif, FONT_SIZE, FontStyle::Normal);
-        TextStyle::from(font).pos(Pos::new(horizontal, vertical))
-    };
-    for (number, height, name) in &content.limits {
-        let color = LINES[number % LINES.len()];
-        let ends = [(x.range.start, *height), (x.range.end, *height)];
-        chart.draw_series(DashedLineSeries::new(ends, 6, 4, color.stroke_width(1)))?;
-        let name = Text::new(
-            format!("\u{a0}{name}"),
-            (x.range.start, *height),
-            style(HPos::Left, VPos::Bottom),
-        );
-        chart.draw_series([name])?;
-    }
-    let color = if content.loud { BAD } else { QUIET };
-    for (i, (place, name)) in content.posts.iter().enumerate() {
-        let ends = [(*place, y.range.start), (*place, y.range.end)];
-        chart.draw_series(LineSeries::new(ends, color.stroke_width(1)))?;
-        // On the side that has room for it; a plain blank at an end would be lost.
-        let (side, name) = match 2.0 * place > x.range.start + x.range.end {
-            true => (HPos::Right, format!("{name}\u{a0}")),
-            false => (HPos::Left, format!("\u{a0}{name}")),
+/// The chart as an element `svg`.
+pub fn chart(x: &Axis, y: &Axis, content: &Content) -> String {
+    let at = Places { x, y };
+    let post = if content.loud { "post loud" } else { "post" };
+    // Names stand on the side that has room for them; neighbours below each other.
+    let names = content.posts.iter().enumerate().map(|(i, (place, name))| {
+        let (anchor, dx) = match 2.0 * place > x.range.start + x.range.end {
+            true => ("end", -4),
+            false => ("start", 4),
         };
-        // Names of neighbours stand below each other.
-        let (left, top) = chart.backend_coord(&(*place, y.range.end));
-        let below = NAME_HEIGHT * (i % NAMES_BELOW) as i32;
-        let text = Text::new(name, (left, top + below), style(side, VPos::Top));
-        area.draw(&text)?;
-    }
-    for (place, good) in &content.marks {
-        match good {
-            true => chart.draw_series([Circle::new(*place, 4, GOOD.filled())])?,
-            false => chart.draw_series([Cross::new(*place, 4, BAD.stroke_width(2))])?,
-        };
-    }
-    Ok(())
+        let top = TOP + NAME_HEIGHT * (i % NAMES_BELOW) as f64;
+        (at.x(*place) + dx, top, anchor, name)
+    });
+    let svg = html! { svg viewBox=(format!("0 0 {} {}", SIZE.0, SIZE.1)) {
+        path.grid d=(at.grid()) {}
+        path.axis d=(format!("M{LEFT} {TOP}V{BOTTOM}H{RIGHT}")) {}
+        @for tick in &y.ticks { text x=(LEFT - 8.0) y=(at.y(*tick) + 3) text-anchor="end" { ((y.label)(*tick)) } }
+        @for tick in &x.ticks {
+            // At the right end there is room for half a label alone.
+            @let last = at.x(*tick) > RIGHT as i32 - 18;
+            @let (x, anchor) = if last { (SIZE.0 as i32 - 2, "end") } else { (at.x(*tick), "middle") };
+            text x=(x) y=(BOTTOM + 16.0) text-anchor=(anchor) { ((at.x.label)(*tick)) }
+        }
+        @for (dark, path) in at.tiles(&content.tiles) { path.tile opacity=(dark) d=(path) {} }
+        @for (number, points) in &content.lines {
+            polyline class=(class(*number)) points=(at.points(points)) {}
+            @if content.dots { @for (x, y) in points { circle class=(class(*number)) cx=(at.x(*x)) cy=(at.y(*y)) r="3" {} } }
+        }
+        @for (number, height, name) in &content.limits {
+            path class=(format!("limit {}", class(*number))) d=(format!("M{LEFT} {}H{RIGHT}", at.y(*height))) {}
+            text x=(LEFT + 4.0) y=(at.y(*height) - 4) { (name) }
+        }
+        @for (place, _) in &content.posts { path class=(post) d=(format!("M{} {BOTTOM}V{TOP}", at.x(*place))) {} }
+        @for (x, top, anchor, name) in names { text x=(x) y=(top + 8.0) text-anchor=(anchor) { (name) } }
+        @for ((x, y), good) in &content.marks {
+            @let (x, y) = (at.x(*x), at.y(*y));
+            @if *good { circle.held cx=(x) cy=(y) r="4" {} }
+            @else { path.failed d=(format!("M{} {}l8 8m0 -8l-8 8", x - 4, y - 4)) {} }
+        }
+    } };
+    let PreEscaped(svg) = svg;
+    svg
 }
 
 #[cfg(test)]

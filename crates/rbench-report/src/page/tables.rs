@@ -195,35 +195,6 @@ pub fn client(result: &RunResult) -> Markup {
     } }
 }
 
-/// The operations of several results beside each other.
-pub fn beside(results: &[RunResult], names: &[String]) -> Markup {
-    const FIGURES: [(&str, &str, &str); 3] = [
-        ("Items/s", "rate", ""),
-        ("p50", "service", "p50"),
-        ("p99", "service", "p99"),
-    ];
-    let rows: Vec<Vec<Row<'_>>> = results.iter().map(Row::all).collect();
-    let mut known: Vec<(&str, &str)> = Vec::new();
-    for phase in results.iter().flat_map(|result| &result.phases) {
-        if !known.iter().any(|(name, _)| *name == phase.name) {
-            known.push((&phase.name, &phase.label));
-        }
-    }
-    html! { div.wide { table.beside {
-        thead {
-            tr { th rowspan="2" { "Operation" } @for name in names { th.group colspan="3" { (name) } } }
-            tr { @for _ in names { @for (title, figure, of) in FIGURES { th title=(about(figure, of)) { (title) } } } }
-        }
-        tbody { @for (name, label) in known { tr {
-            td { (printable(label)) }
-            @for rows in &rows {
-                @let row = rows.iter().find(|row| row.phases[0].name == name);
-                @for (_, figure, of) in FIGURES { td { (row.and_then(|row| row.show(figure, of)).unwrap_or_else(|| NONE.to_owned())) } }
-            }
-        } } }
-    } } }
-}
-
 /// The hosts and ranks of the iterations of an operation, slow ones marked; of each iteration at
 /// most this many.
 pub fn places(result: &RunResult, phases: &[&PhaseResult], most: usize) -> Markup {
@@ -270,9 +241,11 @@ fn share(value: f64, most: f64) -> f64 {
     }
 }
 
-/// The heading of an iteration in a table, if there are several.
-fn iteration(phases: &[&PhaseResult], phase: &PhaseResult, columns: usize) -> Markup {
-    html! { @if phases.len() > 1 { tr { th.left colspan=(columns) { "Iteration " (phase.iteration.saturating_add(1)) } } } }
+/// The heading of an iteration in a table, if there are several; `late`: with a slow row.
+fn iteration(phases: &[&PhaseResult], phase: &PhaseResult, late: bool) -> Markup {
+    html! { @if phases.len() > 1 {
+        tr.some[late] { th.left colspan="9" { "Iteration " (phase.iteration.saturating_add(1)) } }
+    } }
 }
 
 /// The first ones in an order, as many as are shown.
@@ -300,8 +273,9 @@ fn hosts_of(phases: &[&PhaseResult], most: usize) -> Markup {
         thead { tr { th { "Host" } (head("Items", "items")) (head("Items/s", "rate")) th {} (times()) (head("Errors", "errors")) } }
         tbody { @for phase in phases {
             @let fastest = phase.hosts.iter().map(HostResult::rate).fold(0.0, f64::max);
-            (iteration(phases, phase, 8))
-            @for host in first(&phase.hosts, most, |a, b| a.rate().total_cmp(&b.rate())) { tr.late[!is_short(phase) && host.items > 0 && host.rate() * 2.0 < fastest] {
+            @let is_late = |host: &HostResult| !is_short(phase) && host.items > 0 && host.rate() * 2.0 < fastest;
+            (iteration(phases, phase, phase.hosts.iter().any(is_late)))
+            @for host in first(&phase.hosts, most, |a, b| a.rate().total_cmp(&b.rate())) { tr.late[is_late(host)] {
                 td { (printable(&host.host)) }
                 td { (human_count(host.items)) }
                 td { (human_rate(host.rate())) }
@@ -326,7 +300,7 @@ fn ranks_of(phases: &[&PhaseResult], most: usize) -> Markup {
         tbody { @for phase in phases {
             @let median = crate::summary::slowest_rank(phase).map_or(0.0, |(_, median)| median);
             @let longest = phase.ranks.iter().map(|rank| rank.elapsed_s).fold(0.0, f64::max);
-            (iteration(phases, phase, 9))
+            (iteration(phases, phase, stragglers(phase) > 0))
             @for rank in first(&phase.ranks, most, |a, b| b.elapsed_s.total_cmp(&a.elapsed_s)) { tr.late[is_straggler(phase, rank, median)] {
                 td { (rank.rank) }
                 td.left { (printable(&rank.host)) }

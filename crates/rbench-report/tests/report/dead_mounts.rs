@@ -89,7 +89,7 @@ fn it_is_in_the_file_and_on_the_page() {
     let read: RunResult = serde_json::from_str(&json::render(&result)).expect("a result");
     assert_eq!(read.dead_mounts, result.dead_mounts);
     assert_eq!(read.failed_on_dead_mounts(&read.phases[0]), 7);
-    let page = page::render(&[Document::Run(Box::new(result))]);
+    let page = page::render(&[Document::Run(Box::new(result))], &[]);
     assert_eq!(page.matches("dead-mount: ").count(), 1);
 }
 

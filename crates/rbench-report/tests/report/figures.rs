@@ -219,7 +219,7 @@ fn shown(output: Output, result: &RunResult, base: &RunResult) -> String {
         Output::Csv => csv::operations(std::slice::from_ref(result)),
         Output::OpenMetrics => openmetrics::render(std::slice::from_ref(result)),
         Output::Page => {
-            let page = page::render(&[Document::Run(Box::new(result.clone()))]);
+            let page = page::render(&[Document::Run(Box::new(result.clone()))], &[]);
             // Behind the charts there is the whole result file.
             page.split("<script").next().expect("a page").to_owned()
         }

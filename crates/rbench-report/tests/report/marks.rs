@@ -297,7 +297,7 @@ fn other_forms_have_the_marks_too() {
 
 #[test]
 fn the_page_has_a_line_for_each_mark_in_both_charts_over_time() {
-    let page = page::render(&[Document::Run(Box::new(marked()))]);
+    let page = page::render(&[Document::Run(Box::new(marked()))], &[]);
     let [percentiles, rate, latency] = [
         "Latency by percentile",
         "Operations per second over time",
@@ -310,13 +310,13 @@ fn the_page_has_a_line_for_each_mark_in_both_charts_over_time() {
         chart.split("</svg>").next().unwrap_or_default()
     });
     for chart in [rate, latency] {
-        assert_eq!(chart.matches("stroke=\"#B42318\"").count(), 2, "{chart}");
+        assert_eq!(chart.matches("class=\"post loud\"").count(), 2, "{chart}");
         assert!(
             chart.contains("fail&lt;over&gt;") && chart.contains("SIGUSR1 1"),
             "{chart}"
         );
     }
-    assert!(!percentiles.contains("#B42318"));
+    assert!(!percentiles.contains("loud"));
     assert!(page.contains("<h4>Marks</h4>") && page.contains("fail&lt;over&gt; (mark at 10.2 s"));
     assert!(!page.contains("fail<over>"));
 }

@@ -1,6 +1,9 @@
 //! The page: whatever a result holds, it is HTML, loads nothing, and gives the
 //! result back.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use flate2::read::GzDecoder;
 use rbench_core::OpKind;
 use rbench_report::schema::{
     CellResult, CellValue, SERIES_SCHEMA, SeriesKey, SeriesResult, Warning,
@@ -66,9 +69,9 @@ fn elements(page: &str) -> Vec<String> {
 #[test]
 fn names_hostile_to_html_stay_text() {
     let mut calm = run(2, 2, meta_spec(), meta_phases(2, 2));
-    let wild = page::render(&documents(vec![hostile(calm.clone())]));
+    let wild = page::render(&documents(vec![hostile(calm.clone())]), &[]);
     calm.run.labels.insert("a".to_owned(), "b".to_owned());
-    let calm = page::render(&documents(vec![calm]));
+    let calm = page::render(&documents(vec![calm]), &[]);
     let (wild_elements, calm_elements) = (elements(&wild), elements(&calm));
     let differ = wild_elements
         .iter()
@@ -88,23 +91,35 @@ fn the_results_are_in_the_page_as_they_were() {
         hostile(run(1, 1, meta_spec(), meta_phases(1, 1))),
         run(2, 2, meta_spec(), meta_phases(2, 2)),
     ];
-    let page = page::render(&documents(results.clone()));
-    let mut rest = page.as_str();
-    for result in results {
-        let (_, from) = rest
-            .split_once("<script type=\"application/json\"")
-            .expect("data");
-        let (_, from) = from.split_once('>').expect("the element");
-        let (json, after) = from.split_once("</script>").expect("its end");
-        let read: RunResult = serde_json::from_str(json).expect("JSON");
-        assert_eq!(read, result);
-        rest = after;
+    // Each as it is, both compressed.
+    for some in [&results[..1], &results] {
+        let page = page::render(&documents(some.to_vec()), &[]);
+        for (n, result) in some.iter().enumerate() {
+            assert_eq!(read(&page, n + 1), *result);
+        }
     }
+}
+
+/// The n-th result in a page.
+fn read(page: &str, n: usize) -> RunResult {
+    let (before, from) = page
+        .split_once(&format!("id=\"result-{n}\">"))
+        .expect("data");
+    let (text, _) = from.split_once("</script>").expect("its end");
+    if before.ends_with("<script type=\"application/json\" ") {
+        return serde_json::from_str(text).expect("JSON");
+    }
+    assert!(before.ends_with("<script type=\"application/gzip\" "));
+    let bytes = STANDARD.decode(text).expect("base64");
+    serde_json::from_reader(GzDecoder::new(bytes.as_slice())).expect("JSON")
 }
 
 #[test]
 fn nothing_is_loaded() {
-    let page = page::render(&documents(vec![run(3, 4, meta_spec(), meta_phases(3, 4))]));
+    let page = page::render(
+        &documents(vec![run(3, 4, meta_spec(), meta_phases(3, 4))]),
+        &[],
+    );
     assert!(page.contains("default-src &#39;none&#39;") || page.contains("default-src 'none'"));
     for word in [
         "src=",
@@ -130,7 +145,7 @@ fn warnings_and_an_early_end_come_before_any_number() {
         code: "short-phase".to_owned(),
         message: "Too short.".to_owned(),
     });
-    let page = page::render(&documents(vec![result]));
+    let page = page::render(&documents(vec![result]), &[]);
     let place = |words: &str| page.find(words).unwrap_or_else(|| panic!("{words}"));
     for words in ["incomplete: ", "demonstration: ", "short-phase"] {
         assert!(place(words) < place("File creation</td>"), "{words}");
@@ -142,7 +157,7 @@ fn a_rank_far_behind_is_marked() {
     let of = |slow: u64| {
         let mut phase = Made::on(2, 2, 500, 0, 1_000_000).phase("p", "Phase", OpKind::Create);
         phase.ranks[3].elapsed.0 = phase.ranks[0].elapsed.0 * slow / 10;
-        page::render(&documents(vec![run(2, 2, meta_spec(), vec![phase])]))
+        page::render(&documents(vec![run(2, 2, meta_spec(), vec![phase])]), &[])
     };
     assert!(of(20).contains("1 far slower than the median"));
     assert!(!of(13).contains("far slower than the median"));
@@ -199,7 +214,7 @@ fn a_sweep_is_curves_with_a_line_for_each_combination_of_the_other_keys() {
         knee: None,
         io500: None,
     };
-    let page = page::render(&[Document::Series(Box::new(series.clone()))]);
+    let page = page::render(&[Document::Series(Box::new(series.clone()))], &[]);
     assert!(page.contains("Operations per second over threads"));
     assert!(page.contains("p99 over threads"));
     assert!(page.contains("bs 4k</span>") && page.contains("bs &lt;64k&gt;</span>"));
@@ -208,14 +223,14 @@ fn a_sweep_is_curves_with_a_line_for_each_combination_of_the_other_keys() {
     // As an axis, too.
     let mut turned = series;
     turned.keys.reverse();
-    let page = page::render(&[Document::Series(Box::new(turned))]);
+    let page = page::render(&[Document::Series(Box::new(turned))], &[]);
     assert!(page.contains("over bs") && !page.contains("<64k"));
 }
 
 #[test]
 fn a_search_is_its_curve_with_the_objective_and_the_steps() {
     let found = crate::knee::found_one();
-    let page = page::render(&[Document::Series(Box::new(found.clone()))]);
+    let page = page::render(&[Document::Series(Box::new(found.clone()))], &[]);
     for words in [
         "Response time over offered load",
         "Operations done per second over offered load",
@@ -226,8 +241,8 @@ fn a_search_is_its_curve_with_the_objective_and_the_steps() {
     ] {
         assert!(page.contains(words), "{words}");
     }
-    // A disc for each step that held in each of the two charts, and a cross, of two lines,
-    // for each that did not.
+    // A disc for each step that held in each of the two charts, and a cross for each that did
+    // not.
     let knee = found.knee.as_ref().expect("a knee");
     let steps = |held| {
         knee.steps
@@ -236,10 +251,13 @@ fn a_search_is_its_curve_with_the_objective_and_the_steps() {
             .count()
     };
     let (_, drawn) = page.split_once("</style>").expect("a style");
-    assert_eq!(drawn.matches("<circle").count(), 2 * steps(true));
     assert_eq!(
-        drawn.matches("stroke=\"#B42318\"").count(),
-        2 * 2 * steps(false)
+        drawn.matches("<circle class=\"held\"").count(),
+        2 * steps(true)
+    );
+    assert_eq!(
+        drawn.matches("<path class=\"failed\"").count(),
+        2 * steps(false)
     );
     // Whatever a damaged file says, there is a page.
     let mut odd = found;
@@ -257,8 +275,164 @@ fn a_search_is_its_curve_with_the_objective_and_the_steps() {
             row.figures.iter_mut().for_each(|figure| figure.ns = rate);
         }
     }
-    page::render(&[Document::Series(Box::new(odd.clone()))]);
+    page::render(&[Document::Series(Box::new(odd.clone()))], &[]);
     odd.knee.as_mut().expect("a knee").steps.clear();
-    let page = page::render(&[Document::Series(Box::new(odd))]);
+    let page = page::render(&[Document::Series(Box::new(odd))], &[]);
     assert!(page.contains("No step has finished."));
+}
+
+/// Some iterations of the phases of a metadata run on that many ranks, `permille` of the usual time.
+fn iterated(count: u32, permille: u64) -> RunResult {
+    let mut phases = Vec::new();
+    for iteration in 0..count {
+        let mut pass = meta_phases(1, 4);
+        for (phase, ns) in pass.iter_mut().zip(1_u64..) {
+            let slower = permille + 7 * (u64::from(iteration) * 3 % 5);
+            let made = Made::on(1, 4, 400, 0, 300_000 * ns * slower / 1000);
+            let (name, label, op) = (phase.name.clone(), phase.label.clone(), phase.op);
+            *phase = made.phase(&name, &label, op);
+            phase.iteration = iteration;
+        }
+        phases.extend(pass);
+    }
+    let mut spec = meta_spec();
+    spec["iterations"] = count.to_string().into();
+    let mut result = run(1, 4, spec, phases);
+    result.run.id = format!("run-{permille}");
+    result
+}
+
+fn named(files: [&str; 2], results: [RunResult; 2]) -> String {
+    let files = files.map(str::to_owned);
+    page::render(&documents(results.into()), &files)
+}
+
+/// The page before its data.
+fn shown(page: &str) -> &str {
+    page.split("<script").next().unwrap_or_default()
+}
+
+#[test]
+fn iterations_are_one_row_with_an_interval_and_each_is_folded() {
+    let page = page::render(&documents(vec![iterated(5, 1000)]), &[]);
+    let rows = |text: &str| text.matches("<td>File creation</td>").count();
+    let (open, folds) = shown(&page)
+        .split_once("<summary>Iteration 1</summary>")
+        .expect("folds");
+    // The bars of the overview, and the table.
+    assert_eq!(rows(open), 2, "{open}");
+    let (_, line) = open.rsplit_once("<td>File creation</td>").expect("a row");
+    let cells: Vec<&str> = line.split("</td>").take(2).collect();
+    assert!(cells[1].contains(" ±"), "{cells:?}");
+    for n in 2..=5 {
+        assert!(
+            folds.contains(&format!("<summary>Iteration {n}</summary>")),
+            "{n}"
+        );
+    }
+    assert!(page.contains("<summary>Each iteration</summary>"));
+    let single = page::render(&documents(vec![iterated(1, 1000)]), &[]);
+    assert!(!single.contains("teration</summary>") && !shown(&single).contains(" ±"));
+}
+
+#[test]
+fn two_runs_have_the_verdict_of_compare_and_their_curves_in_one_chart() {
+    let page = named(
+        ["a/base.json", "b/new.json"],
+        [iterated(5, 1000), iterated(5, 1200)],
+    );
+    let page = shown(&page);
+    for words in [
+        "<b>new.json (NEW) against base.json (BASE): </b>NEW is slower in 12 of 12 operations",
+        "<td class=\"left failed\">slower</td>",
+        "new.json / base.json",
+    ] {
+        assert!(page.contains(words), "{words}");
+    }
+    let (_, chart) = page
+        .split_once("<figcaption>Latency by percentile")
+        .expect("a chart");
+    let (chart, after) = chart.split_once("</figure>").expect("its end");
+    assert_eq!(chart.matches("<polyline").count(), 2, "{chart}");
+    assert!(chart.contains(">base.json</span>") && chart.contains(">new.json</span>"));
+    let (rate, _) = after.split_once("</figure>").expect("the next one");
+    assert!(rate.contains(">base.json: iteration ") && rate.contains(">new.json: iteration "));
+}
+
+#[test]
+fn runs_are_called_by_their_label_or_their_file() {
+    let names = |files: [&str; 2], label: &str| {
+        let mut results = [1000, 1000].map(|permille| iterated(1, permille));
+        if !label.is_empty() {
+            results[0]
+                .run
+                .labels
+                .insert("name".to_owned(), label.to_owned());
+        }
+        let page = named(files, results);
+        let (_, heads) = page.split_once("<section id=\"run\">").expect("a section");
+        let names = heads.split("<h4>").skip(1).take(2);
+        names
+            .map(|rest| rest.split('<').next().unwrap_or_default().to_owned())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(names(["x/a.json", "x/b.json"], ""), ["a.json", "b.json"]);
+    assert_eq!(
+        names(["x/a.json", "y/a.json"], ""),
+        ["x/a.json", "y/a.json"]
+    );
+    assert_eq!(
+        names(["x/a.json", "y/a.json"], "before"),
+        ["before", "y/a.json"]
+    );
+    assert_eq!(names(["", ""], ""), ["run-1000", "run-1000"]);
+}
+
+#[test]
+fn two_runs_of_five_iterations_weigh_less_than_a_megabyte() {
+    let results = [1000, 1100].map(|permille| iterated(5, permille));
+    let page = named(["a.json", "b.json"], results.clone());
+    let (size, without_data) = (page.len(), shown(&page).len());
+    assert!(
+        size < 1_000_000,
+        "{size} bytes, {without_data} without data"
+    );
+    // And they are still in it.
+    let mut read = read(&page, 2);
+    let mut result = results[1].clone();
+    if page.contains("The timelines are left out") {
+        result
+            .phases
+            .iter_mut()
+            .for_each(|phase| phase.timeline.clear());
+    }
+    assert_eq!(read.phases.pop(), result.phases.pop());
+    assert_eq!(read.summary, result.summary);
+}
+
+#[test]
+fn what_moves_bytes_has_a_chart_of_them_and_a_heat_map_its_legend() {
+    let of = |bytes: u64| {
+        let phase = Made::solo(2000, bytes, 1_000_000).phase("write", "Write", OpKind::Write);
+        page::render(&documents(vec![run(1, 1, meta_spec(), vec![phase])]), &[])
+    };
+    assert!(of(4096).contains("MiB per second over time") && !of(0).contains("MiB per second"));
+    assert!(of(0).contains("% of a slice"));
+}
+
+#[test]
+fn titles_explain_themselves() {
+    let page = page::render(&documents(vec![iterated(1, 1000)]), &[]);
+    let heads = shown(&page)
+        .split("<th")
+        .skip(1)
+        .map(|rest| rest.split("</th>").next().unwrap_or_default());
+    let mute = heads.filter(|head| {
+        ["p99", "last done", "Errors"]
+            .iter()
+            .any(|title| head.ends_with(&format!(">{title}")))
+            && !head.contains("title=")
+    });
+    assert_eq!(mute.collect::<Vec<_>>(), [""; 0]);
+    assert!(page.contains("title=\"from the actual start of an operation to its end: 99 % of the operations took at most this long\""));
 }

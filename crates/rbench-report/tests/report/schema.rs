@@ -322,7 +322,7 @@ proptest! {
             let steers = |c: char| c.is_control() && c != '\n';
             prop_assert!(!text.chars().any(steers), "{}: {:?}", renderer.name, text);
         }
-        let page = rbench_report::page::render(&[document.clone(), document]);
+        let page = rbench_report::page::render(&[document.clone(), document], &[]);
         prop_assert!(page.starts_with(rbench_report::page::BEGINNING));
     }
 }

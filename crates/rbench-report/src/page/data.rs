@@ -1,0 +1,140 @@
+//! The results themselves in the page, as script elements with a button that saves each.
+
+use std::io::Write as _;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use maud::{Markup, PreEscaped, html};
+
+use super::Shown;
+use crate::schema::{RunResult, SeriesResult};
+use crate::{json, series};
+
+/// A file of the page.
+pub struct Data<'d> {
+    id: String,
+    name: String,
+    file: File<'d>,
+}
+
+enum File<'d> {
+    Run(&'d RunResult),
+    Series(&'d SeriesResult),
+}
+
+impl<'d> Data<'d> {
+    /// The `i`-th run of the page.
+    pub fn of_run(i: usize, run: &Shown<'d>) -> Data<'d> {
+        Data {
+            id: format!("result-{}", i + 1),
+            name: run.name.clone(),
+            file: File::Run(run.result),
+        }
+    }
+
+    /// The `i`-th series.
+    pub fn of_series(i: usize, series: &'d SeriesResult) -> Data<'d> {
+        Data {
+            id: format!("series-{}-data", i + 1),
+            name: crate::table::printable(&series.run.id),
+            file: File::Series(series),
+        }
+    }
+
+    fn json(&self) -> String {
+        match self.file {
+            File::Run(run) => json::render(run),
+            File::Series(all) => series::render_json(all),
+        }
+    }
+
+    /// The same without what takes the most room, and what charts have.
+    fn without_timelines(&self) -> String {
+        let clear = |run: &mut RunResult| run.phases.iter_mut().for_each(|p| p.timeline.clear());
+        match self.file {
+            File::Run(run) => {
+                let mut run = run.clone();
+                clear(&mut run);
+                json::render(&run)
+            }
+            File::Series(all) => {
+                let mut all = all.clone();
+                all.cells
+                    .iter_mut()
+                    .filter_map(|cell| cell.result.as_mut())
+                    .for_each(clear);
+                series::render_json(&all)
+            }
+        }
+    }
+}
+
+fn size(texts: &[String]) -> usize {
+    texts.iter().map(String::len).sum()
+}
+
+/// JSON, compressed, in base64.
+fn packed(json: &str) -> String {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+    let bytes = encoder
+        .write_all(json.as_bytes())
+        .and_then(|()| encoder.finish());
+    STANDARD.encode(bytes.expect("memory takes it"))
+}
+
+/// The elements of some files, as complete as there is room for, in bytes.
+pub fn elements(all: &[Data<'_>], room: usize) -> Markup {
+    let plain: Vec<String> = all.iter().map(Data::json).collect();
+    if size(&plain) <= room {
+        return html! {
+            p.note { "This page contains the results as script elements of the type application/json: " (DESCRIBED) }
+            // Nothing in them ends the element or begins a comment.
+            @for (data, json) in all.iter().zip(&plain) { (element(data, "application/json", &json.replace('<', "\\u003c"))) }
+        };
+    }
+    let whole: Vec<String> = plain.iter().map(|json| packed(json)).collect();
+    let (texts, left_out) = match size(&whole) <= room {
+        true => (whole, false),
+        false => (
+            all.iter()
+                .map(|data| packed(&data.without_timelines()))
+                .collect(),
+            true,
+        ),
+    };
+    html! {
+        @if size(&texts) > room { p.note { "The results have no room in a page of this size: keep their files." } }
+        @else {
+            p.note {
+                "This page contains the results, compressed by gzip and in base64, as script elements of the type "
+                "application/gzip: " (DESCRIBED)
+                @if left_out { " The timelines are left out to keep the page small: the result files have them." }
+            }
+            @for (data, text) in all.iter().zip(&texts) { (element(data, "application/gzip", text)) }
+        }
+    }
+}
+
+const DESCRIBED: &str = "their fields are described in docs/reference/result-file.md of rbench.";
+
+fn element(data: &Data<'_>, kind: &str, text: &str) -> Markup {
+    html! {
+        p { button hidden data-result=(data.id) data-name=(format!("{}.json", file_name(&data.name))) { "Save " (data.name) } }
+        script type=(kind) id=(data.id) { (PreEscaped(text)) }
+    }
+}
+
+/// A name without what file systems mind, and without the ending that is added.
+fn file_name(name: &str) -> String {
+    let plain = |c: char| {
+        if c.is_ascii_alphanumeric() || "-_.".contains(c) {
+            c
+        } else {
+            '_'
+        }
+    };
+    let name = name.strip_suffix(".json").unwrap_or(name);
+    name.chars().map(plain).collect()
+}

@@ -179,39 +179,31 @@ impl<'w> JobRound<'w> {
         noted.map(|()| end)
     }
 
-    /// When time decides for all of them: to where the one with the most is then, or a phase of
-    /// `rbench io` ends.
+    /// The job of a phase of `rbench io`, which runs alone.
+    fn io_phase(&self) -> Option<&Member> {
+        self.members.iter().find(|m| m.job.label.is_some())
+    }
+
+    /// When time decides for all of them.
     fn deadline(&self) -> Option<Nanos> {
-        let jobs = self.members.iter().map(|m| &m.job);
-        let mut jobs = jobs.filter(|job| job.pace.wear_out || job.label.is_some());
-        let end = |job: &Arc<JobPlan>| {
-            let time = job.pace.runtime?.0;
-            Some(Nanos(job.pace.ramp.0.saturating_add(time)))
-        };
-        jobs.find_map(end)
+        let wears_out = self.members.iter().find(|m| m.job.pace.wear_out);
+        let pace = &wears_out.or(self.io_phase())?.job.pace;
+        Some(Nanos(pace.ramp.0.saturating_add(pace.runtime?.0)))
     }
 
     /// Operations that are due in a second, where nothing else is counted with them.
     fn offered(&self) -> Option<f64> {
-        let [member] = &self.members[..] else {
-            return None;
-        };
-        let (job, pace) = (&member.job, &member.job.pace);
+        let job = &self.io_phase()?.job;
         let syncs = job.syncing.fsync > 0 || job.syncing.close;
-        let alone = !syncs && job.small.is_none() && !pace.ramps();
-        pace.together.filter(|_| alone).map(|open| open.rate)
+        let alone = !syncs && job.small.is_none() && !job.pace.ramps();
+        job.pace.together.filter(|_| alone).map(|open| open.rate)
     }
 
-    /// Of a phase of `rbench io`: when it ends since it is steady.
+    /// When a phase of `rbench io` ends since it is steady.
     fn steady(&self) -> Option<SteadyEnd> {
-        let jobs = self.members.iter().map(|m| &m.job);
-        let mut jobs = jobs.filter(|job| job.label.is_some());
-        jobs.find_map(|job| {
-            Some(SteadyEnd {
-                rule: job.pace.steady?,
-                from: job.pace.ramp,
-            })
-        })
+        let pace = &self.io_phase()?.job.pace;
+        let from = pace.ramp;
+        pace.steady.map(|rule| SteadyEnd { rule, from })
     }
 
     /// Its jobs, for people.
@@ -317,9 +309,6 @@ impl<'w> JobRound<'w> {
         });
         let pauses = self.members.iter().map(|m| m.job.pace.pause);
         let framing = self.members.iter().map(|m| m.job.framing);
-        // Only those of `rbench io` are phases for the commands of all hosts.
-        let name = self.members.iter().find(|m| m.job.label.is_some());
-        let name = name.map(|m| m.name.clone());
         Phase {
             iteration: self.iteration,
             open_loop: self.is_open(),
@@ -335,7 +324,8 @@ impl<'w> JobRound<'w> {
             log_operations: self.common.run.plan.log,
             before: Before {
                 pause: pauses.max().unwrap_or_default(),
-                name,
+                // Only these are phases for the commands of all hosts.
+                name: self.io_phase().map(|m| m.name.clone()),
                 ..Before::default()
             },
             ..Phase::new(self.title(), self.lanes.clone(), self.workers(), make)

@@ -1,5 +1,5 @@
-//! An MPI program that does nothing: start, barrier, end. Rank 0 prints the
-//! time of day behind the barrier, in seconds since 1970.
+//! An empty MPI program: start, barrier, end. Rank 0 prints the time of day after the barrier, in
+//! seconds since 1970.
 
 #![allow(
     clippy::print_stderr,

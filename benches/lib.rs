@@ -1,1 +1,1 @@
-//! Holds the benchmarks beside it together; it has no code of its own.
+//! Package of the benchmarks in this directory; it has no code of its own.

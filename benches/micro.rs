@@ -1,4 +1,4 @@
-//! What rbench does between two system calls, piece by piece.
+//! Microbenchmarks of rbench's computations between two system calls.
 #![allow(missing_docs, reason = "criterion's macros make undocumented items")]
 
 use std::hint::black_box;

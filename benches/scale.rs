@@ -1,14 +1,13 @@
-//! The reduction, the result file and the report of thousands of ranks, which
-//! are simulated: tasks of one thread that talk through the communicator for
-//! tests. What they bring is made up; what becomes of it is the program's own
-//! code.
+//! The reduction, the result file and the report of thousands of simulated ranks. The ranks are
+//! tasks of one thread that communicate through the test communicator. Their outcomes are
+//! generated; the reduction and the output are the program's own code.
 //!
-//! `cargo bench -p rbench-benches --bench scale -- RANKS HOSTS PHASES`; without
-//! numbers 4096 ranks on 128 hosts in 12 phases. The last line of stdout is
-//! JSON. CPU and wall time are those of all ranks together: on one thread both
-//! are the sum. Memory is what rank 0 held at most while it reduced a phase,
-//! results of the phases before included, its own outcome not: the allocator
-//! counts while rank 0 is polled. docs/dev/scaling.md says what follows from it.
+//! `cargo bench -p rbench-benches --bench scale -- RANKS HOSTS
+//! PHASES`; the defaults are 4096 ranks on 128 hosts in 12 phases. The last line of stdout is JSON.
+//! CPU and wall time are those of all ranks together: on one thread both are the sum. Memory is the
+//! maximum that rank 0 held while it reduced a phase. It includes results of earlier phases, but
+//! not rank 0's own outcome: the allocator counts while rank 0 is polled. docs/dev/scaling.md draws
+//! the conclusions.
 
 #![allow(
     clippy::print_stderr,
@@ -41,7 +40,7 @@ use rbench_report::{PhaseResult, RunResult, View, json, text};
 #[global_allocator]
 static COUNTING: Counting = Counting;
 
-/// Counts what this thread holds.
+/// An allocator that counts the memory held by this thread.
 struct Counting;
 
 thread_local! {
@@ -54,29 +53,29 @@ fn count(bytes: i64) {
     PEAK_BYTES.set(PEAK_BYTES.get().max(HELD_BYTES.get()));
 }
 
-// SAFETY: every call goes to the system's allocator unchanged; the counters
-// are plain cells that neither allocate nor are dropped.
+// SAFETY: every call is forwarded to the system's allocator unchanged; the counters are plain cells
+// that neither allocate nor are dropped.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(layout.size() as i64);
-        // SAFETY: the caller keeps the contract of `alloc`.
+        // SAFETY: the caller fulfils the contract of `alloc`.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         count(layout.size() as i64);
-        // SAFETY: the caller keeps the contract of `alloc_zeroed`.
+        // SAFETY: the caller fulfils the contract of `alloc_zeroed`.
         unsafe { System.alloc_zeroed(layout) }
     }
 
     unsafe fn dealloc(&self, pointer: *mut u8, layout: Layout) {
         count(-(layout.size() as i64));
-        // SAFETY: the caller keeps the contract of `dealloc`.
+        // SAFETY: the caller fulfils the contract of `dealloc`.
         unsafe { System.dealloc(pointer, layout) }
     }
 }
 
-/// What rank 0 used.
+/// Resources that rank 0 used.
 #[derive(Default)]
 struct AtRoot {
     held_bytes: i64,
@@ -88,9 +87,9 @@ impl AtRoot {
     fn at_work<T>(&mut self, work: impl FnOnce() -> T) -> T {
         let before = HELD_BYTES.get();
         PEAK_BYTES.set(before);
-        let begun = Instant::now();
+        let started = Instant::now();
         let result = work();
-        self.busy += begun.elapsed();
+        self.busy += started.elapsed();
         let peak = self.held_bytes + PEAK_BYTES.get() - before;
         self.peak_bytes = self.peak_bytes.max(peak);
         self.held_bytes += HELD_BYTES.get() - before;
@@ -100,8 +99,8 @@ impl AtRoot {
 
 type OneRank<'r, T> = Pin<Box<dyn Future<Output = T> + 'r>>;
 
-/// Polls all ranks, rank 0 first, until each is ready. Nobody has to be woken:
-/// a collective is complete when all ranks had their turn.
+/// Polls all ranks, rank 0 first, until each is ready. No wake-ups are needed: a collective is
+/// complete once all ranks were polled.
 fn in_turn<T>(mut ranks: Vec<OneRank<'_, T>>, root: &mut AtRoot) -> Vec<T> {
     struct Nobody;
     impl Wake for Nobody {
@@ -144,7 +143,7 @@ impl Show for Quiet {
     fn trouble(&self, _: &str) {}
 }
 
-/// How many of each.
+/// Numbers of ranks, hosts and phases.
 struct Size {
     ranks: u32,
     hosts: u32,
@@ -152,7 +151,7 @@ struct Size {
 }
 
 impl Size {
-    /// From the command line; cargo adds words of its own.
+    /// Reads the numbers from the command line; cargo adds other arguments.
     fn from_arguments() -> Size {
         let mut numbers = std::env::args().filter_map(|word| word.parse().ok());
         let mut next = |otherwise: u32| numbers.next().unwrap_or(otherwise).max(1);
@@ -176,8 +175,7 @@ fn host_name(host: u32) -> String {
 /// Operations of each rank in a phase.
 const ITEMS: u64 = 5000;
 
-/// Factors of service times: bell-shaped in the logarithm, a tenth to ten
-/// times the base.
+/// Factors of service times: the logarithm is bell-shaped, from a tenth to ten times the base.
 fn factors(random: &mut impl FnMut() -> u64) -> Vec<f64> {
     let mut unit = || (random() >> 11) as f64 / (1_u64 << 53) as f64;
     let mut factor = |_| {
@@ -199,7 +197,7 @@ fn random(seed: u64) -> impl FnMut() -> u64 {
     }
 }
 
-/// What `rank` did in phase number `phase`. One of a thousand met an error.
+/// The outcome of `rank` in phase number `phase`. One rank in a thousand has an error.
 fn outcome(phase: u32, rank: u32, factors: &[f64]) -> WorkerOutcome {
     let mut random = random(u64::from(phase) << 32 | u64::from(rank));
     let base_ns = 200_000.0 * f64::from(1 + phase % 7);
@@ -251,7 +249,7 @@ fn form<'g>(world: &'g [ThreadsCommunicator], size: &Size) -> Vec<Group<'g>> {
     in_turn(ranks.collect(), &mut AtRoot::default())
 }
 
-/// What all phases took.
+/// Cost of all phases.
 #[derive(Default)]
 struct Reduction {
     cpu: Duration,
@@ -279,16 +277,16 @@ fn reduce_phase(groups: &[Group<'_>], number: u32, factors: &[f64], all: &mut Re
         }) as OneRank<'_, Vec<PhaseOutcome>>
     });
     let ranks = ranks.collect();
-    // What rank 0 keeps of the phases before, about as much as it writes.
+    // The size of the earlier results at rank 0, about the size of their JSON.
     let kept: usize = all.results.iter().map(|r| json::pretty(r).len()).sum();
-    let (cpu_before, begun) = (cpu(), Instant::now());
+    let (cpu_before, started) = (cpu(), Instant::now());
     let mut root = AtRoot {
         held_bytes: kept as i64,
         ..AtRoot::default()
     };
     let mut rows = in_turn(ranks, &mut root);
     all.cpu += cpu() - cpu_before;
-    all.wall += begun.elapsed();
+    all.wall += started.elapsed();
     all.root.busy += root.busy;
     all.root.peak_bytes = all.root.peak_bytes.max(root.peak_bytes);
     all.results
@@ -364,7 +362,7 @@ fn result(size: &Size, phases: Vec<PhaseResult>) -> RunResult {
     }
 }
 
-/// The most memory that this process had, of all ranks.
+/// Peak memory of this process, over all ranks.
 fn peak_of_all() -> String {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find(|line| line.starts_with("VmHWM:"));
@@ -379,9 +377,9 @@ fn main() {
     let runtime = { runtime }.enable_time().build().expect("a runtime");
     let _entered = runtime.enter();
     let world = threads::world(size.ranks);
-    let begun = Instant::now();
+    let started = Instant::now();
     let groups = form(&world, &size);
-    let formed_s = begun.elapsed().as_secs_f64();
+    let formed_s = started.elapsed().as_secs_f64();
 
     let factors = factors(&mut random(1));
     let mut all = Reduction::default();
@@ -398,12 +396,12 @@ fn main() {
     let used = used.map(|h| h.expect("our own").iter_recorded().count());
     let used = used.max().unwrap_or(0);
 
-    let begun = Instant::now();
+    let started = Instant::now();
     let mut result = result(&size, results);
     rbench_report::finish(&mut result);
     let file = json::render(&result);
     let report = text::render(&result, View::default());
-    let report_s = begun.elapsed().as_secs_f64();
+    let report_s = started.elapsed().as_secs_f64();
 
     println!(
         "{} ranks on {} hosts, {} phases, up to {used} buckets used",

@@ -1,5 +1,4 @@
-//! Blocks of 4 KiB with pread and pwrite, in the order in which `rbench io`
-//! visits them.
+//! Reads and writes 4 KiB blocks with pread and pwrite, in the order of `rbench io`.
 
 use std::fs::{File, OpenOptions};
 use std::os::fd::{AsRawFd as _, RawFd};
@@ -19,15 +18,15 @@ use crate::{Failed, Figure, repeat};
 
 /// Bytes of a block.
 pub const BLOCK: usize = 4096;
-/// Passes whose order is drawn beforehand, to be repeated.
+/// Number of passes whose order is computed beforehand and then repeated.
 const PASSES: u64 = 8;
-/// Operations between two looks at the clock.
+/// Operations between two clock readings.
 const BATCH: usize = 256;
-/// What `rbench io --seed` needs for the same order.
+/// Value of `rbench io --seed` that gives the same order.
 const SEED: u64 = 1;
 
-/// The offsets of the first passes over `size` bytes, for worker 0 of
-/// `rbench io --seed 1` with `mode` as its first phase.
+/// The offsets of the first passes over `size` bytes, for worker 0 of `rbench io --seed 1` with
+/// `mode` as its first phase.
 pub fn offsets(mode: Rw, size: u64) -> Result<Vec<i64>, Failed> {
     let io = Io {
         rw: Some(vec![mode]),
@@ -63,7 +62,7 @@ pub fn offsets(mode: Rw, size: u64) -> Result<Vec<i64>, Failed> {
     Ok(steps.map(|step| step.offset as i64).collect())
 }
 
-/// Files that are there in full, of the same size.
+/// Complete files of equal size.
 pub struct Files {
     open: Vec<File>,
     /// Bytes of each.
@@ -71,8 +70,8 @@ pub struct Files {
 }
 
 impl Files {
-    /// Opens what is named, with colons in between, and has `size` bytes in
-    /// all, for `mode`.
+    /// Opens the files in `paths`, separated by colons, for `mode`. Together they must have `size`
+    /// bytes.
     pub fn open(mode: Rw, paths: &str, size: u64) -> Result<Files, Failed> {
         let paths: Vec<&str> = paths.split(':').collect();
         let each = size / paths.len() as u64;
@@ -85,9 +84,9 @@ impl Files {
                 .write(mode.writes())
                 .open(path)
                 .map_err(|error| format!("{path}: {error}"))?;
-            let found = file.metadata()?.len();
-            if found < each {
-                return Err(format!("{path} has only {found} of {each} bytes").into());
+            let length = file.metadata()?.len();
+            if length < each {
+                return Err(format!("{path} has only {length} of {each} bytes").into());
             }
             Ok(file)
         });
@@ -102,8 +101,8 @@ impl Files {
         self.open.iter().map(|file| file.as_raw_fd()).collect()
     }
 
-    /// Which file each operation goes to, in turns, and where: `offsets` are
-    /// those of one file as large as all of them.
+    /// The file and offset of each operation, with the files in turns. `offsets` are those of a
+    /// single file with the total size.
     pub fn places(&self, offsets: &[i64]) -> Vec<(usize, i64)> {
         let turns = (0..self.open.len()).cycle();
         let within = offsets.iter().map(|at| at % self.each as i64);
@@ -111,7 +110,7 @@ impl Files {
     }
 }
 
-/// The block loop. Writes have all the same content.
+/// Runs the block loop. All writes have the same content.
 pub fn run(name: &str, paths: &str, size: u64, limit: Duration) -> Result<Figure, Failed> {
     let mode = Rw::ALL
         .into_iter()
@@ -128,12 +127,12 @@ pub fn run(name: &str, paths: &str, size: u64, limit: Duration) -> Result<Figure
     DataStream::new(&[1]).fill(&mut buffer);
     let start = buffer.as_mut_ptr();
     if mode.writes() {
-        // SAFETY: the files are open, and `start` has so many bytes.
+        // SAFETY: the files are open, and `start` points to a whole block.
         blocks(name, &places, limit, |fd, at| unsafe {
             libc::pwrite(fd, start.cast(), BLOCK, at)
         })
     } else {
-        // SAFETY: the files are open, and `start` has room for so many bytes.
+        // SAFETY: the files are open, and `start` has room for a whole block.
         blocks(name, &places, limit, |fd, at| unsafe {
             libc::pread(fd, start.cast(), BLOCK, at)
         })

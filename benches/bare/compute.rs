@@ -1,4 +1,4 @@
-//! What rbench does between two system calls, as throughput of one core.
+//! Computations of rbench between two system calls, as throughput of one core.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -12,12 +12,11 @@ use rbench_exec::worker::Runner as _;
 use crate::{Failed, Figure, repeat};
 
 const SIZES: [(&str, usize); 2] = [("4k", 4 << 10), ("1m", 1 << 20)];
-/// Bytes between two looks at the clock.
+/// Bytes between two clock readings.
 const BATCH: usize = 4 << 20;
 const NULL_OPERATIONS: u64 = 2_000_000;
 
-/// Prints bytes as operations of `fill`, `stamp` and `check`, and the
-/// operations of the null engine.
+/// Prints figures of `fill`, `stamp` and `check` in bytes, and of the null engine in operations.
 pub fn run(limit: Duration) -> Result<(), Failed> {
     for (name, size) in SIZES {
         let mut block = vec![0; size];
@@ -33,7 +32,7 @@ pub fn run(limit: Duration) -> Result<(), Failed> {
     Ok(())
 }
 
-/// `work` moves `size` bytes at a time, and says whether that went well.
+/// Repeats `work`, which processes `size` bytes and returns true on success.
 fn bytes(
     name: &str,
     size: usize,
@@ -73,16 +72,16 @@ fn stamps(name: &str, block: &mut [u8], limit: Duration) -> Result<(), Failed> {
     Ok(())
 }
 
-/// The operations of the null engine, as rbench calibrates itself with them.
+/// Operations of the null engine, which rbench uses to calibrate itself.
 pub fn null() -> Result<Figure, Failed> {
     let clock = Counter::begin(true).clock_in_a_moment();
     let (mut runner, gate, mut meter) =
         null_loop(clock, NULL_OPERATIONS).ok_or("there is no null engine")?;
-    let begun = Instant::now();
+    let started = Instant::now();
     runner.run(&gate, &mut meter, None);
     Ok(Figure {
         name: "null".to_owned(),
         ops: runner.issued(),
-        took: begun.elapsed(),
+        took: started.elapsed(),
     })
 }

@@ -1,9 +1,7 @@
-//! Bare loops: the system calls of rbench's workloads on the same paths and
-//! offsets, with nothing measured but begin and end. `scripts/bench` holds
-//! rbench against them.
+//! Bare loops: the system calls of rbench's workloads on the same paths and offsets. Only start and
+//! end are timed. `scripts/bench` compares rbench with them.
 //!
-//! Each figure is a line of JSON on stdout:
-//! `{"name":"file-stat","ops":200000,"seconds":0.21}`.
+//! Each figure is a line of JSON on stdout: `{"name":"file-stat","ops":200000,"seconds":0.21}`.
 
 #![allow(
     clippy::print_stderr,
@@ -35,10 +33,10 @@ const USAGE: &str = "usage:
   bare null                            the operations of the null engine only
   bare peak OUT COMMAND…               run a command, and write its peak memory in bytes to OUT.<MPI rank>";
 
-/// Errors end the program and are said.
+/// An error that ends the program and is printed.
 type Failed = Box<dyn Error>;
 
-/// What was done in which time.
+/// A number of operations and their duration.
 struct Figure {
     name: String,
     ops: u64,
@@ -57,18 +55,18 @@ fn seconds(text: &str) -> Result<Duration, Failed> {
     Ok(Duration::try_from_secs_f64(text.parse()?)?)
 }
 
-/// Repeats `batch`, which says how many operations it did, until `limit` has
-/// passed: the clock is read once for each.
+/// Repeats `batch`, which returns its number of operations, until `limit` has passed. Reads the
+/// clock once per batch.
 fn repeat(
     name: &str,
     limit: Duration,
     mut batch: impl FnMut() -> Result<u64, Failed>,
 ) -> Result<Figure, Failed> {
     let mut ops = 0;
-    let begun = Instant::now();
+    let started = Instant::now();
     loop {
         ops += batch()?;
-        let took = begun.elapsed();
+        let took = started.elapsed();
         if took >= limit {
             return Ok(Figure {
                 name: name.to_owned(),

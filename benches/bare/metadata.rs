@@ -1,6 +1,6 @@
-//! Metadata and small files: the calls that `rbench meta` and the small-file
-//! form of `rbench io` make, relative to a directory, and those of `rbench
-//! mdtest`, with absolute paths. All paths are there before the time starts.
+//! Metadata and small files: the calls of `rbench meta` and of `rbench io` with small files,
+//! relative to a directory, and those of `rbench mdtest`, with absolute paths. All paths are
+//! generated before the time starts.
 
 use std::ffi::{CStr, CString, c_char, c_int};
 use std::fs;
@@ -29,8 +29,7 @@ const MDTEST_CREATE: c_int = libc::O_RDWR | libc::O_CREAT | libc::O_CLOEXEC | li
 const READ: c_int = libc::O_RDONLY | libc::O_CLOEXEC | libc::O_NOFOLLOW;
 const MODE: libc::mode_t = 0o664;
 
-/// The tree that `rbench meta` makes by default, with so many items in each
-/// of its 4 directories.
+/// The default tree of `rbench meta`, with `items` items in each of its 4 directories.
 fn tree(items: u64) -> Shape {
     Shape {
         branch: 3,
@@ -40,7 +39,7 @@ fn tree(items: u64) -> Shape {
     }
 }
 
-/// A directory of this process with a tree in it; removed when it is dropped.
+/// A directory of this process with a tree in it; removed on drop.
 struct Place {
     path: PathBuf,
     directory: OwnedFd,
@@ -91,12 +90,12 @@ impl Place {
 
 impl Drop for Place {
     fn drop(&mut self) {
-        // What is left behind is seen by who gave the directory.
+        // The caller who named the parent directory sees leftovers.
         fs::remove_dir_all(&self.path).ok();
     }
 }
 
-/// Paths one behind the other.
+/// Consecutive paths in one buffer.
 #[derive(Default)]
 struct Arena {
     bytes: Vec<u8>,
@@ -109,13 +108,13 @@ impl Arena {
         self.bytes.extend_from_slice(path.to_bytes_with_nul());
     }
 
-    /// Calls `act` with each path, which it says the success of.
+    /// Times `act` on each path; `act` returns true on success.
     fn time(
         &self,
         name: &str,
         mut act: impl FnMut(*const c_char) -> bool,
     ) -> Result<Figure, Failed> {
-        let begun = Instant::now();
+        let started = Instant::now();
         for start in &self.starts {
             if !act(self.bytes[*start..].as_ptr().cast()) {
                 return Err(format!("{name}: {}", Errno::last()).into());
@@ -124,12 +123,12 @@ impl Arena {
         Ok(Figure {
             name: name.to_owned(),
             ops: self.starts.len() as u64,
-            took: begun.elapsed(),
+            took: started.elapsed(),
         })
     }
 }
 
-/// The named phases of `rbench meta` in this order.
+/// Runs the named phases of `rbench meta` in this order.
 pub fn phases(dir: &str, items: u64, names: &[&str]) -> Result<(), Failed> {
     let place = Place::new(dir, tree(items))?;
     let (files, dirs) = (place.items(ItemKind::File), place.items(ItemKind::Dir));
@@ -139,10 +138,9 @@ pub fn phases(dir: &str, items: u64, names: &[&str]) -> Result<(), Failed> {
     Ok(())
 }
 
-/// The named phases of `rbench mdtest`: one directory with all items, without
-/// data.
+/// Runs the named phases of `rbench mdtest`: one directory with all items, without data.
 pub fn mdtest(dir: &str, items: u64, names: &[&str]) -> Result<(), Failed> {
-    // As deep, and with names as long, as those of rbench.
+    // The same depth and length of names as in rbench.
     let tree = Shape {
         branch: 1,
         depth: 0,
@@ -176,7 +174,7 @@ fn phase(
 ) -> Result<Figure, Failed> {
     // Every path ends with NUL, and the directory is open.
     match name {
-        // SAFETY: as said.
+        // SAFETY: see above.
         "dir-create" => dirs.time(name, |path| unsafe { libc::mkdirat(at, path, 0o775) } == 0),
         "dir-stat" => dirs.time(name, |path| stat(at, path)),
         "dir-remove" => dirs.time(name, |path| remove(at, path, libc::AT_REMOVEDIR)),
@@ -188,8 +186,8 @@ fn phase(
     }
 }
 
-/// Files of 4 KiB, made as `rbench meta --write 4k` does (`meta`, ITEMS in
-/// each directory) or as `rbench io --files` (`io`). The content is constant.
+/// Creates files of 4 KiB like `rbench meta --write 4k` (`meta`, ITEMS in each directory) or like
+/// `rbench io --files` (`io`). The content is constant.
 pub fn files(dir: &str, items: u64, form: &str) -> Result<Figure, Failed> {
     let (shape, flags) = match form {
         "meta" => (tree(items), CREATE),
@@ -203,8 +201,8 @@ pub fn files(dir: &str, items: u64, form: &str) -> Result<Figure, Failed> {
     let start = buffer.as_ptr().cast();
     let at = place.at();
     paths.time(form, |path| {
-        // SAFETY: the path ends with NUL, the directory is open, and `start`
-        // has so many bytes.
+        // SAFETY: the path ends with NUL, the directory is open, and `start` points to that many
+        // bytes.
         unsafe {
             let fd = libc::openat(at, path, flags, MODE);
             let written = if form == "io" {
@@ -219,7 +217,7 @@ pub fn files(dir: &str, items: u64, form: &str) -> Result<Figure, Failed> {
 
 #[inline]
 fn open_close(at: RawFd, path: *const c_char, flags: c_int) -> bool {
-    // SAFETY: the path ends with NUL; only what was opened here is closed.
+    // SAFETY: the path ends with NUL; only the descriptor opened here is closed.
     unsafe {
         let fd = libc::openat(at, path, flags, MODE);
         fd >= 0 && libc::close(fd) == 0
@@ -228,9 +226,9 @@ fn open_close(at: RawFd, path: *const c_char, flags: c_int) -> bool {
 
 #[inline]
 fn stat(at: RawFd, path: *const c_char) -> bool {
-    let mut found = std::mem::MaybeUninit::<libc::stat>::uninit();
-    // SAFETY: the path ends with NUL, and `found` is a place for a stat.
-    unsafe { libc::fstatat(at, path, found.as_mut_ptr(), libc::AT_SYMLINK_NOFOLLOW) == 0 }
+    let mut buffer = std::mem::MaybeUninit::<libc::stat>::uninit();
+    // SAFETY: the path ends with NUL, and `buffer` has room for a stat.
+    unsafe { libc::fstatat(at, path, buffer.as_mut_ptr(), libc::AT_SYMLINK_NOFOLLOW) == 0 }
 }
 
 #[inline]

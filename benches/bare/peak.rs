@@ -1,5 +1,5 @@
-//! The peak memory of a command. This program is small: a process inherits
-//! the peak of the one that starts it.
+//! Measures the peak memory of a command. This program is small, because a process inherits the
+//! peak of its parent.
 
 use std::process::{Command, ExitCode};
 
@@ -7,8 +7,8 @@ use nix::sys::resource::{UsageWho, getrusage};
 
 use crate::Failed;
 
-/// Runs the command, and writes its peak resident memory in bytes to `out`
-/// with the number of this MPI rank behind it (0 without MPI).
+/// Runs the command, and writes its peak resident memory in bytes to `out`, with the number of this
+/// MPI rank appended (0 without MPI).
 pub fn run(out: &str, command: &str, words: &[&str]) -> Result<ExitCode, Failed> {
     let status = Command::new(command)
         .args(words)

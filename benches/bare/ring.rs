@@ -1,5 +1,5 @@
-//! Random reads of 4 KiB by io_uring: submit and reap. The ring is set up, and
-//! buffers and files are registered, as by rbench's engine.
+//! Random reads of 4 KiB with io_uring: submit and reap. The ring, the registered buffers and the
+//! registered files are set up like in rbench's engine.
 
 use std::time::Duration;
 
@@ -12,20 +12,19 @@ use rbench_sys::limits::locks_memory_freely;
 use crate::block::{BLOCK, Files, offsets};
 use crate::{Failed, Figure, repeat};
 
-/// Rounds of submitting and reaping between two looks at the clock.
+/// Rounds of submitting and reaping between two clock readings.
 const BATCH: u64 = 16;
 
-/// What one system call hands over.
+/// Number of requests per system call.
 #[derive(Clone, Copy)]
 pub enum Calls {
-    /// All requests that are free, and waits for one, as `rbench io` does.
+    /// Submits all free requests and waits for one, like `rbench io`.
     All,
-    /// One request, and waits only if none is free then, as fio does unless it
-    /// is told otherwise.
+    /// Submits one request, and waits only if none is free, like fio by default.
     One,
 }
 
-/// The loop.
+/// Runs the loop.
 pub fn run(
     paths: &str,
     size: u64,
@@ -79,9 +78,9 @@ pub fn run(
     figure
 }
 
-/// Reads that are under way, each in a slot with a part of the buffer.
+/// Reads in flight, each in a slot with a part of the buffer.
 struct Reads<P> {
-    // Dropped first: from then on the kernel leaves the buffer alone.
+    // Dropped first: afterwards the kernel no longer uses the buffer.
     ring: IoUring,
     buffer: AlignedBuffer,
     registered: bool,
@@ -120,7 +119,7 @@ impl<P: Iterator<Item = (usize, i64)>> Reads<P> {
         entry.user_data(slot as u64)
     }
 
-    /// Adds one request; false if none is free.
+    /// Adds one request; returns false if none is free.
     #[inline]
     fn submit(&mut self) -> bool {
         let Some(slot) = self.free.pop() else {
@@ -128,15 +127,15 @@ impl<P: Iterator<Item = (usize, i64)>> Reads<P> {
         };
         let (file, offset) = self.places.next().unwrap_or_default();
         let entry = self.entry(slot, file, offset as u64);
-        // SAFETY: the part of the buffer is no other request's, and stays
-        // until the request is complete.
+        // SAFETY: no other request uses this part of the buffer, and it stays until the request is
+        // complete.
         let pushed = unsafe { self.ring.submission().push(&entry) };
         assert!(pushed.is_ok(), "the queue has an entry for each slot");
         true
     }
 
-    /// Hands over what was submitted, waits for `least` and takes in all that
-    /// are complete; their number.
+    /// Submits the added requests, waits for `least`, and reaps all complete ones. Returns their
+    /// number.
     #[inline]
     fn reap(&mut self, least: usize) -> Result<u64, Failed> {
         self.ring.submit_and_wait(least)?;

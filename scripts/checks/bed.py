@@ -1,4 +1,4 @@
-"""Three hosts with MooseFS: the everyday job, exactly counted.
+"""Checks the usual work on three hosts with MooseFS, with exact counts.
 
 usage: bed.py PROGRAM     (the bed is up: scripts/testbed up)
 """
@@ -15,7 +15,7 @@ from common import PATIENCE_S, check, check_result, finish, heading, meta_items,
 
 BED = pathlib.Path(__file__).resolve().parent.parent / "testbed"
 RANKS, HOSTS = 12, 3
-# How often the job that is to be cut off is begun, should mpirun lose a host before.
+# Number of attempts to start the job that is to be cut off, since mpirun may lose a host earlier.
 CUT_TRIES = 5
 
 
@@ -25,7 +25,7 @@ def mount_path():
 
 
 def on_bed(program, *arguments, out=None, expect=0):
-    """Runs rbench on 12 ranks over the three hosts; the result."""
+    """Runs rbench on 12 ranks over the three hosts, and returns the result."""
     command = ["mpirun", "-np", RANKS, "--hostfile", "$RBENCH_BED_HOSTFILE", program, *arguments]
     if out:
         command += ["--out", out, "--quiet"]
@@ -41,7 +41,7 @@ def nothing_left(mount):
 
 
 def who_answered(document, wanted):
-    """Each row's share of own items and verdict; the client's counter agrees on every host."""
+    """Checks each row's share of own items and verdict, and that the client's counter agrees on every host."""
     for name, (own, verdict) in wanted.items():
         residency = phases(document)[name]["residency"]
         total, requests = residency["total"], residency["total"]["requests"]
@@ -51,7 +51,7 @@ def who_answered(document, wanted):
         check(verdict in (None, residency["verdict"]), f"{name}: {residency['verdict']}, not {verdict}")
         check(requests["source"] == "MooseFS .stats", f"{name}: {requests['source']}")
         check(len(residency["caches"]) == HOSTS, f"{name}: {HOSTS} hosts have a cache each")
-        # One that was not used before asks for each item; others may have asked meanwhile.
+        # A client that was not used before requests each item; other programs may also have made requests.
         if verdict == "cold":
             check(requests["answering"] >= requests["operations"], f"{name}: {requests}")
 
@@ -59,12 +59,13 @@ def who_answered(document, wanted):
 def verdicts(program, mount, folder):
     heading("who answered: other hosts' items")
     document = on_bed(program, "meta", "--dir", mount, "--write", "4k", "--shift", 4, out=folder / "cold.json")
-    # The listing's distance would be 12, the own items: it is 4 again, whose names the host has seen in dir-stat.
+    # A distance of 12 would be the own items, so the listing's distance is 4 again; dir-stat has read those names on
+    # this host.
     who_answered(document, {"dir-stat": (0, "cold"), "dir-list": (1, None), "file-stat": (0, "cold"),
                             "file-read": (0, "cold")})
     on_bed(program, "mdtest", "-d", f"{mount}/m", "-b", 3, "-z", 1, "-I", 100, "-u", "-w", 4096, "-e", 4096, "-N", 1,
            "--out", folder / "stride.json")
-    # -N counts hosts: at distance 4 and 8 nobody meets what its own host has made.
+    # -N counts hosts: at distances 4 and 8 no rank uses items that its own host created.
     document = result(folder / "stride.json")
     who_answered(document, {"dir-stat": (0, "cold"), "file-stat": (0, "cold"), "file-read": (0, "cold")})
     nothing_left(mount)
@@ -77,7 +78,7 @@ def everyday(program, mount, folder):
     check([len(host["ranks"]) for host in document["world"]["hosts"]] == [4, 4, 4], "4 ranks on each host")
     hosts = document["world"]["hosts"]
     for host in hosts:
-        # All namespaces share one clock: 0 by definition.
+        # All namespaces share one clock: the offset is 0 by definition.
         offset, error = host["clock_offset_ns"], host["clock_error_ns"]
         check((offset, error) == (0, 0), f"{host['name']}: clock offset {offset} ns with error {error} ns")
     check([host["clock"]["number"] for host in hosts] == [0, 0, 0], f"one clock: {hosts}")
@@ -88,7 +89,7 @@ def everyday(program, mount, folder):
     for phase in document["phases"]:
         print(f"   {phase['name']:12} {phase['items']:6} items  {phase['rate']:10.0f}/s  start skew "
               f"{phase['start_skew_s'] * 1e3:.2f} ms")
-    # Whether memory answered depends on how long ago the items were made: the client's attributes last a second.
+    # The verdict depends on the items' age: the client caches attributes for a second.
     who_answered(document, {name: (1, None) for name in ("dir-stat", "dir-list", "file-stat", "file-read")})
     nothing_left(mount)
     shown = run([program, "show", folder / "meta.json"], quiet=True).stdout
@@ -170,7 +171,7 @@ def fio_jobs(program, mount, folder):
         read, phase = all_jobs[0]["read"], regular(own)[0]
         check(len(all_jobs) == 1 and read["total_ios"] == phase["items"] > 0, "one entry with the I/Os of all ranks")
         check(len(phase["ranks"]) == RANKS and len(phase["hosts"]) == HOSTS, "each rank and host has its row")
-        # What is under way at the end is waited for.
+        # Requests in flight at the end are awaited.
         longest = 2000 + read["clat_ns"]["max"] / 1e6
         check(2000 <= read["runtime"] < longest + 10_000, f"it took {read['runtime']} ms, not 2000 to {longest:.0f}")
         print(f"   {RANKS * numjobs} workers: {read['iops']:.0f} IOPS, p99 "
@@ -235,9 +236,9 @@ def job_file(program, mount, folder):
 
 
 def not_mounted(program, mount):
-    """The usual accident: the mount has failed on client3."""
+    """Simulates a common failure: the mount has failed on client3."""
     heading("client3 without its mount: named, and nothing is made anywhere")
-    # Only the path: the client goes on, and a bind mount brings it back.
+    # Hides only the path: the client continues, and a bind mount restores it.
     held = f"{mount}.held"
     def on_3(*words):
         return run([BED, "run", "--on", "client3", *words], quiet=True).stdout
@@ -267,13 +268,13 @@ def not_mounted(program, mount):
 
 
 def finished(journal):
-    """Phases that have ended, by a journal: it has intervals of the running one, too."""
+    """Counts finished phases in a journal, which also has intervals of the running one."""
     return sum(line.startswith('{"phase"') for line in journal.read_text().splitlines())
 
 
 def ranks_left(out):
-    """The ranks that are there and write to `out`, each with what its threads wait for in the kernel. Other runs of this
-    machine are left alone."""
+    """Returns the remaining ranks that write to `out`, with the kernel functions in which their threads wait. Ignores
+    other runs on this machine."""
     left = {}
     for process in pathlib.Path("/proc").glob("[0-9]*"):
         try:
@@ -288,7 +289,7 @@ def ranks_left(out):
 def cut_off(program, mount, folder):
     heading("a host is cut off in the middle of a phase")
     shown, said = folder / "cut.out", folder / "cut.err"
-    # A launcher that would notice a lost host only after a minute, or never, would keep the job for so long.
+    # A launcher that notices a lost host after a minute, or never, would keep the job for that long.
     noticing = 'OMPI_MCA_plm_rsh_args="$OMPI_MCA_plm_rsh_args -o ServerAliveCountMax=6"'
     for number in range(CUT_TRIES):
         out = folder / f"cut{number}.json"
@@ -298,7 +299,7 @@ def cut_off(program, mount, folder):
         with said.open("w") as errors, shown.open("w") as report:
             job = subprocess.Popen([BED, "run", "sh", "-c", line], stdout=report, stderr=errors, text=True)
         measured = wait_until(lambda: job.poll() is not None or journal.exists() and finished(journal) >= 2)
-        # On a busy machine so short a time is sometimes over although the host is there.
+        # On a busy machine this timeout sometimes expires although the host is up.
         if "not responding" not in said.read_text():
             break
         print("   mpirun took a host for gone before it was cut off", flush=True)
@@ -314,7 +315,7 @@ def cut_off(program, mount, folder):
     wait_until(lambda: job.poll() is not None, patience_s=15)
     took = time.monotonic() - begun
     if job.poll() is None:
-        # A call that the file system's own daemon does not answer cannot be ended by anybody.
+        # A call that the file system's own daemon does not answer cannot be ended by anyone.
         left = ranks_left(out)
         held = all("request_wait_answer" in waits for waits in left.values())
         check(left and held, f"mpirun is still there {took:.1f} s after the cut, and the kernel holds no rank: {left}")
@@ -349,7 +350,7 @@ def main():
         built_in(program, folder)
         fio_jobs(program, mount, folder)
         not_mounted(program, mount)
-        # Last: the file system has to find itself again afterwards.
+        # Last, because the file system needs time to recover afterwards.
         cut_off(program, mount, folder)
     finish()
 

@@ -1,5 +1,6 @@
-"""Three hosts with MooseFS (the bed is up: scripts/testbed up): `rbench probe`, a run that needs what MooseFS lacks, and ranks that
-a network connects that carries nothing. What one host shows of this is in crates/rbench/tests/program/mounts.
+"""Checks on three hosts with MooseFS (the bed is up: scripts/testbed up): `rbench probe`, a run that needs operations
+that MooseFS lacks, and ranks on a network that transports nothing. crates/rbench/tests/program/mounts has the tests
+on one host.
 
 usage: bed_mounts.py PROGRAM
 """
@@ -42,7 +43,7 @@ def needs(program):
 
 
 def launched(words):
-    """Exit code, seconds and what stood on standard error; nothing of it is left."""
+    """Returns exit code, seconds and standard error, after checking that no process is left."""
     begun = time.monotonic()
     process = subprocess.Popen([str(word) for word in words], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
                                start_new_session=True)
@@ -65,7 +66,7 @@ def start(program):
         return subprocess.run([BED, "run", "--on", host, *words], capture_output=True, text=True, check=False)
 
     for number, host in enumerate(hosts, 1):
-        # The other end belongs to nobody.
+        # The other end is not connected.
         made = [on(host, "ip", "link", "add", "rbench-nowhere", "type", "veth", "peer", "name", "rbench-no-end"),
                 on(host, "ip", "link", "set", "rbench-no-end", "up"),
                 on(host, "ip", "addr", "add", f"10.254.77.{number}/24", "dev", "rbench-nowhere"),

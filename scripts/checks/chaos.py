@@ -1,5 +1,5 @@
-"""Runs of many MPI ranks, killed at a random moment: the launcher, rank 0 or another rank, by SIGINT, SIGTERM or
-SIGKILL. What had been measured must be on disk, and nothing may be left.
+"""Kills runs of many MPI ranks at a random moment: the launcher, rank 0 or another rank, by SIGINT, SIGTERM or SIGKILL.
+All measurements must be on disk, and nothing may be left.
 
 usage: chaos.py PROGRAM [--runs N] [--seed S] [--brief] [--ranks N] [--mpirun MPIRUN]
 """
@@ -24,7 +24,7 @@ TARGETS = ("mpirun", "rank 0", "another rank")
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGKILL)
 NATIVE = ("meta", "io")
 GONE_WITHIN_S = 120
-# In memory, and by way of FUSE.
+# In memory, and over FUSE.
 META_ITEMS = {True: 2500, False: 200}
 
 JOBS = """
@@ -49,7 +49,7 @@ fsync=16
 
 
 def words(workload, place, folder, part):
-    """The command line of a run of some seconds, or a `part` of that; without a directory for the built-in file
+    """Returns the command line of a run of some seconds, or a `part` of it; without a directory for the built-in file
     system."""
     memory = place == "directory"
     there = [] if place == "built-in" else ["--dir", folder / "target"]
@@ -72,7 +72,7 @@ def rows(phases):
 
 
 def lines(path):
-    """The phases that a journal holds, without one that is being written."""
+    """Returns the complete phases in a journal."""
     try:
         whole = path.read_text().rpartition("\n")[0].splitlines()
     except OSError:
@@ -81,7 +81,7 @@ def lines(path):
 
 
 def find_rank(session, rank):
-    """The process of a rank; `None` when it is not there."""
+    """Returns the process of a rank; `None` if it does not exist."""
     wanted = [f"{name}={rank}".encode() for name in ("OMPI_COMM_WORLD_RANK", "PMI_RANK")]
     for pid in in_session(session):
         try:
@@ -89,13 +89,13 @@ def find_rank(session, rank):
         except OSError:
             continue
         if any(entry in environment for entry in wanted):
-            # The rank itself was there before whatever it started.
+            # The rank itself existed before any process that it started.
             return pid
     return None
 
 
 def seen(pid):
-    """A process for people."""
+    """Describes a process for messages."""
     try:
         name, waits = (pathlib.Path(f"/proc/{pid}/{file}").read_text().strip() for file in ("comm", "wchan"))
         return f"{pid} ({name}, in {waits})"
@@ -104,7 +104,7 @@ def seen(pid):
 
 
 class Chaos:
-    """The place, the undisturbed runs, and what came of the disturbed ones."""
+    """The directories, the undisturbed runs, and the results of the disturbed ones."""
 
     def __init__(self, args, folder):
         self.args, self.folder = args, folder
@@ -114,13 +114,13 @@ class Chaos:
         self.known, self.counts, self.cells, self.number = {}, Counter(), Counter(), 0
 
     def begin(self, workload, place):
-        """Starts a run in a session of its own; its process, result file and folders."""
+        """Starts a run in a new session. Returns its process, result file and directories."""
         self.number += 1
         folder = (self.testfs.mountpoint if place == "testfs" else self.folder) / f"run-{self.number}"
         local = self.folder / f"local-{self.number}"
         for path in (folder, folder / "target", local):
             path.mkdir(parents=True, exist_ok=True)
-        # What Open MPI itself leaves of a killed run goes with the folder.
+        # Files that Open MPI itself leaves after a killed run are removed with the directory.
         env = {**os.environ, "TMPDIR": str(local), "OMPI_MCA_btl_vader_backing_directory": str(local)}
         out = self.folder / f"out-{self.number}.json"
         launch, *ranks = mpirun(self.args.mpirun, self.args.ranks)
@@ -128,12 +128,12 @@ class Chaos:
         command += ["--out", out, "--quiet"]
         log = open(f"{out}.log", "w+")
         process = subprocess.Popen([str(word) for word in command], env=env, stdout=log, stderr=log, start_new_session=True)
-        # Whatever breaks this check off ends the run as well.
+        # If this check is aborted, the run ends as well.
         atexit.register(self.ends, process, 0)
         return process, out, folder, local, log
 
     def undisturbed(self, workload, place):
-        """How long it takes, and all its phases with their items."""
+        """Measures the duration of an undisturbed run, and its phases with their items."""
         if (workload, place) not in self.known:
             begun = time.monotonic()
             process, out, folder, local, log = self.begin(workload, place)
@@ -158,7 +158,7 @@ class Chaos:
             path.unlink(missing_ok=True)
 
     def disturbed(self, target, number, workload, place):
-        """One run and its kill."""
+        """Executes a run and kills it."""
         took, wanted = self.undisturbed(workload, place)
         at = self.random.uniform(0.2, took * 1.05)
         rank = 0 if target == "rank 0" else self.random.randrange(1, self.args.ranks)
@@ -201,7 +201,7 @@ class Chaos:
         self.discard(folder, local, out, log)
 
     def wait(self, process, until, rank):
-        """At the moment, or as soon as the victim is there: its number; None when it is not there any more."""
+        """Waits until the time, or until the victim exists. Returns its number; None if it no longer exists."""
         while time.monotonic() < until:
             time.sleep(min(0.01, max(0, until - time.monotonic())))
         if rank is None:
@@ -213,7 +213,7 @@ class Chaos:
         return None
 
     def ends(self, process, deadline):
-        """Waits until nothing of the run is left; what is left at the deadline is ended and told."""
+        """Waits until no process of the run is left. Kills and reports the ones left at the deadline."""
         while time.monotonic() < deadline:
             if process.poll() is not None and not in_session(process.pid):
                 return []
@@ -228,7 +228,7 @@ class Chaos:
         return left
 
     def kept(self, label, out, wanted, before, expected_there):
-        """Rows that are whole, and whether a part of one more is there."""
+        """Returns the complete rows, and whether a partial row follows."""
         journal = pathlib.Path(f"{out}.journal")
         there = [path for path in (out, journal) if path.exists()]
         check(there or not expected_there, f"{label}: the result and its journal are gone")
@@ -245,13 +245,13 @@ class Chaos:
         parts = shown[len(whole):]
         check(not any(part["complete"] for part in parts), f"{label}: nothing whole comes behind a part")
         check(rows(whole) == wanted[:len(whole)], f"{label}: rows {rows(whole)}, not the first of {wanted}")
-        # The journal's lines have closes, too.
+        # The journal's lines also include closes.
         left = sum(phase["complete"] for phase in document["phases"])
         check(left >= before, f"{label}: {left} rows are left of {before} in the journal")
         following = wanted[len(whole):][:len(parts)]
         check([row[:2] for row in rows(parts)] == [row[:2] for row in following], f"{label}: parts {rows(parts)} of {following}")
         check(all(part[2] <= row[2] for part, row in zip(rows(parts), following)), f"{label}: parts {rows(parts)} of {following}")
-        # A part that is known from its intervals has no ranks, and the result says so.
+        # A partial row derived from intervals has no ranks, and the result reports that.
         of_intervals = any(warning["code"] == "unfinished-phase" for warning in document["warnings"])
         for phase in document["phases"]:
             check(phase["errors"] == {}, f"{label}: {phase['name']}: errors {phase['errors']}")
@@ -264,7 +264,7 @@ class Chaos:
         return len(whole), bool(parts)
 
     def tree(self, label, workload, folder):
-        """What became of the run's tree. Native commands leave none, or one that `clean` removes."""
+        """Checks what is left of the run's tree. Native commands leave nothing, or a directory that `clean` removes."""
         target = folder / "target"
         there = [path.name for path in target.iterdir()]
         if workload not in NATIVE:
@@ -294,7 +294,7 @@ def main():
     parser.add_argument("--ranks", type=int, default=12)
     parser.add_argument("--mpirun", default="mpirun")
     args = parser.parse_args()
-    # Twelve ranks on few CPUs: nobody may wait by spinning.
+    # Twelve ranks on few CPUs: no rank may busy-wait.
     os.environ.update(OMPI_ALLOW_RUN_AS_ROOT="1", OMPI_ALLOW_RUN_AS_ROOT_CONFIRM="1")
     with tempfile.TemporaryDirectory(prefix="check-chaos-", dir="/dev/shm", ignore_cleanup_errors=True) as name:
         tempfile.tempdir = name
@@ -304,7 +304,7 @@ def main():
         kinds = [(workload, place) for workload in ("meta", "io", "mdtest", "fio") for place in ("directory", "testfs")]
         kinds += [(workload, "built-in") for workload in NATIVE]
         for turn in range(args.runs):
-            # Nine kills and ten kinds of runs: each meets each.
+            # Nine kills and ten kinds of runs: every pair occurs.
             chaos.disturbed(*kills[turn % len(kills)], *kinds[turn % len(kinds)])
         chaos.testfs.end()
         chaos.summary()

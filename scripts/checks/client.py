@@ -1,5 +1,6 @@
-"""What the file system's client cost: CPU time of each operation against what the server says of itself (getrusage), found
-by the mount, by number and by name; clients that end while a phase runs; names and numbers of which there is no process.
+"""Checks the cost of the file system's client: CPU time per operation against the server's own getrusage, for clients
+found by the mount, by number and by name. Also clients that end during a phase, and names and numbers without a
+process.
 
 usage: client.py PROGRAM [--mpirun MPIRUN]
 """
@@ -14,33 +15,33 @@ import tempfile
 
 from common import Testfs, check, finish, heading, mpirun, phases, regular, result, run, wait_until
 
-# CPU time of the phase: a hundred times the ticks in which the kernel tells user and system apart.
+# Minimum CPU time of the phase: a hundred times the ticks in which the kernel separates user and system time.
 LEAST_CPU_S = 2.0
 WITHIN = 0.05
 
 
 def used(files):
-    """CPU seconds that the server has used so far, by its own getrusage."""
+    """Returns the CPU seconds that the server has used, by its own getrusage."""
     files.stats()
     process = json.loads(files.stats_file.read_text())["process"]
     return process["user_s"] + process["system_s"]
 
 
 def peak_of(files):
-    """The most memory that the server ever had, bytes. Its getrusage counts what the process was before it became the
-    server, too: this Python."""
+    """Returns the server's peak memory in bytes. Its getrusage also counts the process before it became the server:
+    this Python."""
     lines = pathlib.Path(f"/proc/{files.process.pid}/status").read_text().splitlines()
     (line,) = [line for line in lines if line.startswith("VmHWM:")]
     return int(line.split()[1]) * 1024
 
 
 def measured(program, before, files, folder, name, options, ranks=1):
-    """One long phase of direct reads: what the result says of the server, against the server's own account."""
+    """Runs a long phase of direct reads, and compares the result with the server's own figures."""
     heading(f"CPU time of an operation: {name}")
     out = folder / f"{name}.json"
     command = [*before, program, "io", "--dir", files.mountpoint, "--rw", "randread", "--size", "64k", "--bs", "4k"]
     command += ["--no-round-trip", "--progress", "off", "--out", out, "--overwrite", *options]
-    # On a busy machine the server has less of a processor.
+    # On a busy machine the server gets less processor time.
     for time_s in (12, 24, 48):
         begun = used(files)
         text = run([*command, "--time", time_s]).stdout
@@ -70,7 +71,7 @@ def measured(program, before, files, folder, name, options, ranks=1):
 
 
 def ended(program, folder):
-    """A process of the name that ends in the middle of a phase: it is said, and there is no number."""
+    """A process with the name ends in the middle of a phase: the result has a note and no number."""
     heading("a client that ends while a phase runs")
     name = f"rbwatch{os.getpid() % 100000}"
     sleep = folder / name
@@ -98,7 +99,7 @@ def ended(program, folder):
 
 
 def summed(program, folder):
-    """Processes of a name are added up; their own accounts are in /proc."""
+    """Processes with the same name are summed up; /proc has their own figures."""
     heading("several processes of a name")
     name = f"rbspin{os.getpid() % 100000}"
     shell = folder / name
@@ -120,7 +121,7 @@ def summed(program, folder):
 
 
 def refused(program, folder):
-    """What is not there is refused, and nothing is touched."""
+    """Missing processes are refused, and nothing is changed."""
     heading("what is not there")
     empty = folder / "empty"
     empty.mkdir()
@@ -147,7 +148,7 @@ def main():
     program = given.program.resolve()
     with tempfile.TemporaryDirectory(prefix="rbench-client-") as folder:
         folder = pathlib.Path(folder)
-        # Nobody else's has this name; the ranks have it as well, and are no client.
+        # A unique name. The ranks have it too, but are not clients.
         named = folder / f"rbcheck{os.getpid() % 100000}"
         named.symlink_to(program)
         files = Testfs(named, "--direct-io", "--threads", "4")

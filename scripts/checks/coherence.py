@@ -1,6 +1,6 @@
-"""rbench check between clients: one directory of a local file system is coherent for any number of them; of two mounts of one
-store the time until seen follows from their time-outs; what two mounts do not share (locks, the end of a file) is found; expectations,
-refusals, calls that hang, interrupts.
+"""Checks rbench check between clients. One directory of a local file system is coherent for any number of clients. With
+two mounts of one store, the time until a change is seen follows from their timeouts. Unshared state (locks, the end
+of a file) is found. Also expectations, refusals, hanging calls and interrupts.
 
 usage: coherence.py PROGRAM --mpirun LAUNCHER
        coherence.py PROGRAM --bed    on three hosts with MooseFS (the bed is up: scripts/testbed up)
@@ -20,13 +20,13 @@ from common import Testfs, attempt, check, descendant, finish, heading, mpirun, 
 
 BED = pathlib.Path(__file__).resolve().parent.parent / "testbed"
 BETWEEN = "coherence,locks-between,races"
-# Two mounts of one directory without time-outs: the kernel keeps the pages of open files, the offset of O_APPEND is the
-# kernel's, and each kernel side has locks of its own.
+# With two mounts of one directory without timeouts, the kernel keeps the pages of open files and determines the offset
+# of O_APPEND. Each side has its own locks.
 UNSHARED = {"coherence.fsync.open-file", "coherence.append.records"}
 
 
 class TwoMounts:
-    """Two mounts of one directory, each by a process of its own."""
+    """Two mounts of one directory, each by its own process."""
 
     def __init__(self, program, timeout_s, *of_second):
         self.store = pathlib.Path(tempfile.mkdtemp(prefix="check-coherence-"))
@@ -54,7 +54,7 @@ def tried(launcher, ranks, program, dirs, *more, expect=0):
 
 
 def decided(words, expect=0):
-    """A busy machine leaves something undecided now and then: calls did not meet, or clocks are not known well enough."""
+    """Repeats a check that a busy machine left undecided: calls did not overlap, or the clocks were too imprecise."""
     for _ in range(3):
         begun = time.monotonic()
         done = run(words, expect=None, quiet=True)
@@ -77,7 +77,7 @@ def with_verdict(result, *verdicts):
 
 
 def consistent(result, clients):
-    """What is said of all pairs is what is said of each."""
+    """Checks that the verdict on all pairs follows from the verdict on each pair."""
     check(len(result["hosts"]) == clients, f"{len(result['hosts'])} clients, not {clients}")
     for name, between in by_name(result).items():
         pairs = between["pairs"]
@@ -137,7 +137,7 @@ def hosts(program, launcher, folder):
         check(0 < result["clock_error_ns"] < 1e9, f"clocks known to {result['clock_error_ns']} ns")
         check(os.listdir(place) == [], f"{os.listdir(place)} is left")
         print(f"   {', '.join(names)}: clocks known to {result['clock_error_ns']} ns", flush=True)
-    # One rank for each host, which has a directory of its own below the same name.
+    # One rank per host, with its own directory under the same name.
     mounts = as_host.read_text().replace("RANK / 2", "RANK").replace("unshare --uts", "unshare --mount --uts")
     alone = folder / "alone"
     alone.write_text(mounts.replace("hostname h$h;", f"hostname h$h; mount -t tmpfs none {place};"))
@@ -157,7 +157,7 @@ def time_until_seen(program, launcher):
     with two_mounts(program, 0) as mounts:
         result = tried(launcher, 2, program, mounts.dirs, "--only", "coherence,races", expect=1)
     consistent(result, 2)
-    # Records are lost only where both append at the same moment, which on a busy machine they may never.
+    # Records are lost only if both clients append at the same moment, which may never happen on a busy machine.
     rare = "coherence.append.records"
 
     def lost():
@@ -221,7 +221,7 @@ def expectations(program, launcher, folder):
             more = ("--only", "coherence.unlink.stat,coherence.create.stat", "--expect", expect)
             result = tried(launcher, 2, program, mounts.dirs, *more, expect=0 if passes else 1)
             check(result["passed"] == passes, f"within {within}: {by_name(result)}")
-        # Two holders at once are not late.
+        # Two simultaneous holders of a lock are not a delay.
         expect.write_text(expect.read_text().replace("200ms", "1h").replace("'coherence'", "'locks-between'"))
         result = tried(launcher, 2, program, mounts.dirs, "--only", "locks-between.flock.once", "--expect", expect, expect=1)
         check(not result["passed"], f"{by_name(result)}")
@@ -246,7 +246,7 @@ def refusals(program, launcher, folder):
         told = [line for line in done.stderr.splitlines() if line.startswith("rbench:")]
         check(len(told) == 1 and word in told[0], f"{more}: {done.stderr}")
         check(os.listdir(one) == [] and os.listdir(other) == [], f"{more}: something is left")
-    # What one client alone cannot try is told, where it was asked for.
+    # Checks that one client cannot perform are reported if requested.
     result = tried(launcher, 1, program, one, "--only", "coherence.create,rename.noreplace")
     check(with_verdict(result, "left-out") == set(by_name(result)) and len(by_name(result)) == 3, f"{by_name(result)}")
     check(result["passed"] and result["complete"], "one client passes without others")
@@ -255,7 +255,7 @@ def refusals(program, launcher, folder):
 
 
 def whole(out):
-    """Whether a launcher has passed on all of a report."""
+    """Returns whether a launcher has forwarded a complete report."""
     text = os.pread(out.fileno(), 1 << 24, 0)
     with contextlib.suppress(ValueError):
         return bool(json.loads(text))
@@ -317,7 +317,7 @@ def broken_off(program, launcher):
                 # Open MPI, interrupted, leaves its ranks a second, in which a busy machine removes nothing: one of them hears it.
                 os.kill(descendant(process.pid, "rbench") if how == signal.SIGINT else process.pid, how)
                 process.wait(timeout=60)
-                # A launcher that is interrupted may pass on a part of it only.
+                # An interrupted launcher may forward only a part.
                 told = whole(out)
                 out.seek(0)
                 text = out.read()
@@ -326,7 +326,7 @@ def broken_off(program, launcher):
                 check(wait_until(lambda: os.listdir(place) == [], 30), f"{os.listdir(place)} is left")
                 if told:
                     result = valid(json.loads(text), "the check")
-                    # It came in the last one.
+                    # The interrupt came in the last promise.
                     check(not result["passed"] and not result["complete"], "what is not whole does not pass")
             else:
                 # The ranks end with their launcher.
@@ -337,7 +337,7 @@ def broken_off(program, launcher):
 def bed(program):
     heading("three hosts with MooseFS")
     words = f"exec mpirun -np 12 --hostfile $RBENCH_BED_HOSTFILE {program} check --dir $RBENCH_BED_MOUNT --quiet --expect moosefs"
-    # What MooseFS keeps is for the table to say; that all of it is tried is ours.
+    # The table states which promises MooseFS keeps; this checks only that all are tested.
     result = decided([BED, "run", "sh", "-c", f"{words} --format json"], expect=None)
     took = result["took_s"]
     check(result["complete"] and took < 300, f"all of it in {took:.0f} s")

@@ -1,5 +1,4 @@
-"""What the checks of whole runs have in common: running rbench, reading its
-result files, and holding them against themselves."""
+"""Shared parts of the checks of whole runs: running rbench, reading its result files, and checking their consistency."""
 
 import atexit
 import base64
@@ -15,29 +14,30 @@ import tempfile
 import time
 import zlib
 
-# Ends like an interrupt does: what a check has started ends with it.
+# Ends like after an interrupt, so that all processes started by a check end with it.
 signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
 
 FAILURES = []
-# Those that no further attempt takes back.
+# Failures that no further attempt cancels.
 LASTING = []
-# In front of what does not hold, when it is printed.
+# Printed before failed conditions.
 LABEL = "FAILED"
 SCHEMAS = pathlib.Path(__file__).resolve().parents[2] / "docs" / "schema"
-# Whatever takes longer hangs, however busy the machine is.
+# Anything that takes longer hangs, however busy the machine is.
 PATIENCE_S = 120
 
 
 def check(condition, message, always=False):
-    """Notes a failure and goes on, so that one run shows all of them. What has to hold `always` fails in any attempt."""
+    """Records a failure and continues, so that one run shows all of them. With `always`, a repetition does not cancel
+    it."""
     if not condition:
         (LASTING if always else FAILURES).append(message)
         print(f"{'FAILED' if always else LABEL}: {message}", flush=True)
 
 
 def attempt(times, once):
-    """For what a busy machine may spoil now and then, and a defect always: `once` says what is wrong, or nothing.
-    Only when something is wrong every time, that is a failure. What keeps it busy lasts some seconds."""
+    """Repeats a check that a busy machine may break now and then, and a defect always. `once` returns what is wrong, or
+    nothing. Fails only if something is wrong every time. Load lasts for some seconds."""
     for number in range(1, times + 1):
         wrong = once()
         if not wrong:
@@ -49,7 +49,7 @@ def attempt(times, once):
 
 
 def in_attempts(times, part, *arguments):
-    """`attempt` for a part with checks of its own: only when some do not hold every time, that is a failure."""
+    """Repeats a part with checks of its own. Fails only if some of them fail every time."""
 
     def once():
         global LABEL
@@ -66,7 +66,7 @@ def in_attempts(times, part, *arguments):
 
 
 def wait_until(holds, patience_s=PATIENCE_S, every_s=0.02):
-    """Whether `holds` came to hold."""
+    """Waits for `holds`, and returns whether it became true."""
     deadline = time.monotonic() + patience_s
     while not holds():
         if time.monotonic() > deadline:
@@ -76,7 +76,7 @@ def wait_until(holds, patience_s=PATIENCE_S, every_s=0.02):
 
 
 def finish():
-    """Ends the program: 0 when every check held."""
+    """Ends the program: 0 if every check passed."""
     if FAILURES or LASTING:
         print(f"{len(FAILURES + LASTING)} checks failed", flush=True)
         sys.exit(1)
@@ -100,7 +100,7 @@ def run(command, expect=0, env=None, timeout=1200, quiet=False):
 
 
 def result(path):
-    """The result file of a run or a series, held against its schema."""
+    """Reads the result file of a run or a series, and checks it against its schema."""
     if not pathlib.Path(path).exists():
         print(f"FAILED: there is no result {path}", flush=True)
         sys.exit(1)
@@ -108,7 +108,7 @@ def result(path):
 
 
 def valid(document, label):
-    """What rbench wrote or printed as data, held against its schema."""
+    """Checks a JSON document of rbench against its schema."""
     for error in itertools.islice(schema_of(document["schema"]).iter_errors(document), 20):
         check(False, f"{label} is not what its schema says: {error.json_path}: {error.message[:300]}")
     return document
@@ -116,8 +116,8 @@ def valid(document, label):
 
 @functools.cache
 def schema_of(name):
-    """The published schema with that name, here without room for further fields."""
-    # Checks without result files run where nobody has installed it.
+    """Returns the published schema with this name, without allowing additional fields."""
+    # Imported here, because checks without result files run where it is not installed.
     import jsonschema
 
     schema = json.loads((SCHEMAS / f"{name.replace('/', '-')}.json").read_text())
@@ -136,8 +136,8 @@ def close(schema):
 
 
 def regular(document):
-    """The rows that a run has in any case: those of closing and flushing files are there only where that took more than 1% of
-    the time, which on a busy machine it may."""
+    """Returns the rows that every run has. Rows for closing and flushing exist only if that took more than 1% of the
+    time, as it may on a busy machine."""
     return [phase for phase in document["phases"] if not phase["name"].endswith(("-closing", "-flush"))]
 
 
@@ -146,8 +146,8 @@ def phases(document):
 
 
 def check_result(document, items, ranks, hosts=1):
-    """A clean result: whole, without errors, and saying the same in every
-    place. `items` gives the expected number of items by phase, in order."""
+    """Checks a clean result: complete, without errors, and consistent. `items` gives the expected number of items by
+    phase, in order."""
     check(document["complete"], "the run is complete")
     check(document["world"]["ranks"] == ranks, f"{document['world']['ranks']} ranks, not {ranks}")
     found = [host["name"] for host in document["world"]["hosts"]]
@@ -170,9 +170,8 @@ def check_result(document, items, ranks, hosts=1):
 
 
 def check_phase(phase, label, untimed=0):
-    """A phase that may have errors says the same in every place, and what
-    failed is in no rate and no distribution. `untimed` of its errors were no
-    operation of a worker's."""
+    """Checks that a phase with errors is consistent, and that failures are in no rate and no distribution. `untimed` of
+    its errors were not operations of a worker."""
     n, failed = phase["items"], sum(phase["errors"].values())
     check(phase["latency"]["service"]["count"] == n, f"{label}: the histogram holds {n}")
     check(longer_than(phase["latency"]["service"], 0) == n, f"{label}: its encoding holds {n}")
@@ -192,8 +191,8 @@ def check_phase(phase, label, untimed=0):
 
 
 def longer_than(distribution, least_ns):
-    """How many values of a distribution are at least so long, from its
-    encoding (HdrHistogram V2, compressed, 3 digits from 1 ns on)."""
+    """Counts the values of a distribution of at least `least_ns`, from its encoding (HdrHistogram V2, compressed, 3
+    digits from 1 ns)."""
     inner = zlib.decompress(base64.b64decode(distribution["hdr"])[8:])
     length = int.from_bytes(inner[4:8], "big")
     body, at, index, found = inner[40:40 + length], 0, 0, 0
@@ -210,7 +209,7 @@ def longer_than(distribution, least_ns):
         if count < 0:
             index -= count
             continue
-        # 2048 values of one, then halves of as many with twice the width.
+        # 2048 values with width 1, then halves of that number with doubled width.
         bucket = max(index // 1024 - 1, 0)
         lowest = (index - bucket * 1024) << bucket
         found += count if lowest + (1 << bucket) > least_ns else 0
@@ -219,15 +218,14 @@ def longer_than(distribution, least_ns):
 
 
 def in_session(session):
-    """The processes of a session that have not ended. What belongs to other
-    sessions is not looked at: even `ps` hangs on a process that waits for a
-    file system with its memory locked."""
+    """Returns the running processes of a session. Does not inspect other sessions: even `ps` hangs on a process that
+    waits for a file system with its memory locked."""
     found = []
     for folder in pathlib.Path("/proc").glob("[0-9]*"):
         try:
             state, _, _, of, *_ = (folder / "stat").read_text().rpartition(")")[2].split()
         except OSError:
-            # It ended meanwhile.
+            # It has ended meanwhile.
             continue
         if int(of) == session and state != "Z":
             found.append(int(folder.name))
@@ -235,7 +233,8 @@ def in_session(session):
 
 
 def ranks_of(out):
-    """The processes on this machine that run rbench with the result file `out`: its ranks, whichever host they play."""
+    """Returns the processes on this machine that run rbench with the result file `out`: its ranks, on all simulated
+    hosts."""
     found = []
     for process in pathlib.Path("/proc").glob("[0-9]*"):
         try:
@@ -249,7 +248,7 @@ def ranks_of(out):
 
 
 def meta_items(ranks, nodes=4, each=100):
-    """The items of a whole metadata run with a private tree for each rank."""
+    """Returns the items of a complete metadata run with a private tree for each rank."""
     tree, items = ranks * nodes, ranks * nodes * each
     kinds = {
         "dir": ["create", "stat", "rename", "list", "remove"],
@@ -264,7 +263,7 @@ def meta_items(ranks, nodes=4, each=100):
 
 
 def descendant(pid, program):
-    """The first process of that program among `pid` and what it started."""
+    """Returns the first process of this program among `pid` and its descendants."""
     waiting = [pid]
     while waiting:
         one = waiting.pop(0)
@@ -272,7 +271,7 @@ def descendant(pid, program):
             command = pathlib.Path(f"/proc/{one}/cmdline").read_bytes().split(b"\0")[0].decode()
             children = pathlib.Path(f"/proc/{one}/task/{one}/children").read_text().split()
         except OSError:
-            # It ended meanwhile.
+            # It has ended meanwhile.
             continue
         if pathlib.Path(command).name == program:
             return one
@@ -281,7 +280,7 @@ def descendant(pid, program):
 
 
 class Testfs:
-    """The built-in file system in the foreground of a process of its own."""
+    """The built-in file system, in the foreground of its own process."""
 
     def __init__(self, program, *options, faults=False):
         self.mountpoint = pathlib.Path(tempfile.mkdtemp(prefix="rbench-check-"))
@@ -292,19 +291,19 @@ class Testfs:
         if faults:
             command += ["--fault-log", self.fault_file]
         self.process = subprocess.Popen([str(word) for word in command])
-        # A check that breaks off leaves no mount behind.
+        # An aborted check leaves no mount.
         atexit.register(self.process.terminate)
         wait_until(lambda: os.path.ismount(self.mountpoint) or self.process.poll() is not None)
         if self.process.poll() is not None or not os.path.ismount(self.mountpoint):
             raise SystemExit(f"{self.mountpoint} was not mounted")
 
     def fault_log(self):
-        """The faults that fired so far, with `faults`."""
+        """Returns the faults that have fired, with `faults`."""
         lines = self.fault_file.read_text().splitlines() if self.fault_file.exists() else []
         return [json.loads(line) for line in lines]
 
     def stats(self):
-        """What it has counted so far."""
+        """Returns its current counters."""
         self.stats_file.unlink(missing_ok=True)
         self.process.send_signal(signal.SIGUSR1)
         if not wait_until(self.stats_file.exists):
@@ -318,7 +317,7 @@ class Testfs:
         self.clear()
 
     def bury(self):
-        """Ends one whose server is dead, disconnected, or holds a call that does not return."""
+        """Ends one whose server is dead, disconnected, or blocked by a hanging call."""
         self.process.kill()
         self.process.wait()
         subprocess.run(["umount", "-l", self.mountpoint], check=False, capture_output=True)
@@ -333,5 +332,5 @@ class Testfs:
 
 
 def mpirun(launcher, ranks):
-    """The launcher's words for so many ranks on this machine."""
+    """Returns the launcher's words for this number of ranks on this machine."""
     return [launcher, "-np", str(ranks)]

@@ -1,4 +1,4 @@
-"""Comparisons held against what is known: the same thing twice, 10 % of latency more, series with one slower cell, every
+"""Checks comparisons with known results: equal runs, runs with 10 % more latency, series with one slower cell, every
 published figure.
 
 usage: compare.py PROGRAM
@@ -20,10 +20,10 @@ import tempfile
 from common import Testfs, attempt, check, finish, heading, result, run, valid
 
 REPETITIONS = 20
-# So many of them have to come out right.
+# Minimum number of correct results.
 RIGHT_MIN = 19
-# A busy machine wakes threads milliseconds late, and a very busy one by tens of them: few operations that are long keep
-# what is injected far above that.
+# A busy machine wakes threads some milliseconds late, a very busy one some tens. A few long operations keep the
+# injected latency far above that.
 BASE_MS, SLOWER_MS = 200, 220
 ROWS = ["write", "read"]
 TABLES = pathlib.Path(__file__).resolve().parents[2] / "crates/rbench-report/src/compare/published"
@@ -31,7 +31,7 @@ UNITS = {"us/op": 1e3, "us": 1e3, "ms/op": 1e6, "MiB/s": 2**20, "MB/s": 2**20, "
 
 
 def punctual():
-    """Whether processes may run before all others that want the processor: these hardly use it."""
+    """Returns whether processes may run with real-time priority; these hardly use the processor."""
     allowed = subprocess.run(["chrt", "--rr", "1", "true"], capture_output=True, check=False).returncode == 0
     if not allowed:
         print("   without real-time priority: a very busy machine may spoil this", flush=True)
@@ -39,7 +39,7 @@ def punctual():
 
 
 def five(program, target, out, first):
-    """Five iterations of two phases, on four workers."""
+    """Runs five iterations of two phases on four workers."""
     run([*first, program, "io", "--dir", target.mountpoint, "--rw", ",".join(ROWS), "--bs", "4k", "--size", "16k", "--direct",
          "--threads", "4", "--iterations", "5", "--fsync", "never", "--no-round-trip", "--out", out, "--quiet"],
         quiet=True)
@@ -113,7 +113,7 @@ def exit_codes(program, runs):
         ([base, "--published", "juicefs-1.1/redos"], 2),
     ]:
         run([program, "compare", *words], expect=code, quiet=True)
-    # More samples of both sides: still the same runs.
+    # More samples on both sides do not change the verdict.
     runs = compared(program, "--base", again, base, late)
     check(set(verdicts(runs).values()) == {"slower"}, f"two runs of a base: {verdicts(runs)}")
     wide = run([program, "compare", base, late], quiet=True).stdout
@@ -141,7 +141,7 @@ def uneven(program, folder):
 
 
 def sweep(program, out, latencies):
-    """Cells of which one reads and one writes, each with five iterations on four workers."""
+    """Runs a reading and a writing cell, each with five iterations on four workers."""
     target = Testfs(program, "--direct-io", "--latency", ",".join(f"{kind}={ms}ms" for kind, ms in latencies.items()))
     out.unlink(missing_ok=True)
     run([program, "sweep", "--over", "rw=write,read", "--quiet", "--out", out, "--", "io", "--dir", target.mountpoint, "--bs", "4k",
@@ -151,7 +151,7 @@ def sweep(program, out, latencies):
 
 
 def cells(comparison):
-    """The verdicts of each cell."""
+    """Returns the verdicts of each cell."""
     found = {}
     for row in comparison["rows"]:
         found.setdefault(row["cell"], []).append(row["verdict"])
@@ -164,7 +164,7 @@ def sweeps(program, folder):
     usual = {"read": 60, "write": 60}
 
     def wrong():
-        """What a busy machine may spoil."""
+        """Checks that a busy machine may break."""
         sweep(program, base, usual)
         sweep(program, again, usual)
         sweep(program, slower, {**usual, "read": 90})
@@ -189,7 +189,7 @@ def sweeps(program, folder):
         run([program, "compare", *words], expect=code, quiet=True)
     text = run([program, "compare", base, slower], quiet=True).stdout
     check("\nNEW is slower in 1 of 2 operations: rw=read: Sequential read (" in text, f"the summary names the cell: {text}")
-    # A cell less, and stopped early.
+    # One cell less, and stopped early.
     part = json.loads(slower.read_text())
     part["cells"].pop()
     part["complete"] = False
@@ -240,7 +240,7 @@ def knees(program, folder):
 
 
 def published_values():
-    """Set/column, workload, operation and value in base units, from the tables."""
+    """Yields set/column, workload, operation and value in base units, from the tables."""
     editions = {"juicefs-metadata-engines-en": "juicefs-1.1", "juicefs-metadata-engines-zh": "juicefs-1.1-zh"}
     for line in csv.DictReader((TABLES / "juicefs-metadata-engines.csv").open()):
         column = f"{editions[line['source']]}/{line['system']}"
@@ -252,7 +252,7 @@ def published_values():
 
 
 def small_runs(program, folder):
-    """A small run of each kind that was published."""
+    """Makes a small run of each published kind."""
     target = Testfs(program)
     sizes = [f"{2**power}k" for power in range(8)]
     meta = ["meta", "--depth", "0", "--items", "5"]
@@ -311,7 +311,7 @@ def every_published_figure(program, folder):
 
 
 def ratios(comparison, file, column):
-    """Ratios are the run's own figures over the published ones."""
+    """Ratios are the run's own figures divided by the published ones."""
     document = result(file)
     for row in comparison["rows"]:
         own = [phase for phase in document["phases"] if phase["name"] == row["name"]]

@@ -1,4 +1,5 @@
-"""A mount that dies in the middle of a run: killed, aborted, on one of two hosts; frozen; and what only looks like it.
+"""Checks mounts that die in the middle of a run: killed, aborted, on one of two hosts; frozen mounts; and similar
+cases.
 
 usage: dead.py PROGRAM [--mpirun MPIRUN]     on this machine, on the built-in file system
        dead.py PROGRAM --bed                 on three hosts with MooseFS: the client of client3 is frozen, then killed and
@@ -18,16 +19,16 @@ from common import PATIENCE_S, Testfs, check, finish, heading, phases, result, r
 
 BED = pathlib.Path(__file__).resolve().parent.parent / "testbed"
 ROOT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_rmaps_base_oversubscribe": "1"}
-# Errors that operations get when nobody serves the mount any more.
+# Errors of operations on a mount without a server.
 LOST = {"ENOTCONN", "ECONNABORTED"}
-# Where it is no longer mounted, paths lead to the empty directory below it.
+# After an unmount, paths lead to the empty directory below.
 ABSENT = "ENOENT"
-# The phases are longer than the check takes: what ends them is the mount.
+# The phases are longer than the check takes: only the mount ends them.
 TIME = "60s"
 
 
 class Job:
-    """A run in the background: what it says, and when."""
+    """A run in the background, with its messages and their times."""
 
     def __init__(self, words, out):
         self.journal = pathlib.Path(f"{out}.journal")
@@ -51,7 +52,7 @@ class Job:
         self.disturbed = time.monotonic()
 
     def says(self, pattern, patience_s=PATIENCE_S):
-        """Seconds from the disturbance until standard error has it."""
+        """Returns the seconds from the disturbance until standard error contains the pattern."""
         found = wait_until(lambda: re.search(pattern, self.said.read_text()) or self.process.poll() is not None, patience_s)
         text = re.search(pattern, self.said.read_text())
         check(found and text, f"no '{pattern}' in: {self.said.read_text()}")
@@ -70,9 +71,9 @@ class Job:
 
 
 def abort(files):
-    """What the administrator can do to a connection of which the server hangs."""
+    """Aborts a connection whose server hangs, like an administrator."""
     connection = os.minor(os.stat(files.mountpoint).st_dev)
-    # As /sys/fs/fuse/connections, which not every machine has mounted.
+    # Like /sys/fs/fuse/connections, which not every machine has mounted.
     with tempfile.TemporaryDirectory(prefix="check-fusectl-") as control:
         subprocess.run(["mount", "-t", "fusectl", "fusectl", control], check=True)
         try:
@@ -86,12 +87,12 @@ def kill(files):
 
 
 def unmount(files):
-    """What an administrator may do who does not know of the run."""
+    """Unmounts like an administrator who does not know of the run."""
     subprocess.run(["umount", "-l", files.mountpoint], check=True)
 
 
 def one_finding(document, label, mount, host=None):
-    """The one finding of a run, held against its rows."""
+    """Compares the single dead mount of a run with its rows."""
     dead = document.get("dead_mounts", [])
     check(len(dead) == 1, f"{label}: one finding: {dead}")
     if len(dead) != 1:
@@ -118,12 +119,12 @@ def one_finding(document, label, mount, host=None):
 
 def disturbed(program, folder, name, words, harm):
     heading(f"{name}: {harm.__name__}")
-    # Phases take longer than what comes between them.
+    # Phases take longer than the work between them.
     files = Testfs(program, "--latency", "create=500us,mknod=500us,write=500us")
     out = folder / f"{name}-{harm.__name__}.json"
     try:
         job = Job([program, *[str(word).replace("MOUNT", str(files.mountpoint)) for word in words], "--out", out], out)
-        # The first interval of mdtest is that of the tree.
+        # mdtest's first interval belongs to the tree.
         job.measures({"fio": 1, "mdtest": 2, "ior": 1}.get(name, 5))
         harm(files)
         job.says(rf"the mount {files.mountpoint} on \S+ no longer answers \((ENOTCONN|ECONNABORTED|unmounted)\), [\d.]+ s into "
@@ -156,7 +157,7 @@ def alone(program, folder):
     check(not any(name.startswith("second") for name in phases(document)), "fio: the next group is not begun")
     mdtest = ["mdtest", "-d", "MOUNT/out", "-n", 20000, "-i", 9, "-F", "-C", "-r", "--no-round-trip"]
     disturbed(program, folder, "mdtest", mdtest, abort)
-    # What it does by whole paths then fails because nothing is there.
+    # Its operations by absolute path then fail because the path is missing.
     disturbed(program, folder, "mdtest", mdtest, unmount)
     ior = ["ior", "-o", "MOUNT/file", "-w", "-b", "64m", "-t", "4k", "-i", 9, "--no-round-trip"]
     disturbed(program, folder, "ior", ior, kill)
@@ -176,14 +177,14 @@ def goes_on(program, folder):
         took = {phase["name"]: phase["elapsed_s"] for phase in document["phases"]}
         dead = one_finding(document, "continue", files.mountpoint)
         check(took["randwrite"] > 4, f"the phase goes on to its time: {took}")
-        # Nothing of the second can be opened, and that is what ends the run.
+        # No file of the second phase can be opened, and that ends the run.
         check(dead and dead["failed"] > 1, f"all that failed is counted: {dead}")
     finally:
         files.bury()
 
 
 def played(launcher, program, words, mounts, common):
-    """The launcher's words for two hosts, each with its mount at the same place."""
+    """Returns the launcher's words for two hosts, each with its mount at the same path."""
     command = [launcher]
     for number, files in enumerate(mounts):
         script = f'hostname host{number} && mount --bind {files.mountpoint} {common} && exec "$@"'
@@ -283,12 +284,12 @@ def of_bed(name):
 
 
 def mounting(mount):
-    """The client that was started last for this mount: those that are dead have another number, too."""
+    """Returns the client that was started last for this mount: dead ones have another number."""
     found = []
     for process in pathlib.Path("/proc").glob("[0-9]*"):
         try:
             words = (process / "cmdline").read_bytes()
-            # Once it serves, it shows what it serves in place of its words.
+            # Once it serves, a client shows its mount in place of its arguments.
             if b"mfsmount" in words.split(b" ")[0] and os.fsencode(mount) in words:
                 found.append((int((process / "stat").read_text().rpartition(")")[2].split()[19]), int(process.name)))
         except OSError:
@@ -300,7 +301,7 @@ def mounting(mount):
 def on_bed(program, folder):
     mount, state = of_bed("RBENCH_BED_MOUNT"), of_bed("RBENCH_TESTBED")
     client = int((state / "client3" / "mount.pid").read_text())
-    # What is mounted says it, as a client shows other words than those that it was started with.
+    # The mount table has the address, since a client hides its arguments.
     source = run([BED, "run", "findmnt", "-n", "-o", "SOURCE", mount], quiet=True).stdout
     master = re.search(r"(\d+\.\d+\.\d+\.\d+)", source)[1]
     commands = {
@@ -327,8 +328,8 @@ def on_bed(program, folder):
         job.says(r"worker \d+ of rank \d+ on client3: \S+ .*has not returned for \d+ s", 30)
         time.sleep(max(0.0, 12 - (time.monotonic() - job.disturbed)))
         os.kill(client, signal.SIGCONT)
-        # MooseFS may hear nothing from a client for so long that it lets go of it; the client then asks once more for what
-        # was done, and a create finds its own file.
+        # After a long silence MooseFS drops a client; the client then repeats its requests, and a create finds its own
+        # file.
         document = job.ends((0, 1))
         for row in document["phases"]:
             well = set(row["errors"]) <= ({"EEXIST"} if row["name"] == "file-create" else set())
@@ -355,7 +356,7 @@ def on_bed(program, folder):
         left = listing() - before
         # Files of jobs belong to their ranks: those of client3 stay.
         check(left == set() or name == "fio", f"{name}: the other hosts have removed everything: {left}")
-        # Whatever comes next needs a client again; it ends with the bed.
+        # The next steps need a client again; it ends with the bed.
         run([BED, "run", "--on", "client3", "umount", "-l", mount], quiet=True)
         line = f"exec mfsmount -f -c {state}/etc/mfsmount.cfg -H {master} -o mfsnice=0,mfserroronnospace {mount}"
         subprocess.Popen([BED, "run", "--on", "client3", "sh", "-c", line], start_new_session=True)

@@ -1,10 +1,10 @@
-"""Faults of every kind that the built-in file system can inject × every workload: what was injected is held
-against what was reported, one by one.
+"""Combines every kind of fault of the built-in file system with every workload. Compares the injected faults with the
+reported ones, one by one.
 
 usage: faults.py PROGRAM
 
-What a fault must become is worked out from the fault log by a model of the workload that shares no code with
-rbench: which operation it hits, under which name it is told, and what fails after it because of it.
+A model of the workload, which shares no code with rbench, derives the expected report from the fault log: the
+operation that a fault hits, the name of the error, and the operations that fail later because of it.
 """
 
 import json
@@ -23,22 +23,22 @@ from common import (
     PATIENCE_S, Testfs, check, check_phase, finish, heading, in_session, longer_than, regular, result, run, wait_until,
 )
 
-# Items of meta and mdtest, bytes of each; blocks of each worker of io and fio, bytes of each.
+# Items of meta and mdtest, and bytes per item; blocks per worker of io and fio, and bytes per block.
 ITEMS, EACH = 300, 8 << 10
 BLOCKS, BLOCK = 128, 64 << 10
-# Far above what a busy machine does to a call, except now and then.
+# Far above the effect of a busy machine on a call, apart from rare cases.
 SLOW_NS = 700_000_000
 SLOW_BY_CHANCE = 2
 SLOW_KINDS = ("stall", "hang")
-# The kernel asks for a name once more before it tells anybody that it is stale.
+# The kernel looks up a name again before it reports it as stale.
 NAME_KINDS = ("lookup", "create", "open", "getattr", "mkdir", "rmdir", "rename", "unlink")
 
 
 @dataclass
 class Expected:
-    """What a run must report: operations that were tried, and of which phase how many failed with which error.
-    What `follows` fails because of earlier failures; what is `untimed` was no operation of its own; what was done
-    `again` (calls that were interrupted, and transfers of which the rest was asked for) has not failed."""
+    """The expected report: the operations tried, and the number of failures by phase and error. Failures in `follows`
+    result from earlier ones, those in `untimed` were not operations. Calls in `again` were interrupted or
+    transferred partly, and did not fail."""
 
     tried: dict
     direct: dict = field(default_factory=lambda: defaultdict(Counter))
@@ -57,7 +57,8 @@ def is_error(action):
 
 
 def heard(records, kinds):
-    """The error that the caller hears of these records of one operation, if any; the first kind first."""
+    """Returns the error that the caller receives from these records of one operation, if any; the first kind takes
+    precedence."""
     for kind in kinds:
         errors = [r["action"] for r in records if r["kind"] == kind and is_error(r["action"])]
         if errors and not (errors[0] == "ESTALE" and kind in NAME_KINDS and len(errors) < 2):
@@ -66,8 +67,7 @@ def heard(records, kinds):
 
 
 class Items:
-    """meta and mdtest: files (and directories) that are made, found, read, renamed and removed, one of each name,
-    by one worker."""
+    """meta and mdtest: one worker creates, finds, reads, renames and removes files (and directories), one of each name."""
 
     def __init__(self, name, words, verify=False, renames=False, dirs=False):
         self.name, self.words, self.verify, self.renames, self.dirs = name, words, verify, renames, dirs
@@ -106,11 +106,11 @@ class Items:
         return expected
 
     def life(self, kind, log, overwritten, expected):
-        """One item from creation to removal; whether it is left."""
+        """Models one item from creation to removal. Returns whether it is left behind."""
         wrong = {r["action"] for r in log if not is_error(r["action"])}
 
         def step(phase, error, follows=None):
-            """Takes down how a step ends; whether it is done."""
+            """Records the end of a step. Returns whether it succeeded."""
             if follows or error:
                 (expected.follows if follows else expected.direct)[f"{kind}-{phase}"][follows or error] += 1
             return not follows and not error
@@ -143,7 +143,7 @@ class Items:
 
 
 class Blocks:
-    """io and fio: files of blocks, one of each worker, each block written once and read once."""
+    """io and fio: one file of blocks per worker, with each block written once and read once."""
 
     def __init__(self, name, verify, fio):
         self.name, self.verify, self.fio = name, verify, fio
@@ -161,10 +161,10 @@ class Blocks:
 
     def expected(self, log, phases, workers):
         """Each worker has BLOCKS blocks; `phases` are those of the command line."""
-        # Laying files out is no phase; it comes first where fio only reads.
+        # The layout of files is not a phase; it comes first if fio only reads.
         names = {"write": self.write, "read": self.read}
         if self.fio:
-            # Reads stand first in fio's reports.
+            # Reads come first in fio's reports.
             wanted = [self.read] * ("read" in phases) + [self.write] * (self.verify or "read" not in phases)
         else:
             wanted = [names[phase] for phase in phases]
@@ -189,7 +189,7 @@ class Blocks:
             elif action == "die":
                 continue
             elif action == "short":
-                # Longer is what lays files out: nobody counts its calls.
+                # Longer writes belong to the layout, whose calls are not counted.
                 if r["length"] > BLOCK:
                     continue
                 expected.again[phase]["continued"] += 1
@@ -197,7 +197,7 @@ class Blocks:
                 harmed[place] += 1
             else:
                 bad.add(place)
-                # Where it landed is put right if that is written later.
+                # A later write repairs the place where it landed.
                 for other in (d["other"] for d in r["damage"] if "other" in d):
                     over = range(other["offset"] // BLOCK, (other["offset"] + r["length"] - 1) // BLOCK + 1)
                     name = other["path"].rsplit("/", 1)[-1]
@@ -205,15 +205,15 @@ class Blocks:
         if self.verify and "read" in phases:
             found = sum(number for place, number in harmed.items() if place not in bad | unread)
             expected.direct[self.read]["MISMATCH"] += found + len(bad - unread)
-            # What was never written is not what was damaged.
+            # Blocks that were never written cannot be damaged.
             if self.fio and unwritten:
                 expected.tried[self.read] -= len(unwritten)
         return expected
 
 
 def workloads():
-    # Cache times of 0 let every call reach the file system; none is to be there but the phases' own. Quotas are to be
-    # met in the middle.
+    # Cache times of 0 let every call reach the file system; only the calls of the phases may occur. Quotas are exceeded
+    # in the middle.
     meta = ["meta", "--dir", "@", "--depth", 0, "--items", ITEMS, "--write", EACH, "--no-round-trip", "--overfill"]
     mdtest = ["mdtest", "-d", "@", "-F", "-n", ITEMS, "-w", EACH, "-e", EACH, "--no-round-trip", "--overfill"]
     return [
@@ -229,22 +229,22 @@ def workloads():
 
 @dataclass
 class Run:
-    """One run: options of the file system, words of the command line, and what the model needs to know."""
+    """One run: options of the file system, words of the command line, and inputs of the model."""
 
     faults: list
     extra: list = field(default_factory=list)
     phases: list = field(default_factory=lambda: ["write", "read"])
     workers: int = 1
-    # The files cannot be made ready: what it says then.
+    # The expected message if the files cannot be prepared.
     refused: str = None
-    # A command line that comes first.
+    # A command line to run first.
     before: list = field(default_factory=list)
-    # Changes what the model expects, where a job or the run ends early.
+    # Changes the expectation if a job or the run ends early.
     adjust: object = None
 
 
 def apart(workload):
-    """The phases of the runs that write and read: a fio job without verification does one of them."""
+    """Returns the phases of writing and reading runs: a fio job without verification does only one of them."""
     return [["write"], ["read"]] if workload.fio and not workload.verify else [["write", "read"]]
 
 
@@ -256,7 +256,7 @@ GO_ON = ["--continue_on_error=all"]
 
 
 def stops_at(phase, items, **errors):
-    """The job ends at its first error."""
+    """Adjusts for a job that ends at its first error."""
     def adjust(expected, _):
         expected.tried[phase] = items + sum(errors.values())
         expected.direct[phase] = Counter(errors)
@@ -271,7 +271,7 @@ def errors_by_chance(errno):
             kinds = ["create:{}@p=0.05", "write:{}@p=0.03", "getattr:{}@p=0.02", "read:{}@p=0.05", *renames, *dirs]
             return [Run(on(*(kind.format(errno) for kind in kinds)))]
         extra = GO_ON if workload.fio else []
-        # rbench io would lay the files out again before it reads what it could not write.
+        # rbench io would lay out the files again before reading what it could not write.
         writes = ["write", "read"] if workload.fio and workload.verify else ["write"]
         return [Run(on(f"read:{errno}@p=0.05"), extra, workers=2),
                 Run(on(f"write:{errno}@p=0.05"), extra, writes, workers=2)]
@@ -289,7 +289,7 @@ def eio_after(workload):
 
 def eio_nth(workload):
     if isinstance(workload, Items):
-        # The first two listings are of the run's own directory.
+        # The first two listings read the run's own directory.
         dirs = ["mkdir:EIO@nth=50", "rmdir:EIO@nth=60", "opendir:EIO@nth=3"] if workload.dirs else []
         renames = ["rename:EIO@nth=444"] if workload.renames else []
         flags = ["--fsync"] if workload.dirs else ["-y"]
@@ -298,17 +298,17 @@ def eio_nth(workload):
         return [Run(on(*kinds), flags)]
     if workload.fio:
         def syncs(expected, _):
-            # There is none behind the last write.
+            # No sync follows the last write.
             expected.tried["j-sync"] = (BLOCKS - 1) // 16
 
         # Without continue_on_error a job ends at its first error.
         return [Run(on("read:EIO@nth=50"), adjust=stops_at(workload.read, 49, EIO=1)),
-                # The first is of making the file, the second of the job.
+                # The first close belongs to creating the file, the second one to the job.
                 Run(on("flush:EIO@nth=1"), phases=["write"], refused=r"close \S+/j\.0\.0: I/O error \(EIO\)"),
                 Run(on("flush:EIO@nth=1"), refused=r"close \S+/j\.0\.0: I/O error \(EIO\)"),
                 Run(on("flush:EIO@nth=2"), phases=["write"]),
                 Run(on("fsync:EIO@nth=2"), ["--fsync=16", *GO_ON], phases=["write"], adjust=syncs)]
-    # The first sync is that of the marker of the run's directory.
+    # The first sync is for the marker of the run's directory.
     return [Run(on("read:EIO@nth=50", "fsync:EIO@nth=2", "flush:EIO@nth=2"))]
 
 
@@ -323,11 +323,11 @@ def quota(workload):
                 expected.tried[workload.read], expected.direct[workload.read] = 0, Counter()
         phases = ["write", "read"] if workload.verify else ["write"]
         return [Run(on(quota="4m"), ["--fallocate=none"], phases, adjust=ends),
-                # No room to be reserved either: that is said, and the writes go on.
+                # Space cannot be reserved either: a message reports that, and the writes continue.
                 Run(on(quota="4m"), [], phases, adjust=ends)]
     if workload.verify:
         def ends_early(expected, log):
-            # Before the second phase the files cannot be laid out in full.
+            # Before the second phase the files cannot be laid out completely.
             expected.tried = {name: n for name, n in expected.tried.items() if name != workload.read}
             expected.direct[workload.read] = Counter()
             expected.direct[workload.write]["ENOSPC"] -= sum(r["length"] > BLOCK for r in log)
@@ -348,7 +348,7 @@ def estale(workload):
         if workload.verify:
             expected.tried[workload.read], expected.direct[workload.read] = 0, Counter()
 
-    # As in fio, continue_on_error is about EIO only.
+    # Like in fio, continue_on_error covers only EIO.
     return [Run(on("read:ESTALE@nth=50"), GO_ON, adjust=stops_at(workload.read, 49, ESTALE=1)),
             Run(on("write:ESTALE@nth=50"), GO_ON, ["write", "read"] if workload.verify else ["write"], adjust=write_fails)]
 
@@ -356,7 +356,7 @@ def estale(workload):
 def eintr(workload):
     if isinstance(workload, Items):
         return [Run(on("create:EINTR@nth=50", "unlink:EINTR@nth=70", "read:EINTR@p=0.05"))]
-    # Laying out files for what only reads is no operation that is counted.
+    # Laying out files for a reading job is not a counted operation.
     return [Run(on(*(f"{kind}:EINTR@p=0.05" for kind in phases)), phases=phases, workers=2) for phases in apart(workload)]
 
 
@@ -379,7 +379,7 @@ def die(workload):
                 expected.follows[phase] = Counter(ENOTCONN=expected.tried[phase])
         elif workload.fio:
             expected.tried[reads] = 50
-            # The close is untimed; that of a file that was written belongs to the writes.
+            # The close is untimed; the close of a written file counts with the writes.
             closed = workload.write if workload.verify else reads
             expected.follows[closed]["ENOTCONN"] += 1
             expected.untimed[closed] += 1
@@ -387,13 +387,13 @@ def die(workload):
             # The close is untimed.
             expected.follows[reads]["ENOTCONN"] += BLOCKS - 50 + 1
             expected.untimed[reads] += 1
-    # Where that is to end the run: dead.py.
+    # dead.py checks the case in which this ends the run.
     return [Run(on("read:die@nth=50"), ["--on-dead-mount=continue"], adjust=rest)]
 
 
 def harm(kind, action):
     def plan(workload):
-        # One worker, so that the order of writes is known.
+        # With one worker the order of writes is known.
         if isinstance(workload, Items):
             return [Run(on(f"{kind}:{action}@p=0.06"))]
         phases = next(phases for phases in apart(workload) if kind in phases)
@@ -445,7 +445,7 @@ ROWS = {
 
 
 class Notes:
-    """Footnotes: why in a cell what was injected is not what was reported."""
+    """Footnotes that explain cells with different injected and reported numbers."""
 
     def __init__(self):
         self.texts = []
@@ -457,7 +457,7 @@ class Notes:
 
 
 def reason(row, workload, injected, reported):
-    """Why the two numbers of a cell may differ, from what is documented."""
+    """Returns why the two numbers of a cell may differ, according to the documentation."""
     verifies = workload.verify
     blocks = isinstance(workload, Blocks)
     if row == "read: stale" and injected == 0:
@@ -483,7 +483,7 @@ def reason(row, workload, injected, reported):
 
 
 class Bench:
-    """Where runs happen, and what came of them."""
+    """The runs' directories, and their results."""
 
     def __init__(self, program, folder):
         self.program, self.folder = program, folder
@@ -491,7 +491,7 @@ class Bench:
         (folder / "tmp").mkdir()
 
     def one(self, row, workload, plan):
-        """Runs once; (injected, reported, exit code)."""
+        """Executes a run. Returns (injected, reported, exit code)."""
         label = f"{row}, {workload.name}"
         out = self.folder / "out.json"
         target = Testfs(self.program, "--direct-io", "--attr-timeout", 0, "--entry-timeout", 0, "--seed", 5, *plan.faults,
@@ -525,7 +525,7 @@ class Bench:
             self.compare_fio(label, json.loads(printed), document, GO_ON[0] in plan.extra)
         failed = sum(sum(phase["errors"].values()) for phase in document["phases"])
         follows = sum(sum(errors.values()) for errors in expected.follows.values()) if row != "the daemon dies" else 0
-        # Where nothing was held, this machine may have been busy.
+        # Without an injected delay the machine may have been busy.
         held = [phase for phase in regular(document) if expected.slow[phase["name"]]]
         found = sum(longer_than(phase["latency"]["service"], SLOW_NS) for phase in held)
         slow = sum(expected.slow.values())
@@ -536,7 +536,7 @@ class Bench:
         return len(log), failed - follows + slow + again + refused, code, follows
 
     def refused(self, label, plan, target, out, ended):
-        """Nothing could begin: there is no result, and one sentence says why."""
+        """Checks that nothing started: no result, and one sentence with the reason."""
         code, told = ended
         check(code == 1 and not out.exists(), f"{label}: exit code {code}, result: {out.exists()}")
         check(re.search(plan.refused, told), f"{label}: said is {told!r}")
@@ -555,7 +555,7 @@ class Bench:
         return process.returncode, err, printed
 
     def compare_fio(self, label, printed, document, goes_on):
-        """fio's own report has the same items, and knows of the errors."""
+        """Checks that fio's own report has the same items and errors."""
         for way in ("read", "write"):
             items = sum(phase["items"] for phase in document["phases"] if phase["name"] == f"j-{way}")
             told = sum(job[way]["total_ios"] for job in printed["jobs"])
@@ -587,7 +587,7 @@ class Bench:
                 check(phase["bytes"] == items * size * (name != "dir-create"), f"{label}: {name}: {phase['bytes']} bytes")
 
     def said(self, label, document):
-        """A warning for each kind of call that was made again, with their number."""
+        """Checks the warnings about repeated calls: one for each kind, with their number."""
         for kind, code in (("interrupted", "interrupted-calls"), ("continued", "short-transfers")):
             number = sum(phase[kind] for phase in document["phases"])
             told = [warning["message"] for warning in document["warnings"] if warning["code"] == code]
@@ -595,7 +595,8 @@ class Bench:
             check(counts == number, f"{label}: {number} {kind}, and the warnings are {told}")
 
     def left(self, label, target, workload, document, row):
-        """Only what was asked for is left: fio's files, and what could not be removed, which is said."""
+        """Checks that only requested files are left: fio's files, and entries that could not be removed and were
+        reported."""
         check(list((self.folder / "tmp").iterdir()) == [], f"{label}: temporary files are left")
         if row == "the daemon dies":
             return

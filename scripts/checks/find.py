@@ -1,4 +1,4 @@
-"""rbench find against find(1) on a random tree with symbolic links and odd names, on several ranks and threads.
+"""Compares rbench find with find(1) on a random tree with symbolic links and odd names, on several ranks and threads.
 
 usage: find.py PROGRAM
 """
@@ -27,7 +27,7 @@ TESTS = [
 
 
 def make(folder, draw, depth=0):
-    """A tree of random shape; some files are as large and as new as is looked for."""
+    """Creates a random tree; some files have the size and age that the search matches."""
     for number in range(draw.randrange(3, 40)):
         path = folder / f"file.mdtest.{draw.randrange(10)}.{number:03}"
         path.write_bytes(b"x" * draw.choice([0, 1, 512, 513, 1024, 1025, 3900, 3901, 3901, 3902]))
@@ -44,7 +44,7 @@ def make(folder, draw, depth=0):
 
 
 def lines(folder, stamp, tests):
-    """How many entries find(1) finds."""
+    """Returns the number of entries that find(1) finds."""
     words = [str(stamp) if word == "STAMP" else word for word in tests]
     found = subprocess.run(["find", folder, "-xdev", *words, "-printf", "."], capture_output=True, text=True, check=True)
     return len(found.stdout)

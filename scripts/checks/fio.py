@@ -1,10 +1,10 @@
-"""fio's command line against fio itself: published commands, shapes of all outputs, groups, percentiles,
-logs, damage, many workers, misuse, other people's charts.
+"""Compares fio's command line with fio itself: published commands, the structure of all outputs, groups, percentiles,
+logs, damage, many workers, wrong usage, other people's charts.
 
 usage: fio.py PROGRAM [--plot PYTHON]
        --plot: a Python that has the package fio-plot, which then draws charts of our files
 
-fio (3.33, as Debian has it) runs the same command lines in folders of the same file system.
+fio (3.33, as in Debian) runs the same command lines in directories on the same file system.
 """
 
 import argparse
@@ -25,9 +25,9 @@ from offsets import offsets
 from switches import switches
 from verification import verification
 
-# What depends on time is tried so often before it counts as wrong.
+# Number of attempts for results that depend on time.
 TRIES = 5
-# Keys that later versions of fio have, and what fio has only where a block device lies behind the files.
+# Keys of later versions of fio, and keys that fio has only for files on a block device.
 NEWER = {"job_start", "latency_target_ns", "latency_window_us"} | {f"{way}_sectors" for way in ("read", "write")}
 OF_DISKS = {"disk_util"}
 DIRECTIONS = ("read", "write", "trim", "mixed")
@@ -43,11 +43,11 @@ class Tool:
         return run(["env", "-C", cwd, *self.words, *arguments], expect=expect, quiet=True)
 
     def json(self, *arguments, plus=False, **how):
-        """What it did, and nothing else on standard output."""
+        """Returns the JSON report, which must be the only output."""
         done = self.run(*arguments, f"--output-format=json{'+' if plus else ''}", **how)
         text = done.stdout
         if self.name == "fio":
-            # Notes come before the report, on the same stream.
+            # Notes precede the report on the same stream.
             text = text[re.search(r"^\{$", text, re.M).start():]
         try:
             return json.loads(text)
@@ -57,7 +57,7 @@ class Tool:
 
 
 class Place:
-    """Both tools, folders in memory and folders on a disk, all removed at the end."""
+    """Both tools, directories in memory and on a disk; all removed at the end."""
 
     def __init__(self, program):
         self.fio = Tool("fio", ["fio"])
@@ -79,8 +79,8 @@ class Place:
         return folder
 
     def side_by_side(self, what, root=None):
-        """What `what(tool, folder)` returns for fio and for the program, which run at the same time, each in a folder
-        of its own: for runs that wait, or whose speed is not looked at."""
+        """Returns `what(tool, folder)` for fio and for the program, run at the same time in their own directories. For
+        runs that wait, or whose speed does not matter."""
         folders = [self.folder(root) for _ in self.both]
         with concurrent.futures.ThreadPoolExecutor(len(self.both)) as pool:
             return list(pool.map(what, self.both, folders))
@@ -91,7 +91,7 @@ def files(folder):
 
 
 def amounts(document):
-    """(I/Os, bytes, short ones) of each direction of each entry, and the syncs."""
+    """Returns (I/Os, bytes, short I/Os) by direction and entry, and the syncs."""
     return [
         [(job[way]["total_ios"], job[way]["io_bytes"], job[way]["short_ios"]) for way in DIRECTIONS if way in job]
         + [job.get("sync", {}).get("total_ios")]
@@ -100,14 +100,14 @@ def amounts(document):
 
 
 def rate(document):
-    """Bytes a second of all entries over the longest run time."""
+    """Returns the bytes per second of all entries over the longest run time."""
     ways = [job[way] for job in document["jobs"] for way in ("read", "write") if job[way]["runtime"] > 0]
     return sum(way["io_bytes"] for way in ways) * 1000 / max((way["runtime"] for way in ways), default=1)
 
 
 def published_lines():
-    """(command line, whether time decides how many I/Os there are, whether it needs a disk)"""
-    # A part of a file that stays a part, whatever the disk's speed.
+    """Yields (command line, whether time determines the number of I/Os, whether it needs a disk)."""
+    # A part of a file that stays a part at any speed of the disk.
     yield ("-ioengine=psync -rw=write -bs=4k -direct=1 -group_reporting=1 -fallocate=none -number_ios=100 -name=part "
            "-numjobs=4 -nrfiles=1 -size=64M", False, True)
     yield ("--name=big-write --rw=write --refill_buffers --bs=4M --size=64M --numjobs=4 --end_fsync=1 "
@@ -132,8 +132,8 @@ def published_lines():
 
 
 def grown(line, files):
-    """Whether these files of a timed line can be: where all of a file is written by the clock, a slow disk leaves a
-    shorter one. What is read is laid out first, in any case whole."""
+    """Returns whether these files of a timed line are possible: a slow disk leaves shorter files of timed writes. Files
+    to read are laid out completely first."""
     size, block = (int(re.search(rf"-{name}=(\d+)", line)[1]) << shift for name, shift in (("size", 20), ("bs", 10)))
     least = 1 if "write" in line else size
     return all(least <= length <= size and length % block == 0 for length in files.values())
@@ -144,7 +144,7 @@ def published(place):
     for line, timed, disk in published_lines():
         folders = [place.folder(place.disk if disk else None) for _ in place.both]
         rates, counts, found = {tool.name: [] for tool in place.both}, {}, {}
-        # The second time each works on the files that the other made.
+        # The second time each tool works on the files of the other.
         for turn in (folders, folders[::-1]):
             for tool, folder in zip(place.both, turn):
                 document = tool.json(f"--directory={folder}", *line.split())
@@ -155,7 +155,7 @@ def published(place):
                 there, before = files(folder), found.get(folder, {})
                 if timed:
                     check(grown(line, there), f"{tool.name}: files {there}: {line}")
-                    # fio itself begins a file anew that is too short.
+                    # fio itself recreates files that are too short.
                     longer = all(there.get(name, 0) >= length for name, length in before.items())
                     kept = longer or tool is place.fio
                 else:
@@ -167,7 +167,7 @@ def published(place):
         check(timed or counts["fio"] == counts["rbench"], f"the same I/Os: {counts}: {line}")
 
         def too_slow():
-            """Far slower than fio, again and again."""
+            """Reports speeds far below fio's, repeatedly."""
             if max(rates["rbench"]) < 0.5 * min(rates["fio"]):
                 said = f"bandwidth {rates}: {line}"
                 for tool, folder in zip(place.both, folders):
@@ -175,7 +175,7 @@ def published(place):
                 return said
             return None
 
-        # With several jobs of a fraction of a second the scheduler decides: fio counts each from when it first ran.
+        # With several short jobs the result depends on the scheduler: fio counts each job from its first run.
         if timed or "numjobs" not in line:
             attempt(TRIES, too_slow)
         shown = [f"{value / 2**20:7.0f}" for tool in place.both for value in rates[tool.name][:2]]
@@ -219,7 +219,7 @@ def engines(place):
             done = tool.run(*words, "--output-format=json", expect=None)
             start = re.search(r"^\{$", done.stdout, re.M)
             jobs = json.loads(done.stdout[start.start():])["jobs"] if start else []
-            # Which of a mix read is drawn.
+            # In a mix, the directions are random.
             ways = [[(job[way]["total_ios"], job[way]["io_bytes"]) for way in ("read", "write")] for job in jobs
                     if not job["error"]]
             counts = [[sum(column) for column in zip(*way)] if "randrw" in line else way for way in ways]
@@ -276,7 +276,7 @@ ASSORTED = {
 
 
 def shapes(path, theirs, ours):
-    """What differs in keys, their order, and kinds of values."""
+    """Yields differences in keys, their order, and the types of values."""
     if isinstance(theirs, dict) and isinstance(ours, dict):
         theirs = {key: value for key, value in theirs.items() if key not in OF_DISKS}
         ours = {key: value for key, value in ours.items() if key not in NEWER or key in theirs}
@@ -296,7 +296,7 @@ def shapes(path, theirs, ours):
 
 
 def never_above(path, value):
-    """Percentiles of ours that lie above their maximum."""
+    """Returns our percentiles that are above their maximum."""
     if isinstance(value, list):
         return [line for n, one in enumerate(value) for line in never_above(f"{path}[{n}]", one)]
     if not isinstance(value, dict):
@@ -307,7 +307,7 @@ def never_above(path, value):
 
 
 def kind(field):
-    """What a field of the terse output is."""
+    """Returns the kind of a field in the terse output."""
     patterns = {
         "percentile": r"\d+(\.\d{6})?%=\d+",
         "part": r"\d+\.\d{6}%",
@@ -319,9 +319,9 @@ def kind(field):
 
 
 def without_disk(line):
-    """A terse line without the nine fields of each disk."""
+    """Returns a terse line without the nine fields of each disk."""
     fields = line.split(";")
-    # Version, name and group come first; a disk has a name.
+    # Version, name and group come first; a disk starts with its name.
     while (named := next((n for n, f in enumerate(fields) if n > 4 and re.match(r"[a-z]", f)), None)) is not None:
         del fields[named:named + 9]
     return fields
@@ -354,14 +354,14 @@ LINES = {
     "total": rf" *(?:READ|WRITE|MIXED): bw={BYTES}/s \({BYTES}/s\), {BYTES}/s-{BYTES}/s \({BYTES}/s-{BYTES}/s\), "
              rf"io={BYTES} \({BYTES}\), run=\d+-\d+msec",
 }
-# How many there are depends on what was measured.
+# Lines whose number depends on the measurements.
 DEPENDING = {"row", "spread"}
-# They come after half a second: of a short run a busy machine may have them or not.
+# Lines that appear after half a second, so short runs on a busy machine may lack them.
 SAMPLED = {"bw", "iops"}
 
 
 def line_kinds(text, depending=frozenset(DEPENDING)):
-    """The kinds of the lines of a normal report, but for those that depend on the machine, and lines of no kind."""
+    """Returns the kinds of lines in a normal report, except those that depend on the machine; and unknown lines."""
     text = text[re.search(r"^\S+: \(groupid=", text, re.M).start():].split("\nDisk stats")[0]
     kinds, strange = [], []
     for line in filter(None, text.splitlines()):
@@ -379,7 +379,7 @@ def outputs(place):
         words = line.replace("FILE", str(jobfile)).split()
 
         def all_forms(tool, folder):
-            """JSON, JSON+, the lines of the terse and the text of the normal report, each of a run of its own."""
+            """Returns JSON, JSON+, the terse lines and the normal report, each of a separate run."""
             job = [f"--directory={folder}", *words]
             documents = [tool.json(*job, plus=plus) for plus in (False, True)]
             return *documents, tool.run(*job, "--output-format=terse").stdout, tool.run(*job).stdout
@@ -484,7 +484,7 @@ def logs(place):
     for name, (options, slack) in cases.items():
 
         def once():
-            """Runs both; what is wrong with the number of lines, which a busy machine may change."""
+            """Runs both tools. Returns wrong numbers of lines, which may differ on a busy machine."""
             def tables(tool, folder):
                 tool.run(f"--directory={folder}", "--name=a", "--rw=randrw", "--size=4M", "--bs=4k", *every, *options, cwd=folder)
                 return {path.name: table(path) for path in folder.glob("*.log")}
@@ -498,7 +498,7 @@ def logs(place):
                 check({row[2 if "hist" not in log else 1] for row in ours[log]} <= {0, 1}, f"{name}: {log}: directions")
                 times = [row[0] for row in ours[log]]
                 check(times == sorted(times), f"{name}: {log}: lines in the order of time")
-                # fio samples histograms by a clock of its own.
+                # fio samples histograms by a separate clock.
                 near = slack or (0.35 if "hist" in log else 0)
                 counts = len(theirs[log]), len(ours[log])
                 good = abs(counts[0] - counts[1]) <= near * counts[0] + (2 if near else 0)
@@ -589,7 +589,7 @@ def damage(place):
             file.write_bytes(data)
             done = place.ours.run(*words, "--verify_only", "--output-format=json", expect=1)
             lines = [line for line in done.stderr.splitlines() if "MISMATCH" in line]
-            # Told at once, and again at the end with all others.
+            # Reported at once, and again at the end with all others.
             first = [line for line in lines if "the first failed operation: " in line]
             check(len(first) == 1, f"{checksum}, {harm.__name__}: {done.stderr}")
             lines = [line for line in lines if line not in first]
@@ -613,7 +613,7 @@ def many_workers(place):
             entry = document["jobs"][0]
             whole = len(document["jobs"]) == 1 and entry["error"] == 0 and entry["read"]["total_ios"] > 0
             check(whole, f"{tool.name}: {jobs} jobs: {entry['error']}")
-            # What is under way at the end is waited for.
+            # Requests in flight at the end are awaited.
             longest = 1000 + entry["read"]["clat_ns"]["max"] / 1e6
             took = entry["read"]["runtime"]
             check(900 <= took <= longest + 10_000, f"{tool.name}: {jobs} jobs run {took} ms, not 1000 to {longest:.0f}")
@@ -625,7 +625,7 @@ def many_workers(place):
 
 
 def one_sentence(done, code, *parts):
-    """A command line that is refused: nothing on standard output, one paragraph that names the trouble."""
+    """Checks a refused command line: no output, and one paragraph that names the mistake."""
     said = [line for line in done.stderr.splitlines() if line and not line.startswith("For more information")]
     said = [line for line in said if not line.startswith("  tip:")]
     good = done.stdout == "" and len(said) == 1 and all(part in said[0] for part in parts)
@@ -664,7 +664,7 @@ def behaviour(place):
     check(json.loads(both[both.index("\n{\n"):])["jobs"][0]["write"]["io_bytes"] == 1 << 20, "then JSON")
 
     def states_on_the_way():
-        """Runs for two seconds; what is wrong that a busy machine may do."""
+        """Runs for two seconds. Returns deviations that a busy machine may cause."""
         (folder / "paced.json").unlink(missing_ok=True)
         begun = time.monotonic()
         done = ours(*job, "--rw=randread", "--time_based", "--runtime=2", "--rate_iops=1000", "--status-interval=500ms",
@@ -712,7 +712,7 @@ def placed(place):
         check(theirs == ours, f"{line}: fio {theirs}, rbench {ours}")
 
     def columns(options):
-        """Columns of each line of a log, without digits."""
+        """Returns the columns of each line of a log, without digits."""
         def of(tool, folder):
             attempt_run(tool, [*size, "--name=j", *options.split()], folder)
             text = "".join(path.read_text() for path in sorted(folder.glob("x_*.log")))
@@ -736,7 +736,7 @@ def placed(place):
 
 
 def attempt_run(tool, words, folder):
-    """The exit code, whatever it is."""
+    """Returns the exit code."""
     done = subprocess.run(["env", "-C", str(folder), *tool.words, *words], capture_output=True, text=True)
     return done.returncode
 
@@ -765,8 +765,8 @@ def left_out(place):
 
 
 EXAMPLES = pathlib.Path("/usr/share/doc/fio/examples")
-# Examples of Debian's package fio-examples that run wherever files are; the others name at least one engine, option or
-# variable that is not there.
+# Examples of Debian's package fio-examples that run on any machine; each of the others uses an engine, option or
+# variable that is missing.
 PARSED = "1mbs_clients filecreate-ioengine filedelete-ioengine filestat-ioengine null rand-zones tiobench-example zipf".split()
 
 
@@ -796,7 +796,7 @@ def passes(place):
         "--rw=randread --loops=4 --ioengine=io_uring --iodepth=8", "--rw=randread --loops=2 --ioengine=libaio --iodepth=8",
         "--rw=write --verify=crc32c", "--rw=randwrite --verify=crc32c --loops=2", "--rw=write --verify=crc32c --invalidate=0",
     )
-    # With a rate the number of passes in a time is known: a little more than three.
+    # With a rate, the number of passes in a time is known: slightly more than three.
     timed = "--size=1M --time_based --runtime=1 --rate_iops=800"
     lines += tuple(f"{timed} {line}" for line in ("--rw=randread", "--rw=read", "--rw=randread --nrfiles=2",
                                                   "--rw=randread --norandommap", "--rw=randread --iodepth=4 --ioengine=libaio"))
@@ -805,7 +805,7 @@ def passes(place):
         with tempfile.TemporaryDirectory() as folder:
             trace = pathlib.Path(folder) / "trace"
             job = ["--name=a", f"--directory={folder}", "--bs=4k", "--size=2M", *line.split()]
-            # What the layout of files does is another matter.
+            # Excludes the layout of the files.
             run(["env", "-C", folder, *tool.words, *job, "--create_only=1"], quiet=True)
             run(["env", "-C", folder, "strace", "-f", "-e", "trace=fadvise64", "-o", trace, *tool.words, *job], quiet=True)
             return trace.read_text().count("POSIX_FADV_DONTNEED")
@@ -825,7 +825,7 @@ def rates(place):
         line = f"--name=r --rw=randrw --size=64M --time_based --runtime=2 {options}"
 
         def once():
-            """What both reach, and whether ours is what was asked for."""
+            """Returns what both tools reached, and whether ours matches the request."""
             def reached(tool, folder):
                 job = tool.json(f"--directory={folder}", *line.split())["jobs"][0]
                 shutil.rmtree(folder)
@@ -839,7 +839,7 @@ def rates(place):
         attempt(TRIES, once)
 
 
-# What is determined by rates and think times: (command line, least run time of reads and writes in ms, where both
+# Run times determined by rates and think times: (command line, minimum run time of reads and writes in ms, whether both
 # directions have the same run time).
 TIMED = (
     ("--name=t --rw=randrw --rwmixread=99 --size=400k --thinktime=10ms", (1000, 1000), True),
@@ -854,8 +854,8 @@ TIMED = (
 
 
 def run_times(place):
-    """The run time of each direction, which its rates are over. A busy machine makes each of them longer, so that
-    the two tools have the same lower bounds, and the same bound by the time of the whole job."""
+    """Checks the run time of each direction, which its rates refer to. A busy machine extends them, so both tools have
+    the same lower limits, and the job's total time as upper limit."""
     heading("run times of directions, as in fio")
     for options, least, same in TIMED:
         def times_of(tool, folder):
@@ -888,7 +888,7 @@ def run_times(place):
 
 
 def many_jobs(place):
-    """Each worker holds what its own job needs: memory grows with the jobs, not with their square."""
+    """Checks that each worker holds only its own job's data: memory grows linearly with the jobs."""
     heading("1000 jobs side by side stay below 1 GB")
     folder = place.folder()
     common = f"[global]\nbs=4k\nsize=4k\nrw=write\nfallocate=none\ndirectory={folder}\n"

@@ -1,12 +1,13 @@
-"""What fio_options.py compares: every option of fio with the command lines that use it.
+"""Inputs of fio_options.py: every option of fio with the command lines that use it.
 
-An option has lines, each with its kind (fio_options.py says what a kind compares) and, where fio and rbench differ on
-purpose, the reason. {dir} is a folder with a file "have" of 64 KiB and what else `prepare` of fio_options.py makes.
+An option has lines, each with its kind (fio_options.py explains what a kind compares) and, if fio and rbench differ
+deliberately, the reason. {dir} is a directory with a file "have" of 64 KiB and the other files of `prepare` in
+fio_options.py.
 
-No line may depend on how fast the machine is, but for those of the kinds `timed` and `ratio`.
+No line may depend on the machine's speed, except those of the kinds `timed` and `ratio`.
 """
 
-# Options that fio has gained after 3.33; they can only be held against their description.
+# Options added after fio 3.33; they can only be compared with their description.
 NEWER = {
     "comm": "jobs/process.rs", "end_syncfs": "rbench-exec, jobs/filled.rs", "filetype": "accepted, it changes nothing: files are inspected",
     "job_start_clock_id": "rbench-cli, that it is read", "log_window_value": "rbench-report, unit tests of logs",
@@ -23,16 +24,16 @@ RAND, MIX = "--rw=randread --size=256k", "--rw=randrw --size=256k"
 LIBAIO = "--ioengine=libaio --iodepth=8 --rw=randread --size=256k"
 URING = "--ioengine=io_uring --iodepth=8 --rw=randread --size=256k"
 VERIFY = "--rw=write --size=64k --verify=crc32c"
-# Longer than any check waits: what it follows has to end it.
+# Longer than any check waits: another option has to end it.
 LONG = "--rw=read --size=64k --time_based --runtime=3600"
-# No pause of the machine makes a rate too low: it is compared once an hour.
+# Compares rates once an hour, so that a pause of the machine cannot make a rate too low.
 CYCLE = "--rate_cycle=3600000"
-# Two jobs of a flow, by time.
+# Two jobs of a flow, limited by time.
 RATIO = "--ioengine=null --rw=read --size=1m --time_based --runtime=1 --thread"
 NAMES = "--ioengine={} --filesize=16k --nrfiles=10"
 TRIM, TRIMWRITE = "--ioengine=falloc --rw=trim --size=64k", "--ioengine=falloc --rw=trimwrite --size=64k"
 TRIM_BACKLOG = "fio 3.33 is aborted by an assertion where a job that writes is to trim"
-# Option → (kind, what follows `--name=o`).
+# Option → (kind, options that follow `--name=o`).
 CASES = {
     "allow_file_create": [("same", f"{WRITE} --allow_file_create=1"), ("fails", f"{WRITE} --allow_file_create=0")],
     "allow_mounted_write": [("same", f"{WRITE} --allow_mounted_write=0")],
@@ -128,7 +129,7 @@ CASES = {
     "io_size": [("same", f"{WRITE} --io_size=256k"), ("same", f"{RAND} --io_size=64k"), ("same", f"{READ} --io_limit=16k"),
                 ("same", f"{TRIMWRITE} --io_size=16k"), ("same", f"{TRIM} --io_size=128k"),
                 ("same", "--rw=read --io_size=50% --filename={dir}/have"), ("fails", f"{READ} --io_size=200%")],
-    # With offload fio 3.33 itself hangs now and then, reading, too: rbench-exec, jobs/course.rs.
+    # With offload fio 3.33 itself sometimes hangs, even when reading: see rbench-exec, jobs/course.rs.
     "io_submit_mode": [("same", f"{WRITE} --io_submit_mode=inline"), ("fails", f"{WRITE} --io_submit_mode=foo")],
     "iodepth": [("same", LIBAIO), ("same", URING)],
     "iodepth_batch": [("same", f"{LIBAIO} --iodepth_batch=4"), ("same", f"{LIBAIO} --iodepth_batch_submit=8")],
@@ -347,7 +348,7 @@ CASES = {
     "stat_type": [("same", f"{NAMES.format('filestat')} --stat_type={how}") for how in ("stat", "lstat", "statx")]
     + [("fails", f"{READ} --stat_type=stat")],
 }
-# Of the command line alone: what they print is looked at here or by the check that is named.
+# Options of the command line only: their output is checked here or by the named check.
 LINE = {
     "output": "fio.py", "output-format": "fio.py", "minimal": "fio.py", "terse-version": "fio.py", "section": "fio.py",
     "status-interval": "fio.py", "readonly": "fio.py", "showcmd": "fio.py", "parse-only": "fio.py", "append-terse": "fio.py",

@@ -1,4 +1,4 @@
-"""Every option of fio against what fio did with it, or why it is refused.
+"""Compares every option of fio with fio's recorded behaviour, or checks that it is refused with a reason.
 
 usage: fio_options.py PROGRAM [--only NAME…] [--write] [--living]
        fio_options.py --record [--only NAME…]
@@ -7,10 +7,11 @@ usage: fio_options.py PROGRAM [--only NAME…] [--write] [--living]
        --living: runs fio as well, and compares it with the record
        --record: runs fio and writes the record; a row stays as it is while fio's answer is the same
 
-What fio (3.33, as Debian has it) did with each line of fio_cases.py is a row of fio-3.33.jsonl; the program runs the same
-lines, each in a folder of its own, and has to give the same answer. fio itself runs with --living and --record only.
+fio-3.33.jsonl has a row for each line of fio_cases.py: the answer of fio (3.33, as in Debian). The program runs the
+same lines, each in its own directory, and has to give the same answer. fio itself runs only with --living and
+--record.
 
-A line's kind says what has to be the same:
+The kind of a line determines what has to be equal:
   same    exit code, files and their sizes, I/Os, bytes and syncs of each direction of each entry, keys of the JSON,
           names, lines and columns of logs
   sum     the same, but reads and writes of a mix are drawn: their sum
@@ -22,10 +23,10 @@ A line's kind says what has to be the same:
   inflated  the same as `same`, and each tool inflates the compressed logs of both to the same text
   ratio   the same as `timed` for two jobs of a flow, and their I/Os are in the ratio of its weights
   fails   both refuse it or fail, and the files are the same
-A third entry says why the two differ, on purpose; when they do not any more, that is a failure as well.
+A third entry is the reason for a deliberate difference; if there is no longer a difference, that is also a failure.
 
-Nothing is tried again, as no clock decides anything: of `timed` and `ratio` everything but amounts is compared. With --living
-amounts and ratios are compared too, and such a line is tried again, since fio itself fails where a busy machine keeps it from
+Nothing is repeated, since no result depends on time: for `timed` and `ratio`, everything except amounts is compared.
+With --living, amounts and ratios are also compared, and these lines are repeated: on a busy machine even fio misses
 its latency or rate. Each repetition is reported.
 """
 
@@ -59,28 +60,29 @@ NEWEST = ROOT_OF_SOURCES / "crates/rbench-cli/src/fio/tests/fio-3.42-options.txt
 RECORD = pathlib.Path(__file__).with_name("fio-3.33.jsonl")
 VERSION, FIO = "fio-3.33", ["fio"]
 DIRECTIONS = ("read", "write", "trim")
-# Whoever runs longer hangs, s. fio itself does now and then, with log_compression for example: it is started again.
+# Time limits in s. fio itself sometimes hangs, for example with log_compression, and is then restarted.
 PATIENCE_S = {"fio": 60, "rbench": 300}
-# With --living, what depends on time is tried so often before it counts as wrong.
+# With --living, number of attempts for results that depend on time.
 TRIES = 5
 TIMED = ("timed", "ratio")
-# Below these keys are values of the machine's disks, and of what was measured.
+# Values below these keys depend on the machine's disks or on measurements.
 VARIABLE = {"disk_util", "percentile", "bins", "steadystate"}
-# A direction without an I/O has no percentiles.
+# A direction without I/O has no percentiles.
 MEASURED = ("percentile", "bins")
-# Disks are compared in lines of the kind `disks` only, as not every file system has them; options with their values.
+# Disks are compared only in lines of the kind `disks`, since not every file system has them; options are compared with
+# their values.
 APART = (".disk_util", ".jobs[].job options.")
-# Where fio's list of options comes from.
+# The sources of fio's list of options.
 HELPS = ("--cmdhelp=all", *(f"--enghelp={engine}" for engine in ("io_uring", "libaio", "pvsync2", "filestat")))
-# Options that fio takes and does not list.
+# Options that fio accepts but does not list.
 UNLISTED = {"bs_is_seq_rand", "flow_watermark", "iomem_align", "percentage_sequential", "rwmixcycle", "softrandommap", "verifysort",
             "verifysort_nr", "verify_async_cpus"}
 
 
-# ---- what the machine has to have for a recorded answer to hold ----------------------------------
+# ---- requirements of recorded answers --------------------------------------------------------------
 
 def takes_direct_io():
-    """Whether the file system of the folders knows O_DIRECT."""
+    """Returns whether the file system of the directories supports O_DIRECT."""
     path = ROOT / "direct"
     path.touch()
     try:
@@ -93,7 +95,7 @@ def takes_direct_io():
 
 
 def takes_io_uring():
-    """Whether the kernel makes a ring."""
+    """Returns whether the kernel supports io_uring."""
     params = ctypes.create_string_buffer(120)
     ring = ctypes.CDLL(None, use_errno=True).syscall(425, 1, params)
     if ring < 0:
@@ -103,13 +105,13 @@ def takes_io_uring():
 
 
 def huge_pages():
-    """How many huge pages are set aside."""
+    """Returns the number of reserved huge pages."""
     with contextlib.suppress(OSError):
         return int(pathlib.Path("/proc/sys/vm/nr_hugepages").read_text())
     return 0
 
 
-# In a line → (what it needs, whether that is here).
+# Pattern of a line → (requirement, whether it is met).
 NEEDS = [
     ("--ioengine=io_uring", "io_uring", takes_io_uring),
     ("--direct=1", "O_DIRECT on the file system of /dev/shm", takes_direct_io),
@@ -121,14 +123,14 @@ NEEDS = [
 
 
 def lacking(line):
-    """What the machine lacks for this line, if anything."""
+    """Returns the unmet requirement of a line, if any."""
     return next((what for pattern, what, here in NEEDS if re.search(pattern, line) and not here()), None)
 
 
 # ---- running a tool ------------------------------------------------------------------------------
 
 def prepare(folder):
-    """Makes what command lines may refer to."""
+    """Creates the files that command lines may refer to."""
     (folder / "have").write_bytes(bytes(range(256)) * 256)
     (folder / "pattern").write_bytes(b"pattern of a file")
     (folder / "patterned").write_bytes(b"\x5a" * 65536)
@@ -146,12 +148,12 @@ def prepare(folder):
 
 
 def words_of(line, folder):
-    """The words of a line as a shell would split it, but for quotes, which are fio's."""
+    """Splits a line into words like a shell, except for quotes, which belong to fio."""
     return [word.replace("{dir}", str(folder)) for word in line.split()]
 
 
 def started_by(pid):
-    """A process and all that it has started, in sessions of their own too."""
+    """Returns a process and all its descendants, even in other sessions."""
     found = [pid]
     for one in found:
         with contextlib.suppress(OSError):
@@ -160,7 +162,7 @@ def started_by(pid):
 
 
 def ended(tool, line, folder, tries):
-    """The tool at its end; one that hangs is started again, `tries` times in all."""
+    """Runs the tool to its end. Restarts a hanging tool, for `tries` attempts in total."""
     prepare(folder)
     patience = PATIENCE_S["fio" if tool == FIO else "rbench"]
     words = [*tool, "--output=out.json", "--output-format=json", "--name=o", *words_of(line, folder)]
@@ -183,7 +185,7 @@ def ended(tool, line, folder, tries):
 
 
 def run(tool, line, folder):
-    """The tool at its end, and its JSON with the folder's path taken out."""
+    """Runs the tool to its end. Returns it and its JSON, with the directory's path replaced."""
     done = ended(tool, line, folder, 3 if tool == FIO else 1)
     out = folder / "out.json"
     text = out.read_text() if out.exists() else ""
@@ -194,14 +196,14 @@ def run(tool, line, folder):
     return done, json.loads(json.dumps(document).replace(str(folder), "DIR"))
 
 
-# ---- the answer: what of a run is compared, and recorded -----------------------------------------
+# ---- the answer: the parts of a run that are compared and recorded ---------------------------------
 
 def answer(kind, line, ran, folder):
-    """What a tool did with a line, as far as its kind compares it. What is usual is left out: what is not there is 0, empty,
-    or as `prepare` made it."""
+    """Returns a tool's behaviour for a line, as far as its kind compares it. Omits usual values: missing entries are 0,
+    empty, or as created by `prepare`."""
     done, document = ran
     sizes, prepared = sizes_of(folder), prepared_sizes()
-    # A trace is as long as the name of its folder.
+    # The length of a trace depends on the name of its directory.
     traces = {name for name in set(sizes) & set(prepared) if is_log(name)}
     changed = {name: sizes.get(name) for name in sorted(set(sizes | prepared) - traces) if sizes.get(name) != prepared.get(name)}
     logs = [name for name, size in changed.items() if is_log(name) and size is not None]
@@ -239,14 +241,14 @@ def is_log(name):
 
 
 def shape(path, kind):
-    """Columns of a log's lines, and how many there are where that does not depend on time."""
+    """Returns the columns of a log's lines, and the number of lines if it does not depend on time."""
     lines = path.read_text(errors="replace").splitlines() if path.name.endswith(".log") else []
     columns = sorted({len(line.split(",")) for line in lines})
     return {"columns": columns} | ({"lines": len(lines)} if kind in ("same", "disks", "inflated") else {})
 
 
 def entry(job, kind):
-    """What the JSON says of a job: who it is, what it has done, and its options."""
+    """Returns a job's name, its amounts and its options from the JSON."""
     did = {way: [job[way]["total_ios"], job[way]["io_bytes"]] for way in (*DIRECTIONS, "mixed") if way in job}
     if kind in ("some", *TIMED):
         did = {way: "some" for way, amounts in did.items() if amounts[0]}
@@ -261,7 +263,7 @@ def entry(job, kind):
 
 
 def ratio(line, document):
-    """Whether the I/Os of two jobs are in the ratio of the flow's weights."""
+    """Returns whether the I/Os of two jobs are in the ratio of the flow's weights."""
     weights = [int(weight) for weight in re.findall(r"--flow=(\d+)", line)]
     first, second = (job["read"]["total_ios"] for job in document["jobs"])
     found, meant = first / max(second, 1), weights[0] / weights[1]
@@ -269,7 +271,7 @@ def ratio(line, document):
 
 
 def keys(value, path=""):
-    """Paths of all keys, but those below what varies."""
+    """Yields the paths of all keys, except those below variable ones."""
     if isinstance(value, dict):
         for key, inner in value.items():
             yield f"{path}.{key}"
@@ -280,13 +282,13 @@ def keys(value, path=""):
 
 
 def stored(compressed):
-    """A log of log_store_compressed: its bytes, and its lines without time and value."""
+    """Returns the content of a log_store_compressed log: its bytes, and its lines without time and value."""
     lines = [line.split(", ", 2)[2] for line in inflated(compressed).splitlines()]
     return {"zlib": base64.b64encode(compressed).decode(), "lines": sorted(lines)}
 
 
 def inflated(compressed):
-    """The text of such a log, by a reader of its own: records in one zlib stream after the other."""
+    """Returns the text of such a log with an independent reader: records in consecutive zlib streams."""
     text = ""
     while compressed:
         stream = zlib.decompressobj()
@@ -310,7 +312,7 @@ def inflated_by(tool, compressed):
 
 
 def devices_below(folder):
-    """The disk that a folder is on, and the disks below that, by sysfs."""
+    """Returns the disk of a directory, and the disks below it, from sysfs."""
     number = folder.stat().st_dev
     disk = pathlib.Path(f"/sys/dev/block/{os.major(number)}:{os.minor(number)}")
     if not disk.exists():
@@ -324,7 +326,8 @@ def devices_below(folder):
 # ---- comparing -----------------------------------------------------------------------------------
 
 def differences(kind, fio, other, clock, who="rbench"):
-    """What of another answer is not the same as fio's, as sentences. Without a `clock`, only what no clock decides."""
+    """Returns differences between another answer and fio's, as sentences. Without a `clock`, only those that do not
+    depend on time."""
     found = []
 
     def same(what, a, b):
@@ -345,7 +348,7 @@ def differences(kind, fio, other, clock, who="rbench"):
     same("names of logs", *map(sorted, both("logs")))
     undecided = kind in TIMED and not clock
     for name, (theirs, ours) in in_both(*both("logs")):
-        # Without a line in it yet, a log has no columns.
+        # A log without a line has no columns yet.
         if not undecided or ours["columns"]:
             same(f"{name}: columns, lines", theirs, ours)
     for name, (theirs, ours) in in_both(*both("stored")):
@@ -372,7 +375,7 @@ def in_both(a, b):
 
 
 def changed(kind, recorded, now):
-    """What fio does not answer any more as it was recorded."""
+    """Returns differences between fio's current and its recorded answer."""
     found = differences(kind, recorded, now, True, "now")
     if more := set(now.get("keys", [])) - set(recorded.get("keys", [])):
         found.append(f"keys that were not recorded: {outermost(more)}")
@@ -380,19 +383,19 @@ def changed(kind, recorded, now):
 
 
 def device_differences(kind, recorded, other):
-    """What is wrong with the devices of an answer, as sentences: their names are this machine's, their keys are recorded."""
+    """Returns mistakes in the devices of an answer, as sentences. Names depend on the machine, keys are recorded."""
     if kind != "disks":
         return []
     (theirs,) = recorded["devices"].values()
     meant, found = devices_below(DISK), other.get("devices", {})
     right = list(found) == meant and all(theirs.items() <= ours.items() for ours in found.values())
-    # A device that others are below has more of them.
+    # A device above others has more keys.
     right = right and (len(meant) > 1 or all(theirs == ours for ours in found.values()))
     return [] if right else [f"devices: {meant}, with {theirs}, not {found}"]
 
 
 def inflation_differences(tools, stored_logs):
-    """What of compressed logs a tool does not inflate to their text."""
+    """Returns the compressed logs that a tool does not inflate to their text."""
     found = []
     for logs in stored_logs:
         if not logs:
@@ -408,7 +411,7 @@ def inflation_differences(tools, stored_logs):
 # ---- the record ----------------------------------------------------------------------------------
 
 class Record:
-    """fio-3.33.jsonl: its version, its options, the keys that the JSON of most lines has, and a row for each line."""
+    """fio-3.33.jsonl: its version, its options, the JSON keys of most lines, and a row for each line."""
 
     def __init__(self):
         rows = [json.loads(row) for row in RECORD.read_text().splitlines()] if RECORD.exists() else []
@@ -417,7 +420,7 @@ class Record:
         self.rows = {(row["option"], row["line"]): row for row in rows if "line" in row}
 
     def names(self):
-        """Names and aliases of all options of jobs, and those of engines."""
+        """Returns names and aliases of all options of jobs and engines."""
         return set().union(*self.options.values()) | UNLISTED
 
     @staticmethod
@@ -427,7 +430,7 @@ class Record:
         return {word for word in words if not word.endswith(":")}
 
     def answer(self, option, line):
-        """fio's answer to a line, None if there is none."""
+        """Returns fio's answer to a line; None without one."""
         row = self.rows.get((option, line))
         if row is None or "keys" not in row:
             return row
@@ -455,17 +458,17 @@ def is_below(key, others):
 
 
 def outermost(found):
-    """Sorted, and without keys below others."""
+    """Sorts the keys, and removes keys below others."""
     return [key for key in sorted(found) if not is_below(key, found)]
 
 
 def relative(usual, found):
-    """Keys as what is more and less than usual; with a key go all below it."""
+    """Expresses keys as differences from the usual ones; a key includes all keys below it."""
     return [f"-{key}" for key in outermost(set(usual) - set(found))] + [f"+{key}" for key in sorted(set(found) - set(usual))]
 
 
 def options_of_fio():
-    """Names and aliases by the help that lists them."""
+    """Returns names and aliases, by the help that lists them."""
     shown = {name: subprocess.run([*FIO, name], capture_output=True, text=True, check=False).stdout for name in HELPS}
     return {name: sorted(set(re.findall(r"^ *([a-z][\w-]*) *:", text, re.M))) for name, text in shown.items()}
 
@@ -479,10 +482,10 @@ def require_fio():
         raise SystemExit(f"fio {VERSION} is needed, not {found}: scripts/install-packages test")
 
 
-# ---- what is done with a line --------------------------------------------------------------------
+# ---- handling a line -------------------------------------------------------------------------------
 
 def asked(tool, kind, line):
-    """The answer of a tool, and its standard error."""
+    """Returns the answer of a tool, and its standard error."""
     folder = pathlib.Path(tempfile.mkdtemp(prefix="o", dir=DISK if kind == "disks" else ROOT))
     try:
         ran = run(tool, line, folder)
@@ -491,12 +494,12 @@ def asked(tool, kind, line):
         shutil.rmtree(folder, ignore_errors=True)
 
 
-# What a tool may do instead of an answer.
+# Errors that mean that a tool gave no answer.
 NO_ANSWER = (subprocess.TimeoutExpired, json.JSONDecodeError, OSError, KeyError, IndexError, ValueError, zlib.error, struct.error)
 
 
 def wrong_with_rbench(program, kind, line, fio, living):
-    """What of the program's answer is not fio's, as sentences."""
+    """Returns differences between the program's answer and fio's, as sentences."""
     ours = [program, "fio"]
     try:
         rbench, stderr = asked(ours, kind, line)
@@ -512,7 +515,7 @@ def wrong_with_rbench(program, kind, line, fio, living):
 
 
 def wrong_with_record(kind, line, recorded):
-    """What of fio's answer is not the recorded one any more, as sentences."""
+    """Returns differences between fio's answer and the record, as sentences."""
     try:
         return [f"the record: {one}" for one in changed(kind, recorded, asked(FIO, kind, line)[0])]
     except NO_ANSWER as error:
@@ -520,7 +523,7 @@ def wrong_with_record(kind, line, recorded):
 
 
 def again(kind, what, once):
-    """What `once` finds wrong; where time decides it, only what is wrong each time."""
+    """Returns the findings of `once`; if they depend on time, only those found every time."""
     found = once()
     for number in range(1, TRIES if kind in TIMED else 1):
         if not found:
@@ -531,7 +534,7 @@ def again(kind, what, once):
 
 
 def wrong_of(options, record, name, case):
-    """What is wrong with a line of an option, as sentences."""
+    """Returns mistakes in a line of an option, as sentences."""
     kind, line, *differs = case
     fio = record.answer(name, line)
     if fio is None or fio["kind"] != kind:
@@ -550,7 +553,7 @@ def wrong_of(options, record, name, case):
 
 
 def recorded(record, name, case):
-    """The row of a line, of which fio gave the same answer twice; the old row where that has not changed."""
+    """Returns the row of a line for which fio gave the same answer twice; the old row if it is unchanged."""
     kind, line, *_ = case
     old = record.answer(name, line)
     for _ in range(TRIES if kind in TIMED else 1):
@@ -568,7 +571,7 @@ def recorded(record, name, case):
 
 
 def refusal(program, name):
-    """Why the program refuses an option; None if it knows it."""
+    """Returns why the program refuses an option; None if it accepts it."""
     done = subprocess.run([program, "fio", f"--{name}=1", "--name=x", "--parse-only"], capture_output=True, text=True,
                           check=False)
     found = re.search(rf"'?--{re.escape(name)}'? is not supported: (.*)", done.stderr)
@@ -580,7 +583,7 @@ def shown(kind, line, differs=None):
 
 
 def each(cases, work, alone):
-    """What `work` says of each (option, case). Several run side by side, but those of a kind in `alone`."""
+    """Returns the results of `work` for each (option, case). Several run in parallel, except kinds in `alone`."""
     found = {}
     for kinds_alone, workers in ((True, 1), (False, 2 * os.cpu_count())):
         batch = [(name, case) for name, case in cases if (case[0] in alone) == kinds_alone]
@@ -591,7 +594,7 @@ def each(cases, work, alone):
 
 
 def write_record(only):
-    """Asks fio about every line, or those of some options."""
+    """Records fio's answers to all lines, or to those of some options."""
     require_fio()
     record = Record()
     record.options = options_of_fio()
@@ -609,7 +612,7 @@ def write_record(only):
 
 
 def compare(options):
-    """Compares the program with the record, and with --living fio."""
+    """Compares the program with the record and, with --living, with fio."""
     record = Record()
     if options.living:
         require_fio()

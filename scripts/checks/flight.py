@@ -1,5 +1,5 @@
-"""Names in flight: what a ring with several operations of a worker under way does, against the file system's own account,
-against threads, and against plain calls. strace cannot see what a ring performs.
+"""Checks names in flight: a ring with several operations per worker, compared with the file system's own figures, with
+threads, and with plain calls. strace cannot see the operations of a ring.
 
 usage: flight.py PROGRAM
 """
@@ -13,18 +13,18 @@ import tempfile
 
 from common import PATIENCE_S, Testfs, attempt, check, check_phase, finish, heading, longer_than, phases, result, run
 
-# What each request takes: so long that the machine's own speed is little beside it.
+# Latency of each request: the machine's own speed hardly matters beside it.
 SLOW_MS = 20
 SLOW_NS = SLOW_MS * 10**6
 DEPTH = 32
-# One request each, of which the file system is asked every time.
+# Phases with one request per item, which always reaches the file system.
 SINGLE = {"file-stat": "getattr", "file-link": "link", "link-remove": "unlink", "file-symlink": "symlink",
           "symlink-remove": "unlink", "file-setxattr": "setxattr", "file-truncate": "setattr", "file-rename": "rename"}
 MEASURED = ["dir-create", "dir-stat", "dir-rename", "dir-remove", "file-create", "file-read", "file-remove", *SINGLE]
 
 
 def spread(items):
-    """A directory of its own for each item: the kernel lets one at a time change a directory."""
+    """Returns options for one directory per item: the kernel serialises changes of a directory."""
     return ["--branch", items, "--depth", 1, "--items", 1, "--leaf-only"]
 
 
@@ -33,7 +33,7 @@ def ring(depth):
 
 
 class Used:
-    """A run, with the processor time and memory that it took."""
+    """A run, with its processor time and memory."""
 
     def __init__(self, command, expect=0):
         with tempfile.TemporaryFile("w+") as printed:
@@ -53,7 +53,7 @@ def meta(program, mount, out, *words):
 
 
 def depths(program, folder):
-    """One worker: as many times the rate with 32 in flight, and times that the file system confirms."""
+    """Checks with one worker that 32 in flight multiply the rate, and that the file system confirms the times."""
     heading(f"{DEPTH} in flight against one, each request {SLOW_MS} ms")
     wanted = ["--phases", ",".join(MEASURED)]
 
@@ -92,7 +92,7 @@ def depths(program, folder):
     attempt(3, once)
 
 
-# A mix of which each step is one request, and another whose operations are drawn.
+# A mix in which each step is one request, and one with random operations.
 STEPS = {"create": "create", "append": "write", "fsync": "fsync", "close": "flush", "stat": "getattr", "delete": "unlink"}
 LIST = ["--list", "create, append 4k, fsync, close, stat last, delete last", "--files", 1024, "--prepared", 0, "--width", 2]
 DRAWN = ["--ops", "stat=2,read=1", "--files", 64, "--prepared", 100, "--file-size", "4k"]
@@ -103,7 +103,7 @@ def mix(program, mount, out, *words):
 
 
 def mixes(program, folder):
-    """Rounds of one worker in flight: as many times the rate, each step as long as its request."""
+    """Checks rounds of one worker in flight: they multiply the rate, and each step takes as long as its request."""
     heading(f"a mix with {DEPTH} rounds in flight against one, each request {SLOW_MS} ms")
     slow = ",".join(f"{kind}={SLOW_MS}ms" for kind in (*STEPS.values(), "read", "open"))
 
@@ -120,7 +120,7 @@ def mixes(program, folder):
 
     for words, counted, steps in ((LIST, "round", STEPS), (DRAWN, "all", {"stat": "getattr"})):
         def once():
-            # Both anew: either may have met a busy machine.
+            # Both are measured again: either may have run on a busy machine.
             one, many = measured(words, 1), measured(words, DEPTH)
             times = many[counted]["rate"] / one[counted]["rate"]
             wrong = [f"{counted}: {times:.1f} times the rate of one at a time"] if times < 20 else []
@@ -142,7 +142,7 @@ def mixes(program, folder):
 
 
 def left_by(folder):
-    """Names and lengths below the run's own directory."""
+    """Returns names and lengths below the run's own directory."""
     found = {}
     for place, _, names in os.walk(folder):
         parts = pathlib.Path(place).relative_to(folder).parts[1:]
@@ -151,7 +151,7 @@ def left_by(folder):
 
 
 def mixes_are_the_same(program, folder):
-    """What profiles ask of the file system and leave, with calls, a ring of one and of eight."""
+    """Compares the requests and remaining files of profiles: plain calls, a ring of one, and a ring of eight."""
     heading("profiles of one worker: requests, bytes and tree with calls, one and eight rounds in flight")
     kinds = ("create", "unlink", "open", "write", "fsync", "flush", "rename", "setattr", "mkdir")
     for name in ("varmail", "fileserver", "webserver", "webproxy"):
@@ -162,7 +162,7 @@ def mixes_are_the_same(program, folder):
             options = ["--profile", name, "--threads", 1, "--scale", 0.1, "--scale-size", 0.1, "--rounds", 60, "--keep"]
             run(mix(program, files.mountpoint, out, *options, *words), quiet=True)
             stats, tree = files.stats(), left_by(files.mountpoint)
-            # What the run notes of itself beside its files is as long as the number of its process.
+            # The marker's length depends on the length of the process number.
             own = sum(os.path.getsize(note) for note in pathlib.Path(files.mountpoint).glob("*/.rbench-run"))
             written = stats["write"]["bytes"] - own
             files.end()
@@ -171,7 +171,7 @@ def mixes_are_the_same(program, folder):
             found[label] = (requests, rows, written, tree, stats["read"]["bytes"], stats["read"]["count"])
         calls, one, eight = found.values()
         check(one == calls, f"{name}, one in flight: {one} and not {calls}")
-        # A file's own size is written to it whichever round has taken it, so bytes of whole files differ.
+        # The size of a file is written by whichever round has taken it, so the bytes of whole files differ.
         same = 3 if name != "fileserver" else 2
         check(eight[:same] == calls[:same], f"{name}, eight in flight: {eight[:same]} and not {calls[:same]}")
         check(len(eight[3]) == len(calls[3]) > 50, f"{name}: as many files are left: {len(eight[3])}, {len(calls[3])}")
@@ -179,7 +179,7 @@ def mixes_are_the_same(program, folder):
 
 
 def beside_threads(program, folder):
-    """The figures of docs/reference/in-flight.md: a ring against as many threads."""
+    """Prints the figures of docs/reference/in-flight.md: a ring compared with the same number of threads."""
     heading(f"{DEPTH} in flight of one worker, {DEPTH} workers with one each; 1 ms")
     names = "file-create,file-stat,file-read,file-remove"
     print(f"   {'':16}" + "".join(f"{name:>14}" for name in names.split(",")) + "   CPU/op  memory")
@@ -200,7 +200,7 @@ def beside_threads(program, folder):
 
 
 def on_memory(program, folder):
-    """What the ring itself costs, where the file system takes no time."""
+    """Measures the cost of the ring itself, where the file system takes no time."""
     heading("tmpfs: the cost of an operation")
     names = "file-create,file-stat,file-read,file-remove"
     with tempfile.TemporaryDirectory(prefix="check-flight-", dir="/dev/shm") as memory:
@@ -216,7 +216,7 @@ def on_memory(program, folder):
 
 
 def hanging(program, folder):
-    """A request that never comes back, in the middle of an operation, ends as it does one at a time."""
+    """A request that never returns, in the middle of an operation, ends like with one operation at a time."""
     heading("a write that hangs in the middle of creating a file, and of a round of a mix")
     created = lambda *words: meta(program, *words, "--items", 20, "--write", "4k", "--files-only")
     mixed = lambda *words: mix(program, *words, "--list", "create, append 4k, close, delete last", "--prepared", 0, "--rounds", 60)

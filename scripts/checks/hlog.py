@@ -1,5 +1,5 @@
-"""The interval log of --hlog, read by the Python package hdrhistogram: its numbers are those of the result file, over
-ranks; a run that is killed leaves it up to the last interval; no file is lost to it.
+"""Reads the interval log of --hlog with the Python package hdrhistogram. Its numbers must equal those of the result
+file, summed over ranks. A killed run leaves it up to the last interval, and no other file is overwritten.
 
 usage: hlog.py PROGRAM [--mpirun MPIRUN]     (with a Python that has the package hdrhistogram)
 """
@@ -24,8 +24,8 @@ HIGHEST_NS = 3_600_000_000_000
 
 
 def read(path):
-    """The histograms of a log by tag and start, in ms since the epoch; parts of an interval are added up. With them the
-    lengths in ms, and the start of the run in s since the epoch."""
+    """Returns the histograms of a log by tag and start, in ms since the epoch, with the parts of an interval summed.
+    Also the lengths in ms, and the start of the run in s since the epoch."""
     reader = HistogramLogReader(str(path), HdrHistogram(1, HIGHEST_NS, 3))
     found, lengths = collections.defaultdict(dict), {}
     while (histogram := reader.get_next_interval_histogram()) is not None:
@@ -42,7 +42,7 @@ def read(path):
 
 
 def ranked(histogram, quantile):
-    """The value of that rank, at the end of its bucket."""
+    """Returns the value of this rank, at the end of its bucket."""
     rank = max(1, math.ceil(quantile * histogram.get_total_count()))
     for item in histogram.get_recorded_iterator():
         rank -= item.count_added_in_this_iter_step
@@ -52,14 +52,14 @@ def ranked(histogram, quantile):
 
 
 def bucket(ns):
-    """The bucket of the timeline that a time lies in: 64 to a power of two, of 16 ns below 2048 ns."""
+    """Returns the timeline's bucket of a time: 64 buckets per power of two, 16 ns wide below 2048 ns."""
     shift = max(ns.bit_length() - 7, 4)
     return shift, ns >> shift
 
 
 def same(histogram, quantile, expected_ns):
-    """Whether a quantile is in the bucket of what we say. Of an interval in several parts each ends at its own largest
-    value, which lies within the timeline's bucket."""
+    """Returns whether a quantile is in the bucket of the result. Parts of an interval end at their own maximum, which
+    is inside the timeline's bucket."""
     found = ranked(histogram, quantile)
     if histogram.parts > 1 and quantile < 1:
         return bucket(found) == bucket(expected_ns)
@@ -67,7 +67,7 @@ def same(histogram, quantile, expected_ns):
 
 
 def numbers(program, before, folder, name):
-    """Intervals of 10 ms over 2 s: the rows of the timeline are as long."""
+    """Compares intervals of 10 ms over 2 s with the timeline, whose rows have the same length."""
     heading(f"the log against the result: {name}")
     out, log = folder / f"{name}.json", folder / f"{name}.hlog"
     command = [*before, program, "io", "--dir", folder, "--rw", "randread,randrw", "--size", "1m", "--bs", "4k"]
@@ -77,7 +77,7 @@ def numbers(program, before, folder, name):
     after_s = time.time()
     found, lengths, start_s = read(log)
     check(before_s < start_s < after_s, f"{name}: the run began at {start_s}, between {before_s} and {after_s}")
-    # Closes are in no log: whether they have a row is known at the end.
+    # The log has no closes, since the need for their row is known only at the end.
     phases = {phase["name"]: phase for phase in regular(json.loads(out.read_text()))}
     tags = {tag for row in phases for tag in (row, f"{row}.response")} - {"randrw-fsync.response"}
     check(set(found) == tags, f"{name}: the log has {sorted(found)}, the result {sorted(tags)}")
@@ -90,7 +90,7 @@ def numbers(program, before, folder, name):
             intervals = dict(found[tag])
             sums = sum(histogram.get_total_count() for histogram in intervals.values())
             check(sums == phase["items"], f"{name}: {tag} has {sums} values, and there were {phase['items']} items")
-            # The first line may not be of the first interval.
+            # The first line may belong to a later interval.
             shift = next(i for i, slice in enumerate(phase["timeline"]) if slice["items"])
             for number, slice in enumerate(phase["timeline"]):
                 start = first_ms + (number - shift) * 10
@@ -106,7 +106,7 @@ def numbers(program, before, folder, name):
                     check(same(histogram, quantile, expected), said)
                     compared += 1
             check(not intervals, f"{name}: {tag} has intervals that the result has not: {sorted(intervals)}")
-        # 64 buckets per power of two, against three digits.
+        # 64 buckets per power of two, compared with three digits.
         whole = HdrHistogram(1, HIGHEST_NS, 3)
         for histogram in found[row].values():
             whole.add(histogram)
@@ -120,7 +120,7 @@ def numbers(program, before, folder, name):
 
 
 def killed(program, before, folder, name):
-    """Kills all ranks of a run: the log has what was done until then."""
+    """Kills all ranks of a run, and checks that the log has everything until then."""
     heading(f"killed: {name}")
     log = folder / f"{name}-killed.hlog"
     log.unlink(missing_ok=True)
@@ -152,7 +152,7 @@ def killed(program, before, folder, name):
 
 
 def refused(program, folder):
-    """What is there stays, unless it is such a log and may be replaced."""
+    """Checks that existing files stay, except interval logs that may be replaced."""
     heading("files that are there")
     log, other, link = folder / "a.hlog", folder / "precious", folder / "link"
     command = [program, "io", "--dir", folder, "--size", "64k", "--no-round-trip", "--quiet"]
@@ -188,7 +188,7 @@ def main():
         for before, name in (([], "one rank"), ([given.mpirun, "-np", "4"], "four ranks")):
             if before and not given.mpirun:
                 continue
-            # A Python that decodes a thousand histograms takes minutes: once, of many ranks where there are any.
+            # A Python that decodes a thousand histograms takes minutes. So this runs once, with many ranks if possible.
             if before or not given.mpirun:
                 numbers(program, before, folder, name)
             # A busy machine may do nothing for half a second.

@@ -1,5 +1,5 @@
-"""Commands around each phase (--before-phase, --after-phase): what they are told, in which order, on every host; commands that
-fail and that hang; and that none of it is in any time.
+"""Checks commands around each phase (--before-phase, --after-phase): their environment, their order, on every host;
+commands that fail or hang; and that no time includes them.
 
 usage: hooks.py PROGRAM [--mpirun MPIRUN]
 """
@@ -13,7 +13,7 @@ import time
 
 from common import check, finish, heading, phases, result, run, wait_until
 
-# What a command writes down of what it was told.
+# Variables that a command records.
 TOLD = ("RBENCH_PHASE", "RBENCH_PHASE_LABEL", "RBENCH_PHASE_NUMBER", "RBENCH_ITERATION", "RBENCH_RUN_ID",
         "RBENCH_DIRECTORY", "RBENCH_HOST")
 SLEEP_S = 0.7
@@ -53,7 +53,7 @@ def around(program, folder):
     check("said" not in done.stdout.replace("echo said", ""), "and not among the results")
     check(took > SLEEP_S * len(rows), f"all of them were waited for: {took:.1f} s")
     slow = {phase["name"]: phase["elapsed_s"] for phase in document["phases"] if phase["elapsed_s"] >= SLEEP_S}
-    # On a busy machine one or another may take long; with the command's time in it each would.
+    # On a busy machine some rows may take long; if the command's time were included, all would.
     check(len(slow) < len(rows), f"phases have the {SLEEP_S} s of their commands: {slow}")
     settings = document["settings"]
     check(settings["before-phase"]["text"] == before, f"the result has it: {settings}")
@@ -113,7 +113,7 @@ def failing(program, folder):
 
 
 def running(words):
-    """Whether a process with these words is there."""
+    """Returns whether a process with these words exists."""
     needle = "\0".join(words).encode()
     for process in pathlib.Path("/proc").glob("[0-9]*"):
         try:
@@ -136,7 +136,7 @@ def hanging(program, folder):
     told = r"--before-phase of Sequential write on \S+: .* did not finish within 0.5 s \(--hook-timeout\) and was stopped"
     check(re.search(told, done.stderr), f"hanging: {done.stderr}")
     check(took < 60, f"it took {took:.1f} s")
-    # What was killed may be seen for a moment still.
+    # A killed process may still be visible for a moment.
     gone = lambda: wait_until(lambda: not running(["sleep", odd]), 20)
     check(gone(), "nothing of its group is left")
     check(list(target.iterdir()) == [], "nothing is left of the files")

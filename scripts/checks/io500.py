@@ -1,5 +1,5 @@
-"""rbench suite io500: phases and their order, lines, score and validity, recomputed from the result file alone; what find
-looks at against find(1); interrupted where it matters and resumed; mistakes in settings.
+"""Checks rbench suite io500: phases and their order, lines, score and validity, recomputed from the result file alone;
+find's results against find(1); interruption at critical points and resumption; mistakes in settings.
 
 usage: io500.py PROGRAM
 """
@@ -18,7 +18,7 @@ import time
 from common import PATIENCE_S, Testfs, check, finish, heading, mpirun, regular, result, run, wait_until
 
 GIB = 1 << 30
-# Name, row of its cell, figure; those of the score first in each line's unit.
+# Name, row of its cell, figure; phases with a score come first in each line's unit.
 PHASES = [
     ("ior-easy-write", "write", "GiB/s"),
     ("mdtest-easy-write", "file-create", "kIOPS"),
@@ -55,7 +55,7 @@ n = 102
 
 
 def value_of(document, name, row, unit):
-    """Value and time of a phase, from its cell."""
+    """Returns value and time of a phase, from its cell."""
     cell = next(cell for cell in document["cells"] if cell["name"] == name)
     phase = next(phase for phase in cell["result"]["phases"] if phase["name"] == row)
     if name == "find":
@@ -70,7 +70,7 @@ def near(a, b, digits=1e-9):
 
 
 def check_score(document, text):
-    """The score from the cells, the lines from the score; every value once more by hand."""
+    """Checks the score against the cells, and the lines against the score; recomputes every value."""
     lines = text.splitlines()
     check(lines[0].startswith("REHEARSAL") and "not a submission" in lines[0], f"the first line is {lines[0]}")
     found = [match for match in map(LINE.match, lines) if match]
@@ -126,7 +126,7 @@ def suite(program, ranks, *arguments, expect=0):
 def whole(program, folder, target, ranks):
     heading(f"all phases on {ranks} ranks: order, lines, score, and the stonewall")
     ini = folder / "stonewall.ini"
-    # Neither writes nor creations come to their end in a second; both stop where all ranks have as much.
+    # Neither writes nor creations finish in a second; both stop when all ranks have done the same amount.
     ini.write_text("[debug]\nstonewall-time = 1\n[ior-easy]\nblockSize = 4g\n[ior-hard]\nsegmentCount = 100000\n")
     out = folder / f"whole-{ranks}.json"
     done = suite(program, ranks, "--ini", ini, "--dir", target, "--out", out)
@@ -154,7 +154,7 @@ def started(program, target, out, ini):
 
 
 def left_of(out):
-    """What an interrupted run left: its result or, if the launcher was faster, its journal."""
+    """Returns the result of an interrupted run or, if the launcher was faster, its journal."""
     journal = pathlib.Path(f"{out}.journal")
     if not journal.exists():
         return result(out)
@@ -163,7 +163,7 @@ def left_of(out):
 
 
 def comparable(document):
-    """What a run did: phases, command lines and numbers, without times."""
+    """Returns phases, command lines and numbers of a run, without times."""
     def words(cell):
         return [word.replace(document["dir"], "DIR") for word in cell["result"]["run"]["command"][1:]]
 
@@ -177,7 +177,7 @@ def comparable(document):
 
 
 def find_of(directory):
-    """What find(1) says of what find looked at, in a run's directory that was left."""
+    """Returns the counts of find(1) for the files that find searched, in a run's remaining directory."""
     data, stamp = directory / "data", directory / "state" / "timestampfile"
     count = lambda *tests: len(run(["find", data, *tests], quiet=True).stdout.splitlines())
     return {"files": count("-not", "-type", "d"), "directories": count("-type", "d"),
@@ -185,8 +185,8 @@ def find_of(directory):
 
 
 def resumed(program, folder, target, reference, cells):
-    """Interrupts a run in the phase with the number `cells`, when it has changed something or else a quarter of a second
-    after those before it, and goes on."""
+    """Interrupts a run in phase number `cells` after its first change, or else a quarter of a second after the earlier
+    phases. Then resumes it."""
     name = NAMES[cells]
     heading(f"interrupted in {name} and resumed")
     out, ini = folder / f"cut-{name}.json", folder / "small.ini"
@@ -211,8 +211,8 @@ def resumed(program, folder, target, reference, cells):
     check(not document["complete"] and not document["io500"]["valid"], "it is not complete")
     directory = pathlib.Path(document["dir"])
     present = NAMES[len(done)]
-    # A removal that has begun leaves files that are no longer whole, and neither the order nor the caches would be the same
-    # but from their creation on. A write is done again; a read changes nothing.
+    # A removal that has started leaves incomplete sets of files. Order and caches would be the same only after creating
+    # them again. A write is repeated; a read changes nothing.
     removed = present.endswith("-delete") and not (directory / "state" / f"{present[:11]}.whole").exists()
     expected = 1 if removed else len(done)
     print(f"   in {present}: {expected} of {len(done)} phases are kept", flush=True)
@@ -237,7 +237,7 @@ def resumed(program, folder, target, reference, cells):
 def interruptions(program, folder):
     (folder / "small.ini").write_text(SMALL)
     out = folder / "small.json"
-    # Phases that write and delete last long enough to be seen at work.
+    # Phases that write and delete are slow enough to be observed while running.
     slow = "create=5ms,read=2ms,unlink=20ms"
     with_latency = Testfs(program, "--direct-io", "--latency", slow)
     target = with_latency.mountpoint
@@ -314,7 +314,7 @@ def main():
     with tempfile.TemporaryDirectory(prefix="check-io500-") as name:
         folder = pathlib.Path(name)
         mistakes(program, folder)
-        # So much that a second does not fill it.
+        # More data than fits into a second.
         plain = Testfs(program, "--latency", "write=5ms")
         for ranks in (4, 1):
             whole(program, folder, plain.mountpoint, ranks)

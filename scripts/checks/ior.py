@@ -1,5 +1,5 @@
-"""IOR's command line: the offsets and calls that strace sees, on 4 ranks, against IOR's own layout; what it refuses;
-the stonewall; the check of data; and the reported times against an injected latency.
+"""Checks IOR's command line: offsets and calls seen by strace on 4 ranks, compared with IOR's own layout; refusals; the
+stonewall; verification of data; and reported times with an injected latency.
 
 usage: ior.py PROGRAM
 """
@@ -21,18 +21,18 @@ def ior(program, *options, ranks=RANKS, expect=0):
 
 
 def own_offsets():
-    """Of a file for each process: segment after segment."""
+    """Returns the offsets in a file of one process: segment after segment."""
     return [segment * BLOCK + k * TRANSFER for segment in range(SEGMENTS) for k in range(BLOCK // TRANSFER)]
 
 
 def shared_offsets(rank):
-    """Of a shared file: in each segment a block of each rank."""
+    """Returns the offsets in a shared file: each segment has a block of each rank."""
     first = [(segment * RANKS + rank) * BLOCK for segment in range(SEGMENTS)]
     return [start + k * TRANSFER for start in first for k in range(BLOCK // TRANSFER)]
 
 
 def traced(program, folder, *options):
-    """The calls of all processes on files named f*: by process, (call, file, offset, length) in their order."""
+    """Returns the calls of all processes on files named f*: by process, (call, file, offset, length) in order."""
     traces = folder / "traces"
     traces.mkdir()
     calls = "openat,pread64,pwrite64,read,write,fsync,fdatasync,close,ftruncate,fallocate,unlink"
@@ -65,7 +65,7 @@ def moves(calls, call):
 
 
 def workers(found, call):
-    """What each worker moved by such calls, in any order of workers."""
+    """Returns the transfers of each worker with this call, in any order of workers."""
     return sorted(moves(own, call) for own in found if moves(own, call))
 
 
@@ -86,7 +86,7 @@ def layouts(program, folder):
             elif moves(own_calls, "pread64"):
                 check(names == ["open", "close"], f"{name}: a reader calls {names}")
         makers = sum(call == "create" for own_calls in found for call, _, _, _ in own_calls)
-        # A shared file is made by one before all open it.
+        # One rank creates a shared file before all open it.
         check(makers == RANKS + (name == "shared"), f"{name}: {makers} opens that may make a file")
         check(not list(folder.iterdir()), f"{name}: what was made is removed: {list(folder.iterdir())}")
     found = traced(program, folder, "-z", "-w")
@@ -158,7 +158,7 @@ def stonewalls(program, folder):
     out.unlink()
     counts = {name: found[name]["items"] for name in ("write", "check-write", "read")}
     check(counts["write"] == counts["check-write"], f"in one run what was written is checked: {counts}")
-    # -D ends reads, too.
+    # -D also ends reads.
     less = counts["read"] < counts["write"]
     well = counts["read"] <= counts["write"] and (not less or found["read"]["elapsed_s"] >= 1)
     check(well, f"in one run what was written is read, for a second at most: {counts}, {found['read']['elapsed_s']} s")
@@ -227,7 +227,7 @@ def main():
         folder = pathlib.Path(place)
         for part in layouts, refusals, stonewalls, data:
             part(program, folder)
-    # What is injected is the least; a busy machine adds to it.
+    # Injected latency is a minimum; a busy machine adds to it.
     in_attempts(3, times, program)
     finish()
 

@@ -1,5 +1,5 @@
-"""Marks: a file system that stands still for 3 s from a mark on, set by a command and by SIGUSR1; commands that fail, hang or
-never run; nothing that they start outlives the run, however that ends.
+"""Checks marks: a file system that stalls for 3 s from a mark, set by a command and by SIGUSR1; commands that fail,
+hang or never run. No process that they start may outlive the run, however that ends.
 
 usage: marks.py PROGRAM [--mpirun MPIRUN]
 """
@@ -24,12 +24,12 @@ TIME_S = 13
 AT_S = 5
 LATENCY_S = 0.25
 INTERVAL_S = 0.5
-# What an interval may hide, and how late a busy machine may be.
+# Tolerance: the length of an interval, and the delay of a busy machine.
 LATE_S = 0.6
 
 
 def start(command, **options):
-    """A run in a session of its own."""
+    """Starts a run in a new session."""
     shown = " ".join(str(word) for word in command)
     print(f"$ {shown}", flush=True)
     return subprocess.Popen([str(word) for word in command], start_new_session=True, text=True, stdout=subprocess.PIPE,
@@ -43,7 +43,7 @@ def io_run(before, program, files, out, *options):
 
 
 def cost_of(document, name):
-    """The mark, and what it cost the only row."""
+    """Returns the mark, and its cost for the only row."""
     (mark,) = [mark for mark in document["marks"] if mark["name"] == name]
     (phase,) = regular(document)
     (cost,) = [cost for cost in phase["marks"] if cost["name"] == name]
@@ -53,7 +53,7 @@ def cost_of(document, name):
 
 
 def wrong_cost(phase, cost, stood_s):
-    """What is wrong about the cost of a standstill of that length that began with the mark; nothing if all is right."""
+    """Returns what is wrong with the cost of a stall of this length that started at the mark; nothing if all is right."""
     at, length = cost["t_s"], stood_s
     for name in ("longest_gap", "standstill"):
         gap = cost.get(name)
@@ -68,7 +68,7 @@ def wrong_cost(phase, cost, stood_s):
     if not LATENCY_S * 1e9 <= cost["p99_before_ns"] < 3 * LATENCY_S * 1e9:
         return f"p99 before is {cost['p99_before_ns']} ns"
     recovered = cost["recovered_s"]
-    # Those that waited end in one interval; the next one is as before.
+    # Waiting operations end in one interval; the next one is normal.
     if recovered is None or not length - INTERVAL_S < recovered < length + 2 * INTERVAL_S + LATE_S:
         return f"p99 back after {recovered} s, and it stood {length} s"
     if not length / phase["elapsed_s"] < phase["empty_share"] < 1:
@@ -77,7 +77,7 @@ def wrong_cost(phase, cost, stood_s):
 
 
 def check_shown(program, folder, out, text, name):
-    """The line in the report, the row of the table, the lines in the charts."""
+    """Checks the line in the report, the row of the table, and the lines in the charts."""
     told = " ".join(text.split())
     line = re.search(rf"- {re.escape(name)} \(mark at \d\.\d\d s of Random write\): nothing finished for 3\.\d\d s \(\S+, rank \d, write\)"
                      r".*?, \d+% of slices empty, p99 back within 10% of \d+ ms after \d\.\d\d s\.", told)
@@ -95,7 +95,7 @@ def check_shown(program, folder, out, text, name):
 
 
 def failover(program, before, folder, ranks):
-    """A command that stops the file system for a while."""
+    """Tests a command that stops the file system for a while."""
     heading(f"a command at {AT_S} s, after which nothing happens for {STALL_S} s")
     name = "fail<over>"
     files = Testfs(program, "--direct-io", "--latency", f"write={LATENCY_S}s")
@@ -123,7 +123,7 @@ def failover(program, before, folder, ranks):
 
 
 def signalled(program, before, folder):
-    """The same by SIGUSR1 to the launcher, which passes it on to all ranks: one mark for each."""
+    """Tests SIGUSR1 to the launcher, which forwards it to all ranks: one mark for each signal."""
     heading("SIGUSR1")
     files = Testfs(program, "--direct-io", "--latency", f"write={LATENCY_S}s")
     out = folder / "signalled.json"
@@ -156,7 +156,7 @@ def signalled(program, before, folder):
 
 
 def named_signal(program, folder):
-    """A name for the marks of SIGUSR1; one without a phase; a second run in the same place."""
+    """Tests a name for the marks of SIGUSR1, a mark outside phases, and a second run in the same place."""
     heading("SIGUSR1 by another name, to one process")
     out = folder / "named.json"
     process = start([program, "meta", "--dir", folder, "--phases", "file-stat", "--items", "50", "--depth", "0", "--time", "8",
@@ -176,7 +176,7 @@ def warned(document, code):
 
 
 def troubled(program, folder):
-    """Commands that fail, hang, leave something behind, and that never run."""
+    """Tests commands that fail, hang, leave processes running, or never run."""
     heading("commands that fail, hang or never run")
     out = folder / "troubled.json"
     command = [program, "meta", "--dir", folder, "--phases", "file-stat", "--items", "50", "--depth", "0", "--time", "3"]
@@ -184,7 +184,7 @@ def troubled(program, folder):
                      "--event", "hangs@500ms=trap '' TERM; sleep 1000 & sleep 1000", "--event", "leaves@1s=sleep 1000 & true",
                      "--event", "late@1h=touch never"], cwd=folder)
     text, errors = process.communicate(timeout=120)
-    # What was killed may be seen for a moment still.
+    # A killed process may still be visible for a moment.
     check(wait_until(lambda: not in_session(process.pid), 20), f"outlived the run: {names_in(process.pid)}")
     check(process.returncode == 0, f"exit code {process.returncode}: {errors}")
     document = result(out)
@@ -205,7 +205,7 @@ def troubled(program, folder):
 
 
 def killed(program, before, folder):
-    """What a command has started ends with a run that is killed, and after Ctrl-C; the journal has the mark."""
+    """Checks that a command's processes end with a killed run and after Ctrl-C, and that the journal has the mark."""
     for number, name in ((signal.SIGKILL, "killed"), (signal.SIGINT, "interrupted")):
         heading(f"a run that is {name} while a command runs")
         out = folder / f"{name}.json"
@@ -213,7 +213,7 @@ def killed(program, before, folder):
         process = start([*before, program, "meta", "--dir", folder, "--phases", "file-stat", "--items", "50", "--depth", "0", "--time",
                          "60", "--no-round-trip", "--out", out, "--quiet", "--event", "hangs@1s=sleep 1000; sleep 1000"])
         check(wait_until(lambda: journal.exists() and '{"mark"' in journal.read_text()), f"{name}: the mark is in the journal")
-        # The command is there a moment after its mark.
+        # The command appears shortly after its mark.
         check(wait_until(lambda: "sleep" in names_in(process.pid), 20), f"{name}: the command runs")
         if number == signal.SIGKILL:
             ranks = [pid for pid in in_session(process.pid) if name_of(pid) == program.name]
@@ -246,7 +246,7 @@ def names_in(session):
 
 
 def refused(program, folder):
-    """Mistakes are refused in one sentence, and nothing is touched."""
+    """Checks that mistakes are refused in one sentence, without any change."""
     heading("mistakes")
     empty = folder / "empty"
     empty.mkdir()

@@ -1,5 +1,5 @@
-"""rbench mix against the built-in file system's own account of its requests, against lists counted here from the profiles'
-texts, and against strace; weights, open loops, ranks, and mistakes.
+"""Compares rbench mix with the built-in file system's request counts, with counts derived here from the profiles'
+texts, and with strace; weights, open loops, ranks, and mistakes.
 
 usage: mix.py PROGRAM
 """
@@ -15,22 +15,22 @@ import tomllib
 
 from common import Testfs, check, finish, heading, mpirun, phases, result, run
 
-# No cache of the kernel answers: every call of these kinds is a request.
+# No kernel cache answers: every call of these kinds is a request.
 UNCACHED = ["--direct-io", "--attr-timeout", "0", "--entry-timeout", "0"]
-# The request of each row; rows that are not here are made of lookups and attributes, which other calls need too.
+# The request of each row. Rows that are missing here consist of lookups and attributes, which other calls also need.
 REQUESTS = {
     "create": "create", "open": "open", "read": "read", "write": "write", "append": "write", "fsync": "fsync",
     "fdatasync": "fsync", "close": "flush", "rename": "rename", "replace": "rename", "symlink": "symlink",
     "readlink": "readlink", "mkdir": "mkdir", "setxattr": "setxattr", "list": "opendir",
 }
-# Operations that are drawn open and close their files themselves.
+# Random operations open and close their files themselves.
 WHOLE = {
     "create": ["create", "write", "flush"], "open": ["open", "flush"], "read": ["open", "read", "flush"],
     "write": ["open", "write", "flush"], "append": ["open", "write", "flush"], "setxattr": ["open", "setxattr", "flush"],
     "getxattr": ["open", "getxattr", "flush"], "rename": ["rename"], "symlink": ["symlink"], "readlink": ["readlink"],
     "mkdir": ["mkdir"], "list": ["opendir"],
 }
-# Of each profile: its options, and the rounds of its workers where others decide them.
+# Options of each profile, and the rounds of its workers if another worker determines them.
 SMALL = ["--scale-size", "0.1"]
 PROFILES = {
     "fileserver": (["--threads", "4", "--scale", "0.02", "--rounds", "12", *SMALL], {}),
@@ -48,13 +48,13 @@ PROFILES = {
 }
 
 
-# A ring has no listings, readlink, chmod, utimes and access.
+# A ring does not support listings, readlink, chmod, utimes and access.
 NOT_IN_A_RING = ("smallfile", "git", "logs", "backup")
 RING = ["--engine", "io_uring", "--iodepth", "8"]
 
 
 def split(text):
-    """The parts of a list, at commas outside of parentheses."""
+    """Splits a list at commas outside parentheses."""
     parts, depth, part = [], 0, ""
     for letter in text:
         depth += {"(": 1, ")": -1}.get(letter, 0)
@@ -67,7 +67,7 @@ def split(text):
 
 
 def counted(text):
-    """How often each row comes in a list."""
+    """Counts the occurrences of each row in a list."""
     rows = collections.Counter()
     for part in split(text):
         repeated = re.fullmatch(r"(\d+)x \((.*)\)", part, re.DOTALL)
@@ -82,7 +82,7 @@ def counted(text):
 
 
 def shares(kinds, asked):
-    """The threads of each kind of worker, so many together."""
+    """Returns the threads of each kind of worker, for a total of `asked`."""
     total = sum(kind.get("threads", 1) for kind in kinds)
     each = [max(1, kind.get("threads", 1) * asked // total) for kind in kinds]
     largest = max(range(len(kinds)), key=lambda at: (kinds[at].get("threads", 1), -at))
@@ -95,7 +95,7 @@ def option(options, name):
 
 
 def expected(program, name, options, decided):
-    """The items of each row, counted from the profile's text; None for operations that are drawn."""
+    """Returns the items of each row, counted from the profile's text; None for random operations."""
     profile = tomllib.loads(run([program, "mix", "--show", name], quiet=True).stdout)
     kinds = profile["worker"]
     rows = collections.Counter()
@@ -115,12 +115,12 @@ def expected(program, name, options, decided):
 
 
 def plain(row):
-    """The kind of a row, without its worker's name."""
+    """Returns the kind of a row, without its worker's name."""
     return row.split("-")[-1]
 
 
 def requests(found, drawn):
-    """Requests that the rows stand for."""
+    """Returns the requests that the rows mean."""
     made = collections.Counter()
     for row, phase in found.items():
         for kind in (WHOLE.get(row, []) if drawn else [REQUESTS.get(plain(row))]):
@@ -139,7 +139,7 @@ def measured(program, out, *options, launcher=()):
 
 
 def account(program, out, name, options):
-    """The rows of a run on a file system of its own, and what that has counted."""
+    """Returns the rows of a run on a new file system, and its counters."""
     target = Testfs(program, *UNCACHED)
     found = measured(program, out, "--dir", target.mountpoint, "--seed", "5", *name, *options)
     stats = {kind: entry["count"] if isinstance(entry, dict) else entry for kind, entry in target.stats().items()}
@@ -155,22 +155,22 @@ def profiles_are_what_they_say(program, out, ring=()):
         found, stats = account(program, out, ["--profile", name], options)
         rows = expected(program, name, options, decided)
         for row, count in (rows or {}).items():
-            # What was missed was done on another file at once.
+            # A miss was repeated at once on another file.
             items = found[row]["items"]
             check(items == count, f"{name}: {items} of {row}, {count} by its list, missed {found[row]['missed']}")
-        # What prepares and removes is the same in a run with fewer rounds.
+        # Preparation and removal are the same in a run with fewer rounds.
         drawn = rows is None
         less = [*options]
         less[less.index("--rounds") + 1] = "1000" if name == "oltp" else "1"
         few, before = account(program, out, ["--profile", name], less)
         of_more, of_few = requests(found, drawn), requests(few, drawn)
-        # Directories that are made and removed are looked into again by the removal.
+        # The removal lists directories again that were created and removed.
         skipped = {None, "opendir"} if "mkdir" in found else {None}
         for kind in sorted(set(of_more) - skipped):
             difference = stats.get(kind, 0) - before.get(kind, 0)
             expect = of_more[kind] - of_few[kind]
-            # Of a file that another worker has made and not yet written to, the kernel answers a ring's read itself, in
-            # either run.
+            # The kernel itself answers a ring's reads of files that another worker has created but not yet written, in
+            # both runs.
             unasked = expect // 20 if ring and kind == "read" else 0
             check(
                 abs(difference - expect) <= unasked,
@@ -208,7 +208,7 @@ def weights_hold(program, folder, out):
         spread = 5 * math.sqrt(total * share * (1 - share))
         check(abs(drawn[op] - total * share) < spread, f"{op}: {drawn[op]} of {total}")
     check(found["all"]["items"] == sum(found[op]["items"] for op in weights), "the row of all has all of them")
-    # More are made than removed: the names run out, and the rest is missed.
+    # More names are created than removed: the names run out, and further operations miss.
     print(f"   {drawn}, missed: {({op: found[op]['missed'] for op in weights})}", flush=True)
 
 
@@ -257,7 +257,7 @@ def ranks_share(program, folder, out):
 
 
 def calls(program, folder, seed):
-    """The names of the calls of one worker, in their order."""
+    """Returns the names of one worker's calls, in order."""
     trace = folder / "trace"
     text = "create, append 1k, close, open, read whole, close, stat, rename, delete"
     words = [program, "mix", "--dir", folder / "target", "--list", text, "--rounds", "60", "--seed", seed, "--files", "100"]
@@ -305,7 +305,7 @@ MISTAKES = [
     (["--list", "create, close, delete", "--files", "7", *RING], "7 names for 8 rounds in flight"),
     (["--list", "stat", "--iodepth", "8"], "--iodepth 8 needs --engine io_uring"),
 ]
-# Texts of profiles, what is said of them, and in which line.
+# Texts of profiles, the expected message, and its line.
 HOSTILE = [
     ('[set."../up"]\nnumber = 1\n', "not a valid name", 1),
     ('[set."/tmp/x"]\nnumber = 1\n', "not a valid name", 1),

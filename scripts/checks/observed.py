@@ -1,5 +1,5 @@
-"""What a run says of the time within a phase: a run that is killed leaves its intervals, also over MPI; a file system
-that stands still is named.
+"""Checks figures within a phase: a killed run leaves its intervals, also over MPI, and a file system that stalls is
+named.
 
 usage: observed.py PROGRAM [--mpirun MPIRUN]
 """
@@ -20,7 +20,7 @@ KILLED_S = 19.6
 
 
 def killed(program, before, folder, name):
-    """Kills all ranks of a run of 30 s in its 20th second; what its journal says then."""
+    """Kills all ranks of a run of 30 s in its 20th second, and checks the journal."""
     heading(f"killed in the 20th second: {name}")
     out = folder / f"{name}.json"
     journal = pathlib.Path(f"{out}.journal")
@@ -30,9 +30,9 @@ def killed(program, before, folder, name):
     process = subprocess.Popen(
         [str(word) for word in command], start_new_session=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
     )
-    # Whole lines: the last one may be under way.
+    # Complete lines: the last one may be incomplete.
     intervals = lambda: [line for line in journal.read_text().split("\n")[:-1] if line.startswith('{"interval"')]
-    # The first line is written a moment after the second second has begun.
+    # The first line is written shortly after the second second has started.
     begun = wait_until(lambda: journal.exists() and intervals(), 60)
     check(begun, f"{name}: the first interval is in the journal")
     started = time.monotonic() - 1.3
@@ -73,7 +73,7 @@ def stalled(program, folder):
     process = subprocess.Popen([str(word) for word in command], stdout=subprocess.PIPE, text=True)
     journal = pathlib.Path(f"{out}.journal")
     wait_until(lambda: journal.exists() and '{"interval"' in journal.read_text(), 60)
-    # Either signal comes at some time between two readings of the clock.
+    # Each signal arrives between two clock readings.
     before = time.monotonic()
     files.process.send_signal(signal.SIGSTOP)
     after = time.monotonic()
@@ -108,7 +108,7 @@ def main():
     program = given.program.resolve()
     with tempfile.TemporaryDirectory(prefix="rbench-observed-") as folder:
         folder = pathlib.Path(folder)
-        # When what is looked at is seen, and how soon what is killed ends, depends on what else runs here.
+        # Detection times, and the end of killed processes, depend on the machine's load.
         in_attempts(3, stalled, program, folder)
         in_attempts(3, killed, program, [], folder, "one rank")
         if given.mpirun:

@@ -1,5 +1,5 @@
-"""Where the I/Os of a job go, by the logs of fio and of the program: what is determined must be the same, and what is
-drawn must keep fio's rules. A part of fio.py."""
+"""Compares the offsets of a job's I/Os in the logs of fio and of the program: deterministic ones must be equal, random
+ones must follow fio's rules. A part of fio.py."""
 
 import collections
 
@@ -8,7 +8,7 @@ from common import check, heading
 BLOCK = 4096
 KIB = 1024
 
-# Determined to the last offset: sequences of (direction, offset) must be the same in both tools.
+# Fully deterministic: the sequences of (direction, offset) must be equal in both tools.
 SAME = (
     "--rw=read --size=64k",
     "--rw=write:4k --size=64k",
@@ -38,7 +38,7 @@ SAME = (
     "--rw=trimwrite --ioengine=falloc --size=64k --io_size=16k",
 )
 
-# The same, in a file that is there: of 69536 bytes.
+# The same in an existing file of 69536 bytes.
 THERE = (
     "--rw=read",
     "--rw=read --size=50%",
@@ -63,7 +63,7 @@ THERE = (
 
 
 def accesses(tool, folder, line, there=None):
-    """(direction, offset, length) of each I/O, in order; in a file of so many bytes if it is to be there."""
+    """Returns (direction, offset, length) of each I/O, in order; with `there`, in an existing file of that many bytes."""
     if there:
         (folder / "o").write_bytes(b"x" * there)
     tool.json(f"--directory={folder}", "--name=o", "--filename=o", "--thread", "--write_lat_log=o", "--log_offset=1",
@@ -77,7 +77,7 @@ def offsets_of(found):
 
 
 def each_once(size):
-    """Every block of so many bytes once."""
+    """Every block of `size` bytes once."""
     def rule(found):
         return sorted(offsets_of(found)) == list(range(0, size, BLOCK))
     return rule
@@ -92,7 +92,7 @@ def each_pass_once(size, passes):
 
 
 def with_repeats(size):
-    """So many blocks at random, of which some come again: 1/e of them do not come at all."""
+    """Random blocks with repetitions: a share of 1/e of the blocks does not occur."""
     def rule(found):
         places = offsets_of(found)
         share = len(set(places)) / (size // BLOCK)
@@ -101,7 +101,7 @@ def with_repeats(size):
 
 
 def skewed(size, least, most):
-    """The share of the most frequent twentieth of the blocks lies between these."""
+    """The share of the most frequent twentieth of the blocks is between these."""
     def rule(found):
         counts = sorted(collections.Counter(offsets_of(found)).values(), reverse=True)
         share = sum(counts[:size // BLOCK // 20]) / len(found)
@@ -110,12 +110,12 @@ def skewed(size, least, most):
 
 
 def runs(length, stays, size):
-    """A new place after so many; each place of the map begins one run at most."""
+    """A new start after `length` blocks; each block of the map starts at most one run."""
     def rule(found):
         places = offsets_of(found)
         parts = [places[at:at + length] for at in range(0, len(places), length)]
         step = 0 if stays else BLOCK
-        # At the end of the file a run goes on elsewhere.
+        # At the end of the file a run continues elsewhere.
         pairs = [pair for part in parts for pair in zip(part, part[1:])]
         fits = all(after == before + step or before + BLOCK == size for before, after in pairs)
         starts = [part[0] for part in parts]
@@ -124,7 +124,7 @@ def runs(length, stays, size):
 
 
 def strides(zone, span, stride, size):
-    """So many bytes in each zone, at random and without a repetition."""
+    """A fixed number of bytes in each zone, at random and without repetition."""
     def rule(found):
         places = offsets_of(found)
         each = zone // BLOCK
@@ -137,7 +137,7 @@ def strides(zone, span, stride, size):
 
 
 def trimmed_then_written(size, trim):
-    """Every block of this length once, each trimmed and then written."""
+    """Every block of this length once, first trimmed and then written."""
     def rule(found):
         pairs = list(zip(found[::2], found[1::2]))
         each = sorted(place for (_, place, _) in found[::2])
@@ -147,7 +147,7 @@ def trimmed_then_written(size, trim):
 
 
 MIB = KIB * KIB
-# Drawn: (options, the rule that both keep).
+# Random: (options, the rule that both follow).
 DRAWN = (
     ("--rw=randread --size=8m", each_once(8 * MIB)),
     ("--rw=randwrite --size=8m", each_once(8 * MIB)),
@@ -172,7 +172,7 @@ DRAWN = (
     ("--rw=randtrimwrite --ioengine=falloc --size=1m", trimmed_then_written(MIB, BLOCK)),
 )
 
-# What fio 3.33 does not have: (options, offsets in KiB).
+# Features that fio 3.33 lacks: (options, offsets in KiB).
 NEWER = (
     ("--rw=randread --random_distribution=sequence:2,0,1 --size=48k --io_size=24k", [8, 0, 4, 8, 0, 4]),
     ("--rw=randread --random_distribution=sequence:2,0,1 --random_sequence_stride=1 --size=48k --io_size=24k",

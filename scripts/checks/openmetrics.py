@@ -1,5 +1,5 @@
-"""The OpenMetrics form of results through the official Python client's parser: every sample is read, and the numbers
-are those of the result file.
+"""Parses results in OpenMetrics format with the official Python client: every sample must parse, and the numbers must
+be those of the result file.
 
 usage: openmetrics.py PROGRAM
 
@@ -28,7 +28,7 @@ def near(a, b):
 
 
 def sample(family, suffix, **labels):
-    """The only sample with this suffix and these labels."""
+    """Returns the single sample with this suffix and these labels."""
     found = [s for s in family.samples
              if s.name == family.name + suffix and all(s.labels.get(k) == v for k, v in labels.items())]
     check(len(found) == 1, f"{family.name}{suffix} {labels}: {len(found)} samples")
@@ -88,7 +88,7 @@ def main():
         for path in (meta, io):
             document = result(path)
             for name, value in document["run"]["labels"].items():
-                # Control characters are spelled out, as in every report.
+                # Control characters are escaped, like in every report.
                 document["run"]["labels"][name] = value.replace("\n", "\\n")
             check_document(known, document)
     finish()

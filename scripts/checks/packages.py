@@ -20,14 +20,14 @@ SUMMARY = "Load generator for mounted file systems, over MPI ranks"
 TEXT = """Measures the metadata and I/O performance of a mounted file system, from one
 process or from MPI ranks on many hosts, and merges latencies exactly over all
 of them. It takes the command lines of mdtest, fio and IOR."""
-# Packages name a maintainer: who made the commit.
+# The packages' maintainer: the author of the commit.
 AUTHOR = subprocess.run(["git", "log", "-1", "--format=%an <%ae>"], cwd=ROOT, check=True, capture_output=True, text=True).stdout.strip()
-# What the programs for MPI libraries need at most.
+# Maximum requirements of the programs for MPI libraries.
 WHEEL = "py3-none-manylinux_2_28_x86_64"
 
 
 def version():
-    """That of the workspace."""
+    """Returns the version of the workspace."""
     return tomllib.loads((ROOT / "Cargo.toml").read_text())["workspace"]["package"]["version"]
 
 
@@ -36,7 +36,7 @@ def run(*command, **options):
 
 
 def tree(work, target, root):
-    """The files of a package below `root`: programs, and what all have."""
+    """Copies the files of a package below `root`: programs, and shared files."""
     shutil.rmtree(root, ignore_errors=True)
     shutil.copytree(work / target, root)
     shutil.copytree(work / "share", root / "share", dirs_exist_ok=True)
@@ -126,7 +126,7 @@ def rpm(work, out, target):
 
 
 def wheel(work, out, target):
-    """Programs where `pip` puts programs, and the module."""
+    """Builds a wheel with the module, and with programs in the place where `pip` installs programs."""
     name = f"rbench-{version()}"
     metadata = (
         f"Metadata-Version: 2.1\nName: rbench\nVersion: {version()}\nSummary: {SUMMARY}\n"
@@ -151,7 +151,7 @@ def wheel(work, out, target):
     files[f"{name}.dist-info/RECORD"] = "".join([*record, f"{name}.dist-info/RECORD,,\n"]).encode()
     with zipfile.ZipFile(out / f"{name}-{WHEEL}.whl", "w", zipfile.ZIP_DEFLATED) as packed:
         for path, data in files.items():
-            # What zip holds as the earliest time; permissions in the upper half.
+            # The earliest time that zip can store; permissions are in the upper half.
             entry = zipfile.ZipInfo(path, (1980, 1, 1, 0, 0, 0))
             executable = "/scripts/" in path or "/libexec/" in path
             entry.external_attr = (0o100755 if executable else 0o100644) << 16

@@ -1,4 +1,4 @@
-"""MPI ranks on this machine: quiet waiting, bad input, clocks. Counts and signals are in smoke.py.
+"""Checks MPI ranks on this machine: quiet waiting, bad input, clocks. smoke.py checks counts and signals.
 
 usage: ranks.py PROGRAM [--mpirun MPIRUN] [--ranks N]
 """
@@ -11,8 +11,8 @@ import tempfile
 
 from common import Testfs, check, finish, heading, mpirun, phases, result, run
 
-# Of a core, for each rank that waits: some hundred polls a second take a fifth of that, and as many ranks that spin
-# take all that there is of two CPUs, or most of it beside other programs.
+# Maximum share of a core per waiting rank. Some hundred polls per second take a fifth of that. Busy-waiting ranks use
+# two CPUs completely, or mostly if other programs run.
 QUIET = 0.06
 
 
@@ -53,7 +53,7 @@ def quiet_waiting(program, launcher, ranks, folder, env):
 
 
 def unlike(launcher, words, *wraps):
-    """The launcher's words for a rank each of the same command, wrapped so."""
+    """Returns the launcher's words for one rank per wrapper, all with the same command."""
     command = [launcher]
     for wrap in wraps:
         command += [*([":"] if command[1:] else []), "-np", "1", *wrap, *words]
@@ -69,7 +69,7 @@ def clocks(program, launcher, folder, env):
     words = [program, "meta", "--dir", target, "--items", "200", "--shift", "1", "--quiet", "--out"]
     for name, wraps in (("ahead", [[], ahead]), ("behind", [ahead, []])):
         out = folder / f"{name}.json"
-        # On the wrong clock a rank waits for an hour, or counts one.
+        # With the wrong clock a rank waits for an hour, or counts one.
         run(["timeout", "300", *unlike(launcher, [*words, out], *wraps)], env=env)
         document = result(out)
         check(len(document["world"]["hosts"]) == 1, f"{name}: one kernel and one name are one host")

@@ -1,10 +1,10 @@
-"""The README's tables of equal command lines: every row held to the system calls of both lines.
+"""Checks the README's tables of equivalent command lines: compares the system calls of both lines of each row.
 
 usage: readme.py PROGRAM
 
-Each row is run as it stands in the table, smaller (SMALLER) and completed where it has options only (MORE). A row
-that nothing is known of here fails, as does one whose lines do unlike things. mdtest is stood in for by
-`rbench mdtest`, which scripts/checks/mdtest.py holds to mdtest's own sequences. fio is Debian's 3.33.
+Each row runs as printed in the table, with smaller sizes (SMALLER), and completed if it consists only of options
+(MORE). An unknown row fails, and so does a row whose lines behave differently. `rbench mdtest` replaces mdtest:
+scripts/checks/mdtest.py compares it with mdtest's own sequences. fio is Debian's 3.33.
 """
 
 import argparse
@@ -21,14 +21,14 @@ from common import check, finish, heading, mpirun, run
 README = pathlib.Path(__file__).resolve().parents[2] / "README.md"
 CALLS = ("open,openat,fallocate,read,write,pread64,pwrite64,fsync,fdatasync,mkdir,mkdirat,rmdir,unlink,unlinkat,rename,renameat,"
          "renameat2,stat,lstat,newfstatat,statx,getdents64,io_uring_setup,io_uring_enter,execve")
-# What makes the published sizes small; the same on both sides.
+# Reductions of the published sizes, equal on both sides.
 SMALLER = (("--size=4G", "--size=8M"), ("--size 4G", "--size 8M"), ("-size=10G", "-size=4M"), ("--size 10G", "--size 4M"),
            ("-runtime=120", "-runtime=1"), ("--time 120", "--time 1"), ("--nrfiles=1000", "--nrfiles=20"),
            ("--files 1000", "--files 20"), ("-I 1000", "-I 20"), ("--items 1000", "--items 20"))
 
 
 def table(text, head):
-    """The rows of the table with this first line: cells as they stand."""
+    """Returns the rows of the table with this first line, as lists of cells."""
     lines = text.split(head, 1)[1].splitlines()[2:]
     rows = []
     for line in lines:
@@ -43,7 +43,7 @@ def codes(cell):
 
 
 class Trace:
-    """The system calls of a command on the files below a folder."""
+    """The system calls of a command on the files below a directory."""
 
     def __init__(self, folder, command):
         log = folder.parent / "calls"
@@ -65,8 +65,8 @@ class Trace:
         self.folder = str(folder)
 
     def on_data(self, *names):
-        """Calls of these names on files of data: not on a run's directory and its marker, and not where it is tried beforehand what the
-        run needs."""
+        """Returns calls with these names on data files. Excludes a run's directory, its marker, and the trials of
+        required operations."""
         for name, words, value in self.calls:
             own = "/.rbench-" in words or ".needs-" in words
             own = own or name == "fsync" and re.search(r"/rbench\.[\w-]+>", words)
@@ -80,22 +80,22 @@ class Trace:
         return sum(1 for _ in self.on_data(*names))
 
     def uring(self):
-        """Entries of the rings, and requests submitted in all and with one call at most."""
+        """Returns the entries of the rings, the total number of requests, and the maximum per call."""
         rings = [int(words.split(",")[0]) for name, words, value in self.calls if name == "io_uring_setup" and value >= 0]
         submits = [value for name, _, value in self.calls if name == "io_uring_enter"]
         return rings, sum(submits), max(submits, default=0)
 
 
 def blocks(folder, size=4096):
-    """The blocks of the largest file below a folder."""
+    """Returns the blocks of the largest file below a directory."""
     data = max((path for path in folder.rglob("*") if path.is_file()), key=lambda path: path.stat().st_size).read_bytes()
     return [data[at:at + size] for at in range(0, len(data), size)]
 
 
-# --- what rows have to have in common ---------------------------------------------------------------------------
+# --- common properties of both lines ---------------------------------------------------------------------------
 
 def same_transfers(left, right):
-    """The same calls of the same sizes, each as often, and the same syncs."""
+    """The same calls with equal sizes and counts, and the same syncs."""
     for name in ("pread64", "pwrite64"):
         check(left.sizes(name) == right.sizes(name), f"{name}: {left.sizes(name)} and {right.sizes(name)}")
     check(left.count("pread64", "pwrite64") > 0, "something is moved")
@@ -109,7 +109,7 @@ def same_syncs(left, right):
 
 
 def same_direct_reads(left, right):
-    """Reads of the same size past the page cache, by as many workers, and no sync in between."""
+    """Reads of the same size with direct I/O, by the same number of workers, without syncs."""
     for trace in (left, right):
         check(set(trace.sizes("pread64")) == {4096}, f"reads of {set(trace.sizes('pread64'))} bytes")
         opened = trace.on_data("open", "openat")
@@ -118,7 +118,7 @@ def same_direct_reads(left, right):
 
 
 def same_small_files(left, right):
-    """For each file one call that makes it, one write, and no sync."""
+    """For each file one call that creates it, one write, and no sync."""
     same_transfers(left, right)
     check(right.count("fsync", "fdatasync") == 0, "nothing is synced")
     for trace in (left, right):
@@ -128,23 +128,24 @@ def same_small_files(left, right):
 
 def same_ring(left, right):
     (rings, requests, at_once), (our_rings, our_requests, our_at_once) = left.uring(), right.uring()
-    # The program looks once whether there are rings at all.
+    # The program also tests once whether rings are supported.
     check(rings == [32] and 32 in our_rings, f"rings of {rings} and {our_rings}")
     check(requests == our_requests, f"{requests} and {our_requests} requests")
     check(at_once == our_at_once == 32, f"{at_once} and {our_at_once} requests with one call at most")
 
 
 def same_arrivals(left, right):
-    """2 s at 200 a second: a Poisson number, whose deviation is 20. Traced on a busy machine fewer are reached."""
+    """2 s at 200 per second: a Poisson number with a standard deviation of 20. A traced run on a busy machine achieves
+    fewer."""
     for trace in (left, right):
         reads = trace.count("pread64")
         check(50 <= reads <= 500, f"{reads} reads are due in 2 s at 200 a second")
 
 
 def same_spread(left, right):
-    """60 % of the operations move 4 KiB, the others 8 KiB; a few places get most of them."""
+    """60 % of the operations move 4 KiB, the others 8 KiB; a few offsets get most of them."""
     for trace in (left, right):
-        # Larger ones lay files out.
+        # Larger writes belong to the layout.
         sizes = collections.Counter({size: n for size, n in trace.sizes("pwrite64").items() if size <= 8192})
         share = sizes[4096] / max(sizes.total(), 1)
         check(set(sizes) == {4096, 8192} and 0.55 <= share <= 0.65, f"{100 * share:.1f} % of 4 KiB: {sizes}")
@@ -157,7 +158,7 @@ def same_spread(left, right):
 
 
 def same_data(folders, distinct, compressed):
-    """So many different blocks of 1000, each compressed to so much of its size."""
+    """A given number of different blocks among 1000, each compressible to a given share of its size."""
     for folder in folders:
         found = blocks(folder)
         different = set(found)
@@ -173,7 +174,7 @@ def same_data(folders, distinct, compressed):
 
 WRITES = "--rw=write --bs=4k --size=1M --fallocate=none"
 OUR_WRITES = "--rw write --bs 4k --size 1M --fsync never --threads 1"
-# By the fio cell: what completes both lines, and what they have to have in common (None: the data; see below).
+# By the fio cell: options that complete both lines, and their common property (None: the data; see below).
 FIO = {
     "--rw=write --refill_buffers": ("", "", same_transfers),
     "-rw=randread -bs=4k -direct=1": ("", "", same_direct_reads),
@@ -211,7 +212,7 @@ def fio_rows(program, rows):
             folders = [pathlib.Path(top, side, "data") for side in ("fio", "rbench")]
             for folder in folders:
                 folder.mkdir(parents=True)
-            # Where a file is laid out first it is there before the trace.
+            # Files that are laid out first exist before the trace.
             theirs = ["fio", "--name=x", f"--directory={folders[0]}", *shlex.split(small(fio)), *shlex.split(more)]
             words = shlex.split(small(ours).removeprefix("rbench io "))
             mine = [program, "io", "--dir", folders[1], "--keep", *words, *shlex.split(our_more)]
@@ -224,7 +225,7 @@ def fio_rows(program, rows):
 
 
 def meta_calls(top, name, command):
-    """Calls on items by kind. Names are needed: those of the trees' directories and of items."""
+    """Counts calls on items by kind, identified by the names of tree directories and items."""
     log = top / f"{name}.calls"
     run(["strace", "-f", "-qq", "-y", "-s", "4096", "-o", log, "-e", f"trace={CALLS}", *command], quiet=True)
     counts = collections.Counter()
@@ -263,7 +264,7 @@ def meta_kind(call, words):
     return {"newfstatat": "stat", "mkdirat": "mkdir"}.get(call, "rename" if call.startswith("rename") else call)
 
 
-# By the first code of the mdtest cell: what completes both lines.
+# By the first code of the mdtest cell: options that complete both lines.
 MDTEST = {
     "-b 3": ("", ""),
     "-F -w": ("", ""),
@@ -290,7 +291,7 @@ def mdtest_rows(program, rows):
         if key is None:
             continue
         more, our_more = known.pop(key)
-        # The last row is about leaving an option away.
+        # The last row shows that an option can be omitted.
         given = "" if key == "-u" else small(theirs).replace("-d D", "").replace("-I 100 ", "-I 10 ")
         ours = small(mine).removeprefix("rbench meta").replace("--dir D", "")
         if key == "-b 3":
@@ -317,7 +318,7 @@ def mdtest_rows(program, rows):
 
 
 def phases(files_only):
-    """What mdtest does by default: no listing, no renaming of files."""
+    """Returns mdtest's default phases: no listing, no renaming of files."""
     directories = [] if files_only else ["dir-create", "dir-stat", "dir-rename", "dir-remove"]
     files = ["file-create", "file-stat", "file-read", "file-remove"]
     return ",".join(["tree-create", *directories, *files, "tree-remove"])

@@ -1,5 +1,5 @@
-"""What is left of a run goes by all workers of all ranks, as fast as a removal phase, and nothing that lies outside; what
-progress says within the first two seconds against the final report.
+"""Checks that all workers of all ranks remove the remains of a run, as fast as a removal phase, and remove nothing
+outside. Also compares the progress of the first two seconds with the final report.
 
 usage: removal.py PROGRAM [--mpirun MPIRUN]
 """
@@ -16,7 +16,7 @@ from common import Testfs, attempt, check, finish, heading, mpirun, result, run
 
 RANKS = 4
 FILES = 20_000
-# What a removal may take longer than the phase that removes the same tree.
+# Maximum factor of a removal's time over that of the phase that removes the same tree.
 SLOWER = 1.5
 
 
@@ -26,7 +26,7 @@ def meta(program, before, mountpoint, *options):
 
 
 def last_line(stderr, label):
-    """The rate of the last line of a phase or a removal."""
+    """Returns the rate in the last line of a phase or a removal."""
     lines = [line for line in stderr.splitlines() if line.startswith(f"{label}: ")]
     rates = [re.search(r", ([\d,.]+)/s", line) for line in lines]
     rates = [float(rate.group(1).replace(",", "")) for rate in rates if rate]
@@ -34,12 +34,12 @@ def last_line(stderr, label):
 
 
 def removal(program, before, folder):
-    """20,000 files, each of whose removals takes at least 1 ms: by a phase, behind a run, and by clean."""
+    """Removes 20,000 files in at least 1 ms each: by a phase, after a run, and by clean."""
     heading("removal behind a run and by clean, against the phase")
     for layout in ("unique", "shared"):
         files = Testfs(program, "--latency", "unlink=1ms", "--threads", 16)
         out = folder / f"{layout}.json"
-        # What else runs here makes each longer: the least of each are held against one another.
+        # Other processes slow down each of them, so the minimum times are compared.
         least = {}
 
         def once():
@@ -64,7 +64,7 @@ def removal(program, before, folder):
                 least[name] = min(least.get(name, seconds), seconds)
             took, behind_s, clean_s = least.values()
             print(f"   {layout}: phase {took:.2f} s, behind a run {behind_s:.2f} s, clean {clean_s:.2f} s", flush=True)
-            # Starting the ranks belongs to clean.
+            # The time of clean includes the start of the ranks.
             slow = behind_s > SLOWER * took or clean_s > SLOWER * took + 2
             return slow and f"{layout}: {behind_s} s and {clean_s} s against {took} s"
 
@@ -73,7 +73,7 @@ def removal(program, before, folder):
 
 
 def hostile(program, before, folder):
-    """A tree in which links lead out and something is mounted."""
+    """Removes a tree with links that lead out, and with a mount in it."""
     heading("links and a mount within what is removed")
     outside = folder / "outside"
     (outside / "deep").mkdir(parents=True)
@@ -110,7 +110,7 @@ def hostile(program, before, folder):
 
 
 def progress(program, before, folder):
-    """Requests of a steady time: what the first line says of all ranks is what the report says at the end."""
+    """Requests have a constant latency, so the first line's figures of all ranks must equal those of the final report."""
     heading("progress of the first two seconds against the report")
     files = Testfs(program, "--latency", "mknod=10ms,create=10ms,read=10ms,write=10ms", "--threads", 16, "--direct-io")
     made = ["--items-per-rank", 300, "--phases", "file-create"]
@@ -127,7 +127,7 @@ def progress(program, before, folder):
             done = run([*command, "--progress", "plain", "--no-round-trip"], quiet=True)
             (phase,) = [p for p in result(out)["phases"] if p["label"] == label]
             lines = [line for line in done.stderr.splitlines() if line.startswith(f"{label}: ")]
-            # A phase may need a second to begin: nothing has a rate then.
+            # A phase may need a second to start, without a rate until then.
             lines = [line for line in lines if re.search(r", [\d,.]+/s.*\b[12] s elapsed", line)]
             if not lines:
                 return f"no line in the first two seconds: {done.stderr}"
@@ -144,7 +144,7 @@ def progress(program, before, folder):
 
 
 def failures(program, before, folder):
-    """The first failed operation is told while the run goes on, and failed ones are counted beside the done ones."""
+    """The first failed operation is reported during the run, and failures are counted next to completed operations."""
     heading("the first failed operation, at once")
     faults = ["--fault", "mknod:EIO@p=0.2", "--fault", "create:EIO@p=0.2", "--latency", "mknod=5ms,create=5ms"]
     files = Testfs(program, *faults, "--threads", 16)

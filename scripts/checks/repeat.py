@@ -1,11 +1,11 @@
-"""Runs stages of scripts/test repeatedly, to find tests that fail because of the machine and not of a defect.
+"""Runs stages of scripts/test repeatedly, to find tests that fail because of the machine, not because of a defect.
 
 usage: repeat.py [--times N] [--load] [--logs FOLDER] STAGE…   (`default`: scripts/test as it is)
        --times: how often each stage runs (5)
        --load: beside them two busy loops, and a writer on the disk of the folder with the logs
        --logs: where the output of each run is kept (target/repeat)
 
-One line for each run: the stage, how many times it has run, with or without load, how it ended, seconds.
+Prints one line for each run: the stage, the run's number, with or without load, the result, seconds.
 """
 
 import argparse
@@ -19,7 +19,7 @@ import time
 
 TEST = pathlib.Path(__file__).resolve().parents[1] / "test"
 BUSY_LOOPS = 2
-# Written, synced and removed, over and over.
+# Written, synced and removed repeatedly.
 WRITE_MIB = 256
 SPIN = "while True: pass"
 WRITE = """
@@ -35,7 +35,7 @@ while True:
 
 @contextlib.contextmanager
 def load(folder):
-    """What else a machine may have to do; ended in any case."""
+    """Generates load by other processes, which are ended in any case."""
     scratch = folder / f"load.{os.getpid()}"
     others = [subprocess.Popen([sys.executable, "-c", SPIN]) for _ in range(BUSY_LOOPS)]
     others.append(subprocess.Popen([sys.executable, "-c", WRITE, scratch, str(WRITE_MIB)]))
@@ -49,7 +49,7 @@ def load(folder):
 
 
 def one(stage, number, loaded, folder):
-    """Runs a stage once and tells of it; whether it passed."""
+    """Runs a stage once, prints its line, and returns whether it passed."""
     log = folder / f"{stage}-{'load-' if loaded else ''}{number}.log"
     begun = time.monotonic()
     with log.open("w") as output, load(folder) if loaded else contextlib.nullcontext():
@@ -68,7 +68,7 @@ def main():
     parser.add_argument("--logs", type=pathlib.Path, default=TEST.parents[1] / "target/repeat")
     options = parser.parse_args()
     options.logs.mkdir(parents=True, exist_ok=True)
-    # The load ends with us.
+    # The load ends with this process.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     runs = [(stage, number) for stage in options.stages for number in range(1, options.times + 1)]
     failed = [run for run in runs if not one(*run, options.load, options.logs)]

@@ -1,7 +1,9 @@
-"""rbench replay and rbench record against strace: the calls of a replay, by a second trace of it, are those of the trace; what
-was recorded comes out as the same tree; traces that are damaged or mean harm end with a sentence and touch nothing.
+"""rCompares rbench replay and rbench record with strace. A second trace of a replay must have the same calls as the
+first trace; a replayed recording must give the same tree. Damaged or malicious traces must end with a sentence,
+without any change.
 
-strace writes the paths of descriptors itself (-y), so nothing here follows descriptors; rbench reads the numbers only.
+strace itself prints the paths of descriptors (-y), so this check does not track descriptors; rbench reads only the
+numbers.
 
 usage: replay.py PROGRAM
 """
@@ -25,7 +27,7 @@ from common import Testfs, attempt, check, finish, heading, mpirun, result, run,
 STRACE = ["strace", "-f", "-y", "-ttt", "-T", "-s", "0"]
 LINE = re.compile(r"^(\d+)\s+(\d+\.\d+)\s+(.*)$")
 CALL = re.compile(r"^(\w+)\((.*)\)\s+= (-?\w+|\?)(.*)$")
-# One name for calls that do the same, with the places of what they are about: a descriptor, or one and a name.
+# A common name for equivalent calls, with the position of their object: a descriptor, or a descriptor and a name.
 NAMES = {
     "openat": ("open", "at"), "open": ("open", "name"), "creat": ("open", "name"),
     "read": ("read", "fd"), "pread64": ("read", "fd"), "write": ("write", "fd"), "pwrite64": ("write", "fd"),
@@ -42,7 +44,7 @@ NAMES = {
 
 
 def arguments(text):
-    """Parts between commas that lie in no quotes and no brackets."""
+    """Splits at commas outside quotes and brackets."""
     parts, depth, quoted, start = [], 0, False, 0
     place = 0
     while place < len(text):
@@ -52,7 +54,7 @@ def arguments(text):
         elif letter == '"':
             quoted = not quoted
         elif not quoted and re.match(r"[0-9D]<[^<].*>", text[max(place - 1, 0):]):
-            # The path of a descriptor.
+            # Skips the path of a descriptor.
             place = text.index(">", place)
         elif not quoted and letter in "([{":
             depth += 1
@@ -71,7 +73,7 @@ def string(text):
 
 
 def behind(descriptor, cwd):
-    """The path that strace has written behind a descriptor."""
+    """Returns the path that strace printed after a descriptor."""
     found = re.match(r"^(?:AT_FDCWD|\d+)<(.*?)>?(?:\(deleted\))?$", descriptor)
     if found:
         path = re.sub(r"(?: ?\(deleted\)|>)+$", "", found[1])
@@ -80,7 +82,7 @@ def behind(descriptor, cwd):
 
 
 def calls(trace):
-    """What each process did, in the order of starts: (process, time, kind, paths, result)."""
+    """Returns the calls of each process in order of their starts: (process, time, kind, paths, result)."""
     begun, cwds, all_calls = {}, {}, []
     for line in pathlib.Path(trace).read_text(errors="surrogateescape").splitlines():
         pid, at, rest = LINE.match(line).groups()
@@ -108,7 +110,7 @@ def calls(trace):
 
 
 def told(all_calls, cwd, below, only=None):
-    """(kind, paths below a directory) of calls on what lies there."""
+    """Returns (kind, paths below a directory) of calls on entries there."""
     told = []
     for _, pid, name, args, outcome, own in all_calls:
         if only and pid != only:
@@ -141,7 +143,7 @@ def told(all_calls, cwd, below, only=None):
 
 
 def traced_replay(program, trace, target, *options):
-    """Replays under strace: the calls of the worker, and the result."""
+    """Replays under strace. Returns the worker's calls, and the result."""
     second, out = target.parent / "second.strace", target.parent / "result.json"
     for old in (second, out):
         old.unlink(missing_ok=True)
@@ -149,7 +151,7 @@ def traced_replay(program, trace, target, *options):
         expect=None)  # fmt: skip
     all_calls = calls(second)
     base = re.compile(re.escape(str(target)) + r"/rbench\.[^/]+/0$")
-    # The first worker makes what was there before.
+    # The first worker creates the entries that existed before the trace.
     workers = workers_of(second)
     check(len(workers) == 2, f"the replay of {trace} has these workers: {workers}")
     runs = {behind(arg, "") for _, pid, _, args, *_ in all_calls if workers and pid == workers[-1]
@@ -160,12 +162,12 @@ def traced_replay(program, trace, target, *options):
 
 
 def workers_of(trace):
-    """The threads that call themselves workers, in the order of their starts."""
+    """Returns the threads named as workers, in order of their starts."""
     return re.findall(r'^(\d+) .*prctl\(PR_SET_NAME, "worker-0"', pathlib.Path(trace).read_text(errors="replace"), re.M)
 
 
 def alike(first, second, what):
-    # A descriptor that is not the last of its file is closed without a word, so closes are not compared.
+    # Closes are not compared: closing a descriptor that is not the last one of its file prints nothing.
     check(len(first) > 20, f"{what}: the trace has {len(first)} calls")
     check(len(first) == len(second), f"{what}: {len(first)} calls in the trace, {len(second)} in the replay")
     for number, (one, other) in enumerate(zip(first, second)):
@@ -176,7 +178,8 @@ def alike(first, second, what):
 
 
 def counts(document, what, ordered=True):
-    """What the result says of itself, and how late it was. `ordered`: one worker has all of a copy, so nothing differs."""
+    """Checks the result's own totals and its lateness. `ordered`: one worker replays a whole copy, so no result may
+    differ."""
     replay = document["replays"][0]
     left = sum(entry["operations"] for entry in replay["left_out"])
     check(replay["found"] == replay["wanted"] + left, f"{what}: operations in are those out and those left out: {replay}")
@@ -197,7 +200,7 @@ def counts(document, what, ordered=True):
 
 
 def repository(folder):
-    """A repository with some files in some directories."""
+    """Creates a repository with some files in some directories."""
     draw = random.Random(5)
     for number in range(60):
         path = folder / f"d{number % 6}" / f"f{number}"
@@ -231,13 +234,13 @@ def programs(program, folder, source):
             recorded = row["replayed"].get("recorded")
             check(recorded is None or recorded["count"] <= row["replayed"]["wanted"], f"{name}: {row['name']}: {recorded}")
         check(not list(target.iterdir()), f"{name}: something is left in {target}")
-        # In memory: a disk that others use holds operations up, whoever goes first.
+        # In memory: a shared disk delays operations, even at high priority.
         with tempfile.TemporaryDirectory(prefix="check-replay-", dir="/dev/shm") as quick:
             punctual(program, folder, [trace, "--dir", quick, *options], name)
 
 
 def punctual(program, folder, words, name):
-    """At the recorded times: what else runs here takes no turn from a replay that goes before it."""
+    """Replays at the recorded times with real-time priority, so that other processes cannot delay it."""
     first = ["chrt", "-f", "10"]
     if subprocess.run([*first, "true"], check=False).returncode != 0:
         print("   real-time priority is not to be had here: how late operations are depends on what else runs", flush=True)
@@ -275,7 +278,8 @@ def fio_logs(program, folder):
 
 
 class Model:
-    """A file system of inodes that writes JuiceFS's access log, and notes the system calls that it answers."""
+    """A model of an inode-based file system that writes JuiceFS's access log, and records the system calls that it
+    answers."""
 
     def __init__(self, seed, new):
         self.draw, self.new = random.Random(seed), new
@@ -303,7 +307,7 @@ class Model:
         return "/".join(reversed(parts))
 
     def walk(self, ino):
-        """The kernel's lookups on the way to a name."""
+        """Logs the kernel's lookups on the path of an inode."""
         for at in reversed([*self.above(ino)]):
             parent, name = self.inodes[at]
             self.line("lookup", f"{parent},{name}", self.entry(at), soon=at != ino or True)
@@ -376,7 +380,7 @@ class Model:
                 self.calls.append(("unlink", (path,), False))
                 return
             name = name.replace(",", "")
-            # A comma in a name cannot be told from one between arguments of a rename.
+            # A comma in a name is indistinguishable from one between arguments of a rename.
             if "," in old:
                 self.children[before][old] = ino
                 self.line("getattr", f"{ino}", self.entry(ino), soon=True)
@@ -405,7 +409,7 @@ def access_logs(program, folder):
         alike(model.calls, replayed, what)
         counts(document, what)
         check(document["replays"][0]["gaps"] == 0, f"{what}: there is no gap: {document['replays'][0]}")
-    # Lines are lost: each use of a file without its open is told.
+    # With lost lines, each use of a file without its open is reported.
     lost = [line for line in model.lines if "] open (" not in line]
     log.write_text("\n".join(lost) + "\n")
     out = folder / "gaps.json"
@@ -415,7 +419,7 @@ def access_logs(program, folder):
 
 
 def tree(folder):
-    """What lies in a directory: type, permissions, and content or target."""
+    """Returns the entries of a directory: type, permissions, and content or target."""
     found = {}
     for path in sorted(folder.rglob("*")):
         status = path.lstat()
@@ -487,13 +491,13 @@ def given_up(program, folder):
     heading("a call that does not return, with much of the trace unread: the run ends and reports")
     testfs = Testfs(program, "--fault", "write:hang@nth=100", "--direct-io")
     log, out = folder / "long.iolog", folder / "given-up.json"
-    # More than is read ahead.
+    # More lines than the read-ahead.
     lines = "".join(f"file write {4096 * number} 4096\n" for number in range(20_000))
     log.write_text(f"fio version 2 iolog\nfile add\nfile open\n{lines}file close\n")
     words = [program, "replay", log, "--dir", testfs.mountpoint, "--as-fast-as-possible", "--op-timeout", "1s", "--out", out, "--quiet"]
     with tempfile.TemporaryFile("w+") as err, subprocess.Popen([str(word) for word in words], stderr=err, stdout=subprocess.DEVNULL) as process:
         there = wait_until(out.exists, 60)
-        # The kernel lets go of the process when the call returns, not before.
+        # The kernel ends the process only when the call returns.
         testfs.process.send_signal(signal.SIGUSR2)
         try:
             process.wait(60)
@@ -545,7 +549,7 @@ def hostile(program, folder, trace):
 
     month = 31 * 24 * 3600 * 10**9
     refused("late", header + op(0, "mkdir", path="a", mode=0o777) + op(month, "rmdir", path="a"), "line 3", "30 days")
-    # Directories that would be shut, and numbers of files that come again and again.
+    # Directories that would become inaccessible, and file numbers that occur repeatedly.
     path = folder / "shut"
     again = [op(n, "open", path="shut/file", flags=os.O_RDWR | os.O_CREAT, mode=0o644, file=1) for n in range(2, 600)]
     shut = op(1000, "chmod", path="told", mode=0, kind="directory", returned=0)
@@ -565,7 +569,7 @@ def hostile(program, folder, trace):
         content.append(op(number, "write", file=number, offset=0, length=4, data=secret))
         content.append(op(number, "close", file=number))
         content.append(op(number, "unlink", path=name))
-    # Links that lead out, made first and used then; also where they are moved to.
+    # Links that lead out, created first and then used; also where they are moved to.
     for number, to in enumerate([str(outside), escape, "../../../..", "x/../../../../.."]):
         content.append(op(100, "symlink", path=f"deep/er/link{number}", target=to))
         content.append(op(100, "mkdir", path="deep", mode=0o777))

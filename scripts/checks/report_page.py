@@ -1,10 +1,10 @@
-"""The page of rbench report in headless Chromium: at the width of a desktop and of a phone, light and dark, without
-scripts; no error on the console, no request, nothing wider than the window, text that can be told from its background.
+"""Checks the page of rbench report in headless Chromium: at the width of a desktop and of a phone, light and dark,
+without scripts. It must cause no console error and no request, fit the window, and have enough contrast.
 
 usage: report_page.py PROGRAM [--chromium CHROMIUM] [--keep FOLDER] [--pictures FOLDER]
 
-With --keep the pages and their screenshots are left in FOLDER, for people to look at. With --pictures nothing is checked: the
-pictures of docs/pictures are made anew in FOLDER.
+With --keep, the pages and their screenshots stay in FOLDER for inspection. With --pictures, nothing is checked: the
+pictures of docs/pictures are generated in FOLDER.
 """
 
 import argparse
@@ -20,15 +20,15 @@ import tempfile
 from common import Testfs, check, finish, heading, mpirun, run
 
 WIDTHS = {"desktop": 1280, "phone": 390}
-# The values of Blink's enumeration.
+# Values of an enumeration in Blink.
 SCHEMES = {"dark": 0, "light": 1}
 QUIET = ["--headless", "--no-sandbox", "--disable-gpu", "--no-first-run", "--hide-scrollbars", "--disable-background-networking",
          "--disable-component-update", "--disable-sync", "--disable-default-apps", "--disable-extensions",
          "--host-resolver-rules=MAP * ~NOTFOUND", "--enable-logging=stderr"]
 NETWORK = re.compile(r"(https?|wss?|ftp):")
-# What Chromium asks for by itself, whatever page is open; none of it is found (--host-resolver-rules).
+# Chromium's own requests, independent of the page; none is resolved (--host-resolver-rules).
 ITS_OWN = re.compile(r"https?://([a-z0-9-]+\.)*(google|googleapis|gvt1)\.com/")
-# Measures the page, and writes what it found where --dump-dom shows it.
+# Measures the page, and writes the result where --dump-dom prints it.
 PROBE = """
 <script>
 addEventListener("load", () => {
@@ -55,14 +55,14 @@ addEventListener("load", () => {
 
 
 class Browser:
-    """Headless Chromium, each time with a profile of its own."""
+    """Headless Chromium with a new profile for each page."""
 
     def __init__(self, program, folder):
         self.program = program
         self.folder = folder
 
     def open(self, page, *options, width=1280, scheme="light", height=2000):
-        """Opens a page; what Chromium said, and the addresses that it asked for."""
+        """Opens a page. Returns Chromium's output, and the addresses that it requested."""
         with tempfile.TemporaryDirectory(dir=self.folder) as profile:
             net_log = pathlib.Path(profile) / "net.json"
             environment = dict(os.environ, DBUS_SESSION_BUS_ADDRESS="unix:path=/dev/null")
@@ -78,7 +78,7 @@ class Browser:
 
 
 def luminance(color):
-    """Relative luminance of a CSS colour, by WCAG."""
+    """Returns the relative luminance of a CSS colour, as defined by WCAG."""
     parts = [int(part) / 255 for part in re.findall(r"\d+", color)[:3]]
     linear = [part / 12.92 if part <= 0.03928 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
@@ -96,7 +96,7 @@ def check_quiet(done, addresses, label):
 
 
 def probe(browser, page, label, width, scheme):
-    """Measures a copy of the page that may run the probe's script, in a frame of that width: windows are not that
+    """Measures a copy of the page that may run the probe's script, in a frame of this width: windows cannot be that
     narrow."""
     text = page.read_text()
     policy = re.compile(r'<meta http-equiv="Content-Security-Policy"[^>]*>')
@@ -133,7 +133,7 @@ def check_page(browser, page, words, keep):
         for scheme in SCHEMES:
             label = f"{page.stem}, {device}, {scheme}"
             picture = keep / f"{page.stem}-{device}-{scheme}.png"
-            # Narrower windows than this do not exist: the phone's page is shown in a frame by the probe.
+            # Chromium's windows are not narrower: the probe shows the phone's page in a frame.
             done, addresses = browser.open(page, f"--screenshot={picture}", width=max(width, 500), scheme=scheme,
                                            height=3000)
             check_quiet(done, addresses, label)
@@ -156,7 +156,7 @@ def check_print(browser, page, most):
 
 
 def check_itself(browser, place):
-    """That a request and an error on the console would be seen."""
+    """Checks that a request and a console error would be detected."""
     page = place / "bad.html"
     page.write_text('<img src="http://images.invalid/x.png"><script>console.error("seen")</script>')
     done, addresses = browser.open(page, "--dump-dom", "--virtual-time-budget=2000")
@@ -165,7 +165,7 @@ def check_itself(browser, place):
 
 
 def search(program, out, *words):
-    """The highest rate that a file system of known capacity, 1000 a second, takes."""
+    """Searches for the highest rate of a file system with a known capacity of 1000 per second."""
     target = Testfs(program, "--servers", 8, "--latency", "read=8ms", "--attr-timeout", "0", "--entry-timeout", "100",
                     "--direct-io")
     run([program, "knee", *words, "--quiet", "--out", out, "--", "io", "--dir", target.mountpoint, "--rw", "randread", "--bs", "4k",
@@ -174,7 +174,7 @@ def search(program, out, *words):
 
 
 def pictures(program, browser, place, folder):
-    """The pictures of the documentation: real runs, in the light mode."""
+    """Generates the pictures of the documentation from real runs, in light mode."""
     folder.mkdir(exist_ok=True)
     knee, io = place / "knee.json", place / "io.json"
     search(program, knee, "--slo", "p90=25ms", "--arrival", "poisson", "--time", "2")

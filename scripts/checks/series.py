@@ -1,4 +1,4 @@
-"""Commands that run several workloads from one launch, against what is known of the target.
+"""Checks commands that run several workloads from one launch, on a target with known properties.
 
 usage: series.py PROGRAM [CHECK ...]
 """
@@ -17,7 +17,7 @@ WORKLOADS = {
 
 
 class Knee:
-    """`rbench knee` finds the capacity of a file system that serves SERVERS requests at a time, each in so long."""
+    """`rbench knee` finds the capacity of a file system that serves SERVERS requests at a time, in LATENCY_MS each."""
 
     SERVERS = 8
     LATENCY_MS = 8
@@ -31,12 +31,12 @@ class Knee:
         for name, workload in WORKLOADS.items():
             heading(f"knee, {name}: {self.capacity:.0f} operations a second")
             for _ in range(self.RUNS):
-                # A machine that stands still for a second makes any rate fail.
+                # A machine that stalls for a second makes any rate fail.
                 attempt(2, lambda words=workload: self.wrong(words))
         self.bad_input()
 
     def wrong(self, workload):
-        """What is wrong with what a run found."""
+        """Returns what is wrong with the result of a run."""
         latency = f"getattr={self.LATENCY_MS}ms,read={self.LATENCY_MS}ms"
         target = Testfs(self.program, "--servers", self.SERVERS, "--latency", latency, "--attr-timeout", "0",
                         "--entry-timeout", "100", "--direct-io")
@@ -57,7 +57,7 @@ class Knee:
         return None
 
     def consistent(self, series):
-        """Every step says what its cell says."""
+        """Checks that every step agrees with its cell."""
         cells = {cell["index"]: cell["result"] for cell in series["cells"]}
         check(series["complete"], "the series is complete")
         for step in series["knee"]["steps"]:
@@ -69,7 +69,7 @@ class Knee:
             response = phase["latency"]["response"]
             check(response["count"] == phase["items"], f"{response['count']} response times of {phase['items']}")
             p90 = next(figure["ns"] for figure in row["figures"] if figure["name"] == "p90")
-            # The one is the bucket's highest value, the other its place in it.
+            # One is the bucket's highest value, the other is interpolated.
             check(abs(p90 - response["p90_ns"]) <= 0.01 * p90, f"p90 {p90}, not {response['p90_ns']}")
             due = phase["items"] + phase["unissued"]
             expected = step["rate"] * step["window_s"]
@@ -91,7 +91,7 @@ class Knee:
 
 
 class Nn:
-    """`rbench nn` has exactly the workers of its ladder, and stops scaling where a file system's capacity ends."""
+    """`rbench nn` has exactly the workers of its ladder, and stops scaling at a file system's capacity."""
 
     SERVERS = 8
     LATENCY_MS = 8
@@ -109,7 +109,7 @@ class Nn:
         self.bad_input()
 
     def wrong(self):
-        """What is wrong with the rates that were found."""
+        """Returns what is wrong with the rates."""
         latency = ",".join(f"{kind}={self.LATENCY_MS}ms" for kind in ("create", "open", "rename", "unlink"))
         target = Testfs(self.program, "--servers", self.SERVERS, "--latency", latency)
         self.out.unlink(missing_ok=True)

@@ -1,8 +1,9 @@
-"""Real MPI, briefly: counts of meta, io, mdtest and fio on 4 and 12 ranks, a run that is stopped, a rank that is killed.
+"""Checks runs with real MPI briefly: counts of meta, io, mdtest and fio on 4 and 12 ranks, a stopped run, a killed
+rank.
 
 usage: smoke.py PROGRAM [--mpirun MPIRUN] [--ranks N …]
 
-Everything else about ranks is tested with threads in one process (crates/rbench-exec/tests/it), or by ranks.py.
+All other properties of ranks are tested with threads in one process (crates/rbench-exec/tests/it), or by ranks.py.
 """
 
 import argparse
@@ -20,7 +21,7 @@ from common import (
 
 
 def leftovers(folder):
-    """What a run may have left: temporary directories and mounts."""
+    """Returns the temporary directories and mounts that a run has left."""
     mounts = [line for line in pathlib.Path("/proc/mounts").read_text().splitlines() if str(folder) in line]
     return sorted(p.name for p in folder.iterdir() if p.name.startswith("rbench-")), mounts
 
@@ -68,12 +69,12 @@ def other_tools(program, launcher, ranks, folder, env):
 
 
 def interrupted(program, launcher, ranks, folder, env, stop):
-    """Ends a run in its second phase: `stop` by a signal to the launcher, else by SIGKILL to the last rank."""
+    """Ends a run in its second phase: with `stop` by a signal to the launcher, otherwise by SIGKILL to the last rank."""
     heading(f"{ranks} ranks: " + ("SIGINT to the launcher" if stop else "SIGKILL to one rank"))
     target = Testfs(program, "--latency", "create=20ms")
     out = folder / ("stop.json" if stop else "kill.json")
     journal = out.with_name(out.name + ".journal")
-    # Left alone, the run takes half an hour.
+    # Undisturbed, the run takes half an hour.
     command = [*mpirun(launcher, ranks), program, "meta", "--dir", target.mountpoint, "--files-only", "--items",
                "100000", "--overfill", "--out", out, "--quiet"]
     process = subprocess.Popen([str(word) for word in command], env=env, stdout=subprocess.PIPE, stderr=subprocess.PIPE,

@@ -1,5 +1,5 @@
-"""`rbench io --steadystate`: the totals of all ranks are judged, interval by interval, and the phase ends when they are
-steady, not before and not much later. What was judged is held against the timeline, which is reduced on another way.
+"""Checks `rbench io --steadystate`: the totals of all ranks are judged at each interval, and the phase ends once they
+are steady, not before and not much later. Compares the judged values with the timeline, which is reduced separately.
 
 usage: steady.py PROGRAM [--mpirun MPIRUN]
 """
@@ -11,14 +11,14 @@ import tempfile
 
 from common import Testfs, attempt, check, finish, heading, mpirun, result, run
 
-# Reads take 10 ms each until so many have begun, and 40 ms from then on.
+# The first FAST_FOR_S s of reads take 10 ms each, later ones 40 ms.
 FAST_S, SLOW_S = 0.010, 0.040
 FAST_FOR_S = 2.6
 WINDOW_S = 4
 
 
 def totals(document, name, step_s):
-    """Items of all rows of a phase in each step, from its timelines."""
+    """Returns the items of all rows of a phase in each step, from its timelines."""
     sums = {}
     for phase in document["phases"]:
         if phase["name"].split("-")[0] == name and phase["op"] in ("read", "write"):
@@ -41,8 +41,8 @@ def slope(values):
 
 
 def judged(document, name, measure):
-    """The block of a phase, held against the timeline: its values are the totals of all ranks, no earlier window kept
-    the limit, and this one does if it says so."""
+    """Compares the result of a phase with the timeline. Its values must be the totals of all ranks, no earlier window
+    may meet the limit, and this one must if it claims so."""
     rows = [phase for phase in document["phases"] if phase["name"].split("-")[0] == name and phase["op"] in ("read", "write")]
     steady = rows[0]["steady"]
     check(all(row["steady"] == steady for row in rows), f"{name}: the rows of a phase share it")
@@ -68,7 +68,7 @@ def judged(document, name, measure):
 
 
 def falls_into_place(program, before, ranks, folder):
-    """Latency changes once in the first seconds; a window that has both rates in it keeps no limit."""
+    """Latency changes once in the first seconds; a window with both rates does not meet the limit."""
     fast = round(FAST_FOR_S / FAST_S * ranks)
     stall = f"read:stall={round((SLOW_S - FAST_S) * 1000)}ms@after={fast}"
     target = Testfs(program, "--latency", f"read={round(FAST_S * 1000)}ms", "--fault", stall, "--direct-io")
@@ -81,7 +81,7 @@ def falls_into_place(program, before, ranks, folder):
     steady, (row,) = judged(document, "randread", deviation)
     if not steady["attained"]:
         return f"it never became steady: {steady}"
-    # The change lies in the interval in which the last fast read began: no window that was judged steady begins before.
+    # The change is in the interval of the last fast read's start: no steady window starts before it.
     sums = totals(document, "randread", 1)
     changed, done = 0, 0
     while done + sums.get(changed, 0) < fast:
@@ -100,7 +100,7 @@ def falls_into_place(program, before, ranks, folder):
 
 
 def mixed(program, before, ranks, folder):
-    """Operations that last for several intervals, in two rows: nothing of an interval is missing when it is judged."""
+    """Operations take several intervals, in two rows: no part of an interval may be missing when it is judged."""
     target = Testfs(program, "--latency", "read=130ms,write=70ms", "--direct-io")
     out = folder / f"mixed-{ranks}.json"
     run([*before, program, "io", "--dir", target.mountpoint, "--rw", "randrw", "--mix", "90", "--bs", "4k", "--size", "256k",

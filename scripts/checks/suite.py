@@ -1,5 +1,5 @@
-"""rbench quick and rbench suite: the rows of quick, every built-in suite at a tiny scale, interrupted in the middle and resumed,
-and mistakes in suites.
+"""Checks rbench quick and rbench suite: the rows of quick, every built-in suite at a tiny scale, interrupted in the
+middle and resumed, and mistakes in suites.
 
 usage: suite.py PROGRAM          on this host, on the built-in file system
        suite.py PROGRAM bed      on three hosts with MooseFS (the bed is up: scripts/testbed up)
@@ -27,7 +27,7 @@ QUICK = ["--big-file-size", "4M", "--small-file-count", "20", "-p", "2"]
 
 
 class Place:
-    """Where ranks are launched, and the directory under test."""
+    """The launch of the ranks, and the directory under test."""
 
     def __init__(self, program, bed):
         self.bed = bed
@@ -48,7 +48,7 @@ class Place:
 
 
 def rows_of(text):
-    """The rows of the framed table: name, value, cost."""
+    """Returns the rows of the framed table: name, value, cost."""
     lines = [line.strip("| ").split("|") for line in text.splitlines() if line.startswith("| ")]
     return {cells[0].strip(): [cell.strip() for cell in cells[1:]] for cells in lines}
 
@@ -79,10 +79,10 @@ def quick(place, folder):
         check(abs(shown[1] - cost) <= 0.006, f"{name}: {rows[name]}, not {cost}")
     check(found["file-create"]["items"] == files, f"{files} small files")
     told = [rows[name][0] != "n/a" for name in COUNTED]
-    # The built-in file system has the first counter, MooseFS has none of them.
+    # The built-in file system has the first counter, MooseFS has none.
     check(told == [not place.bed] + [False] * 6, f"counters {[rows[name] for name in COUNTED]}")
     if not place.bed:
-        # Four bytes of counting are worth one look at the requests: every create, read and write is among them.
+        # The counter must include at least every create, read and write.
         count = int(rows["FUSE operation"][0].split()[0])
         check(count >= 5 * files, f"FUSE operations: {count}")
     shown = run([place.program, "show", out], quiet=True)
@@ -90,7 +90,7 @@ def quick(place, folder):
 
 
 def cells(document):
-    """What a series ran: everything but figures and the place of the built-in file system."""
+    """Returns the runs of a series, without figures and without the path of the built-in file system."""
     def words(cell):
         run_words = cell["result"]["run"]["command"][1:]
         return [word.replace(cell.get("dir") or "/none", "DIR") for word in run_words]
@@ -103,8 +103,8 @@ def cells(document):
 
 
 def first_in_line():
-    """This process runs before all others on its processor: whole cells end within the time for which a busy machine
-    would let it wait for its turn. What it starts is as all others."""
+    """Gives this process real-time priority: otherwise whole cells could end while it waits for a processor. Its child
+    processes have normal priority."""
     try:
         os.sched_setscheduler(0, os.SCHED_FIFO | os.SCHED_RESET_ON_FORK, os.sched_param(1))
     except PermissionError:
@@ -116,14 +116,15 @@ def as_others():
 
 
 def interrupted(place, out, arguments):
-    """Starts a suite, and ends it when half of its cells are there: the number of its cells, and those that it then had."""
+    """Starts a suite and ends it when half of its cells exist. Returns the number of its cells, and the cells it had by
+    then."""
     journal = pathlib.Path(f"{out}.journal")
     plan = run(place.command(*arguments, "--dry-run"), quiet=True).stdout
     planned = int(re.search(r"^# (\d+) cells", plan, re.MULTILINE)[1])
     process = subprocess.Popen(place.command(*arguments, "--out", out, "--quiet"), stdout=subprocess.DEVNULL,
                                stderr=subprocess.DEVNULL)
     ended = lambda: process.poll() is not None
-    # They are looked for while they start, as their cells are shorter than a search of all processes.
+    # Searches while they start, as their cells are shorter than a search of all processes.
     wait_until(lambda: len(ranks_of(out)) >= place.ranks or ended(), PATIENCE_S)
     ranks = ranks_of(out)
 
@@ -133,7 +134,7 @@ def interrupted(place, out, arguments):
                 os.kill(pid, number)
 
     def noted():
-        """The lines of the journal, which a run that has ended takes away."""
+        """Returns the lines of the journal, which a finished run removes."""
         try:
             return journal.read_bytes().splitlines()
         except FileNotFoundError:
@@ -142,8 +143,8 @@ def interrupted(place, out, arguments):
     first_in_line()
     try:
         wait_until(lambda: len(noted()) > planned // 2 or ended(), 10 * PATIENCE_S, every_s=0.001)
-        # All stand still until each has the signal that a launcher passes on when it is interrupted: between the first and
-        # the last there is time for whole cells.
+        # Stops all ranks until each has the signal that an interrupted launcher forwards: otherwise whole cells could
+        # run between the first and the last signal.
         send(signal.SIGSTOP)
         send(signal.SIGTERM)
         send(signal.SIGCONT)

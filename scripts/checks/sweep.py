@@ -1,4 +1,4 @@
-"""rbench sweep: cells on chosen hosts, ranks and threads, stopped and resumed, impossible values.
+"""Checks rbench sweep: cells on selected hosts, ranks and threads, stopped and resumed, impossible values.
 
 usage: sweep.py PROGRAM [--bed]     (--bed: on 12 ranks of three hosts with MooseFS; the bed is up)
 """
@@ -15,12 +15,12 @@ import time
 from common import PATIENCE_S, check, finish, heading, mpirun, ranks_of, regular, result, run, wait_until
 
 BED = pathlib.Path(__file__).resolve().parent.parent / "testbed"
-# A rank that takes no part uses less of a processor, as in ranks.py; one that spins uses half of one and more.
+# Maximum share of a processor for a rank that takes no part, like in ranks.py; a busy-waiting one uses half or more.
 IDLE = 0.06
 
 
 class Place:
-    """Where the ranks run: this machine, or the bed."""
+    """The place of the ranks: this machine, or the bed."""
 
     def __init__(self, program, bed):
         self.program, self.bed = program, bed
@@ -44,7 +44,7 @@ class Place:
 
 
 def shape(cell):
-    """Hosts, ranks, threads, block sizes and workers by a cell's own result."""
+    """Returns hosts, ranks, threads, block sizes and workers according to a cell's own result."""
     world = cell["result"]["world"]
     rows = [phase for phase in cell["result"]["phases"] if phase["name"] in ("randread", "write")]
     workers = {phase["workers"]["count"] for phase in rows}

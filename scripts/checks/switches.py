@@ -1,5 +1,5 @@
-"""Switches of fio's command line beside its jobs, against fio itself: idle processors, devices, triggers, the log of what
-all workers move together, debug types, tests of checksums and clocks."""
+"""Compares switches of fio's command line outside its jobs with fio itself: idle processors, devices, triggers, the
+aggregate bandwidth log, debug types, tests of checksums and clocks."""
 
 import json
 import re
@@ -8,20 +8,20 @@ import time
 
 from common import attempt, check, heading
 
-# What depends on time is tried so often before it counts as wrong.
+# Number of attempts for results that depend on time.
 TRIES = 5
 NUMBER = r"\d+\.\d\d"
 JOB = ["--name=a", "--rw=write", "--size=64k", "--eta=never"]
-# A minute that a trigger ends.
+# A run of a minute that a trigger ends.
 PACED = ["--name=a", "--ioengine=null", "--size=1g", "--rw=write", "--rate_iops=500", "--time_based", "--runtime=60",
          "--verify=crc32c", "--do_verify=0"]
 
-# fio reads the counter without a fence, and a processor may read it as much too early or late.
+# fio reads the counter without a fence, so a processor may read it this much too early or late.
 UNORDERED_TICKS = 2000
 
 
 def ran(tool, words, folder):
-    """Exit code, what it printed, and which files are there then."""
+    """Returns the finished process, and the files that exist then."""
     done = subprocess.run(["env", "-C", str(folder), *tool.words, *words], capture_output=True, text=True)
     there = sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
     return done, there
@@ -36,7 +36,7 @@ def idle(place):
             text = done.stdout[done.stdout.index("\nCPU idleness:"):].split("\n{")[0].strip()
             kinds = {key: type(value).__name__ for key, value in document["cpu_idleness"].items()}
             parts = [value for key, value in document["cpu_idleness"].items() if not key.startswith("unit")]
-            # fio holds it against what an idle processor did at its start, on a busy machine less than later.
+            # fio compares with an idle processor at its start, which on a busy machine can be slower than later.
             most = 100 if tool.name == "rbench" else float("inf")
             check(all(0 <= part <= most for part in parts), f"{tool.name}: {how}: {parts}")
             return done.returncode, re.sub(NUMBER, "N", text), kinds
@@ -106,7 +106,7 @@ def tools(place):
     heading("types of messages, checksums, clocks")
     listed = [ran(tool, ["--debug=help"], place.memory)[0].stdout.strip().split(":")[-1] for tool in place.both]
     check(listed[0] == listed[1], f"--debug=help: {listed}")
-    # fio says that there is no such type, and goes on.
+    # fio reports an unknown type and continues.
     done, there = ran(place.ours, ["--debug=nosuch", *JOB], place.folder())
     check(done.returncode == 2 and not there and "nosuch" in done.stderr, f"--debug=nosuch: {done}, {there}")
     for words in (["--crctest=nosuch"], ["--idle-prof=nosuch", *JOB],
@@ -140,7 +140,7 @@ def tools(place):
         clocks.append((done.returncode, max(behind, default=0), sorted({re.sub(r" +", " ", line) for line in lines})))
     (code, behind, lines), (own_code, own_behind, own_lines) = clocks
     if 0 < behind < UNORDERED_TICKS:
-        # Some of its readings were made out of order: what the counters are, it does not tell.
+        # If some of its readings were out of order, it cannot judge the counters.
         verdict = ("cs: CPU clock mismatch (diff=N):", "cs: Failed: N", "cs: Pass!")
         lines, own_lines = ([line for line in some if line not in verdict] for some in (lines, own_lines))
         check(lines == own_lines and (own_code != 0) == (own_behind > 0), f"--cpuclock-test: {clocks}")

@@ -1,10 +1,10 @@
-"""Logs of I/O (write_iolog, read_iolog) of fio and of the program, replayed by both.
+"""Replays I/O logs (write_iolog, read_iolog) of fio and of the program with both tools.
 
 usage: traces.py PROGRAM
 
-What one tool records, both replay: the same files and sizes, the same I/Os at the same places in the same order, as
-many syncs. Logs that are written by hand, of versions 2 and 3, are replayed by both with every option that changes
-what is done or when.
+Both tools must replay a log of either tool equally: the same files and sizes, the same I/Os at the same offsets in
+the same order, and the same number of syncs. Both also replay hand-written logs of versions 2 and 3 with every
+option that changes operations or times.
 """
 
 import argparse
@@ -16,7 +16,7 @@ import time
 from common import attempt, check, finish, heading
 from fio import Tool
 
-# Times of a busy machine: tried so often.
+# Number of attempts for times on a busy machine.
 TRIES = 5
 
 RECORDED = (
@@ -32,7 +32,7 @@ RECORDED = (
     "--rw=write --size=64k --loops=2",
     "--rw=trimwrite --size=64k --ioengine=falloc",
 )
-# In which lines and in which order is determined: both tools write the same, but for the times.
+# Logs with deterministic lines: both tools write the same lines, except for times.
 SAME_LINES = (
     "--rw=write --size=64k",
     "--rw=read --size=64k --nrfiles=3",
@@ -40,7 +40,7 @@ SAME_LINES = (
     "--rw=write --filesize=8k --nrfiles=4 --file_service_type=sequential",
     "--rw=trim --size=64k --ioengine=falloc",
 )
-# Replays with a file "f" of 64 KiB, a log "t2" of version 2 and one "t3" of version 3 of the same.
+# Replays with a file "f" of 64 KiB, and the same log in version 2 ("t2") and version 3 ("t3").
 LINES = ("f add", "f open", "f read 30000 4096", "f write 10000 100", "f sync 0 0", "f write 65536 4096", "f read 5000 4096",
          "f close", "f open", "f read 0 512", "f close")
 REPLAYED = (
@@ -49,21 +49,21 @@ REPLAYED = (
     "--numjobs=2 --group_reporting=0", "--runtime=10", "--loops=2",
     "--time_based=1 --runtime=10", "--replay_redirect=g --replay_scale=2 --replay_align=512 --replay_no_stall=1",
 )
-# What fio 3.33 does not do: with several in flight it forgets the last ones, and it skips only in traces of blktrace. Each
-# with the lines' words that are left out.
+# Features that fio 3.33 lacks: with several in flight it forgets the last ones, and it skips only in traces of
+# blktrace. Each entry has the words of the lines that are left out.
 ALONE = (("--ioengine=libaio --iodepth=4", ()), ("--ioengine=io_uring --iodepth=4", ()), ("--replay_skip=read", ("read",)),
          ("--replay_skip=write", ("write",)), ("--replay_skip=sync", ("sync",)), ("--replay_skip=read,sync,trim", ("read", "sync")))
 
 
 def accesses(folder, worker=1):
-    """(direction, offset, length) of each I/O of a worker, in the order in which they ended."""
+    """Returns (direction, offset, length) of each I/O of a worker, in order of completion."""
     path = folder / f"x_bw.{worker}.log"
     rows = [[int(field) for field in row.split(", ")] for row in path.read_text().splitlines()] if path.exists() else []
     return [(row[2], row[4], row[3]) for row in rows]
 
 
 def lines_of(path):
-    """A log's lines without times."""
+    """Returns a log's lines without times."""
     first, *rest = path.read_text().splitlines()
     check(first == "fio version 3 iolog", f"{path.name} begins with {first}")
     return [line.split(" ", 1)[1] for line in rest]
@@ -80,7 +80,7 @@ def amounts(document):
 
 
 class Bench:
-    """Both tools, each with a folder for each thing that it does."""
+    """Both tools, with a new directory for each run."""
 
     def __init__(self, program, root):
         self.fio, self.rbench = Tool("fio", ["fio"]), Tool("rbench", [program, "fio"])
@@ -93,7 +93,7 @@ class Bench:
         return folder
 
     def replay(self, tool, prepared, log, line):
-        """What a replay in a copy of `prepared` does: amounts, accesses, sizes."""
+        """Returns the effects of a replay in a copy of `prepared`: amounts, accesses, sizes."""
         folder = self.folder()
         shutil.copytree(prepared, folder, dirs_exist_ok=True)
         engine = "" if "ioengine" in line else "--ioengine=psync"
@@ -117,7 +117,7 @@ def recorded(bench):
             for tool in bench.both:
                 done, found, left = bench.replay(tool, folder, "t.log", f"--replay_no_stall=1 {engine}")
                 said = f"{line}: recorded by {recorder.name}, replayed by {tool.name}"
-                # fio 3.33 writes trims and does not replay them, and counts fdatasync among reads.
+                # fio 3.33 writes trims but does not replay them, and counts fdatasync among reads.
                 expected = [one for one in wanted if one[0] < 2 or tool is bench.rbench]
                 check(found == [expected], f"{said}: {found} are not {expected}")
                 check(left == sizes(folder), f"{said}: files {left}")
@@ -174,7 +174,7 @@ def in_turns(bench):
     for tool in bench.both:
         (folder / "u").write_text("fio version 2 iolog\nf add\nf open\nf read 4096 512\nf close\n")
         done, found, _ = bench.replay(tool, folder, "t2:u", "--numjobs=3")
-        # fio counts clones from the last one.
+        # fio numbers clones from the last one.
         check([len(one) for one in found] == [5, 5, 1], f"{tool.name}: {found}")
         check(found[0] == found[1] and found[2] == [(0, 4096, 512)], f"{tool.name}: {found} {done}")
 
@@ -182,7 +182,7 @@ def in_turns(bench):
 def times(bench):
     heading("times are kept, scaled and left out")
     folder = prepared(bench)
-    # Half a second in steps of 10 ms, by stamps and by waits.
+    # Half a second in steps of 10 ms, as time stamps and as waits.
     stamps = ["1 f add", "1 f open", *[f"{n * 10000} f read {n * 512} 512" for n in range(1, 51)], "500001 f close"]
     (folder / "s3").write_text("\n".join(["fio version 3 iolog", *stamps]) + "\n")
     waits = ["f add", "f open", "f read 0 512", "f wait 400 0", "f read 512 512", "f wait 600 0", "f read 1024 512", "f close"]

@@ -1,4 +1,4 @@
-"""What one of fio and rbench wrote verifies with the other, in every form; damage is found by both."""
+"""Checks that fio and rbench verify each other's data in every format, and that both find damage."""
 
 import errno
 import json
@@ -21,8 +21,8 @@ SIZE = 192 * 1024
 
 
 def several(shape):
-    """Jobs of one command line, one for each form, with the shape of their blocks in common."""
-    # Where a block of drawn length begins, its verifier draws anew: its offset cannot be in a pattern then.
+    """Returns the jobs of one command line, one per format, all with the same block shape."""
+    # At each random block length, the verifier draws again, so its offset cannot be in a pattern then.
     forms = [form.split() for form in FORMS if not ("bsrange" in shape and "%o" in form)]
     if shape in SHAPES[:3]:
         forms += [["--verify=pattern", f"--verify_pattern={pattern}"] for pattern in PATTERNS]
@@ -33,8 +33,8 @@ def several(shape):
 
 
 def verified(tool, folder, words):
-    """errno of each job that verifies what is there."""
-    # Before the first job: it holds for all.
+    """Returns the errno of each job that verifies the existing data."""
+    # Before the first job, so that it applies to all.
     done = tool.run("--verify_only", *words, "--output-format=json", cwd=folder, expect=None)
     text = done.stdout[done.stdout.index("{\n"):]
     return [job["error"] for job in json.loads(text)["jobs"]]
@@ -62,10 +62,10 @@ def both_ways(place):
             for number in range(len(forms)):
                 file = folder / f"v{number}"
                 data = bytearray(file.read_bytes())
-                # The last byte; of the first header where headers are all there is.
+                # Damages the last byte, or a byte of the first header if only headers are verified.
                 at = len(data) - 1
                 if "meta" in " ".join(forms[number]):
-                    # Its place is known: the magic number may stand in random data before it.
+                    # At a known offset: the magic number may also occur in random data before it.
                     at = {"--offset=12k": 12 * 1024, "--verify_offset=1000": 1000, "--verify_offset=300": 300}.get(
                         shape.split()[-1], 0)
                     check(data[at : at + 2] == b"\xca\xac", f"{writer.name} wrote no header at {at}: {shape}")
@@ -93,7 +93,7 @@ def same_order(place):
             done.append((document["read"]["total_ios"], document["write"]["total_ios"]))
             check((folder / "local-v-0-verify.state").exists(), f"{tool.name} saves its state: {more}")
         fio, ours = done
-        # What is drawn differs: how many of a mix are reads, and how often a block comes twice.
+        # Random numbers differ: the share of reads in a mix, and repetitions of blocks.
         sums = [sum(each) for each in done]
         exact = "rand" not in more.replace("randwrite --verify", "").replace("randwrite --io", "") and "=rw" not in more
         check(fio == ours if exact else abs(sums[0] - sums[1]) <= 40, f"{more}: fio {fio}, rbench {ours}")
@@ -106,7 +106,7 @@ def states(place):
         for reader in place.both:
             folder = place.folder()
             works(run(writer, folder, words, ["--number_ios=13"]), f"{writer.name} writes a part")
-            # As if the last write had been lost, which no state names then.
+            # Simulates the loss of the last write, which no state then names.
             state = folder / "local-v-0-verify.state"
             left = state.read_bytes()
             check(len(left) == 192, f"{writer.name}: a state of {len(left)} bytes")
@@ -129,13 +129,13 @@ def killed(place):
             folder = place.folder()
             line = [*writer.words, *words, "--do_verify=0", "--rate_iops=100", "--verify_state_save=1"]
             with subprocess.Popen(line, cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
-                # Half a second's blocks of ten seconds'.
+                # Waits for the blocks of half a second out of ten.
                 wait_until(lambda: (folder / "v").exists() and any((folder / "v").read_bytes()[50 * 4096:51 * 4096]))
                 process.send_signal(number)
                 process.wait(PATIENCE_S)
             seen = []
             for reader in place.both:
-                # A reader leaves a state of its own.
+                # A reader saves a state of its own.
                 copy = shutil.copytree(folder, place.folder(), dirs_exist_ok=True)
                 document = reader.json(*words, "--verify_only", "--verify_state_load=1", cwd=copy)
                 seen.append(document["jobs"][0]["read"]["total_ios"])

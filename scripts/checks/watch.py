@@ -1,11 +1,11 @@
-"""A run that is watched while it goes on: frames of `rbench watch` and `--progress live` in pseudo-terminals, metrics by
-the official Python client's parser against the result file, a stop that keeps results, hostile clients, sockets, and names
-that would steer the terminal.
+"""Checks live views of a run: frames of `rbench watch` and `--progress live` in pseudo-terminals, and metrics parsed by
+the official Python client, compared with the result file. Also a stop that keeps results, hostile clients, sockets,
+and names with control characters.
 
 usage: watch.py PROGRAM [--mpirun LAUNCHER] [--frames]
 
-Needs the packages pyte and prometheus_client; scripts/test makes a virtual environment with them. --frames prints the
-frames.
+Needs the packages pyte and prometheus_client; scripts/test makes a virtual environment with them. --frames prints
+the frames.
 """
 
 import argparse
@@ -35,14 +35,14 @@ from common import PATIENCE_S, Testfs, check, finish, heading, in_attempts, mpir
 
 FRAMES = False
 MPI = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "OMPI_MCA_rmaps_base_oversubscribe": "1"}
-# The alternate screen, as xterm has it.
+# xterm's alternate screen.
 ENTER, LEAVE = b"\x1b[?1049h", b"\x1b[?1049l"
-# Nothing here writes this, and a terminal ignores it.
+# No program here writes this byte, and a terminal ignores it.
 DRAINED = b"\0"
 
 
 class Terminal:
-    """A program in a pseudo-terminal of its own, and what it shows there."""
+    """A program in a pseudo-terminal, and the screen that it shows."""
 
     def __init__(self, command, columns, lines, stdout=None):
         self.screen = pyte.Screen(columns, lines)
@@ -70,7 +70,7 @@ class Terminal:
                 return
             with self.lock:
                 self.raw += more
-                # pyte has no alternate screen: what is behind it is another frame.
+                # pyte has no alternate screen: the output after a switch belongs to another frame.
                 for part in re.split(b"(" + re.escape(ENTER) + b"|" + re.escape(LEAVE) + b")", more):
                     if part in (ENTER, LEAVE):
                         self.alternate = part == ENTER
@@ -96,7 +96,7 @@ class Terminal:
         except subprocess.TimeoutExpired:
             self.process.kill()
             code = "none: it goes on"
-        # What it has written at the end may still be on its way here: this comes behind it.
+        # The program's last output may still be in transit; this byte follows it.
         os.write(self.slave, DRAINED)
         check(self.drained.wait(PATIENCE_S), "all that it wrote has been read")
         left = self.raw.count(ENTER) == self.raw.count(LEAVE) and not self.alternate
@@ -112,7 +112,7 @@ class Terminal:
 
 
 class Run:
-    """A run that is served."""
+    """A run with --serve."""
 
     def __init__(self, command, expect=0, env=None):
         self.command, self.expect = [str(word) for word in command], expect
@@ -174,7 +174,7 @@ def samples(families, name, suffix="", **labels):
 
 
 def line(address):
-    """A line of the stream."""
+    """Returns a line of the stream."""
     asks = connection(address)
     asks.request("GET", "/stream")
     answer = asks.getresponse()
@@ -234,13 +234,13 @@ def check_numbers(program, place, launcher):
         check(totals == sorted(totals), f"{operation}: a counter never falls: {totals}")
         check(all(total <= phase["items"] for total in totals), f"{operation}: never more than in the end")
         check(all(hosts <= phase["items"] for hosts, _ in seen[operation + " hosts"]), f"{operation}: hosts")
-        # What an operation takes is known: neither the rate nor the latency of an interval can beat it.
+        # The duration of an operation is known: it limits the rate and the latency of every interval.
         most = document["world"]["ranks"] * (2 if launcher else 1) / injected_s
         for rate, p50 in seen.get(operation + " now", []):
             check(rate <= most * 1.02, f"{operation}: {rate}/s in an interval, at most {most} are possible")
             check(p50 >= injected_s, f"{operation}: half of an interval took less than {p50} s")
         check(operation + " now" in seen, f"{operation}: intervals were seen")
-    # A row that has ended is the row of the result file.
+    # A finished row equals the row of the result file.
     check(samples(before, "rbench_operations", "_total", operation="write") == [known["write"]["items"]], "the row that ended")
     for quantile, field in (("0.5", "p50_ns"), ("0.99", "p99_ns"), ("1", "max_ns")):
         live = samples(before, "rbench_latency_seconds", operation="write", time="service", quantile=quantile)
@@ -272,7 +272,7 @@ def check_intervals(program, place):
     phase = phases(result(out))["randread"]
     rows = last["rows"]
     check(len(rows) == 1 and rows[0]["response"], "a row with response times")
-    # Whole intervals of the timeline, as the file has them.
+    # Complete intervals of the timeline in the file.
     width, timeline = phase["timeline_step_s"], phase["timeline"]
     each = {}
     for index, row in enumerate(timeline):
@@ -299,7 +299,7 @@ def check_frames(program, place, launcher):
         goes = Run(words, env=env)
         views = Terminal([program, "watch", goes.address], columns, lines)
         check(views.shows("Random mix: reads", "Random mix: wr", "host", "p99.9", "q leave", "ended"), "all parts are shown")
-        # A busy machine takes its time until there are intervals of all ranks.
+        # On a busy machine it takes a while until all ranks have intervals.
         filled = (r"Random mix: rea\S* +1 s +[\d,.]+ +[\d.]+ [mu]s", r" all +[\d,.]+ +[\d.]+ [mu]s", "[▁▂▃▄▅▆▇█]", "elapsed.* left")
         wait_until(lambda: all(re.search(part, views.frame()) for part in filled), 10)
         frame = views.frame()
@@ -311,7 +311,7 @@ def check_frames(program, place, launcher):
         check(re.search(filled[1], frame), f"and what it has done since the start:\n{frame}")
         check(any(c in frame for c in "▁▂▃▄▅▆▇█"), "there are curves")
         check(re.search(r"left", shown[2]) and "elapsed" in shown[2], f"phase and time left: {shown[2]}")
-        # Another size: the frame follows.
+        # The frame follows a new size.
         views.screen.resize(30, 100)
         fcntl.ioctl(views.slave, termios.TIOCSWINSZ, struct.pack("HHHH", 30, 100, 0, 0))
         views.process.send_signal(signal.SIGWINCH)
@@ -411,11 +411,11 @@ def check_addresses(program, place):
     check("needs a terminal" in done.stderr, f"without a terminal: {done.stderr}")
     views = Terminal([program, "watch", "127.0.0.1:1"], 80, 24)
     check("cannot watch 127.0.0.1:1" in views.ended(1).replace("\n", ""), "nobody listens there")
-    # A second signal ends a run at once, in the middle of a slow call.
+    # A second signal ends a run at once, even in a slow call.
     slow = Testfs(program, "--latency", "create=2s")
     at = place / "twice"
     goes = Run([program, "meta", "--items", "9", "--dir", slow.mountpoint, "--serve", f"unix:{at}"], expect=130)
-    # The socket is there before anything is made.
+    # The socket exists before anything is created.
     wait_until(lambda: list(slow.mountpoint.iterdir()))
     time.sleep(0.5)
     for _ in range(2):
@@ -427,7 +427,7 @@ def check_addresses(program, place):
 
 
 def respond_with(text):
-    """Somebody who answers every connection so."""
+    """A server that gives this answer to every connection."""
     listens = socket.socket()
     listens.bind(("127.0.0.1", 0))
     listens.listen()
@@ -489,7 +489,7 @@ def check_hostile(program, place):
             peer.sendall(first)
         return peer
 
-    # Some say nothing, some do not end, some read nothing of a stream that never ends, and 100 are too many.
+    # Some clients send nothing, some do not end, some do not read an endless stream, and 100 are too many.
     hang = [opened() for _ in range(10)]
     slow = opened(b"GET /metrics HTTP/1.1\r\nHost: 127.0.0.1\r\nX-A: ")
     mute = [opened(b"GET /stream HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n") for _ in range(2)]
@@ -507,7 +507,7 @@ def check_hostile(program, place):
         many.append(opened())
     fds = len(os.listdir(f"/proc/{goes.process.pid}/fd"))
     check(fds < 100, f"{fds} open files: connections are bounded")
-    # Those that say nothing are dropped, and there is room again.
+    # Silent clients are dropped, so that there is room again.
     patience = time.monotonic() + 12
     status = None
     while status != 200 and time.monotonic() < patience:
@@ -518,7 +518,7 @@ def check_hostile(program, place):
     check(status == 200, f"others are answered when those who hang are dropped: {status}")
     dropped = select.select([hang[0]], [], [], 10)[0]
     check(dropped and hang[0].recv(10) == b"", "who says nothing is dropped")
-    # As many streams as there may be leave room for what is soon over.
+    # The maximum number of streams leaves room for short requests.
     streams = [opened(b"GET /stream HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n") for _ in range(40)]
     answers = [peer.recv(12) for peer in streams]
     check(answers.count(b"HTTP/1.1 200") == 22 and b"HTTP/1.1 503" in answers, f"24 streams, 2 of them before: {answers}")
@@ -536,7 +536,7 @@ def check_hostile(program, place):
         peer.close()
     document = result(out)
     phase = phases(document)["randread"]
-    # However busy the machine is: what was due was done, or is told of as not begun.
+    # On any machine, due operations were executed, or reported as not started.
     due = phase["items"] + phase["unissued"]
     check(document["complete"] and due == 7000, f"the run did what it was to do: {due}")
     check(phase["errors"] == {}, "without errors")
@@ -565,7 +565,7 @@ def check_series(program, place):
     runs = set()
 
     def both():
-        # Between two cells nobody may answer.
+        # Between two cells the run may not answer.
         with contextlib.suppress(OSError, ValueError):
             runs.add(line(goes.address)["run"])
         return len(runs - {""}) == 2
@@ -574,7 +574,7 @@ def check_series(program, place):
     goes.end()
     cells = {cell["result"]["run"]["id"] for cell in json.loads((place / "series.json").read_text())["cells"]}
     check(runs - {""} == cells, f"{runs} are the runs of the cells {cells}")
-    # What does some thousand operations lasts some seconds.
+    # Some thousand operations take some seconds.
     slow = Testfs(program, "--latency", "create=2ms,mknod=2ms,write=10ms")
     (slow.mountpoint / "md").mkdir()
     for command in (["mdtest", "-n", "3000", "-d", slow.mountpoint / "md"],
@@ -633,7 +633,7 @@ def main():
         place = pathlib.Path(folder)
         checks = {
             "numbers": lambda: check_numbers(program, place, launcher),
-            # A machine that stands still for a second has a backlog.
+            # A machine that stalls for a second has a backlog.
             "intervals": lambda: in_attempts(3, check_intervals, program, place),
             "frames": lambda: check_frames(program, place, launcher),
             "stop": lambda: check_stop(program, place),

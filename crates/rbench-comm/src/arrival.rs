@@ -1,21 +1,20 @@
-//! What ranks say of themselves at the start.
+//! The announcement that each rank sends at the start.
 
 use std::time::Duration;
 
-/// What ranks tell each other before anything else, and how long they wait for that.
+/// The announcement of a rank before anything else, and its time limits.
 #[derive(Debug, Clone)]
 pub struct Arrival {
-    /// The name of this host.
+    /// Name of this host.
     pub host: String,
-    /// Version and commit of this program: the same everywhere.
+    /// Version and commit of this program; must be identical on all ranks.
     pub program: String,
-    /// After this time it is said who is missing.
+    /// Missing ranks are listed after this time.
     pub notice: Duration,
-    /// After this time the process ends; `None`: never.
+    /// The process exits after this time; `None`: never.
     pub limit: Option<Duration>,
-    /// Where it is said: one sentence.
+    /// Prints a sentence.
     pub say: fn(&str),
-    /// How the process ends after `limit`. It must not run what others have registered for the
-    /// end of the process: MPI's part of that may wait like the rest.
+    /// Ends the process after `limit`. Must not run exit handlers: MPI's handler may hang as well.
     pub end: fn() -> !,
 }

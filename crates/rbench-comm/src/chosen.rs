@@ -1,22 +1,22 @@
-//! Some ranks of a group as a group of their own, with notes: a run with fewer
-//! ranks than were started.
+//! A subset of a group's ranks as a group of its own, with notes: for runs with fewer ranks than
+//! were started.
 
 use rbench_core::Rank;
 
 use crate::{Combine, CommError, Communicator, NOTE_WORDS, Note, Wait};
 
-/// Chosen ranks of a group, numbered from 0 in the order of their numbers in the
-/// whole group. Notes and clock comparisons go through the whole one.
+/// Selected ranks of a group, renumbered from 0 in ascending order. Notes and clock comparisons go
+/// through the whole group.
 pub struct Chosen<'w> {
     whole: &'w dyn Communicator,
     part: Box<dyn Communicator>,
-    /// The number in the whole group of each rank, ascending.
+    /// Each rank's number in the whole group, ascending.
     members: Vec<Rank>,
 }
 
 impl<'w> Chosen<'w> {
-    /// These ranks of `whole`, ascending; every rank of `whole` calls this with
-    /// the same ones. `None` at those that are left out.
+    /// The group of these ranks of `whole`, in ascending order. Every rank of `whole` must call
+    /// this with the same ranks. `None` at ranks that are not selected.
     ///
     /// # Errors
     /// When the ranks cannot communicate.
@@ -33,7 +33,7 @@ impl<'w> Chosen<'w> {
         }))
     }
 
-    /// The number in the whole group of rank `rank` of this one.
+    /// Rank `rank`'s number in the whole group.
     fn outer(&self, rank: Rank) -> Rank {
         self.members[rank.0 as usize]
     }
@@ -89,7 +89,7 @@ impl Communicator for Chosen<'_> {
         Box::pin(async move {
             loop {
                 let note = self.whole.next_note().await?;
-                // What is left over from a run of other ranks has no receiver any more.
+                // Notes from other ranks are left over from another run and have no receiver.
                 if let Ok(from) = self.members.binary_search(&note.from) {
                     return Ok(Note {
                         from: Rank(from as u32),

@@ -1,4 +1,4 @@
-//! What a communicator is: the collective operations and notes of a group of ranks.
+//! The interface of communicators: collective operations and notes of a group of ranks.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -8,10 +8,10 @@ use rbench_core::message::{decode, encode};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-/// A future of the control plane; it lives on the main thread.
+/// A future of the control plane; stays on the main thread.
 pub type Wait<'a, T> = Pin<Box<dyn Future<Output = Result<T, CommError>> + 'a>>;
 
-/// Why ranks could not communicate.
+/// The reason why ranks could not communicate.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CommError {
     /// The MPI library reported an error.
@@ -19,7 +19,7 @@ pub enum CommError {
     Mpi {
         /// The MPI call.
         call: &'static str,
-        /// What the library said.
+        /// The library's error message.
         message: String,
     },
     /// Another rank has ended (threads communicator).
@@ -31,12 +31,12 @@ pub enum CommError {
     /// MPI could not be started as this program needs it.
     #[error("{0}")]
     Start(String),
-    /// As [`CommError::Start`]; another rank says why.
+    /// Like [`CommError::Start`]; another rank reports the reason.
     #[error("another rank aborted the start")]
     Refused,
 }
 
-/// How a reduction combines two numbers.
+/// The operation of a reduction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Combine {
     /// The sum (wrapping).
@@ -47,66 +47,65 @@ pub enum Combine {
     Max,
 }
 
-/// Words that a note carries besides its kind.
+/// Number of words in every note.
 pub const NOTE_WORDS: usize = 6;
 
-/// Most words that a note may carry beyond those.
+/// Maximum number of additional words in a note.
 pub const NOTE_MORE: usize = 4608;
 
-/// A short message outside the collectives, sent without waiting: progress,
-/// a request to abort, what was done in the last second.
+/// A short message outside the collectives, sent without waiting: progress, a request to abort,
+/// figures of an interval.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Note {
     /// The sender.
     pub from: Rank,
-    /// What it is about; its meaning is the caller's.
+    /// Kind of the note, defined by the caller.
     pub kind: u64,
-    /// The content; its meaning is the caller's.
+    /// Content, defined by the caller.
     pub words: [u64; NOTE_WORDS],
-    /// More of it; mostly empty, at most [`NOTE_MORE`].
+    /// Additional words; usually empty, at most [`NOTE_MORE`].
     pub more: Vec<u64>,
 }
 
 /// A group of ranks.
 ///
-/// Every rank must make the same collective calls in the same order. A future
-/// that is dropped before it is ready leaves its collective pending: the group
-/// cannot be used after that except for [`Communicator::post`] and
-/// [`Communicator::next_note`].
+/// Every rank must make the same collective calls in the same order. Dropping a future before it is
+/// ready leaves its collective pending. After that, only [`Communicator::post`] and
+/// [`Communicator::next_note`] may be used.
 pub trait Communicator {
-    /// This rank's number in the group.
+    /// This rank's number in the group, from 0.
     fn rank(&self) -> Rank;
 
-    /// The number of ranks in the group, at least 1.
+    /// Number of ranks in the group, at least 1.
     fn size(&self) -> u32;
 
-    /// The name for reports: `solo`, `threads`, `mpi`.
+    /// Name for reports: `solo`, `threads`, `mpi`.
     fn kind(&self) -> &'static str;
 
-    /// Ready when every rank has entered.
+    /// Completes when every rank has entered.
     fn barrier(&self) -> Wait<'_, ()>;
 
-    /// Rank `root`'s bytes, at every rank; what the others pass is ignored.
+    /// Sends rank `root`'s bytes to every rank; the bytes of the others are ignored.
     fn broadcast(&self, root: Rank, bytes: Vec<u8>) -> Wait<'_, Vec<u8>>;
 
-    /// Every rank's bytes (of any length, also none) in the order of ranks,
-    /// at `root`; `None` at the others.
+    /// Collects every rank's bytes (of any length, even 0) at `root`, in rank order; `None` at the
+    /// others.
     fn gather(&self, root: Rank, bytes: Vec<u8>) -> Wait<'_, Option<Vec<Vec<u8>>>>;
 
-    /// Element by element combination of every rank's numbers (the same
-    /// length everywhere), at `root`; `None` at the others.
+    /// Combines every rank's numbers element by element (same length on all ranks), at `root`;
+    /// `None` at the others.
     fn reduce(&self, root: Rank, combine: Combine, numbers: Vec<u64>)
     -> Wait<'_, Option<Vec<u64>>>;
 
-    /// As [`Communicator::reduce`], at every rank.
+    /// Like [`Communicator::reduce`], with the result at every rank.
     fn all_reduce(&self, combine: Combine, numbers: Vec<u64>) -> Wait<'_, Vec<u64>>;
 
-    /// The sub-group of the ranks that pass the same `color` (below 2^31),
-    /// ordered as in this group. Notes are not available in sub-groups.
+    /// Creates the sub-group of the ranks with the same `color` (below 2^31), in the same order.
+    /// Sub-groups have no notes.
     fn split(&self, color: u32) -> Wait<'_, Box<dyn Communicator>>;
 
-    /// The sub-group of the ranks that belong to it; each of the others gets one of its own, which
-    /// costs it nothing.
+    /// Creates the sub-group of the ranks with `belongs`. Each other rank gets a group of its own,
+    /// at no cost.
     fn part(&self, belongs: bool) -> Wait<'_, Box<dyn Communicator>> {
         self.split(match belongs {
             true => 0,
@@ -114,25 +113,23 @@ pub trait Communicator {
         })
     }
 
-    /// Sends a note to `to` (also to itself) without waiting. A note to a
-    /// rank that has gone is lost. Those of one rank to another arrive in order.
+    /// Sends a note to `to` (even to itself) without waiting. Notes to a rank that has exited are
+    /// lost. Notes between two ranks arrive in order.
     fn post(&self, to: Rank, kind: u64, words: [u64; NOTE_WORDS]) {
         self.post_with(to, kind, words, Vec::new());
     }
 
-    /// The same with `more` words, at most [`NOTE_MORE`].
+    /// Like [`Communicator::post`], with `more` words, at most [`NOTE_MORE`].
     fn post_with(&self, to: Rank, kind: u64, words: [u64; NOTE_WORDS], more: Vec<u64>);
 
-    /// The next note for this rank, in the order of arrival. May be dropped
-    /// and called again without losing any.
+    /// The next note for this rank, in order of arrival. Dropping the future loses no note.
     fn next_note(&self) -> Wait<'_, Note>;
 
-    /// Sends numbers to `to` for its [`Communicator::receive`]: polled without
-    /// pause, for comparing clocks only, while nothing is timed.
+    /// Sends numbers to `to`, which calls [`Communicator::receive`]. Busy-polls: only for comparing
+    /// clocks, while nothing is timed.
     fn send(&self, to: Rank, numbers: [u64; 2]) -> Result<(), CommError>;
 
-    /// Receives what `from` sent with [`Communicator::send`], polling without
-    /// pause.
+    /// Receives the numbers that `from` sent with [`Communicator::send`]. Busy-polls.
     fn receive(&self, from: Rank) -> Result<[u64; 2], CommError>;
 }
 
@@ -204,7 +201,7 @@ pub fn assert_fits(more: &[u64]) {
     assert!(words <= NOTE_MORE, "a note of {words} more words");
 }
 
-/// Stops the program when it names a rank that is not in the group.
+/// Panics if a rank is not in the group.
 #[track_caller]
 pub fn assert_member(rank: Rank, size: u32) {
     assert!(

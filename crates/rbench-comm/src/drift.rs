@@ -1,60 +1,57 @@
-//! What the clocks of a group show between their comparisons and after them.
+//! Estimates the clock offsets of a group between comparisons and after them.
 //!
-//! Two clocks drift apart by the difference of their rates: 20 ppm is 72 ms an
-//! hour. Two comparisons give that difference, and with it the offset in between
-//! and for a while afterwards; [`ClockOffset::error_ns`] says how exactly. When
-//! to compare again is decided here too; `offsets` does the comparing.
+//! Two clocks drift apart by the difference of their rates: 20 ppm is 72 ms an hour. Two
+//! comparisons give that difference, and so the offset in between and for a while afterwards;
+//! [`ClockOffset::error_ns`] bounds the error. This module also decides when to compare again;
+//! `offsets` performs the comparisons.
 
 use rbench_core::{Nanos, Rank};
 
 use crate::{ClockOffset, Comparison, Topology};
 
-/// Two clocks of which nothing is known drift apart by at most this, as a
-/// fraction: each crystal is within 100 ppm of its nominal rate.
+/// Maximum drift between two unknown clocks, as a fraction: each crystal is within 100 ppm of its
+/// nominal rate.
 const UNKNOWN: f64 = 200e-6;
 
-/// The difference of two rates changes by at most this, as a fraction, because
-/// of temperature and of daemons that adjust the clocks; more if more was seen.
+/// Maximum change of a rate difference, as a fraction, due to temperature and to daemons that
+/// adjust the clocks. Raised if a larger change was observed.
 const WANDER: f64 = 5e-6;
 
-/// Time from the first comparison to the second, which shows the drift.
+/// Time from the first comparison to the second, which reveals the drift.
 const SECOND_AFTER: Nanos = Nanos(10_000_000_000);
 
-/// Time between later ones.
+/// Time between later comparisons.
 const AGAIN_AFTER: Nanos = Nanos(60_000_000_000);
 
-/// Comparing takes at most one part in this many of a run: with thousands of
-/// hosts it is done less often.
+/// Comparisons take at most this part of a run: with thousands of hosts they are rarer.
 const SHARE: u64 = 20;
 
-/// A rate is taken from comparisons at least this far apart, if there are any.
+/// Preferred minimum time between two comparisons that give a rate.
 const BASELINE: Nanos = Nanos(30_000_000_000);
 
-/// How much faster a clock runs than rank 0's.
+/// Rate of a clock relative to rank 0's.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Drift {
-    /// In ppm; negative: slower.
+    /// Deviation in ppm; negative: slower.
     pub ppm: f64,
-    /// The mean from the first to the last comparison is within this many ppm of
-    /// it.
+    /// Error bound of the mean rate between the first and the last comparison, in ppm.
     pub error_ppm: f64,
 }
 
-/// The comparisons of one clock with rank 0's, in the order in which they were
-/// made; none for rank 0's own.
+/// The comparisons of one clock with rank 0's, in order; empty for rank 0's own clock.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 struct Track(Vec<Comparison>);
 
-/// A change of an offset with time, as a fraction: ns for each ns.
+/// Change of an offset over time, as a fraction: ns per ns.
 #[derive(Debug, Clone, Copy)]
 struct Slope {
     rate: f64,
-    /// How far the true mean may be from it.
+    /// Error bound of the mean rate.
     error: f64,
 }
 
 impl Slope {
-    /// `None` when no time passed in between.
+    /// The rate between two comparisons; `None` if no time passed.
     fn between(a: &Comparison, b: &Comparison) -> Option<Slope> {
         let passed = b.at.since(a.at).0 as f64;
         let moved = b.offset.offset_ns.wrapping_sub(a.offset.offset_ns) as f64;
@@ -66,7 +63,7 @@ impl Slope {
     }
 }
 
-/// How far apart two instants are, and which way: `to` − `from`, ns.
+/// Signed difference of two instants: `to` − `from`, ns.
 fn signed(from: Nanos, to: Nanos) -> f64 {
     to.0.wrapping_sub(from.0) as i64 as f64
 }
@@ -83,8 +80,7 @@ impl Track {
         }
     }
 
-    /// The largest error, ns, of the offset at `at` that was computed from the
-    /// comparisons before it.
+    /// Largest error, ns, of the offset at `at` as computed from the comparisons before `at`.
     fn missed_by(&self, at: Nanos) -> u64 {
         let earlier = self.0.partition_point(|comparison| comparison.at <= at);
         let then = Track(self.0[..earlier].to_vec()).at(at);
@@ -93,8 +89,8 @@ impl Track {
         apart.saturating_add(now.error_ns)
     }
 
-    /// Between two comparisons: the straight line, as exact as the nearer one plus
-    /// what the rate may have changed since.
+    /// Interpolates between two comparisons. The error is that of the nearer one, plus the possible
+    /// change of the rate since then.
     fn within(&self, before: &Comparison, after: &Comparison, at: Nanos) -> ClockOffset {
         let Some(slope) = Slope::between(before, after) else {
             return before.offset;
@@ -110,8 +106,8 @@ impl Track {
         )
     }
 
-    /// Outside all comparisons: extrapolated at the rate of the nearest two, or at
-    /// no rate, whichever is known better.
+    /// Extrapolates beyond all comparisons, at the rate of the nearest two or at rate 0, whichever
+    /// has the smaller error.
     fn beyond(&self, nearest: &Comparison, slope: Option<Slope>, at: Nanos) -> ClockOffset {
         let away = signed(nearest.at, at);
         let known = slope.map(|slope| (slope.rate, slope.error + self.wander()));
@@ -138,8 +134,8 @@ impl Track {
         Slope::between(first, to)
     }
 
-    /// How much the rate may change unseen: at least [`WANDER`], and as much as it
-    /// was seen to change.
+    /// Possible unobserved change of the rate: at least [`WANDER`], and at least the largest
+    /// observed change.
     fn wander(&self) -> f64 {
         let slopes = self
             .0
@@ -162,7 +158,7 @@ impl Track {
     }
 }
 
-/// The offset of `from` moved by `by_ns`, with this error.
+/// The offset of `from` shifted by `by_ns`, with this error.
 fn moved(from: &Comparison, by_ns: f64, error_ns: f64) -> ClockOffset {
     ClockOffset {
         offset_ns: from.offset.offset_ns.saturating_add(by_ns.round() as i64),
@@ -170,15 +166,15 @@ fn moved(from: &Comparison, by_ns: f64, error_ns: f64) -> ClockOffset {
     }
 }
 
-/// The clocks of a group and what is known of them; the same at every rank.
+/// The clocks of a group and their comparisons; identical on every rank.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Clocks {
-    /// The rank that stands for each clock, the lowest one that reads it.
+    /// The rank that represents each clock: the lowest rank that reads it.
     leaders: Vec<Rank>,
-    /// For each rank the number of its clock.
+    /// The clock number of each rank.
     clock_of: Vec<u32>,
     tracks: Vec<Track>,
-    /// How long the last comparison took.
+    /// Duration of the last comparison.
     took: Nanos,
 }
 
@@ -188,7 +184,7 @@ impl Clocks {
         Clocks::new(vec![0; ranks as usize])
     }
 
-    /// Those of a group, with nothing known yet.
+    /// The clocks of a group, not yet compared.
     pub fn of(topology: &Topology) -> Clocks {
         Clocks::new(topology.clock_of.clone())
     }
@@ -208,12 +204,12 @@ impl Clocks {
         }
     }
 
-    /// The ranks whose clocks are to be compared with rank 0's.
+    /// The ranks whose clocks are compared with rank 0's.
     pub fn others(&self) -> &[Rank] {
         self.leaders.get(1..).unwrap_or_default()
     }
 
-    /// Records comparisons of [`Clocks::others`] and how long they took.
+    /// Records comparisons of [`Clocks::others`] and their duration.
     pub fn learn(&mut self, found: &[Comparison], took: Nanos) {
         for (track, comparison) in self.tracks.iter_mut().skip(1).zip(found) {
             track.0.push(*comparison);
@@ -221,8 +217,8 @@ impl Clocks {
         self.took = took;
     }
 
-    /// Whether it is time to compare again between two phases, at the instant
-    /// `now` of rank 0's clock: rank 0 decides.
+    /// Returns true if the clocks should be compared between two phases, at the instant `now` of
+    /// rank 0's clock. Rank 0 decides.
     pub fn is_due(&self, now: Nanos) -> bool {
         let pause = match self.tracks.get(1).map_or(0, |track| track.0.len()) {
             0 | 1 => SECOND_AFTER,
@@ -231,8 +227,8 @@ impl Clocks {
         self.pays_after(pause, now)
     }
 
-    /// Whether comparing once more at the end of a run, at the instant `now` of
-    /// rank 0's clock, takes little compared with the time since the last one.
+    /// Returns true if a comparison at the end of a run is cheap compared with the time since the
+    /// last one. `now` is an instant of rank 0's clock.
     pub fn pays(&self, now: Nanos) -> bool {
         self.pays_after(Nanos(0), now)
     }
@@ -247,13 +243,13 @@ impl Clocks {
             .is_none_or(|last| now.since(last.at).0 >= pause)
     }
 
-    /// The offset of a rank's clock at the instant `at` of rank 0's: between
-    /// comparisons and beyond them.
+    /// The offset of a rank's clock at the instant `at` of rank 0's clock, interpolated or
+    /// extrapolated.
     pub fn offset(&self, rank: Rank, at: Nanos) -> ClockOffset {
         self.tracks[self.clock_of[rank.0 as usize] as usize].at(at)
     }
 
-    /// The offset of a rank's clock when it was compared first.
+    /// The offset of a rank's clock at its first comparison.
     pub fn first_offset(&self, rank: Rank) -> ClockOffset {
         let Track(known) = &self.tracks[self.clock_of[rank.0 as usize] as usize];
         known
@@ -261,22 +257,21 @@ impl Clocks {
             .map_or_else(ClockOffset::default, |c| c.offset)
     }
 
-    /// The largest error of an instant `at` of rank 0's clock on any of the
-    /// clocks, by its own offset; 0 with one clock.
+    /// Largest error of an instant `at` of rank 0's clock on any clock of the group; 0 with one
+    /// clock.
     pub fn error(&self, at: Nanos) -> Nanos {
         let errors = self.tracks.iter().map(|track| track.at(at).error_ns);
         Nanos(errors.max().unwrap_or(0))
     }
 
-    /// The largest error, as known now, of a past instant `at` at ranks that used
-    /// what was known then.
+    /// Largest error of a past instant `at` on ranks that used the offsets known at that time.
     pub fn missed_by(&self, at: Nanos) -> Nanos {
         let errors = self.tracks.iter().map(|track| track.missed_by(at));
         Nanos(errors.max().unwrap_or(0))
     }
 
-    /// How much faster a rank's clock runs than rank 0's; `None` for rank 0's
-    /// own and before the second comparison.
+    /// Drift of a rank's clock relative to rank 0's; `None` for rank 0's own clock and before the
+    /// second comparison.
     pub fn drift(&self, rank: Rank) -> Option<Drift> {
         self.tracks[self.clock_of[rank.0 as usize] as usize].drift()
     }

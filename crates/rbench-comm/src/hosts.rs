@@ -1,6 +1,6 @@
-//! Which ranks share a host, and which share a clock.
+//! Finds the ranks that share a host, and those that share a clock.
 //!
-//! The caller passes in what tells them apart: this module makes no system call.
+//! The caller passes in the identities: this module makes no system calls.
 
 use std::collections::{HashMap, HashSet};
 use std::hash::Hash;
@@ -13,24 +13,22 @@ use crate::{CommError, Communicator};
 /// Where a rank says that it runs. The texts are only compared.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Identity {
-    /// The name of its machine or container; several may have the same.
+    /// Name of the machine or container; not necessarily unique.
     pub node: String,
-    /// The kernel it runs on, from one start of it to the next.
+    /// The running kernel; changes with every boot.
     pub kernel: String,
-    /// What it reads the time from: the same for all ranks whose clocks show
-    /// the same instant as the same number.
+    /// The clock: identical for all ranks whose clocks show the same time.
     pub clock: String,
 }
 
-/// A host and the ranks on it: one name on one kernel.
+/// A host and its ranks: one node name on one kernel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Host {
-    /// Its name, as its ranks gave it; the second host of a name is called
-    /// `name(2)`. No two are called the same.
+    /// Unique name, from its ranks; the second host with a name becomes `name(2)`.
     pub name: String,
     /// Its ranks, ascending; at least one.
     pub ranks: Vec<Rank>,
-    /// Its kernel, as its ranks gave it.
+    /// Its kernel, from its ranks.
     pub kernel: String,
 }
 
@@ -44,16 +42,15 @@ impl Host {
 /// The hosts and the clocks of a group.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Topology {
-    /// In the order of their first ranks, so rank 0's host comes first.
+    /// In the order of their first ranks; rank 0's host comes first.
     pub hosts: Vec<Host>,
-    /// For each rank the index of its host in `hosts`.
+    /// The index in `hosts` of each rank's host.
     pub host_of: Vec<u32>,
-    /// For each rank the number of its clock: from 0, in the order of their
-    /// first ranks, so rank 0's clock is 0.
+    /// The clock number of each rank, from 0 in the order of first ranks; rank 0's clock is 0.
     pub clock_of: Vec<u32>,
 }
 
-/// Numbers equal values alike: from 0, in the order in which they first come.
+/// Numbers the distinct values from 0 in order of appearance.
 fn numbered<T: Hash + Eq>(values: impl IntoIterator<Item = T>) -> Vec<u32> {
     let mut known: HashMap<T, u32> = HashMap::new();
     let number = |value| {
@@ -63,7 +60,7 @@ fn numbered<T: Hash + Eq>(values: impl IntoIterator<Item = T>) -> Vec<u32> {
     values.into_iter().map(number).collect()
 }
 
-/// `name`, or with the lowest number from 2 on appended that is not taken yet.
+/// Makes `name` unique by appending the lowest free number from 2.
 fn unlike(name: &str, taken: &HashSet<String>) -> String {
     let mut own = name.to_owned();
     let mut number = 2_u64;
@@ -75,8 +72,7 @@ fn unlike(name: &str, taken: &HashSet<String>) -> String {
 }
 
 impl Topology {
-    /// Groups ranks by where they run, given in the order of ranks: a host is
-    /// a kernel and a node name.
+    /// Groups ranks by their identities, given in rank order. A host is a kernel and a node name.
     pub fn new(identities: &[Identity]) -> Topology {
         let host_of = numbered(identities.iter().map(|id| (&id.kernel, &id.node)));
         let clock_of = numbered(identities.iter().map(|id| &id.clock));
@@ -101,19 +97,19 @@ impl Topology {
         }
     }
 
-    /// The host that `rank` runs on.
+    /// The host of `rank`.
     pub fn host(&self, rank: Rank) -> &Host {
         &self.hosts[self.host_of[rank.0 as usize] as usize]
     }
 
-    /// Whether `rank` acts for its host.
+    /// Returns true if `rank` acts for its host.
     pub fn is_leader(&self, rank: Rank) -> bool {
         self.host(rank).leader() == rank
     }
 }
 
-/// Finds out which ranks of `comm` share a host and which a clock; a collective
-/// call in which each rank says where it runs.
+/// Finds the ranks of `comm` that share a host or a clock. A collective call in which each rank
+/// passes its identity.
 ///
 /// # Errors
 /// When the ranks cannot communicate.
@@ -121,9 +117,9 @@ pub async fn topology(comm: &dyn Communicator, identity: &Identity) -> Result<To
     Ok(Topology::new(&comm.all_values(identity).await?))
 }
 
-/// Numbers the ranks that have a key in common, directly or through others,
-/// alike: from 0, in the order of their first ranks. A collective call in which
-/// each rank gives its own keys; one without any shares with nobody.
+/// Groups ranks that share a key, directly or through other ranks. Groups are numbered from 0 in
+/// the order of their first ranks. A collective call in which each rank passes its keys; a rank
+/// without keys is alone.
 ///
 /// # Errors
 /// When the ranks cannot communicate.
@@ -131,10 +127,9 @@ pub async fn sharing(comm: &dyn Communicator, keys: &[String]) -> Result<Vec<u32
     Ok(joined(&comm.all_values(&keys.to_vec()).await?))
 }
 
-/// For each list the number of the group that it belongs to: lists with a
-/// common key are in the same one.
+/// The group number of each list; lists with a common key are in the same group.
 fn joined(lists: &[Vec<String>]) -> Vec<u32> {
-    /// The lowest list of the group of `list`.
+    /// The lowest list in the group of `list`.
     fn lowest(of: &[usize], mut list: usize) -> usize {
         while of[list] != list {
             list = of[list];
@@ -159,7 +154,7 @@ fn joined(lists: &[Vec<String>]) -> Vec<u32> {
 mod tests {
     use super::*;
 
-    /// Each as `node kernel clock`.
+    /// Each place as `node kernel clock`.
     fn found(places: &[&str]) -> Topology {
         let identity = |place: &&str| {
             let mut words = place.split(' ').map(str::to_owned);

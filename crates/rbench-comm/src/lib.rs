@@ -1,15 +1,13 @@
-//! How ranks communicate: the control plane's few collective operations, which
-//! use little CPU while they wait.
+//! Communication of ranks: the few collective operations of the control plane, which use little CPU
+//! while waiting.
 //!
-//! Three communicators do the same things: [`solo`] (one rank, nothing to
-//! wait for), [`threads`] (N ranks in one process, for tests) and `mpi`
-//! (feature `mpi`). One conformance suite runs on all of them. This is the
-//! only crate that knows MPI, and nothing here touches a file system.
+//! Three communicators behave alike: [`solo`] (one rank, no waiting), [`threads`] (N ranks in one
+//! process, for tests) and `mpi` (feature `mpi`). One conformance suite runs on all of them. This
+//! is the only crate that knows MPI, and nothing here touches a file system.
 //!
-//! All futures are driven by a tokio current-thread runtime (with its timer)
-//! on the rank's main thread; MPI is called from that thread alone (FUNNELED).
-//! At most one collective of a communicator may be pending at a rank, besides any
-//! number of notes.
+//! All futures are driven by a tokio current-thread runtime (with its timer) on the rank's main
+//! thread. MPI is called from that thread only (FUNNELED). At most one collective of a communicator
+//! may be pending at a rank, and any number of notes.
 
 mod arrival;
 mod chosen;
@@ -32,8 +30,8 @@ pub use hosts::{Host, Identity, Topology, sharing, topology};
 pub use offsets::{ClockOffset, Comparison, compare};
 pub use world::{Choice, World, start};
 
-/// What the MPI library calls itself, its first line; `None` without MPI (feature
-/// `mpi`). It need not have been started.
+/// First line of the MPI library's version string; `None` without MPI (feature `mpi`). Works before
+/// MPI is started.
 pub fn mpi_library() -> Option<String> {
     #[cfg(feature = "mpi")]
     return mpi::library();

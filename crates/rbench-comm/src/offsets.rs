@@ -1,23 +1,22 @@
-//! How far apart the clocks of a group are at one moment.
+//! Offsets between the clocks of a group at one moment.
 //!
-//! Owns the ping-pong and its estimator (F. Cristian, "Probabilistic clock
-//! synchronization", 1989): of many exchanges the one with the smallest round
-//! trip bounds the offset most closely. `drift` follows the offset from then on.
+//! Owns the ping-pong and its estimator (F. Cristian, "Probabilistic clock synchronization", 1989):
+//! of many exchanges, the one with the smallest round trip bounds the offset most closely. `drift`
+//! tracks the offset from then on.
 
 use rbench_core::{Clock, Nanos, Rank};
 use serde::{Deserialize, Serialize};
 
 use crate::{CommError, Communicator};
 
-/// Exchanges with each clock. The first few set up connections, and the best one
-/// counts.
+/// Number of exchanges with each clock. The first few set up connections, and the best one counts.
 const ROUNDS: u64 = 50;
 
 /// A clock compared with that of rank 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct ClockOffset {
-    /// Rank 0's clock minus this clock, in ns: add it to an instant of this
-    /// clock to get the instant of rank 0's.
+    /// Rank 0's clock minus this clock, in ns: add it to an instant of this clock to get the
+    /// instant of rank 0's clock.
     pub offset_ns: i64,
     /// The true offset is within this many ns of `offset_ns`.
     pub error_ns: u64,
@@ -28,14 +27,13 @@ pub struct ClockOffset {
 pub struct Comparison {
     /// The moment, by rank 0's clock.
     pub at: Nanos,
-    /// The offset then; its error is half of the smallest round trip.
+    /// The offset at that moment; its error is half of the smallest round trip.
     pub offset: ClockOffset,
 }
 
 impl Comparison {
-    /// What one exchange shows: rank 0 sent its ping at `sent_ns` and had the
-    /// answer at `received_ns`, both by its own clock, and the other clock
-    /// read `there_ns` in between.
+    /// Result of one exchange. Rank 0 sent its ping at `sent_ns` and received the answer at
+    /// `received_ns`, both by its own clock. The other clock read `there_ns` in between.
     fn of_exchange(sent_ns: u64, there_ns: u64, received_ns: u64) -> Comparison {
         let round_trip_ns = received_ns.saturating_sub(sent_ns);
         let middle_ns = sent_ns + round_trip_ns / 2;
@@ -49,13 +47,11 @@ impl Comparison {
     }
 }
 
-/// Compares the clocks that the ranks `others` stand for with rank 0's, in
-/// that order; a collective call of all ranks, with the same `others` and the
-/// same result at each. `clock` is the calling rank's own.
+/// Compares the clocks of the ranks `others` with rank 0's, in that order. A collective call of all
+/// ranks, with the same `others` and the same result at each. `clock` is the calling rank's own.
 ///
-/// Each clock costs about 50 round trips, polled without pause by the two
-/// ranks that measure, and a barrier in which all the others wait quietly:
-/// nothing may be timed meanwhile.
+/// Each clock costs about 50 round trips, which two ranks busy-poll, and a barrier in which all
+/// others wait quietly. Nothing may be timed meanwhile.
 ///
 /// # Errors
 /// When the ranks cannot communicate.
@@ -64,16 +60,16 @@ pub async fn compare(
     others: &[Rank],
     clock: &dyn Clock,
 ) -> Result<Vec<Comparison>, CommError> {
-    let mut found = Vec::new();
+    let mut comparisons = Vec::new();
     for other in others {
         if comm.rank() == Rank(0) {
-            found.push(measure(comm, *other, clock)?);
+            comparisons.push(measure(comm, *other, clock)?);
         } else if comm.rank() == *other {
             answer(comm, clock)?;
         }
         comm.barrier().await?;
     }
-    comm.broadcast_value(Rank(0), &found).await
+    comm.broadcast_value(Rank(0), &comparisons).await
 }
 
 /// Rank 0's side of the ping-pong.
@@ -135,11 +131,11 @@ mod tests {
 
     #[test]
     fn the_true_offset_lies_within_the_error_however_uneven_the_ways_are() {
-        // The other clock is 500 ns behind.
+        // The other clock lags by 500 ns.
         for way_there in 0..=100_u64 {
-            let there = 10_000 + way_there - 500;
-            let found = Comparison::of_exchange(10_000, there, 10_100).offset;
-            assert!((found.offset_ns - 500).unsigned_abs() <= found.error_ns);
+            let there_ns = 10_000 + way_there - 500;
+            let offset = Comparison::of_exchange(10_000, there_ns, 10_100).offset;
+            assert!((offset.offset_ns - 500).unsigned_abs() <= offset.error_ns);
         }
     }
 }

@@ -1,6 +1,6 @@
-//! The communicator of a single rank: every collective is ready at once.
+//! The communicator of a single rank: every collective completes at once.
 //!
-//! It makes no MPI call and needs no MPI library.
+//! It makes no MPI calls and needs no MPI library.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -29,7 +29,7 @@ impl Solo {
     }
 }
 
-/// A wait for nothing.
+/// A future that is ready at once.
 fn at_once<'a, T: 'a>(value: T) -> Wait<'a, T> {
     let value: Ready<Result<T, CommError>> = ready(Ok(value));
     Box::pin(value)
@@ -111,7 +111,7 @@ impl Communicator for Solo {
 
     fn receive(&self, from: Rank) -> Result<[u64; 2], CommError> {
         assert_member(from, 1);
-        // Nobody else could send it later.
+        // No other rank could send it later.
         self.sent
             .borrow_mut()
             .pop_front()

@@ -1,10 +1,8 @@
-//! A group whose ranks are threads of one process, for tests of everything that
-//! communicates.
+//! A group whose ranks are threads of one process, for tests.
 //!
-//! Owns the meeting point of each collective and the mailboxes. A rank whose
-//! communicator was dropped has gone: collectives that still need it fail at the
-//! others instead of hanging. Every collective waits for all ranks, which MPI
-//! allows but does not guarantee.
+//! Owns the meeting point of each collective and the mailboxes. When a rank drops its communicator,
+//! collectives that still need it fail at the others instead of hanging. Every collective waits for
+//! all ranks, which MPI allows but does not guarantee.
 
 use std::cell::Cell;
 use std::collections::{BTreeMap, VecDeque};
@@ -19,11 +17,11 @@ use tokio::sync::Notify;
 use crate::communicator::{assert_fits, assert_member};
 use crate::{Combine, CommError, Communicator, NOTE_WORDS, Note, Wait};
 
-/// How long [`Communicator::receive`] waits.
+/// Time limit of [`Communicator::receive`].
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// A group of `ranks` ranks (at least 1): one communicator for each, in the
-/// order of ranks, to be moved to its own thread.
+/// Creates a group of `ranks` ranks (at least 1): one communicator for each, in rank order, to be
+/// moved to a thread of its own.
 pub fn world(ranks: u32) -> Vec<ThreadsCommunicator> {
     assert!(ranks >= 1, "a group has at least one rank");
     let group = Arc::new(Group::new(ranks, true));
@@ -36,8 +34,7 @@ pub fn world(ranks: u32) -> Vec<ThreadsCommunicator> {
 ///
 /// # Panics
 ///
-/// Ranks that call different collectives at the same place panic, and so do
-/// notes in a sub-group.
+/// If ranks call different collectives at the same point, or post notes in a sub-group.
 #[derive(Debug)]
 pub struct ThreadsCommunicator {
     group: Arc<Group>,
@@ -46,23 +43,23 @@ pub struct ThreadsCommunicator {
     next_meeting: Cell<u64>,
 }
 
-/// What the ranks of a group share.
+/// State shared by the ranks of a group.
 struct Group {
     size: u32,
     has_notes: bool,
     state: Mutex<State>,
-    /// Woken after every change of the state that someone may wait for.
+    /// Notified after every change of the state that a rank may wait for.
     changed: Notify,
 }
 
 struct State {
-    /// For each rank, whether its communicator was dropped.
+    /// True for each rank whose communicator was dropped.
     gone: Vec<bool>,
     /// The pending collectives, by number.
     meetings: BTreeMap<u64, Meeting>,
-    /// For each rank, the notes that it has not read yet.
+    /// The unread notes of each rank.
     notes: Vec<VecDeque<Note>>,
-    /// What was sent and not yet received, by sender and receiver.
+    /// Numbers that were sent and not yet received, by sender and receiver.
     sent: BTreeMap<(Rank, Rank), VecDeque<[u64; 2]>>,
 }
 
@@ -70,14 +67,14 @@ struct State {
 struct Meeting {
     call: Call,
     parts: Vec<Option<Part>>,
-    /// Parts that are still to come.
+    /// Number of missing contributions.
     missing: u32,
     result: Option<Arc<Met>>,
-    /// Ranks that have not taken the result yet.
+    /// Number of ranks that have not taken the result yet.
     left: u32,
 }
 
-/// What all ranks must agree on when they meet.
+/// Properties of a collective that all ranks must agree on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Call {
     Barrier,
@@ -88,7 +85,7 @@ enum Call {
     Split,
 }
 
-/// What a rank contributes.
+/// The contribution of a rank.
 enum Part {
     Nothing,
     Bytes(Vec<u8>),
@@ -96,12 +93,12 @@ enum Part {
     Color(u32),
 }
 
-/// What each rank gets.
+/// The result for each rank.
 struct Met {
-    /// In the order of ranks; numbers are combined.
+    /// In rank order; numbers are combined.
     parts: Vec<Part>,
     combined: Vec<u64>,
-    /// After [`Call::Split`], each color's ranks and group.
+    /// After [`Call::Split`], the ranks and the group of each color.
     groups: BTreeMap<u32, (Vec<Rank>, Arc<Group>)>,
 }
 
@@ -147,7 +144,7 @@ impl Met {
     }
 }
 
-/// The ranks' numbers combined; they are taken from `parts`.
+/// Combines the ranks' numbers, which are taken from `parts`.
 fn combined(parts: &mut [Part], combine: Combine) -> Vec<u64> {
     let mut lists = parts.iter_mut().map(|part| match part {
         Part::Numbers(numbers) => std::mem::take(numbers),
@@ -186,13 +183,13 @@ impl Group {
         }
     }
 
-    /// A rank that panicked in here must not make the others panic too: they learn
-    /// that it has gone.
+    /// Locks the state. Ignores poisoning: if a rank panicked here, the others learn that it has
+    /// gone.
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Changes the state; wakes whoever waits if `change` says so.
+    /// Changes the state, and wakes all waiting ranks if `change` returns true.
     fn change(&self, change: impl FnOnce(&mut State) -> bool) {
         let wakes = change(&mut self.state());
         if wakes {
@@ -200,14 +197,14 @@ impl Group {
         }
     }
 
-    /// Waits until `ready` gives something.
+    /// Waits until `ready` returns a value.
     async fn wait_for<T>(
         &self,
         mut ready: impl FnMut(&mut State) -> Option<Result<T, CommError>>,
     ) -> Result<T, CommError> {
         loop {
             let mut changed = pin!(self.changed.notified());
-            // Registers before it looks, so that no change is missed.
+            // Registers before checking, so that no change is missed.
             changed.as_mut().enable();
             let now = ready(&mut self.state());
             if let Some(result) = now {
@@ -219,8 +216,8 @@ impl Group {
 }
 
 impl State {
-    /// Adds a rank's part; the last rank computes the result. Returns whether this
-    /// was the last one.
+    /// Adds a rank's part; the last rank computes the result. Returns true if this was the last
+    /// part.
     fn bring(&mut self, number: u64, call: Call, rank: Rank, part: Part) -> bool {
         let size = self.gone.len();
         let meeting = self.meetings.entry(number).or_insert_with(|| Meeting {
@@ -244,7 +241,7 @@ impl State {
         last
     }
 
-    /// The result, if all ranks have come; an error if a missing one has gone.
+    /// The result, if all ranks have contributed; an error if a missing one has gone.
     fn take(&mut self, number: u64) -> Option<Result<Arc<Met>, CommError>> {
         let meeting = self.meetings.get_mut(&number)?;
         let Some(result) = meeting.result.clone() else {
@@ -433,7 +430,7 @@ mod tests {
             .block_on(future)
     }
 
-    /// Runs `body` at each rank on its own thread; what the ranks return.
+    /// Runs `body` at each rank on its own thread, and returns the ranks' results.
     fn at_each_rank<T: Send>(
         ranks: u32,
         body: impl Fn(ThreadsCommunicator) -> T + Sync,

@@ -1,8 +1,7 @@
-//! The start and the end of communication: chooses the communicator and shuts it
-//! down.
+//! The start and the end of communication: chooses the communicator and shuts it down.
 //!
-//! Without an MPI launcher nothing here calls MPI, so that a run on a single
-//! host starts at once and needs no working MPI.
+//! Without an MPI launcher nothing here calls MPI, so that a run on a single host starts at once
+//! and needs no working MPI.
 
 use crate::arrival::Arrival;
 use crate::launcher::launcher;
@@ -11,24 +10,23 @@ use crate::launcher::{first_of_host, launched_ranks};
 use crate::solo::Solo;
 use crate::{CommError, Communicator};
 
-/// Which communicator to start.
+/// The communicator to start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Choice {
-    /// MPI if an MPI launcher started this process, else solo.
+    /// MPI if an MPI launcher started this process, otherwise solo.
     #[default]
     Auto,
-    /// One rank, also under an MPI launcher.
+    /// One rank, even under an MPI launcher.
     Solo,
-    /// MPI, also without a launcher: then one rank.
+    /// MPI, even without a launcher: then one rank.
     Mpi,
 }
 
 /// The group of all ranks, from the start of communication to its end.
 ///
-/// [`World::finish`] is the ordinary end. A world that is dropped instead
-/// tries the same for 5 s, because the others may never come; if it fails, or
-/// the thread is panicking, MPI is left without being finalized, upon which
-/// the launcher ends the other ranks.
+/// [`World::finish`] is the ordinary end. A dropped world tries the same for 5 s, because the
+/// others may never come. If that fails, or the thread is panicking, MPI is not finalized, and the
+/// launcher then ends the other ranks.
 #[derive(Debug)]
 pub struct World(Inner);
 
@@ -38,23 +36,23 @@ enum Inner {
     #[cfg(feature = "mpi")]
     Mpi {
         world: crate::mpi::MpiWorld,
-        /// Until all ranks are together.
+        /// Monitors the start until all ranks have joined.
         watch: Option<crate::mpi::Watch>,
     },
 }
 
-/// Starts the communicator of all ranks; under MPI a collective call, to be
-/// made at most once and on the thread that will do all the talking. `env`
-/// looks up a variable of the environment. Until [`World::together`] a thread looks on,
-/// which says by `arrival` who is missing, and ends the process when that takes too long.
+/// Starts the communicator of all ranks. Under MPI a collective call, allowed once, on the thread
+/// that will make all MPI calls. `env` looks up an environment variable. Until [`World::together`],
+/// a thread monitors the start: it reports missing ranks as `arrival` says, and ends the process
+/// after the time limit.
 ///
-/// MPI libraries catch signals of their own (crashes; MPICH also SIGUSR1) but
-/// neither SIGINT, SIGTERM nor SIGHUP. Handlers installed after this call win.
+/// MPI libraries install handlers for some signals (crashes; MPICH also SIGUSR1), but not for
+/// SIGINT, SIGTERM or SIGHUP. Handlers installed after this call take precedence.
 ///
 /// # Errors
 ///
-/// [`CommError::Start`] when MPI is needed but was not built in, lacks what
-/// this program needs, or does not see the ranks that the launcher started.
+/// [`CommError::Start`] if MPI is needed but was not built in, lacks what this program needs, or
+/// does not see the ranks that the launcher started.
 pub fn start(
     choice: Choice,
     arrival: Arrival,
@@ -106,7 +104,7 @@ impl World {
         }
     }
 
-    /// All ranks have been heard of: nobody looks on any more.
+    /// Ends the monitoring of the start: all ranks have joined.
     pub fn together(&mut self) {
         #[cfg(feature = "mpi")]
         if let Inner::Mpi { watch, .. } = &mut self.0 {
@@ -114,14 +112,13 @@ impl World {
         }
     }
 
-    /// Ends communication; a collective call, which waits quietly for all ranks
-    /// and receives the notes that nobody read. Sub-groups cannot be used after
-    /// this.
+    /// Ends communication; a collective call. Waits with back-off for all ranks and receives unread
+    /// notes. Sub-groups cannot be used afterwards.
     ///
     /// # Errors
     ///
-    /// When this rank abandoned a collective that the others did not
-    /// complete, or MPI reports an error. MPI is then not finalized.
+    /// If this rank abandoned a collective that the others did not complete, or MPI reports an
+    /// error. MPI is then not finalized.
     pub fn finish(self) -> Result<(), CommError> {
         match self.0 {
             Inner::Solo(_) => Ok(()),
@@ -130,8 +127,8 @@ impl World {
         }
     }
 
-    /// Ends this process and all other ranks at once with the exit code
-    /// `code`, for the case that others no longer answer.
+    /// Ends this process and all other ranks at once with the exit code `code`, if others no longer
+    /// answer.
     pub fn abort(&self, code: i32) -> ! {
         match &self.0 {
             Inner::Solo(_) => {}

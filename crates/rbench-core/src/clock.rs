@@ -1,5 +1,5 @@
-//! Time as a parameter: the monotonic clock of the machine, the same read from
-//! the processor's counter, and virtual time for tests.
+//! Time as a parameter: the machine's monotonic clock, the same time read from the processor's
+//! counter, and virtual time for tests.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -29,7 +29,8 @@ impl Clock for MonotonicClock {
     }
 }
 
-/// The processor's counter of time at an instant of `CLOCK_MONOTONIC`.
+/// A reading of the processor's counter, and the instant of `CLOCK_MONOTONIC` at which it was
+/// taken.
 #[derive(Debug, Clone, Copy)]
 struct Reading {
     ticks: u64,
@@ -37,8 +38,8 @@ struct Reading {
 }
 
 impl Reading {
-    /// Reads both at the same time, as nearly as can be: of several tries the
-    /// one whose readings of the counter lie closest around the kernel's.
+    /// Reads both at nearly the same time. Of several tries, takes the one whose two counter
+    /// readings lie closest together.
     fn take() -> Option<Reading> {
         let tries = (0..8).filter_map(|_| {
             let before = ticks()?;
@@ -51,7 +52,7 @@ impl Reading {
     }
 }
 
-/// The counter that runs at a constant rate on all processors (the TSC).
+/// Reads the counter that runs at a constant rate on all processors (the TSC).
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 fn ticks() -> Option<u64> {
@@ -59,34 +60,34 @@ fn ticks() -> Option<u64> {
     Some(unsafe { core::arch::x86_64::_rdtsc() })
 }
 
-/// Elsewhere the kernel's clock is read.
+/// Always `None`: on other processors the kernel's clock is read.
 #[cfg(not(target_arch = "x86_64"))]
 #[inline(always)]
 fn ticks() -> Option<u64> {
     None
 }
 
-/// The processor's counter of time as it is, for comparing those of several processors;
-/// `None` where there is none that can be read.
+/// The raw value of the processor's counter, to compare the counters of several processors;
+/// `None` if it cannot be read.
 pub fn counter() -> Option<u64> {
     settle();
     ticks()
 }
 
-/// Keeps the processor busy for so many ticks of its counter; where there is none that
-/// can be read, for as many turns of a loop.
+/// Keeps the processor busy for `cycles` ticks of its counter. If the counter cannot be read,
+/// repeats a loop as many times.
 pub fn spin_cycles(cycles: u64) {
-    let Some(begun) = ticks() else {
+    let Some(start) = ticks() else {
         (0..cycles).for_each(|_| std::hint::spin_loop());
         return;
     };
-    while cycles > 0 && ticks().is_some_and(|now| now.wrapping_sub(begun) < cycles) {
+    while cycles > 0 && ticks().is_some_and(|now| now.wrapping_sub(start) < cycles) {
         std::hint::spin_loop();
     }
 }
 
-/// Waits until the counter is not read before what comes earlier in the
-/// program is done. A system call does that by itself.
+/// Waits until all earlier instructions are complete, so that the counter is not read too early.
+/// A system call does that by itself.
 #[inline(always)]
 pub fn settle() {
     #[cfg(target_arch = "x86_64")]
@@ -96,22 +97,22 @@ pub fn settle() {
     }
 }
 
-/// Measures how fast the processor's counter runs, from its making on.
+/// Measures the rate of the processor's counter, from its creation on.
 #[derive(Debug, Clone, Copy)]
 pub struct Counter {
     begun: Option<Reading>,
-    /// Instead of the machine's time.
+    /// Set if virtual time replaces the machine's.
     simulated: Option<&'static SimulatedClock>,
 }
 
 impl Counter {
-    /// From so long on the rate is known well enough: each of the two readings
-    /// that it comes from is true to about 30 ns, so the rate to 3 in a million.
+    /// Time from which on the rate is accurate enough. Each of its two readings is accurate to
+    /// about 30 ns, and so the rate to 3 in a million.
     pub const ENOUGH: Nanos = Nanos(20_000_000);
 
-    /// Begins; with `kept` false (the kernel does not keep its own time by the
-    /// counter, so it may differ between processors or stand still) there will
-    /// only be the kernel's clock.
+    /// Starts measuring. `kept` is false if the kernel does not keep its own time by the
+    /// counter, which may then differ between processors or stop. There is only the kernel's
+    /// clock then.
     pub fn begin(kept: bool) -> Counter {
         Counter {
             begun: if kept { Reading::take() } else { None },
@@ -119,9 +120,9 @@ impl Counter {
         }
     }
 
-    /// The clock for what begins now: set by the kernel's at this moment, with
-    /// the rate that was measured since the beginning. Before
-    /// [`Counter::ENOUGH`] has passed it is the kernel's clock itself.
+    /// The clock for a phase that starts now. It is set from the kernel's clock, with the rate
+    /// measured since the start. Before [`Counter::ENOUGH`] has passed it is the kernel's clock
+    /// itself.
     pub fn clock(&self) -> CpuClock {
         if let Some(clock) = self.simulated {
             return CpuClock {
@@ -134,29 +135,29 @@ impl Counter {
             .unwrap_or(CpuClock::KERNEL)
     }
 
-    /// The same; sleeps until the rate is known.
+    /// Like [`Counter::clock`], but first sleeps until the rate is known.
     pub fn clock_in_a_moment(&self) -> CpuClock {
-        if let Some(begun) = self.begun {
+        if let Some(start) = self.begun {
             let left = Self::ENOUGH
                 .0
-                .saturating_sub(MonotonicClock.now().since(begun.at).0);
+                .saturating_sub(MonotonicClock.now().since(start.at).0);
             std::thread::sleep(Nanos(left).into());
         }
         self.clock()
     }
 }
 
-/// `CLOCK_MONOTONIC` as workers read it: from the processor's counter, at a
-/// third of the cost of asking the kernel's code, or else from that.
+/// `CLOCK_MONOTONIC` as workers read it: from the processor's counter, at a third of the cost of
+/// the kernel's code. Without the counter, the kernel's code is used.
 ///
-/// It is true to 30 ns where it was set and moves away from the kernel's clock
-/// by a few millionths, so one is made for each phase.
+/// It is accurate to 30 ns when it is set, and drifts from the kernel's clock by a few
+/// millionths. So each phase gets a new one.
 #[derive(Debug, Clone, Copy)]
 pub struct CpuClock {
     set: Reading,
-    /// ns for each tick, times 2^32; 0: the kernel's clock is read, or virtual time.
+    /// Nanoseconds per tick, times 2^32. If 0, the kernel's clock or virtual time is read.
     rate: u64,
-    /// Only looked at where the rate is 0: the counter is read without asking.
+    /// Only checked if the rate is 0, so that reading the counter costs no test.
     simulated: Option<WorkerTime>,
 }
 
@@ -171,7 +172,7 @@ impl CpuClock {
         simulated: None,
     };
 
-    /// The same clock as this worker of the rank reads it.
+    /// The same clock for this worker of the rank.
     pub fn of_worker(self, worker: u32) -> CpuClock {
         let simulated = self.simulated.map(|time| WorkerTime {
             worker: worker as usize,
@@ -188,7 +189,7 @@ impl CpuClock {
         }
     }
 
-    /// `None` when the readings lie too close together or make no sense.
+    /// The clock from two readings; `None` if they are too close together or implausible.
     fn between(begun: Reading, now: Reading) -> Option<CpuClock> {
         let passed = now.at.since(begun.at);
         let ticks = now.ticks.checked_sub(begun.ticks).filter(|n| *n > 0)?;
@@ -212,24 +213,24 @@ impl Clock for CpuClock {
                 Some(own) => own.clock.read(own.worker),
             };
         }
-        // Another processor's counter may be a few ticks behind the one that
-        // the clock was set by.
+        // The counter of another processor may lag a few ticks after the one that set the clock.
         let passed = ticks().unwrap_or(0).saturating_sub(self.set.ticks);
         let ns = (u128::from(passed) * u128::from(self.rate)) >> 32;
         Nanos(self.set.at.0 + ns as u64)
     }
 }
 
-/// Virtual time for tests: what workers do by the clock then depends on nothing else.
+/// Virtual time for tests: what workers do by the clock depends on nothing else.
 ///
-/// Each worker of a rank has a time of its own, from the same origin on. A reading moves it on
-/// by a step, and a sleep to its end.
+/// Each worker of a rank has its own time, and all have the same origin. A reading advances it
+/// by a step, a sleep by its length.
 #[derive(Debug)]
 pub struct SimulatedClock {
     step: Nanos,
     /// The time of each worker, ns.
     times: [AtomicU64; SimulatedClock::WORKERS],
-    /// What passes the first instant, a reading or a sleep, ends later by the second.
+    /// An instant and a delay: the reading or sleep that passes the instant ends this much
+    /// later.
     stall: Option<(Nanos, Nanos)>,
 }
 
@@ -241,18 +242,18 @@ struct WorkerTime {
 }
 
 impl SimulatedClock {
-    /// Where the time of all workers begins.
+    /// Origin of every worker's time.
     pub const ORIGIN: Nanos = Nanos(1_000_000_000);
-    /// Workers of a rank, at most.
+    /// Most workers of a rank.
     const WORKERS: usize = 64;
 
-    /// A clock that is never freed: workers copy it freely.
+    /// Creates a clock that is never freed, so that workers can copy it.
     pub fn new(step: Nanos) -> &'static SimulatedClock {
         SimulatedClock::make(step, None)
     }
 
-    /// The same on a machine that stands still for a time: the reading or sleep of a worker that
-    /// passes `at` ends later by `by`.
+    /// Creates a clock of a machine that stalls: a worker's reading or sleep that passes `at`
+    /// ends later by `by`.
     pub fn stalling(step: Nanos, at: Nanos, by: Nanos) -> &'static SimulatedClock {
         SimulatedClock::make(step, Some((at, by)))
     }
@@ -262,7 +263,7 @@ impl SimulatedClock {
         Box::leak(Box::new(SimulatedClock { step, times, stall }))
     }
 
-    /// What workers read it by.
+    /// The counter that gives workers this clock.
     pub fn counter(&'static self) -> Counter {
         Counter {
             begun: None,
@@ -270,12 +271,12 @@ impl SimulatedClock {
         }
     }
 
-    /// Moves a worker's time on by `by`: what it does then has taken as long.
+    /// Advances a worker's time by `by`.
     pub fn advance(&self, worker: usize, by: Nanos) {
         self.pass(worker, by);
     }
 
-    /// A worker's reading.
+    /// Reads a worker's time.
     #[cold]
     fn read(&self, worker: usize) -> Nanos {
         self.pass(worker, self.step)
@@ -290,13 +291,13 @@ impl SimulatedClock {
         let moved = self.times[worker].fetch_update(Ordering::Relaxed, Ordering::Relaxed, |now| {
             Some(passed(now))
         });
-        // It is always moved.
+        // The update always succeeds.
         let (Ok(before) | Err(before)) = moved;
         Nanos(passed(before))
     }
 }
 
-/// The latest time of any worker; this reading moves none.
+/// Reads the latest time of all workers, without advancing any.
 impl Clock for &'static SimulatedClock {
     fn now(&self) -> Nanos {
         let times = self.times.iter().map(|time| time.load(Ordering::Relaxed));
@@ -342,7 +343,7 @@ mod tests {
         // 2 GHz.
         let check = |begun, now, expect| assert_eq!(rate(begun, now), expect);
         check(reading(0, 5), reading(200_000_000, 105), Some(1 << 31));
-        // Too short, standing still, going back.
+        // Too short, without progress, backwards.
         check(reading(0, 5), reading(2_000_000, 6), None);
         check(reading(7, 5), reading(7, 105), None);
         check(reading(7, 5), reading(6, 105), None);
@@ -384,11 +385,12 @@ mod tests {
             let clock = Counter::begin(true).clock_in_a_moment();
             for _ in 0..20 {
                 std::thread::sleep(std::time::Duration::from_millis(5));
-                let (before, mine, after) =
+                let (before, now, after) =
                     (MonotonicClock.now(), clock.now(), MonotonicClock.now());
-                // 100 ms at some millionths; setting it is true to less than 1 us.
-                let early = before.since(mine);
-                let late = mine.since(after);
+                // The clock runs for 100 ms and drifts by some millionths; it was set to within
+                // 1 us.
+                let early = before.since(now);
+                let late = now.since(after);
                 assert!(early.0.max(late.0) < 20_000, "{early} early, {late} late");
             }
         }

@@ -1,8 +1,8 @@
-//! Distributions of a stretch of time: the recorder's buckets, 16 of them taken
-//! together.
+//! Distributions of latencies in a time window: the recorder's buckets, merged in groups
+//! of 16.
 //!
-//! A bucket is at most 1/64 of its values wide (1.6 %), or 16 ns below 2048 ns. What is
-//! added up, in whatever order, is exact in these buckets.
+//! The width of a bucket is at most 1/64 (1.6 %) of its values, or 16 ns below 2048 ns.
+//! Sums are exact in these buckets, in whatever order they are added up.
 
 use std::ops::Range;
 
@@ -12,7 +12,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use crate::latency::{BUCKETS, HIGHEST, Latency, SUM_WORDS, index_of, pieces};
 use crate::units::Nanos;
 
-/// log2 of the recorder's buckets in each coarse one.
+/// log2 of the number of the recorder's buckets in each coarse bucket.
 const DROPPED: u32 = 4;
 
 /// Number of buckets.
@@ -24,7 +24,8 @@ fn bucket_of(value: Nanos) -> usize {
     (index_of(value.0) >> DROPPED).min(COARSE_BUCKETS - 1)
 }
 
-/// Buckets of the recorder in each of a heat map's: four of these are a power of two.
+/// log2 of the number of the recorder's buckets in each bucket of a heat map: four of
+/// these cover a power of two.
 const HEAT_DROPPED: u32 = 8;
 
 /// Latencies of a stretch of time, with room for the buckets in use only.
@@ -51,7 +52,7 @@ fn ascending<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<(u16, u64
 }
 
 impl CoarseLatency {
-    /// Whether there is no value.
+    /// True if there is no value.
     pub fn is_empty(&self) -> bool {
         self.counts.is_empty()
     }
@@ -66,14 +67,14 @@ impl CoarseLatency {
         self.max
     }
 
-    /// Sum of all values in ns, exact; it saturates beyond five hundred years.
+    /// Sum of all values in ns; exact up to five hundred years, where it saturates.
     pub fn sum(&self) -> u64 {
         self.sum
     }
 
-    /// The value at `quantile` (0 to 1): the largest value of the bucket that holds the
-    /// ⌈quantile·count⌉-th smallest one, never above the maximum; at most 1.6 %, or
-    /// 15 ns, above the exact one. Zero when empty.
+    /// The value at `quantile` (0 to 1): the largest value of the bucket with the
+    /// ⌈quantile·count⌉-th smallest one, at most the maximum. It is at most 1.6 %, or 15
+    /// ns, above the exact one. Zero when empty.
     pub fn quantile(&self, quantile: f64) -> Nanos {
         let count = self.count();
         let wanted = ((quantile * count as f64).ceil() as u64).clamp(1, count.max(1));
@@ -87,7 +88,7 @@ impl CoarseLatency {
         self.max
     }
 
-    /// Adds everything that `other` holds.
+    /// Adds everything in `other`.
     pub fn merge(&mut self, other: &CoarseLatency) {
         let CoarseLatency { counts, sum, max } = other;
         self.sum = self.sum.saturating_add(*sum);
@@ -118,25 +119,25 @@ impl CoarseLatency {
         self.counts = merged;
     }
 
-    /// The buckets in use as (number, values), ascending.
+    /// The buckets in use as (number, number of values), ascending.
     pub fn used(&self) -> &[(u16, u64)] {
         &self.counts
     }
 
-    /// The counts of `buckets`, which hold all values: what a reduction adds up.
+    /// The counts of `buckets`, which must hold all values, for a reduction to add up.
     pub fn dense(&self, buckets: Range<usize>) -> Vec<u64> {
         let mut dense = vec![0; buckets.len()];
         for (bucket, n) in &self.counts {
-            let place = usize::from(*bucket).checked_sub(buckets.start);
-            if let Some(count) = place.and_then(|place| dense.get_mut(place)) {
+            let index = usize::from(*bucket).checked_sub(buckets.start);
+            if let Some(count) = index.and_then(|index| dense.get_mut(index)) {
                 *count = *n;
             }
         }
         dense
     }
 
-    /// Puts together what a reduction delivers: the counts of the buckets from `first`
-    /// on, the sum of the values in ns and the largest one.
+    /// Builds a distribution from the result of a reduction: the counts of the buckets
+    /// from `first` on, the sum of the values in ns, the largest value.
     pub fn from_dense(first: usize, counts: &[u64], sum: u64, max: Nanos) -> CoarseLatency {
         let used = (first..COARSE_BUCKETS).zip(counts).filter(|(_, n)| **n > 0);
         CoarseLatency {
@@ -163,7 +164,7 @@ impl CoarseLatency {
             .collect()
     }
 
-    /// The same in the recorder's form: each value stands for the highest of its bucket;
+    /// Converts to the recorder's form. Each value becomes the highest of its bucket;
     /// the maximum and the sum are exact.
     pub fn to_latency(&self) -> Latency {
         if self.is_empty() {
@@ -199,7 +200,7 @@ fn highest_of(bucket: u16) -> Nanos {
     Nanos(crate::latency::highest_of(last))
 }
 
-/// Where a worker counts what happens now: a place for every bucket.
+/// Recorder of a worker's latencies, with a count for every bucket.
 #[derive(Debug)]
 pub struct CoarseRecorder {
     counts: Box<[u32]>,
@@ -229,7 +230,7 @@ impl CoarseRecorder {
         self.max = self.max.max(value);
     }
 
-    /// Takes out what was recorded: at most 2^32 - 1 values of a bucket.
+    /// Takes the recorded values; each bucket holds at most 2^32 - 1.
     pub fn take(&mut self) -> CoarseLatency {
         if self.min > self.max {
             return CoarseLatency::default();
@@ -263,7 +264,7 @@ mod tests {
         taken
     }
 
-    /// Up to half an hour.
+    /// Latencies up to half an hour.
     fn latency() -> impl Strategy<Value = u64> {
         (0_u32..42, any::<u64>()).prop_map(|(bits, x)| x & ((1 << bits) - 1))
     }
@@ -296,10 +297,10 @@ mod tests {
         ) {
             let coarse = recorded(&values);
             values.sort_unstable();
-            let place = ((q * values.len() as f64).ceil() as usize).clamp(1, values.len());
-            let exact = values[place - 1];
-            let found = coarse.quantile(q).0;
-            prop_assert!(exact <= found && found <= exact + (exact / 64).max(15), "{exact} {found}");
+            let rank = ((q * values.len() as f64).ceil() as usize).clamp(1, values.len());
+            let exact = values[rank - 1];
+            let coarse_value = coarse.quantile(q).0;
+            prop_assert!(exact <= coarse_value && coarse_value <= exact + (exact / 64).max(15), "{exact} {coarse_value}");
             prop_assert_eq!(coarse.max().0, values[values.len() - 1]);
         }
 

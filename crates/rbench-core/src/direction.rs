@@ -1,14 +1,14 @@
-//! What an operation on the blocks of a file does.
+//! Direction of an operation on blocks of a file.
 
-/// What an operation does to a range of a file.
+/// Direction of an operation on a range of a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Direction {
-    /// From the file.
+    /// Reads from the file.
     #[default]
     Read,
-    /// Into the file.
+    /// Writes to the file.
     Write,
-    /// Its blocks are given back, and it reads as zeros from then on.
+    /// Deallocates blocks, which then read as zeros.
     Trim,
 }
 
@@ -26,31 +26,31 @@ impl Direction {
     }
 }
 
-/// `unified_rw_reporting`: whether all directions are shown as one, `mixed`.
+/// `unified_rw_reporting`: rows for each direction, or one for all, called `mixed`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Unified {
-    /// Each has rows of its own.
+    /// A row for each direction.
     #[default]
     Apart,
-    /// All have one row.
+    /// One row for all.
     Mixed,
-    /// Both ways.
+    /// Both kinds of rows.
     Both,
 }
 
 /// A value for each direction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Each<T> {
-    /// Of reads.
+    /// The value of reads.
     pub read: T,
-    /// Of writes.
+    /// The value of writes.
     pub write: T,
-    /// Of trims.
+    /// The value of trims.
     pub trim: T,
 }
 
 impl<T> Each<T> {
-    /// That of one direction.
+    /// The value of a direction.
     #[inline(always)]
     pub const fn of(&self, direction: Direction) -> &T {
         match direction {
@@ -60,7 +60,7 @@ impl<T> Each<T> {
         }
     }
 
-    /// The same, to be changed.
+    /// The value of a direction, mutable.
     #[inline(always)]
     pub const fn of_mut(&mut self, direction: Direction) -> &mut T {
         match direction {
@@ -70,17 +70,17 @@ impl<T> Each<T> {
         }
     }
 
-    /// All of them, in fio's order.
+    /// All values, in fio's order.
     pub const fn all(&self) -> [&T; 3] {
         [&self.read, &self.write, &self.trim]
     }
 
-    /// The same, to be changed.
+    /// All values, mutable, in fio's order.
     pub const fn all_mut(&mut self) -> [&mut T; 3] {
         [&mut self.read, &mut self.write, &mut self.trim]
     }
 
-    /// What `make` makes of each.
+    /// Applies `make` to each value.
     pub fn map<U>(self, mut make: impl FnMut(T) -> U) -> Each<U> {
         Each {
             read: make(self.read),
@@ -91,7 +91,7 @@ impl<T> Each<T> {
 }
 
 impl<T: Clone> Each<T> {
-    /// The same for all.
+    /// The same value for all.
     pub fn same(value: T) -> Each<T> {
         Each {
             read: value.clone(),

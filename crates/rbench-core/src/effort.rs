@@ -1,36 +1,33 @@
-//! Where the time of a phase's workers went: into calls, into waits that were
-//! asked for, or into the tool.
+//! Use of the workers' time in a phase: in calls, in intended waits, or in the tool.
 
 use crate::units::Nanos;
 
 /// Number of words of [`Effort::to_words`].
 pub const EFFORT_WORDS: usize = 7;
 
-/// The time of the workers that had operations of a lane, added up over them.
-/// A worker's time is one: where it has operations of several lanes (reads and
-/// writes of a mix), each of these lanes has all of it.
+/// The time of the workers that had operations of a row, added up over them. A worker with
+/// operations of several rows (reads and writes of a mix) counts its whole time in each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Effort {
-    /// Workers that had operations of the lane, those given up included.
+    /// Workers with operations of the row, including those that were given up.
     pub workers: u64,
-    /// From a worker's actual start to the end of its last operation, or of a
-    /// wait behind it; without `waited`, and without the pause in which a
-    /// stonewall is agreed on.
+    /// Time from a worker's actual start to the end of its last operation, or of a wait after it.
+    /// It excludes `waited` and the pause in which a stonewall is agreed on.
     pub active: Nanos,
-    /// Waits for intended starts, think time, start delays and calls that only prepare operations.
+    /// Waits for intended starts, think time, start delays, and calls that only prepare
+    /// operations.
     pub waited: Nanos,
-    /// The part of `active` in which a timed call was under way, successful or
-    /// not: between the two clock readings of an operation; with several
-    /// requests at a time, while at least one was submitted and not yet seen
-    /// to be complete.
+    /// The part of `active` during which a timed call was in flight, successful or not: between
+    /// the two clock readings of an operation. With several requests at a time it is the time with
+    /// at least one submitted and not yet completed request.
     pub in_calls: Nanos,
-    /// Service times, and of several in flight those of opening and closing untimed, added up
-    /// and divided by the depth: for how long all requests that a worker may have under way
-    /// would have been.
+    /// Sum of the service times divided by the queue depth. With several in flight, this includes
+    /// untimed opening and closing. It is the time for which all requests of a worker would have
+    /// been in flight.
     pub full: Nanos,
     /// Workers that were given up (`--op-timeout`).
     pub given_up: u64,
-    /// Operations that these had done without error: they are in no figure.
+    /// Operations that these workers had done without error; they are in no figure.
     pub lost: u64,
 }
 
@@ -46,19 +43,19 @@ impl Effort {
         *self = Effort::from_words(words);
     }
 
-    /// Share of the workers' time, waits excluded, that was spent in calls, 0
-    /// to 1; `None` where no time passed.
+    /// Share of the workers' time, waits excluded, that was spent in calls, 0 to 1; `None` if no
+    /// time passed.
     pub fn busy(&self) -> Option<f64> {
         share(self.in_calls, self.active.0)
     }
 
-    /// Share of the workers' time, waits included, in which they could have
-    /// had no further request under way, 0 to 1.
+    /// Share of the workers' time, waits included, with a full queue: no further request could
+    /// have been in flight, 0 to 1.
     pub fn occupied(&self) -> Option<f64> {
         share(self.full, self.active.0.saturating_add(self.waited.0))
     }
 
-    /// As words that add up over workers.
+    /// Encodes the effort as words that add up over workers.
     pub fn to_words(self) -> [u64; EFFORT_WORDS] {
         let Effort {
             workers,
@@ -74,7 +71,7 @@ impl Effort {
         [workers, active, waited, in_calls, full, given_up, lost]
     }
 
-    /// From the sums of [`Effort::to_words`].
+    /// Decodes the sums of [`Effort::to_words`].
     pub fn from_words(words: [u64; EFFORT_WORDS]) -> Effort {
         let [workers, active, waited, in_calls, full, given_up, lost] = words;
         Effort {

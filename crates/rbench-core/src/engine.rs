@@ -1,37 +1,37 @@
-//! Options of particular I/O engines, by their names in fio.
+//! Options of particular I/O engines, under their names in fio.
 
 use crate::operations::Call;
 
 /// Most operations on names that one worker has in flight.
 pub const NAMES_IN_FLIGHT_MAX: u32 = 4096;
 
-/// What is asked of an engine beyond its requests. An engine takes what belongs
-/// to it and does not look at the rest.
+/// Options of engines beyond their requests. An engine uses its own and ignores the
+/// others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct EngineOptions {
-    /// `hipri`: completions are polled for (io_uring: `IORING_SETUP_IOPOLL`, pvsync2:
+    /// `hipri`: completions are polled (io_uring: `IORING_SETUP_IOPOLL`, pvsync2:
     /// `RWF_HIPRI`).
     pub hipri: bool,
-    /// `hipri_percentage`: of so many calls of pvsync2.
+    /// `hipri_percentage`: the percentage of pvsync2's calls that poll.
     pub hipri_percentage: u32,
-    /// `fixedbufs`: buffers are registered with io_uring; `None`: where that can be.
+    /// `fixedbufs`: buffers are registered with io_uring; `None`: if possible.
     pub fixedbufs: Option<bool>,
-    /// `registerfiles`: files are registered with io_uring; `None`: where that can be.
+    /// `registerfiles`: files are registered with io_uring; `None`: if possible.
     pub registerfiles: Option<bool>,
-    /// `sqthread_poll`: a thread of the kernel takes io_uring's requests.
+    /// `sqthread_poll`: a kernel thread takes requests from io_uring.
     pub sqthread_poll: bool,
-    /// `sqthread_poll_cpu`: its processor.
+    /// `sqthread_poll_cpu`: processor of that thread.
     pub sqthread_poll_cpu: Option<u32>,
     /// `nonvectored`: io_uring reads and writes without a vector.
     pub nonvectored: bool,
-    /// `force_async`: every so many requests of io_uring are handed to a thread of
-    /// the kernel at once; 0: none.
+    /// `force_async`: one in this many requests of io_uring goes straight to a kernel
+    /// thread; 0: none.
     pub force_async: u64,
     /// `uncached`: `RWF_DONTCACHE`
     pub uncached: bool,
     /// `nowait`: `RWF_NOWAIT`
     pub nowait: bool,
-    /// `atomic`: `RWF_ATOMIC`, of writes.
+    /// `atomic`: `RWF_ATOMIC`, for writes.
     pub atomic: bool,
     /// `userspace_reap`: libaio's completions are read from memory.
     pub userspace_reap: bool,

@@ -1,35 +1,35 @@
-//! What sets marks in a run: commands that run beside it, and signals.
+//! Events of a run, which set marks: commands that run beside it, and signals.
 
 use std::str::FromStr;
 
 use crate::units::Nanos;
 
-/// When a command starts that says no time.
+/// Start of a command without a time of its own.
 pub const EVENT_AT: Nanos = Nanos(10_000_000_000);
 
-/// What marks are called that a signal sets and nobody has named.
+/// Name of the marks of a signal that no option names.
 pub const SIGNAL_NAME: &str = "SIGUSR1";
 
-/// Longest name, in characters: it stands in tables and charts.
+/// Longest name in characters: names appear in tables and charts.
 const NAME_MAX: usize = 40;
 
-/// `--event`: a name, and what sets the marks of that name.
+/// `--event`: a name, and the cause of its marks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Event {
-    /// What the mark is called.
+    /// Name of the marks.
     pub name: String,
-    /// What sets it.
+    /// Their cause.
     pub cause: EventCause,
 }
 
-/// What sets a mark.
+/// Cause of a mark.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum EventCause {
-    /// This command, once, when it is started.
+    /// This command, once, when it starts.
     Command {
-        /// When that is, after the common start of the first phase that is reported.
+        /// Its start, after the common start of the first reported phase.
         at: Nanos,
-        /// For `sh -c`.
+        /// The command for `sh -c`.
         command: String,
     },
     /// Each SIGUSR1.
@@ -39,7 +39,7 @@ pub enum EventCause {
 impl FromStr for Event {
     type Err = String;
 
-    /// `NAME=COMMAND`, `NAME@TIME=COMMAND` or `NAME=SIGUSR1`.
+    /// Reads `NAME=COMMAND`, `NAME@TIME=COMMAND` or `NAME=SIGUSR1`.
     fn from_str(text: &str) -> Result<Event, String> {
         let form = || format!("'{text}' is not of the form NAME[@TIME]=COMMAND");
         let (before, command) = text.split_once('=').ok_or_else(form)?;
@@ -79,10 +79,10 @@ impl FromStr for Event {
     }
 }
 
-/// Whether these may be given together.
+/// Checks that these events can be combined.
 ///
 /// # Errors
-/// A sentence: two of them have the same name, or name the same signal.
+/// A sentence: two events have the same name, or are set by the same signal.
 pub fn check_events(events: &[Event]) -> Result<(), String> {
     for (i, event) in events.iter().enumerate() {
         let Event { name, cause } = event;

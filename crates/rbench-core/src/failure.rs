@@ -1,4 +1,4 @@
-//! What went wrong with operations: counted by kind, the first example kept.
+//! Failed operations: counted by kind, with the first example of each.
 
 use std::fmt;
 
@@ -15,10 +15,10 @@ pub enum FailureKind {
     Errno(i32),
     /// Fewer bytes than asked for, up to the end of the file.
     Short,
-    /// The call succeeded, but what it delivered is wrong: a listing that
-    /// misses entries, a block that does not verify.
+    /// The call succeeded, but its result is wrong: a listing lacks entries, or a block does
+    /// not verify.
     Mismatch,
-    /// A command of the user that runs around a phase failed.
+    /// A user's command that runs around a phase failed.
     Command,
 }
 
@@ -37,7 +37,7 @@ impl FailureKind {
         }
     }
 
-    /// What it means, in words.
+    /// The meaning in words.
     pub fn describe(self) -> String {
         match self {
             FailureKind::Errno(code) => Errno::from_raw(code).desc().to_owned(),
@@ -47,9 +47,9 @@ impl FailureKind {
         }
     }
 
-    /// Whether it says by itself that the file system is no longer there: what serves a mount
-    /// has ended or was cut off (`ENOTCONN`, `ECONNABORTED`, `ESHUTDOWN`), or its server does
-    /// not know it any more (`ESTALE`). One file may have gone stale alone.
+    /// True if the kind alone shows that the file system is gone. Either the process that
+    /// serves the mount ended or was cut off (`ENOTCONN`, `ECONNABORTED`, `ESHUTDOWN`), or
+    /// its server no longer knows it (`ESTALE`). A single file may have gone stale alone.
     pub fn says_the_mount_is_lost(self) -> bool {
         let lost = [
             Errno::ENOTCONN,
@@ -60,8 +60,8 @@ impl FailureKind {
         lost.into_iter().any(|errno| self == errno.into())
     }
 
-    /// Whether operations on a mount that is lost may fail like this: as above, or with what
-    /// clients answer when nothing is left behind them.
+    /// True if operations on a lost mount may fail like this: as above, or with an errno that
+    /// clients return when their server is gone.
     pub fn may_be_of_a_lost_mount(self) -> bool {
         let beside = [
             Errno::EIO,
@@ -93,11 +93,11 @@ impl From<Errno> for FailureKind {
 pub struct Failure {
     /// The operation.
     pub op: OpKind,
-    /// The path it was for, as far as it is text.
+    /// Its path, as far as it is text.
     pub path: String,
-    /// Why.
+    /// The reason.
     pub kind: FailureKind,
-    /// More words, such as the offset and what was found; may be empty.
+    /// More detail, such as the offset and the data that was read; may be empty.
     pub detail: String,
 }
 
@@ -133,7 +133,7 @@ impl fmt::Display for Failure {
 /// The first failure of its kind, and where it happened.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Example {
-    /// The rank that met it.
+    /// The rank on which it happened.
     pub rank: Rank,
     /// The host of that rank.
     pub host: String,
@@ -167,13 +167,13 @@ impl Failures {
         }
     }
 
-    /// Adds `count` failures of a kind of which `example` is the first.
+    /// Adds `count` failures of a kind; `example` is the first.
     pub fn insert(&mut self, kind: FailureKind, count: u64, example: Example) {
         match self.kinds.iter_mut().find(|(k, _, _)| *k == kind) {
             Some((_, n, first)) => {
                 *n += count;
-                // The example of the lowest rank: the same whatever the order
-                // of merging.
+                // Keep the example of the lowest rank, so that the order of merging does not
+                // matter.
                 if example.rank < first.rank {
                     *first = example;
                 }
@@ -185,7 +185,7 @@ impl Failures {
         }
     }
 
-    /// Adds everything that `other` holds.
+    /// Adds everything in `other`.
     pub fn merge(&mut self, other: &Failures) {
         let Failures { kinds } = other;
         for (kind, count, example) in kinds {
@@ -198,7 +198,7 @@ impl Failures {
         self.kinds.iter().map(|(_, n, _)| n).sum()
     }
 
-    /// Whether nothing failed.
+    /// True if nothing failed.
     pub fn is_empty(&self) -> bool {
         self.kinds.is_empty()
     }

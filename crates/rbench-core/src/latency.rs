@@ -1,11 +1,10 @@
-//! The latency recorder: an HDR histogram with a fixed range whose merge is
-//! exact, whatever the order.
+//! The latency recorder: an HDR histogram with a fixed range. Its merge is exact in
+//! any order.
 //!
-//! The bucket layout is HdrHistogram's for lowest value 1, highest value one
-//! hour and 3 significant digits, so the counts carry over one to one into
-//! the standard encoding (which rbench-report does). Sum and sum of squares
-//! are kept as integers: mean and standard deviation do not depend on the
-//! order of recording or merging.
+//! The bucket layout is HdrHistogram's for lowest value 1, highest value one hour and
+//! 3 significant digits. So the counts carry over one to one into the standard
+//! encoding (written by rbench-report). Sum and sum of squares are integers: mean and
+//! standard deviation do not depend on the order of recording or merging.
 
 use std::ops::Range;
 
@@ -14,25 +13,25 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::units::Nanos;
 
-/// log2 of the number of linear steps in each power-of-two bucket; 2048 steps
-/// are what 3 significant digits need.
+/// log2 of the number of linear steps in each power-of-two bucket; 3 significant
+/// digits need 2048 steps.
 const STEP_BITS: u32 = 11;
 const HALF_STEPS: usize = 1 << (STEP_BITS - 1);
 
 /// Largest value that is recorded in a bucket: one hour.
 pub const HIGHEST: Nanos = Nanos(3_600_000_000_000);
 
-/// Number of buckets: every index that a value of at most [`HIGHEST`] has,
-/// filled up to whole powers of two as HdrHistogram does.
+/// Number of buckets: one for every index of a value up to [`HIGHEST`], rounded up to
+/// whole powers of two like HdrHistogram.
 pub const BUCKETS: usize = 33 * HALF_STEPS;
 
 /// Number of words of [`Latency::sums`].
 pub const SUM_WORDS: usize = 9;
 
-/// The bucket of a value.
+/// Index of the bucket of a value.
 #[inline(always)]
 pub(crate) fn index_of(ns: u64) -> usize {
-    // 53 = 64 - STEP_BITS: the values below 2048 lie in bucket 0, one apart.
+    // 53 = 64 - STEP_BITS: values below 2048 have a bucket each.
     let shift = (64 - STEP_BITS) - (ns | ((1 << STEP_BITS) - 1)).leading_zeros();
     ((shift as usize) << (STEP_BITS - 1)) + (ns >> shift) as usize
 }
@@ -56,21 +55,21 @@ pub(crate) fn lowest_of(index: usize) -> u64 {
     ((index - (shift << (STEP_BITS - 1))) as u64) << shift
 }
 
-/// The buckets from that of `min` to that of `max`, as far as there are any.
+/// The buckets from that of `min` to that of `max`, as far as they exist.
 fn span(min: u64, max: u64) -> Range<usize> {
     let first = index_of(min).min(BUCKETS);
     first..(index_of(max) + 1).clamp(first, BUCKETS)
 }
 
-/// A distribution of latencies in ns, from 0 to one hour with 3 significant
-/// digits; what lies above is counted in [`Latency::above`].
+/// A distribution of latencies in ns, from 0 to one hour with 3 significant digits.
+/// Larger values are counted in [`Latency::above`].
 ///
-/// [`Latency::new`] has room for every value. A clone, a default and what was
-/// merged or read have room for the values that they hold: for few or similar
-/// ones a small part of the 270 KB.
+/// [`Latency::new`] has room for every value. Clones, defaults, and merged or decoded
+/// distributions have room for their own values only: for few or similar ones a small
+/// part of the 270 KB.
 #[derive(Debug)]
 pub struct Latency {
-    /// The buckets from `first` on; none outside holds anything.
+    /// The buckets from `first` on; all others are empty.
     counts: Box<[u64]>,
     first: usize,
     /// Values above [`HIGHEST`].
@@ -107,7 +106,7 @@ impl Clone for Latency {
 }
 
 impl PartialEq for Latency {
-    /// Whether the same values were recorded, as far as buckets tell.
+    /// True if the same values were recorded, within the width of buckets.
     fn eq(&self, other: &Latency) -> bool {
         let Latency {
             counts: _,
@@ -135,12 +134,12 @@ impl Latency {
         }
     }
 
-    /// Adds one value. Does not allocate where there is room for it.
+    /// Adds one value. Does not allocate if there is room for it.
     #[inline]
     pub fn record(&mut self, value: Nanos) {
         let ns = value.0;
-        let place = index_of(ns).wrapping_sub(self.first);
-        match self.counts.get_mut(place) {
+        let index = index_of(ns).wrapping_sub(self.first);
+        match self.counts.get_mut(index) {
             Some(count) if ns <= HIGHEST.0 => *count += 1,
             _ => self.record_outside(ns),
         }
@@ -151,10 +150,10 @@ impl Latency {
         self.max = self.max.max(ns);
     }
 
-    /// Counts a value that no bucket is there for.
+    /// Counts a value that has no bucket yet.
     #[cold]
     fn record_outside(&mut self, ns: u64) {
-        // For the span, which a value above the range widens as well.
+        // A value above the range needs room, too: it widens the span.
         self.make_room(0..BUCKETS);
         match self.counts.get_mut(index_of(ns)) {
             Some(count) if ns <= HIGHEST.0 => *count += 1,
@@ -162,7 +161,7 @@ impl Latency {
         }
     }
 
-    /// Sees to it that there are buckets for `span`, beside those in use.
+    /// Ensures that there are buckets for `span`, in addition to those in use.
     fn make_room(&mut self, span: Range<usize>) {
         let own = self.first..self.first + self.counts.len();
         if span.is_empty() || (own.start <= span.start && span.end <= own.end) {
@@ -175,18 +174,18 @@ impl Latency {
         };
         let mut counts = vec![0; all.len()];
         if !used.is_empty() {
-            let place = used.start - all.start;
-            counts[place..place + used.len()].copy_from_slice(self.held());
+            let start = used.start - all.start;
+            counts[start..start + used.len()].copy_from_slice(self.held());
         }
         (self.counts, self.first) = (counts.into_boxed_slice(), all.start);
     }
 
-    /// Lets go of the room for values that it does not hold.
+    /// Frees the room for values that it does not hold.
     pub fn shrink(&mut self) {
         *self = self.clone();
     }
 
-    /// Adds everything that `other` holds.
+    /// Adds everything in `other`.
     pub fn merge(&mut self, other: &Latency) {
         let Latency {
             counts: _,
@@ -197,10 +196,11 @@ impl Latency {
             min,
             max,
         } = other;
-        // The span of both: one value above the range reaches to its end.
+        // The span of both. With one value above the range it reaches the end of the
+        // range.
         self.make_room(span(self.min.min(*min), self.max.max(*max)));
-        let place = other.span().start.saturating_sub(self.first);
-        for (mine, theirs) in self.counts.iter_mut().skip(place).zip(other.held()) {
+        let start = other.span().start.saturating_sub(self.first);
+        for (mine, theirs) in self.counts.iter_mut().skip(start).zip(other.held()) {
             *mine += theirs;
         }
         self.above += above;
@@ -210,8 +210,8 @@ impl Latency {
         self.max = self.max.max(*max);
     }
 
-    /// The buckets from that of the smallest value to that of the largest, as
-    /// far as there are buckets: all others are empty.
+    /// The buckets from that of the smallest value to that of the largest, as far as
+    /// they exist. All others are empty.
     pub fn span(&self) -> Range<usize> {
         span(self.min, self.max)
     }
@@ -225,17 +225,17 @@ impl Latency {
         }
     }
 
-    /// Number of values, those above the range included.
+    /// Number of values, including those above the range.
     pub fn count(&self) -> u64 {
         self.held().iter().sum::<u64>() + self.above
     }
 
-    /// Whether nothing was recorded.
+    /// True if nothing was recorded.
     pub fn is_empty(&self) -> bool {
         self.max == 0 && self.min == u64::MAX
     }
 
-    /// Number of values above [`HIGHEST`], which no bucket holds.
+    /// Number of values above [`HIGHEST`], which have no bucket.
     pub fn above(&self) -> u64 {
         self.above
     }
@@ -250,7 +250,7 @@ impl Latency {
         Nanos(self.max)
     }
 
-    /// The sum of all values, exact; it saturates beyond five hundred years.
+    /// The sum of all values; exact up to five hundred years, where it saturates.
     pub fn total(&self) -> Nanos {
         Nanos(u64::try_from(self.sum).unwrap_or(u64::MAX))
     }
@@ -269,7 +269,7 @@ impl Latency {
         if n == 0 {
             return 0.0;
         }
-        // n·Σx² − (Σx)² is an exact integer where it fits: no cancellation.
+        // n·Σx² − (Σx)² is an exact integer if it fits: no cancellation.
         match (
             self.sum_of_squares.checked_mul(n),
             self.sum.checked_mul(self.sum),
@@ -284,9 +284,8 @@ impl Latency {
         }
     }
 
-    /// The value at `quantile` (0 to 1): the largest value of the bucket that
-    /// holds the ⌈quantile·count⌉-th smallest one, never above the maximum.
-    /// Zero when empty.
+    /// The value at `quantile` (0 to 1): the largest value of the bucket with the
+    /// ⌈quantile·count⌉-th smallest one, at most the maximum. Zero when empty.
     pub fn quantile(&self, quantile: f64) -> Nanos {
         let count = self.count();
         if count == 0 {
@@ -297,7 +296,7 @@ impl Latency {
         let span = self.span();
         for (index, n) in span.zip(self.held()) {
             seen += n;
-            // At least 1: never an empty bucket.
+            // `wanted` is at least 1, so an empty bucket is never chosen.
             if seen >= wanted {
                 return Nanos(highest_of(index).min(self.max));
             }
@@ -305,21 +304,20 @@ impl Latency {
         Nanos(self.max)
     }
 
-    /// The buckets that hold something, as (index, count), ascending.
+    /// The buckets in use, as (index, count), ascending.
     pub fn used(&self) -> impl Iterator<Item = (usize, u64)> + '_ {
         let span = self.span();
         let counts = self.held().iter().copied();
         span.zip(counts).filter(|(_, n)| *n > 0)
     }
 
-    /// The buckets that hold something, as (lowest value, highest value,
-    /// count), ascending.
+    /// The buckets in use, as (lowest value, highest value, count), ascending.
     pub fn ranges(&self) -> impl Iterator<Item = (Nanos, Nanos, u64)> + '_ {
         self.used()
             .map(|(i, n)| (Nanos(lowest_of(i)), Nanos(highest_of(i)), n))
     }
 
-    /// The counts of `buckets`, of at most [`BUCKETS`]: what a reduction adds up.
+    /// The counts of `buckets` (at most [`BUCKETS`]), for a reduction to add up.
     pub fn counts(&self, buckets: Range<usize>) -> impl Iterator<Item = u64> + '_ {
         buckets.map(|index| match index.checked_sub(self.first) {
             Some(place) => self.counts.get(place).copied().unwrap_or(0),
@@ -327,23 +325,22 @@ impl Latency {
         })
     }
 
-    /// The scalar part that a reduction adds up: `above`, and both sums in
-    /// 32-bit pieces, so that 2^32 of them can be added without overflow.
+    /// The scalar part, for a reduction to add up: `above`, and both sums in 32-bit
+    /// pieces. So 2^32 of them can be added without overflow.
     pub fn sums(&self) -> [u64; SUM_WORDS] {
         let [s, q] = [self.sum, self.sum_of_squares].map(pieces);
         [self.above, s[0], s[1], s[2], s[3], q[0], q[1], q[2], q[3]]
     }
 
-    /// Smallest and largest value as they lie in memory (`u64::MAX` and 0 when
-    /// empty): what a reduction takes the minimum and maximum of.
+    /// Smallest and largest value as stored (`u64::MAX` and 0 when empty), for a
+    /// reduction to take their minimum and maximum.
     pub fn extremes(&self) -> (u64, u64) {
         (self.min, self.max)
     }
 
-    /// Puts a distribution together from what a reduction delivers: buckets
-    /// from `first` on, [`Latency::sums`] and [`Latency::extremes`]. Buckets
-    /// past the last one are ignored; `None` when one outside the extremes
-    /// holds something.
+    /// Builds a distribution from the results of a reduction: buckets from `first`
+    /// on, [`Latency::sums`] and [`Latency::extremes`]. Buckets past the last one are
+    /// ignored; `None` if one outside the extremes is not empty.
     pub fn from_parts(
         first: usize,
         counts: &[u64],
@@ -371,10 +368,9 @@ impl Latency {
         Some(all)
     }
 
-    /// Puts a distribution together from some value of each bucket and the
-    /// bucket's count, the number of values above the range, the sums of all
-    /// values and of their squares, and [`Latency::extremes`]. `None` when a
-    /// value lies above the range or outside the extremes.
+    /// Builds a distribution from one value and the count of each bucket, the number
+    /// of values above the range, [`Latency::exact_sums`] and [`Latency::extremes`].
+    /// `None` if a value lies above the range or outside the extremes.
     pub fn from_buckets(
         buckets: &[(Nanos, u64)],
         above: u64,
@@ -391,13 +387,13 @@ impl Latency {
         Latency::from_parts(0, &counts, sums, extremes)
     }
 
-    /// The sum of all values in ns and that of their squares, exact.
+    /// The sums of all values in ns and of their squares, exact.
     pub fn exact_sums(&self) -> [u128; 2] {
         [self.sum, self.sum_of_squares]
     }
 
-    /// The distribution as words, short where few buckets are used: two for
-    /// each used bucket after the scalars. [`Latency::from_words`] reads it.
+    /// Encodes the distribution as words: scalars, then two words for each used
+    /// bucket. [`Latency::from_words`] reads them.
     pub fn to_words(&self) -> Vec<u64> {
         let mut words = Vec::with_capacity(SUM_WORDS + 2 + 64);
         words.extend_from_slice(&self.sums());
@@ -408,7 +404,7 @@ impl Latency {
         words
     }
 
-    /// Reads what [`Latency::to_words`] made; `None` when it is malformed.
+    /// Reads the words of [`Latency::to_words`]; `None` if they are malformed.
     pub fn from_words(words: &[u64]) -> Option<Latency> {
         let (sums, rest) = words.split_first_chunk::<SUM_WORDS>()?;
         let ([min, max], pairs) = rest.split_first_chunk::<2>()?;
@@ -441,7 +437,7 @@ pub fn pieces(sum: u128) -> [u64; 4] {
     [0, 32, 64, 96].map(|shift| ((sum >> shift) & 0xffff_ffff) as u64)
 }
 
-/// The sum that [`pieces`] that were added up stand for.
+/// The sum of several sums, from their added [`pieces`].
 pub fn joined(pieces: &[u64]) -> u128 {
     pieces.iter().enumerate().fold(0_u128, |sum, (i, piece)| {
         sum.wrapping_add(u128::from(*piece).wrapping_shl(32 * i as u32))
@@ -463,8 +459,8 @@ mod tests {
         all.counts(0..BUCKETS).collect()
     }
 
-    /// Values spread evenly over the magnitudes, the ends of the range and
-    /// what lies beyond included.
+    /// Values spread evenly over the magnitudes, with the ends of the range and
+    /// values beyond it.
     fn latency() -> impl Strategy<Value = u64> {
         prop_oneof![
             (0_u32..43, any::<u64>()).prop_map(|(bits, x)| x & ((1 << bits) - 1)),
@@ -582,14 +578,14 @@ mod tests {
             values in prop::collection::vec(latency().prop_map(|v| v.min(HIGHEST.0)), 1..300),
             quantile in 0.0_f64..=1.0,
         ) {
-            let (mine, theirs) = (recorded(&values), hdr(&values));
+            let (ours, theirs) = (recorded(&values), hdr(&values));
             let their_buckets: Vec<_> = theirs
                 .iter_recorded()
                 .map(|r| (Nanos(theirs.highest_equivalent(r.value_iterated_to())), r.count_since_last_iteration()))
                 .collect();
-            let my_buckets: Vec<_> = mine.ranges().map(|(_, high, n)| (high, n)).collect();
+            let my_buckets: Vec<_> = ours.ranges().map(|(_, high, n)| (high, n)).collect();
             prop_assert_eq!(my_buckets, their_buckets);
-            prop_assert_eq!(mine.quantile(quantile).0, theirs.value_at_quantile(quantile).min(mine.max().0));
+            prop_assert_eq!(ours.quantile(quantile).0, theirs.value_at_quantile(quantile).min(ours.max().0));
         }
 
         #[test]

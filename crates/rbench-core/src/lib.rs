@@ -1,6 +1,6 @@
-//! The words that every other crate of rbench speaks: units, operation kinds,
-//! the clock, seeded random streams, the latency recorder, failures, outcomes,
-//! lines of the mount table and names that are near each other.
+//! Vocabulary of all other crates of rbench: units, operation kinds, the clock,
+//! seeded random streams, the latency recorder, failures, outcomes, lines of the
+//! mount table and similar names.
 //!
 //! Nothing here touches a file system, MPI, the terminal or the environment.
 

@@ -1,5 +1,5 @@
-//! What traces of Linux programs name, as numbers: the flags of `open`, and errnos. For code that
-//! asks no system.
+//! Names in traces of Linux programs as numbers: flags of `open`, and errnos. For code that makes
+//! no system calls.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use nix::errno::Errno;
 use nix::libc;
 
-/// The errno with that name (`ENOENT`).
+/// The errno of that name (`ENOENT`).
 pub fn errno(name: &str) -> Option<i32> {
     let other = match name {
         "EWOULDBLOCK" => Some("EAGAIN"),
@@ -27,8 +27,7 @@ pub fn errno_name(number: i32) -> String {
     }
 }
 
-/// The errno that has this sentence (`no such file or directory`, `errno 41`), whatever its
-/// letters' case.
+/// The errno of a message (`no such file or directory`, `errno 41`), in any letter case.
 pub fn errno_of_sentence(sentence: &str) -> Option<i32> {
     static NUMBERS: LazyLock<HashMap<String, i32>> = LazyLock::new(|| {
         let mut all = numbers(|number| Errno::from_raw(number).desc().to_lowercase());
@@ -43,18 +42,18 @@ pub fn errno_of_sentence(sentence: &str) -> Option<i32> {
     NUMBERS.get(&sentence).copied()
 }
 
-/// The errnos by what `told` says of them; of two that it says the same of the first.
-fn numbers(told: impl Fn(i32) -> String) -> HashMap<String, i32> {
+/// The errnos by their description; of two with the same one, the smaller.
+fn numbers(describe: impl Fn(i32) -> String) -> HashMap<String, i32> {
     let known = (1..=ERRNO_MAX)
         .rev()
         .filter(|number| Errno::from_raw(*number) != Errno::UnknownErrno);
-    known.map(|number| (told(number), number)).collect()
+    known.map(|number| (describe(number), number)).collect()
 }
 
 /// The largest errno of Linux.
 const ERRNO_MAX: i32 = 133;
 
-/// What Go's runtime, and so JuiceFS, says of each errno.
+/// Messages of Go's runtime, and so of JuiceFS, for each errno.
 const SENTENCES: [(i32, &str); 131] = [
     (1, "operation not permitted"),
     (2, "no such file or directory"),
@@ -189,7 +188,7 @@ const SENTENCES: [(i32, &str); 131] = [
     (133, "memory page has hardware error"),
 ];
 
-/// The flag of `open` with that name, where it has a meaning for a replay; 0 for others.
+/// The flag of `open` with that name if it matters for a replay; 0 for others.
 pub fn open_flag(name: &str) -> i32 {
     match name {
         "O_WRONLY" => WRONLY,
@@ -209,7 +208,7 @@ pub fn open_flag(name: &str) -> i32 {
     }
 }
 
-/// The access mode: reading, writing, both.
+/// Mask of the access mode: reading, writing, both.
 pub const ACCESS: i32 = libc::O_ACCMODE;
 /// `O_RDONLY`
 pub const RDONLY: i32 = libc::O_RDONLY;
@@ -237,9 +236,9 @@ pub const DSYNC: i32 = libc::O_DSYNC;
 pub const SYNC: i32 = libc::O_SYNC;
 /// `O_PATH`
 pub const PATH: i32 = libc::O_PATH;
-/// Of `renameat2`: the names change places.
+/// `renameat2`: exchanges the names.
 pub const RENAME_EXCHANGE: u32 = 2;
-/// `renameat2`: the new name must not be there.
+/// `renameat2`: the new name must not exist.
 pub const RENAME_NOREPLACE: u32 = 1;
 /// `O_CLOEXEC`
 pub const CLOEXEC: i32 = libc::O_CLOEXEC;

@@ -1,28 +1,28 @@
-//! The memory of a worker: what its blocks lie in, and what it keeps from others. By
-//! fio's names.
+//! Memory of a worker: the source of its buffers, and the memory that it locks. The names
+//! are fio's.
 
 use std::path::PathBuf;
 
-/// Where buffers come from (`mem`).
+/// Source of buffers (`mem`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum MemoryKind {
-    /// Pages of the process.
+    /// Anonymous pages of the process.
     #[default]
     Malloc,
     /// A System V segment (shmget(2)).
     Shm,
     /// A segment of huge pages.
     ShmHuge,
-    /// A mapping, of a file where one is named.
+    /// A private mapping, of a file if one is named.
     Mmap,
     /// A shared mapping of a file of huge pages.
     MmapHuge,
-    /// A shared mapping, of a file where one is named.
+    /// A shared mapping, of a file if one is named.
     MmapShared,
 }
 
 impl MemoryKind {
-    /// The word behind `mem=`.
+    /// The word of `mem=`.
     pub fn name(self) -> &'static str {
         match self {
             MemoryKind::Malloc => "malloc",
@@ -34,34 +34,34 @@ impl MemoryKind {
         }
     }
 
-    /// Whether it is made of huge pages.
+    /// True if it consists of huge pages.
     pub fn is_huge(self) -> bool {
         matches!(self, MemoryKind::ShmHuge | MemoryKind::MmapHuge)
     }
 }
 
-/// What is asked for; the default is ordinary memory.
+/// Memory options of a worker; the default is ordinary memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Memory {
-    /// Where buffers come from.
+    /// The source of buffers.
     pub kind: MemoryKind,
-    /// The file that is mapped: it is made, and has no name any more when it is in use.
+    /// The file to map. It is created, and unlinked before it is used.
     pub file: Option<PathBuf>,
-    /// `iomem_align`, bytes: the first buffer starts there behind a page, or, from a page
-    /// on, at a multiple of it; the others follow it without gaps. `None`: each starts at
-    /// a page.
+    /// `iomem_align`, bytes. Below the size of a page, the first buffer starts at this
+    /// offset after a page boundary; otherwise at a multiple of it. The others follow
+    /// without gaps. `None`: each starts at a page.
     pub align: Option<u64>,
-    /// `hugepage-size`, bytes: what huge pages are taken in multiples of.
+    /// `hugepage-size`, bytes: huge pages are allocated in multiples of it.
     pub huge_page: u64,
-    /// `lockmem`, bytes: so much is kept from everybody else.
+    /// `lockmem`, bytes: this much memory is locked, so that nobody else can use it.
     pub locked: u64,
 }
 
 impl Memory {
-    /// Bytes of a huge page where nothing else is said.
+    /// Bytes of a huge page by default.
     pub const HUGE_PAGE: u64 = 2 << 20;
 
-    /// Whether buffers are what they are without any option.
+    /// True if no option changes the buffers.
     pub fn is_ordinary(&self) -> bool {
         self.kind == MemoryKind::Malloc && self.align.is_none()
     }

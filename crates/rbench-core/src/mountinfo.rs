@@ -1,5 +1,5 @@
-//! The kernel's table of mounts (proc(5), `mountinfo`), read from its text.
-//! Whose table it is, and what is looked for in it, is the caller's business.
+//! Parser of the kernel's mount table (proc(5), `mountinfo`). The caller decides
+//! which process's table it reads, and what it searches in it.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt as _;
@@ -8,16 +8,16 @@ use std::path::PathBuf;
 /// A line of the table.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mount {
-    /// Its number, which no other has while it is there.
+    /// Its number, unique while it exists.
     pub id: u64,
-    /// The number of the mount that it lies on.
+    /// The number of the mount that it is mounted on.
     pub parent: u64,
     /// Major and minor number of the file system's device.
     pub device: (u64, u64),
     /// Where it is mounted.
     pub mount_point: PathBuf,
-    /// `ro` or `rw` as it takes effect, the options of the mount, then those
-    /// of the file system.
+    /// `ro` or `rw` as in effect, then the options of the mount, then those of the
+    /// file system.
     pub options: Vec<String>,
     /// The type of the file system: `ext4`, `fuse.juicefs` …
     pub fs_type: String,
@@ -25,16 +25,15 @@ pub struct Mount {
     pub source: String,
 }
 
-/// The mounts of a table, in its order: of those at one place the last is on
-/// top. Names may be of any encoding; lines that cannot be read are passed
-/// over.
+/// The mounts of a table, in its order. Of several at one mount point, the last is on
+/// top. Names may have any encoding; malformed lines are skipped.
 pub fn mounts(table: &[u8]) -> impl Iterator<Item = Mount> {
     table.split(|byte| *byte == b'\n').filter_map(parse)
 }
 
-/// Reads `36 35 98:0 /root /mnt rw,noatime master:1 - ext3 /dev/root rw`:
-/// number, number of the mount below, device, root, mount point, options,
-/// optional fields up to a dash, type, source, options of the file system.
+/// Reads `36 35 98:0 /root /mnt rw,noatime master:1 - ext3 /dev/root rw`. The fields
+/// before the dash are number, parent number, device, root, mount point, options, and
+/// optional fields. Type, source and options of the file system follow.
 fn parse(line: &[u8]) -> Option<Mount> {
     let mut fields = line.split(|byte| *byte == b' ');
     let mut number = || std::str::from_utf8(fields.next()?).ok()?.parse().ok();
@@ -61,8 +60,7 @@ pub fn device(text: &str) -> Option<(u64, u64)> {
     Some((major.parse().ok()?, minor.parse().ok()?))
 }
 
-/// Both lists in one, without doubles. What is read-only in either is
-/// read-only.
+/// Joins both lists, without duplicates. Read-only in either means read-only.
 fn options(mount: &[u8], fs: &[u8]) -> Vec<String> {
     let all = || {
         [mount, fs]

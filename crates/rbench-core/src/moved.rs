@@ -1,4 +1,4 @@
-//! Bytes that were moved over time, in stretches of the same length.
+//! Bytes moved over time, in intervals of equal length.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,16 +7,16 @@ use crate::units::Nanos;
 /// Bytes that were read and written in each stretch of a time.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Moved {
-    /// Length of a stretch; 0: nothing is taken down.
+    /// Length of an interval; 0: nothing is recorded.
     pub width: Nanos,
-    /// Reads and writes of each stretch from the start on.
+    /// Reads and writes of each interval, from the start on.
     pub bytes: Vec<[u64; 2]>,
-    /// When the last of it was moved, from the start on.
+    /// Time after the start at which the last byte was moved.
     pub end: Nanos,
 }
 
 impl Moved {
-    /// Nothing yet, in stretches of this length.
+    /// Creates an empty record with intervals of this length.
     pub fn of(width: Nanos) -> Moved {
         Moved {
             width,
@@ -25,8 +25,8 @@ impl Moved {
         }
     }
 
-    /// Adds what was moved evenly from `from` to `to`, both counted from the start. What
-    /// takes no time belongs to the stretch that it is in.
+    /// Adds bytes that were moved evenly between `from` and `to`, both counted from the
+    /// start. A transfer that takes no time belongs to the interval in which it is.
     pub fn add(&mut self, from: Nanos, to: Nanos, amounts: [u64; 2]) {
         let (width, span) = (self.width.0, to.since(from).0);
         if width == 0 || amounts == [0; 2] {
@@ -38,7 +38,7 @@ impl Moved {
         if self.bytes.len() <= last as usize {
             self.bytes.resize(last as usize + 1, [0; 2]);
         }
-        // Shares are differences of sums, so that nothing is lost by rounding.
+        // Shares are differences of cumulative sums, so that rounding loses nothing.
         let share = |amount: u64, until: u64| match span {
             0 => amount,
             span => (u128::from(amount) * u128::from(until) / u128::from(span)) as u64,
@@ -55,7 +55,7 @@ impl Moved {
         }
     }
 
-    /// Adds what others moved in the same stretches.
+    /// Adds bytes that others moved in the same intervals.
     pub fn merge(&mut self, other: &Moved) {
         if self.width.0 == 0 {
             self.width = other.width;

@@ -1,7 +1,7 @@
-//! The name that was probably meant when one does not exist.
+//! The existing name that a mistyped one probably means.
 
-/// The known name nearest to a name, when it is near: the name is its
-/// beginning, or at most one in three characters would have to change.
+/// The known name nearest to `name`, if it is near: `name` is its beginning, or at
+/// most one in three characters differs.
 pub fn nearest<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let name = name.trim_matches('-').to_lowercase();
     known

@@ -7,7 +7,7 @@ use crate::linux;
 /// Permissions of a new file, before the umask.
 pub const NEW_FILE: u32 = 0o664;
 
-/// The flags of an open, and the permissions of a file that it makes.
+/// The flags of an open, and the permissions of a file that it creates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OpenFlags {
     /// `O_…`; `O_CLOEXEC` is always set too.
@@ -26,9 +26,9 @@ impl OpenFlags {
     pub const READ: OpenFlags = OpenFlags::NONE.access(true, false);
     /// `O_WRONLY`: the file must exist and keeps its length.
     pub const WRITE_EXISTING: OpenFlags = OpenFlags::NONE.access(false, true);
-    /// `O_WRONLY | O_CREAT`: it may exist and keeps its length.
+    /// `O_WRONLY | O_CREAT`: the file may exist, and keeps its length.
     pub const WRITE: OpenFlags = OpenFlags::WRITE_EXISTING.with(linux::CREAT);
-    /// `O_WRONLY | O_CREAT | O_EXCL`: it must not exist.
+    /// `O_WRONLY | O_CREAT | O_EXCL`: the file must not exist.
     pub const CREATE_NEW: OpenFlags = OpenFlags::WRITE.with(linux::EXCL);
     /// `O_RDWR | O_CREAT`
     pub const READ_WRITE: OpenFlags = OpenFlags::WRITE.access(true, true);
@@ -69,25 +69,25 @@ impl OpenFlags {
         self.bits & bits == bits
     }
 
-    /// True if it reads.
+    /// True if it opens for reading.
     pub const fn reads(self) -> bool {
         matches!(self.bits & linux::ACCESS, linux::RDONLY | linux::RDWR)
     }
 
-    /// True if it writes.
+    /// True if it opens for writing.
     pub const fn writes(self) -> bool {
         matches!(self.bits & linux::ACCESS, linux::WRONLY | linux::RDWR)
     }
 
-    /// True if it may make a file.
+    /// True if it may create a file.
     pub const fn creates(self) -> bool {
         self.has(linux::CREAT)
     }
 }
 
 impl fmt::Display for OpenFlags {
-    /// The name of a common combination, or the flags one after the other:
-    /// `create-new`, `read direct`, `writes creates appends`.
+    /// The name of a common combination, or the list of flags: `create-new`, `read
+    /// direct`, `writes creates appends`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let short = match self.directly(false) {
             OpenFlags::READ => Some("read"),

@@ -1,6 +1,6 @@
-//! Operations as data: their kinds ([`OpKind`]), system calls without their operands ([`Call`]), and
-//! the table [`OPERATIONS`], from which the phases of `rbench meta`, the rows of `rbench ops` and
-//! the words of mixes follow.
+//! Operations as data: their kinds ([`OpKind`]), system calls without their operands ([`Call`]),
+//! and the table [`OPERATIONS`]. The phases of `rbench meta`, the rows of `rbench ops` and the
+//! words of mixes follow from this table.
 
 use std::ffi::CStr;
 use std::fmt;
@@ -45,17 +45,17 @@ op_kinds! {
     Rmdir => "rmdir",
     /// Read the attributes of a name: `fstatat`.
     Stat => "stat",
-    /// Give a name another name in the same directory: `renameat`.
+    /// Rename a name within its directory: `renameat`.
     Rename => "rename",
-    /// Give a file another name beside its own: `linkat`.
+    /// Give a file a second name in its directory: `linkat`.
     Link => "link",
     /// Open a directory, read all entries, close it.
     List => "list",
-    /// Make a file that is not there yet, write what was asked for, close it.
+    /// Create a new file, write the requested data, close it.
     Create => "create",
     /// Make a file node: `mknodat`.
     Mknod => "mknod",
-    /// Open a file, read what was asked for, close it.
+    /// Open a file, read the requested data, close it.
     ReadFile => "read-file",
     /// Open a file that may exist, write all of it, close it.
     WriteFile => "write-file",
@@ -69,17 +69,16 @@ op_kinds! {
     Read => "read",
     /// Write one block.
     Write => "write",
-    /// Give the blocks of a range of a file back, which reads as zeros from then on:
-    /// `fallocate` with `FALLOC_FL_PUNCH_HOLE`.
+    /// Deallocate blocks in a range of a file, which then reads as zeros: `fallocate` with
+    /// `FALLOC_FL_PUNCH_HOLE`.
     Trim => "trim",
-    /// Bring written data to stable storage: `fsync`.
+    /// Write a file to stable storage: `fsync`.
     Fsync => "fsync",
-    /// Bring written data, and of the attributes only what reading it needs, to stable
-    /// storage: `fdatasync`.
+    /// Write data, and the attributes needed to read it, to stable storage: `fdatasync`.
     Fdatasync => "fdatasync",
-    /// Bring everything that the host has written to stable storage: `sync`.
+    /// Write everything that the host has written to stable storage: `sync`.
     Sync => "sync",
-    /// Run the user's command around a phase.
+    /// Run a user's command around a phase.
     Command => "command",
     /// Set the length of a file: `ftruncate`.
     Truncate => "truncate",
@@ -93,11 +92,11 @@ op_kinds! {
     Chmod => "chmod",
     /// Change the times of a name: `utimensat`.
     Utimes => "utimes",
-    /// Ask whether a name may be read: `faccessat`.
+    /// Check that a name may be read: `faccessat`.
     Access => "access",
-    /// Find a name, with its attributes: `statx`.
+    /// Look up a name, with its attributes: `statx`.
     Lookup => "lookup",
-    /// Read the attributes of an open file from where they are kept: `statx` with
+    /// Read the attributes of an open file past the caches: `statx` with
     /// `AT_EMPTY_PATH | AT_STATX_FORCE_SYNC`.
     Getattr => "getattr",
     /// Read the totals of the file system: `fstatfs`.
@@ -110,11 +109,11 @@ op_kinds! {
     Listxattr => "listxattr",
     /// Remove an extended attribute of an open file: `fremovexattr`.
     Removexattr => "removexattr",
-    /// Make what lies in a directory: `mknodat` or `mkdirat` of each.
+    /// Create the entries of a directory: `mknodat` or `mkdirat` for each.
     Fill => "fill",
-    /// Remove what lies in a directory: `unlinkat` of each.
+    /// Remove the entries of a directory: `unlinkat` for each.
     Empty => "empty",
-    /// Write to an open file and bring it to stable storage: `pwrite`, `fsync`.
+    /// Write to an open file and sync it to stable storage: `pwrite`, `fsync`.
     WriteSync => "write-sync",
     /// Read some entries of an open directory: `getdents64`.
     Readdir => "readdir",
@@ -122,20 +121,18 @@ op_kinds! {
     Seek => "lseek",
     /// Change the owner of a name: `fchownat`.
     Chown => "chown",
-    /// Write behind the end of an open file: `write` of a file that was opened with
-    /// `O_APPEND`.
+    /// Write to the end of an open file: `write` to a file that was opened with `O_APPEND`.
     Append => "append",
-    /// All operations of a list, once: from the start of the first to the end of the last.
+    /// All operations of a list, once: from the start of the first to the end of the last one.
     Round => "round",
     /// Any operation of a mix.
     Mixed => "mixed",
-    /// Make a file with the content of another: `copy_file_range`.
+    /// Create a file with the content of another: `copy_file_range`.
     Copy => "copy",
 }
 
 impl OpKind {
-    /// Whether it asks for what is there and changes nothing: memory of the client
-    /// could answer.
+    /// True if it only reads, so that the client's memory could answer.
     pub fn asks(self) -> bool {
         matches!(
             self,
@@ -167,17 +164,17 @@ const MODE: u32 = 0o600;
 pub const READABLE: i32 = 4;
 /// A time long before any run, in s since 1970.
 const TIME: i64 = 1_000_000_000;
-/// Number of bytes by which a truncate extends a file.
+/// Number of bytes by which a truncation extends a file.
 const LONGER: u64 = 4096;
-/// Bytes that a reservation has.
+/// Bytes of a reservation.
 const RESERVED: u64 = 64 << 10;
 /// Bytes of one synced write.
 const SYNCED_WRITE: u64 = 1 << 10;
-/// Room for the entries of one `getdents64`, in bytes: what libc takes.
+/// Room for the entries of one `getdents64` in bytes: the size that libc uses.
 const ENTRIES: u64 = 32 << 10;
 /// Room for the target of a link, which is the name of an item.
 const TARGET: u64 = 256;
-/// Room for a list of names of attributes, others' included.
+/// Room for a list of names of attributes, including those of others.
 const LIST: u64 = 4096;
 /// Bytes of the value of an attribute.
 pub const VALUE: usize = 16;
@@ -224,7 +221,7 @@ const WRITE_TEN: &[Call] = &{
     all
 };
 
-/// Reserves blocks of a file, whose length stays (`FALLOC_FL_KEEP_SIZE`).
+/// Reserves blocks of a file without changing its length (`FALLOC_FL_KEEP_SIZE`).
 const fn reserve(length: u64) -> Call {
     Call::Allocate {
         mode: 1,
@@ -233,7 +230,7 @@ const fn reserve(length: u64) -> Call {
     }
 }
 
-/// Opens a file with these flags, writes it, syncs it, closes it.
+/// Opens a file with these flags, writes it, syncs it and closes it.
 const fn written(flags: OpenFlags) -> [Call; 4] {
     [Call::Open(flags), Call::Write, Call::Fsync, Call::Close]
 }
@@ -250,8 +247,8 @@ impl Call {
     /// `statx` of a name; a symbolic link is not followed.
     pub const LOOKUP: Call = Call::Lookup(By::Link, Call::STATX_BASIC);
 
-    /// The same call on a file with this many bytes of data, which stay: what changes a file does so
-    /// beyond them.
+    /// The same call on a file with this many bytes of data, which it keeps: it changes the file
+    /// only after them.
     pub const fn beyond(self, data: u64) -> Call {
         match self {
             Call::Truncate(by, more) => Call::Truncate(by, data.saturating_add(more)),
@@ -275,8 +272,8 @@ macro_rules! operations {
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub enum PhaseKind { $($(#[$doc])* $kind,)* }
 
-        /// Every operation of phases, in the order in which they run. Rows of `rbench ops` and words of
-        /// mixes have orders of their own: their first number.
+        /// Every operation of a phase, in the order in which they run. Rows of `rbench ops` and
+        /// words of mixes have orders of their own: their first number.
         pub const OPERATIONS: &[Operation] = &[$($operation.of(PhaseKind::$kind),)*];
     };
 }
@@ -341,8 +338,8 @@ operations! {
         form: "create [dsync]",
         ..word(0, ("create", "Create"), Op::Create, N::OwnFree, |_| Call::Open(Flags::CREATE_NEW))
     }),
-    /// Open each existing file, write and close it: what follows when one rank
-    /// has made the files of all.
+    /// Open each existing file, write and close it: used if one rank has created the files of
+    /// all.
     FileWrite => file("file-write", "File write", &written(Flags::WRITE_EXISTING)).op(Op::WriteFile),
     /// Stat each.
     FileStat => file("file-stat", "File stat", &[Call::Stat(By::Link)]).by_default().step(1).word(Word {
@@ -421,7 +418,8 @@ operations! {
         takes: Takes::Data(64, 4096), form: "setxattr [SIZE], up to 4k",
         ..word(10, ("setxattr", "Setxattr"), Op::Setxattr, N::Open, |_| Call::Setxattr(By::File, ATTRIBUTE, 0))
     }),
-    /// Open each, read this attribute. There is room for one byte more, so that a longer value is noticed.
+    /// Open each, read this attribute. The buffer has one more byte, so that a longer value is
+    /// detected.
     FileGetxattr => file("file-getxattr", "Attribute read", &[Call::Getxattr(By::File, ATTRIBUTE)])
         .opened(Flags::READ, VALUE as u64 + 1)
         .step(17).needs(&[FileSetxattr]).row(21, "getxattr").word(Word {
@@ -453,13 +451,13 @@ operations! {
     /// Open each, read these 10 KiB.
     FileRead10 => file("file-read-10", "Read, 10 KiB", &[Call::ReadAt(0)]).opened(Flags::READ, 10 * SYNCED_WRITE)
         .step(23).builds(10 * SYNCED_WRITE).needs(&[FileBuild10]).row(29, "read_10"),
-    /// Open each, reserve 64 KiB from the end of its data on; its length stays.
+    /// Open each, reserve 64 KiB after the end of its data; its length stays.
     FileFallocate => Operation { reserves: RESERVED, ..file("file-fallocate", "File fallocate", &[reserve(RESERVED)]) }
         .opened(Flags::WRITE_EXISTING, 0).step(24).row(30, "fallocate").word(Word {
         takes: Takes::Length(1), form: "fallocate SIZE", changes: true,
         ..word(24, ("fallocate", "Fallocate"), Op::Allocate, N::Open, reserve)
     }),
-    /// Copy each, with 10 KiB at least, to a new file beside it.
+    /// Copy each, which has at least 10 KiB, to a new file beside it.
     FileCopy => Operation { copies: true, ..file("file-copy", "File copy", &[Call::Copy]) }
         .to(".c").step(25).needs(&[FileBuild10]).undone(1, CopyRemove).row(31, "copy")
         .word(word(25, ("copy", "Copy"), Op::Copy, N::Copy, |_| Call::Copy)),
@@ -476,7 +474,7 @@ operations! {
     TreeRemove => tree("tree-remove", "Tree removal", &[Call::Rmdir]).by_default(),
 }
 
-/// Words of mixes for operations of no phase.
+/// Words of mixes for operations without a phase.
 const OTHER_WORDS: &[Word] = &[
     Word {
         form: "open [dsync] [last]",
@@ -512,7 +510,7 @@ const OTHER_WORDS: &[Word] = &[
     }),
 ];
 
-/// The row of `rbench ops` that no phase has.
+/// The row of `rbench ops` without a phase.
 const NEWCHUNK: OpsRow = OpsRow {
     place: 26,
     name: "newchunk",

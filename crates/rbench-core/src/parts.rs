@@ -1,5 +1,5 @@
-//! What the outcome of a phase is made of: the part of a host, that of a rank,
-//! and what the caches could do.
+//! Parts of the outcome of a phase: those of hosts and ranks, the state of caches, lateness, and
+//! totals of replays.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,16 +7,16 @@ use crate::latency::Latency;
 use crate::timeline::Gap;
 use crate::units::{Nanos, Rank};
 
-/// Whether the client's caches could answer the operations of a phase, as the
-/// measurements around it say ([`crate::residency::Residency::verdict`]).
+/// State of the client's caches towards the operations of a phase, by the measurements around it
+/// ([`crate::residency::Residency::verdict`]).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cache {
-    /// The host had not touched the items, or its caches were empty.
+    /// The host had not used the items, or its caches were empty.
     Cold,
-    /// The host's memory answered, or the host had made or touched the items
-    /// earlier in the run and nothing says that it did not.
+    /// The host's memory answered. Or the host had created or used the items earlier in the run,
+    /// and no measurement shows that its memory did not answer.
     Warm,
-    /// Hosts, parts of the items or stretches of time differ.
+    /// Hosts, parts of the items or periods differ.
     Mixed,
 }
 
@@ -31,28 +31,28 @@ impl Cache {
     }
 }
 
-/// What opening, transferring and closing took together, over all ranks: IOR's times. Each is
-/// from the begin of the first such operation of any rank to the end of the last.
+/// Time spans of opens, transfers and closes over all ranks: IOR's times. Each starts with the
+/// first such operation of any rank, and ends with the last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Access {
-    /// Of the opens.
+    /// Span of the opens.
     pub open: Nanos,
-    /// Of the transfers and of the syncs behind them.
+    /// Span of the transfers and of the syncs after them.
     pub transfer: Nanos,
-    /// Of the closes.
+    /// Span of the closes.
     pub close: Nanos,
-    /// From the begin of the first open to the end of the last close.
+    /// Span from the start of the first open to the end of the last close.
     pub total: Nanos,
 }
 
-/// What a search of a tree has looked at, each once, over all ranks.
+/// Entries that a search of a tree visited, each once, over all ranks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Found {
-    /// Entries that are no directories.
+    /// Entries that are not directories.
     pub files: u64,
-    /// Directories, the first one included.
+    /// Directories, including the first one.
     pub directories: u64,
-    /// Entries of both kinds for which all tests hold.
+    /// Entries of both kinds that pass all tests.
     pub matches: u64,
 }
 
@@ -67,25 +67,25 @@ pub struct HostOutcome {
     pub bytes: u64,
     /// Failed operations.
     pub errors: u64,
-    /// The time in which its own operations were measured.
+    /// Time during which its own operations were measured.
     pub elapsed: Nanos,
     /// Service times of its workers.
     pub service: Latency,
-    /// Response times of its workers; in an open loop only.
+    /// Response times of its workers, only in an open loop.
     pub response: Option<Latency>,
-    /// The longest time in which none of its workers finished an operation, failed ones
-    /// included, from the start of measuring to the last end.
+    /// The longest time without a finished operation of its workers, from the start of measuring
+    /// to the last end. Failed operations count.
     pub gap: Option<Gap>,
 }
 
-/// The rank that had the longest time without a finished operation.
+/// The rank with the longest time without a finished operation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RankGap {
     /// The rank.
     pub rank: Rank,
     /// Its host.
     pub host: String,
-    /// From the start of measuring or its last finished operation to its next one.
+    /// Time from the start of measuring, or from its last finished operation, to its next one.
     pub gap: Gap,
 }
 
@@ -100,33 +100,32 @@ pub struct RankOutcome {
     pub items: u64,
     /// Failed operations.
     pub errors: u64,
-    /// The time in which its own operations were measured.
+    /// Time during which its own operations were measured.
     pub elapsed: Nanos,
     /// Median service time.
     pub p50: Nanos,
-    /// 99th percentile.
+    /// 99th percentile of the service time.
     pub p99: Nanos,
     /// Longest service time.
     pub max: Nanos,
-    /// CPU time, user and system, that its process used from the start of the
-    /// phase's set-up to the end of the phase.
+    /// CPU time (user and system) of its process, from the start of the phase's set-up to the end
+    /// of the phase.
     pub cpu: Nanos,
 }
 
-/// How late operations with an intended start did start.
+/// Lateness of operations: how long after its intended start each one started.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Lateness {
-    /// Operations that had one.
+    /// Operations with an intended start.
     pub operations: u64,
-    /// Sum over them of the actual start less the intended one.
-    /// In nanoseconds.
+    /// Sum of their actual starts minus their intended starts, in nanoseconds.
     pub sum: u128,
-    /// The largest.
+    /// The largest lateness.
     pub max: Nanos,
 }
 
 impl Lateness {
-    /// Notes one more.
+    /// Records the lateness of an operation.
     #[inline]
     pub fn record(&mut self, late: Nanos) {
         self.operations += 1;
@@ -134,7 +133,7 @@ impl Lateness {
         self.max = self.max.max(late);
     }
 
-    /// Adds those of others.
+    /// Adds that of other workers.
     pub fn merge(&mut self, other: Lateness) {
         let Lateness {
             operations,
@@ -146,42 +145,42 @@ impl Lateness {
         self.max = self.max.max(max);
     }
 
-    /// The mean; 0 of none.
+    /// The mean; 0 without operations.
     pub fn mean(&self) -> Nanos {
         let mean = self.sum.checked_div(u128::from(self.operations));
         Nanos(u64::try_from(mean.unwrap_or(0)).unwrap_or(u64::MAX))
     }
 }
 
-/// Of a row of a replay: what the trace says of these operations, and how the replay differs.
+/// Row of a replay: what the traces recorded of its operations, and how the replay differed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Replayed {
-    /// Operations of that kind in the traces, of all copies.
+    /// Operations of this kind in the traces, of all copies.
     pub wanted: u64,
-    /// How long they took when they were recorded, of one copy, failed ones included; `None`: the
-    /// traces do not say.
+    /// Recorded durations of one copy, failed operations included; `None` if the traces have
+    /// none.
     pub recorded: Option<Latency>,
     /// Results that differ.
     pub differ: Differ,
-    /// Operations that were not done: their file was not open in the replay.
+    /// Operations that were not replayed: their file was not open in the replay.
     pub unopened: u64,
 }
 
-/// Results of a replay that are not those of the trace.
+/// Operations of a replay whose results differ from the trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Differ {
-    /// Failed, and had worked.
+    /// Failed in the replay, but not in the trace.
     pub failed: u64,
-    /// Worked, and had failed.
+    /// Succeeded in the replay, but not in the trace.
     pub worked: u64,
-    /// Failed with another error.
+    /// Failed with a different errno.
     pub error: u64,
-    /// Moved another number of bytes.
+    /// Moved a different number of bytes.
     pub length: u64,
 }
 
 impl Differ {
-    /// All of them.
+    /// The sum of all kinds.
     pub fn total(self) -> u64 {
         let Differ {
             failed,
@@ -193,7 +192,7 @@ impl Differ {
     }
 }
 
-/// Up to how much later than intended operations of a replay are counted together.
+/// Upper bounds of lateness, by which operations of a replay are counted.
 pub const LATE_LIMITS: [Nanos; 6] = [
     Nanos(10_000),
     Nanos(100_000),
@@ -203,25 +202,25 @@ pub const LATE_LIMITS: [Nanos; 6] = [
     Nanos(1_000_000_000),
 ];
 
-/// How late operations of a replay started.
+/// Histogram of the lateness of a replay's operations.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Late {
-    /// Operations up to each of [`LATE_LIMITS`], and behind the last of them.
+    /// Operations up to each of [`LATE_LIMITS`], and those above the last.
     pub counts: [u64; 7],
-    /// The latest.
+    /// The largest lateness.
     pub max: Nanos,
 }
 
 impl Late {
-    /// Notes an operation that started so late.
+    /// Counts an operation that started this late.
     #[inline]
     pub fn record(&mut self, late: Nanos) {
-        let place = LATE_LIMITS.iter().position(|limit| late <= *limit);
-        self.counts[place.unwrap_or(LATE_LIMITS.len())] += 1;
+        let index = LATE_LIMITS.iter().position(|limit| late <= *limit);
+        self.counts[index.unwrap_or(LATE_LIMITS.len())] += 1;
         self.max = self.max.max(late);
     }
 
-    /// Adds those of others.
+    /// Adds that of other workers.
     pub fn merge(&mut self, other: &Late) {
         let Late { counts, max } = other;
         for (count, more) in self.counts.iter_mut().zip(counts) {
@@ -230,12 +229,13 @@ impl Late {
         self.max = self.max.max(*max);
     }
 
-    /// All operations.
+    /// Number of operations.
     pub fn total(&self) -> u64 {
         self.counts.iter().sum()
     }
 
-    /// The share of operations that were at most so late, one of [`LATE_LIMITS`]; of none all.
+    /// The share of operations with at most this lateness, one of [`LATE_LIMITS`]; 1 without
+    /// operations.
     pub fn within(&self, limit: Nanos) -> f64 {
         let pairs = LATE_LIMITS.iter().zip(&self.counts);
         let within: u64 = pairs
@@ -249,40 +249,41 @@ impl Late {
     }
 }
 
-/// Of a replay as a whole.
+/// Totals of a replay.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ReplayTotals {
     /// The pass, from 0.
     pub iteration: u32,
     /// The form of each trace, by its name.
     pub traces: Vec<(String, String)>,
-    /// Operations in the traces, what is left out included.
+    /// Operations in the traces, including those left out.
     pub found: u64,
-    /// Operations to be replayed, of one copy.
+    /// Operations to replay, of one copy.
     pub wanted: u64,
-    /// How many copies.
+    /// Number of copies.
     pub copies: u32,
-    /// Operations that were done, of all copies; failed ones included.
+    /// Replayed operations of all copies, including failed ones.
     pub done: u64,
-    /// What was left out, of one copy, and why.
+    /// Operations of one copy that were left out, by reason.
     pub left_out: Vec<(String, u64)>,
-    /// Places in which the traces miss something.
+    /// Gaps in the traces, where data is missing.
     pub gaps: u64,
     /// Processes in the traces, of one copy.
     pub processes: u64,
-    /// Groups of processes that share open files: no more workers have work, of one copy.
+    /// Groups of processes that share open files, of one copy. No more workers than this have
+    /// work.
     pub groups: u64,
-    /// From the first recorded start to the last one, at the speed of the replay.
+    /// Time from the first recorded start to the last, at the speed of the replay.
     pub span: Nanos,
-    /// Files, directories and links that were made before, of one copy.
+    /// Files, directories and links of one copy that were created beforehand.
     pub prepared: u64,
-    /// Their bytes.
+    /// Bytes of these files.
     pub prepared_bytes: u64,
-    /// How late operations started; `None`: they were not to wait.
+    /// Lateness of the operations; `None` if they had no intended starts.
     pub late: Option<Late>,
 }
 
-/// `n` a second over `elapsed`; zero when no time passed.
+/// `n` per second over `elapsed`; zero if no time passed.
 pub fn per_second(n: u64, elapsed: Nanos) -> f64 {
     if elapsed.0 == 0 {
         0.0

@@ -1,20 +1,21 @@
-//! What stands in sentences: text that came from elsewhere, of which nothing may steer the
-//! terminal or break the line, and numbers of ranks.
+//! Text for sentences: foreign text is escaped so that it cannot steer the terminal or
+//! break the line, and numbers of ranks are combined.
 
 use std::borrow::Cow;
 
-/// `text` with its control characters written out (`\n`, `\u{1b}`).
+/// Escapes the control characters of `text` (`\n`, `\u{1b}`).
 pub fn plain(text: &str) -> Cow<'_, str> {
     written_out(text, char::is_control)
 }
 
-/// The same for text of several lines, which it keeps.
+/// Like [`plain`], but keeps line ends.
 pub fn plain_lines(text: &str) -> Cow<'_, str> {
     written_out(text, |c| c.is_control() && c != '\n')
 }
 
-/// The same for a cell of a table that a spreadsheet may open: text that it would take for a formula
-/// has an apostrophe in front, which spreadsheets do not show. Numbers stay numbers.
+/// Like [`plain`], for a cell of a table that a spreadsheet may open. Text that looks like
+/// a formula gets an apostrophe in front, which spreadsheets do not show. Numbers stay
+/// numbers.
 pub fn cell(text: &str) -> Cow<'_, str> {
     let formula = text.starts_with(['=', '+', '-', '@']) && text.parse::<f64>().is_err();
     match formula {

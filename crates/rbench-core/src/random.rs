@@ -1,6 +1,5 @@
-//! Random streams that derive from (seed, rank, worker, phase) alone, so that
-//! the same seed gives the same run on any machine, and the data generator
-//! for write buffers.
+//! Random streams that depend only on (seed, rank, worker, phase), so the same seed
+//! gives the same run on any machine. Also the data generator for write buffers.
 
 use rand_core::Rng as _;
 use rand_core::SeedableRng as _;
@@ -28,7 +27,7 @@ pub fn key(parts: &[u64]) -> u64 {
 pub struct Stream(Xoshiro256PlusPlus);
 
 impl Stream {
-    /// The stream that belongs to `parts`, such as (seed, rank, worker, phase).
+    /// The stream of `parts`, such as (seed, rank, worker, phase).
     pub fn new(parts: &[u64]) -> Stream {
         Stream(Xoshiro256PlusPlus::seed_from_u64(key(parts)))
     }
@@ -46,8 +45,8 @@ impl Stream {
         ((u128::from(self.next_u64()) * u128::from(bound)) >> 64) as u64
     }
 
-    /// A number in the half-open interval (0, 1]: never 0, so that its
-    /// logarithm is finite.
+    /// A number in the half-open interval (0, 1]; never 0, so that its logarithm is
+    /// finite.
     #[inline]
     pub fn unit(&mut self) -> f64 {
         ((self.next_u64() >> 11) + 1) as f64 / (1_u64 << 53) as f64
@@ -61,14 +60,14 @@ impl Stream {
     }
 }
 
-/// Words of the pool that data is cut from: with a block it fits into the
+/// Words of the pool from which data is cut; pool and block together fit into the
 /// first cache of a processor.
 const POOL_WORDS: usize = 4096;
-/// Words that are cut from the pool at a time.
+/// Words that are cut from the pool at once.
 const PIECE_WORDS: usize = 512;
 const PIECE: usize = 8 * PIECE_WORDS;
 
-/// Stretches begin at lines of the cache.
+/// Pieces start at cache lines.
 const LINE_WORDS: usize = 8;
 
 #[repr(align(64))]
@@ -87,7 +86,7 @@ const fn pool() -> [u64; POOL_WORDS] {
     words
 }
 
-/// Copies `words` to `bytes`, at most as many, under `mask`.
+/// Copies at most `words` to `bytes`, each word combined with `mask`.
 #[inline(always)]
 fn copy_masked(bytes: &mut [u8], words: &[u64; PIECE_WORDS], mask: u64) {
     let whole = bytes.len() / 8;
@@ -102,7 +101,7 @@ fn copy_masked(bytes: &mut [u8], words: &[u64; PIECE_WORDS], mask: u64) {
     }
 }
 
-/// The same, compiled for processors with vectors of 32 bytes.
+/// Like [`copy_masked`], compiled for processors with vectors of 32 bytes.
 #[cfg(target_arch = "x86_64")]
 #[target_feature(enable = "avx2")]
 fn copy_masked_wide(bytes: &mut [u8], words: &[u64; PIECE_WORDS], mask: u64) {
@@ -111,18 +110,17 @@ fn copy_masked_wide(bytes: &mut [u8], words: &[u64; PIECE_WORDS], mask: u64) {
 
 /// Fills buffers with incompressible data at memory speed.
 ///
-/// Each 4096 bytes are a stretch of a pool of random words, at a random place,
-/// under a random mask of 64 bits: no word comes twice but by chance, and no
-/// block is a copy of another. Places and masks are the numbers of a SplitMix64
-/// generator. Data that a reader must be able to make again comes from
-/// [`DataStream::for_block`].
+/// Each 4096 bytes are a piece of a pool of random words, from a random offset, under
+/// a random mask of 64 bits. No word occurs twice except by chance, and no block is a
+/// copy of another. Offsets and masks are the numbers of a SplitMix64 generator. Data
+/// that a reader must be able to generate again comes from [`DataStream::for_block`].
 #[derive(Debug, Clone)]
 pub struct DataStream {
     state: u64,
 }
 
 impl DataStream {
-    /// The stream that belongs to `parts`.
+    /// The stream of `parts`.
     pub fn new(parts: &[u64]) -> DataStream {
         DataStream::for_block(key(parts))
     }
@@ -130,16 +128,16 @@ impl DataStream {
     /// The stream of one block, from its 64-bit key alone.
     #[inline]
     pub fn for_block(block_key: u64) -> DataStream {
-        // Keys may be small numbers, one behind the other.
+        // Keys may be small consecutive numbers.
         DataStream {
             state: mix(block_key),
         }
     }
 
-    /// The next stretch of the pool, and its mask.
+    /// The next piece of the pool, and its mask.
     #[inline]
     fn next(&mut self) -> (&'static [u64; PIECE_WORDS], u64) {
-        // An odd step gives each state once in 2^64.
+        // An odd step reaches each state once in 2^64.
         self.state = self.state.wrapping_add(0xd1b5_4a32_d192_ed03);
         let mask = mix(self.state);
         let places = (POOL_WORDS - PIECE_WORDS) / LINE_WORDS + 1;
@@ -148,15 +146,16 @@ impl DataStream {
         (stretch.unwrap_or(&[0; PIECE_WORDS]), mask)
     }
 
-    /// Fills the whole of `buffer` with the next bytes of the stream. A call
-    /// always starts at a fresh stretch.
+    /// Fills `buffer` with the next bytes of the stream. Each call starts with a new
+    /// piece.
     #[inline]
     pub fn fill(&mut self, buffer: &mut [u8]) {
         for piece in buffer.chunks_mut(PIECE) {
             let (words, mask) = self.next();
             #[cfg(target_arch = "x86_64")]
             if std::is_x86_feature_detected!("avx2") {
-                // SAFETY: the processor has what the function is compiled for.
+                // SAFETY: the processor has the feature for which the function is
+                // compiled.
                 unsafe { copy_masked_wide(piece, words, mask) };
                 continue;
             }
@@ -218,14 +217,14 @@ mod tests {
     #[cfg(target_arch = "x86_64")]
     fn processors_with_and_without_wide_vectors_make_the_same_data() {
         if !std::is_x86_feature_detected!("avx2") {
-            // Then there is but one way.
+            // Only one way exists then.
             return;
         }
         for length in [0, 1, 7, 8, 63, 64, 1000, PIECE] {
             let (mut narrow, mut wide) = (vec![0; length], vec![0; length]);
             let words = POOL.0.first_chunk().expect("the pool is longer");
             copy_masked(&mut narrow, words, 0x1234_5678_9abc_def0);
-            // SAFETY: asked above.
+            // SAFETY: the feature was checked above.
             unsafe { copy_masked_wide(&mut wide, words, 0x1234_5678_9abc_def0) };
             assert_eq!(narrow, wide);
         }
@@ -233,7 +232,7 @@ mod tests {
 
     #[test]
     fn no_block_is_a_copy_of_another_even_shifted() {
-        // Every stretch of the pool comes again, under another mask.
+        // Every piece of the pool occurs again, under another mask.
         let mut data = vec![0_u8; 4 << 20];
         DataStream::new(&[2]).fill(&mut data);
         let mut seen = std::collections::HashSet::new();

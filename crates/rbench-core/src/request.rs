@@ -1,10 +1,10 @@
-//! Requests that reach a FUSE file system, as whoever looks on hears of them.
+//! Requests that reach a FUSE file system, as seen by an observer.
 
 use std::sync::Arc;
 
 use crate::units::Nanos;
 
-/// What kind of object.
+/// Kind of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Kind {
     /// A regular file.
@@ -15,101 +15,101 @@ pub enum Kind {
     Link,
 }
 
-/// What a reply tells of an inode.
+/// Attributes of an inode in a reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Entry {
     /// Its number.
     pub ino: u64,
-    /// What it is; `None`: something that is not replayed.
+    /// Its kind; `None` for kinds that are not replayed.
     pub kind: Option<Kind>,
-    /// Bytes.
+    /// Its size in bytes.
     pub size: u64,
 }
 
-/// A request that has been answered.
+/// A request with its reply.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Event {
-    /// The line that it stands in.
+    /// Line of the trace.
     pub line: u64,
-    /// When it came.
+    /// Time of the request.
     pub at: Nanos,
-    /// How long it took.
+    /// Its duration.
     pub took: Nanos,
-    /// Who caused it.
+    /// The process that caused it.
     pub process: u64,
-    /// The errno of what failed; else what it returned, as a length or 0.
+    /// The returned length or 0, or the errno of a failure.
     pub result: Result<u64, i32>,
-    /// What of an inode the reply says.
+    /// The inode in the reply.
     pub found: Option<Entry>,
-    /// What.
+    /// The request itself.
     pub what: What,
 }
 
 /// A name in a directory.
 pub type Place = (u64, Arc<[u8]>);
 
-/// What is asked of a FUSE file system. Inodes first.
+/// A request to a FUSE file system. Inodes come first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum What {
-    /// Of a name.
+    /// Looks up a name.
     Lookup(Place),
-    /// Attributes.
+    /// Reads attributes.
     Getattr(u64),
-    /// Attributes are changed: permissions, owner and group, length, times.
+    /// Changes attributes: permissions, owner and group, length, times.
     Setattr(u64, Changes),
-    /// A node; with its type.
+    /// Creates a node: its type.
     Mknod(Place, u32),
-    /// A directory.
+    /// Creates a directory.
     Mkdir(Place, u32),
-    /// A file, which is open then: permissions, flags, handle.
+    /// Creates a file, which is then open: permissions, flags, handle.
     Create(Place, u32, i32, Option<u64>),
-    /// A symbolic link: its target.
+    /// Creates a symbolic link: its target.
     Symlink(Place, Arc<[u8]>),
-    /// A further name.
+    /// Creates another name.
     Link(u64, Place),
-    /// A name goes.
+    /// Removes a name.
     Unlink(Place),
-    /// A directory goes.
+    /// Removes a directory.
     Rmdir(Place),
-    /// A name changes: flags.
+    /// Renames a name: flags.
     Rename(Place, Place, u32),
-    /// A file: flags, handle.
+    /// Opens a file: flags, handle.
     Open(u64, i32, Option<u64>),
-    /// A directory: handle.
+    /// Opens a directory: handle.
     Opendir(u64, Option<u64>),
-    /// Handle, offset, bytes.
+    /// Reads: handle, offset, bytes.
     Read(u64, Option<u64>, u64, u64),
-    /// Handle, offset, bytes; and the data, where there is any.
+    /// Writes: handle, offset, bytes, and the data if the trace has it.
     Write(u64, Option<u64>, u64, u64, Option<Arc<[u8]>>),
-    /// Handle, room.
+    /// Reads entries of a directory: handle, room.
     Readdir(u64, Option<u64>, u64),
-    /// A descriptor is closed: handle.
+    /// Closes a descriptor: handle.
     Flush(u64, Option<u64>),
-    /// The last descriptor is gone: handle.
+    /// Closes the last descriptor: handle.
     Release(u64, Option<u64>),
-    /// Handle; whether of data only.
+    /// Syncs a file: handle, true for data only.
     Fsync(u64, Option<u64>, bool),
-    /// Handle, mode, offset, bytes.
+    /// Reserves or deallocates blocks: handle, mode, offset, bytes.
     Fallocate(u64, Option<u64>, i32, u64, u64),
-    /// The target of a link.
+    /// Reads the target of a link.
     Readlink(u64),
-    /// `R_OK` and so on.
+    /// Checks access: `R_OK` and so on.
     Access(u64, i32),
-    /// Totals.
+    /// Reads the totals of the file system.
     Statfs(u64),
-    /// Name, bytes of the value, flags.
+    /// Sets an attribute: name, bytes of the value, flags.
     Setxattr(u64, Arc<[u8]>, u64, i32),
-    /// Name, room.
+    /// Reads an attribute: name, room.
     Getxattr(u64, Arc<[u8]>, u64),
-    /// Room.
+    /// Lists the attributes: room.
     Listxattr(u64, u64),
-    /// Name.
+    /// Removes an attribute: name.
     Removexattr(u64, Arc<[u8]>),
-    /// Something that is not replayed, and why.
+    /// Another request, which is not replayed: the reason.
     Other(&'static str),
 }
 
-/// What `setattr` changes.
+/// Attributes that `setattr` changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Changes {
     /// Permissions.
@@ -120,6 +120,6 @@ pub struct Changes {
     pub gid: Option<u32>,
     /// The length.
     pub size: Option<u64>,
-    /// Times.
+    /// True if times change.
     pub times: bool,
 }

@@ -1,9 +1,8 @@
-//! What answered the operations of a phase that reads, stats or lists: what
-//! was measured around it, and the verdict that these measurements carry.
+//! Residency of a phase that reads, stats or lists: measurements of what answered its
+//! operations, and the verdict from them.
 //!
-//! All counts are integers of one cache (the memory of one kernel for one
-//! mounted file system) and are added up; the verdict is made of them at the
-//! end, by [`Residency::verdict`] alone.
+//! All counts are integers of one cache (one kernel's memory for one mounted file system),
+//! and are added up. [`Residency::verdict`] alone derives the verdict from the sums.
 
 use std::collections::BTreeMap;
 
@@ -13,38 +12,38 @@ use crate::operations::OpKind;
 use crate::parts::Cache;
 use crate::units::Nanos;
 
-/// The kind of request under which a counter counts that knows no kinds.
+/// The kind of request for a counter that does not distinguish kinds.
 pub const TOTAL: &str = "total";
 
-/// Up to this share of what would have been asked, nothing was asked.
+/// Up to this share of the expected requests, memory answered everything.
 const NEXT_TO_NONE: f64 = 0.02;
-/// From this share on, everything was asked.
+/// From this share on, memory answered nothing.
 const NEXT_TO_ALL: f64 = 0.9;
-/// From this share of resident pages on, reads need nothing else.
+/// From this share of resident pages on, memory answers all reads.
 const ALL_PAGES: f64 = 0.95;
-/// Bytes that one read request brings at most.
+/// Most bytes that one read request fetches.
 pub const LARGEST_REQUEST: u64 = 1 << 20;
-/// Bytes that one read request brings where nobody has asked for more.
+/// Bytes that one read request usually fetches.
 const USUAL_REQUEST: u64 = 128 << 10;
 
-/// What lies between this program and the target's files.
+/// Layers between this program and the target's files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Evidence {
     /// The files themselves lie in this host's memory (tmpfs, ramfs).
     Memory,
-    /// The kernel's caches and nothing else of this host: what they do not
-    /// have comes from a block device or a server.
+    /// Only this host's kernel caches: anything else comes from a block device or a
+    /// server.
     Kernel,
-    /// A client program (FUSE) behind the kernel's caches, with caches of its
-    /// own that nobody here can see or drop.
+    /// The kernel's caches and a client program (FUSE), which has caches that rbench can
+    /// neither see nor drop.
     Client,
-    /// Nobody knows.
+    /// Unknown.
     #[default]
     Unknown,
 }
 
 impl Evidence {
-    /// By the type of the file system as the kernel names it.
+    /// The layers of a file system, by the kernel's name of its type.
     pub fn of(fs_type: &str) -> Evidence {
         match fs_type {
             "tmpfs" | "ramfs" => Evidence::Memory,
@@ -68,20 +67,20 @@ impl Evidence {
     }
 }
 
-/// Whose items the ranks of one cache work on in a phase, counted in parts:
-/// one part is what one rank makes.
+/// Share of the items that one cache's ranks work on in a phase and that they have used
+/// before. It is counted in parts; each part is what one rank creates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Share {
-    /// Parts worked on; 0: no rank of this cache has anything to do.
+    /// Parts that the ranks work on; 0 if no rank of this cache has work.
     pub parts: u64,
-    /// Of these, made by ranks of this cache earlier in the run.
+    /// Those of these parts that ranks of this cache created earlier in the run.
     pub made: u64,
-    /// Of the others, those that ranks of this cache have used since.
+    /// Those of the other parts that ranks of this cache have used since.
     pub touched: u64,
 }
 
 impl Share {
-    /// Adds the parts of others.
+    /// Adds the parts of another cache.
     pub fn add(&mut self, other: Share) {
         let Share {
             parts,
@@ -93,7 +92,7 @@ impl Share {
         self.touched += touched;
     }
 
-    /// Parts that this cache has had to do with.
+    /// Parts that ranks of this cache have created or used.
     pub fn known(self) -> u64 {
         self.made + self.touched
     }
@@ -102,18 +101,18 @@ impl Share {
 /// What of some files the page cache held at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Pages {
-    /// Files looked at; one that several workers have open counts for each.
+    /// Inspected files; a file that several workers have open counts for each.
     pub files: u64,
-    /// Files that the phase works on, in the same count.
+    /// Files that the phase works on, counted in the same way.
     pub of: u64,
-    /// Pages of the files looked at.
+    /// Pages of the inspected files.
     pub pages: u64,
-    /// Of these, those in memory.
+    /// Those of these pages that were in memory.
     pub cached: u64,
 }
 
 impl Pages {
-    /// Adds other files.
+    /// Adds the pages of other files.
     pub fn add(&mut self, other: Pages) {
         let Pages {
             files,
@@ -127,7 +126,7 @@ impl Pages {
         self.cached += cached;
     }
 
-    /// The share of the pages in memory, 0 to 1; `None` without any page.
+    /// The share of the pages in memory, 0 to 1; `None` without pages.
     pub fn share(self) -> Option<f64> {
         (self.pages > 0).then(|| self.cached as f64 / self.pages as f64)
     }
@@ -136,16 +135,16 @@ impl Pages {
 /// Requests that reached a file system during a phase, whoever made them.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Requests {
-    /// Who counts, for people.
+    /// Name of the counter, for people.
     pub source: String,
-    /// By the name of the FUSE request; [`TOTAL`] alone where kinds are not
-    /// told apart.
+    /// Counts by the name of the FUSE request; [`TOTAL`] alone if kinds are not
+    /// distinguished.
     pub by_kind: BTreeMap<String, u64>,
 }
 
 impl Requests {
-    /// Those that an operation of the kind `op` sends when no memory answers
-    /// it; of an `empty` file there is nothing to read.
+    /// Requests that operations of the kind `op` send if no memory answers; `empty` files
+    /// need no read requests.
     pub fn answering(&self, op: OpKind, empty: bool) -> u64 {
         let of = |kinds: &[&str]| {
             kinds
@@ -171,7 +170,7 @@ impl Requests {
     }
 }
 
-/// What one cache's part in a phase measured.
+/// Measurements of one cache's part in a phase.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct CacheLook {
     /// The first host of the cache.
@@ -180,37 +179,38 @@ pub struct CacheLook {
     pub operations: u64,
     /// Bytes that they returned.
     pub bytes: u64,
-    /// Operations of the same kind in all rows of the phase: the requests and
-    /// the fetched bytes are theirs together.
+    /// Operations of the same kind in all rows of the phase. The requests and the fetched
+    /// bytes belong to all of them.
     pub asked: u64,
     /// Bytes that these returned.
     pub returned: u64,
-    /// Whose items they were; `None`: nobody knows who has used them.
+    /// The share of items that were created or used on this host; `None` if that is
+    /// unknown.
     pub share: Option<Share>,
-    /// The page cache just before the start; no pages: not looked at.
+    /// The page cache just before the start; no pages if it was not inspected.
     pub before: Pages,
     /// The page cache just after the end.
     pub after: Pages,
-    /// Requests that reached the file system; `None`: nothing counts them.
+    /// Requests that reached the file system; `None` if nothing counts them.
     pub requests: Option<Requests>,
-    /// Bytes that the reads made a block device of this host deliver; `None`
-    /// where that cannot be told.
+    /// Bytes that reads fetched from a block device of this host; `None` if that cannot be
+    /// determined.
     pub fetched: Option<u64>,
 }
 
 /// That workers had used everything they have once and went over it again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Round {
-    /// When the first of them came round, after the common start.
+    /// Time at which the first of them started again, after the common start.
     pub after: Nanos,
-    /// Operations of one pass over everything, of all that came round.
+    /// Operations of one pass over everything, of all workers that started again.
     pub once: u64,
-    /// Operations that these did in all.
+    /// Total operations of these workers.
     pub done: u64,
 }
 
 impl Round {
-    /// The earlier of two, with the operations of both.
+    /// Joins two: the earlier time, and the operations of both.
     pub fn join(a: Option<Round>, b: Option<Round>) -> Option<Round> {
         match (a, b) {
             (Some(a), Some(b)) => Some(Round {
@@ -223,81 +223,81 @@ impl Round {
     }
 }
 
-/// What was seen around the operations of one row, over all caches.
+/// Measurements around the operations of one row, over all caches.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Residency {
-    /// What lies between this program and the files.
+    /// The layers between this program and the files.
     pub ground: Evidence,
-    /// The kernel's caches were dropped on every host just before.
+    /// True if the kernel's caches were dropped on every host just before.
     pub dropped: bool,
-    /// Files were opened with O_DIRECT.
+    /// True if files were opened with `O_DIRECT`.
     pub direct: bool,
-    /// What was read is compared with what was written.
+    /// True if the data that is read is compared with the data that was written.
     pub verifies: bool,
-    /// Where time decides: whether workers went over their part again.
+    /// Repetition of work, if time ends the phase.
     pub round: Option<Round>,
-    /// Each cache that took part.
+    /// Each cache with operations of the row.
     pub caches: Vec<CacheLook>,
 }
 
-/// What the measurements say of a row.
+/// Conclusion from the measurements of a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Verdict {
     /// Measured: memory of this host answered.
     Memory,
-    /// The host had made or used the items, and nothing measured says whether
-    /// its memory answered.
+    /// The host had created or used the items, and no measurement shows whether its memory
+    /// answered.
     Perhaps,
-    /// No memory of this host could answer, or none was seen to.
+    /// No memory of this host could answer, or none was seen to answer.
     Cold,
-    /// Cold until the first worker came round, from memory then.
+    /// Cold until the first worker started again, from memory afterwards.
     ColdThenMemory,
-    /// Cold until the first worker came round; whether memory answered then is
-    /// not measured.
+    /// Cold until the first worker started again. Afterwards memory may have answered;
+    /// that was not measured.
     ColdThenPerhaps,
-    /// Hosts, or parts of what a host read, differ.
+    /// Hosts, or parts of the data that a host read, differ.
     Mixed,
-    /// The calls themselves ask past the caches.
+    /// The calls themselves bypass the caches.
     Forced,
-    /// Nothing is known.
+    /// Unknown.
     Unknown,
 }
 
-/// Why.
+/// Reason of a verdict.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Reason {
     /// The file system lies in memory.
     InMemory,
-    /// Next to no request reached the file system.
+    /// Almost no requests reached the file system.
     NoRequest,
-    /// Next to nothing was fetched from the device.
+    /// Almost nothing was fetched from the device.
     NothingFetched,
-    /// The pages were in memory before.
+    /// The pages were in memory beforehand.
     Resident,
-    /// Some of it came from memory, by the measurement.
+    /// Part of the data came from memory, by the measurement.
     Partly,
-    /// The host had neither made nor used the items.
+    /// The host had neither created nor used the items.
     Untouched,
     /// Operations reached the server or the device.
     Reached,
-    /// Operations reached the client program, which had seen the items before.
+    /// Operations reached the client program, which had used the items before.
     ReachedClient,
-    /// The kernel's caches were dropped or passed by, and there are no others.
+    /// The kernel's caches were dropped or bypassed, and there are no others.
     Emptied,
-    /// The host had made or used the items; nothing was measured.
+    /// The host had created or used the items; nothing was measured.
     Touched,
-    /// The host had made or used some of the items; nothing was measured.
+    /// The host had created or used some of the items; nothing was measured.
     TouchedPartly,
-    /// `AT_STATX_FORCE_SYNC`: no cache of attributes may answer.
+    /// `AT_STATX_FORCE_SYNC`: no attribute cache may answer.
     Forced,
     /// The hosts differ.
     Hosts,
-    /// Neither who has used the items nor what answered is known.
+    /// Neither the users of the items nor the source of the answers is known.
     NotKnown,
 }
 
 impl Reason {
-    /// In a few words; docs/reference/report.md has them in full.
+    /// The reason in a few words; docs/reference/report.md has the full text.
     pub fn words(self) -> &'static str {
         match self {
             Reason::InMemory => "files lie in memory",
@@ -333,7 +333,7 @@ impl Verdict {
         }
     }
 
-    /// The label of the row.
+    /// The label of the row's cache state.
     pub fn cache(self) -> Option<Cache> {
         match self {
             Verdict::Memory => Some(Cache::Warm),
@@ -346,7 +346,7 @@ impl Verdict {
     }
 }
 
-/// What a measurement says of who answered.
+/// Result of one measurement.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Measured {
     Nothing,
@@ -356,7 +356,7 @@ enum Measured {
 }
 
 impl Measured {
-    /// By the share of what would have been asked that was asked.
+    /// Result from the share of the expected requests that were made.
     fn by_share(asked: f64, none: Reason) -> Measured {
         if asked <= NEXT_TO_NONE {
             Measured::Memory(none)
@@ -369,7 +369,7 @@ impl Measured {
 }
 
 impl CacheLook {
-    /// Adds what another cache saw; its host is not named.
+    /// Adds the measurements of another cache, without its host.
     fn add(&mut self, other: &CacheLook) {
         let CacheLook {
             host: _,
@@ -404,7 +404,7 @@ impl CacheLook {
         });
     }
 
-    /// What the requests say.
+    /// Result from the requests.
     fn by_requests(&self, op: OpKind) -> Measured {
         let Some(requests) = self.requests.as_ref().filter(|_| self.asked > 0) else {
             return Measured::Nothing;
@@ -413,8 +413,8 @@ impl CacheLook {
         if op != OpKind::Read {
             return Measured::by_share(count as f64 / self.asked as f64, Reason::NoRequest);
         }
-        // The kernel reads ahead, and cuts what is large: a request may answer
-        // many operations, and an operation may need several.
+        // The kernel reads ahead and splits large requests. So a request may answer many
+        // operations, and an operation may need several.
         let (count, returned) = (count as f64, self.returned as f64);
         let most = count * LARGEST_REQUEST as f64 / returned.max(1.0);
         let needed = (returned / USUAL_REQUEST as f64).max(self.asked as f64);
@@ -427,7 +427,7 @@ impl CacheLook {
         }
     }
 
-    /// What the fetched bytes say.
+    /// Result from the fetched bytes.
     fn by_fetched(&self) -> Measured {
         match self.fetched {
             Some(fetched) if self.returned > 0 => Measured::by_share(
@@ -438,7 +438,7 @@ impl CacheLook {
         }
     }
 
-    /// What the page cache said before, where it can answer.
+    /// Result from the page cache before the start, if it can answer.
     fn by_pages(&self, op: OpKind, direct: bool) -> Measured {
         let reads = matches!(op, OpKind::Read | OpKind::ReadFile);
         match self.before.share() {
@@ -457,8 +457,8 @@ impl CacheLook {
 }
 
 impl Residency {
-    /// What all caches that took part saw together; what one of them does not
-    /// know nobody knows of all.
+    /// Sum of the measurements of all caches with operations. A value that is unknown for
+    /// one cache is unknown for the sum.
     pub fn total(&self) -> CacheLook {
         let mut all = self.caches.iter().filter(|look| look.operations > 0);
         let mut total = all.next().cloned().unwrap_or_default();
@@ -466,7 +466,7 @@ impl Residency {
         total
     }
 
-    /// What the row as a whole is.
+    /// The verdict on the row as a whole.
     pub fn verdict(&self, op: OpKind) -> (Verdict, Reason) {
         let mut all = self
             .caches
@@ -494,13 +494,13 @@ impl Residency {
         })
     }
 
-    /// What the part of one cache is.
+    /// The verdict on the part of one cache.
     pub fn judge(&self, op: OpKind, look: &CacheLook) -> (Verdict, Reason) {
         if self.ground == Evidence::Memory {
             return (Verdict::Memory, Reason::InMemory);
         }
         if op == OpKind::Getattr {
-            // What the file system does with it the requests tell, where they are counted.
+            // The requests, if counted, show how the file system handles it.
             return match look.by_requests(op) {
                 Measured::Memory(reason) => (Verdict::Memory, reason),
                 Measured::Partly => (Verdict::Mixed, Reason::Partly),
@@ -514,7 +514,7 @@ impl Residency {
             .unwrap_or(Measured::Nothing);
         if self.round.is_some() && !self.passes_by(op) {
             let first = self.conclude(op, look, pages);
-            // What is there as a whole at the end was not fetched twice.
+            // Data that is completely in memory at the end was not fetched twice.
             let kept = look.after.share().is_some_and(|share| share >= ALL_PAGES);
             let over_all = match over_all {
                 Measured::Nothing if kept && !self.direct => Measured::Partly,
@@ -528,20 +528,21 @@ impl Residency {
                     (Verdict::ColdThenMemory, first.1)
                 }
                 (Verdict::Cold, _) => (Verdict::ColdThenPerhaps, first.1),
-                // Pages were there, or nobody knows: the whole row decides.
+                // The pages were in memory, or that is unknown: the row as a whole
+                // decides.
                 _ => self.conclude(op, look, strongest(over_all, pages)),
             };
         }
         self.conclude(op, look, strongest(over_all, pages))
     }
 
-    /// Whether operations go past the only caches there are.
+    /// True if operations bypass the only caches that exist.
     fn passes_by(&self, op: OpKind) -> bool {
         let reads = matches!(op, OpKind::Read | OpKind::ReadFile);
         self.ground == Evidence::Kernel && self.direct && reads
     }
 
-    /// From what was measured, and whose items they are.
+    /// The verdict from a measurement and the earlier use of the items.
     fn conclude(&self, op: OpKind, look: &CacheLook, measured: Measured) -> (Verdict, Reason) {
         let emptied = self.passes_by(op) || self.dropped && self.ground == Evidence::Kernel;
         let known = look.share.filter(|share| share.parts > 0);
@@ -563,7 +564,7 @@ impl Residency {
     }
 }
 
-/// The first that says something.
+/// The first conclusive measurement.
 fn strongest(a: Measured, b: Measured) -> Measured {
     if a == Measured::Nothing { b } else { a }
 }

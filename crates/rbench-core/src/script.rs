@@ -9,7 +9,7 @@ use crate::failure::FailureKind;
 use crate::open::OpenFlags;
 use crate::operations::Call;
 
-/// How often a call is made.
+/// Number of times that a call is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Times {
     /// Once.
@@ -27,7 +27,7 @@ pub enum Times {
 pub struct Part {
     /// The call.
     pub call: Call,
-    /// How often it is made.
+    /// Number of times that it is made.
     pub times: Times,
 }
 
@@ -41,7 +41,7 @@ impl Part {
     }
 }
 
-/// System calls of a step: a single one, or an open, at most one call on the file, and a close.
+/// System calls of a step: a single call, or an open, at most one call on the file, and a close.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Script {
     /// Set if the step opens its file itself, and closes it.
@@ -98,13 +98,13 @@ impl Script {
         self.part.map(|part| part.call)
     }
 
-    /// The call of a step that opens no file itself.
+    /// The call of a step that does not open a file itself.
     #[inline(always)]
     pub fn only(&self) -> Option<Call> {
         self.call().filter(|_| self.opens.is_none())
     }
 
-    /// True if the file has to be open already.
+    /// True if the file must be open already.
     #[inline(always)]
     pub fn needs_open(&self) -> bool {
         self.only().is_some_and(Call::needs_open)
@@ -133,11 +133,11 @@ impl Script {
     }
 }
 
-/// Distance in the data between the starts of two successive pieces of a file, in bytes.
+/// Distance between the starts of two successive pieces of a file in the data, in bytes.
 const SHIFT: usize = 512;
-/// Number of pieces after which the starts repeat, less one.
+/// Number of pieces after which the starts repeat, minus one.
 const SHIFTS: usize = 63;
-/// Bytes of data needed beyond those of a call if a file is written in several.
+/// Bytes of data needed in addition to those of a call, if a file is written in several calls.
 pub const PIECES_BYTES: usize = SHIFT * SHIFTS;
 
 /// Offset in the data of a piece of a file that is written in several calls from the same data.
@@ -147,18 +147,18 @@ pub fn piece_start(piece: usize) -> usize {
     SHIFT * (piece % (SHIFTS + 1))
 }
 
-/// What follows a call.
+/// Next step after a call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Then {
     /// The same call again.
     Again,
     /// The next call.
     Next,
-    /// Only closing the file, if that is one of the calls.
+    /// Only the close of the file, if it is one of the calls.
     Close,
 }
 
-/// A call that is to be made next.
+/// The next call to make.
 #[derive(Debug, Clone, Copy)]
 pub struct Due {
     /// The call.
@@ -342,22 +342,22 @@ impl Progress {
 mod tests {
     use super::*;
 
-    /// The calls that are made where they are answered so, and how it ends.
+    /// The calls made with these answers, and the result.
     fn course(
         parts: &[Part],
         answers: &[Result<u64, Errno>],
     ) -> (Vec<(Call, usize)>, Result<u64, FailureKind>) {
-        let (mut progress, mut file, mut made) = (Progress::default(), None, Vec::new());
+        let (mut progress, mut file, mut calls) = (Progress::default(), None, Vec::new());
         let length = 10;
         let mut answers = answers.iter();
         while let Some(due) = progress.next(parts, length) {
-            made.push((due.call, due.bytes));
+            calls.push((due.call, due.bytes));
             let answer = answers.next().expect("no more calls than answers");
             progress.ended(parts, &due, *answer, &mut file);
         }
         assert_eq!(answers.next(), None, "no fewer calls than answers");
         assert_eq!(file, None, "it is closed");
-        (made, progress.outcome())
+        (calls, progress.outcome())
     }
 
     fn whole(times: Times, call: Call) -> [Part; 4] {
@@ -373,8 +373,8 @@ mod tests {
     fn a_file_is_written_in_pieces_until_all_is_there() {
         let parts = whole(Times::UntilWritten(25), Call::Write);
         let answers = [Ok(3), Ok(10), Ok(10), Ok(5), Ok(0), Ok(0)];
-        let (made, outcome) = course(&parts, &answers);
-        let bytes: Vec<usize> = made[1..4].iter().map(|(_, bytes)| *bytes).collect();
+        let (calls, outcome) = course(&parts, &answers);
+        let bytes: Vec<usize> = calls[1..4].iter().map(|(_, bytes)| *bytes).collect();
         assert_eq!((bytes, outcome), (vec![10, 10, 5], Ok(25)));
         let script = Script::new(Some(parts[1]), 10);
         assert_eq!(script.writes(), Some((10, 25)));
@@ -383,8 +383,8 @@ mod tests {
     #[test]
     fn what_is_written_short_ends_it_and_the_file_is_closed() {
         let parts = whole(Times::UntilWritten(25), Call::Write);
-        let (made, outcome) = course(&parts, &[Ok(3), Ok(10), Ok(9), Ok(0)]);
-        assert_eq!(made.last(), Some(&(Call::Close, 10)));
+        let (calls, outcome) = course(&parts, &[Ok(3), Ok(10), Ok(9), Ok(0)]);
+        assert_eq!(calls.last(), Some(&(Call::Close, 10)));
         assert_eq!(outcome, Err(FailureKind::Short));
     }
 
@@ -392,16 +392,16 @@ mod tests {
     fn a_file_is_read_until_a_call_brings_less() {
         let parts = whole(Times::UntilShort, Call::Read);
         let answers = [Ok(3), Ok(10), Ok(10), Ok(0), Ok(0), Ok(0)];
-        let (made, outcome) = course(&parts, &answers);
-        assert_eq!((made.len(), outcome), (6, Ok(20)));
+        let (calls, outcome) = course(&parts, &answers);
+        assert_eq!((calls.len(), outcome), (6, Ok(20)));
     }
 
     #[test]
     fn of_two_errors_the_first_is_told_and_what_is_not_open_is_not_closed() {
         let parts = whole(Times::Once, Call::Write);
-        let (made, outcome) = course(&parts, &[Ok(3), Err(Errno::EIO), Err(Errno::ENOSPC)]);
-        assert_eq!((made.len(), outcome), (3, Err(Errno::EIO.into())));
-        let (made, outcome) = course(&parts, &[Err(Errno::ENOENT)]);
-        assert_eq!((made.len(), outcome), (1, Err(Errno::ENOENT.into())));
+        let (calls, outcome) = course(&parts, &[Ok(3), Err(Errno::EIO), Err(Errno::ENOSPC)]);
+        assert_eq!((calls.len(), outcome), (3, Err(Errno::EIO.into())));
+        let (calls, outcome) = course(&parts, &[Err(Errno::ENOENT)]);
+        assert_eq!((calls.len(), outcome), (1, Err(Errno::ENOENT.into())));
     }
 }

@@ -1,8 +1,8 @@
-//! Ranks and hosts that are too many to be told one by one: how each quantity
-//! is spread over them, and which of them lie at its ends.
+//! Summaries of ranks and hosts that are too many to list one by one: the spread of
+//! each quantity over them, and the outliers.
 //!
-//! Nothing here is an estimate: every value is sorted. What is left out is
-//! only who had which of the values in between.
+//! Every value is exact, because all are sorted. Only the owners of the values in
+//! between are left out.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use crate::parts::{RankOutcome, per_second};
 use crate::units::Nanos;
 
-/// Up to how many ranks and hosts each has a row of its own in an outcome.
+/// Most ranks and hosts with a row of their own in an outcome.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RowLimits {
     /// Ranks.
@@ -30,13 +30,13 @@ impl Default for RowLimits {
     }
 }
 
-/// Most rows of a crowd that are told by name.
+/// Most rows of a large run that are listed by name.
 pub const NAMED_MAX: usize = 64;
 
-/// So many at either end of each quantity are told by name.
+/// Number of rows listed by name at either end of each quantity.
 const ENDS: usize = 4;
 
-/// How values are spread: the quantile q is the ⌈q·n⌉-th smallest value.
+/// Quantiles of values: the quantile q is the ⌈q·n⌉-th smallest value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Quantiles<T> {
     /// The smallest.
@@ -60,7 +60,7 @@ pub struct Quantiles<T> {
 }
 
 impl<T: Copy + Default> Quantiles<T> {
-    /// Those of values in ascending order; all zero when there is none.
+    /// The quantiles of values in ascending order; all zero without values.
     pub fn of_sorted(values: &[T]) -> Quantiles<T> {
         let (Some(min), Some(max)) = (values.first(), values.last()) else {
             return Quantiles::default();
@@ -80,21 +80,21 @@ impl<T: Copy + Default> Quantiles<T> {
     }
 }
 
-/// How the ranks of a phase lie apart, all of them.
+/// Spread of a phase over all of its ranks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RankSpread {
     /// Number of ranks.
     pub ranks: u64,
-    /// Those that had something to do: items or failed operations.
+    /// Ranks with items or failed operations.
     pub busy: u64,
-    /// Median of the elapsed times of the busy ones (of an even number the
-    /// mean of the middle two); zero if there is none.
+    /// Median of the elapsed times of the busy ranks (with an even number, the mean
+    /// of the middle two); zero without any.
     pub busy_median: Nanos,
     /// Items done without error.
     pub items: Quantiles<u64>,
     /// Failed operations.
     pub errors: Quantiles<u64>,
-    /// The time in which its own operations were measured.
+    /// Time during which its own operations were measured.
     pub elapsed: Quantiles<Nanos>,
     /// Median service time.
     pub p50: Quantiles<Nanos>,
@@ -106,7 +106,7 @@ pub struct RankSpread {
     pub cpu: Quantiles<Nanos>,
 }
 
-/// How the hosts of a phase lie apart, all of them.
+/// Spread of a phase over all of its hosts.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HostSpread {
     /// Number of hosts.
@@ -117,9 +117,9 @@ pub struct HostSpread {
     pub bytes: Quantiles<u64>,
     /// Failed operations.
     pub errors: Quantiles<u64>,
-    /// The time in which its own operations were measured.
+    /// Time during which its own operations were measured.
     pub elapsed: Quantiles<Nanos>,
-    /// Items a second up to the end of the host's own last worker.
+    /// Items per second up to the end of the host's own last worker.
     pub rate: Quantiles<f64>,
     /// Median service time.
     pub p50: Quantiles<Nanos>,
@@ -140,7 +140,7 @@ pub struct HostSummary {
     pub bytes: u64,
     /// Failed operations.
     pub errors: u64,
-    /// The time in which its own operations were measured.
+    /// Time during which its own operations were measured.
     pub elapsed: Nanos,
     /// Median service time.
     pub p50: Nanos,
@@ -156,9 +156,9 @@ impl HostSummary {
     }
 }
 
-/// The spread of all `rows`, and the places (ascending) of those to be told by
-/// name: at the ends of items, elapsed time, p99 and maximum (idle ranks at
-/// that of items only), then those with the most failed operations.
+/// The spread of all `rows`, and the ascending indexes of the rows to list by name.
+/// These are at the ends of items, elapsed time, p99 and maximum (idle ranks only for
+/// items), then those with the most failed operations.
 pub fn of_ranks(rows: &[RankOutcome]) -> (Vec<usize>, RankSpread) {
     let busy = |row: &RankOutcome| row.items > 0 || row.errors > 0;
     let mut elapsed: Vec<Nanos> = rows.iter().filter(|r| busy(r)).map(|r| r.elapsed).collect();
@@ -184,8 +184,8 @@ pub fn of_ranks(rows: &[RankOutcome]) -> (Vec<usize>, RankSpread) {
     (outliers(rows, &measures, |r| r.errors), crowd)
 }
 
-/// The same of hosts: at the ends of items, rate, rate per rank, elapsed time,
-/// p99 and maximum.
+/// The same for hosts: at the ends of items, rate, rate per rank, elapsed time, p99
+/// and maximum.
 pub fn of_hosts(rows: &[HostSummary]) -> (Vec<usize>, HostSpread) {
     let mut rates: Vec<f64> = rows.iter().map(HostSummary::rate).collect();
     rates.sort_unstable_by(f64::total_cmp);
@@ -226,10 +226,11 @@ fn median(sorted: &[Nanos]) -> Nanos {
     }
 }
 
-/// What rows are compared by; `None` where a row has no such value.
+/// Value by which rows are compared; `None` if a row does not have it.
 type Measure<R> = fn(&R) -> Option<f64>;
 
-/// Among equals the first ones are taken.
+/// The indexes of the rows at the ends of each measure, then of those with the most
+/// errors; of equal rows the first ones.
 fn outliers<R>(rows: &[R], measures: &[Measure<R>], errors: fn(&R) -> u64) -> Vec<usize> {
     let mut named = BTreeSet::new();
     for measure in measures {
@@ -259,7 +260,7 @@ mod tests {
     use crate::units::Rank;
     use proptest::prelude::*;
 
-    /// Ranks whose values are a permutation of 0 … n − 1, times 10.
+    /// Ranks with values that are a permutation of 0 … n − 1, times 10.
     fn ranks(n: u64) -> Vec<RankOutcome> {
         let value = |rank: u64| (rank * 7 + 3) % n * 10;
         let row = |rank: u64| RankOutcome {
@@ -300,7 +301,7 @@ mod tests {
         );
         assert_eq!((crowd.cpu.p50, crowd.max.p95), (Nanos(5124), Nanos(9733)));
         assert_eq!((crowd.ranks, crowd.busy), (1025, 1024));
-        // Of 10, 20 … 10240.
+        // Median of 10, 20 … 10240.
         assert_eq!(crowd.busy_median, Nanos(5125));
     }
 
@@ -313,8 +314,8 @@ mod tests {
         assert!(named.contains(&77));
         let ends = |row: &RankOutcome| row.items <= 30 || row.items >= 19960;
         let expected = rows.iter().filter(|r| ends(r)).count();
-        let found = named.iter().filter(|i| ends(&rows[**i])).count();
-        assert_eq!((found, expected), (8, 8));
+        let named_ends = named.iter().filter(|i| ends(&rows[**i])).count();
+        assert_eq!((named_ends, expected), (8, 8));
     }
 
     #[test]
@@ -357,7 +358,7 @@ mod tests {
         let rows: Vec<HostSummary> = (0..300).map(host).collect();
         let (named, crowd) = of_hosts(&rows);
         assert!(named.len() <= NAMED_MAX);
-        // The many ranks of that host share 1150 items.
+        // The ranks of that host share 1150 items.
         assert!(named.contains(&150) && named.contains(&0) && named.contains(&299));
         assert_eq!(crowd.rate.min, 1000.0);
         assert_eq!(crowd.rate.max, 2299.0);

@@ -1,25 +1,26 @@
-//! Whether a rate has become steady: by what that is judged, and who watches it.
+//! Detection of a steady rate: the criterion, and the watch over a window of rates.
 
 use std::collections::VecDeque;
 
 use crate::units::Nanos;
 
-/// By what a rate is judged, and what it has to keep.
+/// Criterion by which a rate counts as steady.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Criterion {
-    /// Of bandwidth (else of IOPS).
+    /// True if it judges bandwidth, false for IOPS.
     pub bandwidth: bool,
-    /// By the slope of a regression line (else by the largest deviation from the mean).
+    /// True if it judges the slope of a regression line, false for the largest deviation
+    /// from the mean.
     pub slope: bool,
-    /// The limit, from 0 on; per cent of the mean if `percent`, else operations or bytes
+    /// The limit, at least 0: per cent of the mean if `percent`, else operations or bytes
     /// per second.
     pub limit: f64,
-    /// See `limit`.
+    /// True if `limit` is per cent of the mean.
     pub percent: bool,
 }
 
 impl Criterion {
-    /// fio's name of what it judges by: `iops_slope`, `bw`, …
+    /// fio's name of the criterion: `iops_slope`, `bw`, …
     pub fn name(&self) -> &'static str {
         match (self.bandwidth, self.slope) {
             (true, true) => "bw_slope",
@@ -29,15 +30,15 @@ impl Criterion {
         }
     }
 
-    /// The sign after numbers that are relative.
+    /// `%` if numbers are relative.
     pub fn sign(&self) -> &'static str {
         if self.percent { "%" } else { "" }
     }
 
-    /// What is compared with the limit, of values taken at equal distances: the largest
-    /// distance of a value from the mean, or the slope of the line through them (least
-    /// squares) from one value to the next, which may be negative. In per cent of the mean
-    /// if the limit is: `None` then for a mean of 0.
+    /// The value to compare with the limit, of `values` taken at equal intervals. It is
+    /// their largest deviation from the mean, or the slope from one value to the next (least
+    /// squares), which may be negative. It is in per cent of the mean if the limit is, and
+    /// then `None` for a mean of 0.
     pub fn measure<V>(&self, values: V) -> Option<f64>
     where
         V: ExactSizeIterator<Item = f64> + Clone,
@@ -60,14 +61,13 @@ pub fn mean(values: impl ExactSizeIterator<Item = f64>) -> f64 {
     values.sum::<f64>() / n
 }
 
-/// The largest distance of a value from the mean.
+/// The largest deviation of a value from the mean.
 pub fn max_deviation(values: impl ExactSizeIterator<Item = f64> + Clone) -> f64 {
     let mean = mean(values.clone());
     values.map(|v| (v - mean).abs()).fold(0.0, f64::max)
 }
 
-/// The slope of the line through the values (least squares), from one to the next; 0 with
-/// fewer than two.
+/// The slope from one value to the next (least squares); 0 with fewer than two.
 pub fn slope(values: impl ExactSizeIterator<Item = f64> + Clone) -> f64 {
     let middle = (values.len() as f64 - 1.0) / 2.0;
     let mean = mean(values.clone());
@@ -80,16 +80,16 @@ pub fn slope(values: impl ExactSizeIterator<Item = f64> + Clone) -> f64 {
     if xx > 0.0 { xy / xx } else { 0.0 }
 }
 
-/// When a rate counts as steady.
+/// Rule by which a rate counts as steady.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SteadyRule {
-    /// What it has to keep.
+    /// The criterion.
     pub criterion: Criterion,
-    /// Over so long: the window.
+    /// The window over which the criterion must hold.
     pub duration: Nanos,
-    /// How often a value is taken.
+    /// Interval at which a value is taken.
     pub every: Nanos,
-    /// What lies before it is in no window: from the start of recording.
+    /// Time from the start of recording that belongs to no window.
     pub ramp: Nanos,
 }
 
@@ -102,7 +102,7 @@ pub struct Rates {
     pub bytes: f64,
 }
 
-/// Watches whether the rate has become steady.
+/// Watch that detects when the rate has become steady.
 #[derive(Debug, Clone)]
 pub struct SteadyWatch {
     criterion: Criterion,
@@ -112,7 +112,8 @@ pub struct SteadyWatch {
 }
 
 impl SteadyWatch {
-    /// Nothing seen yet. The window holds as many values as are taken in its time.
+    /// Creates a watch without values. The window holds as many values as are taken in its
+    /// time.
     pub fn new(rule: SteadyRule) -> SteadyWatch {
         let room = (rule.duration.0 / rule.every.0.max(1)).max(2) as usize;
         SteadyWatch {
@@ -123,22 +124,22 @@ impl SteadyWatch {
         }
     }
 
-    /// The rates of the last window, or those that there are: in the order of time.
+    /// The rates of the last window, or those taken until now, in the order of time.
     pub fn window(&self) -> impl ExactSizeIterator<Item = Rates> + Clone {
         self.values.iter().copied()
     }
 
-    /// Whether as many values are there as a window has.
+    /// True if there are values for a whole window.
     pub fn is_full(&self) -> bool {
         self.values.len() == self.room
     }
 
-    /// Whether it was steady.
+    /// True if the rate was steady at some time.
     pub fn reached(&self) -> bool {
         self.reached
     }
 
-    /// What is compared with the limit; `None` before the first window is full, and where
+    /// The value to compare with the limit. `None` before the first window is full, and if
     /// the limit is relative to a mean of 0.
     pub fn measure(&self) -> Option<f64> {
         let bandwidth = self.criterion.bandwidth;
@@ -148,7 +149,7 @@ impl SteadyWatch {
         value.flatten()
     }
 
-    /// Takes the rates since it was told last; whether the rate is steady now.
+    /// Takes the rates since the last call. Returns true if the rate has been steady.
     pub fn note(&mut self, rates: Rates) -> bool {
         if self.is_full() {
             self.values.pop_front();
@@ -160,19 +161,20 @@ impl SteadyWatch {
     }
 }
 
-/// What came of a watch over all workers of a phase.
+/// Result of a watch over all workers of a phase.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Steadiness {
-    /// What was watched for.
+    /// The rule.
     pub rule: SteadyRule,
-    /// The end of the window that kept the limit, after the common start; `None`: none did.
+    /// The end of the window that kept the limit, after the common start; `None` if no
+    /// window did.
     pub attained_at: Option<Nanos>,
-    /// The begin of the window that the rest is about, after the common start: that one, or
-    /// the last. `None`: no window became full.
+    /// Start of the window of the following fields, after the common start: the one that
+    /// kept the limit, or the last one. `None` if no window was full.
     pub window_from: Option<Nanos>,
-    /// What is compared with the limit, over that window: [`Criterion::measure`].
+    /// The value compared with the limit, over that window: [`Criterion::measure`].
     pub value: Option<f64>,
-    /// The rates of all workers together, interval by interval of that window; empty without
+    /// The rates of all workers together for each interval of that window; empty without
     /// one.
     pub window: Vec<Rates>,
 }
@@ -195,7 +197,7 @@ mod tests {
         }
     }
 
-    /// After how many values it is steady.
+    /// The number of values after which it is steady.
     fn steady_after(rule: SteadyRule, rates: impl Iterator<Item = f64>) -> Option<u64> {
         let mut watch = SteadyWatch::new(rule);
         (1_u64..)

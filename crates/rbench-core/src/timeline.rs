@@ -1,11 +1,11 @@
-//! What happened when: counts in bins of equal width from the common start, and the
-//! latencies of four bins together, a slice.
+//! Timeline of a phase: counts in bins of equal width from the common start, and latencies
+//! in slices of four bins.
 //!
-//! The unit is the run's interval (`--interval`). Bins start as the interval halved so
-//! often that they are 61 to 122 us wide, and double their width when the last one is
-//! full, so memory is fixed: 512 to 1024 bins and 128 to 256 slices describe any run
-//! that is long enough to fill them. Bins no wider than an interval never lie across
-//! the end of one: what a worker hands over of an interval is exactly that interval's.
+//! The unit is the run's interval (`--interval`). Bins start as the interval halved until
+//! they are 61 to 122 us wide. They double their width when the last one is full, so
+//! memory is fixed: 512 to 1024 bins, and 128 to 256 slices, describe any run that is long
+//! enough to fill them. Bins that are not wider than an interval never cross its end. So
+//! the part of an interval that a worker hands over is exact.
 
 use serde::{Deserialize, Serialize};
 
@@ -16,9 +16,9 @@ use crate::units::Nanos;
 pub const BINS: usize = 1024;
 /// Bins in each slice.
 pub const SLICE_BINS: usize = 4;
-/// The interval where none is asked for.
+/// The interval unless one is specified.
 pub const INTERVAL: Nanos = Nanos(1_000_000_000);
-/// Bins are never narrower, in ns.
+/// The least width of bins, in ns.
 const NARROWEST: u64 = 61_000;
 
 /// The counts of one bin.
@@ -26,14 +26,14 @@ const NARROWEST: u64 = 61_000;
 pub struct Bin {
     /// Operations that ended without error in the bin.
     pub items: u64,
-    /// Bytes they moved.
+    /// Bytes that they moved.
     pub bytes: u64,
     /// Operations that failed.
     pub errors: u64,
-    /// When the first operation in it ended, failed ones included, after the common
-    /// start; the largest number if none did.
+    /// End of the first operation in it, including failed ones, after the common start;
+    /// the largest number without operations.
     pub first: Nanos,
-    /// When the last one did; zero if none did.
+    /// End of the last one; zero without operations.
     pub last: Nanos,
 }
 
@@ -50,7 +50,7 @@ impl Default for Bin {
 }
 
 impl Bin {
-    /// Operations that ended in it, failed ones included.
+    /// Operations that ended in it, including failed ones.
     pub fn operations(&self) -> u64 {
         self.items + self.errors
     }
@@ -93,9 +93,9 @@ impl Latencies {
 /// A stretch in which nothing ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize)]
 pub struct Gap {
-    /// How long.
+    /// Its length.
     pub length: Nanos,
-    /// Since when, after the common start.
+    /// Its start, after the common start.
     pub from: Nanos,
 }
 
@@ -106,7 +106,7 @@ impl Gap {
     }
 }
 
-/// The earliest of the longest.
+/// The longest gap; of several, the first.
 fn longest(gaps: impl Iterator<Item = Gap>) -> Option<Gap> {
     gaps.reduce(|longest, gap| match gap.length > longest.length {
         true => gap,
@@ -122,7 +122,7 @@ pub struct Timeline {
     slices: Vec<Latencies>,
 }
 
-/// How wide bins are: the interval times 2^`power`.
+/// Width of bins: the interval times 2^`power`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Scale {
     interval: Nanos,
@@ -167,7 +167,7 @@ impl Default for Timeline {
 }
 
 impl Timeline {
-    /// An empty one for intervals of that length.
+    /// Creates an empty timeline for intervals of that length.
     pub fn new(interval: Nanos) -> Timeline {
         Timeline {
             scale: Scale::of(interval),
@@ -188,7 +188,7 @@ impl Timeline {
         self.slices[index].merge(latencies);
     }
 
-    /// The bin of `at`, which is there afterwards.
+    /// The bin of `at`, which is created if necessary.
     fn reach(&mut self, at: Nanos) -> usize {
         while self.scale.index(at) >= BINS {
             self.double();
@@ -216,7 +216,8 @@ impl Timeline {
         Scale { interval, power }.index(at)
     }
 
-    /// How often the interval was doubled, or halved if negative, for the width of a bin.
+    /// The number of times that the interval was doubled, or if negative halved, for the
+    /// width of a bin.
     pub fn power(&self) -> i32 {
         self.scale.power
     }
@@ -228,13 +229,13 @@ impl Timeline {
         }
     }
 
-    /// Lets go of room that nothing uses.
+    /// Frees unused room.
     pub fn shrink(&mut self) {
         self.bins.shrink_to_fit();
         self.slices.shrink_to_fit();
     }
 
-    /// Adds everything that `other`, of the same interval, holds.
+    /// Adds everything in `other`, which has the same interval.
     pub fn merge(&mut self, other: &Timeline) {
         debug_assert_eq!(self.scale.interval, other.scale.interval);
         self.widen(other.scale.power);
@@ -255,12 +256,12 @@ impl Timeline {
         both.for_each(|(mine, theirs)| mine.merge(theirs));
     }
 
-    /// The interval whose halves, quarters … or multiples the bins are.
+    /// The interval, whose fractions or multiples the bins are.
     pub fn interval(&self) -> Nanos {
         self.scale.interval
     }
 
-    /// The width of each bin; the nearest below if it is no whole number of ns.
+    /// The width of each bin in ns, rounded down.
     pub fn width(&self) -> Nanos {
         Nanos((self.slice_width_s() * 1e9 / SLICE_BINS as f64) as u64)
     }
@@ -271,12 +272,12 @@ impl Timeline {
         self.scale.interval.as_secs_f64() * bins
     }
 
-    /// The bins from the common start on; trailing empty ones are left out.
+    /// The bins from the common start on, without empty ones at the end.
     pub fn bins(&self) -> &[Bin] {
         &self.bins
     }
 
-    /// Bins and latencies of each slice, from the common start on, with its start.
+    /// Start, bin and latencies of each slice, from the common start on.
     pub fn slices(&self) -> impl Iterator<Item = (Nanos, Bin, &Latencies)> {
         let slices = self.bins.chunks(SLICE_BINS).zip(&self.slices);
         slices.enumerate().map(|(i, (bins, latencies))| {
@@ -286,7 +287,7 @@ impl Timeline {
         })
     }
 
-    /// The latencies of one slice, if there is such a slice.
+    /// The latencies of a slice, if it exists.
     pub fn latencies(&self, slice: usize) -> Option<&Latencies> {
         self.slices.get(slice)
     }
@@ -296,8 +297,8 @@ impl Timeline {
         self.scale.start(bin)
     }
 
-    /// When the `n`-th operation (from 1), failed ones counted, had ended;
-    /// within a bin they are taken as evenly spread. `None` with fewer.
+    /// The time at which `n` operations, including failed ones, had ended. The operations
+    /// of a bin are assumed to be evenly spread. `None` if there are fewer.
     pub fn when(&self, n: u64) -> Option<Nanos> {
         let mut before = 0_u64;
         for (i, bin) in self.bins.iter().enumerate() {
@@ -313,8 +314,9 @@ impl Timeline {
         None
     }
 
-    /// Puts a timeline together from what a reduction delivers: bins of that
-    /// [`Timeline::power`], at most [`BINS`], without latencies; `None` otherwise.
+    /// Builds a timeline from the results of a reduction: bins of that
+    /// [`Timeline::power`], at most [`BINS`], without latencies. `None` if they do not
+    /// fit.
     pub fn from_bins(interval: Nanos, power: i32, bins: Vec<Bin>) -> Option<Timeline> {
         let narrowest = Scale::of(interval);
         let fits = bins.len() <= BINS && power >= narrowest.power;
@@ -331,9 +333,9 @@ impl Timeline {
         places.for_each(|(place, found)| *place = found);
     }
 
-    /// Items done up to `at` after the common start, in a phase whose last
-    /// operation ended at `end`; within a bin they are taken as evenly spread,
-    /// in the last one up to `end`.
+    /// Items done up to `at` after the common start, in a phase whose last operation ended
+    /// at `end`. The operations of a bin are assumed to be evenly spread; those of the
+    /// last one up to `end`.
     pub fn done_by(&self, at: Nanos, end: Nanos) -> u64 {
         let mut items = 0;
         for (i, bin) in self.bins.iter().enumerate() {
@@ -346,21 +348,20 @@ impl Timeline {
         items
     }
 
-    /// The longest stretch from `from` on in which no operation ended, failed ones
-    /// included, up to the last one; exact where it is longer than two bins. The earliest
-    /// of several; `None` without operations.
+    /// The longest period from `from` on without a finished operation, up to the last
+    /// operation. Failed operations count as finished. It is exact if it is longer than
+    /// two bins. The first of several; `None` without operations.
     pub fn longest_gap(&self, from: Nanos) -> Option<Gap> {
         longest(self.gaps(from))
     }
 
-    /// The longest of those stretches that lie at least in part behind `after` and
-    /// before `until`.
+    /// The longest such period that overlaps the time from `after` to `until`.
     pub fn longest_gap_between(&self, from: Nanos, after: Nanos, until: Nanos) -> Option<Gap> {
         let touches = |gap: &Gap| gap.end() > after && gap.from < until;
         longest(self.gaps(from).filter(touches))
     }
 
-    /// The stretches between bins that are not empty, in which no operation ended.
+    /// The periods without a finished operation between bins that are not empty.
     fn gaps(&self, from: Nanos) -> impl Iterator<Item = Gap> {
         let bins = self.bins.iter().filter(|bin| bin.operations() > 0);
         bins.scan(from, |since, bin| {
@@ -373,8 +374,8 @@ impl Timeline {
         })
     }
 
-    /// Slices put together to intervals, from the common start on: start, bins and
-    /// latencies of each. Slices that are longer than an interval stay as they are.
+    /// Slices joined to intervals, from the common start on: start, bin and latencies of
+    /// each. Slices that are longer than an interval stay as they are.
     pub fn intervals(&self) -> Vec<(Nanos, Bin, Latencies)> {
         let halved = -(self.scale.power + SLICE_BINS.ilog2() as i32);
         let together = u32::try_from(halved).map_or(1, |halved| 1 << halved);
@@ -396,7 +397,7 @@ impl Timeline {
     }
 }
 
-/// Neighbours together.
+/// Merges pairs of neighbours.
 fn pairs<T: Clone>(all: &[T], merge: impl Fn(&mut T, &T)) -> Vec<T> {
     let joined = all.chunks(2).map(|pair| {
         let mut first = pair[0].clone();
@@ -411,27 +412,28 @@ fn pairs<T: Clone>(all: &[T], merge: impl Fn(&mut T, &T)) -> Vec<T> {
 pub struct IntervalPart {
     /// The interval, from 0 at the common start.
     pub number: u64,
-    /// What ended in it.
+    /// Counts of the operations that ended in it.
     pub bin: Bin,
     /// Their latencies.
     pub latencies: Latencies,
 }
 
-/// Takes what a worker did in an interval that is over.
+/// Receiver of a worker's finished intervals.
 pub type HandOver = Box<dyn FnMut(IntervalPart) + Send>;
 
-/// Makes a worker's timeline. Recording touches only what belongs to the present bin.
+/// Recorder of a worker's timeline. Recording touches only data of the current bin.
 pub struct TimelineRecorder {
     line: Timeline,
-    /// The present bin, or the part of it that lies in the present interval.
+    /// The current bin, or its part in the current interval.
     from: Nanos,
     /// Its width; zero before the first operation.
     width: u64,
     now: Bin,
-    /// Of the present slice, or of the part of it that lies in the present interval.
+    /// Service times of the current slice, or of its part in the current interval.
     service: CoarseRecorder,
     response: Option<CoarseRecorder>,
-    /// The present interval, without `now` and the latencies that are still recorded.
+    /// The current interval, without `now` and the latencies that are still being
+    /// recorded.
     part: IntervalPart,
     hand_over: Option<HandOver>,
 }
@@ -445,7 +447,8 @@ impl std::fmt::Debug for TimelineRecorder {
 }
 
 impl TimelineRecorder {
-    /// An empty one for intervals of that length; with response times in an open loop.
+    /// Creates an empty recorder for intervals of that length, with response times in an
+    /// open loop.
     pub fn new(interval: Nanos, open_loop: bool) -> TimelineRecorder {
         let mut line = Timeline::new(interval);
         line.bins.reserve(BINS);
@@ -461,17 +464,17 @@ impl TimelineRecorder {
         }
     }
 
-    /// From now on gives each interval that is over to `hand_over`: at the first
-    /// operation that ends after it. An operation that ends earlier than one before it
-    /// makes a further part of its interval: parts are to be added up.
+    /// Hands over each finished interval to `hand_over` from now on, at the first
+    /// operation that ends after it. An operation that ends earlier than its predecessor
+    /// creates another part of its interval; parts must be added up.
     pub fn hand_over_to(&mut self, hand_over: HandOver) {
         self.hand_over = Some(hand_over);
     }
 
-    /// Adds an operation without error that ended at `at` after the common start, moved
-    /// `bytes` and took `service`, and `response` from its intended start. Allocates
-    /// only at the end of a slice. Whether it ended in another interval than the one
-    /// before.
+    /// Adds an operation without error. It ended at `at` after the common start, moved
+    /// `bytes`, and took `service`, and `response` from its intended start. Allocates only
+    /// at the end of a slice. Returns true if it ended in another interval than its
+    /// predecessor.
     #[inline(always)]
     pub fn done(&mut self, at: Nanos, bytes: u64, service: Nanos, response: Option<Nanos>) -> bool {
         let entered = self.go_to(at);
@@ -484,21 +487,22 @@ impl TimelineRecorder {
         entered
     }
 
-    /// Adds an operation that failed at `at` after the common start. Whether it ended in
-    /// another interval than the one before.
+    /// Adds an operation that failed at `at` after the common start. Returns true if it
+    /// ended in another interval than its predecessor.
     pub fn failed(&mut self, at: Nanos) -> bool {
         let entered = self.go_to(at);
         self.now.errors += 1;
         entered
     }
 
-    /// The interval of the last operation, or of the last one that was passed over.
+    /// The interval of the last operation, or the one set by the last
+    /// [`TimelineRecorder::pass`].
     pub fn interval(&self) -> u64 {
         self.part.number
     }
 
-    /// Nothing more is to come of what lies before that interval: hands over what was done
-    /// there. What does come all the same is a further part.
+    /// Hands over the intervals before `interval`, as no more operations are expected in
+    /// them. An operation that still ends in one creates another part of it.
     pub fn pass(&mut self, interval: u64) {
         if interval <= self.part.number {
             return;
@@ -508,7 +512,7 @@ impl TimelineRecorder {
         self.part.number = interval;
     }
 
-    /// Ends the present bin and slice; the next operation begins others.
+    /// Ends the current bin and slice; the next operation starts new ones.
     fn close_bin(&mut self) {
         if self.width > 0 {
             self.line.record(self.from, self.now);
@@ -529,7 +533,8 @@ impl TimelineRecorder {
         entered
     }
 
-    /// Leaves the present bin for that of `at`. Whether that lies in another interval.
+    /// Leaves the current bin for that of `at`. Returns true if that is in another
+    /// interval.
     #[cold]
     fn leave(&mut self, at: Nanos) -> bool {
         let scale = self.line.scale;
@@ -548,7 +553,7 @@ impl TimelineRecorder {
             self.part.number = interval;
         }
         let index = self.line.reach(at);
-        // The bins may have become wider by that.
+        // Closing the slice may have widened the bins.
         let scale = self.line.scale;
         let starts = interval * scale.interval.0;
         let from = scale.start(index).0.max(starts);
@@ -557,7 +562,7 @@ impl TimelineRecorder {
         other_interval
     }
 
-    /// Latencies of the present slice, up to now.
+    /// Records the latencies of the current slice up to now.
     fn put_latencies(&mut self) {
         let latencies = Latencies {
             service: self.service.take(),
@@ -573,7 +578,7 @@ impl TimelineRecorder {
         }
     }
 
-    /// Hands over the present interval.
+    /// Hands over the current interval.
     fn put_interval(&mut self) {
         let part = std::mem::take(&mut self.part);
         if let Some(hand_over) = &mut self.hand_over
@@ -583,8 +588,8 @@ impl TimelineRecorder {
         }
     }
 
-    /// The timeline of all that was recorded; what is left of the last interval is
-    /// handed over.
+    /// Hands over the rest of the last interval, and returns the timeline of everything
+    /// recorded.
     pub fn finish(mut self) -> Timeline {
         self.close_bin();
         self.put_interval();

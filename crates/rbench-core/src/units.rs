@@ -1,7 +1,7 @@
-//! Quantities as types, and how people write and read them.
+//! Quantities as types, with parsing and formatting for people.
 //!
-//! Sizes are binary (`4k` = 4096 bytes) as in mdtest, fio and elbencho; times
-//! take a unit (`500us`, `2ms`, `10s`, `5m`, `1h`), a bare number is seconds.
+//! Sizes are binary (`4k` = 4096 bytes) like in mdtest, fio and elbencho. Times take
+//! a unit (`500us`, `2ms`, `10s`, `5m`, `1h`); a bare number is seconds.
 
 use std::fmt;
 use std::str::FromStr;
@@ -58,19 +58,19 @@ impl From<Nanos> for Duration {
     }
 }
 
-/// Why a size or a time could not be read. The text is a whole clause that
-/// fits behind the name of a flag.
+/// The reason why a size or a time could not be read. Its text is a clause that can
+/// follow the name of an option.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ParseQuantityError {
     /// Not of the form number + unit.
     #[error("'{text}' is not {expected}")]
     Malformed {
-        /// What was given.
+        /// The given text.
         text: String,
-        /// What would have been right, with an example.
+        /// The expected form, with an example.
         expected: &'static str,
     },
-    /// More than 64 bits hold.
+    /// More than 64 bits.
     #[error("'{0}' is too large")]
     TooLarge(String),
 }
@@ -159,7 +159,7 @@ impl FromStr for Nanos {
 }
 
 impl fmt::Display for Bytes {
-    /// The shortest exact form: `4KiB`, `4MiB`, `47008B`.
+    /// Writes the shortest exact form: `4KiB`, `4MiB`, `47008B`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const UNITS: [&str; 6] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
         let mut value = self.0;
@@ -173,16 +173,16 @@ impl fmt::Display for Bytes {
 }
 
 impl fmt::Display for Nanos {
-    /// Three significant digits with a unit: `950 ns`, `12.3 us`, `4.56 ms`,
+    /// Writes three significant digits with a unit: `950 ns`, `12.3 us`, `4.56 ms`,
     /// `78.9 s`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.pad(&human_nanos(self.0 as f64))
     }
 }
 
-/// A time in ns for people: three significant digits and a unit.
+/// Formats a time in ns for people: three significant digits and a unit.
 pub fn human_nanos(ns: f64) -> String {
-    // The bound below each unit leaves room for rounding: 999.96 us is 1.00 ms.
+    // The bound below each unit leaves room for rounding: 999.96 us become 1.00 ms.
     const SCALES: [(f64, &str); 3] = [(1e9, "s"), (1e6, "ms"), (1e3, "us")];
     for (scale, unit) in SCALES {
         if ns >= scale * 0.9995 {
@@ -192,7 +192,7 @@ pub fn human_nanos(ns: f64) -> String {
     format!("{} ns", ns.round())
 }
 
-/// A bandwidth in bytes per second for people, in binary units: `1.23 GiB/s`.
+/// Formats a bandwidth in bytes per second for people, in binary units: `1.23 GiB/s`.
 pub fn human_bandwidth(bytes_per_s: f64) -> String {
     const SCALES: [(f64, &str); 4] = [
         (1_099_511_627_776.0, "TiB/s"),
@@ -208,7 +208,7 @@ pub fn human_bandwidth(bytes_per_s: f64) -> String {
     format!("{} B/s", three_digits(bytes_per_s))
 }
 
-/// A size in bytes for people, in binary units: `1.23 GiB`.
+/// Formats a size in bytes for people, in binary units: `1.23 GiB`.
 pub fn human_bytes(bytes: u64) -> String {
     match bytes {
         0..1024 => format!("{bytes} B"),
@@ -216,7 +216,7 @@ pub fn human_bytes(bytes: u64) -> String {
     }
 }
 
-/// A whole number with a comma every three digits: `12,345,678`.
+/// Formats a whole number with a comma every three digits: `12,345,678`.
 pub fn human_count(n: u64) -> String {
     let digits = n.to_string();
     let mut out = String::with_capacity(digits.len() + digits.len() / 3);
@@ -229,8 +229,8 @@ pub fn human_count(n: u64) -> String {
     out
 }
 
-/// A rate per second for people: whole numbers with commas from 100 on,
-/// three digits below.
+/// Formats a rate per second for people: whole numbers with commas from 100 on, three
+/// digits below.
 pub fn human_rate(per_s: f64) -> String {
     if per_s >= 99.95 {
         human_count(per_s.round() as u64)
@@ -249,7 +249,7 @@ fn three_digits(value: f64) -> String {
     }
 }
 
-/// Whole seconds: `59 s`, `3:07`, `2:05:09`.
+/// Formats whole seconds: `59 s`, `3:07`, `2:05:09`.
 pub fn clock(seconds: u64) -> String {
     match (seconds / 3600, seconds / 60 % 60, seconds % 60) {
         (0, 0, s) => format!("{s} s"),

@@ -1,5 +1,5 @@
-//! Writes the seeds of every target as files, for the fuzzer:
-//! `seeds FOLDER` makes `FOLDER/TARGET/NAME`.
+//! Writes the seeds of every target as files for the fuzzer: `seeds FOLDER` creates
+//! `FOLDER/TARGET/NAME`.
 
 use std::path::PathBuf;
 use std::{env, fs, io};

@@ -1,4 +1,4 @@
-//! fio's command line and job files, up to the plan and its first operations.
+//! Properties of fio's command line and job files, up to the plan and its first operations.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -14,18 +14,17 @@ use rbench_plan::spec::Workload;
 
 use crate::{plans, refusal};
 
-/// Begins the line that names the next file of an input.
+/// Start of a line that names the next file of an input.
 const MARK: &[u8] = b"%file ";
 
-/// `input` as a job file; a line `%file NAME` begins another that it may
-/// include. A refusal, or a plan, which `--showcmd` prints as a command line
-/// of the same jobs.
+/// Tests `input` as a job file; a line `%file NAME` starts another file that it may include. The
+/// result must be a refusal, or a plan that `--showcmd` prints as a command line of the same jobs.
 pub fn job_file(input: &[u8]) {
     let argv: [OsString; 3] = ["rbench", "fio", "job.fio"].map(Into::into);
     whole_way(&argv, &files(input), input.len());
 }
 
-/// `input` as the words of `rbench fio`, one a line. As [`job_file`].
+/// Tests `input` as the words of `rbench fio`, one per line, like [`job_file`].
 pub fn fio_line(input: &[u8]) {
     let argv = plans::words(&["rbench", "fio"], input);
     whole_way(&argv, &BTreeMap::new(), input.len());
@@ -50,9 +49,9 @@ fn files(input: &[u8]) -> BTreeMap<PathBuf, Vec<u8>> {
     all
 }
 
-/// The command line with job files as the program goes it.
+/// Processes a command line with job files like the program.
 fn whole_way(argv: &[OsString], disk: &BTreeMap<PathBuf, Vec<u8>>, input: usize) {
-    // What is named and is not there is empty: more is read so.
+    // Missing files count as empty, so that more of the input is parsed.
     let mut known = BTreeMap::new();
     loop {
         let missing = files_named(argv, &known);
@@ -76,7 +75,7 @@ fn whole_way(argv: &[OsString], disk: &BTreeMap<PathBuf, Vec<u8>>, input: usize)
         memory_mib: 1024,
     };
     let invocation = match read(argv, &around) {
-        // Something else than jobs.
+        // Not jobs.
         Ok(Invocation::Fio(_)) => return,
         Ok(invocation) => invocation,
         Err(stop) => return refusal::of_line(&stop),
@@ -85,7 +84,7 @@ fn whole_way(argv: &[OsString], disk: &BTreeMap<PathBuf, Vec<u8>>, input: usize)
     let Workload::Fio(fio) = &spec.workload else {
         panic!("fio became {:?}", spec.workload);
     };
-    // No command line names files after a section and the report after its `name`.
+    // No command line can express a section whose files have one name and whose report has another.
     let renamed = fio.jobs.iter().any(|job| job.name != job.files);
     let again = printed(argv, &around);
     let again = read(&again, &around).unwrap_or_else(|stop| {
@@ -125,7 +124,7 @@ fn printed(argv: &[OsString], around: &Surroundings<'_>) -> Vec<OsString> {
     words
 }
 
-/// The words of a line as a shell reads it: blanks, quotes and backslashes.
+/// Splits a line into words like a shell: blanks, quotes and backslashes.
 fn shell_words(text: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;
@@ -147,7 +146,7 @@ fn shell_words(text: &str) -> Vec<String> {
 }
 
 /// The first iteration of a plan, without the words of the command line and without options that
-/// belong to no job (`--iterations` is one).
+/// belong to no job (such as `--iterations`).
 fn bare(mut plan: JobsPlan) -> JobsPlan {
     plan.rounds.truncate(plan.once().len());
     plan.iterations = 1;
@@ -164,12 +163,11 @@ fn bare(mut plan: JobsPlan) -> JobsPlan {
     plan
 }
 
-/// The first operations of the first and the last worker lie where they may.
+/// Checks that the first operations of the first and the last worker are inside their files.
 fn operations(job: &JobPlan) {
-    /// More files than this take a while to look through.
+    /// Larger numbers of files take too long to check.
     const FILES_MAX: u64 = 1000;
-    /// The order of mixed sizes is made in memory, a stretch of this many of
-    /// the smallest blocks at a time.
+    /// The order of mixed sizes is computed in memory, for stretches of this many smallest blocks.
     const MIX_MAX: u64 = 1 << 20;
     let sizes = job.pattern.sizes.all();
     let length_max = Steps::length_max(job).max(largest(sizes[2]));

@@ -1,7 +1,7 @@
-//! What has to hold for every input that people and files bring to rbench.
+//! Properties of all inputs of rbench, from people and from files.
 //!
-//! One function for each fuzz target; it panics when a property does not hold.
-//! The fuzzer (`targets`) and the tests (`tests`) call the same functions.
+//! Each fuzz target has a function that panics if a property does not hold. The fuzzer (`targets`)
+//! and the tests (`tests`) call the same functions.
 
 mod fio;
 mod mdtest;
@@ -20,15 +20,15 @@ pub use seals::seals;
 
 use seeds::Form;
 
-/// What has to hold for an input; panics where it does not.
+/// A check of an input; panics if the property does not hold.
 pub type Property = fn(&[u8]);
 
 /// A fuzz target.
 #[derive(Debug)]
 pub struct Target {
-    /// Its name, which its files have too.
+    /// Its name, also used for its files.
     pub name: &'static str,
-    /// What has to hold.
+    /// The property to check.
     pub property: Property,
     form: Form,
     seeds: &'static str,
@@ -36,18 +36,18 @@ pub struct Target {
 }
 
 impl Target {
-    /// The inputs that it starts with, by their names.
+    /// Its initial inputs, with their names.
     pub fn seeds(&self) -> Vec<(String, Vec<u8>)> {
         seeds::read(self.seeds, self.form)
     }
 
-    /// What its inputs are made of.
+    /// Words that its inputs consist of.
     pub fn words(&self) -> Vec<Vec<u8>> {
         seeds::words(self.dictionary)
     }
 }
 
-/// Every target.
+/// All targets.
 pub const TARGETS: &[Target] = &[
     Target {
         name: "fio_line",

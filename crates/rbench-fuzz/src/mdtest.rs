@@ -1,4 +1,4 @@
-//! mdtest's command line, up to the plan.
+//! Properties of mdtest's command line, up to the plan.
 
 use rbench_core::Rank;
 use rbench_plan::meta::Location;
@@ -8,8 +8,8 @@ use rbench_plan::{MetaPlan, spec::Workload};
 
 use crate::{plans, refusal};
 
-/// `input` as the words of `rbench mdtest`, one a line: a refusal, or a plan
-/// whose paths fit.
+/// Tests `input` as the words of `rbench mdtest`, one per line. The result must be a refusal, or a
+/// plan whose paths are short enough.
 pub fn mdtest_line(input: &[u8]) {
     let argv = plans::words(&["rbench", "mdtest"], input);
     let invocation = match rbench_cli::parse(&argv, None) {
@@ -30,7 +30,7 @@ pub fn mdtest_line(input: &[u8]) {
     }
 }
 
-/// The last item of the last tree has a path that a system call takes.
+/// Checks that the path of the last tree's last item is short enough for a system call.
 fn tree(meta: &MetaPlan, ranks: u32) {
     let all = meta.items_per_rank.checked_mul(u64::from(ranks));
     let all = all.expect("the items of all ranks can be counted");

@@ -1,5 +1,4 @@
-//! Plans of command lines: the way that the program goes up to where it would
-//! begin to work.
+//! Plans of command lines: the program's steps before its first action.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt as _;
@@ -16,12 +15,12 @@ pub fn words(head: &[&str], input: &[u8]) -> Vec<OsString> {
     let lines = input.split(|b| *b == b'\n').filter(|l| !l.is_empty());
     head.iter()
         .map(OsString::from)
-        // No argument of a process holds a zero byte.
+        // Arguments of a process cannot contain a zero byte.
         .chain(lines.map(|l| OsString::from_vec(l.iter().map(|b| (*b).max(1)).collect())))
         .collect()
 }
 
-/// What is known of a world with so many ranks on as many hosts.
+/// The facts about a world of `ranks` ranks on `hosts` hosts.
 fn facts(ranks: u32, hosts: u32, stonewalled: Option<u64>) -> Facts {
     Facts {
         host_of: (0..ranks).map(|rank| rank * hosts / ranks).collect(),
@@ -34,7 +33,7 @@ fn facts(ranks: u32, hosts: u32, stonewalled: Option<u64>) -> Facts {
     }
 }
 
-/// Worlds in which a command line may be meant.
+/// Worlds in which a command line may be run.
 pub fn worlds() -> [Facts; 3] {
     [
         facts(1, 1, None),
@@ -43,7 +42,7 @@ pub fn worlds() -> [Facts; 3] {
     ]
 }
 
-/// The workload of an invocation, which is one for every input here.
+/// The workload of an invocation; every input here gives one.
 pub fn workload(invocation: Invocation) -> (Box<Spec>, Output) {
     match invocation {
         Invocation::Run(spec, output) => (spec, output),
@@ -51,13 +50,13 @@ pub fn workload(invocation: Invocation) -> (Box<Spec>, Output) {
     }
 }
 
-/// The most bytes of one iteration of a plan, printed, for an input of `input` bytes.
+/// Maximum length of a printed iteration of a plan, for an input of `input` bytes.
 fn words_max(input: usize) -> usize {
     (64 << 10) + 64 * input
 }
 
-/// Resolves `spec` and asserts what holds for every plan; `None` when it is
-/// refused, and refused well.
+/// Resolves `spec` and checks properties of every plan; `None` if it is refused with a valid
+/// message.
 pub fn plan(spec: &Spec, facts: &Facts, input: usize) -> Option<Plan> {
     let plan = resolve(spec, facts);
     assert_eq!(plan, resolve(spec, facts), "the ranks agree");
@@ -73,7 +72,7 @@ pub fn plan(spec: &Spec, facts: &Facts, input: usize) -> Option<Plan> {
         }
     };
     let size = format!("{plan:?}").len();
-    // The plan holds the jobs of each iteration.
+    // The plan contains the jobs of each iteration.
     let rounds = match &plan.work {
         Work::Jobs(jobs) => jobs.iterations as usize,
         _ => 1,

@@ -1,4 +1,4 @@
-//! Sizes and times, of the native commands and of fio.
+//! Properties of sizes and times, of the native commands and of fio.
 
 use rbench_cli::Invocation;
 use rbench_core::{Bytes, Nanos};
@@ -7,8 +7,7 @@ use rbench_plan::spec::fio::{Extent, Settings};
 
 use crate::refusal;
 
-/// `input` as a size and as a time: either a refusal, or what its digits and
-/// its unit amount to.
+/// Tests `input` as a size and as a time: a refusal, or the value of its digits and unit.
 pub fn quantities(input: &[u8]) {
     let Ok(text) = std::str::from_utf8(input) else {
         return;
@@ -19,15 +18,14 @@ pub fn quantities(input: &[u8]) {
     fio_time(text);
 }
 
-/// A whole number in decimal digits and the unit behind it, when `text` is
-/// one.
+/// Splits `text` into a decimal number and its unit, if it has this form.
 fn whole(text: &str) -> Option<(u128, &str)> {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     let (number, unit) = text.split_at(digits);
     Some((number.parse().ok()?, unit))
 }
 
-/// 1024 to the power that a binary unit stands for.
+/// The power of 1024 that a binary unit means.
 fn binary(unit: &str) -> Option<u128> {
     let unit = unit.to_ascii_lowercase();
     let letter = unit.strip_suffix('b').unwrap_or(&unit);
@@ -51,14 +49,14 @@ fn native_size(text: &str) {
             assert_eq!(size.to_string().parse(), Ok(*size), "printed and read");
             let (number, unit) = whole(text.trim()).expect("a size has digits");
             let scale = binary(unit).expect("a size has a unit that is known, or none");
-            // "1i" and "1ki" are no sizes, and nothing else may be lost.
+            // "1i" and "1ki" are not sizes, and nothing else may be lost.
             assert_eq!(u128::from(size.0), number * scale, "{text:?}");
         }
         Err(why) => refusal::is_plain(&why.to_string()),
     }
 }
 
-/// Nanoseconds of a unit of the native commands.
+/// Nanoseconds per unit of the native commands.
 fn native_unit(unit: &str) -> Option<u128> {
     Some(match unit {
         "ns" => 1,
@@ -94,7 +92,7 @@ fn native_time(text: &str) {
     }
 }
 
-/// What a job of fio's has when `option` is given as `text`.
+/// Settings of a fio job when `option` has the value `text`.
 fn fio(option: &str, text: &str) -> Result<Settings, String> {
     let words = ["rbench", "fio", "--name=a", &format!("--{option}={text}")];
     let argv = words.map(Into::into);
@@ -111,7 +109,8 @@ fn fio(option: &str, text: &str) -> Result<Settings, String> {
     }
 }
 
-/// Fractions, terms and rests that fio ignores are held by tests of their own.
+/// Returns true for plain units. Fractions, terms and the suffixes that fio ignores have tests of
+/// their own.
 fn is_plain(unit: &str) -> bool {
     let unit = unit.to_ascii_lowercase();
     let rest = unit.trim_start_matches(['k', 'm', 'g', 't', 'p']);
@@ -129,7 +128,7 @@ fn fio_size(text: &str) {
     assert_eq!(again, Ok(Some(Extent::Bytes(size))));
     if let Some((number, unit)) = whole(text.trim()).filter(|(_, unit)| is_plain(unit)) {
         let unit = unit.to_ascii_lowercase();
-        // With an i and its b it is decimal; an i alone changes nothing.
+        // "ib" makes it decimal; "i" alone changes nothing.
         let step: u128 = if unit.contains("ib") { 1000 } else { 1024 };
         let power = "kmgtp".find(|c| unit.starts_with(c)).map_or(0, |at| at + 1);
         assert_eq!(

@@ -1,8 +1,7 @@
-//! What a refusal looks like: a sentence on one line that a terminal shows as
-//! it is, or several, where all that is wrong is told at once.
+//! The form of refusals: one sentence on a line that a terminal shows unchanged, or several if all
+//! mistakes are reported at once.
 
-/// Asserts that `text` can be printed: something is said, and nothing in it
-/// steers the terminal.
+/// Checks that `text` can be printed: it is not empty and contains no control characters.
 pub fn is_plain(text: &str) {
     assert!(!text.trim().is_empty(), "a refusal says why");
     assert!(
@@ -11,8 +10,8 @@ pub fn is_plain(text: &str) {
     );
 }
 
-/// Asserts that a command line was refused well: complaints, perhaps a tip,
-/// where to find help, and the exit code of misuse. Help is exempt.
+/// Checks the refusal of a command line: complaints, an optional tip, a pointer to the help, and
+/// the exit code of misuse. Help is exempt.
 pub fn of_line(stop: &rbench_cli::Stop) {
     if stop.code == 0 {
         return;
@@ -23,7 +22,7 @@ pub fn of_line(stop: &rbench_cli::Stop) {
     assert!(complaint.starts_with("error: "), "{stop:?}");
     is_plain(complaint);
     for line in lines {
-        // Of a job file, all that is wrong is told at once.
+        // All mistakes of a job file are reported at once.
         let known = ["error: ", "  tip: ", "For more information, try 'rbench "];
         assert!(known.iter().any(|k| line.starts_with(k)), "{stop:?}");
         is_plain(line);

@@ -1,4 +1,4 @@
-//! Result files and journals, as `rbench show` reads them.
+//! Properties of result files and journals, as read by `rbench show`.
 
 use rbench_core::plain::plain_lines;
 use rbench_report::View;
@@ -7,9 +7,9 @@ use rbench_report::{Document, RENDERERS, RunResult, json, page};
 
 use crate::refusal;
 
-/// `input` as a result file or journal: a refusal, or a result that can be
-/// rendered, and is the same when its JSON is read. What is left of a journal
-/// that breaks off holds the phases that were complete.
+/// Tests `input` as a result file or journal. It must be refused, or give a result that can be
+/// rendered and that survives a round trip through JSON. A truncated journal must give its complete
+/// phases.
 pub fn result_file(input: &[u8]) {
     let result = match journal::read_any(input) {
         Ok(result) => result,
@@ -32,7 +32,7 @@ pub fn result_file(input: &[u8]) {
     let again = journal::read_any(json::render(&result).as_bytes());
     assert_eq!(again.as_ref(), Ok(&result), "rendered and read");
     for phase in &result.phases {
-        // A refusal is one sentence; what is decoded was bounded.
+        // A refusal is one sentence; decoding has limits.
         if let Err(why) = phase.latency.service.latency() {
             refusal::is_plain(&why.to_string());
         }
@@ -48,7 +48,7 @@ pub fn result_file(input: &[u8]) {
     }
 }
 
-/// What a run writes as it goes on is read again.
+/// Checks that the journal of a running run reads back.
 fn as_a_journal(result: &RunResult) {
     let mut text = journal::header_line(result);
     for phase in &result.phases {
@@ -59,7 +59,7 @@ fn as_a_journal(result: &RunResult) {
     assert_eq!(read.run, result.run);
 }
 
-/// However short a journal was cut, what is left is the beginning of it.
+/// Checks that every prefix of a journal gives the start of its result.
 fn breaks_off(input: &[u8], whole: &RunResult) {
     let step = (input.len() / 40).max(1);
     for end in (0..input.len()).rev().step_by(step) {

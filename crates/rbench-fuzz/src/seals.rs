@@ -1,5 +1,5 @@
-//! What is sealed by checksums: journals of acknowledged writes, the headers of
-//! verified blocks.
+//! Properties of data with checksums: journals of acknowledged writes, and headers of verified
+//! blocks.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
@@ -18,14 +18,14 @@ use rbench_plan::resolve::Work;
 
 use crate::{plans, refusal};
 
-/// The first byte of `input` says what the rest is; every changed bit under a
-/// seal is found, and what is not sealed is refused.
+/// The first byte of `input` selects the kind of data. Every changed bit under a checksum must be
+/// found, and data without a checksum must be refused.
 pub fn seals(input: &[u8]) {
     let Some((form, rest)) = input.split_first() else {
         return;
     };
     let mut u = Unstructured::new(rest);
-    // An input that ends early says nothing.
+    // An input that ends early is ignored.
     let _ = match form % 5 {
         0 => {
             read_journal(rest);
@@ -38,7 +38,7 @@ pub fn seals(input: &[u8]) {
     };
 }
 
-/// Any bytes as a journal: a clause that says why not, or records.
+/// Reads arbitrary bytes as a journal: records, or a clause with the reason.
 fn read_journal(bytes: &[u8]) {
     let records = match Records::open(bytes) {
         Ok(Some(records)) => records,
@@ -91,8 +91,7 @@ fn any_header(u: &mut Unstructured<'_>) -> Result<Header> {
     })
 }
 
-/// A header is read as it was written or not at all, and not with a bit
-/// flipped.
+/// Checks that a header reads back unchanged or not at all, and that a flipped bit is found.
 fn header(u: &mut Unstructured<'_>) -> Result<()> {
     let header = any_header(u)?;
     let mut bytes = match header.to_bytes() {
@@ -137,9 +136,9 @@ fn any_record(u: &mut Unstructured<'_>) -> Result<Record> {
     })
 }
 
-/// The records of a journal are read as they were written; one with a bit
-/// flipped is found, unless it is the last, which then was not finished. What
-/// they allow is what a block is judged by.
+/// Checks that the records of a journal read back unchanged. A flipped bit must be found, except in
+/// the last record, which then counts as unfinished. Blocks are judged by the contents that the
+/// records allow.
 fn journal(u: &mut Unstructured<'_>) -> Result<()> {
     let header = Header {
         run: 7,
@@ -176,7 +175,7 @@ fn journal(u: &mut Unstructured<'_>) -> Result<()> {
     Ok(())
 }
 
-/// The records of a journal up to its end or to what is wrong.
+/// The records of a journal up to its end or to the first mistake.
 fn all(bytes: &[u8]) -> (Vec<Record>, Option<String>) {
     let records = Records::open(bytes).expect("its header is right");
     let mut read = Vec::new();
@@ -192,7 +191,7 @@ fn all(bytes: &[u8]) -> (Vec<Record>, Option<String>) {
     (read, None)
 }
 
-/// Whatever is found in whatever a journal says was written gets a verdict.
+/// Checks that any content gets a verdict from any journal.
 fn judged(u: &mut Unstructured<'_>, header: &Header, records: &[Record]) -> Result<()> {
     let mut history = History::new(header.block);
     for record in records {
@@ -201,30 +200,30 @@ fn judged(u: &mut Unstructured<'_>, header: &Header, records: &[Record]) -> Resu
         }
     }
     let place = header.identity(0, 512 * u64::from(u.int_in_range(0..=8_u8)?));
-    let mut found = vec![0; 512];
+    let mut content = vec![0; 512];
     Headers::every(u64::MAX).stamp(
-        &mut found,
+        &mut content,
         &BlockHeader {
             generation: u.int_in_range(0..=9)?,
             ..place
         },
     );
     for _ in 0..u.int_in_range(0..=3_u8)? {
-        let from = u.choose_index(found.len())?;
-        found[from..].fill(u.arbitrary()?);
+        let from = u.choose_index(content.len())?;
+        content[from..].fill(u.arbitrary()?);
     }
     let block = history.block(place.file, place.offset);
-    let _ = Judge::default().judge(&found, place, block);
+    let _ = Judge::default().judge(&content, place, block);
     refusal::is_plain(&expected(block));
     Ok(())
 }
 
-/// Bytes of a block: at least `least`, and not always a round number.
+/// Length of a block: at least `least`, and not always a round number.
 fn length(u: &mut Unstructured<'_>, least: usize) -> Result<usize> {
     Ok(least + u.int_in_range(0..=4096_usize)?)
 }
 
-/// Flips some bits of `block`, all different; how many.
+/// Flips different bits of `block`. Returns their number.
 fn damage(u: &mut Unstructured<'_>, block: &mut [u8]) -> Result<usize> {
     let original = block.to_vec();
     for _ in 0..u.int_in_range(1..=3_u8)? {
@@ -235,7 +234,7 @@ fn damage(u: &mut Unstructured<'_>, block: &mut [u8]) -> Result<usize> {
     Ok(differ.map(|(a, b)| (a ^ b).count_ones() as usize).sum())
 }
 
-/// The headers of `rbench io --verify`.
+/// Properties of the headers of `rbench io --verify`.
 fn stamps(u: &mut Unstructured<'_>) -> Result<()> {
     let headers = Headers::every(u64::MAX);
     let header = BlockHeader {
@@ -262,17 +261,17 @@ fn stamps(u: &mut Unstructured<'_>) -> Result<()> {
     headers.stamp(&mut block, &header);
     assert_eq!(headers.check(&block, &expected).is_ok(), right);
     let flipped = damage(u, &mut block)?;
-    let found = headers.check(&block, &expected);
-    assert_eq!(found.is_err(), flipped > 0 || !right);
-    if let (Err(wrong), true) = (&found, right)
+    let checked = headers.check(&block, &expected);
+    assert_eq!(checked.is_err(), flipped > 0 || !right);
+    if let (Err(wrong), true) = (&checked, right)
         && let Damage::Flipped { bits, .. } = wrong.damage
     {
         assert_eq!(bits as usize, flipped);
     }
-    if let Err(wrong) = found {
+    if let Err(wrong) = checked {
         refusal::is_plain(&wrong.to_string());
     }
-    // Any bytes at all.
+    // Arbitrary bytes.
     block.fill(0);
     let foreign: &[u8] = u.arbitrary()?;
     block.iter_mut().zip(foreign).for_each(|(b, f)| *b = *f);
@@ -282,7 +281,7 @@ fn stamps(u: &mut Unstructured<'_>) -> Result<()> {
     Ok(())
 }
 
-/// A job of fio's that verifies, and whether its checksum finds every changed bit.
+/// A verifying job of fio, and true if its checksum finds every changed bit.
 fn verifying_job(u: &mut Unstructured<'_>) -> Result<Option<(JobPlan, bool)>> {
     const SUMS: [&str; 9] = [
         "crc32c", "crc64", "xxhash", "md5", "sha1", "sha256", "sha512", "pattern", "null",
@@ -313,12 +312,12 @@ fn verifying_job(u: &mut Unstructured<'_>) -> Result<Option<(JobPlan, bool)>> {
         return Ok(None);
     };
     let job = jobs.rounds.into_iter().flatten().next();
-    // Fio's sha512 covers the ends of a block only.
+    // fio's sha512 covers only the ends of a block.
     let sealed = !matches!(sum, "null" | "sha512");
     Ok(job.map(|job| (job, sealed)))
 }
 
-/// The headers of fio's verification.
+/// Properties of the headers of fio's verification.
 fn headers(u: &mut Unstructured<'_>) -> Result<()> {
     let Some((job, sealed)) = verifying_job(u)? else {
         return Ok(());
@@ -328,7 +327,7 @@ fn headers(u: &mut Unstructured<'_>) -> Result<()> {
         run: u.arbitrary()?,
         file: file_key(u.arbitrary()?),
         offset: u64::from(u.arbitrary::<u32>()?),
-        // As many as fio's header has room for.
+        // The maximum size in fio's header.
         generation: u64::from(u.arbitrary::<u16>()?),
         worker: u.arbitrary()?,
     };
@@ -343,7 +342,7 @@ fn headers(u: &mut Unstructured<'_>) -> Result<()> {
             likely: origin.generation,
         }),
     };
-    // A whole number of intervals: a shorter rest at the end bears no header.
+    // A whole number of intervals: a shorter rest at the end has no header.
     let interval = job.verify.as_ref().map_or(1, |v| v.interval) as usize;
     let mut block = vec![0; interval * u.int_in_range(1..=4_usize)?];
     headers.stamp(&mut block, &origin);
@@ -351,11 +350,11 @@ fn headers(u: &mut Unstructured<'_>) -> Result<()> {
         .check(&block, &expected)
         .expect("it is as it was written");
     let flipped = damage(u, &mut block)?;
-    let found = headers.check(&block, &expected);
+    let checked = headers.check(&block, &expected);
     if sealed {
-        assert_eq!(found.is_err(), flipped > 0, "{flipped} flipped");
+        assert_eq!(checked.is_err(), flipped > 0, "{flipped} flipped");
     }
-    if let Err(wrong) = found {
+    if let Err(wrong) = checked {
         refusal::is_plain(&wrong.to_string());
     }
     let foreign: &[u8] = u.arbitrary()?;

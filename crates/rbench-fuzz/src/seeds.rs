@@ -1,17 +1,16 @@
-//! The inputs that every target starts with, and the words that its inputs are
-//! made of: readable files of the project (docs/dev/fuzzing.md), not a corpus.
+//! The initial inputs of every target, and the words that its inputs consist of: readable files of
+//! the project (docs/dev/fuzzing.md), not a corpus.
 
-/// How the file of seeds is written.
+/// Format of a file of seeds.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Form {
-    /// One a line; a blank stands for an end of line, `#` begins a comment.
+    /// One seed per line; a blank means an end of line, `#` starts a comment.
     Lines,
-    /// A line `@@@ NAME` begins one, which ends before the end of line that
-    /// stands before the next.
+    /// A line `@@@ NAME` starts a seed, which ends before the last end of line before the next one.
     Sections,
 }
 
-/// Seeds of a file, each with a name.
+/// The seeds of a file, with names.
 pub(crate) fn read(text: &str, form: Form) -> Vec<(String, Vec<u8>)> {
     match form {
         Form::Lines => text
@@ -36,7 +35,7 @@ pub(crate) fn read(text: &str, form: Form) -> Vec<(String, Vec<u8>)> {
     }
 }
 
-/// The words of a dictionary in libFuzzer's form: `"word"`, one a line.
+/// The words of a dictionary in libFuzzer's format: `"word"`, one per line.
 pub(crate) fn words(dictionary: &str) -> Vec<Vec<u8>> {
     dictionary
         .lines()
@@ -45,7 +44,7 @@ pub(crate) fn words(dictionary: &str) -> Vec<Vec<u8>> {
         .collect()
 }
 
-/// `\xHH` is a byte, a backslash before anything else stands for what follows.
+/// Decodes escapes: `\xHH` is a byte, a backslash before any other character means that character.
 fn unescape(text: &str) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();

@@ -1,19 +1,19 @@
-//! The fuzz targets' properties on their seeds, on random changes of these with
-//! the words of their dictionaries, and on random bytes.
+//! Tests the fuzz targets' properties on their seeds, on random changes of these with words of
+//! their dictionaries, and on random bytes.
 
 use proptest::prelude::*;
 use proptest::sample::Index;
 use rbench_fuzz::{Property, TARGETS};
 
-/// Checks an input, and says which it was when a property does not hold.
+/// Checks an input, and prints it if a property does not hold.
 fn check(property: Property, name: &str, bytes: &[u8]) {
     std::panic::catch_unwind(|| property(bytes)).unwrap_or_else(|_| {
         panic!("{name} fails: {:?}", String::from_utf8_lossy(bytes));
     });
 }
 
-/// Looks at every seed of a target, then at `cases` inputs that are seeds with
-/// random changes or, one in ten, random bytes.
+/// Checks every seed of a target, then `cases` inputs: seeds with random changes or, one in ten,
+/// random bytes.
 fn hold(target: &str, cases: u32) {
     let target = TARGETS
         .iter()
@@ -46,7 +46,7 @@ fn hold(target: &str, cases: u32) {
     });
 }
 
-/// What changes are made to.
+/// The input to change.
 #[derive(Debug, Clone)]
 enum Base {
     Seed(Index),
@@ -59,9 +59,9 @@ enum Change {
     Put(Index, u8),
     Insert(Index, u8),
     Remove(Index, Index),
-    /// From another input, so many bytes at most.
+    /// A part of another input, with this maximum length.
     Splice(Index, Index, usize),
-    /// All of another input, in a line of its own.
+    /// All of another input, as a separate line.
     Join,
     /// A word of the dictionary.
     Word(Index, Index),
@@ -116,7 +116,7 @@ impl Change {
                     bytes.splice(at..at, word.get(words).iter().copied());
                 }
             }
-            // In place of the digits that stand there, if any do.
+            // Replaces the digits at this position, if any.
             Change::Number(at, number) => {
                 let at = at.index(end);
                 let digit = |b: &u8| b.is_ascii_digit();

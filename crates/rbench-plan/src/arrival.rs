@@ -1,4 +1,4 @@
-//! Open loop: when operations are meant to start, whatever the target does.
+//! Open loop: intended starts of operations that do not depend on the target's speed.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -25,46 +25,47 @@ impl Arrival {
     }
 }
 
-/// Operations at a given rate, whatever the target does.
+/// An open loop: operations at a given rate, however fast the target is.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct OpenLoop {
-    /// Operations a second over all workers.
+    /// Operations per second of all workers.
     pub rate: f64,
-    /// How they are spread.
+    /// Distribution of their starts.
     pub arrival: Arrival,
 }
 
-/// The intended starts of the operations of all workers of a rank, counted from the common
-/// start: whichever worker is free takes the next one. Nobody waits for a lock.
+/// The intended starts of the operations of all workers of a rank, counted from the common start.
+/// Any free worker takes the next one, without a lock.
 ///
 /// Uniform: start k of all W workers is at k / rate, and each rank has those of its own workers.
-/// Poisson: each rank runs a Poisson process of its workers' part of the rate; their superposition
-/// is one of the whole rate. Each gap follows from the seed and the start before it, so the starts
-/// do not depend on which worker takes which.
+/// Poisson: each rank runs a Poisson process with its workers' share of the rate; their
+/// superposition has the whole rate. Each gap follows from the seed and the previous start. So the
+/// starts do not depend on which worker takes which.
 #[derive(Debug)]
 pub struct Schedule {
     arrival: Arrival,
-    /// Operations a second of all workers of all ranks.
+    /// Operations per second of all workers of all ranks.
     rate: f64,
     workers: Workers,
     seed: u64,
-    /// Uniform: number of starts taken. Poisson: the latest one, in [`TICK_NS`] parts of a ns.
+    /// Uniform: the number of starts taken. Poisson: the latest one, in units of 1 / [`TICK_NS`]
+    /// ns.
     taken: AtomicU64,
 }
 
-/// Workers of a rank among those of all ranks.
+/// Range of a rank's workers among those of all ranks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Workers {
     /// Number of the first one.
     pub first: u64,
-    /// How many the rank has.
+    /// Number of the rank's workers.
     pub own: u64,
-    /// How many all ranks have.
+    /// Number of all ranks' workers.
     pub all: u64,
 }
 
 impl Workers {
-    /// Those of a rank, where each rank has `threads`.
+    /// The workers of a rank, with `threads` on each rank.
     pub fn of_rank(rank: Rank, ranks: u32, threads: u32) -> Workers {
         let threads = u64::from(threads);
         Workers {
@@ -75,15 +76,15 @@ impl Workers {
     }
 }
 
-/// Poisson starts are counted in parts of a nanosecond: 200 days fit.
+/// Resolution of Poisson starts, in parts of a nanosecond: 200 days fit.
 const TICK_NS: f64 = 1024.0;
-/// Most starts that are counted one by one at the end of a phase; of more, the rest is the
+/// Most starts that are counted one by one at the end of a phase. The rest is estimated by its
 /// expected number.
 const COUNTED_MAX: u64 = 1 << 20;
 
 impl Schedule {
-    /// The schedule of a rank's workers at `rate` operations a second over all workers of all
-    /// ranks. Random gaps derive from `seed`.
+    /// Creates the schedule of a rank's workers at `rate` operations per second over all workers
+    /// of all ranks. Random gaps derive from `seed`.
     pub fn new(arrival: Arrival, rate: f64, workers: Workers, seed: &[u64]) -> Schedule {
         Schedule {
             arrival,
@@ -113,14 +114,14 @@ impl Schedule {
         }
     }
 
-    /// Takes those before `end`, counted like starts, but not more than `most`; how many.
+    /// Takes the starts before `end`, at most `most`, and returns their number.
     pub fn take_before(&self, end: Nanos, most: u64) -> u64 {
         match self.arrival {
             Arrival::Uniform => {
                 let before = self.uniform_before(end);
                 let mut count = 0;
                 let order = Ordering::Relaxed;
-                // Those taken meanwhile by others are not counted twice.
+                // Starts that others take meanwhile are not counted twice.
                 let _ = self.taken.fetch_update(order, order, |taken| {
                     count = before.saturating_sub(taken).min(most);
                     Some(taken + count)
@@ -145,13 +146,13 @@ impl Schedule {
         let Workers { first, own, all } = self.workers;
         let own = own.max(1);
         let slot = (nth / own) * all + first + nth % own;
-        // From integers, so that no rounding builds up.
+        // Computed from integers, so that rounding errors do not accumulate.
         Nanos((slot as f64 / self.rate * 1e9).round() as u64)
     }
 
-    /// How many starts the rank has before `end`.
+    /// The number of the rank's starts before `end`.
     fn uniform_before(&self, end: Nanos) -> u64 {
-        // Starts are rounded to nanoseconds: one at the very end is not before it.
+        // Starts are rounded to nanoseconds: one exactly at the end is not before it.
         const HALF_NS: f64 = 0.5e-9;
         let Workers { first, own, all } = self.workers;
         let all = all.max(1);
@@ -159,7 +160,7 @@ impl Schedule {
         (slots / all) * own + (slots % all).saturating_sub(first).min(own)
     }
 
-    /// Ticks between two starts of the rank, on average.
+    /// Average number of ticks between two starts of the rank.
     fn mean_gap(&self) -> f64 {
         let Workers { own, all, .. } = self.workers;
         1e9 * TICK_NS / self.rate * all as f64 / own.max(1) as f64
@@ -170,7 +171,7 @@ impl Schedule {
         // In (0, 1], so that the logarithm is finite.
         let unit = ((mix(self.seed ^ mix(latest)) >> 11) + 1) as f64 / (1_u64 << 53) as f64;
         let gap = (-unit.ln() * self.mean_gap()).round() as u64;
-        // Two at one instant would be followed by the same gap for ever.
+        // A gap of zero would be followed by the same gap forever.
         latest.saturating_add(gap.max(1))
     }
 
@@ -245,7 +246,7 @@ mod tests {
                 let end = Nanos(1_000_000_000);
                 let schedule = of_rank(arrival, 1000.0, 1, (2, 3));
                 let before = (0..taken).filter(|_| schedule.next_start() < end).count() as u64;
-                // Two workers count what is left, of which one has few items.
+                // Two workers count the remaining starts; one of them has few items left.
                 let left = schedule.take_before(end, 5) + schedule.take_before(end, u64::MAX);
                 let all = of_rank(arrival, 1000.0, 1, (2, 3)).take_before(end, u64::MAX);
                 assert_eq!(before + left, all, "{arrival:?} {taken}");

@@ -1,5 +1,5 @@
-//! Who has had to do with which items: by counting, for each cache, the ranks
-//! whose items its own ranks have made and used.
+//! Record of the ranks' items that each cache has seen: for each cache, it counts the
+//! ranks whose items its own ranks have created or used.
 
 use std::collections::HashMap;
 
@@ -7,24 +7,23 @@ use rbench_core::residency::Share;
 
 use crate::meta::ItemOwner;
 
-/// What a cache has had to do with the items of one rank.
+/// Use of one rank's items by a cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Tie {
     Touched,
     Made,
 }
 
-/// Follows which cache has seen which rank's items. A cache is the memory of
-/// one kernel for one mounted file system; what ranks share of it is its
-/// number.
+/// Record of the ranks' items that each cache has seen. A cache is the memory of one
+/// kernel for one mounted file system; ranks that share one have the same number.
 #[derive(Debug, Clone, Default)]
 pub struct Seen {
-    /// By (cache, owner of the items).
+    /// Uses by (cache, owner of the items).
     ties: HashMap<(u32, u32), Tie>,
 }
 
 impl Seen {
-    /// Notes that the ranks make the items of `who`. `caches[r]` is rank r's
+    /// Records that the ranks create the items of `who`. `caches[r]` is rank r's
     /// cache.
     pub fn make(&mut self, caches: &[u32], who: ItemOwner) {
         for visit in visits(caches, who) {
@@ -32,8 +31,8 @@ impl Seen {
         }
     }
 
-    /// Notes that the ranks use the items of `who`, and counts for each cache
-    /// how many ranks' items they are and which of them it has seen before.
+    /// Records that the ranks use the items of `who`. Counts, for each cache, the
+    /// ranks whose items they are, and those whose items it has seen before.
     pub fn visit(&mut self, caches: &[u32], who: ItemOwner) -> Vec<Share> {
         let number = caches.iter().max().map_or(0, |last| *last as usize + 1);
         let mut shares = vec![Share::default(); number];
@@ -45,16 +44,16 @@ impl Seen {
                 touched: u64::from(tie == Some(&Tie::Touched)),
             });
         }
-        // Only then: ranks of one cache that share items do not warm them for
-        // each other before the phase.
+        // Recorded afterwards: ranks of one cache that share items do not warm them
+        // for each other before the phase.
         for visit in visits(caches, who) {
             self.ties.entry(visit).or_insert(Tie::Touched);
         }
         shares
     }
 
-    /// As [`Seen::visit`] of items that all ranks have in common: every cache
-    /// has seen them.
+    /// Like [`Seen::visit`], for items that all ranks have in common: every cache has
+    /// seen them.
     pub fn visit_common(caches: &[u32], who: ItemOwner) -> Vec<Share> {
         let mut all = Seen::default();
         let mut shares = all.visit(caches, who);
@@ -65,7 +64,7 @@ impl Seen {
     }
 }
 
-/// (cache, owner of the items) of every rank that works, once for each owner.
+/// (cache, owner of the items) of every rank with work, once for each owner.
 fn visits(caches: &[u32], who: ItemOwner) -> Vec<(u32, u32)> {
     let ranks = caches.len() as u32;
     let first = caches.first().copied().unwrap_or(0);
@@ -85,7 +84,7 @@ mod tests {
 
     const THREE_HOSTS: [u32; 12] = [0, 0, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2];
 
-    /// Each rank on the items of the rank `distance` below it.
+    /// Each rank works on the items of the rank `distance` below it.
     fn at(distance: u32) -> ItemOwner {
         ItemOwner::Each {
             ahead: (12 - distance) % 12,
@@ -106,9 +105,9 @@ mod tests {
         let mut seen = Seen::default();
         seen.make(&THREE_HOSTS, ItemOwner::FirstForAll);
         let all = seen.visit(&THREE_HOSTS, at(0));
-        let made: Vec<u64> = all.iter().map(|share| share.made).collect();
-        // Rank 0's own host has made them.
-        assert_eq!(made, [4, 0, 0]);
+        let parts_made: Vec<u64> = all.iter().map(|share| share.made).collect();
+        // Rank 0's own host has created them.
+        assert_eq!(parts_made, [4, 0, 0]);
         assert!(all.iter().all(|share| share.parts == 4));
         let mut seen = Seen::default();
         seen.make(&[0, 1], ItemOwner::First);
@@ -130,7 +129,7 @@ mod tests {
         let mut seen = Seen::default();
         seen.make(&THREE_HOSTS, at(0));
         assert_eq!(seen.visit(&THREE_HOSTS, at(1)), shares(4, 3, 0));
-        // The next distance meets two of those that were just used.
+        // The next distance meets two owners whose items were just used.
         assert_eq!(seen.visit(&THREE_HOSTS, at(2)), shares(4, 2, 1));
     }
 

@@ -1,4 +1,4 @@
-//! What a run takes of the room on its target, as far as the plan tells it.
+//! Space that a run needs on its target, as far as the plan determines it.
 
 use crate::io::{IoPlan, Rw};
 use crate::jobs::{BufferContent, Buffers};
@@ -8,22 +8,21 @@ use crate::mix::{FileSet, MixPlan};
 use crate::resolve::{Plan, Work};
 use crate::tree::ItemKind;
 
-/// Bytes and inodes at the fullest moment.
+/// Bytes and inodes at their maximum.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Demand {
-    /// Bytes that are written for certain, and that no file system stores in
-    /// less than as many.
+    /// Bytes that are certainly written, and that every file system stores in full.
     pub bytes: u64,
-    /// Bytes that are written for certain, whatever is in them.
+    /// Bytes that are certainly written, with any content.
     pub plain_bytes: u64,
-    /// Bytes when everything is written that may be.
+    /// Most bytes that may be written.
     pub bytes_at_most: u64,
-    /// Files and directories that are made for certain.
+    /// Files and directories that are certainly created.
     pub inodes: u64,
 }
 
 impl Demand {
-    /// The demands of both.
+    /// Sum of both demands.
     pub fn and(self, other: Demand) -> Demand {
         let Demand {
             bytes,
@@ -39,7 +38,7 @@ impl Demand {
         }
     }
 
-    /// So many times.
+    /// This demand `n` times.
     pub fn times(self, n: u64) -> Demand {
         let Demand {
             bytes,
@@ -56,16 +55,15 @@ impl Demand {
     }
 }
 
-/// Whether no file system can store so made data in less than its length: no
-/// two blocks are alike, and nothing in them compresses.
+/// True if no file system can store this data in less than its length: no two blocks are
+/// equal, and nothing in them compresses.
 pub fn is_incompressible(buffers: &Buffers) -> bool {
     let random = matches!(&buffers.content, BufferContent::Random { percent: 0, .. });
     random && buffers.dedupe_percent == 0 && (buffers.refill || buffers.scramble)
 }
 
-/// What `ranks` ranks of `plan` take where they work, with all that earlier
-/// iterations have left. That of jobs depends on the files that are there:
-/// see [`crate::jobs`].
+/// Space that `ranks` ranks of `plan` need on their target, including the remains of
+/// earlier iterations. Jobs depend on existing files: see [`crate::jobs`].
 pub fn demand(plan: &Plan, ranks: u32) -> Demand {
     let passes = u64::from(plan.passes());
     match &plan.work {
@@ -87,16 +85,16 @@ pub fn demand(plan: &Plan, ranks: u32) -> Demand {
                 .times(sets)
                 .times(if plan.keep { passes } else { 1 })
         }
-        // What a trace needs is known when it was read.
+        // The demand of a trace is only known after it was read.
         Work::Jobs(_) | Work::Find(_) | Work::Replay(_) => Demand::default(),
     }
 }
 
-/// At the fullest moment of a pass, and at its end.
-/// `missing`: items of workers that are not there.
+/// Demand at the maximum of a pass, and at its end. `missing` is the number of items of
+/// missing workers.
 fn of_meta(meta: &MetaPlan, (ranks, missing): (u64, u64), threads: u64) -> (Demand, Demand) {
     let runs = |kind| meta.runs(kind);
-    // A deadline may come before anything is made.
+    // A deadline may come before anything is created.
     let timed = |kind| {
         let mut phases = meta.phases.iter();
         meta.open_ended() || phases.any(|p| p.kind == kind && p.deadline.is_some())
@@ -133,7 +131,7 @@ fn of_meta(meta: &MetaPlan, (ranks, missing): (u64, u64), threads: u64) -> (Dema
         inodes,
     };
     let dirs_left = if runs(PhaseKind::DirRemove) { 0 } else { dirs };
-    // What lies in, or beside, items while it is used.
+    // Names in, or beside, items while a phase uses them.
     let besides = |of: ItemKind| {
         let phases = meta.phases.iter();
         let own = phases.filter(|p| p.kind.info().items == Some(of) && !timed(p.kind));
@@ -169,8 +167,8 @@ fn of_meta(meta: &MetaPlan, (ranks, missing): (u64, u64), threads: u64) -> (Dema
     )
 }
 
-/// What is there at the start; all names with their files at the most. Sizes that are drawn
-/// may be less than their mean says.
+/// The content at the start; at most all names with their files. Drawn sizes may add up to
+/// less than their mean.
 fn of_mix(mix: &MixPlan) -> Demand {
     let (names, bytes) = mix.prepared();
     let all = mix
@@ -196,7 +194,7 @@ fn of_io(io: &IoPlan, workers: u64) -> Demand {
         .small
         .map_or(io.size.0, |s| s.size.0.saturating_mul(s.files));
     let all = each.saturating_mul(workers);
-    // Files that a phase needs are laid out in full; a time may end writes.
+    // Files that a phase needs are laid out in full; a time limit may end writes.
     let fills = |rw: &Rw| rw.needs_files() || io.time.is_none();
     let sure = if io.phases.iter().any(fills) { all } else { 0 };
     let dense = io.verify || is_incompressible(&io.buffers);
@@ -273,7 +271,7 @@ mod tests {
         });
         let bytes = 2 * 10 * 4096;
         check(of(small, |_| (), 2), bytes, bytes, bytes, 20);
-        // Passes remove what they wrote, unless it is kept.
+        // Each pass removes its files, unless they are kept.
         let passes = |c: &mut spec::Common| c.iterations = Some(3);
         check(of(io(|_| ()), passes, 1), MIB, MIB, MIB, 1);
         let kept = |c: &mut spec::Common| (c.iterations, c.keep) = (Some(3), true);
@@ -285,7 +283,7 @@ mod tests {
         let timed =
             |rw: Vec<Rw>| io(move |io| (io.rw, io.time) = (Some(rw), Some(Nanos(1_000_000_000))));
         check(of(timed(vec![Rw::Write]), |_| (), 1), 0, 0, MIB, 1);
-        // Laid out before anything is timed.
+        // Laid out before the timed part.
         check(of(timed(vec![Rw::RandRead]), |_| (), 1), MIB, MIB, MIB, 1);
         for change in [
             (|io| io.compress = Some(50)) as fn(&mut spec::Io),
@@ -307,7 +305,7 @@ mod tests {
             change(&mut meta);
             Workload::Meta(meta)
         };
-        // 4 tree directories; directories are gone when files are made.
+        // 4 tree directories; the directories are removed before files are created.
         check(of(meta(|_| ()), |_| (), 2), 8000, 8000, 8000, 8 + 80);
         let makes = |m: &mut spec::Meta| {
             m.phases = Some(vec![PhaseKind::DirCreate, PhaseKind::FileCreate]);

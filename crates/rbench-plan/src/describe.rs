@@ -19,35 +19,35 @@ use crate::replay::{Pace, ReplayPlan};
 use crate::resolve::{PhaseCommands, Plan, Work};
 use crate::tree::ItemKind;
 
-/// A setting of a run.
+/// A setting of a run, for reports.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Setting {
-    /// The name of its option.
+    /// Name of its option.
     pub name: &'static str,
-    /// For people.
+    /// Text for people.
     pub text: String,
-    /// For machines.
+    /// Value for machines.
     pub value: SettingValue,
 }
 
 /// The value of a setting in base units.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum SettingValue {
-    /// The text says all.
+    /// No value besides the text.
     Text,
     /// On.
     On,
     /// Off.
     Off,
-    /// A number of something.
+    /// A number.
     Count(u64),
     /// A size.
     Size(Bytes),
     /// A time.
     Time(Nanos),
-    /// Operations a second.
+    /// Operations per second.
     PerSecond(f64),
-    /// A share of a hundred.
+    /// A percentage.
     Percent(u32),
 }
 
@@ -158,7 +158,7 @@ fn describe_commands(commands: &PhaseCommands) -> Vec<Setting> {
 }
 
 impl Plan {
-    /// How often the phases are passed over.
+    /// Settings of the number of passes.
     fn repetition_rows(&self) -> Vec<Setting> {
         let mut rows = Vec::new();
         match self.until {
@@ -195,7 +195,7 @@ fn items(name: &'static str, number: u64) -> Setting {
     }
 }
 
-/// A rate, and how its operations are spread.
+/// Settings of a rate and its arrivals.
 fn rate_rows(open_loop: OpenLoop) -> [Setting; 2] {
     [
         Setting {
@@ -206,7 +206,7 @@ fn rate_rows(open_loop: OpenLoop) -> [Setting; 2] {
     ]
 }
 
-/// The rows of the per-operation table, and how long each is.
+/// Settings of the per-operation table: its rows, and their length.
 fn describe_table(meta: &MetaPlan, threads: u32) -> Vec<Setting> {
     let time = meta.phases.iter().find_map(|phase| phase.deadline);
     vec![
@@ -293,7 +293,7 @@ fn describe_meta(meta: &MetaPlan) -> Vec<Setting> {
     rows
 }
 
-/// What the jobs share; their own options stand in the report of each.
+/// Settings that all jobs share; a job's own options are in its report.
 fn describe_jobs(jobs: &JobsPlan) -> Vec<Setting> {
     let all = || jobs.rounds.iter().flatten();
     let join = |texts: Vec<String>| texts.join(", ");
@@ -325,7 +325,7 @@ fn describe_jobs(jobs: &JobsPlan) -> Vec<Setting> {
         let options = report.flat_map(|report| &report.options);
         let mut words = vec![format!("[{}]", job.name)];
         words.extend(options.map(|(name, value)| format!("{name}={value}")));
-        // In each iteration it is the same.
+        // They are the same in each iteration.
         if words.len() > 1 && !of_jobs.contains(&words) {
             of_jobs.push(words);
         }
@@ -349,7 +349,7 @@ fn describe_set(set: &FileSet) -> String {
 
 fn describe_mix(mix: &MixPlan) -> Vec<Setting> {
     let mut rows = vec![Setting::text("mix", &*mix.name)];
-    // One setting each: names of settings come once.
+    // One setting for all, because each name occurs only once.
     let sets = mix.sets.iter().map(describe_set).collect::<Vec<_>>();
     rows.push(Setting::text("sets", sets.join("; ")));
     let role = |role: &Role| match role.name.is_empty() {
@@ -374,7 +374,7 @@ fn describe_mix(mix: &MixPlan) -> Vec<Setting> {
     rows
 }
 
-/// How operations on names are made, where a ring makes them.
+/// Settings of operations on names that a ring performs.
 fn in_flight_rows(depth: Option<u32>) -> Vec<Setting> {
     let rows = |depth| {
         let engine = Setting::text("engine", "io_uring");
@@ -508,7 +508,7 @@ fn describe_io(io: &IoPlan) -> Vec<Setting> {
     rows
 }
 
-/// Block sizes, by the name of their option and in its form.
+/// The setting of block sizes, with the name and in the form of their option.
 fn sizes(sizes: &BlockSizes) -> Setting {
     match sizes {
         BlockSizes::Fixed(size) => Setting::size("bs", Bytes(*size)),
@@ -523,7 +523,7 @@ fn sizes(sizes: &BlockSizes) -> Setting {
     }
 }
 
-/// A distribution in the form of its option; `None`: the default.
+/// A distribution in the form of its option; `None` for the default.
 fn distribution(distribution: &Distribution) -> Option<String> {
     Some(match distribution {
         Distribution::Uniform => return None,

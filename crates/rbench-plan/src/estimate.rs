@@ -1,4 +1,4 @@
-//! How long a run may take, before anything of the target is known.
+//! Estimated duration of a run, before anything about the target is known.
 
 use rbench_core::Nanos;
 
@@ -6,15 +6,15 @@ use crate::jobs::JobPlan;
 use crate::meta::PhaseKind;
 use crate::resolve::{Plan, Work};
 
-/// What is supposed of a worker: operations on names, a second.
+/// Assumed operations on names per second of a worker.
 pub const OPERATIONS_PER_S: f64 = 500.0;
-/// What is supposed of a host: bytes moved, a second.
+/// Assumed bytes per second of a host.
 pub const BYTES_PER_S: f64 = 200.0 * 1_048_576.0;
-/// Preparing and removing, s.
+/// Seconds for preparation and removal.
 const AROUND_S: f64 = 1.0;
 
-/// A time, s, under those suppositions: what has a time of its own, operations by the
-/// workers, bytes by the hosts, one after the other.
+/// The estimated duration in seconds: the time of timed phases, plus operations at
+/// the workers' rate, plus bytes at the hosts' rate.
 pub fn estimate_s(plan: &Plan) -> f64 {
     let hosts = plan.host_of.iter().max().map_or(1, |last| last + 1);
     let workers = plan.workers().max(1) as f64;
@@ -33,7 +33,7 @@ pub fn estimate_s(plan: &Plan) -> f64 {
             let bytes = plan.data_bytes() as f64;
             (mix.time.map_or(0.0, seconds), names as f64 * sets, bytes)
         }
-        // How much there is to look at, or in a trace, nobody knows.
+        // The number of entries or of a trace's operations is unknown.
         Work::Find(_) | Work::Replay(_) => (0.0, 0.0, 0.0),
     };
     let moved = bytes / (BYTES_PER_S * f64::from(hosts));
@@ -44,7 +44,7 @@ fn seconds(time: Nanos) -> f64 {
     time.0 as f64 / 1e9
 }
 
-/// Seconds, operations and bytes of a pass.
+/// Seconds, operations and bytes of one pass.
 fn of_items(plan: &Plan) -> (f64, f64, f64) {
     let Work::Meta(meta) = &plan.work else {
         return (0.0, 0.0, 0.0);
@@ -73,7 +73,7 @@ fn of_blocks(plan: &Plan) -> (f64, f64, f64) {
     let phases = io.phases.len() as f64;
     let data = plan.data_bytes() as f64;
     match io.time {
-        // What is read is written before.
+        // Data that is read was written before.
         Some(time) => (phases * seconds(Nanos(time.0 + io.ramp.0)), 0.0, data),
         None => {
             let files = io.small.map_or(0, |small| small.files);
@@ -100,6 +100,6 @@ fn of_jobs(plan: &Plan) -> (f64, f64, f64) {
         .flatten()
         .any(|job| job.pattern.directions.read);
     let data = jobs.data_bytes(plan.ranks).0 as f64;
-    // What is read is written before.
+    // Data that is read was written before.
     (timed, 0.0, if reads { 2.0 * data } else { data })
 }

@@ -1,4 +1,4 @@
-//! Expectations: which promises a file system is known not to keep (`rbench check --expect`),
+//! Expectations: promises that a file system is known not to keep (`rbench check --expect`),
 //! written as TOML.
 
 use rbench_core::Nanos;
@@ -19,12 +19,12 @@ pub const PRESETS: [(&str, &str); 5] = [
 const KEYS: [&str; 2] = ["title", "deviation"];
 const DEVIATION_KEYS: [&str; 4] = ["promise", "why", "source", "within"];
 
-/// What is expected of a file system.
+/// Expectation of a file system.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Expectation {
-    /// Which file system it is about, in a line.
+    /// The file system, in a line.
     pub title: String,
-    /// What it is known not to keep, in the order of the file.
+    /// Its known deviations, in the order of the file.
     pub deviations: Vec<Deviation>,
 }
 
@@ -33,26 +33,26 @@ pub struct Expectation {
 pub struct Deviation {
     /// A name, the beginning of one up to a dot, or either with `*`.
     pub promise: String,
-    /// Why: a clause.
+    /// The reason: a clause.
     pub why: String,
-    /// Who says so.
+    /// The source of the statement.
     pub source: String,
-    /// Between clients: only that something is seen late is allowed, by no more than this.
+    /// Between clients: a change may become visible late, by at most this time.
     pub within: Option<Nanos>,
-    /// The line of the file in which `promise` stands, from 1.
+    /// The line of `promise` in the file, from 1.
     pub line: usize,
 }
 
 /// The text of a preset.
 pub fn preset(name: &str) -> Option<&'static str> {
-    let found = PRESETS.iter().find(|(known, _)| *known == name)?;
-    Some(found.1)
+    let preset = PRESETS.iter().find(|(known, _)| *known == name)?;
+    Some(preset.1)
 }
 
 /// Reads an expectation.
 ///
 /// # Errors
-/// What is wrong, and in which line.
+/// The error, with its line.
 pub fn read(text: &str) -> Result<Expectation, SuiteError> {
     let of = Text(text);
     let table = DeTable::parse(text).map_err(|error| {
@@ -84,12 +84,12 @@ fn deviation(of: &Text<'_>, value: &Value<'_>) -> Result<Deviation, SuiteError> 
     };
     of.known(table, &DEVIATION_KEYS)?;
     let word = |key: &str| {
-        let found = table.get(key);
-        let found = found
+        let entry = table.get(key);
+        let entry = entry
             .ok_or_else(|| of.error(value.span().start, format!("a deviation lacks '{key}'")))?;
         Ok((
-            of.words(key, found)?.to_owned(),
-            of.error(found.span().start, "").line,
+            of.words(key, entry)?.to_owned(),
+            of.error(entry.span().start, "").line,
         ))
     };
     let (promise, line) = word("promise")?;

@@ -1,37 +1,37 @@
-//! A search of a tree, complete: where, and for what.
+//! A search of a tree, complete: the tests of its entries.
 
 use std::path::PathBuf;
 
-/// What is looked for; without a test every entry matches.
+/// Tests of a search; without a test every entry matches.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct FindPlan {
-    /// Modified after this file was.
+    /// Matches entries modified after this file.
     pub newer: Option<PathBuf>,
-    /// How large.
+    /// Matches sizes.
     pub size: Option<SizeTest>,
-    /// A pattern for the last part of its name, as fnmatch(3) has it.
+    /// A pattern for the last part of the name, as in fnmatch(3).
     pub name: Option<Vec<u8>>,
 }
 
 impl FindPlan {
-    /// Whether a name alone does not tell whether an entry matches.
+    /// True if the name alone does not decide.
     pub fn needs_attributes(&self) -> bool {
         self.newer.is_some() || self.size.is_some()
     }
 }
 
-/// `-size`, as find(1) has it: a length in units, the last one begun.
+/// `-size` as in find(1): a length in units, rounded up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SizeTest {
-    /// How it compares.
+    /// The comparison.
     pub than: Than,
-    /// So many units.
+    /// Number of units.
     pub units: u64,
     /// Bytes of a unit.
     pub unit: u64,
 }
 
-/// How a size compares with the one asked for.
+/// Comparison of a size with the given one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Than {
     /// `N`
@@ -43,7 +43,7 @@ pub enum Than {
 }
 
 impl SizeTest {
-    /// Whether it holds for so many bytes.
+    /// True if a file of this many bytes passes the test.
     pub fn holds(&self, bytes: u64) -> bool {
         let units = bytes.div_ceil(self.unit.max(1));
         match self.than {

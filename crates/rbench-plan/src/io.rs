@@ -20,7 +20,7 @@ use crate::tree::{Forest, ItemKind, NATIVE, Paths, Private, Shape};
 /// Smallest block that can carry the stamp of `--verify`.
 pub const VERIFY_BLOCK_MIN: u64 = 512;
 
-/// What a phase of I/O does.
+/// Kind of an I/O phase.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Rw {
     /// Sequential writes.
@@ -38,7 +38,7 @@ pub enum Rw {
 }
 
 impl Rw {
-    /// All of them.
+    /// All kinds.
     pub const ALL: [Rw; 6] = [
         Rw::Write,
         Rw::Read,
@@ -48,7 +48,7 @@ impl Rw {
         Rw::RandRw,
     ];
 
-    /// The name on the command line, also the phase's.
+    /// The name on the command line and of the phase.
     pub fn name(self) -> &'static str {
         match self {
             Rw::Write => "write",
@@ -60,7 +60,7 @@ impl Rw {
         }
     }
 
-    /// For people.
+    /// The name for people.
     pub fn label(self) -> &'static str {
         match self {
             Rw::Write => "Sequential write",
@@ -72,22 +72,22 @@ impl Rw {
         }
     }
 
-    /// Whether it reads.
+    /// True if it reads.
     pub fn reads(self) -> bool {
         !matches!(self, Rw::Write | Rw::RandWrite)
     }
 
-    /// Whether it writes.
+    /// True if it writes.
     pub fn writes(self) -> bool {
         !matches!(self, Rw::Read | Rw::RandRead)
     }
 
-    /// Whether offsets are in random order.
+    /// True if offsets are in random order.
     pub fn random(self) -> bool {
         matches!(self, Rw::RandWrite | Rw::RandRead | Rw::RandRw)
     }
 
-    /// Whether it needs files that are already there in full.
+    /// True if it needs complete files.
     pub fn needs_files(self) -> bool {
         self != Rw::Write
     }
@@ -108,14 +108,13 @@ pub enum Layout {
 }
 
 impl Layout {
-    /// Whether all workers use one file.
+    /// True if all workers use one file.
     pub fn shared(self) -> bool {
         self != Layout::PerWorker
     }
 
-    /// Where in its file lies what is `start` bytes behind the beginning of
-    /// worker `worker`'s part (of `workers`); parts have `size` bytes, blocks
-    /// `block`.
+    /// The offset in the file of the byte at `start` in the part of worker `worker` (of
+    /// `workers`). Parts have `size` bytes, blocks `block`.
     #[inline]
     pub fn offset(self, start: u64, (worker, workers): (u64, u64), size: u64, block: u64) -> u64 {
         match self {
@@ -125,8 +124,8 @@ impl Layout {
         }
     }
 
-    /// The name of the file that holds worker `worker`'s blocks, relative to
-    /// the directory of the pass.
+    /// The name of the file with worker `worker`'s blocks, relative to the directory of
+    /// the pass.
     pub fn file_name(self, worker: u64) -> String {
         if self.shared() {
             "data.shared".to_owned()
@@ -136,23 +135,23 @@ impl Layout {
     }
 }
 
-/// When written data is brought to stable storage.
+/// Rule for syncing written data to stable storage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum FsyncRule {
-    /// Once, after the last write; inside the phase's time.
+    /// Once, after the last write, within the phase's time.
     #[default]
     End,
-    /// Not at all.
+    /// Never.
     Never,
-    /// After every so many writes, and at the end.
+    /// After this number of writes, and at the end.
     Every(u64),
-    /// By closing the file, inside the phase's time.
+    /// By closing the file, within the phase's time.
     Close,
 }
 
 impl FsyncRule {
-    /// Whether all that is written is synced in the end. Closing hands data to
-    /// some file systems' servers; no standard makes it stable.
+    /// True if all written data is synced in the end. A close sends data to the server
+    /// of some file systems, but no standard makes it stable.
     pub fn syncs(self) -> bool {
         match self {
             FsyncRule::End | FsyncRule::Every(_) => true,
@@ -172,70 +171,70 @@ pub struct IoPlan {
     pub phases: Vec<Rw>,
     /// Percentage of reads in a mix.
     pub mix_read: u32,
-    /// Bytes of each operation; the last one of a file may be shorter.
+    /// Bytes of each operation; the last of a file may be shorter.
     pub sizes: BlockSizes,
-    /// How random operations are spread: uniform ones hit every block once
-    /// before any again, others as often as it comes.
+    /// Distribution of random operations. Uniform ones hit every block once before any
+    /// of them again; others repeat blocks by their distribution.
     pub distribution: Distribution,
     /// Bytes of each worker (of its file or its part of the shared one).
     pub size: Bytes,
-    /// `Some`: the small-file form.
+    /// The small-file form, if used.
     pub small: Option<SmallFiles>,
-    /// Whose file is whose.
+    /// Distribution of workers over files.
     pub layout: Layout,
     /// Name of the engine.
     pub engine: String,
-    /// Requests under way per worker.
+    /// Requests in flight per worker.
     pub depth: u32,
-    /// O_DIRECT.
+    /// True for O_DIRECT.
     pub direct: bool,
     /// When data is synced.
     pub fsync: FsyncRule,
-    /// Loop until then.
+    /// Time for which a phase is repeated.
     pub time: Option<Nanos>,
-    /// Before it nothing is recorded; it comes before `time`.
+    /// Time before `time` in which nothing is recorded.
     pub ramp: Nanos,
-    /// End a phase before `time` when the rate of all workers together is steady.
+    /// Ends a phase before `time` when the rate of all workers together is steady.
     pub steady: Option<SteadyRule>,
-    /// Idle after every operation.
+    /// Pause after every operation.
     pub think: Nanos,
-    /// `Some`: open loop.
+    /// The open loop, if used.
     pub open_loop: Option<OpenLoop>,
-    /// Stamp and check each block.
+    /// True if each block is stamped and checked.
     pub verify: bool,
-    /// Take down every write and sync in journals with names that begin so;
-    /// the run's directory stays.
+    /// Records every write and sync in journals whose names start with this path; the
+    /// run's directory stays.
     pub ack_journal: Option<PathBuf>,
-    /// What is written where no stamps are.
+    /// Content of the data without stamps.
     pub buffers: Buffers,
-    /// Threads of each worker that check what it read; 0: it does so itself.
+    /// Threads of each worker that check the data that it read; 0: it checks itself.
     pub verify_threads: u32,
 }
 
 /// A phase of blocks.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Round {
-    /// What it does.
+    /// Its kind.
     pub rw: Rw,
-    /// Number of the phase in its pass; the number before it is that of the layout
-    /// which it may need.
+    /// Number of the phase in its pass. The number before it belongs to the layout that
+    /// it may need.
     pub step: u32,
-    /// The job that it is.
+    /// The job that performs it.
     pub job: JobPlan,
 }
 
-/// Bytes written in one call where parts are laid out and blocks lie side by side.
+/// Bytes of one write of a layout, if blocks are contiguous.
 const LAYOUT_PIECE: u64 = 4 << 20;
 
-/// What is random in a layout derives from the phase's seed and from this.
+/// Random numbers of a layout derive from the phase's seed and this number.
 const LAYOUT: u64 = 1;
 
-/// The name of a worker's own file.
+/// Name of a worker's own file.
 const OWN_FILE: &str = "data.$jobnum";
 
 impl IoPlan {
-    /// Bytes of the smallest operation. Stamps cover as much, so that
-    /// operations of several sizes meet the same ones.
+    /// Bytes of the smallest operation. Each stamp covers as much, so operations of
+    /// different sizes meet the same stamps.
     #[inline]
     pub fn block(&self) -> u64 {
         pattern::smallest(&self.sizes)
@@ -246,7 +245,7 @@ impl IoPlan {
         pattern::largest(&self.sizes)
     }
 
-    /// What a worker has when all of it is there: bytes of its part, or small files.
+    /// Complete work of a worker: bytes of its part, or small files.
     pub fn whole(&self) -> u64 {
         match self.small {
             Some(small) => small.files,
@@ -254,7 +253,7 @@ impl IoPlan {
         }
     }
 
-    /// About how many operations move as many bytes as a worker's part has.
+    /// Approximate number of operations that move as many bytes as a worker's part has.
     pub fn operations(&self) -> u64 {
         match self.small {
             Some(small) => small.files,
@@ -262,13 +261,13 @@ impl IoPlan {
         }
     }
 
-    /// The phases in order, each as a job with as many workers on each rank as the
-    /// run has threads. What is random derives from `seed` and the pass.
+    /// The phases in order, each as a job with one worker per thread of each rank.
+    /// Random numbers derive from `seed` and the pass.
     pub fn rounds(&self, seed: u64, iteration: u32, ranks: (u32, u32), threads: u32) -> Vec<Round> {
         let (shift, ranks) = ranks;
         let mut reads = 0;
         let round = |(nth, rw): (usize, &Rw)| {
-            // Each phase that reads goes one step further round the ranks.
+            // Each phase that reads shifts by one more step around the ranks.
             reads += u32::from(!rw.writes());
             let ahead = match rw.writes() {
                 true => 0,
@@ -334,7 +333,7 @@ impl IoPlan {
             small: self.small,
             engine: self.engine.clone(),
             depth: self.depth,
-            // As many as there is room for.
+            // As many as fit.
             batch_submit: self.depth,
             direct: self.direct,
             syncing: match rw.writes() {
@@ -354,7 +353,8 @@ impl IoPlan {
                 together: self.open_loop,
                 think: self.think,
                 think_blocks: 1,
-                // After every one that was started, also where several are in flight.
+                // After every operation that was started, even if several are in
+                // flight.
                 think_by_issue: true,
                 steady: self.steady,
                 ..Pace::default()
@@ -450,15 +450,15 @@ impl IoPlan {
         }
     }
 
-    /// The name of the file that holds worker `worker`'s blocks, relative to
-    /// the run's directory.
+    /// The name of the file with worker `worker`'s blocks, relative to the run's
+    /// directory.
     pub fn file_name(&self, worker: u64) -> String {
         self.layout.file_name(worker)
     }
 }
 
-/// The shape of a worker's small files: one directory, named as the root of a
-/// tree that the worker owns.
+/// The shape of a worker's small files: one directory, named like the root of a tree
+/// that the worker owns.
 pub fn small_shape(files: u64) -> Shape {
     Shape {
         branch: 1,
@@ -475,7 +475,7 @@ pub fn small_paths(prefix: &str, worker: u64, files: u64) -> Paths {
         naming: NATIVE,
         prefixes: vec![prefix.to_owned()],
         numbered: None,
-        // The trees are the workers' here.
+        // Here the trees belong to workers.
         private: Some(Private {
             ahead: 0,
             ranks: u32::MAX,
@@ -534,14 +534,14 @@ mod tests {
         Steps::new(&job, 3, |_| plan.size.0)
     }
 
-    /// Offsets and lengths of a pass.
+    /// Offsets and lengths of one pass.
     fn pass(plan: &IoPlan, rw: Rw, seed: u64) -> Vec<(u64, u64)> {
         steps(plan, rw, seed, 7)
             .map(|step| (step.offset, step.length))
             .collect()
     }
 
-    /// Every byte once: the blocks are sorted and laid end to end.
+    /// Checks that the sorted blocks cover every byte once.
     fn check_covers(mut blocks: Vec<(u64, u64)>, size: u64) {
         blocks.sort_unstable();
         let mut at = 0;
@@ -692,7 +692,7 @@ mod tests {
         ) {
             let layouts = [Layout::PerWorker, Layout::SharedSegmented, Layout::SharedInterleaved];
             let (layout, size) = (layouts[shape], blocks * 512);
-            let there = there % blocks * 512;
+            let existing = there % blocks * 512;
             let plan = plan(layout, size, 512);
             let round = plan.rounds(1, 0, (0, workers as u32), 1).remove(0);
             let job = plan.layout(&round.job, there, workers);
@@ -703,8 +703,8 @@ mod tests {
                     (step.offset..step.offset + step.length).step_by(512)
                 };
                 let written: Vec<u64> = written.flat_map(blocks).collect();
-                let place = |nth| layout.offset(nth * 512, (owner, workers), size, 512);
-                let lacking: Vec<u64> = (there / 512..size / 512).map(place).collect();
+                let offset_of = |nth| layout.offset(nth * 512, (owner, workers), size, 512);
+                let lacking: Vec<u64> = (existing / 512..size / 512).map(offset_of).collect();
                 prop_assert_eq!(written, lacking);
             }
         }

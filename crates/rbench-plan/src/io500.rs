@@ -1,6 +1,6 @@
-//! IO500's phases as command lines: which there are, in which order, with which options, and
-//! what of a run that was interrupted may be kept. How the settings are written is in
-//! `settings.rs`; what is made of the results is the report's business.
+//! IO500's phases as command lines: their order and options, and the results of an
+//! interrupted run that can be kept. `settings.rs` parses the settings; reports interpret
+//! the results.
 
 use std::ffi::OsString;
 
@@ -14,24 +14,23 @@ mod settings;
 pub use phases::{FILES, PHASES, Phase, kept, stamped_before};
 pub use settings::{Settings, read};
 
-/// The suite's name.
+/// Name of the suite.
 pub const NAME: &str = "io500";
-/// Its version: results of different versions are not comparable.
+/// Version of the suite: results of different versions are not comparable.
 pub const VERSION: u32 = 1;
-/// What it measures, in a line.
+/// Purpose of the suite, in a line.
 pub const TITLE: &str = "A rehearsal of IO500: its phases, lines and score, plus latencies";
 
-/// Seeds of the data, the same whenever files are written and read: those of IO500's own
-/// first versions.
+/// Seeds of the data, the same for writes and reads: those of IO500's first versions.
 const SEED_EASY: &str = "271";
 const SEED_HARD: &str = "27";
 
-/// Where the files of a run lie, as absolute paths.
+/// Directories of a run, as absolute paths.
 #[derive(Debug, Clone, Copy)]
 pub struct Places<'p> {
-    /// What is searched and measured.
+    /// Directory that is searched and measured.
     pub data: &'p str,
-    /// What the stonewalls left, and the time stamp.
+    /// Directory of the stonewall files and of the time stamp.
     pub state: &'p str,
 }
 
@@ -45,16 +44,16 @@ impl Places<'_> {
         format!("{}/{files}.stonewall", self.state)
     }
 
-    /// The file whose time of modification tells what `find` looks for.
+    /// The file whose modification time selects the files that `find` searches.
     pub fn stamp(&self) -> String {
         format!("{}/{STAMP}", self.state)
     }
 }
 
-/// The name of the time stamp's file.
+/// Name of the time stamp's file.
 pub const STAMP: &str = "timestampfile";
 
-/// The runs of the phases that are wanted, in their order.
+/// The runs of the selected phases, in their order.
 pub fn cells(settings: &Settings, places: Places<'_>) -> Vec<Cell> {
     let of = |phase: &&Phase| Cell {
         name: phase.name.to_owned(),
@@ -115,7 +114,7 @@ fn words(phase: &Phase, settings: &Settings, places: Places<'_>) -> Vec<OsString
             words.push("--posix.odirect".to_owned());
         }
     }
-    // The most that may be written fits nowhere: the stonewall ends it.
+    // The maximum size does not fit anywhere: the stonewall ends the phase.
     if phase.writes() {
         words.push("--overfill".to_owned());
     }

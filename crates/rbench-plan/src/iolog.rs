@@ -1,6 +1,5 @@
-//! fio's logs of I/O (`write_iolog`, `read_iolog`): what their lines say, what of it a job
-//! replays and when, and how lines are written. Pure; who reads and writes the files is in
-//! rbench-exec.
+//! fio's logs of I/O (`write_iolog`, `read_iolog`): parsing and writing of their lines, and the
+//! operations that a job replays. Pure; rbench-exec reads and writes the files.
 
 use std::collections::HashMap;
 use std::io::Write as _;
@@ -13,43 +12,43 @@ use crate::paths::climbs;
 #[cfg(test)]
 mod tests;
 
-/// The unit of the time stamps of version 3.
+/// Unit of time stamps in version 3.
 pub const STAMP: Nanos = Nanos::MICROSECOND;
 
-/// The unit of what a `wait` of version 2 names, a time since the start.
+/// Unit of a `wait` in version 2, which names a time since the start.
 const WAIT: Nanos = Nanos::MILLISECOND;
 
-/// The first line of a log of version 3.
+/// First line of a log in version 3.
 pub const HEADER: &str = "fio version 3 iolog";
 
-/// `read_iolog` and what belongs to it: what the workers of a job replay.
+/// `read_iolog` and its options: the logs that the workers of a job replay.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Replay {
-    /// The logs: workers take them in turns.
+    /// The logs; workers take them in turn.
     pub logs: Vec<String>,
-    /// `read_iolog_chunked`: a log is read while it is replayed.
+    /// `read_iolog_chunked`: the log is read during the replay.
     pub chunked: bool,
-    /// Times of the log are kept (else `replay_no_stall`).
+    /// True if the times of the log are kept (no `replay_no_stall`).
     pub stalls: bool,
-    /// `replay_time_scale`: speed, per cent of the recorded one; 1 at least.
+    /// `replay_time_scale`: speed in per cent of the recorded one, at least 1.
     pub speed: u32,
-    /// `replay_redirect`: the file of all lines.
+    /// `replay_redirect`: the file for all lines.
     pub redirect: Option<String>,
-    /// `directory`: all files lie below it; empty: wherever their names say.
+    /// `directory`: the directory of all files; empty: their names are paths.
     pub below: PathBuf,
-    /// `replay_scale`: what offsets are divided by; 1 at least.
+    /// `replay_scale`: divisor of offsets, at least 1.
     pub scale: u64,
-    /// `replay_align`: what they are rounded down to multiples of, bytes, a power of two.
+    /// `replay_align`: alignment to which offsets are rounded down, bytes, a power of two.
     pub align: u64,
     /// `replay_skip`
     pub skip: Skip,
-    /// `verify_interval`, where blocks are verified and that is given: it need not be the block.
+    /// `verify_interval`, if given and blocks are verified: it may differ from the block.
     pub verify_interval: Option<u64>,
-    /// What the logs hold of all ranks; `None`: they were not read yet.
+    /// Summary of the logs of all ranks; `None` before they are read.
     pub found: Option<Found>,
 }
 
-/// What is left out.
+/// Operations that are skipped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Skip {
     /// Reads.
@@ -58,33 +57,33 @@ pub struct Skip {
     pub write: bool,
     /// Trims.
     pub trim: bool,
-    /// fsync; with fio 3.33 not fdatasync.
+    /// fsync; as in fio 3.33, not fdatasync.
     pub sync: bool,
 }
 
-/// What the logs of a job hold.
+/// Summary of the logs of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Found {
-    /// Whether any has a sync.
+    /// True if any has a sync.
     pub syncs: bool,
-    /// Operations of a worker on average; `None`: nobody knows yet.
+    /// Average number of operations per worker; `None` if not yet known.
     pub operations: Option<u64>,
 }
 
-/// Versions of the form.
+/// Versions of the format.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Version {
     /// Lines without times, and waits.
     Two,
-    /// Each line begins with a time.
+    /// Lines with a time at their start.
     Three,
 }
 
 impl Version {
-    /// The version of the log that begins with this line.
+    /// The version of the log with this first line.
     ///
     /// # Errors
-    /// What is wrong with it, a sentence.
+    /// A sentence with the error.
     pub fn of(line: &[u8]) -> Result<Version, String> {
         if line.starts_with(b"fio version 2 iolog") {
             return Ok(Version::Two);
@@ -92,7 +91,7 @@ impl Version {
         if line.starts_with(HEADER.as_bytes()) {
             return Ok(Version::Three);
         }
-        // blktrace's number with its version, in the order of bytes of either machine.
+        // blktrace's magic number with its version, in either byte order.
         if let [_, 0x74, 0x61, 0x65, ..] | [0x65, 0x61, 0x74, _, ..] = line {
             return Err(
                 "it is a binary blktrace log of a block device: convert it to fio's own \
@@ -107,10 +106,10 @@ impl Version {
     }
 }
 
-/// What is done.
+/// Action of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Action {
-    /// The file is named; nothing is done.
+    /// The file is declared; nothing is done.
     Add,
     /// The file is opened.
     Open,
@@ -126,7 +125,7 @@ pub enum Action {
     Sync,
     /// fdatasync
     DataSync,
-    /// Version 2: what follows does not start earlier.
+    /// Version 2: later lines start at this time or later.
     Wait,
 }
 
@@ -149,29 +148,29 @@ impl Action {
         named.map_or("", |(word, _)| word)
     }
 
-    /// Whether it is of a whole file: then no place follows.
+    /// True if it concerns a whole file: then no offset follows.
     fn is_of_file(self) -> bool {
         matches!(self, Action::Add | Action::Open | Action::Close)
     }
 
-    /// Whether it reads, writes or trims.
+    /// True if it reads, writes or trims.
     pub fn is_transfer(self) -> bool {
         matches!(self, Action::Read | Action::Write | Action::Trim)
     }
 }
 
-/// A line as it stands there.
+/// A line of a log.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Line<'l> {
-    /// Version 3: its time stamp.
+    /// Its time stamp in version 3.
     pub stamp: Option<u64>,
     /// The file.
     pub file: &'l str,
-    /// What is done with it.
+    /// The action on it.
     pub action: Action,
-    /// Where; of a `wait` how long.
+    /// The offset; the time of a `wait`.
     pub offset: u64,
-    /// How much, bytes.
+    /// The length in bytes.
     pub length: u32,
 }
 
@@ -179,7 +178,7 @@ impl<'l> Line<'l> {
     /// Reads a line.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The error.
     pub fn read(version: Version, line: &'l str) -> Result<Line<'l>, String> {
         let mut words = line.split_ascii_whitespace();
         let mut word = |what: &str| words.next().ok_or_else(|| format!("{what} is missing"));
@@ -234,47 +233,47 @@ fn number(word: &str, what: &str) -> Result<u64, String> {
     read.ok_or_else(|| format!("'{word}' is not a valid {what}"))
 }
 
-/// Something to do.
+/// An operation to replay.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Entry {
-    /// Nanoseconds since the start; `u64::MAX`: behind what comes before it.
+    /// Nanoseconds since the start; `u64::MAX`: after the previous operation.
     at: u64,
-    /// Where, bytes.
+    /// Offset in bytes.
     pub offset: u64,
-    /// How much, bytes.
+    /// Length in bytes.
     pub length: u32,
     /// Number of the file, in the order in which they are named.
     pub file: u32,
-    /// What. Neither [`Action::Add`] nor [`Action::Wait`].
+    /// Its action, neither [`Action::Add`] nor [`Action::Wait`].
     pub action: Action,
 }
 
 impl Entry {
-    /// When it is meant to start, since the start; `None`: behind what comes before it.
+    /// Intended start after the common start; `None`: after the previous operation.
     pub fn at(&self) -> Option<Nanos> {
         (self.at != u64::MAX).then_some(Nanos(self.at))
     }
 }
 
-/// Follows a log line by line.
+/// Reads a log line by line.
 #[derive(Debug)]
 pub struct Follower<'r> {
     replay: &'r Replay,
     version: Version,
-    /// Files by name, and for each of them how many names it is open under.
+    /// Numbers of the files by name.
     files: HashMap<String, u32>,
     names: Vec<String>,
     open: Vec<u32>,
     /// The stamp of the first line.
     first: Option<u64>,
-    /// What follows does not start earlier, ns since the start.
+    /// The next operation starts at this time or later, in ns since the start.
     not_before: u64,
-    /// Whether something waits for it.
+    /// True if the next operation waits for that time.
     waits: bool,
 }
 
 impl<'r> Follower<'r> {
-    /// Of a log of this version, before its first line behind the header.
+    /// Starts a log of this version, after its header.
     pub fn new(replay: &'r Replay, version: Version) -> Follower<'r> {
         Follower {
             replay,
@@ -288,16 +287,16 @@ impl<'r> Follower<'r> {
         }
     }
 
-    /// The names of the files so far, as they stand in the log or are redirected; an
-    /// [`Entry`] has its position among them.
+    /// The names of the files up to now, as in the log or redirected; an [`Entry`] has an index
+    /// into them.
     pub fn names(&self) -> &[String] {
         &self.names
     }
 
-    /// What is to be done for the next line, if anything is.
+    /// Reads the next line, and returns its operation, if any.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The error.
     pub fn line(&mut self, text: &str) -> Result<Option<Entry>, String> {
         if text.trim().is_empty() {
             return Ok(None);
@@ -327,21 +326,21 @@ impl<'r> Follower<'r> {
         if !self.is_done(&line, file)? {
             return Ok(None);
         }
-        let place = line.offset / self.replay.scale.max(1);
+        let offset = line.offset / self.replay.scale.max(1);
         let at = match std::mem::take(&mut self.waits) {
             true => self.not_before,
             false => u64::MAX,
         };
         Ok(Some(Entry {
             at,
-            offset: place & !(self.replay.align.max(1) - 1),
+            offset: offset & !(self.replay.align.max(1) - 1),
             length: line.length,
             file,
             action: line.action,
         }))
     }
 
-    /// Notes what a line says of the time.
+    /// Records the time of a line.
     fn note_time(&mut self, line: &Line<'_>) {
         if !self.replay.stalls {
             return;
@@ -355,13 +354,13 @@ impl<'r> Follower<'r> {
             None if line.action == Action::Wait => u128::from(line.offset) * u128::from(WAIT.0),
             None => return,
         };
-        // Lines are done in their order.
+        // Operations run in the order of their lines.
         let at = u64::try_from(at).unwrap_or(u64::MAX - 1).min(u64::MAX - 1);
         self.not_before = self.not_before.max(at);
         self.waits = true;
     }
 
-    /// Whether anything is to be done for a line on that file.
+    /// True if the line needs an operation.
     fn is_done(&mut self, line: &Line<'_>, file: u32) -> Result<bool, String> {
         let Skip {
             read,
@@ -375,7 +374,7 @@ impl<'r> Follower<'r> {
         let skipped = match line.action {
             Action::Add | Action::Wait => return Ok(false),
             Action::Open => {
-                // Names that lead to one file have it open together.
+                // Several names of one file share one open.
                 *open = match self.replay.redirect {
                     Some(_) => *open + 1,
                     None => 1,
@@ -400,13 +399,13 @@ impl<'r> Follower<'r> {
     }
 }
 
-/// Adds a line on a file to a log of version 3: `at` since its start.
+/// Appends a line about a file to a log of version 3: `at` since its start.
 pub fn put_file(log: &mut Vec<u8>, at: Nanos, file: &str, action: Action) {
-    // A vector takes everything.
+    // Writing to a vector does not fail.
     let _ = writeln!(log, "{} {file} {}", at.0 / STAMP.0, action.word());
 }
 
-/// Adds a line on a place in a file to a log of version 3.
+/// Appends a line about a range of a file to a log of version 3.
 pub fn put_place(log: &mut Vec<u8>, at: Nanos, file: &str, action: Action, place: (u64, u64)) {
     let (offset, length) = place;
     let (at, word) = (at.0 / STAMP.0, action.word());

@@ -1,8 +1,8 @@
-//! Jobs on blocks, complete: what `rbench io` and `rbench fio` resolve to. Groups of
-//! jobs run one after the other, the jobs of a group at the same time.
+//! Jobs on blocks, complete: `rbench io` and `rbench fio` resolve to them. Groups of jobs run
+//! one after the other, the jobs of a group at the same time.
 //!
-//! Nothing here means "default" any more. A job runs as `numjobs` workers on
-//! each rank; worker number `rank·numjobs + clone` is what fio calls jobnum.
+//! No value means "default" any more. A job runs as `numjobs` workers on each rank; worker
+//! number `rank·numjobs + clone` is fio's jobnum.
 
 use std::ops::Range;
 use std::path::PathBuf;
@@ -33,20 +33,19 @@ pub use plain::COMPRESS_CHUNK;
 pub use report::{ContinueOn, ErrorOf, Errors, FioReport, LeftOut, Logs, WindowValue};
 pub use whole::{Trigger, Whole};
 
-/// Everything that is to be done.
+/// All jobs of a run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct JobsPlan {
-    /// Groups of jobs that run together; a group starts when the one before
-    /// it has ended (stonewall). Those of the first iteration, then those of the next.
+    /// Groups of jobs that run together. A group starts when the previous one has ended
+    /// (stonewall). Those of the first iteration come first, then those of the next.
     pub rounds: Vec<Vec<JobPlan>>,
-    /// How often all of it is done, 1 or more.
+    /// Number of iterations, 1 or more.
     pub iterations: u32,
-    /// Beginning of the names of the journals of acknowledged writes; `None`: there are
-    /// none.
+    /// Prefix of the names of the journals of acknowledged writes; `None`: no journals.
     pub ack_journal: Option<PathBuf>,
-    /// Options that hold for all jobs as they were typed, for the report.
+    /// Options for all jobs, as typed, for the report.
     pub global_options: Vec<(String, String)>,
-    /// What is asked for beside them.
+    /// Options of the run as a whole.
     pub whole: Whole,
 }
 
@@ -57,14 +56,14 @@ pub struct Directions {
     pub read: bool,
     /// It writes.
     pub write: bool,
-    /// It trims; where it writes as well, each block is written when it was trimmed.
+    /// It trims. If it also writes, each block is trimmed and then written.
     pub trim: bool,
-    /// Offsets are random (as far as `percentage_random` says).
+    /// Offsets are random (for the share `percentage_random`).
     pub random: bool,
 }
 
 impl Directions {
-    /// Whether it changes files.
+    /// True if it changes files.
     pub fn changes(self) -> bool {
         self.write || self.trim
     }
@@ -73,16 +72,16 @@ impl Directions {
 /// Sizes of the operations of one direction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum BlockSizes {
-    /// All the same.
+    /// All equal.
     Fixed(u64),
-    /// `bsrange`: any multiple of the smallest between both, evenly.
+    /// `bsrange`: multiples of the smallest one between both, evenly distributed.
     Range {
         /// Smallest, bytes.
         min: u64,
         /// Largest, bytes.
         max: u64,
     },
-    /// `bsrange` with `bs_unaligned`: any number of bytes between both, evenly.
+    /// `bsrange` with `bs_unaligned`: any number of bytes between both, evenly distributed.
     Unaligned {
         /// Smallest, bytes.
         min: u64,
@@ -96,64 +95,62 @@ pub enum BlockSizes {
 /// `random_distribution`
 #[derive(Debug, Clone, PartialEq)]
 pub enum Distribution {
-    /// Every offset as often as any other.
+    /// Every offset equally often.
     Uniform,
-    /// Zipf with this theta.
+    /// Zipf distribution with this theta.
     Zipf(f64),
-    /// Pareto with this power.
+    /// Pareto distribution with this power.
     Pareto(f64),
-    /// Normal, deviation in percent.
+    /// Normal distribution; deviation in per cent.
     Normal(f64),
     /// (percent of accesses, percent of the space) of each zone.
     Zoned(Vec<(f64, f64)>),
-    /// (percent of accesses, bytes) of each zone; what lies behind them is not accessed.
+    /// (percent of accesses, bytes) of each zone; the rest of the file is not accessed.
     ZonedBytes(Box<[(f64, u64)]>),
-    /// Zipf, Pareto or normal with its favourite at this share of the file.
+    /// Zipf, Pareto or normal distribution, centred at this share of the file.
     Centred(Box<Distribution>, f64),
-    /// The blocks with these numbers again and again.
+    /// The blocks with these numbers, repeated.
     Sequence(Box<[u64]>),
 }
 
-/// Where a job's operations go.
+/// Pattern of a job's operations.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Pattern {
-    /// What it does.
+    /// Directions of the operations.
     pub directions: Directions,
     /// `rwmixread`: percentage of reads in a mix.
     pub mix_read: u32,
-    /// Sizes.
+    /// Sizes of the operations.
     pub sizes: Each<BlockSizes>,
-    /// `blockalign`, bytes: offsets of random operations are multiples of it.
+    /// `blockalign`, bytes: alignment of the offsets of random operations.
     pub align: Each<u64>,
-    /// How random offsets are spread.
+    /// Distribution of random offsets.
     pub distribution: Distribution,
     /// `percentage_random`
     pub random_percent: Each<u32>,
-    /// Whether random operations may hit a block twice before all were hit
-    /// (`norandommap`).
+    /// True if random operations may hit a block twice before all were hit (`norandommap`).
     pub repeats: bool,
-    /// Whether the last block of a part may be shorter than the smallest; else
-    /// what is left of the part is not visited, as with fio. A skewed distribution
-    /// draws whole blocks only.
+    /// True if the last block of a part may be shorter than the smallest block. Otherwise the
+    /// rest of the part is not visited, like in fio. A skewed distribution draws whole blocks
+    /// only.
     pub rest: bool,
-    /// Whether the reads and writes of a sequential mix have one position, so
-    /// that a pass visits each block once; else each direction has its own, as
-    /// with fio.
+    /// True if the reads and writes of a sequential mix share one position, so that a pass
+    /// visits each block once. Otherwise each direction has its own, like in fio.
     pub one_position: bool,
-    /// Everything random of this job derives from it.
+    /// Seed of all random numbers of this job.
     pub seed: u64,
-    /// Where the favourites of a skewed distribution lie.
+    /// Places of the most frequent blocks in a skewed distribution.
     pub favourites: Favourites,
-    /// What its places follow besides.
+    /// Further rules for the order of offsets.
     pub course: Course,
 }
 
-/// What the favourites of a skewed distribution derive from: blocks that are hit most.
+/// Seed of the most frequent blocks in a skewed distribution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Favourites {
-    /// This: all workers have the same.
+    /// This seed, the same for all workers.
     Same(u64),
-    /// This and whose part of the files it is.
+    /// This seed and the owner of the part of the files.
     OfPart(u64),
 }
 
@@ -162,117 +159,117 @@ pub enum Favourites {
 pub struct Files {
     /// `directory`; empty: the working directory.
     pub directory: PathBuf,
-    /// More of them, if names are made for each worker: worker n takes the n-th, in turns.
+    /// More of them, if names are generated for each worker: worker n takes the n-th, in
+    /// turn.
     pub more_directories: Vec<PathBuf>,
-    /// How they are named.
+    /// Names of the files.
     pub names: FileNames,
     /// Files of each worker.
     pub count: u64,
-    /// Files open at a time.
+    /// Most files open at a time.
     pub open: u64,
-    /// Bytes of each file behind `offset`: the smallest and the largest it may
-    /// have (the same: all equal). (0, 0): nothing was asked for, the files
-    /// must be there and are taken as large as they are.
+    /// Bytes of each file after `offset`: the least and the most that it may have (equal for
+    /// a fixed size). (0, 0): no size was given; the files must exist, and their length is
+    /// used.
     pub size: (u64, u64),
-    /// Where in each file the job's part starts, bytes; worker n adds
-    /// n·`offset_increment`.
+    /// Start of the job's part in each file in bytes; worker n adds n·`offset_increment`.
     pub offset: u64,
     /// See `offset`.
     pub offset_increment: u64,
-    /// What of it follows from how long files are.
+    /// Rules for a part that depends on the length of files.
     pub shares: Shares,
-    /// Workers use the files of the rank so many numbers further on.
+    /// Each rank uses the files of the rank this many numbers ahead.
     pub ahead: u32,
-    /// `Some`: each rank uses the files of another one, drawn with this seed.
+    /// Seed of a random assignment in which each rank uses another rank's files; `None`: no
+    /// such assignment.
     pub drawn: Option<u64>,
-    /// Length of the pieces of all workers that alternate in a file that they share,
-    /// bytes; `size` is each one's part then. 0: parts lie one behind the other.
+    /// Length of the pieces of all workers that alternate in a shared file, bytes; `size` is
+    /// then each one's part. 0: parts are contiguous.
     pub interleave: u64,
-    /// Which file an operation goes to.
+    /// Choice of the file of an operation.
     pub service: FileService,
-    /// Whom an operation keeps from the file as long as it lasts.
+    /// Lock that an operation holds on its file.
     pub lock: FileLock,
-    /// How blocks are reserved when a file is laid out.
+    /// Reservation of blocks when a file is laid out.
     pub fallocate: Fallocate,
-    /// Files that are not there are made.
+    /// True if missing files are created.
     pub may_create: bool,
-    /// What is laid out is synced.
+    /// True if a layout is synced.
     pub create_fsync: bool,
-    /// What the kernel is told of how long data lives (RWH_WRITE_LIFE_…); `None`: nothing.
+    /// Hint to the kernel about the lifetime of data (RWH_WRITE_LIFE_…); `None`: no hint.
     pub write_hint: Option<u64>,
-    /// Made when first opened instead of before the run.
+    /// True if files are created at their first open instead of before the run.
     pub create_on_open: bool,
-    /// Layout only.
+    /// True for the layout only.
     pub create_only: bool,
-    /// Fill with data before the run what is not there yet, for jobs that write
-    /// too (`overwrite`).
+    /// True if missing parts are filled with data before the run, even if the job writes
+    /// (`overwrite`).
     pub overwrite: bool,
-    /// Read once before the run, untimed.
+    /// True if files are read once before the run, untimed.
     pub pre_read: bool,
-    /// POSIX_FADV_DONTNEED before the run.
+    /// True for POSIX_FADV_DONTNEED before the run.
     pub invalidate: bool,
-    /// What is told of the accesses to come.
+    /// Hint to the kernel about the accesses.
     pub advice: Advised,
-    /// Whether files that are only written are opened for writing only; else they
-    /// may be read as well, as with fio.
+    /// True if files that are only written are opened for writing only. Otherwise they are
+    /// opened for reading, too, like in fio.
     pub write_only: bool,
-    /// Removed at the end.
+    /// True if files are removed at the end.
     pub unlink: bool,
-    /// Removed before each further pass.
+    /// True if files are removed before each further pass.
     pub unlink_each_loop: bool,
-    /// Written until the file system is full, which is no error.
+    /// True if files are written until the file system is full, without an error.
     pub fill: bool,
-    /// Whether devices are written to although they are in use.
+    /// True if devices are written even if they are in use.
     pub allow_mounted_write: bool,
-    /// What of them must be there before the run, and is left behind.
+    /// Files that must exist before the run, and files that stay after it.
     pub standing: Standing,
 }
 
-/// How the part of a file that a worker uses follows from the file's length.
+/// Rules for a worker's part of a file that depends on the length of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Shares {
-    /// `size`, per cent, of files for which nothing else says how large they are.
+    /// `size` in per cent, for files whose size is not given in another way.
     pub size: Option<u32>,
-    /// What such a size is rounded down to a multiple of, bytes.
+    /// Unit to which such a size is rounded down, bytes.
     pub block: u64,
-    /// `offset`, per cent of the file.
+    /// `offset` in per cent of the file.
     pub offset: Option<u32>,
-    /// `offset_increment`, per cent of the file.
+    /// `offset_increment` in per cent of the file.
     pub increment: Option<u32>,
-    /// What a beginning in per cent is rounded up to a multiple of, bytes.
+    /// Unit to which an offset in per cent is rounded up, bytes.
     pub align: u64,
-    /// Parts begin behind the end of the file (`file_append`).
+    /// Parts start at the end of the file (`file_append`).
     pub append: bool,
-    /// The size is that of the file (`filesize`), not of what lies behind `offset`.
+    /// The size is that of the whole file (`filesize`), not from `offset` on.
     pub of_file: bool,
 }
 
-/// Who is told whether files are used sequentially or at random.
+/// Receiver of the hint that files are used sequentially or at random.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Advised {
-    /// Nobody.
+    /// No hint is given.
     Nobody,
     /// An engine that maps files (madvise).
     Mappings,
-    /// The kernel as well (POSIX_FADV_SEQUENTIAL or _RANDOM): `Some`: that they are
-    /// used at random, or not, whatever the job does.
+    /// The kernel, too (POSIX_FADV_SEQUENTIAL or _RANDOM). `Some` overrides the job's own
+    /// pattern: true for random.
     Kernel(Option<bool>),
 }
 
 /// Names of a job's files.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FileNames {
-    /// `filename`: these, shared by all workers of the job on all ranks.
+    /// `filename`: these names, shared by all workers of the job on all ranks.
     Given(Vec<String>),
-    /// `filename_format` with $jobname, $jobnum, $filenum, $clientuid not
-    /// supported.
+    /// `filename_format` with $jobname, $jobnum, $filenum; $clientuid is not supported.
     Format(String),
-    /// One of each worker, whatever directory is given: the names in turn, then the
-    /// worker's number with eight digits, and the end.
+    /// One file for each worker, whatever the directory: the names in turn, then the worker's
+    /// number with eight digits, and the suffix.
     Numbered {
         /// The names, at least one.
         names: Vec<PathBuf>,
-        /// The end.
+        /// The suffix.
         end: String,
     },
 }
@@ -280,36 +277,36 @@ pub enum FileNames {
 /// `file_service_type`
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FileService {
-    /// The next file after so many operations.
+    /// The next file after this number of operations.
     RoundRobin(u64),
-    /// Any file after so many operations.
+    /// Any file after this number of operations.
     Random(u64),
-    /// The next file when this one is done.
+    /// The next file when this one is complete.
     Sequential,
 }
 
-/// `lockfile`: between the workers of a rank.
+/// `lockfile`: locks between the workers of a rank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum FileLock {
-    /// Nobody.
+    /// No lock.
     #[default]
     None,
-    /// Everybody.
+    /// An exclusive lock.
     Exclusive,
-    /// Everybody if it writes or trims, else those who do.
+    /// An exclusive lock for writes and trims, a shared lock for reads.
     ReadWrite,
 }
 
 /// `fallocate`
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fallocate {
-    /// Not at all.
+    /// None.
     None,
-    /// fallocate(2) where it is supported.
+    /// fallocate(2) if it is supported.
     Native,
     /// posix_fallocate(3)
     Posix,
-    /// fallocate(2) that keeps the size.
+    /// fallocate(2) without changing the size.
     Keep,
     /// ftruncate(2)
     Truncate,
@@ -318,41 +315,42 @@ pub enum Fallocate {
 /// The content of written blocks.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Buffers {
-    /// New data for every write.
+    /// True for new data in every write.
     pub refill: bool,
-    /// A few bytes change with every write.
+    /// True if a few bytes change with every write.
     pub scramble: bool,
-    /// What the data is.
+    /// Kind of the data.
     pub content: BufferContent,
     /// Percentage of blocks that are copies of others.
     pub dedupe_percent: u32,
-    /// What is copied (`dedupe_mode=working_set`); `None`: the latest block that is no copy.
+    /// Blocks that are copied (`dedupe_mode=working_set`); `None`: the latest block that is
+    /// not a copy.
     pub working_set: Option<WorkingSet>,
 }
 
-/// Blocks of which copies are made, at random.
+/// Set of blocks that are copied at random.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WorkingSet {
-    /// How many there are.
+    /// Number of blocks.
     pub blocks: u64,
-    /// All jobs have the same ones (`dedupe_global`).
+    /// True if all jobs use the same ones (`dedupe_global`).
     pub shared: bool,
 }
 
-/// What data is made of.
+/// Kind of the data.
 #[derive(Debug, Clone, PartialEq)]
 pub enum BufferContent {
     /// Zeros.
     Zero,
-    /// These bytes again and again.
+    /// These bytes, repeated.
     Pattern(Vec<u8>),
-    /// Incompressible, but for `percent` of each `chunk` bytes.
+    /// Incompressible, except for `percent` of each `chunk` bytes.
     Random {
         /// Percentage that compresses away.
         percent: u32,
-        /// Bytes over which that holds; 0: the block.
+        /// Bytes in which this percentage holds; 0: the block.
         chunk: u64,
-        /// What stands in the compressible part; empty: zeros.
+        /// Content of the compressible part; empty: zeros.
         pattern: Vec<u8>,
     },
 }
@@ -360,32 +358,32 @@ pub enum BufferContent {
 /// `sync_file_range`
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RangeSync {
-    /// After so many writes.
+    /// Number of writes between two calls.
     pub every: u64,
-    /// SYNC_FILE_RANGE_WAIT_BEFORE: waits for what is being written.
+    /// SYNC_FILE_RANGE_WAIT_BEFORE: waits for writes already in progress.
     pub wait_before: bool,
-    /// SYNC_FILE_RANGE_WRITE: begins to write what is not.
+    /// SYNC_FILE_RANGE_WRITE: starts to write dirty pages.
     pub write: bool,
-    /// SYNC_FILE_RANGE_WAIT_AFTER: waits for it.
+    /// SYNC_FILE_RANGE_WAIT_AFTER: waits for these writes.
     pub wait_after: bool,
 }
 
-/// When written data is brought to stable storage.
+/// Rules for syncing written data to stable storage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Syncing {
-    /// fsync after so many writes; 0: never.
+    /// fsync after this number of writes; 0: never.
     pub fsync: u64,
-    /// fdatasync after so many writes; 0: never.
+    /// fdatasync after this number of writes; 0: never.
     pub fdatasync: u64,
-    /// fsync when all writes are done, in run time.
+    /// fsync when all writes are done, within the run time.
     pub end_fsync: bool,
-    /// The same by one syncfs for each file system.
+    /// The same by one syncfs per file system.
     pub end_syncfs: bool,
-    /// sync_file_range of what was written, after so many writes.
+    /// sync_file_range on written data, after a number of writes.
     pub range: Option<RangeSync>,
-    /// fsync of each file before it is closed.
+    /// fsync on each file before it is closed.
     pub fsync_on_close: bool,
-    /// Files are closed in run time, and that is timed.
+    /// Files are closed within the run time, and the closes are timed.
     pub close: bool,
     /// O_SYNC
     pub o_sync: bool,
@@ -394,17 +392,17 @@ pub struct Syncing {
 }
 
 impl Syncing {
-    /// Whether anything syncs what is written.
+    /// True if anything syncs written data.
     pub fn any(&self) -> bool {
         let Syncing {
             fsync,
             fdatasync,
             end_fsync,
             end_syncfs,
-            // The kernel promises nothing for it.
+            // The kernel makes no promises about it.
             range: _,
             fsync_on_close,
-            // Closing makes nothing stable by itself.
+            // Closing alone makes nothing stable.
             close: _,
             o_sync,
             o_dsync,
@@ -413,71 +411,72 @@ impl Syncing {
     }
 }
 
-/// How long and how fast.
+/// Duration and speed of a job.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Pace {
-    /// End after this time at the latest.
+    /// Latest end.
     pub runtime: Option<Nanos>,
-    /// Start over until `runtime` has passed.
+    /// Starts over until `runtime` has passed.
     pub time_based: bool,
-    /// Before it nothing is recorded; added to `runtime`.
+    /// Time in which nothing is recorded, in addition to `runtime`.
     pub ramp: Nanos,
-    /// Or until so many bytes are moved; where jobs are reported as a group, by all of it.
+    /// Or the number of bytes that are moved first without being recorded; for jobs that are
+    /// reported as a group, by all of it.
     pub ramp_bytes: u64,
-    /// Wait before the start.
+    /// Pause before the start.
     pub delay: Nanos,
-    /// Passes over the work.
+    /// Number of passes over the work.
     pub loops: u64,
-    /// End after so many operations.
+    /// Number of operations after which it ends.
     pub number_ios: Option<u64>,
-    /// Bytes to move in all; `None`: the size of the files.
+    /// Bytes to move in total; `None`: the size of the files.
     pub io_size: Option<u64>,
-    /// Per cent of the size of the files to move, where that is not known before.
+    /// Share of the size of the files to move in per cent, if the size is not known before.
     pub io_share: Option<u32>,
-    /// Most bytes a second.
+    /// Most bytes per second.
     pub rate_bytes: Each<Option<u64>>,
-    /// Most operations a second.
+    /// Most operations per second.
     pub rate_iops: Each<Option<u64>>,
-    /// The job fails when it is slower than so many bytes a second.
+    /// Least bytes per second, below which the job fails.
     pub rate_min: Each<Option<u64>>,
-    /// The job fails when it does fewer operations a second.
+    /// Least operations per second, below which the job fails.
     pub rate_iops_min: Each<Option<u64>>,
-    /// Over so long the least rates hold; 0: a second.
+    /// Period over which the least rates must hold; 0: a second.
     pub rate_cycle: Nanos,
-    /// Pauses put off what is due.
+    /// True if pauses postpone the intended starts.
     pub rate_ignores_think: bool,
-    /// Poisson arrivals instead of evenly spaced ones.
+    /// True for Poisson arrivals instead of evenly spaced ones.
     pub poisson: bool,
     /// One rate for all workers of the job together, in both directions.
     pub together: Option<OpenLoop>,
-    /// Idle after every `think_blocks` operations.
+    /// Pause after every `think_blocks` operations.
     pub think: Nanos,
-    /// Busy (CPU) for this part of `think`.
+    /// Part of `think` that is spent busy (CPU).
     pub think_spin: Nanos,
-    /// See `think`; 0: not after a number of operations.
+    /// Number of operations between two pauses; 0: no such pauses.
     pub think_blocks: u64,
-    /// Operations count when they are issued (else when they are complete).
+    /// True if operations count when they are issued, false when they are complete.
     pub think_by_issue: bool,
-    /// Idle also after so long.
+    /// Time after which there is a pause, too.
     pub think_after: Option<Nanos>,
-    /// Busy for so many cycles of the processor's counter before each pause, or in its
+    /// Cycles of the processor's counter for which it is busy before each pause, or in its
     /// place.
     pub think_cycles: u64,
-    /// Search of the depth that keeps this latency.
+    /// Search of the queue depth that keeps this latency.
     pub latency_target: Option<LatencyTarget>,
-    /// The job fails when an operation takes longer.
+    /// Longest operation; the job fails if one takes longer.
     pub latency_max: Option<Nanos>,
-    /// End when the rate is steady.
+    /// Rule by which it ends when the rate is steady.
     pub steady: Option<SteadyRule>,
-    /// When `runtime` is over, everybody goes on until he has started as many operations
-    /// as the worker that had started most by then.
+    /// When `runtime` is over, each worker continues until it has started as many operations
+    /// as the one that had started most by then.
     pub wear_out: bool,
-    /// Start over until so much time has passed, but do all of the work once.
+    /// Starts over until this much time has passed, but does all of the work once.
     pub time_min: Option<Nanos>,
-    /// No more operations than the workers of an earlier round were left with by
-    /// `wear_out`.
+    /// Limits operations to the number that `wear_out` left to the workers of an earlier
+    /// round.
     pub as_many_as_written: bool,
-    /// Idle before the round, untimed.
+    /// Pause before the round, untimed.
     pub pause: Nanos,
 }
 
@@ -486,11 +485,11 @@ pub struct Pace {
 pub struct LatencyTarget {
     /// Latency to keep.
     pub target: Nanos,
-    /// Over windows of this length.
+    /// Length of the windows.
     pub window: Nanos,
-    /// For so many percent of the operations.
+    /// Percentage of the operations for which it must hold.
     pub percentile: f64,
-    /// The search goes on when a depth is found.
+    /// True if the search continues after a depth was found.
     pub goes_on: bool,
 }
 
@@ -512,7 +511,7 @@ pub struct JobPlan {
     pub label: Option<String>,
     /// Workers of each rank.
     pub numjobs: u32,
-    /// Where operations go.
+    /// Pattern of its operations.
     pub pattern: Pattern,
     /// Its files.
     pub files: Files,
@@ -524,51 +523,51 @@ pub struct JobPlan {
     pub names: Option<&'static NameEngine>,
     /// What else is asked of the engine.
     pub engine_options: EngineOptions,
-    /// What its buffers lie in.
+    /// Memory of its buffers.
     pub memory: Memory,
-    /// Requests under way per worker.
+    /// Requests in flight per worker.
     pub depth: u32,
-    /// Submit so many at a time; reap at least so many (io_uring).
+    /// Number of requests submitted at a time, and the least number of completions reaped at
+    /// a time (io_uring).
     pub batch_submit: u32,
     /// See `batch_submit`.
     pub batch_complete_min: u32,
-    /// Before new requests are submitted, so many complete ones are taken in, where
-    /// there are as many.
+    /// Completions that are taken, if available, before new requests are submitted.
     pub batch_complete_max: u32,
-    /// Once `depth` are under way, no new ones are submitted until so few are left;
+    /// With `depth` in flight, no new requests are submitted until only this number is left;
     /// `None`: each is replaced at once.
     pub depth_low: Option<u32>,
-    /// How requests come to the engine.
+    /// The way in which requests get to the engine.
     pub submission: Submission,
-    /// O_DIRECT
+    /// True for O_DIRECT.
     pub direct: bool,
-    /// Whether opens and closes are part of what is timed.
+    /// True if opens and closes are timed, too.
     pub framing: Framing,
-    /// When data is synced.
+    /// Rules for syncing data.
     pub syncing: Syncing,
-    /// What is written.
+    /// Content of writes.
     pub buffers: Buffers,
     /// Verification.
     pub verify: Option<Verify>,
-    /// How long and how fast.
+    /// Duration and speed.
     pub pace: Pace,
-    /// What binds it to other jobs.
+    /// Relations to other jobs.
     pub others: Others,
-    /// What its threads are to the kernel.
+    /// Properties of its threads in the kernel.
     pub process: Process,
-    /// What becomes of it when an operation fails.
+    /// Handling of failed operations.
     pub errors: Errors,
-    /// `read_iolog`: logs of I/O that its workers replay, whatever its pattern says.
+    /// `read_iolog`: logs of I/O that its workers replay instead of its pattern.
     pub replay: Option<Replay>,
-    /// `write_iolog`: the log of its own I/O; further workers of the run that name the same
-    /// one add a number to it ([`JobsPlan::iolog_of`]).
+    /// `write_iolog`: the log of its own I/O. Further workers of the run that name the same
+    /// one append a number ([`JobsPlan::iolog_of`]).
     pub iolog: Option<String>,
-    /// What is reported of it as fio does, beside its rows. Fewer bytes than asked for
-    /// are a failure then only if there are none at all.
+    /// Its report in fio's form, in addition to its rows. A short operation is then only a
+    /// failure if it moves no bytes.
     pub report: Option<FioReport>,
 }
 
-/// The name of a log of I/O that is the n-th of this name in a run, from 0 on.
+/// The name of the n-th log of I/O with this name in a run, from 0.
 fn iolog_name(name: &str, number: u64) -> String {
     match number {
         0 => name.to_owned(),
@@ -577,7 +576,7 @@ fn iolog_name(name: &str, number: u64) -> String {
 }
 
 impl Files {
-    /// All directories that were given, in their order.
+    /// All given directories, in their order.
     pub fn directories(&self) -> impl Iterator<Item = &PathBuf> {
         std::iter::once(&self.directory).chain(&self.more_directories)
     }
@@ -594,12 +593,12 @@ impl Files {
 }
 
 impl Pace {
-    /// Whether something comes before the part that is recorded.
+    /// True if some of the time is not recorded first.
     pub fn ramps(&self) -> bool {
         self.ramp.0 > 0 || self.ramp_bytes > 0
     }
 
-    /// Whether there are pauses.
+    /// True if there are pauses.
     pub fn thinks(&self) -> bool {
         self.think.0 > 0 || self.think_cycles > 0
     }
@@ -636,8 +635,8 @@ impl JobsPlan {
         &self.rounds[..self.rounds.len() / self.iterations.max(1) as usize]
     }
 
-    /// The log of its I/O that a worker writes, of the job with that position among all, in a
-    /// run of so many ranks.
+    /// The log of its own I/O that a worker writes, for the job with this index in a run with
+    /// `ranks` ranks.
     pub fn iolog_of(&self, job: u32, worker: u64, ranks: u32) -> Option<String> {
         let mut all = self.rounds.iter().flatten();
         let before = all.by_ref().take(job as usize);
@@ -650,7 +649,7 @@ impl JobsPlan {
         Some(iolog_name(name, workers.sum::<u64>() + worker))
     }
 
-    /// The iteration of the group with that position, from 0 on.
+    /// The iteration of the group with this index, from 0.
     pub fn iteration(&self, number: usize) -> u32 {
         u32::try_from(number / self.once().len().max(1)).unwrap_or(u32::MAX)
     }
@@ -665,7 +664,7 @@ impl JobsPlan {
         self.rounds.iter().map(of).max().unwrap_or(0)
     }
 
-    /// Bytes on the target when all files are there, for `ranks` ranks.
+    /// Bytes on the target when all files exist, for `ranks` ranks.
     pub fn data_bytes(&self, ranks: u32) -> Bytes {
         let of = |job: &JobPlan| {
             if job.files.fill {
@@ -677,7 +676,7 @@ impl JobsPlan {
             {
                 return 0;
             }
-            // Nobody knows what is written until the deadline.
+            // The number of bytes written until the deadline is unknown.
             if job.pace.wear_out {
                 return 0;
             }

@@ -1,6 +1,5 @@
-//! The search of `rbench knee`: the highest rate at which an objective holds. Which
-//! rate comes next, and how long it is kept up, follows from what was found so far
-//! alone.
+//! The search of `rbench knee`: the highest rate at which an objective holds. The next rate and
+//! its duration depend only on the steps until then.
 
 use std::ffi::OsString;
 
@@ -10,36 +9,36 @@ use rbench_core::random::key;
 use crate::arrival::Arrival;
 use crate::series::{SeriesError, has_option, set_option};
 
-/// Operations that are to lie above a percentile for it to be believed.
+/// Operations that must lie above a percentile to make it reliable.
 const ABOVE_PERCENTILE: f64 = 100.0;
-/// Rows rarer than this share of the operations make no window longer than this one does.
+/// Rows with a smaller share of the operations do not make the window longer than this share does.
 const LEAST_SHARE: f64 = 0.05;
-/// A window counts for a row that turned out rarer if it was at least this part of the window that
-/// the row needs.
+/// A window is long enough for a rarer row if it has at least this part of the length that the row
+/// needs.
 const ENOUGH: f64 = 0.8;
-/// Operations for a mean or a maximum.
+/// Operations needed for a mean or a maximum.
 const OPERATIONS: f64 = 1000.0;
-/// The precision when none is given.
+/// The default precision.
 const PRECISION: f64 = 0.05;
-/// The least time of a step when none is given.
+/// The default for the least time of a step.
 const LEAST_TIME: Nanos = Nanos(5_000_000_000);
-/// How much longer the window is that confirms.
+/// Factor for the length of a confirming window.
 const CONFIRMATION: f64 = 3.0;
-/// Windows that may be tried to confirm, at lower and lower rates.
+/// Most windows that are tried for a confirmation, at decreasing rates.
 const CONFIRMATIONS: usize = 6;
-/// The first rate, as a part of what one operation after the other reaches.
+/// The first rate, as a part of the rate that one operation after the other reaches.
 const FIRST_PART: f64 = 0.25;
-/// Without a lowest rate: the first one divided by this is.
+/// Divisor of the first rate for the default of the lowest rate.
 const LOWEST_PART: f64 = 1024.0;
 
-/// A figure of the response times.
+/// A statistic of the response times.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Figure {
     /// Arithmetic mean.
     Mean,
-    /// The longest.
+    /// The longest time.
     Max,
-    /// So many per cent of the operations take no longer; above 0, below 100.
+    /// The time that this percentage of the operations does not exceed; above 0, below 100.
     Percentile(f64),
 }
 
@@ -53,7 +52,7 @@ impl Figure {
         }
     }
 
-    /// Operations that it takes to believe it.
+    /// Number of operations that makes it reliable.
     fn operations(self) -> f64 {
         match self {
             Figure::Mean | Figure::Max => OPERATIONS,
@@ -65,25 +64,25 @@ impl Figure {
 /// A limit of response times.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Limit {
-    /// Of what.
+    /// The statistic.
     pub figure: Figure,
-    /// The longest time that is allowed.
+    /// The longest permitted time.
     pub most: Nanos,
 }
 
-/// What has to hold.
+/// Objective of the search.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Objective {
     /// Limits of response times; each figure once.
     pub limits: Vec<Limit>,
-    /// Share of the operations that may fail, 0 to 1.
+    /// Permitted share of failed operations, 0 to 1.
     pub errors: f64,
-    /// The row that it is for; `None`: all.
+    /// The row to which it applies; `None`: all.
     pub row: Option<String>,
 }
 
 impl Objective {
-    /// Operations of a step that can be believed.
+    /// Number of operations that makes a step reliable.
     fn operations(&self) -> f64 {
         let of_limits = self.limits.iter().map(|limit| limit.figure.operations());
         let of_errors = match self.errors > 0.0 {
@@ -99,14 +98,14 @@ impl Objective {
 pub enum Slo {
     /// A limit of response times.
     Time(Limit),
-    /// Share of the operations that may fail, 0 to 1.
+    /// Permitted share of failed operations, 0 to 1.
     Errors(f64),
 }
 
-/// What was asked for; an option that was not given is `None`.
+/// The options as typed; a missing option is `None`.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Asked {
-    /// `--slo`, in the order given.
+    /// `--slo`, in the given order.
     pub slo: Vec<Slo>,
     /// `--row`
     pub row: Option<String>,
@@ -187,12 +186,12 @@ impl Asked {
     }
 }
 
-/// What a step is for.
+/// Purpose of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Stage {
-    /// One operation after the other: which order of magnitude the rate has.
+    /// One operation after the other: finds the order of magnitude of the rate.
     Closed,
-    /// Between what holds and what does not.
+    /// Between a rate that holds and one that does not.
     Search,
     /// A longer window at the highest rate that held.
     Confirm,
@@ -209,89 +208,89 @@ impl Stage {
     }
 }
 
-/// What came of a step.
+/// Result of a step.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Tried {
-    /// Operations a second that were to start.
+    /// Intended operations per second.
     pub rate: f64,
-    /// What it was for.
+    /// Its purpose.
     pub stage: Stage,
-    /// Whether the objective held.
+    /// True if the objective held.
     pub held: bool,
-    /// Whether it failed by so much that it need not be tried again.
+    /// True if it failed so clearly that it need not be repeated.
     pub clearly: bool,
-    /// How long it was kept up.
+    /// Its duration.
     pub window: Nanos,
-    /// Operations of the rarest row that is judged, as a share of all that were due; `None`: all
-    /// of them, or too many did not start to tell.
+    /// Operations of the rarest judged row, as a share of all intended operations; `None`: all, or
+    /// too many did not start to tell.
     pub share: Option<f64>,
 }
 
 /// A step.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Step {
-    /// Operations a second that are to start.
+    /// Intended operations per second.
     pub rate: f64,
-    /// What it is for.
+    /// Its purpose.
     pub stage: Stage,
-    /// How long it is kept up.
+    /// Its duration.
     pub window: Nanos,
 }
 
 /// The search, complete.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Search {
-    /// What has to hold.
+    /// The objective.
     pub objective: Objective,
-    /// `--from`: the lowest rate, and the first one.
+    /// `--from`: the lowest rate, which is tried first.
     pub from: Option<f64>,
     /// `--to`: the highest rate.
     pub to: Option<f64>,
-    /// How far apart what held and what did not may be, as a part of the rate.
+    /// Largest distance between a rate that held and one that did not, as a part of the rate.
     pub precision: f64,
     /// The least time of a step.
     pub time: Nanos,
-    /// How starts are spread.
+    /// Distribution of the starts.
     pub arrival: Arrival,
 }
 
-/// What is known once operations were made one after the other.
+/// Result of the first step, with one operation after the other.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Reached {
-    /// Operations a second.
+    /// Operations per second.
     pub rate: f64,
     /// Rates are multiples of this; 0: any.
     pub grain: f64,
-    /// The lowest rate that can be asked for; 0: any.
+    /// The lowest possible rate; 0: any.
     pub least: f64,
 }
 
-/// The interval that the steps leave.
+/// The interval of rates that the steps leave.
 #[derive(Debug, Clone, Copy, Default)]
 struct Found {
     /// The highest rate that held.
     low: Option<f64>,
-    /// The lowest one that did not.
+    /// The lowest rate that did not hold.
     high: Option<f64>,
-    /// One that did not hold once, and has to be tried again.
+    /// A rate that failed once, and must be repeated.
     open: Option<f64>,
 }
 
 impl Found {
     fn of(tried: &[Tried]) -> Found {
-        let mut found = Found::default();
+        let mut interval = Found::default();
         let searched = || tried.iter().filter(|one| one.stage == Stage::Search);
         for one in searched() {
             let of_rate = || searched().filter(|other| other.rate == one.rate);
             if of_rate().any(|other| other.held) {
-                found.low = Some(found.low.map_or(one.rate, |low| low.max(one.rate)));
+                interval.low = Some(interval.low.map_or(one.rate, |low| low.max(one.rate)));
             } else if of_rate().count() > 1 || one.clearly {
-                found.high = Some(found.high.map_or(one.rate, |high| high.min(one.rate)));
+                interval.high = Some(interval.high.map_or(one.rate, |high| high.min(one.rate)));
             } else {
-                found.open = Some(one.rate);
+                interval.open = Some(one.rate);
             }
         }
-        found
+        interval
     }
 }
 
@@ -305,12 +304,11 @@ impl Search {
         }
     }
 
-    /// The step after these; `None`: there is nothing more to find. `tried` does not
-    /// have the first one.
+    /// The step after `tried`, which excludes the first one; `None` if the search is complete.
     pub fn next(&self, reached: Reached, tried: &[Tried]) -> Option<Step> {
         let shares = tried.iter().filter_map(|one| one.share);
         let share = shares.fold(1.0, f64::min).max(LEAST_SHARE);
-        // How rare a row is, only a step shows: it is tried again where it was too short for that.
+        // Only a step shows how rare a row is. Steps that were too short for it are repeated.
         let long_enough = |one: &&Tried| {
             let needed = self.window(one.rate, one.stage, share).0 as f64;
             !one.held && one.share.is_none() || one.window.0 as f64 >= ENOUGH * needed
@@ -331,13 +329,13 @@ impl Search {
         if let Some(last) = confirmed.last() {
             return self.below(reached, last, confirmed.len());
         }
-        let found = Found::of(tried);
-        if let Some(rate) = found.open {
+        let interval = Found::of(tried);
+        if let Some(rate) = interval.open {
             return Some(self.step(rate, Stage::Search));
         }
         let first = self.first_rate(reached);
         let lowest = self.from.unwrap_or(first / LOWEST_PART);
-        let next = match (found.low, found.high) {
+        let next = match (interval.low, interval.high) {
             (None, None) => Some(first),
             (Some(low), None) => {
                 let most = self.to.unwrap_or(f64::INFINITY);
@@ -351,17 +349,17 @@ impl Search {
             }
         };
         let next = next.map(|rate| self.even(rate, reached));
-        match (next, found.low) {
+        match (next, interval.low) {
             (Some(rate), _) if !tried.iter().any(|one| one.rate == rate) => {
                 Some(self.step(rate, Stage::Search))
             }
-            // Nothing lies between.
+            // No rate lies between them.
             (_, Some(low)) => Some(self.step(low, Stage::Confirm)),
             (_, None) => None,
         }
     }
 
-    /// Below a rate that the longer window did not confirm.
+    /// A lower rate, after the longer window did not confirm one.
     fn below(&self, reached: Reached, last: &Tried, windows: usize) -> Option<Step> {
         if last.held || windows >= CONFIRMATIONS {
             return None;
@@ -385,7 +383,7 @@ impl Search {
         }
     }
 
-    /// How long a rate is kept up, if the rarest row has this share of the operations.
+    /// Duration of a step, if the rarest row has this share of the operations.
     fn window(&self, rate: f64, stage: Stage, share: f64) -> Nanos {
         let least = self.objective.operations() / (rate * share);
         let times = match stage {
@@ -393,12 +391,11 @@ impl Search {
             Stage::Closed | Stage::Search => 1.0,
         };
         let seconds = least.max(self.time.as_secs_f64()) * times;
-        // Whole milliseconds, as they stand in the command line.
+        // Whole milliseconds, as in the command line.
         Nanos((seconds * 1000.0).ceil() as u64 * 1_000_000)
     }
 
-    /// The nearest rate that can be asked for: a multiple of the grain, or one of four
-    /// digits.
+    /// The nearest possible rate: a multiple of the grain, or one of four digits.
     fn even(&self, rate: f64, reached: Reached) -> f64 {
         if !rate.is_finite() {
             return rate;
@@ -413,7 +410,7 @@ impl Search {
     }
 }
 
-/// How a workload is told its rate and its time.
+/// Form in which a workload takes its rate and its time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Form {
     /// `--rate` of the whole group, `--time`.
@@ -423,10 +420,10 @@ pub enum Form {
 }
 
 impl Form {
-    /// That of a workload.
+    /// The form of a workload.
     ///
     /// # Errors
-    /// A sentence if it has no rate, or has what the search decides.
+    /// A sentence, if it has no rate, or already has options that the search sets.
     pub fn of(words: &[OsString]) -> Result<Form, SeriesError> {
         let name = words.first().map(|word| word.to_string_lossy());
         let form = match name.as_deref() {
@@ -468,8 +465,8 @@ impl Form {
         }
     }
 
-    /// Gives the step with that number arrivals of its own, unless the workload has a seed: the same
-    /// ones would be kind or unkind to each rate alike.
+    /// Gives a step its own arrivals by its number, unless the workload has a seed. Otherwise the
+    /// same arrivals would be favourable or unfavourable to every rate.
     pub fn seed(self, words: &mut Vec<OsString>, (seed, number): (u64, u32)) {
         let keys: &[&str] = match self {
             Form::Native => &["seed"],
@@ -481,8 +478,8 @@ impl Form {
         }
     }
 
-    /// The command line of a step. `rates`: for fio, those of each worker for reads,
-    /// writes and trims.
+    /// The command line of a step. For fio, `rates` are those of each worker for reads, writes and
+    /// trims.
     pub fn words(
         self,
         words: &[OsString],

@@ -1,8 +1,8 @@
-//! From what was typed ([`spec`]) to what will be done ([`Plan`]), and the
-//! arithmetic both need: trees, paths, offsets, arrivals, shifts.
+//! Resolves typed options ([`spec`]) to a complete plan ([`Plan`]), with the
+//! arithmetic of both: trees, paths, offsets, arrivals, shifts.
 //!
-//! Pure: the same Spec and [`Facts`] give the same Plan on every rank. Nothing
-//! here looks at the machine, the file system or the clock.
+//! Pure: the same Spec and [`Facts`] give the same Plan on every rank. Nothing here
+//! reads the machine, the file system or the clock.
 
 pub mod arrival;
 pub mod cache;

@@ -1,4 +1,4 @@
-//! The metadata workload: its phases, and what each works on.
+//! The metadata workload: its phases, and the items of each.
 
 use std::path::PathBuf;
 
@@ -26,140 +26,140 @@ pub enum Layout {
     Shared,
 }
 
-/// Whose items the ranks work on in a phase.
+/// Owner of the items that the ranks work on in a phase.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ItemOwner {
-    /// Each rank on those of the rank so many numbers ahead of it, modulo the
-    /// ranks; 0: on its own.
+    /// Each rank works on the items of the rank this many numbers ahead, modulo the ranks; 0:
+    /// on its own.
     Each {
         /// 0 … ranks − 1
         ahead: u32,
     },
-    /// Rank 0 alone, on the items of all ranks.
+    /// Rank 0 alone works on the items of all ranks.
     FirstForAll,
-    /// Rank 0 alone, on what all ranks share.
+    /// Rank 0 alone works on the items that all ranks share.
     First,
 }
 
-/// What a phase is in the report.
+/// Presentation of a phase in the report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Showing {
     /// A row with the phase's own name.
     #[default]
     Phase,
-    /// A row of the per-operation table, with that name.
+    /// A row of the per-operation table, with this name.
     Row(&'static str),
-    /// It prepares what others measure: a row only where something of it failed.
+    /// Preparation of other phases: a row only if it had failures.
     Untimed,
 }
 
-/// Some of the items of each worker.
+/// Subset of each worker's items.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Part {
-    /// The first so many of each worker.
+    /// Number of items of each worker, from its first on.
     pub items: u64,
-    /// Operations of each worker, pass after pass over these; `None`: one on each.
+    /// Operations of each worker, in repeated passes over these items; `None`: one on each.
     pub again: Option<u64>,
 }
 
 /// A phase to run, complete.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PhasePlan {
-    /// What it does.
+    /// The operation.
     pub kind: PhaseKind,
-    /// On whose items.
+    /// Owner of the items.
     pub who: ItemOwner,
-    /// In random order.
+    /// True for random order.
     pub shuffled: bool,
-    /// Stop issuing after this time.
+    /// Time after which no more operations are issued.
     pub deadline: Option<Nanos>,
-    /// What it is in the report.
+    /// Presentation in the report.
     pub showing: Showing,
-    /// On which of the items; `None`: once on each.
+    /// The items; `None`: all, once each.
     pub part: Option<Part>,
-    /// When its operations are meant to start; `None`: one follows the other.
+    /// The open loop; `None`: one operation after the other.
     pub open_loop: Option<OpenLoop>,
 }
 
-/// How files are made.
+/// The call that creates files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Making {
     /// `open(O_WRONLY | O_CREAT | O_EXCL)`: an existing file is an error.
     #[default]
     New,
-    /// `open(O_RDWR | O_CREAT)`: an existing file is as good.
+    /// `open(O_RDWR | O_CREAT)`: an existing file is accepted.
     Open,
     /// `mknod`
     Node,
 }
 
-/// How items are renamed.
+/// Scheme of renames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Renaming {
-    /// Each gets a name of its own; later phases use the new names.
+    /// Each item gets a new name, which later phases use.
     #[default]
     Suffix,
-    /// A chain that keeps the set of names: the first steps aside to
-    /// `<name>-XX`, all but the last take the name before theirs, and the
-    /// first ends where the last but one was.
+    /// A chain that keeps the set of names. The first item moves to `<name>-XX`. All others
+    /// except the last take the name before theirs; the first takes the name of the last but
+    /// one.
     Chain,
-    /// The first item of each worker goes from name to name, as often as the
-    /// worker has operations, and untimed back to its own: one renamed again and
-    /// again, and later phases find the names as they were.
+    /// The first item of each worker is renamed as often as the worker has operations, each
+    /// time from its last name. Untimed it gets its own name back, so later phases find the
+    /// names unchanged.
     Onward,
 }
 
-/// The target's side of the calls.
+/// Target of the calls.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Backend {
     /// System calls on mounted file systems.
     #[default]
     Posix,
-    /// Nothing is done: for the cost of the tool itself.
+    /// No calls: measures the cost of the tool itself.
     Dummy,
 }
 
-/// What mdtest's `--dataPacketType` calls the content of files: the first four are its bytes.
+/// mdtest's `--dataPacketType` for the content of files; the first four are its bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Packet {
-    /// Rank, and seed and position added up: the same in all files of a rank.
+    /// Rank, and the sum of seed and position: the same in all files of a rank.
     #[default]
     Timestamp,
-    /// As timestamps, but that each 4 KiB starts with rank and number of the file.
+    /// Like `Timestamp`, but each 4 KiB starts with the rank and the number of the file.
     Offset,
-    /// One random word for all files of a rank, but for the start of each 4 KiB.
+    /// One random word for all files of a rank, except at the start of each 4 KiB.
     Incompressible,
     /// Random words.
     Random,
-    /// Ours: incompressible, and every 4 KiB of every file different.
+    /// rbench's own: incompressible, and every 4 KiB of every file is different.
     Unique,
 }
 
-/// What is written into files.
+/// Content of files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Content {
     /// Incompressible data, new for every write.
     Fresh,
-    /// What seed, owner and number of the file decide: can be verified later.
+    /// Data that depends on seed, owner and number of the file, and can be verified later.
     Packet {
         /// Its kind.
         packet: Packet,
-        /// `-G`, or the run's seed
+        /// `-G`, or the run's seed.
         seed: i32,
     },
 }
 
-/// Where the trees lie.
+/// Place of the trees.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Location {
-    /// In a directory of the run's own.
+    /// A directory of the run.
     Own,
-    /// In `test-dir.<iteration>-<loop>` below these: rank r below number r
-    /// modulo their count.
+    /// `test-dir.<iteration>-<loop>` below these directories: rank r uses number r modulo
+    /// their count.
     TestDirs(Vec<PathBuf>),
 }
 
-/// What surrounds the operations of each item phase.
+/// Hooks around the operations of each item phase.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Hooks {
     /// A shell command on every rank before it, untimed.
@@ -172,7 +172,7 @@ pub struct Hooks {
     pub pause: Nanos,
 }
 
-/// Items of a tree directory when nothing but the deadline ends creation.
+/// Items of a tree directory if only the deadline ends creation.
 pub const UNTIL_THE_DEADLINE: u64 = 1 << 40;
 
 /// The metadata workload, complete.
@@ -182,66 +182,64 @@ pub struct MetaPlan {
     pub shape: Shape,
     /// Tree directories of one tree.
     pub nodes: u64,
-    /// Trees of each owner, each in a directory of its own.
+    /// Trees of each owner, each in its own directory.
     pub loops: u64,
-    /// Items of each kind that each rank makes, over all loops.
+    /// Items of each kind that each rank creates, over all loops.
     pub items_per_rank: u64,
     /// Private trees or a shared one.
     pub layout: Layout,
-    /// The items of rank r lie in the private tree of the rank so many numbers
-    /// ahead.
+    /// The items of rank r lie in the private tree of the rank this many numbers ahead.
     pub tree_ahead: u32,
-    /// The words of names.
+    /// The parts of names.
     pub naming: Naming,
-    /// Where the trees lie.
+    /// Place of the trees.
     pub site: Location,
-    /// The target's side of the calls.
+    /// Target of the calls.
     pub backend: Backend,
     /// Operations of a worker that a ring has in flight at a time; `None`: system calls, one
     /// after the other.
     pub in_flight: Option<u32>,
-    /// The phases that are measured, in order.
+    /// The measured phases, in order.
     pub phases: Vec<PhasePlan>,
-    /// Whether all ranks wait for each other between item phases.
+    /// True if all ranks wait for each other between item phases.
     pub barriers: bool,
-    /// How files are made.
+    /// The call that creates files.
     pub making: Making,
-    /// How items are renamed.
+    /// Scheme of renames.
     pub renaming: Renaming,
-    /// `--time`: that each measured phase takes; `None`: it ends with its items.
+    /// `--time` of each measured phase; `None`: it ends with its items.
     pub time: Option<Nanos>,
-    /// What is written.
+    /// Content of files.
     pub content: Content,
-    /// Bytes written to each created file, in one call.
+    /// Bytes written to each created file in one call.
     pub write: Bytes,
-    /// Bytes read from each file, in one call.
+    /// Bytes read from each file in one call.
     pub read: Bytes,
-    /// fsync after each write.
+    /// True for an fsync after each write.
     pub fsync: bool,
-    /// Whether files are opened with O_DIRECT.
+    /// True if files are opened with O_DIRECT.
     pub direct: bool,
-    /// Compare what was read with what was written.
+    /// True if data that is read is compared with data that was written.
     pub verify_read: bool,
-    /// Read each file back at once after writing it, untimed.
+    /// True if each file is read back at once after its write, untimed.
     pub verify_write: bool,
-    /// What surrounds the phases.
+    /// Hooks around the phases.
     pub around: Hooks,
-    /// Items of each worker, if an earlier run has told: a stonewall's count.
+    /// Items of each worker, if an earlier run recorded them: the count of a stonewall.
     pub made: Option<u64>,
-    /// Whether a failed operation ends the run after its phase.
+    /// True if a failed operation ends the run after its phase.
     pub failures_end_the_run: bool,
-    /// mdtest's `-N` in ranks, as mdtest says it: not reduced to the number of
-    /// ranks. 0: no shift.
+    /// mdtest's `-N` in ranks as mdtest prints it, not reduced to the number of ranks. 0: no
+    /// shift.
     pub stated_shift: u64,
-    /// The rows of the per-operation table that were asked for; empty: it is none.
+    /// The requested rows of the per-operation table; empty for other workloads.
     pub rows: Vec<&'static str>,
-    /// Whether mdtest was asked for a random order (`-R`), for which the plan's
-    /// seed stands.
+    /// True if mdtest was given random order (`-R`), for which the plan's seed is used.
     pub stated_random: bool,
 }
 
 impl MetaPlan {
-    /// Whether creating files writes data that nothing syncs.
+    /// True if creating files writes data that nothing syncs.
     pub fn leaves_unsynced(&self) -> bool {
         let synced = self.fsync || self.around.sync;
         self.write > Bytes(0) && !synced && self.backend == Backend::Posix
@@ -270,13 +268,13 @@ impl MetaPlan {
         }
     }
 
-    /// Whether the phases are the rows of the per-operation table: then opening a
-    /// new file and closing it are timed each on its own.
+    /// True if the phases are the rows of the per-operation table. Opening a new file and
+    /// closing it are then timed separately.
     pub fn is_table(&self) -> bool {
         !self.rows.is_empty()
     }
 
-    /// Bytes that a file has at its longest, as far as the phases write them.
+    /// Bytes of a file at its longest, as far as the phases write them.
     pub fn file_bytes(&self) -> u64 {
         let built = self.kinds().map(|kind| kind.info().builds);
         built.fold(self.write.0, u64::max)
@@ -287,13 +285,13 @@ impl MetaPlan {
         self.phases.iter().map(|phase| phase.kind)
     }
 
-    /// Whether this run measures `kind`.
+    /// True if this run measures `kind`.
     pub fn runs(&self, kind: PhaseKind) -> bool {
         self.kinds().any(|k| k == kind)
     }
 
-    /// How long the files are whose start is read, in bytes: those of this run, or of another run that wrote as much as is
-    /// read here.
+    /// Length of the files whose start is read in bytes: this run's files, or those of
+    /// another run that wrote as much as is read here.
     pub fn content_length(&self) -> u64 {
         if self.write.0 > 0 {
             self.write.0
@@ -302,12 +300,12 @@ impl MetaPlan {
         }
     }
 
-    /// Whether nothing but the deadline ends creation.
+    /// True if only the deadline ends creation.
     pub fn open_ended(&self) -> bool {
         self.shape.items_per_node == UNTIL_THE_DEADLINE
     }
 
-    /// Whether this run makes the items of `kind`.
+    /// True if this run creates the items of `kind`.
     pub fn makes(&self, kind: ItemKind) -> bool {
         self.kinds()
             .any(|k| k.info().creates() && k.info().items == Some(kind))

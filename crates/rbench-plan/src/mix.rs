@@ -1,10 +1,10 @@
-//! A mix of operations, complete: sets of files, and workers that go through lists of steps
-//! or draw operations by weight.
+//! A mix of operations, complete: sets of files, and workers that execute lists of steps or draw
+//! operations by weight.
 //!
-//! Each name of a set that workers change has one worker that owns it: only the owner makes,
-//! removes and renames it, so that these never fail for want of what they need. What only
-//! looks (open, stat, read …) takes any name of the set that is there as far as the rank
-//! knows ([`share`]).
+//! Each name of a set that workers change is owned by one worker. Only the owner creates,
+//! removes and renames it, so these operations always have what they need. Operations that only
+//! read (open, stat, read …) use any name of the set that exists, as far as the rank knows
+//! ([`share`]).
 
 pub use rbench_core::operations::{Need, SetKind, Word};
 use rbench_core::operations::{Takes, WORDS};
@@ -22,104 +22,104 @@ mod uses;
 
 use sizes::Sizes;
 
-/// Bytes of a call of steps that read or write whole files where nothing is said.
+/// Default bytes per call of steps that read or write whole files.
 pub const CHUNK: u64 = 1 << 20;
 /// Most bytes of a call.
 pub const CALL_MAX: u64 = 64 << 20;
-/// Most names of a set, of one rank or of all where they share it.
+/// Most names of a set, of one rank or of all ranks that share it.
 pub const NAMES_MAX: u64 = 100_000_000;
 
 /// The mix, complete.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MixPlan {
-    /// What it is called: `--ops`, `--list` or the profile.
+    /// Its name: `--ops`, `--list` or the profile.
     pub name: String,
-    /// Whether all ranks work on the same sets; otherwise each has its own.
+    /// True if all ranks work on the same sets; otherwise each has its own.
     pub shared: bool,
     /// The sets.
     pub sets: Vec<FileSet>,
-    /// The kinds of workers; together they are a rank's workers.
+    /// The kinds of workers; together they are the workers of a rank.
     pub roles: Vec<Role>,
-    /// Stop issuing after this time.
+    /// Time after which no more operations are issued.
     pub time: Option<Nanos>,
-    /// Rounds, or operations drawn, of each worker; `None`: time decides.
+    /// Rounds, or drawn operations, of each worker; `None`: time decides.
     pub rounds: Option<u64>,
-    /// Pause behind each round or operation drawn.
+    /// Pause after each round or drawn operation.
     pub think: Nanos,
-    /// When rounds, or operations drawn, are meant to start.
+    /// Intended starts of rounds or drawn operations.
     pub open_loop: Option<OpenLoop>,
-    /// Parts of the profile's numbers and sizes that were taken.
+    /// Scale of the profile's numbers and sizes.
     pub scale: Scale,
-    /// Rounds, or operations drawn, that each worker has in flight in a ring; `None`: system
+    /// Rounds, or drawn operations, that each worker has in flight in a ring; `None`: system
     /// calls, one after the other.
     pub in_flight: Option<u32>,
 }
 
-/// What was taken of a profile.
+/// Scale of a profile.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Scale {
-    /// Of the numbers of files.
+    /// Factor for the numbers of files.
     pub files: f64,
-    /// Of their sizes.
+    /// Factor for their sizes.
     pub size: f64,
 }
 
 impl Scale {
-    /// All of it.
+    /// The whole profile.
     pub const WHOLE: Scale = Scale {
         files: 1.0,
         size: 1.0,
     };
 }
 
-/// Names that steps choose from.
+/// A set of names from which steps choose.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FileSet {
-    /// In lists, behind an `@`.
+    /// Its name, in lists after an `@`.
     pub name: String,
-    /// What its names are.
+    /// Kind of its names.
     pub kind: SetKind,
-    /// So many names, of each rank or of all.
+    /// Number of names, of each rank or of all.
     pub number: u64,
-    /// How large files are.
+    /// Sizes of the files.
     pub sizes: Sizes,
-    /// Entries of a directory at most; `None`: all lie in one.
+    /// Most entries of a directory; `None`: all names are in one.
     pub width: Option<u64>,
-    /// Percentage of the names that are there at the start.
+    /// Percentage of the names that exist at the start.
     pub prepared: u32,
 }
 
 /// A kind of worker.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Role {
-    /// What it is called; empty where there is only one.
+    /// Its name; empty if there is only one role.
     pub name: String,
-    /// What it does, as it was written.
+    /// Its definition, as written.
     pub text: String,
-    /// Workers of each rank.
+    /// Number of workers of each rank.
     pub threads: u32,
     /// Steps before the first round.
     pub first: Vec<Step>,
     /// The steps of a round, or the operations to draw from.
     pub steps: Vec<Step>,
-    /// The weight of each step, where they are drawn; empty: a list.
+    /// The weight of each step, if steps are drawn; empty for a list.
     pub weights: Vec<u64>,
-    /// The n-th round of a worker, from 0 on, begins n times that after the start, or as soon
-    /// as it can when it is late.
+    /// The n-th round of a worker, from 0, starts n times this interval after the start, or as
+    /// soon as possible if it is late.
     pub every: Option<Nanos>,
-    /// A round for so many rounds of another role.
+    /// One round per number of rounds of another role.
     pub per: Option<Per>,
-    /// Its rows; steps of the same kind share one. The last ones are those of all operations
-    /// and, of a list, of its rounds.
+    /// Its rows; steps of the same kind share one. The last ones are the row of all operations
+    /// and, for a list, the row of its rounds.
     pub rows: Vec<Row>,
 }
 
-/// One round for so many of others.
+/// One round per number of rounds of another role.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Per {
     /// The other role.
     pub role: usize,
-    /// Rounds of all its workers on the rank.
+    /// Rounds of all of its workers on the rank.
     pub rounds: u64,
 }
 
@@ -128,56 +128,56 @@ pub struct Per {
 pub struct Row {
     /// The kind of operation.
     pub op: OpKind,
-    /// For machines.
+    /// Name for machines.
     pub name: String,
-    /// For people.
+    /// Name for people.
     pub label: String,
 }
 
-/// Where in a file a step reads or writes.
+/// Offset at which a step reads or writes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Place {
-    /// Behind the last place; from the start again at the end.
+    /// After the last one; at the end again from the start.
     Next,
-    /// Anywhere, in multiples of the length.
+    /// Random, in multiples of the length.
     Random,
 }
 
-/// What a step does.
+/// Operation of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verb {
-    /// Makes a file whose name is not there, and holds it open.
+    /// Creates a file whose name does not exist, and keeps it open.
     Create(OpenFlags),
-    /// Opens a file that is there.
+    /// Opens an existing file.
     Open(OpenFlags),
-    /// Closes it.
+    /// Closes the open file.
     Close,
-    /// Reads all of the open file in calls of so many bytes.
+    /// Reads all of the open file in calls of this many bytes.
     ReadWhole(u64),
-    /// Reads so many bytes of it.
+    /// Reads this many bytes of it.
     Read(u64, Place),
-    /// Writes it as large as its set says, in calls of so many bytes.
+    /// Writes it up to the size of its set, in calls of this many bytes.
     WriteWhole(u64),
-    /// Writes so many bytes.
+    /// Writes this many bytes.
     Write(u64, Place),
-    /// Writes between so many bytes at its end.
+    /// Appends a number of bytes between these two.
     Append(u64, u64),
-    /// Removes a name: a file, a directory or a link, as its set is.
+    /// Removes a name: a file, a directory or a link, by the kind of its set.
     Delete,
-    /// Makes the call of a word, with this size.
+    /// Makes the call of a word with this size.
     Plain(&'static Word, u64),
-    /// Pauses for so long; no operation.
+    /// Pauses for this time; not an operation.
     Think(Nanos),
 }
 
 /// A step of a list, or an operation to draw.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Step {
-    /// What it does.
+    /// Its operation.
     pub verb: Verb,
-    /// On which set.
+    /// Its set.
     pub set: usize,
-    /// On the file of the set that was used last.
+    /// True if it uses the last used file of the set.
     pub last: bool,
     /// Its row.
     pub row: usize,
@@ -201,7 +201,7 @@ const fn same(one: &[u8], other: &[u8]) -> bool {
 }
 
 impl Verb {
-    /// The word of its row, on files or directories; `None`: a pause.
+    /// The word of its row, for files or directories; `None` for a pause.
     pub fn word(self, directories: bool) -> Option<&'static Word> {
         Some(match self {
             Verb::Create(_) => const { named("create") },
@@ -217,7 +217,7 @@ impl Verb {
         })
     }
 
-    /// The word as it was written, for messages.
+    /// The word as written, for messages.
     pub fn name(self) -> &'static str {
         self.word(false).map_or("think", |word| word.name)
     }
@@ -227,7 +227,7 @@ impl Verb {
         self.word(false).map_or(Need::Nothing, |word| word.need)
     }
 
-    /// Whether it changes which names are there.
+    /// True if it adds, removes or renames names.
     pub fn changes_names(self) -> bool {
         matches!(
             self.need(),
@@ -235,7 +235,7 @@ impl Verb {
         )
     }
 
-    /// Whether it writes data that a sync brings to stable storage.
+    /// True if it writes data that a sync would bring to stable storage.
     pub fn writes(self) -> bool {
         matches!(
             self,
@@ -243,7 +243,7 @@ impl Verb {
         )
     }
 
-    /// Whether it brings data to stable storage.
+    /// True if it brings data to stable storage.
     pub fn syncs(self) -> bool {
         match self {
             Verb::Plain(word, _) => matches!(word.op, OpKind::Fsync | OpKind::Fdatasync),
@@ -252,13 +252,13 @@ impl Verb {
         }
     }
 
-    /// Whether it writes to the open file, or changes it otherwise.
+    /// True if it writes to the open file, or changes it in another way.
     pub fn changes_file(self) -> bool {
         self.writes() || matches!(self, Verb::Plain(Word { changes: true, .. }, _))
     }
 
-    /// System call of the step, on files or directories, with the arguments that the step itself
-    /// determines; `None`: a pause.
+    /// System call of the step, for files or directories, with the arguments that the step
+    /// itself determines; `None` for a pause.
     pub fn call(self, directories: bool) -> Option<Call> {
         let size = match self {
             Verb::Create(flags) | Verb::Open(flags) => return Some(Call::Open(flags)),
@@ -268,18 +268,18 @@ impl Verb {
         self.word(directories).map(|word| (word.call)(size))
     }
 
-    /// Whether a ring performs it.
+    /// True if a ring can perform it.
     pub fn in_a_ring(self) -> bool {
         let performs = |call: Call| call.in_a_ring().is_some();
         self.call(false).is_none_or(performs)
     }
 
-    /// Whether it reads or writes from where the file's last user has left it.
+    /// True if it reads or writes at the position that the last use left.
     pub fn moves_position(self) -> bool {
         matches!(self, Verb::ReadWhole(_) | Verb::WriteWhole(_))
     }
 
-    /// Bytes that a call of it moves at most.
+    /// Most bytes of one of its calls.
     fn call_bytes(self) -> u64 {
         match self {
             Verb::ReadWhole(bytes)
@@ -287,7 +287,7 @@ impl Verb {
             | Verb::WriteWhole(bytes)
             | Verb::Write(bytes, _)
             | Verb::Append(_, bytes) => bytes,
-            // What is drawn writes its file.
+            // A drawn create also writes its file.
             Verb::Create(_) => CHUNK,
             Verb::Plain(word, size) => match word.takes {
                 Takes::Data(..) => size,
@@ -297,25 +297,25 @@ impl Verb {
         }
     }
 
-    /// Whether it reads data.
+    /// True if it reads data.
     pub fn reads(self) -> bool {
         matches!(self, Verb::ReadWhole(_) | Verb::Read(..))
     }
 }
 
 impl Role {
-    /// Whether operations are drawn; otherwise it goes through a list.
+    /// True if operations are drawn; otherwise it executes a list.
     pub fn draws(&self) -> bool {
         !self.weights.is_empty()
     }
 
-    /// All its steps, those before the first round too.
+    /// All its steps, including those before the first round.
     pub fn all_steps(&self) -> impl Iterator<Item = &Step> {
         self.first.iter().chain(&self.steps)
     }
 
-    /// Whether a file of that set stays open behind the steps before the first round: all rounds
-    /// work on it.
+    /// True if a file of that set stays open after the steps before the first round: all rounds
+    /// use it.
     pub fn holds(&self, set: usize) -> bool {
         let opens = |verb| match verb {
             Verb::Create(_) | Verb::Open(_) => Some(true),
@@ -327,7 +327,7 @@ impl Role {
         open == Some(true)
     }
 
-    /// Bytes that a call of its steps moves at most.
+    /// Most bytes of a call of its steps.
     pub fn call_bytes(&self) -> u64 {
         let all = self.all_steps().map(|step| step.verb.call_bytes());
         all.max().unwrap_or(0)
@@ -338,19 +338,19 @@ impl Role {
         self.rows.len() - if self.draws() { 1 } else { 2 }
     }
 
-    /// The row of rounds; `None` where operations are drawn.
+    /// The row of rounds; `None` if operations are drawn.
     pub fn row_of_rounds(&self) -> Option<usize> {
         (!self.draws()).then(|| self.rows.len() - 1)
     }
 
-    /// The row of closes, or that of all operations where none is a step.
+    /// The row of closes, or of all operations if no step closes.
     pub fn row_of_closes(&self) -> usize {
         let mut rows = self.rows.iter();
         let closes = rows.position(|row| row.op == OpKind::Close);
         closes.unwrap_or(self.row_of_all())
     }
 
-    /// Whether it changes which names of a set are there.
+    /// True if it adds, removes or renames names of a set.
     pub fn changes(&self, set: usize) -> bool {
         self.all_steps()
             .any(|step| step.set == set && step.verb.changes_names())
@@ -358,17 +358,17 @@ impl Role {
 }
 
 impl MixPlan {
-    /// Rounds, or operations drawn, of a worker that are under way at a time.
+    /// Rounds, or drawn operations, of a worker that are in flight at a time.
     pub fn rounds_in_flight(&self) -> usize {
         self.in_flight.unwrap_or(1) as usize
     }
 
-    /// Workers of each rank.
+    /// Number of workers of each rank.
     pub fn threads(&self) -> u32 {
         self.roles.iter().map(|role| role.threads).sum()
     }
 
-    /// The role of a worker of a rank, by its number, and its number among those of the role.
+    /// The role of a worker of a rank by its number, and its number within the role.
     pub fn role_of(&self, thread: u32) -> (usize, u32) {
         let mut left = thread;
         for (number, role) in self.roles.iter().enumerate() {
@@ -380,12 +380,12 @@ impl MixPlan {
         (0, 0)
     }
 
-    /// The number of the first row of a role among those of the phase.
+    /// The index of a role's first row among those of the phase.
     pub fn first_row(&self, role: usize) -> usize {
         self.roles[..role].iter().map(|role| role.rows.len()).sum()
     }
 
-    /// Workers of a rank that own names of a set: those that change it; one where nobody
+    /// Number of a rank's workers that own names of a set: those that change it, or one if none
     /// does.
     pub fn owners(&self, set: usize) -> u64 {
         let roles = self.roles.iter().filter(|role| role.changes(set));
@@ -393,8 +393,7 @@ impl MixPlan {
         all.max(1)
     }
 
-    /// The number of a worker among the owners of a set, of those of its rank; `None`: it
-    /// owns none.
+    /// The number of a worker among its rank's owners of a set; `None` if it owns none.
     pub fn owner(&self, set: usize, thread: u32) -> Option<u64> {
         let (role, within) = self.role_of(thread);
         if !self.roles[role].changes(set) {
@@ -405,28 +404,28 @@ impl MixPlan {
         Some(before + u64::from(within))
     }
 
-    /// Bytes of the files that are there at the start, on average.
+    /// Average number of bytes of the files that exist at the start.
     pub fn data_bytes(&self, ranks: u32) -> u64 {
         let sets = if self.shared { 1 } else { u64::from(ranks) };
         self.prepared().1.saturating_mul(sets)
     }
 
-    /// Whether it reads data of files.
+    /// True if it reads data of files.
     pub fn reads(&self) -> bool {
         let steps = self.roles.iter().flat_map(Role::all_steps);
         steps.into_iter().any(|step| step.verb.reads())
     }
 
-    /// Names of all sets that are there at the start, of a rank or of all, and the bytes of
-    /// their files on average.
+    /// Number of names of all sets at the start, of a rank or of all, and the average number of
+    /// bytes of their files.
     pub fn prepared(&self) -> (u64, u64) {
         self.sets.iter().fold((0, 0), |(names, bytes), set| {
-            let there = set.number * u64::from(set.prepared) / 100;
+            let prepared = set.number * u64::from(set.prepared) / 100;
             let of_files = match set.kind {
-                SetKind::Files => there.saturating_mul(set.sizes.mean()),
+                SetKind::Files => prepared.saturating_mul(set.sizes.mean()),
                 SetKind::Directories | SetKind::Links => 0,
             };
-            (names + there, bytes.saturating_add(of_files))
+            (names + prepared, bytes.saturating_add(of_files))
         })
     }
 }

@@ -1,5 +1,5 @@
-//! The ladder of `rbench nn`: NNBench's operations at one number of workers after the
-//! other.
+//! The ladder of `rbench nn`: NNBench's operations with increasing numbers of
+//! workers.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -8,23 +8,23 @@ use rbench_core::Bytes;
 
 use crate::series::{Cell, Selection, SeriesError};
 
-/// The numbers of workers when nothing is said.
+/// The default numbers of workers.
 const LADDER: [u32; 10] = [10, 20, 30, 40, 50, 60, 70, 80, 90, 100];
-/// Files of each worker when nothing is said.
+/// The default number of files of each worker.
 const FILES: u64 = 200;
 /// Most workers of a rank.
 const WORKERS_MAX: u32 = 4096;
 /// NNBench's operations as phases, in its order, after the directories.
 pub const PHASES: &str = "tree-create,file-create,file-read,file-rename,file-remove";
 
-/// What was asked for; an option that was not given is `None`.
+/// The options as typed; a missing option is `None`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Asked {
     /// `--ladder`
     pub ladder: Option<Vec<u32>>,
-    /// `--files`: of each worker.
+    /// `--files` of each worker.
     pub files: Option<u64>,
-    /// `--bytes`: of each file.
+    /// `--bytes` of each file.
     pub bytes: Option<Bytes>,
     /// `--dir`
     pub dir: Option<PathBuf>,
@@ -33,7 +33,7 @@ pub struct Asked {
 }
 
 impl Asked {
-    /// A run for each number of workers, each in a directory of its own.
+    /// A run for each number of workers, each in its own directory.
     ///
     /// # Errors
     /// A sentence that names the option.

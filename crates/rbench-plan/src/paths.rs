@@ -1,4 +1,4 @@
-//! Names of files, as text.
+//! Names of files as text.
 
 /// Returns true if `..` in a name leads above its start.
 pub fn climbs(name: &str) -> bool {

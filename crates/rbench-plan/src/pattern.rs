@@ -1,28 +1,27 @@
-//! The operations of one worker of a job, one after the other: which
-//! direction, which file, where, how long.
+//! The sequence of a job's operations for one worker: direction, file, offset and length
+//! of each.
 //!
-//! [`Steps`] depends on the job and on which worker it is alone, so the same
-//! seed gives the same operations on any number of threads or ranks, and a
-//! verification makes them once more instead of remembering them. A step
-//! allocates nothing.
+//! [`Steps`] depends only on the job and on the worker. So the same seed gives the same
+//! operations on any number of threads or ranks, and a verification generates them again
+//! instead of storing them. A step allocates nothing.
 //!
-//! Random offsets that cover a file without hitting a block twice need no map:
+//! Random offsets that cover a file without hitting a block twice need no bitmap:
 //!
-//! - blocks of one size come in the order of a keyed
+//! - blocks of one size are visited in the order of a keyed
 //!   [`Permutation`](crate::permutation::Permutation);
-//! - mixed sizes (`bsrange`, `bssplit`): a keyed draw cuts the file into
-//!   blocks of these sizes, group by group (`tiles`); round after round one
-//!   block of every group is visited, groups and blocks in keyed orders;
-//! - when reads and writes of a mix differ in their sizes, each direction
-//!   covers the file by itself;
-//! - with another `blockalign` than the smallest block, with
-//!   `percentage_random` below 100 and with any distribution but the uniform
-//!   one, blocks may come twice and others not at all;
-//! - of runs (`rw=randread:8`) each begins at a block at which none has begun, and
-//!   in a zone (`zonemode=strided`) each block comes once before any comes again.
+//! - mixed sizes (`bsrange`, `bssplit`): a keyed draw cuts the file into blocks of these
+//!   sizes, group by group (`tiles`). Each round visits one block of every group, with
+//!   groups and blocks in keyed orders;
+//! - if reads and writes of a mix have different sizes, each direction covers the file
+//!   separately;
+//! - blocks may repeat or be left out with a `blockalign` other than the smallest block.
+//!   The same is true for a `percentage_random` below 100 and for any distribution except
+//!   uniform;
+//! - of runs (`rw=randread:8`), each starts at a block where none has started. In a zone
+//!   (`zonemode=strided`) each block is visited once before any is repeated.
 //!
-//! Where a job trims and writes, each place is trimmed and then written, in one piece
-//! where places are random, else in blocks of the size of writes.
+//! If a job trims and writes, each range is trimmed and then written. Random ranges are
+//! written in one piece, others in blocks of the size of writes.
 
 use rbench_core::random::{Stream, key};
 
@@ -47,66 +46,66 @@ use place::Active;
 /// One operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Step {
-    /// What it does.
+    /// Its direction.
     pub direction: Direction,
     /// Number of the file among the worker's, from 0.
     pub file: u64,
-    /// Where in the file, bytes.
+    /// Its offset in the file in bytes.
     pub offset: u64,
-    /// How much, bytes.
+    /// Its length in bytes.
     pub length: u64,
-    /// Whether the file is done in this pass.
+    /// True if it completes the file in this pass.
     pub ends_file: bool,
-    /// Whether it is the last operation of a pass over the work (`loops`).
+    /// True if it is the last operation of a pass over the work (`loops`).
     pub ends_pass: bool,
 }
 
-/// What random streams of a worker are for.
+/// Purposes of a worker's random streams.
 const STREAM_CHOICES: u64 = 1;
 const STREAM_MIX: u64 = 2;
 const STREAM_ORDER: u64 = 3;
 const STREAM_SCATTER: u64 = 4;
 const STREAM_SIZE: u64 = 5;
 
-/// How a direction chooses its offsets.
+/// Order of a direction's offsets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Walk {
-    /// One behind the other.
+    /// Sequential.
     Ascending,
-    /// At random, each block once.
+    /// Random, each block once.
     Cover,
-    /// At random, for so many percent of the operations; the others go on
-    /// where the last one ended.
+    /// Random for this percentage of the operations; the others continue where the last
+    /// one ended.
     Free(u32),
-    /// At random now and then, each time at another block.
+    /// Random now and then, each time at another block.
     Picks,
-    /// In one zone after the other.
+    /// One zone after the other.
     Zones,
-    /// All of the file at once: operations on names.
+    /// The whole file at once: operations on names.
     Whole,
 }
 
-/// What decides the direction of an operation.
+/// Rule for the direction of an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Turns {
-    /// All have this one.
+    /// This direction only.
     Only(Direction),
-    /// Reads and writes, so many per cent of them reads.
+    /// Reads and writes; the percentage of reads.
     Mix(u32),
-    /// Each place is trimmed, and then written.
+    /// Trims each range, and then writes it.
     TrimThenWrite,
 }
 
-/// What does not change while a worker runs.
+/// Rules that do not change while a worker runs.
 #[derive(Debug, Clone)]
 struct Rules {
     turns: Turns,
     sizes: Each<BlockSizes>,
     walk: Each<Walk>,
     align: Each<u64>,
-    /// Whether reads and writes draw from one cover.
+    /// True if reads and writes share one cover.
     together: bool,
-    /// Smallest block: regions are cut to multiples of it.
+    /// Smallest block; lengths of regions are multiples of it.
     unit: u64,
     seed: u64,
     worker: u64,
@@ -114,14 +113,14 @@ struct Rules {
     /// See [`crate::jobs::Pattern::one_position`].
     one_position: bool,
     course: Course,
-    /// Whether places are random.
+    /// True if offsets are random.
     random: bool,
-    /// Where the worker's part starts in each file.
+    /// Start of the worker's part in each file.
     start: u64,
-    /// Where it starts, file by file, if not in all at the same place.
+    /// Start of the worker's part for each file, if not the same in all.
     starts: Box<[u64]>,
-    /// Where pieces of all workers alternate: the length of each, and that of the
-    /// others' between two of its own.
+    /// Length of a worker's own pieces, and of the others' between two of them, if pieces
+    /// of all workers alternate.
     gap: Option<(u64, u64)>,
 }
 
@@ -156,25 +155,25 @@ impl Regions {
     }
 }
 
-/// How far the worker's part goes.
+/// Limits of a worker's work.
 #[derive(Debug, Clone, Copy)]
 struct Budget {
-    /// Bytes of a pass; `None`: those of its files.
+    /// Bytes of a pass; `None` for those of its files.
     bytes: Option<u64>,
-    /// Operations of a pass at most.
+    /// Most operations of a pass.
     ios: u64,
-    /// Passes; `u64::MAX`: until time is up.
+    /// Number of passes; `u64::MAX` until the time is up.
     passes: u64,
 }
 
-/// Which worker's operations.
+/// Identity of a worker in its job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Part {
-    /// Its number: what it draws derives from the pattern's seed and from this.
+    /// Its number; its random draws derive from the pattern's seed and this.
     pub worker: u64,
-    /// The worker whose files, or part of a shared one, it uses.
+    /// The worker whose files, or part of a shared file, it uses.
     pub owner: u64,
-    /// Workers of the job.
+    /// Number of workers of the job.
     pub workers: u64,
 }
 
@@ -184,55 +183,56 @@ pub struct Steps {
     rules: Rules,
     service: FileService,
     regions: Regions,
-    /// Bytes of all of them.
+    /// Total bytes of the regions.
     total: u64,
-    /// Whether any has a rest that is shorter than a block, and a pass visits all of them.
+    /// True if any region has a rest that is shorter than a block, and a pass visits all
+    /// other blocks.
     rest: bool,
     drawing: Drawing,
     budget: Budget,
     /// Bytes of a pass.
     pass_bytes_max: u64,
-    /// Files that operations go to now, and `done` that are through.
+    /// Files in current use; `done` of them are complete.
     active: Vec<Active>,
     done: usize,
-    /// Most of them.
+    /// Most files in use at once.
     window: usize,
     /// The next file to become active.
     next_file: u64,
-    /// Position in `active` of the file in use, and operations on it so far.
+    /// Index in `active` of the file in use, and operations on it until now.
     current: usize,
     on_current: u64,
-    /// Rounds over the files so far: random orders differ.
+    /// Number of rounds over the files until now: random orders differ.
     round: u64,
-    /// Passes done, and what this one has done.
+    /// Number of completed passes, and progress of this one.
     pass: u64,
     pass_bytes: u64,
     pass_ios: u64,
-    /// Operations of the passes before.
+    /// Operations of the previous passes.
     issued_before: u64,
-    /// Operations of the first pass, once it is over.
+    /// Operations of the first pass, after its end.
     first_pass: Option<u64>,
-    /// Whether a pass visits each block once.
+    /// True if a pass visits each block once.
     covers: bool,
-    /// Directions of each hundred of a mix.
+    /// Directions of each hundred operations of a mix.
     mixer: place::Mixer,
 }
 
-/// What random places are drawn with.
+/// Random state for offsets.
 #[derive(Debug, Clone)]
 struct Drawing {
     choice: Choice,
     stream: Stream,
     /// Offsets of the blocks of one group.
     scratch: Vec<u64>,
-    /// Operations of the run that are still to come.
+    /// Remaining operations of the run.
     run_left: u64,
 }
 
 impl Steps {
-    /// The operations of the worker `jobnum` of `job`. `region` is the length
-    /// in bytes of the job's part of each of its files, from
-    /// [`JobPlan::files`]' offset on.
+    /// Creates the operations of the worker `jobnum` of `job`. `region` returns the length
+    /// in bytes of the job's part of each of its files, from the offset in
+    /// [`JobPlan::files`] on.
     pub fn new(job: &JobPlan, jobnum: u64, region: impl Fn(u64) -> u64) -> Steps {
         let part = Part {
             worker: jobnum,
@@ -242,12 +242,12 @@ impl Steps {
         Steps::of(job, part, region)
     }
 
-    /// The operations of a worker that may use the files of another one.
+    /// Creates the operations of a worker that may use the files of another one.
     pub fn of(job: &JobPlan, part: Part, region: impl Fn(u64) -> u64) -> Steps {
         let (files, pace) = (&job.files, &job.pace);
         let rules = Rules::new(job, part);
         let count = files.count;
-        // What is trimmed and written counts in both directions, as with fio.
+        // A range that is trimmed and written counts in both directions, like in fio.
         let both = match rules.turns {
             Turns::TrimThenWrite => 2,
             Turns::Only(_) | Turns::Mix(_) => 1,
@@ -265,7 +265,7 @@ impl Steps {
                 false => pace.loops.max(1),
             },
         };
-        // A course of its own visits what its blocks have room for.
+        // A special course visits whole blocks only.
         let cut = |length: u64| match job.pattern.rest || !rules.course.is_plain() {
             true => length,
             false => length - length % rules.unit,
@@ -317,7 +317,7 @@ impl Steps {
         }
     }
 
-    /// The same operations in parts that begin there in the files, one after the other.
+    /// The same operations with parts that start at these offsets in the files, in order.
     pub fn beginning_at(mut self, starts: Vec<u64>) -> Steps {
         self.rules.starts = match starts.iter().all(|start| *start == self.rules.start) {
             true => Box::default(),
@@ -326,8 +326,8 @@ impl Steps {
         self
     }
 
-    /// Operations until the end as far as it can be told, estimated where
-    /// sizes are mixed; `None` when time decides.
+    /// Number of operations until the end, as far as it is known; estimated for mixed
+    /// sizes. `None` if time decides.
     pub fn expected(&self) -> Option<u64> {
         if self.budget.passes == u64::MAX {
             return None;
@@ -349,10 +349,10 @@ impl Steps {
         Some(each.min(self.budget.ios).saturating_mul(left))
     }
 
-    /// Operations after which everything has been visited and the same comes
-    /// again; `None` where there is but one pass, where the same block may come at
-    /// any time, and where sizes are mixed until the first pass is over; estimated
-    /// where a pass of mixed sizes visits blocks more than once (`io_size`).
+    /// Number of operations after which everything was visited and the same order starts
+    /// again. `None` if there is only one pass, or if blocks may repeat at any time. For
+    /// mixed sizes, `None` until the first pass is over. It is an estimate if a pass of
+    /// mixed sizes visits blocks more than once (`io_size`).
     pub fn once(&self) -> Option<u64> {
         let rules = &self.rules;
         if self.is_of_names() {
@@ -372,42 +372,42 @@ impl Steps {
         Some(each.min(self.budget.ios))
     }
 
-    /// Whether an operation is all of a file.
+    /// True if each operation covers a whole file.
     fn is_of_names(&self) -> bool {
         matches!(self.rules.walk.read, Walk::Whole)
     }
 
-    /// Whether a pass visits every block, and each once.
+    /// True if a pass visits every block exactly once.
     pub fn covers(&self) -> bool {
         self.covers
     }
 
-    /// Bytes of all parts of files.
+    /// Total bytes of all parts of files.
     pub fn total(&self) -> u64 {
         self.total
     }
 
-    /// Whether a pass leaves the end of a file alone, as it is shorter than a block.
+    /// True if a pass omits the end of a file, because it is shorter than a block.
     pub fn leaves_rest(&self) -> bool {
         self.rest
     }
 
-    /// Whether any file has room for a block.
+    /// True if any file has room for a block.
     pub fn has_work(&self) -> bool {
         self.total > 0
     }
 
-    /// Bytes of the operations given so far, of whole passes and of this one.
+    /// Bytes of all operations until now.
     pub fn bytes(&self) -> u64 {
         self.pass.saturating_mul(self.pass_bytes_max) + self.pass_bytes
     }
 
-    /// Whether there is no further pass.
+    /// True if there are no more passes.
     pub fn is_over(&self) -> bool {
         self.pass >= self.budget.passes || self.total == 0
     }
 
-    /// The largest operation that moves data, in bytes.
+    /// The largest operation that moves data in bytes.
     pub fn length_max(job: &JobPlan) -> u64 {
         let Each { read, write, trim } = &job.pattern.sizes;
         let directions = job.pattern.directions;
@@ -418,7 +418,7 @@ impl Steps {
             .max(of(writes_trims, trim))
     }
 
-    /// The next file that has anything to do, if this round has one left.
+    /// The next file with work, if this round has one left.
     fn next_active(&mut self) -> Option<Active> {
         while self.next_file < self.regions.count() {
             let file = self.next_file;
@@ -431,7 +431,7 @@ impl Steps {
         None
     }
 
-    /// Begins a round over the files.
+    /// Starts a round over the files.
     fn begin_round(&mut self) {
         if self.next_file >= self.regions.count() {
             self.next_file = 0;
@@ -447,8 +447,8 @@ impl Steps {
         }
     }
 
-    /// Chooses the file of the next operation, of none or of several; whether
-    /// there is a further one.
+    /// Chooses the file of the next operation if there is not exactly one. Returns false
+    /// if there is no more work.
     #[inline(never)]
     fn choose_file(&mut self) -> bool {
         if self.pass >= self.budget.passes || self.total == 0 {
@@ -457,7 +457,7 @@ impl Steps {
         if self.active.is_empty() {
             self.begin_round();
         }
-        // With but one there is no choice.
+        // A single file leaves no choice.
         match self.active.len() {
             1 => self.current = 0,
             _ => self.turn(),
@@ -495,13 +495,13 @@ impl Steps {
         self.on_current = 0;
     }
 
-    /// Takes a file that is through out of the circle: another takes its
-    /// place, or it is passed over until half of them are.
+    /// Replaces a complete file in the rotation by another. Without one it is skipped,
+    /// until half of the files are complete.
     #[cold]
     fn retire(&mut self) {
         if let Some(next) = self.next_active() {
             self.active[self.current] = next;
-            // It is the next one's turn now, unless there is but one.
+            // The turn goes to the next file, unless there is only one.
             self.on_current = u64::MAX;
             return;
         }
@@ -511,7 +511,7 @@ impl Steps {
             let before = self.active[..self.current].iter().filter(alive).count();
             self.active.retain(|active| !active.is_done());
             self.done = 0;
-            // As if the last one before it had just been served.
+            // As if the last one before it had just been used.
             self.current = match (before, self.active.len()) {
                 (_, 0) => 0,
                 (0, all) => all - 1,
@@ -521,8 +521,8 @@ impl Steps {
         }
     }
 
-    /// Whether gaps have left less to do than was to be done: every file is at its end,
-    /// and so is the pass, as in fio without `io_size`.
+    /// True if gaps have left less work than planned. Every file is then at its end, and
+    /// so is the pass, like in fio without `io_size`.
     fn is_short_of_room(&self) -> bool {
         matches!(self.rules.course.sequel, Sequel::Skip(_))
             && self.budget.bytes.is_none()
@@ -530,7 +530,7 @@ impl Steps {
             && self.active.iter().all(Active::is_done)
     }
 
-    /// Notes that a pass is over.
+    /// Ends a pass.
     #[cold]
     fn end_pass(&mut self) {
         self.pass += 1;
@@ -543,8 +543,8 @@ impl Steps {
 }
 
 impl Steps {
-    /// The next step; in a mix of reads and writes one in the direction `asked`, where it
-    /// is given, whatever the percentage is: a rate for each direction decides then.
+    /// The next step. In a mix of reads and writes it has the direction `asked`, if given,
+    /// regardless of the percentage: a rate for each direction decides then.
     #[inline(always)]
     pub fn next_as(&mut self, asked: Option<Direction>) -> Option<Step> {
         if self.active.len() != 1 && !self.choose_file() {
@@ -579,7 +579,7 @@ impl Steps {
         Some(step)
     }
 
-    /// Whether what was trimmed in the file of this step is still to be written.
+    /// True if a trimmed range of the file of this step must still be written.
     #[cold]
     fn owes_a_write(&self, step: &Step) -> bool {
         let active = self.active.get(self.current);
@@ -664,8 +664,7 @@ impl Rules {
         }
     }
 
-    /// Where in a file the byte of the worker's part is that stands `offset` behind its
-    /// beginning there.
+    /// The offset in a file of the byte at `offset` in the worker's part.
     #[inline(always)]
     fn spread(&self, offset: u64) -> u64 {
         match self.gap {
@@ -674,19 +673,19 @@ impl Rules {
         }
     }
 
-    /// Where the worker's part of a file starts.
+    /// The start of the worker's part of a file.
     fn start_in(&self, file: u64) -> u64 {
         self.starts.get(file as usize).map_or(self.start, |at| *at)
     }
 
-    /// Bytes of an operation on average, where there are as many reads as writes.
+    /// Average bytes of an operation, with equal numbers of reads and writes.
     fn mean(&self) -> f64 {
         let Each { read, write, trim } = &self.sizes;
         match self.turns {
             Turns::Only(direction) => mean(self.sizes.of(direction)),
             Turns::Mix(_) => (mean(read) + mean(write)) / 2.0,
             Turns::TrimThenWrite if self.random => mean(trim),
-            // As many bytes in both directions.
+            // Both directions move equal numbers of bytes.
             Turns::TrimThenWrite => {
                 let (trim, write) = (mean(trim).max(1.0), mean(write).max(1.0));
                 2.0 / (1.0 / trim + 1.0 / write.min(trim))

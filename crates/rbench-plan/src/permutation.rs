@@ -1,10 +1,9 @@
-//! A keyed permutation of 0..n, computed index by index: every block exactly
-//! once in random order, without a bitmap or a list.
+//! A keyed permutation of 0..n, computed index by index: every block exactly once in random order,
+//! without a bitmap or a list.
 //!
-//! A Feistel network (4 rounds, 8 up to 4096 values; of an odd number of bits
-//! one half has one more) permutes the smallest power of two that holds n; values outside 0..n are
-//! walked on until one falls inside (cycle walking: Black and Rogaway 2002),
-//! fewer than two steps on average.
+//! A Feistel network (4 rounds, 8 up to 4096 values; with an odd number of bits one half has one
+//! more) permutes the smallest power of two that holds n. Values outside 0..n are permuted again
+//! until one is inside (cycle walking: Black and Rogaway 2002), fewer than two steps on average.
 
 use rbench_core::random::{key, mix};
 
@@ -16,14 +15,14 @@ pub struct Permutation {
     lower_bits: u32,
     upper: u64,
     lower: u64,
-    /// Of two rounds each.
+    /// Keys of two rounds each.
     keys: [[u64; 2]; 4],
-    /// How many of them are in use.
+    /// Number of pairs in use.
     pairs: usize,
 }
 
 impl Permutation {
-    /// The permutation of `0..n` that belongs to `parts`.
+    /// The permutation of `0..n` for `parts`.
     pub fn new(n: u64, parts: &[u64]) -> Permutation {
         let bits = (64 - n.saturating_sub(1).leading_zeros()).max(2);
         let lower_bits = bits.div_ceil(2);
@@ -36,13 +35,13 @@ impl Permutation {
             upper: (1 << (bits - lower_bits)) - 1,
             lower: (1 << lower_bits) - 1,
             keys,
-            // Few values have few different networks: not every place would be
+            // With few values there are few different networks: more rounds make every position
             // equally likely.
             pairs: if bits > 12 { 2 } else { 4 },
         }
     }
 
-    /// The image of `index`, which must be below n.
+    /// The image of `index`, which must be less than n.
     #[inline]
     pub fn at(&self, index: u64) -> u64 {
         debug_assert!(index < self.n);
@@ -80,7 +79,7 @@ mod tests {
         let close = (1..n)
             .filter(|i| p.at(*i).abs_diff(p.at(i - 1)) < n / 100)
             .count();
-        // Two random places are nearer than n/100 with probability 0.0199.
+        // Two random positions are nearer than n/100 with probability 0.0199.
         assert!((1_000..3_000).contains(&close), "{close}");
     }
 
@@ -104,9 +103,9 @@ mod tests {
             let p = Permutation::new(n, &[seed]);
             let mut seen = vec![false; n as usize];
             for i in 0..n {
-                let place = p.at(i) as usize;
-                prop_assert!(!seen[place]);
-                seen[place] = true;
+                let image = p.at(i) as usize;
+                prop_assert!(!seen[image]);
+                seen[image] = true;
             }
         }
 

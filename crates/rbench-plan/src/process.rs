@@ -1,22 +1,22 @@
-//! What the threads of a job's workers are to the kernel: name, processors, memory
-//! nodes, priorities, user; and the commands around them.
+//! Properties of a job's worker threads in the kernel (name, processors, memory
+//! nodes, priorities, user), and the commands around them.
 
-/// Of each worker of a job; the default changes nothing.
+/// Properties of each worker of a job; by default unchanged.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Process {
     /// `comm`: the thread's name; the kernel keeps 15 bytes of it.
     pub name: Option<String>,
-    /// `cpus_allowed`, `cpumask`: processors that it may run on; empty: all.
+    /// `cpus_allowed`, `cpumask`: processors on which it may run; empty: all.
     pub cpus: Vec<u32>,
-    /// `numa_cpu_nodes`: or those of these nodes.
+    /// `numa_cpu_nodes`: the nodes on whose processors it may run, instead.
     pub nodes: Option<Nodes>,
     /// `cpus_allowed_policy=split`: each worker has one of `cpus`, in turn.
     pub split: bool,
     /// `numa_mem_policy`
     pub memory: Option<MemoryPolicy>,
-    /// `nice`: added to the niceness that it has.
+    /// `nice`: added to its current niceness.
     pub nice: i32,
-    /// `prioclass`, `priohint` and `prio` as ioprio_set(2) takes them.
+    /// `prioclass`, `priohint` and `prio` in the form of ioprio_set(2).
     pub io_priority: Option<u16>,
     /// `uid`
     pub user: Option<u32>,
@@ -24,11 +24,11 @@ pub struct Process {
     pub group: Option<u32>,
     /// `exec_prerun`: a command before it starts.
     pub before: Option<String>,
-    /// `exec_postrun`: a command when it has ended.
+    /// `exec_postrun`: a command after it has ended.
     pub after: Option<String>,
 }
 
-/// Nodes of a machine with several memories.
+/// Memory nodes of a machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Nodes {
     /// All of them.
@@ -37,22 +37,22 @@ pub enum Nodes {
     Some(Vec<u32>),
 }
 
-/// Where memory comes from (set_mempolicy(2)).
+/// Source of memory (set_mempolicy(2)).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum MemoryPolicy {
-    /// As for the whole process.
+    /// The policy of the process.
     Default,
-    /// From the node that the thread runs on.
+    /// From the node on which the thread runs.
     Local,
-    /// From this node as long as it has any.
+    /// From this node while it has free memory.
     Prefer(u32),
-    /// From these only.
+    /// Only from these.
     Bind(Nodes),
     /// From these in turn.
     Interleave(Nodes),
 }
 
-/// The value that ioprio_set(2) takes: class 0 to 3, level 0 to 7, hint 0 to 1023.
+/// The value for ioprio_set(2): class 0 to 3, level 0 to 7, hint 0 to 1023.
 pub fn io_priority(class: u8, level: u8, hint: u16) -> u16 {
     u16::from(class) << 13 | (hint & 0x3ff) << 3 | u16::from(level & 7)
 }

@@ -1,5 +1,5 @@
-//! The table of `juicefs bench` as runs: big files written and read, small files
-//! written, looked at and read.
+//! The table of `juicefs bench` as runs: writing and reading big files; writing,
+//! reading and checking the attributes of small files.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -16,7 +16,7 @@ pub const SMALL: &str = "small files";
 /// `rbench quick`, complete.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Quick {
-    /// `None`: the built-in file system.
+    /// The directory; `None`: the built-in file system.
     pub dir: Option<PathBuf>,
     /// Bytes of a read or write.
     pub block: Bytes,
@@ -28,12 +28,12 @@ pub struct Quick {
     pub small_files: u64,
     /// Workers of each rank.
     pub threads: u32,
-    /// The kernel's caches are dropped before each phase that reads or stats.
+    /// True if the kernel's caches are dropped before each phase that reads or stats.
     pub drop_caches: bool,
 }
 
 impl Default for Quick {
-    /// As `juicefs bench` without options.
+    /// The defaults of `juicefs bench`.
     fn default() -> Quick {
         Quick {
             dir: None,
@@ -48,7 +48,7 @@ impl Default for Quick {
 }
 
 impl Quick {
-    /// The settings by their names on the command line, without the directory.
+    /// The settings by their names on the command line, except the directory.
     pub fn settings(&self) -> Vec<(&'static str, String)> {
         vec![
             ("block-size", self.block.0.to_string()),
@@ -66,7 +66,7 @@ impl Quick {
     /// The runs, at most two.
     ///
     /// # Errors
-    /// A sentence that names the option with which there is none.
+    /// A sentence that names the option that prevents all runs.
     pub fn cells(&self) -> Result<Vec<Cell>, SeriesError> {
         let refused = |text: &str| Err(SeriesError(text.to_owned()));
         if self.block.0 == 0 {
@@ -88,7 +88,7 @@ impl Quick {
         }
     }
 
-    /// A file that is no larger than a block is one block; a larger one is rounded up
+    /// A file up to the size of a block is a single block; a larger one is rounded up
     /// to whole blocks.
     fn big_words(&self) -> Vec<String> {
         let (size, block) = (self.big.0, self.block.0);
@@ -99,7 +99,8 @@ impl Quick {
             ("--rw", "write,read"),
             ("--bs", &block.to_string()),
             ("--size", &size.to_string()),
-            // What close hands over counts, as there; its data, made once, too.
+            // As in `juicefs bench`, data written by a close counts, and the data is
+            // generated only once.
             ("--fsync", "close"),
             ("--no-refill", ""),
         ])
@@ -137,7 +138,7 @@ impl Quick {
     }
 }
 
-/// Options and their values; the empty ones have none.
+/// Options and their values; empty values are omitted.
 fn words(options: &[(&str, &str)]) -> Vec<String> {
     let all = options.iter().flat_map(|(option, value)| [*option, *value]);
     all.filter(|word| !word.is_empty())

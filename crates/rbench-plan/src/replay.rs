@@ -1,4 +1,4 @@
-//! A replay of traces, complete: which, how they are read, when operations start.
+//! A replay of traces, complete: the traces, their parsing, and the starts of operations.
 
 use std::path::PathBuf;
 
@@ -7,40 +7,40 @@ use rbench_core::Nanos;
 use crate::trace::names::Names;
 use crate::trace::{Format, Reading};
 
-/// What is replayed.
+/// Plan of a replay.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ReplayPlan {
-    /// The traces; together they are one load.
+    /// The traces, which form one load.
     pub traces: Vec<PathBuf>,
-    /// Their form; `None`: each tells its own.
+    /// Their form; `None`: detected for each.
     pub format: Option<Format>,
-    /// How they are read.
+    /// Options of the parsing.
     pub reading: Reading,
-    /// Whether a line that cannot be read ends the run; else it is left out.
+    /// True if an unreadable line ends the run; otherwise it is left out.
     pub strict: bool,
-    /// When operations start.
+    /// Starts of operations.
     pub pace: Pace,
-    /// So many side by side, each in a directory of its own.
+    /// Number of parallel copies, each in its own directory.
     pub copies: u32,
 }
 
-/// When operations start.
+/// Pace of the operations.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Pace {
-    /// As long after the start as they were recorded, divided by this speed.
+    /// As recorded, divided by this speed.
     Recorded(f64),
-    /// Each as soon as the one before it, of the same worker, has ended.
+    /// Each starts as soon as the previous one of the same worker has ended.
     AsFastAsPossible,
 }
 
-/// No operation is waited for that long: its time is damaged.
+/// Longest plausible wait for an operation: beyond it, its time is damaged.
 const SPAN_MAX: Nanos = Nanos(30 * 24 * 3600 * 1_000_000_000);
 
 impl Pace {
-    /// Whether nobody waits for what was recorded so long after the start: a sentence, then.
+    /// Checks that an operation recorded at this time is not too late to wait for it.
     ///
     /// # Errors
-    /// It is meant to start more than 30 days after the start of the replay.
+    /// It would start more than 30 days after the start of the replay.
     pub fn comes(self, recorded: Nanos) -> Result<(), String> {
         match self.at(recorded).is_some_and(|at| at > SPAN_MAX) {
             false => Ok(()),
@@ -52,7 +52,7 @@ impl Pace {
         }
     }
 
-    /// When what was recorded so long after the start is meant to start; `None`: at once.
+    /// Intended start of an operation recorded at this time; `None`: at once.
     #[inline]
     pub fn at(self, recorded: Nanos) -> Option<Nanos> {
         match self {
@@ -64,7 +64,7 @@ impl Pace {
 }
 
 impl ReplayPlan {
-    /// How a trace is read whose first process, as it says itself, was at `cwd`.
+    /// Parsing options for a trace whose first process was in `cwd`, according to the trace.
     pub fn reading(&self, cwd: Option<Vec<u8>>) -> Reading {
         let given = self.reading.cwd.clone();
         Reading {
@@ -73,7 +73,7 @@ impl ReplayPlan {
         }
     }
 
-    /// Which names are replayed.
+    /// The names to replay.
     pub fn names(&self) -> &Names {
         &self.reading.names
     }

@@ -1,5 +1,5 @@
-//! From Spec to Plan: defaults filled in, combinations checked, nothing left
-//! to decide.
+//! Resolves a Spec to a Plan: sets defaults and checks combinations, so that nothing is
+//! left to decide.
 
 use std::path::PathBuf;
 
@@ -22,7 +22,7 @@ use crate::tree::{Forest, ItemKind, NATIVE, PATH_MAX, Paths, Private, Shape};
 
 /// The shortest `--interval`.
 const INTERVAL_MIN: Nanos = Nanos(10_000_000);
-/// The longest one.
+/// The longest `--interval`.
 const INTERVAL_MAX: Nanos = Nanos(60_000_000_000);
 
 macro_rules! refuse {
@@ -49,17 +49,17 @@ pub use repeats::Until;
 pub use surroundings::{Limits, PhaseCommands};
 use timed::Timed;
 
-/// What is known of the world when a Spec is resolved; the same on all ranks.
+/// Facts for resolving a Spec; the same on all ranks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Facts {
     /// The host of each rank, as a number.
     pub host_of: Vec<u32>,
-    /// The seed to take when none is given.
+    /// The seed if none is given.
     pub seed: u64,
-    /// (name, most requests under way) of each engine.
+    /// (name, most requests in flight) of each engine.
     pub engines: Vec<(&'static str, u32)>,
-    /// What the file of `rbench mdtest -x` or of IOR's stoneWallingStatusFile says, where
-    /// it was read: items or transfers of each rank after a stonewall.
+    /// Items or transfers of each rank after a stonewall, from the file of
+    /// `rbench mdtest -x` or IOR's stoneWallingStatusFile, if it was read.
     pub stonewalled: Option<u64>,
 }
 
@@ -75,13 +75,13 @@ impl Facts {
     }
 }
 
-/// Why a Spec cannot be done: one sentence that names the option.
+/// The reason why a Spec cannot be done: one sentence that names the option.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct PlanError(pub String);
 
 impl PlanError {
-    /// Names that the user gave may hold anything.
+    /// Escapes control characters, as names from the user may contain anything.
     fn plain(self) -> PlanError {
         PlanError(plain(&self.0).into_owned())
     }
@@ -105,7 +105,7 @@ pub enum Work {
 }
 
 impl Work {
-    /// The beginning of the names of the journals of acknowledged writes.
+    /// Prefix of the names of the journals of acknowledged writes.
     pub fn ack_journal(&self) -> Option<&PathBuf> {
         match self {
             Work::Meta(_) | Work::Find(_) | Work::Mix(_) | Work::Replay(_) => None,
@@ -115,53 +115,54 @@ impl Work {
     }
 }
 
-/// All that will be done; nothing in it means "default".
+/// The complete plan of a run; no value means "default".
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
     /// The directory; `None`: the built-in file system.
     pub dir: Option<PathBuf>,
-    /// Everything random derives from it.
+    /// Seed of all random numbers.
     pub seed: u64,
-    /// Ranks of the world.
+    /// Number of ranks.
     pub ranks: u32,
     /// The host of each rank, as a number.
     pub host_of: Vec<u32>,
-    /// Workers of each rank, but for those in `short`.
+    /// Workers of each rank, except those in `short`.
     pub threads: u32,
-    /// Ranks that have one worker less: the last one. Ascending.
+    /// Ranks that lack their last worker, ascending.
     pub short: Vec<u32>,
-    /// Each worker stays on one processor.
+    /// True if each worker stays on one processor.
     pub pin: bool,
-    /// Passes over all phases before those that count: nothing of them is recorded.
+    /// Passes over all phases before those that count; nothing of them is recorded.
     pub warmup: u32,
     /// Passes over all phases; with `until` the most.
     pub iterations: u32,
-    /// When fewer are enough; `None`: all are made.
+    /// Rule by which fewer passes are enough; `None`: all are done.
     pub until: Option<Until>,
-    /// Rank r works on what rank r − shift·k made.
+    /// Rank r works on the items that rank r − shift·k created.
     pub shift: u32,
-    /// Drop the caches of every host before each phase that reads or stats.
+    /// True if the caches of every host are dropped before each phase that reads or
+    /// stats.
     pub drop_caches: bool,
-    /// Leave the run's directory.
+    /// True if the run's directory is kept.
     pub keep: bool,
-    /// When the run ends by itself.
+    /// Limits at which the run stops by itself.
     pub limits: Limits,
-    /// What is run around each phase.
+    /// Commands around each phase.
     pub commands: PhaseCommands,
     /// The workload.
     pub work: Work,
-    /// What was rounded or implied, for the report.
+    /// Values that were rounded or implied, for the report.
     pub notes: Vec<String>,
-    /// What of the target is not to be refused.
+    /// Refusals that are disabled for the target.
     pub leave: spec::Leave,
-    /// Whether start and duration of each operation are kept.
+    /// True if start and duration of each operation are kept.
     pub log: bool,
     /// The interval of the timelines, 10 ms to 60 s.
     pub interval: Nanos,
 }
 
 impl Plan {
-    /// Whether everything happens in a directory of the run's own.
+    /// True if everything happens in a directory of the run.
     pub fn works_in_its_own_directory(&self) -> bool {
         match &self.work {
             Work::Meta(meta) => meta.site == Location::Own,
@@ -175,32 +176,32 @@ impl Plan {
         u64::from(self.ranks) * u64::from(self.threads) - self.short.len() as u64
     }
 
-    /// Passes over all phases, counted or not; at most.
+    /// Most passes over all phases, counted or not.
     pub fn passes(&self) -> u32 {
         self.iterations.saturating_add(self.warmup)
     }
 
-    /// Workers of a rank.
+    /// Number of workers of a rank.
     pub fn workers_of(&self, rank: rbench_core::Rank) -> u32 {
         self.threads - u32::from(self.short.binary_search(&rank.0).is_ok())
     }
 
-    /// What workers that are not there would have of so many items of a rank.
+    /// The share of `of_rank` items of a rank that belongs to missing workers.
     pub fn missing(&self, of_rank: u64) -> u64 {
         let each = of_rank / u64::from(self.threads.max(1));
         each.saturating_mul(self.short.len() as u64)
     }
 
-    /// Why every host must see the same directory; `None` when it need not.
+    /// The reason why every host must see the same directory; `None` if it need not.
     pub fn needs_shared(&self) -> Option<&'static str> {
         let several_hosts = self.host_of.iter().any(|h| *h != 0);
         let shared_layout = match &self.work {
-            // What hosts see is found out when its directories are made.
+            // The hosts' views are compared when its directories are created.
             Work::Meta(meta) if meta.site != Location::Own => return None,
             Work::Meta(meta) => meta.layout == TreeLayout::Shared,
             Work::Io(io) => io.layout.shared(),
             Work::Mix(mix) => mix.shared,
-            // Every host works on its own files, or on those it sees.
+            // Every host works on its own files, or on those that it sees.
             Work::Replay(_) => true,
             Work::Jobs(_) | Work::Find(_) => return None,
         };
@@ -213,12 +214,12 @@ impl Plan {
         }
     }
 
-    /// Whether it runs on the built-in file system.
+    /// True if it runs on the built-in file system.
     pub fn embedded(&self) -> bool {
         self.dir.is_none() && self.works_in_its_own_directory()
     }
 
-    /// The directory that the run is about; `None`: the built-in file system.
+    /// The first directory of the run; `None`: the built-in file system.
     pub fn first_dir(&self) -> Option<&PathBuf> {
         match &self.work {
             Work::Meta(meta) => match &meta.site {
@@ -235,8 +236,8 @@ impl Plan {
         }
     }
 
-    /// All directories and named files that the run is about, each once, as
-    /// they were given; none: the built-in file system.
+    /// All directories and named files of the run, each once, as given; empty for the
+    /// built-in file system.
     pub fn places(&self) -> Vec<PathBuf> {
         let mut places: Vec<PathBuf> = match &self.work {
             Work::Meta(meta) => match &meta.site {
@@ -265,10 +266,10 @@ impl Plan {
         places
     }
 
-    /// Bytes of data on the target at the busiest moment, all ranks together.
+    /// Bytes of data on the target at the maximum, all ranks together.
     pub fn data_bytes(&self) -> u64 {
         match &self.work {
-            // Nobody knows what is made until the deadline.
+            // The number of files created until the deadline is unknown.
             Work::Meta(meta) if meta.open_ended() => 0,
             Work::Meta(meta) => meta
                 .items_per_rank
@@ -287,7 +288,7 @@ impl Plan {
         }
     }
 
-    /// A number that two plans share only if they are the same.
+    /// A digest that two plans share only if they are equal.
     pub fn digest(&self) -> u64 {
         let text = format!("{self:?}");
         let words: Vec<u64> = text
@@ -299,7 +300,7 @@ impl Plan {
     }
 }
 
-/// The numbers of ranks to run with, one after the other.
+/// The numbers of ranks to run with, in order.
 ///
 /// # Errors
 /// A sentence that names the option at fault.
@@ -317,7 +318,8 @@ pub fn task_counts(spec: &Spec, ranks: u32) -> Result<Vec<u32>, PlanError> {
     }
 }
 
-/// Shorter intervals would be many, and longer ones lose too much in a crash.
+/// Checks the interval: shorter ones would be too many, and longer ones lose too much in
+/// a crash.
 fn interval(given: Option<Nanos>) -> Result<Nanos, PlanError> {
     let interval = given.unwrap_or(INTERVAL);
     if !(INTERVAL_MIN..=INTERVAL_MAX).contains(&interval) {
@@ -326,13 +328,13 @@ fn interval(given: Option<Nanos>) -> Result<Nanos, PlanError> {
     Ok(interval)
 }
 
-/// Fills in the defaults and checks that it can be done.
+/// Sets the defaults, and checks that the Spec can be done.
 ///
 /// # Errors
 /// A sentence that names the option at fault.
 pub fn resolve(spec: &Spec, facts: &Facts) -> Result<Plan, PlanError> {
     complete(spec, facts).map_err(|error| match spec.workload {
-        // Several, on a line each.
+        // There may be several, each on its own line.
         Workload::Fio(_) => PlanError(plain_lines(&error.0).into_owned()),
         _ => error.plain(),
     })
@@ -415,7 +417,7 @@ fn complete(spec: &Spec, facts: &Facts) -> Result<Plan, PlanError> {
         until,
         shift,
         drop_caches: common.drop_caches,
-        // Without its data a journal is of no use.
+        // A journal is useless without its data.
         keep: common.keep || journaled,
         limits: surroundings::limits(&common.limits)?,
         commands: surroundings::commands(&common.commands)?,
@@ -447,7 +449,7 @@ fn complete(spec: &Spec, facts: &Facts) -> Result<Plan, PlanError> {
     Ok(plan)
 }
 
-/// mdtest's trees that ranks of several hosts share lie on one file system.
+/// Checks that mdtest's trees that ranks of several hosts share are on one file system.
 fn check_private_trees(plan: &Plan) -> Result<(), PlanError> {
     let several_hosts = plan.host_of.iter().any(|h| *h != 0);
     let Work::Meta(meta) = &plan.work else {
@@ -536,7 +538,7 @@ fn resolve_meta(
     }
     let items_per_rank = shape.items().ok_or_else(too_large)?;
     let layout = meta.layout.unwrap_or_default();
-    // Room for the iteration before the tree.
+    // The iteration comes before the tree in the path.
     check_path_length("--depth", shape, NATIVE, &"9".repeat(10), ranks)?;
     let write = meta.write.unwrap_or(Bytes(0));
     let read = meta.read.unwrap_or(write);
@@ -546,7 +548,7 @@ fn resolve_meta(
     let phases = match &timed {
         None => phases(meta, notes)?,
         Some(timed) => {
-            // What is added has no row.
+            // The added phases have no row.
             phases(meta, &mut Vec::new())?;
             timed.phases()
         }
@@ -626,7 +628,7 @@ fn native_phase(
     }
 }
 
-/// Paths of the deepest directory must leave room for an item's name.
+/// Checks that paths of the deepest directory leave room for an item's name.
 fn check_path_length(
     flag: &str,
     shape: Shape,
@@ -677,7 +679,7 @@ fn check_file_sizes(meta: &spec::Meta, write: Bytes, read: Bytes) -> Result<(), 
     Ok(())
 }
 
-/// The measured phases: those asked for, what they need, in order.
+/// The measured phases in order: the requested ones with their prerequisites.
 fn phases(meta: &spec::Meta, notes: &mut Vec<String>) -> Result<Vec<PhaseKind>, PlanError> {
     let excluded = match (meta.files_only, meta.dirs_only) {
         (true, _) => Some(ItemKind::Dir),
@@ -716,7 +718,7 @@ fn phases(meta: &spec::Meta, notes: &mut Vec<String>) -> Result<Vec<PhaseKind>, 
     Ok(chosen.iter().map(|info| info.kind).collect())
 }
 
-/// `--rate` and `--arrival`
+/// The open loop of `--rate` and `--arrival`.
 fn open_loop(rate: Option<f64>, arrival: Option<Arrival>) -> Result<Option<OpenLoop>, PlanError> {
     match (rate, arrival) {
         (None, None) => Ok(None),

@@ -1,6 +1,5 @@
-//! Series: several runs from one launch, one after the other, whose results
-//! belong together. Each run is a cell: a command line, and the ranks that take
-//! part.
+//! Series: several runs of one launch, one after the other, whose results belong together.
+//! Each run is a cell: a command line, and the ranks that take part.
 
 use std::ffi::OsString;
 use std::str::FromStr;
@@ -11,36 +10,35 @@ use rbench_core::plain::plain;
 /// One run of a series.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Cell {
-    /// What tells it from the others, for people and machines, such as
-    /// `hosts=2 bs=4k`.
+    /// Its name, different from all others, for people and machines: `hosts=2 bs=4k`.
     pub name: String,
-    /// The values that it stands for, by key, in the order of the keys.
+    /// Its values by key, in the order of the keys.
     pub values: Vec<(String, String)>,
     /// The command line after the program's name.
     pub words: Vec<OsString>,
-    /// Which of the launched ranks take part.
+    /// The launched ranks that take part.
     pub selection: Selection,
 }
 
-/// Which of the launched ranks take part in a cell; `None`: no limit.
+/// Selection of the launched ranks that take part in a cell; `None`: no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Selection {
-    /// The first hosts, in the order of their first ranks.
+    /// Number of hosts, in the order of their first ranks.
     pub hosts: Option<u32>,
-    /// The first ranks of each of them.
+    /// Number of ranks of each of them.
     pub ranks_per_host: Option<u32>,
-    /// So many of those, as evenly over the hosts as it goes: each host's first,
-    /// then each host's second, and so on.
+    /// Total number of ranks, spread over the hosts as evenly as possible: each host's
+    /// first, then each host's second, and so on.
     pub ranks: Option<u32>,
 }
 
-/// Why there is no such series: a sentence that names the key or option.
+/// The reason why there is no such series: a sentence that names the key or option.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct SeriesError(pub String);
 
 impl Selection {
-    /// Whether a key of `--over` selects ranks.
+    /// True if a key of `--over` selects ranks.
     pub fn is_key(key: &str) -> bool {
         matches!(key, "hosts" | "ranks-per-host" | "ranks")
     }
@@ -48,7 +46,7 @@ impl Selection {
     /// Sets the value of such a key.
     ///
     /// # Errors
-    /// A sentence if the value is no number from 1.
+    /// A sentence if the value is not a number from 1 on.
     pub fn set(&mut self, key: &str, value: &str) -> Result<(), SeriesError> {
         let number = value.parse().ok().filter(|n| *n > 0).ok_or_else(|| {
             SeriesError(format!(
@@ -63,11 +61,11 @@ impl Selection {
         Ok(())
     }
 
-    /// The ranks that take part, ascending. `host_of`: the host of each launched
-    /// rank, numbered from 0 in the order of their first ranks.
+    /// The ranks that take part, ascending. `host_of` is the host of each launched rank,
+    /// numbered from 0 in the order of their first ranks.
     ///
     /// # Errors
-    /// A sentence if there are not as many as it asks for.
+    /// A sentence if there are fewer than requested.
     pub fn members(&self, host_of: &[u32]) -> Result<Vec<Rank>, SeriesError> {
         let hosts = host_of.iter().max().map_or(0, |last| last + 1);
         let chosen = self.hosts.unwrap_or(hosts);
@@ -115,11 +113,11 @@ fn counted(n: u32, one: &str, many: &str) -> String {
     format!("{n} {}", if n == 1 { one } else { many })
 }
 
-/// A key of `--over` and its values.
+/// A key of `--over` with its values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Over {
-    /// `hosts`, `ranks-per-host`, `ranks`, or an option of the workload without
-    /// its dashes.
+    /// `hosts`, `ranks-per-host`, `ranks`, or an option of the workload without its
+    /// dashes.
     pub key: String,
     /// At least one.
     pub values: Vec<String>,
@@ -148,13 +146,13 @@ impl FromStr for Over {
     }
 }
 
-/// The cells of a sweep: the product of all values, the last key's changing
-/// fastest, each with the words of the workload.
+/// The cells of a sweep: the product of all values, with the last key changing fastest,
+/// each with the words of the workload.
 ///
 /// # Errors
-/// A sentence when the words begin with an option, so that the workload is missing, or one
-/// that names the key: one that occurs twice, an option that the
-/// workload has already, a value that occurs twice.
+/// A sentence if the workload is missing, because the words start with an option. Or one
+/// that names the key: it occurs twice, is already an option of the workload, or has a
+/// value twice.
 pub fn product(over: &[Over], words: &[OsString]) -> Result<Vec<Cell>, SeriesError> {
     if let Some(first) = words.first()
         && first.as_encoded_bytes().starts_with(b"-")
@@ -202,7 +200,7 @@ pub fn product(over: &[Over], words: &[OsString]) -> Result<Vec<Cell>, SeriesErr
 }
 
 impl Cell {
-    /// This one, with another value.
+    /// The cell with another value.
     fn with(&self, key: &str, value: &str) -> Result<Cell, SeriesError> {
         let mut cell = self.clone();
         if !cell.name.is_empty() {
@@ -219,21 +217,21 @@ impl Cell {
     }
 }
 
-/// Puts the value in the place of each `{KEY}`; whether there is one.
+/// Replaces each `{KEY}` by the value. Returns true if there is one.
 fn fill(words: &mut [OsString], key: &str, value: &str) -> bool {
-    let place = format!("{{{key}}}");
-    let mut found = false;
+    let placeholder = format!("{{{key}}}");
+    let mut is_filled = false;
     for word in words {
-        if let Some(text) = word.to_str().filter(|text| text.contains(&place)) {
-            *word = text.replace(&place, value).into();
-            found = true;
+        if let Some(text) = word.to_str().filter(|text| text.contains(&placeholder)) {
+            *word = text.replace(&placeholder, value).into();
+            is_filled = true;
         }
     }
-    found
+    is_filled
 }
 
-/// Adds an option to a command line, right after the name of the workload. A
-/// switch of the workload takes `on` and `off`.
+/// Adds an option to a command line, right after the name of the workload. The values of a
+/// switch are `on` and `off`.
 pub fn set_option(words: &mut Vec<OsString>, key: &str, value: &str) {
     let fio = words.first().is_some_and(|word| word == "fio");
     let added: Vec<OsString> = match value {
@@ -242,8 +240,8 @@ pub fn set_option(words: &mut Vec<OsString>, key: &str, value: &str) {
         "off" => Vec::new(),
         _ => vec![flag(key).into(), value.into()],
     };
-    let place = words.len().min(1);
-    words.splice(place..place, added);
+    let index = words.len().min(1);
+    words.splice(index..index, added);
 }
 
 /// The option of a key: `-n`, `--bs`.
@@ -255,7 +253,7 @@ fn flag(key: &str) -> String {
     }
 }
 
-/// Whether a command line has the option of that key.
+/// True if a command line has the option of that key.
 pub fn has_option(key: &str, words: &[OsString]) -> bool {
     let flag = flag(key);
     words.iter().any(|word| {

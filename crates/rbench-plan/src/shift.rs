@@ -1,14 +1,13 @@
-//! Which rank's items a rank works on, so that it does not meet what its own
-//! client has just made.
+//! Choice of the rank whose items a rank works on, so that it does not use items that its own
+//! client has just created.
 
 use rbench_core::Rank;
 
 use crate::permutation::Permutation;
 
-/// How far ahead the owner of the items is for the `step`-th phase after
-/// creation (from 1): rank r works on what rank r − step·shift made, or the
-/// next multiple that is not its own. Zero when `shift` is zero or a multiple
-/// of `ranks`.
+/// Distance in ranks to the owner of the items in the `step`-th phase after creation (from 1).
+/// Rank r works on the items of rank r − step·shift, or of the next multiple that is not its
+/// own. Zero if `shift` is zero or a multiple of `ranks`.
 pub fn ahead(shift: u32, step: u32, ranks: u32) -> u32 {
     let unit = shift % ranks.max(1);
     if unit == 0 {
@@ -21,20 +20,21 @@ pub fn ahead(shift: u32, step: u32, ranks: u32) -> u32 {
     ranks - distance
 }
 
-/// The rank so many numbers ahead of `rank`.
+/// The rank at distance `ahead` after `rank`.
 pub fn owner(rank: Rank, ahead: u32, ranks: u32) -> Rank {
     Rank(((u64::from(rank.0) + u64::from(ahead)) % u64::from(ranks.max(1))) as u32)
 }
 
-/// The rank whose items `rank` works on where that is drawn: never its own, and no other rank
-/// has the same. The ranks stand in a circle in a random order, and each takes the next one's.
+/// The rank whose items `rank` works on in a random assignment: never its own, and different
+/// for each rank. The ranks form a circle in random order, and each takes the items of the
+/// next one.
 pub fn drawn(rank: Rank, seed: u64, ranks: u32) -> Rank {
     let circle = Permutation::new(u64::from(ranks.max(1)), &[seed]);
     let places = 0..u64::from(ranks);
-    let place = places
+    let position = places
         .into_iter()
         .find(|at| circle.at(*at) == u64::from(rank.0));
-    let next = place.map_or(0, |at| (at + 1) % u64::from(ranks.max(1)));
+    let next = position.map_or(0, |at| (at + 1) % u64::from(ranks.max(1)));
     Rank(circle.at(next) as u32)
 }
 
@@ -49,7 +49,7 @@ mod tests {
         assert_eq!(worked_on(5, 4, 1), Rank(1));
         assert_eq!(worked_on(1, 4, 1), Rank(9));
         assert_eq!(worked_on(5, 4, 2), Rank(9));
-        // 3·4 = 12 would be the own items: the next multiple is taken.
+        // 3·4 = 12 would be its own items: the next multiple is taken.
         assert_eq!(worked_on(5, 4, 3), Rank(1));
         assert_eq!(worked_on(5, 0, 1), Rank(5));
     }

@@ -1,5 +1,5 @@
-//! Suites: named and versioned sequences of runs, written as TOML. A step is a command
-//! line with places to fill in ([`Step::words`]), and keys to vary as in a sweep.
+//! Suites: named and versioned sequences of runs, written as TOML. A step is a command line
+//! with placeholders ([`Step::words`]), and keys to vary like in a sweep.
 
 use std::ffi::OsString;
 
@@ -28,10 +28,10 @@ pub const BUILT_IN: [(&str, &str); 5] = [
     ("cubefs", include_str!("../suites/cubefs.toml")),
 ];
 
-/// The commands that have a built-in file system of their own on each host.
+/// The commands that have their own built-in file system on each host.
 const NATIVE: [&str; 4] = ["meta", "io", "ops", "quick"];
 
-/// The place of the directory.
+/// The placeholder of the directory.
 const DIR: &str = "dir";
 
 /// A suite.
@@ -41,64 +41,64 @@ pub struct Suite {
     pub name: String,
     /// Its version: figures of different versions are not comparable.
     pub version: u32,
-    /// What it measures, in a line.
+    /// Its purpose, in a line.
     pub title: String,
-    /// In the order in which they run.
+    /// Its steps, in the order in which they run.
     pub steps: Vec<Step>,
 }
 
-/// A command line, and what is varied in it.
+/// A command line, with the keys that vary.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Step {
     /// Its name, unique in the suite.
     pub name: String,
-    /// The command line after the program's name, its words apart by blanks.
+    /// The command line after the program's name, with its words separated by blanks.
     pub run: String,
-    /// The line of the file in which `run` stands, from 1.
+    /// The line of `run` in the file, from 1.
     pub line: usize,
-    /// What is varied, the last key fastest.
+    /// The keys that vary, the last one fastest.
     pub over: Vec<Over>,
     /// The ranks that take part in each cell, before `over` selects.
     pub selection: Selection,
 }
 
-/// What is wrong with a suite.
+/// The error in a suite.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {message}")]
 pub struct SuiteError {
     /// The line, from 1.
     pub line: usize,
-    /// A clause that names what is wrong there.
+    /// A clause that names the error.
     pub message: String,
 }
 
 /// The text of a built-in suite.
 pub fn built_in(name: &str) -> Option<&'static str> {
-    let found = BUILT_IN.iter().find(|(known, _)| *known == name)?;
-    Some(found.1)
+    let suite = BUILT_IN.iter().find(|(known, _)| *known == name)?;
+    Some(suite.1)
 }
 
 impl Suite {
-    /// Name and version, as results have it.
+    /// Name and version, as in results.
     pub fn title_of_results(&self) -> String {
         format!("{} {}", self.name, self.version)
     }
 
-    /// Whether a step works in the directory that is tested.
+    /// True if a step works in the tested directory.
     pub fn uses_dir(&self) -> bool {
         self.steps.iter().any(|step| step.run.contains("{dir}"))
     }
 }
 
 impl Step {
-    /// The words of the command line, its places filled in, but for those of `over`:
-    /// `{dir}` is `dir`; `{N}`, `{N:LEAST}` a number, a size (`4g`) or a time (`120s`) of which
-    /// the part `scale` is taken, in multiples of LEAST (a whole one) and at least that.
-    /// Without `dir`, native commands get none, and so the built-in file system of
-    /// each host.
+    /// The words of the command line, with placeholders filled in, except for those of `over`.
+    /// `{dir}` becomes `dir`. `{N}` and `{N:LEAST}` are a number, a size (`4g`) or a time
+    /// (`120s`), multiplied by `scale`. The result is a multiple of LEAST (default: whole
+    /// numbers), and at least LEAST. Without `dir`, native commands get none, and so use the
+    /// built-in file system of each host.
     ///
     /// # Errors
-    /// What place cannot be filled in.
+    /// A placeholder that cannot be filled in.
     pub fn words(&self, dir: Option<&str>, scale: f64) -> Result<Vec<OsString>, SuiteError> {
         let mut words: Vec<OsString> = Vec::new();
         let native = self.run.split_whitespace().next();
@@ -121,19 +121,19 @@ impl Step {
         let mut out = String::new();
         let mut rest = word;
         while let Some((before, after)) = rest.split_once('{') {
-            let (place, behind) = after
+            let (placeholder, behind) = after
                 .split_once('}')
                 .ok_or_else(|| failed(format!("'{word}' has a {{ without a matching }}")))?;
             out.push_str(before);
-            if self.over.iter().any(|over| over.key == place) {
-                out.push_str(&format!("{{{place}}}"));
-            } else if place == DIR {
+            if self.over.iter().any(|over| over.key == placeholder) {
+                out.push_str(&format!("{{{placeholder}}}"));
+            } else if placeholder == DIR {
                 let dir = dir.ok_or_else(|| {
                     failed("it needs a directory that all hosts see: give --dir".to_owned())
                 })?;
                 out.push_str(dir);
             } else {
-                out.push_str(&scaled::part(place, scale).map_err(failed)?);
+                out.push_str(&scaled::part(placeholder, scale).map_err(failed)?);
             }
             rest = behind;
         }

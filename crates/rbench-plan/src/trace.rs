@@ -1,9 +1,9 @@
-//! Traces of what programs did with files (`rbench replay`): the one form that all formats are
-//! read into, and their readers. Pure; who opens the files is in rbench-exec.
+//! Traces of programs' operations on files (`rbench replay`): the common form of all formats, and
+//! their readers. Pure; rbench-exec opens the files.
 //!
-//! A name of a trace becomes a path below the directory of the replay ([`names`]), whatever it
-//! says; what could reach beyond it (devices, attributes outside of `user.`, set-user-id bits)
-//! is left out, and counted.
+//! Any name of a trace becomes a path below the directory of the replay ([`names`]). Operations
+//! that could affect anything outside (devices, attributes outside of `user.`, set-user-id bits)
+//! are left out and counted.
 
 pub mod blocks;
 pub mod dxt;
@@ -25,76 +25,76 @@ use rbench_core::{By, Call, Nanos, OpenFlags};
 
 use self::names::Names;
 
-/// A path below the directory of the replay: relative, without `.`, `..` and empty parts. The
-/// empty one is that directory.
+/// A path below the directory of the replay: relative, without `.`, `..` and empty parts. The empty
+/// path is that directory.
 pub type Name = Arc<[u8]>;
 
-/// Longest line of a trace, bytes: one that carries 1 MiB of data in base64, and its names.
+/// Longest line of a trace in bytes: one with 1 MiB of data in base64, and its names.
 pub const LINE_MAX: u64 = 4 << 20;
 
-/// The largest read or write of a trace, bytes.
+/// The largest read or write of a trace in bytes.
 pub const TRANSFER_MAX: u64 = 256 << 20;
 
 /// An operation of a trace: a system call with its operands.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Op {
-    /// The line that it stands in, from 1; of a call in two lines the second one.
+    /// Its line, from 1; of a call in two lines the second one.
     pub line: u64,
-    /// When it began, by the clock of its trace.
+    /// Its start, by the clock of its trace.
     pub at: Nanos,
-    /// Who did it: a number that is one process (or thread) of its trace.
+    /// Its process: a number that is unique in its trace.
     pub process: u64,
-    /// How long it took, where the trace says so.
+    /// Its duration, if the trace has it.
     pub took: Option<Nanos>,
-    /// What came of it.
+    /// Its result.
     pub result: Outcome,
-    /// What it told of the object that it is about.
+    /// Attributes of its object, from the result.
     pub told: Told,
-    /// The trace does not have it, and what follows needs it: a file is opened that was so
-    /// before, or is closed at the end. Neither timed nor counted.
+    /// True if the trace does not have it, but later operations need it: a file that was already
+    /// open, or that is closed at the end. Neither timed nor counted.
     pub implied: bool,
     /// The call.
     pub call: Call,
-    /// Its path; `None`: it works on an open file.
+    /// Its path; `None` if it works on an open file.
     pub path: Option<Name>,
     /// Its other operand.
     pub other: Other,
-    /// The number of the open file that it works on, or that it opens: of one trace, and never used
-    /// twice.
+    /// The number of the open file that it works on, or that it opens. It belongs to one trace, and
+    /// is never reused.
     pub file: Option<u64>,
-    /// Bytes of its data, or the room for them; `None`: it moves none.
+    /// Bytes of its data, or the room for them; `None` if it moves none.
     pub length: Option<u64>,
 }
 
-/// What came of an operation.
+/// Result of an operation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
-    /// The trace does not say.
+    /// Not recorded.
     Unknown,
-    /// It was done; what it returned, as a length or 0.
+    /// Success, with the returned length or 0.
     Done(u64),
-    /// It failed with this errno.
+    /// Failure with this errno.
     Failed(i32),
 }
 
-/// What a result tells of an object.
+/// Attributes of an object in a result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Told {
-    /// What it is.
+    /// Its kind.
     pub kind: Option<Kind>,
-    /// Its length in bytes when the operation had been done.
+    /// Its length in bytes after the operation.
     pub size: Option<u64>,
 }
 
 /// Operand of a call other than its path or open file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Other {
-    /// Nothing, or data that the trace does not have.
+    /// Nothing, or data that the trace lacks.
     Nothing,
-    /// A second path. That of a symbolic link is the target, in the place of one that could lead out.
+    /// A second path. For a symbolic link it is a replacement of a target that could lead out.
     Path(Name),
-    /// The target of a symbolic link as it was recorded, which only leads down; the name of an
-    /// attribute; the data that is written.
+    /// The recorded target of a symbolic link that only leads down, the name of an attribute, or
+    /// the written data.
     Bytes(Name),
 }
 
@@ -110,7 +110,7 @@ pub enum Target {
 }
 
 impl Target {
-    /// A call on it.
+    /// Creates a call on it.
     pub fn op(self, call: impl FnOnce(By) -> Call) -> Op {
         match self {
             Target::Path(path) => Op::on_path(path, call(By::Path)),
@@ -120,7 +120,7 @@ impl Target {
     }
 }
 
-/// Flags of `open` that are done as recorded; others have no meaning for a replay.
+/// Flags of `open` that are replayed; others have no effect on a replay.
 const OPEN_FLAGS: i32 = flags::ACCESS
     | flags::CREAT
     | flags::EXCL
@@ -133,14 +133,15 @@ const OPEN_FLAGS: i32 = flags::ACCESS
     | flags::SYNC
     | flags::PATH;
 
-/// Flags of `renameat2` that are done: the new name must not be there, or both change places.
+/// Flags of `renameat2` that are replayed: the new name must not exist, or both names are
+/// exchanged.
 const RENAMES: u32 = flags::RENAME_NOREPLACE | flags::RENAME_EXCHANGE;
 
-/// Permissions that are given as recorded: a trace makes no set-user-id program.
+/// Permissions that are replayed: a trace cannot create a set-user-id program.
 pub const MODES: u32 = 0o1777;
 
 impl Op {
-    /// A call of which nothing else is known.
+    /// A call without any other data.
     fn of(call: Call) -> Op {
         Op {
             line: 0,
@@ -174,7 +175,7 @@ impl Op {
         }
     }
 
-    /// An open; `file` is the number that the open file has from then on.
+    /// An open; `file` becomes the number of the open file.
     pub fn opening(path: Name, (bits, mode): (i32, u32), file: u64) -> Op {
         let bits = bits & OPEN_FLAGS;
         Op {
@@ -196,7 +197,8 @@ impl Op {
         Op { other, ..self }
     }
 
-    /// Bytes that it holds beside names of files: data, targets of links, names of attributes.
+    /// Bytes that it contains in addition to names of files: data, targets of links, names of
+    /// attributes.
     pub fn carries(&self) -> u64 {
         match &self.other {
             Other::Path(target) if self.call == Call::Symlink => target.len() as u64,
@@ -205,7 +207,7 @@ impl Op {
         }
     }
 
-    /// Why no replay does it, whatever its trace is.
+    /// The reason why no replay can do it, in any trace.
     fn too_much(&self) -> Option<&'static str> {
         match self.call {
             // RENAME_WHITEOUT leaves a device.
@@ -225,17 +227,17 @@ impl Op {
     }
 }
 
-/// What of a trace is no operation of the replay, by reason.
+/// Numbers of lines and operations that are not replayed, by reason.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct LeftOut(pub BTreeMap<&'static str, u64>);
 
 impl LeftOut {
-    /// One more.
+    /// Counts one.
     pub fn add(&mut self, why: &'static str) {
         *self.0.entry(why).or_default() += 1;
     }
 
-    /// Those of another trace as well.
+    /// Adds those of another trace.
     pub fn merge(&mut self, other: &LeftOut) {
         let LeftOut(reasons) = other;
         for (why, count) in reasons {
@@ -243,44 +245,44 @@ impl LeftOut {
         }
     }
 
-    /// All of them.
+    /// The total number.
     pub fn total(&self) -> u64 {
         self.0.values().sum()
     }
 }
 
-/// Why operations are left out.
+/// Reasons why operations are left out.
 pub mod why {
     /// Paths of the kernel.
     pub const KERNEL: &str = "below /proc, /sys or /dev";
-    /// Where `--below` was given.
+    /// Names outside of `--below`.
     pub const ELSEWHERE: &str = "outside of --below";
-    /// With `--below`: nobody knows where it is.
+    /// Names in an unknown place, with `--below`.
     pub const SOMEWHERE: &str =
         "relative to a working directory that the trace does not record (give it with --cwd)";
-    /// A descriptor that the trace does not explain.
+    /// A descriptor whose open is missing.
     pub const NO_OPEN: &str = "a file descriptor whose open is not in the trace";
-    /// Another descriptor of the same open file is left.
+    /// A close that leaves another descriptor of the same open file.
     pub const DUPLICATE: &str = "a close of one of several descriptors of an open file";
     /// A pipe, a socket, a terminal.
     pub const NO_FILE: &str = "a pipe, a socket or a terminal";
-    /// Pages move without calls.
+    /// Pages that move without calls.
     pub const MAPPED: &str = "mmap: pages move without system calls";
     /// Locks.
     pub const LOCK: &str = "a lock";
     /// Other calls on files.
     pub const OTHER: &str = "a file call that is not replayed";
-    /// It had not ended.
+    /// A call that had not ended.
     pub const UNENDED: &str = "unfinished when the trace ended";
-    /// Device nodes and the like.
+    /// Device nodes and similar files.
     pub const DEVICE: &str = "the creation of a device, a pipe or a socket";
-    /// Attributes that are not the user's.
+    /// Attributes outside of the user's name space.
     pub const ATTRIBUTE: &str = "an extended attribute outside of user.";
     /// Calls of another layer.
     pub const MPI_IO: &str = "MPI-IO: its POSIX operations are in the trace too";
-    /// No system takes it.
+    /// Names that no system accepts.
     pub const LONG: &str = "a name of more than 255 bytes or a path of more than 4095";
-    /// Damaged, or of a form that is not known.
+    /// A damaged line, or one of unknown form.
     pub const UNREADABLE: &str = "a line that cannot be read";
     /// A larger transfer than [`super::TRANSFER_MAX`].
     pub const LARGE: &str = "a transfer of more than 256 MiB";
@@ -295,14 +297,14 @@ pub enum Format {
     Juicefs,
     /// `strace -f -ttt -T`
     Strace,
-    /// The text of `darshan-dxt-parser`.
+    /// The output of `darshan-dxt-parser`.
     Dxt,
-    /// Ours: JSON lines.
+    /// rbench's own: JSON lines.
     Rbench,
 }
 
 impl Format {
-    /// All, with their names on command lines.
+    /// All formats, with their names on command lines.
     pub const ALL: [(&'static str, Format); 5] = [
         ("iolog", Format::Iolog),
         ("juicefs", Format::Juicefs),
@@ -351,48 +353,48 @@ impl Format {
     }
 }
 
-/// What the readers of all forms are told.
+/// Options of the readers of all formats.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reading {
-    /// Which names, and what becomes of them.
+    /// Selection and mapping of names.
     pub names: Names,
-    /// iolog 3: the unit of its times.
+    /// iolog 3: unit of its times.
     pub unit: Nanos,
     /// strace: the working directory of the first process, as bytes of an absolute path.
     pub cwd: Option<Vec<u8>>,
 }
 
-/// Reads a trace line by line.
+/// Reader of a trace, line by line.
 pub trait Reader: Send {
-    /// Takes the next line, without its end. What it says goes to `out`, which need not be
-    /// what stands in it: of a call in two lines the second has it all.
+    /// Takes the next line, without its end. The operations that it adds to `out` may come from
+    /// other lines: a call in two lines is complete with the second.
     ///
     /// # Errors
-    /// What is wrong with it, a sentence without the line's number.
+    /// A sentence with the error, without the line's number.
     fn line(&mut self, number: u64, line: &[u8], out: &mut Out) -> Result<(), String>;
 
-    /// There are no more lines.
+    /// Ends the trace.
     ///
     /// # Errors
-    /// What is missing.
+    /// The missing data.
     fn end(&mut self, out: &mut Out) -> Result<(), String>;
 }
 
-/// Where readers put what they find.
+/// Output of readers.
 #[derive(Debug, Default)]
 pub struct Out {
-    /// Operations, about in the order of their starts.
+    /// Operations, roughly in the order of their starts.
     pub ops: Vec<Op>,
-    /// What is left out.
+    /// Lines and operations that are left out.
     pub left_out: LeftOut,
-    /// JuiceFS: places where lines are missing.
+    /// JuiceFS: number of gaps with missing lines.
     pub gaps: u64,
-    /// The first line that could not be read, and why.
+    /// The first unreadable line, with the error.
     pub unreadable: Option<String>,
 }
 
 impl Out {
-    /// Takes an operation.
+    /// Adds an operation.
     pub fn push(&mut self, op: Op) {
         match op.too_much() {
             Some(why) => self.left_out.add(why),
@@ -401,7 +403,7 @@ impl Out {
     }
 }
 
-/// A reader of that form.
+/// A reader of that format.
 pub fn reader(format: Format, reading: &Reading) -> Box<dyn Reader> {
     match format {
         Format::Iolog => Box::new(blocks::Iolog::new(reading)),
@@ -412,7 +414,7 @@ pub fn reader(format: Format, reading: &Reading) -> Box<dyn Reader> {
     }
 }
 
-/// A decimal time in seconds, exactly in ns; what is below that is cut off.
+/// Parses a decimal time in seconds, exactly in ns; smaller fractions are cut off.
 pub(crate) fn seconds(text: &str) -> Option<Nanos> {
     let (whole, part) = text.split_once('.').unwrap_or((text, ""));
     let digits = |text: &str| text.bytes().all(|b| b.is_ascii_digit());

@@ -1,8 +1,8 @@
-//! The test tree: how many directories it has, which item lies where, and
-//! the path of each, patched in place.
+//! The test tree: its number of directories, the positions of items, and their paths,
+//! patched in place.
 //!
-//! Nodes are numbered like a heap: the children of d are d·b+1 … d·b+b. The
-//! k-th item of a tree is number node·I + i, I items in each node.
+//! Nodes are numbered like a heap: the children of d are d·b+1 … d·b+b. With I items
+//! in each node, the i-th item of a node has number node·I + i.
 
 use std::ffi::CStr;
 use std::ops::Range;
@@ -11,7 +11,7 @@ use std::sync::Arc;
 use rbench_core::Rank;
 pub use rbench_core::operations::ItemKind;
 
-/// The longest path the kernel takes, with its end (PATH_MAX).
+/// The longest path that the kernel accepts, with its terminating NUL (PATH_MAX).
 pub const PATH_MAX: usize = 4096;
 
 /// The shape of a tree and its items.
@@ -23,13 +23,13 @@ pub struct Shape {
     pub depth: u32,
     /// Items of each kind in each node that has items.
     pub items_per_node: u64,
-    /// Items only in the nodes of the lowest level.
+    /// True if only the nodes of the lowest level have items.
     pub leaf_only: bool,
 }
 
 impl Shape {
-    /// Nodes of the tree, the root included: (b^(z+1) − 1)/(b − 1), or z+1
-    /// when b is 1. `None` when that exceeds 2^62.
+    /// Number of nodes, including the root: (b^(z+1) − 1)/(b − 1), or z+1 if b is 1.
+    /// `None` if it exceeds 2^62.
     pub fn nodes(&self) -> Option<u64> {
         let mut total = 1_u64;
         let mut level = 1_u64;
@@ -54,7 +54,7 @@ impl Shape {
         }
     }
 
-    /// Items of each kind in the whole tree; `None` when that exceeds 2^62.
+    /// Items of each kind in the whole tree; `None` if it exceeds 2^62.
     pub fn items(&self) -> Option<u64> {
         self.nodes()?;
         let nodes = self.item_nodes();
@@ -63,7 +63,7 @@ impl Shape {
             .filter(|t| *t <= 1 << 62)
     }
 
-    /// Children of `node`.
+    /// Number of children of `node`.
     pub fn children(&self, node: u64) -> u64 {
         let first_leaf =
             self.nodes().unwrap_or(0) - self.branch.checked_pow(self.depth).unwrap_or(0);
@@ -71,18 +71,18 @@ impl Shape {
     }
 }
 
-/// The words that names are made of.
+/// Words of names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Naming {
-    /// Tree directories: `tree.<rank>.<node>`, without the rank where the tree
-    /// is shared.
+    /// Tree directories: `tree.<rank>.<node>`, without the rank if the tree is
+    /// shared.
     pub tree: &'static str,
     /// Directories that are items: `dir.<rank>.<number>`.
     pub dir: &'static str,
     /// Files: `file.<rank>.<number>`.
     pub file: &'static str,
-    /// `Some`: stands in place of the rank in the names of items, which all
-    /// ranks then have in common.
+    /// Replacement for the rank in the names of items, which all ranks then have in
+    /// common.
     pub common: Option<&'static str>,
 }
 
@@ -102,7 +102,7 @@ pub const MDTEST: Naming = Naming {
     common: None,
 };
 
-/// Private trees: one of each rank.
+/// Private trees, one for each rank.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Private {
     /// The items of rank r lie in the tree of rank (r + ahead) modulo `ranks`.
@@ -111,29 +111,29 @@ pub struct Private {
     pub ranks: u32,
 }
 
-/// All trees of a pass: what paths are made from.
+/// All trees of a pass, from which paths are built.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Forest {
-    /// Each tree.
+    /// Shape of each tree.
     pub shape: Shape,
     /// The words of names.
     pub naming: Naming,
-    /// The trees of rank r lie below number r modulo their count, without a
-    /// final slash; may be empty.
+    /// The trees of rank r lie below number r modulo their count, without a final
+    /// slash; may be empty.
     pub prefixes: Vec<String>,
-    /// `Some`: each owner has so many trees, in directories whose names are
-    /// the prefix with the tree's number, from 0, behind it.
+    /// Number of trees of each owner, if numbered: their directories are the prefix
+    /// followed by the tree's number, from 0.
     pub numbered: Option<u64>,
-    /// `None`: one tree of all ranks.
+    /// Private trees; `None` for one tree of all ranks.
     pub private: Option<Private>,
 }
 
-/// Builds the paths of trees and items, without allocating after the start.
+/// Builder of the paths of trees and items; it only allocates at the start.
 #[derive(Debug, Clone)]
 pub struct Paths {
     forest: Arc<Forest>,
     word: &'static str,
-    /// Stands behind every item's name.
+    /// Suffix of every item's name.
     suffix: &'static str,
     owner: Rank,
     items_per_tree: u64,
@@ -141,30 +141,30 @@ pub struct Paths {
     first_item_node: u64,
     /// The path of `node` of `tree`, then the item's name, NUL.
     bytes: Vec<u8>,
-    /// End of the tree's directory within `bytes`, its slash included.
+    /// End of the tree's directory within `bytes`, including its slash.
     tree_end: usize,
     /// End of the path of `node` within `bytes`.
     node_end: usize,
     tree: Option<u64>,
     node: Option<u64>,
-    /// `/<word>.<owner>.`
+    /// The text `/<word>.<owner>.`
     item_stem: Vec<u8>,
-    /// The item aimed at last, if the path is its.
+    /// The last item, if the path is its own.
     last: Option<Last>,
 }
 
-/// An item whose name is counted up to that of the next one.
+/// An item whose name is incremented to that of the next one.
 #[derive(Debug, Clone, Copy)]
 struct Last {
     index: u64,
-    /// Items behind it in the same node.
+    /// Number of later items in the same node.
     left: u64,
-    /// Where the decimal digits of its number lie in the path.
+    /// Range of the decimal digits of its number in the path.
     digits: (usize, usize),
 }
 
-/// Adds one to a decimal number; false: it needs a digit more, and all of them
-/// are 0 now.
+/// Increments a decimal number. Returns false if it needs another digit: all of them
+/// are then 0.
 #[inline]
 fn count_up(digits: &mut [u8]) -> bool {
     for digit in digits.iter_mut().rev() {
@@ -178,7 +178,8 @@ fn count_up(digits: &mut [u8]) -> bool {
 }
 
 impl Paths {
-    /// Paths of `owner`'s trees in `forest` and the items of `kind` in them.
+    /// Creates the paths of `owner`'s trees in `forest`, and of their items of
+    /// `kind`.
     pub fn new(forest: Arc<Forest>, owner: Rank, kind: ItemKind) -> Paths {
         let word = match kind {
             ItemKind::Dir => forest.naming.dir,
@@ -205,7 +206,7 @@ impl Paths {
         paths
     }
 
-    /// The same with `suffix` behind every item's name.
+    /// The same with `suffix` after every item's name.
     pub fn suffixed(self, suffix: &'static str) -> Paths {
         Paths {
             suffix,
@@ -214,7 +215,7 @@ impl Paths {
         }
     }
 
-    /// Goes over to the trees of another owner.
+    /// Switches to the trees of another owner.
     #[inline]
     pub fn set_owner(&mut self, owner: Rank) {
         if self.owner != owner {
@@ -301,7 +302,7 @@ impl Paths {
     /// The path of the `index`-th item (from 0) of the owner's trees.
     #[inline]
     pub fn item(&mut self, index: u64) -> &CStr {
-        // One after the other is how most are visited.
+        // Most items are visited in order.
         if let Some(last) = &mut self.last
             && last.left > 0
             && index == last.index + 1
@@ -332,7 +333,7 @@ impl Paths {
         self.current()
     }
 
-    /// The same with another suffix, this time.
+    /// The path of an item with another suffix, only for this call.
     #[inline]
     pub fn item_as(&mut self, index: u64, suffix: &str) -> &CStr {
         self.last = None;
@@ -353,7 +354,7 @@ impl Paths {
         (tree, self.first_item_node * per_node + place)
     }
 
-    /// Tree and place in it.
+    /// The tree, and the index in it.
     #[inline]
     fn split(&self, index: u64, per_tree: u64) -> (u64, u64) {
         match self.forest.numbered {
@@ -367,7 +368,7 @@ impl Paths {
         self.items_per_tree
     }
 
-    /// Whose trees these are.
+    /// The owner of the trees.
     pub fn owner(&self) -> Rank {
         self.owner
     }
@@ -378,13 +379,13 @@ impl Paths {
         self.current()
     }
 
-    /// The path that was built last; empty before the first.
+    /// The last path that was built; empty before the first.
     #[inline]
     pub fn current(&self) -> &CStr {
         match self.bytes.last() {
-            // SAFETY: the one NUL is the one that `finish` has put at the end:
-            // words are ours and have none, the rest is digits and a prefix
-            // that `enter_tree` has cut off at its first one.
+            // SAFETY: `finish` has put the only NUL at the end. Words are constants
+            // without NUL. The rest is digits and a prefix that `enter_tree` has cut
+            // off at its first NUL.
             Some(0) => unsafe { CStr::from_bytes_with_nul_unchecked(&self.bytes) },
             _ => c"",
         }
@@ -521,7 +522,7 @@ mod tests {
                 for index in 0..items {
                     assert_eq!(counted.item(index), new().item(index));
                 }
-                // What comes between does not disturb it.
+                // Other paths in between do not disturb it.
                 for index in [3, 4, 4, 5, 9, 10] {
                     assert_eq!(counted.item(index), new().item(index));
                     counted.item_as(index, "-XX");

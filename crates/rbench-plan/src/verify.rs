@@ -1,8 +1,8 @@
-//! How the blocks of a job are verified: what they carry, and when they are read back.
+//! Verification of a job's blocks: their content, and the time of reading them back.
 
 use crate::meta::Packet;
 
-/// `verify`: what an interval of a job carries, in fio's layout.
+/// `verify`: the checksum in an interval of a job, in fio's layout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Checksum {
     /// MD5.
@@ -33,18 +33,18 @@ pub enum Checksum {
     Sha3_512,
     /// XXH32 with the seed 1.
     Xxhash,
-    /// A header alone; with a pattern, that is checked too.
+    /// A header alone; a pattern, if given, is checked, too.
     Meta,
-    /// A header, and the pattern behind it.
+    /// A header, followed by the pattern.
     PatternHeader,
     /// The pattern alone.
     Pattern,
-    /// Nothing: blocks are read back and not looked at.
+    /// No checksum: blocks are read back without a check.
     Null,
 }
 
 impl Checksum {
-    /// Every one, by its name in fio.
+    /// Every checksum, by its name in fio.
     pub const ALL: [(&str, Checksum); 19] = [
         ("md5", Checksum::Md5),
         ("crc64", Checksum::Crc64),
@@ -74,12 +74,12 @@ impl Checksum {
             .map_or("", |(name, _)| name)
     }
 
-    /// Whether intervals have a header.
+    /// True if intervals have a header.
     pub fn has_header(self) -> bool {
         !matches!(self, Checksum::Pattern | Checksum::Null)
     }
 
-    /// Bytes behind the header that belong to the checksum.
+    /// Bytes of the checksum after the header.
     pub fn length(self) -> u64 {
         match self {
             Checksum::Md5 => 16,
@@ -104,49 +104,49 @@ pub const HEADER: u64 = 40;
 /// `verify_pattern`
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct VerifyPattern {
-    /// The bytes; zeros where an offset stands.
+    /// The bytes, with zeros in place of offsets.
     pub bytes: Vec<u8>,
-    /// Where an offset stands (`%o`): 8 bytes, little-endian.
+    /// Positions of the offsets (`%o`): 8 bytes each, little-endian.
     pub offsets: Vec<usize>,
 }
 
-/// What a job's blocks carry.
+/// Content of a job's blocks in fio's layout.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FioLayout {
     /// `verify`
     pub checksum: Checksum,
-    /// `verify_offset`: where in each interval the header stands, bytes.
+    /// `verify_offset`: position of the header in each interval, bytes.
     pub offset: u64,
     /// `verify_pattern`; `None`: random data.
     pub pattern: Option<VerifyPattern>,
-    /// `verify_pattern_interval`: the pattern begins anew every so many bytes; 0: with
-    /// each block.
+    /// `verify_pattern_interval`: bytes after which the pattern starts again; 0: at each
+    /// block.
     pub pattern_interval: u64,
-    /// `verify_header_seed`: whether the header's seed is checked.
+    /// `verify_header_seed`: true if the header's seed is checked.
     pub seed: bool,
-    /// `verify_write_sequence`: whether the header's write number is checked.
+    /// `verify_write_sequence`: true if the header's write number is checked.
     pub sequence: bool,
 }
 
-/// Trims of blocks that a verified job wrote.
+/// Trims of blocks that a verified job has written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TrimBacklog {
-    /// `trim_percentage`: so many per cent of the writes, at random.
+    /// `trim_percentage`: percentage of the writes, chosen at random.
     pub percent: u32,
-    /// `trim_backlog`: after every so many writes …
+    /// `trim_backlog`: number of writes between two batches.
     pub every: u64,
-    /// `trim_backlog_batch`: … so many of them, the earliest first.
+    /// `trim_backlog_batch`: number of trims in a batch, the earliest writes first.
     pub batch: u64,
 }
 
-/// What the blocks of a job carry.
+/// Content of a job's blocks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Carries {
     /// The stamps of `rbench io`.
     Stamps,
     /// fio's headers, checksums and patterns.
     Fio(FioLayout),
-    /// Data that follows from a seed, whose part of the files it is, and its place.
+    /// Data that depends on a seed, the owner of the part of the files, and the offset.
     Packet {
         /// Its kind.
         packet: Packet,
@@ -155,48 +155,48 @@ pub enum Carries {
     },
 }
 
-/// Verification.
+/// Verification of a job.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Verify {
-    /// What a job's blocks carry.
+    /// Content of its blocks.
     pub carries: Carries,
-    /// Bytes between headers; the block size at most.
+    /// Bytes between headers, at most the block size.
     pub interval: u64,
-    /// Read back after the writes of the run.
+    /// True if blocks are read back after the writes of the run.
     pub read_back: bool,
-    /// Blocks that were written more than once are read back once, in the order of their
-    /// offsets.
+    /// True if blocks that were written more than once are read back once, in the order of
+    /// their offsets.
     pub once: bool,
-    /// Stop at the first wrong block.
+    /// True if the job stops at the first wrong block.
     pub fatal: bool,
-    /// Read back after so many writes.
+    /// Number of writes after which they are read back.
     pub backlog: Option<u64>,
-    /// So many of them at a time.
+    /// Number of blocks that are read back at a time.
     pub backlog_batch: u64,
-    /// Nothing is written: what an earlier run wrote is checked.
+    /// True if nothing is written: the writes of an earlier run are checked.
     pub only: bool,
-    /// Threads of each worker that check what it read; 0: it does so itself.
+    /// Threads of each worker that check the data that it read; 0: it checks itself.
     pub threads: u32,
     /// Processors of those threads; empty: any.
     pub cpus: Vec<usize>,
-    /// Wrong blocks, and what they should be, are put into files.
+    /// True if wrong blocks, and their expected content, are written to files.
     pub dump: bool,
-    /// Which writes completed is put into a file at the end.
+    /// True if the completed writes are written to a file at the end.
     pub save_state: bool,
-    /// Such a file says how far to verify.
+    /// True if such a file limits the verification.
     pub load_state: bool,
-    /// `verify_policy=fsynced`: as far as the last sync went; else as far as writes
-    /// completed.
+    /// `verify_policy=fsynced`: true to verify up to the last sync, false for all completed
+    /// writes.
     pub synced_only: bool,
-    /// What is trimmed of the blocks that were written; `None`: nothing.
+    /// Trims of written blocks; `None`: none.
     pub trims: Option<TrimBacklog>,
-    /// `trim_verify_zero`: what was trimmed is read back, and must be zeros; else it is not
-    /// read back.
+    /// `trim_verify_zero`: true if trimmed blocks are read back and must be zeros;
+    /// otherwise they are not read back.
     pub trimmed_is_zero: bool,
 }
 
 impl Verify {
-    /// The stamps of `rbench io` every so many bytes, which are not read back in the run.
+    /// The stamps of `rbench io` with this interval, which are not read back in the run.
     pub fn stamped(interval: u64) -> Verify {
         Verify {
             carries: Carries::Stamps,

@@ -1,4 +1,4 @@
-//! What `rbench check` prints: for people, and in the forms that test runners read.
+//! Output of `rbench check`: a report for people, and formats for test runners.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -13,10 +13,10 @@ use crate::view::View;
 
 mod between;
 
-/// The end of what a promise says that another user would have to try.
+/// End of a verdict's reason when a promise needs another user.
 const OTHERS_SHUT_OUT: &str = "another user cannot reach this directory";
 
-/// The verdicts in the order of the table.
+/// The verdicts in table order.
 const VERDICTS: [PromiseVerdict; 5] = [
     PromiseVerdict::Holds,
     PromiseVerdict::Broken,
@@ -25,10 +25,10 @@ const VERDICTS: [PromiseVerdict; 5] = [
     PromiseVerdict::LeftOut,
 ];
 
-/// The protocol's word for a failure that is known, in two parts: no work is left here.
+/// The protocol's word for a known failure, in two parts: a test rejects the word in sources.
 const KNOWN: &str = concat!("TO", "DO");
 
-/// For people; ends with a newline.
+/// The report for people; ends with a newline.
 pub fn text(check: &CheckResult, view: View) -> String {
     let mut out = format!("rbench {}: check of {}\n\n", check.version, check.directory);
     let labels: Vec<String> = check.hosts.iter().map(|host| label(check, host)).collect();
@@ -59,18 +59,18 @@ pub fn text(check: &CheckResult, view: View) -> String {
     out
 }
 
-/// For machines.
+/// The report as JSON.
 pub fn json(check: &CheckResult) -> String {
     let text = serde_json::to_string_pretty(check);
     format!("{}\n", text.expect("the schema's types always serialise"))
 }
 
-/// What a promise belongs to: its name up to the first dot.
+/// The group of a promise: its name up to the first dot.
 fn group(name: &str) -> &str {
     name.split_once('.').map_or(name, |(group, _)| group)
 }
 
-/// A client for people: its host, and its directory where the host has several.
+/// Name of a client: its host, and its directory if the host has several.
 fn label(check: &CheckResult, host: &HostChecksResult) -> String {
     let same = check.hosts.iter().filter(|other| other.host == host.host);
     match same.count() {
@@ -79,14 +79,14 @@ fn label(check: &CheckResult, host: &HostChecksResult) -> String {
     }
 }
 
-/// What was tried, on each client and between them.
+/// All tested promises, on each client and between clients.
 fn promises(check: &CheckResult) -> impl Iterator<Item = &PromiseResult> + Clone {
     let between = check.between.iter().map(|between| &between.promise);
     let of_each = check.hosts.iter().flat_map(|host| &host.promises);
     of_each.chain(between)
 }
 
-/// A row for each group, of all hosts together.
+/// A table with one row per group, over all hosts.
 fn groups(check: &CheckResult, view: View) -> String {
     let mut columns = vec![left("Group")];
     columns.extend(VERDICTS.map(|verdict| right(verdict.name())));
@@ -115,8 +115,7 @@ fn groups(check: &CheckResult, view: View) -> String {
     table.render(view)
 }
 
-/// Each promise with this verdict: what it is, and what was seen, with the hosts where they
-/// differ.
+/// Lists the promises with this verdict: meaning and observation, with the hosts if these differ.
 fn details(check: &CheckResult, verdict: PromiseVerdict, view: View, out: &mut String) {
     let mut found: Vec<(&PromiseResult, Vec<String>)> = Vec::new();
     for host in &check.hosts {
@@ -146,7 +145,7 @@ fn details(check: &CheckResult, verdict: PromiseVerdict, view: View, out: &mut S
     }
 }
 
-/// What was expected and seen, as a clause.
+/// The expectation and the observation, as a clause.
 fn evidence(promise: &PromiseResult) -> String {
     let mut text = String::new();
     if let Some(call) = promise.call.as_deref().filter(|call| !call.is_empty()) {
@@ -250,12 +249,12 @@ fn remarks(check: &CheckResult) -> Vec<String> {
     remarks
 }
 
-/// What went wrong with the work beside it.
+/// The error of the load, if it failed.
 fn failed_load(check: &CheckResult) -> Option<&str> {
     check.load.as_ref()?.error.as_deref()
 }
 
-/// For test runners that read the Test Anything Protocol; ends with a newline.
+/// The report in the Test Anything Protocol; ends with a newline.
 pub fn tap(check: &CheckResult) -> String {
     let mut out = format!("TAP version 14\n1..{}\n", promises(check).count());
     let mut number = 0;
@@ -306,7 +305,7 @@ fn one_line(text: &str) -> String {
     plain(text).replace('#', "\\#")
 }
 
-/// For continuous integration that reads JUnit's XML; ends with a newline.
+/// The report as JUnit XML; ends with a newline.
 pub fn junit(check: &CheckResult) -> String {
     let mut out = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n");
     for (number, host) in check.hosts.iter().enumerate() {
@@ -327,7 +326,7 @@ pub fn junit(check: &CheckResult) -> String {
     out
 }
 
-/// `broken_off`: not everything was tried, or not beside what it was to be.
+/// Appends a test suite. `broken_off`: the check is incomplete, or its load failed.
 fn suite(
     check: &CheckResult,
     host: &str,
@@ -339,7 +338,7 @@ fn suite(
         promises.iter().filter(|promise| wanted(promise)).count()
     };
     let failures = count(|p| p.fails() && p.verdict == PromiseVerdict::Broken);
-    // What is not there would not be missed: a stop is a case of its own.
+    // A missing case would go unnoticed, so the stop is a case of its own.
     let stopped = usize::from(broken_off);
     let errors = count(|p| p.fails() && p.verdict == PromiseVerdict::Undecided) + stopped;
     let skipped = count(|p| !p.fails() && p.verdict != PromiseVerdict::Holds);
@@ -361,17 +360,17 @@ fn suite(
             xml(&promise.name),
             seconds(promise.took_ns)
         );
-        let told = xml(&format!("{}: {}", promise.says, evidence(promise)));
+        let message = xml(&format!("{}: {}", promise.says, evidence(promise)));
         let verdict = promise.verdict.name();
         let inner = match promise.verdict {
             PromiseVerdict::Holds => None,
-            PromiseVerdict::Broken if promise.fails() => {
-                Some(format!("<failure type=\"{verdict}\" message=\"{told}\"/>"))
-            }
+            PromiseVerdict::Broken if promise.fails() => Some(format!(
+                "<failure type=\"{verdict}\" message=\"{message}\"/>"
+            )),
             PromiseVerdict::Undecided if promise.fails() => {
-                Some(format!("<error type=\"{verdict}\" message=\"{told}\"/>"))
+                Some(format!("<error type=\"{verdict}\" message=\"{message}\"/>"))
             }
-            _ => Some(format!("<skipped message=\"{verdict}: {told}\"/>")),
+            _ => Some(format!("<skipped message=\"{verdict}: {message}\"/>")),
         };
         let _ = match inner {
             None => writeln!(out, "/>"),
@@ -391,7 +390,7 @@ fn seconds(ns: u64) -> String {
     format!("{:.6}", ns as f64 / 1e9)
 }
 
-/// Text as it may stand in an attribute of XML.
+/// Escapes text for an XML attribute.
 fn xml(text: &str) -> String {
     let mut out = String::new();
     for c in text.chars() {
@@ -515,7 +514,7 @@ mod tests {
         assert_eq!(out.matches("<error").count(), 2);
     }
 
-    /// The same of two clients, one of which is late.
+    /// The same result of two clients; one sees changes late.
     fn several() -> CheckResult {
         use crate::schema::{BetweenResult, PairResult, SeenAfterResult};
         let mut check = result();

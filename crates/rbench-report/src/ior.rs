@@ -1,7 +1,6 @@
-//! The report of `rbench ior`: the lines and columns that IOR 4.0 prints, as the parsers of
-//! its output know them.
+//! The report of `rbench ior`: lines and columns of IOR 4.0, in the format that its parsers expect.
 //!
-//! What IOR does not print (failed operations, a run that was stopped) comes after the table.
+//! Facts that IOR does not print (failed operations, a stopped run) follow the table.
 
 mod summary;
 
@@ -18,17 +17,17 @@ use crate::schema::{AccessResult, PhaseResult, RunResult};
 use crate::summary::{Spread, spread};
 use crate::table::printable;
 
-/// The version of IOR whose output this is.
+/// The version of IOR that prints this format.
 const VERSION: &str = "4.0.0";
 
 const KIB: f64 = 1024.0;
 const MIB: u64 = 1 << 20;
 const GIB: u64 = 1 << 30;
 
-/// What the report says of the options.
+/// Options that appear in the report.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct View {
-    /// The files of `-o`, as they were given.
+    /// The files of `-o`, as typed.
     pub files: Vec<String>,
     /// `-F`
     pub file_per_process: bool,
@@ -40,13 +39,13 @@ pub struct View {
     pub random_reorder: Option<i32>,
     /// `-i`
     pub repetitions: u32,
-    /// `-s`; `None`: as many as the files have.
+    /// `-s`; `None`: until the end of the files.
     pub segments: Option<u64>,
     /// `-b`, bytes.
     pub block: u64,
     /// `-t`, bytes.
     pub transfer: u64,
-    /// `-D`, whole seconds; 0: none.
+    /// `-D`, whole seconds; 0 means no limit.
     pub deadline_s: u64,
     /// `-O stoneWallingWearOut=1`
     pub wear_out: bool,
@@ -55,14 +54,14 @@ pub struct View {
 }
 
 impl View {
-    /// Bytes of all ranks; `None`: as much as the files have.
+    /// Bytes of all ranks; `None`: the size of the files.
     fn aggregate(&self, ranks: u32) -> Option<u64> {
         let each = self.segments?.saturating_mul(self.block);
         Some(each.saturating_mul(u64::from(ranks)))
     }
 }
 
-/// A line of the table: a phase with what IOR counts of it.
+/// A line of the table: a phase with IOR's figures.
 struct Line<'r> {
     phase: &'r PhaseResult,
     access: AccessResult,
@@ -77,7 +76,7 @@ impl Line<'_> {
         }
     }
 
-    /// Time of a transfer of one of the ranks, s.
+    /// Mean time of a transfer of one rank, s.
     fn latency(&self, ranks: u32) -> f64 {
         match self.phase.items {
             0 => 0.0,
@@ -100,7 +99,7 @@ fn lines(result: &RunResult) -> Vec<Line<'_>> {
         .collect()
 }
 
-/// Over repetitions; the deviation is by their number, as IOR's.
+/// Spread over repetitions. The standard deviation divides by their number, like IOR's.
 fn spread_by_n(values: &[f64]) -> Spread {
     let over = spread(values);
     let n = values.len().max(1) as f64;
@@ -149,7 +148,7 @@ pub fn render(result: &RunResult, view: &View) -> String {
     out
 }
 
-/// The rows of the table, and what their best bandwidth is called.
+/// The rows of the table, and the labels of their maximum bandwidth.
 const OPERATIONS: [(&str, &str); 2] = [("write", "Max Write: "), ("read", "Max Read:  ")];
 
 const COLUMNS: &str = "
@@ -187,7 +186,7 @@ fn head(result: &RunResult) -> String {
     out
 }
 
-/// What the options say, a line each.
+/// The section of options, one per line.
 fn options(result: &RunResult, view: &View) -> String {
     let mut out = "\nOptions: \n".to_owned();
     for (name, value) in option_lines(result, view) {
@@ -196,7 +195,7 @@ fn options(result: &RunResult, view: &View) -> String {
     out
 }
 
-/// What the options say, by IOR's names.
+/// The options under IOR's names.
 fn option_lines(result: &RunResult, view: &View) -> Vec<(&'static str, String)> {
     let ranks = result.world.ranks;
     let mut lines: Vec<(&str, String)> = vec![
@@ -270,7 +269,7 @@ fn per_node(result: &RunResult) -> usize {
         .map_or(0, |host| host.ranks.len())
 }
 
-/// As IOR: whole MiB or GiB where it is as much, else bytes.
+/// Formats a size like IOR: whole MiB or GiB if exact, otherwise bytes.
 fn size(bytes: u64) -> String {
     for (unit, name) in [(GIB, "GiB"), (MIB, "MiB")] {
         if bytes >= unit {
@@ -283,7 +282,7 @@ fn size(bytes: u64) -> String {
     format!("{bytes} bytes")
 }
 
-/// A number as IOR has it in its table.
+/// Formats a number like IOR's table.
 fn number(value: f64) -> String {
     match value {
         _ if value < 1.0 => format!("{value:.6}"),
@@ -310,7 +309,7 @@ fn row(line: &Line<'_>, view: &View, ranks: u32) -> String {
     )
 }
 
-/// A line over all repetitions.
+/// The summary line over all repetitions.
 fn summary(name: &str, lines: &[&Line<'_>], view: &View, result: &RunResult) -> String {
     let of = |value: &dyn Fn(&Line<'_>) -> f64| -> Vec<f64> {
         lines.iter().map(|line| value(line)).collect()
@@ -367,8 +366,8 @@ fn summary(name: &str, lines: &[&Line<'_>], view: &View, result: &RunResult) -> 
     out
 }
 
-/// As ctime(3) has it, at `offset_s` east of UTC. Anything but a time in the schema's form
-/// is shown as it is.
+/// Formats a time like ctime(3), `offset_s` east of UTC. Text that is not a time in the schema's
+/// format is returned unchanged.
 fn local_time(utc: &str, offset_s: i32) -> String {
     let local = || {
         let at: Timestamp = utc.parse().ok()?;

@@ -1,5 +1,5 @@
-//! What is known of a run while it goes on ([`Live`]): put together from what rank 0 hears,
-//! shown as a line for `rbench watch` and as metrics.
+//! The live state of a run ([`Live`]): built from the messages at rank 0, shown as a line for
+//! `rbench watch` and as metrics.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -18,18 +18,18 @@ mod cpus;
 
 use cpus::Cpus;
 
-/// So long after its end all of an interval has come to rank 0, as a rule.
+/// Usual delay until all parts of an interval have reached rank 0.
 const SETTLED: Nanos = Nanos(400_000_000);
 
-/// A row, and its last intervals.
+/// A row and its last intervals.
 #[derive(Debug, Clone)]
 struct Row {
     so_far: RowSoFar,
     recent: Recent,
-    /// The last interval that it was told of.
+    /// The last interval with a report of this row.
     told: Option<u64>,
-    /// What hosts did in later ones: it counts when the row's own part is told, so that both
-    /// have the same intervals.
+    /// Hosts' parts of later intervals. They count once the row's own part arrives, so that both
+    /// cover the same intervals.
     waiting: Vec<(String, IntervalPart)>,
 }
 
@@ -48,7 +48,7 @@ impl Recent {
     }
 }
 
-/// The times of a part that count: from the intended start where there is one.
+/// The relevant latencies of a part: response times in an open loop, service times otherwise.
 fn times(part: &IntervalPart, open_loop: bool) -> &CoarseLatency {
     match open_loop {
         true => &part.latencies.response,
@@ -72,7 +72,7 @@ impl Row {
         self.told = self.told.max(Some(part.number));
     }
 
-    /// What hosts did in intervals that it was told of meanwhile.
+    /// Removes the waiting parts of intervals that the row now has.
     fn take_waiting(&mut self) -> Vec<(String, IntervalPart)> {
         let told = self.told;
         let due = self
@@ -82,7 +82,7 @@ impl Row {
     }
 }
 
-/// A host in the phase that runs: all rows together, and each.
+/// A host in the running phase: all rows together, and each row.
 #[derive(Debug, Clone, Default)]
 struct Host {
     all: Bin,
@@ -91,7 +91,7 @@ struct Host {
     rows: BTreeMap<String, RowSoFar>,
 }
 
-/// What is known of a run while it goes on.
+/// The live state of a run.
 #[derive(Debug, Clone, Default)]
 pub struct Live {
     run: Option<RunResult>,
@@ -100,8 +100,7 @@ pub struct Live {
     phase: bool,
     progress: Option<LiveProgress>,
     interval: Nanos,
-    /// The last interval of a phase that has come to its end: its number, and how long it
-    /// was.
+    /// The last, shorter interval of a phase: its number and its length.
     shorter: Option<(u64, Nanos)>,
     rows: Vec<Row>,
     hosts: BTreeMap<String, Host>,
@@ -112,7 +111,7 @@ pub struct Live {
 }
 
 impl Live {
-    /// A run begins, or a cell of a series; what was known of the one before is forgotten.
+    /// Starts a run, or a cell of a series; forgets the previous one.
     pub fn run(&mut self, run: RunResult) {
         let again = self
             .run
@@ -127,7 +126,7 @@ impl Live {
         self.run = Some(run);
     }
 
-    /// A phase begins, or what is done around phases.
+    /// Starts a phase, or work between phases.
     pub fn begin(&mut self, label: &str, phase: bool) {
         self.leave();
         label.clone_into(&mut self.label);
@@ -141,24 +140,24 @@ impl Live {
         self.hosts.clear();
     }
 
-    /// The phase is so far.
+    /// Updates the progress of the phase.
     pub fn progress(&mut self, progress: Option<LiveProgress>) {
-        // Between phases nothing is counted.
+        // Work between phases has no count.
         self.progress = progress.filter(|_| self.phase);
     }
 
-    /// The phase that begins has this row.
+    /// Adds a row to the phase that starts.
     pub fn row(&mut self, of: IntervalOf<'_>) {
         self.interval = of.interval;
         self.rows.push(Row::new(of));
-        // A host of which nothing is heard is the worst.
+        // A host that never reports must rank as the worst.
         let hosts = self.run.iter().flat_map(|run| &run.world.hosts);
         for host in hosts {
             self.hosts.entry(host.name.clone()).or_default();
         }
     }
 
-    /// A row of the phase in an interval that is so long, or a part of it: parts add up.
+    /// Adds a row's interval of this length, or a part of it; parts are summed.
     pub fn interval(&mut self, of: IntervalOf<'_>, length: Nanos, part: &IntervalPart) {
         self.interval = of.interval;
         if length < of.interval {
@@ -181,7 +180,7 @@ impl Live {
         &mut self.rows[place]
     }
 
-    /// What a host did of a row in an interval, or a part of it: parts add up.
+    /// Adds a host's interval of a row, or a part of it; parts are summed.
     pub fn of_host(&mut self, host: &str, of: IntervalOf<'_>, part: &IntervalPart) {
         let row = self.row_of(of);
         match row.told >= Some(part.number) {
@@ -200,8 +199,8 @@ impl Live {
         row.or_insert_with(|| RowSoFar::new(of)).add(part);
     }
 
-    /// A rank, on that host, and its file system's client have used so much CPU time by
-    /// `now`, of any clock.
+    /// Records the CPU time that a rank on this host and its file system's client have used by
+    /// `now`, on any clock.
     pub fn used(
         &mut self,
         rank: Rank,
@@ -212,7 +211,7 @@ impl Live {
         self.cpus.used(rank, host, (tool, client), now);
     }
 
-    /// A row has come to its end.
+    /// Replaces a running row by its result.
     pub fn ended(&mut self, phase: PhaseResult) {
         self.rows
             .retain(|row| row.so_far.iteration != phase.iteration || row.so_far.name != phase.name);
@@ -220,7 +219,7 @@ impl Live {
             self.hosts.clear();
         }
         if let Some(run) = self.run.as_mut() {
-            // What happened when, and at which rank, is for the result file.
+            // Timelines and figures of ranks are only in the result file.
             run.phases.push(PhaseResult {
                 timeline: Vec::new(),
                 ranks: Vec::new(),
@@ -229,7 +228,7 @@ impl Live {
         }
     }
 
-    /// Something is wrong; `first_error`: it is the first operation that failed.
+    /// Adds a problem. `first_error`: it is the first failed operation.
     pub fn note(&mut self, text: String, first_error: bool) {
         if first_error && self.first_error.is_none() {
             self.first_error = Some(text);
@@ -241,22 +240,22 @@ impl Live {
         }
     }
 
-    /// It ends early, for this reason.
+    /// Records why the run ends early.
     pub fn fail(&mut self, why: String) {
         self.failed = Some(why);
     }
 
-    /// A stop was asked for, or nothing more will come.
+    /// Sets the state of the run.
     pub fn turn(&mut self, state: LiveState) {
         self.state = state;
     }
 
-    /// How far the run is.
+    /// The state of the run.
     pub fn state(&self) -> LiveState {
         self.state
     }
 
-    /// The run that is known of, for whoever wants to stop it.
+    /// Id of the run, for stop requests.
     pub fn run_id(&self) -> &str {
         self.run.as_ref().map_or("", |run| &run.run.id)
     }
@@ -267,22 +266,22 @@ impl Live {
         Nanos((s * 1e9) as u64)
     }
 
-    /// The last interval of which all is known, as a rule.
+    /// The last interval that is usually complete.
     fn last(&self) -> Option<u64> {
         if self.interval == Nanos(0) {
             return None;
         }
         let over = self.elapsed().since(SETTLED).0 / self.interval.0;
-        let told = self
+        let reported = self
             .rows
             .iter()
             .filter_map(|row| row.recent.0.keys().next_back());
-        // What is told of has ended, however late the news of the time is.
-        let told = told.copied().max();
-        over.checked_sub(1).max(told)
+        // Reported intervals have ended, even if the elapsed time arrives late.
+        let reported = reported.copied().max();
+        over.checked_sub(1).max(reported)
     }
 
-    /// What is known, for people.
+    /// The state for viewers.
     pub fn snapshot(&self) -> LiveResult {
         let run = self.run.as_ref();
         let last = self.last();
@@ -311,8 +310,7 @@ impl Live {
         }
     }
 
-    /// What is known, as OpenMetrics text: the words of finished runs, and those of what
-    /// goes on.
+    /// The state as OpenMetrics text: metrics of finished rows and of running ones.
     pub fn metrics(&self) -> String {
         let result = self.run.clone().map(|mut run| {
             run.complete = false;
@@ -323,7 +321,7 @@ impl Live {
         openmetrics::render_live(result.as_slice(), &self.snapshot())
     }
 
-    /// The row of a phase that goes on, with its hosts.
+    /// The row of a running phase, with its hosts.
     fn phase_of(&self, row: &Row) -> Option<PhaseResult> {
         let over = self.over();
         let mut outcome = row.so_far.outcome(over)?;
@@ -333,7 +331,7 @@ impl Live {
         Some(row.so_far.result(&outcome, &[]))
     }
 
-    /// Up to when all is known.
+    /// End of the time range that is complete.
     fn over(&self) -> Nanos {
         let intervals = self.last().map_or(0, |last| last.saturating_add(1));
         Nanos(self.interval.0.saturating_mul(intervals)).min(self.elapsed())
@@ -372,8 +370,8 @@ impl Live {
         }
     }
 
-    /// Those that wait longest first: for operations that ended in the last interval, or
-    /// longer than an interval for one that did not.
+    /// The hosts with the longest waits first: the 99th percentile of the last interval, or a
+    /// silence longer than an interval.
     fn worst_hosts(&self, last: Option<u64>) -> Vec<LiveHost> {
         let known = self.elapsed().since(SETTLED);
         let host = |(name, host): (&String, &Host)| LiveHost {
@@ -417,7 +415,7 @@ fn figures(bin: &Bin, times: &CoarseLatency, over: Nanos) -> LiveFigures {
     }
 }
 
-/// The last rows that have ended.
+/// The rows that ended last.
 fn finished(run: &RunResult) -> Vec<LiveFinished> {
     let first = run.phases.len().saturating_sub(FINISHED_MAX);
     let row = |phase: &PhaseResult| {

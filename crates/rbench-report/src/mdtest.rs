@@ -1,8 +1,8 @@
-//! The report of `rbench mdtest`: the lines and columns that mdtest 4.1
-//! prints, as the parsers of its output know them.
+//! The report of `rbench mdtest`: lines and columns of mdtest 4.1, in the format that its parsers
+//! expect.
 //!
-//! What mdtest does not print (failed operations, a run that was stopped) comes
-//! after the table. How a phase becomes a row of it is in `measured`.
+//! Facts that mdtest does not print (failed operations, a stopped run) follow the table. `measured`
+//! maps phases to rows.
 
 mod csv;
 pub(crate) mod head;
@@ -47,7 +47,7 @@ impl Kinds {
     }
 }
 
-/// What a table shows.
+/// The measure of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Measure {
     /// Operations per second.
@@ -64,8 +64,8 @@ impl Measure {
         }
     }
 
-    /// Over iterations or ranks. If no operation succeeded, there is no time per
-    /// operation to include.
+    /// Spread over iterations or ranks. Without a successful operation there is no time per
+    /// operation.
     fn spread(self, shares: impl Iterator<Item = Share>) -> Spread {
         let rates = shares.map(|share| share.rate);
         let values: Vec<f64> = match self {
@@ -81,17 +81,16 @@ const COLUMNS: &str = "
    ---------                     ---            ---           ----        -------
 ";
 
-/// With `--showRankStatistics`.
+/// Headings with `--showRankStatistics`.
 const COLUMNS_WITH_RANKS: &str = "
    Operation         per Rank: Max            Min           Mean       per Iteration: Max            Min           Mean         Std Dev
    ---------                   ---            ---           ----                      ---            ---           ----         -------
 ";
 
-/// Items that every rank has after a stonewall in the creation of files, or the
-/// most that one has.
+/// Number of items that every rank has after a stonewall in the creation of files; without one, the
+/// maximum over the ranks.
 pub fn items_of_each(created: &PhaseResult) -> u64 {
-    // Without a stonewall every rank has made what was asked for; later phases
-    // find failed ones missing.
+    // Without a stonewall every rank has tried all its items; later phases report missing ones.
     let most = created.ranks.iter().map(|r| r.items).max();
     created
         .stonewall
@@ -99,7 +98,7 @@ pub fn items_of_each(created: &PhaseResult) -> u64 {
         .map_or(most.unwrap_or(0), |wall| wall.most)
 }
 
-/// The report of a run of `rbench mdtest`; `None` of any other.
+/// The report of a run of `rbench mdtest`; `None` for other runs.
 pub fn of(result: &RunResult) -> Option<String> {
     let view = result.forms.mdtest.as_ref()?;
     Some(render(result, view))
@@ -130,7 +129,7 @@ pub fn render(result: &RunResult, view: &View) -> String {
     out
 }
 
-/// The blank line ends the table before it for parsers.
+/// The blank line ends the previous table for parsers.
 fn push_section(out: &mut String, section: &str) {
     if !section.is_empty() {
         out.push('\n');
@@ -138,7 +137,7 @@ fn push_section(out: &mut String, section: &str) {
     }
 }
 
-/// Iterations that began.
+/// Number of iterations that were started.
 fn iterations(result: &RunResult) -> u32 {
     let last = result.phases.iter().map(|p| p.iteration).max();
     last.map_or(0, |last| last.saturating_add(1))
@@ -204,7 +203,7 @@ fn table(all: &[Measured], measure: Measure, view: &View) -> String {
     out
 }
 
-/// With `-W`: how far the ranks had come at the deadline, a line for each creation of files.
+/// With `-W`: the ranks' progress at the deadline, a line for each creation of files.
 fn stonewalls(result: &RunResult) -> String {
     let ranks = f64::from(result.world.ranks.max(1));
     let walls = result.phases.iter();
@@ -246,7 +245,7 @@ fn ranks(result: &RunResult, all: &[Measured], measure: Measure) -> String {
     out
 }
 
-/// What failed, and where the run was stopped.
+/// Failures, and where the run was stopped.
 pub(crate) fn remarks(result: &RunResult) -> String {
     let mut out = String::new();
     let place = |phase: &PhaseResult| match iterations(result) {

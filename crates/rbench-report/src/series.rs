@@ -1,4 +1,4 @@
-//! The report of a series: its cells as tables, each command in its own form.
+//! The report of a series: its cells as tables, in the form of the command.
 
 mod io500;
 pub mod journal;
@@ -20,16 +20,16 @@ use crate::warnings::in_a_series;
 
 pub use io500::{REHEARSAL, line as io500_line};
 
-/// The tables of a series.
+/// Renderer of a series' tables.
 #[derive(Clone, Copy)]
 enum Tables {
-    /// Without colours.
+    /// Output without colours; control characters are removed.
     Plain(fn(&SeriesResult, View) -> String),
-    /// Nothing but its own colours is in it that could steer a terminal.
+    /// Output with colours, which the renderer itself keeps free of other control characters.
     Coloured(fn(&SeriesResult, View) -> String),
 }
 
-/// The name of a kind of series, and how it is shown.
+/// The kinds of series and their renderers.
 const KINDS: &[(&str, Tables)] = &[
     ("io500", Tables::Plain(io500::render)),
     ("knee", Tables::Plain(knee::render)),
@@ -39,9 +39,9 @@ const KINDS: &[(&str, Tables)] = &[
     ("suite", Tables::Coloured(suite::render)),
 ];
 
-/// The report for people; sections are a blank line apart.
+/// The report for people; blank lines separate sections.
 pub fn render(series: &SeriesResult, view: View) -> String {
-    // Names may contain anything.
+    // Names may contain control characters.
     let plain = |text: String| plain_lines(&text).into_owned();
     let sections = [
         plain(header(series, view)),
@@ -52,7 +52,7 @@ pub fn render(series: &SeriesResult, view: View) -> String {
     filled.join("\n")
 }
 
-/// The tables of a series' kind; those of a sweep where it is not known.
+/// The tables for the series' kind; those of a sweep if it is unknown.
 fn tables(series: &SeriesResult, view: View) -> String {
     // Only `rbench DIR` checks promises.
     if series.check.is_some() {
@@ -65,12 +65,12 @@ fn tables(series: &SeriesResult, view: View) -> String {
     }
 }
 
-/// The file of a series.
+/// The result file of a series.
 pub fn render_json(series: &SeriesResult) -> String {
     json::pretty(series)
 }
 
-/// What was launched, where.
+/// The command, its hosts and its target.
 fn header(series: &SeriesResult, view: View) -> String {
     let mut out = String::new();
     if series.io500.is_some() {
@@ -116,8 +116,8 @@ fn header(series: &SeriesResult, view: View) -> String {
     out
 }
 
-/// What is missing, and what was said of the cells: of each code of a warning the
-/// first, with the number of cells that have it.
+/// Missing cells, and the warnings of the cells: the first of each code, with the number of cells
+/// that have it.
 fn notes(series: &SeriesResult, view: View) -> String {
     let mut out = String::new();
     for left in &series.left_out {
@@ -130,16 +130,16 @@ fn notes(series: &SeriesResult, view: View) -> String {
             out.push_str(&sentence(view, "- ", &text));
         }
     }
-    let mut told: Vec<&str> = Vec::new();
+    let mut codes: Vec<&str> = Vec::new();
     let results = || series.cells.iter().filter_map(|cell| cell.result.as_ref());
     let warnings = results().flat_map(|r| r.warnings.iter().map(move |warning| (r, warning)));
     for (result, warning) in warnings {
-        // Every step above the limit has it, and the table says so.
+        // Every step above the limit has this warning, and the table shows it.
         let expected = series.knee.is_some() && warning.code == "open-loop-behind";
-        if expected || told.contains(&warning.code.as_str()) {
+        if expected || codes.contains(&warning.code.as_str()) {
             continue;
         }
-        told.push(&warning.code);
+        codes.push(&warning.code);
         let has = |result: &&RunResult| result.warnings.iter().any(|w| w.code == warning.code);
         let cells = match (results().filter(has).count(), series.cells.len()) {
             (all, of) if all == of => "every cell".to_owned(),

@@ -1,6 +1,6 @@
-//! The text report: plain text, aligned, without colours, as wide as the reader's view.
+//! The text report: plain text, aligned, without colours, as wide as the view.
 //!
-//! How to read it is in docs/reference/report.md.
+//! docs/reference/report.md explains how to read it.
 
 pub(crate) mod caches;
 pub(crate) mod client;
@@ -23,8 +23,8 @@ use crate::summary::BYTES_PER_S;
 use crate::table::{NONE, Table, left, right};
 use crate::view::View;
 
-/// The report of a run; sections are a blank line apart. Without details: totals, what
-/// deserves attention, and how far it can be trusted.
+/// The report of a run; blank lines separate sections. Without details: totals, problems, and how
+/// far the figures can be trusted.
 pub fn render(result: &RunResult, view: View) -> String {
     let details = |section: fn(&RunResult, View) -> String| match view.details {
         true => section(result, view),
@@ -51,14 +51,14 @@ pub fn render(result: &RunResult, view: View) -> String {
         details::ending(result, view),
     ];
     let filled: Vec<String> = sections.into_iter().filter(|s| !s.is_empty()).collect();
-    // Names in it may contain anything.
+    // Names may contain control characters.
     plain_lines(&filled.join("\n")).into_owned()
 }
 
-/// Marks the phases that did not reach their end.
+/// Marks phases that were stopped early.
 const STOPPED: &str = " *";
 
-/// Marks the phases that wrote data which nothing synced.
+/// Marks phases that wrote data without a sync.
 const UNSYNCED: &str = " ~";
 
 /// The name of the phase, marked if it was stopped.
@@ -67,7 +67,7 @@ fn label(phase: &PhaseResult) -> String {
     format!("{}{mark}", phase.label)
 }
 
-/// Number of iterations, as far as the result says.
+/// Number of iterations, as far as the result holds it.
 pub(crate) fn iterations(result: &RunResult) -> u32 {
     let reached = result
         .phases
@@ -75,7 +75,7 @@ pub(crate) fn iterations(result: &RunResult) -> u32 {
         .map(|p| p.iteration.saturating_add(1))
         .max();
     let asked = result.spec.get("iterations").and_then(|value| {
-        // Settings are written as text.
+        // Settings are stored as text.
         let number = || value.as_str()?.parse().ok();
         value.as_u64().or_else(number)
     });
@@ -84,8 +84,7 @@ pub(crate) fn iterations(result: &RunResult) -> u32 {
         .max(asked.and_then(|n| u32::try_from(n).ok()).unwrap_or(0))
 }
 
-/// Adds rows for each phase, under a heading for each iteration when there
-/// are several.
+/// Adds rows for each phase, under a heading for each iteration if there are several.
 fn for_phases(result: &RunResult, table: &mut Table, add: impl Fn(&PhaseResult, &mut Table)) {
     let total = iterations(result);
     let mut current = None;
@@ -206,14 +205,14 @@ pub(crate) fn failure(place: &str, example: &ErrorExample) -> String {
     text
 }
 
-/// The first failure of each kind of each phase, as sentences; except damaged
-/// blocks, which ranks name one by one, and those of dead mounts.
+/// The first failure of each kind of each phase, as sentences. Excludes damaged blocks, which ranks
+/// report individually, and failures on dead mounts.
 pub fn failures(result: &RunResult) -> Vec<String> {
     let mismatch = FailureKind::Mismatch.name();
     let of = |phase: &PhaseResult| {
         let examples = phase.error_examples.iter();
-        let told = |e: &ErrorExample| result.is_of_dead_mounts(phase, &e.error, e.count);
-        let others = examples.filter(|e| e.error != mismatch && !told(e));
+        let is_reported = |e: &ErrorExample| result.is_of_dead_mounts(phase, &e.error, e.count);
+        let others = examples.filter(|e| e.error != mismatch && !is_reported(e));
         others
             .map(|e| failure(&phase.label, e))
             .collect::<Vec<String>>()
@@ -221,7 +220,7 @@ pub fn failures(result: &RunResult) -> Vec<String> {
     result.phases.iter().flat_map(of).collect()
 }
 
-/// A time in s for people.
+/// Formats a time in s for people.
 fn seconds(s: f64) -> String {
     human_nanos(s * 1e9)
 }

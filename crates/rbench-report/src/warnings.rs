@@ -1,7 +1,6 @@
-//! Rules that say what the reader should know before trusting the numbers.
+//! Rules for the warnings that the reader should know before trusting the numbers.
 //!
-//! A rule judges one phase; what it finds in several phases becomes one
-//! warning that lists them.
+//! A rule judges one phase. Its findings in several phases become one warning that lists them.
 
 use rbench_core::units::{human_count, human_nanos};
 
@@ -15,40 +14,40 @@ mod residency;
 mod short;
 mod workers;
 
-/// Share of a phase's median that the tool's own cost may have.
+/// Maximum overhead of the tool, as a share of a phase's median.
 const TOOL_COST_SHARE: f64 = 0.05;
-/// Share of a phase's elapsed time that the start skew may have.
+/// Maximum start skew, as a share of a phase's elapsed time.
 const SKEW_SHARE: f64 = 0.1;
-/// Start skew that never matters, s.
+/// Start skew that is always acceptable, s.
 const SKEW_FLOOR_S: f64 = 0.001;
 const SHORT_PHASE: &str = "short-phase";
-/// How much longer than the median a rank may take.
+/// Maximum factor of a rank's time over the median.
 pub(crate) const STRAGGLER_FACTOR: f64 = 1.5;
-/// How far apart the hosts' rates per rank may be.
+/// Maximum factor between the hosts' rates per rank.
 const UNEVEN_FACTOR: f64 = 2.0;
 
 struct Rule {
     code: &'static str,
-    /// The words before the list of phases.
+    /// Text before the list of phases.
     before: fn(&RunResult) -> String,
-    /// The words after it.
+    /// Text after it.
     after: fn(&RunResult) -> String,
     find: fn(&RunResult, &PhaseResult) -> Option<Finding>,
     over_iterations: Over,
 }
 
-/// What a rule found in a phase: how bad, and in words.
+/// A rule's finding in a phase: its severity and a note.
 struct Finding {
     weight: f64,
     note: String,
 }
 
-/// What to say of a phase that was found in several iterations.
+/// Summary of a finding in several iterations.
 #[derive(Clone, Copy, PartialEq)]
 enum Over {
     /// The sum of the weights, which are counts.
     Total,
-    /// The note of the greatest weight.
+    /// The note with the greatest weight.
     Worst,
 }
 
@@ -271,13 +270,12 @@ pub fn codes() -> impl Iterator<Item = &'static str> {
         .chain(place::CODES)
 }
 
-/// Whether `code` belongs to a rule of this module.
+/// Returns true if `code` belongs to a rule of this module.
 pub fn is_rule_code(code: &str) -> bool {
     codes().any(|known| known == code)
 }
 
-/// Everything that the rules find, at most one warning a rule, after one for each dead mount and
-/// those about the target.
+/// All warnings: one for each dead mount, those about the target, and at most one per rule.
 pub fn find(result: &RunResult) -> Vec<Warning> {
     let dead = result.dead_mounts.iter().map(dead_mounts::warning);
     dead.chain(place::warnings(result))
@@ -297,7 +295,7 @@ fn message(rule: &Rule, result: &RunResult, list: &[String], after: &str) -> Str
     format!("{}{}{after}", (rule.before)(result), list.join(", "))
 }
 
-/// What a warning says to who ran a series of that kind, in whose cell it was found.
+/// The text of a cell's warning for the user of a series of this kind.
 pub(crate) fn in_a_series(kind: &str, result: &RunResult, warning: &Warning) -> String {
     let said = || {
         let rule = RULES.iter().find(|rule| rule.code == warning.code)?;
@@ -308,7 +306,7 @@ pub(crate) fn in_a_series(kind: &str, result: &RunResult, warning: &Warning) -> 
     said().unwrap_or_else(|| warning.message.clone())
 }
 
-/// One entry for each phase name in which the rule found something.
+/// One entry for each phase name with a finding.
 fn phases_found(rule: &Rule, result: &RunResult) -> Vec<String> {
     let mut entries: Vec<String> = Vec::new();
     let mut seen: Vec<&str> = Vec::new();
@@ -360,8 +358,8 @@ fn entry(rule: &Rule, label: &str, found: &[(u32, Finding)], iterations: usize) 
     format!("{label}{place} ({note})")
 }
 
-/// The cost of a null operation where it is highest, and the host, if there
-/// are several. Reading the clock and recording are parts of it.
+/// The cost of a null operation on the most expensive host, and that host if there are several.
+/// Reading the clock and recording are parts of it.
 fn dearest(result: &RunResult) -> (f64, Option<&str>) {
     let hosts = result.calibration.hosts.iter();
     let worst = hosts.max_by(|a, b| a.null_op_ns.total_cmp(&b.null_op_ns));
@@ -371,8 +369,8 @@ fn dearest(result: &RunResult) -> (f64, Option<&str>) {
     }
 }
 
-/// The cost on each host compared with its own median, if known; else the only
-/// cost with the median of all.
+/// Compares each host's cost with its own median if known, otherwise the only cost with the median
+/// of all.
 fn tool_cost(result: &RunResult, phase: &PhaseResult) -> Option<Finding> {
     let cost_on = |host: &str| {
         let mut hosts = result.calibration.hosts.iter();
@@ -398,14 +396,14 @@ fn tool_cost(result: &RunResult, phase: &PhaseResult) -> Option<Finding> {
     })
 }
 
-/// Failures on dead mounts, and items that existed before, are reported once.
+/// Excludes failures on dead mounts and items that already existed: other warnings report them.
 fn errors(result: &RunResult, phase: &PhaseResult) -> Option<Finding> {
-    let told = result.failed_on_dead_mounts(phase);
-    let told = told.saturating_add(there(result, phase));
-    count(phase.error_count().saturating_sub(told))
+    let elsewhere = result.failed_on_dead_mounts(phase);
+    let elsewhere = elsewhere.saturating_add(there(result, phase));
+    count(phase.error_count().saturating_sub(elsewhere))
 }
 
-/// Whether operations failed, other than those that found what they were to make.
+/// Returns true if operations failed, apart from creations of existing items.
 pub fn has_failures(result: &RunResult) -> bool {
     let mut phases = result.phases.iter();
     phases.any(|phase| phase.error_count() > there(result, phase))
@@ -415,7 +413,7 @@ fn already_there(result: &RunResult, phase: &PhaseResult) -> Option<Finding> {
     count(there(result, phase))
 }
 
-/// How many items a phase of mdtest was to make and found: mdtest goes on with those.
+/// Number of items that a phase of mdtest should create but found: mdtest continues with those.
 fn there(result: &RunResult, phase: &PhaseResult) -> u64 {
     let makes = matches!(phase.op.as_str(), "mkdir" | "mknod" | "create");
     let command = result.run.command.get(1).map(String::as_str);
@@ -425,21 +423,21 @@ fn there(result: &RunResult, phase: &PhaseResult) -> u64 {
     }
 }
 
-/// Whether a dead mount is why ranks and hosts differ.
+/// Returns true if a dead mount explains the differences between ranks and hosts.
 fn is_torn(result: &RunResult, phase: &PhaseResult) -> bool {
     result.failed_on_dead_mounts(phase) > 0
 }
 
 fn not_steady(_: &RunResult, phase: &PhaseResult) -> Option<Finding> {
     let steady = phase.steady.as_ref().filter(|steady| !steady.attained)?;
-    // Who was stopped had no time for it.
+    // A stopped phase had no time to become steady.
     phase.complete.then(|| Finding {
         weight: steady.value.unwrap_or(f64::INFINITY).abs(),
         note: window(steady),
     })
 }
 
-/// The share of operations that may miss without a word.
+/// Share of operations that may miss without a warning.
 const MISSED_SHARE: f64 = 0.01;
 
 fn missed(_: &RunResult, phase: &PhaseResult) -> Option<Finding> {
@@ -500,7 +498,7 @@ fn short_phase(result: &RunResult, phase: &PhaseResult) -> Option<Finding> {
     })
 }
 
-/// Ranks are not compared in short phases, where the scheduler decides.
+/// Finds stragglers; short phases are excluded, since the scheduler decides there.
 fn straggler(result: &RunResult, phase: &PhaseResult) -> Option<Finding> {
     let (slowest, median) = slowest_rank(phase)?;
     let factor = slowest.elapsed_s / median;
@@ -514,8 +512,7 @@ fn straggler(result: &RunResult, phase: &PhaseResult) -> Option<Finding> {
     })
 }
 
-/// Rates per rank, so that hosts with more ranks compare with those with
-/// fewer; hosts that did nothing are left out.
+/// Compares the hosts' rates per rank, as hosts may differ in ranks. Idle hosts are left out.
 fn uneven_hosts(result: &RunResult, phase: &PhaseResult) -> Option<Finding> {
     let rates: Vec<(f64, &str)> = phase
         .hosts

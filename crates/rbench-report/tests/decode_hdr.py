@@ -1,13 +1,12 @@
 #!/usr/bin/env python3
-"""Holds the field `hdr` of result files against their other fields.
+"""Compares the field `hdr` of result files with their other fields.
 
 Usage: decode_hdr.py RESULT.json...
 
-Decodes every distribution with HdrHistogram's Python library (PyPI package
-`hdrhistogram`), which shares no code with rbench, and checks that count,
-minimum, p50, p90, p95, p99, p99.9, p99.99 and maximum are in the same bucket
-as the numbers beside it. Exit code 0: all agree. 1: a mismatch, each on a
-line. 2: not called rightly, or a file without any distribution.
+Decodes every distribution with HdrHistogram's Python library (PyPI package `hdrhistogram`),
+which shares no code with rbench. Checks that count, minimum, p50, p90, p95, p99, p99.9, p99.99
+and maximum are in the same bucket as the fields next to it. Exit code 0: all agree. 1:
+mismatches, one per line. 2: wrong usage, or a file without any distribution.
 """
 
 import json
@@ -28,7 +27,7 @@ QUANTILES = {
 
 
 def distributions(value, path="$"):
-    """Every object with a field `hdr`, with the path to it."""
+    """Yields every object with a field `hdr`, and the path to it."""
     if isinstance(value, dict):
         if "hdr" in value:
             yield path, value
@@ -48,7 +47,7 @@ def buckets(histogram):
 
 
 def ranked(recorded, rank):
-    """The bucket of the rank-th smallest value, counting from 1."""
+    """Returns the bucket of the rank-th smallest value, counting from 1."""
     for value, count in recorded:
         rank -= count
         if rank <= 0:
@@ -57,7 +56,7 @@ def ranked(recorded, rank):
 
 
 def mismatches(hist):
-    """What in `hist` contradicts its own `hdr`, as sentences."""
+    """Yields a sentence for each field of `hist` that contradicts its `hdr`."""
     histogram = HdrHistogram.decode(hist["hdr"])
     recorded = buckets(histogram)
     count = sum(n for _, n in recorded)
@@ -66,7 +65,7 @@ def mismatches(hist):
         return
     if count == 0:
         return
-    # By rank, so that no library's rounding of percentiles enters.
+    # By rank, so that no library's rounding of percentiles matters.
     decoded = {
         name: ranked(recorded, max(1, math.ceil(quantile * count)))
         for name, quantile in QUANTILES.items()
@@ -74,7 +73,7 @@ def mismatches(hist):
     decoded["min_ns"] = recorded[0][0]
     decoded["max_ns"] = recorded[-1][0]
     for name, value in decoded.items():
-        # Values above the range stand at its end in the encoding.
+        # Values above the range are encoded at its end.
         beside = min(hist[name], HIGHEST_NS)
         if not histogram.values_are_equivalent(value, beside):
             yield f"{name}: hdr gives {value}, the field is {hist[name]}"

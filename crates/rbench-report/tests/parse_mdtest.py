@@ -1,14 +1,13 @@
 #!/usr/bin/env python3
-"""Holds the output of `rbench mdtest` against the result file of the same run.
+"""Compares the output of `rbench mdtest` with the result file of the same run.
 
 Usage: parse_mdtest.py OUTPUT RESULT.json
 
-OUTPUT is what the program printed, RESULT.json what it wrote with --out. Read
-is OUTPUT alone by two kinds of parsers that share no code with rbench: the
-regular expressions that scripts around mdtest use, and the parser that the
-PyPI package `iops-benchmark` ships. Their numbers are compared with the phases
-of RESULT.json. Exit code 0: all agree. 1: a mismatch, each on a line. 2: not
-called rightly, or the package is not installed.
+OUTPUT is the program's output, RESULT.json the file of --out. Two kinds of parsers that share no
+code with rbench read OUTPUT: the regular expressions that scripts around mdtest use, and the
+parser of the PyPI package `iops-benchmark`. Their numbers are compared with the phases of
+RESULT.json. Exit code 0: all agree. 1: mismatches, one per line. 2: wrong usage, or the package
+is missing.
 """
 
 import importlib.metadata
@@ -19,7 +18,7 @@ import statistics
 import sys
 import tempfile
 
-# mdtest's rows, and the phases of rbench that they are made of.
+# mdtest's rows, and the corresponding phases of rbench.
 ROWS = {
     "Directory creation": "dir-create",
     "Directory stat": "dir-stat",
@@ -37,12 +36,12 @@ NUMBER = r"\s+([\d.]+)"
 ROW = re.compile(r"^\s+(\w+ \w+)" + NUMBER * 4 + r"\s*$")
 ROW_WITH_RANKS = re.compile(r"^\s+(\w+ \w+)" + NUMBER * 7 + r"\s*$")
 PHASE = re.compile(r"^V-1:(?: main)?\s+(\w+ \w+)\s*:\s+([\d.]+) sec,\s+([\d.]+) ops/sec$")
-# Half of the last digit that is printed, and what a double may be off.
+# Half of the last printed digit, plus the error of a double.
 PRINTED = 0.0005 + 1e-9
 
 
 class Check:
-    """Collects what does not agree."""
+    """Collects mismatches."""
 
     def __init__(self):
         self.compared = 0
@@ -66,7 +65,7 @@ def tried(phase):
 
 
 def measured(result):
-    """(row, iteration, seconds, operations per second), in order of execution."""
+    """Yields (row, iteration, seconds, operations per second), in order of execution."""
     phases = [phase for phase in result["phases"] if tried(phase)]
     writes = {p["iteration"]: p for p in phases if p["name"] == "file-write"}
     for phase in phases:
@@ -82,7 +81,7 @@ def measured(result):
 
 
 def four(values):
-    """Max, Min, Mean, Std Dev."""
+    """Returns Max, Min, Mean, Std Dev."""
     if not values:
         return [0.0] * 4
     deviation = statistics.stdev(values) if len(values) > 1 else 0.0
@@ -121,7 +120,7 @@ def check_head(check, text, result):
 
 
 def check_phases(check, text, measurements):
-    """The lines of -v, if there are any."""
+    """Compares the lines of -v, if there are any."""
     lines = [match for match in map(PHASE.match, text.splitlines()) if match]
     if not any(line.startswith("V-1:") for line in text.splitlines()):
         return
@@ -133,7 +132,7 @@ def check_phases(check, text, measurements):
 
 
 def table(text, title):
-    """Row -> numbers of the table with that title; None without one."""
+    """Maps rows to numbers in the table with this title; None without such a table."""
     head = re.search(rf"^SUMMARY {re.escape(title)}: \(of (\d+) iterations\)$", text, re.M)
     if not head:
         return None
@@ -151,7 +150,7 @@ def table(text, title):
 
 
 def check_tables(check, text, result, measurements):
-    """Compares each table that is there; how many there are."""
+    """Compares each table, and returns the number of tables."""
     iterations = max((p["iteration"] + 1 for p in result["phases"]), default=0)
     tables = 0
     for title, convert in [
@@ -177,7 +176,7 @@ def check_tables(check, text, result, measurements):
 
 
 def iops_parser():
-    """The module mdtest_parser of the package iops-benchmark."""
+    """Loads the module mdtest_parser of the package iops-benchmark."""
     files = importlib.metadata.files("iops-benchmark") or []
     path = next(file for file in files if file.name == "mdtest_parser.py").locate()
     spec = importlib.util.spec_from_file_location("mdtest_parser", path)
@@ -187,8 +186,8 @@ def iops_parser():
 
 
 def check_iops(check, parser, text, measurements):
-    """The package knows the title as it was before mdtest 4.1, without its
-    unit; table and end of the table are the same."""
+    """Compares with the package's parser. It knows the title from before mdtest 4.1, without its
+    unit; the table and its end are the same."""
     old = text.replace("SUMMARY rate (in ops/sec):", "SUMMARY rate:")
     with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
         file.write(old)
@@ -199,7 +198,7 @@ def check_iops(check, parser, text, measurements):
         if key not in metrics:
             continue
         mean = four([rate for name, _, _, rate in measurements if name == row])[2]
-        # None stands for 0 there.
+        # The parser returns None for 0.
         check.near(f"iops-benchmark, {key}", metrics[key] or 0.0, mean)
 
 

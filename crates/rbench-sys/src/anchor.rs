@@ -1,5 +1,5 @@
-//! A directory whose content several processes remove together: one of them
-//! says what is there, and each removes its share of that.
+//! A directory whose content several processes remove together. One process lists it, and
+//! each removes its share.
 
 use std::ffi::CString;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -11,28 +11,27 @@ use nix::libc;
 use crate::dirents::{self, Records};
 use crate::remove::{self, Entry, MARKER, Part, Removal, RemoveError};
 
-/// Entries that are listed at a time, about: what is told to all others.
+/// Approximate number of entries listed at a time, which are sent to all others.
 const LISTED: usize = 1 << 16;
 
-/// Directories on the way to the deepest that is listed.
+/// Most levels of directories that are listed.
 const LEVELS: usize = 16;
 
 /// Bytes of a directory's listing that are read at a time.
 const BATCH: usize = 32 << 10;
 
-/// An open directory that does not leave its mount.
+/// An open directory; operations on it do not leave its mount.
 #[derive(Debug)]
 pub struct Anchor {
     directory: OwnedFd,
     path: PathBuf,
     mount: u64,
-    /// Whether its marker file stays.
+    /// True if its marker file is kept.
     marked: bool,
 }
 
 impl Anchor {
-    /// The directory at `path`, open as `directory`, in `parent`: on the same mount as
-    /// that.
+    /// The directory at `path`, open as `directory`, in `parent` and on the same mount.
     pub(crate) fn new(
         parent: BorrowedFd<'_>,
         directory: BorrowedFd<'_>,
@@ -48,9 +47,9 @@ impl Anchor {
         })
     }
 
-    /// What there is to remove, in pieces that can be dealt out, and whether that is
-    /// everything: files, and, as soon as there are `enough` directories on a level, these
-    /// with all that is in them. What cannot be read is passed over.
+    /// Lists the entries to remove, in parts that can be dealt out. Returns true with them if
+    /// they are all. The parts are files and, as soon as a level has `enough` directories,
+    /// these with their whole content. Unreadable directories are skipped.
     pub fn survey(&self, enough: usize) -> (Vec<Part>, bool) {
         let (mut parts, mut listed) = (Vec::new(), 0);
         let mut level: Vec<Vec<CString>> = vec![Vec::new()];
@@ -69,9 +68,9 @@ impl Anchor {
                 below.extend((!directories.is_empty()).then(|| of(directories, way)));
             }
             let full = listed >= LISTED;
-            let found: usize = below.iter().map(|part| part.entries.len()).sum();
-            if found == 0 || found >= enough || full || depth >= LEVELS {
-                let whole = found == 0 && !full;
+            let directories_below: usize = below.iter().map(|part| part.entries.len()).sum();
+            if directories_below == 0 || directories_below >= enough || full || depth >= LEVELS {
+                let whole = directories_below == 0 && !full;
                 parts.append(&mut below);
                 return (parts, whole);
             }
@@ -80,15 +79,15 @@ impl Anchor {
         (parts, false)
     }
 
-    /// At most about `most` entries of the directory that `way` leads to.
+    /// Approximately at most `most` entries of the directory that `way` leads to.
     fn entries(&self, way: &[CString], most: usize) -> Result<Vec<Entry>, Errno> {
         let mut at = remove::enter(self.directory.as_fd(), c".", self.mount)?;
         for name in way {
             at = remove::enter(at.as_fd(), name, self.mount)?;
         }
         let spare = (self.marked && way.is_empty()).then_some(MARKER);
-        let (mut found, mut buffer) = (Vec::new(), vec![0; BATCH]);
-        while found.len() < most {
+        let (mut entries, mut buffer) = (Vec::new(), vec![0; BATCH]);
+        while entries.len() < most {
             let records = dirents::read(at.as_raw_fd(), &mut buffer)?;
             if records.is_empty() {
                 break;
@@ -97,24 +96,24 @@ impl Anchor {
                 let record = record?;
                 let name = record.name()?;
                 if !record.is_dots() && Some(name) != spare {
-                    found.push((name.to_owned(), record.kind));
+                    entries.push((name.to_owned(), record.kind));
                 }
             }
         }
-        Ok(found)
+        Ok(entries)
     }
 
-    /// Removes `parts` of it, with the care of [`crate::WorkDir::remove`]. Returns the number
-    /// of entries removed.
+    /// Removes `parts` of the content as carefully as [`crate::WorkDir::remove`]. Returns the
+    /// number of entries removed.
     ///
     /// # Errors
-    /// What stays, and why.
+    /// The entries that remain, and the reason.
     pub fn remove(&self, parts: &[Part], how: Removal<'_>) -> Result<u64, RemoveError> {
         remove::remove_parts(self.directory.as_fd(), &self.path, self.mount, parts, how)
     }
 }
 
-/// The ways to the directories that a part consists of.
+/// The ways to the directories of a part.
 fn ways(part: Part) -> impl Iterator<Item = Vec<CString>> {
     let Part { way, entries } = part;
     entries.into_iter().map(move |(name, _)| {
@@ -124,23 +123,23 @@ fn ways(part: Part) -> impl Iterator<Item = Vec<CString>> {
     })
 }
 
-/// Of `parts`, what falls to number `nth` of `of`: a stretch of the files and one of the
-/// directories, so that few are at work in the same directory.
+/// The share `nth` of `of` of `parts`: a range of the files, and one of the directories, so
+/// that few processes work in the same directory.
 pub fn deal(parts: &[Part], nth: usize, of: usize) -> Vec<Part> {
     let mut dealt = Vec::new();
     for directories in [true, false] {
         let fits = |entry: &&Entry| (entry.1 == libc::DT_DIR) == directories;
         let count = |part: &Part| part.entries.iter().filter(fits).count();
         let all: usize = parts.iter().map(count).sum();
-        // 128 bits: neither factor is bounded.
+        // 128 bits, because neither factor is bounded.
         let bound = |nth: usize| (all as u128 * nth as u128 / of.max(1) as u128) as usize;
         let (from, to) = (bound(nth), bound(nth + 1));
         let mut passed = 0;
         for part in parts {
             let here = part.entries.iter().filter(fits);
             let own = here.skip(from.saturating_sub(passed));
-            let begun = passed.max(from);
-            let entries: Vec<Entry> = own.take(to.saturating_sub(begun)).cloned().collect();
+            let start = passed.max(from);
+            let entries: Vec<Entry> = own.take(to.saturating_sub(start)).cloned().collect();
             passed += count(part);
             if !entries.is_empty() {
                 dealt.push(Part {

@@ -1,7 +1,7 @@
-//! A command of the user's that runs beside the measuring, in a process group of its own
-//! that does not outlive us.
+//! A user's command that runs beside the measurement, in a process group of its own that does
+//! not outlive this process.
 //!
-//! What ends it is in `guarded`.
+//! `guarded` ends it.
 
 use std::ffi::OsString;
 use std::io::{self, Read, Write as _};
@@ -14,37 +14,38 @@ use std::time::{Duration, Instant};
 
 use crate::guarded::{Guarded, unblocked};
 
-/// How long it is waited for what a command that has failed said last.
+/// Time to wait for the last output of a failed command.
 const LAST_WORDS: Duration = Duration::from_millis(500);
 
-/// Most of a line that is kept, bytes.
+/// Most bytes of a line that are kept.
 const LINE_MAX: usize = 200;
 
-/// How a command ended.
+/// End of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CommandEnd {
-    /// From its start to its end.
+    /// Time from its start to its end.
     pub took: Duration,
     /// Its exit status; `None` if a signal ended it, or if it was never started.
     pub status: Option<i32>,
     /// The signal that ended it.
     pub signal: Option<i32>,
-    /// If it failed: the first line on its standard error, or why it could not be started.
+    /// The first line on its standard error if it failed, or the reason why it could not be
+    /// started.
     pub said: Option<String>,
 }
 
-/// How a command is started.
+/// Options for the start of a command.
 #[derive(Debug, Clone, Default)]
 pub struct Start<'c> {
-    /// What `sh -c` gets.
+    /// The command for `sh -c`.
     pub command: &'c str,
-    /// Added to the environment.
+    /// Additions to the environment.
     pub environment: &'c [(&'static str, OsString)],
-    /// Put before each line that it prints.
+    /// Prefix of each line that it prints.
     pub prefix: String,
 }
 
-/// A command that was started. When it is dropped, nothing of its group is left.
+/// A started command. Dropping it ends its whole process group.
 #[derive(Debug)]
 pub struct Background {
     guarded: Guarded,
@@ -52,10 +53,10 @@ pub struct Background {
 }
 
 impl Background {
-    /// Starts `sh -c command` as it is: see [`Background::start_as`].
+    /// Starts `sh -c command` without further options: see [`Background::start_as`].
     ///
     /// # Errors
-    /// Why it cannot be started.
+    /// The reason why it cannot be started.
     pub fn start(
         command: &str,
         when_ended: impl FnOnce(CommandEnd) + Send + 'static,
@@ -67,12 +68,12 @@ impl Background {
         Background::start_as(&start, when_ended)
     }
 
-    /// Starts `sh -c command` and tells of its end in a thread of its own. Its standard
-    /// input is empty; what it prints goes to our standard error by way of pipes, so that
-    /// what outlives it, because it has left its group, holds nothing of ours open.
+    /// Starts `sh -c command`, and reports its end in a separate thread. Its standard input is
+    /// empty. Its output goes through pipes to the standard error of this process. So a process
+    /// that has left its group keeps nothing of this process open.
     ///
     /// # Errors
-    /// Why it cannot be started.
+    /// The reason why it cannot be started.
     pub fn start_as(
         start: &Start<'_>,
         when_ended: impl FnOnce(CommandEnd) + Send + 'static,
@@ -105,18 +106,18 @@ impl Background {
         Ok(background)
     }
 
-    /// Whether the command itself has not ended.
+    /// True while the command itself runs.
     pub fn is_running(&self) -> bool {
         self.running.load(Ordering::Acquire)
     }
 
-    /// Whether anything of its group is left.
+    /// True if its process group is not empty.
     pub fn has_processes(&self) -> bool {
         let any = self.guarded.has_processes();
         any.unwrap_or_else(|| self.is_running())
     }
 
-    /// Asks all of its group to end (SIGTERM).
+    /// Asks its process group to end (SIGTERM).
     pub fn ask_to_end(&self) {
         self.guarded.ask_to_end();
     }
@@ -143,18 +144,18 @@ fn wait(child: &mut Child, began: Instant, first_line: &Receiver<String>) -> Com
     }
 }
 
-/// Passes on what comes to our standard error, with `prefix` before each line, and tells of
-/// the first line that is not empty.
+/// Forwards data to standard error, with `prefix` before each line, and sends the first
+/// non-empty line.
 fn relay(from: Option<impl Read>, prefix: &str, mut first_line: Option<&Sender<String>>) {
     let Some(mut from) = from else {
         return;
     };
     let (mut buffer, mut line) = ([0; 4096], Vec::new());
-    let mut begun = false;
+    let mut is_in_line = false;
     while let Ok(length @ 1..) = from.read(&mut buffer) {
         let bytes = &buffer[..length];
-        // A standard error that is closed is no reason to hold the command up.
-        let _ = io::stderr().write_all(&prefixed(bytes, prefix, &mut begun));
+        // A closed standard error must not block the command.
+        let _ = io::stderr().write_all(&prefixed(bytes, prefix, &mut is_in_line));
         if let Some(sender) = first_line {
             line.extend_from_slice(bytes);
             if tell(&mut line, false, sender) {
@@ -167,8 +168,7 @@ fn relay(from: Option<impl Read>, prefix: &str, mut first_line: Option<&Sender<S
     }
 }
 
-/// `bytes` with `prefix` before each line; `begun`: whether the last line has begun before, and
-/// is not over.
+/// Puts `prefix` before each line of `bytes`. `begun` is true if the last line is incomplete.
 fn prefixed(bytes: &[u8], prefix: &str, begun: &mut bool) -> Vec<u8> {
     let mut all = Vec::with_capacity(bytes.len() + prefix.len());
     for line in bytes.split_inclusive(|byte| *byte == b'\n') {
@@ -180,7 +180,7 @@ fn prefixed(bytes: &[u8], prefix: &str, begun: &mut bool) -> Vec<u8> {
     all
 }
 
-/// Tells of the first line of `text` that is not empty, if it is whole; whether it did.
+/// Sends the first non-empty line of `text` if it is complete. Returns true if it did.
 fn tell(text: &mut Vec<u8>, over: bool, to: &Sender<String>) -> bool {
     let begin = text.iter().position(|byte| !byte.is_ascii_whitespace());
     text.drain(..begin.unwrap_or(text.len()));
@@ -189,7 +189,7 @@ fn tell(text: &mut Vec<u8>, over: bool, to: &Sender<String>) -> bool {
     match end.or((over && !text.is_empty()).then_some(text.len())) {
         Some(end) => {
             let line = String::from_utf8_lossy(&text[..end.min(LINE_MAX)]);
-            // Nobody may wait for it.
+            // The receiver may be gone.
             let _ = to.send(line.trim_end().to_owned());
             true
         }
@@ -213,9 +213,9 @@ mod tests {
     }
 
     fn wait_until(what: &str, holds: impl Fn() -> bool) {
-        let begun = Instant::now();
+        let start = Instant::now();
         while !holds() {
-            assert!(begun.elapsed() < PATIENCE, "{what}");
+            assert!(start.elapsed() < PATIENCE, "{what}");
             std::thread::sleep(Duration::from_millis(5));
         }
     }
@@ -239,10 +239,10 @@ mod tests {
 
     #[test]
     fn each_line_has_the_prefix_however_it_comes() {
-        let mut begun = false;
+        let mut is_in_line = false;
         let mut all = Vec::new();
         for part in ["a", "b\nc\n\nd", "e", "\n", "f"] {
-            all.extend(prefixed(part.as_bytes(), "h: ", &mut begun));
+            all.extend(prefixed(part.as_bytes(), "h: ", &mut is_in_line));
         }
         assert_eq!(all, b"h: ab\nh: c\nh: \nh: de\nh: f");
         let all = prefixed(b"a\nb", "", &mut false);
@@ -276,7 +276,7 @@ mod tests {
             let name = fs::read_to_string(format!("/proc/{number}/comm"));
             name.is_ok_and(|name| name.trim() == "sleep")
         };
-        // Before that the shell may not have come to its trap.
+        // Before that, the shell may not have set its trap.
         wait_until("it runs", || of_group().any(sleeps));
         background.ask_to_end();
         assert!(background.is_running(), "it does not listen");
@@ -298,7 +298,7 @@ mod tests {
     #[test]
     fn the_guard_ends_the_group_when_nobody_holds_it() {
         let (mut background, ended) = start("exec sleep 1000");
-        // As when we are killed.
+        // Like when this process is killed.
         background.guarded.leave_to_the_guard();
         let end = ended.recv_timeout(PATIENCE).expect("it ends");
         assert_eq!(end.signal, Some(15));

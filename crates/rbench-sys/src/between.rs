@@ -1,9 +1,9 @@
-//! What clients of one file system promise each other (`rbench check` on several hosts): that
-//! one sees what another one did, that a lock is given to one of them, and that one of them
-//! wins when all want a name.
+//! Promises between the clients of one file system (`rbench check` on several hosts). A client
+//! sees the changes of another. A lock is held by one client at a time. One client wins when all
+//! want a name.
 //!
-//! A check is data: a name, a sentence and what each side does. Who does it when, by whose
-//! clock, and what follows from it, is others' business.
+//! A check is data: a name, a sentence, and the actions of each side. Other modules decide which
+//! client acts at which time, and draw the conclusions.
 
 use std::fs::{File, OpenOptions};
 use std::os::fd::{AsRawFd as _, IntoRawFd as _};
@@ -30,35 +30,35 @@ pub use sights::{Hand, Looker, Sight, Watched};
 /// A promise between clients.
 #[derive(Debug)]
 pub struct Check {
-    /// Its name for machines: `coherence.create.stat`.
+    /// Name for machines: `coherence.create.stat`.
     pub name: &'static str,
-    /// What is promised, a clause for people.
+    /// The promise, a clause for people.
     pub says: &'static str,
-    /// How it is found out.
+    /// The trial that tests it.
     pub trial: Trial,
 }
 
-/// How a promise between clients is found out.
+/// Trial of a promise between clients.
 #[derive(Debug)]
 pub enum Trial {
-    /// One client does something, the others look for it.
+    /// One client changes something, and the others look for it.
     Sight(Sight),
-    /// All want the same name at once.
+    /// All clients want the same name at once.
     Race(Race),
-    /// All append to one file.
+    /// All clients append to one file.
     Append,
-    /// One makes and removes names, the others list the directory.
+    /// One client creates and removes names, and the others list the directory.
     Listing,
-    /// All want the same lock again and again.
+    /// All clients want the same lock, repeatedly.
     Exclusion(Lock),
 }
 
-/// Promises about one thing.
+/// Promises about one subject.
 #[derive(Debug)]
 pub struct Group {
-    /// What the names of its checks begin with.
+    /// Prefix of the names of its checks.
     pub name: &'static str,
-    /// What it is about.
+    /// Its subject.
     pub about: &'static str,
     /// Its checks, in the order of the report.
     pub checks: &'static [Check],
@@ -67,22 +67,22 @@ pub struct Group {
 /// Every check between clients, in the order of the report.
 pub const GROUPS: &[Group] = &[sights::GROUP, locks::GROUP, races::GROUP];
 
-/// All of them, one after the other.
+/// All checks, in order.
 pub fn all() -> impl Iterator<Item = &'static Check> {
     GROUPS.iter().flat_map(|group| group.checks)
 }
 
-/// What one step of a check comes to, or what went wrong.
+/// Result of a step of a check, or the error.
 pub type Step<T> = Result<T, Evidence>;
 
-/// The place of one of the things that a check is about.
+/// Place of one object of a check.
 #[derive(Debug, Clone)]
 pub struct Spot {
-    /// A directory of the check's own, as this client sees it.
+    /// Directory of the check, as this client sees it.
     pub directory: PathBuf,
-    /// Which of them.
+    /// Number of the object.
     pub number: usize,
-    /// This program: it holds locks in a process of its own.
+    /// This program, which holds locks in a separate process.
     pub program: PathBuf,
 }
 
@@ -96,36 +96,36 @@ impl Spot {
     }
 }
 
-/// Makes the directory of a check.
+/// Creates the directory of a check.
 ///
 /// # Errors
-/// Why it cannot be made.
+/// The reason why it cannot be created.
 pub fn make(directory: &Path) -> Step<()> {
     done("mkdir", directory, std::fs::create_dir(directory))
 }
 
-/// Makes an empty file.
+/// Creates an empty file.
 ///
 /// # Errors
-/// Why it cannot be made.
+/// The reason why it cannot be created.
 pub fn place(path: &Path) -> Step<()> {
     closed(path, done("open", path, File::create_new(path))?)
 }
 
-/// Closes a file: some file systems tell there what they could not write.
+/// Closes a file: some file systems report failed writes at that time.
 fn closed(path: &Path, file: File) -> Step<()> {
-    // SAFETY: the descriptor was the file's alone, and is used no more.
+    // SAFETY: only this file used the descriptor, and it is not used again.
     let closed = unsafe { nix::libc::close(file.into_raw_fd()) };
     done("close", path, last(closed, ()))
 }
 
-/// Waits for at most `within` until all of this is there: another client has made it.
+/// Waits at most `within` until all paths exist, which another client has created.
 pub fn appear(paths: &[PathBuf], within: Duration, stop: &dyn Fn() -> bool) {
     use rbench_core::Clock as _;
-    let begun = rbench_core::MonotonicClock.now();
+    let start = rbench_core::MonotonicClock.now();
     for path in paths {
         while std::fs::symlink_metadata(path).is_err() {
-            let waited: Duration = rbench_core::MonotonicClock.now().since(begun).into();
+            let waited: Duration = rbench_core::MonotonicClock.now().since(start).into();
             if waited > within || stop() {
                 return;
             }
@@ -134,7 +134,7 @@ pub fn appear(paths: &[PathBuf], within: Duration, stop: &dyn Fn() -> bool) {
     }
 }
 
-/// A file that is there, open for reading and writing.
+/// An existing file, open for reading and writing.
 fn writable(path: &Path) -> Step<File> {
     done(
         "open",
@@ -143,7 +143,7 @@ fn writable(path: &Path) -> Step<File> {
     )
 }
 
-/// How a call about a path ended.
+/// Converts the result of a call on a path.
 fn done<T>(call: &str, path: &Path, result: std::io::Result<T>) -> Step<T> {
     result.map_err(|error| {
         let errno = error.raw_os_error().map(Errno::from_raw);
@@ -157,12 +157,12 @@ fn done<T>(call: &str, path: &Path, result: std::io::Result<T>) -> Step<T> {
     })
 }
 
-/// An error by its name and its words.
+/// Formats an error with its name and description.
 fn told(errno: Errno) -> String {
     format!("{errno:?} ({})", errno.desc())
 }
 
-/// The error that the C library has just told.
+/// The last error of the C library.
 fn last<T>(result: i32, value: T) -> std::io::Result<T> {
     match result {
         0 => Ok(value),
@@ -170,8 +170,7 @@ fn last<T>(result: i32, value: T) -> std::io::Result<T> {
     }
 }
 
-/// Waits until the C library's clock that all instants here are on shows `at`, or until `stop`
-/// says so.
+/// Waits until `at` by the clock of all instants here, or until `stop` returns true.
 pub fn wait_until(at: rbench_core::Nanos, stop: &dyn Fn() -> bool) {
     use rbench_core::Clock as _;
     const STEP: rbench_core::Nanos = rbench_core::Nanos(20_000_000);
@@ -184,10 +183,10 @@ pub fn wait_until(at: rbench_core::Nanos, stop: &dyn Fn() -> bool) {
     }
 }
 
-/// Maps a whole file of at least `length` bytes, stores there, and synchronises it.
+/// Maps a whole file of at least `length` bytes, stores data in it, and synchronises it.
 fn store_mapped(path: &Path, file: &File, length: usize, bytes: &[u8]) -> Step<()> {
     use nix::libc;
-    // SAFETY: a new mapping of an open file; its result is looked at.
+    // SAFETY: a new mapping of an open file; its result is checked.
     let at = unsafe {
         libc::mmap(
             std::ptr::null_mut(),
@@ -202,16 +201,16 @@ fn store_mapped(path: &Path, file: &File, length: usize, bytes: &[u8]) -> Step<(
         return done("mmap", path, Err(std::io::Error::last_os_error()));
     }
     let stored = || {
-        // A page that cannot be had would end us with SIGBUS: here it is an error.
-        // SAFETY: the mapping is as long as said.
-        let there = unsafe { libc::madvise(at, length, libc::MADV_POPULATE_WRITE) };
-        match last(there, ()) {
-            // Linux before 5.14 does not know it.
+        // A missing page would end this process with SIGBUS: here it is an error.
+        // SAFETY: the mapping has the given length.
+        let populated = unsafe { libc::madvise(at, length, libc::MADV_POPULATE_WRITE) };
+        match last(populated, ()) {
+            // Linux before 5.14 does not support it.
             Err(e) if e.raw_os_error() == Some(libc::EINVAL) => {}
-            there => done("madvise", path, there)?,
+            populated => done("madvise", path, populated)?,
         }
-        // SAFETY: the mapping is as long as said, its page is there, and nobody else here has it;
-        // no other client writes to the file or cuts it.
+        // SAFETY: the mapping has the given length, its page exists, and nothing else here uses
+        // it. No other client writes to the file or truncates it.
         let synced = unsafe {
             std::ptr::copy_nonoverlapping(bytes.as_ptr(), at.cast(), bytes.len().min(length));
             last(libc::msync(at, length, libc::MS_SYNC), ())
@@ -219,7 +218,7 @@ fn store_mapped(path: &Path, file: &File, length: usize, bytes: &[u8]) -> Step<(
         done("msync", path, synced)
     };
     let stored = stored();
-    // SAFETY: the mapping from above, used no more.
+    // SAFETY: the mapping from above, which is not used again.
     unsafe { libc::munmap(at, length) };
     stored
 }

@@ -1,4 +1,4 @@
-//! Memory for blocks that go to and come from files, `O_DIRECT` included.
+//! Memory for blocks of files, also with `O_DIRECT`.
 
 mod memory;
 
@@ -12,9 +12,8 @@ use nix::sys::mman::{MapFlags, ProtFlags, mmap_anonymous, munmap};
 
 pub use memory::{BlockMemory, LockedMemory};
 
-/// Bytes of a mapping of its own, zeros at first, that start at a multiple of
-/// [`AlignedBuffer::ALIGNMENT`]. Its pages are there from the start, so that
-/// no page fault falls into a timed call.
+/// Bytes in their own mapping, zeros at first, aligned to [`AlignedBuffer::ALIGNMENT`]. The
+/// pages are populated from the start, so that no page fault occurs in a timed call.
 #[derive(Debug)]
 pub struct AlignedBuffer {
     base: NonNull<u8>,
@@ -22,10 +21,10 @@ pub struct AlignedBuffer {
     origin: Origin,
 }
 
-/// What has to be given back.
+/// Memory that must be given back.
 #[derive(Debug, Clone, Copy)]
 enum Origin {
-    /// A mapping of so many bytes.
+    /// A mapping with its length.
     Mapping(NonNull<u8>, NonZeroUsize),
     /// A System V segment.
     Segment(NonNull<u8>),
@@ -39,19 +38,18 @@ impl Origin {
     }
 }
 
-// SAFETY: the mapping belongs to this value alone and to no thread.
+// SAFETY: the mapping belongs only to this value, and to no thread.
 unsafe impl Send for AlignedBuffer {}
 
 impl AlignedBuffer {
-    /// What `O_DIRECT` asks for on every common device, in bytes. The kernel's
-    /// pages, at which mappings start, are multiples of it.
+    /// Alignment that `O_DIRECT` needs on every common device, in bytes. Mappings start at
+    /// pages of the kernel, which are multiples of it.
     pub const ALIGNMENT: usize = 4096;
 
-    /// A buffer of `length` bytes, which may be 0. `ENOMEM` when they do not
-    /// fit.
+    /// Creates a buffer of `length` bytes, which may be 0. `ENOMEM` if they do not fit.
     pub fn new(length: usize) -> Result<AlignedBuffer, Errno> {
-        // SAFETY: a new private mapping at an address of the kernel's choice
-        // touches no memory that is in use.
+        // SAFETY: a new private mapping at an address chosen by the kernel touches no memory
+        // in use.
         let base = unsafe {
             mmap_anonymous(
                 None,
@@ -64,26 +62,25 @@ impl AlignedBuffer {
         Ok(AlignedBuffer::within(origin, 0, length))
     }
 
-    /// `length` bytes that lie `ahead` of the start of `origin`, in it, which becomes its
-    /// own.
+    /// A buffer of `length` bytes, at offset `ahead` in `origin`, which it owns.
     fn within(origin: Origin, ahead: usize, length: usize) -> AlignedBuffer {
         AlignedBuffer {
-            // SAFETY: so many bytes are in the mapping.
+            // SAFETY: the mapping has this number of bytes.
             base: unsafe { origin.start().add(ahead) },
             length,
             origin,
         }
     }
 
-    /// Where it starts, for the kernel: who writes there while a reference to
-    /// its bytes exists breaks Rust's rules.
+    /// Its start, for the kernel. Writing there while a reference to its bytes exists breaks
+    /// Rust's rules.
     #[inline]
     pub(crate) fn start(&self) -> *mut u8 {
         self.base.as_ptr()
     }
 }
 
-/// The bytes to map for `length`: a mapping cannot be empty.
+/// The number of bytes to map for `length`: a mapping cannot be empty.
 fn mapped(length: usize) -> NonZeroUsize {
     NonZeroUsize::new(length).unwrap_or(NonZeroUsize::MIN)
 }
@@ -93,8 +90,8 @@ impl Deref for AlignedBuffer {
 
     #[inline]
     fn deref(&self) -> &[u8] {
-        // SAFETY: `length` initialised (zeroed) bytes from `base` on lie in
-        // the mapping, and `&self` keeps writers away.
+        // SAFETY: the mapping has `length` initialised (zeroed) bytes from `base` on, and
+        // `&self` excludes writers.
         unsafe { std::slice::from_raw_parts(self.base.as_ptr(), self.length) }
     }
 }
@@ -102,7 +99,7 @@ impl Deref for AlignedBuffer {
 impl DerefMut for AlignedBuffer {
     #[inline]
     fn deref_mut(&mut self) -> &mut [u8] {
-        // SAFETY: as in `deref`; `&mut self` keeps other references away.
+        // SAFETY: as in `deref`; `&mut self` excludes other references.
         unsafe { std::slice::from_raw_parts_mut(self.base.as_ptr(), self.length) }
     }
 }
@@ -111,12 +108,12 @@ impl Drop for AlignedBuffer {
     fn drop(&mut self) {
         let given_back = match self.origin {
             Origin::Mapping(start, length) => {
-                // SAFETY: they are those of the mapping as it was made, and no reference into
-                // it outlives `self`.
+                // SAFETY: the mapping as it was created; no reference into it outlives
+                // `self`.
                 unsafe { munmap(start.cast::<c_void>(), length.get()) }
             }
             Origin::Segment(start) => {
-                // SAFETY: as above, of a segment.
+                // SAFETY: as above, for a segment.
                 let detached = unsafe { libc::shmdt(start.as_ptr().cast()) };
                 Errno::result(detached).map(drop)
             }

@@ -1,6 +1,6 @@
-//! The system calls of the timed path whose wrappers in the C library make other
-//! calls, or are cancellation points: in a program with threads the library notes around each
-//! of them that the thread may be cancelled, which nobody does here.
+//! System calls of the timed path that bypass the C library. Its wrappers make other calls,
+//! or are cancellation points. With threads, the library then marks the thread as cancellable
+//! around each call, which rbench never uses.
 
 use std::os::fd::RawFd;
 
@@ -13,10 +13,10 @@ pub(crate) fn errno(error: syscalls::Errno) -> Errno {
     Errno::from_raw(error.into_raw())
 }
 
-/// `pread`; a negative offset is refused by the kernel.
+/// `pread`; the kernel refuses a negative offset.
 ///
 /// # Safety
-/// `length` bytes from `start` on are valid and in nobody else's use.
+/// `length` bytes from `start` on are valid, and nothing else uses them.
 #[inline]
 pub(crate) unsafe fn pread(
     fd: RawFd,
@@ -24,7 +24,7 @@ pub(crate) unsafe fn pread(
     length: usize,
     offset: libc::off_t,
 ) -> Result<usize, Errno> {
-    // SAFETY: the caller's promise.
+    // SAFETY: promised by the caller.
     unsafe {
         syscall4(
             Sysno::pread64,
@@ -37,10 +37,10 @@ pub(crate) unsafe fn pread(
     .map_err(errno)
 }
 
-/// `pwrite`; a negative offset is refused by the kernel.
+/// `pwrite`; the kernel refuses a negative offset.
 ///
 /// # Safety
-/// `length` bytes from `start` on are valid, and nobody writes to them.
+/// `length` bytes from `start` on are valid, and nothing writes to them.
 #[inline]
 pub(crate) unsafe fn pwrite(
     fd: RawFd,
@@ -48,7 +48,7 @@ pub(crate) unsafe fn pwrite(
     length: usize,
     offset: libc::off_t,
 ) -> Result<usize, Errno> {
-    // SAFETY: the caller's promise.
+    // SAFETY: promised by the caller.
     unsafe {
         syscall4(
             Sysno::pwrite64,
@@ -64,16 +64,16 @@ pub(crate) unsafe fn pwrite(
 /// `close`.
 ///
 /// # Safety
-/// The descriptor is the caller's, who does not use it again.
+/// The descriptor belongs to the caller, which does not use it again.
 #[inline]
 pub(crate) unsafe fn close(fd: RawFd) -> Result<(), Errno> {
-    // SAFETY: the caller's promise.
+    // SAFETY: promised by the caller.
     unsafe { syscall1(Sysno::close, fd as usize) }
         .map(drop)
         .map_err(errno)
 }
 
-/// `fsync`, or with `data_only` `fdatasync`.
+/// `fsync`, or `fdatasync` with `data_only`.
 #[inline]
 pub(crate) fn fsync(fd: RawFd, data_only: bool) -> Result<(), Errno> {
     let number = if data_only {
@@ -81,7 +81,7 @@ pub(crate) fn fsync(fd: RawFd, data_only: bool) -> Result<(), Errno> {
     } else {
         Sysno::fsync
     };
-    // SAFETY: no memory is involved; what is no descriptor gives EBADF.
+    // SAFETY: no memory is involved; an invalid descriptor gives EBADF.
     unsafe { syscall1(number, fd as usize) }
         .map(drop)
         .map_err(errno)
@@ -102,21 +102,20 @@ pub(crate) fn fallocate(
         .map_err(errno)
 }
 
-/// What [`io_getevents`] tells of a request that is complete: `io_event` of the
-/// kernel.
+/// Completion of a request from [`io_getevents`]: the kernel's `io_event`.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct IoEvent {
     /// `aio_data` of the request.
     pub(crate) data: u64,
-    /// Where its control block is.
+    /// Address of its control block.
     pub(crate) obj: u64,
-    /// Bytes, or a negative errno.
+    /// Number of bytes, or a negative errno.
     pub(crate) res: i64,
     pub(crate) res2: i64,
 }
 
-/// `io_setup`: a context for so many requests under way; its number is an
+/// `io_setup`: creates a context for this number of requests in flight; its number is an
 /// address of this process.
 pub(crate) fn io_setup(requests: u32) -> Result<usize, Errno> {
     let mut context = 0_usize;
@@ -127,21 +126,21 @@ pub(crate) fn io_setup(requests: u32) -> Result<usize, Errno> {
         .map_err(errno)
 }
 
-/// `io_submit`: how many of the requests, from the first on, the kernel has
-/// taken.
+/// `io_submit`: returns the number of requests, from the first on, that the kernel has
+/// accepted.
 ///
 /// # Safety
-/// The control blocks are valid, and the memory that they name is so, and in
-/// nobody else's use, until the requests are complete.
+/// The control blocks and the memory that they name are valid until the requests are
+/// complete, and nothing else uses them.
 #[inline]
 pub(crate) unsafe fn io_submit(context: usize, blocks: &[*mut libc::iocb]) -> Result<usize, Errno> {
     let from = blocks.as_ptr().expose_provenance();
-    // SAFETY: the caller's promise.
+    // SAFETY: promised by the caller.
     unsafe { syscall3(Sysno::io_submit, context, blocks.len(), from) }.map_err(errno)
 }
 
-/// `io_getevents`: appends what is complete to `events`, as far as its capacity
-/// reaches; waits until so many are, for `timeout` at most.
+/// `io_getevents`: appends completed requests to `events`, up to its capacity. Waits for
+/// `least` of them, for at most `timeout`.
 #[inline]
 pub(crate) fn io_getevents(
     context: usize,
@@ -152,8 +151,8 @@ pub(crate) fn io_getevents(
     let room = events.spare_capacity_mut();
     let (most, to) = (room.len(), room.as_mut_ptr().expose_provenance());
     let timeout = timeout.map_or(0, |limit| std::ptr::from_ref(limit).expose_provenance());
-    // SAFETY: the kernel writes at most `most` events behind those that there
-    // are, and reads the timeout.
+    // SAFETY: the kernel writes at most `most` events after the existing ones, and reads the
+    // timeout.
     let came = unsafe {
         syscall5(
             Sysno::io_getevents,
@@ -165,13 +164,13 @@ pub(crate) fn io_getevents(
         )
     }
     .map_err(errno)?;
-    // SAFETY: the kernel has written so many, which fit.
+    // SAFETY: the kernel has written this number of events, and they fit.
     unsafe { events.set_len(events.len() + came) };
     Ok(())
 }
 
-/// `io_destroy`: waits for what is under way.
+/// `io_destroy`: waits for the requests in flight.
 pub(crate) fn io_destroy(context: usize) {
-    // SAFETY: what is no context gives EINVAL, and nothing else refers to it.
+    // SAFETY: an invalid context gives EINVAL, and nothing else refers to it.
     let _ = unsafe { syscall1(Sysno::io_destroy, context) };
 }

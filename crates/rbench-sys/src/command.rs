@@ -1,6 +1,6 @@
-//! Running the user's command, around a phase. What it does is the user's
-//! business; what it prints must not get among the results, and it does not outlive us. What it has put in the background when it
-//! ends is let go.
+//! Runs a user's command around a phase. Its actions are up to the user. But its output must not
+//! mix with the results, and it does not outlive this process. Processes that it has left in the
+//! background at its end are released.
 
 use std::fs::OpenOptions;
 use std::io;
@@ -18,28 +18,28 @@ use nix::sys::signal::Signal;
 pub use crate::guarded::unblocked;
 use crate::guarded::{Guarded, is_stopped};
 
-/// How often it is looked whether the command is to be ended.
+/// Interval for checking whether the command must end.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// How long a command has between SIGTERM and SIGKILL.
+/// Time between SIGTERM and SIGKILL.
 const GRACE: Duration = Duration::from_secs(2);
 
-/// How long a command may be stopped by a signal until it is ended: nobody else would.
+/// Time after which a stopped command is ended, as nothing else would end it.
 const STILL: Duration = Duration::from_secs(5);
 
-/// A command that was run.
+/// Result of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ran {
-    /// From its start to its end.
+    /// Time from its start to its end.
     pub took: Duration,
-    /// A sentence that names the command: when it could not be started, exited with
-    /// another status than 0, or was ended by a signal.
+    /// A sentence that names the command, if it could not be started, exited with a status other
+    /// than 0, or was ended by a signal.
     pub result: Result<(), String>,
 }
 
-/// Runs `sh -c command` and waits for its end. Its standard input is empty, and it has no terminal;
-/// its standard output goes to our standard error. When `stopped`, it is ended (SIGTERM, and
-/// SIGKILL 2 s later).
+/// Runs `sh -c command`, and waits for its end. Its standard input is empty, and it has no
+/// terminal. Its standard output goes to the standard error of this process. When `stopped` returns
+/// true, it gets SIGTERM, and SIGKILL 2 s later.
 pub fn run(command: &str, stopped: &dyn Fn() -> bool) -> Ran {
     let mut shell = Command::new("sh");
     let stderr = io::stderr().as_fd().try_clone_to_owned();
@@ -47,11 +47,10 @@ pub fn run(command: &str, stopped: &dyn Fn() -> bool) -> Ran {
     ended(command, done)
 }
 
-/// The same in the directory `place`; what it prints goes to the end of the
-/// file `output`.
+/// Like [`run`], in the directory `place`; its output is appended to the file `output`.
 ///
 /// # Errors
-/// As [`Ran::result`], and when the file cannot be written.
+/// Fails as [`Ran::result`], or if the file cannot be written.
 pub fn run_in(
     place: &Path,
     command: &str,
@@ -59,8 +58,7 @@ pub fn run_in(
     stopped: &dyn Fn() -> bool,
 ) -> Result<(), String> {
     let mut options = OpenOptions::new();
-    // Of the user's files the one that has this name is not known: it is not changed but
-    // at its end, and no link is followed.
+    // The file may belong to the user: it is only appended to, and no link is followed.
     options
         .append(true)
         .create(true)
@@ -91,7 +89,7 @@ fn ended(command: &str, ended: io::Result<Ended>) -> Ran {
     Ran { took, result }
 }
 
-/// From its start to its end, and how that was.
+/// Time from the start to the end of a command, and its status.
 type Ended = (Duration, io::Result<ExitStatus>);
 
 fn status(shell: &mut Command, command: &str, stopped: &dyn Fn() -> bool) -> io::Result<Ended> {
@@ -106,7 +104,7 @@ fn status(shell: &mut Command, command: &str, stopped: &dyn Fn() -> bool) -> io:
     let (sender, ended) = channel();
     let wait = move || {
         let status = child.wait();
-        // It is waited for until it has come.
+        // The receiver waits for it.
         let _ = sender.send((began.elapsed(), status));
     };
     let thread = std::thread::Builder::new().name("rbench-command".to_owned());
@@ -137,14 +135,14 @@ fn status(shell: &mut Command, command: &str, stopped: &dyn Fn() -> bool) -> io:
             _ => {}
         }
     };
-    // Once it is ended it is no longer seen as stopped.
+    // After its end it no longer counts as stopped.
     if stood_still {
         ended.1 = Err(io::Error::other(
             "it was stopped, probably because it reads from the terminal, which is not available to it",
         ));
     }
     match asked {
-        // What it has started may still put things in order.
+        // Its child processes may still clean up.
         Some(at) => {
             while guarded.has_processes() == Some(true) && at.elapsed() < GRACE {
                 std::thread::sleep(LOOK_EVERY / 5);
@@ -155,7 +153,7 @@ fn status(shell: &mut Command, command: &str, stopped: &dyn Fn() -> bool) -> io:
     Ok(ended)
 }
 
-/// How it ended, if not well.
+/// The failure of a command, if any.
 fn ending(status: ExitStatus) -> Option<String> {
     match (status.code(), status.signal()) {
         (Some(0), _) => None,

@@ -1,5 +1,5 @@
-//! Reading a directory with `getdents64`, and walking the records that it
-//! returns. Opens and closes nothing.
+//! Reads a directory with `getdents64`, and parses the records. It opens and closes
+//! nothing.
 
 use std::ffi::CStr;
 use std::os::fd::RawFd;
@@ -7,8 +7,8 @@ use std::os::fd::RawFd;
 use nix::errno::Errno;
 use nix::libc;
 
-/// Bytes in front of the name in a record: inode number (8), position (8),
-/// length of the record (2), kind (1).
+/// Bytes before the name in a record: inode number (8), position (8), length of the
+/// record (2), kind (1).
 const NAME_START: usize = 19;
 
 /// The next records of the directory `fd`; empty at the end.
@@ -20,7 +20,7 @@ pub(crate) fn read(fd: RawFd, buffer: &mut [u8]) -> Result<&[u8], Errno> {
     Ok(&buffer[..length])
 }
 
-/// Whether the directory `fd` has no entries.
+/// True if the directory `fd` has no entries.
 pub(crate) fn is_empty(fd: RawFd) -> Result<bool, Errno> {
     let mut buffer = [0; 4096];
     loop {
@@ -39,27 +39,27 @@ pub(crate) fn is_empty(fd: RawFd) -> Result<bool, Errno> {
 /// One entry of a directory.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Record<'a> {
-    /// `DT_DIR`, `DT_REG` …; `DT_UNKNOWN` where the file system does not say.
+    /// `DT_DIR`, `DT_REG` …; `DT_UNKNOWN` if the file system does not report it.
     pub(crate) kind: u8,
-    /// The name, its NUL and padding.
+    /// The name, with its NUL and padding.
     name: &'a [u8],
 }
 
 impl<'a> Record<'a> {
-    /// Whether it is `.` or `..`.
+    /// True for `.` and `..`.
     #[inline]
     pub(crate) fn is_dots(&self) -> bool {
         matches!(self.name, [b'.', 0, ..] | [b'.', b'.', 0, ..])
     }
 
-    /// The name; `EIO` when it does not end.
+    /// The name; `EIO` if it has no end.
     pub(crate) fn name(&self) -> Result<&'a CStr, Errno> {
         CStr::from_bytes_until_nul(self.name).map_err(|_| Errno::EIO)
     }
 }
 
-/// Walks the records in what [`read`] returned. A record that does not fit is
-/// `EIO`, and the last one.
+/// Iterator over the records from [`read`]. A record that does not fit is `EIO`, and
+/// the last one.
 #[derive(Debug)]
 pub(crate) struct Records<'a>(pub(crate) &'a [u8]);
 
@@ -98,7 +98,7 @@ mod tests {
         bytes
     }
 
-    /// The names that a walk finds, `!` for an error.
+    /// The names of all records, `!` for an error.
     fn names(bytes: &[u8]) -> Vec<String> {
         Records(bytes)
             .map(|record| match record.and_then(|r| r.name()) {

@@ -1,5 +1,5 @@
-//! What block devices lie behind files, and what the kernel counts of them and of its
-//! processors. Only /proc and /sys are read, and files are looked at without opening them.
+//! Block devices of files, and the kernel's counters of devices and processors. It only reads
+//! /proc and /sys, and stats files without opening them.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,11 +16,11 @@ struct Disk {
     name: String,
     /// Its directory below /sys.
     folder: PathBuf,
-    /// Names of the devices that it is made of.
+    /// Names of the devices that it consists of.
     parts: Vec<String>,
 }
 
-/// What the kernel has counted of a device so far.
+/// The kernel's counters of a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 struct Counts {
     ios: [u64; 2],
@@ -31,7 +31,7 @@ struct Counts {
     in_queue_ms: u64,
 }
 
-/// Devices that are watched from an instant on.
+/// Block devices observed from an instant on.
 #[derive(Debug)]
 pub struct DiskWatch {
     begun: Instant,
@@ -39,10 +39,9 @@ pub struct DiskWatch {
 }
 
 impl DiskWatch {
-    /// Begins with the devices below `paths`, and those that these are made of: the file
-    /// systems that the paths lie on, and paths that are devices. A path that is not there
-    /// counts as its directory. Partitions count as the device that they are of. Of a file
-    /// system that stands on no device, there is none.
+    /// Starts with the devices of `paths`, and those that these consist of. Each path counts
+    /// by its file system, or is itself a device. A missing path counts as its directory, a
+    /// partition as its device. Some file systems have no device.
     pub fn begin<'p>(paths: impl IntoIterator<Item = &'p Path>) -> DiskWatch {
         let mut numbers: Vec<u64> = Vec::new();
         for number in paths.into_iter().filter_map(device_of) {
@@ -69,7 +68,7 @@ impl DiskWatch {
         }
     }
 
-    /// What the devices did since then.
+    /// Activity of the devices since then.
     pub fn end(self) -> Vec<DiskUse> {
         let span_ms = self.begun.elapsed().as_millis() as u64;
         let since = |(disk, before): (Disk, Counts)| {
@@ -93,18 +92,18 @@ impl DiskWatch {
     }
 }
 
-/// The number of the device below a path, or of the path.
+/// The number of a path's device, or of the path if it is a device.
 fn device_of(path: &Path) -> Option<u64> {
-    let found = path.symlink_metadata();
-    let found = found.or_else(|_| path.parent().unwrap_or(Path::new("/")).metadata());
-    let found = found.ok()?;
-    Some(match found.file_type() {
-        kind if kind.is_block_device() || kind.is_char_device() => found.rdev(),
-        _ => found.dev(),
+    let metadata = path.symlink_metadata();
+    let metadata = metadata.or_else(|_| path.parent().unwrap_or(Path::new("/")).metadata());
+    let metadata = metadata.ok()?;
+    Some(match metadata.file_type() {
+        kind if kind.is_block_device() || kind.is_char_device() => metadata.rdev(),
+        _ => metadata.dev(),
     })
 }
 
-/// Adds the device with this directory, then those that it is made of.
+/// Adds the device of this directory, then those that it consists of.
 fn add(disks: &mut Vec<Disk>, folder: PathBuf) {
     let whole = match folder.join("partition").exists() {
         true => folder.parent().unwrap_or(&folder).to_owned(),
@@ -143,7 +142,7 @@ fn counts(folder: &Path) -> Option<Counts> {
     read_counts(&fs::read_to_string(folder.join("stat")).ok()?)
 }
 
-/// Reads the file `stat` of a device: requests, merges, sectors and ms of reads, the same of
+/// Parses a device's file `stat`: requests, merges, sectors and ms of reads, the same of
 /// writes, requests in flight, ms with any, ms of all.
 fn read_counts(text: &str) -> Option<Counts> {
     let fields: Vec<u64> = text
@@ -174,17 +173,17 @@ fn read_counts(text: &str) -> Option<Counts> {
     })
 }
 
-/// Processors that are watched from an instant on.
+/// Processors observed from an instant on.
 #[derive(Debug)]
 pub struct CpuWatch(BTreeMap<u32, CpuIdle>);
 
 impl CpuWatch {
-    /// Begins.
+    /// Starts with the current counters.
     pub fn begin() -> CpuWatch {
         CpuWatch(all_cpus())
     }
 
-    /// How long each processor had nothing to do since then, to a hundredth of a second.
+    /// Idle time of each processor since then, to a hundredth of a second.
     pub fn end(&self) -> Vec<CpuIdle> {
         let since = |(cpu, now): (u32, CpuIdle)| {
             let before = self.0.get(&cpu)?;
@@ -204,8 +203,8 @@ fn all_cpus() -> BTreeMap<u32, CpuIdle> {
     all.map(|idle| (idle.cpu, idle)).collect()
 }
 
-/// Reads `cpu3 user nice system idle iowait irq softirq steal …`; guests are in the first two.
-/// A processor whose tasks wait for I/O is idle.
+/// Parses `cpu3 user nice system idle iowait irq softirq steal …`; guests are included in the
+/// first two. A processor whose tasks wait for I/O is idle.
 fn read_cpu(line: &str) -> Option<CpuIdle> {
     let (name, fields) = line.split_once(' ')?;
     let cpu = name.strip_prefix("cpu")?.parse().ok()?;

@@ -1,6 +1,5 @@
-//! The table of I/O engines. What an engine is stands below them
-//! (`engine/contract.rs`), each has a file of its own, and nothing below knows
-//! the table; the conformance suite loops over it.
+//! The table of I/O engines. `engine/contract.rs` defines an engine, and each has its
+//! own file. The engines do not use the table; the conformance suite loops over it.
 
 mod buffers;
 mod contract;
@@ -33,7 +32,7 @@ pub use contract::{
 pub use in_flight::{Lack, NamesInFlight, lacking};
 pub use offload::make as offload;
 
-/// Every engine. A new one is a file under `engine/` and a line here.
+/// Every engine. A new one needs a file under `engine/`, and a line here.
 pub const ENGINES: &[EngineInfo] = &[
     psync::INFO,
     sync::INFO,

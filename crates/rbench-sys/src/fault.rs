@@ -1,5 +1,4 @@
-//! A wrapper that makes chosen operations fail: for tests of what happens
-//! then.
+//! A wrapper that makes chosen operations fail, to test the consequences.
 
 use std::collections::HashMap;
 use std::ffi::{CStr, CString};
@@ -17,18 +16,18 @@ use crate::residency::Resident;
 pub struct Judged<'a> {
     /// The operation; opening a file in any mode is [`OpKind::Open`].
     pub op: OpKind,
-    /// Its (first) path; for a descriptor, the path that was opened.
+    /// Its (first) path; for a descriptor, the path of its open.
     pub path: &'a CStr,
-    /// How many calls of this operation came before.
+    /// Number of earlier calls of this operation.
     pub nth: u64,
 }
 
-/// Says with what a call is to fail; `None` lets it through. It may sleep.
+/// Rule that returns the error of a call; `None` lets it through. It may sleep.
 pub type Rule = Box<dyn Fn(&Judged<'_>) -> Option<Errno> + Send + Sync>;
 
-/// Another [`Fs`] of which some operations fail. A failed operation does not
-/// reach it, but for `close`: as on Linux, the file is closed all the same.
-/// `sync` cannot fail: the rule may make it late, its answer is not used.
+/// Wrapper of another [`Fs`] in which some operations fail. A failed operation does
+/// not reach it, except for `close`: as on Linux, the file is closed anyway. `sync`
+/// cannot fail: the rule may delay it, its answer is ignored.
 pub struct FaultFs<F> {
     inner: F,
     rule: Rule,
@@ -42,7 +41,7 @@ struct Seen {
 }
 
 impl<F: Fs> FaultFs<F> {
-    /// Fails what `rule` names.
+    /// Fails the calls that `rule` selects.
     pub fn new(
         inner: F,
         rule: impl Fn(&Judged<'_>) -> Option<Errno> + Send + Sync + 'static,
@@ -54,14 +53,14 @@ impl<F: Fs> FaultFs<F> {
         }
     }
 
-    /// Fails the call of `op` before which there were `nth`.
+    /// Fails the call of `op` after `nth` earlier ones.
     pub fn nth(inner: F, op: OpKind, nth: u64, errno: Errno) -> FaultFs<F> {
         FaultFs::new(inner, move |call| {
             (call.op == op && call.nth == nth).then_some(errno)
         })
     }
 
-    /// What is behind.
+    /// The wrapped value.
     pub fn inner(&self) -> &F {
         &self.inner
     }

@@ -1,5 +1,5 @@
-//! Files by their path, for workloads that do without a working directory of
-//! ours (`rbench fio`): opening, length, reserving space, advice, removal.
+//! Files by their path, for workloads without a working directory of the run
+//! (`rbench fio`): opening, length, reserving space, advice, removal.
 
 use std::os::fd::{AsFd, AsRawFd as _, BorrowedFd, OwnedFd};
 use std::path::Path;
@@ -12,28 +12,26 @@ use nix::fcntl::{
 use nix::sys::stat::{Mode, fstat, lstat};
 use nix::{libc, unistd};
 
-/// How a file is opened; by default not at all: at least one of `read` and
-/// `write` has to be set.
+/// Flags of an open; at least one of `read` and `write` must be set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct OpenFlags {
     /// For reading.
     pub read: bool,
-    /// For writing. Nothing is cut off.
+    /// For writing, without truncation.
     pub write: bool,
-    /// Made (with mode 0644 less the umask) if it is not there.
+    /// Creates the file (with mode 0644 minus the umask) if it does not exist.
     pub create: bool,
-    /// Past the page cache (`O_DIRECT`).
+    /// Bypasses the page cache (`O_DIRECT`).
     pub direct: bool,
-    /// Each write is complete when data and attributes are on stable storage
-    /// (`O_SYNC`).
+    /// Each write is complete when data and attributes are on stable storage (`O_SYNC`).
     pub sync: bool,
-    /// The same with the attributes only that reading needs (`O_DSYNC`).
+    /// Like `sync`, with only the attributes that reading needs (`O_DSYNC`).
     pub dsync: bool,
-    /// Reading leaves the time of last access alone (`O_NOATIME`), where the
-    /// system permits that to this user: else as without.
+    /// Reading does not change the time of last access (`O_NOATIME`), if the system
+    /// permits that to this user.
     pub noatime: bool,
-    /// A file of the run's own: no symbolic link is followed (`O_NOFOLLOW`), and it is
-    /// made with mode 0664 less the umask.
+    /// A file of the run: no symbolic link is followed (`O_NOFOLLOW`), and it is created
+    /// with mode 0664 minus the umask.
     pub own: bool,
 }
 
@@ -56,20 +54,20 @@ impl OpenFlags {
     }
 }
 
-/// Opens `path`. `EINVAL` where neither reading nor writing is asked for, and
-/// from file systems that have no `O_DIRECT`.
+/// Opens `path`. `EINVAL` without reading and writing, and from file systems without
+/// `O_DIRECT`.
 pub fn open(path: &Path, flags: OpenFlags) -> Result<OwnedFd, Errno> {
     open_at(AT_FDCWD, path, flags)
 }
 
-/// The same, relative to an open directory.
+/// Like [`open`], relative to an open directory.
 pub fn open_at(directory: BorrowedFd<'_>, path: &Path, flags: OpenFlags) -> Result<OwnedFd, Errno> {
     if !flags.read && !flags.write {
         return Err(Errno::EINVAL);
     }
     let mode = Mode::from_bits_truncate(if flags.own { 0o664 } else { 0o644 });
     match openat(directory, path, flags.bits(), mode) {
-        // O_NOATIME is for the owner of the file and root.
+        // Only the owner of the file and root may use O_NOATIME.
         Err(Errno::EPERM) if flags.noatime => {
             openat(directory, path, flags.bits() - OFlag::O_NOATIME, mode)
         }
@@ -77,7 +75,7 @@ pub fn open_at(directory: BorrowedFd<'_>, path: &Path, flags: OpenFlags) -> Resu
     }
 }
 
-/// Whether it is a regular file, and no device or directory.
+/// True for a regular file.
 pub fn is_regular(fd: impl AsFd) -> Result<bool, Errno> {
     let kind = fstat(fd)?.st_mode & libc::S_IFMT;
     Ok(kind == libc::S_IFREG)
@@ -85,25 +83,25 @@ pub fn is_regular(fd: impl AsFd) -> Result<bool, Errno> {
 
 /// The length of the file in bytes.
 pub fn length(fd: impl AsFd) -> Result<u64, Errno> {
-    let found = fstat(fd)?;
-    u64::try_from(found.st_size).map_err(|_| Errno::EOVERFLOW)
+    let attributes = fstat(fd)?;
+    u64::try_from(attributes.st_size).map_err(|_| Errno::EOVERFLOW)
 }
 
-/// Makes the file `length` bytes long (ftruncate): what is added are holes,
-/// what is beyond is cut off.
+/// Sets the length of the file (ftruncate): added parts are holes, bytes beyond are cut
+/// off.
 pub fn set_length(fd: impl AsFd, length: u64) -> Result<(), Errno> {
     let length = libc::off_t::try_from(length).map_err(|_| Errno::EFBIG)?;
     uninterrupted(|| unistd::ftruncate(&fd, length))
 }
 
-/// How space for a file is reserved.
+/// Method of reserving space for a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Allocation {
-    /// fallocate(2), which makes the file longer. File systems without it
-    /// (NFS before 4.2, many FUSE file systems) give `EOPNOTSUPP`.
+    /// fallocate(2), which extends the file. File systems without it (NFS before 4.2, many
+    /// FUSE file systems) give `EOPNOTSUPP`.
     Native,
-    /// posix_fallocate(3): the same, but where the file system cannot, the C
-    /// library writes a byte into every block.
+    /// posix_fallocate(3): the same, but if the file system cannot, the C library writes a
+    /// byte to every block.
     Posix,
     /// fallocate(2) that keeps the file's length.
     Keep,
@@ -120,26 +118,25 @@ pub fn allocate(fd: impl AsFd, how: Allocation, offset: u64, length: u64) -> Res
     })
 }
 
-/// Closes the file: some file systems only tell here that written data was
-/// lost. The descriptor is gone, whatever is returned.
+/// Closes the file: some file systems only report lost data here. The descriptor is
+/// closed, whatever the result.
 pub fn close(fd: OwnedFd) -> Result<(), Errno> {
     unistd::close(fd)
 }
 
-/// What the kernel is told of the accesses to come.
+/// Hint to the kernel about future accesses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Advice {
-    /// The file is not needed: clean pages of it leave the page cache. Dirty
-    /// ones stay: sync first.
+    /// The file is not needed: its clean pages leave the page cache. Dirty pages stay:
+    /// sync first.
     DontNeed,
-    /// From front to back: more is read ahead.
+    /// Sequential access: read more ahead.
     Sequential,
-    /// Anywhere: nothing is read ahead.
+    /// Random access: no read-ahead.
     Random,
 }
 
-/// Tells the kernel how the whole file will be used. It is a wish; `ESPIPE`
-/// for what is no file.
+/// Gives the kernel a hint about the use of the whole file; `ESPIPE` if it is not a file.
 pub fn advise(fd: impl AsFd, advice: Advice) -> Result<(), Errno> {
     let advice = match advice {
         Advice::DontNeed => PosixFadviseAdvice::POSIX_FADV_DONTNEED,
@@ -149,11 +146,11 @@ pub fn advise(fd: impl AsFd, advice: Advice) -> Result<(), Errno> {
     posix_fadvise(fd, 0, 0, advice)
 }
 
-/// Tells the kernel how long data will live that is written (`RWH_WRITE_LIFE_…`): of the
-/// file, or with `of_descriptor` of this descriptor alone. `EINVAL` where the kernel does
-/// not have it.
+/// Gives the kernel a hint about the lifetime of written data (`RWH_WRITE_LIFE_…`), for
+/// the file, or with `of_descriptor` only for this descriptor. `EINVAL` if the kernel does
+/// not support it.
 pub fn set_write_hint(fd: impl AsFd, hint: u64, of_descriptor: bool) -> Result<(), Errno> {
-    /// From linux/fcntl.h, which libc does not have.
+    /// From linux/fcntl.h; libc lacks them.
     const SET_RW_HINT: libc::c_int = 1024 + 12;
     const SET_FILE_RW_HINT: libc::c_int = 1024 + 14;
     let command = if of_descriptor {
@@ -161,7 +158,7 @@ pub fn set_write_hint(fd: impl AsFd, hint: u64, of_descriptor: bool) -> Result<(
     } else {
         SET_RW_HINT
     };
-    // SAFETY: the descriptor is open, and `hint` is a valid place for what the call reads.
+    // SAFETY: the descriptor is open, and the call reads `hint`, which is valid.
     let done = unsafe { libc::fcntl(fd.as_fd().as_raw_fd(), command, &raw const hint) };
     Errno::result(done).map(drop)
 }
@@ -171,15 +168,15 @@ pub fn device(fd: impl AsFd) -> Result<u64, Errno> {
     fstat(fd).map(|found| found.st_dev)
 }
 
-/// Brings all that was written to the file system of this file to stable storage (syncfs).
+/// Writes all data of this file's file system to stable storage (syncfs).
 pub fn sync_file_system(fd: impl AsFd) -> Result<(), Errno> {
     // SAFETY: the descriptor is open, and no memory is involved.
     let done = unsafe { libc::syncfs(fd.as_fd().as_raw_fd()) };
     Errno::result(done).map(drop)
 }
 
-/// Has a part of a file written (sync_file_range): waits for what is under way, begins
-/// with the rest, waits for that. Nothing is promised of attributes, nor after a crash.
+/// Writes back a part of a file (sync_file_range): waits for writes in progress, starts
+/// the rest, waits for it. It promises nothing about attributes, or after a crash.
 pub fn sync_range(
     fd: impl AsFd,
     (offset, length): (u64, u64),
@@ -196,8 +193,8 @@ pub fn sync_range(
     Errno::result(done).map(drop)
 }
 
-/// Removes a regular file (the name: what has it open keeps it). A symbolic
-/// link, a device or anything else at that name stays.
+/// Removes a regular file; processes that have it open keep it. A symbolic link, a device
+/// or anything else at that name stays.
 pub fn unlink_file(path: &Path) -> Result<(), Errno> {
     match lstat(path)?.st_mode & libc::S_IFMT {
         libc::S_IFREG => unistd::unlink(path),
@@ -205,43 +202,43 @@ pub fn unlink_file(path: &Path) -> Result<(), Errno> {
     }
 }
 
-/// What a name is, without following it.
+/// Kind of a name, without following links.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Named {
-    /// Nothing.
+    /// It does not exist.
     Nothing,
-    /// A regular file of so many bytes.
+    /// A regular file with its size in bytes.
     File(u64),
     /// A directory.
     Directory,
-    /// Something else, such as a symbolic link or a device.
+    /// Anything else, such as a symbolic link or a device.
     Other,
 }
 
-/// What has this name.
+/// Returns the kind of a name.
 pub fn named(path: &Path) -> Result<Named, Errno> {
-    let found = match lstat(path) {
+    let attributes = match lstat(path) {
         Err(Errno::ENOENT) => return Ok(Named::Nothing),
-        found => found?,
+        attributes => attributes?,
     };
-    Ok(match found.st_mode & libc::S_IFMT {
-        libc::S_IFREG => Named::File(u64::try_from(found.st_size).unwrap_or(0)),
+    Ok(match attributes.st_mode & libc::S_IFMT {
+        libc::S_IFREG => Named::File(u64::try_from(attributes.st_size).unwrap_or(0)),
         libc::S_IFDIR => Named::Directory,
         _ => Named::Other,
     })
 }
 
-/// Whether what is at a path, behind symbolic links, is a pipe or a socket: to open it may wait for somebody else, and it has no
-/// offsets.
+/// True if a path leads to a pipe or a socket, also through symbolic links: opening it may
+/// block, and it has no offsets.
 pub fn is_pipe(path: &Path) -> Result<bool, Errno> {
-    let found = nix::sys::stat::stat(path)?;
+    let attributes = nix::sys::stat::stat(path)?;
     Ok(matches!(
-        found.st_mode & libc::S_IFMT,
+        attributes.st_mode & libc::S_IFMT,
         libc::S_IFIFO | libc::S_IFSOCK
     ))
 }
 
-/// Makes a directory (with mode 0700 less the umask).
+/// Creates a directory (with mode 0700 minus the umask).
 pub fn make_directory(path: &Path) -> Result<(), Errno> {
     unistd::mkdir(path, Mode::S_IRWXU)
 }
@@ -255,10 +252,10 @@ pub fn remove_directory(path: &Path) -> Result<(), Errno> {
     }
 }
 
-/// Makes the directories in front of the last part of `path` that are missing.
+/// Creates the missing parents of `path`.
 pub fn make_folders(path: &Path) -> Result<(), Errno> {
-    let made = path.parent().map_or(Ok(()), std::fs::create_dir_all);
-    made.map_err(|e| e.raw_os_error().map_or(Errno::EIO, Errno::from_raw))
+    let result = path.parent().map_or(Ok(()), std::fs::create_dir_all);
+    result.map_err(|e| e.raw_os_error().map_or(Errno::EIO, Errno::from_raw))
 }
 
 /// Repeats a call that a signal interrupted.
@@ -271,13 +268,13 @@ fn uninterrupted(mut call: impl FnMut() -> Result<(), Errno>) -> Result<(), Errn
     }
 }
 
-/// Whether there is anything at `path`, a file that is a sign: an empty regular file is
-/// removed, anything else stays.
+/// Checks for a file at `path` that serves as a sign: an empty regular file is removed,
+/// anything else stays. Returns true if there is one.
 pub fn take_sign(path: &Path) -> bool {
     match named(path) {
         Err(_) | Ok(Named::Nothing) => false,
         Ok(Named::File(0)) => {
-            // It was seen, whether or not it can be removed.
+            // It was seen, even if it cannot be removed.
             let _ = unistd::unlink(path);
             true
         }

@@ -1,7 +1,7 @@
 //! Executors of system calls ([`Call`]).
 //!
-//! Paths are C strings: the caller patches path bytes in place and no call
-//! allocates. Which directories may be used is the caller's business.
+//! Paths are C strings: the caller patches path bytes in place, and no call allocates. The caller
+//! also decides which directories may be used.
 
 use std::ffi::CStr;
 use std::os::fd::{OwnedFd, RawFd};
@@ -27,9 +27,9 @@ pub struct Operands<'a> {
 /// The data of a call.
 #[derive(Debug)]
 pub enum Data<'a> {
-    /// To be written.
+    /// Bytes to write.
     From(&'a [u8]),
-    /// To be read into, or written.
+    /// Room for bytes that are read, or bytes to write.
     Into(&'a mut [u8]),
 }
 
@@ -105,15 +105,14 @@ impl<'a> Operands<'a> {
     }
 }
 
-/// Makes calls relative to one directory.
+/// Executor of calls relative to one directory.
 ///
-/// A path may also be absolute, as those of `rbench mdtest` are: then the
-/// directory is not used.
+/// A path may also be absolute, like those of `rbench mdtest`: the directory is then not used.
 ///
 /// Implementations: POSIX calls, a recorder that logs the calls instead of making them, one that
-/// does nothing, and one that makes chosen calls fail. Nothing is retried:
-/// what the kernel says is what is reported. A descriptor is a plain number so
-/// that the recorder can make them up; who opens one closes it.
+/// does nothing, and one that makes chosen calls fail. Nothing is retried: the kernel's result is
+/// reported. A descriptor is a plain number, so that the recorder can invent them; the caller
+/// that opens one closes it.
 pub trait Fs: Send + Sync {
     /// Makes the call. Returns the value that [`Call`] documents, or 0.
     ///
@@ -121,14 +120,14 @@ pub trait Fs: Send + Sync {
     /// The errno of the call.
     fn call(&self, call: Call, on: Operands<'_>) -> Result<u64, Errno>;
 
-    /// What of an open file lies in the page cache, where that can be told
-    /// ([`crate::residency::resident`]); changes nothing.
+    /// Pages of an open file in the page cache, if known ([`crate::residency::resident`]);
+    /// changes nothing.
     fn resident(&self, _fd: RawFd) -> Option<Resident> {
         None
     }
 
-    /// A directory descriptor to resolve paths against, for engines that open
-    /// files themselves; `None` when there is no real directory.
+    /// A directory descriptor to resolve paths against, for engines that open files themselves;
+    /// `None` if there is no real directory.
     fn directory(&self) -> Option<&OwnedFd>;
 
     /// A call on a path.

@@ -1,8 +1,8 @@
-//! Process groups that do not outlive us, and what programs that we start inherit.
+//! Process groups that do not outlive this process, and attributes that started programs inherit.
 //!
-//! The leader of a group is a guard: a shell that waits for the end of its standard
-//! input, which only we hold, and then ends the group, unless a line comes first. So the group also ends when we are
-//! killed, and as long as the guard is there, no other group has its number.
+//! The leader of a group is a guard: a shell that waits for the end of its standard input, which
+//! only this process holds. It then ends the group, unless it reads a line first. So the group
+//! also ends when this process is killed. While the guard exists, no other group has its number.
 
 use std::fs;
 use std::io::{self, Write as _};
@@ -12,37 +12,38 @@ use std::process::{Child, ChildStdin, Command, Stdio};
 use nix::sys::signal::{SigSet, Signal, killpg};
 use nix::unistd::Pid;
 
-/// What the guard does; 2 s are what the rest of the group has after SIGTERM.
+/// Script of the guard; after SIGTERM, the rest of the group has 2 s.
 const GUARD: &str =
     "trap '' HUP INT TERM; read -r _ && exit; kill -s TERM 0; sleep 2; kill -s KILL 0";
 
-/// The command, for which no signal is blocked: a thread of ours may have some blocked, which
+/// Unblocks all signals for the command: a thread of this process may have blocked some, which
 /// programs would inherit.
 pub fn unblocked(command: &mut Command) -> &mut Command {
     let unblock = || SigSet::empty().thread_set_mask().map_err(io::Error::from);
-    // SAFETY: between fork and exec only sigprocmask is called, which may be called there.
+    // SAFETY: between fork and exec only sigprocmask is called, which is permitted there.
     unsafe { command.pre_exec(unblock) }
 }
 
-/// A process group that does not outlive us, with its guard. When it is dropped, nothing of it is left.
+/// A process group with its guard, which does not outlive this process. Dropping it ends the
+/// group.
 #[derive(Debug)]
 pub(crate) struct Guarded {
     guard: Child,
-    /// The guard waits for its end.
+    /// The guard waits for the end of this pipe.
     leash: Option<ChildStdin>,
-    /// Whether the group is nobody's concern any more.
+    /// True if the group was released.
     released: bool,
 }
 
 impl Guarded {
-    /// A group with nothing in it but its guard.
+    /// Creates a group with its guard only.
     ///
     /// # Errors
-    /// Why that cannot be started.
+    /// The reason why the guard cannot be started.
     pub(crate) fn new() -> io::Result<Guarded> {
         let mut guard = unblocked(&mut Command::new("sh"))
             .args(["-c", GUARD])
-            // Launchers signal whole process groups.
+            // Launchers send signals to whole process groups.
             .process_group(0)
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
@@ -61,7 +62,7 @@ impl Guarded {
         Pid::from_raw(self.guard.id() as i32)
     }
 
-    /// Whether anything of it is left; `None` if that cannot be known.
+    /// True if the group has other processes than its guard; `None` if that is unknown.
     pub(crate) fn has_processes(&self) -> Option<bool> {
         let guard = self.guard.id();
         let entries = fs::read_dir("/proc").ok()?;
@@ -72,28 +73,29 @@ impl Guarded {
         Some(numbers.any(|number| group_of(number) == Some(guard)))
     }
 
-    /// Asks all of it to end (SIGTERM).
+    /// Asks the group to end (SIGTERM).
     pub(crate) fn ask_to_end(&self) {
-        // The guard is of the group, so the group exists.
+        // The guard belongs to the group, so the group exists.
         let _ = killpg(self.group(), Signal::SIGTERM);
     }
 
-    /// Ends all of it now, the guard among it.
+    /// Ends the group now, including the guard.
     pub(crate) fn end(&self) {
-        // The guard is not waited for yet: the number stays its own.
+        // The guard was not waited for, so its number is not reused.
         let _ = killpg(self.group(), Signal::SIGKILL);
     }
 
-    /// Lets go of whatever is left of it.
+    /// Releases the remaining processes of the group.
     pub(crate) fn release(mut self) {
-        // Should that fail, the guard has ended, and nothing is left to do for it.
-        let told = self.leash.take().map(|mut leash| leash.write_all(b"\n"));
-        drop(told);
+        // If this fails, the guard has ended, and there is nothing more to do.
+        let write_result = self.leash.take().map(|mut leash| leash.write_all(b"\n"));
+        drop(write_result);
         let _ = self.guard.wait();
         self.released = true;
     }
 
-    /// As when we are killed: 2 s after SIGTERM the rest is ended.
+    /// Simulates that this process is killed: the group gets SIGTERM, and its rest is ended 2 s
+    /// later.
     #[cfg(test)]
     pub(crate) fn leave_to_the_guard(&mut self) {
         drop(self.leash.take());
@@ -105,15 +107,16 @@ impl Drop for Guarded {
         if self.released {
             return;
         }
-        // The guard is killed, too, and only then waited for: until then its number, and
-        // that of the group, are nobody else's.
+        // The guard is killed, too, and waited for afterwards: until then its number, and that of
+        // the group, are not reused.
         let _ = killpg(self.group(), Signal::SIGKILL);
         drop(self.leash.take());
         let _ = self.guard.wait();
     }
 }
 
-/// Whether a process was stopped by a signal, as one of the background is that asks its terminal.
+/// True if a process was stopped by a signal, for example a background process that reads from
+/// its terminal.
 pub(crate) fn is_stopped(number: u32) -> bool {
     let text = fs::read_to_string(format!("/proc/{number}/stat")).unwrap_or_default();
     let fields = text.rsplit_once(") ").map(|(_, fields)| fields);
@@ -123,7 +126,7 @@ pub(crate) fn is_stopped(number: u32) -> bool {
 /// The process group of a process that has not ended.
 pub(crate) fn group_of(number: u32) -> Option<u32> {
     let text = fs::read_to_string(format!("/proc/{number}/stat")).ok()?;
-    // The name may hold anything, even parentheses.
+    // The name may contain anything, even parentheses.
     let (_, fields) = text.rsplit_once(") ")?;
     let mut fields = fields.split_whitespace();
     let ended = matches!(fields.next()?, "Z" | "X" | "x");

@@ -1,4 +1,4 @@
-//! What tells hosts, clocks and caches apart: as this process sees itself.
+//! Identity of hosts, clocks and caches, as seen by this process.
 
 use std::fs;
 use std::io;
@@ -7,30 +7,30 @@ use std::path::Path;
 
 use nix::sys::utsname::uname;
 
-/// Where this process runs. The texts are for comparing with other processes'.
+/// Place in which this process runs. Its texts are for comparison with other
+/// processes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identity {
-    /// The name of the machine or container; several may have the same.
+    /// The name of the machine or container; it may not be unique.
     pub node: String,
-    /// The kernel from one start to the next, as 36 characters. Machines that
-    /// were resumed from the same image of memory have the same one.
+    /// The running kernel: 36 characters, new at each boot. Machines resumed from the
+    /// same memory image have the same.
     pub kernel: String,
-    /// What `CLOCK_MONOTONIC` is the same for: the kernel and the namespace of
-    /// time with its offset.
+    /// Scope of `CLOCK_MONOTONIC`: the kernel and the time namespace with its offset.
     pub clock: String,
 }
 
-/// The identity of this process. What the kernel does not tell counts as the
-/// same for all processes with this node name.
+/// The identity of this process. Parts that the kernel does not report count as equal
+/// for all processes with this node name.
 pub fn identity() -> Identity {
-    // uname cannot fail on Linux; without a name it is a host of its own.
+    // uname cannot fail on Linux; without a name this process counts as its own host.
     let node = uname().map_or_else(
         |_| format!("unnamed-{}", std::process::id()),
         |names| names.nodename().to_string_lossy().into_owned(),
     );
     let kernel = fs::read_to_string("/proc/sys/kernel/random/boot_id")
         .map_or_else(|_| format!("unknown of {node}"), |id| id.trim().to_owned());
-    // Before Linux 5.6 there is one time for all.
+    // Before Linux 5.6 there are no time namespaces.
     let namespace = fs::metadata("/proc/self/ns/time").map_or(0, |ns| ns.ino());
     let offsets = fs::read_to_string("/proc/self/timens_offsets").unwrap_or_default();
     Identity {
@@ -40,7 +40,7 @@ pub fn identity() -> Identity {
     }
 }
 
-/// How far the clock is ahead of the kernel's own, as `seconds.nanoseconds`.
+/// Offset of the clock to the kernel's own, as `seconds.nanoseconds`.
 fn monotonic_offset(offsets: &str) -> String {
     let of_line = |line: &str| {
         let mut words = line.split_whitespace();
@@ -54,24 +54,24 @@ fn monotonic_offset(offsets: &str) -> String {
         .unwrap_or_else(|| "0.0".to_owned())
 }
 
-/// The file system that holds `path`, or the nearest directory above it that
-/// exists, by the number that this kernel gives it; of a block device the
-/// device itself. Within one kernel it tells which processes share the cache of
-/// its files; another kernel's numbers mean nothing beside it.
+/// The file system of `path`, or of its nearest existing parent, by its number in
+/// this kernel; for a block device the device itself. Within one kernel, processes
+/// with the same number share the cache of its files. Numbers of different kernels
+/// are not comparable.
 ///
 /// # Errors
-/// When the kernel does not tell, for another reason than that it is missing.
+/// Fails for any error except a missing path.
 pub fn file_system(path: &Path) -> io::Result<String> {
-    let mut place = path;
+    let mut ancestor = path;
     loop {
-        match (fs::metadata(place), place.parent()) {
+        match (fs::metadata(ancestor), ancestor.parent()) {
             (Ok(found), _) if found.file_type().is_block_device() => {
                 return Ok(format!("device {}", found.rdev()));
             }
             (Ok(found), _) => return Ok(found.dev().to_string()),
             (Err(error), Some(parent)) if error.kind() == io::ErrorKind::NotFound => {
-                // Of a relative path nothing is left but the present directory.
-                place = if parent.as_os_str().is_empty() {
+                // The rest of a relative path is the current directory.
+                ancestor = if parent.as_os_str().is_empty() {
                     Path::new(".")
                 } else {
                     parent
@@ -96,14 +96,21 @@ mod tests {
 
     #[test]
     fn the_identity_is_that_of_uname_and_the_kernels_start() {
-        let found = identity();
-        assert_eq!(found.node, output("uname", &["-n"]));
+        let identity_here = identity();
+        assert_eq!(identity_here.node, output("uname", &["-n"]));
         let boot = output("cat", &["/proc/sys/kernel/random/boot_id"]);
-        assert_eq!((found.kernel.len(), &found.kernel), (36, &boot));
-        assert!(found.clock.starts_with(&boot), "{}", found.clock);
-        assert_eq!(identity(), found, "the same every time");
+        assert_eq!(
+            (identity_here.kernel.len(), &identity_here.kernel),
+            (36, &boot)
+        );
+        assert!(
+            identity_here.clock.starts_with(&boot),
+            "{}",
+            identity_here.clock
+        );
+        assert_eq!(identity(), identity_here, "the same every time");
         let other = std::thread::spawn(identity).join().expect("no panic");
-        assert_eq!(other, found, "and in every thread");
+        assert_eq!(other, identity_here, "and in every thread");
     }
 
     #[test]
@@ -116,11 +123,11 @@ mod tests {
 
     #[test]
     fn the_file_system_of_a_path_is_that_of_stat() {
-        let there = tempfile::tempdir().expect("a temporary directory");
-        let path = there.path().to_string_lossy().into_owned();
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let path = directory.path().to_string_lossy().into_owned();
         let check = |path: &str, expect: &str| {
-            let found = file_system(Path::new(path)).expect("it is told");
-            assert_eq!(found, output("stat", &["-c", "%d", expect]), "{path}");
+            let number = file_system(Path::new(path)).expect("it is told");
+            assert_eq!(number, output("stat", &["-c", "%d", expect]), "{path}");
         };
         check(&path, &path);
         check(&format!("{path}/not/yet/there"), &path);
@@ -128,9 +135,9 @@ mod tests {
         check("not/there/at/all", ".");
         assert_ne!(
             file_system(Path::new("/proc")).ok(),
-            file_system(there.path()).ok()
+            file_system(directory.path()).ok()
         );
-        let file = there.path().join("file");
+        let file = directory.path().join("file");
         std::fs::write(&file, "").expect("written");
         let error = file_system(&file.join("below")).expect_err("no directory");
         assert_eq!(error.raw_os_error(), Some(nix::libc::ENOTDIR));

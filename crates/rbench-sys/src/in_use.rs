@@ -1,10 +1,9 @@
-//! What must not be written to: a block device that is mounted, swapped to or
-//! under another device, and a file that stands for a device.
+//! Detection of objects that must not be written to: a block device that is mounted, used as
+//! swap or by another device, and a file that backs a device.
 //!
-//! The kernel is asked by an exclusive open (O_EXCL of a block device fails
-//! while a file system, swap, device mapper or md holds it, in whatever mount
-//! namespace). What it does not count as use, and words for what it does, come
-//! from /proc and /sys. Here nothing is written.
+//! An exclusive open asks the kernel: O_EXCL of a block device fails while a file system,
+//! swap, device mapper or md holds it, in any mount namespace. Other kinds of use, and
+//! descriptions, come from /proc and /sys. Nothing is written.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -19,27 +18,27 @@ use nix::libc;
 use nix::sys::stat::{Mode, major, makedev, minor, stat};
 use rbench_core::mountinfo;
 
-/// Tries to open a device exclusively: others that try it as well, as the other
-/// ranks of a host do, are through at once.
+/// Number of attempts to open a device exclusively: other ranks of a host do the same at the
+/// same time.
 const TRIES: u32 = 100;
 
-/// Between two tries.
+/// Pause between two attempts.
 const PAUSE: Duration = Duration::from_millis(10);
 
-/// A loop device that has a file or device behind it.
+/// A loop device with a backing file or device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Loop {
     name: String,
-    /// Device and inode number of what is behind it.
+    /// Device and inode number of the backing file.
     file: (u64, u64),
-    /// Its number where that is a device.
+    /// Device number, if it is a device.
     device: Option<u64>,
 }
 
-/// What a path stands for, as far as it matters here.
+/// Object of a path, as far as it matters here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Thing {
-    /// A block device with that number.
+    /// A block device with its number.
     Device(u64),
     /// A regular file: device and inode number.
     File(u64, u64),
@@ -50,12 +49,12 @@ enum Thing {
 #[derive(Debug, Clone, Default)]
 pub struct InUse {
     loops: Vec<Loop>,
-    /// Files and devices that are swapped to.
+    /// Files and devices that are used as swap.
     swaps: Vec<Thing>,
 }
 
 impl InUse {
-    /// Looks. What the system does not tell is not known to be in use.
+    /// Collects them. Objects that the system does not report count as unused.
     pub fn look() -> InUse {
         let swaps = fs::read_to_string("/proc/swaps").unwrap_or_default();
         InUse {
@@ -66,12 +65,11 @@ impl InUse {
         }
     }
 
-    /// What uses the thing at `path`, behind symbolic links, such that writing
-    /// to it would do harm: words that go behind "it is". `None` when nothing is
-    /// known to, and of what is not there.
+    /// The user of the object at `path` (following symbolic links) that a write would harm:
+    /// words that follow "it is". `None` if no user is known, or if the object does not exist.
     ///
     /// # Errors
-    /// When it cannot be looked at.
+    /// Fails if it cannot be examined.
     pub fn user_of(&self, path: &Path) -> Result<Option<String>, Errno> {
         let thing = match thing(path) {
             Err(Errno::ENOENT) => return Ok(None),
@@ -83,15 +81,17 @@ impl InUse {
         }
     }
 
-    /// The same of an open file. Of a regular one nothing is asked that a file system answers.
+    /// Like [`InUse::user_of`], for an open file. For a regular one, the file system is not
+    /// asked.
     ///
     /// # Errors
-    /// When it cannot be looked at.
+    /// Fails if it cannot be examined.
     pub fn user_of_open(&self, fd: impl AsFd) -> Result<Option<String>, Errno> {
         let fd = fd.as_fd();
         let thing = thing_open(fd)?;
         match (self.named(thing), thing) {
-            // By no name, which may lead elsewhere by now. Workers have tables of descriptors of their own.
+            // Not by a name, which may lead elsewhere by now. Workers have their own tables of
+            // descriptors.
             (None, Thing::Device(_)) => claimed(Path::new(&format!(
                 "/proc/thread-self/fd/{}",
                 fd.as_raw_fd()
@@ -114,7 +114,7 @@ impl InUse {
         }
     }
 
-    /// What uses a device or a partition of it.
+    /// The user of a device or of one of its partitions.
     fn device_named(&self, number: u64, tables: &[Vec<u8>]) -> Option<String> {
         let mounted = tables.iter().find_map(|table| mounted_on(table, number));
         let mounted = mounted.map(|place| format!("mounted on {place}"));
@@ -129,8 +129,8 @@ impl InUse {
                 partitions(number).find_map(|(name, part)| {
                     let swap = self.swaps.contains(&Thing::Device(part));
                     let swap = swap.then(|| "used as swap".to_owned());
-                    let why = swap.or_else(|| self.device_named(part, tables))?;
-                    Some(format!("in use: its partition {name} is {why}"))
+                    let user = swap.or_else(|| self.device_named(part, tables))?;
+                    Some(format!("in use: its partition {name} is {user}"))
                 })
             })
     }
@@ -141,11 +141,11 @@ fn behind_loop(of: &Loop) -> String {
 }
 
 fn thing(path: &Path) -> Result<Thing, Errno> {
-    let found = stat(path)?;
+    let attributes = stat(path)?;
     Ok(of_mode(
-        found.st_mode,
-        found.st_rdev,
-        (found.st_dev, found.st_ino),
+        attributes.st_mode,
+        attributes.st_rdev,
+        (attributes.st_dev, attributes.st_ino),
     ))
 }
 
@@ -157,34 +157,34 @@ fn of_mode(mode: u32, number: u64, file: (u64, u64)) -> Thing {
     }
 }
 
-/// Kind and number of an open file never change: the file system is not asked.
+/// Kind and number of an open file never change, so the file system is not asked.
 fn thing_open(fd: impl AsFd) -> Result<Thing, Errno> {
-    // SAFETY: all bytes of the struct are plain numbers, for which zero is one.
-    let mut found: libc::statx = unsafe { std::mem::zeroed() };
-    // SAFETY: the descriptor is open while it is borrowed, the path is a string
-    // that ends with a zero, and the kernel writes into `found` only.
+    // SAFETY: all fields are plain numbers, and zero is valid for each.
+    let mut attributes: libc::statx = unsafe { std::mem::zeroed() };
+    // SAFETY: the descriptor is open while it is borrowed, and the path is a zero-terminated
+    // string. The kernel only writes to the struct.
     let result = unsafe {
         libc::statx(
             fd.as_fd().as_raw_fd(),
             c"".as_ptr(),
             libc::AT_EMPTY_PATH | libc::AT_STATX_DONT_SYNC,
             libc::STATX_TYPE | libc::STATX_INO,
-            &mut found,
+            &mut attributes,
         )
     };
     Errno::result(result)?;
     let number = |major: u32, minor: u32| makedev(u64::from(major), u64::from(minor));
     Ok(of_mode(
-        u32::from(found.stx_mode),
-        number(found.stx_rdev_major, found.stx_rdev_minor),
+        u32::from(attributes.stx_mode),
+        number(attributes.stx_rdev_major, attributes.stx_rdev_minor),
         (
-            number(found.stx_dev_major, found.stx_dev_minor),
-            found.stx_ino,
+            number(attributes.stx_dev_major, attributes.stx_dev_minor),
+            attributes.stx_ino,
         ),
     ))
 }
 
-/// Whether the kernel lets nobody have the device for himself.
+/// Checks whether the kernel refuses exclusive use of the device.
 fn claimed(path: &Path) -> Result<Option<String>, Errno> {
     for _ in 0..TRIES {
         match open(
@@ -193,7 +193,7 @@ fn claimed(path: &Path) -> Result<Option<String>, Errno> {
             Mode::empty(),
         ) {
             Err(Errno::EBUSY) => std::thread::sleep(PAUSE),
-            // Without a medium, or without permission: nothing will be written.
+            // Without a medium or permission, nothing will be written.
             Ok(_) | Err(Errno::ENOMEDIUM | Errno::ENXIO | Errno::EACCES | Errno::EPERM) => {
                 return Ok(None);
             }
@@ -205,7 +205,7 @@ fn claimed(path: &Path) -> Result<Option<String>, Errno> {
     ))
 }
 
-/// The directory of a block device.
+/// The directory of a block device in /sys.
 fn sysfs(number: u64) -> PathBuf {
     PathBuf::from(format!(
         "/sys/dev/block/{}:{}",
@@ -214,7 +214,7 @@ fn sysfs(number: u64) -> PathBuf {
     ))
 }
 
-/// Names in a directory; none where there is none.
+/// Names in a directory; none if it does not exist.
 fn entries(dir: &Path) -> impl Iterator<Item = String> + use<> {
     let entries = fs::read_dir(dir).into_iter().flatten().flatten();
     entries.map(|entry| entry.file_name().to_string_lossy().into_owned())
@@ -233,13 +233,12 @@ fn partitions(number: u64) -> impl Iterator<Item = (String, u64)> {
     })
 }
 
-/// `259:3`
+/// Parses `259:3`.
 fn parse_number(text: &str) -> Option<u64> {
     mountinfo::device(text).map(|(major, minor)| makedev(major, minor))
 }
 
-/// The tables of mounts of this process and of one process of each other mount
-/// namespace that can be seen.
+/// The mount tables of this process, and of one process of each other visible mount namespace.
 fn mount_tables() -> Vec<Vec<u8>> {
     let mut spaces = BTreeSet::new();
     let numbers = entries(Path::new("/proc")).filter(|name| name.parse::<u32>().is_ok());
@@ -253,8 +252,8 @@ fn mount_tables() -> Vec<Vec<u8>> {
     all.filter_map(table).collect()
 }
 
-/// Where the device with that number is mounted, by a table of mounts. Some
-/// file systems have a number of their own and name the device as their source.
+/// The mount point of the device with that number, by a mount table. Some file systems have
+/// their own number, and name the device as their source.
 fn mounted_on(table: &[u8], number: u64) -> Option<String> {
     let by_source = |source: &str| {
         source.starts_with("/dev/") && thing(Path::new(source)) == Ok(Thing::Device(number))
@@ -264,13 +263,13 @@ fn mounted_on(table: &[u8], number: u64) -> Option<String> {
         .map(|mount| mount.mount_point.display().to_string())
 }
 
-/// The first column of /proc/swaps, behind its heading.
+/// The first column of /proc/swaps, after its heading.
 fn swap_areas(table: &str) -> impl Iterator<Item = PathBuf> {
     let lines = table.lines().skip(1);
     lines.filter_map(|line| line.split_whitespace().next().map(PathBuf::from))
 }
 
-/// The loop devices that have something behind them.
+/// The loop devices that have a backing file.
 fn loops() -> Vec<Loop> {
     let names = entries(Path::new("/sys/block")).filter(|name| name.starts_with("loop"));
     names.filter_map(|name| behind(name).ok()).collect()
@@ -286,23 +285,23 @@ fn behind(name: String) -> io::Result<Loop> {
         OFlag::O_RDONLY | OFlag::O_CLOEXEC,
         Mode::empty(),
     );
-    let told = device.and_then(|device| told_by(&device));
-    let (file, device) = match told {
-        Ok(told) => told,
-        // Its path is that of another place only where mounts differ.
+    let loop_info = device.and_then(|device| told_by(&device));
+    let (file, device) = match loop_info {
+        Ok(loop_info) => loop_info,
+        // Its path only leads elsewhere if mounts differ.
         Err(_) => {
-            let found = stat(Path::new(path.trim_end_matches('\n')))?;
-            let device = found.st_mode & libc::S_IFMT == libc::S_IFBLK;
+            let status = stat(Path::new(path.trim_end_matches('\n')))?;
+            let device = status.st_mode & libc::S_IFMT == libc::S_IFBLK;
             (
-                (found.st_dev, found.st_ino),
-                device.then_some(found.st_rdev),
+                (status.st_dev, status.st_ino),
+                device.then_some(status.st_rdev),
             )
         }
     };
     Ok(Loop { name, file, device })
 }
 
-/// `struct loop_info64` of the kernel, up to what is asked for here.
+/// The kernel's `struct loop_info64`, up to the fields used here.
 #[repr(C)]
 struct LoopInfo {
     device: u64,
@@ -317,8 +316,8 @@ mod request {
     nix::ioctl_read_bad!(loop_get_status64, 0x4c05, LoopInfo);
 }
 
-/// Device and inode number of what is behind an open loop device, and its own
-/// number if that is a device.
+/// Device and inode number of the backing file of an open loop device, and its device number
+/// if it is a device.
 fn told_by(device: &OwnedFd) -> Result<((u64, u64), Option<u64>), Errno> {
     let mut info = LoopInfo {
         device: 0,
@@ -326,8 +325,8 @@ fn told_by(device: &OwnedFd) -> Result<((u64, u64), Option<u64>), Errno> {
         raw_device: 0,
         rest: [0; 26],
     };
-    // SAFETY: the descriptor is open, and the kernel writes no more than the
-    // 232 bytes that the struct has.
+    // SAFETY: the descriptor is open, and the kernel writes at most the 232 bytes of the
+    // struct.
     unsafe { request::loop_get_status64(device.as_raw_fd(), &mut info) }?;
     let LoopInfo {
         device,
@@ -335,7 +334,7 @@ fn told_by(device: &OwnedFd) -> Result<((u64, u64), Option<u64>), Errno> {
         raw_device,
         rest: _,
     } = info;
-    // Of a regular file kernels give nothing, or its file system's number again.
+    // For a regular file, kernels return 0, or the number of its file system again.
     let is_device = raw_device != 0 && raw_device != device;
     Ok(((device, inode), is_device.then_some(raw_device)))
 }

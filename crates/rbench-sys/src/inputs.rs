@@ -1,5 +1,5 @@
-//! What is read from beginning to end and is no target: a file, a pipe, a socket, standard
-//! input.
+//! Inputs that are read from start to end and are not targets: a file, a pipe, a socket,
+//! standard input.
 
 use std::fs::File;
 use std::io::{self, Read, stdin};
@@ -7,27 +7,27 @@ use std::os::unix::fs::FileTypeExt as _;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
 
-/// The name that stands for standard input.
+/// The name for standard input.
 pub const STDIN: &str = "-";
 
-/// Whether `path` stands for standard input.
+/// True if `path` means standard input.
 pub fn is_stdin(path: &Path) -> bool {
     path.file_name().is_some_and(|name| name == STDIN)
 }
 
-/// Something to read.
+/// An open input.
 pub struct Input {
-    /// From here.
+    /// Its reader.
     pub reader: Box<dyn Read + Send>,
-    /// Whether it can be opened again, and then reads the same.
+    /// True if it can be opened again with the same content.
     pub is_file: bool,
 }
 
-/// Opens what is at `path`, where a name is relative to the working directory. Of a pipe it
-/// waits for who writes.
+/// Opens the input at `path`, relative to the working directory. A pipe blocks until a
+/// writer opens it.
 ///
 /// # Errors
-/// What the system said.
+/// The system's error.
 pub fn open(path: &Path) -> io::Result<Input> {
     if is_stdin(path) {
         return Ok(Input {
@@ -46,10 +46,10 @@ pub fn open(path: &Path) -> io::Result<Input> {
     })
 }
 
-/// Whether what is at `path` can be read again and again.
+/// True if the input at `path` can be read repeatedly.
 ///
 /// # Errors
-/// What the system said.
+/// The system's error.
 pub fn is_file(path: &Path) -> io::Result<bool> {
     match is_stdin(path) {
         true => Ok(false),

@@ -1,6 +1,5 @@
-//! The only crate that touches the target: metadata operations ([`Fs`]), I/O
-//! engines ([`engine`]), and what prepares and removes rbench's own directory
-//! on it.
+//! The only crate that touches the target: metadata operations ([`Fs`]), I/O engines
+//! ([`engine`]), and the creation and removal of rbench's own directory on it.
 //!
 //! Nothing here measures, waits for other ranks or prints.
 

@@ -1,4 +1,4 @@
-//! What this process may use, what it has used, and facts of its host.
+//! Limits of this process, resources that it has used, and facts of its host.
 
 use std::fs;
 use std::io;
@@ -16,8 +16,7 @@ use nix::unistd::Pid;
 use rbench_core::{Bytes, Nanos};
 use serde::{Deserialize, Serialize};
 
-/// Raises the limit on open files to the most that is permitted, and tells
-/// it.
+/// Raises the limit of open files to the maximum, and returns it.
 pub fn raise_open_files() -> Result<u64, Errno> {
     let (soft, hard) = getrlimit(Resource::RLIMIT_NOFILE)?;
     if soft < hard {
@@ -26,30 +25,30 @@ pub fn raise_open_files() -> Result<u64, Errno> {
     Ok(hard)
 }
 
-/// Has writes beyond the largest file that the user may have (`ulimit -f`) fail with `EFBIG`, as on any other
-/// full place: SIGXFSZ, which comes with it, would end the process. Programs that are started keep their
-/// own way.
+/// Makes writes beyond the user's limit of file sizes (`ulimit -f`) fail with `EFBIG`, like on
+/// any full file system. Otherwise SIGXFSZ would end the process. Started programs keep their
+/// own action.
 pub fn outlive_file_size_limit() {
     extern "C" fn nothing(_: libc::c_int) {}
     let handler = SigHandler::Handler(nothing);
     let action = SigAction::new(handler, SaFlags::SA_RESTART, SigSet::empty());
-    // SAFETY: the handler does nothing. Where it cannot be installed, all is as before.
+    // SAFETY: the handler does nothing. If it cannot be installed, nothing changes.
     let _ = unsafe { sigaction(Signal::SIGXFSZ, &action) };
 }
 
-/// How many processes and threads the user may have (`RLIMIT_NPROC`); `None` where there is no
-/// limit, as for the root user.
+/// The user's limit of processes and threads (`RLIMIT_NPROC`); `None` without a limit, like
+/// for root.
 pub fn processes() -> Result<Option<u64>, Errno> {
     let (soft, _) = getrlimit(Resource::RLIMIT_NPROC)?;
     let unlimited = soft == RLIM_INFINITY || nix::unistd::geteuid().is_root();
     Ok((!unlimited).then_some(soft))
 }
 
-/// Whether this process may lock any amount of memory: `RLIMIT_MEMLOCK` is
-/// unlimited, or the host's root user (`CAP_IPC_LOCK` outside of user
-/// namespaces) is above it. What cannot be found out counts as a no.
+/// True if this process may lock any amount of memory: `RLIMIT_MEMLOCK` is unlimited, or the
+/// process has `CAP_IPC_LOCK` outside of user namespaces, like the host's root. Unknown counts
+/// as false.
 pub fn locks_memory_freely() -> bool {
-    /// The inode number of the first user namespace, the same on every Linux.
+    /// Inode number of the first user namespace, the same on every Linux.
     const FIRST_USER_NAMESPACE: u64 = 0xefff_fffd;
     const CAP_IPC_LOCK: u64 = 1 << 14;
     if getrlimit(Resource::RLIMIT_MEMLOCK).is_ok_and(|(soft, _)| soft == RLIM_INFINITY) {
@@ -70,8 +69,8 @@ fn effective_capabilities(status: &str) -> Option<u64> {
     u64::from_str_radix(digits.trim(), 16).ok()
 }
 
-/// Memory that can be had without swapping: `MemAvailable` of
-/// `/proc/meminfo`. A smaller limit of a control group is not seen.
+/// Memory available without swapping: `MemAvailable` in `/proc/meminfo`. It ignores a smaller
+/// limit of a control group.
 pub fn available_memory() -> io::Result<Bytes> {
     let text = fs::read_to_string("/proc/meminfo")?;
     mem_available(&text).ok_or_else(|| io::Error::other("/proc/meminfo has no line MemAvailable"))
@@ -92,14 +91,14 @@ pub struct HostFacts {
     pub name: String,
     /// The release of its kernel.
     pub kernel: String,
-    /// Processors that are online.
+    /// Number of online processors.
     pub cpus: u32,
 }
 
 /// The facts of this host.
 pub fn host_facts() -> Result<HostFacts, Errno> {
     let names = uname()?;
-    // SAFETY: sysconf reads a number and touches no memory of ours.
+    // SAFETY: sysconf returns a number, and touches no memory of this process.
     let cpus = Errno::result(unsafe { libc::sysconf(libc::_SC_NPROCESSORS_ONLN) })?;
     Ok(HostFacts {
         name: names.nodename().to_string_lossy().into_owned(),
@@ -108,17 +107,17 @@ pub fn host_facts() -> Result<HostFacts, Errno> {
     })
 }
 
-/// A process of this host, told from later ones with the same number.
+/// A process of this host, distinct from later ones with the same number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Process {
     /// Its number.
     pub number: u32,
-    /// When it was started, in the kernel's ticks since the host's start.
+    /// Its start, in the kernel's ticks since boot.
     pub started: u64,
 }
 
 impl Process {
-    /// Whether it has not ended yet.
+    /// True if it has not ended yet.
     pub fn is_running(self) -> bool {
         started(self.number) == Some(self.started)
     }
@@ -133,21 +132,20 @@ pub fn this_process() -> Process {
     }
 }
 
-/// When a process was started: the 22nd field of its `stat`, counted from
-/// behind the name, which may hold anything.
+/// Start of a process: the 22nd field of its `stat`, counted after the name, which may contain
+/// anything.
 fn started(process: u32) -> Option<u64> {
     let text = fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
     let (_, fields) = text.rsplit_once(')')?;
     let mut fields = fields.split_whitespace();
     let state = fields.next()?;
-    // A zombie holds nothing any more.
+    // A zombie holds no resources.
     let runs = !matches!(state, "Z" | "X" | "x");
     fields.nth(18)?.parse().ok().filter(|_| runs)
 }
 
-/// Where this process's number is its own: this start of this kernel, and the
-/// namespace of process numbers. Host names may be given twice. `None` where
-/// there is no /proc.
+/// Scope of this process's number: this boot of the kernel, and the process namespace. Host
+/// names may not be unique. `None` without /proc.
 pub fn process_space() -> Option<String> {
     let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
     let numbers = fs::metadata("/proc/self/ns/pid").ok()?.ino();
@@ -156,43 +154,43 @@ pub fn process_space() -> Option<String> {
 
 /// The memory of this host in bytes.
 pub fn total_memory() -> u64 {
-    // SAFETY: sysconf reads a number and touches no memory of ours.
+    // SAFETY: sysconf returns a number, and touches no memory of this process.
     let pages = unsafe { libc::sysconf(libc::_SC_PHYS_PAGES) };
     u64::try_from(pages).unwrap_or(0) * page_size()
 }
 
 /// The size of a page in bytes.
 pub fn page_size() -> u64 {
-    // SAFETY: sysconf reads a number and touches no memory of ours.
+    // SAFETY: sysconf returns a number, and touches no memory of this process.
     let size = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
     u64::try_from(size).unwrap_or(4096)
 }
 
-/// CPU time, user and system, that all threads of this process have used so
-/// far; to the microsecond.
+/// CPU time (user and system) that all threads of this process have used until now, to the
+/// microsecond.
 pub fn process_cpu() -> Result<Nanos, Errno> {
     let usage = getrusage(UsageWho::RUSAGE_SELF)?;
     let spent = usage.user_time() + usage.system_time();
     Ok(Nanos(spent.num_nanoseconds().unsigned_abs()))
 }
 
-/// What a thread has used so far.
+/// Resources that a thread has used until now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Usage {
     /// CPU time in its own code, to the microsecond.
     pub user: Nanos,
     /// CPU time in the kernel on its behalf, to the microsecond.
     pub system: Nanos,
-    /// Times it left the CPU, of its own will or not.
+    /// Number of context switches, voluntary or not.
     pub switches: u64,
     /// Page faults that waited for I/O.
     pub faults_major: u64,
-    /// Page faults that did not.
+    /// Page faults that did not wait.
     pub faults_minor: u64,
 }
 
 impl Usage {
-    /// With what another thread has used.
+    /// The sum with another thread's usage.
     pub fn with(self, other: Usage) -> Usage {
         Usage {
             user: Nanos(self.user.0.saturating_add(other.user.0)),
@@ -203,7 +201,7 @@ impl Usage {
         }
     }
 
-    /// What came since `earlier`, of the same thread.
+    /// The usage since `earlier`, of the same thread.
     pub fn since(self, earlier: Usage) -> Usage {
         Usage {
             user: self.user.since(earlier.user),
@@ -215,7 +213,7 @@ impl Usage {
     }
 }
 
-/// What the calling thread has used since it was started.
+/// Resources that the calling thread has used since its start.
 pub fn thread_usage() -> Usage {
     let usage = getrusage(UsageWho::RUSAGE_THREAD).expect("every Linux from 2.6.26 on knows it");
     let count = |n: libc::c_long| u64::try_from(n).unwrap_or(0);
@@ -229,8 +227,8 @@ pub fn thread_usage() -> Usage {
     }
 }
 
-/// Lets sleeps of the calling thread end at most `slack` late by the kernel's
-/// choice (it groups wake-ups; the default is 50 us). At least 1 ns.
+/// Limits the lateness of the calling thread's wake-ups to `slack`, at least 1 ns. The kernel
+/// groups wake-ups; the default is 50 us.
 pub fn set_timer_slack(slack: Nanos) -> Result<(), Errno> {
     prctl::set_timerslack(slack.0.max(1))
 }
@@ -242,20 +240,20 @@ pub fn allowed_cpus() -> Result<Vec<usize>, Errno> {
     Ok(all.filter(|cpu| set.is_set(*cpu) == Ok(true)).collect())
 }
 
-/// Keeps the calling thread on one processor.
+/// Binds the calling thread to one processor.
 ///
 /// # Errors
-/// `EINVAL` when there is no such processor or the thread may not run on it.
+/// `EINVAL` if the processor does not exist, or the thread may not run on it.
 pub fn stay_on(cpu: usize) -> Result<(), Errno> {
     let mut set = CpuSet::new();
     set.set(cpu)?;
     sched_setaffinity(Pid::from_raw(0), &set)
 }
 
-/// Keeps the calling thread on these processors.
+/// Binds the calling thread to these processors.
 ///
 /// # Errors
-/// `EINVAL` when there is no such processor or the thread may run on none of them.
+/// `EINVAL` if a processor does not exist, or the thread may run on none of them.
 pub fn stay_on_any(cpus: &[usize]) -> Result<(), Errno> {
     let mut set = CpuSet::new();
     for cpu in cpus {
@@ -264,9 +262,9 @@ pub fn stay_on_any(cpus: &[usize]) -> Result<(), Errno> {
     sched_setaffinity(Pid::from_raw(0), &set)
 }
 
-/// Whether the kernel keeps its own time by the processor's counter (the TSC):
-/// then it has found that the counter runs evenly and alike on all processors,
-/// and watches it. What cannot be found out counts as a no.
+/// True if the kernel keeps its own time by the processor's counter (the TSC). It has then
+/// found that the counter is constant and equal on all processors, and monitors it. Unknown
+/// counts as false.
 pub fn counter_is_kept() -> bool {
     let source =
         fs::read_to_string("/sys/devices/system/clocksource/clocksource0/current_clocksource");

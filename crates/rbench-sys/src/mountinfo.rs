@@ -1,4 +1,4 @@
-//! What is mounted where, from `/proc/thread-self/mountinfo` (proc(5)).
+//! Mounts of this thread, from `/proc/thread-self/mountinfo` (proc(5)).
 
 use std::fs;
 use std::io;
@@ -19,8 +19,8 @@ pub struct MountInfo {
     pub fs_type: String,
     /// Its source: a device, `host:/export`, a name …
     pub source: String,
-    /// `ro` or `rw` as it takes effect, the options of the mount, then those
-    /// of the file system.
+    /// `ro` or `rw` as in effect, then the options of the mount, then those of the file
+    /// system.
     pub options: Vec<String>,
     /// Where it is mounted.
     #[serde(with = "rbench_core::message::path")]
@@ -38,8 +38,8 @@ impl From<Mount> for MountInfo {
     }
 }
 
-/// Whether a mount of that type and source is still where it was, as the kernel's table says:
-/// the file system itself is not asked.
+/// True if a mount of that type and source is still at its place, by the kernel's table: the
+/// file system itself is not asked.
 pub fn is_mounted(mount: &MountInfo) -> io::Result<bool> {
     let same = |found: Mount| {
         (found.mount_point == mount.mount_point)
@@ -49,25 +49,24 @@ pub fn is_mounted(mount: &MountInfo) -> io::Result<bool> {
     Ok(mounts(&table()?).any(same))
 }
 
-/// The mount that `path` lies on, by the longest mount point in front of it
-/// and the last of several mounts at the same place. `path` is absolute and
-/// has no symbolic links in it.
+/// The mount of `path`: the one with the longest mount point, and of several at the same
+/// place the last. `path` is absolute, without symbolic links.
 fn find(table: &[u8], path: &Path) -> Option<MountInfo> {
     mounts(table)
         .filter(|mount| path.starts_with(&mount.mount_point))
-        // The last of equally long ones: the one on top.
+        // The last of equally long ones: the topmost.
         .max_by_key(|mount| mount.mount_point.components().count())
         .map(MountInfo::from)
 }
 
-/// The mount that `path` lies on. Where the kernel tells which one that is,
-/// its word counts; it knows of mounts hidden below others.
+/// The mount of `path`. If the kernel reports its number, that is used, as it finds mounts
+/// hidden below others.
 pub fn of(path: &Path) -> io::Result<MountInfo> {
     let table = table()?;
     let file = open(path, OFlag::O_PATH | OFlag::O_CLOEXEC, Mode::empty())?;
     let id = mount_id(&file)?;
-    let told = mounts(&table).find(|mount| mount.id == id);
-    match told {
+    let mount_of_id = mounts(&table).find(|mount| mount.id == id);
+    match mount_of_id {
         Some(mount) => Ok(mount.into()),
         None => find(&table, &fs::canonicalize(path)?).ok_or_else(|| {
             io::Error::new(
@@ -78,18 +77,18 @@ pub fn of(path: &Path) -> io::Result<MountInfo> {
     }
 }
 
-/// The table of this thread: it may have mounts and open files of its own.
+/// The table of this thread, which may have its own mounts and open files.
 fn table() -> io::Result<Vec<u8>> {
     fs::read("/proc/thread-self/mountinfo")
 }
 
-/// The number of the mount through which `file` was opened. Unlike the device
-/// number it tells bind mounts of the same file system apart.
+/// The number of the mount through which `file` was opened. Unlike the device number it
+/// distinguishes bind mounts of the same file system.
 pub fn mount_id(file: impl AsFd) -> io::Result<u64> {
     let fd = file.as_fd();
     let path = format!("/proc/thread-self/fdinfo/{}", fd.as_raw_fd());
     let facts = match fs::read_to_string(&path) {
-        // A bare root directory has no /proc.
+        // A bare root directory lacks /proc.
         Err(error) if error.kind() == io::ErrorKind::NotFound => return by_statx(fd),
         facts => facts?,
     };
@@ -99,20 +98,20 @@ pub fn mount_id(file: impl AsFd) -> io::Result<u64> {
         .ok_or_else(|| io::Error::other(format!("{path} names no mount")))
 }
 
-/// The same as the kernel says it from Linux 5.8 on, without a request to the file system.
+/// The same from the kernel (Linux 5.8 and later), without a request to the file system.
 fn by_statx(fd: BorrowedFd<'_>) -> io::Result<u64> {
-    // SAFETY: plain numbers, of which all zeros are valid.
-    let mut found: libc::statx = unsafe { std::mem::zeroed() };
+    // SAFETY: the fields are plain numbers, and zero is valid for each.
+    let mut attributes: libc::statx = unsafe { std::mem::zeroed() };
     let flags = libc::AT_EMPTY_PATH | libc::AT_STATX_DONT_SYNC;
     let wanted = libc::STATX_MNT_ID;
-    // SAFETY: the path is a C string, and `found` is valid and ours.
-    let code = unsafe { libc::statx(fd.as_raw_fd(), c"".as_ptr(), flags, wanted, &mut found) };
+    // SAFETY: the path is a C string, and the struct is valid and only used here.
+    let code = unsafe { libc::statx(fd.as_raw_fd(), c"".as_ptr(), flags, wanted, &mut attributes) };
     Errno::result(code)?;
-    match found.stx_mask & wanted {
+    match attributes.stx_mask & wanted {
         0 => Err(io::Error::other(
             "the kernel names no mount, and /proc is not mounted",
         )),
-        _ => Ok(found.stx_mnt_id),
+        _ => Ok(attributes.stx_mnt_id),
     }
 }
 
@@ -133,11 +132,11 @@ broken line
 ";
 
     fn check(path: &str, mount_point: &str, fs_type: &str, source: &str, options: &str) {
-        let found = find(TABLE.as_bytes(), Path::new(path)).expect("everything lies on /");
-        assert_eq!(found.mount_point, Path::new(mount_point), "{path}");
-        assert_eq!(found.fs_type, fs_type, "{path}");
-        assert_eq!(found.source, source, "{path}");
-        assert_eq!(found.options.join(","), options, "{path}");
+        let mount = find(TABLE.as_bytes(), Path::new(path)).expect("everything lies on /");
+        assert_eq!(mount.mount_point, Path::new(mount_point), "{path}");
+        assert_eq!(mount.fs_type, fs_type, "{path}");
+        assert_eq!(mount.source, source, "{path}");
+        assert_eq!(mount.options.join(","), options, "{path}");
     }
 
     #[test]
@@ -161,22 +160,22 @@ broken line
     fn the_last_of_stacked_mounts_is_on_top() {
         check("/mnt/jfs/a/b", "/mnt/jfs", "tmpfs", "over", "rw");
         let lower: Vec<&str> = TABLE.lines().filter(|l| !l.starts_with("25 ")).collect();
-        let found = find(lower.join("\n").as_bytes(), Path::new("/mnt/jfs")).expect("a mount");
-        assert_eq!(found.fs_type, "fuse.juicefs");
-        assert_eq!(found.source, "JuiceFS:prod one");
+        let mount = find(lower.join("\n").as_bytes(), Path::new("/mnt/jfs")).expect("a mount");
+        assert_eq!(mount.fs_type, "fuse.juicefs");
+        assert_eq!(mount.source, "JuiceFS:prod one");
         assert_eq!(
-            found.options.join(","),
+            mount.options.join(","),
             "rw,relatime,user_id=0,default_permissions,allow_other"
         );
     }
 
     #[test]
     fn octal_escapes_are_undone() {
-        let place = "/mnt/with blank\\\t\nend";
-        let inside = format!("{place}/x");
+        let expected_point = "/mnt/with blank\\\t\nend";
+        let inside = format!("{expected_point}/x");
         check(
             &inside,
-            place,
+            expected_point,
             "nfs4",
             "host:/export",
             "ro,noatime,vers=4.2",
@@ -194,7 +193,7 @@ broken line
         assert_eq!(proc.fs_type, "proc");
         assert_eq!(proc.mount_point, Path::new("/proc"));
 
-        // Both ways lead to the same mount where none is hidden.
+        // Both ways lead to the same mount if none is hidden.
         let here = fs::canonicalize(std::env::temp_dir()).expect("it exists");
         assert_eq!(
             Some(of(&here).expect("it lies on a mount")),

@@ -1,5 +1,5 @@
-//! Metadata operations that all succeed and do nothing. What remains is the
-//! cost of the tool itself, as with the engine `null`.
+//! Metadata operations that all succeed and do nothing. They measure the cost of the
+//! tool itself, like the engine `null`.
 
 use std::os::fd::{OwnedFd, RawFd};
 
@@ -8,13 +8,13 @@ use rbench_core::Call;
 
 use crate::fs::{Fs, Operands};
 
-/// The descriptor of every file: no process may have so many open, so that
-/// none is mistaken for a real one.
+/// The descriptor of every file: no process may have so high a number, so it is never
+/// mistaken for a real one.
 const FD: RawFd = RawFd::MAX;
 
-/// No file system: every name is there or not, as the caller likes it. Reads
-/// and writes say the whole length and touch no byte; sizes, numbers of entries
-/// and lengths of targets and attributes are 0.
+/// No file system: every call succeeds. Reads and writes return the whole length and
+/// touch no byte. Sizes, numbers of entries, and lengths of targets and attributes
+/// are 0.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NullFs;
 

@@ -1,9 +1,8 @@
-//! A table of open files for one thread alone.
+//! A table of open files for a single thread.
 //!
-//! Where threads share their table, the kernel takes a lock to give out a
-//! descriptor and counts references to a file in each call that uses one; a
-//! table that belongs to one thread spares both, as in a program without
-//! threads.
+//! If threads share their table, the kernel takes a lock to assign a descriptor, and
+//! counts references to the file in each call. A table of a single thread avoids
+//! both, like in a program without threads.
 
 use std::fs;
 use std::os::fd::RawFd;
@@ -12,14 +11,14 @@ use nix::errno::Errno;
 use nix::libc;
 use nix::sched::{CloneFlags, unshare};
 
-/// The first descriptor behind the standard streams.
+/// The first descriptor after the standard streams.
 const FIRST: RawFd = 3;
 
-/// While it is there the calling thread has a table of open files of its own.
-/// What was open before is open in it too, under the same numbers; what is
-/// opened in it is there for this thread alone. In the end the files and
-/// directories in it are closed; pipes, sockets and the like, by which threads
-/// wake each other, stay until the thread's end.
+/// Gives the calling thread its own table of open files while it exists. Files that
+/// were open before are open in it under the same numbers. Files opened in it exist
+/// for this thread only. At its end, its files and directories are closed. Pipes,
+/// sockets and similar objects, by which threads wake each other, stay open until the
+/// thread ends.
 #[derive(Debug)]
 pub struct OwnFiles(());
 
@@ -27,8 +26,8 @@ impl OwnFiles {
     /// Gives the calling thread its own table.
     ///
     /// # Errors
-    /// `ENOMEM` or `EMFILE` when there is no room for one, `EPERM` when the
-    /// system forbids it.
+    /// `ENOMEM` or `EMFILE` if there is no room for one, `EPERM` if the system
+    /// forbids it.
     pub fn new() -> Result<OwnFiles, Errno> {
         unshare(CloneFlags::CLONE_FILES)?;
         Ok(OwnFiles(()))
@@ -36,25 +35,25 @@ impl OwnFiles {
 }
 
 impl Drop for OwnFiles {
-    /// The kernel would do it too, but at the thread's end, of which nobody
-    /// hears: a file system must not be held until then.
+    /// The kernel would close them, too, but at the thread's end, which nobody
+    /// notices: a file system must not be kept busy until then.
     fn drop(&mut self) {
         let Ok(open) = fs::read_dir("/proc/thread-self/fd") else {
-            // Without /proc they go with the thread.
+            // Without /proc they are closed with the thread.
             return;
         };
         let number = |entry: fs::DirEntry| {
-            // Not by fstat: on a mount that hangs it would wait. What is no
-            // file is called `pipe:[…]`, `socket:[…]` and the like.
+            // Not by fstat, which would block on a hanging mount. Objects other than
+            // files have names like `pipe:[…]` and `socket:[…]`.
             let called = fs::read_link(entry.path()).ok()?;
             let fd: RawFd = entry.file_name().to_str()?.parse().ok()?;
             (fd >= FIRST && called.is_absolute()).then_some(fd)
         };
         let files: Vec<RawFd> = open.flatten().filter_map(number).collect();
         for fd in files {
-            // SAFETY: the table is this thread's alone, and who has one keeps
-            // no file in it that lives on: see the type. The number of the
-            // listing itself is not in use any more.
+            // SAFETY: the table belongs only to this thread, and its owner keeps no
+            // file in it that lives on: see the type. The number of the listing
+            // itself is not used any more.
             unsafe { libc::close(fd) };
         }
     }
@@ -68,7 +67,7 @@ mod tests {
 
     use super::*;
 
-    /// Whether the calling thread has the file open.
+    /// True if the calling thread has the file open.
     fn has_open(path: &Path) -> bool {
         let open = fs::read_dir("/proc/thread-self/fd").expect("it is always there");
         open.flatten()

@@ -1,4 +1,4 @@
-//! Processes of this host: which there are of a name, and what one has used so far.
+//! Processes of this host: search by name, and used resources.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt as _;
@@ -10,7 +10,7 @@ use nix::time::{ClockId, clock_gettime};
 use nix::unistd::Pid;
 use rbench_core::{Bytes, Nanos};
 
-/// A process, told from a later one of the same number by when it was started.
+/// A process, distinct from a later one of the same number by its start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Process {
     /// Its number.
@@ -18,44 +18,44 @@ pub struct Process {
     started_ticks: u64,
 }
 
-/// What a process has used since it was started.
+/// Resources that a process has used since its start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProcessUse {
-    /// CPU time of all its threads, to the ns.
+    /// CPU time of all its threads, to the nanosecond.
     pub cpu: Nanos,
-    /// CPU time in its own code, in whole ticks (10 ms, as a rule).
+    /// CPU time in its own code, in whole ticks (usually 10 ms).
     pub user: Nanos,
     /// CPU time in the kernel on its behalf, in whole ticks.
     pub system: Nanos,
-    /// Memory that is resident now.
+    /// Current resident memory.
     pub resident: Bytes,
-    /// The most that ever was.
+    /// Peak of the resident memory.
     pub peak: Bytes,
 }
 
 impl Process {
-    /// The process with this number, unless it has ended or cannot be seen.
+    /// The process with this number, unless it has ended or is not visible.
     pub fn of(number: u32) -> Option<Process> {
         Some(Stat::of(number)?.process)
     }
 
-    /// CPU time of all its threads so far, to the ns; `None`: it has ended, or it cannot be seen.
-    /// Nothing of it waits, whatever the process does.
+    /// CPU time of all its threads until now, to the nanosecond; `None` if it has ended or is not
+    /// visible. It never blocks, whatever the process does.
     pub fn cpu(self) -> Option<Nanos> {
         let pid = Pid::from_raw(i32::try_from(self.number).ok()?);
         let clock = ClockId::pid_cpu_clock_id(pid).ok()?;
         let cpu = clock_gettime(clock).ok()?;
-        // Last: what was read before is of the process that is there now.
+        // Checked last: the values read before belong to the process that exists now.
         Stat::of(self.number).filter(|stat| stat.process == self)?;
         let whole = u64::try_from(cpu.tv_sec()).ok()? * 1_000_000_000;
         Some(Nanos(whole + u64::try_from(cpu.tv_nsec()).ok()?))
     }
 
-    /// What it has used so far; `None`: it has ended, or it cannot be seen.
+    /// Resources that it has used until now; `None` if it has ended or is not visible.
     pub fn used(self) -> Option<ProcessUse> {
         let pid = Pid::from_raw(i32::try_from(self.number).ok()?);
         let status = fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-        // Last: what was read before is of the process that is there now.
+        // Checked last: the values read before belong to the process that exists now.
         let cpu = self.cpu()?;
         let stat = Stat::of(self.number).filter(|stat| stat.process == self)?;
         let tick_ns = tick_ns();
@@ -69,9 +69,9 @@ impl Process {
     }
 }
 
-/// Whether a process has the same host name space (uts_namespaces(7)) as this one: where
-/// several hosts have one numbering of processes, as hosts in name spaces of one machine may,
-/// it tells whose process it is.
+/// True if a process has the same UTS namespace (uts_namespaces(7)) as this one. Hosts that are
+/// namespaces of one machine may share process numbers: this decides to which host a process
+/// belongs.
 pub fn is_of_this_host(process: Process) -> bool {
     let space = |whose: &str| fs::metadata(format!("/proc/{whose}/ns/uts")).map(|m| m.ino());
     match (space(&process.number.to_string()), space("self")) {
@@ -80,9 +80,8 @@ pub fn is_of_this_host(process: Process) -> bool {
     }
 }
 
-/// The processes with that name, ascending by number, but for those with the numbers
-/// `besides`: the name of the process, or the file name of the first word of its command
-/// line.
+/// The processes with that name, ascending by number, except those with the numbers `besides`.
+/// The name is that of the process, or the file name of the first word of its command line.
 pub fn named(name: &str, besides: &[u32]) -> Vec<Process> {
     let Ok(entries) = fs::read_dir("/proc") else {
         return Vec::new();
@@ -91,9 +90,9 @@ pub fn named(name: &str, besides: &[u32]) -> Vec<Process> {
         let number: u32 = entry.file_name().to_str()?.parse().ok()?;
         (!besides.contains(&number) && has_name(&entry.path(), name)).then_some(number)
     });
-    let mut found: Vec<Process> = numbers.filter_map(Process::of).collect();
-    found.sort_unstable();
-    found
+    let mut processes: Vec<Process> = numbers.filter_map(Process::of).collect();
+    processes.sort_unstable();
+    processes
 }
 
 fn has_name(process: &Path, name: &str) -> bool {
@@ -106,21 +105,22 @@ fn has_name(process: &Path, name: &str) -> bool {
     first.rsplit(|byte| *byte == b'/').next() == Some(name.as_bytes())
 }
 
-/// How long a process may take to let its command line be read.
+/// Time limit for reading a process's command line.
 const READ_WITHIN: Duration = Duration::from_secs(2);
 
-/// The command line of the process with this directory in `/proc`, words with zeros behind them. It lies in the
-/// memory of the process: while a thread of that holds the lock of it, as one may that waits for a file
-/// system that has hung, reading waits too, and nothing is reported after a while.
+/// The command line of the process with this directory in `/proc`, each word followed by a zero.
+/// It lies in the memory of the process, and reading it may block on the memory's lock. This
+/// happens, for example, while a thread waits for a hanging file system. `None` if it takes too
+/// long.
 pub(crate) fn command_line(process: &Path) -> Option<Vec<u8>> {
     read_within(process.join("cmdline"), READ_WITHIN)
 }
 
-/// What a file holds, unless reading it takes longer; the thread that reads it is left to itself then.
+/// The content of a file, unless reading it takes too long; the reading thread is then abandoned.
 fn read_within(path: PathBuf, patience: Duration) -> Option<Vec<u8>> {
     let (sender, content) = channel();
     let read = move || {
-        // Nobody may wait for it any more.
+        // The receiver may be gone.
         let _ = sender.send(fs::read(path).ok());
     };
     let thread = std::thread::Builder::new().name("rbench-proc".to_owned());
@@ -128,7 +128,7 @@ fn read_within(path: PathBuf, patience: Duration) -> Option<Vec<u8>> {
     content.recv_timeout(patience).ok().flatten()
 }
 
-/// What of `/proc/PID/stat` is used.
+/// Used fields of `/proc/PID/stat`.
 struct Stat {
     process: Process,
     user_ticks: u64,
@@ -143,12 +143,12 @@ impl Stat {
         )
     }
 
-    /// `None` also of a process that has ended and is only waited for.
+    /// Parses the fields; `None` also for a process that has ended but was not waited for.
     fn read(number: u32, text: &str) -> Option<Stat> {
-        // The name may hold anything, even parentheses.
+        // The name may contain anything, even parentheses.
         let (_, fields) = text.rsplit_once(") ")?;
         let fields: Vec<&str> = fields.split_whitespace().collect();
-        // The first of these is the third of proc_pid_stat(5).
+        // The first of these is the third field of proc_pid_stat(5).
         let field = |nth: usize| fields.get(nth - 3)?.parse().ok();
         let ended = matches!(fields.first()?, &"Z" | &"X" | &"x");
         (!ended).then_some(Stat {
@@ -162,7 +162,7 @@ impl Stat {
     }
 }
 
-/// A line `VmRSS:   1234 kB`.
+/// Parses a line `VmRSS:   1234 kB`.
 fn kib(status: &str, name: &str) -> Option<Bytes> {
     let mut lines = status.lines();
     let value = lines.find_map(|line| line.strip_prefix(name))?;
@@ -170,7 +170,7 @@ fn kib(status: &str, name: &str) -> Option<Bytes> {
     Some(Bytes(kib << 10))
 }
 
-/// How long a tick of the kernel's accounting is.
+/// Length of a tick of the kernel's accounting.
 fn tick_ns() -> u64 {
     let ticks = nix::unistd::sysconf(nix::unistd::SysconfVar::CLK_TCK);
     let ticks = ticks.ok().flatten().and_then(|n| u64::try_from(n).ok());
@@ -185,7 +185,7 @@ mod tests {
     use super::*;
     use crate::limits::process_cpu;
 
-    /// A process of this test's with a name of its own.
+    /// A process of this test with its own name.
     fn sleeper(name: &str) -> std::process::Child {
         let mut command = Command::new("bash");
         let script = format!("exec -a /opt/{name} sleep 300");
@@ -195,7 +195,7 @@ mod tests {
     #[test]
     fn a_command_line_that_cannot_be_read_is_not_waited_for() {
         let dir = tempfile::tempdir().expect("temporary directory");
-        // As of a process whose memory is locked: nobody comes who would let the reader go.
+        // Like a process whose memory is locked: no writer comes to release the reader.
         let process = dir.path().join("7");
         fs::create_dir(&process).expect("made");
         let path = process.join("cmdline");
@@ -211,15 +211,15 @@ mod tests {
     fn a_process_has_used_what_the_kernel_tells_itself() {
         let me = Process::of(std::process::id()).expect("this process");
         let before = me.used().expect("used");
-        let begun = Instant::now();
-        while begun.elapsed().as_millis() < 50 {
+        let start = Instant::now();
+        while start.elapsed().as_millis() < 50 {
             std::hint::spin_loop();
         }
-        let told = process_cpu().expect("getrusage");
+        let cpu_before = process_cpu().expect("getrusage");
         let after = me.used().expect("used");
         let later = process_cpu().expect("getrusage");
-        // getrusage counts in whole us.
-        assert!(after.cpu.0 + 1000 >= told.0 && after.cpu.0 <= later.0 + 1000);
+        // getrusage counts in whole microseconds.
+        assert!(after.cpu.0 + 1000 >= cpu_before.0 && after.cpu.0 <= later.0 + 1000);
         assert!(after.cpu > before.cpu);
         let parts = after.user.0 + after.system.0;
         assert!(parts <= later.0 + 1000, "{parts} {later:?}");
@@ -232,8 +232,8 @@ mod tests {
         assert_eq!(named(&name, &[]), []);
         let mut child = sleeper(&name);
         let number = child.id();
-        let begun = Instant::now();
-        while named(&name, &[]).is_empty() && begun.elapsed().as_secs() < 300 {
+        let start = Instant::now();
+        while named(&name, &[]).is_empty() && start.elapsed().as_secs() < 300 {
             std::thread::yield_now();
         }
         let process = Process::of(number).expect("it runs");
@@ -242,9 +242,9 @@ mod tests {
         assert!(named("sleep", &[]).contains(&process));
         assert!(!named("leep", &[]).contains(&process));
         child.kill().expect("killed");
-        // Before it is waited for it has a number still. Its memory goes first.
-        let there = || process.used().is_some() || Process::of(number).is_some();
-        while there() && begun.elapsed().as_secs() < 300 {
+        // Until it is waited for it still has a number. Its memory is freed first.
+        let exists = || process.used().is_some() || Process::of(number).is_some();
+        while exists() && start.elapsed().as_secs() < 300 {
             std::thread::yield_now();
         }
         assert_eq!((process.used(), Process::of(number)), (None, None));

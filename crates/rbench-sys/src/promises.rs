@@ -1,8 +1,8 @@
-//! What POSIX and Linux promise of a file system, each promise found out by a few calls in
-//! a directory of its own (`rbench check`).
+//! Promises of POSIX and Linux about a file system. Each is tested by a few calls in its own
+//! directory (`rbench check`).
 //!
-//! A promise is data: a name, a sentence and the calls. Who runs them, for how long and
-//! what is told of it is others' business; whether they are measured never arises.
+//! A promise is data: a name, a sentence and the calls. Other modules decide who runs them,
+//! how long, and what is reported; none of them are measured.
 
 use std::path::Path;
 
@@ -24,12 +24,12 @@ mod xattrs;
 
 pub use ground::{Evidence, Promise, Verdict};
 
-/// Promises about one thing.
+/// Promises about one subject.
 #[derive(Debug)]
 pub struct Group {
-    /// What the names of its promises begin with: `rename`.
+    /// Prefix of the names of its promises: `rename`.
     pub name: &'static str,
-    /// What it is about.
+    /// Its subject.
     pub about: &'static str,
     /// Its promises, in the order of the report.
     pub promises: &'static [Promise],
@@ -53,13 +53,13 @@ pub const GROUPS: &[Group] = &[
     model::GROUP,
 ];
 
-/// All of them, one after the other.
+/// All promises, in order.
 pub fn all() -> impl Iterator<Item = &'static Promise> {
     GROUPS.iter().flat_map(|group| group.promises)
 }
 
-/// Whether a pattern names a promise: its name, the beginning of it up to a dot, or either
-/// with `*` for any part of a name.
+/// True if a pattern matches the name of a promise: its name, its prefix up to a dot, or
+/// either with `*` for any part.
 pub fn names(pattern: &str, name: &str) -> bool {
     if pattern.contains('*') {
         return glob(pattern.as_bytes(), name.as_bytes());
@@ -78,13 +78,13 @@ fn glob(pattern: &[u8], name: &[u8]) -> bool {
     }
 }
 
-/// Whether this process may do what a promise needs that is for root.
+/// True if this process can test promises that need root.
 pub fn is_root() -> bool {
     nix::unistd::geteuid().is_root()
 }
 
-/// Removes what a promise made below `directory`; what resists is left to the removal of the
-/// run.
+/// Removes the files of a promise below `directory`; any remains are left to the removal of
+/// the run.
 pub fn clear(directory: &Path, promise: &Promise) {
     let _ = std::fs::remove_dir_all(directory.join(promise.name));
 }
@@ -119,7 +119,7 @@ mod tests {
 
     #[test]
     fn a_local_file_system_breaks_no_promise() {
-        // Side by side, for many of them wait.
+        // In parallel, because many of them wait.
         const HANDS: usize = 6;
         let of_one = |hand: usize| {
             let dir = tempfile::tempdir().expect("temporary directory");
@@ -148,11 +148,11 @@ mod tests {
     fn what_the_directory_above_passes_on_breaks_no_promise() {
         use std::os::unix::fs::PermissionsExt as _;
         let dir = tempfile::tempdir().expect("temporary directory");
-        // A group that is not ours, for which only root can see to.
+        // A group that is not the process's own, which only root can set.
         let _ = std::os::unix::fs::chown(dir.path(), None, Some(54_399));
         let mode = std::fs::Permissions::from_mode(0o2777);
         std::fs::set_permissions(dir.path(), mode).expect("it is ours");
-        // The owner all, its group and others nothing.
+        // The owner may do everything, its group and others nothing.
         let mut list = vec![2, 0, 0, 0];
         for (kind, may) in [(1_u16, 7_u16), (4, 0), (0x20, 0)] {
             list.extend(kind.to_le_bytes());
@@ -162,8 +162,8 @@ mod tests {
         let path = std::ffi::CString::new(dir.path().as_os_str().as_encoded_bytes());
         let path = path.expect("no zero");
         let (name, value) = (c"system.posix_acl_default", list.as_ptr().cast());
-        // SAFETY: the strings end with zero, and the value is as long as said. A file system
-        // without such lists refuses it.
+        // SAFETY: the strings end with zero, and the value has the given length. A file
+        // system without such lists refuses it.
         unsafe { nix::libc::setxattr(path.as_ptr(), name.as_ptr(), value, list.len(), 0) };
         let mut wrong = Vec::new();
         for promise in all().filter(|promise| names("owners", promise.name)) {

@@ -1,11 +1,11 @@
-//! Removing a directory and all that is in it, by several threads at a time,
-//! without following a symbolic link or entering another mount, in memory that
-//! does not depend on the number of entries.
+//! Removes a directory with its whole content, by several threads at a time, without
+//! following a symbolic link or entering another mount. The memory does not depend on
+//! the number of entries.
 //!
-//! A thread that reads a directory removes what it finds, and hands directories
-//! in it to threads that have nothing to do; files it removes by itself, because
-//! in one directory the kernel lets only one name go at a time. Whoever is the last
-//! one done with a directory removes it: nobody waits for anybody.
+//! A thread that reads a directory removes its entries, and hands directories in it to
+//! idle threads. It removes files itself, because the kernel removes names of one
+//! directory one at a time. The thread that finishes a directory last removes it, so no
+//! thread waits for another.
 
 use std::ffi::{CStr, CString, OsStr};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
@@ -26,38 +26,38 @@ use serde::{Deserialize, Serialize};
 use crate::dirents::{self, Records};
 use crate::mountinfo::mount_id;
 
-/// The name of the marker file, which says whose directory it is. It is the
-/// last that goes.
+/// Name of the marker file, which identifies the owner of the directory. It is removed
+/// last.
 pub(crate) const MARKER: &CStr = c".rbench-run";
 
 /// Bytes of a directory's listing that are read at a time.
 const BATCH: usize = 32 << 10;
 
-/// The deepest tree that is removed: more components do not fit in a path of
-/// the kernel's greatest length.
+/// The deepest tree that is removed: a path of the kernel's maximum length has no more
+/// components.
 const DEPTH_MAX: usize = 2048;
 
-/// How often it is tried to list the top again while too many files are open, and the pause in between.
+/// Number of attempts to list the top again while too many files are open, and the pause
+/// between them.
 const TRIES: u32 = 500;
 const PAUSE: Duration = Duration::from_millis(2);
 
-/// Bytes of a helping thread's stack, enough for [`DEPTH_MAX`]; only what is used
-/// takes memory.
+/// Bytes of a helping thread's stack, enough for [`DEPTH_MAX`]; only used pages take
+/// memory.
 const STACK: usize = 16 << 20;
 
-/// How a directory is removed, and who hears of it.
+/// Options of a removal.
 #[derive(Clone, Copy)]
 pub struct Removal<'a> {
-    /// Threads that remove, the calling one among them; at least 1.
+    /// Threads that remove, including the calling one; at least 1.
     pub threads: u32,
-    /// When it says yes, the removal ends after the entries under way.
+    /// Returns true to end the removal after the current entries.
     pub stop: &'a (dyn Fn() -> bool + Sync),
-    /// Told the number of entries removed so far, after each, by any of the
-    /// threads.
+    /// Gets the number of entries removed until now, after each one, from any thread.
     pub progress: &'a (dyn Fn(u64) + Sync),
 }
 
-/// Why something of the directory is still there.
+/// The reason why parts of the directory remain.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RemoveError {
     /// The stop flag was set.
@@ -75,17 +75,18 @@ pub enum RemoveError {
         directory: PathBuf,
         /// Entries that were removed.
         removed: u64,
-        /// Entries that refused, without the directories that they are in.
+        /// Number of entries that could not be removed, without the directories that
+        /// contain them.
         kept: u64,
         /// The first of them.
         first: PathBuf,
-        /// Why; `EXDEV` when something is mounted there.
+        /// The error; `EXDEV` if something is mounted there.
         errno: Errno,
     },
 }
 
 impl RemoveError {
-    /// Nothing of the directory `path` was removed.
+    /// The error if nothing of the directory `path` was removed.
     pub(crate) fn refused(path: &Path, errno: Errno) -> RemoveError {
         RemoveError::Kept {
             directory: path.to_owned(),
@@ -119,14 +120,14 @@ pub type Entry = (CString, u8);
 /// Entries of one directory that are to be removed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Part {
-    /// Names of the directories on the way to it, from where the removal begins.
+    /// Names of the directories on the way to it, from the start of the removal.
     pub way: Vec<CString>,
-    /// What is to be removed there, with all that is in it.
+    /// Entries to remove there, with their whole content.
     pub entries: Vec<Entry>,
 }
 
 impl Part {
-    /// Whether all names are plain ones: none leads out of a directory.
+    /// True if all names are plain: none leads out of a directory.
     fn is_plain(&self) -> bool {
         let plain = |name: &CString| {
             let name = name.to_bytes();
@@ -137,9 +138,9 @@ impl Part {
     }
 }
 
-/// Removes the directory `name` of `parent`, open as `directory`; the marker
-/// file goes last. Returns the number of entries removed, without the marker
-/// and the directory itself.
+/// Removes the directory `name` of `parent`, open as `directory`; the marker file is
+/// removed last. Returns the number of entries removed, without the marker and the
+/// directory itself.
 pub(crate) fn remove(
     parent: BorrowedFd<'_>,
     name: &CStr,
@@ -164,7 +165,7 @@ pub(crate) fn remove(
     );
     match last {
         Ok(()) => Ok(done),
-        // Someone else was faster.
+        // Another process was faster.
         Err(Errno::ENOENT) => Ok(done),
         Err(errno) => Err(RemoveError::Kept {
             directory: path.to_owned(),
@@ -176,8 +177,8 @@ pub(crate) fn remove(
     }
 }
 
-/// Removes `parts` of what is below `directory`, which is at `path` and lies on
-/// the mount `mount`. Returns the number of entries removed.
+/// Removes `parts` of the content of `directory`, which is at `path` on the mount
+/// `mount`. Returns the number of entries removed.
 pub(crate) fn remove_parts(
     directory: BorrowedFd<'_>,
     path: &Path,
@@ -207,8 +208,7 @@ pub(crate) fn remove_parts(
     crew.outcome(path)
 }
 
-/// The mount that both `parent` and `directory` in it belong to; `EXDEV` when
-/// these are two.
+/// The mount of both `parent` and `directory` in it; `EXDEV` if these differ.
 pub(crate) fn within_one_mount(
     parent: BorrowedFd<'_>,
     directory: BorrowedFd<'_>,
@@ -222,32 +222,31 @@ pub(crate) fn within_one_mount(
 
 struct Stopped;
 
-/// What becomes of a directory when everything that was to go has gone from it.
+/// Fate of a directory after its entries were removed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Fate {
-    /// It goes too.
+    /// It is removed, too.
     Goes,
-    /// It is looked at until nothing is found but the marker.
+    /// It is read until only the marker is left.
     Emptied,
     /// It stays.
     Stays,
 }
 
-/// A directory from which something is removed.
+/// A directory whose entries are removed.
 struct Node {
     above: Option<Arc<Node>>,
     name: CString,
     path: PathBuf,
-    /// Directories between the top and this one.
+    /// Number of directories between the top and this one.
     depth: usize,
     fd: OwnedFd,
     fate: Fate,
-    /// Those that are still at it: who reads it, parts that were handed over,
-    /// directories in it.
+    /// Number of unfinished parts: its reader, handed-over parts, directories in it.
     open: AtomicUsize,
-    /// Whether anything was removed from it since it was last read.
+    /// True if anything was removed from it since it was last read.
     removed: AtomicBool,
-    /// Whether anything in it stays.
+    /// True if anything in it stays.
     keeps: AtomicBool,
 }
 
@@ -266,7 +265,7 @@ impl Node {
         }
     }
 
-    /// The directory `name` in `above`, open as `fd`; known to that one.
+    /// Registers the directory `name` in `above`, open as `fd`.
     fn below(above: &Arc<Node>, name: &CStr, fd: OwnedFd, fate: Fate) -> Arc<Node> {
         above.open.fetch_add(1, Ordering::Relaxed);
         Arc::new(Node {
@@ -282,19 +281,19 @@ impl Node {
     }
 }
 
-/// What a thread hands to another.
+/// Work that a thread hands to another.
 enum Task<'p> {
     /// An entry of a directory.
     Entry(Arc<Node>, Entry),
-    /// A part of what is below the top.
+    /// A part of the top's content.
     Part(Arc<Node>, &'p Part),
-    /// The top, listed again, and how often that was tried.
+    /// The top, to be listed again, and the number of attempts.
     Again(Arc<Node>, u32),
 }
 
 #[derive(Default)]
 struct Queue<'p> {
-    /// The latest is the next.
+    /// The tasks; the latest is taken first.
     tasks: Vec<Task<'p>>,
     over: bool,
 }
@@ -302,17 +301,17 @@ struct Queue<'p> {
 /// The threads of a removal.
 struct Crew<'a> {
     how: Removal<'a>,
-    /// The mount that must not be left.
+    /// The mount that they must not leave.
     mount: u64,
     removed: AtomicU64,
     kept: AtomicU64,
-    /// Directories that were moved to the top.
+    /// Number of directories that were moved to the top.
     lifted: AtomicU64,
     first: Mutex<Option<(PathBuf, Errno)>>,
     stopped: AtomicBool,
     queue: Mutex<Queue<'a>>,
     news: Condvar,
-    /// Threads that have nothing to do, and tasks that wait for one.
+    /// Number of idle threads, and of waiting tasks.
     idle: AtomicUsize,
     waiting: AtomicUsize,
 }
@@ -334,14 +333,14 @@ impl<'a> Crew<'a> {
         }
     }
 
-    /// Begins with `first`, and ends when everything is done.
+    /// Starts with `first`, and ends when everything is done.
     fn work(&self, first: impl FnOnce(&Self) -> Result<(), Stopped>) {
         thread::scope(|scope| {
             for _ in 1..self.how.threads {
                 let helper = thread::Builder::new()
                     .name("rbench-removal".to_owned())
                     .stack_size(STACK);
-                // With fewer it only takes longer.
+                // With fewer threads it only takes longer.
                 if helper.spawn_scoped(scope, || self.help()).is_err() {
                     break;
                 }
@@ -353,11 +352,11 @@ impl<'a> Crew<'a> {
         });
     }
 
-    /// Does what others hand over until everything is done.
+    /// Performs tasks of other threads until everything is done.
     fn help(&self) {
         while let Some(task) = self.next() {
             let done = match task {
-                // Not handed on: among many idle threads it would only go round.
+                // Not handed on: among many idle threads it would only circulate.
                 Task::Entry(node, (name, kind)) => self
                     .entry(&node, &name, kind)
                     .and_then(|()| self.complete(&node)),
@@ -393,14 +392,14 @@ impl<'a> Crew<'a> {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Nothing more is to be done.
+    /// Ends the removal.
     fn end(&self, stopped: bool) {
         self.stopped.fetch_or(stopped, Ordering::Relaxed);
         self.queue().over = true;
         self.news.notify_all();
     }
 
-    /// How it ended, of the directory at `path`.
+    /// The result for the directory at `path`.
     fn outcome(self, path: &Path) -> Result<u64, RemoveError> {
         let removed = self.removed.into_inner();
         let directory = path.to_owned();
@@ -418,12 +417,12 @@ impl<'a> Crew<'a> {
         }
     }
 
-    /// Whether a thread has nothing to do and finds nothing.
+    /// True if a thread is idle without a waiting task.
     fn hungry(&self) -> bool {
         self.idle.load(Ordering::Relaxed) > self.waiting.load(Ordering::Relaxed)
     }
 
-    /// Hands an entry of a directory over.
+    /// Hands over an entry of a directory.
     fn give(&self, node: &Arc<Node>, entry: Entry) {
         node.open.fetch_add(1, Ordering::Relaxed);
         let mut queue = self.queue();
@@ -433,7 +432,7 @@ impl<'a> Crew<'a> {
         self.news.notify_one();
     }
 
-    /// Notes that what is at `path` in a directory stays.
+    /// Records that the entry at `path` of a directory stays.
     fn keep(&self, node: &Node, path: PathBuf, errno: Errno) {
         node.keeps.store(true, Ordering::Relaxed);
         self.kept.fetch_add(1, Ordering::Relaxed);
@@ -441,7 +440,7 @@ impl<'a> Crew<'a> {
         first.get_or_insert((path, errno));
     }
 
-    /// Counts the entry `name` of a directory as removed, if it is.
+    /// Counts the entry `name` of a directory as removed, or records the error.
     fn settle(&self, node: &Node, name: &CStr, result: Result<(), Errno>) {
         match result {
             Ok(()) => {
@@ -449,19 +448,19 @@ impl<'a> Crew<'a> {
                 let before = self.removed.fetch_add(1, Ordering::Relaxed);
                 (self.how.progress)(before + 1);
             }
-            // Someone else was faster.
+            // Another process was faster.
             Err(Errno::ENOENT) => {}
             Err(errno) => self.keep(node, node.join(name), errno),
         }
     }
 
-    /// Removes what is in a directory, then itself.
+    /// Removes the content of a directory, then the directory itself.
     fn visit(&self, node: &Arc<Node>) -> Result<(), Stopped> {
         self.list(node, node.fd.as_fd())?;
         self.complete(node)
     }
 
-    /// Removes what a listing finds in a directory, or hands it over.
+    /// Removes the entries of a directory, or hands them over.
     fn list(&self, node: &Arc<Node>, listing: BorrowedFd<'_>) -> Result<(), Stopped> {
         let spare = (node.fate == Fate::Emptied).then_some(MARKER);
         let mut buffer = vec![0; BATCH];
@@ -485,8 +484,7 @@ impl<'a> Crew<'a> {
         }
     }
 
-    /// Removes an entry, or hands over what may be a directory when a thread has nothing
-    /// to do.
+    /// Removes an entry; hands it over if it may be a directory and a thread is idle.
     fn one(&self, node: &Arc<Node>, name: &CStr, kind: u8) -> Result<(), Stopped> {
         let alone = !matches!(kind, libc::DT_DIR | libc::DT_UNKNOWN);
         if alone || !self.hungry() {
@@ -496,7 +494,7 @@ impl<'a> Crew<'a> {
         Ok(())
     }
 
-    /// Removes a part of what is below the top.
+    /// Removes a part of the top's content.
     fn part(&self, top: &Arc<Node>, part: &Part) -> Result<(), Stopped> {
         let mut at = Arc::clone(top);
         for name in &part.way {
@@ -527,14 +525,14 @@ impl<'a> Crew<'a> {
         }
     }
 
-    /// Removes one entry of a directory.
+    /// Removes an entry of a directory.
     fn entry(&self, node: &Arc<Node>, name: &CStr, kind: u8) -> Result<(), Stopped> {
         if (self.how.stop)() {
             return Err(Stopped);
         }
         if kind != libc::DT_DIR {
             match unlink(node.fd.as_fd(), name, UnlinkatFlags::NoRemoveDir) {
-                // Some file systems do not say what an entry is.
+                // Some file systems do not report the type of an entry.
                 Err(Errno::EISDIR) => {}
                 result => {
                     self.settle(node, name, result);
@@ -555,8 +553,8 @@ impl<'a> Crew<'a> {
         }
     }
 
-    /// Moves a directory that lies too deep to be open together with all above it to the top, where it is
-    /// found again; whether that was done.
+    /// Moves a directory to the top, where it is found again, if it is too deep to be
+    /// open together with all of its parents. Returns true if it was moved.
     fn lift(&self, node: &Arc<Node>, name: &CStr) -> bool {
         let mut top = node;
         while let Some(above) = &top.above {
@@ -575,8 +573,8 @@ impl<'a> Crew<'a> {
         lifted
     }
 
-    /// Lists the top again when the directories on the way to where it was left are closed: as long as they
-    /// are open, no more may be.
+    /// Lists the top again when the directories on the way to the stopping point are
+    /// closed: while they are open, no more can be opened.
     fn later(&self, top: Arc<Node>, tries: u32) {
         self.queue().tasks.push(Task::Again(top, tries));
         self.news.notify_one();
@@ -595,14 +593,14 @@ impl<'a> Crew<'a> {
         self.complete(top)
     }
 
-    /// Somebody is done with his part of a directory: the last one removes it,
-    /// and is done with a part of that above.
+    /// Ends a part of a directory. The last one removes the directory, and ends a part
+    /// of its parent.
     fn complete(&self, node: &Arc<Node>) -> Result<(), Stopped> {
         let mut node = Arc::clone(node);
         while node.open.fetch_sub(1, Ordering::AcqRel) == 1 {
             let removed = node.removed.swap(false, Ordering::Relaxed);
             let keeps = node.keeps.load(Ordering::Relaxed);
-            // A listing may pass over entries while others are removed.
+            // A listing may skip entries while others are removed.
             let again = match (&node.above, node.fate) {
                 _ if keeps => false,
                 (None, Fate::Emptied) => removed,
@@ -640,8 +638,7 @@ impl<'a> Crew<'a> {
     }
 }
 
-/// Opens a directory for reading, if it belongs to `mount` and no symbolic link
-/// stands in its place.
+/// Opens a directory for reading, if it is on the mount `on` and is not a symbolic link.
 pub(crate) fn enter(parent: BorrowedFd<'_>, name: &CStr, on: u64) -> Result<OwnedFd, Errno> {
     let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
     let directory = openat(parent, name, flags, Mode::empty())?;
@@ -655,7 +652,7 @@ fn mount(directory: BorrowedFd<'_>) -> Result<u64, Errno> {
     mount_id(directory).map_err(|error| error.raw_os_error().map_or(Errno::EIO, Errno::from_raw))
 }
 
-/// `unlinkat`, repeated when a signal interrupts it.
+/// `unlinkat`, repeated if a signal interrupts it.
 pub(crate) fn unlink(
     parent: BorrowedFd<'_>,
     name: &CStr,
@@ -675,7 +672,7 @@ mod tests {
     use std::fs;
     use std::time::Duration;
 
-    /// Waits for an event, for minutes; who waits in vain goes on.
+    /// Waits minutes for an event, and continues in any case.
     fn wait_until(happened: impl Fn() -> bool) {
         for _ in 0..30_000 {
             if happened() {
@@ -687,10 +684,10 @@ mod tests {
 
     #[test]
     fn directories_are_handed_to_idle_threads_and_never_on_and_files_are_not() {
-        let place = tempfile::tempdir().expect("a temporary directory");
-        fs::write(place.path().join("file"), "").expect("a new name");
-        fs::create_dir(place.path().join("directory")).expect("a new name");
-        let open = fs::File::open(place.path()).expect("it is there");
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        fs::write(directory.path().join("file"), "").expect("a new name");
+        fs::create_dir(directory.path().join("directory")).expect("a new name");
+        let open = fs::File::open(directory.path()).expect("it is there");
         let stop = AtomicBool::new(false);
         let stopped = || stop.load(Ordering::Relaxed);
         let how = Removal {
@@ -699,8 +696,8 @@ mod tests {
             progress: &|_| (),
         };
         let crew = Crew::new(how, mount(open.as_fd()).expect("proc is mounted"));
-        let root = Arc::new(Node::root(open.into(), place.path(), Fate::Stays));
-        // Others that find nothing, as it looks.
+        let root = Arc::new(Node::root(open.into(), directory.path(), Fate::Stays));
+        // Simulates other idle threads without work.
         crew.idle.store(5, Ordering::Relaxed);
         assert!(crew.one(&root, c"file", libc::DT_REG).is_ok());
         assert!(crew.one(&root, c"directory", libc::DT_DIR).is_ok());
@@ -714,6 +711,6 @@ mod tests {
             stop.store(true, Ordering::Relaxed);
             crew.end(false);
         });
-        assert_eq!(crew.outcome(place.path()), Ok(2));
+        assert_eq!(crew.outcome(directory.path()), Ok(2));
     }
 }

@@ -1,8 +1,8 @@
-//! What a figure measured: what of a file the page cache holds, what reads
-//! fetched from the storage, and which requests reached the file system.
+//! Residency of the data of a result: pages of a file in the page cache, data that
+//! reads fetched from storage, and requests that reached the file system.
 //!
-//! Nothing here is part of a timed section. All of it may wait for the file
-//! system: a control plane that must not block asks from a thread of its own.
+//! None of this is part of a timed section. All of it may block on the file system: a
+//! control plane that must not block uses a separate thread.
 
 mod client;
 mod extents;

@@ -1,4 +1,4 @@
-//! Who sends this process its signals, as far as the kernel says.
+//! Senders of this process's signals, if the kernel reports them.
 
 use std::fs;
 use std::io;
@@ -8,40 +8,40 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use nix::libc::{self, c_int, siginfo_t};
 use signal_hook_registry::{SigId, register_sigaction, unregister};
 
-/// Nobody is known.
+/// The sender is unknown.
 const NOBODY: u64 = u64::MAX;
-/// The kernel itself, as for Ctrl-C.
+/// The kernel itself sent the signal, for example for Ctrl-C.
 const KERNEL: u64 = u64::MAX - 1;
 
-/// Takes down who sent the first of each signal.
+/// Records the sender of the first of each signal.
 #[derive(Debug)]
 pub struct Senders {
     first: Vec<(c_int, Arc<AtomicU64>)>,
     hooks: Vec<SigId>,
 }
 
-/// Who sent a signal.
+/// Sender of a signal.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Sender {
-    /// The kernel: the terminal's Ctrl-C, or its end.
+    /// The kernel, because of Ctrl-C or the end of the terminal.
     Kernel,
-    /// A process, with its name unless it has ended by now; number 0 is one outside of the
-    /// PID namespace.
+    /// A process, with its name unless it has ended; number 0 is one outside of the PID
+    /// namespace.
     Process {
-        /// Its number.
+        /// Process number.
         pid: u32,
-        /// Whose it is.
+        /// User of the process.
         uid: u32,
-        /// What it is called.
+        /// Name of the process.
         name: Option<String>,
     },
 }
 
 impl Senders {
-    /// Looks at these signals from now on; beside other handlers, which stay as they are.
+    /// Records these signals from now on. Other handlers remain in place.
     ///
     /// # Errors
-    /// When the system refuses a handler.
+    /// An error if the system refuses a handler.
     pub fn watch(signals: &[c_int]) -> io::Result<Senders> {
         let mut this = Senders {
             first: Vec::new(),
@@ -64,7 +64,8 @@ impl Senders {
         Ok(this)
     }
 
-    /// Who sent the first of this signal; `None` when there was none or nobody knows.
+    /// Sender of the first of this signal; `None` without such a signal, or if the sender
+    /// is unknown.
     pub fn of(&self, signal: c_int) -> Option<Sender> {
         let (_, first) = self.first.iter().find(|(known, _)| *known == signal)?;
         match first.load(Ordering::Relaxed) {

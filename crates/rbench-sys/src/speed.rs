@@ -1,5 +1,5 @@
-//! How fast processors are, and whether their counters agree: what fio's `--idle-prof` and
-//! `--cpuclock-test` ask.
+//! Speed of processors, and agreement of their counters: for fio's `--idle-prof` and
+//! `--cpuclock-test`.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
@@ -8,20 +8,20 @@ use rbench_core::clock::counter;
 
 use crate::limits::{allowed_cpus, page_size, stay_on};
 
-/// The fastest of so many tries counts.
+/// Number of attempts; the fastest counts.
 const TRIES: usize = 20;
-/// Pieces of work of each try.
+/// Number of units of work per attempt.
 const PIECES: usize = 100;
 
-/// The time that a piece of work (writing each byte of a page) takes on each processor that
-/// this process may use, us; ascending by processor, all at the same time.
+/// Measures the time of a unit of work (writing each byte of a page) on each processor that
+/// this process may use. All are measured at the same time. In us, ascending by processor.
 pub fn unit_of_each_cpu() -> Vec<f64> {
     std::thread::scope(|scope| {
         let cpus = allowed_cpus().unwrap_or_default().into_iter();
         let threads: Vec<_> = cpus
             .map(|cpu| {
                 scope.spawn(move || {
-                    // Where it may not, another processor is measured.
+                    // If pinning fails, another processor is measured.
                     let _ = stay_on(cpu);
                     unit_us()
                 })
@@ -36,45 +36,45 @@ fn unit_us() -> f64 {
     let mut page = vec![0_u8; usize::try_from(page_size()).unwrap_or(4096)];
     let length = page.len();
     let once = |page: &mut Vec<u8>| {
-        let begun = Instant::now();
+        let start = Instant::now();
         for piece in 0..PIECES {
             for at in 0..length {
                 page[(at + piece) % length] = at as u8;
             }
             std::hint::black_box(&mut *page);
         }
-        begun.elapsed().as_secs_f64() * 1e6 / PIECES as f64
+        start.elapsed().as_secs_f64() * 1e6 / PIECES as f64
     };
     let all = (0..TRIES).map(|_| once(&mut page));
     all.fold(f64::INFINITY, f64::min)
 }
 
-/// What one processor saw of its counter.
+/// Readings of one processor's counter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CounterSeen {
-    /// Its number.
+    /// Number of the processor.
     pub cpu: usize,
-    /// Readings.
+    /// Number of readings.
     pub readings: u64,
-    /// The first of them.
+    /// Value of the first reading.
     pub first: u64,
 }
 
-/// What comparing the counters of all processors gave.
+/// Result of comparing the counters of all processors.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CountersSeen {
-    /// Each of them.
+    /// Readings by processor.
     pub cpus: Vec<CounterSeen>,
-    /// Where one was behind another although it was read later: (the processor, its counter,
-    /// the one before, its counter).
+    /// Two readings where the later one has the lower value: (processor, its counter,
+    /// previous processor, its counter).
     pub behind: Option<(usize, u64, usize, u64)>,
 }
 
-/// Readings of each processor that are compared.
+/// Number of compared readings per processor.
 const READINGS: usize = 100_000;
 
-/// Reads the counters of all processors that this process may use in turns, such that it is
-/// known which reading came before which; `None` where there is no counter.
+/// Reads the counters of all processors that this process may use, in turns, so that the
+/// order of the readings is known. `None` without a counter.
 pub fn compare_counters() -> Option<CountersSeen> {
     counter()?;
     let cpus = allowed_cpus().unwrap_or_default();
@@ -105,23 +105,26 @@ pub fn compare_counters() -> Option<CountersSeen> {
     })
 }
 
-/// Takes turns with the other processors until one of them has enough: (turn, counter).
+/// Takes turns with the other processors until one of them has enough readings: (turn,
+/// counter).
 fn readings(turn: &AtomicU64, enough: &AtomicBool) -> Vec<(u64, u64)> {
     let mut all = Vec::with_capacity(READINGS);
     while all.len() < READINGS && !enough.load(Ordering::Relaxed) {
-        let mine = turn.load(Ordering::SeqCst);
+        let own_turn = turn.load(Ordering::SeqCst);
         let ticks = counter().unwrap_or(0);
-        // Only if nobody else has read since: the counter was read between two turns.
-        let taken = turn.compare_exchange(mine, mine + 1, Ordering::SeqCst, Ordering::SeqCst);
+        // Succeeds only if no other thread has read since: the reading was then between two
+        // turns.
+        let taken =
+            turn.compare_exchange(own_turn, own_turn + 1, Ordering::SeqCst, Ordering::SeqCst);
         if taken.is_ok() {
-            all.push((mine, ticks));
+            all.push((own_turn, ticks));
         }
     }
     enough.store(true, Ordering::Relaxed);
     all
 }
 
-/// The first reading that is behind the one of the turn before.
+/// First reading with a lower value than the reading of the previous turn.
 fn behind(read: &[(usize, Vec<(u64, u64)>)]) -> Option<(usize, u64, usize, u64)> {
     let of_cpu = |(cpu, all): &(usize, Vec<(u64, u64)>)| {
         let cpu = *cpu;

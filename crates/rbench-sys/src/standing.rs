@@ -1,5 +1,5 @@
-//! What a directory stands on, found without changing anything: which file
-//! system is mounted there, and how much room it has.
+//! File system at a path: its mount and its free space, found without changing
+//! anything.
 
 use std::io;
 use std::os::unix::fs::MetadataExt as _;
@@ -8,29 +8,29 @@ use std::path::{Path, PathBuf};
 use crate::mountinfo::{self, MountInfo};
 use crate::space::{Space, space};
 
-/// What lies below a path.
+/// File system below a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Standing {
-    /// The nearest directory that is there: the path itself, or one above it.
+    /// The nearest existing directory: the path itself, or one above it.
     pub at: PathBuf,
-    /// What is mounted there; `None` where the kernel does not tell.
+    /// Its mount; `None` if the kernel does not report it.
     pub mount: Option<MountInfo>,
-    /// Its device number: the same for directories of one file system of one
-    /// host, and different on each host.
+    /// Device number: the same for directories of one file system on one host,
+    /// different on each host.
     pub device: u64,
-    /// What the file system holds; `None` where it does not tell.
+    /// Capacity of the file system; `None` if it is not reported.
     pub space: Option<Space>,
 }
 
-/// Looks at `path`, which is absolute; it need not be there.
+/// Inspects `path`, which is absolute and need not exist.
 ///
 /// # Errors
-/// What the kernel said of the nearest directory that is there.
+/// The kernel's error for the nearest existing directory.
 pub fn standing(path: &Path) -> io::Result<Standing> {
     let mut at = path;
-    let found = loop {
+    let directory = loop {
         match (std::fs::metadata(at), at.parent()) {
-            (Ok(found), _) if found.is_dir() => break found,
+            (Ok(directory), _) if directory.is_dir() => break directory,
             (Ok(_), Some(above)) => at = above,
             (Err(e), Some(above)) if is_missing(&e) => at = above,
             (Err(e), _) => return Err(e),
@@ -40,7 +40,7 @@ pub fn standing(path: &Path) -> io::Result<Standing> {
     Ok(Standing {
         at: at.to_owned(),
         mount: mountinfo::of(at).ok(),
-        device: found.dev(),
+        device: directory.dev(),
         space: space(at).ok(),
     })
 }
@@ -52,18 +52,18 @@ fn is_missing(error: &io::Error) -> bool {
     )
 }
 
-/// What a path leads to.
+/// Target of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Entry {
-    /// A regular file of so many bytes.
+    /// A regular file of this many bytes.
     File(u64),
-    /// Something else, such as a device, or what cannot be looked at.
+    /// Something else, such as a device, or unreadable.
     Other,
-    /// Nothing.
+    /// Does not exist.
     Missing,
 }
 
-/// What `path` leads to, at the end of symbolic links.
+/// Target of `path`, after following symbolic links.
 pub fn entry(path: &Path) -> Entry {
     match std::fs::metadata(path) {
         Ok(found) if found.is_file() => Entry::File(found.len()),
@@ -72,7 +72,7 @@ pub fn entry(path: &Path) -> Entry {
     }
 }
 
-/// Bytes of the regular file `path`; `None` when there is none.
+/// Bytes of the regular file `path`; `None` if it is not one.
 pub fn file_length(path: &Path) -> Option<u64> {
     match entry(path) {
         Entry::File(length) => Some(length),
@@ -81,8 +81,8 @@ pub fn file_length(path: &Path) -> Option<u64> {
 }
 
 impl MountInfo {
-    /// Whether the file system lies on other machines, or may: what is local
-    /// is known by its name.
+    /// True if the file system is, or may be, on other machines. Local ones are known
+    /// by name.
     pub fn may_be_remote(&self) -> bool {
         const LOCAL: &[&str] = &[
             "bcachefs",
@@ -112,18 +112,18 @@ impl MountInfo {
         !LOCAL.contains(&self.fs_type.as_str())
     }
 
-    /// Whether a file of so many bytes takes as many of its room, whatever is
-    /// in it: neither compressed nor shared with others.
+    /// True if a file of N bytes takes N bytes of space, whatever its content:
+    /// without compression and deduplication.
     pub fn stores_as_it_is(&self) -> bool {
         const AS_IT_IS: &[&str] = &[
             "ext2", "ext3", "ext4", "tmpfs", "ramfs", "vfat", "exfat", "xfs", "fuse.mfs",
         ];
-        // MooseFS does not always tell its type.
+        // MooseFS does not always report its type.
         AS_IT_IS.contains(&self.fs_type.as_str()) || self.source.starts_with("mfs#")
     }
 
-    /// Its type as far as hosts with the same file system have it in common:
-    /// versions of NFS are one, and FUSE clients do not always tell theirs.
+    /// Type that hosts with the same file system have in common: all versions of NFS
+    /// are one. FUSE clients do not always report their type.
     pub fn family(&self) -> &str {
         match self.fs_type.as_str() {
             "nfs4" => "nfs",
@@ -131,7 +131,7 @@ impl MountInfo {
         }
     }
 
-    /// Whether `other` can be the same file system as far as the types tell.
+    /// True if the types permit that `other` is the same file system.
     pub fn is_of_the_type_of(&self, other: &MountInfo) -> bool {
         let (a, b) = (self.family(), other.family());
         let unnamed = |one: &str, two: &str| one == "fuse" && two.starts_with("fuse.");
@@ -161,9 +161,9 @@ mod tests {
         let file = dir.path().join("file");
         std::fs::write(&file, b"12345").expect("written");
         for below in [dir.path().join("a/b/c"), file.join("x"), file.clone()] {
-            let found = standing(&below).expect("something is above");
+            let standing = standing(&below).expect("something is above");
             assert_eq!(
-                (found.at.as_path(), found.device),
+                (standing.at.as_path(), standing.device),
                 (dir.path(), here.device)
             );
         }

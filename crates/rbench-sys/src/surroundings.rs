@@ -1,7 +1,7 @@
-//! What surrounds a run on its host and may shape its figures: the processor's
-//! governors, the kernel's clock and who keeps it, limits of control groups,
-//! and the client behind a FUSE mount. Everything is read, nothing changed or
-//! started; what cannot be found out is `None`.
+//! Environment of a run on its host, which may affect its results: frequency governors,
+//! the kernel's clock and its synchronisation, limits of control groups, and the client
+//! of a FUSE mount. Everything is only read, and nothing is changed or started. Unknown
+//! values are `None`.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,58 +16,58 @@ mod words;
 pub use client::Client;
 pub use words::without_credentials;
 
-/// All that is known.
+/// Everything known about the environment.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Surroundings {
-    /// Frequency governors of the processors, each once, by name; empty where
-    /// the kernel sets no frequencies, as in most virtual machines.
+    /// Frequency governors of the processors, each once, by name; empty if the kernel
+    /// sets no frequencies, like in most virtual machines.
     pub governors: Vec<String>,
-    /// What the kernel keeps time by: `tsc`, `kvm-clock` …
+    /// Clock source of the kernel: `tsc`, `kvm-clock` …
     pub clock_source: Option<String>,
-    /// Whether someone keeps the clock right.
+    /// Synchronisation of the clock.
     pub ntp: Option<Ntp>,
     /// Limits of this process's control groups.
     pub limits: GroupLimits,
-    /// The connection of the FUSE mount at the target.
+    /// Connection of the FUSE mount at the target.
     pub fuse: Option<FuseConnection>,
-    /// The program that serves it.
+    /// Program that serves the mount.
     pub client: Option<Client>,
 }
 
-/// The state of the kernel's clock discipline (adjtimex(2)).
+/// State of the kernel's clock discipline (adjtimex(2)).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Ntp {
-    /// Whether the kernel was told that the clock is right.
+    /// True if the clock is synchronised.
     pub synchronised: bool,
-    /// Largest error that it may have, us.
+    /// Maximum error (us).
     pub max_error_us: u64,
-    /// Error that it is estimated to have, us.
+    /// Estimated error (us).
     pub estimated_error_us: u64,
-    /// How much its rate is corrected, parts per million.
+    /// Correction of the clock rate, parts per million.
     pub frequency_ppm: f64,
 }
 
-/// The tightest limits that hold for this process.
+/// Strictest limits that apply to this process.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct GroupLimits {
-    /// Processors' worth of CPU time; `None`: no limit.
+    /// CPU time, as a number of processors; `None`: no limit.
     pub cpus: Option<f64>,
-    /// Memory, page cache included, bytes; `None`: no limit.
+    /// Memory including the page cache (bytes); `None`: no limit.
     pub memory_bytes: Option<u64>,
 }
 
-/// What the kernel says of a FUSE connection.
+/// The kernel's parameters of a FUSE connection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FuseConnection {
-    /// Its number.
+    /// Number of the connection.
     pub number: u64,
-    /// Most requests in the background, such as read-ahead and write-back.
+    /// Limit for requests in the background, such as read-ahead and write-back.
     pub max_background: Option<u64>,
-    /// From how many on the file system counts as congested.
+    /// Number of background requests from which the file system counts as congested.
     pub congestion_threshold: Option<u64>,
 }
 
-/// What surrounds this process, which works at `target`.
+/// Environment of this process, which works at `target`.
 pub fn surroundings(target: &Path) -> Surroundings {
     let below = standing(target).ok();
     let fuse = below.as_ref().filter(|below| is_fuse(below));
@@ -83,20 +83,20 @@ pub fn surroundings(target: &Path) -> Surroundings {
     }
 }
 
-/// The processes that serve the FUSE mount at `target`, ascending; empty where it is no
-/// such mount, or this user may not see them.
+/// Processes that serve the FUSE mount at `target`, ascending. Empty if it is not a
+/// FUSE mount, or if this user may not see them.
 pub fn serving(target: &Path) -> Vec<u32> {
     let below = standing(target).ok().filter(is_fuse);
     below.map_or(Vec::new(), |below| client::serving(&below))
 }
 
-/// Whether requests go through a FUSE connection.
+/// True if requests go through a FUSE connection.
 fn is_fuse(below: &Standing) -> bool {
     let fs_type = below.mount.as_ref().map_or("", |m| m.fs_type.as_str());
     fs_type == "fuse" || fs_type.starts_with("fuse.")
 }
 
-/// The first line of a file, if there is anything in it.
+/// First line of a file, unless it is empty.
 fn line(path: &Path) -> Option<String> {
     let text = fs::read_to_string(path).ok()?;
     let line = text.lines().next()?.trim();
@@ -121,24 +121,23 @@ fn governors(cpus: &Path) -> Vec<String> {
 fn ntp() -> Option<Ntp> {
     // SAFETY: all fields are numbers, for which zero is a value.
     let mut state: libc::timex = unsafe { std::mem::zeroed() };
-    // SAFETY: `state` is a valid structure, and with no mode set it is only
-    // written to.
-    let told = unsafe { libc::adjtimex(&mut state) };
-    if told < 0 {
+    // SAFETY: `state` is a valid structure, and with no mode set it is only written to.
+    let clock_state = unsafe { libc::adjtimex(&mut state) };
+    if clock_state < 0 {
         return None;
     }
     let positive = |n: libc::c_long| u64::try_from(n).unwrap_or(0);
     Some(Ntp {
-        synchronised: told != libc::TIME_ERROR && state.status & libc::STA_UNSYNC == 0,
+        synchronised: clock_state != libc::TIME_ERROR && state.status & libc::STA_UNSYNC == 0,
         max_error_us: positive(state.maxerror),
         estimated_error_us: positive(state.esterror),
-        // Parts per million with 16 bits behind the point.
+        // Parts per million, with 16 fractional bits.
         frequency_ppm: state.freq as f64 / 65536.0,
     })
 }
 
-/// (controllers, path) of each hierarchy of control groups; no controllers:
-/// the unified one.
+/// (controllers, path) of each hierarchy of control groups; the unified hierarchy has
+/// no controllers.
 fn own_groups() -> Vec<(String, String)> {
     let text = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
     text.lines().filter_map(group).collect()
@@ -166,7 +165,7 @@ fn group_limits(root: &Path, groups: &[(String, String)]) -> GroupLimits {
             let memory = if unified {
                 number(&folder.join("memory.max"))
             } else if has("memory") {
-                // Without a limit it is the largest number of whole pages.
+                // Without a limit, it is the largest number of whole pages.
                 number(&folder.join("memory.limit_in_bytes")).filter(|n| *n < 1 << 62)
             } else {
                 None
@@ -185,7 +184,7 @@ fn least<T: PartialOrd>(a: Option<T>, b: Option<T>) -> Option<T> {
     }
 }
 
-/// The group's folder and those above it, wherever they may be mounted.
+/// Directories of the group and of its ancestors, for all usual mount points.
 fn folders(root: &Path, controllers: &str, path: &str) -> Vec<PathBuf> {
     let places = match controllers {
         "" => vec![root.to_owned(), root.join("unified")],
@@ -195,21 +194,21 @@ fn folders(root: &Path, controllers: &str, path: &str) -> Vec<PathBuf> {
         }
     };
     let path = Path::new(path.trim_start_matches('/'));
-    let below = |place: &PathBuf| {
-        let place = place.clone();
-        path.ancestors().map(move |part| place.join(part))
+    let below = |mount: &PathBuf| {
+        let mount = mount.clone();
+        path.ancestors().map(move |part| mount.join(part))
     };
     places.iter().flat_map(below).collect()
 }
 
-/// Reads `50000 100000` and `max 100000`: us of CPU time in each period.
+/// Reads `50000 100000` and `max 100000`: us of CPU time per period.
 fn share(text: &str) -> Option<f64> {
     let (quota, period) = text.split_once(' ')?;
     part(quota.parse().ok()?, period.trim().parse().ok()?)
 }
 
 fn quota(folder: &Path) -> Option<f64> {
-    // Without a limit it is -1.
+    // Without a limit, it is -1.
     let quota = number(&folder.join("cpu.cfs_quota_us"))?;
     part(
         quota as f64,
@@ -316,15 +315,15 @@ mod tests {
     fn the_clock_of_this_host_is_what_adjtimex_says() {
         let here = surroundings(&std::env::temp_dir());
         let ntp = here.ntp.expect("every kernel tells");
-        // Ours only reads: a second reading is as good as the first.
+        // rbench's call only reads, so a second reading has the same result.
         let again = surroundings(&std::env::temp_dir()).ntp.expect("told");
         assert_eq!(ntp.frequency_ppm, again.frequency_ppm);
         assert_eq!((here.fuse, here.client), (None, None));
-        // The same from Python's view of libc, where there is one.
+        // Compares with Python's call of libc, if Python is installed.
         let script = "import ctypes; b = ctypes.create_string_buffer(512); \
                       print(ctypes.CDLL(None).adjtimex(b))";
-        if let Ok(told) = Command::new("python3").args(["-c", script]).output() {
-            let state = String::from_utf8_lossy(&told.stdout).trim().to_owned();
+        if let Ok(output) = Command::new("python3").args(["-c", script]).output() {
+            let state = String::from_utf8_lossy(&output.stdout).trim().to_owned();
             if let Ok(state) = state.parse::<i32>() {
                 let unsynchronised = state == libc::TIME_ERROR;
                 assert!(!(ntp.synchronised && unsynchronised), "{ntp:?} {state}");

@@ -1,6 +1,6 @@
-//! Directories that another tool's command line names: there already or made
-//! by us, without a marker file, and removed again by path. What the tool's
-//! own phases make inside is not our business.
+//! Directories that another tool's command line names. They may exist already or are created here,
+//! without a marker file, and are removed by path. The content that the tool's own phases create is
+//! not handled here.
 
 use std::ffi::{CString, OsStr};
 use std::os::fd::{AsFd, OwnedFd};
@@ -17,24 +17,24 @@ use crate::anchor::Anchor;
 use crate::remove::{Removal, RemoveError, unlink};
 use crate::workdir::{DIRECTORY, SetupError, belongs_to_us, enter, is_root, remove_entry};
 
-/// What was done for a directory to be there.
+/// Origin of a directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Made {
-    /// It was made.
+    /// It was created.
     Made,
-    /// It was there already.
+    /// It existed already.
     WasThere,
 }
 
-/// Makes the directory `path`, mode 0775, or 0700 where others may change what it is in, if it is not
-/// there; what it is in must be. Its last component may be a symbolic link to a directory.
+/// Creates the directory `path` if it does not exist; its parent must exist. The mode is 0775, or
+/// 0700 if others may change the parent. The last component may be a symbolic link to a directory.
 ///
 /// # Errors
-/// [`SetupError::Root`] for the root directory of the host,
-/// [`SetupError::NotADirectory`] when something else has the name.
+/// [`SetupError::Root`] for the root directory of the host, [`SetupError::NotADirectory`] if
+/// something else has the name.
 pub fn make(path: &Path) -> Result<Made, SetupError> {
-    if let Some(found) = find(path)? {
-        return match is_root(&found) {
+    if let Some(status) = find(path)? {
+        return match is_root(&status) {
             Ok(false) => Ok(Made::WasThere),
             Ok(true) => Err(SetupError::Root(path.to_owned())),
             Err(errno) => Err(SetupError::new("inspect", path, errno)),
@@ -46,25 +46,25 @@ pub fn make(path: &Path) -> Result<Made, SetupError> {
     };
     match mkdir(path, mode) {
         Ok(()) => Ok(Made::Made),
-        // Another process was faster, or it is a link that leads nowhere.
+        // Another process was faster, or it is a dangling link.
         Err(Errno::EEXIST) => match find(path)? {
             Some(_) => Ok(Made::WasThere),
             None => Err(SetupError::NotADirectory(path.to_owned())),
         },
-        Err(Errno::ENOENT) if find(parent(path)).is_ok_and(|found| found.is_some()) => {
+        Err(Errno::ENOENT) if find(parent(path)).is_ok_and(|status| status.is_some()) => {
             Err(SetupError::TakesNone(parent(path).to_owned()))
         }
         Err(errno) => Err(SetupError::new("write in", parent(path), errno)),
     }
 }
 
-/// Whether somebody else, who is not root, may put something else in the place of `path` or of what is in
-/// it: a directory on the way belongs to them, or they may write to it and it is not sticky.
+/// True if another user, except root, may replace `path` or an entry of it: they own a directory on
+/// the way, or may write to it and it is not sticky.
 ///
 /// # Errors
-/// What the system said.
+/// An error of the system.
 pub fn others_may_replace(path: &Path) -> Result<bool, Errno> {
-    // Where it is a link, both that and what it leads to may be.
+    // If it is a link, the link or its target may be replaced.
     Ok(others_may_change(parent(path))? || others_may_change(path)?)
 }
 
@@ -73,11 +73,11 @@ fn others_may_change(path: &Path) -> Result<bool, Errno> {
     let whole = path.canonicalize();
     let whole = whole.map_err(|e| e.raw_os_error().map_or(Errno::EIO, Errno::from_raw))?;
     for above in whole.ancestors() {
-        let found = stat(above)?;
-        let mode = Mode::from_bits_truncate(found.st_mode);
-        let owned = found.st_uid != 0 && found.st_uid != user;
+        let status = stat(above)?;
+        let mode = Mode::from_bits_truncate(status.st_mode);
+        let owned = status.st_uid != 0 && status.st_uid != user;
         let sticky = mode.contains(Mode::S_ISVTX);
-        let of_group = found.st_gid != 0 && found.st_gid != group && mode.contains(Mode::S_IWGRP);
+        let of_group = status.st_gid != 0 && status.st_gid != group && mode.contains(Mode::S_IWGRP);
         if owned || !sticky && (of_group || mode.contains(Mode::S_IWOTH)) {
             return Ok(true);
         }
@@ -85,16 +85,16 @@ fn others_may_change(path: &Path) -> Result<bool, Errno> {
     Ok(false)
 }
 
-/// Opens the directory `path`, which is there, to hold it: where its last component is a symbolic link of this
-/// user or root, the one that this leads to now.
+/// Opens the existing directory `path` to hold it. If its last component is a symbolic link of this
+/// user or root, it opens the current target.
 ///
 /// # Errors
-/// [`SetupError::Replaced`] for somebody else's link, or why it cannot be opened.
+/// [`SetupError::Replaced`] for another user's link, or the reason why it cannot be opened.
 pub fn hold_named(path: &Path) -> Result<OwnedFd, SetupError> {
     let failed = |errno| SetupError::new("open", path, errno);
-    let found = lstat(path).map_err(failed)?;
-    let is_link = found.st_mode & SFlag::S_IFMT.bits() == SFlag::S_IFLNK.bits();
-    let trusted = found.st_uid == 0 || found.st_uid == geteuid().as_raw();
+    let status = lstat(path).map_err(failed)?;
+    let is_link = status.st_mode & SFlag::S_IFMT.bits() == SFlag::S_IFLNK.bits();
+    let trusted = status.st_uid == 0 || status.st_uid == geteuid().as_raw();
     let flags = match (is_link, trusted) {
         (true, true) => DIRECTORY,
         (true, false) => return Err(SetupError::Replaced(path.to_owned())),
@@ -103,14 +103,14 @@ pub fn hold_named(path: &Path) -> Result<OwnedFd, SetupError> {
     open(path, flags, Mode::empty()).map_err(failed)
 }
 
-/// Directories that are held open, by their paths. What lies below is reached from there, what lies
-/// elsewhere by its path.
+/// Directories that are held open, by their paths. Paths below them are resolved from there, others
+/// by their path.
 #[derive(Debug, Clone, Default)]
 pub struct Held(pub Arc<[(Vec<u8>, OwnedFd)]>);
 
 impl Held {
-    /// The directory that `path` is in, opened from what is held, and its name there; `None`: nothing
-    /// is held.
+    /// Parent directory of `path`, opened from a held directory, and the name in it; `None` if
+    /// nothing is held.
     fn last_step(&self, path: &Path) -> Result<Option<(OwnedFd, CString)>, Errno> {
         if self.0.is_empty() {
             return Ok(None);
@@ -125,7 +125,7 @@ impl Held {
                 names.push(c_path(Path::new(part))?);
             }
             let Some(last) = names.pop() else {
-                // The directory itself: what has its name has to be it.
+                // The directory itself: its name must still refer to it.
                 let (parent, name) = last_step(path)?;
                 let (named, held) = (fstat(enter(&parent, &name)?)?, fstat(fd)?);
                 return match (named.st_dev, named.st_ino) == (held.st_dev, held.st_ino) {
@@ -142,7 +142,7 @@ impl Held {
         Ok(None)
     }
 
-    /// As [`make`], but no symbolic link is taken for a directory.
+    /// Like [`make`], but does not accept a symbolic link as a directory.
     ///
     /// # Errors
     /// The same.
@@ -161,24 +161,24 @@ impl Held {
         }
     }
 
-    /// As [`is_there`].
+    /// Like [`is_there`].
     ///
     /// # Errors
     /// The same, also for a symbolic link.
     pub fn is_there(&self, path: &Path) -> Result<bool, SetupError> {
-        let found = match self.last_step(path) {
+        let entry = match self.last_step(path) {
             Ok(None) => return is_there(path),
             Ok(Some((above, name))) => enter(&above, &name),
             Err(errno) => Err(errno),
         };
-        match found {
+        match entry {
             Ok(_) => Ok(true),
             Err(Errno::ENOENT) => Ok(false),
             Err(errno) => Err(SetupError::new("inspect", path, errno)),
         }
     }
 
-    /// As [`remove_empty`].
+    /// Like [`remove_empty`].
     ///
     /// # Errors
     /// The same.
@@ -195,11 +195,11 @@ impl Held {
         }
     }
 
-    /// Opens the directory `path` to hold it, whatever has its name later on: it is no symbolic link, and
-    /// belongs to this process.
+    /// Opens the directory `path` to hold it, even if its name later refers to something else. It
+    /// must not be a symbolic link and must belong to this process.
     ///
     /// # Errors
-    /// [`SetupError::Replaced`] when it is not, or is somebody else's.
+    /// [`SetupError::Replaced`] if it is a link or another user's.
     pub fn hold(&self, path: &Path) -> Result<OwnedFd, SetupError> {
         let failed = |errno| match errno {
             Errno::ENOTDIR | Errno::ELOOP => SetupError::Replaced(path.to_owned()),
@@ -216,10 +216,10 @@ impl Held {
         }
     }
 
-    /// As [`anchor`].
+    /// Like [`anchor`].
     ///
     /// # Errors
-    /// The same, and `ESTALE` when something else has the name by now.
+    /// The same, and `ESTALE` if something else has the name now.
     pub fn anchor(&self, path: &Path) -> Result<Option<Anchor>, Errno> {
         match self.last_step(path) {
             Ok(None) => anchor(path),
@@ -229,10 +229,10 @@ impl Held {
         }
     }
 
-    /// As [`remove_tree`].
+    /// Like [`remove_tree`].
     ///
     /// # Errors
-    /// The same, and `ESTALE` when something else has the name by now.
+    /// The same, and `ESTALE` if something else has the name now.
     pub fn remove_tree(&self, path: &Path, how: Removal<'_>) -> Result<u64, RemoveError> {
         match self.last_step(path) {
             Ok(None) => remove_tree(path, how),
@@ -243,20 +243,18 @@ impl Held {
     }
 }
 
-/// Whether the directory `path` is there; its last component may be a
-/// symbolic link to a directory.
+/// True if the directory `path` exists; its last component may be a symbolic link to a directory.
 ///
 /// # Errors
-/// [`SetupError::NotADirectory`] when something else has the name.
+/// [`SetupError::NotADirectory`] if something else has the name.
 pub fn is_there(path: &Path) -> Result<bool, SetupError> {
     find(path).map(|found| found.is_some())
 }
 
-/// Removes the directory `path` if it is empty. `false` when it is not empty
-/// or not there.
+/// Removes the directory `path` if it is empty. `false` if it is not empty or does not exist.
 ///
 /// # Errors
-/// [`SetupError::NotADirectory`] also when it is a symbolic link.
+/// [`SetupError::NotADirectory`], also for a symbolic link.
 pub fn remove_empty(path: &Path) -> Result<bool, SetupError> {
     let removed = c_path(path).and_then(|name| unlink(AT_FDCWD, &name, UnlinkatFlags::RemoveDir));
     match removed {
@@ -266,10 +264,9 @@ pub fn remove_empty(path: &Path) -> Result<bool, SetupError> {
     }
 }
 
-/// Removes everything in the directory `path`, then itself; nothing to do when
-/// it is not there. No symbolic link is followed, that at the end of `path`
-/// included, and no other mount entered, that at `path` included. Returns the
-/// number of entries removed, without the directory itself.
+/// Removes everything in the directory `path`, then the directory. Does nothing if it does not
+/// exist. It follows no symbolic links and enters no other mounts, including at the end of `path`.
+/// Returns the number of removed entries, without the directory itself.
 pub fn remove_tree(path: &Path, how: Removal<'_>) -> Result<u64, RemoveError> {
     match last_step(path) {
         Ok((parent, name)) => remove_entry(parent.as_fd(), &name, path, how),
@@ -278,11 +275,11 @@ pub fn remove_tree(path: &Path, how: Removal<'_>) -> Result<u64, RemoveError> {
     }
 }
 
-/// The directory `path`, for removing its content together with others, with the same care;
-/// `None` when it is not there.
+/// The directory `path`, for removing its content together with that of others, with the same care;
+/// `None` if it does not exist.
 ///
 /// # Errors
-/// `ENOTDIR` also when it is a symbolic link, `EXDEV` when something is mounted there.
+/// `ENOTDIR`, also for a symbolic link; `EXDEV` if it is a mount point.
 pub fn anchor(path: &Path) -> Result<Option<Anchor>, Errno> {
     match last_step(path) {
         Ok(step) => anchored(step, path),
@@ -292,23 +289,23 @@ pub fn anchor(path: &Path) -> Result<Option<Anchor>, Errno> {
 }
 
 fn anchored((parent, name): (OwnedFd, CString), path: &Path) -> Result<Option<Anchor>, Errno> {
-    let found = enter(&parent, &name)
+    let anchor = enter(&parent, &name)
         .and_then(|directory| Anchor::new(parent.as_fd(), directory.as_fd(), path, false));
-    match found {
+    match anchor {
         Err(Errno::ENOENT) => Ok(None),
-        found => found.map(Some),
+        anchor => anchor.map(Some),
     }
 }
 
-/// What `path` is in, open, and its name there.
+/// Parent directory of `path`, open, and the name in it.
 fn last_step(path: &Path) -> Result<(OwnedFd, CString), Errno> {
-    // `/` and `..` name no entry of a directory.
+    // `/` and `..` do not name an entry of a directory.
     let name = path.file_name().ok_or(Errno::EINVAL)?;
     let name = c_path(Path::new(name))?;
     Ok((open(parent(path), DIRECTORY, Mode::empty())?, name))
 }
 
-/// The directory `path`, if it is there.
+/// Status of the directory `path`, if it exists.
 fn find(path: &Path) -> Result<Option<FileStat>, SetupError> {
     match stat(path) {
         Ok(found) if found.st_mode & SFlag::S_IFMT.bits() == SFlag::S_IFDIR.bits() => {
@@ -320,7 +317,7 @@ fn find(path: &Path) -> Result<Option<FileStat>, SetupError> {
     }
 }
 
-/// What `path` is in.
+/// Parent directory of `path`.
 fn parent(path: &Path) -> &Path {
     match path.parent() {
         Some(parent) if !parent.as_os_str().is_empty() => parent,

@@ -1,5 +1,5 @@
-//! What the calling thread is to the kernel: processors, memory nodes, priorities,
-//! user. Nothing of it changes other threads.
+//! Attributes of the calling thread in the kernel: processors, memory nodes, priorities,
+//! user. Changes do not affect other threads.
 
 use std::ffi::CString;
 use std::fs;
@@ -10,38 +10,38 @@ use nix::sched::{CpuSet, sched_setaffinity};
 use nix::sys::prctl;
 use nix::unistd::Pid;
 
-/// Most memory nodes that a policy can name.
+/// Limit for the number of memory nodes in a policy.
 const NODES_MAX: usize = 1024;
 const WORD: usize = usize::BITS as usize;
 
-/// Names the thread; what exceeds 15 bytes is cut off.
+/// Names the thread; bytes after the 15th are cut off.
 ///
 /// # Errors
-/// `EINVAL` when the name holds a zero byte.
+/// `EINVAL` if the name contains a zero byte.
 pub fn set_name(name: &str) -> Result<(), Errno> {
     prctl::set_name(&CString::new(name).map_err(|_| Errno::EINVAL)?)
 }
 
-/// Whether this host has these processors.
+/// Checks that this host has these processors.
 ///
 /// # Errors
-/// A clause that names the one which is not there.
+/// A clause that names the missing processor.
 pub fn are_there(cpus: &[u32]) -> Result<(), String> {
     // SAFETY: sysconf only reads.
-    let there = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_CONF) };
-    match cpus.iter().find(|cpu| i64::from(**cpu) >= there) {
+    let count = unsafe { libc::sysconf(libc::_SC_NPROCESSORS_CONF) };
+    match cpus.iter().find(|cpu| i64::from(**cpu) >= count) {
         Some(cpu) => Err(format!(
             "there is no processor {cpu}: valid are 0 to {}",
-            there - 1
+            count - 1
         )),
         None => Ok(()),
     }
 }
 
-/// Keeps the thread on these processors.
+/// Pins the thread to these processors.
 ///
 /// # Errors
-/// A clause that names the processor which is not there, or why it may not be used.
+/// A clause that names the missing processor, or says why it may not be used.
 pub fn stay_on_any(cpus: &[u32]) -> Result<(), String> {
     are_there(cpus)?;
     let mut set = CpuSet::new();
@@ -55,7 +55,7 @@ pub fn stay_on_any(cpus: &[u32]) -> Result<(), String> {
 /// The processors of a memory node.
 ///
 /// # Errors
-/// A clause that names the node which is not there.
+/// A clause that names the missing node.
 pub fn cpus_of_node(node: u32) -> Result<Vec<u32>, String> {
     let path = format!("/sys/devices/system/node/node{node}/cpulist");
     let text = fs::read_to_string(path).map_err(|_| format!("there is no memory node {node}"))?;
@@ -68,7 +68,7 @@ pub fn nodes() -> Vec<u32> {
     online.map_or_else(|_| vec![0], |text| list(text.trim()))
 }
 
-/// `0-2,5` as the kernel writes it.
+/// Reads the kernel's form `0-2,5`.
 fn list(text: &str) -> Vec<u32> {
     let range = |part: &str| {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
@@ -77,11 +77,10 @@ fn list(text: &str) -> Vec<u32> {
     text.split(',').filter_map(range).flatten().collect()
 }
 
-/// Where memory for the thread comes from: one of the kernel's `MPOL_` modes and its
-/// nodes.
+/// Sets the memory policy of the thread: one of the kernel's `MPOL_` modes and its nodes.
 ///
 /// # Errors
-/// What the kernel says.
+/// The kernel's error.
 pub fn set_memory_policy(mode: i32, nodes: &[u32]) -> Result<(), Errno> {
     let mut mask = [0_usize; NODES_MAX / WORD];
     for node in nodes {
@@ -93,7 +92,7 @@ pub fn set_memory_policy(mode: i32, nodes: &[u32]) -> Result<(), Errno> {
         [] => std::ptr::null(),
         _ => mask.as_ptr(),
     };
-    // The kernel reads one bit less than it is told.
+    // The kernel reads one bit less than the given number.
     let bits = if nodes.is_empty() { 0 } else { NODES_MAX + 1 };
     // SAFETY: the mask has NODES_MAX bits, or is not read.
     Errno::result(unsafe { libc::syscall(libc::SYS_set_mempolicy, mode, mask, bits) }).map(drop)
@@ -102,10 +101,10 @@ pub fn set_memory_policy(mode: i32, nodes: &[u32]) -> Result<(), Errno> {
 /// Adds to the thread's niceness; it stays within -20 to 19.
 ///
 /// # Errors
-/// `EACCES` when it may not become less.
+/// `EACCES` if it may not decrease.
 pub fn add_nice(more: i32) -> Result<(), Errno> {
     Errno::clear();
-    // SAFETY: it only reads; of a thread, as 0 is the calling one.
+    // SAFETY: it only reads; 0 is the calling thread.
     let now = unsafe { libc::getpriority(libc::PRIO_PROCESS, 0) };
     if now == -1 && Errno::last_raw() != 0 {
         return Err(Errno::last());
@@ -115,10 +114,10 @@ pub fn add_nice(more: i32) -> Result<(), Errno> {
     Errno::result(unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, wanted) }).map(drop)
 }
 
-/// Sets the thread's I/O priority, as in `<linux/ioprio.h>`.
+/// Sets the thread's I/O priority, in the form of `<linux/ioprio.h>`.
 ///
 /// # Errors
-/// What the kernel says: `EPERM` when it takes root.
+/// The kernel's error: `EPERM` if it needs root.
 pub fn set_io_priority(value: u16) -> Result<(), Errno> {
     const WHO_PROCESS: libc::c_int = 1;
     let value = libc::c_int::from(value);
@@ -126,11 +125,11 @@ pub fn set_io_priority(value: u16) -> Result<(), Errno> {
     Errno::result(unsafe { libc::syscall(libc::SYS_ioprio_set, WHO_PROCESS, 0, value) }).map(drop)
 }
 
-/// Changes the thread's group and user for good. The library's functions would change
+/// Changes the thread's group and user permanently. The C library's functions would change
 /// the whole process.
 ///
 /// # Errors
-/// `EPERM` when it takes root.
+/// `EPERM` if it needs root.
 pub fn become_user(user: Option<u32>, group: Option<u32>) -> Result<(), Errno> {
     let set = |call: libc::c_long, id: u32| {
         // SAFETY: no memory is involved.
@@ -140,8 +139,8 @@ pub fn become_user(user: Option<u32>, group: Option<u32>) -> Result<(), Errno> {
     user.map_or(Ok(()), |user| set(libc::SYS_setresuid, user))
 }
 
-/// Ends the process without what it and its libraries have registered for its end, some of
-/// which may wait for others for ever.
+/// Ends the process without its exit handlers and those of its libraries. Some of these
+/// may wait for other processes for ever.
 pub fn exit_at_once(code: u8) -> ! {
     // SAFETY: takes a number and does not return; nothing of the process is used after it.
     unsafe { libc::_exit(i32::from(code)) }
@@ -151,7 +150,7 @@ pub fn exit_at_once(code: u8) -> ! {
 mod tests {
     use super::*;
 
-    /// In a thread of its own, which takes the changes with it.
+    /// Runs in a separate thread, which keeps the changes to itself.
     fn apart<T: Send>(act: impl FnOnce() -> T + Send) -> T {
         std::thread::scope(|scope| scope.spawn(act).join().expect("it ends"))
     }

@@ -1,8 +1,8 @@
-//! A recorder: writes down the sequence of operations instead of doing them.
+//! A recorder: writes down the sequence of operations instead of executing them.
 //!
-//! A small model of a tree answers, so that what follows from an answer (a
-//! short read, a count of entries, a name that exists) is as on a real file
-//! system. It keeps lengths, no data: what is read is zeros.
+//! A small model of a tree answers. Therefore consequences of an answer (a short
+//! read, a count of entries, an existing name) are like on a real file system. It
+//! keeps lengths, no data: reads return zeros.
 
 mod model;
 
@@ -65,23 +65,23 @@ impl fmt::Display for TraceEvent {
 /// Events in the order of the calls.
 pub type Log = Arc<Mutex<Vec<TraceEvent>>>;
 
-/// The recorder. Clones share the log and the tree, which is empty at first.
-/// What absolute paths name and what relative ones name are apart.
+/// The recorder. Clones share the log and the tree, which is empty at first. Absolute
+/// and relative paths refer to separate trees.
 #[derive(Debug, Clone, Default)]
 pub struct TraceFs {
     log: Log,
     model: Arc<Mutex<Model>>,
 }
 
-/// A panic of another thread leaves log and model as they are.
+/// Locks the value even if another thread panicked: log and model remain valid.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Copies `value` to the beginning of `buffer`, into which it has to fit.
+/// Copies `value` to the start of `buffer`; it must fit.
 fn put(value: &[u8], buffer: &mut [u8]) -> Result<u64, Errno> {
-    let place = buffer.get_mut(..value.len()).ok_or(Errno::ERANGE)?;
-    place.copy_from_slice(value);
+    let target = buffer.get_mut(..value.len()).ok_or(Errno::ERANGE)?;
+    target.copy_from_slice(value);
     Ok(value.len() as u64)
 }
 
@@ -90,7 +90,7 @@ fn text(path: &CStr) -> String {
 }
 
 impl TraceFs {
-    /// A recorder with a tree of its own that writes to `log`.
+    /// A recorder with its own tree that writes to `log`.
     pub fn with_log(log: Log) -> TraceFs {
         TraceFs {
             log,
@@ -98,8 +98,8 @@ impl TraceFs {
         }
     }
 
-    /// A recorder with a tree in which the directories `paths` and those that
-    /// they are in exist already: `/mnt/x`, for programs that work below it.
+    /// A recorder with a tree in which the directories `paths` and their parents
+    /// exist already: `/mnt/x`, for programs that work below it.
     pub fn with_directories(paths: &[&str]) -> TraceFs {
         let fs = TraceFs::default();
         {
@@ -109,8 +109,8 @@ impl TraceFs {
         fs
     }
 
-    /// Another recorder on the same tree, with a log of its own: one for each
-    /// rank tells their sequences apart.
+    /// Another recorder on the same tree, with its own log: one per rank separates
+    /// their sequences.
     pub fn fork(&self) -> TraceFs {
         TraceFs {
             log: Log::default(),
@@ -118,17 +118,17 @@ impl TraceFs {
         }
     }
 
-    /// What was called up to now.
+    /// Events up to now.
     pub fn events(&self) -> Vec<TraceEvent> {
         lock(&self.log).clone()
     }
 
-    /// The calls up to now as lines.
+    /// Events up to now, as lines.
     pub fn lines(&self) -> Vec<String> {
         lock(&self.log).iter().map(TraceEvent::to_string).collect()
     }
 
-    /// Forgets the calls up to now, not the tree.
+    /// Clears the events, but not the tree.
     pub fn clear(&self) {
         lock(&self.log).clear();
     }
@@ -189,7 +189,7 @@ fn answer(m: &mut Model, call: Call, mut on: Operands<'_>) -> Result<u64, Errno>
         Call::Truncate(By::File, length) => m.truncate(fd, length),
         Call::Setxattr(By::File, Some(name), 0) => m.setxattr(fd, name, on.data.bytes()),
         Call::Removexattr(By::File, Some(name)) => m.removexattr(fd, name),
-        // A call that is not here changes nothing that is asked for.
+        // The other calls do not change anything that the model answers.
         _ if call.needs_open() => m.length(fd).map(drop),
         _ => m.follow(path),
     };
@@ -214,7 +214,7 @@ impl Fs for TraceFs {
             _ => None,
         };
         let result = answer(&mut model, call, on);
-        // Under the model's lock: the log has the order of the answers.
+        // Under the model's lock, so that the log has the order of the answers.
         lock(&self.log).push(TraceEvent {
             call,
             path,

@@ -1,6 +1,5 @@
-//! What a thread of this process waits for in the kernel: a call that never
-//! returns can be named without the thread having said anything before, so
-//! that naming costs the timed path nothing.
+//! System calls in which threads of this process wait. A call that never returns can be named
+//! without an earlier report of its thread, so that naming costs nothing on the timed path.
 
 use std::fs;
 use std::io::IoSliceMut;
@@ -12,19 +11,19 @@ use nix::sys::uio::{RemoteIoVec, process_vm_readv};
 use nix::unistd::Pid;
 use syscalls::Sysno;
 
-/// A call on a file that a thread is in, or its wait for a page of a mapped
-/// file. As long as it is in the same one, two looks give the same.
+/// A thread's call on a file, or its wait for a page of a mapped file. Two samples are equal
+/// while the thread stays in the same call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Waiting {
-    /// Its name, such as `openat`.
+    /// Name of the call, such as `openat`.
     pub call: &'static str,
-    /// The file, where it can be told.
+    /// The file, if known.
     pub path: Option<PathBuf>,
-    /// What the kernel says of it: the arguments, the stack, the place.
+    /// The kernel's line: arguments, stack pointer, program counter.
     state: String,
 }
 
-/// Where a call has its file.
+/// Position of a call's file.
 #[derive(Clone, Copy)]
 enum File {
     /// The argument is an open file.
@@ -35,7 +34,7 @@ enum File {
     At(usize, usize),
     /// One of two open ones; the other is a pipe.
     Either(usize, usize),
-    /// Not in its arguments.
+    /// Not in the arguments.
     Unknown,
 }
 
@@ -76,8 +75,8 @@ pub fn this_thread() -> i32 {
     nix::unistd::gettid().as_raw()
 }
 
-/// The call on a file that the thread with that number (of this process) is
-/// in; `None` when it is in none, or the kernel does not tell.
+/// The call on a file of the thread with that number (of this process); `None` without such a
+/// call, or if the kernel does not report it.
 pub fn waiting(thread: i32) -> Option<Waiting> {
     let state = fs::read_to_string(format!("/proc/self/task/{thread}/syscall")).ok()?;
     let (number, arguments) = parse(&state)?;
@@ -118,15 +117,15 @@ pub fn waiting(thread: i32) -> Option<Waiting> {
     Some(Waiting { call, path, state })
 }
 
-/// Whether a thread waits for another one.
+/// True if a thread waits for another one.
 pub fn waits_for_a_thread(thread: i32) -> bool {
     let state = fs::read_to_string(format!("/proc/self/task/{thread}/syscall"));
     let number = state.ok().and_then(|state| Some(parse(&state)?.0));
     number == Some(libc::SYS_futex)
 }
 
-/// The call that a thread is in which the C library has started for asynchronous I/O: who has asked for
-/// that waits for the thread.
+/// The call of a thread that the C library started for asynchronous I/O: the thread that
+/// requested the I/O waits for it.
 pub fn waiting_for_us() -> Option<Waiting> {
     let threads = fs::read_dir("/proc/self/task").ok()?;
     let number = |entry: fs::DirEntry| entry.file_name().to_str()?.parse::<i32>().ok();
@@ -138,7 +137,7 @@ pub fn waiting_for_us() -> Option<Waiting> {
     threads.find_map(|thread| waiting(thread).filter(|_| is_helper(&thread)))
 }
 
-/// The C library blocks all signals in such threads; no thread of ours blocks these.
+/// The C library blocks all signals in such threads; rbench's threads do not block these.
 fn blocks_all_signals(status: &str) -> bool {
     let mask = status.lines().find_map(|line| line.strip_prefix("SigBlk:"));
     let mask = mask.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
@@ -149,24 +148,23 @@ fn blocks_all_signals(status: &str) -> bool {
     mask.is_some_and(|mask| mask & all == all)
 }
 
-/// The number of a thread that has stopped outside any call.
+/// Number reported for a thread that stopped outside any call.
 const NO_CALL: libc::c_long = -1;
 
-/// Whether a thread that is in no call sleeps all the same: then it has touched
-/// mapped memory whose data is not there yet.
+/// True if a thread sleeps outside any call: it has then accessed mapped memory whose data is not
+/// loaded yet.
 fn waits_for_a_page(thread: i32) -> bool {
     fs::read_to_string(format!("/proc/self/task/{thread}/stat")).is_ok_and(|text| sleeps(&text))
 }
 
-/// `NUMBER (NAME) STATE …`; the name may hold anything. Whether signals could
-/// wake it (S) or not (D) depends on the file system.
+/// Reads `NUMBER (NAME) STATE …`; the name may contain any characters. The file system determines
+/// whether signals can wake the thread (S) or not (D).
 fn sleeps(stat: &str) -> bool {
     let behind_the_name = stat.rsplit(')').next();
     behind_the_name.is_some_and(|rest| rest.trim_start().starts_with(['D', 'S']))
 }
 
-/// `NUMBER ARGUMENT… SP PC`, or `-1 SP PC` outside any call; "running" is
-/// neither.
+/// Reads `NUMBER ARGUMENT… SP PC`, or `-1 SP PC` outside any call; "running" gives nothing.
 fn parse(text: &str) -> Option<(libc::c_long, Vec<u64>)> {
     let mut words = text.split_whitespace();
     let number = words.next()?.parse().ok()?;
@@ -174,18 +172,17 @@ fn parse(text: &str) -> Option<(libc::c_long, Vec<u64>)> {
     Some((number, words.map_while(hex).collect()))
 }
 
-/// The path of a file that `thread` has open, without asking its file system:
-/// its table may be its own.
+/// Path of an open file of `thread`, without a request to its file system. The thread may have
+/// its own file table.
 fn opened(thread: i32, fd: i32) -> Option<PathBuf> {
     fs::read_link(format!("/proc/self/task/{thread}/fd/{fd}")).ok()
 }
 
-/// The text that ends with a zero at `address` of this process. It may have
-/// gone meanwhile: then there is none.
+/// Reads the zero-terminated text at `address` of this process. `None` if it no longer exists.
 fn text_at(address: u64) -> Option<PathBuf> {
     const PATH_MAX: usize = libc::PATH_MAX as usize;
     let mut text = Vec::new();
-    // Not past the end of a page that may be the last one there is.
+    // Does not read past the end of a page, which may be the last one.
     while text.len() < PATH_MAX {
         let at = usize::try_from(address).ok()?.checked_add(text.len())?;
         let mut piece = [0_u8; 64];
@@ -217,7 +214,7 @@ mod tests {
     use std::sync::mpsc;
     use std::time::{Duration, Instant};
 
-    /// Call and path that a thread waits for which does `work`.
+    /// Returns the call and path in which a thread that does `work` waits.
     fn wait_until_seen(
         work: impl FnOnce() + Send + 'static,
     ) -> Option<(&'static str, Option<PathBuf>)> {
@@ -227,8 +224,8 @@ mod tests {
             work();
         });
         let thread = receiver.recv().expect("sent");
-        let begun = Instant::now();
-        while begun.elapsed() < Duration::from_secs(300) {
+        let start = Instant::now();
+        while start.elapsed() < Duration::from_secs(300) {
             if let Some(first) = waiting(thread) {
                 assert_eq!(waiting(thread).as_ref(), Some(&first), "still in it");
                 return Some((first.call, first.path));
@@ -244,7 +241,7 @@ mod tests {
         let fifo = dir.path().join("a fifo");
         nix::unistd::mkfifo(&fifo, nix::sys::stat::Mode::S_IRWXU).expect("made");
         let path = fifo.clone();
-        // A fifo is not opened for reading before somebody writes.
+        // Opening a FIFO for reading waits for a writer.
         let opens = wait_until_seen(move || drop(fs::File::open(path)));
         assert_eq!(opens, Some(("openat", Some(fifo.clone()))));
         let both = fs::File::options()
@@ -255,13 +252,13 @@ mod tests {
         let reader = both.try_clone().expect("cloned");
         let reads = wait_until_seen(move || drop(std::io::Read::read(&mut &reader, &mut [0])));
         assert_eq!(reads, Some(("read", Some(fifo.clone()))));
-        // Lets both go.
+        // Releases both threads.
         std::io::Write::write_all(&mut &both, b"xx").expect("written");
     }
 
     #[test]
     fn calls_by_path_and_through_pipes_are_seen_too() {
-        // Both ends stay open, and nothing comes.
+        // Both ends stay open, and no data comes.
         let (from, _to) = std::io::pipe().expect("a pipe");
         let file = tempfile::NamedTempFile::new().expect("a file");
         let path = file.path().to_owned();

@@ -12,28 +12,28 @@ use nix::sys::stat::{FileStat, Mode, fstat, fstatat, lstat};
 
 use crate::dirents::{self, Records};
 
-/// Room for entries of one `getdents64`: what libc takes.
+/// Buffer size of one `getdents64`, as in libc.
 pub const BUFFER: usize = 32 << 10;
 
-/// What an entry of a directory is, as far as the directory says.
+/// Type of a directory entry, as reported by the directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// A directory.
     Directory,
-    /// Anything else.
+    /// Not a directory.
     Other,
-    /// The file system does not say.
+    /// Not reported by the file system.
     Unknown,
 }
 
-/// What is asked of an entry.
+/// Attributes of an entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Attributes {
-    /// Whether it is a directory.
+    /// True for a directory.
     pub is_directory: bool,
-    /// Its length, bytes.
+    /// Length in bytes.
     pub size: u64,
-    /// When its content was changed: seconds since the epoch, and nanoseconds.
+    /// Time of modification: seconds since the epoch, and nanoseconds.
     pub modified: (i64, i64),
 }
 
@@ -47,13 +47,13 @@ impl From<FileStat> for Attributes {
     }
 }
 
-/// The attributes of what a path names, and the device number of where it is.
+/// Reads the attributes of `path` and the number of its device.
 ///
 /// # Errors
-/// As `lstat`.
+/// Like `lstat`.
 pub fn attributes(path: &Path) -> Result<(Attributes, u64), Errno> {
-    let found = lstat(path)?;
-    Ok((found.into(), found.st_dev))
+    let status = lstat(path)?;
+    Ok((status.into(), status.st_dev))
 }
 
 /// An open directory.
@@ -64,40 +64,40 @@ impl Directory {
     /// Opens it. `ELOOP` or `ENOTDIR` for a symbolic link.
     ///
     /// # Errors
-    /// As `open`.
+    /// Like `open`.
     pub fn open(path: &Path) -> Result<Directory, Errno> {
         let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
         open(path, flags, Mode::empty()).map(Directory)
     }
 
-    /// The device number of its file system.
+    /// Device number of its file system.
     ///
     /// # Errors
-    /// As `fstat`.
+    /// Like `fstat`.
     pub fn device(&self) -> Result<u64, Errno> {
         fstat(&self.0).map(|found| found.st_dev)
     }
 
-    /// Reads the next entries into `buffer`, by one call: how many bytes they have; 0 at the
+    /// Reads the next entries into `buffer`, by one call. Returns their length in bytes, 0 at the
     /// end.
     ///
     /// # Errors
-    /// As `getdents64`.
+    /// Like `getdents64`.
     pub fn read(&mut self, buffer: &mut [u8]) -> Result<usize, Errno> {
         dirents::read(self.0.as_raw_fd(), buffer).map(<[u8]>::len)
     }
 
-    /// The attributes of an entry.
+    /// Reads the attributes of an entry.
     ///
     /// # Errors
-    /// As `fstatat`.
+    /// Like `fstatat`.
     pub fn stat(&self, name: &CStr) -> Result<Attributes, Errno> {
         fstatat(&self.0, name, AtFlags::AT_SYMLINK_NOFOLLOW).map(Attributes::from)
     }
 }
 
-/// The entries in what [`Directory::read`] has read, without `.` and `..`. One that does not
-/// fit is `EIO`, and the last one.
+/// Entries in the bytes that [`Directory::read`] has read, without `.` and `..`. An incomplete
+/// entry is `EIO`, and the last one.
 pub fn entries(bytes: &[u8]) -> impl Iterator<Item = Result<(&CStr, Kind), Errno>> {
     Records(bytes)
         .filter(|record| record.as_ref().map_or(true, |record| !record.is_dots()))
@@ -112,9 +112,9 @@ pub fn entries(bytes: &[u8]) -> impl Iterator<Item = Result<(&CStr, Kind), Errno
         })
 }
 
-/// Whether a name fits a pattern with `*`, `?` and `[...]`, by the C library as in find(1).
+/// True if a name matches a pattern with `*`, `?` and `[...]`, by the C library like in find(1).
 pub fn fits(pattern: &CStr, name: &CStr) -> bool {
-    // SAFETY: both are strings with an end, and are only read.
+    // SAFETY: both are zero-terminated strings, and are only read.
     unsafe { libc::fnmatch(pattern.as_ptr(), name.as_ptr(), 0) == 0 }
 }
 

@@ -1,6 +1,6 @@
-//! rbench's own directory on the target, `rbench.<run id>/` or what another
-//! tool's command line names: made, recognised by the marker file in it,
-//! removed again. What goes on inside during a run is not its business.
+//! rbench's own directory on the target, `rbench.<run id>/` or one that another tool's command line
+//! names: creates it, recognises it by its marker file, removes it. Its content during a run is not
+//! handled here.
 
 use std::ffi::{CStr, CString};
 use std::fs::File;
@@ -20,35 +20,35 @@ use crate::dirents;
 use crate::posix::PosixFs;
 use crate::remove::{self, MARKER, Removal, RemoveError};
 
-/// A marker before it has its name.
+/// Name of a marker until it is renamed.
 const NEW_MARKER: &CStr = c".rbench-new";
 
-/// The names of runs' directories begin with it.
+/// Prefix of the names of runs' directories.
 pub const PREFIX: &str = "rbench.";
 
-/// Why the directory cannot be set up, as a sentence.
+/// Reason why the directory cannot be set up, as a sentence.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SetupError {
-    /// The parent or one of its parents is not there.
+    /// The parent or one of its parents does not exist.
     #[error("the directory {} does not exist", .0.display())]
     Missing(PathBuf),
-    /// A file where a directory is needed.
+    /// A file exists instead of a directory.
     #[error("{} is not a directory", .0.display())]
     NotADirectory(PathBuf),
     /// The root directory of the host.
     #[error("{} is the root directory: choose a directory of the file system under test", .0.display())]
     Root(PathBuf),
-    /// It is there, and the file system takes no new directory: `/proc`, or one
-    /// that was removed while it was open.
+    /// The parent exists, but takes no new directory: `/proc`, or a directory that was removed
+    /// while it was open.
     #[error("cannot create a directory in {}", .0.display())]
     TakesNone(PathBuf),
-    /// Not one plain path component, or a relative path that leads outside.
+    /// Not a single plain path component, or a relative path that leads outside.
     #[error("'{0}' is not a valid name for a directory in the run's own directory")]
     BadName(String),
     /// The name is taken.
     #[error("{} already exists", .0.display())]
     Exists(PathBuf),
-    /// Somebody has put something else in the place of the directory that was just made.
+    /// Another process has replaced the directory that was just created.
     #[error("{} is not the directory that rbench created: another process has replaced it", .0.display())]
     Replaced(PathBuf),
     /// Mounted read-only.
@@ -59,7 +59,7 @@ pub enum SetupError {
     NoPermission {
         /// `write in`, `open` …
         action: &'static str,
-        /// Where.
+        /// The path.
         path: PathBuf,
     },
     /// Blocks, inodes or quota are used up.
@@ -68,14 +68,14 @@ pub enum SetupError {
     /// A FUSE mount whose server is gone.
     #[error("the file system at {} does not answer: its server has ended", .0.display())]
     NotConnected(PathBuf),
-    /// Anything else.
+    /// Any other error.
     #[error("cannot {action} {}: {} ({errno:?})", path.display(), errno.desc())]
     Other {
         /// `write in`, `open` …
         action: &'static str,
-        /// Where.
+        /// The path.
         path: PathBuf,
-        /// What the kernel said.
+        /// The kernel's error.
         errno: Errno,
     },
 }
@@ -101,7 +101,7 @@ impl SetupError {
 }
 
 impl SetupError {
-    /// The error number that stands for it.
+    /// The corresponding error number.
     fn errno(&self) -> Errno {
         match self {
             SetupError::Missing(_) => Errno::ENOENT,
@@ -119,17 +119,17 @@ impl SetupError {
     }
 }
 
-/// Directories that runs have made, by name, with the content of their markers.
+/// Directories created by runs, by name, with the content of their markers.
 pub type Marked = Vec<(String, Vec<u8>)>;
 
-/// What [`WorkDir::find`] has found.
+/// Result of [`WorkDir::find`].
 #[derive(Debug, Default)]
 pub struct Runs {
-    /// Directories that runs have made.
+    /// Directories created by runs.
     pub marked: Marked,
-    /// Directories that are called so and have no marker.
+    /// Directories with such a name, but without a marker.
     pub unmarked: Vec<String>,
-    /// Those that cannot be looked into, with the reason.
+    /// Directories that cannot be read, with the reason.
     pub closed: Vec<SetupError>,
 }
 
@@ -147,14 +147,15 @@ pub(crate) const DIRECTORY: OFlag = OFlag::O_PATH
     .union(OFlag::O_CLOEXEC);
 
 impl WorkDir {
-    /// Makes the directory `name` in `parent`, which is there and not the
-    /// root directory, and writes `marker` into its marker file. When that
-    /// fails it is taken away again.
+    /// Creates the directory `name` in `parent` and writes `marker` into its marker file. `parent`
+    /// must exist and must not be the root directory. If writing fails, it removes the directory
+    /// again.
     pub fn create(parent: &Path, name: &str, marker: &[u8]) -> Result<WorkDir, SetupError> {
         let name = component(name)?;
         let path = join(parent, &name);
         let parent_fd = open_parent(parent)?;
-        // Nobody else reaches what a run, or a trace that it replays, opens up inside.
+        // No other user reaches files inside whose permissions a run, or a replayed trace, opens
+        // up.
         mkdirat(&parent_fd, name.as_c_str(), Mode::S_IRWXU).map_err(|errno| {
             let at = if errno == Errno::EEXIST {
                 path.clone()
@@ -162,12 +163,12 @@ impl WorkDir {
                 parent.to_owned()
             };
             match errno {
-                // The parent is open: it is there.
+                // The parent is open, so it exists.
                 Errno::ENOENT => SetupError::TakesNone(at.clone()),
                 errno => SetupError::new("write in", &at, errno),
             }
         })?;
-        let made = enter(&parent_fd, &name)
+        let result = enter(&parent_fd, &name)
             .map_err(|errno| SetupError::new("open", &path, errno))
             .and_then(|directory| {
                 is_new_and_own(parent_fd.as_fd(), directory.as_fd(), &path)?;
@@ -175,7 +176,7 @@ impl WorkDir {
                     .map(|()| directory)
                     .map_err(|errno| SetupError::new("write in", &path, errno))
             });
-        match made {
+        match result {
             Ok(directory) => Ok(WorkDir {
                 path,
                 name,
@@ -183,15 +184,15 @@ impl WorkDir {
                 directory: Arc::new(directory),
             }),
             Err(error) => {
-                // If this fails too, the first reason is the one to tell.
+                // If this fails too, the first error is reported.
                 unlinkat(&parent_fd, name.as_c_str(), UnlinkatFlags::RemoveDir).ok();
                 Err(error)
             }
         }
     }
 
-    /// The directory `name` in `parent` as another process made it. `None`
-    /// when this host does not see it, or sees one with another marker.
+    /// Opens the directory `name` in `parent` that another process created. `None` if this host
+    /// does not see it, or sees one with another marker.
     pub fn open(
         parent: &Path,
         name: &str,
@@ -202,7 +203,7 @@ impl WorkDir {
         let parent_fd = open_parent(parent)?;
         let directory = match enter(&parent_fd, &name) {
             Ok(directory) => directory,
-            // With O_NOFOLLOW a symbolic link is no directory.
+            // With O_NOFOLLOW a symbolic link is not a directory.
             Err(Errno::ENOENT | Errno::ENOTDIR) => return Ok(None),
             Err(errno) => return Err(SetupError::new("open", &path, errno)),
         };
@@ -216,27 +217,27 @@ impl WorkDir {
         }))
     }
 
-    /// Returns whether its owner is the owner of new files of this process, like that of a directory that
-    /// another process of the run has made.
+    /// Returns whether its owner is the owner of new files of this process, as for a directory that
+    /// another process of the run created.
     ///
     /// # Errors
-    /// What the system said.
+    /// An error of the system.
     pub fn is_own(&self) -> Result<bool, SetupError> {
         belongs_to_us(self.directory.as_fd())
             .map_err(|errno| SetupError::new("inspect", &self.path, errno))
     }
 
-    /// The directories in `parent` that runs have made and not removed, with
-    /// the content of their markers (at most 4 KiB of it), by name; and other directories of such a name.
+    /// Finds the directories in `parent` that runs created and did not remove, by name, with the
+    /// content of their markers (at most 4 KiB). Also finds other directories of such a name.
     ///
     /// # Errors
-    /// When `parent` cannot be read.
+    /// An error if `parent` cannot be read.
     pub fn find(parent: &Path) -> Result<Runs, SetupError> {
         let failed = |errno| SetupError::new("read", parent, errno);
         let parent_fd = open_parent(parent)?;
         let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
         let mut listing = Dir::openat(&parent_fd, c".", flags, Mode::empty()).map_err(failed)?;
-        let mut found = Runs::default();
+        let mut runs = Runs::default();
         for entry in listing.iter() {
             let entry = entry.map_err(failed)?;
             let Ok(name) = entry.file_name().to_str() else {
@@ -251,23 +252,23 @@ impl WorkDir {
                 Err(errno) => Err(errno),
             };
             match marker {
-                Ok(Some(marker)) => found.marked.push((name.to_owned(), marker)),
-                Ok(None) => found.unmarked.push(name.to_owned()),
+                Ok(Some(marker)) => runs.marked.push((name.to_owned(), marker)),
+                Ok(None) => runs.unmarked.push(name.to_owned()),
                 Err(errno) => {
                     let error = SetupError::new("read", &parent.join(name), errno);
-                    found.closed.push(error);
+                    runs.closed.push(error);
                 }
             }
         }
-        found.marked.sort();
-        found.unmarked.sort();
-        Ok(found)
+        runs.marked.sort();
+        runs.unmarked.sort();
+        Ok(runs)
     }
 
-    /// Gives it another marker, in one step.
+    /// Replaces the marker, in one step.
     ///
     /// # Errors
-    /// What the system said of the marker's file.
+    /// The system's error for the marker's file.
     pub fn mark(&self, marker: &[u8]) -> Result<(), SetupError> {
         let failed = |errno| SetupError::new("write the marker in", &self.path, errno);
         let flags = OFlag::O_WRONLY
@@ -280,7 +281,7 @@ impl WorkDir {
             openat(at, NEW_MARKER, flags, Mode::from_bits_truncate(0o644)).map_err(failed)?;
         let mut file = File::from(file);
         let written = file.write_all(marker).map_err(errno);
-        // A wish, as in `write_marker`.
+        // Failures are ignored, like in `write_marker`.
         let _ = file.sync_all();
         written
             .and_then(|()| renameat(at, NEW_MARKER, at, MARKER))
@@ -289,19 +290,20 @@ impl WorkDir {
         Ok(())
     }
 
-    /// Its path, as it was given: for messages.
+    /// Its path as given, for messages.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Its path by way of its descriptor, which leads here whatever has the name by now. Other processes
-    /// of the same user may follow it as long as this one lives.
+    /// Its path through its descriptor, which leads here even after a rename. Other processes of
+    /// the same user may use it while this process lives.
     pub fn held_path(&self) -> PathBuf {
         let (process, fd) = (std::process::id(), self.directory.as_raw_fd());
         PathBuf::from(format!("/proc/{process}/fd/{fd}"))
     }
 
-    /// What a path that begins as [`WorkDir::held_path`] is called, for people; others stay.
+    /// Given path of one that starts with [`WorkDir::held_path`], for messages; others are
+    /// unchanged.
     pub fn named(path: &Path) -> PathBuf {
         let held = PathBuf::from(format!("/proc/{}/fd", std::process::id()));
         let Ok(below) = path.strip_prefix(&held) else {
@@ -332,9 +334,8 @@ impl WorkDir {
         PosixFs::new(Arc::clone(&self.directory))
     }
 
-    /// Operations relative to the directory `relative` in it, which is made
-    /// with all that is not there of the way to it. Symbolic links and `..` are
-    /// refused.
+    /// Creates the directory `relative` in it, with missing parents, and returns operations
+    /// relative to it. Symbolic links and `..` are refused.
     pub fn mkdir_all(&self, relative: &str) -> Result<PosixFs, SetupError> {
         self.walk(relative, true).map(PosixFs::new)
     }
@@ -357,12 +358,12 @@ impl WorkDir {
         Ok(at)
     }
 
-    /// Removes the directory `relative` in it and everything below, as
-    /// [`WorkDir::remove`] does; nothing to do when it is not there.
+    /// Removes the directory `relative` in it and everything below, like [`WorkDir::remove`]. Does
+    /// nothing if it does not exist.
     pub fn remove_below(&self, relative: &str, how: Removal<'_>) -> Result<u64, RemoveError> {
         let path = self.path.join(relative);
         let (above, last) = relative.rsplit_once('/').unwrap_or(("", relative));
-        let found = component(last).and_then(|name| {
+        let entry = component(last).and_then(|name| {
             let parent = if above.is_empty() {
                 Arc::clone(&self.directory)
             } else {
@@ -370,18 +371,18 @@ impl WorkDir {
             };
             Ok((parent, name))
         });
-        match found {
+        match entry {
             Ok((parent, name)) => remove_entry(parent.as_fd(), &name, &path, how),
             Err(SetupError::Missing(_)) => Ok(0),
             Err(error) => Err(RemoveError::refused(&path, error.errno())),
         }
     }
 
-    /// The directory `relative` in it, or itself without its marker (an empty text), for
-    /// removing its content together with others; `None` when it is not there.
+    /// The directory `relative` in it, or itself without its marker (an empty text), for removing
+    /// the content together with that of others. `None` if it does not exist.
     ///
     /// # Errors
-    /// `EXDEV` when something is mounted there.
+    /// `EXDEV` if it is a mount point.
     pub fn anchor(&self, relative: &str) -> Result<Option<Anchor>, Errno> {
         if relative.is_empty() {
             let whole = Anchor::new(
@@ -402,10 +403,9 @@ impl WorkDir {
         }
     }
 
-    /// Removes everything in it, then itself. No symbolic link is followed
-    /// and no other mount entered. The marker goes last, so that a removal
-    /// that was broken off can be taken up again. Returns the number of entries
-    /// removed.
+    /// Removes everything in it, then the directory. It follows no symbolic links and enters no
+    /// other mounts. The marker is removed last, so that an interrupted removal can be resumed.
+    /// Returns the number of removed entries.
     pub fn remove(self, how: Removal<'_>) -> Result<u64, RemoveError> {
         remove::remove(
             self.parent.as_fd(),
@@ -421,7 +421,7 @@ fn join(parent: &Path, name: &CStr) -> PathBuf {
     parent.join(&*name.to_string_lossy())
 }
 
-/// One plain component of a path.
+/// Checks that a name is one plain component of a path.
 fn component(name: &str) -> Result<CString, SetupError> {
     let bad = || SetupError::BadName(name.to_owned());
     if matches!(name, "" | "." | "..") || name.contains('/') {
@@ -430,7 +430,7 @@ fn component(name: &str) -> Result<CString, SetupError> {
     CString::new(name).map_err(|_| bad())
 }
 
-/// Opens the directory in which the work directory lies.
+/// Opens the parent of the work directory.
 fn open_parent(path: &Path) -> Result<OwnedFd, SetupError> {
     let failed = |errno| SetupError::new("open", path, errno);
     let parent = open(path, DIRECTORY, Mode::empty()).map_err(failed)?;
@@ -443,14 +443,14 @@ fn open_parent(path: &Path) -> Result<OwnedFd, SetupError> {
     Ok(parent)
 }
 
-/// Whether `here` is the root directory of the host.
+/// True if `here` is the root directory of the host.
 pub(crate) fn is_root(here: &FileStat) -> Result<bool, Errno> {
     let root = stat("/")?;
     Ok((here.st_dev, here.st_ino) == (root.st_dev, root.st_ino))
 }
 
-/// Removes the directory `name` of `parent`, at `path`, if it is there, with
-/// the care of [`WorkDir::remove`].
+/// Removes the directory `name` of `parent`, at `path`, if it exists, with the care of
+/// [`WorkDir::remove`].
 pub(crate) fn remove_entry(
     parent: BorrowedFd<'_>,
     name: &CStr,
@@ -468,8 +468,8 @@ pub(crate) fn enter(parent: impl AsFd, name: &CStr) -> Result<OwnedFd, Errno> {
     openat(parent, name, DIRECTORY | OFlag::O_NOFOLLOW, Mode::empty())
 }
 
-/// Checks that the directory at `path` is the one just made: empty, on the mount of its parent, and
-/// the own of this process. Who may change the parent may have put something else there.
+/// Checks that the directory at `path` is the one just created: empty, on the mount of its parent,
+/// and owned by this process. Users who may change the parent may have replaced it.
 fn is_new_and_own(
     parent: BorrowedFd<'_>,
     directory: BorrowedFd<'_>,
@@ -488,11 +488,11 @@ fn is_new_and_own(
     }
 }
 
-/// A file that exists for a moment: its owner is the user that the file system takes this process for.
+/// A temporary file: its owner is the user to which the file system maps this process.
 const WHO: &str = ".rbench-who";
 
-/// Returns whether a directory has the owner of new files of this process in it: usually its user, but a
-/// server may map it to another one (root_squash).
+/// Returns whether the owner of a directory is the owner of new files of this process in it. This
+/// is usually its user, but a server may map it to another one (root_squash).
 pub(crate) fn belongs_to_us(directory: BorrowedFd<'_>) -> Result<bool, Errno> {
     let owner = fstat(directory)?.st_uid;
     if owner == nix::unistd::geteuid().as_raw() {
@@ -511,7 +511,7 @@ fn errno(error: std::io::Error) -> Errno {
     error.raw_os_error().map_or(Errno::EIO, Errno::from_raw)
 }
 
-/// Writes the marker; takes it away again if that does not succeed.
+/// Writes the marker; removes it again on failure.
 fn write_marker(directory: &OwnedFd, marker: &[u8]) -> Result<(), Errno> {
     let flags =
         OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
@@ -520,8 +520,8 @@ fn write_marker(directory: &OwnedFd, marker: &[u8]) -> Result<(), Errno> {
     let written = file.write_all(marker).map_err(errno);
     match written {
         Ok(()) => {
-            // Without it nobody knows after a crash whose the directory is. Where a file system does not sync,
-            // the marker is as safe as it can be.
+            // Without it, the owner of the directory is unknown after a crash. On a file system
+            // without sync, the marker cannot be safer.
             let _ = file.sync_all();
             sync_directory(directory.as_fd());
         }
@@ -530,7 +530,7 @@ fn write_marker(directory: &OwnedFd, marker: &[u8]) -> Result<(), Errno> {
     written
 }
 
-/// Brings the names in a directory to stable storage, as far as the file system does that.
+/// Writes the names in a directory to stable storage, if the file system supports it.
 fn sync_directory(directory: BorrowedFd<'_>) {
     let flags = OFlag::O_RDONLY | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
     if let Ok(listed) = openat(directory, c".", flags, Mode::empty()) {
@@ -538,16 +538,16 @@ fn sync_directory(directory: BorrowedFd<'_>) {
     }
 }
 
-/// Whether the marker is there and says just this.
+/// True if the marker exists with exactly this content.
 fn has_marker(directory: &OwnedFd, expected: &[u8]) -> Result<bool, Errno> {
-    // A byte more than expected tells a longer marker.
-    let found = read_marker(directory, expected.len() as u64 + 1)?;
-    Ok(found.is_some_and(|found| found == expected))
+    // One byte more than expected detects a longer marker.
+    let marker = read_marker(directory, expected.len() as u64 + 1)?;
+    Ok(marker.is_some_and(|marker| marker == expected))
 }
 
-/// The marker, if there is one, as far as `most` bytes.
+/// Reads the marker, up to `most` bytes; `None` without a marker.
 fn read_marker(directory: &OwnedFd, most: u64) -> Result<Option<Vec<u8>>, Errno> {
-    // Whatever stands in its place must not be waited for.
+    // Opening must not wait, whatever has the marker's name.
     let flags = OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC | OFlag::O_NONBLOCK;
     let file = match openat(directory, MARKER, flags, Mode::empty()) {
         Ok(file) => File::from(file),
@@ -557,7 +557,7 @@ fn read_marker(directory: &OwnedFd, most: u64) -> Result<Option<Vec<u8>>, Errno>
     if !file.metadata().map_err(errno)?.is_file() {
         return Ok(None);
     }
-    let mut found = Vec::new();
-    file.take(most).read_to_end(&mut found).map_err(errno)?;
-    Ok(Some(found))
+    let mut content = Vec::new();
+    file.take(most).read_to_end(&mut content).map_err(errno)?;
+    Ok(Some(content))
 }

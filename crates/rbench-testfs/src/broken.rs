@@ -1,5 +1,5 @@
-//! Promises that can be broken on purpose, one at a time, and their names. What a broken one
-//! does to the file system is told in `broken::effects` and `broken::store`.
+//! Promises of a file system that can be broken on purpose, and their names.
+//! `broken::effects` and `broken::store` implement the broken behaviour.
 
 use std::fmt;
 use std::str::FromStr;
@@ -14,7 +14,7 @@ macro_rules! promises {
         pub enum BrokenPromise { $(#[doc = $says] $variant,)* }
 
         impl BrokenPromise {
-            /// Every one, in the order of the documentation.
+            /// Every broken promise, in the order of the documentation.
             pub const ALL: &'static [BrokenPromise] = &[$(BrokenPromise::$variant,)*];
 
             /// Its name: `rename-loses-target`.
@@ -22,7 +22,7 @@ macro_rules! promises {
                 match self { $(BrokenPromise::$variant => $name,)* }
             }
 
-            /// What is wrong then, a clause.
+            /// A clause that describes the defect.
             pub fn says(self) -> &'static str {
                 match self { $(BrokenPromise::$variant => $says,)* }
             }
@@ -162,7 +162,7 @@ promises! {
 }
 
 impl BrokenPromise {
-    /// Whether it shows in what is listed.
+    /// True if it shows in listings.
     pub(crate) fn is_of_listings(self) -> bool {
         use BrokenPromise as B;
         matches!(
@@ -180,7 +180,7 @@ impl BrokenPromise {
     }
 }
 
-/// Why a text names no promise.
+/// A text that does not name a promise.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("'{0}' is not a promise that can be broken (expected one of {names})", names = names())]
 pub struct UnknownPromise(String);
@@ -197,10 +197,10 @@ impl FromStr for BrokenPromise {
     type Err = UnknownPromise;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        let found = BrokenPromise::ALL
+        let promise = BrokenPromise::ALL
             .iter()
             .find(|broken| broken.name() == text);
-        found
+        promise
             .copied()
             .ok_or_else(|| UnknownPromise(text.to_owned()))
     }

@@ -1,5 +1,5 @@
-//! What a test file system is made of, and the texts of the command line that
-//! set it. Faults have their own module.
+//! Configuration of a test file system, and the texts of the command line that set
+//! it. Faults have their own module.
 
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -12,22 +12,22 @@ use crate::fault::{Action, Fault};
 use crate::kind::{Kind, UnknownKind};
 use crate::observed::Observer;
 
-/// Where the data lies.
+/// The place where the data lies.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Backing {
     /// In the memory of the process.
     Memory {
-        /// What data, extended attributes and 1 KiB for each inode may take
-        /// together; beyond it, operations fail with ENOSPC.
+        /// Limit for data, extended attributes and 1 KiB for each inode together.
+        /// Beyond it, operations fail with ENOSPC.
         cap: Bytes,
     },
-    /// In a folder, to which every operation is forwarded. Nothing outside
-    /// the folder is ever reached.
+    /// In a folder, to which every operation is forwarded. Nothing outside the folder
+    /// can be reached.
     Passthrough(PathBuf),
 }
 
-/// How long each kind of request takes at least, from its arrival to the
-/// reply; zero where nothing is set.
+/// The least time from a request's arrival to its reply, for each kind of request.
+/// The default is zero.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Latencies([Nanos; Kind::COUNT]);
 
@@ -58,14 +58,14 @@ impl Latencies {
     }
 }
 
-/// Why latencies could not be read. The text is a clause that fits behind the
-/// name of a flag.
+/// The reason why latencies could not be read. Its text is a clause that can follow
+/// the name of an option.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ParseLatencyError {
     /// A part that is not of the form KIND=TIME.
     #[error("'{0}' is not of the form KIND=TIME (such as create=2ms or all=100us)")]
     Form(String),
-    /// A name that no request has.
+    /// An unknown name of a request.
     #[error(transparent)]
     Kind(#[from] UnknownKind),
     /// A request without a reply.
@@ -74,9 +74,9 @@ pub enum ParseLatencyError {
     /// A time that cannot be read.
     #[error("the latency of '{kind}': {source}")]
     Time {
-        /// Whose latency it would have been.
+        /// The request of that time.
         kind: String,
-        /// What is wrong with it.
+        /// The error.
         source: ParseQuantityError,
     },
 }
@@ -84,8 +84,8 @@ pub enum ParseLatencyError {
 impl FromStr for Latencies {
     type Err = ParseLatencyError;
 
-    /// Reads `create=2ms,read=100us`; `all=1ms` sets every kind, and what
-    /// comes later overrides what came before.
+    /// Reads `create=2ms,read=100us`. `all=1ms` sets every kind, and later parts
+    /// override earlier ones.
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let mut latencies = Latencies::default();
         for part in text.split(',').map(str::trim) {
@@ -110,22 +110,21 @@ impl FromStr for Latencies {
     }
 }
 
-/// The file `.stats` at the root of a mount, with the number of requests by
-/// kind in the form of JuiceFS's. Listings leave it out; a file of that name
-/// that the back end has comes first. Injected latency and faults do not touch
-/// it.
+/// The file `.stats` in the root of a mount, with the number of requests by kind in
+/// JuiceFS's format. Listings omit it, and a file of that name in the back end takes
+/// precedence. Injected latency and faults do not affect it.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum RootStats {
-    /// There is none.
+    /// No such file.
     Off,
-    /// There is one, and requests about it are in no statistics.
+    /// The file exists, and requests about it are not counted.
     #[default]
     Silent,
-    /// As JuiceFS's: requests about it are counted like any other.
+    /// As in JuiceFS: requests about it are counted like any other.
     Counted,
 }
 
-/// Why a text is no [`RootStats`].
+/// A text that is not a [`RootStats`].
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("'{0}' is not one of off, silent, counted")]
 pub struct ParseRootStatsError(String);
@@ -143,60 +142,59 @@ impl FromStr for RootStats {
     }
 }
 
-/// A test file system.
+/// Configuration of a test file system.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Config {
-    /// Where the data lies.
+    /// The place where the data lies.
     pub backing: Backing,
     /// Injected latency.
     pub latency: Latencies,
     /// Injected faults; more than one may hit the same request.
     pub faults: Vec<Fault>,
-    /// Promises that are broken. In memory only.
+    /// Broken promises; only in memory.
     pub broken: Vec<BrokenPromise>,
-    /// For how long the kernel may answer from attributes it has seen; zero
-    /// makes every call reach the file system.
+    /// Time for which the kernel may answer from attributes that it has seen. With
+    /// zero every call reaches the file system.
     pub attr_timeout: Nanos,
-    /// The same for names. What comes with one time for both (the replies to
-    /// create and readdirplus) gets the shorter one.
+    /// The same time for names. A reply with a single time for both (to create and
+    /// readdirplus) gets the shorter one.
     pub entry_timeout: Nanos,
     /// Threads that serve requests, at least 1.
     pub threads: usize,
-    /// Requests with a latency that are served at a time, at least 1: a further one
-    /// waits for one of them, and the latency counts from then on. So many divided by
-    /// the latency is the most that the file system answers in a second. `None`: any
-    /// number.
+    /// Most requests with a latency that are served at once, at least 1. A further
+    /// one waits for one of them to end, and its latency starts then. The file system
+    /// answers at most this number, divided by the latency, per second. `None`: no
+    /// limit.
     pub servers: Option<usize>,
     /// The source that the mount table shows.
     pub source: String,
-    /// Whether users other than the one who mounts are let in. The kernel
-    /// then checks permissions, which may add getattr requests. An ordinary
-    /// user needs `user_allow_other` in /etc/fuse.conf for it.
+    /// True if users other than the one who mounts have access. The kernel then
+    /// checks permissions, which may add getattr requests. An ordinary user needs
+    /// `user_allow_other` in /etc/fuse.conf.
     pub allow_other: bool,
-    /// What the faults derive from: which requests a probability hits, and
-    /// which bytes are damaged.
+    /// Seed of the faults: it decides which requests a probability hits, and which
+    /// bytes are damaged.
     pub seed: u64,
-    /// Makes every file be read and written around the kernel's page cache,
-    /// so that each call is one request (up to 1 MiB), whatever the caller's
-    /// flags. A fault `read:short` implies it, see
-    /// [`Config::bypasses_page_cache`].
+    /// Makes every file bypass the kernel's page cache, so that each call is one
+    /// request (up to 1 MiB), whatever the caller's flags. A fault `read:short`
+    /// implies it, see [`Config::bypasses_page_cache`].
     pub direct_io: bool,
-    /// What the data of all files may take, in blocks of 4 KiB; writes beyond
-    /// it fail with ENOSPC. In memory only.
+    /// Limit for the data of all files, in blocks of 4 KiB. Writes beyond it fail
+    /// with ENOSPC. Only in memory.
     pub quota: Option<Bytes>,
-    /// Keeps, beside the files, what is durable of them, for
-    /// [`crate::Mounted::power_cut`]; takes that memory again, outside the
-    /// cap. In memory only.
+    /// Keeps a durable copy of the files for [`crate::Mounted::power_cut`]. It takes
+    /// the same memory again, outside the cap. Only in memory.
     pub power_cut: bool,
-    /// The file that gets a line for each fault that fired
-    /// ([`crate::FaultRecord`]). It must not lie below the mount point.
+    /// The file that gets a line for each fault that fired ([`crate::FaultRecord`]).
+    /// It must not lie below the mount point.
     pub fault_log: Option<PathBuf>,
     /// Lets the kernel keep the pages of a file when it is opened again
-    /// (FOPEN_KEEP_CACHE); without it each open drops them.
+    /// (FOPEN_KEEP_CACHE). Otherwise each open drops them.
     pub keep_cache: bool,
-    /// Whether there is a file `.stats` at the root.
+    /// The file `.stats` in the root.
     pub stats_file: RootStats,
-    /// Who hears of each request. Of a folder that is passed through only.
+    /// The receiver of a record of each request; only for a folder that is passed
+    /// through.
     pub observer: Option<Observer>,
 }
 
@@ -245,10 +243,9 @@ impl Config {
         self
     }
 
-    /// Whether every file is read and written around the page cache: where
-    /// it is asked for, and where reads are cut short. The kernel takes a
-    /// short read into its page cache for the end of the file and goes on
-    /// with zeros.
+    /// True if every file bypasses the page cache: on request, or because reads are cut
+    /// short. The kernel takes a short read into its page cache as the end of the file, and
+    /// continues with zeros.
     pub fn bypasses_page_cache(&self) -> bool {
         let cuts = |fault: &Fault| fault.kind == Kind::Read && fault.action == Action::Short;
         self.direct_io || self.faults.iter().any(cuts)

@@ -1,6 +1,5 @@
-//! What the owner of a mount and its service share: the statistics, the
-//! replies that are held, older data, and the means to end the file system
-//! at once.
+//! State shared by the owner of a mount and its service: the statistics, the held
+//! replies, older data, and the means to end the file system at once.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,12 +12,12 @@ use crate::hang::Hangs;
 use crate::mount::Killer;
 use crate::stats::Stats;
 
-/// The means of the owner and of the service.
+/// State shared by the owner and the service.
 #[derive(Debug)]
 pub(crate) struct Control {
     pub(crate) stats: Arc<Stats>,
     pub(crate) hangs: Hangs,
-    /// What stale reads return.
+    /// Older content, which stale reads return.
     pub(crate) history: History,
     killer: OnceLock<Killer>,
     died: AtomicBool,
@@ -35,20 +34,20 @@ impl Control {
         }
     }
 
-    /// Says how the mount can be ended; before that, it cannot.
+    /// Sets the means to end the mount; before that, it cannot be ended.
     pub(crate) fn set_killer(&self, killer: Killer) {
-        // There is one mount, so this comes once.
+        // There is one mount, so this is called once.
         let _ = self.killer.set(killer);
     }
 
     /// Ends the file system at once, as if its process had been killed.
     ///
     /// # Errors
-    /// When the kernel does not let it be.
+    /// Fails if the kernel refuses.
     pub(crate) fn die(&self) -> io::Result<()> {
         let killer = self.killer.get();
         let killer = killer.ok_or_else(|| io::Error::from(Errno::ENOTCONN))?;
-        // Said first: what waits for the end asks for the reason.
+        // Set first, as waiters for the end check the reason.
         self.died.store(true, Ordering::Release);
         let killed = killer.kill();
         if killed.is_err() {
@@ -57,7 +56,7 @@ impl Control {
         killed
     }
 
-    /// Whether the file system ended by [`Control::die`].
+    /// True if the file system ended by [`Control::die`].
     pub(crate) fn has_died(&self) -> bool {
         self.died.load(Ordering::Acquire)
     }

@@ -1,5 +1,5 @@
-//! A power cut as the owner of a mount asks for it: the back end forgets what
-//! was not durable, and the kernel what it has seen of that.
+//! A power cut on request of the owner of a mount. The back end loses the changes
+//! that were not durable, and the kernel drops its caches of them.
 
 use std::io;
 use std::sync::{Arc, Mutex};
@@ -14,40 +14,40 @@ use crate::fault::table::POWER_CUT;
 use crate::memory::Memory;
 use crate::sync::lock;
 
-/// What a power cut leaves of that which was not synced.
+/// Changes that survive a power cut without having been synced.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Survivors {
-    /// Nothing.
+    /// None.
     #[default]
     None,
-    /// What the seed says, as a disk would: of the changes of content a third
-    /// each survives, is lost, and is torn between blocks of 4 KiB, in any
-    /// combination; of the new names half.
+    /// As on a disk, chosen by the seed. Of the changes of content, a third each
+    /// survives, is lost, or is torn between blocks of 4 KiB, in any combination.
+    /// Half of the new names survive.
     Seeded(u64),
 }
 
-/// Why the power could not be cut. The texts are whole clauses.
+/// The reason why the power could not be cut. Its texts are whole clauses.
 #[derive(Debug, thiserror::Error)]
 pub enum PowerCutError {
-    /// The file system was not mounted for it.
+    /// The file system was mounted without power cuts.
     #[error("the file system does not know what is durable (it was mounted without power cuts)")]
     NotPrepared,
-    /// Durable data that was removed since does not fit any more.
+    /// Durable data that was removed since no longer fits.
     #[error("what was durable cannot be restored: {}", .0.desc())]
     Restore(Errno),
-    /// The kernel could not be told to forget what it has seen.
+    /// The kernel could not be made to drop its caches.
     #[error("the kernel still holds what it has seen: {0}")]
     Kernel(io::Error),
 }
 
-/// The means to cut the power of one mount.
+/// Switch that cuts the power of one mount.
 #[derive(Debug)]
 pub(crate) struct PowerSwitch {
     memory: Arc<Memory>,
     notifier: NotifierSlot,
 }
 
-/// The way to tell the kernel something; empty when the session has ended,
+/// Sender of notifications to the kernel. It is empty after the end of the session,
 /// so that it does not keep the session's device open.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct NotifierSlot(Arc<Mutex<Option<Notifier>>>);
@@ -67,13 +67,13 @@ impl PowerSwitch {
         PowerSwitch { memory, notifier }
     }
 
-    /// Cuts the power; returns what became of all that was not durable.
+    /// Cuts the power. Returns the fate of each change that was not durable.
     pub(crate) fn cut(
         &self,
         control: &Control,
         survivors: Survivors,
     ) -> Result<Vec<FaultRecord>, PowerCutError> {
-        // The kernel cannot forget pages that a held reply is to fill.
+        // The kernel cannot drop pages that a held reply is to fill.
         control.hangs.release();
         let draws = match survivors {
             Survivors::None => None,
@@ -85,7 +85,7 @@ impl PowerSwitch {
             .map_err(PowerCutError::Restore)?;
         control.history.clear();
         let notifier = lock(&self.notifier.0).clone();
-        // Without a session there is no kernel that could have seen anything.
+        // Without a session the kernel has not seen anything.
         if let Some(notifier) = notifier {
             let forget = || {
                 for (parent, name) in &cut.names {

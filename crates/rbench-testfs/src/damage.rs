@@ -1,9 +1,8 @@
-//! Harm done to data: pure functions from bytes, the place of the bytes in
-//! their file and random numbers to what is wrong with them, and the older
-//! content of files that a stale read returns.
+//! Injected damage to data: pure functions of bytes, their offset in the file and
+//! random numbers. Also the older content of files, which a stale read returns.
 //!
-//! Each says which range of the file differs from the truth, and `None` when
-//! nothing would.
+//! Each function returns the range of the file that differs from the truth, or `None`
+//! if nothing would differ.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
@@ -14,11 +13,11 @@ use rbench_core::random::Stream;
 use crate::fault::log::Damage;
 use crate::sync::lock;
 
-/// What is zeroed or stale at once, as it lies in the file.
+/// Unit of zeroed or stale data, aligned in the file.
 pub(crate) const BLOCK: u64 = 4096;
 
-/// The parts of `length` bytes at `offset` that lie in one block each: the
-/// number of the block, and the range in the file.
+/// The parts of `length` bytes at `offset` that lie in one block each: the number of
+/// the block, and the range in the file.
 pub(crate) fn blocks(offset: u64, length: usize) -> impl Iterator<Item = (u64, Range<u64>)> {
     let end = offset + length as u64;
     let behind = if length == 0 { 0 } else { end.div_ceil(BLOCK) };
@@ -28,7 +27,7 @@ pub(crate) fn blocks(offset: u64, length: usize) -> impl Iterator<Item = (u64, R
     })
 }
 
-/// How many of `length` bytes a short read or write moves; `None` when it
+/// The number of bytes out of `length` that a short read or write moves; `None` if it
 /// cannot be short.
 pub(crate) fn shortened(length: usize) -> Option<usize> {
     (length > 1).then_some(length / 2)
@@ -48,7 +47,7 @@ pub(crate) fn flip(bytes: &mut [u8], offset: u64, draws: &mut Stream) -> Option<
     })
 }
 
-/// Fills everything or one block with zeros.
+/// Fills all bytes or one block with zeros.
 pub(crate) fn zero(bytes: &mut [u8], offset: u64, draws: &mut Stream) -> Option<Damage> {
     let holds_something = |range: &Range<usize>| bytes[range.clone()].iter().any(|b| *b != 0);
     let range = if draws.below(2) == 0 {
@@ -72,17 +71,17 @@ pub(crate) fn zero(bytes: &mut [u8], offset: u64, draws: &mut Stream) -> Option<
     ))
 }
 
-/// Older blocks of one file, by their number; less than a whole block where
-/// the file ended in it.
+/// Older blocks of one file, by their number. The last one is shorter if the file
+/// ended in it.
 type Blocks = BTreeMap<u64, Box<[u8]>>;
 
-/// What the blocks of files held before they were last overwritten.
+/// The content of files' blocks before they were last overwritten.
 #[derive(Debug, Default)]
 pub(crate) struct History(Mutex<HashMap<u64, Blocks>>);
 
 impl History {
-    /// Notes that `data` is about to be written at `offset` of `ino`; `old`
-    /// is what the whole blocks that it touches hold, to the end of the file.
+    /// Records that `data` is about to be written at `offset` of `ino`. `old` is the
+    /// content of the whole blocks that it touches, up to the end of the file.
     pub(crate) fn overwriting(&self, ino: u64, offset: u64, data: &[u8], old: &[u8]) {
         let first = offset / BLOCK * BLOCK;
         let mut files = lock(&self.0);
@@ -102,7 +101,7 @@ impl History {
         }
     }
 
-    /// Notes that `ino` now ends at `size`: what lay behind it is forgotten.
+    /// Records that `ino` now ends at `size`: later content is forgotten.
     pub(crate) fn truncated(&self, ino: u64, size: u64) {
         if let Some(file) = lock(&self.0).get_mut(&ino) {
             file.split_off(&size.div_ceil(BLOCK));
@@ -119,8 +118,8 @@ impl History {
         lock(&self.0).clear();
     }
 
-    /// Puts older content into `bytes`, which lie at `offset` of `ino`;
-    /// returns the ranges that were replaced, of neighbours one.
+    /// Puts older content into `bytes`, which lie at `offset` of `ino`. Returns the
+    /// replaced ranges, with neighbours joined.
     pub(crate) fn make_stale(&self, ino: u64, offset: u64, bytes: &mut [u8]) -> Vec<Damage> {
         let files = lock(&self.0);
         let Some(file) = files.get(&ino) else {
@@ -160,8 +159,8 @@ mod tests {
         Stream::new(&[seed])
     }
 
-    /// Where two contents of the same length at `offset` differ, from the
-    /// first to the last byte.
+    /// The range from the first to the last byte in which two contents at `offset`
+    /// differ.
     fn difference(offset: u64, a: &[u8], b: &[u8]) -> Option<Range<u64>> {
         let differs = |i: &usize| a[*i] != b[*i];
         let first = (0..a.len()).find(differs)?;
@@ -255,10 +254,10 @@ mod tests {
             let damage = history.make_stale(1, offset, &mut bytes);
             for (i, byte) in bytes.iter().enumerate() {
                 let at = offset + i as u64;
-                let said = damage.iter().any(|d| (d.offset..d.offset + d.length).contains(&at));
+                let is_hit = damage.iter().any(|d| (d.offset..d.offset + d.length).contains(&at));
                 let older = before.get(&(at / BLOCK));
                 let older = older.and_then(|old| old.get((at % BLOCK) as usize));
-                let expect = if said { older.expect("older data") } else { &truth[i] };
+                let expect = if is_hit { older.expect("older data") } else { &truth[i] };
                 prop_assert_eq!(byte, expect);
             }
             prop_assert_eq!(damage.is_empty(), difference(offset, &truth, &bytes).is_none());

@@ -1,6 +1,5 @@
-//! Late replies: threads that sleep until a reply is due and then send it, so
-//! that any number of requests can be late at the same time while the service
-//! threads go on.
+//! Late replies: threads sleep until a reply is due and then send it. So any number
+//! of requests can be late at once, while the service threads continue.
 
 use std::cmp::Ordering as Order;
 use std::collections::BinaryHeap;
@@ -13,11 +12,11 @@ use rbench_core::{Clock, MonotonicClock, Nanos};
 
 use crate::sync::lock;
 
-/// How long before an instant a thread stops sleeping and spins: about what
-/// waking up takes.
+/// Time before an instant at which a thread stops sleeping and spins: about the time
+/// that waking up takes.
 const SPIN: Nanos = Nanos(30_000);
 
-/// What is done when the time has come.
+/// Work that runs when its time has come.
 type Task = Box<dyn FnOnce() + Send>;
 
 struct Job {
@@ -25,7 +24,7 @@ struct Job {
     task: Task,
 }
 
-/// The heap's greatest job is the one due first.
+/// The heap's greatest job is the one that is due first.
 impl Ord for Job {
     fn cmp(&self, other: &Self) -> Order {
         other.due.cmp(&self.due)
@@ -58,7 +57,7 @@ struct State {
     closed: bool,
 }
 
-/// Runs tasks at given instants of the monotonic clock, never before.
+/// Runs tasks at given instants of the monotonic clock, never earlier.
 pub(crate) struct DelayQueue {
     lanes: Vec<Arc<Lane>>,
     threads: Vec<JoinHandle<()>>,
@@ -66,10 +65,10 @@ pub(crate) struct DelayQueue {
 }
 
 impl DelayQueue {
-    /// A queue with `threads` threads.
+    /// Creates a queue with `threads` threads.
     ///
     /// # Errors
-    /// When a thread cannot be started.
+    /// Fails if a thread cannot be started.
     pub(crate) fn new(threads: usize) -> std::io::Result<DelayQueue> {
         let mut queue = DelayQueue {
             lanes: Vec::new(),
@@ -109,7 +108,7 @@ impl Drop for DelayQueue {
             lane.changed.notify_one();
         }
         for thread in self.threads.drain(..) {
-            // A task that panicked has said so; there is nothing to add.
+            // A task that panicked has already printed its message.
             let _ = thread.join();
         }
     }
@@ -117,8 +116,8 @@ impl Drop for DelayQueue {
 
 impl Lane {
     fn run(&self) {
-        // The kernel may otherwise wake this thread 50 us late. Where it
-        // refuses, replies are a little later.
+        // Otherwise the kernel may wake this thread 50 us late. If it refuses,
+        // replies are a little later.
         let _ = nix::sys::prctl::set_timerslack(1);
         while let Some(job) = self.next_job() {
             while MonotonicClock.now() < job.due {
@@ -128,8 +127,8 @@ impl Lane {
         }
     }
 
-    /// Sleeps until shortly before the first job is due and takes it; `None`
-    /// when the queue is closed.
+    /// Sleeps until shortly before the first job is due, and takes it. `None` if the
+    /// queue is closed.
     fn next_job(&self) -> Option<Job> {
         let mut state = lock(&self.state);
         loop {
@@ -160,14 +159,14 @@ mod tests {
     use super::*;
     use std::sync::mpsc;
 
-    /// More than a busy machine takes.
+    /// A timeout that even a busy machine does not reach.
     const PATIENCE: Duration = Duration::from_secs(300);
 
     fn after(delay: Nanos) -> Nanos {
         Nanos(MonotonicClock.now().0 + delay.0)
     }
 
-    /// How late a task is due.
+    /// Delays of the tasks.
     const DELAYS: [Nanos; 4] = [
         Nanos(40_000_000),
         Nanos(5_000_000),
@@ -180,7 +179,7 @@ mod tests {
         let queue = DelayQueue::new(1).expect("threads");
         let (pushed, all_pushed) = mpsc::channel::<()>();
         let (done, ran) = mpsc::channel();
-        // The thread has something to do until all of them are there.
+        // The thread is busy until all tasks are queued.
         queue.push(Nanos(0), move || {
             let _ = all_pushed.recv();
         });
@@ -239,7 +238,7 @@ mod tests {
                 });
             }
             assert_eq!(ran.iter().take(1000).count(), 1000);
-            // One after the other, two threads would take 10 s.
+            // In sequence, two threads would take 10 s.
             assert!(MonotonicClock.now().since(start) < Nanos(8_000_000_000));
         }
     }

@@ -1,6 +1,6 @@
-//! Faults: which request goes wrong, in which way, and the texts of that.
-//! Which requests are hit is decided in `table`, what fired is written down
-//! in `log`; acting on it is the service's part.
+//! Injected faults: the requests that they hit, their actions, and their texts.
+//! `table` decides which requests are hit, and `log` records those that fired. The
+//! service carries the actions out.
 
 pub(crate) mod log;
 pub(crate) mod table;
@@ -14,52 +14,51 @@ use rbench_core::units::ParseQuantityError;
 
 use crate::kind::{Kind, UnknownKind};
 
-/// One injected fault, written `KIND:ACTION@TRIGGER`:
-/// `read:stall=500ms@nth=100`, `write:EIO@p=0.01`, `create:ENOSPC@after=1000`.
+/// An injected fault, written `KIND:ACTION@TRIGGER`: `read:stall=500ms@nth=100`,
+/// `write:EIO@p=0.01`, `create:ENOSPC@after=1000`.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Fault {
     /// The kind of request that it hits.
     pub kind: Kind,
-    /// What it does.
+    /// Its action.
     pub action: Action,
-    /// Which requests of the kind it hits.
+    /// Selection of the requests of that kind.
     pub trigger: Trigger,
 }
 
-/// What a fault does to a request.
+/// Effect of a fault on a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Action {
-    /// `stall=TIME`: the reply is held for that long, on top of the injected
+    /// `stall=TIME`: the reply is delayed by this time, in addition to the injected
     /// latency.
     Stall(Nanos),
-    /// `hang`: the operation is done, and the reply is held until it is
-    /// released or the mount ends (the reply is ECONNABORTED then).
+    /// `hang`: the operation is done, and the reply is held until it is released. If
+    /// the mount ends first, the reply is ECONNABORTED.
     Hang,
-    /// An errno name: that error is the reply and the operation is not done
-    /// (release and releasedir, which the kernel never repeats, are done).
+    /// The name of an errno: that error is the reply, and the operation is not done.
+    /// Only release and releasedir, which the kernel never repeats, are done.
     Fail(Errno),
-    /// `die`: the file system ends at once. Calls under way fail with
-    /// ECONNABORTED, all later ones with ENOTCONN, until it is unmounted.
+    /// `die`: the file system ends at once. Calls in flight fail with ECONNABORTED,
+    /// all later ones with ENOTCONN, until it is unmounted.
     Die,
-    /// `short`: half of the bytes of a read or write (at least one) are
-    /// moved.
+    /// `short`: a read or write moves half of its bytes (at least one).
     Short,
-    /// `flip`: one bit of what is read or written is inverted.
+    /// `flip`: one bit of the data is inverted.
     Flip,
-    /// `zero`: what is read or written, or a 4 KiB block of it, becomes zeros.
+    /// `zero`: the data, or a 4 KiB block of it, becomes zeros.
     Zero,
-    /// `stale`: a read returns the blocks of 4 KiB that were there before
-    /// their last overwriting.
+    /// `stale`: a read returns blocks of 4 KiB as they were before their last
+    /// overwriting.
     Stale,
-    /// `misdirect`: a read returns the data of another offset or file; what
-    /// is written lands there.
+    /// `misdirect`: a read returns the data of another offset or file; a write goes
+    /// there.
     Misdirect,
-    /// `lost`: a write is acknowledged and only moves the end of the file.
+    /// `lost`: a write is acknowledged, but only moves the end of the file.
     Lost,
 }
 
 impl Action {
-    /// Whether it can be done to requests of `kind`.
+    /// True if it can be applied to requests of `kind`.
     pub fn suits(self, kind: Kind) -> bool {
         match self {
             Action::Stall(_) | Action::Hang | Action::Fail(_) | Action::Die => kind.has_reply(),
@@ -71,7 +70,7 @@ impl Action {
         }
     }
 
-    /// The action that is one word, not an error's name.
+    /// The action whose text is a single word, not the name of an error.
     fn named(word: &str) -> Option<Action> {
         let action = match word {
             "hang" => Action::Hang,
@@ -88,57 +87,57 @@ impl Action {
     }
 }
 
-/// Which requests of its kind a fault hits.
+/// Selection of the requests of a kind that a fault hits.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Trigger {
-    /// `nth=N`: the N-th one, counted from 1, once.
+    /// `nth=N`: the N-th request, counted from 1, once.
     Nth(u64),
-    /// `after=N`: every one after the N-th.
+    /// `after=N`: every request after the N-th.
     After(u64),
-    /// `p=PROBABILITY`: each one with that probability (above 0, at most 1),
+    /// `p=PROBABILITY`: each request with that probability (above 0, at most 1),
     /// drawn from the seed and the number of the request.
     Probability(f64),
 }
 
-/// Why a fault could not be read. The text is a clause that fits behind the
-/// name of a flag.
+/// The reason why a fault could not be read. Its text is a clause that can follow the
+/// name of an option.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ParseFaultError {
     /// Not of the form KIND:ACTION@TRIGGER.
     #[error("'{0}' is not of the form KIND:ACTION@TRIGGER (such as read:stall=500ms@nth=100)")]
     Form(String),
-    /// A name that no request has.
+    /// An unknown name of a request.
     #[error(transparent)]
     Kind(#[from] UnknownKind),
     /// A request without a reply.
     #[error("'{0}' has no reply that could go wrong")]
     NoReply(Kind),
-    /// An action that there is not.
+    /// An unknown action.
     #[error(
         "'{0}' is not an action (stall=TIME, hang, die, short, flip, zero, stale, misdirect, lost, or an error such \
          as EIO)"
     )]
     Action(String),
-    /// An action on data for a request that moves none, or the other way.
+    /// An action on data for a request that moves none, or the reverse.
     #[error("'{action}' does not apply to '{kind}'")]
     Unsuited {
-        /// What was to be done.
+        /// The action.
         action: Action,
-        /// To which request.
+        /// The kind of request.
         kind: Kind,
     },
     /// The time of a stall cannot be read.
     #[error("the stall: {0}")]
     Stall(ParseQuantityError),
-    /// A trigger that there is not.
+    /// An unknown trigger.
     #[error("'{0}' is not a trigger (nth=N, after=N or p=PROBABILITY)")]
     Trigger(String),
     /// A number of the wrong form or range.
     #[error("'{text}' is not {expected}")]
     Number {
-        /// What was given.
+        /// The given text.
         text: String,
-        /// What would have been right.
+        /// The expected form.
         expected: &'static str,
     },
 }
@@ -183,9 +182,9 @@ impl FromStr for Action {
     }
 }
 
-/// The error with the name `name`, such as `EIO`.
+/// The error of that name, such as `EIO`.
 fn errno_named(name: &str) -> Option<Errno> {
-    // Linux numbers its errors up to EHWPOISON; second names are listed.
+    // Linux numbers its errors up to EHWPOISON; aliases are listed.
     const LAST: i32 = libc::EHWPOISON;
     match name {
         "EWOULDBLOCK" => Some(Errno::EAGAIN),
@@ -224,7 +223,7 @@ impl FromStr for Trigger {
 }
 
 impl fmt::Display for Fault {
-    /// The text that reads back as the same fault.
+    /// Writes the text that reads back as the same fault.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}@{}", self.kind, self.action, self.trigger)
     }
@@ -234,7 +233,7 @@ impl fmt::Display for Action {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Action::Stall(time) => {
-                // The largest unit that loses nothing.
+                // The largest exact unit.
                 const UNITS: [(u64, &str); 3] =
                     [(1_000_000_000, "s"), (1_000_000, "ms"), (1_000, "us")];
                 let (scale, unit) = UNITS
@@ -267,8 +266,8 @@ impl fmt::Display for Trigger {
 }
 
 impl Trigger {
-    /// Whether the request with the number `number` (from 1) is hit; `draw`
-    /// makes a random number that belongs to the request.
+    /// True if the request `number` (from 1) is hit. `draw` makes a random number
+    /// that belongs to the request.
     fn hits(self, number: u64, draw: impl FnOnce() -> u64) -> bool {
         match self {
             Trigger::Nth(n) => number == n,

@@ -1,13 +1,13 @@
-//! Replies that are held until somebody lets them go.
+//! Replies that are held until they are released.
 
 use std::sync::Mutex;
 
 use crate::sync::lock;
 
-/// How a held reply comes to its end.
+/// End of a held reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Release {
-    /// It goes out as it is.
+    /// The reply is sent unchanged.
     Reply,
     /// The file system ends.
     Ended,
@@ -15,7 +15,7 @@ pub(crate) enum Release {
 
 type Held = Box<dyn FnOnce(Release) + Send>;
 
-/// The replies that are held.
+/// The held replies.
 #[derive(Default)]
 pub(crate) struct Hangs(Mutex<State>);
 
@@ -26,8 +26,8 @@ struct State {
 }
 
 impl Hangs {
-    /// Holds `reply` until it is released; not at all when the file system
-    /// is at its end.
+    /// Holds `reply` until it is released. If the file system has ended, it is not
+    /// held.
     pub(crate) fn hold(&self, reply: impl FnOnce(Release) + Send + 'static) {
         let mut state = lock(&self.0);
         if state.closed {
@@ -37,12 +37,12 @@ impl Hangs {
         state.held.push(Box::new(reply));
     }
 
-    /// The number of replies that are held.
+    /// The number of held replies.
     pub(crate) fn count(&self) -> usize {
         lock(&self.0).held.len()
     }
 
-    /// Lets go of those that are held now; returns their number.
+    /// Releases the replies that are held now. Returns their number.
     pub(crate) fn release(&self) -> usize {
         let held = std::mem::take(&mut lock(&self.0).held);
         let count = held.len();
@@ -50,7 +50,7 @@ impl Hangs {
         count
     }
 
-    /// Ends those that are held and all that would come.
+    /// Ends the held replies and all later ones.
     pub(crate) fn close(&self) {
         let mut state = lock(&self.0);
         state.closed = true;

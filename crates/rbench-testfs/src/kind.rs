@@ -1,12 +1,12 @@
-//! The kinds of FUSE request, by the names of the protocol. What happens to a
-//! request of a kind is told elsewhere.
+//! The kinds of FUSE requests, by the names of the protocol. Other modules handle the
+//! requests.
 
 use std::fmt;
 use std::str::FromStr;
 
 macro_rules! kinds {
     ($($(#[$doc:meta])* $variant:ident => $name:literal,)*) => {
-        /// One kind of FUSE request.
+        /// A kind of FUSE request.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub enum Kind { $($(#[$doc])* $variant,)* }
 
@@ -25,12 +25,11 @@ macro_rules! kinds {
 kinds! {
     /// Find a name in a directory.
     Lookup => "lookup",
-    /// Drop references to an inode; has no reply. In a batch, each inode
-    /// counts.
+    /// Drop references to an inode; has no reply. In a batch, each inode counts.
     Forget => "forget",
     /// Read attributes.
     Getattr => "getattr",
-    /// Change attributes, also the length of a file.
+    /// Change attributes, including the length of a file.
     Setattr => "setattr",
     /// Read the target of a symbolic link.
     Readlink => "readlink",
@@ -58,7 +57,7 @@ kinds! {
     Statfs => "statfs",
     /// The last close of an open file; the caller of `close` does not wait.
     Release => "release",
-    /// Bring a file to stable storage.
+    /// Write a file to stable storage.
     Fsync => "fsync",
     /// Set an extended attribute.
     Setxattr => "setxattr",
@@ -76,15 +75,15 @@ kinds! {
     Readdir => "readdir",
     /// Close a directory.
     Releasedir => "releasedir",
-    /// Bring a directory to stable storage.
+    /// Write a directory to stable storage.
     Fsyncdir => "fsyncdir",
-    /// Ask for a permission: `access`, `chdir`.
+    /// Check a permission: `access`, `chdir`.
     Access => "access",
     /// Make and open a file.
     Create => "create",
-    /// Device control; always refused with ENOTTY.
+    /// Control a device; always refused with ENOTTY.
     Ioctl => "ioctl",
-    /// Ask for readiness; refused with ENOSYS, after which the kernel answers.
+    /// Poll for readiness; refused with ENOSYS, after which the kernel answers.
     Poll => "poll",
     /// Reserve or punch space of a file.
     Fallocate => "fallocate",
@@ -99,12 +98,12 @@ impl Kind {
     /// Number of kinds.
     pub const COUNT: usize = Kind::ALL.len();
 
-    /// Whether the kernel waits for a reply to it.
+    /// True if the kernel waits for its reply.
     pub fn has_reply(self) -> bool {
         self != Kind::Forget
     }
 
-    /// The place of the kind in [`Kind::ALL`].
+    /// The index of the kind in [`Kind::ALL`].
     pub(crate) fn index(self) -> usize {
         self as usize
     }
@@ -116,7 +115,7 @@ impl fmt::Display for Kind {
     }
 }
 
-/// A name that no request has. The text is a clause.
+/// An unknown name of a request. Its text is a clause.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("'{0}' is not a FUSE request (such as lookup, getattr, create, read, write)")]
 pub struct UnknownKind(pub(crate) String);

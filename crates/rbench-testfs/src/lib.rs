@@ -1,13 +1,12 @@
-//! The built-in FUSE file system of rbench: in memory, or a folder passed
-//! through, with latency and faults injected, and with its own exact account
-//! of every request.
+//! The built-in FUSE file system of rbench: in memory, or a folder passed through. It
+//! can inject latency and faults, and it counts every request exactly.
 //!
-//! It is the ground truth that reports are held against: what it says of a
-//! request lies inside what a client measures around it. It is also what
-//! rbench runs on when no folder is given.
+//! Reports are compared with it as the ground truth: its time for a request lies
+//! within the time that a client measures. It is also the target of rbench when no
+//! directory is given.
 //!
-//! Linux only; mounts as root without further programs, as an ordinary user
-//! with fusermount3.
+//! Linux only. As root it mounts without other programs, as an ordinary user with
+//! fusermount3.
 
 mod broken;
 mod config;

@@ -1,10 +1,9 @@
-//! The kernel's side of a mount: attaching a file system to a folder and
-//! detaching it, as root by the system calls, for ordinary users through
-//! fusermount3. Who serves the requests is not its business.
+//! Mounting and unmounting a file system at a folder: root uses system calls,
+//! ordinary users fusermount3. Serving the requests belongs to other modules.
 //!
-//! fuser mounts too, but unmounts by path, at its end as well, whatever stands
-//! there by then: here nothing is unmounted that is not ours. Nor does it tell
-//! the reasons of a refusal apart, or say when an ordinary user's unmounting
+//! fuser mounts, too, but it unmounts by path, even at its end, whatever is mounted
+//! there by then. This module only unmounts its own mount. fuser also neither
+//! distinguishes the reasons of a refusal nor reports that an ordinary user's unmount
 //! has failed.
 
 use std::ffi::OsStr;
@@ -31,26 +30,26 @@ use crate::sync::lock;
 
 const DEVICE: &str = "/dev/fuse";
 
-/// The mounts of this process; a poll for POLLPRI ends when they change.
+/// The mounts of this process; a poll for POLLPRI returns when they change.
 pub(crate) const MOUNT_TABLE: &str = "/proc/self/mountinfo";
 
-/// The file system type that the mount table shows, behind `fuse.`.
+/// The file system type in the mount table, after `fuse.`.
 pub const SUBTYPE: &str = "rbench-testfs";
 
-/// The set-user-id helper, by its present and its former name.
+/// The set-user-id helper, by its current and its former name.
 const HELPERS: [&str; 2] = ["fusermount3", "fusermount"];
 
-/// Why a file system could not be mounted or unmounted. The texts are whole
-/// clauses.
+/// The reason why a file system could not be mounted or unmounted. Its texts are
+/// whole clauses.
 #[derive(Debug, thiserror::Error)]
 pub enum MountError {
-    /// There is no such folder.
+    /// The folder does not exist.
     #[error("the mount point {} does not exist", .0.display())]
     Missing(PathBuf),
-    /// The mount point is something else.
+    /// The mount point is not a folder.
     #[error("the mount point {} is not a folder", .0.display())]
     NotAFolder(PathBuf),
-    /// What is mounted there has lost its process.
+    /// The process of the mount at this place has ended.
     #[error(
         "the mount point {path} holds a mount whose file system has ended \
          (remove it with: fusermount3 -u -z {path})",
@@ -60,19 +59,19 @@ pub enum MountError {
     /// Something is mounted there already.
     #[error("something is mounted at {} already: name an empty directory", .0.display())]
     Occupied(PathBuf),
-    /// What is in it would be hidden.
+    /// The mount would hide the folder's content.
     #[error(
         "the mount point {} is not empty, and what is in it would be hidden: name an empty \
          directory",
         .0.display()
     )]
     NotEmpty(PathBuf),
-    /// The mount point cannot be looked at.
+    /// The mount point cannot be examined.
     #[error("the mount point {} cannot be reached: {source}", .path.display())]
     Unreachable {
         /// The mount point.
         path: PathBuf,
-        /// What happened.
+        /// The error.
         source: io::Error,
     },
     /// The kernel has no FUSE, or a container no device.
@@ -81,7 +80,7 @@ pub enum MountError {
          in a container, pass the device on (--device /dev/fuse)"
     )]
     NoDevice,
-    /// The device is there but not for this process.
+    /// This process may not open the device.
     #[error("/dev/fuse cannot be opened: {}", .0.desc())]
     DeviceRefused(Errno),
     /// Not even root may mount.
@@ -91,7 +90,7 @@ pub enum MountError {
         .0.display()
     )]
     NotPermitted(PathBuf),
-    /// An ordinary user lacks the program that mounts for him.
+    /// The program that mounts for ordinary users is missing.
     #[error(
         "mounting as an ordinary user needs the program fusermount3 \
          (package fuse3), which is not in PATH"
@@ -102,7 +101,7 @@ pub enum MountError {
     Helper {
         /// The mount point.
         path: PathBuf,
-        /// What it said.
+        /// Its message.
         message: String,
     },
     /// The kernel refused.
@@ -110,7 +109,7 @@ pub enum MountError {
     Refused {
         /// The mount point.
         path: PathBuf,
-        /// Why.
+        /// The error.
         errno: Errno,
     },
     /// The folder of a passthrough cannot be used.
@@ -118,10 +117,10 @@ pub enum MountError {
     Folder {
         /// The folder.
         path: PathBuf,
-        /// What happened.
+        /// The error.
         source: io::Error,
     },
-    /// A passthrough of a folder into itself would wait for itself.
+    /// A folder would be passed through into itself, and wait for itself.
     #[error(
         "the mount point {} lies inside the folder {} that is passed through",
         .point.display(), .folder.display()
@@ -132,29 +131,29 @@ pub enum MountError {
         /// The folder.
         folder: PathBuf,
     },
-    /// The file of the fault log cannot be made.
+    /// The file of the fault log cannot be created.
     #[error("the fault log {} cannot be written: {source}", .path.display())]
     FaultLog {
         /// The file.
         path: PathBuf,
-        /// What happened.
+        /// The error.
         source: io::Error,
     },
-    /// What only the memory can do was asked of a passthrough.
+    /// A passthrough was asked for a feature of the memory back end.
     #[error("{0} is for a file system in memory, not for a folder that is passed through")]
     MemoryOnly(&'static str),
-    /// A fault `die` that this process could not carry out.
+    /// The fault `die`, which this process could not carry out.
     #[error(
         "the fault 'die' needs root, or the kernel's list of FUSE connections \
          (mount -t fusectl none /sys/fs/fuse/connections)"
     )]
     CannotDie,
-    /// The conversation with the kernel could not begin or broke off.
+    /// The connection with the kernel could not start, or broke off.
     #[error("the file system at {} cannot be served: {source}", .path.display())]
     Service {
         /// The mount point.
         path: PathBuf,
-        /// What happened.
+        /// The error.
         source: io::Error,
     },
     /// The mount could not be removed.
@@ -162,15 +161,15 @@ pub enum MountError {
     Unmount {
         /// The mount point.
         path: PathBuf,
-        /// Why.
+        /// The error.
         message: String,
     },
 }
 
-/// The folder at which is to be mounted, without links and dots.
+/// The folder of the mount point, without links and dots.
 ///
 /// # Errors
-/// When it is missing, no folder, or the mount of a dead process.
+/// Fails if it is missing, not a folder, or the mount of a dead process.
 pub(crate) fn resolve(point: &Path) -> Result<PathBuf, MountError> {
     let path = || point.to_owned();
     let reached = point
@@ -191,16 +190,16 @@ pub(crate) fn resolve(point: &Path) -> Result<PathBuf, MountError> {
     }
 }
 
-/// Sees that a mount at `point` (see [`resolve`]) hides nothing.
+/// Ensures that a mount at `point` (see [`resolve`]) hides nothing.
 ///
 /// # Errors
-/// When something is mounted or lies there.
+/// Fails if the folder is a mount point or not empty.
 pub(crate) fn require_free(point: &Path) -> Result<(), MountError> {
     let failed = |source| MountError::Unreachable {
         path: point.to_owned(),
         source,
     };
-    // Looked at first: a mount may be empty, or not answer.
+    // Checked first: a mount may be empty, or not answer.
     if topmost(&mount_table().map_err(failed)?, point).is_some() {
         return Err(MountError::Occupied(point.to_owned()));
     }
@@ -211,10 +210,10 @@ pub(crate) fn require_free(point: &Path) -> Result<(), MountError> {
     }
 }
 
-/// How a file system is mounted.
+/// Options of a mount.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Options<'a> {
-    /// The source that the mount table shows.
+    /// The source in the mount table.
     pub(crate) source: &'a str,
     /// Lets other users in; the kernel then checks permissions.
     pub(crate) allow_other: bool,
@@ -229,19 +228,18 @@ impl Options<'_> {
     }
 }
 
-/// A file system that is mounted.
+/// A mounted file system.
 #[derive(Debug)]
 pub(crate) struct KernelMount {
     point: PathBuf,
-    /// Major and minor number of the file system, which no other has while it
-    /// lives.
+    /// Major and minor number of the file system, unique while it exists.
     device: (u64, u64),
     connection: Connection,
 }
 
-/// A further hold on the conversation with the kernel, to see whether it goes
-/// on. Whoever serves it drops it ([`Connection::close`]) when he ends, or
-/// callers would wait for replies that nobody sends.
+/// Another descriptor of the kernel connection, to check whether it still exists. The
+/// server of the requests drops it ([`Connection::close`]) at its end; otherwise
+/// callers would wait forever for replies.
 #[derive(Debug, Clone)]
 pub(crate) struct Connection(Arc<Mutex<Option<OwnedFd>>>);
 
@@ -255,7 +253,7 @@ impl Connection {
         let Some(device) = device.as_ref() else {
             return false;
         };
-        // After the end of the file system the device is in error.
+        // After the end of the file system the device reports an error.
         let mut asked = [PollFd::new(device.as_fd(), PollFlags::empty())];
         match poll(&mut asked, PollTimeout::ZERO) {
             Ok(_) => asked[0].revents().is_none_or(|events| events.is_empty()),
@@ -264,19 +262,19 @@ impl Connection {
     }
 }
 
-/// How an unmounting went.
+/// Result of an unmount.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Unmounted {
     /// The file system has ended.
     Ended,
-    /// It was in use: no path leads to it any more, and it ends with its last
-    /// user.
+    /// The file system was in use. No path leads to it any more, and it ends with its
+    /// last user.
     Detached,
 }
 
 impl KernelMount {
-    /// Mounts at `point` (see [`resolve`]); whoever serves the file system
-    /// talks to the kernel through the descriptor that is returned.
+    /// Mounts at `point` (see [`resolve`]). The server of the requests talks to the
+    /// kernel through the returned descriptor.
     pub(crate) fn new(
         point: &Path,
         options: Options<'_>,
@@ -286,13 +284,13 @@ impl KernelMount {
             path: path(),
             source,
         };
-        // Without the mount table, a mount could not be removed again.
+        // Without the mount table, a mount could not be removed.
         mount_table().map_err(failed)?;
         let root = geteuid().is_root();
         let device = File::options().read(true).write(true).open(DEVICE);
         let device = match device.map_err(|e| Errno::from_raw(e.raw_os_error().unwrap_or(0))) {
             Err(Errno::ENOENT | Errno::ENODEV | Errno::ENXIO) => return Err(MountError::NoDevice),
-            // Where the device is for root alone, the helper opens it.
+            // If only root can open the device, the helper opens it.
             Err(Errno::EACCES) if !root => mount_with_helper(point, options)?,
             Err(errno) => return Err(MountError::DeviceRefused(errno)),
             Ok(device) => match mount_directly(&device, point, options) {
@@ -307,10 +305,10 @@ impl KernelMount {
         };
         let further = device.try_clone().map_err(failed)?;
         let table = mount_table().map_err(failed)?;
-        let mine = topmost(&table, point).ok_or_else(|| MountError::Missing(path()))?;
+        let mount = topmost(&table, point).ok_or_else(|| MountError::Missing(path()))?;
         let mount = KernelMount {
             point: path(),
-            device: mine.device,
+            device: mount.device,
             connection: Connection(Arc::new(Mutex::new(Some(further)))),
         };
         Ok((mount, device))
@@ -332,38 +330,38 @@ impl KernelMount {
         mount.device == self.device && mount.mount_point == self.point
     }
 
-    /// Whether it is still in the mount table, alive or dead.
+    /// True if it is still in the mount table, alive or dead.
     ///
     /// # Errors
-    /// When the mount table cannot be read.
+    /// Fails if the mount table cannot be read.
     pub(crate) fn is_there(&self) -> io::Result<bool> {
         Ok(mount_table()?.iter().any(|mount| self.is_mine(mount)))
     }
 
-    /// Unmounts, however much in use; fine when it is unmounted already.
+    /// Unmounts, even if in use. Succeeds if it is already unmounted.
     ///
     /// # Errors
-    /// When something else was mounted over it, or the kernel refuses.
+    /// Fails if something else was mounted over it, or the kernel refuses.
     pub(crate) fn unmount(&self) -> Result<Unmounted, MountError> {
         let failed = |message: String| MountError::Unmount {
             path: self.point.clone(),
             message,
         };
         let table = mount_table().map_err(|e| failed(e.to_string()))?;
-        let mine = |mount: &Mount| self.is_mine(mount);
-        if !table.iter().any(mine) {
+        let is_own = |mount: &Mount| self.is_mine(mount);
+        if !table.iter().any(is_own) {
             return Ok(Unmounted::Ended);
         }
-        // The number may have gone to another file system since ours ended.
+        // Another file system may have got the number since ours ended.
         if !self.connection.is_alive() && !is_dead(&self.point) {
             return Ok(Unmounted::Ended);
         }
-        if !topmost(&table, &self.point).is_some_and(mine) {
+        if !topmost(&table, &self.point).is_some_and(is_own) {
             return Err(failed("another file system is mounted over it".to_owned()));
         }
         let plain = MntFlags::UMOUNT_NOFOLLOW;
         match umount2(&self.point, plain) {
-            // EINVAL: someone else was faster.
+            // EINVAL: another process has unmounted it.
             Ok(()) | Err(Errno::EINVAL) => Ok(Unmounted::Ended),
             Err(Errno::EBUSY) => umount2(&self.point, plain | MntFlags::MNT_DETACH)
                 .map(|()| Unmounted::Detached)
@@ -379,14 +377,14 @@ impl KernelMount {
     }
 }
 
-/// Whether `point` leads to a mount whose file system has ended. Attributes may
-/// still be in the kernel's cache; statfs is asked of the file system each time.
+/// True if `point` leads to a mount whose file system has ended. Attributes may still
+/// be in the kernel's cache; statfs asks the file system each time.
 fn is_dead(point: &Path) -> bool {
     matches!(statvfs(point), Err(Errno::ENOTCONN))
 }
 
-/// Whether this process can open the device, as it must to give each service
-/// thread a descriptor of its own.
+/// True if this process can open the device, which it must do to give each service
+/// thread its own descriptor.
 pub(crate) fn can_open_device() -> bool {
     File::options().read(true).write(true).open(DEVICE).is_ok()
 }
@@ -408,7 +406,7 @@ fn mount_directly(device: &File, point: &Path, options: Options<'_>) -> nix::Res
     )
 }
 
-/// Runs the helper with `arguments` and `stdin`; `None` where there is none.
+/// Runs the helper with `arguments` and `stdin`; `None` if it is not installed.
 fn run_helper<S: AsRef<OsStr>>(
     arguments: &[S],
     mut stdin: impl FnMut() -> io::Result<Stdio>,
@@ -417,7 +415,7 @@ fn run_helper<S: AsRef<OsStr>>(
         let mut command = Command::new(program);
         command
             .args(arguments)
-            // Where the helper sends the descriptor: its standard input.
+            // The helper sends the descriptor to its standard input.
             .env("_FUSE_COMMFD", "0")
             .stdin(stdin()?)
             .stdout(Stdio::null())
@@ -430,7 +428,7 @@ fn run_helper<S: AsRef<OsStr>>(
     Ok(None)
 }
 
-/// What the helper said, without its own name.
+/// The helper's message, without its own name.
 fn helper_message(stderr: &[u8]) -> String {
     let text = String::from_utf8_lossy(stderr);
     let text = text.trim();
@@ -459,14 +457,14 @@ fn mount_with_helper(point: &Path, options: Options<'_>) -> Result<OwnedFd, Moun
         OsStr::new("--"),
         point.as_os_str(),
     ];
-    let (mine, theirs) = UnixStream::pair().map_err(|e| failed(e.to_string()))?;
-    let stdin = || Ok(OwnedFd::from(theirs.try_clone()?).into());
+    let (receiver, sender) = UnixStream::pair().map_err(|e| failed(e.to_string()))?;
+    let stdin = || Ok(OwnedFd::from(sender.try_clone()?).into());
     let child = run_helper(&arguments, stdin)
         .map_err(|e| failed(e.to_string()))?
         .ok_or(MountError::NoHelper)?;
-    // With the last descriptor of the other end, receiving ends too.
-    drop(theirs);
-    let received = receive_descriptor(&mine);
+    // When the last descriptor of the other end is closed, receiving ends.
+    drop(sender);
+    let received = receive_descriptor(&receiver);
     let output = child
         .wait_with_output()
         .map_err(|e| failed(e.to_string()))?;
@@ -489,8 +487,7 @@ fn unmount_with_helper(point: &Path, flags: &[&str]) -> Result<(), String> {
     }
 }
 
-/// The descriptor that comes through `socket`; `None` when it is closed
-/// without one.
+/// Receives a descriptor through `socket`; `None` if it is closed without one.
 fn receive_descriptor(socket: &UnixStream) -> nix::Result<Option<OwnedFd>> {
     let mut byte = [0_u8];
     let mut parts = [IoSliceMut::new(&mut byte)];
@@ -510,8 +507,8 @@ fn receive_descriptor(socket: &UnixStream) -> nix::Result<Option<OwnedFd>> {
         if let ControlMessageOwned::ScmRights(descriptors) = part
             && let [descriptor] = descriptors[..]
         {
-            // SAFETY: the kernel has just made this descriptor for us, and
-            // nothing else knows of it.
+            // SAFETY: the kernel has just created this descriptor for us, and nothing
+            // else uses it.
             return Ok(Some(unsafe { OwnedFd::from_raw_fd(descriptor) }));
         }
     }
@@ -523,14 +520,14 @@ fn mount_table() -> io::Result<Vec<Mount>> {
     Ok(mounts(&text).collect())
 }
 
-/// Whether a path to `point` leads to the file system with these numbers.
+/// True if a path to `point` leads to the file system with these numbers.
 fn is_topmost(point: &Path, device: (u64, u64)) -> io::Result<bool> {
     let table = mount_table()?;
     Ok(topmost(&table, point).is_some_and(|mount| mount.device == device))
 }
 
-/// The mount that a path to `point` leads to, if something is mounted there:
-/// of those at this place the one on which no other lies.
+/// The mount that a path to `point` leads to, if any: of the mounts at this place,
+/// the one that no other covers.
 fn topmost<'a>(table: &'a [Mount], point: &Path) -> Option<&'a Mount> {
     let here = || {
         table.iter().filter(|mount| {
@@ -540,8 +537,8 @@ fn topmost<'a>(table: &'a [Mount], point: &Path) -> Option<&'a Mount> {
     here().find(|mount| here().all(|other| other.parent != mount.id))
 }
 
-/// Cuts the kernel's connection to a file system, so that every call on its
-/// mount fails with ENOTCONN while the mount stays.
+/// Cuts the kernel's connection to a file system. Every call on its mount then fails
+/// with ENOTCONN, while the mount stays.
 #[derive(Debug)]
 pub(crate) struct Killer {
     point: PathBuf,
@@ -557,14 +554,14 @@ impl Killer {
         }
     }
 
-    /// The file that cuts the connection when it is written to; only where
-    /// the kernel's file system of FUSE connections is mounted.
+    /// The file that cuts the connection when it is written. It only exists where the
+    /// kernel's file system of FUSE connections is mounted.
     fn switch(&self) -> io::Result<File> {
         let path = Path::new("/sys/fs/fuse/connections").join(self.device.1.to_string());
         File::options().write(true).open(path.join("abort"))
     }
 
-    /// Whether this process can do it.
+    /// True if this process can cut the connection.
     pub(crate) fn is_able(&self) -> bool {
         geteuid().is_root() || self.switch().is_ok()
     }
@@ -573,12 +570,12 @@ impl Killer {
         if let Ok(mut switch) = self.switch() {
             return switch.write_all(b"1");
         }
-        // By its path the mount can only be reached when nothing covers it.
+        // The path only reaches the mount if nothing covers it.
         if !is_topmost(&self.point, self.device)? {
             return Err(Errno::EBUSY.into());
         }
-        // A forced unmount cuts the connection first and then fails, because
-        // this descriptor uses the mount.
+        // A forced unmount cuts the connection and then fails, because this
+        // descriptor uses the mount.
         let user = open(&self.point, OFlag::O_PATH | OFlag::O_CLOEXEC, Mode::empty())?;
         let flags = MntFlags::MNT_FORCE | MntFlags::UMOUNT_NOFOLLOW;
         let outcome = umount2(&self.point, flags);
@@ -645,9 +642,9 @@ mod tests {
 
     #[test]
     fn a_descriptor_that_does_not_come_is_no_descriptor() {
-        let (mine, theirs) = UnixStream::pair().expect("a pair");
-        drop(theirs);
-        assert!(matches!(receive_descriptor(&mine), Ok(None)));
+        let (receiver, sender) = UnixStream::pair().expect("a pair");
+        drop(sender);
+        assert!(matches!(receive_descriptor(&receiver), Ok(None)));
     }
 
     #[test]

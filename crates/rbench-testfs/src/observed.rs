@@ -1,5 +1,5 @@
-//! A back end that somebody looks on at: each request that has been answered is told, with who
-//! asked and what came of it. Nothing is changed by it.
+//! An observed back end: it reports each answered request with its process and its result, and
+//! changes nothing.
 
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -16,23 +16,24 @@ use crate::store::{Answer, Caller, Changes, Entry, Place, Store, Totals};
 use crate::sync::lock;
 
 thread_local! {
-    /// The process whose request this thread serves.
+    /// The process of the request that this thread serves.
     static ASKED_BY: Cell<u32> = const { Cell::new(0) };
 }
 
-/// Notes who asks, for as long as this thread serves the request.
+/// Sets the process of the request that this thread serves.
 #[inline]
 pub(crate) fn asked_by(request: &Request) {
     ASKED_BY.set(request.pid());
 }
 
-/// Who hears of each request of a folder that is passed through, before its reply is sent and
-/// from any thread. Its lines are 0, its times those of the monotonic clock.
+/// Receiver of each request to a folder that is passed through. It is called before the reply
+/// is sent, from any thread. In its events, lines are 0 and times are those of the monotonic
+/// clock.
 #[derive(Clone)]
 pub struct Observer(Arc<dyn Fn(Event) + Send + Sync>);
 
 impl Observer {
-    /// Told by calling `tell`.
+    /// Creates an observer that calls `tell`.
     pub fn new(tell: impl Fn(Event) + Send + Sync + 'static) -> Observer {
         Observer(Arc::new(tell))
     }
@@ -50,7 +51,7 @@ impl PartialEq for Observer {
     }
 }
 
-/// A back end, observed.
+/// An observed back end.
 pub(crate) struct Observed<S> {
     store: S,
     observer: Observer,
@@ -88,36 +89,38 @@ impl<S: Store> Observed<S> {
         }
     }
 
-    /// Has the store do something, and tells of it.
+    /// Runs `act` on the store, and reports the request.
     fn told<T>(
         &self,
         act: impl FnOnce(&S) -> Answer<T>,
         result: impl FnOnce(&T) -> (u64, Option<Found>),
         what: impl FnOnce(Option<&T>) -> What,
     ) -> Answer<T> {
-        let begun = MonotonicClock.now();
+        let start = MonotonicClock.now();
         let answer = act(&self.store);
-        let took = Nanos(MonotonicClock.now().0.saturating_sub(begun.0));
-        let told = answer.as_ref().map(result);
+        let took = Nanos(MonotonicClock.now().0.saturating_sub(start.0));
+        let result_and_entry = answer.as_ref().map(result);
         let event = Event {
             line: 0,
-            at: begun,
+            at: start,
             took,
             process: u64::from(ASKED_BY.get()),
-            found: told.as_ref().ok().and_then(|(_, found)| *found),
-            result: told.map(|(value, _)| value).map_err(|error| *error as i32),
+            found: result_and_entry.as_ref().ok().and_then(|(_, found)| *found),
+            result: result_and_entry
+                .map(|(value, _)| value)
+                .map_err(|error| *error as i32),
             what: what(answer.as_ref().ok()),
         };
         (self.observer.0)(event);
         answer
     }
 
-    /// Of something with attributes.
+    /// Runs and reports a request whose reply has attributes.
     fn with_attr(&self, act: impl FnOnce(&S) -> Answer<FileAttr>, what: What) -> Answer<FileAttr> {
         self.told(act, |attr| (0, Some(found(attr))), |_| what)
     }
 
-    /// Of something without.
+    /// Runs and reports a request whose reply has none.
     fn plain<T>(&self, act: impl FnOnce(&S) -> Answer<T>, what: What) -> Answer<T> {
         self.told(act, |_| (0, None), |_| what)
     }
@@ -357,10 +360,10 @@ impl<S: Store> Store for Observed<S> {
     }
 }
 
-/// Room for entries that is told, bytes: the protocol does not say what the caller gave.
+/// Reported room for entries in bytes; the protocol does not contain the caller's.
 const LISTING: u64 = 32 << 10;
 
-/// The same for values of attributes.
+/// Reported room for the values of attributes in bytes.
 const XATTR: u64 = 64 << 10;
 
 #[cfg(test)]
@@ -436,7 +439,8 @@ mod tests {
             let directory = fs::File::open(point.path()).expect("open");
             let file = fs::File::open(point.path().join("f")).expect("open");
             for _ in 0..5 {
-                // A thread asks under a number of its own: the requests before are another's.
+                // A thread has a number of its own, so the earlier requests belong to another
+                // process.
                 std::thread::scope(|scope| {
                     scope.spawn(|| fs::metadata(point.path().join("f")).expect("it is there"));
                 });

@@ -1,6 +1,5 @@
-//! By which path each inode is known, for the account of the faults: learned
-//! from the requests that name things. A file that has lost its name keeps
-//! the last one.
+//! Known paths of inodes, for the fault log, learned from requests with names. A file
+//! that has lost its name keeps the last one.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::{OsStr, OsString};
@@ -19,7 +18,7 @@ pub(crate) struct Paths(Mutex<State>);
 #[derive(Debug, Default)]
 struct State {
     nodes: BTreeMap<u64, Node>,
-    /// The inode at each place; what `nodes` says, the other way round.
+    /// The inode of each name: the inverse of `nodes`.
     places: HashMap<(u64, OsString), u64>,
 }
 
@@ -35,7 +34,7 @@ fn owned(place: Place<'_>) -> (u64, OsString) {
 }
 
 impl Paths {
-    /// Notes that `ino` is at `place`.
+    /// Records that `ino` is at `place`.
     pub(crate) fn note(&self, place: Place<'_>, ino: u64, kind: FileType) {
         let mut state = lock(&self.0);
         if matches!(place.name.as_encoded_bytes(), b"." | b"..") {
@@ -51,13 +50,13 @@ impl Paths {
         state.places.insert((parent, name), ino);
     }
 
-    /// Notes that nothing is at `place` any more.
+    /// Records that `place` no longer exists.
     pub(crate) fn removed(&self, place: Place<'_>) {
         lock(&self.0).places.remove(&owned(place));
     }
 
-    /// Notes that what was at `from` is at `to`, and the other way round in
-    /// an exchange.
+    /// Records that the inode of `from` is now at `to`, and in an exchange the other
+    /// way round.
     pub(crate) fn renamed(&self, from: Place<'_>, to: Place<'_>, exchange: bool) {
         let mut state = lock(&self.0);
         let (from, to) = (owned(from), owned(to));
@@ -73,7 +72,7 @@ impl Paths {
         }
     }
 
-    /// Forgets an inode that is no more.
+    /// Removes an inode that no longer exists.
     pub(crate) fn forget(&self, ino: u64) {
         let mut state = lock(&self.0);
         if let Some(node) = state.nodes.remove(&ino) {
@@ -84,8 +83,8 @@ impl Paths {
         }
     }
 
-    /// The path of `ino` from the mount point on; `.` for the root, and a
-    /// beginning of `?` where a name is not known.
+    /// The path of `ino` from the mount point; `.` for the root. It starts with `?`
+    /// if a name is unknown.
     pub(crate) fn path(&self, ino: u64) -> PathBuf {
         if ino == ROOT {
             return PathBuf::from(".");
@@ -98,8 +97,7 @@ impl Paths {
         path_in(&lock(&self.0), place.parent).join(place.name)
     }
 
-    /// A regular file, the same for the same `draw`; `None` where there is
-    /// none.
+    /// A regular file, the same for the same `draw`; `None` if there is none.
     pub(crate) fn some_file(&self, draw: u64) -> Option<u64> {
         let state = lock(&self.0);
         let nodes = &state.nodes;
@@ -118,7 +116,7 @@ impl Paths {
 fn path_in(state: &State, ino: u64) -> PathBuf {
     let mut names: Vec<&OsStr> = Vec::new();
     let mut at = ino;
-    // A chain that is longer than any path goes round in a circle.
+    // A chain that is longer than any path is a cycle.
     const DEEPEST: usize = 4096;
     while at != ROOT && names.len() < DEEPEST {
         let Some(node) = state.nodes.get(&at) else {
@@ -162,10 +160,10 @@ mod tests {
         check(99, "?");
         assert_eq!(paths.path_of(at(2, "new")), Path::new("e/g/new"));
         assert_eq!(paths.path_of(at(ROOT, "new")), Path::new("new"));
-        let mut found: Vec<u64> = (0..10).filter_map(|i| paths.some_file(i)).collect();
-        found.sort_unstable();
-        found.dedup();
-        assert_eq!(found, [3, 5]);
+        let mut files: Vec<u64> = (0..10).filter_map(|i| paths.some_file(i)).collect();
+        files.sort_unstable();
+        files.dedup();
+        assert_eq!(files, [3, 5]);
         paths.forget(5);
         check(5, "?");
     }

@@ -1,6 +1,5 @@
-//! A file system in the foreground of a process of its own: mounts, tells
-//! that it is ready, ends on a signal or with its starter, and leaves no
-//! mount behind.
+//! A file system in the foreground of its own process: mounts it, reports that it is
+//! ready, ends on a signal or with its starter, and leaves no mount.
 
 use std::fs::File;
 use std::io::{self, Write as _};
@@ -18,25 +17,25 @@ use crate::cut::{PowerCutError, Survivors};
 use crate::mount::{MOUNT_TABLE, MountError};
 use crate::session::{Mounted, mount, require_nothing_hidden};
 
-/// How a file system in the foreground behaves.
+/// Options of a file system in the foreground.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ServeOptions {
-    /// Where the statistics are written: at the start, on SIGUSR1 and at the
-    /// end. It must not lie below the mount point.
+    /// File for the statistics, written at the start, on SIGUSR1 and at the end. It
+    /// must not lie below the mount point.
     pub stats: Option<PathBuf>,
-    /// Whether the process belongs to a starter who holds the other end of
-    /// its standard input. It then writes the line `ready` to its standard
-    /// output, ends as soon as its standard input is at its end (however the
-    /// starter ended), and leaves signals that a terminal sends to the whole
-    /// group (SIGINT, SIGQUIT, SIGHUP) to the starter.
+    /// True if the process belongs to a starter that holds the other end of its
+    /// standard input. It then writes the line `ready` to its standard output. It
+    /// ends at the end of its standard input, no matter how the starter ended. It
+    /// leaves signals that a terminal sends to the whole group (SIGINT, SIGQUIT,
+    /// SIGHUP) to the starter.
     pub parent_watch: bool,
-    /// What a power cut on SIGPWR leaves, where the file system is mounted
-    /// for such ([`Config::power_cut`]). A seed stands for the first cut;
-    /// the following ones draw from it and their number.
+    /// Changes that survive a power cut on SIGPWR, if the file system is mounted for
+    /// power cuts ([`Config::power_cut`]). A seed applies to the first cut; later
+    /// cuts derive theirs from it and their number.
     pub survivors: Survivors,
 }
 
-/// Why serving failed. The texts are whole clauses.
+/// The reason why serving failed. Its texts are whole clauses.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
     /// Mounting or unmounting failed.
@@ -47,7 +46,7 @@ pub enum ServeError {
     Stats {
         /// The file.
         path: PathBuf,
-        /// What happened.
+        /// The error.
         source: io::Error,
     },
     /// The fault log could not be written.
@@ -55,13 +54,13 @@ pub enum ServeError {
     FaultLog {
         /// The file.
         path: PathBuf,
-        /// What happened.
+        /// The error.
         source: io::Error,
     },
     /// The power could not be cut.
     #[error(transparent)]
     PowerCut(#[from] PowerCutError),
-    /// The starter could not be told that the mount is ready.
+    /// The starter could not be notified that the mount is ready.
     #[error("cannot report to the parent process that the mount is ready: {0}")]
     Ready(io::Error),
     /// The mount table could not be watched.
@@ -72,8 +71,8 @@ pub enum ServeError {
     Signals(Errno),
 }
 
-/// The signals that are dealt with, blocked in this thread and all that it
-/// starts for as long as this lives.
+/// The handled signals. While this exists, they are blocked in this thread and in all
+/// that it starts.
 struct Signals {
     descriptor: SignalFd,
     before: SigSet,
@@ -102,7 +101,7 @@ impl Signals {
         make().map_err(ServeError::Signals)
     }
 
-    /// The next signal that has come, if any.
+    /// The next pending signal, if any.
     fn next(&self) -> Result<Option<Signal>, ServeError> {
         let info = self.descriptor.read_signal().map_err(ServeError::Signals)?;
         Ok(info.and_then(|info| Signal::try_from(info.ssi_signo as i32).ok()))
@@ -111,25 +110,25 @@ impl Signals {
 
 impl Drop for Signals {
     fn drop(&mut self) {
-        // The mask was in force before, so it is a valid one.
+        // The mask was in effect before, so it is valid.
         let _ = self.before.thread_set_mask();
     }
 }
 
-/// Mounts a file system and serves it until SIGTERM, SIGINT, SIGQUIT, SIGHUP,
-/// the end of the starter (see [`ServeOptions::parent_watch`]) or an unmount
-/// from outside; then unmounts. SIGUSR1 writes the statistics, SIGUSR2
-/// releases what hangs, SIGPWR cuts the power where the file system is mounted
-/// for that. A file system that has died stays mounted, and dead, until then.
-/// The mount point must be empty, unless a passthrough has its folder there.
+/// Mounts a file system and serves it until SIGTERM, SIGINT, SIGQUIT, SIGHUP, the end
+/// of the starter (see [`ServeOptions::parent_watch`]) or an unmount from outside.
+/// Then unmounts it. SIGUSR1 writes the statistics, SIGUSR2 releases held replies,
+/// SIGPWR cuts the power if the file system is mounted for it. A file system that has
+/// died stays mounted, and dead, until then. The mount point must be empty, unless it
+/// is the folder of a passthrough.
 ///
-/// To be called while the process has one thread only: it blocks the signals
-/// in this thread, and others would still be ended by them.
+/// Call it while the process has only one thread. It blocks the signals in this
+/// thread; in others they would still end the process.
 ///
 /// # Errors
-/// When it cannot be mounted, served or unmounted, the statistics or the
-/// fault log cannot be written, or the power cannot be cut. No mount is left in any of these cases but the last attempt to
-/// unmount.
+/// Fails if it cannot be mounted, served or unmounted, the statistics or the fault
+/// log cannot be written, or the power cannot be cut. No mount is left in any of
+/// these cases, except if unmounting fails.
 pub fn serve(config: Config, mountpoint: &Path, options: &ServeOptions) -> Result<(), ServeError> {
     let signals = Signals::new()?;
     let fault_log = config.fault_log.clone();
@@ -138,7 +137,7 @@ pub fn serve(config: Config, mountpoint: &Path, options: &ServeOptions) -> Resul
     let outcome = write_stats(&mounted, options)
         .and_then(|()| tell_ready(options))
         .and_then(|()| wait(&mounted, &signals, options));
-    // The statistics are complete when nothing can be asked any more.
+    // The statistics are complete when no more requests are possible.
     let stats = std::sync::Arc::clone(mounted.stats());
     let unmounted = mounted.unmount();
     let logged = match (stats.faults().log().take_failure(), fault_log) {
@@ -180,8 +179,8 @@ fn tell_ready(options: &ServeOptions) -> Result<(), ServeError> {
         .map_err(ServeError::Ready)
 }
 
-/// Returns when it is time to end. What could not be done on a signal does
-/// not end the mount; the first such error is returned then.
+/// Returns when it is time to end. An error while handling a signal does not end the
+/// mount; the first such error is returned then.
 fn wait(mounted: &Mounted, signals: &Signals, options: &ServeOptions) -> Result<(), ServeError> {
     let stdin = io::stdin();
     let table = File::open(MOUNT_TABLE).map_err(ServeError::MountTable)?;
@@ -189,11 +188,11 @@ fn wait(mounted: &Mounted, signals: &Signals, options: &ServeOptions) -> Result<
     let mut cuts = 0;
     loop {
         let readable = |fd| PollFd::new(fd, PollFlags::POLLIN);
-        // What is not waited for is asked for nothing.
+        // Sources that are not waited for get no events.
         let idle = |fd| PollFd::new(fd, PollFlags::empty());
         let died = mounted.has_died();
-        // A file system that has died is waited with, for its mount shows it,
-        // until someone else unmounts it.
+        // A file system that has died is kept until someone unmounts it, because its
+        // mount shows its state.
         if died && !mounted.is_there().map_err(ServeError::MountTable)? {
             return done;
         }
@@ -235,26 +234,26 @@ fn wait(mounted: &Mounted, signals: &Signals, options: &ServeOptions) -> Result<
     }
 }
 
-/// Cuts the power for the time after `cuts` times.
+/// Cuts the power after `cuts` earlier cuts.
 fn cut_power(mounted: &Mounted, options: &ServeOptions, cuts: u64) -> Result<(), ServeError> {
     let survivors = match options.survivors {
         Survivors::Seeded(seed) if cuts > 0 => Survivors::Seeded(key(&[seed, cuts])),
         survivors => survivors,
     };
     match mounted.power_cut(survivors) {
-        // The signal means nothing to a file system that knows no power cuts.
+        // A file system without power cuts ignores the signal.
         Ok(_) | Err(PowerCutError::NotPrepared) => Ok(()),
         Err(error) => Err(error.into()),
     }
 }
 
-/// Reads what has come; whether that was the end of it.
+/// Reads the pending input. Returns true at its end.
 fn stdin_has_ended() -> bool {
     let mut buffer = [0; 512];
     match nix::unistd::read(io::stdin(), &mut buffer) {
         Ok(n) => n == 0,
         Err(Errno::EINTR | Errno::EAGAIN) => false,
-        // A standard input that cannot be read will never tell of its end.
+        // A standard input that cannot be read would never report its end.
         Err(_) => true,
     }
 }

@@ -1,5 +1,5 @@
-//! How many requests are served at a time: what gives the file system a capacity that
-//! is known.
+//! Limit of requests that are served at once, which gives the file system a known
+//! capacity.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -9,14 +9,14 @@ use rbench_core::Nanos;
 
 use crate::sync::lock;
 
-/// Servers in front of which requests wait in the order of their arrival.
+/// Servers with one queue of requests in the order of their arrival.
 pub(crate) struct Servers {
-    /// When each is free.
+    /// The time at which each is free.
     free: Mutex<BinaryHeap<Reverse<Nanos>>>,
 }
 
 impl Servers {
-    /// So many, all of them free.
+    /// Creates this number of free servers.
     pub(crate) fn new(servers: usize) -> Servers {
         let free = (0..servers.max(1)).map(|_| Reverse(Nanos(0))).collect();
         Servers {
@@ -24,7 +24,8 @@ impl Servers {
         }
     }
 
-    /// When a request is answered that arrives then and takes a server so long.
+    /// The time of the reply to a request that arrives at `arrival` and takes a
+    /// server for `takes`.
     pub(crate) fn answered(&self, arrival: Nanos, takes: Nanos) -> Nanos {
         let mut free = lock(&self.free);
         let begins = match free.pop() {
@@ -46,7 +47,7 @@ mod tests {
         let servers = Servers::new(2);
         let at = |arrival| servers.answered(Nanos(arrival), Nanos(10)).0;
         assert_eq!([at(0), at(1), at(2), at(3), at(4)], [10, 11, 20, 21, 30]);
-        // Nobody is there any more.
+        // The earlier requests have ended.
         assert_eq!([at(100), at(100), at(100)], [110, 110, 120]);
     }
 }

@@ -27,33 +27,33 @@ use crate::service::Service;
 use crate::stats::Stats;
 use crate::store::Store;
 
-/// For how long unmounting waits for the service threads to end.
+/// Time for which unmounting waits for the service threads to end.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Threads that send late replies.
 const DELAY_THREADS: usize = 2;
 
-/// A mounted file system. Dropping it unmounts.
+/// A mounted file system; dropping it unmounts.
 ///
-/// A process that serves a mount and also uses it must not be killed while
-/// it waits for itself: the kernel then waits for a reply that cannot come.
-/// Programs that measure mount in a process of its own ([`crate::serve()`]).
+/// A process that serves a mount and also uses it must not be killed while it waits
+/// for itself. The kernel would wait for a reply that cannot come. So programs that
+/// measure mount in a separate process ([`crate::serve()`]).
 #[derive(Debug)]
 pub struct Mounted {
     mount: KernelMount,
     session: Option<JoinHandle<io::Result<()>>>,
-    /// Reads as at its end as soon as the service threads have ended.
+    /// At its end as soon as the service threads have ended.
     ended: io::PipeReader,
     control: Arc<Control>,
-    /// Where power cuts are simulated.
+    /// Switch for power cuts, if they are simulated.
     power: Option<PowerSwitch>,
 }
 
-/// Mounts a file system at `mountpoint` and serves it with threads of this
-/// process. On return the kernel and the file system have shaken hands.
+/// Mounts a file system at `mountpoint` and serves it with threads of this process.
+/// On return the handshake with the kernel is complete.
 ///
 /// # Errors
-/// When the folder is not fit for it or FUSE is not available to the user.
+/// Fails if the folder is not suitable, or FUSE is not available to the user.
 pub fn mount(config: Config, mountpoint: &Path) -> Result<Mounted, MountError> {
     let point = resolve(mountpoint)?;
     match &config.backing {
@@ -106,10 +106,11 @@ pub fn mount(config: Config, mountpoint: &Path) -> Result<Mounted, MountError> {
     }
 }
 
-/// Sees that a mount at `mountpoint` hides nothing: a folder that is passed through at its own place is seen through it.
+/// Ensures that a mount at `mountpoint` hides nothing. The exception is a passthrough
+/// of the folder itself, whose content stays visible.
 ///
 /// # Errors
-/// When something is mounted or lies there.
+/// Fails if the folder is a mount point or not empty.
 pub fn require_nothing_hidden(backing: &Backing, mountpoint: &Path) -> Result<(), MountError> {
     let point = resolve(mountpoint)?;
     match backing {
@@ -120,7 +121,7 @@ pub fn require_nothing_hidden(backing: &Backing, mountpoint: &Path) -> Result<()
     }
 }
 
-/// The statistics of a file system on which nothing has happened.
+/// Creates empty statistics.
 fn new_stats(config: &Config, threads: usize) -> Result<Stats, MountError> {
     let log = FaultLog::new(config.fault_log.as_deref()).map_err(|source| {
         let path = config.fault_log.clone().unwrap_or_default();
@@ -178,16 +179,16 @@ fn start<S: Store>(
             power: None,
         }),
         Err(error) => {
-            // The reason is told; a mount that is left behind would be worse
-            // than an error of unmounting that is not.
+            // The original error is returned. A mount that is left would be worse
+            // than an unreported unmount error.
             let _ = mount.unmount();
             Err(error)
         }
     }
 }
 
-/// Shakes hands with the kernel and starts the threads. The reader ends with
-/// them, and what holds the conversation with the kernel is let go then.
+/// Completes the handshake with the kernel and starts the threads. At their end, the
+/// reader ends and the kernel connection is closed.
 fn serve_in_background<S: Store>(
     service: Service<S>,
     device: OwnedFd,
@@ -218,7 +219,7 @@ fn serve_in_background<S: Store>(
 }
 
 impl Mounted {
-    /// The folder at which it is mounted, without links and dots.
+    /// The folder of the mount, without links and dots.
     pub fn mountpoint(&self) -> &Path {
         self.mount.point()
     }
@@ -228,79 +229,76 @@ impl Mounted {
         &self.control.stats
     }
 
-    /// Every fault that has fired, in this order. Whoever has the reply to a
-    /// request finds the faults of the request in here.
+    /// Every fault that has fired, in this order. A client that has the reply to a
+    /// request finds the request's faults here.
     pub fn faults(&self) -> Vec<FaultRecord> {
         self.control.stats.faults().log().records()
     }
 
-    /// The number of replies that faults of the action `hang` hold back.
+    /// The number of replies that faults `hang` hold.
     pub fn hanging(&self) -> usize {
         self.control.hangs.count()
     }
 
-    /// Lets all replies go that are held back; returns their number. What
-    /// hangs later waits for the next release.
+    /// Releases all held replies. Returns their number. Later ones wait for the next
+    /// release.
     pub fn release_hangs(&self) -> usize {
         self.control.hangs.release()
     }
 
-    /// Ends the file system as a fault of the action `die` does: the mount
-    /// stays, calls under way fail with ECONNABORTED and later ones with
-    /// ENOTCONN.
+    /// Ends the file system like a fault `die`. The mount stays; calls in flight fail
+    /// with ECONNABORTED, later ones with ENOTCONN.
     ///
     /// # Errors
-    /// When it is covered by another mount, or the process may not do it (it
-    /// needs root, or the kernel's list of FUSE connections to be mounted).
+    /// Fails if another mount covers it, or if the process may not do it. It needs
+    /// root, or the mounted list of FUSE connections.
     pub fn die(&self) -> io::Result<()> {
         self.control.die()
     }
 
-    /// Whether the file system has died.
+    /// True if the file system has died.
     pub fn has_died(&self) -> bool {
         self.control.has_died()
     }
 
-    /// Cuts the power: each file is as of its last sync, but for changes that
-    /// survive, and files that were never synced, neither themselves nor
-    /// their directory, are gone, but for names that survive. Removals,
-    /// renames and attributes are durable at once. What survives is durable
-    /// from then on. Files and directories that were open at the cut cannot
-    /// be read, written or synced any more (EIO), so that a sync which
-    /// succeeds is one of what was written. Replies that hang are let go
-    /// first. Returns the fate of each change, which goes to the fault log
-    /// too.
+    /// Cuts the power. Each file returns to its last sync, except for changes that
+    /// survive. New files are lost if neither they nor their directory were synced,
+    /// except for names that survive. Removals, renames and attributes are durable at
+    /// once. Survivors are durable from then on. Files and directories that were open
+    /// at the cut can no longer be read, written or synced (EIO). So a successful
+    /// sync covers everything that was written. Held replies are released first.
+    /// Returns the fate of each change, which is also written to the fault log.
     ///
     /// # Errors
-    /// When the mount is not prepared for it ([`Config::power_cut`]), removed
-    /// data that was durable does not fit any more, or the kernel does not
-    /// forget what it has seen.
+    /// Fails if the mount is not prepared for it ([`Config::power_cut`]), or if the
+    /// kernel does not drop its caches. It also fails if durable data that was
+    /// removed since no longer fits.
     pub fn power_cut(&self, survivors: Survivors) -> Result<Vec<FaultRecord>, PowerCutError> {
         let power = self.power.as_ref().ok_or(PowerCutError::NotPrepared)?;
         power.cut(&self.control, survivors)
     }
 
-    /// Unmounts. Replies that hang are errors (ECONNABORTED) from then on.
-    /// When files of it are in use it is detached instead: no path
-    /// leads to it any more, and threads of this process serve its users
-    /// until the last one is gone. Takes a few seconds at most.
+    /// Unmounts. Held replies become errors (ECONNABORTED). If its files are in use,
+    /// it is detached instead. No path leads to it any more, and threads of this
+    /// process serve its users until the last one is gone. Takes at most a few
+    /// seconds.
     ///
     /// # Errors
-    /// When the mount cannot be removed or a service thread failed.
+    /// Fails if the mount cannot be removed, or a service thread failed.
     pub fn unmount(mut self) -> Result<(), MountError> {
         self.end()
     }
 
-    /// A descriptor that becomes readable when the service has ended, as it
-    /// does when someone else unmounts.
+    /// A descriptor that becomes readable when the service has ended, for example by
+    /// an unmount from outside.
     pub(crate) fn ended(&self) -> BorrowedFd<'_> {
         self.ended.as_fd()
     }
 
-    /// Whether it is still in the mount table, alive or dead.
+    /// True if it is still in the mount table, alive or dead.
     ///
     /// # Errors
-    /// When the mount table cannot be read.
+    /// Fails if the mount table cannot be read.
     pub(crate) fn is_there(&self) -> io::Result<bool> {
         self.mount.is_there()
     }
@@ -324,8 +322,8 @@ impl Mounted {
         let deadline = Instant::now() + PATIENCE;
         while !session.is_finished() {
             if Instant::now() > deadline {
-                // Freeing the memory of a large file system takes its time;
-                // the mount is gone.
+                // Freeing the memory of a large file system takes time; the mount is
+                // gone.
                 return Ok(());
             }
             std::thread::sleep(Duration::from_millis(1));
@@ -339,7 +337,7 @@ impl Mounted {
 
 impl Drop for Mounted {
     fn drop(&mut self) {
-        // Whoever wants to know of errors calls `unmount`.
+        // Callers that need the error call `unmount`.
         let _ = self.end();
     }
 }

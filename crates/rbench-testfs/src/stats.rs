@@ -1,6 +1,6 @@
-//! The ground truth: how many requests of each kind came, how they ended and
-//! how long they took, from the moment the file system had the request until
-//! just before it replied. What a client measures always encloses that.
+//! The ground truth: numbers, results and durations of requests of each kind. A
+//! duration is from the arrival at the file system to just before the reply. It
+//! always lies within the duration that a client measures.
 
 use std::cell::Cell;
 use std::collections::BTreeMap;
@@ -19,21 +19,21 @@ use crate::fault::table::FaultTable;
 use crate::kind::Kind;
 use crate::sync::lock;
 
-/// What is known of one kind of request.
+/// Statistics of one kind of request.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct KindStats {
-    /// How many came and what became of them.
+    /// Their numbers.
     pub counts: Counts,
     /// Time from arrival to just before the reply.
     pub latency: Latency,
 }
 
-/// Numbers of one kind of request.
+/// Counts of one kind of request.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Requests that were finished, the failed ones included.
+    /// Finished requests, including failed ones.
     pub requests: u64,
-    /// Requests whose reply was an error (a lookup that finds nothing, too).
+    /// Requests with an error as reply, including lookups of missing names.
     pub errors: u64,
     /// Bytes read or written.
     pub bytes: u64,
@@ -60,12 +60,12 @@ impl Shard {
 }
 
 thread_local! {
-    /// The number under which this thread records; drawn at its first record.
+    /// Number of this thread's shard, drawn at its first record.
     static SLOT: Cell<Option<usize>> = const { Cell::new(None) };
 }
 
-/// The statistics of a file system at work. Recording locks only what
-/// belongs to the thread.
+/// The statistics of an active file system. Recording only locks the thread's own
+/// shard.
 #[derive(Debug)]
 pub struct Stats {
     shards: Box<[Shard]>,
@@ -74,7 +74,8 @@ pub struct Stats {
 }
 
 impl Stats {
-    /// Room for `threads` recording threads; more may record, but share.
+    /// Creates statistics for `threads` recording threads; more may record, but share
+    /// shards.
     pub(crate) fn new(threads: usize, faults: FaultTable) -> Stats {
         Stats {
             shards: (0..threads.max(1)).map(|_| Shard::new()).collect(),
@@ -87,7 +88,7 @@ impl Stats {
         &self.faults
     }
 
-    /// Adds one finished request.
+    /// Adds a finished request.
     #[inline]
     pub(crate) fn record(&self, record: Record) {
         let slot = SLOT.get().unwrap_or_else(|| {
@@ -103,8 +104,8 @@ impl Stats {
         stats.latency.record(record.took);
     }
 
-    /// Everything up to now: whoever has the reply to a request finds the
-    /// request in here.
+    /// All statistics up to now. A client that has the reply to a request finds the
+    /// request here.
     pub fn snapshot(&self) -> Snapshot {
         let mut kinds: BTreeMap<Kind, KindStats> = BTreeMap::new();
         for shard in &self.shards {
@@ -147,12 +148,12 @@ pub struct Snapshot {
 }
 
 impl Snapshot {
-    /// What is known of `kind`; `None` when no such request came.
+    /// The statistics of `kind`; `None` without such requests.
     pub fn kind(&self, kind: Kind) -> Option<&KindStats> {
         self.kinds.get(&kind)
     }
 
-    /// The numbers of `kind`.
+    /// The counts of `kind`.
     pub fn counts(&self, kind: Kind) -> Counts {
         self.kind(kind)
             .map_or(Counts::default(), |stats| stats.counts)
@@ -163,8 +164,8 @@ impl Snapshot {
         &self.faults
     }
 
-    /// The numbers of every kind of which requests came since `earlier`, a
-    /// snapshot of the same file system.
+    /// The counts of every kind with requests since `earlier`, a snapshot of the same
+    /// file system.
     pub fn since(&self, earlier: &Snapshot) -> BTreeMap<Kind, Counts> {
         let difference = |(kind, now): (&Kind, &KindStats)| {
             let then = earlier.counts(*kind);
@@ -178,7 +179,7 @@ impl Snapshot {
         self.kinds.iter().filter_map(difference).collect()
     }
 
-    /// The snapshot as the file shows it.
+    /// Converts to the content of a statistics file.
     pub fn to_file(&self) -> StatsFile {
         let request =
             |(kind, stats): (&Kind, &KindStats)| (kind.name().to_owned(), RequestStats::new(stats));
@@ -206,28 +207,28 @@ impl Snapshot {
 pub struct StatsFile {
     /// [`StatsFile::SCHEMA`].
     pub schema: String,
-    /// By [`Kind::name`]; kinds of which no request came are absent.
+    /// By [`Kind::name`]; kinds without requests are absent.
     pub requests: BTreeMap<String, RequestStats>,
-    /// Every configured fault, also one that never fired; then `quota` and
-    /// `power-cut` where there are such.
+    /// Every configured fault, even if it never fired; then `quota` and `power-cut`
+    /// if configured.
     pub faults_fired: Vec<FaultFired>,
-    /// What the process that serves has used since it was started, by getrusage(2).
+    /// Resources that the serving process has used since its start, by getrusage(2).
     pub process: ProcessStats,
 }
 
-/// What a process has used.
+/// Resources used by a process.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct ProcessStats {
     /// CPU time in its own code.
     pub user_s: f64,
     /// CPU time in the kernel on its behalf.
     pub system_s: f64,
-    /// The most memory that ever was resident.
+    /// Peak of the resident memory.
     pub peak_resident_bytes: u64,
 }
 
 impl ProcessStats {
-    /// What this process has used so far.
+    /// The resources that this process has used until now.
     fn now() -> ProcessStats {
         let used = getrusage(UsageWho::RUSAGE_SELF).expect("every Linux knows it");
         let seconds = |time: nix::sys::time::TimeVal| time.num_microseconds() as f64 / 1e6;
@@ -239,7 +240,7 @@ impl ProcessStats {
     }
 }
 
-/// One kind of request in a statistics file; times from the arrival to just
+/// One kind of request in a statistics file; times are from the arrival to just
 /// before the reply.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[expect(missing_docs, reason = "the names of the schema say it")]
@@ -257,7 +258,7 @@ pub struct RequestStats {
     pub p999_ns: u64,
 }
 
-/// How often a fault fired.
+/// Number of times that a fault fired.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FaultFired {
     /// The fault, as its text.
@@ -286,30 +287,29 @@ impl RequestStats {
 }
 
 impl StatsFile {
-    /// The schema's name.
+    /// Name of the schema.
     pub const SCHEMA: &'static str = "rbench.testfs/1";
 
-    /// Writes the file at `path` in one step: readers see the former content
-    /// or all of the new one. What is no regular file (a device, a pipe) is
-    /// written to and stays what it is.
+    /// Writes the file at `path` in one step: readers see the old or the new content.
+    /// A special file (a device, a pipe) is written to, and not replaced.
     ///
     /// # Errors
-    /// When the temporary file beside it cannot be written or renamed.
+    /// Fails if the temporary file beside it cannot be written or renamed.
     pub fn write(&self, path: &Path) -> io::Result<()> {
         if path.metadata().is_ok_and(|metadata| !metadata.is_file()) {
             return self.write_to(std::fs::OpenOptions::new().write(true).open(path)?);
         }
         let temporary = temporary_beside(path)?;
-        // Nothing that lies there, least of all a symbolic link, is written to.
-        let made = std::fs::OpenOptions::new()
+        // An existing file is not written to, least of all through a symbolic link.
+        let file = std::fs::OpenOptions::new()
             .write(true)
             .create_new(true)
             .open(&temporary)?;
-        let written = self.write_to(made);
+        let written = self.write_to(file);
         let renamed = written.and_then(|()| std::fs::rename(&temporary, path));
         if renamed.is_err() {
-            // What failed is told; that the remains could not be removed
-            // either adds nothing.
+            // The first error is returned; a failure to remove the temporary file
+            // adds nothing.
             let _ = std::fs::remove_file(&temporary);
         }
         renamed
@@ -322,7 +322,7 @@ impl StatsFile {
     }
 }
 
-/// A hidden name in the folder of `path`, another one each time.
+/// A hidden name in the folder of `path`, different each time.
 fn temporary_beside(path: &Path) -> io::Result<PathBuf> {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     let now = now.map_or(0, |since| since.as_nanos());

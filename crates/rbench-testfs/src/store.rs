@@ -1,5 +1,6 @@
-//! What a back end does: one method an operation, answered with an errno.
-//! Statistics, latency, faults and the FUSE protocol are not its business.
+//! Interface of a back end: one method per operation, which returns an errno on
+//! failure. Statistics, latency, faults and the FUSE protocol belong to other
+//! modules.
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
@@ -14,14 +15,14 @@ pub(crate) type Answer<T> = Result<T, Errno>;
 /// The inode number of the root in the FUSE protocol.
 pub(crate) const ROOT: u64 = 1;
 
-/// Who asks.
+/// User and group of a request.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Caller {
     pub(crate) uid: u32,
     pub(crate) gid: u32,
 }
 
-/// A name to be made or removed.
+/// A name in a directory.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Place<'a> {
     /// The inode number of the directory.
@@ -30,7 +31,7 @@ pub(crate) struct Place<'a> {
     pub(crate) name: &'a OsStr,
 }
 
-/// Attributes to change; `None` leaves them as they are.
+/// Attributes to change; `None` leaves one unchanged.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Changes {
     pub(crate) mode: Option<u32>,
@@ -46,7 +47,7 @@ pub(crate) struct Changes {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Entry<'a> {
     pub(crate) ino: u64,
-    /// What a later call passes to go on behind this entry.
+    /// Offset for a later call to continue after this entry.
     pub(crate) offset: u64,
     pub(crate) kind: FileType,
     pub(crate) name: &'a OsStr,
@@ -64,8 +65,8 @@ pub(crate) struct Totals {
     pub(crate) name_max: u32,
 }
 
-/// A back end. Inode numbers and handles are those it gave out. Whatever
-/// returns a [`FileAttr`] for a name counts as one lookup of the inode, which
+/// A back end. Inode numbers and handles are those that it has returned. Every
+/// [`FileAttr`] that it returns for a name counts as one lookup of the inode, which
 /// `forget` takes back.
 pub(crate) trait Store: Send + Sync + 'static {
     fn lookup(&self, place: Place<'_>) -> Answer<FileAttr>;
@@ -82,16 +83,16 @@ pub(crate) trait Store: Send + Sync + 'static {
 
     fn readlink(&self, ino: u64) -> Answer<OsString>;
     fn symlink(&self, caller: Caller, place: Place<'_>, target: &Path) -> Answer<FileAttr>;
-    /// `mode` holds type and permissions.
+    /// `mode` contains type and permissions.
     fn mknod(&self, caller: Caller, place: Place<'_>, mode: u32, rdev: u32) -> Answer<FileAttr>;
     fn mkdir(&self, caller: Caller, place: Place<'_>, mode: u32) -> Answer<FileAttr>;
     fn unlink(&self, place: Place<'_>) -> Answer<()>;
     fn rmdir(&self, place: Place<'_>) -> Answer<()>;
-    /// `flags` are those of `renameat2`.
+    /// `flags` as for `renameat2`.
     fn rename(&self, from: Place<'_>, to: Place<'_>, flags: u32) -> Answer<()>;
     fn link(&self, ino: u64, place: Place<'_>) -> Answer<FileAttr>;
 
-    /// `flags` are those of `open`; returns a handle.
+    /// `flags` as for `open`; returns a handle.
     fn open(&self, ino: u64, flags: i32) -> Answer<u64>;
     fn create(
         &self,
@@ -100,11 +101,11 @@ pub(crate) trait Store: Send + Sync + 'static {
         mode: u32,
         flags: i32,
     ) -> Answer<(FileAttr, u64)>;
-    /// Fills the front of `buffer`; less than all of it at the end of the
+    /// Reads into `buffer` from its start, less than its length at the end of the
     /// file. Returns the number of bytes.
     fn read(&self, ino: u64, handle: u64, offset: u64, buffer: &mut [u8]) -> Answer<usize>;
-    /// Returns the number of bytes written, less than all when space runs
-    /// out. `kill_privileges`: the set-user-id and set-group-id bits go.
+    /// Returns the number of bytes written, less than all if space runs out.
+    /// `kill_privileges` clears the set-user-id and set-group-id bits.
     fn write(
         &self,
         ino: u64,
@@ -116,17 +117,17 @@ pub(crate) trait Store: Send + Sync + 'static {
     fn flush(&self, handle: u64) -> Answer<()>;
     fn release(&self, handle: u64) -> Answer<()>;
     fn fsync(&self, ino: u64, handle: u64, data_only: bool) -> Answer<()>;
-    /// As `read`, whatever handles there are.
+    /// Like `read`, without a handle.
     fn peek(&self, ino: u64, offset: u64, buffer: &mut [u8]) -> Answer<usize>;
-    /// As `write`, whatever handles there are.
+    /// Like `write`, without a handle.
     fn poke(&self, ino: u64, offset: u64, data: &[u8]) -> Answer<usize>;
-    /// `mode` as of `fallocate`.
+    /// `mode` as for `fallocate`.
     fn fallocate(&self, ino: u64, handle: u64, offset: u64, length: u64, mode: i32) -> Answer<()>;
     /// `whence` is SEEK_DATA or SEEK_HOLE.
     fn lseek(&self, ino: u64, handle: u64, offset: i64, whence: i32) -> Answer<i64>;
 
     fn opendir(&self, ino: u64) -> Answer<u64>;
-    /// Passes entries behind `offset` to `add` until it returns true (full).
+    /// Passes entries after `offset` to `add` until it returns true (full).
     fn readdir(
         &self,
         ino: u64,
@@ -134,7 +135,7 @@ pub(crate) trait Store: Send + Sync + 'static {
         offset: u64,
         add: &mut dyn FnMut(Entry<'_>) -> bool,
     ) -> Answer<()>;
-    /// The same with attributes. What `add` took, `.` and `..` excepted,
+    /// Like `readdir`, with attributes. Each accepted entry, except `.` and `..`,
     /// counts as a lookup.
     fn readdirplus(
         &self,
@@ -147,16 +148,16 @@ pub(crate) trait Store: Send + Sync + 'static {
     fn fsyncdir(&self, ino: u64, handle: u64, data_only: bool) -> Answer<()>;
 
     fn statfs(&self, ino: u64) -> Answer<Totals>;
-    /// `flags` are those of `setxattr`.
+    /// `flags` as for `setxattr`.
     fn setxattr(&self, ino: u64, name: &OsStr, value: &[u8], flags: i32) -> Answer<()>;
     fn getxattr(&self, ino: u64, name: &OsStr) -> Answer<Vec<u8>>;
-    /// The names, each closed by a zero byte.
+    /// The names, each with a zero byte at its end.
     fn listxattr(&self, ino: u64) -> Answer<Vec<u8>>;
     fn removexattr(&self, ino: u64, name: &OsStr) -> Answer<()>;
 }
 
-/// The FUSE type of the file type bits of `mode`; a regular file where there
-/// are none, as `mknod` has it.
+/// The FUSE type of the file type bits of `mode`; without them a regular file, as in
+/// `mknod`.
 pub(crate) fn file_type(mode: u32) -> Answer<FileType> {
     match mode & libc::S_IFMT {
         libc::S_IFDIR => Ok(FileType::Directory),

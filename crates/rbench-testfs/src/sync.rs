@@ -1,5 +1,5 @@
-//! Locks without the ceremony of poisoning (a panic in one request must not
-//! stop all others), and maps split into shards so that threads rarely meet.
+//! Locks that ignore poisoning (a panic in one request must not stop all others), and
+//! maps split into shards so that threads rarely contend.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -40,8 +40,8 @@ impl<V> Default for Sharded<V> {
 }
 
 impl<V> Sharded<V> {
-    /// The shard of `key`. Keys are mostly consecutive numbers, which spreads
-    /// them evenly.
+    /// The shard of `key`. Keys are mostly consecutive numbers, so they are evenly
+    /// spread.
     #[inline]
     pub(crate) fn shard(&self, key: u64) -> &RwLock<HashMap<u64, V>> {
         &self.shards[key as usize % SHARDS]
@@ -52,7 +52,7 @@ impl<V> Sharded<V> {
         write(self.shard(key)).insert(key, value);
     }
 
-    /// Takes the value out of `key`.
+    /// Removes the value at `key`, and returns it.
     pub(crate) fn remove(&self, key: u64) -> Option<V> {
         write(self.shard(key)).remove(&key)
     }

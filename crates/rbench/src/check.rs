@@ -1,4 +1,4 @@
-//! `rbench check`: whether a mount keeps the promises of POSIX and Linux, on each host of the
+//! `rbench check`: tests whether a mount keeps the promises of POSIX and Linux, on each host of the
 //! launch.
 
 use std::path::{Path, PathBuf};
@@ -31,10 +31,10 @@ use crate::show;
 use crate::signals::Signals;
 use crate::surroundings;
 
-/// How long one promise may take, if nothing else is said.
+/// Default time limit of one promise.
 const LONGEST: Nanos = Nanos(20_000_000_000);
 
-/// Tries the promises on every host; rank 0 prints what was found.
+/// Tests the promises on every host; rank 0 prints the result.
 pub async fn run(
     comm: &dyn Communicator,
     launch: &Launch,
@@ -52,8 +52,8 @@ pub async fn run(
     reported(comm, launch, (asked, &mut report), signals).await
 }
 
-/// Tries all promises of a directory's file system: the result at rank 0, or the exit code of a
-/// run that was stopped.
+/// Tests all promises of a directory's file system. Returns the result at rank 0, or the exit code
+/// of a run that was stopped.
 pub async fn of_directory(
     comm: &dyn Communicator,
     launch: &Launch,
@@ -71,17 +71,17 @@ pub async fn of_directory(
         SUCCESS
     };
     let code = reported(comm, launch, (&asked, &mut keep), signals).await?;
-    // A promise that is not kept is a result.
+    // A broken promise is a result, not a failure.
     Ok(match code > FAILED {
         true => Err(code),
         false => Ok(result),
     })
 }
 
-/// What is done at rank 0 with a result; the exit code.
+/// Reports a result at rank 0 and returns the exit code.
 type Reports<'r> = &'r mut dyn FnMut(&CheckResult) -> u8;
 
-/// Tries the promises on every host; rank 0 reports what was found.
+/// Tests the promises on every host; rank 0 reports the result.
 async fn reported(
     comm: &dyn Communicator,
     launch: &Launch,
@@ -119,11 +119,11 @@ async fn reported(
     };
     // The ranks of the other hosts wait.
     let all = Hosts::find(comm).await?.topology;
-    let there = all.hosts.len();
-    if count == 0 || count as usize > there {
+    let hosts = all.hosts.len();
+    if count == 0 || count as usize > hosts {
         return Err(Refusal::Usage(format!(
-            "--hosts {count}: the launch has {there} {}",
-            if there == 1 { "host" } else { "hosts" }
+            "--hosts {count}: the launch has {hosts} {}",
+            if hosts == 1 { "host" } else { "hosts" }
         )));
     }
     let members = (0..comm.size()).map(Rank);
@@ -141,7 +141,7 @@ async fn reported(
     ended
 }
 
-/// Tries the promises on the hosts of a group.
+/// Tests the promises on the hosts of a group.
 async fn on(
     comm: &dyn Communicator,
     launch: &Launch,
@@ -161,7 +161,7 @@ async fn on(
             return Err(Refusal::Usage(text.to_owned()));
         }
         if asked.only.is_empty() {
-            // Nobody asked for it by name.
+            // The user did not select these by name.
             plan.between.clear();
         }
     }
@@ -181,18 +181,18 @@ async fn on(
     let program = std::env::current_exe();
     let program = program.map_err(|e| format!("cannot find the program file of rbench: {e}"));
     plan.program = group.agree(program).await?;
-    // Those of a host take its mounts in turn.
+    // The ranks of a host use its mounts in turn.
     let directory = |rank: Rank| {
         let of = place_in_host(&hosts.topology, rank) % asked.dirs.len();
         Path::new(&launch.cwd).join(&asked.dirs[of])
     };
-    let mine = directory(comm.rank());
-    answers(&group, &mine, me.is_some(), PATIENCE).await?;
-    let around = surroundings::of_ranks(&group, &mine, false, me.is_some()).await?;
+    let own_directory = directory(comm.rank());
+    answers(&group, &own_directory, me.is_some(), PATIENCE).await?;
+    let around = surroundings::of_ranks(&group, &own_directory, false, me.is_some()).await?;
     let marker = marker(&launch.run_id, &launch.origin);
     let place = Place {
         live: None,
-        parent: &mine,
+        parent: &own_directory,
         name: &format!("rbench.{}", launch.run_id),
         marker: marker.as_bytes(),
         needs_shared: None,
@@ -212,19 +212,19 @@ async fn on(
     for left in &checked.left {
         complain(left);
     }
-    let found = Found {
+    let inputs = Found {
         launch,
         hosts: &hosts,
         directories: plan.clients.iter().map(|rank| directory(*rank)).collect(),
         plan: &plan,
         expect: asked.expect.as_deref().zip(expectation.as_ref()),
     };
-    let found = found.result(around, checked);
-    let printed = report(&found);
-    Ok(exit_code(&group, found.passed, printed))
+    let result = inputs.result(around, checked);
+    let printed = report(&result);
+    Ok(exit_code(&group, result.passed, printed))
 }
 
-/// The ranks that stand for clients: on each host as many as there are mounts, in ascending order.
+/// Ranks that act as clients, in ascending order: one per mount on each host.
 fn clients(topology: &Topology, mounts: usize) -> Result<Vec<Rank>, String> {
     let mut clients = Vec::new();
     for host in &topology.hosts {
@@ -241,17 +241,17 @@ fn clients(topology: &Topology, mounts: usize) -> Result<Vec<Rank>, String> {
     Ok(clients)
 }
 
-/// Which of the ranks of its host a rank is, from 0.
+/// Index of a rank among the ranks of its host, from 0.
 fn place_in_host(topology: &Topology, rank: Rank) -> usize {
     let host = topology.host_of[rank.0 as usize] as usize;
     let ranks = &topology.hosts[host].ranks;
     ranks.iter().position(|of| *of == rank).unwrap_or(0)
 }
 
-/// Promises of one client, and between them.
+/// Promises of one client, and promises between clients.
 type Named = (Vec<&'static Promise>, Vec<&'static between::Check>);
 
-/// What `--only` names, in the order of the report.
+/// Promises that match `--only`, in the order of the report.
 fn chosen(only: &[String]) -> Result<Named, String> {
     let all = promises::all().map(|promise| promise.name);
     let all: Vec<&str> = all.chain(between::all().map(|check| check.name)).collect();
@@ -278,7 +278,7 @@ fn chosen(only: &[String]) -> Result<Named, String> {
     ))
 }
 
-/// The groups and promises, for people.
+/// Lists the groups and their promises as text.
 fn list(chosen: &[&Promise], between: &[&between::Check]) -> String {
     let mut out = String::new();
     for group in GROUPS {
@@ -311,7 +311,7 @@ fn list(chosen: &[&Promise], between: &[&between::Check]) -> String {
     out
 }
 
-/// `rbench hold-lock`: what a process does that holds a lock for a check.
+/// `rbench hold-lock`: takes a lock and holds it while a check runs.
 pub fn hold(kind: &str, path: &Path) -> u8 {
     let Some(lock) = Lock::ALL.into_iter().find(|lock| lock.name() == kind) else {
         return fail(USAGE, format!("there is no lock '{kind}'"));
@@ -325,7 +325,7 @@ pub fn hold(kind: &str, path: &Path) -> u8 {
     }
 }
 
-/// What `--expect` says.
+/// Reads the file of `--expect`.
 fn expectation(asked: &Check, launch: &Launch) -> Result<Option<Expectation>, String> {
     let Some(named) = &asked.expect else {
         return Ok(None);
@@ -354,7 +354,7 @@ fn expectation(asked: &Check, launch: &Launch) -> Result<Option<Expectation>, St
     }
 }
 
-/// What was seen, and nothing else.
+/// Evidence with an observation only.
 fn only(seen: String) -> Evidence {
     Evidence {
         seen,
@@ -362,11 +362,11 @@ fn only(seen: String) -> Evidence {
     }
 }
 
-/// What a result is made from.
+/// Inputs of a check's result.
 struct Found<'a> {
     launch: &'a Launch,
     hosts: &'a Hosts,
-    /// Of each client.
+    /// One per client.
     directories: Vec<PathBuf>,
     plan: &'a Asked,
     expect: Option<(&'a Path, &'a Expectation)>,
@@ -480,7 +480,7 @@ impl Found<'_> {
         }
     }
 
-    /// `late`: by how much, where that is all that is wrong.
+    /// `late`: the delay, if the delay is the only violation.
     fn promise(&self, seen: Seen, late: Option<Nanos>) -> PromiseResult {
         let Seen {
             name,
@@ -514,14 +514,14 @@ impl Found<'_> {
         }
     }
 
-    /// Why a promise need not be kept.
+    /// The reason why a promise may be broken.
     fn allowed(&self, name: &str, late: Option<Nanos>) -> Option<String> {
         let (_, expectation) = self.expect?;
         let in_time = |within| late.is_some_and(|late| late <= within);
         let covers =
             |d: &&Deviation| promises::names(&d.promise, name) && d.within.is_none_or(in_time);
-        let found = expectation.deviations.iter().find(covers)?;
-        Some(format!("{} ({})", found.why, found.source))
+        let deviation = expectation.deviations.iter().find(covers)?;
+        Some(format!("{} ({})", deviation.why, deviation.source))
     }
 }
 

@@ -1,5 +1,5 @@
-//! What the file system's clients count of their own work: read before the first
-//! phase and after the last, once for each cache.
+//! Counters that the file system's clients keep of their own work: read before the first phase and
+//! after the last, once for each cache.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -11,18 +11,17 @@ use rbench_exec::{ExecError, Group};
 use rbench_report::schema::ClientCounters;
 use rbench_sys::residency::client_counters;
 
-/// How long a client may take to answer: what was measured is worth more.
+/// Time limit of a client's answer: a slow client must not delay the results.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// The readings before the first phase.
 pub struct Watched {
     dir: PathBuf,
-    /// That of this rank's client; `None` where it tells nothing, or another rank
-    /// asks.
+    /// Counters of this rank's client; `None` if the client reports none or another rank asks it.
     before: Option<BTreeMap<String, f64>>,
 }
 
-/// Reads the counters of the clients behind `dir`, if that is asked for.
+/// Reads the counters of the clients that serve `dir`, if requested.
 ///
 /// # Errors
 /// When the ranks cannot communicate.
@@ -40,7 +39,7 @@ pub async fn begin(
 }
 
 impl Watched {
-    /// What they counted since, at rank 0; clients that tell nothing are absent.
+    /// The counters' increase since `begin`, at rank 0. Clients without counters are absent.
     ///
     /// # Errors
     /// When the ranks cannot communicate.
@@ -63,6 +62,6 @@ async fn read(group: &Group<'_>, dir: &Path) -> Result<Option<BTreeMap<String, f
     }
     let dir = dir.to_owned();
     let asked = tokio::time::timeout(PATIENCE, in_thread(move || client_counters(&dir)));
-    let found = group.attend(asked, || 0).await?;
-    Ok(found.ok().and_then(Result::ok).flatten())
+    let answer = group.attend(asked, || 0).await?;
+    Ok(answer.ok().and_then(Result::ok).flatten())
 }

@@ -1,5 +1,5 @@
-//! What a command line asks of the ranks, and the front end that it gets: the only file that
-//! knows all front ends.
+//! The request that a command line makes of the ranks, and its front end. No other file knows all
+//! front ends.
 
 use std::path::{Path, PathBuf};
 
@@ -76,21 +76,21 @@ pub fn front_end(spec: &Spec, output: &Output) -> Box<dyn FrontEnd> {
     }
 }
 
-/// What a command line asks of the ranks.
+/// The request that a command line makes of the ranks.
 pub enum Asked {
     /// One run.
     Run(Box<(Spec, Output)>),
-    /// Several, one after the other.
+    /// Several runs, one after the other.
     Series(Box<Series>),
-    /// What a mount can do.
+    /// Tests the abilities of a mount.
     Probe(Probe),
-    /// Which promises a mount keeps.
+    /// Tests the promises of a mount.
     Check(Check),
-    /// What runs left behind goes.
+    /// Removes directories that runs left behind.
     Clean(Clean),
 }
 
-/// Reads the command line; its paths start in rank 0's working directory.
+/// Reads the command line. Its paths are relative to rank 0's working directory.
 pub fn read(launch: &Launch) -> Result<Asked, Refusal> {
     let cwd = Path::new(&launch.cwd);
     let invocation = match launch.argv.get(1) {
@@ -158,8 +158,8 @@ pub fn read(launch: &Launch) -> Result<Asked, Refusal> {
     }
 }
 
-/// Items that an earlier run's stonewall left to each rank, the same on every
-/// rank; `None` where it is not asked for or not known.
+/// Items that an earlier run's stonewall left to each rank, the same on every rank; `None` if not
+/// requested or unknown.
 pub async fn stonewalled(
     comm: &dyn Communicator,
     front: &dyn FrontEnd,

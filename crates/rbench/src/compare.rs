@@ -1,4 +1,4 @@
-//! `rbench compare`: runs or series against each other, or runs against published figures.
+//! `rbench compare`: compares runs or series with each other, or runs with published figures.
 
 use std::path::PathBuf;
 
@@ -13,8 +13,7 @@ use crate::console::{fail, print};
 use crate::exit::{FAILED, SUCCESS, USAGE};
 use crate::show;
 
-/// Compares, and prints the comparison. The exit code says whether a condition is
-/// met.
+/// Compares the files and prints the comparison. The exit code reports whether a condition holds.
 pub fn compare(what: &Compare) -> u8 {
     if what.published.as_deref() == Some("list") && what.files.is_empty() {
         return print(&published::list());
@@ -76,10 +75,10 @@ fn options(what: &Compare) -> Result<Options, String> {
     })
 }
 
-/// What the files hold, each with its name.
+/// A file's name and content.
 type Read = (String, Document);
 
-/// Reads the files. The same one twice would be samples that do not differ.
+/// Reads the files. Refuses two files of the same run: their samples would not differ.
 fn read_all(files: &[&PathBuf]) -> Result<Vec<Read>, String> {
     let mut all: Vec<Read> = Vec::new();
     for file in files {
@@ -100,10 +99,10 @@ fn id(document: &Document) -> &str {
     }
 }
 
-/// What is compared: nothing of both is.
+/// Kind of the files; a comparison does not mix them.
 enum Kind<'n> {
     Runs,
-    /// With the name of the first.
+    /// Name of the first series.
     Series(&'n str),
 }
 

@@ -1,4 +1,4 @@
-//! What is printed on standard output and standard error, of all commands.
+//! Standard output and standard error of all commands.
 
 use std::io::{IsTerminal as _, Write as _};
 
@@ -9,21 +9,20 @@ use crate::exit::{FAILED, SUCCESS};
 
 /// Prints one sentence on standard error.
 pub fn complain(message: &str) {
-    // Names in it may contain anything.
+    // Names in the message may contain control characters.
     to_stderr(&format!("rbench: {}\n", plain_lines(message)));
 }
 
-/// Writes to standard error, all of it in one call. A full disk, a reader that has gone or a
-/// closed terminal there is no reason to end a run.
+/// Writes to standard error in one call. Errors (a full disk, a reader that has gone, a closed
+/// terminal) do not end a run.
 pub fn to_stderr(text: &str) {
     let _ = std::io::stderr().write_all(text.as_bytes());
 }
 
-/// Writes to standard output; a reader that has gone (as `head` does) is not a
-/// failure.
+/// Writes to standard output. A reader that has gone (as `head` does) is not a failure.
 pub fn print(text: &str) -> u8 {
     let mut out = std::io::stdout().lock();
-    // Names in it may contain anything; files and programs get them as they are.
+    // Names in the text may contain control characters; files and programs get them unchanged.
     let text = match out.is_terminal() {
         true => for_terminal(text),
         false => text.into(),
@@ -40,7 +39,7 @@ pub fn print(text: &str) -> u8 {
     }
 }
 
-/// Prints why a command failed; returns the exit code.
+/// Prints why a command failed, and returns the exit code.
 pub fn fail(code: u8, message: impl AsRef<str>) -> u8 {
     complain(message.as_ref());
     code

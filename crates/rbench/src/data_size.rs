@@ -10,11 +10,11 @@ use rbench_sys::residency::memory;
 
 use crate::round_trip::{has_a_place, moves};
 
-/// Data this many times as large as a memory cannot mostly come from it.
+/// Data this many times as large as a memory cannot mostly come from that memory.
 const FACTOR: u64 = 2;
 
-/// What the plan reads on each host, and the host's memory, at rank 0; nothing if
-/// nothing is read, or no result would show it.
+/// Bytes that the plan reads on each host, and the host's memory, at rank 0. Empty if the plan
+/// reads nothing or no output shows it.
 ///
 /// # Errors
 /// When the ranks cannot communicate.
@@ -37,8 +37,8 @@ pub async fn gather(
     Ok(all.into_iter().flatten().flatten().collect())
 }
 
-/// Bytes of the files that are read, all ranks together; 0 if none are, or if the
-/// sizes are those of existing files.
+/// Bytes of the files that are read, summed over all ranks. 0 if no file is read or the sizes are
+/// those of existing files.
 fn read_bytes(plan: &Plan) -> u64 {
     match &plan.work {
         Work::Meta(meta) if reads_files(meta) => meta
@@ -73,14 +73,14 @@ fn reads(job: &&JobPlan) -> bool {
     job.pattern.directions.read && moves(&job.engine)
 }
 
-/// Whether the page cache cannot answer what `plan` reads.
+/// Returns true if the page cache cannot serve the plan's reads.
 fn goes_around_memory(plan: &Plan) -> bool {
     plan.drop_caches
         || match &plan.work {
             Work::Meta(meta) => meta.direct,
             Work::Io(io) => io.direct,
             Work::Mix(mix) => !mix.reads(),
-            // It reads no data, or what a trace says.
+            // Find reads no data; a replay reads what its trace says.
             Work::Find(_) | Work::Replay(_) => true,
             Work::Jobs(jobs) => {
                 let mut reading = jobs.rounds.iter().flatten().filter(reads);
@@ -89,7 +89,7 @@ fn goes_around_memory(plan: &Plan) -> bool {
         }
 }
 
-/// Warnings where the data is not large enough.
+/// Warnings about data that is too small for the memory.
 pub fn warnings(plan: &Plan, sizes: &[DataSize]) -> Vec<Warning> {
     if plan.embedded() {
         return Vec::new();
@@ -110,22 +110,22 @@ pub fn warnings(plan: &Plan, sizes: &[DataSize]) -> Vec<Warning> {
     memory.into_iter().chain(cache).collect()
 }
 
-/// Hosts that read too little for their memory, in words.
+/// Describes the hosts that read too little for their memory.
 fn small(sizes: &[DataSize], room: impl Fn(&DataSize) -> Option<u64>) -> Option<String> {
     let is_small = |size: &&DataSize| {
         room(size).is_some_and(|room| size.read_bytes < room.saturating_mul(FACTOR))
     };
-    let found: Vec<&DataSize> = sizes.iter().filter(is_small).collect();
-    let first = found.first()?;
+    let hosts: Vec<&DataSize> = sizes.iter().filter(is_small).collect();
+    let first = hosts.first()?;
     Some(format!(
         "The distinct data read {} is {}, less than {FACTOR} times its {}",
-        place(&found),
+        place(&hosts),
         about(first.read_bytes),
         about(room(first)?)
     ))
 }
 
-/// Bytes for people: `1.5 GiB`.
+/// Formats bytes for people: `1.5 GiB`.
 fn about(bytes: u64) -> String {
     const UNITS: [&str; 5] = ["KiB", "MiB", "GiB", "TiB", "PiB"];
     let mut value = bytes as f64;

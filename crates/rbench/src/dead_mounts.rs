@@ -1,10 +1,10 @@
-//! Mounts that no longer answered, as the result has them.
+//! Mounts that stopped answering, as the result file holds them.
 
 use rbench_core::{Clock as _, FailureKind, MonotonicClock, Nanos};
 use rbench_exec::mounts::{DeadMount, RowErrors};
 use rbench_report::schema::{DeadMountResult, DeadMountRow};
 
-/// Those that were found so far, at rank 0.
+/// Results of the dead mounts that were found, at rank 0.
 pub fn results(found: Vec<DeadMount>) -> Vec<DeadMountResult> {
     found.into_iter().map(result).collect()
 }
@@ -52,7 +52,7 @@ fn row(errors: RowErrors) -> DeadMountRow {
     }
 }
 
-/// An instant of this process's clock that is not in the future: UTC, RFC 3339.
+/// Converts a past instant of this process's clock to UTC, RFC 3339.
 fn time_of_day(at: Nanos) -> String {
     let ago = MonotonicClock.now().since(at);
     let now = jiff::Timestamp::now();

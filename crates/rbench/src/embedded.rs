@@ -1,5 +1,5 @@
-//! The built-in file system of a host: a child process that serves a private
-//! temporary directory, and that ends whenever and however this process ends.
+//! The built-in file system of a host: a child process that serves a private temporary directory.
+//! The child ends whenever and however this process ends.
 
 use std::io::{BufRead as _, BufReader, Read as _};
 use std::os::unix::process::CommandExt as _;
@@ -13,11 +13,11 @@ use rbench_core::Bytes;
 use rbench_sys::command::unblocked;
 use tempfile::TempDir;
 
-/// What a program that was built without it says of the built-in file system.
+/// Message of a program that was built without the built-in file system.
 pub const WITHOUT_TESTFS: &str =
     "this program is built without the built-in file system (feature testfs)";
 
-/// How long the child may take to mount, and to unmount.
+/// Time limit of the child's mount and unmount.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// A mounted built-in file system; unmounted when dropped.
@@ -27,7 +27,7 @@ pub struct Embedded {
 }
 
 impl Embedded {
-    /// Mounts one with room for `cap`.
+    /// Mounts a file system with room for `cap`.
     ///
     /// # Errors
     /// One sentence.
@@ -46,17 +46,17 @@ impl Embedded {
             .arg("testfs")
             .arg(mountpoint.path())
             .args(["--memory", &cap.0.to_string(), "--watch-parent"])
-            // Also when we are killed.
+            // The child removes the mount point even if we are killed.
             .arg("--remove-mountpoint")
-            // Launchers signal whole process groups; its end is tied to its
-            // standard input instead.
+            // Launchers signal whole process groups. The child ends when its standard input closes
+            // instead.
             .process_group(0)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
             .map_err(|e| failed("its process", &e))?;
-        // From here on its mount goes with it, even if it never reports.
+        // From here on, dropping it unmounts, even if the child never reports.
         let mut served = Embedded { child, mountpoint };
         if ready(&mut served.child) {
             return Ok(served);
@@ -72,7 +72,7 @@ impl Embedded {
         })
     }
 
-    /// Where it is mounted.
+    /// Path of its mount point.
     pub fn path(&self) -> &Path {
         self.mountpoint.path()
     }
@@ -84,29 +84,29 @@ fn ready(child: &mut Child) -> bool {
         return false;
     };
     let mut line = String::new();
-    // The child does so within its own time limit, or ends.
+    // The child reports within its own time limit, or ends.
     BufReader::new(stdout).read_line(&mut line).is_ok() && line.trim() == "ready"
 }
 
 impl Drop for Embedded {
     fn drop(&mut self) {
         drop(self.child.stdin.take());
-        let begun = Instant::now();
-        while begun.elapsed() < PATIENCE {
+        let started = Instant::now();
+        while started.elapsed() < PATIENCE {
             match self.child.try_wait() {
                 Ok(None) => std::thread::sleep(Duration::from_millis(2)),
                 Ok(Some(status)) if status.success() => return,
-                // It was killed, and has left a dead mount.
+                // The child was killed and has left a dead mount.
                 Ok(Some(_)) | Err(_) => break,
             }
         }
-        // Or it hangs: kill it and detach its mount by name.
+        // The child hangs: kill it and detach its mount by name.
         let _ = self.child.kill();
         let _ = self.child.wait();
         let place = self.mountpoint.path();
         let flags = MntFlags::MNT_DETACH | MntFlags::UMOUNT_NOFOLLOW;
         if nix::mount::umount2(place, flags) == Err(Errno::EPERM) {
-            // An ordinary user's; if that fails too, it stays as it is.
+            // An ordinary user detaches by fusermount3; if that fails too, the mount stays.
             let mut detach = Command::new("fusermount3");
             let detach = detach.args(["-u", "-z", "--"]).arg(place);
             let _ = detach.stdin(Stdio::null()).stderr(Stdio::null()).status();

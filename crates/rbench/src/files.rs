@@ -1,6 +1,5 @@
-//! The result file and its journal: no file of the user's is overwritten (with
-//! `--overwrite` only one of ours), and every finished phase is on disk before the next one starts. What other files
-//! may replace is in [`place`].
+//! The result file and its journal. No file of the user is overwritten (with `--overwrite` only files of rbench), and
+//! every finished phase is on disk before the next one starts. [`place`] decides which other files may be replaced.
 
 use std::cell::RefCell;
 use std::ffi::OsStr;
@@ -21,19 +20,19 @@ pub use lines::Lines;
 pub use place::{KNOWN_BY, Place, Written, find, write_over};
 use place::{TAKEN, swap};
 
-/// A result file that is being made.
+/// A result file that is being written.
 #[derive(Debug)]
 pub struct ResultFile {
     path: PathBuf,
     journal_path: PathBuf,
     journal: Lines,
-    /// Whether it holds something of a phase that has not ended.
+    /// True if the journal holds lines of an unfinished phase.
     noted: bool,
-    /// What may be at `path` when it is finished.
+    /// Files at `path` that may be replaced at the end.
     replace: Replace,
 }
 
-/// The result file, as soon as there is one: rows and intervals go to its journal.
+/// The result file, once it exists. Rows and intervals go to its journal.
 pub type SharedFile = Rc<RefCell<Option<ResultFile>>>;
 
 fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
@@ -42,10 +41,10 @@ fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     PathBuf::from(name)
 }
 
-/// Creates a file where there is nothing, not even a symbolic link.
+/// Creates a file; refuses any existing entry, even a symbolic link.
 ///
 /// # Errors
-/// What the system said; `AlreadyExists` where there is something.
+/// The error of the system call; `AlreadyExists` if the name is in use.
 pub fn new_file(path: &Path) -> io::Result<File> {
     OpenOptions::new()
         .write(true)
@@ -61,7 +60,7 @@ fn folder(path: &Path) -> &Path {
     }
 }
 
-/// An empty file in the directory of `path` under a new name; it is removed unless it is renamed.
+/// Creates an empty file with a temporary name in the directory of `path`. Removed on drop unless it is renamed.
 fn file_beside(path: &Path) -> io::Result<NamedTempFile> {
     tempfile::Builder::new()
         .prefix(".rbench-")
@@ -70,7 +69,7 @@ fn file_beside(path: &Path) -> io::Result<NamedTempFile> {
         .tempfile_in(folder(path))
 }
 
-/// The same with `text` on disk.
+/// Creates the same file with `text` synced to disk.
 fn written_beside(path: &Path, text: &str) -> io::Result<NamedTempFile> {
     let mut file = file_beside(path)?;
     file.write_all(text.as_bytes())?;
@@ -78,8 +77,8 @@ fn written_beside(path: &Path, text: &str) -> io::Result<NamedTempFile> {
     Ok(file)
 }
 
-/// Renames `file` to `path` or, if that exists, to the first of `path.1`,
-/// `path.2` … that is free; returns it with its name.
+/// Renames `file` to `path` or, if that exists, to the first free name of `path.1`, `path.2` … Returns the file with
+/// its name.
 fn put(mut file: NamedTempFile, path: &Path) -> io::Result<(PathBuf, File)> {
     let names = (1..=NAMES_MAX).map(|n| with_suffix(path, &format!(".{n}")));
     for name in std::iter::once(path.to_owned()).chain(names) {
@@ -98,53 +97,53 @@ fn put(mut file: NamedTempFile, path: &Path) -> io::Result<(PathBuf, File)> {
     Err(io::ErrorKind::AlreadyExists.into())
 }
 
-/// Most names tried for a file whose own is taken.
+/// Maximum number of alternative names that are tried.
 const NAMES_MAX: u32 = 1000;
 
-/// For file systems with neither RENAME_NOREPLACE nor links.
+/// Copies the file, for file systems with neither RENAME_NOREPLACE nor links.
 fn copy(from: &NamedTempFile, to: &Path) -> io::Result<File> {
     let mut file = new_file(to)?;
     let copied = io::copy(&mut from.reopen()?, &mut file).and_then(|_| file.sync_all());
     copied.map(|()| file).inspect_err(|_| {
-        // It is ours and incomplete.
+        // The copy is ours and incomplete.
         let _ = std::fs::remove_file(to);
     })
 }
 
-/// The option of most commands that has a file of rbench replaced.
+/// The option of most commands that lets rbench replace its own files.
 pub const OVERWRITE: &str = "--overwrite";
 
-/// What may be there where a file is to be written.
+/// Existing files that an output may replace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Replace {
-    /// Nothing at all; the option that would replace what is ours.
+    /// None; the option that would allow it.
     Nothing(&'static str),
     /// A file of the same kind that rbench has written.
     Ours,
 }
 
-/// Whether `path` is free, or holds a regular file that may be replaced and that
-/// `is_ours` recognises, which is open then. A symbolic link is neither.
+/// Returns `None` if `path` is free, or the open file if `replace` allows it and `is_ours` recognises it. A symbolic
+/// link is refused.
 ///
 /// # Errors
-/// Why nothing can be written there, as words that follow the path.
+/// The reason, as words that follow the path.
 pub fn may_be_written(
     path: &Path,
     replace: Replace,
     is_ours: impl Fn(&File) -> bool,
 ) -> Result<Option<File>, String> {
-    let found = match path.symlink_metadata() {
+    let kind = match path.symlink_metadata() {
         Err(e) if e.kind() == io::ErrorKind::NotFound => {
             return folder_is_there(path).map(|()| None);
         }
         Err(e) => return Err(format!("cannot be written: {e}")),
-        Ok(found) => found.file_type(),
+        Ok(metadata) => metadata.file_type(),
     };
     match replace {
         Replace::Nothing(option) => Err(format!(
             "already exists and is not overwritten ({option} replaces a file of rbench)"
         )),
-        Replace::Ours if found.is_symlink() => {
+        Replace::Ours if kind.is_symlink() => {
             Err("is a symbolic link, which --overwrite does not replace".to_owned())
         }
         Replace::Ours => match open_regular(path) {
@@ -154,7 +153,7 @@ pub fn may_be_written(
     }
 }
 
-/// Opens a regular file, by no symbolic link.
+/// Opens a regular file without following a symbolic link.
 fn open_regular(path: &Path) -> io::Result<File> {
     let mut how = OpenOptions::new();
     let how = how
@@ -167,9 +166,9 @@ fn open_regular(path: &Path) -> io::Result<File> {
     }
 }
 
-/// Whether a file holds a result of a run or of a series, finished or not.
+/// Returns true if a file holds a result of a run or series, finished or not.
 fn is_result(mut file: &File) -> bool {
-    // Both begin so; what is large and something else is not read.
+    // Results and journals start with `{`; a large file of another kind is not read.
     if !begins_with(file, b"{") || file.rewind().is_err() {
         return false;
     }
@@ -177,8 +176,7 @@ fn is_result(mut file: &File) -> bool {
     file.read_to_end(&mut bytes).is_ok() && Document::read(&bytes).is_ok()
 }
 
-/// Where the result goes that was asked for at `out`: in a directory, a file
-/// with the name of the run.
+/// Path of the result for `--out`: if `out` is a directory, a file in it named after the run.
 pub fn named_after(out: PathBuf, cwd: &OsStr, run_id: &str) -> PathBuf {
     match Path::new(cwd).join(&out).is_dir() {
         true => out.join(format!("{run_id}.json")),
@@ -193,18 +191,17 @@ fn folder_is_there(path: &Path) -> Result<(), String> {
     }
 }
 
-/// Whether a file begins with these bytes.
+/// Returns true if a file starts with these bytes.
 pub fn begins_with(file: &File, bytes: &[u8]) -> bool {
     let mut start = Vec::new();
     let read = file.take(bytes.len() as u64).read_to_end(&mut start);
     read.is_ok() && start == bytes
 }
 
-/// Writes a whole file in one step: what is read there is either the old or the
-/// new one, which stays open.
+/// Replaces a whole file in one step: readers see either the old or the new content. Returns the open new file.
 ///
 /// # Errors
-/// Why it could not be written, as words that follow the path.
+/// The reason, as words that follow the path.
 pub fn write_whole(
     path: &Path,
     text: &str,
@@ -217,7 +214,7 @@ pub fn write_whole(
         io::ErrorKind::AlreadyExists => TAKEN.to_owned(),
         _ => unwritable(e.error),
     };
-    // Checked again now that the new one is whole: what has appeared meanwhile is not lost.
+    // Checked again after writing: a file that appeared meanwhile is not lost.
     let file = match may_be_written(path, replace, is_ours) {
         Ok(Some(old)) => swap(file, path, &old)
             .map_err(unwritable)?
@@ -231,13 +228,13 @@ pub fn write_whole(
 /// Syncs the directory of `path`.
 fn sync_folder(path: &Path) -> io::Result<()> {
     match File::open(folder(path))?.sync_all() {
-        // Some file systems refuse.
+        // Some file systems refuse to sync directories.
         Err(e) if e.kind() == io::ErrorKind::InvalidInput => Ok(()),
         synced => synced,
     }
 }
 
-/// Opens a journal that is there, by no symbolic link.
+/// Opens an existing journal without following a symbolic link.
 fn open_journal(path: &Path) -> io::Result<File> {
     let open = |write| {
         let mut how = OpenOptions::new();
@@ -250,15 +247,15 @@ fn open_journal(path: &Path) -> io::Result<File> {
             false => Err(io::Error::other("it is not a regular file")),
         }
     };
-    // NFS locks only what may be written.
+    // NFS locks only files that are open for writing.
     open(true).or_else(|error| match error.kind() {
         io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem => open(false),
         _ => Err(error),
     })
 }
 
-/// A journal that no other run writes, locked as long as it is open: none begins where this one
-/// has not ended. Where the file system has no locks, nobody can tell.
+/// Locks a journal until it is closed, so that no other run starts before this one has ended. Without effect on file
+/// systems that have no locks.
 ///
 /// # Errors
 /// One sentence that names the file.
@@ -272,7 +269,7 @@ fn ours(journal: File, path: &Path) -> Result<File, String> {
     }
 }
 
-/// What a journal is that was there before.
+/// Describes a journal that existed before the run.
 fn in_the_way(journal_path: &Path) -> String {
     let running = open_journal(journal_path).map(|journal| ours(journal, journal_path));
     match running {
@@ -288,8 +285,8 @@ impl ResultFile {
     /// Starts the journal of the result file `path` with its first line.
     ///
     /// # Errors
-    /// One sentence that names the file; a journal that exists is left alone, and
-    /// so is a result until the new one is whole.
+    /// One sentence that names the file. An existing journal is left alone, and an existing result stays until the new
+    /// one is complete.
     pub fn begin(path: &Path, header: &str, replace: Replace) -> Result<ResultFile, String> {
         let journal_path = with_suffix(path, ".journal");
         may_be_written(path, replace, is_result)
@@ -310,21 +307,20 @@ impl ResultFile {
             file.discard();
             return Err(message);
         }
-        // Without its name the journal would be lost in a crash. Where a directory
-        // cannot be synced, its names are as safe as they can be.
+        // Without its directory entry, the journal would be lost in a crash. If the directory cannot be synced, there
+        // is nothing better to do.
         let _ = sync_folder(path);
         Ok(file)
     }
 
-    /// The content of the journal of `path` or, if there is none, of `path`
-    /// itself: what an earlier series left. With the journal, what is at `path`
-    /// besides.
+    /// Reads what an earlier series left: the journal of `path` or, without a journal, the file `path`. With a journal,
+    /// the content of `path` is returned as well.
     ///
     /// # Errors
-    /// One sentence that names the file; a symbolic link is none.
+    /// One sentence that names the file. A symbolic link is refused.
     pub fn earlier(path: &Path) -> Result<(Vec<u8>, Option<Vec<u8>>), String> {
         let named = |e: io::Error| format!("--resume {} cannot be read: {e}", path.display());
-        let there = match path.symlink_metadata() {
+        let existing = match path.symlink_metadata() {
             Ok(found) if found.is_file() => {
                 let mut content = Vec::new();
                 let mut file = open_regular(path).map_err(named)?;
@@ -335,10 +331,10 @@ impl ResultFile {
             Err(_) => None,
         };
         let journal_path = with_suffix(path, ".journal");
-        let mut journal = match (open_journal(&journal_path), there) {
-            (Ok(journal), there) => (ours(journal, &journal_path)?, there),
-            (Err(e), Some(there)) if e.kind() == io::ErrorKind::NotFound => {
-                return Ok((there, None));
+        let mut journal = match (open_journal(&journal_path), existing) {
+            (Ok(journal), existing) => (ours(journal, &journal_path)?, existing),
+            (Err(e), Some(existing)) if e.kind() == io::ErrorKind::NotFound => {
+                return Ok((existing, None));
             }
             (Err(e), _) => return Err(named(e)),
         };
@@ -347,26 +343,25 @@ impl ResultFile {
         Ok((content, journal.1))
     }
 
-    /// Starts the journal of `path` with these lines in place of what
-    /// [`ResultFile::earlier`] read there.
+    /// Starts the journal of `path` with these lines, in place of those that [`ResultFile::earlier`] read.
     ///
     /// # Errors
     /// One sentence that names the file.
     pub fn begin_again(path: &Path, lines: &str) -> Result<ResultFile, String> {
         let journal_path = with_suffix(path, ".journal");
         let named = |e: io::Error| format!("--out {} cannot be written: {e}", path.display());
-        // Held until another one is in its place.
+        // The old journal stays locked until the new one has replaced it.
         let former = match open_journal(&journal_path) {
             Ok(former) => Some(ours(former, &journal_path)?),
             Err(e) if e.kind() == io::ErrorKind::NotFound => None,
             Err(e) => return Err(named(e)),
         };
         let written = written_beside(path, lines).map_err(named)?;
-        // As in `ours`; nobody else has it open.
+        // Locked as in `ours`; no other process has it open.
         let _ = written.as_file().try_lock();
         let journal = match former.is_some() {
             true => written.persist(&journal_path),
-            // Where a file system has no word for that, nobody is asked.
+            // The fallback is for file systems without RENAME_NOREPLACE.
             false => written
                 .persist_noclobber(&journal_path)
                 .or_else(|e| match e.error.kind() {
@@ -375,7 +370,7 @@ impl ResultFile {
                 }),
         };
         let journal = journal.map_err(|e| named(e.error))?;
-        // From here on the journal is what counts, should both be there.
+        // From here on the journal takes precedence if both files exist.
         sync_folder(path).map_err(named)?;
         match std::fs::remove_file(path) {
             Err(e) if e.kind() != io::ErrorKind::NotFound => return Err(named(e)),
@@ -392,7 +387,7 @@ impl ResultFile {
 
     /// Removes the journal of `path`, if there is one.
     pub fn forget(path: &Path) {
-        // If it cannot be removed, the run that needs its place says so.
+        // If the removal fails, the next run that needs the name reports it.
         let _ = std::fs::remove_file(with_suffix(path, ".journal"));
     }
 
@@ -405,8 +400,7 @@ impl ResultFile {
         self.journalled(appended)
     }
 
-    /// Appends a line without syncing: it outlives the process, not the machine. For what
-    /// is written while a phase runs.
+    /// Appends a line without syncing: it survives the process, not a crash of the machine. Used while a phase runs.
     ///
     /// # Errors
     /// One sentence that names the journal.
@@ -420,8 +414,8 @@ impl ResultFile {
         appended.map_err(|e| format!("{} cannot be written: {e}", self.journal_path.display()))
     }
 
-    /// Gives up before a phase has ended: removes the journal, unless it holds
-    /// something of the phase that was running; then its path.
+    /// Gives up before a phase has ended. Removes the journal, unless it holds lines of that phase; then returns its
+    /// path.
     pub fn give_up(self) -> Option<PathBuf> {
         if self.noted {
             return Some(self.journal_path);
@@ -432,16 +426,15 @@ impl ResultFile {
 
     /// Gives up before there is anything to keep, and removes the journal.
     pub fn discard(self) {
-        // If it cannot be removed, its name says what it is.
+        // If the removal fails, the file's name explains the file.
         let _ = std::fs::remove_file(&self.journal_path);
     }
 
-    /// Puts the whole result in place, in one step, and removes the journal.
-    /// A file that has appeared there meanwhile stays, and the result gets a
-    /// different name beside it.
+    /// Puts the complete result in place in one step and removes the journal. A file that appeared at `path` meanwhile
+    /// stays, and the result gets another name next to it.
     ///
     /// # Errors
-    /// One sentence, with where the result or else the journal is.
+    /// One sentence that says where the result or the journal is.
     pub fn finish(self, text: &str) -> Result<(), String> {
         let given = self.path.display();
         let replaced = || may_be_written(&self.path, self.replace, is_result);
@@ -458,7 +451,7 @@ impl ResultFile {
                 self.journal_path.display()
             )
         })?;
-        // Only now: once its name is on disk, the result survives a crash.
+        // Removed only now: the result survives a crash once its name is on disk.
         sync_folder(&self.path)
             .and_then(|()| std::fs::remove_file(&self.journal_path))
             .map_err(|e| {

@@ -1,5 +1,4 @@
-//! What `rbench fio` reads and writes besides the common path: job files, fio's
-//! outputs, status reports, and logs.
+//! Inputs and outputs of `rbench fio` beyond the common path: job files, fio's outputs, status reports, and logs.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -38,23 +37,22 @@ mod tools;
 use known::is_report;
 pub use tools::tool;
 
-/// The version in fio's outputs: programs look for the version of fio whose
-/// format they know.
+/// The version in fio's outputs: parsers look for a version of fio whose format they know.
 const VERSION: &str = concat!("fio-3.33-rbench-", env!("CARGO_PKG_VERSION"));
 
-/// The front end: what it prints, and how reports on the way are shown.
+/// The front end of `rbench fio`: its output options and the reports during the run.
 pub struct Front {
     view: FioView,
     status: Option<Status>,
-    /// Logs of several workers that this run has begun.
+    /// Logs shared by several workers that this run has started.
     begun: logs::Begun,
     report_file: ReportFile,
-    /// What the hosts did so far.
+    /// Resource use of the hosts in the groups that have ended.
     hosts: Vec<HostUse>,
 }
 
 impl Front {
-    /// The front end that prints so.
+    /// A front end with these output options.
     pub fn new(view: FioView) -> Front {
         Front {
             view,
@@ -74,7 +72,7 @@ impl Front {
         text
     }
 
-    /// What these jobs did, until the end of the run or now.
+    /// Results of these jobs, up to the end of the run or until now.
     fn run(&self, scope: Scope<'_>, result: &RunResult, jobs: &[JobOutcome]) -> Option<FioRun> {
         let Work::Jobs(plan) = &scope.plan.work else {
             return None;
@@ -95,7 +93,7 @@ impl Front {
 }
 
 impl FrontEnd for Front {
-    /// What `--showcmd` and `--parse-only` do.
+    /// Carries out `--showcmd` and `--parse-only`.
     fn instead(&self, ranks: u32, root: bool) -> Result<Option<u8>, String> {
         if self.view.status_interval.is_some() && ranks > 1 {
             return Err(format!(
@@ -113,8 +111,8 @@ impl FrontEnd for Front {
         false
     }
 
-    /// Checks where the report of `--output` will go, at rank 0, and this rank's logs. Reports and logs of earlier runs may be overwritten, as in fio,
-    /// and nothing else.
+    /// Checks the paths of this rank's logs and, at rank 0, of the report (`--output`). Only reports and logs of
+    /// earlier runs may be overwritten, as in fio.
     fn open(&mut self, scope: Scope<'_>, rank: Rank) -> Result<(), String> {
         let cwd = Path::new(&scope.launch.cwd);
         logs::check(scope.plan, cwd, rank)?;
@@ -134,7 +132,7 @@ impl FrontEnd for Front {
         }
     }
 
-    /// With `--status-interval`.
+    /// Starts the status reports of `--status-interval`.
     fn begin(&mut self, scope: Scope<'_>) -> Option<Arc<LiveStats>> {
         let every = self.view.status_interval?;
         let Work::Jobs(jobs) = &scope.plan.work else {
@@ -212,10 +210,10 @@ impl FrontEnd for Front {
         let written = emit(&self.view, cwd, &text, &self.report_file);
         let kept = self.report_file.lock();
         if written.is_err() && kept.unwrap_or_else(PoisonError::into_inner).is_none() {
-            // Better elsewhere than nowhere.
+            // Without its file, the report goes to standard output.
             print(&text);
         }
-        // On standard output, where people look, not in a file that programs read.
+        // On standard output for people, not in a file that programs read.
         let printed = own.map_or(SUCCESS, |own| print(&format!("\n{own}")));
         let code = *written.as_ref().unwrap_or(&SUCCESS);
         all_of([written.map(drop), rates])?;
@@ -226,7 +224,7 @@ impl FrontEnd for Front {
         false
     }
 
-    /// As fio does, so that no report of an earlier run is taken for that of this one.
+    /// Writes a report with the error, like fio: otherwise an earlier run's report could be mistaken for this run's.
     fn without_result(&mut self, scope: Scope<'_>, result: &RunResult, why: &str) {
         let Work::Jobs(plan) = &scope.plan.work else {
             return;
@@ -254,15 +252,15 @@ impl FrontEnd for Front {
     }
 }
 
-/// The error that a message names as `(ENOENT)`; else that of any failed I/O.
+/// The error that a message names as `(ENOENT)`; EIO if it names none.
 fn errno_in(why: &str) -> i32 {
-    /// The last one of Linux.
+    /// The highest errno of Linux.
     const LAST: i32 = 133;
     let named = |code: &i32| why.contains(&format!("({:?})", Errno::from_raw(*code)));
     (1..=LAST).find(named).unwrap_or(Errno::EIO as i32)
 }
 
-/// `--aux-path` names a directory that is there, on each host.
+/// Checks that the directory of `--aux-path` exists on this host.
 fn check_aux(plan: &Plan, cwd: &Path) -> Result<(), String> {
     let Work::Jobs(jobs) = &plan.work else {
         return Ok(());
@@ -277,8 +275,8 @@ fn check_aux(plan: &Plan, cwd: &Path) -> Result<(), String> {
 /// The file of `--output`, once a report was written.
 type ReportFile = Arc<Mutex<Option<Written>>>;
 
-/// Writes a report; the first one in place of an earlier run's, whose report so outlives a run that is refused or reports
-/// nothing, later ones behind it, wherever that went.
+/// Writes a report. The first one replaces an earlier run's report, which so survives a run that is refused or reports
+/// nothing. Later ones are appended to the same file.
 fn emit(view: &FioView, cwd: &Path, text: &str, kept: &ReportFile) -> Result<u8, String> {
     let Some(path) = view.output.as_ref().map(|path| cwd.join(path)) else {
         return Ok(print(text));
@@ -320,12 +318,12 @@ fn texts(run: &FioRun, view: &FioView) -> String {
         .collect()
 }
 
-/// ms since the epoch.
+/// Milliseconds since the epoch.
 fn ms(at: jiff::Timestamp) -> u64 {
     u64::try_from(at.as_millisecond()).unwrap_or(0)
 }
 
-/// What the jobs did until `ended_ms`.
+/// Results of the jobs until `ended_ms`.
 fn run(
     jobs: &JobsPlan,
     Scope { plan, launch }: Scope<'_>,
@@ -344,7 +342,7 @@ fn run(
             continue;
         }
         let outcome = &without(&in_units(outcome, report.io_unit), report.left_out);
-        // Of several hosts that of a worker which has an entry of its own.
+        // On several hosts, a worker with an entry of its own gets its host's name.
         let host = host_of(job, outcome, plan, &machine.names);
         let host = host.filter(|_| !report.group_reporting);
         add(&mut entries, entry(job, report, outcome, host));
@@ -365,7 +363,7 @@ fn run(
     }
 }
 
-/// An outcome in which each operation counts as so many I/Os as it has units of bytes.
+/// Counts I/Os in units of `unit` bytes instead of operations.
 fn in_units(outcome: &JobOutcome, unit: Option<u64>) -> JobOutcome {
     let mut shown = outcome.clone();
     let Some(unit) = unit.filter(|unit| *unit > 0) else {
@@ -380,7 +378,7 @@ fn in_units(outcome: &JobOutcome, unit: Option<u64>) -> JobOutcome {
     shown
 }
 
-/// An outcome without what the job's report is not to have.
+/// Removes the figures that the job's report leaves out.
 fn without(outcome: &JobOutcome, left_out: LeftOut) -> JobOutcome {
     let mut shown = outcome.clone();
     for direction in [&mut shown.read, &mut shown.write, &mut shown.trim] {
@@ -400,8 +398,8 @@ fn without(outcome: &JobOutcome, left_out: LeftOut) -> JobOutcome {
     shown
 }
 
-/// A time since the epoch in ms, on the clock that has this number in clock_gettime(2). On a
-/// clock that there is not, it stays what it is.
+/// Converts ms since the epoch to the clock with this number in clock_gettime(2). Unchanged if the clock does not
+/// exist.
 fn on_clock(since_epoch_ms: u64, clock: i32) -> u64 {
     if clock == ClockId::CLOCK_REALTIME.as_raw() {
         return since_epoch_ms;
@@ -411,13 +409,13 @@ fn on_clock(since_epoch_ms: u64, clock: i32) -> u64 {
     let (Some(real), Some(other)) = both else {
         return since_epoch_ms;
     };
-    // Rounded once: of two times cut to ms the difference would depend on the moment.
+    // Rounded once: the difference of two truncated times would depend on the moment.
     let away_ns = other.as_nanos() as i128 - real.as_nanos() as i128;
     let away_ms = (away_ns + 500_000).div_euclid(1_000_000);
     (i128::from(since_epoch_ms) + away_ms).max(0) as u64
 }
 
-/// The host of a worker, if there are several.
+/// The host of a worker, if there are several hosts.
 fn host_of(job: &JobPlan, outcome: &JobOutcome, plan: &Plan, hosts: &[String]) -> Option<String> {
     if hosts.len() < 2 {
         return None;
@@ -486,7 +484,7 @@ struct Status {
 }
 
 impl Status {
-    /// Reports from now on what `live` says, where [`emit`] writes it.
+    /// Reports the state of `live` every `every`, to the place where [`emit`] writes.
     fn begin(
         view: &FioView,
         every: Nanos,
@@ -508,7 +506,7 @@ impl Status {
                 let now = ms(jiff::Timestamp::now());
                 let mut run = run(jobs, scope, Machine::default(), &live.outcomes(), now);
                 run.terse_version = view.terse_version.unwrap_or(TERSE_VERSION);
-                // The report at the end says if it cannot be written.
+                // The report at the end reports write errors.
                 let _ = emit(&view, Path::new(&launch.cwd), &texts(&run, &view), &file);
             }
         });
@@ -518,7 +516,7 @@ impl Status {
     /// Stops reporting.
     fn end(self) {
         drop(self.end);
-        // It ends with its channel; a panic in it was already printed.
+        // The thread ends with its channel; a panic in it was already printed.
         let _ = self.thread.join();
     }
 }

@@ -1,6 +1,5 @@
-//! Front ends: what differs between the command lines of rbench, mdtest and fio
-//! beside the plan that they resolve to. [`crate::run`] knows none of them by
-//! name.
+//! Front ends: the differences between the command lines of rbench, mdtest and fio, apart from
+//! their plans. [`crate::run`] knows none of them by name.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -18,45 +17,43 @@ use rbench_report::schema::Forms;
 
 use crate::launch::Launch;
 
-/// A run as a front end sees it.
+/// The run that a front end serves.
 #[derive(Clone, Copy)]
 pub struct Scope<'s> {
     /// The plan.
     pub plan: &'s Plan,
-    /// How it was launched.
+    /// Its launch.
     pub launch: &'s Launch,
 }
 
-/// What a front end does beside the common path; what it does not say is as with
-/// the native commands.
+/// Steps of a front end beside the common path. The defaults are those of the native commands.
 pub trait FrontEnd {
-    /// What is done instead of a run of so many ranks: its exit code.
+    /// Runs a command that needs no run, and returns its exit code. `ranks`: number of ranks.
     ///
     /// # Errors
-    /// A sentence that names the option with which there can be no run.
+    /// A sentence that names the option with which no run is possible.
     fn instead(&self, _ranks: u32, _root: bool) -> Result<Option<u8>, String> {
         Ok(None)
     }
 
-    /// Whether progress is shown where nobody watches, as by the tool's
-    /// namesake.
+    /// Returns true if progress is printed even when standard error is not a terminal.
     fn shows_progress(&self) -> bool {
         true
     }
 
-    /// The file with the number of items of an earlier run's stonewall, and the option that
-    /// names it.
+    /// The file with the number of items of an earlier run's stonewall, and the option that names
+    /// it.
     fn status_to_read(&self) -> Option<(&'static str, PathBuf)> {
         None
     }
 
-    /// Most ranks and hosts with rows of their own.
+    /// Maximum number of ranks and hosts with rows of their own.
     fn rows(&self) -> RowLimits {
         RowLimits::default()
     }
 
-    /// Opens or checks the files that this rank will write, so that one that
-    /// cannot be written is known before anything is measured.
+    /// Opens or checks the files that this rank will write, so that errors are found before the
+    /// measurement.
     ///
     /// # Errors
     /// One sentence that names option and file.
@@ -64,18 +61,18 @@ pub trait FrontEnd {
         Ok(())
     }
 
-    /// Removes the files that it made and that hold nothing.
+    /// Removes the files that it created and that are still empty.
     fn discard(&mut self) {}
 
-    /// The run begins: where workers write how far they are, if that is shown.
+    /// Starts the run. Returns where workers publish their live statistics, if shown.
     fn begin(&mut self, _scope: Scope<'_>) -> Option<Arc<LiveStats>> {
         None
     }
 
-    /// The run has ended.
+    /// Ends the run.
     fn end(&mut self) {}
 
-    /// Writes the operations of a phase with these rows, on the rank that did them.
+    /// Logs the operations of a phase with these rows, on the rank that did them.
     ///
     /// # Errors
     /// One sentence that names the file.
@@ -88,17 +85,16 @@ pub trait FrontEnd {
         Ok(())
     }
 
-    /// At rank 0: what the hosts did while a group of jobs ran.
+    /// At rank 0: adds the hosts' resource use while a group of jobs ran.
     fn machine(&mut self, _hosts: Vec<HostUse>) {}
 
-    /// At rank 0: what its own form of the report needs and the rest of the result
-    /// does not hold, after these jobs.
+    /// At rank 0: figures of these jobs that only this front end's report needs and the rest of the
+    /// result does not hold.
     fn forms(&self, _scope: Scope<'_>, _result: &RunResult, _jobs: &[JobOutcome]) -> Forms {
         Forms::default()
     }
 
-    /// At rank 0: the line of the journal with what a group of jobs did, if that is
-    /// kept beside its phases.
+    /// At rank 0: the journal's line about a group of jobs, if it is kept beside the phases.
     fn journal_line(
         &self,
         _scope: Scope<'_>,
@@ -116,7 +112,7 @@ pub trait FrontEnd {
         Ok(())
     }
 
-    /// At rank 0, when the run has ended: writes its files of results.
+    /// At rank 0, after the run: writes its result files.
     ///
     /// # Errors
     /// One sentence that names the file.
@@ -124,7 +120,7 @@ pub trait FrontEnd {
         Ok(())
     }
 
-    /// Prints the report; returns the exit code.
+    /// Prints the report and returns the exit code.
     ///
     /// # Errors
     /// One sentence that names the file that cannot be written.
@@ -136,10 +132,10 @@ pub trait FrontEnd {
         jobs: &[JobOutcome],
     ) -> Result<u8, String>;
 
-    /// At rank 0: the run could not be set up, for this reason, and there is no report.
+    /// At rank 0: reports that the run could not be set up.
     fn without_result(&mut self, _scope: Scope<'_>, _result: &RunResult, _why: &str) {}
 
-    /// Whether its report has room for failed operations.
+    /// Returns true if its report lists failed operations.
     fn tells_failures(&self) -> bool {
         true
     }

@@ -1,4 +1,4 @@
-//! The interval log (`--hlog`): written by rank 0 while phases run.
+//! The interval log (`--hlog`), written by rank 0 while phases run.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -12,15 +12,15 @@ use rbench_report::hlog;
 use crate::files::{Lines, Replace, begins_with, may_be_written, write_whole};
 use crate::version;
 
-/// A log that is being written.
+/// An interval log that is being written.
 pub struct IntervalLog {
     path: PathBuf,
     lines: Lines,
-    /// The instant, on the monotonic clock, that times in the log refer to.
+    /// Origin of the log's times on the monotonic clock.
     start: Nanos,
-    /// Whether it has intervals.
+    /// True once an interval was written.
     used: bool,
-    /// Why lines are missing, once they are.
+    /// The reason why lines are missing, once some are.
     trouble: Option<String>,
 }
 
@@ -28,7 +28,7 @@ impl IntervalLog {
     /// Starts the log at `path`.
     ///
     /// # Errors
-    /// One sentence that names the file; what is there and may not be replaced stays.
+    /// One sentence that names the file. A file that may not be replaced stays.
     pub fn begin(path: &Path, run_id: &str, replace: Replace) -> Result<IntervalLog, String> {
         let refused = |why: String| format!("--hlog {} {why}", path.display());
         let is_ours = |file: &File| begins_with(file, hlog::beginning().as_bytes());
@@ -45,7 +45,7 @@ impl IntervalLog {
         })
     }
 
-    /// Adds what was done in an interval, or a part of it.
+    /// Adds an interval, or a part of it.
     pub fn add(&mut self, row: &IntervalRow, span: Span, part: &IntervalPart) {
         let after = span.interval.0.saturating_mul(part.number);
         let begin = Nanos(span.start.0.saturating_add(after)).since(self.start);
@@ -66,15 +66,15 @@ impl IntervalLog {
         }
     }
 
-    /// Why lines are missing, if any are.
+    /// The reason why lines are missing, if some are.
     pub fn trouble(&mut self) -> Option<String> {
         self.trouble.take()
     }
 
-    /// Removes it if it has no interval.
+    /// Removes the log if it has no interval.
     pub fn discard(self) {
         if !self.used {
-            // A log without intervals that stays does no harm.
+            // A remaining empty log does no harm.
             let _ = std::fs::remove_file(&self.path);
         }
     }

@@ -1,5 +1,5 @@
-//! What `rbench ior` reads and writes besides the common path: its files' names, the
-//! stonewall's status file, and its report.
+//! Inputs and outputs of `rbench ior` beyond the common path: file names, the stonewall's status
+//! file, and the report.
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
@@ -27,7 +27,7 @@ use crate::status;
 /// The option that names the status file.
 const STATUS: &str = "stoneWallingStatusFile";
 
-/// Paths of IOR's options start in rank 0's working directory.
+/// Makes the paths of IOR's options relative to rank 0's working directory.
 pub fn anchor(spec: &mut Spec, cwd: &Path) {
     let Workload::Ior(options) = &mut spec.workload else {
         return;
@@ -48,17 +48,17 @@ pub fn anchor(spec: &mut Spec, cwd: &Path) {
     }
 }
 
-/// The front end: its options, and the file that they name.
+/// The front end of `rbench ior`: its options and output files.
 pub struct Front {
     options: Ior,
     view: IorView,
-    /// The files of the summary and of the ranks.
+    /// The files of the summary and of the ranks' table.
     summary: Option<(PathBuf, File)>,
     ranks: Option<(PathBuf, File)>,
 }
 
 impl Front {
-    /// The front end with these options.
+    /// A front end with these options.
     pub fn new(options: Ior, view: IorView) -> Front {
         Front {
             options,
@@ -78,7 +78,7 @@ impl FrontEnd for Front {
         Some((STATUS, self.options.status_to_read()?.clone()))
     }
 
-    /// All, where each is written.
+    /// All ranks, if the table of ranks is written.
     fn rows(&self) -> RowLimits {
         let mut rows = RowLimits::default();
         if self.options.rank_file.is_some() {
@@ -105,12 +105,12 @@ impl FrontEnd for Front {
 
     fn discard(&mut self) {
         for (path, _) in self.summary.take().into_iter().chain(self.ranks.take()) {
-            // An empty file that stays does no harm.
+            // A remaining empty file does no harm.
             let _ = std::fs::remove_file(path);
         }
     }
 
-    /// The status of the stonewall, the summary and the table of ranks.
+    /// Writes the stonewall's status, the summary and the table of ranks.
     fn finish(&mut self, result: &RunResult) -> Result<(), String> {
         let view = view(&self.options, &self.view);
         let texts = [
@@ -158,7 +158,7 @@ impl FrontEnd for Front {
     }
 }
 
-/// The report in that form.
+/// Formats the report.
 fn summary(result: &RunResult, view: &View, form: IorSummary) -> String {
     match form {
         IorSummary::Text => render::render(result, view),
@@ -170,7 +170,7 @@ fn summary(result: &RunResult, view: &View, form: IorSummary) -> String {
 /// The command line with the options of its script.
 ///
 /// # Errors
-/// A sentence with the file.
+/// A sentence that names the file.
 pub fn with_script(launch: &Launch) -> Result<Vec<OsString>, String> {
     let mut argv = launch.argv.clone();
     if let Some(path) = script_of(&argv) {
@@ -183,7 +183,7 @@ pub fn with_script(launch: &Launch) -> Result<Vec<OsString>, String> {
     Ok(argv)
 }
 
-/// Transfers that every rank has written after a stonewall, or without one.
+/// Transfers that every rank has written, after a stonewall or without one.
 fn transfers_of_each(written: &PhaseResult, ranks: u32) -> u64 {
     let each = written.items / u64::from(ranks.max(1));
     written.stonewall.as_ref().map_or(each, |wall| wall.most)

@@ -1,4 +1,5 @@
-//! The files that a command line names and every rank needs to read it: rank 0 reads them for all.
+//! Files that a command line names and every rank needs in order to read it. Rank 0 reads them for
+//! all.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -55,36 +56,36 @@ pub struct JobFiles {
 }
 
 impl JobFiles {
-    /// Reads what this command line names; nothing for other commands.
+    /// Reads the files that this command line names; none for other commands.
     pub fn read(argv: &[OsString]) -> JobFiles {
-        let mut found = JobFiles {
+        let mut job_files = JobFiles {
             page_size: page_size(),
             cpus: host_facts().map_or(1, |facts| u64::from(facts.cpus)),
             memory_mib: total_memory() >> 20,
             ..JobFiles::default()
         };
         loop {
-            let mut missing = files_named(argv, &found.files);
-            missing.retain(|file| !found.unreadable.contains_key(file));
+            let mut missing = files_named(argv, &job_files.files);
+            missing.retain(|file| !job_files.unreadable.contains_key(file));
             if missing.is_empty() {
                 break;
             }
             for file in missing {
                 let read = content(&file);
-                found.add(file, read);
+                job_files.add(file, read);
             }
         }
         if let Some((file, read)) = profile::named(argv) {
-            found.add(file, read);
+            job_files.add(file, read);
         }
         if let Some(file) = script_of(argv) {
             let read = content(&file);
-            found.add(file, read);
+            job_files.add(file, read);
         }
-        let names = variables_named(&found.files).into_iter();
+        let names = variables_named(&job_files.files).into_iter();
         let set = |name: String| Some((name.clone(), std::env::var(name).ok()?));
-        found.variables = names.filter_map(set).collect();
-        found
+        job_files.variables = names.filter_map(set).collect();
+        job_files
     }
 
     fn add(&mut self, file: PathBuf, read: std::io::Result<Vec<u8>>) {
@@ -94,7 +95,7 @@ impl JobFiles {
         }
     }
 
-    /// What a file says, or why it could not be read; `None`: it was not read.
+    /// A file's text, or its read error; `None` if it was not read.
     pub fn text(&self, file: &Path) -> Option<Result<String, String>> {
         if let Some(why) = self.unreadable.get(file) {
             return Some(Err(why.clone()));
@@ -103,10 +104,10 @@ impl JobFiles {
         Some(String::from_utf8(bytes).map_err(|_| "it is not UTF-8 text".to_owned()))
     }
 
-    /// The invocation of a command line of fio.
+    /// The invocation of a fio command line.
     ///
     /// # Errors
-    /// [`Stop`] when there is nothing to run.
+    /// [`Stop`] if there is nothing to run.
     pub fn fio(&self, argv: &[OsString]) -> Result<Invocation, Stop> {
         let variable = |name: &str| {
             let mut all = self.variables.iter();
@@ -153,7 +154,7 @@ fn content(file: &Path) -> std::io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The regular files of a directory and of those in it; no symbolic link is followed.
+/// Lists the regular files of a directory and its subdirectories, without following symbolic links.
 fn list(directory: &Path, into: &mut Vec<PathBuf>) -> std::io::Result<()> {
     for entry in std::fs::read_dir(directory)? {
         let entry = entry?;

@@ -1,5 +1,5 @@
-//! What every rank must know before it resolves the command line: rank 0's argv
-//! and environment, the run's id and seed; and what it says of itself before that.
+//! Data that every rank needs before it resolves the command line: rank 0's argv and environment,
+//! the run's id and seed. Also the announcement that each rank sends before that.
 
 use std::ffi::OsString;
 use std::time::Duration;
@@ -23,13 +23,13 @@ use crate::job_files::JobFiles;
 use crate::marker;
 use crate::version;
 
-/// After this time it is said which ranks are missing at the start ...
+/// At the start, missing ranks are listed after this time ...
 const NOTICE: Duration = Duration::from_secs(20);
 
-/// ... and after this everybody ends.
+/// ... and after this time all ranks exit.
 const START_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// What this rank says of itself at the start, and how long it waits for the others.
+/// This rank's announcement at the start, and its time limit for the others.
 pub fn arrival(start: Start) -> Arrival {
     let limit = start.timeout.map_or(START_TIMEOUT, Duration::from);
     let program = version::program();
@@ -66,20 +66,20 @@ pub struct Launch {
     pub env_dir: Option<OsString>,
     /// Name of the run: its start time and four random letters.
     pub run_id: String,
-    /// When it started: UTC, RFC 3339.
+    /// Start time: UTC, RFC 3339.
     pub started: String,
-    /// The seed to take when none is given.
+    /// Default seed.
     pub seed: u64,
-    /// Rank 0's working directory: relative paths start there.
+    /// Rank 0's working directory; relative paths start there.
     pub cwd: OsString,
-    /// The process of rank 0, for the marker.
+    /// The process of rank 0, for the directory's marker.
     pub origin: String,
-    /// What `rbench fio` also reads.
+    /// Additional inputs of `rbench fio`.
     pub job_files: JobFiles,
 }
 
 impl Launch {
-    /// Rank 0's, shared with all ranks.
+    /// Shares rank 0's launch with all ranks.
     ///
     /// # Errors
     /// When the ranks cannot communicate.
@@ -89,8 +89,7 @@ impl Launch {
         sent.ok_or(CommError::Garbled(Rank(0)))
     }
 
-    /// The same for one of several runs with different numbers of ranks: each
-    /// has its own id.
+    /// The launch of one of several runs with different numbers of ranks, with its own id.
     pub fn with(&self, ranks: u32) -> Launch {
         Launch {
             run_id: format!("{}-{ranks}", self.run_id),
@@ -98,8 +97,7 @@ impl Launch {
         }
     }
 
-    /// The same for a cell of a series: its command line, and an id of its own. It
-    /// starts now.
+    /// The launch of a cell of a series: its command line, an id of its own, and the current time.
     pub fn of_cell(&self, index: u32, words: &[OsString]) -> Launch {
         let program = self.argv.iter().take(1);
         let argv: Vec<OsString> = program.chain(words).cloned().collect();
@@ -124,7 +122,7 @@ impl Launch {
             env_dir: std::env::var_os("RBENCH_DIR"),
             run_id: format!("{}-{letters}", now.strftime("%Y%m%d-%H%M%S")),
             started: format!("{now:.3}"),
-            // 53 bits: readers of JSON may take numbers as floating point.
+            // 53 bits: JSON readers may parse numbers as floating point.
             seed: stream.next_u64() >> 11,
             origin: marker::origin(),
             job_files: JobFiles::read(argv),

@@ -1,5 +1,5 @@
-//! The program built for an MPI library, which the single-host program becomes under a launcher.
-//! Nothing here calls MPI.
+//! The program built for an MPI library. Under a launcher, the single-host program replaces itself
+//! with it. Nothing here calls MPI.
 
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt as _;
@@ -11,20 +11,20 @@ use rbench_comm::launcher::{Family, family, launcher, unconnected};
 use crate::console::{fail, refuse};
 use crate::exit::{FAILED, USAGE};
 
-/// Where the programs for MPI libraries are looked for first.
+/// Environment variable: the first directory to search for programs for MPI libraries.
 const LIBEXEC: &str = "RBENCH_LIBEXEC";
 
-/// The program for an MPI library, and whether it starts here.
+/// The program for an MPI library.
 #[derive(Debug)]
 pub struct Found {
-    /// Its file.
+    /// Path of the program.
     pub path: PathBuf,
-    /// Whether the libraries that it needs are on this host.
+    /// True if the libraries that it needs are on this host.
     pub starts: bool,
 }
 
-/// Replaces this process by the program for the launcher's MPI library. Returns the exit code if
-/// there is a launcher and that cannot be done; `None` without a launcher.
+/// Replaces this process with the program for the launcher's MPI library. Returns the exit code if
+/// that fails; `None` without a launcher.
 pub fn replace_process(argv: &[OsString]) -> Option<u8> {
     let env = |name: &str| std::env::var(name).ok();
     let launcher = launcher(env)?;
@@ -73,7 +73,7 @@ fn this_program() -> PathBuf {
     std::env::current_exe().unwrap_or_else(|_| PathBuf::from("rbench"))
 }
 
-/// The program for an MPI library.
+/// Finds the program for an MPI library.
 pub fn find(family: Family) -> Option<Found> {
     let own = this_program();
     let beside = own.parent().unwrap_or(Path::new("."));
@@ -98,7 +98,7 @@ pub fn programs() -> String {
     Family::ALL.into_iter().map(program_for).collect()
 }
 
-/// The line of the program that this one becomes under a launcher of the family.
+/// The line about the program for a launcher of this family.
 fn program_for(family: Family) -> String {
     let state = match find(family) {
         None => "not installed".to_owned(),

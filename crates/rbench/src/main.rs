@@ -1,6 +1,5 @@
-//! The rbench program: wiring, progress, signals, files, exit codes. The work is
-//! done by the crates below; this one connects them and is the only one that
-//! writes.
+//! The rbench program: wiring, progress, signals, files, exit codes. It connects the crates that do
+//! the work, and is the only one that writes.
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -90,8 +89,7 @@ fn main() -> ExitCode {
         Ok(Invocation::Version) => print(&version::text(&libexec::programs())),
         Ok(Invocation::Verify(what)) => verify::verify(&what),
         Ok(Invocation::Fio(tool)) => fio::tool(&tool),
-        // Workloads, and mistakes too: rank 0's command line counts, and only
-        // rank 0 prints.
+        // Workloads, and wrong command lines: rank 0's command line counts, and only rank 0 prints.
         Ok(
             Invocation::Run(..)
             | Invocation::Series(_)

@@ -1,4 +1,4 @@
-//! `rbench man` and `rbench completions`, made of the definitions of the commands.
+//! `rbench man` and `rbench completions`, generated from the definitions of the commands.
 
 use std::io::Write as _;
 use std::path::Path;
@@ -11,7 +11,7 @@ use crate::console::{fail, print};
 use crate::exit::{FAILED, SUCCESS, USAGE};
 use crate::files::new_file;
 
-/// The completions of a shell, with the names that the crates below own.
+/// The completions of a shell, including the names that other crates define.
 pub fn completions(shell: Shell) -> String {
     let names = Names {
         engines: ENGINES
@@ -23,7 +23,7 @@ pub fn completions(shell: Shell) -> String {
     rbench_cli::completions(shell, &names)
 }
 
-/// Prints the program's page, or writes all of them into a directory.
+/// Prints the program's page, or writes all pages into a directory.
 pub fn man(out: Option<&Path>) -> u8 {
     let pages = match rbench_cli::man_pages() {
         Ok(pages) => pages,
@@ -38,7 +38,7 @@ pub fn man(out: Option<&Path>) -> u8 {
     write(folder, &pages)
 }
 
-/// Nothing is written unless all of them can be.
+/// Writes all pages, or none if one of them cannot be written.
 fn write(folder: &Path, pages: &[(String, String)]) -> u8 {
     if !folder.is_dir() {
         return fail(

@@ -1,20 +1,19 @@
-//! The marker in a run's directory: whose it is, and whether that process may still be there.
+//! The marker in a run's directory. It names the run and the process that owns the directory.
 
 use rbench_sys::limits::{Process, host_facts, process_space, this_process};
 
-/// How every marker starts.
+/// The start of every marker.
 const BEGIN: &str = "rbench run ";
 
-/// The content of the marker file of a run: its id, and the process of rank 0
-/// as [`origin`] gives it.
+/// Content of a run's marker file: the run's id, and the process of rank 0 as given by [`origin`].
 pub fn marker(run_id: &str, origin: &str) -> String {
     format!("{BEGIN}{run_id}\n{origin}")
 }
 
-/// The line of a marker whose directory is to be kept, whatever becomes of the run.
+/// Line of a marker whose directory is kept on purpose, however the run ends.
 pub const KEPT: &str = "kept on purpose\n";
 
-/// The number of the process that a marker names, if it is certain to be running.
+/// Process number of a marker, if that process is certainly running.
 pub fn at_work(marker: &[u8]) -> Option<u64> {
     let marker = read(marker)?;
     let here = process_space()?;
@@ -22,7 +21,7 @@ pub fn at_work(marker: &[u8]) -> Option<u64> {
     process.is_running().then(|| u64::from(process.number))
 }
 
-/// This process, so that others can tell whether it is still there.
+/// Describes this process, so that others can check whether it is still running.
 pub fn origin() -> String {
     let host = host_facts().map_or_else(|_| String::new(), |facts| facts.name);
     let Process { number, started } = this_process();
@@ -30,19 +29,19 @@ pub fn origin() -> String {
     format!("host {host}\nspace {space}\nprocess {number} {started}\n")
 }
 
-/// What a marker says.
+/// The content of a marker.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Marker {
     pub run: String,
     pub host: String,
-    /// Where its process number is valid: a boot and a PID namespace.
+    /// Scope of the process number: a boot and a PID namespace.
     pub space: String,
     pub process: Option<Process>,
-    /// Whether the run was told to keep it.
+    /// True if the directory is kept on purpose.
     pub kept: bool,
 }
 
-/// Reads one; `None`: it is no marker.
+/// Reads a marker; `None` if it is invalid.
 pub fn read(bytes: &[u8]) -> Option<Marker> {
     let text = std::str::from_utf8(bytes).ok()?;
     let mut marker = Marker {

@@ -1,5 +1,5 @@
-//! Marks of a run (`--event`, SIGUSR1) as rank 0 keeps them: for the result, and in its
-//! journal as soon as they are set.
+//! Marks of a run (`--event`, SIGUSR1) at rank 0. They are written to the journal as soon as they
+//! are set, and to the result.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -10,22 +10,22 @@ use rbench_report::schema::{MarkCommand, MarkResult, Warning};
 
 use crate::files::SharedFile;
 
-/// The warning of a command that failed, or had to be ended.
+/// Code of the warning about a command that failed or was terminated.
 const FAILED: &str = "event-failed";
-/// The warning of a command that was never started.
+/// Code of the warning about a command that was never started.
 const NOT_RUN: &str = "event-not-run";
 
-/// The marks that were set so far, in this order.
+/// The marks that were set, in order.
 #[derive(Default)]
 pub struct MarkList(RefCell<Vec<MarkResult>>);
 
 impl MarkList {
-    /// As they are known now.
+    /// All marks until now.
     pub fn all(&self) -> Vec<MarkResult> {
         self.0.borrow().clone()
     }
 
-    /// What is to be said of their commands.
+    /// Warnings about the marks' commands.
     pub fn warnings(&self) -> Vec<Warning> {
         let marks = self.0.borrow();
         let of = |mark: &MarkResult| {
@@ -39,7 +39,7 @@ impl MarkList {
     }
 }
 
-/// What is to be said when these commands were never started.
+/// Warnings about commands that were never started.
 pub fn not_run(names: &[String]) -> Vec<Warning> {
     let of = |name: &String| {
         let why = "the last phase ended before its time";
@@ -51,7 +51,7 @@ pub fn not_run(names: &[String]) -> Vec<Warning> {
     names.iter().map(of).collect()
 }
 
-/// Why a command is no success, if it has ended.
+/// The reason why a command failed, if it has ended.
 fn failure(command: &MarkCommand) -> Option<String> {
     let MarkCommand {
         took_s,
@@ -75,18 +75,18 @@ fn failure(command: &MarkCommand) -> Option<String> {
     })
 }
 
-/// Takes marks while the run goes on.
+/// Records marks while the run goes on.
 pub struct MarkRecorder {
-    /// Where they are kept.
+    /// The list of marks.
     pub list: Rc<MarkList>,
-    /// The result file that is being made.
+    /// The result file that is being written.
     pub file: SharedFile,
 }
 
 impl MarkRecorder {
     fn note(&self, mark: &MarkResult) {
         if let Some(file) = self.file.borrow_mut().as_mut() {
-            // The result has all of them at the end, and says so if it cannot be written
+            // The result holds all marks at the end, and reports an error if it cannot be written
             // either.
             let _ = file.note(&journal::mark_line(mark));
         }

@@ -1,5 +1,5 @@
-//! What `rbench mdtest` reads and writes besides the common path: its
-//! directories, the stonewall's status file, CSV files, and its report.
+//! Inputs and outputs of `rbench mdtest` beyond the common path: directories, the stonewall's
+//! status file, CSV files, and the report.
 
 use std::fmt::Write as _;
 use std::fs::File;
@@ -27,7 +27,7 @@ use crate::show;
 use crate::status;
 use crate::trouble::all_of;
 
-/// Paths of mdtest's options start in rank 0's working directory.
+/// Makes the paths of mdtest's options relative to rank 0's working directory.
 pub fn anchor(spec: &mut Spec, cwd: &Path) {
     let Workload::Mdtest(options) = &mut spec.workload else {
         return;
@@ -40,7 +40,7 @@ pub fn anchor(spec: &mut Spec, cwd: &Path) {
         .iter_mut()
         .filter(|dir| !dir.as_os_str().is_empty())
     {
-        // Without dots in the path.
+        // Removes `.` components from the path.
         *dir = cwd.join(&*dir).components().collect();
     }
     for file in [
@@ -55,7 +55,7 @@ pub fn anchor(spec: &mut Spec, cwd: &Path) {
 /// The option that names the status file.
 const STATUS: &str = "-x";
 
-/// The front end: its options, and the files that they name.
+/// The front end of `rbench mdtest`: its options and output files.
 pub struct Front {
     options: Mdtest,
     view: MdtestView,
@@ -65,7 +65,7 @@ pub struct Front {
 }
 
 impl Front {
-    /// The front end with these options; no file is open.
+    /// A front end with these options and no open file.
     pub fn new(options: Mdtest, view: MdtestView) -> Front {
         Front {
             options,
@@ -86,7 +86,7 @@ impl FrontEnd for Front {
         Some((STATUS, self.options.status_to_read()?.clone()))
     }
 
-    /// All, with options that print every rank.
+    /// All ranks, for options that print every rank.
     fn rows(&self) -> RowLimits {
         let view = &self.view;
         let mut rows = RowLimits::default();
@@ -116,7 +116,7 @@ impl FrontEnd for Front {
 
     fn discard(&mut self) {
         if let Some((path, _)) = self.ranks.take() {
-            // An empty file that stays does no harm.
+            // A remaining empty file does no harm.
             let _ = std::fs::remove_file(path);
         }
         let log = self.operations.take();
@@ -130,7 +130,7 @@ impl FrontEnd for Front {
         }
     }
 
-    /// The status of the stonewall and the table of ranks.
+    /// Writes the stonewall's status and the table of ranks.
     fn finish(&mut self, result: &RunResult) -> Result<(), String> {
         let created = result.phases.iter().rfind(|p| p.name == "file-create");
         let status = match (self.status.take(), created) {
@@ -165,7 +165,7 @@ impl FrontEnd for Front {
     }
 }
 
-/// What is printed of a run of this plan.
+/// Data of mdtest's report for this plan.
 fn form(result: &RunResult, plan: &Plan, view: &MdtestView) -> Option<MdtestForm> {
     let Work::Meta(meta) = &plan.work else {
         return None;
@@ -177,7 +177,7 @@ fn form(result: &RunResult, plan: &Plan, view: &MdtestView) -> Option<MdtestForm
     let has = |kind: ItemKind| meta.kinds().any(|k| k.info().items == Some(kind));
     let of_each = match meta.made {
         Some(made) => Some(made.min(meta.items_per_rank)),
-        // Without -n or -I the stonewall decides.
+        // Without -n or -I, the stonewall decides.
         None if meta.open_ended() => None,
         None => Some(meta.items_per_rank),
     };
@@ -203,7 +203,7 @@ fn form(result: &RunResult, plan: &Plan, view: &MdtestView) -> Option<MdtestForm
     })
 }
 
-/// mdtest's report, followed by ours if asked for.
+/// mdtest's report, followed by ours if requested.
 fn report(result: &RunResult, plan: &Plan, view: &MdtestView) -> String {
     let Some(form) = form(result, plan, view) else {
         return text::render(result, show::view());

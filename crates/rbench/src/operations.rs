@@ -1,5 +1,5 @@
-//! The log of operations that each rank writes on its own host: `--log`, and
-//! mdtest's `--savePerOpDataCSV`.
+//! The log of operations that each rank writes on its own host: `--log`, and mdtest's
+//! `--savePerOpDataCSV`.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write as _};
@@ -10,16 +10,16 @@ use rbench_core::outcome::OpTime;
 
 use crate::files;
 
-/// A log that is open.
+/// An open log.
 pub struct OperationLog {
     path: PathBuf,
     file: BufWriter<File>,
-    /// Whether it has operations.
+    /// True once an operation was written.
     used: bool,
 }
 
 impl OperationLog {
-    /// Makes the log `prefix` of this rank, which `option` asked for.
+    /// Creates this rank's log with name `prefix`, for `option`.
     ///
     /// # Errors
     /// One sentence that names option and file.
@@ -38,7 +38,7 @@ impl OperationLog {
         }
     }
 
-    /// Adds the operations of a phase with these rows.
+    /// Appends the operations of a phase with these rows.
     ///
     /// # Errors
     /// One sentence that names the file.
@@ -59,16 +59,16 @@ impl OperationLog {
             .map_err(|e| unwritable(&self.path, &e))
     }
 
-    /// Removes it if it has no operation.
+    /// Removes the log if it has no operation.
     pub fn discard(self) {
         if !self.used {
-            // An empty file that stays does no harm.
+            // A remaining empty file does no harm.
             let _ = std::fs::remove_file(&self.path);
         }
     }
 }
 
-/// Makes a file that `option` asked for.
+/// Creates a file for `option`.
 ///
 /// # Errors
 /// One sentence that names both.
@@ -84,7 +84,7 @@ pub fn new_file(option: &str, path: &Path) -> Result<File, String> {
     })
 }
 
-/// That a file cannot be written, as a sentence.
+/// Error message for a file that cannot be written.
 pub fn unwritable(path: &Path, error: &io::Error) -> String {
     format!("{} cannot be written: {error}", path.display())
 }

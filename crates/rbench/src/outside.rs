@@ -1,4 +1,4 @@
-//! Who has to do with a run from outside of it: signals, and those who watch.
+//! External influences on a run: signals and viewers.
 
 use rbench_cli::Progress;
 use rbench_cli::live::Serve;
@@ -8,15 +8,15 @@ use crate::live::{Feed, Watched};
 use crate::refusal::Refusal;
 use crate::signals::Signals;
 
-/// Who has to do with a run while it goes on, beside its ranks.
+/// External influences on a running run.
 pub struct Outside {
-    /// The signals of this process, and who asks for a stop like them.
+    /// The signals of this process, and the viewers' requests to stop.
     pub signals: Signals,
     watched: Watched,
 }
 
 impl Outside {
-    /// With whoever may watch: where, how progress is shown, and whether notes are not.
+    /// Opens the live status. `shown`: address, progress mode, and whether notes are suppressed.
     ///
     /// # Errors
     /// Those of [`Watched::open`].
@@ -30,12 +30,12 @@ impl Outside {
         Ok(Outside { signals, watched })
     }
 
-    /// The way to whoever watches.
+    /// Channel to the viewers.
     pub fn feed(&self) -> Feed {
         self.watched.feed()
     }
 
-    /// Why it ends early, if it does, for whoever watches.
+    /// Tells viewers why the run ended early, if it did.
     pub fn tell_end(&self, ended: &Result<u8, Refusal>) {
         if let Err(Refusal::Usage(why) | Refusal::Failed(why) | Refusal::Silent(why)) = ended {
             let why = why.clone();

@@ -1,4 +1,4 @@
-//! `rbench report`: a page of results.
+//! `rbench report`: writes a page of results.
 
 use std::fs::File;
 use std::path::Path;
@@ -33,7 +33,7 @@ fn written(asked: &Page) -> Result<(), (u8, String)> {
         Replace::Nothing(OVERWRITE)
     };
     let refused = |why: String| (USAGE, format!("--html {} {why}", html.display()));
-    // Before anything is read: a page that cannot be written is known at once.
+    // Checked before reading: an unusable path is reported at once.
     files::may_be_written(html, replace, is_page).map_err(refused)?;
     let documents = show::documents(files).map_err(|why| (FAILED, why))?;
     let names: Vec<String> = files
@@ -46,7 +46,7 @@ fn written(asked: &Page) -> Result<(), (u8, String)> {
         .map_err(|why| (FAILED, format!("--html {} {why}", html.display())))
 }
 
-/// Whether a page can be written there.
+/// Checks that a page can be written to this path.
 ///
 /// # Errors
 /// One sentence that names the file.
@@ -68,7 +68,7 @@ pub fn of_series(series: &SeriesResult, html: &Path) -> Result<(), String> {
         .map_err(|why| format!("{} {why}", html.display()))
 }
 
-/// Whether a file begins as our pages do.
+/// Returns true if a file starts like one of our pages.
 fn is_page(file: &File) -> bool {
     files::begins_with(file, page::BEGINNING.as_bytes())
 }

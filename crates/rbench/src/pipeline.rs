@@ -22,10 +22,10 @@ use crate::run::once;
 use crate::signals::Signals;
 use crate::{check, clean, files, probe, series};
 
-/// How long the launcher may take to notice that a host is gone.
+/// Time for the launcher to notice that a host is gone.
 const LAUNCHERS_TURN: Duration = Duration::from_secs(3);
 
-/// Runs the workload that rank 0's command line asks for.
+/// Runs the workload of rank 0's command line.
 pub fn run(argv: &[OsString]) -> u8 {
     let start = rbench_cli::start(argv);
     #[cfg(not(feature = "mpi"))]
@@ -48,7 +48,7 @@ pub fn run(argv: &[OsString]) -> u8 {
     let env = |name: &str| std::env::var(name).ok();
     let mut world = match rbench_comm::start(choice, arrival(start), env) {
         Ok(world) => world,
-        // Rank 0 says why.
+        // Rank 0 prints the reason.
         Err(CommError::Refused) => return FAILED,
         Err(error) => {
             return fail(FAILED, error.to_string());
@@ -69,9 +69,9 @@ pub fn run(argv: &[OsString]) -> u8 {
         Ok(code) => code,
         Err(Refusal::Silent(message)) => {
             complain(&message);
-            // The report is out. Open MPI's launcher, asked to end a job while
-            // one of its own daemons is unreachable, may wait for that daemon
-            // for ever; left alone it notices by itself and ends all ranks.
+            // The report is out. If we abort while a daemon of Open MPI's launcher is unreachable,
+            // the launcher may wait for that daemon forever. If we wait, it notices by itself and
+            // ends all ranks.
             std::thread::sleep(LAUNCHERS_TURN);
             world.abort(i32::from(FAILED))
         }
@@ -114,7 +114,7 @@ async fn pipeline(world: &mut World, argv: &[OsString]) -> Result<u8, Refusal> {
     }
 }
 
-/// A run, once for each number of ranks that the command line asks for.
+/// Executes a run once for each number of ranks that the command line requests.
 async fn counts(
     comm: &dyn Communicator,
     launch: &Launch,
@@ -140,7 +140,7 @@ async fn counts(
         };
         let all = comm.all_reduce(Combine::Max, vec![u64::from(code)]).await?;
         worst = worst.max(all[0] as u8);
-        // After a signal or a failure there is no next one.
+        // No further run after a signal or a failure.
         if worst > FAILED {
             break;
         }
@@ -148,7 +148,7 @@ async fn counts(
     Ok(worst)
 }
 
-/// The output with the name of the result file.
+/// The output options with the path of the result file.
 fn named(output: &Output, launch: &Launch) -> Output {
     let mut output = output.clone();
     let name = |out| files::named_after(out, &launch.cwd, &launch.run_id);
@@ -156,8 +156,8 @@ fn named(output: &Output, launch: &Launch) -> Output {
     output
 }
 
-/// The output of one run among several with different numbers of ranks: each
-/// has its own result file.
+/// The output options of one run among several with different numbers of ranks: each has its own
+/// result file.
 fn with(output: &Output, ranks: u32) -> Output {
     let mut output = output.clone();
     output.out = output.out.map(|out| {

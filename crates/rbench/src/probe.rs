@@ -1,4 +1,4 @@
-//! `rbench probe`: what a mount is and can do on each host of the launch.
+//! `rbench probe`: tests the abilities of a mount on each host of the launch.
 
 use std::path::Path;
 
@@ -27,7 +27,7 @@ use crate::show;
 use crate::signals::Signals;
 use crate::surroundings;
 
-/// Probes the directory on every host; rank 0 prints what was found.
+/// Probes the directory on every host; rank 0 prints the result.
 pub async fn run(
     comm: &dyn Communicator,
     launch: &Launch,
@@ -61,10 +61,10 @@ pub async fn run(
     }
     let silent = probed.hosts.iter().any(|host| host.silent_at.is_some());
     let whole = probed.left.is_empty() && !silent;
-    let found = result(launch, &hosts, &directory, around, probed);
+    let result_file = result(launch, &hosts, &directory, around, probed);
     let printed = print(&match asked.format {
-        Format::Text => text(&found, show::view()),
-        Format::Json => json(&found),
+        Format::Text => text(&result_file, show::view()),
+        Format::Json => json(&result_file),
     });
     Ok(exit_code(&group, whole, printed))
 }
@@ -77,8 +77,8 @@ fn result(
     probed: Probed,
 ) -> ProbeResult {
     let name = |host: usize| {
-        let found = hosts.topology.hosts.get(host);
-        found.map_or_else(String::new, |host| host.name.clone())
+        let host_found = hosts.topology.hosts.get(host);
+        host_found.map_or_else(String::new, |host| host.name.clone())
     };
     let sight = |found: Sight| SightResult {
         maker: name(found.maker),

@@ -1,4 +1,4 @@
-//! The file of a profile of `rbench mix`, as rank 0 reads it for all.
+//! The file of a profile of `rbench mix`, which rank 0 reads for all.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -7,11 +7,10 @@ use std::path::{Path, PathBuf};
 
 use rbench_cli::profile_file;
 
-/// Bytes of the longest profile.
+/// Maximum size of a profile, bytes.
 const LONGEST: u64 = 1 << 20;
 
-/// The file that a command line names, and what it says or why it could not be read; `None`:
-/// it names none.
+/// The profile's path on the command line, with its content or read error; `None` without a path.
 pub fn named(argv: &[OsString]) -> Option<(PathBuf, Result<Vec<u8>>)> {
     let file = profile_file(argv)?;
     let read = read(&file);
@@ -20,7 +19,7 @@ pub fn named(argv: &[OsString]) -> Option<(PathBuf, Result<Vec<u8>>)> {
 
 fn read(file: &Path) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
-    // Files without an end are read no further.
+    // Limits the read: some files have no end.
     File::open(file)?
         .take(LONGEST + 1)
         .read_to_end(&mut bytes)?;

@@ -1,6 +1,5 @@
-//! What rank 0 shows on standard error during a run: a bar on a terminal,
-//! otherwise a line every few seconds, with the same figures; whoever watches hears of all
-//! of it.
+//! Progress on rank 0's standard error: a bar on a terminal, otherwise a line every few seconds
+//! with the same figures. Viewers receive all of it.
 
 use std::cell::{Cell, RefCell};
 use std::fmt::Write as _;
@@ -18,31 +17,31 @@ use rbench_report::schema::LiveState;
 use crate::console::{complain, to_stderr};
 use crate::live::{self, Feed};
 
-/// Time between two lines.
+/// Interval between two lines.
 const LINE_EVERY: Duration = Duration::from_secs(5);
 
-/// How long a phase or a step has gone on at its first line.
+/// Time from the start of a phase or step to its first line.
 const FIRST_LINE: Duration = Duration::from_millis(900);
 
-/// Shows progress in one of the ways.
+/// Shows progress as a bar, as lines or not at all.
 pub struct Display {
     bar: Option<ProgressBar>,
     lines: bool,
     feed: Feed,
-    /// Trouble that only the view has shown so far.
+    /// Messages that only the view has shown; printed after it.
     unsaid: RefCell<Vec<String>>,
     label: RefCell<String>,
-    /// Whether that is work without a count.
+    /// True while a step without a count is running.
     step: Cell<bool>,
     begun: Cell<Instant>,
-    /// The last line of the present phase or step.
+    /// Time of the last line in the current phase or step.
     last_line: Cell<Option<Instant>>,
-    /// What is left behind if the run is ended before it has removed it.
+    /// Message about files that stay if the run is killed before it has removed them.
     at_risk: RefCell<Option<String>>,
 }
 
 impl Display {
-    /// A display; silent at ranks other than 0. What it shows, `feed` hears of too.
+    /// A display; silent at ranks other than 0. Forwards everything to `feed`.
     pub fn new(how: How, root: bool, feed: Feed) -> Display {
         let terminal = std::io::stderr().is_terminal();
         let bar = (root && how == How::Auto && terminal).then(|| {
@@ -74,7 +73,7 @@ impl Display {
         self.feed.tell(move |live| live.begin(&label, !step));
     }
 
-    /// What to print on a stop that a launcher may cut short.
+    /// Sets the message to print on a stop that a launcher may cut short.
     pub fn at_risk(&self, text: String) {
         *self.at_risk.borrow_mut() = Some(text);
     }
@@ -88,7 +87,7 @@ impl Display {
         self.unsaid.take().iter().for_each(|text| complain(text));
     }
 
-    /// Lines are printed where the view was left.
+    /// Lines also replace a view that the user has left.
     fn has_lines(&self) -> bool {
         self.lines || self.feed.is_live() && !self.feed.has_view()
     }
@@ -110,16 +109,16 @@ fn style(total: bool) -> ProgressStyle {
     ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
 }
 
-/// Whole seconds, a half rounded up.
+/// Rounds to whole seconds, half up.
 fn seconds(time: Nanos) -> u64 {
     time.as_secs_f64().round() as u64
 }
 
-/// What is known of a phase, in one line; what a narrow terminal may cut off comes last.
+/// Progress of a phase in one line; the last parts may be cut off on a narrow terminal.
 fn figures(progress: &Progress) -> String {
     let mut line = human_count(progress.items);
     if let Some(total) = progress.total {
-        // An estimate may be too low.
+        // The total may be too low an estimate.
         let _ = write!(line, " of {}", human_count(total.max(progress.items)));
     }
     if progress.failed > 0 {
@@ -151,7 +150,7 @@ impl Show for Display {
     fn phase(&self, label: &str, total: Option<u64>) {
         self.begin(label, false);
         if let Some(bar) = &self.bar {
-            // Figures of the last phase would be drawn beside this one's.
+            // Figures of the last phase would be drawn next to this phase's label.
             bar.set_message("");
             bar.set_prefix(label.to_owned());
             bar.set_style(style(total.is_some()));
@@ -185,7 +184,7 @@ impl Show for Display {
         let counts = !self.step.get() && progress.elapsed.is_some();
         let figures = match counts {
             true => figures(&progress),
-            // Nothing is counted yet: its workers open files and the like.
+            // Nothing is counted yet: the workers are preparing.
             false => format!("{} elapsed", clock(since.as_secs())),
         };
         if let Some(bar) = &self.bar {

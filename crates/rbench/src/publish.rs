@@ -1,5 +1,4 @@
-//! What is written and printed when a run has ended or was stopped: the result file, the report,
-//! and what to know besides.
+//! Output of a run that has ended or was stopped: the result file, the report, and messages.
 
 use std::io::IsTerminal as _;
 
@@ -16,13 +15,13 @@ use crate::refusal::Refusal;
 use crate::report::Report;
 use crate::trouble::{note_trouble, tell};
 
-/// The warning of a run that could not go on.
+/// Code of the warning about a run that could not go on.
 pub const ENDED_EARLY: &str = "ended-early";
 
-/// The warning of something that could not be removed.
+/// Code of the warning about files that could not be removed.
 pub const LEFT_BEHIND: &str = "left-behind";
 
-/// Warnings of something that went wrong; the others explain numbers.
+/// Codes of warnings about failures; the other warnings explain numbers.
 const WRONG: [&str; 6] = [
     "errors",
     "already-there",
@@ -32,7 +31,7 @@ const WRONG: [&str; 6] = [
     LEFT_BEHIND,
 ];
 
-/// Writes the result and the report; returns the exit code of every rank.
+/// Writes the result and the report. Returns the exit code on every rank.
 pub fn finish(
     group: &Group<'_>,
     mut report: Report,
@@ -44,9 +43,9 @@ pub fn finish(
         if report.broken.is_some() {
             report.front.discard();
         }
-        // Only rank 0 knows of failed operations; the launcher takes its code.
+        // Only rank 0 knows the failed operations; the launcher takes its exit code.
         return match (stop_code(group), report.broken) {
-            // A command ended by the same signal is not a failure of its own.
+            // A command that the same signal ended is not a separate failure.
             (Some(code), None | Some(ExecError::SetUp(_))) => Ok(code),
             (_, Some(error)) => Err(error.into()),
             (None, None) => Ok(local),
@@ -76,8 +75,7 @@ pub fn finish(
     broken.map_or(Ok(FAILED), |error| Err(error.into()))
 }
 
-/// Completes the result and writes the files that hold it; what could not be
-/// written, in a sentence.
+/// Completes the result and writes the files that hold it. Returns a sentence about write errors.
 pub fn conclude(report: &mut Report) -> Option<String> {
     let mut trouble = report.take_trouble();
     let result = &mut report.result;
@@ -105,8 +103,7 @@ pub fn conclude(report: &mut Report) -> Option<String> {
     trouble
 }
 
-/// The result file, the report on standard output, and where they are; returns
-/// the exit code.
+/// Writes the result file, prints the report and the paths of both, and returns the exit code.
 pub fn publish(report: &mut Report, scope: Scope<'_>, output: &Output) -> u8 {
     if report.file.borrow().is_some() || report.cell.is_some() {
         report.result.forms = report.front.forms(scope, &report.result, &report.jobs);
@@ -133,7 +130,7 @@ pub fn publish(report: &mut Report, scope: Scope<'_>, output: &Output) -> u8 {
     if !has_ours && !result.complete && report.broken.is_none() {
         complain("the run was interrupted; the report covers what it did until then");
     }
-    // Other tools print nothing on standard error unless something is wrong.
+    // Other tools print on standard error only if something is wrong.
     let people = std::io::stderr().is_terminal();
     if !has_ours && !output.quiet {
         tell_trouble(result, people);
@@ -151,12 +148,12 @@ pub fn publish(report: &mut Report, scope: Scope<'_>, output: &Output) -> u8 {
     code
 }
 
-/// Prints on standard error what another tool's tables have no room for: what
-/// went wrong and, on a terminal, what to know before trusting the tables.
+/// Prints warnings that another tool's tables do not include. Without a terminal, prints only those
+/// about failures.
 fn tell_trouble(result: &RunResult, people: bool) {
-    // Whoever ends the run early prints why.
-    let told = |code: &str| code != ENDED_EARLY && (people || WRONG.contains(&code));
-    for warning in result.warnings.iter().filter(|w| told(&w.code)) {
+    // The reason for an early end is printed elsewhere.
+    let is_printed = |code: &str| code != ENDED_EARLY && (people || WRONG.contains(&code));
+    for warning in result.warnings.iter().filter(|w| is_printed(&w.code)) {
         complain(&warning.message);
     }
 }

@@ -1,5 +1,5 @@
-//! `rbench record`: runs a program on a directory that is passed through, and writes what it does
-//! there as a trace.
+//! `rbench record`: runs a program on a directory that is passed through, and writes its requests
+//! as a trace.
 
 use std::ffi::OsString;
 use std::fs::{File, OpenOptions};
@@ -29,25 +29,25 @@ use rbench_testfs::{Backing, Config, Mounted, Observer, SUBTYPE, mount, require_
 use crate::console::{complain, fail};
 use crate::exit::{FAILED, USAGE};
 
-/// The file of a trace where none is named.
+/// Default path of the trace.
 const DEFAULT: &str = "rbench.trace";
 
-/// Requests that wait to be written, most of them; whoever asks waits then.
+/// Maximum number of requests waiting to be written; above it, the program waits.
 const WAITING: usize = 64;
 
-/// How much the trace is compressed: as fast as the default of zstd.
+/// Compression level: as fast as zstd's default.
 const LEVEL: i32 = 3;
 
-/// A trace while it is written.
+/// A trace that is being written.
 type Writer = zstd::Encoder<'static, BufWriter<File>>;
 
-/// What was written.
+/// Totals of the trace.
 struct Written {
     operations: u64,
     left_out: LeftOut,
 }
 
-/// Records; the program's exit code.
+/// Records a program and returns its exit code.
 pub fn record(args: &Record) -> u8 {
     match run(args) {
         Ok(code) => code,
@@ -55,7 +55,7 @@ pub fn record(args: &Record) -> u8 {
     }
 }
 
-/// The exit code, or one with a sentence.
+/// Returns the program's exit code, or an exit code with a message.
 fn run(args: &Record) -> Result<u8, (u8, String)> {
     let usage = |message: String| (USAGE, message);
     let failed = |message: String| (FAILED, message);
@@ -64,7 +64,7 @@ fn run(args: &Record) -> Result<u8, (u8, String)> {
             "there is no program to run: name one after --".to_owned(),
         ));
     };
-    // Threads that are started from now on have them blocked too.
+    // Blocked before threads are started, so that they inherit it.
     let signals =
         blocked().map_err(|errno| failed(format!("signals cannot be received: {errno}")))?;
     let backing = Backing::Passthrough(args.folder.clone());
@@ -77,7 +77,7 @@ fn run(args: &Record) -> Result<u8, (u8, String)> {
         ))
     })?;
     let discard = |code: (u8, String)| {
-        // It was made by this run, and nothing is in it.
+        // This run created the file, and it is empty.
         let _ = std::fs::remove_file(path);
         code
     };
@@ -85,7 +85,7 @@ fn run(args: &Record) -> Result<u8, (u8, String)> {
     let end = sender.clone();
     let mut config = Config::new(backing).uncached();
     config.observer = Some(Observer::new(move |event| {
-        // Writing has failed, which is told at the end.
+        // Writing has failed; the error is reported at the end.
         let _ = sender.send(Some(event));
     }));
     let origin = MonotonicClock.now();
@@ -100,7 +100,7 @@ fn run(args: &Record) -> Result<u8, (u8, String)> {
     let child = ends_with_us(unblocked(Command::new(program).args(words))).spawn();
     let ended = match child {
         Ok(mut child) => wait(&mut child, &signals).map_err(|errno| {
-            // Nothing that was started outlives the run; it may have ended just now.
+            // No child process outlives the run; it may have just ended.
             let _ = child.kill().and_then(|()| child.wait());
             failed(format!("waiting failed: {errno}"))
         }),
@@ -113,8 +113,8 @@ fn run(args: &Record) -> Result<u8, (u8, String)> {
     };
     let unmounted = unmount(mounted);
     guard.release();
-    // Who still uses a detached mount is not recorded any more. A writer that has failed does not
-    // listen, and tells why.
+    // Requests that still use a detached mount are not recorded. A writer that has failed no longer
+    // listens, and reports its error.
     let _ = end.send(None);
     let written = writing.join();
     let written = written.unwrap_or_else(|_| Err("a thread has panicked".to_owned()));
@@ -139,18 +139,18 @@ fn run(args: &Record) -> Result<u8, (u8, String)> {
     Ok(code(status))
 }
 
-/// Sees that no dead mount stays where we are killed: a shell that waits for the end of its standard
-/// input, which only we hold.
+/// Removes a dead mount if we are killed: a shell that waits until its standard input closes. Only
+/// we hold the other end.
 struct Guard(Child);
 
 impl Guard {
-    /// What is mounted there may be something else by now.
+    /// Checks first that our file system is still mounted there.
     const SCRIPT: &str = "trap '' HUP INT QUIT TERM; read -r _ && exit; \
         awk '$5 == ENVIRON[\"PLACE\"] { last = $0 } END { exit index(last, \" - \" ENVIRON[\"TYPE\"] \" \") == 0 }' \
         /proc/self/mountinfo && { fusermount3 -u -z \"$1\" || umount -l \"$1\"; }";
 
     fn of(mountpoint: &Path) -> io::Result<Guard> {
-        // Whoever ends us may not be in its directory.
+        // The process must not hold the user's working directory.
         let mountpoint = mountpoint.canonicalize()?;
         let mut shell = Command::new("sh");
         shell.args(["-c", Guard::SCRIPT, "sh"]).arg(&mountpoint);
@@ -161,16 +161,16 @@ impl Guard {
         unblocked(&mut shell).spawn().map(Guard)
     }
 
-    /// There is no mount any more.
+    /// Ends the shell after a normal unmount.
     fn release(mut self) {
-        // If it is gone already, nothing is left to do.
-        let told = self.0.stdin.take().map(|mut stdin| stdin.write_all(b"\n"));
-        drop(told);
+        // If the shell is gone already, nothing is left to do.
+        let sent = self.0.stdin.take().map(|mut stdin| stdin.write_all(b"\n"));
+        drop(sent);
         let _ = self.0.wait();
     }
 }
 
-/// A path as it stands in the kernel's table of mounts.
+/// Escapes a path like the kernel's table of mounts.
 fn in_table(path: &Path) -> OsString {
     let mut text = Vec::new();
     for byte in path.as_os_str().as_bytes() {
@@ -182,14 +182,14 @@ fn in_table(path: &Path) -> OsString {
     OsString::from_vec(text)
 }
 
-/// A program that ends when we are killed.
+/// Makes a program end when we are killed.
 fn ends_with_us(command: &mut Command) -> &mut Command {
     let ends = || set_pdeathsig(Signal::SIGTERM).map_err(io::Error::from);
-    // SAFETY: between fork and exec only prctl is called, which may be called there.
+    // SAFETY: between fork and exec only prctl is called, which is async-signal-safe.
     unsafe { command.pre_exec(ends) }
 }
 
-/// Blocks what a terminal or a launcher sends, so that it can be waited for.
+/// Blocks the signals of terminals and launchers, so that they can be waited for.
 fn blocked() -> Result<SigSet, Errno> {
     let mut set = SigSet::empty();
     for signal in [
@@ -205,7 +205,7 @@ fn blocked() -> Result<SigSet, Errno> {
     Ok(set)
 }
 
-/// Waits for the end of the program, and passes signals on to it.
+/// Waits until the program ends, and forwards signals to it.
 fn wait(child: &mut Child, signals: &SigSet) -> Result<ExitStatus, Errno> {
     let pid = Pid::from_raw(child.id() as i32);
     loop {
@@ -217,10 +217,10 @@ fn wait(child: &mut Child, signals: &SigSet) -> Result<ExitStatus, Errno> {
         }
         match signals.wait()? {
             Signal::SIGCHLD => {}
-            // A terminal sends them to the program too.
+            // The terminal also sends them to the program.
             Signal::SIGINT | Signal::SIGQUIT if has_terminal() => {}
             signal => {
-                // It may have ended just now.
+                // The program may have just ended.
                 let _ = kill(pid, signal);
             }
         }
@@ -232,7 +232,7 @@ fn has_terminal() -> bool {
     io::stdin().is_terminal()
 }
 
-/// The exit code of a program as shells tell it.
+/// The exit code of a program in the form that shells use.
 fn code(status: ExitStatus) -> u8 {
     let by_signal = status.signal().map(|signal| 128 + signal);
     let code = status.code().or(by_signal).unwrap_or(1);
@@ -243,10 +243,10 @@ fn unmount(mounted: Mounted) -> Result<(), String> {
     mounted.unmount().map_err(|error| error.to_string())
 }
 
-/// The file of the trace, and its first line; where that fails the file is not there.
+/// Creates the trace file and writes its first line. On errors the file is removed.
 fn begin(path: &Path) -> io::Result<Writer> {
     let mut how = OpenOptions::new();
-    // It holds what the program writes, whoever may read the files that it writes to.
+    // Private: the trace holds data that the program writes, even to private files.
     how.write(true).create_new(true).mode(0o600);
     let file = how.open(path)?;
     begun(file).inspect_err(|_| {
@@ -260,7 +260,7 @@ fn begun(file: File) -> io::Result<Writer> {
     Ok(writer)
 }
 
-/// Writes what happens, until nothing more does.
+/// Writes events until the last one.
 fn write(
     mut writer: Writer,
     events: &Receiver<Option<Event>>,

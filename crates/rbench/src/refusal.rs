@@ -1,4 +1,4 @@
-//! Why a run has no report, and how that is said.
+//! Reasons for a run without a report, and their messages.
 
 use rbench_cli::Stop;
 use rbench_comm::CommError;
@@ -7,15 +7,15 @@ use rbench_exec::ExecError;
 use crate::console::{complain, print, to_stderr};
 use crate::exit::{FAILED, SUCCESS, USAGE};
 
-/// Why a run has no report. It is the same on every rank; rank 0 prints it.
+/// The reason why a run has no report, the same on every rank. Rank 0 prints it.
 pub enum Refusal {
-    /// Help was asked for, or the command line is wrong.
+    /// The user asked for help, or the command line is wrong.
     Cli(Stop),
     /// The command line cannot be carried out here.
     Usage(String),
     /// The run failed.
     Failed(String),
-    /// The other ranks no longer answer and must be ended.
+    /// The other ranks no longer answer and must be terminated.
     Silent(String),
 }
 
@@ -36,7 +36,7 @@ impl From<CommError> for Refusal {
     }
 }
 
-/// Prints at rank 0 why there is no report; returns the exit code.
+/// At rank 0, prints why there is no report. Returns the exit code.
 pub fn say(root: bool, refusal: Refusal) -> u8 {
     match refusal {
         Refusal::Cli(Stop { text, code: 0 }) => {
@@ -48,7 +48,7 @@ pub fn say(root: bool, refusal: Refusal) -> u8 {
         }
         Refusal::Cli(Stop { text, .. }) => {
             if root {
-                // Every message begins with the program's name.
+                // Every message starts with the program's name.
                 to_stderr(&match text.strip_prefix("error: ") {
                     Some(message) => format!("rbench: {message}"),
                     None => text,

@@ -1,4 +1,4 @@
-//! What a run hands over at its end, and who may take it.
+//! The data that a run returns, and the interface to receive it.
 
 use std::cell::RefCell;
 use std::path::PathBuf;
@@ -14,44 +14,43 @@ use crate::front::FrontEnd;
 use crate::hlog::IntervalLog;
 use crate::trouble::note_trouble;
 
-/// Takes the result of a run in place of standard output.
+/// Receives the result of a run in place of standard output.
 pub trait Sink {
-    /// Takes what rank 0 has of a run that has ended or was stopped; the exit
-    /// code.
+    /// Takes rank 0's report of a run that has ended or was stopped. Returns the exit code.
     fn take(&self, report: &mut Report) -> u8;
 }
 
-/// The interval log, as soon as there is one.
+/// The interval log, once it exists.
 pub type SharedLog = Rc<RefCell<Option<IntervalLog>>>;
 
-/// What a run hands over at its end.
+/// The data that a run returns.
 pub struct Report {
-    /// The result so far.
+    /// The result until now.
     pub result: RunResult,
-    /// The result file that is being made.
+    /// The result file that is being written.
     pub file: SharedFile,
     /// The interval log that is being written.
     pub log: SharedLog,
-    /// Whose command line it is.
+    /// The front end of the command line.
     pub front: Box<dyn FrontEnd>,
-    /// What jobs did: by group, job and worker.
+    /// Outcomes of jobs, by group, job and worker.
     pub jobs: Vec<JobOutcome>,
-    /// Something could not be written.
+    /// Message about a failed write.
     pub trouble: Option<String>,
     /// The directory that was kept.
     pub kept: Option<PathBuf>,
-    /// Why the run did not reach its end; what was measured is still reported.
+    /// The reason why the run ended early; its measurements are still reported.
     pub broken: Option<ExecError>,
-    /// The exit code of publishing, once that has happened.
+    /// The exit code of publishing, once done.
     pub published: Option<u8>,
     /// The series that takes the result, if the run is a cell of one.
     pub cell: Option<Rc<dyn Sink>>,
-    /// A signal ended the run: launchers kill its ranks soon.
+    /// True if a signal ended the run: launchers kill its ranks soon.
     pub signalled: bool,
 }
 
 impl Report {
-    /// Why something could not be written, once.
+    /// Returns the message about failed writes, once.
     pub fn take_trouble(&mut self) -> Option<String> {
         let of_log = self.log.borrow_mut().as_mut().and_then(|log| log.trouble());
         let mut all = self.trouble.take();
@@ -61,8 +60,8 @@ impl Report {
         all
     }
 
-    /// Gives up when no phase has ended. A journal with intervals of the first one
-    /// stays, and is named.
+    /// Discards the outputs of a run without a finished phase. A journal with intervals stays, and
+    /// its path is printed.
     pub fn discard(&mut self) {
         self.front.discard();
         if let Some(log) = self.log.borrow_mut().take() {

@@ -1,4 +1,4 @@
-//! Builds the result: everything that is known of the run besides its phases.
+//! Builds the result: all facts about a run except its phases.
 
 use std::collections::BTreeSet;
 use std::iter::repeat;
@@ -19,9 +19,9 @@ use crate::hosts::Hosts;
 use crate::launch::Launch;
 use crate::version;
 
-/// Everything but the phases.
+/// All facts about a run except its phases.
 pub struct Frame<'f> {
-    /// The plan, and how it was launched.
+    /// The plan and the launch.
     pub scope: Scope<'f>,
     /// `--label`
     pub labels: &'f [(String, String)],
@@ -29,21 +29,21 @@ pub struct Frame<'f> {
     pub communicator: &'f str,
     /// The hosts.
     pub hosts: &'f Hosts,
-    /// For each rank, the number of its cache.
+    /// The cache number of each rank.
     pub cache_of: &'f [u32],
-    /// What the tool costs on each host, at rank 0.
+    /// Overhead of the tool on each host, at rank 0.
     pub calibration: Vec<Calibration>,
-    /// Where the run's directory is.
+    /// Parent of the run's directory.
     pub parent: &'f std::path::Path,
-    /// What a request costs, by host.
+    /// Duration of a request, by host.
     pub round_trip: Vec<schema::RoundTrip>,
-    /// Data against memory, by host.
+    /// Size of data and memory, by host.
     pub data_sizes: Vec<schema::DataSize>,
-    /// Of each host.
+    /// One per host.
     pub surroundings: &'f [Option<schema::Surroundings>],
 }
 
-/// Which launch it is, and when it began.
+/// Identity and start time of the launch.
 pub fn run(launch: &Launch, seed: u64, labels: &[(String, String)]) -> schema::Run {
     let words = launch.argv.iter();
     schema::Run {
@@ -60,7 +60,7 @@ pub fn run(launch: &Launch, seed: u64, labels: &[(String, String)]) -> schema::R
 }
 
 impl Frame<'_> {
-    /// A result without phases. `shared`: whether all hosts see one target.
+    /// A result without phases. `shared`: true if all hosts see the same target.
     pub fn result(&self, shared: bool) -> RunResult {
         let several = self.hosts.topology.hosts.len() > 1;
         let plan = self.scope.plan;
@@ -104,7 +104,7 @@ impl Frame<'_> {
         }
     }
 
-    /// With `--iterations auto`: its rule.
+    /// The rule of `--iterations auto`, if given.
     fn repetition(&self) -> Option<schema::RepetitionResult> {
         let until = self.scope.plan.until?;
         let of_the_tree = PHASES.iter().filter(|info| info.items.is_none());
@@ -158,7 +158,7 @@ impl Frame<'_> {
                     ranks: host.ranks.iter().map(|r| r.0).collect(),
                     kernel: facts.kernel.clone(),
                     cpus: facts.cpus,
-                    // The schema gives the host's clock minus rank 0's.
+                    // The schema defines the offset as the host's clock minus rank 0's.
                     clock_offset_ns: -self.hosts.clocks.first_offset(host.leader()).offset_ns,
                     clock_error_ns: self.hosts.clocks.first_offset(host.leader()).error_ns,
                     clock: Some(schema::HostClock {
@@ -181,11 +181,11 @@ impl Frame<'_> {
     }
 
     fn target(&self, shared: Option<bool>) -> schema::Target {
-        // An unknown mount is shown as unknown; the run goes on.
-        let there = self.parent.ancestors().find(|dir| dir.exists());
-        let there = there.unwrap_or(self.parent);
-        let mount = mountinfo::of(there).ok();
-        let space = rbench_sys::space(there).ok().map(|space| schema::Space {
+        // An unknown mount is reported as unknown; the run goes on.
+        let existing = self.parent.ancestors().find(|dir| dir.exists());
+        let existing = existing.unwrap_or(self.parent);
+        let mount = mountinfo::of(existing).ok();
+        let space = rbench_sys::space(existing).ok().map(|space| schema::Space {
             bytes_total: space.bytes_total,
             bytes_free: space.bytes_free,
             inodes_total: space.inodes_total,

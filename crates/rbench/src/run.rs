@@ -27,7 +27,7 @@ use crate::report::{Report, Sink};
 use crate::result::Frame;
 use crate::{client_counters, command, data_size, marker, round_trip, surroundings, target};
 
-/// One run from Spec to report, or to the series that it belongs to; the exit
+/// Executes one run from Spec to report, or to the series that it belongs to. Returns the exit
 /// code.
 pub async fn once(
     comm: &dyn Communicator,
@@ -66,7 +66,7 @@ pub async fn once(
     let commands = plan.commands.clone();
     let hooks = PhaseHooks::new(commands, &launch.run_id, plan.iterations, &parent);
     let group = group.with_caches(cache_of).with_hooks(hooks);
-    // The built-in file system is this program: it is only watched when that is asked for.
+    // The built-in file system is this program: it is watched only on request.
     if output.watch.is_some() || !plan.embedded() {
         client::watch(&group, output.watch.clone(), places.clone()).await?;
     }
@@ -96,13 +96,12 @@ pub async fn once(
     };
     let report = measure(&group, job, &hosts, &parent, &display).await;
     display.end();
-    // Unmounted before the report, which does not need it.
+    // The report does not need the mount.
     drop(embedded);
     finish(&group, report?, scope, output)
 }
 
-/// How progress is shown: without a terminal, some front ends show none unless
-/// asked to.
+/// The progress mode: without a terminal, some front ends show progress only on request.
 fn progress_of(front: &dyn FrontEnd, asked: Progress) -> Progress {
     if !front.shows_progress() && asked == Progress::Auto && !std::io::stderr().is_terminal() {
         Progress::Off
@@ -111,7 +110,7 @@ fn progress_of(front: &dyn FrontEnd, asked: Progress) -> Progress {
     }
 }
 
-/// Whether an engine of the plan makes calls in threads that all workers share.
+/// Returns true if an engine of the plan makes calls in threads that all workers share.
 fn one_file_table(plan: &Plan) -> bool {
     let shares = |name: &str| engine::find(name).is_some_and(|engine| engine.one_file_table);
     match &plan.work {
@@ -146,7 +145,7 @@ pub fn plan(
     Ok(plan)
 }
 
-/// All ranks must have resolved the same plan.
+/// Checks that all ranks resolved the same plan.
 async fn check_digests(comm: &dyn Communicator, plan: &Plan) -> Result<(), Refusal> {
     let digest = plan.digest();
     let bounds = comm.all_reduce(Combine::Max, vec![digest, !digest]).await?;
@@ -205,7 +204,7 @@ async fn measure(
     let run_key = key(&launch.run_id.bytes().map(u64::from).collect::<Vec<u64>>());
     let mut recording = Recording::new(&frame, job, display, group);
     recording.observe(group);
-    // Launchers end their ranks soon after a signal.
+    // Launchers kill their ranks soon after a signal.
     let leaves = plan.works_in_its_own_directory() && !plan.embedded() && !plan.keep;
     if leaves && group.world.size() > 1 {
         display.at_risk(format!(
@@ -221,9 +220,9 @@ async fn measure(
     if outcome.is_ok()
         && let Some(clients) = clients
     {
-        // What was measured is worth more than what the client counted.
-        if let Ok(found) = clients.end(group).await {
-            recording.clients(found);
+        // Errors here must not discard the measurements.
+        if let Ok(counters) = clients.end(group).await {
+            recording.clients(counters);
         }
     }
     if matches!(&outcome, Err(e) if !matches!(e, ExecError::Usage(_) | ExecError::SetUp(_))) {
@@ -236,9 +235,8 @@ async fn measure(
     Ok(recording.end(outcome))
 }
 
-/// Compares the clocks for the last time, after all measuring; after a stop there
-/// is no time for it. An error here does not end the run: the measurements are
-/// worth more than knowing the clocks better.
+/// Compares the clocks again after all measurements, except after a stop. Ignores errors: the
+/// measurements matter more than better clocks.
 async fn keep_time_at_the_end(group: &Group<'_>) {
     let several = !group.clocks().others().is_empty();
     if several && matches!(group.stopped().await, Ok(false)) {

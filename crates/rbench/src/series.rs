@@ -1,5 +1,5 @@
-//! Several runs from one launch, one after the other ([`run`]): rank 0 decides
-//! what comes next, all ranks hear of it, those that take part run it.
+//! Several runs from one launch, one after the other ([`run`]). Rank 0 decides the next cell and
+//! sends it to all ranks; the selected ranks run it.
 
 use std::cell::RefCell;
 use std::ffi::{OsStr, OsString};
@@ -43,11 +43,11 @@ use record::Record;
 /// What rank 0 says comes next.
 #[derive(Serialize, Deserialize)]
 enum Turn {
-    /// These ranks run this; whether its result goes into a file.
+    /// A cell's launch, the ranks that run it, and true if its result goes into a file.
     Cell(Box<Launch>, Vec<Rank>, bool),
-    /// There is nothing more to run; the exit code.
+    /// The series ends with this exit code.
     End(u8),
-    /// There can be no such series; why.
+    /// The series is impossible, for this reason.
     Refused(String),
 }
 
@@ -91,7 +91,7 @@ pub async fn run(
             _ => None,
         };
         let (spec, mut output) = cell_of(&launch, series)?;
-        // Whether there is a file decides what the ranks gather: they agree on that.
+        // Ranks gather data depending on `out`, so all must have one or none.
         output.out = match lead {
             Some(lead) => lead.cell_file(),
             None => file.then(PathBuf::new),
@@ -116,13 +116,13 @@ pub async fn run(
     }
 }
 
-/// Where the page of an overview goes.
+/// Path of an overview's page.
 fn page_of(launch: &Launch, overview: &Overview) -> PathBuf {
     let usual = || PathBuf::from(format!("rbench-{}.html", launch.run_id));
     Path::new(&launch.cwd).join(overview.html.clone().unwrap_or_else(usual))
 }
 
-/// Refuses on all ranks a page that cannot be written, before anything runs.
+/// Checks before any run that the page can be written; refuses on all ranks otherwise.
 async fn page_is_free(
     comm: &dyn Communicator,
     launch: &Launch,
@@ -136,7 +136,7 @@ async fn page_is_free(
     refused.map_or(Ok(()), |why| Err(Refusal::Usage(why)))
 }
 
-/// The workload of a cell, and how it is shown: its result goes to the series.
+/// The workload and output options of a cell. Its result goes to the series.
 fn cell_of(launch: &Launch, series: &Series) -> Result<(Spec, Output), Refusal> {
     match command::read(launch)? {
         Asked::Run(run) => {
@@ -156,7 +156,7 @@ fn cell_of(launch: &Launch, series: &Series) -> Result<(Spec, Output), Refusal> 
     }
 }
 
-/// Ranks other than 0 have nothing to hand over.
+/// Sink of ranks other than 0, which have no result.
 struct Elsewhere;
 
 impl Sink for Elsewhere {
@@ -165,11 +165,11 @@ impl Sink for Elsewhere {
     }
 }
 
-/// What rank 0 does at the start.
+/// Result of starting a series at rank 0.
 enum Begun {
-    /// It leads the series.
+    /// The series starts.
     Lead(Rc<Lead>),
-    /// All is said: nothing is run; the exit code.
+    /// Nothing is run; the exit code.
     Over(u8),
 }
 
@@ -177,13 +177,13 @@ enum Begun {
 struct Lead {
     state: RefCell<State>,
     course: Box<dyn Course>,
-    /// As it was launched.
+    /// The launch of the series.
     launch: Launch,
     /// The host of each launched rank.
     host_of: Vec<u32>,
-    /// Where its page goes; `None`: it has none.
+    /// Path of the page, if there is one.
     page: Option<PathBuf>,
-    /// Whether progress is shown.
+    /// True if progress is shown.
     shows: bool,
 }
 
@@ -191,13 +191,12 @@ struct State {
     record: Record,
     /// The cell that is running.
     now: Option<(u32, Cell)>,
-    /// The worst exit code so far.
+    /// The worst exit code until now.
     worst: u8,
 }
 
 impl Lead {
-    /// Looks whether every cell that is known can be run; nothing is touched
-    /// before.
+    /// Checks that every known cell can be run, before anything is changed. Then starts the series.
     ///
     /// # Errors
     /// A sentence that names the cell, option or file.
@@ -255,7 +254,7 @@ impl Lead {
         })))
     }
 
-    /// What comes next. After a signal there is nothing.
+    /// The next step; after a signal, the end.
     fn next(&self) -> Turn {
         let state = &mut *self.state.borrow_mut();
         if state.worst <= FAILED
@@ -272,7 +271,7 @@ impl Lead {
     fn turn(&self, state: &mut State, index: u32, cell: Cell) -> Turn {
         let members = match cell.selection.members(&self.host_of) {
             Ok(members) => members,
-            // Checked before the first; an adaptive course does not select.
+            // Checked before the first cell; an adaptive course selects no ranks.
             Err(error) => return Turn::Refused(error.to_string()),
         };
         if let Err(message) = self.course.begin(index) {
@@ -288,7 +287,7 @@ impl Lead {
         turn
     }
 
-    /// Writes the page of what was run; the exit code.
+    /// Writes the page of the finished cells and returns the exit code.
     fn write_page(&self, state: &State) -> u8 {
         let series = state.record.series();
         let Some(page) = self.page.as_ref().filter(|_| !series.cells.is_empty()) else {
@@ -308,7 +307,7 @@ impl Lead {
         }
     }
 
-    /// There is no way on; what there is so far is published.
+    /// Ends the series early and publishes its results.
     fn given_up(&self, state: &mut State, message: String) -> Turn {
         complain(&message);
         let published = state.record.publish(false);
@@ -317,14 +316,14 @@ impl Lead {
         Turn::End(FAILED.max(published))
     }
 
-    /// Beside it stands the journal of the cell that runs.
+    /// Base path of the running cell's journal.
     fn cell_file(&self) -> Option<PathBuf> {
         let state = self.state.borrow();
         let (index, _) = state.now.as_ref()?;
         state.record.cell_file(*index)
     }
 
-    /// The cell has ended at all ranks.
+    /// Records that the cell has ended on all ranks.
     fn ended(&self, code: u8, error: Option<String>) {
         let state = &mut *self.state.borrow_mut();
         state.worst = state.worst.max(code);
@@ -334,8 +333,8 @@ impl Lead {
         if error.is_some() {
             state.record.failed(index, &cell, error);
         }
-        let told = self.course.ended(index, state.record.series());
-        if let Some(line) = told.filter(|_| self.shows) {
+        let progress = self.course.ended(index, state.record.series());
+        if let Some(line) = progress.filter(|_| self.shows) {
             to_stderr(&line);
         }
     }
@@ -352,7 +351,7 @@ impl Sink for Lead {
             if kept && let Some(file) = file {
                 file.discard();
             }
-            // Nothing comes after these.
+            // After these errors nothing else is written.
             let silent = matches!(
                 report.broken,
                 Some(ExecError::Lost(_) | ExecError::NoAnswer | ExecError::Comm(_))
@@ -366,10 +365,10 @@ impl Sink for Lead {
     }
 }
 
-/// The plan of a cell on these ranks.
+/// The plan of a cell on the selected ranks.
 ///
 /// # Errors
-/// Why it cannot be run on them.
+/// The reason why it cannot be run there.
 fn plan_of(launch: &Launch, series: &Series, cell: &Cell, host_of: &[u32]) -> Result<Plan, String> {
     let members = cell.selection.members(host_of).map_err(|e| e.to_string())?;
     let launch = launch.of_cell(0, &cell.words);
@@ -391,13 +390,13 @@ fn plan_of(launch: &Launch, series: &Series, cell: &Cell, host_of: &[u32]) -> Re
     }
     let (spec, output) = cell_of(&launch, series).map_err(refused)?;
     let of_members: Vec<u32> = members.iter().map(|r| host_of[r.0 as usize]).collect();
-    // The file may be written by a cell before this one: any number will do here.
+    // An earlier cell may write this file; any number serves for the check.
     let reads = command::front_end(&spec, &output).status_to_read();
     let stonewalled = reads.map(|_| 1);
     plan(&spec, &renumbered(&of_members), &launch, stonewalled).map_err(refused)
 }
 
-/// Whether an option is given.
+/// Returns true if an option is given.
 fn has(words: &[OsString], option: &str) -> bool {
     let option = option.as_bytes();
     words.iter().any(|word: &OsString| {
@@ -406,7 +405,7 @@ fn has(words: &[OsString], option: &str) -> bool {
     })
 }
 
-/// Hosts numbered from 0 in the order of their first ranks.
+/// Renumbers hosts from 0 in the order of their first ranks.
 fn renumbered(host_of: &[u32]) -> Vec<u32> {
     let mut seen: Vec<u32> = Vec::new();
     host_of

@@ -1,5 +1,5 @@
-//! `rbench show`: reports of the files of runs and series, or of the journals of
-//! unfinished ones.
+//! `rbench show`: reports from result files of runs and series, or from the journals of unfinished
+//! ones.
 
 use std::io::IsTerminal as _;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use rbench_report::{Colour, Document, RENDERERS, RunResult, View, listing};
 use crate::console::{fail, print};
 use crate::exit::{FAILED, USAGE};
 
-/// Renders `result` in the form asked for.
+/// Renders `result` in the requested format.
 pub fn render(result: &RunResult, format: Format, details: bool) -> String {
     let name = match format {
         Format::Text => "text",
@@ -19,26 +19,25 @@ pub fn render(result: &RunResult, format: Format, details: bool) -> String {
     };
     let renderer = RENDERERS.iter().find(|r| r.name == name);
     let document = Document::Run(Box::new(result.clone()));
-    // Every result has these two.
+    // Every result has these two formats.
     renderer
         .and_then(|r| (r.render)(&[document], view().with_details(details)).ok())
         .unwrap_or_default()
 }
 
-/// How standard output shows a report: as wide as COLUMNS or the terminal, coloured on a
-/// terminal whose user has nothing against it (NO_COLOR, TERM=dumb). Launchers of MPI
-/// give their ranks a terminal whatever becomes of the output: behind them it is taken
-/// for none.
+/// The view of standard output: as wide as COLUMNS or the terminal, and coloured on a terminal
+/// unless the user objects (NO_COLOR, TERM=dumb). Under an MPI launcher it is never coloured:
+/// launchers give ranks a terminal even if the output goes elsewhere.
 pub fn view() -> View {
     let set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
     let launched = launcher(|name| std::env::var(name).ok()).is_some();
     let terminal = std::io::stdout().is_terminal() && !launched;
-    let told = set("COLUMNS").and_then(|text| text.to_str()?.parse::<usize>().ok());
+    let columns_set = set("COLUMNS").and_then(|text| text.to_str()?.parse::<usize>().ok());
     let seen = || {
         let (width, _) = terminal_size::terminal_size_of(std::io::stdout())?;
         Some(usize::from(width.0))
     };
-    let columns = told.or_else(|| seen().filter(|_| terminal));
+    let columns = columns_set.or_else(|| seen().filter(|_| terminal));
     let columns = columns.filter(|columns| *columns > 0);
     let plain = set("TERM").is_none_or(|term| term == "dumb") || set("NO_COLOR").is_some();
     let view = View::default().with_colour(match terminal && !plain {

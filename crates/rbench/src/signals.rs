@@ -1,5 +1,5 @@
-//! SIGINT, SIGTERM and SIGHUP: the first asks the group to stop, the second ends
-//! the process at once. Who watches may ask for a stop too, once. SIGUSR1 sets a mark.
+//! SIGINT, SIGTERM and SIGHUP: the first asks the group to stop, the second ends the process at
+//! once. Viewers may also ask for a stop, once. SIGUSR1 sets a mark.
 
 use std::cell::{Cell, RefCell};
 use std::future::Future;
@@ -25,17 +25,17 @@ const KINDS: [SignalKind; 3] = [
     SignalKind::hangup(),
 ];
 
-/// What comes so soon after the first signal is the same one: the terminal and the launcher may both
-/// pass it on.
+/// Signals within this time of the first count as the same one: the terminal and the launcher may
+/// both send it.
 const SAME: Duration = Duration::from_millis(100);
 
-/// Their numbers, and where they are heard of. Called within a runtime.
+/// Signal numbers and their streams. Must be called within a runtime.
 fn streams() -> Vec<(i32, Signal)> {
     let heard = |kind: &SignalKind| Some((kind.as_raw_value(), signal(*kind).ok()?));
     KINDS.iter().filter_map(heard).collect()
 }
 
-/// Whether one of them has come: its number.
+/// The number of a signal that has arrived.
 fn poll(streams: &mut [(i32, Signal)], context: &mut Context<'_>) -> Poll<i32> {
     for (number, stream) in streams {
         if stream.poll_recv(context).is_ready() {
@@ -45,9 +45,9 @@ fn poll(streams: &mut [(i32, Signal)], context: &mut Context<'_>) -> Poll<i32> {
     Poll::Pending
 }
 
-/// Ends the process at the second signal, from a thread of its own: the main one may be in a
-/// call of a file system that does not return. From then on the signals go to that thread: the
-/// kernel would leave them with the main one, which gets them when its call has returned.
+/// Ends the process at the second signal, from a thread of its own: the main thread may hang in a
+/// file system call. The main thread blocks these signals: otherwise the kernel would queue them
+/// there until its call returns.
 fn end_at_second(stopping: Arc<AtomicBool>) -> std::io::Result<()> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_io()
@@ -77,25 +77,25 @@ fn end_at_second(stopping: Arc<AtomicBool>) -> std::io::Result<()> {
 /// The signals of this process.
 pub struct Signals {
     streams: RefCell<Vec<(i32, Signal)>>,
-    /// Who sent them; `None` where that cannot be looked at.
+    /// Records the senders of signals, if possible.
     senders: Option<Senders>,
-    /// Whether the first one was told of.
+    /// True once the first signal was reported.
     told: Cell<bool>,
-    /// Whether a stop was asked for, by a signal or by who watches.
+    /// True once a signal or a viewer has asked for a stop.
     stopping: Arc<AtomicBool>,
-    /// Who watches and asks for a stop.
+    /// The viewers' stop requests.
     stops: RefCell<Option<Stops>>,
-    /// Who has.
+    /// The viewer that asked.
     asked: RefCell<Option<String>>,
     marks: RefCell<Option<Signal>>,
 }
 
 impl Signals {
-    /// Installs the handlers; called within the runtime. A signal whose handler
-    /// cannot be installed keeps its default: it ends this process. That for SIGUSR1 is
-    /// there on every rank, since launchers pass it on to all.
+    /// Installs the handlers; must be called within the runtime. A signal whose handler cannot be
+    /// installed keeps its default, which ends this process. Every rank handles SIGUSR1, since
+    /// launchers forward it to all.
     pub fn new() -> Signals {
-        // Before the others, so that it is known when these are heard of.
+        // Before the other handlers, so that the sender is known when they run.
         let senders = Senders::watch(&KINDS.map(|kind| kind.as_raw_value())).ok();
         let stopping = Arc::<AtomicBool>::default();
         if let Err(e) = end_at_second(Arc::clone(&stopping)) {
@@ -112,12 +112,12 @@ impl Signals {
         }
     }
 
-    /// Whoever asks for a stop there is heard like the first signal, as SIGINT.
+    /// Treats stop requests of viewers like the first SIGINT.
     pub fn hear(&self, stops: Option<Stops>) {
         *self.stops.borrow_mut() = stops;
     }
 
-    /// A stop that somebody who watches asks for: the first one.
+    /// Returns true once, for a viewer's first stop request.
     fn asked(&self, context: &mut Context<'_>) -> bool {
         let mut stops = self.stops.borrow_mut();
         let Some(Poll::Ready(Some(who))) = stops.as_mut().map(|stops| stops.poll_recv(context))
@@ -148,7 +148,7 @@ impl Interrupts for Signals {
         match self.senders.as_ref().and_then(|all| all.of(signal)) {
             None => name,
             Some(Sender::Kernel) => format!("{name} from the terminal"),
-            // A launcher in another PID namespace, say.
+            // For example, a launcher in another PID namespace.
             Some(Sender::Process { pid: 0, uid, .. }) => {
                 format!("{name} from a process of another PID namespace (user {uid})")
             }

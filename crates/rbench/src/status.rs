@@ -1,5 +1,5 @@
-//! The file that keeps what a stonewall left each rank with, for a later run: a number, and a line
-//! that says whose it is.
+//! The stonewall's status file for later runs: a number of items, and a line that says who wrote
+//! the file.
 
 use std::path::Path;
 
@@ -9,11 +9,10 @@ use rbench_core::Rank;
 use crate::files;
 use crate::refusal::Refusal;
 
-/// The content of the file that `option` names, read by rank 0 for all; `None` if it
-/// does not exist.
+/// The content of the file of `option`, read by rank 0 for all; `None` if it does not exist.
 ///
 /// # Errors
-/// When it cannot be read, or the ranks cannot communicate.
+/// If it cannot be read or the ranks cannot communicate.
 pub async fn read(
     comm: &dyn Communicator,
     option: &str,
@@ -43,18 +42,18 @@ fn content(option: &str, path: &Path) -> Result<Option<u64>, String> {
     Ok(Some(items))
 }
 
-/// That the file can be written: it is not there, or was written by such a run.
+/// Checks that the file can be written: it does not exist, or is a status file of rbench.
 ///
 /// # Errors
 /// One sentence that names option and file.
 pub fn check(option: &str, path: &Path) -> Result<(), String> {
-    let found = files::find(path, is_status);
-    found
+    let place = files::find(path, is_status);
+    place
         .map(drop)
         .map_err(|why| format!("{option} {} {why}", path.display()))
 }
 
-/// Writes it, in one step.
+/// Writes the file in one step.
 ///
 /// # Errors
 /// One sentence that names option and file.
@@ -65,11 +64,11 @@ pub fn write(option: &str, path: &Path, items: u64) -> Result<(), String> {
         .map_err(|why| format!("{option} {} {why}", path.display()))
 }
 
-/// The line below the number. mdtest and IOR read the number alone, and write nothing else: a file
-/// that holds a number may be anybody's.
+/// The line after the number. mdtest and IOR write the number only, but a file with a number could
+/// belong to anyone.
 const SIGNED: &str = "# items of each rank, written by rbench\n";
 
-/// Whether a file is a status file of rbench.
+/// Returns true if a file is a status file of rbench.
 fn is_status(content: &[u8]) -> bool {
     let text = std::str::from_utf8(content).unwrap_or_default();
     let number = text.strip_suffix(SIGNED);

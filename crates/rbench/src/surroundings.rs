@@ -8,7 +8,7 @@ use rbench_report::schema::{ClientProgram, FuseSettings, HostMount, NtpState, Su
 use rbench_sys::mountinfo;
 use rbench_sys::surroundings::{self as sys, without_credentials};
 
-/// That of each host, at rank 0; `None` where nothing arrived.
+/// The environment of each host, at rank 0; `None` for hosts without an answer.
 ///
 /// # Errors
 /// When the ranks cannot communicate.
@@ -27,7 +27,7 @@ pub async fn gather(
     Ok(hosts)
 }
 
-/// That of each rank that `looks`, at rank 0; `None` for the others.
+/// The environment of each rank with `looks`, at rank 0; `None` for the others.
 ///
 /// # Errors
 /// When the ranks cannot communicate.

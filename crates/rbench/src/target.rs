@@ -1,4 +1,4 @@
-//! Where a run works: the user's directory, or the built-in file system.
+//! The run's target: the user's directory or the built-in file system.
 
 use std::path::{Path, PathBuf};
 
@@ -11,8 +11,8 @@ use crate::embedded::Embedded;
 use crate::launch::Launch;
 use crate::refusal::Refusal;
 
-/// The directory to test: the user's, or this host's built-in file system, which
-/// ends when the second value is dropped.
+/// The directory to test: the user's, or this host's built-in file system. Dropping the second
+/// value unmounts it.
 pub async fn directory(
     group: &Group<'_>,
     plan: &Plan,
@@ -35,8 +35,8 @@ pub async fn directory(
     Ok((PathBuf::from(path), mounted))
 }
 
-/// All directories that the run works in, as absolute paths; `parent` is the
-/// built-in file system if that is used.
+/// Absolute paths of all directories that the run uses. With the built-in file system, that is
+/// `parent`.
 pub fn places(plan: &Plan, launch: &Launch, parent: &Path) -> Vec<PathBuf> {
     if plan.embedded() {
         return vec![parent.to_owned()];
@@ -45,7 +45,7 @@ pub fn places(plan: &Plan, launch: &Launch, parent: &Path) -> Vec<PathBuf> {
     plan.places().iter().map(|place| cwd.join(place)).collect()
 }
 
-/// Memory for the built-in file system: half of what is available.
+/// Memory for the built-in file system: half of the available memory.
 pub fn room_for(data: u64) -> Result<Bytes, String> {
     let half = available_memory().map_or(1 << 30, |all| all.0 / 2);
     if data > half {

@@ -33,7 +33,7 @@ pub fn serve(args: Testfs) -> u8 {
     };
     let served = rbench_testfs::serve(config, &args.mountpoint, &options);
     if args.remove_mountpoint {
-        // It is removed by whoever made it if that is still there.
+        // The parent process removes it if it is still running.
         let _ = std::fs::remove_dir(&args.mountpoint);
     }
     match served {
@@ -48,7 +48,7 @@ pub fn serve(args: Testfs) -> u8 {
     }
 }
 
-/// Where something is written that may replace what an earlier run has written there, and nothing else.
+/// Checks that a path is free or holds an output of an earlier run, the only file that may be replaced.
 fn own(
     option: &str,
     path: Option<&Path>,
@@ -67,13 +67,15 @@ fn is_stats(start: &[u8]) -> bool {
     start.starts_with('{') && start.contains(&schema)
 }
 
-/// It is written line by line, and the last one may be cut off.
+/// Checks the first line only: the last one may be cut off.
 fn is_fault_log(start: &[u8]) -> bool {
     start.starts_with(b"{\"sequence\":1,\"fault\":")
 }
 
-/// What the command line asks for, or a sentence that names the option that
-/// cannot be satisfied.
+/// The configuration for the command line.
+///
+/// # Errors
+/// A sentence that names the option that is impossible.
 fn config(args: &Testfs) -> Result<Config, String> {
     let backing = match (&args.passthrough, args.memory) {
         (Some(folder), _) => Backing::Passthrough(folder.clone()),

@@ -1,9 +1,9 @@
-//! Sentences on outputs that could not be written.
+//! Messages about outputs that could not be written.
 
 use crate::console::complain;
 use crate::exit::{FAILED, SUCCESS};
 
-/// Prints them, if there are any; returns the exit code.
+/// Prints the messages, if any, and returns the exit code.
 pub fn tell(trouble: Option<&str>) -> u8 {
     let Some(all) = trouble else {
         return SUCCESS;
@@ -12,7 +12,7 @@ pub fn tell(trouble: Option<&str>) -> u8 {
     FAILED
 }
 
-/// Adds a sentence on an output that failed to those that there are, each on a line of its own.
+/// Adds a message, on a line of its own.
 pub fn note_trouble(all: &mut Option<String>, message: String) {
     match all {
         Some(all) if all.lines().any(|line| line == message) => {}
@@ -24,10 +24,10 @@ pub fn note_trouble(all: &mut Option<String>, message: String) {
     }
 }
 
-/// One sentence for each that failed.
+/// Collects the messages of all failures.
 ///
 /// # Errors
-/// All of them, each on a line of its own.
+/// All messages, one per line.
 pub fn all_of(results: impl IntoIterator<Item = Result<(), String>>) -> Result<(), String> {
     let mut all = None;
     for message in results.into_iter().filter_map(Result::err) {

@@ -1,4 +1,4 @@
-//! `rbench verify`: a report on what became of the writes in the journals.
+//! `rbench verify`: reports the fate of the writes in the journals.
 
 use std::fmt::Write as _;
 
@@ -11,12 +11,12 @@ use serde_json::json;
 use crate::console::{fail, print};
 use crate::exit::{FAILED, SUCCESS, USAGE};
 
-/// Reads the journals and the data, and prints what it found.
+/// Reads the journals and the data, and prints the findings.
 pub fn verify(what: &Verify) -> u8 {
     let audit = match audit(&what.journals, what.dir.as_deref()) {
         Ok(audit) => audit,
         Err(message) => {
-            // FAILED would speak of the data.
+            // FAILED would mean damaged data.
             return fail(USAGE, message);
         }
     };
@@ -28,7 +28,7 @@ pub fn verify(what: &Verify) -> u8 {
     code.max(print(&text))
 }
 
-/// What a class means.
+/// The meaning of a class.
 fn meaning(class: Class) -> &'static str {
     match class {
         Class::Acknowledged => "holds the last acknowledged write",
@@ -65,13 +65,13 @@ fn text(audit: &Audit) -> String {
             class.name(),
             path.display()
         );
-        // A journal's paths may contain anything, even newlines.
+        // A journal's paths may contain any character, even newlines.
         let _ = writeln!(out, "{}", plain(&line));
     }
     for class in Class::ALL.into_iter().filter(|class| class.is_bad()) {
-        let told = audit.findings.iter().filter(|f| f.class == class).count() as u64;
-        if audit.count(class) > told {
-            let more = audit.count(class) - told;
+        let listed = audit.findings.iter().filter(|f| f.class == class).count() as u64;
+        if audit.count(class) > listed {
+            let more = audit.count(class) - listed;
             let _ = writeln!(out, "{}: {more} more", class.name());
         }
     }

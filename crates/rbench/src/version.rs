@@ -1,11 +1,11 @@
-//! What this program is: version, commit, features, MPI library.
+//! The identity of this program: version, commit, features, MPI library.
 
 use rbench_report::schema::Program;
 
 /// The version of the project.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// How the program was built, and with what it runs.
+/// The program's build and its libraries.
 pub fn program() -> Program {
     let features = [
         ("mpi", cfg!(feature = "mpi")),
@@ -19,7 +19,7 @@ pub fn program() -> Program {
     }
 }
 
-/// The same for people, and the lines of the programs for MPI libraries.
+/// The same as text, with the lines about programs for MPI libraries.
 pub fn text(programs: &str) -> String {
     let Program {
         commit,

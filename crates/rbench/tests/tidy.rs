@@ -75,7 +75,7 @@ const FORBIDDEN: &[(&str, &[&str])] = &[
     ("rbench", &["mpi", "postcard", "clap", "fuser", "io-uring"]),
 ];
 
-/// "About 600": a quarter more where a trait has that many methods.
+/// "About 600" lines, plus a quarter for files with a trait of many methods.
 const LINES_MAX: usize = 750;
 
 fn root() -> PathBuf {
@@ -209,7 +209,7 @@ fn no_test_is_ignored_and_nothing_is_left_for_later() {
         ] {
             assert!(!text.contains(word), "{} holds {word}", path.display());
         }
-        // `doctest = false` in each crate: nothing would test it.
+        // With `doctest = false` in each crate, nothing would test it.
         for comment in ["//! ```", "/// ```"] {
             assert!(
                 !text.contains(comment),
@@ -232,7 +232,7 @@ fn every_test_dependency_is_a_workspace_dependency() {
     }
 }
 
-/// What lies between two marks.
+/// The text between two marks.
 fn between<'t>(text: &'t str, begin: &str, end: &str) -> &'t str {
     let (_, rest) = text.split_once(begin).expect("the begin");
     rest.split_once(end).expect("the end").0

@@ -17,7 +17,7 @@ FORMS = ("csv", "csv-hosts", "csv-intervals")
 
 
 def program():
-    """The rbench that belongs to this Python, else the one in PATH."""
+    """Returns the rbench that belongs to this Python, or else the one in PATH."""
     beside = os.path.join(os.path.dirname(sys.executable), "rbench")
     found = beside if os.access(beside, os.X_OK) else shutil.which("rbench")
     if found is None:
@@ -26,7 +26,7 @@ def program():
 
 
 def frame(*files, form="csv"):
-    """The rows of result files, of finished runs or of their journals, as a pandas DataFrame."""
+    """Returns the rows of result files (of finished runs, or journals) as a pandas DataFrame."""
     import pandas
 
     if form not in FORMS:

@@ -1,11 +1,11 @@
-//! Simulated clocks: what is said of their offsets holds.
+//! Tests the error bounds of offsets with simulated clocks.
 
 use super::*;
 
 const SECOND: u64 = 1_000_000_000;
 
-/// A clock that runs `ppm` millionths faster than rank 0's, and is ahead of it
-/// by `ahead_ns` when that one shows 0.
+/// A clock that runs `ppm` millionths faster than rank 0's, and is ahead by `ahead_ns` when rank
+/// 0's clock shows 0.
 #[derive(Clone, Copy)]
 struct Made {
     ppm: f64,
@@ -18,8 +18,7 @@ impl Made {
         -(self.ahead_ns + (at.0 as f64 * self.ppm / 1e6) as i64)
     }
 
-    /// A comparison that is wrong by `off_ns`, and says that it may be wrong by
-    /// 20 us.
+    /// A comparison with an error of `off_ns` and an error bound of 20 us.
     fn compared(self, at_s: u64, off_ns: i64) -> Comparison {
         let at = Nanos(at_s * SECOND);
         Comparison {
@@ -32,7 +31,7 @@ impl Made {
     }
 }
 
-/// Two ranks with a clock each.
+/// Two ranks with one clock each.
 fn two(found: &[Comparison]) -> Clocks {
     let mut clocks = Clocks::new(vec![0, 1]);
     for comparison in found {
@@ -41,7 +40,7 @@ fn two(found: &[Comparison]) -> Clocks {
     clocks
 }
 
-/// The truth lies within what is said, and that is at most `most_ns`.
+/// Checks that the true offset is within the error bound, and the bound at most `most_ns`.
 fn check(clocks: &Clocks, clock: Made, at_s: u64, most_ns: u64) {
     let at = Nanos(at_s * SECOND);
     let said = clocks.offset(Rank(1), at);
@@ -88,10 +87,10 @@ fn the_rate_is_taken_from_comparisons_that_lie_far_apart() {
         ppm: 50.0,
         ahead_ns: 0,
     };
-    let found = [(0, 0), (60, 0), (61, 20_000)];
-    let clocks = two(&found.map(|(at, off)| clock.compared(at, off)));
+    let samples = [(0, 0), (60, 0), (61, 20_000)];
+    let clocks = two(&samples.map(|(at, off)| clock.compared(at, off)));
     check(&clocks, clock, 70, 80_000);
-    // Of comparisons at nearly the same moment none tells the rate.
+    // Comparisons at nearly the same moment do not give a rate.
     let clocks = two(&[clock.compared(0, 20_000), clock.compared(0, 0)]);
     check(&clocks, clock, 10, 2_020_000);
 }
@@ -106,17 +105,17 @@ fn a_rate_that_was_seen_to_change_widens_what_is_said() {
         ppm: 80.0,
         ahead_ns: -4_800_000,
     };
-    // At 60 s both show the same.
-    let found = [
+    // At 60 s both clocks show the same.
+    let comparisons = [
         slow.compared(0, 0),
         slow.compared(60, 0),
         fast.compared(120, 0),
     ];
-    let clocks = two(&found);
-    let before = two(&found[..2]).error(Nanos(180 * SECOND));
+    let clocks = two(&comparisons);
+    let before = two(&comparisons[..2]).error(Nanos(180 * SECOND));
     let after = clocks.error(Nanos(180 * SECOND));
     assert!(after.0 > 78 * 60_000, "{after} now, {before} before");
-    // Whichever rate it goes on with.
+    // The bound covers either rate.
     check(&clocks, fast, 180, 10_000_000);
 }
 

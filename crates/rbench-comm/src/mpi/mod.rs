@@ -1,9 +1,8 @@
 //! The MPI communicator.
 //!
-//! [`session`] owns the start and the end of MPI, [`request`] pending operations
-//! and how to wait for them, [`notes`] the notes; this file builds the
-//! collectives on them. Everything runs on the thread that started MPI, which the
-//! compiler ensures: all types here hold an `Rc`.
+//! [`session`] owns the start and the end of MPI, [`request`] pending operations and waiting for
+//! them, [`notes`] the notes. This file builds the collectives on them. Everything runs on the
+//! thread that started MPI. The compiler ensures this: all types here hold an `Rc`.
 
 mod notes;
 mod request;
@@ -31,32 +30,33 @@ use crate::communicator::{assert_fits, assert_member};
 use crate::solo::Solo;
 use crate::{Combine, CommError, Communicator, NOTE_WORDS, Note, Wait};
 
-/// How long [`Communicator::send`] and [`Communicator::receive`] wait.
+/// Time limit of [`Communicator::send`] and [`Communicator::receive`].
 const EXCHANGE_PATIENCE: Duration = Duration::from_secs(10);
 
-/// How long a world that is dropped waits for the others.
+/// Time that a dropped world waits for the other ranks.
 const DROP_PATIENCE: Duration = Duration::from_secs(5);
 
 /// The tag of [`Communicator::send`].
 const EXCHANGE_TAG: c_int = 1;
 
-/// The tag by which the ranks of a new group find each other. Open MPI sends with it on the
-/// parent: it is none of this file's, of the notes' (0) or of the roll call's (2 to 4).
+/// The tag with which the ranks of a new group find each other. Open MPI sends with it on the
+/// parent. So it must differ from the tags of this file, of the notes (0) and of the roll call (2
+/// to 4).
 const GROUP_TAG: c_int = 5;
 
-/// Bytes of the first message of a broadcast: the length (8 bytes) and the
-/// beginning of the content. What fits needs no second message.
+/// Size of a broadcast's first message: the length (8 bytes) and the start of the content. Short
+/// content needs no second message.
 const HEAD_BYTES: usize = 256;
 
-/// Content that fits into the first message of a broadcast.
+/// Content that fits into a broadcast's first message.
 const HEAD_CONTENT_BYTES: usize = HEAD_BYTES - 8;
 
-/// Numbers of one message of a reduction, less than 64 KiB: Open MPI passes
-/// longer ones on in segments of 8 KiB, and each would wait for a poll.
+/// Numbers per message of a reduction, less than 64 KiB: Open MPI splits longer messages into
+/// segments of 8 KiB, and each segment would wait for a poll.
 const REDUCTION_NUMBERS: usize = 8_000;
 
-/// Most messages of one reduction, all pending at the same time; beyond that
-/// they become longer.
+/// Maximum number of messages per reduction, all pending at once; larger reductions use longer
+/// messages.
 const REDUCTION_MESSAGES: usize = 16;
 
 /// The reduction of one message: this rank's numbers and the result.
@@ -64,7 +64,7 @@ type Reduction = Pending<(Vec<u64>, Vec<u64>)>;
 
 /// MPI, from start to end.
 pub(crate) struct MpiWorld {
-    /// `None` once it was shut down.
+    /// `None` after shutdown.
     communicator: Option<MpiCommunicator>,
 }
 
@@ -74,7 +74,7 @@ struct MpiCommunicator {
     raw: ffi::MPI_Comm,
     rank: Rank,
     size: u32,
-    /// Only for the group of all ranks.
+    /// Only in the group of all ranks.
     notes: Option<RefCell<Notes>>,
 }
 
@@ -85,8 +85,8 @@ impl fmt::Debug for MpiWorld {
 }
 
 impl MpiWorld {
-    /// Initialises MPI, and calls the roll. The launcher comes with the number of ranks
-    /// that it says it started, if it says.
+    /// Initialises MPI and calls the roll. Takes the launcher's name and the number of ranks that
+    /// it reports, if any.
     pub(crate) fn start(
         (launcher, launched_ranks): (Option<&str>, Option<u32>),
         arrival: &Arrival,
@@ -148,17 +148,17 @@ impl MpiWorld {
 
 impl Drop for MpiWorld {
     fn drop(&mut self) {
-        // A rank that panics must take the others with it: without
-        // MPI_Finalize its end is an abnormal one to the launcher.
+        // A rank that panics must end the others: without MPI_Finalize, the launcher treats its
+        // exit as abnormal.
         if !std::thread::panicking() {
-            // Nobody is left to report an error to, but the launcher notices that
-            // MPI was not finalized.
+            // Nobody is left to receive an error, but the launcher notices that MPI was not
+            // finalized.
             let _ = self.close(Some(DROP_PATIENCE));
         }
     }
 }
 
-/// The number of elements of one message.
+/// Number of elements of a message.
 fn count(elements: usize, call: &'static str) -> Result<c_int, CommError> {
     c_int::try_from(elements).map_err(|_| CommError::Mpi {
         call,
@@ -169,8 +169,8 @@ fn count(elements: usize, call: &'static str) -> Result<c_int, CommError> {
     })
 }
 
-/// A buffer with an address of its own. Without an allocation its address
-/// could be that of another empty buffer, or that of MPI_IN_PLACE.
+/// Ensures that a buffer has an address of its own. Without an allocation, the address could be
+/// that of another empty buffer, or MPI_IN_PLACE.
 fn placed<T>(mut buffer: Vec<T>) -> Vec<T> {
     if buffer.capacity() == 0 {
         buffer.reserve(1);
@@ -178,8 +178,7 @@ fn placed<T>(mut buffer: Vec<T>) -> Vec<T> {
     buffer
 }
 
-/// MPI's operation for `combine`, and the type of the numbers that
-/// [`mapped`] made.
+/// MPI's operation for `combine`, and the type of the numbers from [`mapped`].
 fn operation(combine: Combine) -> (ffi::MPI_Op, ffi::MPI_Datatype) {
     // SAFETY: constants of the MPI library.
     unsafe {
@@ -191,9 +190,8 @@ fn operation(combine: Combine) -> (ffi::MPI_Op, ffi::MPI_Datatype) {
     }
 }
 
-/// Maps numbers so that MPI compares them correctly, and back again: MPICH 4.0
-/// compares unsigned numbers as if they were signed. With the top bit flipped
-/// the signed order is the unsigned one.
+/// Maps numbers so that MPI compares them correctly, and maps them back: MPICH 4.0 compares
+/// unsigned numbers as signed ones. Flipping the top bit makes the signed order the unsigned one.
 fn mapped(combine: Combine, numbers: &[u64]) -> impl Iterator<Item = u64> {
     let flipped = match combine {
         Combine::Sum => 0,
@@ -218,7 +216,7 @@ impl MpiCommunicator {
     fn new(session: &Rc<Session>, raw: ffi::MPI_Comm) -> Result<MpiCommunicator, CommError> {
         returns_errors(raw)?;
         let (mut rank, mut size) = (0, 0);
-        // SAFETY: `raw` is a communicator and `rank` a place for the answer.
+        // SAFETY: `raw` is a communicator and `rank` receives the result.
         check("MPI_Comm_rank", unsafe {
             ffi::MPI_Comm_rank(raw, &raw mut rank)
         })?;
@@ -247,20 +245,20 @@ impl MpiCommunicator {
 
     async fn enter_barrier(&self) -> Result<(), CommError> {
         self.start("MPI_Ibarrier", (), |(), request| {
-            // SAFETY: a live communicator, and a place for the request.
+            // SAFETY: a live communicator, and a location for the request.
             unsafe { ffi::MPI_Ibarrier(self.raw, request) }
         })?
         .complete()
         .await
     }
 
-    /// Broadcasts `bytes`, of a length that all ranks know.
+    /// Broadcasts `bytes`, whose length all ranks know.
     async fn broadcast_bytes(&self, root: Rank, bytes: Vec<u8>) -> Result<Vec<u8>, CommError> {
         let length = count(bytes.len(), "MPI_Ibcast")?;
         self.start("MPI_Ibcast", bytes, |bytes, request| {
             let bytes = bytes.as_mut_ptr().cast();
-            // SAFETY: `bytes` holds `length` bytes, which the pending
-            // operation keeps in place until MPI is done with them.
+            // SAFETY: `bytes` holds `length` bytes, which the pending operation keeps in place
+            // until MPI is done with them.
             unsafe { ffi::MPI_Ibcast(bytes, length, u8_type(), root.0 as c_int, self.raw, request) }
         })?
         .complete()
@@ -291,8 +289,8 @@ impl MpiCommunicator {
         })
     }
 
-    /// Every rank's `number`, at every rank, so that a gather that is too long is
-    /// an error at every rank.
+    /// Sends every rank's `number` to every rank, so that a gather that is too long is an error at
+    /// every rank.
     async fn all_gather(&self, number: u64) -> Result<Vec<u64>, CommError> {
         let buffers = (vec![number], vec![0; self.size as usize]);
         let (_, numbers) = self
@@ -342,10 +340,9 @@ impl MpiCommunicator {
                 CALL,
                 (bytes, all, counts, starts),
                 |(bytes, all, counts, starts), request| {
-                    // SAFETY: `bytes` holds `own` bytes; at the root `all` has
-                    // room for `counts[r]` bytes from `starts[r]` on for every
-                    // rank r, elsewhere MPI ignores these. The pending
-                    // operation keeps the four buffers in place.
+                    // SAFETY: `bytes` holds `own` bytes. At the root, `all` has room for
+                    // `counts[r]` bytes from `starts[r]` for every rank r; elsewhere MPI ignores
+                    // these. The pending operation keeps the four buffers in place.
                     unsafe {
                         ffi::MPI_Igatherv(
                             bytes.as_ptr().cast(),
@@ -401,38 +398,30 @@ impl MpiCommunicator {
         combine: Combine,
         numbers: &[u64],
     ) -> Result<Reduction, CommError> {
-        let mine: Vec<u64> = mapped(combine, numbers).collect();
+        let own: Vec<u64> = mapped(combine, numbers).collect();
         let all = vec![0; numbers.len()];
         let (operation, number_type) = operation(combine);
         let Some(root) = root else {
             const CALL: &str = "MPI_Iallreduce";
             let length = count(numbers.len(), CALL)?;
-            return self.start(CALL, (mine, all), |(mine, all), request| {
-                let (mine, all) = (mine.as_ptr().cast(), all.as_mut_ptr().cast());
+            return self.start(CALL, (own, all), |(own, all), request| {
+                let (own, all) = (own.as_ptr().cast(), all.as_mut_ptr().cast());
                 // SAFETY: both buffers hold `length` numbers, and the pending
                 // operation keeps them in place.
                 unsafe {
-                    ffi::MPI_Iallreduce(
-                        mine,
-                        all,
-                        length,
-                        number_type,
-                        operation,
-                        self.raw,
-                        request,
-                    )
+                    ffi::MPI_Iallreduce(own, all, length, number_type, operation, self.raw, request)
                 }
             });
         };
         const CALL: &str = "MPI_Ireduce";
         let length = count(numbers.len(), CALL)?;
         let root = root.0 as c_int;
-        self.start(CALL, (mine, all), |(mine, all), request| {
-            let (mine, all) = (mine.as_ptr().cast(), all.as_mut_ptr().cast());
+        self.start(CALL, (own, all), |(own, all), request| {
+            let (own, all) = (own.as_ptr().cast(), all.as_mut_ptr().cast());
             // SAFETY: as above.
             unsafe {
                 ffi::MPI_Ireduce(
-                    mine,
+                    own,
                     all,
                     length,
                     number_type,
@@ -445,16 +434,16 @@ impl MpiCommunicator {
         })
     }
 
-    /// The group of the ranks that pass the same `color`.
+    /// Creates the group of the ranks with the same `color`.
     ///
-    /// MPI_Comm_split has no non-blocking form, and where ranks outnumber processors its many
-    /// steps wait for each of them to have its turn. So colours are told quietly; a group of one
-    /// needs no MPI, one of all is a quiet copy, and only what lies between waits within MPI, for
-    /// its own members.
+    /// MPI_Comm_split has no non-blocking form. If ranks outnumber processors, each of its many
+    /// steps waits until every rank gets its turn. So the colours are gathered quietly first. A
+    /// group of one needs no MPI, and a group of all is a non-blocking copy. Only other groups wait
+    /// inside MPI, for their own members.
     async fn sub_group(&self, color: u32) -> Result<Box<dyn Communicator>, CommError> {
         let colors = self.all_gather(u64::from(color)).await?;
-        let mine = |rank: &c_int| colors[*rank as usize] == u64::from(color);
-        let members: Vec<c_int> = (0..self.size as c_int).filter(mine).collect();
+        let has_color = |rank: &c_int| colors[*rank as usize] == u64::from(color);
+        let members: Vec<c_int> = (0..self.size as c_int).filter(has_color).collect();
         let raw = match members.len() {
             1 => return Ok(Box::new(Solo::new())),
             all if all == self.size as usize => self.copy().await?,
@@ -463,24 +452,24 @@ impl MpiCommunicator {
         Ok(Box::new(MpiCommunicator::new(&self.session, raw)?))
     }
 
-    /// Another communicator of the same ranks.
+    /// Creates another communicator of the same ranks.
     async fn copy(&self) -> Result<ffi::MPI_Comm, CommError> {
         let place = vec![session::no_communicator()];
         let copied = self.start("MPI_Comm_idup", place, |place, request| {
-            // SAFETY: a live communicator, and a place for the new one, which the pending
-            // operation keeps until it is there.
+            // SAFETY: a live communicator, and a location for the new one, which the pending
+            // operation keeps until the new one exists.
             unsafe { ffi::MPI_Comm_idup(self.raw, place.as_mut_ptr(), request) }
         })?;
         Ok(copied.complete().await?[0])
     }
 
-    /// A communicator of some of the ranks, in their order; all of them call this.
+    /// Creates a communicator of some ranks, in their order. All of these ranks must call this.
     fn of_members(&self, members: &[c_int]) -> Result<ffi::MPI_Comm, CommError> {
         // SAFETY: a constant of the MPI library.
         let (mut all, mut some) = unsafe { (ffi::RSMPI_GROUP_NULL, ffi::RSMPI_GROUP_NULL) };
         let mut raw = session::no_communicator();
         let number = count(members.len(), "MPI_Group_incl")?;
-        // SAFETY: a live communicator, and a place for its group.
+        // SAFETY: a live communicator, and a location for its group.
         check("MPI_Comm_group", unsafe {
             ffi::MPI_Comm_group(self.raw, &raw mut all)
         })?;
@@ -488,18 +477,18 @@ impl MpiCommunicator {
         let included = check("MPI_Group_incl", unsafe {
             ffi::MPI_Group_incl(all, number, members.as_ptr(), &raw mut some)
         });
-        let made = included.and_then(|()| {
-            // SAFETY: a group of ranks of the communicator, each of which makes this call.
-            let made = check("MPI_Comm_create_group", unsafe {
+        let created = included.and_then(|()| {
+            // SAFETY: a group of ranks of the communicator; all of them make this call.
+            let created = check("MPI_Comm_create_group", unsafe {
                 ffi::MPI_Comm_create_group(self.raw, some, GROUP_TAG, &raw mut raw)
             });
-            // SAFETY: a group that nobody uses any more. An error would change nothing.
+            // SAFETY: the group is no longer used. An error would change nothing.
             unsafe { ffi::MPI_Group_free(&raw mut some) };
-            made
+            created
         });
         // SAFETY: as above.
         unsafe { ffi::MPI_Group_free(&raw mut all) };
-        made.map(|()| raw)
+        created.map(|()| raw)
     }
 
     fn notes(&self) -> &RefCell<Notes> {
@@ -509,7 +498,7 @@ impl MpiCommunicator {
 
 impl Drop for MpiCommunicator {
     fn drop(&mut self) {
-        // The group of all ranks is MPI's own; it cannot be freed.
+        // The group of all ranks belongs to MPI and cannot be freed.
         if self.raw != session::world() {
             self.session.free(self.raw);
         }
@@ -583,8 +572,7 @@ impl Communicator for MpiCommunicator {
 
     fn send(&self, to: Rank, numbers: [u64; 2]) -> Result<(), CommError> {
         let sending = self.start("MPI_Isend", numbers.to_vec(), |numbers, request| {
-            // SAFETY: `numbers` holds two, and the pending operation keeps
-            // them in place.
+            // SAFETY: `numbers` holds two numbers, and the pending operation keeps them in place.
             unsafe {
                 ffi::MPI_Isend(
                     numbers.as_ptr().cast(),
@@ -606,8 +594,8 @@ impl Communicator for MpiCommunicator {
             "MPI_Irecv",
             vec![0; 2],
             |numbers: &mut Vec<u64>, request| {
-                // SAFETY: `numbers` has room for two, and the pending operation
-                // keeps it in place.
+                // SAFETY: `numbers` has room for two numbers, and the pending operation keeps it in
+                // place.
                 unsafe {
                     ffi::MPI_Irecv(
                         numbers.as_mut_ptr().cast(),

@@ -1,7 +1,7 @@
 //! Notes over MPI: messages of limited size on a communicator of their own.
 //!
-//! Owns the one receive operation that is always posted, the pending sends, and
-//! the orderly end, after which no note is in flight anywhere.
+//! Owns the receive operation that is always posted, the pending sends, and the orderly end, after
+//! which no note is in flight.
 
 use std::collections::VecDeque;
 use std::ffi::c_int;
@@ -16,28 +16,28 @@ use super::session::{self, Session, check, returns_errors};
 use super::u64_type;
 use crate::{CommError, NOTE_MORE, NOTE_WORDS, Note};
 
-/// The pause between two polls for a note.
+/// Pause between two polls for a note.
 pub(super) const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
-/// The beginning of a note as it travels: sender, kind, number of further words, words.
+/// Words at the start of a message: sender, kind, number of further words, words.
 const HEAD_WORDS: usize = 3 + NOTE_WORDS;
 
-/// The longest message.
+/// Maximum length of a message.
 const MESSAGE_WORDS: usize = HEAD_WORDS + NOTE_MORE;
 
 const TAG: c_int = 0;
 
-/// How the ranks learn how many messages they must still receive.
+/// The call that gives ranks the number of messages that they must still receive.
 const TALLY_CALL: &str = "MPI_Ireduce_scatter_block";
 
-/// What the end waits for.
+/// A condition that the end waits for.
 type Condition<'a> = Box<dyn FnMut(&mut Notes) -> Result<bool, CommError> + 'a>;
 
 /// A pending message in one direction.
 type Message = Pending<Vec<u64>>;
 
-/// The pending tally: what was sent to each rank and, at the end, the number sent
-/// to this one.
+/// The pending tally: the numbers of messages sent to each rank and, at the end, the number sent to
+/// this rank.
 type Tally = Pending<(Vec<u64>, Vec<u64>)>;
 
 /// This rank's notes.
@@ -48,13 +48,13 @@ pub(super) struct Notes {
     /// `None` only after an error.
     incoming: Option<Message>,
     outgoing: Vec<Message>,
-    /// Arrived and not yet handed out.
+    /// Received notes that were not yet returned.
     arrived: VecDeque<Note>,
-    /// Messages sent to each rank.
+    /// Number of messages sent to each rank.
     sent: Vec<u64>,
-    /// Messages received from others.
+    /// Number of messages received from others.
     received: u64,
-    /// The first error, for whoever asks for the next note.
+    /// The first error, returned by the next call of [`Notes::next`].
     failed: Option<CommError>,
 }
 
@@ -62,7 +62,7 @@ impl Notes {
     /// Opens the notes of all ranks; a collective call.
     pub(super) fn open(session: &Rc<Session>, me: Rank, size: u32) -> Result<Notes, CommError> {
         let mut raw = session::no_communicator();
-        // SAFETY: MPI is live, and `raw` is a place for the new communicator.
+        // SAFETY: MPI is live, and `raw` receives the new communicator.
         check("MPI_Comm_dup", unsafe {
             ffi::MPI_Comm_dup(session::world(), &raw mut raw)
         })?;
@@ -82,7 +82,7 @@ impl Notes {
         Ok(notes)
     }
 
-    /// Sends a note without waiting; [`Notes::next`] sees to what was sent.
+    /// Sends a note without waiting; [`Notes::next`] completes pending sends.
     pub(super) fn post(&mut self, to: Rank, kind: u64, words: [u64; NOTE_WORDS], more: Vec<u64>) {
         let note = Note {
             from: self.me,
@@ -113,9 +113,9 @@ impl Notes {
         self.failed.clone().map_or(Ok(None), Err)
     }
 
-    /// Ends all notes; a collective call. Every rank receives what was sent to it,
-    /// so that MPI ends with no message in flight. Without `patience`
-    /// it waits for the other ranks as long as they need.
+    /// Ends all notes; a collective call. Every rank receives all notes sent to it, so that no
+    /// message is in flight when MPI ends. Without `patience` it waits for the other ranks without
+    /// a limit.
     pub(super) fn close(mut self, patience: Option<Duration>) -> Result<(), CommError> {
         let mut pauses = Pauses::default();
         let mut wait = |notes: &mut Notes, mut done: Condition<'_>| -> Result<(), CommError> {
@@ -144,7 +144,7 @@ impl Notes {
         Ok(())
     }
 
-    /// Tells every rank how many messages were sent to it.
+    /// Starts to tell every rank the number of messages that were sent to it.
     fn tally(&self) -> Result<Tally, CommError> {
         let buffers = (self.sent.clone(), vec![0]);
         Pending::start(
@@ -152,8 +152,8 @@ impl Notes {
             TALLY_CALL,
             buffers,
             |(sent, all), request| {
-                // SAFETY: `sent` holds a number for each rank and `all` one; the
-                // pending operation keeps both in place.
+                // SAFETY: `sent` holds a number for each rank and `all` one; the pending operation
+                // keeps both in place.
                 unsafe {
                     ffi::MPI_Ireduce_scatter_block(
                         sent.as_ptr().cast(),
@@ -169,7 +169,7 @@ impl Notes {
         )
     }
 
-    /// Receives what has arrived, and frees what was sent.
+    /// Receives arrived notes, and frees completed sends.
     fn look(&mut self) {
         if let Err(error) = self.take_in().and_then(|()| self.let_go()) {
             self.fail(error);
@@ -220,16 +220,15 @@ impl Notes {
         self.receive_into(vec![0; MESSAGE_WORDS])
     }
 
-    /// Posts the receive operation for the next message, with the buffer of the one
-    /// before.
+    /// Posts the receive operation for the next message, in the buffer of the previous one.
     fn receive_into(&self, buffer: Vec<u64>) -> Result<Message, CommError> {
         Pending::start(
             &self.session,
             "MPI_Irecv",
             buffer,
             |message: &mut Vec<u64>, request| {
-                // SAFETY: `message` has room for the longest message, and the
-                // pending operation keeps it in place.
+                // SAFETY: `message` has room for the longest message, and the pending operation
+                // keeps it in place.
                 unsafe {
                     ffi::MPI_Irecv(
                         message.as_mut_ptr().cast(),
@@ -257,8 +256,7 @@ impl Notes {
         message.extend_from_slice(more);
         let length = message.len() as c_int;
         Pending::start(&self.session, "MPI_Isend", message, |message, request| {
-            // SAFETY: `message` holds a message, and the pending operation
-            // keeps it in place.
+            // SAFETY: `message` holds a message, and the pending operation keeps it in place.
             unsafe {
                 ffi::MPI_Isend(
                     message.as_ptr().cast(),

@@ -1,6 +1,6 @@
 //! A pending MPI operation, and waiting for it.
 //!
-//! Owns the polling and its back-off. Which operation it is, the callers know.
+//! Owns the polling and its back-off. The callers define the operations.
 
 use std::ffi::c_int;
 use std::rc::Rc;
@@ -18,34 +18,34 @@ const POLLS_AT_ONCE: u32 = 5;
 /// The shortest pause.
 const SHORTEST_PAUSE: Duration = Duration::from_micros(20);
 
-/// A pause is this part of the wait so far, so that a wait lasts at most a
-/// quarter longer than it must ...
+/// Each pause is this part of the time waited until then, so that a wait is at most a quarter
+/// longer than necessary ...
 const PART_OF_WAIT: u32 = 4;
 
 /// ... up to this pause.
 const LONGEST_PAUSE: Duration = Duration::from_millis(2);
 
-/// After pauses of this sum ...
+/// After pauses of this total ...
 const LONG_WAIT: Duration = Duration::from_millis(500);
 
-/// ... each is this long.
+/// ... each pause has this length.
 const LONG_WAIT_PAUSE: Duration = Duration::from_millis(5);
 
-/// After pauses of this sum, as of ranks that take no part in a run of a series ...
+/// After pauses of this total, e.g. at ranks that take no part in a run of a series ...
 const IDLE_WAIT: Duration = Duration::from_secs(2);
 
-/// ... each is this long: a hundredth of the wait at most.
+/// ... each pause has this length: at most a hundredth of the wait.
 const IDLE_PAUSE: Duration = Duration::from_millis(20);
 
-/// Tests in a row at each poll: an MPI library takes one step of a collective
-/// at each, and on the way through all ranks every step counts.
+/// Consecutive tests per poll: an MPI library advances a collective by one step per test, and each
+/// step delays all ranks.
 const TESTS_PER_POLL: u32 = 3;
 
-/// Shorter pauses block the thread: tokio's clock ticks in milliseconds.
+/// Shorter pauses block the thread: tokio's timer has a resolution of 1 ms.
 const TIMER_TICK: Duration = Duration::from_millis(1);
 
-/// The pauses between the polls of one wait: none at first, then growing, so
-/// that a short wait is short and a long one costs next to no CPU.
+/// Pauses between the polls of a wait: none at first, then growing. Short waits stay short, and
+/// long waits use little CPU.
 #[derive(Debug, Default)]
 pub(super) struct Pauses {
     polls: u32,
@@ -53,7 +53,7 @@ pub(super) struct Pauses {
 }
 
 impl Pauses {
-    /// The next pause; zero for a poll at once.
+    /// The next pause; zero means to poll again at once.
     fn next(&mut self) -> Duration {
         self.polls = self.polls.saturating_add(1);
         if self.polls <= POLLS_AT_ONCE {
@@ -73,7 +73,7 @@ impl Pauses {
         self.waited
     }
 
-    /// Pauses, and lets the other futures of this thread have their turn.
+    /// Pauses, and lets other futures of this thread run.
     pub(super) async fn pause(&mut self) {
         let pause = self.next();
         if pause >= TIMER_TICK {
@@ -84,25 +84,24 @@ impl Pauses {
         }
     }
 
-    /// Pauses where no future can run.
+    /// Pauses where no other future can run.
     pub(super) fn pause_blocking(&mut self) {
         block(self.next());
     }
 }
 
-/// Blocks this thread. Who gives the core away without a time to wake up at may get it
-/// back late: the first polls follow each other at once.
+/// Blocks this thread. A thread that yields without a wake-up time may be scheduled late, so the
+/// first polls follow each other at once.
 fn block(pause: Duration) {
     if !pause.is_zero() {
         std::thread::sleep(pause);
     }
 }
 
-/// A pending operation and the buffers that MPI reads and writes until it
-/// is complete. If it is dropped before, the session keeps the buffers.
+/// A pending operation and the buffers that MPI uses until it is complete. If dropped earlier, the
+/// session keeps the buffers.
 ///
-/// The buffers may be moved in here, so what MPI uses must lie on the heap:
-/// `B` is made of vectors.
+/// The buffers may be moved, so MPI's data must be on the heap: `B` consists of vectors.
 pub(super) struct Pending<B: 'static> {
     session: Rc<Session>,
     call: &'static str,
@@ -111,7 +110,7 @@ pub(super) struct Pending<B: 'static> {
 }
 
 impl<B: 'static> Pending<B> {
-    /// Starts the operation that `operation` calls.
+    /// Starts an operation by calling `operation`.
     pub(super) fn start(
         session: &Rc<Session>,
         call: &'static str,
@@ -130,13 +129,13 @@ impl<B: 'static> Pending<B> {
         })
     }
 
-    /// Whether the operation is complete.
+    /// Returns true if the operation is complete.
     pub(super) fn test(&mut self) -> Result<bool, CommError> {
         self.session.check_live(self.call)?;
         test(&mut self.request)
     }
 
-    /// Polls whether the operation is complete, which also drives it.
+    /// Tests whether the operation is complete; this also drives it.
     fn poll(&mut self) -> Result<bool, CommError> {
         for _ in 0..TESTS_PER_POLL {
             if self.test()? {
@@ -146,12 +145,12 @@ impl<B: 'static> Pending<B> {
         Ok(false)
     }
 
-    /// The buffers of an operation that [`Pending::test`] found complete.
+    /// The buffers of an operation that [`Pending::test`] reported complete.
     pub(super) fn into_buffers(mut self) -> B {
         self.buffers.take().expect("only taken here and on drop")
     }
 
-    /// Waits quietly.
+    /// Waits with back-off.
     pub(super) async fn complete(mut self) -> Result<B, CommError> {
         let mut pauses = Pauses::default();
         while !self.poll()? {
@@ -160,8 +159,7 @@ impl<B: 'static> Pending<B> {
         Ok(self.into_buffers())
     }
 
-    /// Waits without pause for an exchange with `other`, but not longer than
-    /// `patience`.
+    /// Waits for an exchange with `other` by busy-polling, for at most `patience`.
     pub(super) fn complete_busily(
         mut self,
         patience: Duration,
@@ -181,15 +179,14 @@ impl<B: 'static> Pending<B> {
         Ok(self.into_buffers())
     }
 
-    /// Takes back a receive operation.
+    /// Cancels a receive operation.
     pub(super) fn cancel(mut self) -> Result<(), CommError> {
         self.session.check_live("MPI_Cancel")?;
         // SAFETY: the request is pending.
         check("MPI_Cancel", unsafe {
             ffi::MPI_Cancel(&raw mut self.request)
         })?;
-        // SAFETY: as above; a cancelled receive operation is complete without
-        // any other rank's doing.
+        // SAFETY: as above; a cancelled receive operation completes without action of another rank.
         check("MPI_Wait", unsafe {
             ffi::MPI_Wait(&raw mut self.request, ffi::RSMPI_STATUS_IGNORE)
         })

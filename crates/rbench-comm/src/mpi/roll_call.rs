@@ -1,8 +1,8 @@
-//! The first messages of all ranks, before any collective operation: every rank tells rank 0
-//! where it runs and what, rank 0 answers, and each greets the next one.
+//! The first messages of all ranks, before any collective operation. Every rank sends its host and
+//! program to rank 0, rank 0 answers, and each rank greets the next one.
 //!
-//! MPI connects two ranks when the first message goes from one to the other, and a collective
-//! operation over a network that does not carry it waits for ever without saying for whom.
+//! MPI connects two ranks at the first message between them. On a network that does not carry it, a
+//! collective operation waits forever and does not report the missing rank.
 
 use std::collections::BTreeMap;
 use std::ffi::c_int;
@@ -19,16 +19,16 @@ use super::watch::{LAST_WORD, Stage, Watch};
 use crate::CommError;
 use crate::arrival::Arrival;
 
-/// To rank 0: who this is.
+/// To rank 0: the sender's identity.
 const HELLO: c_int = 2;
 /// Rank 0's answer.
 const ANSWER: c_int = 3;
 /// To the next rank.
 const GREETING: c_int = 4;
 
-/// Room for a message.
+/// Maximum size of a message.
 const BYTES: usize = 2048;
-/// Most of a name in it.
+/// Maximum length of a name in a message.
 const NAME_BYTES: usize = 512;
 
 /// Rank 0's answers.
@@ -37,7 +37,7 @@ const REFUSED: u8 = 2;
 
 type Message = Pending<Vec<u8>>;
 
-/// One rank's part.
+/// One rank's part of the roll call.
 pub(super) struct RollCall<'a> {
     pub(super) session: &'a Rc<Session>,
     pub(super) me: Rank,
@@ -47,17 +47,17 @@ pub(super) struct RollCall<'a> {
 }
 
 impl RollCall<'_> {
-    /// Ready when this rank, rank 0 and both neighbours have heard of each other.
+    /// Completes when this rank, rank 0 and both neighbours have received each other's messages.
     ///
     /// # Errors
-    /// When ranks run different programs.
+    /// If ranks run different programs.
     pub(super) fn run(&self) -> Result<(), CommError> {
         if self.size == 1 {
             return Ok(());
         }
         let next = Rank((self.me.0 + 1) % self.size);
         let previous = Rank((self.me.0 + self.size - 1) % self.size);
-        // What is sent is complete when it was received; nobody has to wait for that.
+        // A send completes when it was received; no rank has to wait for that.
         let greeting = self.send(next, GREETING, vec![WELCOME])?;
         let greeted = self.receive(Some(previous), GREETING)?;
         let mut sent = match self.me {
@@ -74,7 +74,7 @@ impl RollCall<'_> {
         Ok(())
     }
 
-    /// Rank 0: hears everybody, and answers; what was sent.
+    /// Rank 0: receives all messages and answers them. Returns the pending sends.
     fn call(&self, mut greeted: Message) -> Result<Vec<Message>, CommError> {
         let mut heard = BTreeMap::new();
         let mut sent = Vec::new();
@@ -133,7 +133,8 @@ impl RollCall<'_> {
         Ok(sent)
     }
 
-    /// Another rank: says who it is, and hears rank 0 and the rank before; what was sent.
+    /// Another rank: sends its identity, and receives from rank 0 and the previous rank. Returns
+    /// the pending sends.
     fn answer(&self, mut greeted: Message, previous: Rank) -> Result<Vec<Message>, CommError> {
         let hello = Hello {
             rank: self.me.0,
@@ -185,13 +186,13 @@ impl RollCall<'_> {
         })
     }
 
-    /// From any rank if none is named.
+    /// Receives from a rank, or from any rank.
     fn receive(&self, from: Option<Rank>, tag: c_int) -> Result<Message, CommError> {
         // SAFETY: a constant of the MPI library.
         let from = from.map_or(unsafe { ffi::RSMPI_ANY_SOURCE }, |rank| rank.0 as c_int);
         let room = vec![0; BYTES];
         Pending::start(self.session, "MPI_Irecv", room, |message, request| {
-            // SAFETY: `message` has this room, and the pending operation keeps it in place.
+            // SAFETY: `message` has this size, and the pending operation keeps it in place.
             unsafe {
                 ffi::MPI_Irecv(
                     message.as_mut_ptr().cast(),
@@ -244,7 +245,7 @@ impl Hello {
     }
 }
 
-/// As much of it as a message has room for.
+/// The start of the text that fits into a message.
 fn start_of(text: &str) -> &str {
     &text[..text.floor_char_boundary(NAME_BYTES)]
 }

@@ -1,5 +1,4 @@
-//! The start and the end of MPI, its errors, and the buffers of operations
-//! that nobody waits for any more.
+//! The start and the end of MPI, its errors, and the buffers of abandoned operations.
 
 use std::any::Any;
 use std::cell::{Cell, RefCell};
@@ -13,14 +12,14 @@ use ::mpi::ffi;
 use super::Pauses;
 use crate::CommError;
 
-/// How long the end of MPI waits for operations whose futures were dropped.
+/// At the end of MPI, time limit for operations whose futures were dropped.
 const ABANDONED_PATIENCE: Duration = Duration::from_secs(20);
 
-/// Whether Open MPI gives the processor away at each look for news that finds none;
-/// mpirun says so where ranks outnumber processors.
+/// Variable that makes Open MPI yield the processor at each poll without news; mpirun sets it if
+/// ranks outnumber processors.
 const YIELD: &str = "OMPI_MCA_mpi_yield_when_idle";
 
-/// Room for a text of the MPI library: more than MPI_MAX_ERROR_STRING of any.
+/// Buffer for a text of the MPI library: above any MPI_MAX_ERROR_STRING.
 const TEXT_BYTES: usize = 4096;
 
 /// MPI between its start and its end.
@@ -28,29 +27,29 @@ pub(super) struct Session {
     live: Cell<bool>,
     /// Pending operations whose futures were dropped.
     abandoned: RefCell<Vec<Abandoned>>,
-    /// Communicators that went while some of these were pending.
+    /// Communicators that were dropped while such operations were pending.
     unfreed: RefCell<Vec<ffi::MPI_Comm>>,
 }
 
-/// An operation that nobody waits for, and the buffers that MPI still uses.
+/// An abandoned operation, and the buffers that MPI still uses.
 struct Abandoned {
     call: &'static str,
     request: ffi::MPI_Request,
     _buffers: Box<dyn Any>,
 }
 
-/// Whether the operation of `request` is complete; the request is then null.
+/// Returns true if the operation of `request` is complete; the request is then null.
 pub(super) fn test(request: &mut ffi::MPI_Request) -> Result<bool, CommError> {
     let mut done = 0;
-    // SAFETY: `request` came from MPI and is null or under way; the caller has
-    // checked that MPI is live. The status is not asked for.
+    // SAFETY: `request` came from MPI and is null or pending; the caller has checked that MPI is
+    // live. No status is requested.
     check("MPI_Test", unsafe {
         ffi::MPI_Test(request, &raw mut done, ffi::RSMPI_STATUS_IGNORE)
     })?;
     Ok(done != 0)
 }
 
-/// Turns the code that an MPI function returned into a result.
+/// Turns the return code of an MPI function into a result.
 pub(super) fn check(call: &'static str, code: c_int) -> Result<(), CommError> {
     if code == ffi::MPI_SUCCESS as c_int {
         return Ok(());
@@ -68,16 +67,15 @@ pub(super) fn check(call: &'static str, code: c_int) -> Result<(), CommError> {
     Err(CommError::Mpi { call, message })
 }
 
-/// Room for the name of the library: more than MPI_MAX_LIBRARY_VERSION_STRING of any.
+/// Buffer for the library's name: above any MPI_MAX_LIBRARY_VERSION_STRING.
 const LIBRARY_BYTES: usize = 16 * 1024;
 
-/// The first line of what the library calls itself. MPI allows to ask before its start
-/// and after its end.
+/// First line of the library's version string. MPI allows this call before its start and after its
+/// end.
 pub(crate) fn library() -> Option<String> {
     let mut text = vec![0_u8; LIBRARY_BYTES];
     let mut length = 0;
-    // SAFETY: `text` has room for the name of any library, and both live until the call
-    // returns.
+    // SAFETY: `text` has room for the name of any library, and both live until the call returns.
     let code = unsafe { ffi::MPI_Get_library_version(text.as_mut_ptr().cast(), &raw mut length) };
     if code != ffi::MPI_SUCCESS as c_int {
         return None;
@@ -87,10 +85,9 @@ pub(crate) fn library() -> Option<String> {
     Some(line.trim_end_matches('\0').to_owned())
 }
 
-/// Makes errors of `communicator` codes to return instead of the end of all
-/// ranks.
+/// Makes errors of `communicator` return codes instead of ending all ranks.
 pub(super) fn returns_errors(communicator: ffi::MPI_Comm) -> Result<(), CommError> {
-    // SAFETY: `communicator` is one, and the handler is MPI's own.
+    // SAFETY: `communicator` is valid, and the handler is MPI's own.
     check("MPI_Comm_set_errhandler", unsafe {
         ffi::MPI_Comm_set_errhandler(communicator, ffi::RSMPI_ERRORS_RETURN)
     })
@@ -110,16 +107,16 @@ pub(super) fn no_communicator() -> ffi::MPI_Comm {
 
 /// Ends all ranks.
 pub(super) fn abort(code: i32) {
-    // SAFETY: may be called at any time while MPI is started. What it returns
-    // does not matter: the caller exits in any case.
+    // SAFETY: may be called at any time while MPI is started. The return value does not matter: the
+    // caller exits in any case.
     unsafe { ffi::MPI_Abort(world(), code) };
 }
 
-/// Has Open MPI keep the processor, before it or any thread is started.
+/// Makes Open MPI keep the processor. Must run before MPI or any thread is started.
 ///
-/// Ranks hardly ever wait within MPI: they sleep between two looks. One that gives the
-/// processor away at each look besides gets it back when everybody else had a turn
-/// (Linux 6.18), and beside a busy program it is then not heard of for seconds.
+/// Ranks hardly ever wait within MPI: they sleep between two polls. A rank that also yields the
+/// processor at each poll is scheduled again only after all other processes (Linux 6.18). Beside a
+/// busy program, it is then silent for seconds.
 pub(crate) fn keep_the_processor() {
     #[expect(
         clippy::disallowed_methods,
@@ -127,7 +124,8 @@ pub(crate) fn keep_the_processor() {
     )]
     let threads = std::fs::read_dir("/proc/self/task").map_or(1, Iterator::count);
     if threads > 1 {
-        // Another thread may read the environment just now: the run is only less lively without it.
+        // Another thread may be reading the environment: without the variable the run is only less
+        // responsive.
         return;
     }
     // SAFETY: this is the only thread of the process.
@@ -175,17 +173,17 @@ impl Session {
         Ok(session)
     }
 
-    /// The number of ranks in MPI_COMM_WORLD.
+    /// Number of ranks in MPI_COMM_WORLD.
     pub(super) fn size(&self) -> Result<u32, CommError> {
         let mut size = 0;
-        // SAFETY: MPI is started, and `size` is a place for the answer.
+        // SAFETY: MPI is started, and `size` receives the result.
         check("MPI_Comm_size", unsafe {
             ffi::MPI_Comm_size(world(), &raw mut size)
         })?;
         Ok(size as u32)
     }
 
-    /// An error once MPI has ended: no MPI function may be called then.
+    /// Returns an error once MPI has ended: no MPI function may be called then.
     pub(super) fn check_live(&self, call: &'static str) -> Result<(), CommError> {
         if self.live.get() {
             return Ok(());
@@ -210,7 +208,7 @@ impl Session {
         });
     }
 
-    /// Waits for the abandoned operations, but not for long.
+    /// Waits for the abandoned operations, with a time limit.
     pub(super) fn settle(&self) -> Result<(), CommError> {
         self.check_live("MPI_Test")?;
         let mut pauses = Pauses::default();
@@ -244,16 +242,15 @@ impl Session {
         }
     }
 
-    /// Frees a communicator, unless MPI has ended: later, if an operation is pending that was
-    /// abandoned. It may be one of this communicator, which Open MPI 4.1 would go on with after it
-    /// has freed it.
+    /// Frees a communicator, unless MPI has ended. Frees it later if an abandoned operation is
+    /// pending: it may belong to this communicator, and Open MPI 4.1 would continue it after the
+    /// free.
     pub(super) fn free(&self, mut communicator: ffi::MPI_Comm) {
         if !self.abandoned.borrow().is_empty() {
             self.unfreed.borrow_mut().push(communicator);
         } else if self.live.get() {
-            // SAFETY: MPI is live and the communicator is freed only once,
-            // when its owner is dropped. An error would change nothing for
-            // anybody.
+            // SAFETY: MPI is live, and the communicator is freed only once, when its owner is
+            // dropped. An error would have no consequence.
             unsafe { ffi::MPI_Comm_free(&raw mut communicator) };
         }
     }
@@ -262,7 +259,7 @@ impl Session {
     pub(super) fn finalize(&self) -> Result<(), CommError> {
         self.check_live("MPI_Finalize")?;
         self.live.set(false);
-        // SAFETY: MPI is live, and after this no function of it is called.
+        // SAFETY: MPI is live, and no MPI function is called afterwards.
         let code = unsafe { ffi::MPI_Finalize() };
         if code == ffi::MPI_SUCCESS as c_int {
             return Ok(());

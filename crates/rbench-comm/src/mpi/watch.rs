@@ -1,8 +1,8 @@
-//! What is said when ranks do not come together at the start, and after how long everybody
-//! ends.
+//! Messages about ranks that do not join at the start, and the time limit after which all ranks
+//! exit.
 //!
-//! MPI may wait for ever for a rank that was never started or that its network does not
-//! reach, with the main thread inside of it. So a thread of its own looks on.
+//! MPI may wait forever for a rank that was never started or that its network does not reach, and
+//! its call blocks the main thread. So a thread of its own monitors the start.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -13,65 +13,65 @@ use rbench_core::plain::{plain, ranges};
 
 use crate::arrival::Arrival;
 
-/// How long others leave rank 0 to say why all end: when the first process ends, the launcher
-/// ends all.
+/// Time for rank 0 to report the reason before other ranks exit: when the first process ends, the
+/// launcher ends all.
 pub(super) const LAST_WORD: Duration = Duration::from_secs(3);
 
-/// What a rank waits for, for its report.
+/// The messages that a rank waits for, for its report.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Stage {
-    /// For MPI itself.
+    /// Starts MPI.
     Starting,
-    /// Rank 0: for a first message of each other rank. Who has sent one, and its host.
+    /// Rank 0: waits for a first message of each other rank.
     Calling {
         /// Number of ranks.
         size: u32,
-        /// By rank.
+        /// Hosts of the ranks that have sent one.
         heard: BTreeMap<u32, String>,
     },
-    /// Another rank: for the first answers.
+    /// Another rank: waits for the first answers.
     Answering {
         /// This rank.
         me: Rank,
-        /// Those that it has not heard of.
+        /// Ranks that have not answered.
         missing: Vec<u32>,
     },
-    /// Rank 0: all have answered; for the first collective operations.
+    /// Rank 0: has heard all ranks, and waits for the first collective operations.
     Joining {
         /// Number of ranks.
         size: u32,
     },
-    /// Another rank: for the same, of which rank 0 tells.
+    /// Another rank: waits for the first collective operations, which rank 0 reports.
     Following,
 }
 
-/// Who looks on while the ranks come together. It ends when this is dropped.
+/// Monitors the start of the ranks until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Watch(Arc<Shared>);
 
 #[derive(Debug)]
 struct Shared {
-    /// `None` once the ranks are together.
+    /// `None` once all ranks have joined.
     stage: Mutex<Option<Stage>>,
     changed: Condvar,
 }
 
 impl Watch {
-    /// Looks on from now; `speaks`: whether this rank reports. All end.
+    /// Starts to monitor. `speaks`: true if this rank reports. All ranks exit at the limit.
     pub(crate) fn begin(arrival: Arrival, speaks: bool) -> Watch {
         let shared = Arc::new(Shared {
             stage: Mutex::new(Some(Stage::Starting)),
             changed: Condvar::new(),
         });
         let watch = Watch(Arc::clone(&shared));
-        // Without a thread nobody looks on; the ranks may well come together.
+        // Without the thread the start is not monitored, but may well succeed.
         let _ = std::thread::Builder::new()
             .name("rbench-start".to_owned())
             .spawn(move || shared.look_on(&arrival, speaks));
         watch
     }
 
-    /// From now on the rank waits for this.
+    /// Sets the stage that the rank is in.
     pub(crate) fn at(&self, stage: Stage) {
         *self.0.lock() = Some(stage);
     }
@@ -105,7 +105,7 @@ impl Shared {
             return;
         };
         say(last_sentence(&stage, arrival, limit));
-        // The first that ends ends all, and rank 0 knows most.
+        // The first process to exit ends all, and rank 0 knows most.
         let waits = matches!(stage, Stage::Answering { .. } | Stage::Following);
         if waits && self.still_after(LAST_WORD).is_none() {
             return;
@@ -113,7 +113,7 @@ impl Shared {
         (arrival.end)()
     }
 
-    /// What the rank waits for if they are not together after this time.
+    /// The rank's stage if the ranks have not joined after this time.
     fn still_after(&self, time: Duration) -> Option<Stage> {
         let together = |stage: &mut Option<Stage>| stage.is_some();
         let waited = self.changed.wait_timeout_while(self.lock(), time, together);
@@ -122,7 +122,7 @@ impl Shared {
     }
 }
 
-/// What is said while there is hope.
+/// The message while the ranks may still join.
 fn sentence(stage: &Stage, arrival: &Arrival, waited: Duration) -> Option<String> {
     let end = match arrival.limit {
         Some(limit) => format!(
@@ -138,7 +138,7 @@ fn sentence(stage: &Stage, arrival: &Arrival, waited: Duration) -> Option<String
     ))
 }
 
-/// What is said at the end.
+/// The last message before the exit.
 fn last_sentence(stage: &Stage, arrival: &Arrival, limit: Duration) -> Option<String> {
     let facts = facts(stage, &arrival.host)?;
     let (limit, advice) = (limit.as_secs(), advice(stage));
@@ -147,7 +147,7 @@ fn last_sentence(stage: &Stage, arrival: &Arrival, limit: Duration) -> Option<St
     ))
 }
 
-/// `None` where another rank tells.
+/// Facts for the message; `None` if another rank reports.
 fn facts(stage: &Stage, host: &str) -> Option<String> {
     let host = plain(host);
     Some(match stage {
@@ -161,14 +161,14 @@ fn facts(stage: &Stage, host: &str) -> Option<String> {
             for (rank, host) in heard {
                 hosts.entry(host).or_default().push(*rank);
             }
-            let there = hosts
+            let heard_from = hosts
                 .iter()
                 .map(|(host, ranks)| format!("{} ({})", plain(host), ranks_text(ranks)));
             format!(
                 "rank 0 has not heard from {} of {size} ranks: {}; it has heard from {}",
                 missing.len(),
                 ranges(&missing),
-                there.collect::<Vec<_>>().join(", ")
+                heard_from.collect::<Vec<_>>().join(", ")
             )
         }
         Stage::Answering { me, missing } => format!(
@@ -223,9 +223,9 @@ mod tests {
     }
 
     fn wait_until(happened: impl Fn() -> bool) {
-        let begun = Instant::now();
+        let started = Instant::now();
         while !happened() {
-            assert!(begun.elapsed() < Duration::from_secs(300), "in vain");
+            assert!(started.elapsed() < Duration::from_secs(300), "in vain");
             std::thread::sleep(Duration::from_millis(1));
         }
     }
@@ -283,7 +283,7 @@ mod tests {
             watch.at(Stage::Joining { size: 2 });
             Arc::clone(&watch.0)
         };
-        // Who looks on has gone, and said nothing.
+        // The monitoring thread has ended without a message.
         wait_until(|| Arc::strong_count(&shared) == 1);
         assert_eq!(SAID.load(Ordering::Relaxed), 1);
     }

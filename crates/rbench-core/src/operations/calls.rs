@@ -5,7 +5,7 @@ use std::ffi::CStr;
 use super::OpKind;
 use crate::open::OpenFlags;
 
-/// How a call names the object that it works on.
+/// Form in which a call names the object that it works on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum By {
     /// A path; a symbolic link at its end is followed.
@@ -38,7 +38,7 @@ const fn ring(code: u8, name: &'static str, since: &'static str) -> Option<RingC
     Some(RingCall { code, name, since })
 }
 
-/// The opcode, if the parameters of the call are those of the ring's.
+/// The opcode if `alike`: the call has the same parameters in the ring.
 const fn only_if(alike: bool, ring: Option<RingCall>) -> Option<RingCall> {
     if alike { ring } else { None }
 }
@@ -49,14 +49,14 @@ pub type Attribute = Option<&'static CStr>;
 macro_rules! calls {
     ($($(#[$doc:meta])* $call:ident $(($($arg:ident: $of:ty),*))? $({ $($(#[$about:meta])* $field:ident: $kind:ty,)* })?
         => $op:ident, $names:expr, $by:expr, $ring:expr;)*) => {
-        /// One system call. Unless stated otherwise, paths are relative to one directory and a symbolic
-        /// link at their end is not followed.
+        /// A system call. Unless stated otherwise, paths are relative to one directory and a
+        /// symbolic link at their end is not followed.
         #[derive(Debug, Clone, Copy, PartialEq, Eq)]
         pub enum Call { $($(#[$doc])* $call $(($($of),*))? $({ $($(#[$about])* $field: $kind,)* })?,)* }
 
         #[allow(unused_variables, reason = "most calls are the same whatever their parameters are")]
         impl Call {
-            /// Kind of operation.
+            /// Kind of its operation.
             pub const fn op(self) -> OpKind {
                 match self { $(Call::$call { .. } => OpKind::$op,)* }
             }
@@ -66,7 +66,7 @@ macro_rules! calls {
                 match self { $(Call::$call $(($($arg),*))? $({ $($field),* })? => $names,)* }
             }
 
-            /// How it names its object; `None`: it has paths only, or nothing.
+            /// Form in which it names its object; `None` if it has only paths, or nothing.
             pub const fn by(self) -> Option<By> {
                 match self { $(Call::$call $(($($arg),*))? $({ $($field),* })? => $by,)* }
             }
@@ -76,7 +76,7 @@ macro_rules! calls {
                 matches!(self.by(), Some(By::File))
             }
 
-            /// Opcode of the call in an io_uring; `None` if a ring does not perform it. This covers
+            /// Opcode of the call in an io_uring; `None` if a ring cannot perform it. This covers
             /// calls on names and on whole files; blocks of files have engines of their own.
             pub const fn in_a_ring(self) -> Option<RingCall> {
                 match self { $(Call::$call $(($($arg),*))? $({ $($field),* })? => $ring,)* }

@@ -1,4 +1,4 @@
-//! The rows of the table [`super::OPERATIONS`], and how they are written.
+//! The types of rows of the table [`super::OPERATIONS`], and the functions that write them.
 
 use std::fmt;
 
@@ -29,19 +29,20 @@ pub enum SetKind {
 /// The operand of a mix's step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Need {
-    /// The file that is open.
+    /// The open file.
     Open,
-    /// A name that is there.
+    /// A name that exists.
     There,
-    /// One that is there and the worker's own.
+    /// A name that exists and belongs to the worker.
     OwnThere,
-    /// One of the worker's own that is not there.
+    /// A name that belongs to the worker and does not exist.
     OwnFree,
-    /// Both: the first becomes the second.
+    /// Two names of the worker: the first, which exists, becomes the second, which does not.
     Move,
-    /// The file that was used last, and another that is there, both the worker's own.
+    /// The last used file, and another existing one, both of the worker.
     Over,
-    /// One that is there, and one of the worker's own that is not: the second is made of the first.
+    /// An existing name, and a name of the worker that does not exist: the second is created from
+    /// the first.
     Copy,
     /// A directory of the set.
     Directory,
@@ -56,18 +57,18 @@ pub enum Takes {
     Nothing,
     /// A length in bytes, at least this.
     Length(u64),
-    /// A number of bytes of data: this many where it is left out, up to the second.
+    /// A number of bytes of data: this default, and at most the second number.
     Data(u64, u64),
 }
 
-/// A word of mixes, which names a step and its row.
+/// A word of mixes: the name of a step and of its row.
 #[derive(Clone, Copy)]
 pub struct Word {
     /// Its position among the words.
     pub place: usize,
-    /// The word, and the row for machines.
+    /// The word, and the name of the row for machines.
     pub name: &'static str,
-    /// The row for people.
+    /// The name of the row for people.
     pub label: &'static str,
     /// The operation.
     pub op: OpKind,
@@ -77,17 +78,17 @@ pub struct Word {
     pub call: fn(u64) -> Call,
     /// The size that it takes.
     pub takes: Takes,
-    /// How it is written, for messages.
+    /// The form in which it is written, for messages.
     pub form: &'static str,
-    /// Other words for the same.
+    /// Other words for the same step.
     pub aliases: &'static [&'static str],
-    /// Names that it works on.
+    /// Kinds of names that it works on.
     pub sets: &'static [SetKind],
-    /// The set that it works on where none is named.
+    /// The set that it works on if none is named.
     pub set: Option<&'static str>,
-    /// Bytes that its call moves at most, where it takes no size of data.
+    /// Most bytes that its call moves, if it takes no size of data.
     pub room: u64,
-    /// True if it changes an open file, which has to be open for writing.
+    /// True if it changes an open file, which must be open for writing.
     pub changes: bool,
 }
 
@@ -105,7 +106,7 @@ impl fmt::Debug for Word {
     }
 }
 
-/// Every kind of names.
+/// Every kind of name.
 pub(super) const ANY: &[SetKind] = &[SetKind::Files, SetKind::Directories, SetKind::Links];
 
 pub(super) const fn word(
@@ -138,12 +139,12 @@ pub(super) const fn word(
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct OpsRow {
     pub(super) place: usize,
-    /// For people, machines and the command line.
+    /// Name for people, machines and the command line.
     pub name: &'static str,
     pub(super) calls: &'static [Call],
-    /// The phase that measures it; `None` where no system call reaches it.
+    /// The phase that measures it; `None` if no system call reaches it.
     pub phase: Option<PhaseKind>,
-    /// Why no system call reaches the operation; `None`: one does.
+    /// The reason why no system call reaches it; `None` if one does.
     pub out_of_reach: Option<&'static str>,
 }
 
@@ -174,21 +175,21 @@ pub(super) const fn ops_row(
 pub struct Operation {
     /// The phase.
     pub kind: PhaseKind,
-    /// For machines and the command line.
+    /// Name for machines and the command line.
     pub name: &'static str,
-    /// For people.
+    /// Name for people.
     pub label: &'static str,
     /// The operation.
     pub op: OpKind,
     /// Directories or files; `None` for the tree itself.
     pub items: Option<ItemKind>,
-    /// Its shift step, from 1: its position among the phases after creation;
-    /// those that only run when asked for come after all others.
-    /// Zero: works on the own items.
+    /// Its shift step, from 1: its position among the phases after creation. Phases that only run
+    /// on request come after all others. Zero: works on the rank's own items.
     pub step: u32,
-    /// The timed calls on one item; none where the calls are made on names that it generates.
+    /// The timed calls on one item; empty if the calls work on names that it generates.
     pub timed: &'static [Call],
-    /// Flags of the untimed open before the timed calls, which work on that file; `None`: on names.
+    /// Flags of the untimed open before the timed calls, which work on that file; `None` if they
+    /// work on names.
     pub opens: Option<OpenFlags>,
     /// Bytes of data of each call.
     pub length: u64,
@@ -196,25 +197,25 @@ pub struct Operation {
     pub beside: Option<&'static str>,
     /// Suffix of its second name, beside the item.
     pub other: Option<&'static str>,
-    /// The phases that must have run before it, besides those that make the items.
+    /// The phases that must have run before it, in addition to those that create the items.
     pub needs: &'static [PhaseKind],
-    /// The phase that takes away again what it has made beside, or in, the items.
+    /// The phase that removes the names that it has created beside, or in, the items.
     pub undone_by: Option<PhaseKind>,
-    /// Entries of each directory that it makes, lists or removes; `None`: the tree's own.
+    /// Entries of each directory that it creates, lists or removes; `None`: the tree's own.
     pub entries: Option<u64>,
-    /// Files and directories that it makes for each item, besides the item itself.
+    /// Files and directories that it creates for each item, in addition to the item itself.
     pub makes_besides: u64,
-    /// Bytes that it writes to, or reads of, each file, 1 KiB in each synced write; 0:
-    /// none, or as many as the plan says.
+    /// Bytes that it writes to or reads from each file, 1 KiB in each synced write. 0: none, or as
+    /// many as the plan says.
     pub builds: u64,
-    /// Bytes that it reserves of each file's space, besides its data.
+    /// Bytes that it reserves for each file, in addition to its data.
     pub reserves: u64,
-    /// True if it makes a copy of each file.
+    /// True if it creates a copy of each file.
     pub copies: bool,
     /// True if `rbench meta` runs it by default: mdtest has it too.
     pub by_default: bool,
-    /// True if it changes an item so that it can be repeated on the same one, with the same work each
-    /// time; the plan renames one item onward then.
+    /// True if it changes an item so that it can be repeated on the same one, with the same work
+    /// each time. The plan then makes each rename start from the previous name.
     pub again: bool,
     /// Its rows of the per-operation table.
     pub rows: [Option<OpsRow>; 2],
@@ -311,9 +312,9 @@ setters! {
     beside(suffix: &'static str) { beside: Some(suffix) }
     /// With a second name beside the item.
     to(suffix: &'static str) { other: Some(suffix) }
-    /// On this many entries of each directory.
+    /// On this number of entries of each directory.
     entries(entries: u64) { entries: Some(entries) }
-    /// With this many new names for each item, which that phase takes away.
+    /// With this number of new names for each item, which that phase removes.
     undone(makes_besides: u64, by: PhaseKind) { makes_besides: makes_besides, undone_by: Some(by) }
     /// On a file that is opened untimed, with `length` bytes of data for each call.
     opened(flags: OpenFlags, length: u64) { opens: Some(flags), length: length }
@@ -325,21 +326,21 @@ impl Operation {
         self.kind != PhaseKind::FileWrite
     }
 
-    /// True if it makes items.
+    /// True if it creates items.
     pub fn creates(&self) -> bool {
         matches!(self.kind, PhaseKind::DirCreate | PhaseKind::FileCreate)
     }
 
-    /// True if later phases rely on its having been everywhere: where time ends it,
-    /// all workers go on to the one that came furthest. Time only ends renaming in the
-    /// per-operation table, and there names go back to what they were.
+    /// True if later phases need it to be complete. If time ends it, all workers continue to the
+    /// one that came furthest. Time only ends renaming in the per-operation table, and there names
+    /// go back to their old ones.
     pub fn makes(&self) -> bool {
         let needed = |other: &Operation| other.needs.contains(&self.kind);
         self.creates() || self.op == OpKind::Empty || OPERATIONS.iter().any(needed)
     }
 
-    /// True if its operation can be done on the same item again and again, with the
-    /// same work each time; the plan renames one item onward then.
+    /// True if its operation can be repeated on the same item, with the same work each time. The
+    /// plan then makes each rename start from the previous name.
     pub fn repeats(&self) -> bool {
         self.asks() || self.again
     }
@@ -349,8 +350,8 @@ impl Operation {
         matches!(self.kind, PhaseKind::DirRemove | PhaseKind::FileRemove)
     }
 
-    /// True if its operation is a call on a file that is opened before it and closed
-    /// after it, both untimed.
+    /// True if its operation is a call on a file that is opened before and closed after it, both
+    /// untimed.
     pub fn opens_untimed(&self) -> bool {
         self.opens.is_some()
     }
@@ -360,8 +361,7 @@ impl Operation {
         !self.timed.is_empty() && self.timed.iter().all(|call| call.in_a_ring().is_some())
     }
 
-    /// True if it asks for what is there and changes nothing: the client's
-    /// caches could answer.
+    /// True if it only reads, so that the client's caches could answer.
     pub fn asks(&self) -> bool {
         self.op.asks()
     }

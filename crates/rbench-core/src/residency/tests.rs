@@ -18,7 +18,7 @@ fn requests(pairs: &[(&str, u64)]) -> Option<Requests> {
     })
 }
 
-/// A hundred operations of 4 KiB.
+/// A hundred operations on 4 KiB.
 fn look(share: Option<Share>) -> CacheLook {
     CacheLook {
         host: "client1".to_owned(),
@@ -114,7 +114,7 @@ fn requests_to_a_client_program_leave_open_what_it_remembers() {
     assert_eq!(at(Evidence::Client, Some(OWN), 100), Verdict::Perhaps);
     assert_eq!(at(Evidence::Client, Some(OTHERS), 100), Verdict::Cold);
     assert_eq!(at(Evidence::Client, None, 100), Verdict::Unknown);
-    // There is nothing between the kernel and the server.
+    // There is no cache between the kernel and the server.
     assert_eq!(at(Evidence::Kernel, Some(OWN), 100), Verdict::Cold);
     assert_eq!(at(Evidence::Client, Some(OWN), 50), Verdict::Mixed);
 }
@@ -130,7 +130,7 @@ fn a_few_requests_may_carry_many_reads() {
         };
         one(Evidence::Client, OpKind::Read, look)
     };
-    // 800 requests of 128 KiB each bring 100 MiB.
+    // 800 requests of 128 KiB each fetch 100 MiB.
     assert_eq!(of(800, 100 << 20), Verdict::Cold);
     assert_eq!(of(0, 100 << 20), Verdict::Memory);
     // At most 1 MiB of 100, and at most 50.
@@ -229,8 +229,8 @@ fn a_row_that_comes_round_is_cold_only_until_then() {
         )
     };
     assert_eq!(kept.verdict(OpKind::Read).0, Verdict::ColdThenMemory);
-    // As many requests as all passes need; and so few that each of them may
-    // have carried much.
+    // As many requests as all passes need; then so few that each may have carried
+    // much.
     assert_eq!(at(OTHERS, Evidence::Kernel, Some(600)), Verdict::Cold);
     assert_eq!(
         at(OTHERS, Evidence::Kernel, Some(100)),

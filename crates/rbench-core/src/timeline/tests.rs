@@ -27,16 +27,16 @@ fn a_long_run_keeps_at_most_1024_bins_and_loses_nothing() {
 #[test]
 fn bins_and_slices_begin_where_intervals_do() {
     let line = recorded(&[10, 5_999 * MS, 6_000 * MS, 8_000 * MS]);
-    // 1024 bins of 1/64 s would end before 8 s by a third bin of 16.
+    // 1024 bins of 1/64 s would end before 8 s; a third bin of 16.
     assert_eq!(line.power(), -7 + 1);
     assert_eq!(line.slice_width_s(), 0.0625);
-    let found: Vec<(Nanos, u64)> = line
+    let slices: Vec<(Nanos, u64)> = line
         .slices()
         .filter(|(_, bin, _)| bin.items > 0)
         .map(|(start, bin, _)| (start, bin.items))
         .collect();
     assert_eq!(
-        found,
+        slices,
         [
             (Nanos(0), 1),
             (Nanos(5_937_500_000), 1),
@@ -111,9 +111,9 @@ fn parts(interval: u64, times: &[u64]) -> (Vec<IntervalPart>, Timeline) {
 #[test]
 fn intervals_are_handed_over_when_the_next_one_has_begun() {
     let (parts, _) = parts(1000 * MS, &[5, 10, 1000 * MS, 4500 * MS, 999 * MS]);
-    let told: Vec<(u64, u64)> = parts.iter().map(|p| (p.number, p.bin.items)).collect();
-    // The last one ended in the first interval after all.
-    assert_eq!(told, [(0, 2), (1, 1), (4, 1), (0, 1)]);
+    let operations: Vec<(u64, u64)> = parts.iter().map(|p| (p.number, p.bin.items)).collect();
+    // The last operation ended in the first interval.
+    assert_eq!(operations, [(0, 2), (1, 1), (4, 1), (0, 1)]);
 }
 
 #[test]
@@ -126,7 +126,7 @@ fn what_is_passed_over_is_handed_over_and_the_timeline_stays_the_same() {
     recorder.hand_over_to(Box::new(move |part| {
         into.lock().expect("nobody panics").push(part)
     }));
-    let told = || -> Vec<(u64, u64)> {
+    let handed_over = || -> Vec<(u64, u64)> {
         let parts = taken.lock().expect("nobody panics");
         parts.iter().map(|p| (p.number, p.bin.items)).collect()
     };
@@ -135,18 +135,21 @@ fn what_is_passed_over_is_handed_over_and_the_timeline_stays_the_same() {
         (entered, recorder.interval())
     };
     assert_eq!([done(5), done(10)], [(false, 0); 2]);
-    assert_eq!((done(second + 7), told()), ((true, 1), vec![(0, 2)]));
+    assert_eq!((done(second + 7), handed_over()), ((true, 1), vec![(0, 2)]));
     assert_eq!(done(2 * second - 3), (false, 1));
     recorder.pass(1);
-    assert_eq!(told(), [(0, 2)], "more may come of the present one");
+    assert_eq!(handed_over(), [(0, 2)], "more may come of the present one");
     recorder.pass(4);
-    assert_eq!((told().last(), recorder.interval()), (Some(&(1, 2)), 4));
+    assert_eq!(
+        (handed_over().last(), recorder.interval()),
+        (Some(&(1, 2)), 4)
+    );
     recorder.pass(u64::MAX);
     for late in [5 * second, 4 * second] {
         assert!(recorder.done(Nanos(late), 10, Nanos(late % 1000), None));
     }
     let line = recorder.finish();
-    assert_eq!(told(), [(0, 2), (1, 2), (5, 1), (4, 1)]);
+    assert_eq!(handed_over(), [(0, 2), (1, 2), (5, 1), (4, 1)]);
     assert_eq!(line, parts(second, &times).1);
 }
 
@@ -162,7 +165,7 @@ fn an_open_loop_alone_has_response_times() {
 
 #[test]
 fn a_gap_counts_where_any_of_it_lies() {
-    // Nothing from 1 to 4 s, and from 6 to 8 s.
+    // No operation ends from 1 to 4 s, and from 6 to 8 s.
     let times: Vec<u64> = [0, 1, 4, 5, 6, 8].map(|s| s * 1000 * MS).to_vec();
     let line = recorded(&times);
     let s = |s: f64| Nanos((s * 1e9) as u64);

@@ -1,4 +1,4 @@
-//! Reports of whole runs held against the built-in file system's own account: requests as exact
-//! counts, injected latency as a lower bound. What only a clock can decide is in `timing`.
+//! Compares reports of whole runs with the built-in file system's own figures: request counts
+//! exactly, injected latency as a lower bound. `timing` tests what only a clock can decide.
 
 mod needs_fuse;

@@ -1,6 +1,5 @@
-//! What is said of who answered, held against the built-in file system with
-//! known caches: its own account, taken as each phase begins and as its row
-//! comes, and what its settings leave no choice about.
+//! Compares cache verdicts with the built-in file system with known cache settings: with its
+//! request counts between the start of each phase and its row, and with what the settings imply.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -35,7 +34,7 @@ fn who_made_the_items_is_counted_for_each_phase() {
         let shares: Vec<_> = shares.map(|share| share.expect("known")).collect();
         shares.iter().map(|s| (s.made, s.parts)).collect::<Vec<_>>()
     };
-    // mdtest reads at twice the stride: on two hosts these are the own files.
+    // mdtest reads at twice the stride: with two hosts, every rank reads its own files.
     assert_eq!(known("file-stat"), [(0, 1), (0, 1)]);
     assert_eq!(known("file-read"), [(1, 1), (1, 1)]);
 }
@@ -62,7 +61,7 @@ mod needs_fuse {
     /// Requests by kind.
     type Account = BTreeMap<&'static str, u64>;
 
-    /// Kinds of requests that somebody waits for; the others may come late.
+    /// Kinds of requests with a waiting caller; other requests may arrive late.
     const WAITED_FOR: [Kind; 6] = [
         Kind::Lookup,
         Kind::Getattr,
@@ -72,14 +71,13 @@ mod needs_fuse {
         Kind::Opendir,
     ];
 
-    /// Long enough to be for ever.
+    /// Practically forever.
     const LONG: Nanos = Nanos(3_600_000_000_000);
 
-    /// A row, and what the file system itself counted from the phase's beginning
-    /// until it came.
+    /// A row, and the file system's request counts from the start of the phase to the row.
     type Row = (PhaseOutcome, Account);
 
-    /// Runs it and pairs each row with the file system's own account.
+    /// Executes a run, and pairs each row with the file system's request counts.
     fn rows(mount: &Mount, run: Run<'_>) -> Vec<Row> {
         let stats = Arc::clone(mount.fs.stats());
         let before = Arc::new(Mutex::new(stats.snapshot()));
@@ -105,7 +103,7 @@ mod needs_fuse {
         all.into_inner().expect("no panic")
     }
 
-    /// What the report counted, of the kinds that are waited for.
+    /// The report's request counts, of the kinds with a waiting caller.
     fn counted(row: &PhaseOutcome) -> Account {
         let total = looked(row).total();
         let requests = total.requests.unwrap_or_else(|| panic!("{}", row.name));
@@ -113,7 +111,7 @@ mod needs_fuse {
         WAITED_FOR.iter().filter_map(of).collect()
     }
 
-    /// The items that were opened to look at their pages, before the phase.
+    /// Number of items that were opened before the phase to inspect their pages.
     fn opened_to_look(row: &PhaseOutcome) -> u64 {
         match row.op {
             OpKind::ReadFile => looked(row).total().before.files,
@@ -121,8 +119,8 @@ mod needs_fuse {
         }
     }
 
-    /// With attributes and names known for no time, a second and for ever, pages
-    /// dropped by each open and kept.
+    /// All combinations: attributes and names valid for no time, a second or forever; pages dropped
+    /// by each open or kept.
     fn settings() -> Vec<(Nanos, bool)> {
         let times = [Nanos(0), Nanos::SECOND, LONG];
         times
@@ -149,7 +147,7 @@ mod needs_fuse {
         }
     }
 
-    /// Every row that asks has an account, and it is the file system's own.
+    /// Checks that every row that requires it has counts, and that they equal the file system's.
     fn check_equal(context: &str, rows: &[Row]) {
         let asking = |row: &PhaseOutcome| {
             matches!(
@@ -227,11 +225,11 @@ mod needs_fuse {
     }
 
     fn row<'r>(rows: &'r [Row], name: &str) -> &'r PhaseOutcome {
-        let found = rows.iter().find(|(row, _)| row.name == name);
-        &found.unwrap_or_else(|| panic!("no row {name}")).0
+        let entry = rows.iter().find(|(row, _)| row.name == name);
+        &entry.unwrap_or_else(|| panic!("no row {name}")).0
     }
 
-    /// Requests for each operation, by the definition of the report.
+    /// Requests per operation, as the report defines them.
     fn per_operation(row: &PhaseOutcome) -> f64 {
         let total = looked(row).total();
         let requests = total.requests.expect("they are counted");
@@ -291,7 +289,7 @@ mod needs_fuse {
     #[test]
     fn what_was_read_in_the_ramp_is_no_verdict_on_what_came_after() {
         let mount = with(LONG, true);
-        // All blocks are fetched in the ramp, by as many requests as are counted later.
+        // The ramp fetches all blocks, with as many requests as are counted later.
         let line = "--bs=4k --size=64k --rate_iops=200 --time_based --ramp_time=300ms --runtime=80ms \
                 --name=a --rw=randread";
         let io = Io {
@@ -337,10 +335,10 @@ mod needs_fuse {
         assert_eq!(verifies("b-read"), Some(true));
     }
 
-    /// Stats of files whose names and attributes are known for a time.
+    /// Stats of files whose names and attributes are valid for `time`.
     fn stats(time: Nanos) -> PhaseOutcome {
         let mount = with(time, false);
-        // What is written makes the kernel ask for the attributes again.
+        // Writes make the kernel ask for the attributes again.
         let meta = Meta {
             write: None,
             ..meta()
@@ -365,8 +363,8 @@ mod needs_fuse {
         row(&rows, "file-read").clone()
     }
 
-    /// That a row is said to come from memory where its operations made no request, and only
-    /// there. Whoever drops the caches of the machine meanwhile changes both.
+    /// Checks that the verdict is memory exactly if the row's operations made no request. Dropping
+    /// the machine's caches meanwhile affects both.
     fn check_verdict(row: &PhaseOutcome) {
         let expect = match per_operation(row) == 0.0 {
             true => Verdict::Memory,
@@ -378,7 +376,7 @@ mod needs_fuse {
     #[test]
     fn what_made_no_request_came_from_memory() {
         let none = stats(Nanos(0));
-        // The two directories of a path and the file, each looked up.
+        // Lookups of the path's two directories and of the file.
         assert!(per_operation(&none) >= 1.0, "{none:?}");
         check_verdict(&none);
         check_verdict(&stats(LONG));
@@ -409,7 +407,7 @@ mod needs_fuse {
         }
     }
 
-    /// Whoever drops the caches of this machine meanwhile takes names and pages along.
+    /// Dropping the machine's caches meanwhile also drops names and pages.
     mod timing {
         use super::*;
         use crate::clock::tried_again;
@@ -418,7 +416,7 @@ mod needs_fuse {
         fn without_caches_every_stat_is_a_request_and_with_them_none_is() {
             tried_again(|| {
                 let none = stats(Nanos(0));
-                // The two directories of a path and the file, each looked up.
+                // Lookups of the path's two directories and of the file.
                 assert!(per_operation(&none) >= 1.0, "{none:?}");
                 assert_eq!(verdict(&none), Verdict::Perhaps, "the client may remember");
                 let all = stats(LONG);

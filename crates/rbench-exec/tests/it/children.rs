@@ -1,7 +1,7 @@
-//! Programs that tests start, and file systems that count what is asked of them, are not there at
-//! one time. A new process begins with a copy of all open files and closes them when it becomes
-//! its program, and of each the file system hears (FLUSH): of those of every test that runs beside
-//! it. It counted too many, and its faults hit requests that no worker had made.
+//! Mutual exclusion of tests that start programs and tests that mount a counting file system. A new
+//! process starts with copies of all open files and closes them on exec. For each of them the file
+//! system receives a FLUSH, even if another test runs on it. Such requests would be counted, and
+//! would trigger faults meant for workers.
 
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
@@ -12,11 +12,11 @@ static THERE: Mutex<There> = Mutex::new(There {
 });
 static CHANGED: Condvar = Condvar::new();
 
-/// Who is there: the one or the others.
+/// Number of mounts, and of tests that start programs; one of both is 0.
 struct There {
     mounts: u32,
     starting: u32,
-    /// Tests that wait to start programs: they come before those that mount anew.
+    /// Tests that wait to start programs; they take precedence over new mounts.
     waiting: u32,
 }
 
@@ -29,10 +29,10 @@ fn wait(until: impl Fn(&There) -> bool) -> MutexGuard<'static, There> {
     waited.unwrap_or_else(PoisonError::into_inner)
 }
 
-/// As long as it is there, tests start no programs.
+/// While this value exists, no test starts a program.
 pub struct NoChildren(());
 
-/// Waits for those that do, or are about to. A test may have several.
+/// Waits for tests that start programs or are about to. A test may hold several values.
 pub fn none() -> NoChildren {
     wait(|there| there.mounts > 0 || there.starting + there.waiting == 0).mounts += 1;
     NoChildren(())
@@ -45,15 +45,15 @@ impl Drop for NoChildren {
     }
 }
 
-/// As long as it is there, its test may start programs.
+/// While this value exists, its test may start programs.
 pub struct Children(());
 
-/// Waits for the file systems to end.
+/// Waits until no file system is mounted.
 pub fn some() -> Children {
     there().waiting += 1;
-    let mut there = wait(|there| there.mounts == 0);
-    (there.waiting, there.starting) = (there.waiting - 1, there.starting + 1);
-    drop(there);
+    let mut counts = wait(|counts| counts.mounts == 0);
+    (counts.waiting, counts.starting) = (counts.waiting - 1, counts.starting + 1);
+    drop(counts);
     Children(())
 }
 

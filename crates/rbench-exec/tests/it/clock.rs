@@ -1,26 +1,25 @@
-//! Waits for what comes about, and tests by the clock of a machine that has other things to do.
+//! Waiting for events, and repeating tests that depend on the clock of a busy machine.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 
-/// Whatever takes longer hangs, however busy the machine is.
+/// Anything that takes longer hangs, however busy the machine is.
 pub const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Waits until this holds.
+/// Waits until `holds` returns true.
 pub fn wait_until(what: &str, holds: impl Fn() -> bool) {
-    let begun = Instant::now();
+    let started = Instant::now();
     while !holds() {
-        assert!(begun.elapsed() < PATIENCE, "{what}: waited for in vain");
+        assert!(started.elapsed() < PATIENCE, "{what}: waited for in vain");
         std::thread::sleep(Duration::from_millis(1));
     }
 }
 
-/// How often a test of times may be tried.
+/// Maximum number of attempts of a timing test.
 const TRIES: u32 = 5;
 
-/// Plays a test whose upper bounds are times again when it fails: a busy machine
-/// spoils it now and then, and a defect always. What keeps the machine busy lasts some seconds,
-/// so that each try waits longer for the next.
+/// Repeats a test with upper time limits if it fails: a busy machine breaks it now and then, a
+/// defect always. Load lasts for some seconds, so the pauses between attempts grow.
 pub fn tried_again(test: impl Fn()) {
     for number in 1..TRIES {
         if catch_unwind(AssertUnwindSafe(&test)).is_ok() {

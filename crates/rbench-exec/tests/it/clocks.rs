@@ -1,5 +1,5 @@
-//! Starting together by clocks that differ, and which ranks share a cache: on
-//! machines made up of threads, with clocks that a test makes run ahead.
+//! Tests common starts with differing clocks, and which ranks share a cache. The machines are
+//! threads, and the tests control their clocks.
 
 use std::future::Future;
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ use rbench_plan::spec::Meta;
 
 use crate::group::Run;
 
-/// Shows nothing, is asked for nothing.
+/// Shows nothing and sends no signals.
 struct Quiet;
 
 impl Interrupts for Quiet {
@@ -38,26 +38,26 @@ impl Show for Quiet {
     fn trouble(&self, _: &str) {}
 }
 
-/// The clock of a made-up machine: readings of any of them move the truth on by a
-/// microsecond, and a test has it jump on; with an error of its rate and an offset.
+/// The clock of a simulated machine, with an offset and a rate error. Each reading of any of these
+/// clocks advances the true time by a microsecond, and a test can make it jump.
 #[derive(Clone)]
 struct Made {
     begun: Nanos,
-    /// The time that has passed for all machines, ns.
+    /// The true time that jumps have added on all machines, ns.
     jumped: Arc<AtomicU64>,
     rate_ppm: f64,
     ahead_ns: u64,
-    /// What this machine's own clock has jumped over, ns.
+    /// Jumps of this machine's own clock, ns.
     own_jump: Arc<AtomicU64>,
 }
 
 impl Made {
-    /// What it shows at an instant after the beginning.
+    /// Its reading at an instant after the start.
     fn at(&self, truth_ns: f64) -> u64 {
         (truth_ns * (1.0 + self.rate_ppm / 1e6)) as u64 + self.begun.0 + self.ahead_ns
     }
 
-    /// The instant after the beginning, ns, at which it shows `now`.
+    /// The instant after the start, ns, at which it reads `now`.
     fn truth_of(&self, now: Nanos) -> f64 {
         (now.0 - self.begun.0 - self.ahead_ns) as f64 / (1.0 + self.rate_ppm / 1e6)
     }
@@ -70,7 +70,7 @@ impl Clock for Made {
     }
 }
 
-/// Clocks with these errors of their rates, in millionths, and so far ahead.
+/// Clocks with these rate errors in ppm, and these leads.
 fn clocks(made: &[(f64, u64)]) -> Vec<Made> {
     let (begun, jumped) = (MonotonicClock.now(), Arc::default());
     let one = |(rate_ppm, ahead_ns): &(f64, u64)| Made {
@@ -83,8 +83,8 @@ fn clocks(made: &[(f64, u64)]) -> Vec<Made> {
     made.iter().map(one).collect()
 }
 
-/// Does `body` at a rank on each of as many machines, all called `node`, with
-/// clocks of their own; what it gives there.
+/// Runs `body` at one rank on each machine, all named `node`, with clocks of their own. Returns the
+/// results.
 fn on_machines<T: Send>(
     clocks: &[Made],
     body: impl AsyncFn(Group<'_>, &Made) -> T + Sync,
@@ -119,7 +119,7 @@ fn on_machines<T: Send>(
     })
 }
 
-/// Lets the time of all machines pass at once.
+/// Advances the time of all machines.
 async fn pass(group: &Group<'_>, clock: &Made, time_ns: u64) {
     let barrier = || group.quietly(group.world.barrier());
     barrier().await.expect("all talk");
@@ -129,7 +129,7 @@ async fn pass(group: &Group<'_>, clock: &Made, time_ns: u64) {
     barrier().await.expect("all talk");
 }
 
-/// How far apart the machines would start, in truth, ns.
+/// True time between the first and the last machine's start, ns.
 fn apart(starts: impl Iterator<Item = f64> + Clone) -> f64 {
     starts.clone().fold(f64::MIN, f64::max) - starts.fold(f64::MAX, f64::min)
 }
@@ -139,10 +139,10 @@ const SECOND: u64 = 1_000_000_000;
 #[test]
 fn over_ten_minutes_machines_that_drift_start_together_within_what_is_stated() {
     let hour = 3600 * SECOND;
-    let made = clocks(&[(0.0, 7), (100.0, hour), (-100.0, 5 * SECOND)]);
-    let phases = on_machines(&made, async |group, clock| {
+    let machines = clocks(&[(0.0, 7), (100.0, hour), (-100.0, 5 * SECOND)]);
+    let phases = on_machines(&machines, async |group, clock| {
         let mut starts = Vec::new();
-        // A phase after 5 s, and then one every 50 s.
+        // A phase after 5 s, then one every 50 s.
         for time in [5].into_iter().chain([50; 12]) {
             pass(&group, clock, time * SECOND).await;
             group.keep_time().await.expect("all talk");
@@ -151,27 +151,27 @@ fn over_ten_minutes_machines_that_drift_start_together_within_what_is_stated() {
             let stated = group.started().expect("agreed on").error;
             starts.push((clock.truth_of(start), stated));
         }
-        // The last comparison tells how well the starts were met.
+        // The last comparison shows the error of the starts.
         pass(&group, clock, 50 * SECOND).await;
         group.compare_clocks().await.expect("all talk");
         let drift = group.clocks().drift(group.rank());
-        let first = Nanos(made[0].at(starts[0].0));
+        let first = Nanos(machines[0].at(starts[0].0));
         (starts, drift, group.clocks().missed_by(first))
     });
     for phase in 0..13 {
         let starts = phases.iter().map(|(starts, ..)| starts[phase].0);
         let stated = phases[0].0[phase].1;
         let apart = apart(starts);
-        // The worst case of two clocks, each wrong to another side.
+        // The worst case: two clocks, off in opposite directions.
         assert!(
             apart <= 2.0 * stated.0 as f64,
             "{apart} ns, {stated} stated"
         );
-        // 200 in a million would be 124 ms in the end: that is not said.
+        // 200 ppm would add up to 124 ms; the stated error is smaller.
         assert!(stated < Nanos(40_000_000), "{stated} in phase {phase}");
         assert!(apart < 40e6, "{apart} ns in phase {phase}");
     }
-    for ((_, drift, missed), clock) in phases.iter().zip(&made).skip(1) {
+    for ((_, drift, missed), clock) in phases.iter().zip(&machines).skip(1) {
         let drift = drift.expect("compared several times");
         let wrong = (drift.ppm - clock.rate_ppm).abs();
         assert!(
@@ -179,7 +179,7 @@ fn over_ten_minutes_machines_that_drift_start_together_within_what_is_stated() {
             "{drift:?} of {}",
             clock.rate_ppm
         );
-        // The first phase was 5 s behind the only comparison until then.
+        // The first phase came 5 s after the only comparison until then.
         let first = apart(phases.iter().map(|(starts, ..)| starts[0].0));
         assert!(2.0 * missed.0 as f64 >= first, "{missed} for {first} ns");
     }
@@ -187,8 +187,8 @@ fn over_ten_minutes_machines_that_drift_start_together_within_what_is_stated() {
 
 #[test]
 fn machines_of_the_same_name_with_clocks_an_hour_apart_start_together() {
-    let made = clocks(&[(0.0, 0), (0.0, 3600 * SECOND)]);
-    let starts = on_machines(&made, async |group, clock| {
+    let machines = clocks(&[(0.0, 0), (0.0, 3600 * SECOND)]);
+    let starts = on_machines(&machines, async |group, clock| {
         let names = group.host_names.clone();
         assert_eq!(names, ["node", "node(2)"]);
         assert!(group.is_leader() && group.is_cache_leader());
@@ -203,7 +203,7 @@ fn machines_of_the_same_name_with_clocks_an_hour_apart_start_together() {
     );
 }
 
-/// Runs until it is stopped, or the deadline has come.
+/// Runs until it is stopped or the deadline has passed.
 struct Endless;
 
 impl Runner for Endless {
@@ -225,9 +225,9 @@ impl Runner for Endless {
 #[test]
 fn a_clock_that_jumps_ends_the_run_with_the_name_of_its_host() {
     for (rank, jump_s, way) in [(1, 3600, "back"), (1, 11, "back"), (0, 30, "ahead")] {
-        let made = clocks(&[(0.0, 0), (0.0, 0)]);
-        let ends = on_machines(&made, async |group, clock| {
-            // The next comparison, which would heal it, is a minute away.
+        let machines = clocks(&[(0.0, 0), (0.0, 0)]);
+        let ends = on_machines(&machines, async |group, clock| {
+            // The next comparison, which would correct it, is a minute away.
             group.compare_clocks().await.expect("all talk");
             if group.rank() == Rank(rank) {
                 clock.own_jump.store(jump_s * SECOND, Ordering::SeqCst);
@@ -254,7 +254,7 @@ fn a_clock_that_jumps_ends_the_run_with_the_name_of_its_host() {
     }
 }
 
-/// The caches of ranks on hosts `host_of` that give these kernels and places.
+/// The cache numbers of ranks on hosts `host_of` with these kernels and places.
 fn found(host_of: &[u32], ranks: &[(&str, Vec<PathBuf>)]) -> Vec<u32> {
     let one = |comm: &dyn Communicator| {
         let (kernel, places) = ranks[comm.rank().0 as usize].clone();
@@ -295,8 +295,8 @@ fn ranks_share_a_cache_where_one_kernel_has_one_file_system() {
     let here = || vec![dir.path().to_owned()];
     let below = || vec![dir.path().join("not/yet/there")];
     let elsewhere = || vec![PathBuf::from("/proc")];
-    // Two containers on one mount; another mount; another machine, which may
-    // number its file systems alike.
+    // Two containers on one mount; another mount; another machine, which may number its file
+    // systems alike.
     let ranks = [
         ("boot 1", here()),
         ("boot 1", below()),
@@ -304,16 +304,16 @@ fn ranks_share_a_cache_where_one_kernel_has_one_file_system() {
         ("boot 2", here()),
     ];
     assert_eq!(found(&[0, 1, 2, 3], &ranks), [0, 0, 1, 2]);
-    // One that works in both sees what the others see.
+    // A rank that works in both places connects the caches of the others.
     let both = [here(), elsewhere()].concat();
     let ranks = [("k", here()), ("k", elsewhere()), ("k", both)];
     assert_eq!(found(&[0, 1, 2], &ranks), [0, 0, 0]);
-    // Without a place to look at: host by host.
+    // Without a place, each host has its own cache.
     let ranks = ["k", "k", "k"].map(|kernel| (kernel, Vec::new()));
     assert_eq!(found(&[0, 1, 0], &ranks), [0, 1, 0]);
 }
 
-/// What the caches could do when each of two hosts stats the other's files.
+/// Expected cache state when each of two hosts stats the other's files.
 fn stat_of_the_others(dir: &Path, caches: Vec<u32>) -> Option<Cache> {
     let meta = Meta {
         items: Some(10),
@@ -332,6 +332,6 @@ fn what_the_other_container_on_a_kernel_made_may_be_in_memory() {
         assert_eq!(stat_of_the_others(dir.path(), caches.to_vec()), expect);
     };
     check(&[0, 1], Some(Cache::Cold));
-    // Nothing that is measured says who answered.
+    // No measurement determines who answered.
     check(&[0, 0], None);
 }

@@ -1,5 +1,5 @@
-//! More ranks and hosts than have rows: the reduction of made-up outcomes
-//! against sums over all of them, with the hosts interleaved.
+//! Tests the reduction with more ranks and hosts than rows. Compares reductions of generated
+//! outcomes with sums over all of them; hosts are interleaved.
 
 use std::future::Future;
 use std::pin::{Pin, pin};
@@ -32,8 +32,7 @@ impl Show for Quiet {
     fn trouble(&self, _: &str) {}
 }
 
-/// Drives all `ranks` in turn until each is ready. A turn of all of them that
-/// nothing comes of is the end of it: they wait for each other.
+/// Polls all `ranks` in turn until each is ready. A round without progress is a deadlock.
 pub fn in_turn<T>(mut ranks: Vec<Pin<Box<dyn Future<Output = T> + '_>>>) -> Vec<T> {
     struct Nobody;
     impl Wake for Nobody {
@@ -57,8 +56,7 @@ pub fn in_turn<T>(mut ranks: Vec<Pin<Box<dyn Future<Output = T> + '_>>>) -> Vec<
     panic!("the ranks wait for each other");
 }
 
-/// What `rank` did: rank 7 nothing, every hundredth failed in places, 511 was
-/// slow.
+/// The outcome of `rank`: rank 7 did nothing, every hundredth rank had failures, 511 was slow.
 fn outcome(rank: u32) -> WorkerOutcome {
     let mut lane = OpStats::new(OpKind::Create, true);
     let mut line = TimelineRecorder::new(INTERVAL, true);
@@ -104,7 +102,7 @@ fn outcome(rank: u32) -> WorkerOutcome {
     }
 }
 
-/// Whether the worker of `rank` was there to see the stonewall.
+/// Returns true if the worker of `rank` saw the stonewall.
 fn stonewalled(rank: u32) -> bool {
     !rank.is_multiple_of(10)
 }
@@ -125,7 +123,7 @@ fn phase() -> Phase {
     }
 }
 
-/// The row of a phase of the first `ranks`, as rank 0 has it.
+/// The row of a phase of the first `ranks` ranks, as reduced at rank 0.
 fn reduced(ranks: u32, rows: RowLimits) -> PhaseOutcome {
     let stonewall = Stonewall {
         deadline: Nanos(1),
@@ -137,7 +135,7 @@ fn reduced(ranks: u32, rows: RowLimits) -> PhaseOutcome {
     reduced_of(ranks, rows, Some(stonewall), outcome)
 }
 
-/// The same of workers that did what `outcome` says.
+/// The same for workers with these outcomes.
 pub fn reduced_of(
     ranks: u32,
     rows: RowLimits,
@@ -252,7 +250,7 @@ fn a_crowd_of_ranks_and_hosts_adds_up_exactly_and_its_outliers_are_named() {
         let failed = expected.failures.total();
         assert_eq!((host.items, host.errors), (expected.items, failed));
         assert_eq!(host.response, expected.response, "{}", host.host);
-        // Shorter ones than two of the bins that all have are not seen.
+        // Gaps shorter than two of the common bins are not detected.
         expected.timeline.widen(row.timeline.power());
         let gap = expected.timeline.longest_gap(Nanos(0));
         assert!(gap.is_some() && host.gap == gap, "{}: {gap:?}", host.host);

@@ -1,5 +1,5 @@
-//! What rows say of the time of their workers, held against the latencies that
-//! are recorded anyway and against the file system's own account.
+//! Compares the rows' figures about their workers' time with the recorded latencies and with the
+//! file system's own figures.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -34,7 +34,7 @@ fn done(io: Io) -> Outcome {
     Run::io(&[0, 0], dir.path(), io).go().expect("runs")
 }
 
-/// That the parts are parts of the whole: rows of `workers` workers each.
+/// Checks that the parts are consistent with the total, for rows with `workers` workers.
 fn check_parts(row: &PhaseOutcome, workers: u64) -> Effort {
     let (name, effort) = (&row.name, row.effort);
     assert_eq!(effort.workers, workers, "{name}");
@@ -47,7 +47,7 @@ fn check_parts(row: &PhaseOutcome, workers: u64) -> Effort {
     effort
 }
 
-/// The service times of these rows added up.
+/// The sum of these rows' service times.
 fn recorded(rows: &[&PhaseOutcome]) -> Nanos {
     Nanos(rows.iter().map(|row| row.service.total().0).sum())
 }
@@ -100,7 +100,7 @@ fn with_many_requests_under_way_their_time_is_counted_once() {
         let read = outcome.row("randread");
         let effort = check_parts(read, 2);
         assert!(effort.in_calls >= read.service.max(), "{effort:?}");
-        // Each worker's sum is divided, and cut off, by itself.
+        // Each worker's sum is divided and truncated separately.
         let sum = recorded(&[read]).0 / u64::from(depth);
         assert!(sum - effort.full.0 <= 2, "{engine}: {effort:?}");
         check_parts(outcome.row("write"), 2);
@@ -120,11 +120,11 @@ fn waits_for_intended_starts_are_no_time_of_the_tool() {
         });
         let read = outcome.row("read");
         let effort = check_parts(read, 2);
-        // 40 operations each, 5 ms apart: most of 200 ms is waiting, unless
-        // the machine is that busy.
+        // 40 operations each, 5 ms apart: most of 200 ms is waiting, unless the machine is very
+        // busy.
         let missing = (2 * read.elapsed.0).saturating_sub(effort.active.0 + effort.waited.0);
         assert!(effort.waited.0 > 0, "depth {depth}");
-        // What is left is how late the workers came to the start.
+        // The rest is the workers' delay at the start.
         assert!(missing <= 2 * read.elapsed.0, "depth {depth}");
         let late = read.response.as_ref().map_or(0, |r| r.max().0);
         let span = 39 * 5_000_000;
@@ -151,10 +151,10 @@ fn a_jobs_time_has_its_ramp_and_is_without_its_delay_and_its_thinking() {
     assert!(own.iter().all(|row| row.effort == effort));
     assert_eq!(effort.workers, 1);
     assert!(effort.in_calls <= effort.active, "{effort:?}");
-    // With what was done before anything was recorded.
+    // Includes operations before recording started.
     assert!(effort.in_calls > recorded(&own), "{effort:?}");
     let operations: u64 = own[..2].iter().map(|row| row.items).sum();
-    // From the first moment to the last it waits, but for some microseconds.
+    // From start to end it waits, except for some microseconds.
     assert!(effort.waited.0 >= 200_000_000 + 5_000_000 * operations);
     assert!(
         effort.waited.0.abs_diff(600_000_000) < 1_000_000,
@@ -209,7 +209,7 @@ fn a_row_of_one_operation_for_each_worker_has_no_rate_and_no_first_finisher() {
     );
 }
 
-/// Rank 1 is done first; `failed` of its 10 operations failed.
+/// Rank 1 finishes first; `failed` of its 10 operations failed.
 fn early(rank: u32, failed: u64) -> WorkerOutcome {
     let mut lane = OpStats::new(OpKind::Stat, false);
     let failed = if rank == 1 { failed } else { 0 };
@@ -234,7 +234,7 @@ fn the_first_finisher_is_named_and_is_none_where_most_of_its_operations_failed()
     let row = |outcome| reduced_of(3, RowLimits::default(), None, outcome);
     for healthy in [
         row(|rank| early(rank, 0)),
-        // Half of them is not most of them.
+        // Half is not a majority.
         row(|rank| early(rank, 5)),
     ] {
         let first = healthy.first_done.expect("a first finisher");
@@ -246,7 +246,7 @@ fn the_first_finisher_is_named_and_is_none_where_most_of_its_operations_failed()
     assert_eq!(broken.first_failed, Some(host_name(1)));
 }
 
-/// What measuring costs on each of two hosts before `run`.
+/// Measuring costs on each of two hosts before `run`.
 fn costs(run: &Run<'_>) -> Vec<Calibration> {
     let work = run.plan().expect("it can be done").work;
     let world = threads::world(3);
@@ -345,7 +345,7 @@ mod needs_fuse {
         let snapshot = slow.fs.stats().snapshot();
         let truth = snapshot.kind(Kind::Read).map(|k| &k.latency);
         let truth = truth.expect("it has read");
-        // Looking for the run's marker reads as well.
+        // Searching for the run's marker also reads.
         let others = Nanos((truth.count() - 40) * truth.max().0);
         let least = truth.total().since(others);
         let effort = check_parts(outcome.row("read"), 2);
@@ -375,7 +375,7 @@ mod timing {
             assert!(own.iter().all(|row| row.effort == effort));
             assert_eq!(effort.workers, 1);
             assert!(effort.in_calls <= effort.active, "{effort:?}");
-            // With what was done before anything was recorded.
+            // Includes operations before recording started.
             assert!(effort.in_calls > recorded(&own), "{effort:?}");
             let operations: u64 = own[..2].iter().map(|row| row.items).sum();
             let waited = 200_000_000 + 5_000_000 * operations;

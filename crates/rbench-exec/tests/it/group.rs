@@ -19,21 +19,21 @@ use rbench_sys::{Fs, TraceFs};
 
 use crate::mounts::Mounts;
 
-/// A signal that is to come once.
+/// A signal that is sent once.
 pub struct Signal {
-    /// To this rank.
+    /// The receiving rank.
     pub rank: u32,
-    /// In the phase with this label, or the step with this text.
+    /// Label of the phase, or text of the step, in which it is sent.
     pub during: &'static str,
-    /// When in it.
+    /// The moment in that phase or step.
     pub at: At,
 }
 
 /// A moment of a phase.
 pub enum At {
-    /// So long after its beginning.
+    /// This long after its start.
     After(Duration),
-    /// As soon as this holds.
+    /// As soon as this returns true.
     Once(Box<dyn Fn() -> bool + Send + Sync>),
 }
 
@@ -46,22 +46,22 @@ impl At {
     }
 }
 
-/// Sends a run its signal, if any, when the time has come.
+/// Sends a run its signal, if any, at the right moment.
 struct Disturber {
     signal: Option<Signal>,
     stage: Mutex<Stage>,
-    /// The signal is none: the main thread of the rank stands still that long.
+    /// Instead of a signal, the rank's main thread sleeps for this time.
     freeze: Option<Duration>,
     troubles: Mutex<Vec<String>>,
     began: Began,
     progressed: Progressed,
 }
 
-/// How far it is with the signal.
+/// State of the signal.
 #[derive(Clone, Copy)]
 enum Stage {
     Waits,
-    /// Rank 0 has shown that what it is to come in began.
+    /// Rank 0 has announced the phase or step of the signal.
     Begun(Instant),
     Sent,
 }
@@ -75,7 +75,7 @@ impl Disturber {
         }
     }
 
-    /// Whether the signal is to be delivered to `rank` now; no second time.
+    /// Returns true, once, if the signal is due at `rank`.
     fn fires(&self, rank: Rank) -> bool {
         let mut stage = self.stage.lock().expect("no panic");
         let (Some(signal), Stage::Begun(begun)) = (&self.signal, *stage) else {
@@ -89,7 +89,7 @@ impl Disturber {
     }
 }
 
-/// What one rank hears of the signal; shows nothing.
+/// A rank's source of signals; shows nothing.
 struct Ear<'d> {
     disturber: &'d Disturber,
     rank: Rank,
@@ -138,23 +138,23 @@ impl Show for Ear<'_> {
     }
 }
 
-/// What a run gave at rank 0.
+/// Results of a run at rank 0.
 pub struct Outcome {
     pub rows: Vec<PhaseOutcome>,
     pub complete: bool,
     pub trouble: Option<String>,
     pub left: Vec<String>,
-    /// What stays with rank 0: iteration, phase, details.
+    /// Data of rank 0: iteration, phase, details.
     pub details: Vec<(u32, String, Details)>,
-    /// What the workers of jobs did.
+    /// Outcomes of the jobs' workers.
     pub jobs: Vec<JobOutcome>,
-    /// What the hosts did while groups of jobs ran.
+    /// Resource use of the hosts while groups of jobs ran.
     pub machine: Vec<HostUse>,
-    /// What people were told on the way, by any rank.
+    /// Messages of any rank during the run.
     pub troubles: Vec<String>,
     /// Logs of rank 0's workers.
     pub logs: Vec<JobLog>,
-    /// What is to be known of the target: code, sentence.
+    /// Warnings about the target: code, sentence.
     pub warnings: Vec<(&'static str, String)>,
 }
 
@@ -167,7 +167,7 @@ impl Outcome {
     }
 }
 
-/// Takes what a run yields on one rank.
+/// Collects the results of a run on one rank.
 struct Taker<'t, 'r> {
     between: &'t Mutex<Between<'r>>,
     needed: u32,
@@ -220,48 +220,48 @@ impl Listener for Taker<'_, '_> {
     }
 }
 
-/// What a test does to the target while a run goes on.
+/// A test's action on the target during a run.
 type Between<'r> = Box<dyn FnMut(&PhaseOutcome, &Path) + Send + 'r>;
 
-/// Told the label of each phase as it begins.
+/// Called with the label of each phase as it starts.
 pub type Began = Option<Arc<dyn Fn(&str) + Send + Sync>>;
 
-/// Told how far a phase is, about twice a second.
+/// Called with the progress of a phase, about twice a second.
 pub type Progressed = Option<Box<dyn Fn(Progress) + Send + Sync>>;
 
-/// A run to do.
+/// A run to execute.
 pub struct Run<'r> {
     /// The host of each rank.
     pub hosts: &'r [u32],
-    /// Where.
+    /// Its directory.
     pub dir: &'r Path,
-    /// What.
+    /// Its workload.
     pub workload: Workload,
-    /// With what.
+    /// Its common options.
     pub common: Common,
-    /// Called with each row as it comes and the run's own directory.
+    /// Called with each row as it arrives, and the run's own directory.
     pub between: Between<'r>,
-    /// How many iterations are enough, where the plan asks.
+    /// Number of sufficient iterations, if the plan repeats until its rates are precise.
     pub needed: u32,
-    /// Takes the calls of each rank instead of the target.
+    /// Records each rank's calls instead of using the target.
     pub recorders: Vec<TraceFs>,
-    /// What an earlier run's stonewall told.
+    /// The result of an earlier run's stonewall.
     pub stonewalled: Option<u64>,
     /// Interrupts the run.
     pub signal: Option<Signal>,
-    /// Tells this run from others.
+    /// Distinguishes this run from others.
     pub key: u64,
-    /// Instead of a signal that rank stands still for so long.
+    /// Instead of sending the signal, blocks its rank for this time.
     pub freeze: Option<Duration>,
-    /// Called as each phase begins, before anything of it is prepared.
+    /// Called as each phase starts, before it is prepared.
     pub began: Began,
-    /// Called as each phase goes on.
+    /// Called during each phase.
     pub progressed: Progressed,
-    /// The cache of each rank; empty: each host's own.
+    /// The cache of each rank; empty: one per host.
     pub caches: Vec<u32>,
-    /// The mounts that each host has; empty: those of this process.
+    /// The mounts of each host; empty: those of this process.
     pub mounts: Vec<Mounts>,
-    /// The virtual time of each rank; empty: the machine's time.
+    /// The virtual clock of each rank; empty: the machine's clock.
     pub clocks: Vec<&'static SimulatedClock>,
 }
 
@@ -273,8 +273,8 @@ impl<'r> Run<'r> {
             workload: Workload::Meta(meta),
             common: Common {
                 leave: Leave {
-                    // Requests are counted, and the nth one fails: the attempts have
-                    // tests of their own (needs).
+                    // Without attempts: tests count requests, and the nth one fails. `needs` tests
+                    // the attempts.
                     untried: true,
                     ..Leave::default()
                 },
@@ -295,7 +295,7 @@ impl<'r> Run<'r> {
         }
     }
 
-    /// mdtest's options; a missing `-d` means `dir`.
+    /// A run with mdtest's options; a missing `-d` means `dir`.
     pub fn mdtest(hosts: &'r [u32], dir: &'r Path, mut options: Mdtest) -> Run<'r> {
         if options.dirs.is_empty() {
             options.dirs = vec![dir.to_owned()];
@@ -306,7 +306,7 @@ impl<'r> Run<'r> {
         run
     }
 
-    /// Jobs of fio; relative paths are below `dir`.
+    /// A run of fio's jobs; relative paths are below `dir`.
     pub fn fio(hosts: &'r [u32], dir: &'r Path, fio: Fio) -> Run<'r> {
         Run {
             workload: Workload::Fio(Box::new(fio)),
@@ -314,7 +314,7 @@ impl<'r> Run<'r> {
         }
     }
 
-    /// IOR's options; files are below `dir`.
+    /// A run with IOR's options; files are below `dir`.
     pub fn ior(hosts: &'r [u32], dir: &'r Path, mut options: Ior) -> Run<'r> {
         options.files = options.files().iter().map(|file| dir.join(file)).collect();
         let mut run = Run::meta(hosts, dir, Meta::default());
@@ -344,18 +344,18 @@ impl<'r> Run<'r> {
         }
     }
 
-    /// The same in virtual time, with a clock for each rank that a reading moves on by `step`
-    /// ns: an operation takes one reading, and so does what comes between two of them.
+    /// The same in virtual time: each rank has a clock that advances by `step` ns per reading. An
+    /// operation takes one reading, and so does the time between two operations.
     pub fn stepped(mut self, step: u64) -> Run<'r> {
         let clock = |_: &u32| SimulatedClock::new(Nanos(step));
         self.clocks = self.hosts.iter().map(clock).collect();
         self
     }
 
-    /// What will be done.
+    /// The plan of the run.
     ///
     /// # Errors
-    /// Why it cannot be.
+    /// The reason why it is impossible.
     pub fn plan(&self) -> Result<Plan, PlanError> {
         let mut common = self.common.clone();
         let named =
@@ -508,7 +508,7 @@ impl<'r> Run<'r> {
     }
 }
 
-/// The sums over ranks and hosts and the histogram must all say the same.
+/// Checks that the sums over ranks and over hosts and the histogram agree.
 pub fn check_adds_up(row: &PhaseOutcome) {
     let name = &row.name;
     assert_eq!(row.service.count(), row.items, "{name}: histogram");

@@ -1,5 +1,5 @@
-//! Hosts that do not have the same file system at the target, and targets
-//! without room: refused before anything is made.
+//! Tests the refusal, before any change, of hosts with different file systems at the target, and of
+//! targets without enough space.
 
 use std::path::Path;
 
@@ -46,7 +46,7 @@ fn mdtest<'r>(dir: &'r Path) -> Run<'r> {
     Run::mdtest(HOSTS, dir, options)
 }
 
-/// mdtest in a directory that it makes.
+/// mdtest in a directory that it creates.
 fn mdtest_below<'r>(dir: &'r Path) -> Run<'r> {
     let options = Mdtest {
         dirs: vec![dir.join("out")],
@@ -86,7 +86,7 @@ fn listing(dir: &Path) -> Vec<String> {
     names.map(|n| n.to_string_lossy().into_owned()).collect()
 }
 
-/// The requests that make or change something.
+/// Number of requests that change the file system.
 fn changes(mount: &Mount) -> u64 {
     let snapshot = mount.fs.stats().snapshot();
     let kinds = [
@@ -113,7 +113,7 @@ mod needs_root {
     use super::*;
     use crate::mounts::Mounts;
 
-    /// Each host with a file system in memory of its own.
+    /// An in-memory file system for each host.
     fn own_disks(dir: &Path) -> Vec<Mounts> {
         let own = |_| Mounts::with_memory_over(dir, "size=4m");
         (0..3).map(own).collect()
@@ -151,7 +151,7 @@ mod needs_root {
                 assert!(row.failures.is_empty(), "{what}: {:?}", row.failures);
             }
         };
-        // Side by side: each looks for some seconds for what the others have.
+        // In parallel: each waits some seconds for files of other hosts.
         std::thread::scope(|scope| {
             for of in EACH {
                 scope.spawn(|| work_in(of));
@@ -213,7 +213,7 @@ mod needs_root {
             run.common.leave.private_dirs = true;
             run
         };
-        // 9 MiB over all, 3 MiB on each of three hosts with 4 MiB.
+        // 9 MiB in total, 3 MiB on each of three hosts with 4 MiB.
         well(of(3 * MIB / 2));
         let said = refusal(of(5 * MIB / 2));
         assert!(
@@ -280,7 +280,7 @@ mod needs_fuse {
     use super::*;
     use crate::testfs::mount;
 
-    /// A file system with so much room.
+    /// A file system with this much space.
     fn room(bytes: u64) -> Mount {
         mount(|config: &mut Config| config.quota = Some(Bytes(bytes)))
     }
@@ -370,7 +370,7 @@ mod needs_fuse {
             said.contains("writes up to 7.50 MiB") && said.contains("8.00 MiB was free"),
             "{said}"
         );
-        // Time may end it before it is full; data may shrink.
+        // A time limit may end it before it is full; data may shrink.
         let timed = of(64 * MIB, |io| io.time = Some(Nanos(1_000_000)));
         assert_eq!(well(timed).warnings.len(), 1);
         let over = |change: fn(&mut Io)| {
@@ -400,7 +400,7 @@ mod needs_fuse {
             said.contains("writes 3.00 MiB at") && said.contains("where only 2.00 MiB is free"),
             "{said}"
         );
-        // Each group is gone when the next begins.
+        // The files of each group are removed before the next one starts.
         let rounds = "--rw=write --bs=64k --size=1536k --unlink=1 --fallocate=none --name=a --name=b --stonewall";
         assert!(run(rounds).is_ok());
         let stays = rounds.replace("--unlink=1 ", "");

@@ -1,5 +1,5 @@
-//! Names in flight: whole runs with a ring do what those of one operation at a time do, and
-//! report it as these do.
+//! Tests metadata operations in flight: whole runs with a ring have the same effects and reports as
+//! runs with one operation at a time.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -17,7 +17,7 @@ use rbench_testfs::{Counts, Kind};
 
 use crate::group::{At, Outcome, Run, Signal, check_adds_up};
 
-/// So many of each worker in flight; 0: one after the other.
+/// Operations in flight per worker; 0: one at a time.
 pub fn flight(depth: u32) -> InFlight {
     InFlight {
         engine: (depth > 0).then(|| "io_uring".to_owned()),
@@ -56,11 +56,11 @@ fn well(outcome: &Outcome) {
     }
 }
 
-/// What one phase asked of the file system, without what the kernel does on its own account.
+/// A phase's requests to the file system, without the kernel's own ones.
 pub fn requests(counts: &BTreeMap<Kind, Counts>) -> BTreeMap<Kind, (u64, u64)> {
     let asked = counts.iter().filter(|(kind, counts)| {
-        // Files are let go of later, names looked up again where one cache or another forgot
-        // them, and a ring asks once whether files can be polled.
+        // The kernel releases files later, looks up names again after a cache miss, and a ring asks
+        // once whether files can be polled.
         let own = !matches!(
             kind,
             Kind::Release
@@ -97,7 +97,7 @@ fn directories_wait_for_those_in_which_they_lie() {
     assert_eq!(fs::read_dir(dir.path()).expect("listing").count(), 0);
 }
 
-/// What one row has of items, and of failures by kind.
+/// Items of a row, and its failures by kind.
 type Found = (u64, Vec<(FailureKind, u64)>);
 
 fn failures(row: &PhaseOutcome) -> Found {
@@ -141,12 +141,12 @@ fn a_stonewall_tops_up_and_later_phases_find_what_was_made() {
     run.common.threads = Some(2);
     let outcome = run.go().expect("runs");
     well(&outcome);
-    let made = outcome.row("file-create");
-    let wall = made.stonewall.expect("it comes long before the end");
-    assert_eq!(made.items, 4 * wall.most, "all workers made as many");
-    assert!(made.items > 0);
+    let creation = outcome.row("file-create");
+    let wall = creation.stonewall.expect("it comes long before the end");
+    assert_eq!(creation.items, 4 * wall.most, "all workers made as many");
+    assert!(creation.items > 0);
     for later in ["file-rename", "file-remove"] {
-        assert_eq!(outcome.row(later).items, made.items, "{later}");
+        assert_eq!(outcome.row(later).items, creation.items, "{later}");
     }
 }
 
@@ -168,7 +168,7 @@ fn an_open_loop_keeps_its_starts_and_counts_what_was_due() {
         well(&outcome);
         for name in ["file-create", "file-stat"] {
             let row = outcome.row(name);
-            // Poisson's number of starts varies by its root.
+            // A Poisson process varies by the square root of its mean.
             let due = row.items + row.unissued;
             assert!((100..320).contains(&due), "{name}: {due} were due");
             assert!(arrival == Arrival::Poisson || due == 200, "{name}: {due}");
@@ -178,22 +178,22 @@ fn an_open_loop_keeps_its_starts_and_counts_what_was_due() {
     }
 }
 
-/// What lies below `path`, with the length of files.
+/// The entries below `path`, with the length of files.
 pub fn tree(path: &Path) -> Vec<(PathBuf, u64)> {
-    let mut found = Vec::new();
+    let mut entries = Vec::new();
     for entry in fs::read_dir(path).expect("a directory") {
         let path = entry.expect("an entry").path();
         let about = fs::symlink_metadata(&path).expect("it is there");
         match about.is_dir() {
             true => {
-                found.extend(tree(&path));
-                found.push((path, 0));
+                entries.extend(tree(&path));
+                entries.push((path, 0));
             }
-            false => found.push((path, about.len())),
+            false => entries.push((path, about.len())),
         }
     }
-    found.sort();
-    found
+    entries.sort();
+    entries
 }
 
 #[test]
@@ -251,11 +251,11 @@ fn what_was_read_in_flight_is_compared_with_what_its_own_file_holds() {
         in_flight: flight(8),
         ..Mdtest::default()
     };
-    let made = Run::mdtest(&[0], dir.path(), options.clone())
+    let written = Run::mdtest(&[0], dir.path(), options.clone())
         .go()
         .expect("runs");
-    assert!(made.rows.iter().all(|row| row.failures.is_empty()));
-    // One byte of one file is another one, and two files change places.
+    assert!(written.rows.iter().all(|row| row.failures.is_empty()));
+    // Changes one byte of a file, and swaps two files.
     let files: Vec<PathBuf> = tree(dir.path())
         .into_iter()
         .filter(|(_, length)| *length == 40_000)
@@ -281,8 +281,8 @@ fn what_was_read_in_flight_is_compared_with_what_its_own_file_holds() {
     assert_eq!(failures(row), (37, vec![(FailureKind::Mismatch, 3)]));
 }
 
-/// How many operations of each row are in flight at `depth`: by Little's law as many as all of
-/// their times together are longer than the phase, however fast the machine is.
+/// Operations of each row in flight at `depth`. By Little's law: the sum of their times divided by
+/// the duration of the phase, on any machine.
 fn in_flight_at(depth: u32, dir: &Path) -> Vec<(String, f64)> {
     let meta = Meta {
         items: Some(20),
@@ -309,7 +309,7 @@ mod needs_fuse {
     use super::*;
     use crate::testfs::{let_go, mount};
 
-    /// The rows of a run, and what each asked of the file system.
+    /// The rows of a run, and the requests of each.
     fn seen(depth: u32) -> (Outcome, BTreeMap<String, BTreeMap<Kind, Counts>>) {
         let target = mount(|_| ());
         let stats = Arc::clone(target.fs.stats());
@@ -333,7 +333,7 @@ mod needs_fuse {
     fn a_ring_asks_the_file_system_for_what_system_calls_ask() {
         let (plain, expect) = seen(0);
         for depth in [1, 7] {
-            let (outcome, found) = seen(depth);
+            let (outcome, sent) = seen(depth);
             assert_eq!(outcome.rows.len(), all().len());
             for (row, other) in outcome.rows.iter().zip(&plain.rows) {
                 let name = &row.name;
@@ -342,7 +342,7 @@ mod needs_fuse {
                     (&other.name, other.items, other.bytes)
                 );
                 assert_eq!(
-                    requests(&found[name]),
+                    requests(&sent[name]),
                     requests(&expect[name]),
                     "{depth} in flight: {name}"
                 );
@@ -379,17 +379,17 @@ mod needs_fuse {
             let run = |depth| {
                 let target = mount(|config| {
                     config.faults = vec![fault.parse().expect("valid")];
-                    // Looking names up again and again would be most of the requests.
+                    // Repeated lookups of names would dominate the requests.
                     let known = Nanos(3_600_000_000_000);
                     (config.entry_timeout, config.attr_timeout) = (known, known);
                 });
-                // What many names are made and removed for is one fault's.
+                // Phases with many names per operation would take most of the faults.
                 let many = |kind: &PhaseKind| {
                     kind.info().name.contains("-10") || kind.info().name.contains("-1k")
                 };
                 let phases = all().into_iter().filter(|kind| with_many || !many(kind));
-                // Which one is the 30th depends on what was slow. As all lie in leaves, as many
-                // directories are not empty in the end.
+                // The 30th request depends on timing. With all items in leaves, the number of
+                // directories that are not empty at the end is always the same.
                 let meta = Meta {
                     branch: Some(2),
                     leaf_only: true,
@@ -493,7 +493,7 @@ mod needs_fuse {
     fn files_are_closed_whatever_went_wrong() {
         for fault in ["write:EIO", "fsync:EIO", "setxattr:EIO", "open:EIO"] {
             let target = mount(|config| {
-                // Setting up writes as well.
+                // Setting up also writes.
                 let all = (5..40).map(|nth| format!("{fault}@nth={nth}").parse().expect("valid"));
                 config.faults = all.collect();
             });
@@ -538,7 +538,7 @@ mod needs_fuse {
         let row = outcome.row("file-create");
         check_adds_up(row);
         let created = target.fs.stats().snapshot().counts(Kind::Create).requests;
-        // The marker of the run's directory is one more.
+        // One more for the marker of the run's directory.
         assert_eq!(row.items + 1, created, "all that was begun was waited for");
         target.end();
     }
@@ -571,9 +571,9 @@ mod needs_fuse {
 
     #[test]
     fn every_phase_has_several_in_flight_where_it_says_so() {
-        // What the file system takes by far exceeds what the machine does.
+        // The file system's latency by far exceeds the machine's own time.
         let target = mount(|config| config.latency = "all=2ms".parse().expect("valid"));
-        // Those of the tree wait for each other.
+        // Operations on the tree wait for each other.
         let several = in_flight_at(16, target.path());
         for (name, in_flight) in several.iter().filter(|(name, _)| !name.starts_with("tree")) {
             assert!(*in_flight > 1.1, "{name}: {in_flight}");

@@ -224,13 +224,13 @@ fn a_timed_phase_loops_and_ends_in_time() {
     let run = Run::io(&[0, 0], dir.path(), spec).stepped(US);
     for row in &run.go().expect("runs").rows {
         check_adds_up(row);
-        // A block every 2 us, and 16 of them again and again.
+        // A block every 2 us, and 16 blocks repeatedly.
         assert!((2900..=3000).contains(&row.items), "{}", row.items);
         assert!(row.elapsed.0.abs_diff(3 * MS) < 10 * US, "{}", row.elapsed);
     }
 }
 
-/// 2000 operations a second on two ranks: 1000 are due after the ramp, 800 in it.
+/// 2000 operations per second on two ranks: 800 are due in the ramp, 1000 after it.
 fn ramped(io: Io) -> Io {
     Io {
         time: Some(Nanos(500 * MS)),
@@ -263,7 +263,7 @@ fn what_starts_in_the_ramp_is_not_counted() {
         let syncs = outcome.row("randwrite-fsync").items;
         let of_items = row.items / 100;
         match engine {
-            // How long a request is in flight, the kernel decides.
+            // The kernel decides how long a request is in flight.
             "io_uring" => {
                 let expect = of_items.saturating_sub(2)..=of_items + 3;
                 assert!(expect.contains(&syncs), "{engine}: {syncs} syncs");
@@ -272,7 +272,7 @@ fn what_starts_in_the_ramp_is_not_counted() {
             _ => assert_eq!((row.items, syncs), (1000, 2)),
         }
     }
-    // Nor by the threads that check what was read.
+    // Checking threads must not affect it either.
     for verify_threads in [None, Some(2)] {
         let spec = ramped(Io {
             verify: true,
@@ -342,7 +342,7 @@ fn a_worker_thinks_after_each_operation() {
         let row = outcome.row("read");
         assert_eq!(row.items, 8, "{engine}");
         assert!(row.elapsed >= Nanos(7 * 20_000_000), "{}", row.elapsed);
-        // It waits, and is not at work meanwhile.
+        // It waits, and is not busy meanwhile.
         assert!(
             row.effort.waited >= Nanos(7 * 20_000_000),
             "{:?}",
@@ -376,11 +376,11 @@ fn an_open_loop_keeps_its_rate_over_all_workers() {
         assert!(response.quantile(0.5) >= row.service.quantile(0.5));
         let due = row.items + row.unissued;
         match arrival {
-            // Its number varies by the root of 2000; the seed is always the same.
+            // The count varies by the square root of 2000; the seed is fixed.
             Arrival::Poisson => assert!(due.abs_diff(2000) < 180, "{due}"),
             Arrival::Uniform => assert_eq!(due, 2000, "{engine}"),
         }
-        // How long a request is in flight, the kernel decides.
+        // The kernel decides how long a request is in flight.
         if engine != "io_uring" {
             assert_eq!(row.unissued, 0, "{engine}");
             assert!(response.max().0 < 20 * US, "{engine}: {}", response.max());
@@ -401,7 +401,7 @@ fn rates_of_an_open_loop_are_over_the_time_that_ended_it() {
         .go()
         .expect("runs");
     let row = outcome.row("randread");
-    // At 0 s and at 1 s: the second one ends a second before the time does.
+    // At 0 s and at 1 s: the second one ends a second before the deadline.
     assert_eq!((row.items, row.elapsed), (2, Nanos(2000 * MS)));
     assert!((row.rate() - 1.0).abs() < 1e-9, "{}", row.rate());
 }
@@ -409,7 +409,7 @@ fn rates_of_an_open_loop_are_over_the_time_that_ended_it() {
 #[test]
 fn operations_that_were_due_and_never_started_are_counted() {
     let dir = tempfile::tempdir().expect("temporary directory");
-    // An operation takes 10 ms, and as much passes between two of them.
+    // An operation takes 10 ms, and so does the time between two operations.
     let spec = Io {
         rate: Some(1000.0),
         time: Some(Nanos(1000 * MS)),
@@ -483,7 +483,7 @@ fn files_laid_out_by_this_host_are_warm_and_past_the_page_cache_cold() {
     assert_eq!(outcome.rows[0].cache, Some(Cache::Warm));
     let mut run = Run::io(&[0, 1], dir.path(), io(&[Rw::RandRead]));
     run.common.shift = Some(1);
-    // Both hosts are this one, as the page cache knows.
+    // To the page cache, both hosts are this one.
     let outcome = run.go().expect("runs");
     let seen = outcome.rows[0]
         .residency
@@ -502,7 +502,7 @@ fn files_laid_out_by_this_host_are_warm_and_past_the_page_cache_cold() {
     };
     let outcome = Run::io(&[0], dir.path(), direct).go().expect("runs");
     let mount = mountinfo::of(dir.path()).expect("it is mounted");
-    // O_DIRECT means nothing where files lie in memory.
+    // O_DIRECT has no effect on files in memory.
     let expect = match Evidence::of(&mount.fs_type) {
         Evidence::Kernel => Cache::Cold,
         _ => Cache::Warm,
@@ -532,7 +532,7 @@ fn what_a_time_limit_lets_be_written_again_is_told() {
         fsync: Some(FsyncRule::Never),
         ..io(&[Rw::Write, Rw::Read])
     };
-    // Two blocks of each of two workers, which take some microseconds.
+    // Two blocks for each of two workers, which take some microseconds.
     let timed = Io {
         time: Some(Nanos(MS)),
         ..spec()

@@ -1,4 +1,4 @@
-//! The phases of `rbench ior` on ranks of several hosts, and what is left of its files.
+//! Tests the phases of `rbench ior` on ranks of several hosts, and the files that remain.
 
 use std::ffi::OsString;
 use std::fs;
@@ -71,8 +71,8 @@ fn ranks_read_and_check_what_ranks_of_another_node_wrote() {
     }
 }
 
-/// `-D` with `stoneWallingWearOut`: the slower rank goes on after the deadline, from the
-/// transfer that it had prepared then.
+/// `-D` with `stoneWallingWearOut`: after the deadline, the slower rank continues from the transfer
+/// that it had prepared.
 #[test]
 fn what_the_deadline_stopped_is_written_when_it_is_worn_out() {
     let dir = tempfile::tempdir().expect("a directory");
@@ -114,7 +114,7 @@ fn files_that_changed_places_are_found_whoever_reads_them() {
         .iter()
         .map(|rank| rank.errors)
         .collect();
-    // With one node further on, ranks 1 and 3 read each other's.
+    // Shifted by one node, ranks 1 and 3 read each other's data.
     assert_eq!((failures(&read, "read"), each), (6, vec![0, 3, 0, 3]));
     // Without a check nobody notices.
     let read = go(&[0, 0, 1, 1], dir.path(), &format!("{common} -r"));
@@ -133,7 +133,7 @@ fn a_run_that_is_refused_or_that_fails_leaves_what_was_there_and_nothing_else() 
         Ok(_) => panic!("it was done"),
     }
     assert_eq!(count(dir.path()), 1);
-    // Files are too short: each rank's part ends, and the run tells.
+    // The files are too short: each rank's part ends early, and the run reports it.
     let read = go(&[0, 1], dir.path(), "-F -w -E -b 4k -t 4k -k");
     assert_eq!(failures(&read, "write"), 0);
     let read = go(&[0, 1], dir.path(), "-F -r -b 16k -t 4k");
@@ -146,7 +146,7 @@ fn a_run_that_is_refused_or_that_fails_leaves_what_was_there_and_nothing_else() 
 fn reading_goes_on_from_the_start_until_the_time_is_over_but_reads_all_once() {
     let dir = tempfile::tempdir().expect("a directory");
     go(&[0], dir.path(), "-F -w -k -b 64k -t 4k");
-    // An operation takes 1 ms, and one comes every 2 ms.
+    // An operation takes 1 ms, and one starts every 2 ms.
     let line = "-F -r -b 64k -t 4k -O minTimeDuration=0.2";
     let long = ior(&[0], dir.path(), line).stepped(1_000_000);
     let items = long.go().expect("runs").row("read").items;

@@ -1,6 +1,5 @@
-//! The jobs of `rbench fio`, run and held against what lies on the target
-//! afterwards, against the built-in file system, and against what fio 3.33
-//! does with the same command lines.
+//! Runs the jobs of `rbench fio`. Compares them with the files that remain, with the built-in file
+//! system, and with fio 3.33 for the same command lines.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -35,8 +34,7 @@ mod verify;
 const KIB: u64 = 1024;
 const MIB: u64 = 1024 * KIB;
 
-/// The jobs of a command line, without the program's name, and what it says
-/// besides.
+/// Parses a command line, given without the program's name: fio's options and the common ones.
 fn fio(line: &str) -> (Fio, Common) {
     let words = ["rbench", "fio"].into_iter().chain(line.split_whitespace());
     let words: Vec<OsString> = words.map(OsString::from).collect();
@@ -60,17 +58,17 @@ pub fn job<'r>(hosts: &'r [u32], dir: &'r Path, line: &str) -> Run<'r> {
     run
 }
 
-/// Runs a command line in `dir` on one rank; it must come to its end.
+/// Runs a command line in `dir` on one rank, to its end.
 fn run(dir: &Path, line: &str) -> Outcome {
     run_on(&[0], dir, line)
 }
 
-/// The same on ranks on these hosts.
+/// The same with ranks on these hosts.
 fn run_on(hosts: &[u32], dir: &Path, line: &str) -> Outcome {
     finish(job(hosts, dir, line), line)
 }
 
-/// Runs what must come to its end.
+/// Executes a run, which must reach its end.
 fn finish(run: Run<'_>, line: &str) -> Outcome {
     let outcome = match run.go() {
         Ok(outcome) => outcome,
@@ -85,7 +83,7 @@ fn finish(run: Run<'_>, line: &str) -> Outcome {
     outcome
 }
 
-/// The same, and nothing may go wrong.
+/// The same, without any failure.
 fn run_well(dir: &Path, line: &str) -> Outcome {
     let outcome = run(dir, line);
     check_sound(&outcome, line);
@@ -104,7 +102,7 @@ fn check_sound(outcome: &Outcome, line: &str) {
     }
 }
 
-/// Why a command line cannot be done.
+/// The reason why a command line is refused.
 fn refusal(dir: &Path, line: &str) -> String {
     match job(&[0], dir, line).go() {
         Err(ExecError::SetUp(message)) => message,
@@ -116,7 +114,7 @@ fn refusal(dir: &Path, line: &str) -> String {
     }
 }
 
-/// The only entry of the report.
+/// The single entry of the report.
 fn only(outcome: &Outcome) -> &JobOutcome {
     match outcome.jobs.as_slice() {
         [job] => job,

@@ -1,5 +1,4 @@
-//! Runs that end by themselves: too many failed operations, an operation that
-//! does not return, a rank that is silent.
+//! Tests limits that end a run: too many failed operations, an operation that does not return, a silent rank.
 
 use std::fs::File;
 use std::future::Future;
@@ -32,14 +31,14 @@ use crate::crowd::Quiet;
 use crate::group::{At, Outcome, Run, Signal};
 use crate::jobs::job;
 
-/// Jobs with this limit.
+/// Runs jobs with this limit.
 fn limited(dir: &TempDir, line: &str, limit: Nanos) -> Outcome {
     let mut run = job(&[0], dir.path(), line);
     run.common.limits.op_timeout = Some(limit);
     run.go().expect("what was measured is told")
 }
 
-/// Is asked for nothing, shows nothing, and hears of troubles.
+/// Receives messages about problems; shows nothing and sends no signals.
 struct Silence(Mutex<mpsc::Sender<()>>);
 
 impl Interrupts for Silence {
@@ -58,7 +57,7 @@ impl Show for Silence {
     }
 }
 
-/// Waits for a byte from a pipe with a name, or for the one that does.
+/// A runner that reads a byte from a named pipe, or waits for the one that does.
 struct Slow {
     reads: Option<PathBuf>,
     both: Arc<Barrier>,
@@ -103,7 +102,7 @@ fn a_worker_that_comes_back_after_it_was_given_up_takes_nothing_with_it() {
         lanes_of: vec![0..1, 1..2],
         ..Phase::new("Slow", vec![lane("sound"), lane("stuck")], 2, make)
     };
-    // Lets it go after it was given up; the other one ends with it.
+    // Releases it after it was given up; the other one ends at the same time.
     let (trouble, given_up) = mpsc::channel();
     let silence = Silence(Mutex::new(trouble));
     let lets_go = std::thread::spawn(move || {
@@ -141,7 +140,7 @@ fn a_worker_that_comes_back_after_it_was_given_up_takes_nothing_with_it() {
 pub mod needs_fuse {
     use super::*;
 
-    /// A file system with this fault.
+    /// Mounts a file system with this fault.
     fn faulty(fault: &str) -> (NoChildren, Mounted, TempDir) {
         let alone = children::none();
         let dir = tempfile::tempdir().expect("temporary directory");
@@ -151,8 +150,8 @@ pub mod needs_fuse {
         (alone, fs, dir)
     }
 
-    /// Does what is not to wait for the calls that hang, and then lets these go:
-    /// their threads end before the mount does.
+    /// Runs `work`, which must not wait for the hanging calls. Then releases these: their threads end before the
+    /// unmount.
     pub fn wait_while_it_hangs<T>(fs: &Mounted, work: impl FnOnce() -> T) -> T {
         let (done, ended) = mpsc::channel::<()>();
         let outcome = std::thread::scope(|scope| {
@@ -169,20 +168,20 @@ pub mod needs_fuse {
             outcome
         });
         assert!(fs.hanging() > 0, "a call hangs");
-        let begun = std::time::Instant::now();
+        let started = std::time::Instant::now();
         loop {
             let open = open_below(fs.mountpoint());
             if open.is_empty() && fs.hanging() == 0 {
                 return outcome;
             }
-            assert!(begun.elapsed() < PATIENCE, "still open: {open:?}");
+            assert!(started.elapsed() < PATIENCE, "still open: {open:?}");
             fs.release_hangs();
             std::thread::sleep(Duration::from_millis(1));
         }
     }
 
-    /// The files that any thread has open below `dir`, each in its own table. A run
-    /// that ends like this keeps directories, which are names only.
+    /// Files below `dir` that any thread has open in its own file table. A run that ends early keeps only directories
+    /// open.
     fn open_below(dir: &Path) -> Vec<(PathBuf, PathBuf)> {
         let entries = |folder: PathBuf| std::fs::read_dir(folder).into_iter().flatten().flatten();
         let descriptors =
@@ -206,7 +205,7 @@ pub mod needs_fuse {
     fn run(dir: &TempDir, meta: Meta, common: Common) -> Outcome {
         let mut run = Run::meta(&[0, 0, 1], dir.path(), meta);
         run.common = common;
-        // Limits end it before it is full.
+        // The limit ends it before the file system is full.
         run.common.leave.overfill = true;
         run.go().expect("what was measured is told")
     }
@@ -272,7 +271,7 @@ pub mod needs_fuse {
             ..Common::default()
         };
         let outcome = run(&dir, files(100), common);
-        // One that was not created is missed once, and not removed.
+        // A later phase misses the file that was not created; nothing removes it.
         let failed: u64 = outcome.rows.iter().map(|row| row.failures.total()).sum();
         assert!(failed > 1, "{failed}");
         assert_eq!(outcome.row("file-create").items, 299);
@@ -290,7 +289,7 @@ pub mod needs_fuse {
             },
             ..Common::default()
         };
-        // The others come to their end long before that.
+        // The other workers finish long before.
         let outcome = wait_while_it_hangs(&fs, || run(&dir, files(200), common));
         assert!(!outcome.complete);
         assert!(
@@ -298,12 +297,12 @@ pub mod needs_fuse {
                 .trouble
                 .is_some_and(|why| why.contains("--op-timeout"))
         );
-        let told: Vec<&String> = outcome
+        let messages: Vec<&String> = outcome
             .troubles
             .iter()
             .filter(|t| t.contains("openat"))
             .collect();
-        assert_eq!(told.len(), 1, "{:?}", outcome.troubles);
+        assert_eq!(messages.len(), 1, "{:?}", outcome.troubles);
         let row = outcome
             .rows
             .iter()
@@ -324,7 +323,7 @@ pub mod needs_fuse {
                 .detail
                 .contains("openat has not returned for ")
         );
-        // What went with its worker is told.
+        // The lost results of a given-up worker are reported.
         let effort = row.effort;
         assert_eq!((effort.workers, effort.given_up), (3, 1));
         assert!(
@@ -333,7 +332,7 @@ pub mod needs_fuse {
                 .detail
                 .contains(&format!("; {} earlier operations", effort.lost))
         );
-        // The 99 before it are of all three, and one was the run's marker.
+        // The 99 operations before it belong to all three workers, and one was the run's marker.
         assert!(effort.lost <= 98 && effort.lost + row.items >= 98);
         let at = row.given_up_at.expect("when that was");
         assert!(at >= Nanos(500_000_000), "{at}");
@@ -368,8 +367,8 @@ pub mod needs_fuse {
         drop(fs);
     }
 
-    /// Each engine with what it asks of the file system in a job that reads and in one that writes. Left
-    /// out: those that map files, which this process serves, and those that only stat, as layouts do.
+    /// Each engine with its requests in a reading and a writing job. Excluded: engines that map files, since this
+    /// process serves them, and engines that only stat, like layouts do.
     #[test]
     fn a_request_of_any_engine_that_does_not_return_is_given_up() {
         let asks = |engine: &str| -> &[(&str, &str)] {
@@ -395,7 +394,7 @@ pub mod needs_fuse {
             assert!(trouble.contains("--op-timeout"), "{engine} {rw}: {trouble}");
             drop(fs);
         };
-        // Each only waits: all wait together.
+        // Each of them only waits, so all run at once.
         std::thread::scope(|scope| {
             for engine in ENGINES.iter().filter(|e| e.uses_files && !e.mapped) {
                 for (kind, rw) in asks(engine.name) {
@@ -444,17 +443,17 @@ pub mod needs_fuse {
             for nth in 1..8 {
                 let (_alone, fs, dir) = faulty(&format!("{fault}{nth}"));
                 let mut meta = files(3);
-                // Left to the end of the pass.
+                // Removal is left to the end of the pass.
                 meta.phases = Some(vec![PhaseKind::TreeCreate, PhaseKind::FileCreate]);
                 let result = Run::meta(&[0, 1], dir.path(), meta).go();
-                // The fault may have waited for this: it comes once.
+                // The fault may have been waiting for this call: it occurs once.
                 let list = || std::fs::read_dir(dir.path());
-                let there = list().or_else(|_| list()).expect("listing").count();
+                let entries = list().or_else(|_| list()).expect("listing").count();
                 if let Ok(outcome) = result {
                     runs += 1;
                     said += u32::from(!outcome.left.is_empty());
-                    let told = !outcome.left.is_empty();
-                    assert_eq!(told, there > 0, "{fault}{nth}: {:?}", outcome.left);
+                    let reported = !outcome.left.is_empty();
+                    assert_eq!(reported, entries > 0, "{fault}{nth}: {:?}", outcome.left);
                 }
                 drop(fs);
             }
@@ -469,7 +468,7 @@ mod timing {
 
     #[test]
     fn healthy_jobs_are_not_given_up_however_long_they_sleep_sync_open_and_ramp() {
-        // A machine that stands still for the time of the limit makes a healthy job too slow.
+        // A machine that stalls for the time of the limit makes a healthy job too slow.
         tried_again(|| {
             let _alone = children::none();
             let dir = tempfile::tempdir().expect("temporary directory");
@@ -487,13 +486,13 @@ mod timing {
             let block = " --bs=4k --size=4k --filename=f";
             std::thread::scope(|scope| {
                 for line in [
-                    // One call now and then.
+                    // One call from time to time.
                     format!(
                         "--name=a --rw=read --time_based --runtime=6 --thinktime=2600000{block}a"
                     ),
-                    // Nothing is counted, and the same call comes again and again.
+                    // Nothing is counted in the ramp, but calls continue.
                     format!("--name=b --rw=read --time_based --runtime=1 --ramp_time=4{block}b"),
-                    // Many files are opened, synced, and closed, which counts for nothing either.
+                    // Many files are opened, synced and closed; none of this is counted.
                     "--name=c --rw=write --bs=4k --nrfiles=10 --filesize=4k --end_fsync=1"
                         .to_owned(),
                 ] {
@@ -538,8 +537,7 @@ mod timing {
         );
     }
 
-    /// As while rank 0 reduces a phase on a busy machine, and the others have done
-    /// their part.
+    /// Rank 0 may be reducing a phase on a busy machine while the others have finished.
     #[test]
     fn a_rank_that_waits_for_one_thing_after_the_other_is_not_silent() {
         let world = threads::world(2);

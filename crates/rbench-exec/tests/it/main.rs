@@ -1,5 +1,5 @@
-//! Whole runs of the execution crate on real directories: ranks are threads,
-//! the target is a temporary directory or the built-in FUSE file system.
+//! Tests whole runs of the execution crate on real directories: ranks are threads, the target is a
+//! temporary directory or the built-in FUSE file system.
 
 #![allow(
     clippy::print_stderr,

@@ -109,7 +109,7 @@ fn after_a_stonewall_every_worker_has_made_as_many_and_later_phases_find_them() 
         ..Meta::default()
     };
     let mut run = Run::meta(&[0, 0, 0], dir.path(), meta).stepped(5_000);
-    // One is faster, and one is slower than that.
+    // One rank is faster, and one is slower.
     run.clocks[0] = SimulatedClock::new(Nanos(2_000));
     run.clocks[2] = SimulatedClock::new(Nanos(8_000));
     let outcome = run.go().expect("runs");
@@ -225,7 +225,7 @@ fn the_first_finisher_counts_with_all_it_has_done() {
         items: Some(1),
         ..Meta::default()
     };
-    // All at one time, one after the other, and as it happens.
+    // All at once, one after the other, and in any order.
     let stepped = [[1; 3], [1, 2, 3], [3, 1, 1], [2, 2, 1]].map(Some);
     for steps in stepped.into_iter().chain([None; 5]) {
         let mut run = Run::meta(&[0, 0, 0], dir.path(), meta.clone());
@@ -248,7 +248,7 @@ fn the_first_finisher_counts_with_all_it_has_done() {
     }
 }
 
-/// Rows of phases that have a time and, perhaps, a rate.
+/// Rows of phases with a time and, optionally, a rate.
 fn timed(rate: Option<f64>, phases: &[PhaseKind]) -> Meta {
     Meta {
         time: Some(Nanos(500_000_000)),
@@ -272,8 +272,8 @@ fn phases_with_a_rate_start_as_many_operations_as_are_due() {
             arrival: Some(arrival),
             ..timed(Some(400.0), &kinds)
         };
-        // One worker in each rank: in virtual time one of two could take all that is due, and
-        // later phases work only on as many items as each worker has made.
+        // One worker per rank: in virtual time, one of two workers could take all due operations,
+        // and later phases use only as many items as each worker created.
         let run = Run::meta(&[0, 0], dir.path(), meta).stepped(1_000);
         let outcome = run.go().expect("runs");
         let names: Vec<&str> = outcome.rows.iter().map(|row| row.name.as_str()).collect();
@@ -284,7 +284,7 @@ fn phases_with_a_rate_start_as_many_operations_as_are_due() {
             let due = row.items;
             assert_eq!(row.unissued, 0, "{}", row.name);
             match arrival {
-                // A worker removes as many as each of them made.
+                // A worker removes as many items as each worker created.
                 _ if row.name == "file-remove" => {
                     assert!((4..=280).contains(&due), "{due}");
                 }
@@ -334,7 +334,7 @@ fn without_a_rate_a_time_makes_phases_go_over_their_items_again() {
             row.items
         );
     }
-    // What is used up is made for as long as it is measured.
+    // Items that a phase consumes are created until the measurement ends.
     let removal = timed(None, &[PhaseKind::FileRemove]);
     let run = Run::meta(&[0], dir.path(), removal).stepped(1_000_000);
     let outcome = run.go().expect("runs");
@@ -363,12 +363,12 @@ fn workers_that_do_not_divide_by_the_ranks_are_as_many_as_were_asked_for() {
         assert!(row.failures.is_empty(), "{}: {:?}", row.name, row.failures);
         assert_eq!((row.items, row.effort.workers), (8 * 7, 8), "{}", row.name);
         let of_ranks: Vec<u64> = row.ranks.iter().map(|rank| rank.items).collect();
-        // One worker more at the first ranks of the first two hosts.
+        // One additional worker at the first ranks of the first two hosts.
         assert_eq!(of_ranks, [14, 7, 14, 7, 7, 7], "{}", row.name);
     }
 }
 
-/// Files in the trees of all ranks, for each phase one operation.
+/// Files in the trees of all ranks, one operation per phase.
 fn files_only() -> Meta {
     Meta {
         files_only: true,
@@ -410,8 +410,8 @@ fn a_warm_up_is_run_and_in_no_row() {
             warmup,
             ..files_only()
         };
-        let begun = Arc::new(AtomicUsize::new(0));
-        let counter = Arc::clone(&begun);
+        let phases_started = Arc::new(AtomicUsize::new(0));
+        let counter = Arc::clone(&phases_started);
         let mut run = Run::meta(&[0], dir.path(), meta);
         run.began = Some(Arc::new(move |label: &str| {
             if label != "removal" {
@@ -423,7 +423,7 @@ fn a_warm_up_is_run_and_in_no_row() {
         let rows: Vec<(u32, String, u64)> = rows
             .map(|row| (row.iteration, row.name.clone(), row.items))
             .collect();
-        (rows, begun.load(Ordering::Relaxed))
+        (rows, phases_started.load(Ordering::Relaxed))
     };
     let (rows, phases) = rows_and_phases(None);
     let (behind_warm_up, with_warm_up) = rows_and_phases(Some(2));
@@ -438,7 +438,7 @@ fn what_fails_in_a_warm_up_is_told_and_not_counted() {
         warmup: Some(1),
         ..files_only()
     };
-    // As the warm-up comes to its stats, its files are gone.
+    // When the warm-up reaches its stats, its files are gone.
     let (own, taken) = (dir.path().join("rbench.test"), AtomicUsize::new(0));
     let mut run = Run::meta(&[0], dir.path(), meta);
     run.began = Some(Arc::new(move |label: &str| {
@@ -449,8 +449,8 @@ fn what_fails_in_a_warm_up_is_told_and_not_counted() {
     let outcome = run.go().expect("runs");
     assert!(outcome.complete);
     assert!(outcome.rows.iter().all(|row| row.failures.is_empty()));
-    let told: Vec<&str> = outcome.warnings.iter().map(|(code, _)| *code).collect();
-    assert!(told.contains(&WARM_UP_ERRORS), "{:?}", outcome.warnings);
+    let codes: Vec<&str> = outcome.warnings.iter().map(|(code, _)| *code).collect();
+    assert!(codes.contains(&WARM_UP_ERRORS), "{:?}", outcome.warnings);
 }
 
 /// Removes all files of items below `dir`.

@@ -1,4 +1,4 @@
-//! Mixes of operations on directories, with ranks that share their files and ranks that do not.
+//! Tests mixes of operations on directories, with and without shared files.
 
 use std::path::Path;
 
@@ -64,7 +64,7 @@ fn every_step_is_counted_in_its_row_and_in_the_one_of_all() {
         assert_eq!(whole.items + whole.missed, rounds);
         let bytes = outcome.row("write").bytes + outcome.row("read").bytes;
         assert_eq!(any.bytes, bytes);
-        // A round lasts at least as long as its operations.
+        // A round takes at least as long as its operations.
         assert!(whole.service.total() >= any.service.total() || whole.missed > 0);
     }
 }
@@ -121,7 +121,7 @@ fn pauses_one_behind_the_other_add_up() {
         ..list("think 20ms, think 20ms, stat", false)
     };
     let outcome = run(&[0], dir.path(), mix);
-    // Twice three pauses, and two between the rounds.
+    // Three pauses twice, and two between the rounds.
     let time = outcome.row("all").elapsed;
     assert!(time >= Nanos(160_000_000), "{time:?}");
 }

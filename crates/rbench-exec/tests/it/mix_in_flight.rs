@@ -1,5 +1,5 @@
-//! Rounds of a mix in flight: whole runs with a ring do and report what those of one operation at a
-//! time do and report.
+//! Tests rounds of a mix in flight: whole runs with a ring have the same effects and reports as
+//! runs with one operation at a time.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,7 +16,7 @@ use rbench_testfs::{Counts, Kind};
 use crate::group::{Outcome, Run, check_adds_up};
 use crate::in_flight::{flight, requests, tree};
 
-/// So many rounds of a list, with `depth` in flight; 0: one call after the other.
+/// `rounds` rounds of a list with `depth` in flight; 0: one call at a time.
 fn list(text: &str, rounds: u64, depth: u32) -> Mix {
     Mix {
         text: MixText::List(text.to_owned()),
@@ -55,13 +55,13 @@ fn counts(outcome: &Outcome) -> BTreeMap<String, (u64, u64, u64)> {
 
 type Tree = Vec<(PathBuf, u64)>;
 
-/// Ends with all names, or none, whichever round has taken which.
+/// Lists that end with all names, or with none, whichever round has used which name.
 const FILLS: &str = "create, write whole, fsync, close, stat last, open last, 2x (fstat), read whole, setxattr 30, \
                      getxattr, close";
 const EMPTIES: &str = "open, read whole, close, rename last, stat last, delete last";
 
-/// Without what depends on which files were taken, and how long they are: what is read, and in how
-/// many requests the kernel writes behind what is there.
+/// Removes counts that depend on the files used and their length: reads, and the requests in which
+/// the kernel appends data.
 fn without_lengths(mut counts: BTreeMap<Kind, (u64, u64)>) -> BTreeMap<Kind, (u64, u64)> {
     counts.remove(&Kind::Read);
     counts
@@ -70,7 +70,7 @@ fn without_lengths(mut counts: BTreeMap<Kind, (u64, u64)>) -> BTreeMap<Kind, (u6
     counts
 }
 
-/// What one row has of items, misses and failures by kind.
+/// Items of a row, its misses, and its failures by kind.
 type Found = (u64, u64, Vec<(FailureKind, u64)>);
 
 fn failures(row: &PhaseOutcome) -> Found {
@@ -90,7 +90,7 @@ fn a_place_that_rests_keeps_no_other_round_from_starting() {
     let run = Run::mix(&[0], dir.path(), mix).stepped(1_000);
     let outcome = run.go().expect("runs");
     well(&outcome);
-    // One place does 5 a second, and with 16 none has to wait.
+    // One slot does 5 per second; with 16 none has to wait.
     let row = outcome.row("round");
     assert_eq!((row.items, row.missed, row.unissued), (60, 0, 0));
 }
@@ -106,7 +106,7 @@ fn a_round_pauses_by_itself() {
     let outcome = run.go().expect("runs");
     well(&outcome);
     assert_eq!(outcome.row("round").items, 16);
-    // Two rounds in each of the eight, with a pause between them: no operation is in a pause.
+    // Two rounds in each of eight slots, with a pause in between that no operation includes.
     let row = outcome.row("all");
     assert!(row.elapsed >= Nanos(150_000_000), "{:?}", row.elapsed);
     assert!(row.service.total() < Nanos(16 * 50_000_000));
@@ -147,7 +147,7 @@ fn kinds_of_workers_follow_others_and_share_what_was_opened_before_the_first_rou
     ] {
         assert_eq!(outcome.row(name).items, items, "{name}");
     }
-    // What was there, and every append behind the others.
+    // The existing data, followed by all appends.
     assert_eq!(*length.lock().expect("no panic"), 4096 + 10_500);
 }
 
@@ -179,24 +179,24 @@ mod needs_fuse {
     use super::*;
     use crate::testfs::{Mount, let_go, mount};
 
-    /// A run of one worker: its outcome, what it asked of the file system, and what it left.
+    /// A run of one worker: its outcome, its requests to the file system, and the remaining files.
     fn seen(mix: Mix) -> (Outcome, BTreeMap<Kind, Counts>, Tree) {
         let target = mount(|_| ());
         let stats = Arc::clone(target.fs.stats());
         let before = stats.snapshot();
-        let found = Mutex::new(None);
+        let observed = Mutex::new(None);
         let mut run = Run::mix(&[0], target.path(), mix);
         run.between = Box::new(|_: &PhaseOutcome, _| {
-            let mut found = found.lock().expect("no panic");
-            if found.is_none() {
+            let mut observed = observed.lock().expect("no panic");
+            if observed.is_none() {
                 let asked = stats.snapshot().since(&before);
-                *found = Some((asked, tree(target.path())));
+                *observed = Some((asked, tree(target.path())));
             }
         });
         let outcome = run.go().expect("runs");
         well(&outcome);
-        let (asked, left) = found.into_inner().expect("no panic").expect("rows came");
-        // The run's own directory has another name each time, and a marker.
+        let (asked, left) = observed.into_inner().expect("no panic").expect("rows came");
+        // The run's own directory has a new name each time, and a marker.
         let below = |path: &Path| -> PathBuf {
             let parts = path.strip_prefix(target.path()).expect("found there");
             parts.components().skip(1).collect()
@@ -216,14 +216,14 @@ mod needs_fuse {
             let files = tree.iter().filter(|(_, length)| *length > 0).count();
             assert_eq!(files, if text == FILLS { 120 } else { 0 });
             for depth in [1, 8] {
-                let (outcome, found, left) = seen(list(text, 60, depth));
+                let (outcome, sent, left) = seen(list(text, 60, depth));
                 assert_eq!(
                     counts(&outcome),
                     counts(&plain),
                     "{depth} in flight: {text}"
                 );
                 assert_eq!(
-                    requests(&found),
+                    requests(&sent),
                     requests(&expect),
                     "{depth} in flight: {text}"
                 );
@@ -246,9 +246,9 @@ mod needs_fuse {
             rows
         };
         for depth in [1, 8] {
-            let (outcome, found, left) = of(depth);
+            let (outcome, sent, left) = of(depth);
             assert_eq!(
-                without_lengths(requests(&found)),
+                without_lengths(requests(&sent)),
                 without_lengths(requests(&expect)),
                 "{depth} in flight"
             );
@@ -273,10 +273,10 @@ mod needs_fuse {
             counts(&plain)
         );
         for depth in [1, 8] {
-            let (outcome, found, _) = of(depth);
+            let (outcome, sent, _) = of(depth);
             assert_eq!(counts(&outcome), counts(&plain), "{depth} in flight");
             assert_eq!(
-                without_lengths(requests(&found)),
+                without_lengths(requests(&sent)),
                 without_lengths(requests(&expect)),
                 "{depth} in flight"
             );
@@ -306,7 +306,7 @@ mod needs_fuse {
             let run = |depth| {
                 let target = mount(|config| {
                     config.faults = vec![fault.parse().expect("valid")];
-                    // Looking names up again and again would be most of the requests.
+                    // Repeated lookups of names would dominate the requests.
                     let known = Nanos(3_600_000_000_000);
                     (config.entry_timeout, config.attr_timeout) = (known, known);
                 });
@@ -349,7 +349,7 @@ mod needs_fuse {
             ..list(text, 1, 8)
         };
         let stats = Arc::clone(target.fs.stats());
-        // Three thousand readings of the clock, each after something that was waited for.
+        // Three thousand clock readings, each after a wait.
         let mut run = Run::mix(&[0, 0], target.path(), mix).stepped(1_000);
         run.common.threads = Some(2);
         let outcome = run.go().expect("runs");
@@ -409,8 +409,8 @@ mod needs_fuse {
                 ..mix
             };
             let run = Run::mix(&[0], target.path(), mix).stepped(300_000);
-            // The time of the worker passes as long as it looks for what is due: none waits for
-            // those before it.
+            // The worker's clock advances while it searches for due operations, so none waits for
+            // earlier ones.
             let outcome = let_go(&target.fs, 16, 100, || run.go().expect("runs"));
             well(&outcome);
             assert_eq!(outcome.row("open").items, 100);
@@ -432,8 +432,8 @@ mod timing {
 
     #[test]
     fn rounds_are_in_flight_side_by_side() {
-        // By Little's law as many are in flight as all of their times together are longer than the
-        // phase, however fast the machine is.
+        // By Little's law, the number in flight is the sum of their times divided by the duration
+        // of the phase, on any machine.
         let in_flight = |row: &PhaseOutcome| {
             row.service.total().0 as f64 / (row.elapsed.as_secs_f64() * 1e9).max(1.0)
         };
@@ -461,7 +461,7 @@ mod timing {
                 assert!(effort.in_calls <= effort.active, "{effort:?}");
                 many > 3.0
             };
-            // A busy machine may do too little in so short a time.
+            // A busy machine may do too little in this short time.
             assert!((0..5).any(side_by_side), "few are in flight each time");
         }
     }
@@ -470,7 +470,7 @@ mod timing {
     fn an_open_loop_keeps_its_starts_and_counts_what_was_due() {
         let target =
             mount(|config| config.latency = "getattr=30ms,lookup=30ms".parse().expect("valid"));
-        // One at a time does 33 a second at most, 17 in all, and 200 a second are due.
+        // One at a time achieves at most 33 per second, 17 in total, and 200 per second are due.
         for (mix, row) in [
             (list("stat", 1, 16), "round"),
             (ops("stat=1", 1, 16), "all"),
@@ -496,7 +496,7 @@ mod timing {
                 assert!(response.total() >= row.service.total());
                 row.items > 25
             };
-            // A busy machine may do too little in so short a time.
+            // A busy machine may do too little in this short time.
             assert!((0..5).any(many), "few are done each time");
         }
         target.end();
@@ -514,12 +514,12 @@ mod timing {
             };
             let outcome = Run::mix(&[0], target.path(), mix).go().expect("runs");
             well(&outcome);
-            // One place does 5 a second, and with 16 none has to wait.
+            // One slot does 5 per second; with 16 none has to wait.
             let row = outcome.row("round");
             assert_eq!(row.items + row.missed + row.unissued, 60);
             row.items > 30
         };
-        // A busy machine may do too little in so short a time.
+        // A busy machine may do too little in this short time.
         assert!((0..5).any(many), "few are done each time");
         target.end();
     }

@@ -1,5 +1,5 @@
-//! Mounts of a host's own, for ranks that are threads: each thread enters the
-//! mount name space of its host.
+//! Private mounts of a host, for ranks that are threads: each thread enters its host's mount
+//! namespace.
 
 use std::fs::File;
 use std::path::Path;
@@ -10,15 +10,14 @@ use nix::sched::{CloneFlags, setns, unshare};
 
 const NONE: Option<&str> = None;
 
-/// What a host has mounted; gone with the value and the threads in it.
+/// The mounts of a host; they end with the value and the threads that use it.
 #[derive(Clone)]
 pub struct Mounts(Arc<File>);
 
 impl Mounts {
-    /// Those of this process, changed by `change`, which is nobody else's
-    /// affair. Needs root.
+    /// The mounts of this process, changed by `change` in a private namespace. Needs root.
     pub fn with(change: impl FnOnce() + Send) -> Mounts {
-        let made = std::thread::scope(|scope| {
+        let namespace = std::thread::scope(|scope| {
             let make = || {
                 unshare(CloneFlags::CLONE_FS | CloneFlags::CLONE_NEWNS).expect("root");
                 let private = MsFlags::MS_REC | MsFlags::MS_PRIVATE;
@@ -28,10 +27,10 @@ impl Mounts {
             };
             scope.spawn(make).join().expect("no panic")
         });
-        Mounts(Arc::new(made))
+        Mounts(Arc::new(namespace))
     }
 
-    /// With a file system in memory over `at`.
+    /// With an in-memory file system on `at`.
     pub fn with_memory_over(at: &Path, options: &str) -> Mounts {
         Mounts::with(|| {
             mount(
@@ -45,30 +44,30 @@ impl Mounts {
         })
     }
 
-    /// Without what is mounted on `at`.
+    /// Without the file system that is mounted on `at`.
     pub fn without(at: &Path) -> Mounts {
         Mounts::with(|| umount2(at, MntFlags::MNT_DETACH).expect("mounted"))
     }
 
-    /// As this process has them.
+    /// The same mounts as this process.
     pub fn unchanged() -> Mounts {
         Mounts::with(|| ())
     }
 
-    /// Lets the calling thread and those that it starts see them.
+    /// Makes the calling thread, and those that it starts, use these mounts.
     pub fn enter(&self) {
         unshare(CloneFlags::CLONE_FS).expect("always allowed");
         setns(&*self.0, CloneFlags::CLONE_NEWNS).expect("root");
     }
 
-    /// What `look` gives there.
+    /// Runs `look` with these mounts.
     pub fn look<T: Send>(&self, look: impl FnOnce() -> T + Send) -> T {
         std::thread::scope(|scope| {
-            let there = || {
+            let in_namespace = || {
                 self.enter();
                 look()
             };
-            scope.spawn(there).join().expect("no panic")
+            scope.spawn(in_namespace).join().expect("no panic")
         })
     }
 }

@@ -1,5 +1,5 @@
-//! What a run needs and the file system lacks is refused at every rank before anything is made, and
-//! names the hosts. The command lines have tests of the program (`rbench/tests/program/mounts/needs.rs`).
+//! Tests that all ranks refuse a run, before any change, if the file system lacks a required operation, and name the
+//! hosts. `rbench/tests/program/mounts/needs.rs` tests the command lines.
 
 mod needs_fuse {
     use rbench_exec::ExecError;
@@ -7,7 +7,7 @@ mod needs_fuse {
     use crate::jobs::job;
     use crate::testfs::mount;
 
-    /// Why jobs on these hosts, which give back ranges of files, are refused.
+    /// The refusal of jobs that punch holes into files, on these hosts.
     fn refusal(hosts: &[u32]) -> String {
         let target = mount(|config| {
             let fault = "fallocate:EOPNOTSUPP@after=0";

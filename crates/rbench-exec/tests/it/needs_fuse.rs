@@ -1,4 +1,4 @@
-//! Runs on the built-in file system alone.
+//! Tests that run only on the built-in file system.
 
 mod synced;
 mod truth;

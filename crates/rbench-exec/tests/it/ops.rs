@@ -1,4 +1,4 @@
-//! The operations that only run when they are asked for, and the per-operation table.
+//! Tests operations that run only on request, and the per-operation table.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt as _;
@@ -17,7 +17,7 @@ use rbench_testfs::{Counts, Kind};
 use crate::group::{Run, check_adds_up};
 use crate::in_flight::flight;
 
-/// Requests of a kind for each operation of a row.
+/// Requests of a kind per operation of a row.
 const REQUESTS: &[(&str, Kind, u64)] = &[
     ("dir-fill-10", Kind::Mknod, 10),
     ("dir-list-10", Kind::Opendir, 1),
@@ -49,7 +49,7 @@ const REQUESTS: &[(&str, Kind, u64)] = &[
     ("file-write-sync", Kind::Fsync, 1),
     ("file-read-1", Kind::Read, 1),
     ("file-fallocate", Kind::Fallocate, 1),
-    // The file system has no COPY_FILE_RANGE: the kernel writes what it has read.
+    // The file system has no COPY_FILE_RANGE: the kernel reads and writes.
     ("file-copy", Kind::Create, 1),
     ("file-copy", Kind::Write, 1),
     ("copy-remove", Kind::Unlink, 1),
@@ -72,12 +72,12 @@ fn the_table_has_a_row_for_each_operation_and_none_for_what_prepares_it() {
     let mut run = Run::ops(&[0, 0], folder.path(), ops(&[], 12));
     run.common.threads = Some(2);
     let outcome = run.go().expect("runs");
-    let mut told: Vec<&str> = outcome.rows.iter().map(|row| row.name.as_str()).collect();
+    let mut names: Vec<&str> = outcome.rows.iter().map(|row| row.name.as_str()).collect();
     let reached = OPS_ROWS.iter().filter(|row| row.out_of_reach.is_none());
     let mut expected: Vec<&str> = reached.map(|row| row.name).collect();
-    told.sort_unstable();
+    names.sort_unstable();
     expected.sort_unstable();
-    assert_eq!(told, expected);
+    assert_eq!(names, expected);
     for row in &outcome.rows {
         check_adds_up(row);
         assert_eq!(
@@ -161,7 +161,7 @@ fn with_a_time_rows_end_with_it_and_later_ones_find_what_was_made() {
         )
     };
     let mut run = Run::ops(&[0, 0], folder.path(), spec).stepped(1_000);
-    // One of them comes half as far as the other.
+    // One of them gets half as far as the other.
     run.clocks[1] = SimulatedClock::new(Nanos(2_000));
     let outcome = run.go().expect("runs");
     assert_eq!(outcome.rows.len(), 8);
@@ -169,7 +169,7 @@ fn with_a_time_rows_end_with_it_and_later_ones_find_what_was_made() {
         assert_eq!(row.failures.total(), 0, "{}: {:?}", row.name, row.failures);
     }
     let items = |name: &str| outcome.row(name).items;
-    // What makes goes on to the worker that came furthest.
+    // Creating phases continue to the count of the fastest worker.
     for name in ["mkdir", "symlink", "setxattr"] {
         let wall = outcome.row(name).stonewall.expect("nothing else ends it");
         assert!(0 < wall.least && wall.least < wall.most, "{name}: {wall:?}");
@@ -181,7 +181,7 @@ fn with_a_time_rows_end_with_it_and_later_ones_find_what_was_made() {
     assert!(items("getxattr") <= items("setxattr"));
 }
 
-/// Content of each file below a directory, and the bytes of its blocks.
+/// Content of each file in a directory, and the size of its blocks in bytes.
 fn files(folder: &Path) -> Vec<(Vec<u8>, u64)> {
     let entries = std::fs::read_dir(folder).expect("a directory");
     let is_item = |name: &std::ffi::OsStr| name.as_encoded_bytes().starts_with(b"file.");
@@ -258,7 +258,7 @@ mod needs_fuse {
     use super::*;
     use crate::testfs::mount;
 
-    /// Requests of a kind that three rounds of a list send, on one worker.
+    /// Requests of a kind in three rounds of a list on one worker.
     fn requests_of_list(text: &str, row: &str, kind: Kind) -> u64 {
         let target = mount(|_| ());
         let before = target.fs.stats().snapshot();
@@ -286,7 +286,7 @@ mod needs_fuse {
 
     #[test]
     fn a_step_of_a_mix_copies_a_file() {
-        // What the file system refuses once it is not asked for again.
+        // Once refused, it is not requested again.
         let requests = requests_of_list("copy, delete", "copy", Kind::CopyFileRange);
         assert_eq!(requests, 1);
     }
@@ -334,7 +334,7 @@ mod needs_fuse {
                 counted[*name]
             );
         }
-        // Name by name: the pass, the rank, the item and the four below it.
+        // Name by name: the pass, the rank, the item and four more below it.
         let resolved = &counted["dir-resolve"];
         assert_eq!(resolved[&Kind::Lookup].requests, 7 * 8, "{resolved:?}");
         assert_eq!(outcome.row("tree-remove").items, 2);
@@ -373,7 +373,7 @@ mod needs_fuse {
         target.end();
     }
 
-    /// What is said of `getattr` and of `lookup`, and whether this one sent any request.
+    /// The cache verdicts on `getattr` and `lookup`.
     fn verdicts() -> [Option<Verdict>; 2] {
         let target = mount(|config| {
             config.attr_timeout = Nanos(100_000_000_000);
@@ -400,7 +400,7 @@ mod needs_fuse {
 
         #[test]
         fn names_that_were_made_here_are_not_cold() {
-            // Whoever drops the caches of this machine meanwhile takes the names along.
+            // Dropping the machine's caches meanwhile also drops the names.
             tried_again(|| {
                 assert_eq!(verdicts()[1], Some(Verdict::Memory), "no request was sent");
             });

@@ -1,4 +1,4 @@
-//! What hosts see of one another's files, and a file system that does not answer.
+//! Tests how hosts see each other's files, and a file system that does not answer.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -10,7 +10,7 @@ use rbench_exec::{Group, Place};
 
 use crate::crowd::Quiet;
 
-/// What each rank comes to, in their order.
+/// The results of all ranks, in order.
 fn on_hosts<T: Send>(hosts: &[u32], work: impl AsyncFn(&Group<'_>) -> T + Sync) -> Vec<T> {
     let ranks = hosts.len() as u32;
     let names: Vec<String> = hosts.iter().map(|host| format!("host{host}")).collect();
@@ -58,19 +58,19 @@ fn every_host_sees_the_files_of_every_other_host_whole() {
     let probed = on_hosts(&[0, 0, 1, 1, 2, 2], async |group| {
         probe(group, &place(dir.path()), PATIENCE).await
     });
-    let [found, ..] = &probed[..] else {
+    let [at_root, ..] = &probed[..] else {
         panic!("no rank");
     };
-    let found = found.as_ref().expect("it is probed");
-    assert_eq!(found.hosts.len(), 3);
-    assert!(found.shared);
-    let pairs: BTreeSet<_> = found.sights.iter().map(|s| (s.maker, s.looker)).collect();
+    let at_root = at_root.as_ref().expect("it is probed");
+    assert_eq!(at_root.hosts.len(), 3);
+    assert!(at_root.shared);
+    let pairs: BTreeSet<_> = at_root.sights.iter().map(|s| (s.maker, s.looker)).collect();
     let all = [(0, 1), (0, 2), (1, 0), (1, 2), (2, 0), (2, 1)];
     assert_eq!(pairs, BTreeSet::from(all));
-    for sight in &found.sights {
+    for sight in &at_root.sights {
         assert!(sight.after.is_some() && sight.whole, "{sight:?}");
     }
-    assert_eq!(found.left, [""; 0]);
+    assert_eq!(at_root.left, [""; 0]);
     let left = std::fs::read_dir(dir.path()).expect("readable").count();
     assert_eq!(left, 0);
 }
@@ -82,7 +82,7 @@ mod needs_fuse {
     use crate::limits::needs_fuse::wait_while_it_hangs;
     use crate::testfs::{Mount, mount};
 
-    /// Nobody waits for longer than it takes to see that it hangs.
+    /// Nobody waits longer than necessary to detect the hang.
     const SHORT: Duration = Duration::from_secs(1);
 
     fn hanging(fault: &str) -> Mount {
@@ -103,22 +103,22 @@ mod needs_fuse {
         target.end();
     }
 
-    /// What comes later is not reached: it maps files, and a process must not map those of a file
-    /// system that it serves itself (both sides may need its table of mappings).
+    /// Later attempts are not reached: they map files, and a process must not map files of a file
+    /// system that it serves itself (both sides may need its page table).
     #[test]
     fn where_a_call_does_not_return_nothing_more_is_tried_and_what_is_left_is_told() {
-        // The run's own directory comes before that of the host.
+        // The run's own directory is created before the host's.
         let target = hanging("mkdir:hang@nth=2");
         let tries = async |group: &Group<'_>| probe(group, &place(target.path()), SHORT).await;
         let mut probed = wait_while_it_hangs(&target.fs, || on_hosts(&[0], tries));
-        let found = probed.remove(0).expect("it is probed");
-        let [host] = &found.hosts[..] else {
-            panic!("{:?}", found.hosts);
+        let at_root = probed.remove(0).expect("it is probed");
+        let [host] = &at_root.hosts[..] else {
+            panic!("{:?}", at_root.hosts);
         };
         assert_eq!(host.silent_at.as_deref(), Some("mkdir"));
         assert_eq!(host.found, []);
-        let [left] = &found.left[..] else {
-            panic!("{:?}", found.left);
+        let [left] = &at_root.left[..] else {
+            panic!("{:?}", at_root.left);
         };
         assert!(left.contains("is left behind"), "{left}");
         target.end();

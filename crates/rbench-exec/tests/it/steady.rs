@@ -1,4 +1,4 @@
-//! Phases that end when the rate of all ranks together is steady.
+//! Tests phases that end when the rate of all ranks together is steady.
 
 use rbench_core::outcome::PhaseOutcome;
 use rbench_core::steady::{Criterion, Steadiness};
@@ -11,11 +11,11 @@ use crate::group::{Outcome, Run, check_adds_up};
 const MS: u64 = 1_000_000;
 /// The interval of the timelines.
 const INTERVAL: u64 = 50 * MS;
-/// The time of each phase, unless it is steady before: longer than anybody waits.
+/// Maximum duration of each phase unless it is steady before: longer than any test waits.
 const TIME: u64 = 60_000 * MS;
 
-/// 2000 operations a second on three ranks of two hosts; values of 100 ms, windows of half
-/// a second.
+/// 2000 operations per second on three ranks of two hosts; values of 100 ms, windows of half a
+/// second.
 fn run(limit: f64, io: Io, stepped: bool) -> Outcome {
     let dir = tempfile::tempdir().expect("temporary directory");
     let criterion = Criterion {
@@ -48,8 +48,8 @@ fn run(limit: f64, io: Io, stepped: bool) -> Outcome {
     outcome
 }
 
-/// The rates of 100 ms are those of the timelines of these rows, to the operation: nobody
-/// was left out.
+/// Checks that the 100 ms values equal the sums of these rows' timelines exactly: no rank is
+/// missing.
 fn check_window(steady: &Steadiness, rows: &[&PhaseOutcome]) {
     let from = steady.window_from.expect("a window");
     for (n, value) in (0..).zip(&steady.window) {
@@ -75,7 +75,7 @@ fn a_phase_of_all_ranks_is_steady_as_soon_as_their_rate_together_is() {
             fsync,
             ..Io::default()
         };
-        // All values are the same.
+        // All values are equal.
         let outcome = run(0.01, io, true);
         assert!(outcome.complete && outcome.trouble.is_none());
         let row = &outcome.rows[0];
@@ -87,8 +87,8 @@ fn a_phase_of_all_ranks_is_steady_as_soon_as_their_rate_together_is() {
         assert!(row.complete && row.elapsed.0 >= 500 * MS - MS);
         assert_eq!(outcome.rows.len(), 1 + usize::from(fsync.is_some()));
         for other in &outcome.rows[1..] {
-            // Whichever worker of a rank is free takes the next start; one that wrote nothing syncs
-            // nothing.
+            // Any free worker of a rank takes the next start; a worker without writes does not
+            // sync.
             assert!(
                 (3..=6).contains(&other.items),
                 "{}: {}",
@@ -102,7 +102,7 @@ fn a_phase_of_all_ranks_is_steady_as_soon_as_their_rate_together_is() {
 
 #[test]
 fn a_phase_ends_when_it_is_steady() {
-    // Whatever the rate of a busy machine is.
+    // Independent of the rate of a busy machine.
     let outcome = run(
         1e9,
         Io {
@@ -143,7 +143,7 @@ fn the_rows_of_a_mix_are_judged_together_and_nothing_in_a_ramp_is() {
     let [reads, writes] = ["randrw-read", "randrw-write"].map(|name| outcome.row(name));
     let steady = reads.steady.as_ref().expect("judged");
     assert_eq!(reads.steady, writes.steady);
-    // From the first interval behind 330 ms on.
+    // From the first interval after 330 ms.
     assert_eq!(steady.attained_at, Some(Nanos(850 * MS)));
     assert_eq!(steady.window_from, Some(Nanos(350 * MS)));
     check_window(steady, &[reads, writes]);
@@ -156,7 +156,7 @@ fn a_rate_that_does_not_become_steady_has_all_the_time() {
         Io {
             rw: Some(vec![Rw::RandRead]),
             time: Some(Nanos(1000 * MS)),
-            // Bunches of operations: no two values are the same.
+            // Operations in bursts: no two values are equal.
             arrival: Some(rbench_plan::arrival::Arrival::Poisson),
             ..Io::default()
         },
@@ -202,7 +202,8 @@ mod timing {
                 check_window(steady, &[row]);
                 assert!(row.complete && row.elapsed >= at, "{at}");
                 assert!(row.elapsed.0 < TIME / 2, "{}", row.elapsed);
-                // What was due before the end and did not start is told, as at a deadline.
+                // Operations that were due before the end and did not start are reported, like at a
+                // deadline.
                 let due = row.elapsed.as_secs_f64() * 2000.0;
                 let known = (row.items + row.unissued) as f64;
                 assert!((known - due).abs() < 0.2 * due, "{known} of {due}");
@@ -233,7 +234,7 @@ mod timing {
             let steady = reads.steady.as_ref().expect("judged");
             assert_eq!(reads.steady, writes.steady);
             assert!(steady.attained_at.is_some());
-            // From the first interval behind 330 ms on.
+            // From the first interval after 330 ms.
             assert!(steady.window_from >= Some(Nanos(350 * MS)));
             check_window(steady, &[reads, writes]);
         });

@@ -1,4 +1,4 @@
-//! The built-in file system, mounted for a test.
+//! Mounts the built-in file system for a test.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,14 +10,14 @@ use rbench_testfs::{Config, Kind, Mounted};
 use crate::children::{self, NoChildren};
 use crate::clock::PATIENCE;
 
-/// The built-in file system, mounted on a temporary directory.
+/// The built-in file system on a temporary directory.
 pub struct Mount {
     pub fs: Mounted,
     dir: tempfile::TempDir,
     alone: NoChildren,
 }
 
-/// Mounts it with whatever `change` says.
+/// Mounts it with a configuration changed by `change`.
 pub fn mount(change: impl FnOnce(&mut Config)) -> Mount {
     let alone = children::none();
     let dir = tempfile::tempdir().expect("temporary directory");
@@ -48,13 +48,13 @@ impl Mount {
     }
 }
 
-/// Does what makes `requests` requests that hang, `depth` at a time: lets them go when so many, or
-/// all that are left, are there. It must be done so to its end.
+/// Runs `work`, which makes `requests` hanging requests, `depth` at a time. Releases them whenever
+/// that many, or all remaining ones, are waiting. Panics if others were released.
 pub fn let_go<T>(fs: &Mounted, depth: u64, requests: u64, work: impl FnOnce() -> T) -> T {
     let_go_when_awaited(fs, depth, requests, || (), work)
 }
 
-/// The same, and looks each time before.
+/// The same, and calls `look` before each release.
 pub fn let_go_when_awaited<T>(
     fs: &Mounted,
     depth: u64,
@@ -64,12 +64,12 @@ pub fn let_go_when_awaited<T>(
 ) -> T {
     let over = AtomicBool::new(false);
     let release = || {
-        let (mut left, mut groups, begun) = (requests, Vec::new(), Instant::now());
+        let (mut left, mut groups, started) = (requests, Vec::new(), Instant::now());
         while !over.load(Ordering::SeqCst) {
             let together = depth.min(left) as usize;
             let all_there = left > 0 && fs.hanging() >= together;
-            // Where they are waited for in vain, the work comes to its end all the same.
-            if all_there || begun.elapsed() > PATIENCE {
+            // If they never come, releases the others, so that the work ends anyway.
+            if all_there || started.elapsed() > PATIENCE {
                 look();
                 let released = fs.release_hangs();
                 left = left.saturating_sub(released as u64);

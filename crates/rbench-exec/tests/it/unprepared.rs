@@ -1,5 +1,5 @@
-//! Workers that cannot be prepared: each is one failed operation, with errno,
-//! path and host, and only a phase in which nobody can work ends the run.
+//! Tests workers that cannot be prepared. Each is one failed operation with errno, path and host,
+//! and the run ends only if no worker of a phase can work.
 
 use std::fs;
 use std::path::Path;
@@ -27,7 +27,7 @@ fn io(rw: &[Rw]) -> Io {
     }
 }
 
-/// Kind, host and path of the failures of a row, each of which came once.
+/// Kind, host and path of a row's failures; each occurred once.
 fn failures(row: &PhaseOutcome) -> Vec<(FailureKind, String, String)> {
     let all = row.failures.iter().map(|(kind, count, example)| {
         assert_eq!(count, 1, "{kind:?}");
@@ -37,7 +37,7 @@ fn failures(row: &PhaseOutcome) -> Vec<(FailureKind, String, String)> {
     all.collect()
 }
 
-/// Removes the files below `own` whose names `gone` picks out.
+/// Removes the files below `own` whose names `gone` selects.
 fn remove(own: &Path, gone: impl Fn(&str) -> bool) -> usize {
     let below = own.join("0");
     let entries = fs::read_dir(&below).expect("a directory");
@@ -50,8 +50,7 @@ fn remove(own: &Path, gone: impl Fn(&str) -> bool) -> usize {
     names.len()
 }
 
-/// A run that writes, then reads behind the removal of the files that `gone`
-/// picks out among three.
+/// A run that writes, then reads after the removal of those of its three files that `gone` selects.
 fn read_without(
     gone: impl Fn(&str) -> bool + Send,
     change: impl Fn(&mut Run<'_>),
@@ -74,9 +73,9 @@ fn one_host_that_cannot_open_its_file_does_not_keep_the_others_from_reading() {
     assert!(outcome.complete && outcome.trouble.is_none());
     let row = outcome.row("read");
     assert_eq!(row.items, 2 * BLOCKS);
-    let found = failures(row);
-    let [(kind, host, path)] = found.as_slice() else {
-        panic!("{found:?}");
+    let row_failures = failures(row);
+    let [(kind, host, path)] = row_failures.as_slice() else {
+        panic!("{row_failures:?}");
     };
     assert_eq!((*kind, host.as_str()), (Errno::ENOENT.into(), "host1"));
     assert!(path.contains('1'), "{path}");
@@ -139,13 +138,13 @@ mod needs_fuse {
     fn a_part_that_cannot_be_laid_out_keeps_only_its_reader_from_working() {
         for (layout, shift, kind) in [
             (Layout::PerWorker, 0, Errno::EIO),
-            // What is missing in a shared file would be a hole.
+            // Missing data of a shared file would be a hole.
             (Layout::SharedSegmented, 0, Errno::EIO),
-            // Who reads it is another rank than who could not write it.
+            // The reading rank is not the one that failed to write.
             (Layout::PerWorker, 1, Errno::ENODATA),
         ] {
             let target = mount(|config| {
-                // The first one is the run's marker.
+                // The first write is the run's marker.
                 config.faults = vec!["write:EIO@nth=2".parse().expect("valid")];
                 config.direct_io = true;
             });
@@ -169,7 +168,7 @@ mod needs_fuse {
     #[test]
     fn a_part_that_was_written_since_is_read_by_everybody() {
         let target = mount(|config| {
-            // The first one is the run's marker.
+            // The first write is the run's marker.
             config.faults = vec!["write:EIO@nth=2".parse().expect("valid")];
             config.direct_io = true;
         });

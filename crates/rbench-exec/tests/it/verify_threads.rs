@@ -1,4 +1,4 @@
-//! Checking beside the worker finds what the worker itself finds.
+//! Tests that checking threads find the same damage as the workers themselves.
 
 use std::fs;
 use std::os::unix::fs::FileExt as _;
@@ -42,7 +42,7 @@ fn damaged(engine: &str, threads: u32, change: impl Fn(Io) -> Io) -> Outcome {
     run.go().expect("runs")
 }
 
-/// All that verification tells.
+/// All findings of the verification.
 fn found(outcome: &Outcome) -> String {
     let rows = outcome.rows.iter().map(|row| {
         check_adds_up(row);

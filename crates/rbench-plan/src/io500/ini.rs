@@ -1,4 +1,4 @@
-//! The form of settings files. Whatever is not known is an error with its line.
+//! Parser of settings files. Anything unknown is an error with its line.
 
 use std::collections::BTreeMap;
 
@@ -8,20 +8,20 @@ use rbench_core::near::nearest;
 use super::keys::{EXTENDED, Key, Takes, keys_of, sections};
 use crate::suite::SuiteError;
 
-/// What was set, by section and key.
+/// The settings, by section and key.
 pub(super) type Given = BTreeMap<(&'static str, &'static str), String>;
 
-/// Where in the file the lines stand.
+/// Current section.
 enum In {
     /// Before the first section.
     Nothing,
     Section(&'static str),
-    /// A section of which nothing is used.
+    /// A section that is ignored.
     Extended,
 }
 
-/// Reads the text: sections and keys in any case, `#` and `;` for comments, of a key that
-/// is set twice the last one.
+/// Reads the text: sections and keys in any letter case, and `#` and `;` for comments. If
+/// a key is set twice, the last one counts.
 pub(super) fn read(text: &str) -> Result<Given, SuiteError> {
     let mut given = Given::new();
     let mut at = In::Nothing;
@@ -62,7 +62,7 @@ pub(super) fn read(text: &str) -> Result<Given, SuiteError> {
     Ok(given)
 }
 
-/// A comment begins a line, or follows a blank.
+/// Removes the comment, which starts at the beginning or after a blank.
 fn without_comment(line: &str) -> &str {
     let begins = |(at, byte): (usize, u8)| {
         let alone = at == 0 || line.as_bytes()[at - 1].is_ascii_whitespace();
@@ -81,7 +81,7 @@ fn section(rest: &str) -> Result<In, String> {
     if let Some(known) = known.iter().find(|known| known.eq_ignore_ascii_case(name)) {
         return Ok(In::Section(known));
     }
-    // It has nothing that can be set.
+    // It has no keys.
     let passed = EXTENDED.iter().chain(&["timestamp"]);
     if passed.clone().any(|known| known.eq_ignore_ascii_case(name)) {
         return Ok(In::Extended);
@@ -96,14 +96,14 @@ fn meant(near: Option<&str>) -> String {
 
 fn find(section: &'static str, name: &str) -> Result<&'static Key, String> {
     let keys = keys_of(section);
-    let found = keys.iter().find(|key| key.name.eq_ignore_ascii_case(name));
-    found.copied().ok_or_else(|| {
+    let key = keys.iter().find(|key| key.name.eq_ignore_ascii_case(name));
+    key.copied().ok_or_else(|| {
         let near = nearest(name, keys.iter().map(|key| key.name));
         format!("unknown key '{name}' in [{section}]{}", meant(near))
     })
 }
 
-/// A truth value, as IO500 takes it.
+/// Reads a truth value as IO500 does.
 pub(super) fn truth(text: &str) -> Option<bool> {
     match text {
         "1" => Some(true),
@@ -114,7 +114,7 @@ pub(super) fn truth(text: &str) -> Option<bool> {
     }
 }
 
-/// Whether the value is one of its key.
+/// Checks the value of a key.
 fn check(key: &Key, value: &str) -> Result<(), String> {
     let count = |value: &str| value.parse::<u64>().is_ok_and(|n| n > 0);
     let wrong = |what: &str| Err(format!("'{value}' is not {what}"));

@@ -1,13 +1,13 @@
-//! The table of sections and keys: what each may be, and what it is by itself.
+//! The table of sections and keys, with their possible and default values.
 
 use super::phases::PHASES;
 
-/// What a value may be.
+/// Possible values of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Takes {
     /// `TRUE` or `FALSE`.
     Switch,
-    /// A number from 1 on, or nothing where nothing is the default.
+    /// A number from 1 on, or nothing if the default is nothing.
     Count,
     /// A number of seconds from 1 on.
     Seconds,
@@ -15,15 +15,15 @@ pub(super) enum Takes {
     Size,
     /// A directory.
     Dir,
-    /// `POSIX`, and whether it goes around the page cache.
+    /// `POSIX`, with or without the page cache.
     Interface,
     /// A type of data.
     Packet,
     /// A command that drops the kernel's caches.
     DropCommand,
-    /// Anything: it steers what rbench does otherwise, or not at all.
+    /// Anything: rbench ignores it, or does the same in another way.
     Anything,
-    /// Nothing but what it is by itself; why.
+    /// Only the default; the reason.
     Only(&'static str),
 }
 
@@ -31,10 +31,10 @@ pub(super) enum Takes {
 pub(super) struct Key {
     pub section: &'static str,
     pub name: &'static str,
-    /// What it is by itself; empty: nothing.
+    /// The default; may be empty.
     pub default: &'static str,
     pub takes: Takes,
-    /// What it is, in a line.
+    /// A description in a line.
     pub help: &'static str,
 }
 
@@ -63,7 +63,7 @@ const NO_DIRS: &str = "rbench ior does not create a directory for each rank";
 const SCHEDULING: &str = "No effect: rbench find distributes work in its own way";
 pub(super) const TIMESTAMP: &str = "No effect: each run has its own directory and result file";
 
-/// All that are known, but for those that every phase has ([`OF_PHASES`]).
+/// All keys except those of every phase ([`OF_PHASES`]).
 const KEYS: &[Key] = {
     use Takes::{
         Anything, Count, Dir, DropCommand, Interface, Only, Packet, Seconds, Size, Switch,
@@ -264,7 +264,7 @@ const KEYS: &[Key] = {
     ]
 };
 
-/// The keys of every phase and every set of files.
+/// The keys of every phase and of every set of files.
 const OF_PHASES: [Key; 4] = [
     key("", "run", "TRUE", Takes::Switch, "Run this phase"),
     key(
@@ -290,7 +290,7 @@ const OF_PHASES: [Key; 4] = [
     ),
 ];
 
-/// Sections of IO500's extended mode, none of which is part of the score.
+/// Sections of IO500's extended mode, which are not part of the score.
 pub(super) const EXTENDED: [&str; 15] = [
     "find-easy",
     "find-hard",

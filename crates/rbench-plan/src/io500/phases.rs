@@ -1,24 +1,24 @@
-//! The phases and what each needs.
+//! The phases and their needs.
 
-/// The sets of files, each in a folder of its own.
+/// The sets of files, each in its own folder.
 pub const FILES: [&str; 4] = ["ior-easy", "mdtest-easy", "ior-hard", "mdtest-hard"];
 
 /// A phase.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Phase {
-    /// Its name, which is also that of its section.
+    /// Its name, which is also the name of its section.
     pub name: &'static str,
     /// The set of files that it works on, one of [`FILES`], whose section has more of its
-    /// settings; of `find` its own name: it looks at all of them.
+    /// settings. For `find`, which visits all of them, its own name.
     pub files: &'static str,
-    /// The row of its run that tells how fast it was.
+    /// The row of its run with its speed.
     pub row: &'static str,
-    /// What of the row counts: `access` (bytes a second, opens and closes included), `rate`
-    /// (operations a second), `found` (files looked at a second).
+    /// The figure of the row: `access` (bytes per second, with opens and closes), `rate`
+    /// (operations per second), `found` (visited files per second).
     pub figure: &'static str,
-    /// Whether it is part of the score.
+    /// True if it is part of the score.
     pub scored: bool,
-    /// What it does to its files.
+    /// Effect on its files.
     does: Does,
 }
 
@@ -47,7 +47,7 @@ const fn items(name: &'static str, files: &'static str, row: &'static str, does:
     }
 }
 
-/// All of them, in the order in which they run.
+/// All phases, in the order in which they run.
 pub const PHASES: [Phase; 13] = [
     bytes("ior-easy-write", "ior-easy", "write", Does::Write),
     items(
@@ -91,22 +91,22 @@ pub const PHASES: [Phase; 13] = [
 ];
 
 impl Phase {
-    /// Whether it writes its files.
+    /// True if it writes its files.
     pub fn writes(&self) -> bool {
         self.does == Does::Write
     }
 
-    /// Whether it takes its files away.
+    /// True if it deletes its files.
     pub fn deletes(&self) -> bool {
         self.does == Does::Delete
     }
 
-    /// Whether it needs this set of files, written by an earlier phase.
+    /// True if it needs this set of files, which an earlier phase writes.
     pub fn needs(&self, files: &str) -> bool {
         !self.writes() && (self.name == "find" || self.files == files)
     }
 
-    /// The unit of its figure in IO500's lines.
+    /// Unit of its figure in IO500's lines.
     pub fn unit(&self) -> &'static str {
         match self.figure {
             "access" => "GiB/s",
@@ -115,7 +115,7 @@ impl Phase {
     }
 }
 
-/// The phase before which the time stamp is made: the first one from `ior-hard-write` on.
+/// The phase before which the time stamp is created: the first one from `ior-hard-write` on.
 pub fn stamped_before(planned: &[&Phase]) -> Option<&'static str> {
     let later = PHASES
         .iter()
@@ -124,10 +124,10 @@ pub fn stamped_before(planned: &[&Phase]) -> Option<&'static str> {
     later.next().map(|phase| phase.name)
 }
 
-/// How many of the first phases of an interrupted run stay done. Those that come after them are
-/// run in their order, so every set of files that one of them needs must be whole, or be
-/// written among them. `complete`: how many of the first ones reached their end. `whole`:
-/// whether a set of files is there as its writing left it.
+/// Number of leading phases of an interrupted run that stay done. Later phases run again in
+/// their order. So every set of files that one of them needs must be intact, or be written by
+/// one of them. `complete` is the number of leading phases that reached their end. `whole`
+/// returns true if a set of files is as its write phase left it.
 pub fn kept(planned: &[&Phase], complete: usize, whole: impl Fn(&str) -> bool) -> usize {
     let mut kept = complete.min(planned.len());
     loop {

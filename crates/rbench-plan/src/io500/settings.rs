@@ -1,38 +1,38 @@
-//! The settings of a run, and what follows from them.
+//! The settings of a run, and values derived from them.
 
 use super::ini::{self, Given};
 use super::keys::{TIMESTAMP, Takes, keys_of, sections};
 use super::phases::{PHASES, Phase};
 use crate::suite::{SuiteError, scaled};
 
-/// The stonewall that the rules ask for, s.
+/// The stonewall required by the rules, in seconds.
 const STONEWALL_S: u64 = 300;
-/// The same in the Student Cluster Competition, s.
+/// The stonewall required in the Student Cluster Competition, in seconds.
 const STONEWALL_SCC_S: u64 = 30;
 
-/// What a run is made of, complete.
+/// The settings of a run, complete.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Settings {
-    /// What was set, by section and key.
+    /// The given settings, by section and key.
     given: Given,
 }
 
 /// Reads a settings file of IO500.
 ///
 /// # Errors
-/// What is wrong, and in which line.
+/// The error, with its line.
 pub fn read(text: &str) -> Result<Settings, SuiteError> {
     let settings = Settings {
         given: ini::read(text)?,
     };
-    // Not of one line alone.
+    // The error concerns more than one line.
     let whole = |message: String| SuiteError { line: 1, message };
     settings.check().map_err(whole)?;
     Ok(settings)
 }
 
 impl Settings {
-    /// All settings with what they are by themselves, in the form of the file.
+    /// All settings with their defaults, in the form of the file.
     pub fn text() -> String {
         let mut out = format!(
             "# Settings of rbench suite {}, with their defaults: each may be left out.\n",
@@ -40,7 +40,7 @@ impl Settings {
         );
         for section in sections() {
             out.push_str(&format!("\n[{section}]\n"));
-            // An older name of another key.
+            // An alias of another key.
             for key in keys_of(section).iter().filter(|key| key.name != "noRun") {
                 out.push_str(&format!("# {}\n", key.help));
                 let line = format!("{} = {}", key.name, key.default);
@@ -50,7 +50,7 @@ impl Settings {
         out
     }
 
-    /// A value; empty where there is none.
+    /// The value of a key; may be empty.
     pub(super) fn value(&self, section: &str, name: &str) -> &str {
         let mut given = self.given.iter();
         let given = given.find(|((s, n), _)| *s == section && *n == name);
@@ -65,23 +65,23 @@ impl Settings {
         ini::truth(self.value(section, name)) == Some(true)
     }
 
-    /// `datadir`, if it is given.
+    /// `datadir`, if set.
     pub fn dir(&self) -> Option<&str> {
         Some(self.value("global", "datadir")).filter(|dir| !dir.is_empty())
     }
 
-    /// `resultdir`, if it is given.
+    /// `resultdir`, if set.
     pub fn result_dir(&self) -> Option<&str> {
         Some(self.value("global", "resultdir")).filter(|dir| !dir.is_empty())
     }
 
-    /// How long phases that write go on, s.
+    /// Duration of phases that write, in seconds.
     pub fn stonewall_s(&self) -> u64 {
         let text = self.value("debug", "stonewall-time");
         text.parse().unwrap_or(STONEWALL_S)
     }
 
-    /// How long they have to take by the rules, s.
+    /// Duration that the rules require of them, in seconds.
     pub fn required_s(&self) -> u64 {
         match self.is_true("global", "scc") {
             true => STONEWALL_SCC_S,
@@ -89,18 +89,18 @@ impl Settings {
         }
     }
 
-    /// Sets how long phases that write go on, s.
+    /// Sets the duration of phases that write, in seconds.
     pub fn set_stonewall(&mut self, seconds: u64) {
-        let place = ("debug", "stonewall-time");
-        self.given.insert(place, seconds.to_string());
+        let key = ("debug", "stonewall-time");
+        self.given.insert(key, seconds.to_string());
     }
 
-    /// The phases that are run, in their order.
+    /// The phases to run, in their order.
     pub fn phases(&self) -> Vec<&'static Phase> {
         PHASES.iter().filter(|phase| self.runs(phase)).collect()
     }
 
-    /// Whether a phase is run.
+    /// True if a phase runs.
     pub fn runs(&self, phase: &Phase) -> bool {
         [phase.files, phase.name]
             .iter()
@@ -119,7 +119,7 @@ impl Settings {
         self.value("global", "dataPacketType")
     }
 
-    /// Whether the kernel's caches are dropped before phases that read or stat.
+    /// True if the kernel's caches are dropped before phases that read or stat.
     pub fn drops_caches(&self) -> bool {
         self.is_true("global", "drop-caches")
     }
@@ -128,10 +128,10 @@ impl Settings {
         self.value("find", "nproc").parse().ok()
     }
 
-    /// A part (above 0, at most 1) of what may be written and of the time.
+    /// Scales the amount of data and the time by a factor above 0, at most 1.
     ///
     /// # Errors
-    /// A sentence that names a value of which there is no such part.
+    /// A sentence that names a value that cannot be scaled.
     pub fn scaled(&self, scale: f64) -> Result<Settings, String> {
         let mut scaled = self.clone();
         let transfer = self.value("ior-easy", "transferSize");
@@ -153,13 +153,14 @@ impl Settings {
         Ok(scaled)
     }
 
-    /// Every setting that has an effect, for the result: `section.key` and value.
+    /// Every setting with an effect, for the result: `section.key` and value.
     pub fn all(&self) -> Vec<(String, String)> {
         let mut all = Vec::new();
         for section in sections() {
             for key in keys_of(section) {
-                let told = !matches!(key.takes, Takes::Anything | Takes::Only(_) | Takes::Dir);
-                if told && key.name != "noRun" && key.help != TIMESTAMP {
+                let is_reported =
+                    !matches!(key.takes, Takes::Anything | Takes::Only(_) | Takes::Dir);
+                if is_reported && key.name != "noRun" && key.help != TIMESTAMP {
                     let value = match key.name {
                         "run" => {
                             let off =
@@ -175,30 +176,30 @@ impl Settings {
         all
     }
 
-    /// Why the run will not be valid whatever is measured; `scale`: the part of the full
-    /// size.
+    /// The reasons why the run will not be valid, whatever its results. `scale` is the
+    /// part of the full size.
     pub fn invalid_because(&self, scale: f64) -> Vec<String> {
-        let mut why = Vec::new();
+        let mut reasons = Vec::new();
         if scale < 1.0 {
-            why.push(format!("it has only {scale} of the full size"));
+            reasons.push(format!("it has only {scale} of the full size"));
         }
         let (stonewall, required) = (self.stonewall_s(), self.required_s());
         if stonewall < required {
-            why.push(format!(
+            reasons.push(format!(
                 "the stonewall is at {stonewall} s, but phases that write must last {required} s"
             ));
         }
         let left_out = PHASES.iter().filter(|phase| !self.runs(phase));
-        why.extend(left_out.map(|phase| format!("{} is not run", phase.name)));
+        reasons.extend(left_out.map(|phase| format!("{} is not run", phase.name)));
         for section in ["mdtest-easy", "mdtest-hard"] {
             if !self.value(section, "files-per-dir").is_empty() {
-                why.push(format!("[{section}] files-per-dir is set"));
+                reasons.push(format!("[{section}] files-per-dir is set"));
             }
         }
-        why
+        reasons
     }
 
-    /// Whether the settings go together.
+    /// Checks that the settings are consistent.
     fn check(&self) -> Result<(), String> {
         for phase in self.phases().into_iter().filter(|p| p.name != "find") {
             let written = PHASES.iter().find(|p| p.writes() && p.files == phase.files);

@@ -119,9 +119,9 @@ fn a_settings_file_is_read_as_io500_does() {
     assert!(lines[0].contains(" -b 4m ") && lines[0].contains("--posix.odirect"));
     assert!(lines[3].contains(" -n 7 "));
     assert_eq!(cells(&settings, PLACES)[4].selection.ranks, Some(2));
-    let why = settings.invalid_because(1.0);
-    assert_eq!(why.len(), 2, "{why:?}");
-    assert!(why[0].contains("30 s") && why[1] == "ior-hard-read is not run");
+    let reasons = settings.invalid_because(1.0);
+    assert_eq!(reasons.len(), 2, "{reasons:?}");
+    assert!(reasons[0].contains("30 s") && reasons[1] == "ior-hard-read is not run");
 }
 
 #[test]
@@ -174,8 +174,8 @@ fn a_part_is_taken_of_what_is_written_and_of_the_time() {
     assert!(lines[1].contains(" -n 10000 "));
     assert!(lines[2].contains(" -s 100000 "));
     assert!(lines[3].contains(" -w 3901 "));
-    let why = settings.invalid_because(0.01);
-    assert!(why[0].contains("0.01 of the full size"), "{why:?}");
+    let reasons = settings.invalid_because(0.01);
+    assert!(reasons[0].contains("0.01 of the full size"), "{reasons:?}");
     assert_eq!(
         Settings::default().invalid_because(1.0),
         Vec::<String>::new()
@@ -193,13 +193,14 @@ fn what_is_kept_leaves_the_order_as_it_is() {
     assert_eq!(kept(settings, 13, |_| false), 13, "nothing comes after it");
     // The directory is gone.
     assert_eq!(kept(settings, 7, |_| false), 0);
-    // A write that was cut off: what came before it is there.
+    // A write was interrupted; the files before it exist.
     assert_eq!(kept(settings, 3, |files| files != "mdtest-hard"), 3);
-    // mdtest-easy-delete was cut off.
+    // mdtest-easy-delete was interrupted.
     assert_eq!(kept(settings, 9, |files| files != "mdtest-easy"), 1);
-    // It is over, and nothing after it needs its files.
+    // It has ended, and no later phase needs its files.
     assert_eq!(kept(settings, 10, |files| files != "mdtest-easy"), 10);
-    // mdtest-hard-delete was cut off: mdtest-easy-stat would be run again, too.
+    // mdtest-hard-delete was interrupted: mdtest-easy-stat would have to run again,
+    // too.
     let left = |files: &str| !files.starts_with("mdtest");
     assert_eq!(kept(settings, 11, left), 1);
     assert_eq!(kept(settings, 12, left), 12);

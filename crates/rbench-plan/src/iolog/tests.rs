@@ -18,7 +18,7 @@ fn replay() -> Replay {
     }
 }
 
-/// What is to be done: when (µs), what, where.
+/// The operations: start (µs), action, range.
 fn follow(replay: &Replay, version: Version, text: &str) -> Vec<(Option<u64>, String)> {
     let mut follower = Follower::new(replay, version);
     let mut all = Vec::new();
@@ -49,8 +49,8 @@ fn with_a_directory_no_name_leads_out_of_it() {
         ..replay()
     };
     let line = |replay: &Replay, text: &str| {
-        let found = Follower::new(replay, Version::Two).line(text);
-        found.map(|_| ()).err()
+        let result = Follower::new(replay, Version::Two).line(text);
+        result.map(|_| ()).err()
     };
     let out = "'../a' is outside of the directory b".to_owned();
     assert_eq!(line(&below("b"), "../a add"), Some(out));
@@ -182,15 +182,15 @@ fn what_is_malformed_is_told() {
         ),
         ("fio version 2 iolog", "another log starts there"),
     ] {
-        let told = wrong(Version::Two, text);
-        assert!(told.contains(why), "{text}: {told}");
+        let message = wrong(Version::Two, text);
+        assert!(message.contains(why), "{text}: {message}");
     }
     for (text, why) in [
         ("a add", "'a' is not a valid time"),
         ("1 a wait 1 1", "'wait' is not an action of version 3"),
     ] {
-        let told = wrong(Version::Three, text);
-        assert!(told.contains(why), "{text}: {told}");
+        let message = wrong(Version::Three, text);
+        assert!(message.contains(why), "{text}: {message}");
     }
 }
 
@@ -199,11 +199,11 @@ fn the_first_line_tells_the_version_and_blktrace_is_recognised() {
     assert_eq!(Version::of(b"fio version 2 iolog\n"), Ok(Version::Two));
     assert_eq!(Version::of(b"fio version 3 iolog"), Ok(Version::Three));
     for magic in [0x6561_7407_u32.to_le_bytes(), 0x6561_7407_u32.to_be_bytes()] {
-        let told = Version::of(&[&magic[..], &[0; 44]].concat()).expect_err("binary");
-        assert!(told.contains("blktrace"), "{told}");
+        let message = Version::of(&[&magic[..], &[0; 44]].concat()).expect_err("binary");
+        assert!(message.contains("blktrace"), "{message}");
     }
-    let told = Version::of(b"read,4096").expect_err("no log");
-    assert!(told.contains("not an I/O log"), "{told}");
+    let message = Version::of(b"read,4096").expect_err("no log");
+    assert!(message.contains("not an I/O log"), "{message}");
 }
 
 #[test]

@@ -1,26 +1,26 @@
-//! What a job's places follow besides their order: gaps, runs, zones.
+//! Course of a job's offsets: gaps, runs, zones.
 
-/// How the places of a job go on; by default one behind the other, or each at random.
+/// Course of a job's offsets; by default sequential, or each random.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Course {
-    /// The number behind `rw`.
+    /// The number after `rw`.
     pub sequel: Sequel,
     /// `zonemode=strided`
     pub zones: Option<Zones>,
-    /// `bs_is_seq_rand`: the sizes of reads are those of what goes on where the last
-    /// operation ended, in both directions, and the sizes of writes those of random
-    /// places.
+    /// `bs_is_seq_rand`: operations that continue where the last one ended have the
+    /// sizes of reads, in both directions. Operations at random offsets have the sizes
+    /// of writes.
     pub sizes_by_order: bool,
-    /// The blocks of a sequence count from one that moves on by as many after each round
+    /// The blocks of a sequence count from a base that moves on after each round
     /// (`random_sequence_stride`).
     pub sequence_moves_on: bool,
-    /// Whether no random place comes twice before all have come, as far as the course
-    /// lets it.
+    /// True if no random offset repeats before all were used, as far as the course
+    /// permits.
     pub covers: bool,
 }
 
 impl Course {
-    /// Whether a pass may leave out parts of a file, or visit some of it twice.
+    /// True if a pass visits the whole file exactly once.
     pub fn is_plain(&self) -> bool {
         let Course {
             sequel,
@@ -33,30 +33,30 @@ impl Course {
     }
 }
 
-/// Where an operation goes after the one before it.
+/// Offset of an operation after its predecessor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Sequel {
-    /// To the next block, or to another random place.
+    /// The next block, or another random offset.
     #[default]
     Next,
-    /// Sequential: so many bytes further on than to the next block (negative: back).
+    /// Sequential: this many bytes after the next block (negative: before).
     Skip(i64),
-    /// To a random place once in so many operations (0: never); the others go on behind
-    /// it (`rw_sequencer=sequential`) or stay there (identical).
+    /// A random offset once in this number of operations (0: never). The others continue
+    /// after it (`rw_sequencer=sequential`) or stay there (identical).
     Run {
-        /// Operations.
+        /// Number of operations.
         length: u64,
-        /// They stay.
+        /// True if they stay.
         identical: bool,
     },
 }
 
-/// `zonemode=strided`: a part of the file, then the next one.
+/// `zonemode=strided`: parts of the file, one after the other.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Zones {
-    /// Bytes to move in a zone before the next one (`zonesize`).
+    /// Bytes to move in a zone before the next (`zonesize`).
     pub bytes: u64,
-    /// Length of a zone, bytes (`zonerange`).
+    /// Length of a zone in bytes (`zonerange`).
     pub range: u64,
     /// Bytes between two zones (`zoneskip`).
     pub skip: u64,

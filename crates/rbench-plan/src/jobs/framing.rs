@@ -1,34 +1,35 @@
-//! What surrounds the operations of a job: opens and closes, and what becomes of its files.
+//! Opens and closes around the operations of a job, and the handling of its files before
+//! and after.
 
-/// Whether opens and closes of files are timed.
+/// Timing of opens and closes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum Framing {
-    /// Files are open before the start, and closed when all is over.
+    /// Files are opened before the start, and closed after the end.
     #[default]
     Untimed,
-    /// Each worker opens its files when it starts, and closes them when its last
-    /// operation and the sync behind it are done.
+    /// Each worker opens its files when it starts, and closes them after its last operation
+    /// and the sync.
     Timed,
-    /// The same, and all workers wait for each other behind the opens and before the
+    /// Like `Timed`, and all workers wait for each other after the opens, and before the
     /// syncs and closes.
     Apart,
 }
 
 impl Framing {
-    /// Whether they are.
+    /// True if opens and closes are timed.
     pub fn is_timed(self) -> bool {
         self != Framing::Untimed
     }
 }
 
-/// What the run asks of files before its first operation, and leaves of them.
+/// Requirements of files before the first operation, and their removal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Standing {
-    /// Where one is there before the run, the run is refused.
+    /// True if the run is refused when one exists.
     pub must_be_new: bool,
-    /// Where one is not there before the run, the run is refused.
+    /// True if the run is refused when one is missing.
     pub must_be_there: bool,
-    /// What the run has made of them it removes: behind a round with `unlink`, or when it
-    /// ends early. What was there before stays.
+    /// True if the run removes files that it has created: after a round with `unlink`, or
+    /// when it ends early. Files that existed before stay.
     pub temporary: bool,
 }

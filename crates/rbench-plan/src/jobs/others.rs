@@ -1,35 +1,35 @@
-//! What a job has to do with those beside it, and its requests with each other.
+//! Relations of a job to other jobs, and of its requests to each other.
 
 use rbench_core::Nanos;
 
-/// What binds a job to others; the default is nothing.
+/// Relations of a job to others; none by default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Others {
-    /// It ends others.
+    /// Jobs that end with it.
     pub exit: Option<Exit>,
-    /// Its operations are in a ratio to those of others.
+    /// Ratio of its operations to those of others.
     pub flow: Option<Flow>,
 }
 
-/// Which jobs end with a job, and when.
+/// Jobs that end with a job, and the condition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Exit {
-    /// Whom it ends.
+    /// The jobs that it ends.
     pub what: ExitWhat,
-    /// Whenever one of its workers ends (`exitall`); else only when one ends with an
-    /// error (`exitall_on_error`).
+    /// True if they end whenever one of its workers ends (`exitall`), false if only
+    /// after an error (`exitall_on_error`).
     pub always: bool,
 }
 
 /// `exit_what`
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ExitWhat {
-    /// The jobs that are reported as one group with it.
+    /// The jobs of its group in the report.
     #[default]
     Group,
-    /// Those that run beside it.
+    /// The jobs that run beside it.
     Stonewall,
-    /// All, also those that have not begun.
+    /// All jobs, including those that have not started.
     All,
 }
 
@@ -40,17 +40,18 @@ pub struct Flow {
     pub id: u64,
     /// `flow`, 1 or more.
     pub weight: u32,
-    /// `flow_sleep`: how long to wait for the others; 0: until it is its turn.
+    /// `flow_sleep`: time to wait for the others; 0: until it is its turn.
     pub sleep: Nanos,
 }
 
-/// How a worker's requests come to the engine; the default: by itself, whatever blocks
-/// they are of.
+/// Submission of a worker's requests; by default by the worker itself, regardless of
+/// overlaps.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Submission {
-    /// `io_submit_mode=offload`: as many threads as requests may be in flight make them.
+    /// `io_submit_mode=offload`: threads submit the requests, one for each that may be
+    /// in flight.
     pub offload: bool,
-    /// `serialize_overlap`: none is in flight beside another one of the same place; with
-    /// `offload` also of other workers of the rank.
+    /// `serialize_overlap`: overlapping requests are not in flight at the same time;
+    /// with `offload`, this includes other workers of the rank.
     pub serialize: bool,
 }

@@ -1,11 +1,10 @@
-//! What is reported of a job as fio does, its logs, and what becomes of it when an operation
-//! fails.
+//! Report of a job in fio's form, its logs, and the handling of failed operations.
 
 use rbench_core::Nanos;
 
 use super::Unified;
 
-/// Logs of a job: the beginning of their names.
+/// Logs of a job: the prefixes of their names.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Logs {
     /// `write_bw_log`
@@ -16,11 +15,11 @@ pub struct Logs {
     pub latency: Option<String>,
     /// `write_hist_log`
     pub histogram: Option<String>,
-    /// `log_avg_msec`: 0: every operation.
+    /// `log_avg_msec`; 0: every operation.
     pub average: Nanos,
     /// `log_hist_msec`
     pub histogram_every: Nanos,
-    /// A column of offsets.
+    /// True for a column of offsets.
     pub offsets: bool,
     /// `log_issue_time`: latencies have a last column with the time of submission.
     pub issue_time: bool,
@@ -28,19 +27,19 @@ pub struct Logs {
     pub compressed: bool,
     /// `per_job_logs=0`: one file for all workers.
     pub one_file: bool,
-    /// `log_window_value`: what the line of an averaging interval gives of its latencies.
+    /// `log_window_value`: the latency in the line of an averaging interval.
     pub values: WindowValue,
-    /// `log_prio`: the last column is the priority, not whether it is a high one.
+    /// `log_prio`: the last column is the priority itself, instead of a flag for a high one.
     pub priority: bool,
-    /// `log_hist_coarseness`: a column of histograms stands for 2 to this power.
+    /// `log_hist_coarseness`: a column of histograms combines 2 to this power.
     pub coarseness: u32,
     /// `log_alternate_epoch`: times are those of a clock, not since the start of the job.
     pub of_clock: bool,
-    /// `log_alternate_epoch_clock_id`: which clock, as clock_gettime(2) numbers them.
+    /// `log_alternate_epoch_clock_id`: the number of that clock in clock_gettime(2).
     pub clock: i32,
 }
 
-/// What the line of an averaging interval gives of its latencies.
+/// The latency in the line of an averaging interval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum WindowValue {
     /// The mean.
@@ -52,13 +51,12 @@ pub enum WindowValue {
     Both,
 }
 
-/// What fio reports of a job, and how.
+/// Report of a job in fio's form.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FioReport {
     /// Group of the report (`new_group`), from 0.
     pub group: u32,
-    /// Its workers share an entry of the report: the last one of their group,
-    /// if there is one already.
+    /// Its workers share an entry of the report: the last one of their group, if it exists.
     pub group_reporting: bool,
     /// Logs.
     pub logs: Logs,
@@ -70,32 +68,33 @@ pub struct FioReport {
     pub lat_percentiles: bool,
     /// Percentiles of slat.
     pub slat_percentiles: bool,
-    /// Digits of numbers in the normal output.
+    /// Significant digits of numbers in the normal output.
     pub significant_figures: u32,
-    /// Bandwidth of the normal output is in bits.
+    /// True if the normal output has bandwidth in bits.
     pub bits: bool,
-    /// What is not reported.
+    /// Omitted parts.
     pub left_out: LeftOut,
-    /// Bytes of what counts as one I/O, where an operation is not one.
+    /// Bytes that count as one I/O, if this is not an operation.
     pub io_unit: Option<u64>,
-    /// The clock of `job_start`, as clock_gettime(2) numbers them.
+    /// The clock of `job_start`, by its number in clock_gettime(2).
     pub job_start_clock: i32,
     /// Length of the samples of bandwidth, and of operations per second.
     pub sampled_every: [Nanos; 2],
-    /// Whether reads and writes are shown in one.
+    /// Rows of reads and writes, or of both together.
     pub unified: Unified,
-    /// `disk_util`: the devices below its files are reported.
+    /// `disk_util`: reports the devices below its files.
     pub disks: bool,
-    /// `--bandwidth-log`: what it moves is told in stretches of this length; 0: it is not.
+    /// `--bandwidth-log`: length of the intervals in which moved bytes are reported; 0: not
+    /// reported.
     pub moved_every: Nanos,
-    /// The options as they were typed, for the report.
+    /// The options as typed, for the report.
     pub options: Vec<(String, String)>,
 }
 
-/// What a job's report does not have.
+/// Omitted parts of a job's report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct LeftOut {
-    /// `stats=0`: the job altogether.
+    /// `stats=0`: the whole job.
     pub all: bool,
     /// `disable_slat`
     pub slat: bool,
@@ -116,12 +115,12 @@ pub struct ContinueOn {
     pub write: bool,
     /// Mismatches.
     pub verify: bool,
-    /// errno values of which that is so, in the same order; empty: EIO of reads and
-    /// writes, EILSEQ of mismatches.
+    /// Tolerated errno values, in the same order; empty: EIO for reads and writes, EILSEQ
+    /// for mismatches.
     pub errors: [Vec<i32>; 3],
 }
 
-/// What an error is of.
+/// Kind of operation that has an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ErrorOf {
     /// A read.
@@ -133,7 +132,7 @@ pub enum ErrorOf {
 }
 
 impl ContinueOn {
-    /// Whether a job goes on after an error, as in fio: a full disk stays full.
+    /// True if a job continues after an error, like in fio: a full disk stays full.
     pub fn tolerates(&self, of: ErrorOf, errno: i32) -> bool {
         const EIO: i32 = 5;
         const EILSEQ: i32 = 84;
@@ -150,11 +149,11 @@ impl ContinueOn {
     }
 }
 
-/// What becomes of a job when an operation fails.
+/// Handling of failed operations.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Errors {
-    /// It ends, but for these: as with fio.
+    /// The job ends, except for these errors, like in fio.
     End(ContinueOn),
-    /// It is counted, and the job goes on.
+    /// The error is counted, and the job continues.
     Count,
 }

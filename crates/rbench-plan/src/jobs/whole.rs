@@ -1,39 +1,40 @@
-//! What is asked for of the whole run, beside its jobs.
+//! Options of the whole run, in addition to its jobs.
 
 use std::path::PathBuf;
 
 use rbench_core::Nanos;
 
-/// Switches of fio's command line that change what is done.
+/// Options of fio's command line that affect the run.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Whole {
-    /// `--idle-prof`: how long processors have nothing to do is reported.
+    /// `--idle-prof`: the idle time of processors is reported.
     pub idle: bool,
-    /// `--bandwidth-log`: what all workers move together is logged.
+    /// `--bandwidth-log`: the bytes that all workers move are logged.
     pub rates: bool,
-    /// `--aux-path`: where states and dumps of verified jobs go; empty: the working directory.
+    /// `--aux-path`: the directory for states and dumps of verified jobs; empty: the working
+    /// directory.
     pub aux: PathBuf,
-    /// `--trigger` and its like.
+    /// `--trigger` and related options.
     pub trigger: Trigger,
-    /// After so long no further iteration begins.
+    /// Time after which no further iteration starts.
     pub time_max: Option<Nanos>,
 }
 
-/// What ends the run early, and is done then.
+/// Condition that ends the run early, and the commands that are run then.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Trigger {
-    /// `--trigger-file`: when rank 0 sees this file; it is removed.
+    /// `--trigger-file`: rank 0 ends the run when this file exists, and removes it.
     pub file: Option<PathBuf>,
-    /// `--trigger-timeout`: so long after the first job has begun.
+    /// `--trigger-timeout`: time after the start of the first job.
     pub after: Option<Nanos>,
-    /// `--trigger`: what rank 0 runs when all workers have stopped.
+    /// `--trigger`: the command that rank 0 runs when all workers have stopped.
     pub command: Option<String>,
-    /// `--trigger-remote`: what one rank of each other host runs then.
+    /// `--trigger-remote`: the command that one rank of each other host runs then.
     pub remote: Option<String>,
 }
 
 impl Trigger {
-    /// Whether anything can set it off.
+    /// True if it has a condition.
     pub fn is_set(&self) -> bool {
         self.file.is_some() || self.after.is_some()
     }

@@ -1,9 +1,9 @@
 use super::*;
 
-/// A server that answers so many operations a second, each in so long a time.
+/// A server that answers `capacity` operations per second, each in a fixed time.
 struct Server {
     capacity: f64,
-    /// The numbers of the steps, from 0, that something else spoils.
+    /// The numbers of the steps that something else disturbs, from 0.
     spoilt: Vec<usize>,
 }
 
@@ -27,7 +27,7 @@ impl Server {
         }
     }
 
-    /// All steps to the end.
+    /// Runs all steps to the end.
     fn run(&self, search: &Search, reached: Reached) -> Vec<(Step, Tried)> {
         let mut all: Vec<(Step, Tried)> = Vec::new();
         let mut tried = Vec::new();
@@ -77,14 +77,14 @@ fn the_rate_is_found_from_wherever_the_search_starts() {
     for capacity in [0.7, 12.0, 499.0, 1000.0, 123_456.0] {
         for reached in [0.1, 0.5, 1.0, 3.0, 40.0] {
             let all = Server::of(capacity).run(&search(), any(reached * capacity));
-            let found = last_confirmed(&all);
+            let knee = last_confirmed(&all);
             assert!(
-                found <= capacity && found >= 0.94 * capacity,
-                "{found} of {capacity}"
+                knee <= capacity && knee >= 0.94 * capacity,
+                "{knee} of {capacity}"
             );
             let low = all.iter().filter(|(_, tried)| !tried.held);
             let high = low.map(|(step, _)| step.rate).fold(f64::INFINITY, f64::min);
-            assert!(high > found && high <= 1.06 * found, "{high} above {found}");
+            assert!(high > knee && high <= 1.06 * knee, "{high} above {knee}");
         }
     }
 }
@@ -96,10 +96,10 @@ fn a_rate_that_is_spoilt_once_is_tried_again() {
         let mut server = Server::of(1000.0);
         server.spoilt.push(spoilt);
         let all = server.run(&search(), any(1000.0));
-        let found = last_confirmed(&all);
+        let knee = last_confirmed(&all);
         assert!(
-            found >= 0.94 * whole,
-            "{found} with step {spoilt} spoilt: {all:?}"
+            knee >= 0.94 * whole,
+            "{knee} with step {spoilt} spoilt: {all:?}"
         );
     }
 }
@@ -121,7 +121,7 @@ fn every_row_that_is_judged_has_a_hundred_operations_above_its_percentile() {
             });
             assert!(tried.len() < 40, "it ends");
         }
-        // How rare the row is, the first step shows.
+        // The first step shows how rare the row is.
         let later = tried.iter().skip(1);
         for one in later.filter(|one| one.held) {
             let of_row = one.rate * one.window.as_secs_f64() * share;
@@ -160,7 +160,7 @@ fn what_a_longer_window_does_not_confirm_is_taken_back() {
     let search = search();
     let mut tried: Vec<Tried> = Vec::new();
     while let Some(step) = search.next(any(1000.0), &tried) {
-        // In a long window it only bears 800.
+        // In a long window it only sustains 800.
         let bears = if step.stage == Stage::Confirm {
             800.0
         } else {
@@ -212,7 +212,7 @@ fn rates_are_multiples_of_what_the_workload_can_be_given() {
     let all = Server::of(1000.0).run(&search(), reached);
     assert!(all.iter().all(|(step, _)| step.rate % 48.0 == 0.0));
     assert_eq!(last_confirmed(&all), 960.0);
-    // Nothing lower can be asked for.
+    // There is no lower possible rate.
     let reached = Reached {
         least: 470.0,
         ..reached
@@ -256,12 +256,12 @@ fn workloads_get_their_rate_in_their_own_form() {
     let of = |text: &str, step: Step, arrival: Arrival| {
         let given = words(text);
         let form = Form::of(&given).expect("a workload");
-        let made = form.words(&given, step, arrival, [25, 0, 0]);
-        let made: Vec<String> = made
+        let command_line = form.words(&given, step, arrival, [25, 0, 0]);
+        let command_line: Vec<String> = command_line
             .iter()
             .map(|w| w.to_string_lossy().into_owned())
             .collect();
-        made.join(" ")
+        command_line.join(" ")
     };
     assert_eq!(
         of("io --bs 4k", step, Arrival::Poisson),

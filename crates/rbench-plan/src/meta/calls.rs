@@ -1,4 +1,5 @@
-//! System calls of a phase's operation: the timed ones, the untimed ones around them, and their data.
+//! System calls of a phase's operation: the timed calls, the untimed ones around them, and
+//! their data.
 
 use rbench_core::{Call, OpKind, OpenFlags, Part, Times};
 
@@ -11,7 +12,7 @@ pub struct Calls {
     pub opens: Option<OpenFlags>,
     /// The timed calls.
     pub timed: Vec<Part>,
-    /// A second step, timed on its own.
+    /// A second step, timed separately.
     pub second: Vec<Part>,
     /// Bytes of each read and write.
     pub length: u64,
@@ -28,7 +29,7 @@ impl Calls {
         }
     }
 
-    /// Opens a file, reads `bytes` in one call, if that is not 0, and closes it.
+    /// Opens a file, reads `bytes` in one call unless that is 0, and closes it.
     pub fn reading(flags: OpenFlags, bytes: u64) -> Calls {
         let read = (bytes > 0).then_some(Part {
             call: Call::Read,
@@ -44,7 +45,8 @@ impl Calls {
         }
     }
 
-    /// The call of an operation that is a single call on a name, without data and open file.
+    /// The call of an operation that consists of a single call on a name, without data and
+    /// open file.
     pub fn only_name(&self) -> Option<Call> {
         match *self.timed {
             [part] if self.data == 0 && self.opens.is_none() && part.times == Times::Once => {
@@ -88,7 +90,7 @@ impl Calls {
 /// Creates files and writes them, or writes files that another rank created.
 fn creating(info: &PhaseInfo, plan: &MetaPlan, who: ItemOwner) -> Calls {
     let of_existing = info.op == OpKind::WriteFile;
-    // Files that one rank creates for all are written by their owners later.
+    // Files that one rank creates for all are written later by their owners.
     let writes = (of_existing || !matches!(who, ItemOwner::FirstForAll)) && !plan.is_table();
     let length = if writes { plan.write.0 } else { 0 };
     let flags = match plan.making {

@@ -1,4 +1,4 @@
-//! The phases that others need.
+//! Prerequisites of phases.
 
 use std::collections::BTreeSet;
 
@@ -7,8 +7,8 @@ use rbench_core::operations::PhaseKind::*;
 use super::{PHASES, PhaseInfo, PhaseKind};
 use crate::tree::ItemKind;
 
-/// The native phases that were asked for, with those that they need, in the order in
-/// which they run.
+/// The requested native phases with their prerequisites, in the order in which they
+/// run.
 pub fn with_needed(asked: &[PhaseKind]) -> Vec<&'static PhaseInfo> {
     let mut wanted: BTreeSet<PhaseKind> = asked.iter().copied().collect();
     let has = |items: Option<ItemKind>| asked.iter().any(|kind| kind.info().items == items);
@@ -19,13 +19,13 @@ pub fn with_needed(asked: &[PhaseKind]) -> Vec<&'static PhaseInfo> {
     ] {
         if has(items) {
             wanted.insert(create);
-            // The tree can only be removed when nothing is left in it.
+            // The tree can only be removed when it is empty.
             if asked.contains(&TreeRemove) {
                 wanted.insert(remove);
             }
         }
     }
-    // What is needed stands before what needs it.
+    // Prerequisites come before the phases that need them.
     for info in PHASES
         .iter()
         .rev()

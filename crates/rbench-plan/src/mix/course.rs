@@ -1,9 +1,9 @@
-//! What a worker of a mix does next, and on which names: pure but for what it knows of the
-//! names that are there.
+//! Course of a mix's worker: its next step and the names that it uses. Pure, except for its
+//! knowledge of existing names.
 //!
-//! It has one round in flight or several, each with a place in the list and open files of its
-//! own. What a round does (which operation is drawn, how much, where in a file) follows from its
-//! number; on which files depends on what others have left to it: it takes none that another
+//! A worker has one or several rounds in flight, each with its own position in the list and open
+//! files. The number of a round determines its content: the drawn operation, lengths and offsets.
+//! The files depend on those that other workers leave to it. It never uses a file that another
 //! round in flight uses (`uses.rs`).
 
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use super::share::Share;
 use super::uses::{Use, Uses};
 use super::{CHUNK, MixPlan, Need, Place, Role, SetKind, Step, Verb};
 
-/// Writes `bytes`, if that is not 0.
+/// Writes `bytes`, unless that is 0.
 pub fn all_of(bytes: u64) -> Option<Part> {
     (bytes > 0).then_some(Part {
         call: Call::Write,
@@ -23,17 +23,17 @@ pub fn all_of(bytes: u64) -> Option<Part> {
     })
 }
 
-/// How often another name is drawn.
+/// Number of attempts to draw another name.
 const DRAWS: u32 = 16;
-/// Permissions that a file is changed to in turn.
+/// Permissions that are set in turn.
 const MODES: [u32; 2] = [0o644, 0o664];
-/// Times that a file is changed to: from the year 2001 on.
+/// Base of the times that are set, in the year 2001.
 const TIMES: u64 = 1_000_000_000;
 
-/// A step with all that it is done on.
+/// A step with its operands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Chosen {
-    /// What is done.
+    /// The calls.
     pub script: Script,
     /// Its kind.
     pub op: OpKind,
@@ -41,16 +41,16 @@ pub struct Chosen {
     pub row: usize,
     /// The set.
     pub set: usize,
-    /// What its path is.
+    /// The path.
     pub on: On,
-    /// The number of the second name.
+    /// The number of the second name, if any.
     pub other: Option<u64>,
 }
 
-/// What a step's path is.
+/// Path of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum On {
-    /// None: the file is open.
+    /// No path: the file is open.
     Slot,
     /// The name with that number.
     Name(u64),
@@ -58,29 +58,29 @@ pub enum On {
     Directory(u64),
 }
 
-/// What comes next.
+/// Next action of a round.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Turn {
-    /// This.
+    /// Perform this step.
     Do(Chosen),
-    /// The operation of that row found no name, and is passed over.
+    /// Skip the operation of this row, as it found no name.
     Lacks(usize),
     /// A pause.
     Pause(Nanos),
-    /// What comes before the first round is over.
+    /// The steps before the first round are complete.
     Ready,
-    /// The round is over; whether all of it was done.
+    /// The round is over; true if all of it was done.
     RoundOver(bool),
 }
 
-/// How a step ended.
+/// Result of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Came {
     /// Without error.
     Done,
-    /// The name was not there, or the file is gone that was open.
+    /// The name did not exist, or an open file was removed.
     Gone,
-    /// The name was there already.
+    /// The name already existed.
     Exists,
     /// With another error.
     Failed,
@@ -91,7 +91,7 @@ pub enum Came {
 struct Slot {
     open: bool,
     name: u64,
-    /// Where the next sequential read or write is.
+    /// Offset of the next sequential read or write.
     next: u64,
 }
 
@@ -100,19 +100,20 @@ struct Slot {
 struct Flight {
     /// Its own open files.
     slots: Vec<Slot>,
-    /// Of each set: the name that was used last.
+    /// The name that was used last, for each set.
     last: Vec<Option<u64>>,
     /// The next step of the list.
     at: usize,
-    /// The last try was for a name that had gone: now one of the worker's own is taken.
+    /// True if the last attempt used a name that was removed: the next one takes a name of the
+    /// worker.
     again: bool,
-    /// Whether all steps of the round were done so far.
+    /// True if all steps of the round were done until now.
     whole: bool,
-    /// The step that is under way.
+    /// The step in progress.
     current: Option<(Step, Chosen)>,
-    /// The number that what the round does follows from.
+    /// Seed of the round's content.
     seed: u64,
-    /// What it draws; made when it is needed.
+    /// Random stream of the round, created when it is needed.
     draws: Option<Stream>,
 }
 
@@ -123,36 +124,36 @@ impl Flight {
     }
 }
 
-/// Where a worker is in its list.
+/// Position of a worker in its list.
 #[derive(Debug)]
 pub struct Course {
     plan: Arc<MixPlan>,
     role: usize,
-    /// Directories that names lie in, of each set.
+    /// Number of directories that contain names, for each set.
     leaves: Vec<u64>,
     seed: u64,
-    /// Which names are taken.
+    /// Stream that draws names.
     names: Stream,
-    /// What each round does, one number each.
+    /// Stream of the rounds' seeds.
     rounds: Stream,
     shares: Vec<Share>,
-    /// Of each set: whether workers of any kind make, remove or rename its names.
+    /// True if workers of any kind add, remove or rename names, for each set.
     changed: Vec<bool>,
-    /// Of each set: whether all rounds share the file that was opened before the first.
+    /// True if all rounds share a file that was opened before the first, for each set.
     held: Vec<bool>,
-    /// The open files of all rounds: those, and what drawn operations know of theirs.
+    /// Open files of all rounds: shared ones, and the positions of drawn operations.
     slots: Vec<Slot>,
     flights: Vec<Flight>,
     uses: Uses,
-    /// Before the first round.
+    /// True before the first round.
     first: bool,
-    /// Changes of attributes so far.
+    /// Number of changes of attributes until now.
     changes: u64,
 }
 
 impl Course {
-    /// The course of a worker of a role with so many rounds in flight; `shares` and `leaves` are
-    /// those of each set.
+    /// Creates the course of a worker with `flights` rounds in flight; `shares` and `leaves` are
+    /// per set.
     pub fn new(
         (plan, flights): (Arc<MixPlan>, usize),
         role: usize,
@@ -198,23 +199,23 @@ impl Course {
         &self.plan.roles[self.role]
     }
 
-    /// Whether what comes before the first round is not over.
+    /// True while the steps before the first round are not complete.
     pub fn comes_before_rounds(&self) -> bool {
         self.first
     }
 
-    /// Whether the next step begins a round.
+    /// True if the next step starts a round.
     pub fn begins_round(&self, flight: usize) -> bool {
         let flight = &self.flights[flight];
         !self.first && flight.at == 0 && !flight.again
     }
 
-    /// Whether the next step is the last one once more, with another name.
+    /// True if the next step repeats the last one with another name.
     pub fn tries_again(&self, flight: usize) -> bool {
         self.flights[flight].again
     }
 
-    /// Whether all steps of a round are done.
+    /// True if all steps of a round are done.
     pub fn ends_round(&self, flight: usize) -> bool {
         let (role, flight) = (self.role(), &self.flights[flight]);
         let steps = if role.draws() { 1 } else { role.steps.len() };
@@ -229,7 +230,7 @@ impl Course {
         }
     }
 
-    /// What a round in flight knows of the open file of a set.
+    /// State of a set's open file in a round.
     fn slot(&mut self, flight: usize, set: usize) -> &mut Slot {
         match self.held[set] || self.drawn() {
             true => &mut self.slots[set],
@@ -237,8 +238,8 @@ impl Course {
         }
     }
 
-    /// What comes next in a round. What comes before the first one is asked for until it is over,
-    /// in the flight 0.
+    /// The next action of a round. Before the first round, it is called for flight 0 until those
+    /// steps are complete.
     pub fn turn(&mut self, flight: usize) -> Turn {
         if self.begins_round(flight) {
             let round = &mut self.flights[flight];
@@ -248,7 +249,7 @@ impl Course {
             let Some(step) = self.step(flight) else {
                 return self.round_over(flight);
             };
-            // What could not be opened is passed over up to its close.
+            // Steps on a file that could not be opened are skipped, up to its close.
             let open = self.slot(flight, step.set).open || self.whole_of(&step);
             if step.verb.need() != Need::Open || open {
                 break step;
@@ -271,7 +272,7 @@ impl Course {
         }
     }
 
-    /// The step that a round has come to; `None`: it is over.
+    /// The next step of a round; `None` if the round is over.
     fn step(&mut self, flight: usize) -> Option<Step> {
         let role = &self.plan.roles[self.role];
         let round = &mut self.flights[flight];
@@ -279,7 +280,7 @@ impl Course {
             return role.first.get(round.at).copied();
         }
         match (role.draws(), round.current) {
-            // The same operation once more.
+            // The same operation again.
             (true, Some((step, _))) if round.again => Some(step),
             (true, _) if round.at > 0 => None,
             (true, _) => Some(role.steps[draw(&role.weights, &mut self.rounds)]),
@@ -294,7 +295,7 @@ impl Course {
         let whole = std::mem::replace(&mut round.whole, true);
         round.at = 0;
         if several {
-            // Others may take it away now.
+            // Other workers may remove it from now on.
             round.last.fill(None);
         }
         self.uses.end(flight);
@@ -304,14 +305,14 @@ impl Course {
         }
     }
 
-    /// The present step is not done.
+    /// Skips the current step.
     fn pass_over(&mut self, flight: usize) {
         let round = &mut self.flights[flight];
         (round.at, round.again, round.whole) = (round.at + 1, false, false);
     }
 
-    /// A name of a set to look at: one that no other round in flight uses, or else one that none
-    /// changes. `own`: the worker's own.
+    /// A name of a set to read: one that no other round in flight uses, or else one that no round
+    /// changes. `own` selects the worker's own names.
     fn look(&mut self, flight: usize, set: usize, own: bool) -> Option<u64> {
         let (share, uses, names) = (&self.shares[set], &self.uses, &mut self.names);
         let mut name = |what| {
@@ -328,8 +329,7 @@ impl Course {
         }
     }
 
-    /// A name of the worker's own to change, which is there or not: no other round in flight
-    /// uses it.
+    /// A name of the worker to change, existing or not, that no other round in flight uses.
     fn change(&mut self, flight: usize, set: usize, there: bool) -> Option<u64> {
         let (share, uses) = (&self.shares[set], &self.uses);
         let taken = |name| uses.by_others(flight, (set, name), Use::Looks);
@@ -339,7 +339,7 @@ impl Course {
         }
     }
 
-    /// The names of a step; `None`: there is none for it.
+    /// The names of a step; `None` if there is none for it.
     fn choose(&mut self, flight: usize, step: &Step) -> Option<Chosen> {
         let set = step.set;
         let whole = self.whole_of(step);
@@ -408,12 +408,12 @@ impl Course {
         })
     }
 
-    /// Whether operations are drawn now, which open their files themselves.
+    /// True if operations are drawn now; they open their files themselves.
     fn drawn(&self) -> bool {
         self.role().draws() && !self.first
     }
 
-    /// Whether the step opens its file itself and closes it.
+    /// True if the step opens and closes its file itself.
     fn whole_of(&self, step: &Step) -> bool {
         self.drawn() && step.verb.need() == Need::Open
     }
@@ -422,7 +422,7 @@ impl Course {
         self.plan.sets[set].sizes.of(&[self.seed, set as u64, name])
     }
 
-    /// Calls of a step.
+    /// The calls of a step.
     fn script(&mut self, flight: usize, step: &Step, name: Option<u64>) -> Script {
         let (set, verb, drawn) = (step.set, step.verb, self.drawn());
         match verb {
@@ -456,7 +456,7 @@ impl Course {
         }
     }
 
-    /// Call of a step on an open file, and its length in bytes.
+    /// The call of a step on an open file, and its length in bytes.
     fn on_open(
         &mut self,
         flight: usize,
@@ -489,14 +489,14 @@ impl Course {
         (call.map(Part::once), length)
     }
 
-    /// Where the next transfer of so many bytes of a file is.
+    /// The offset of the next transfer of `bytes` bytes.
     fn place(&mut self, flight: usize, place: Place, set: usize, (bytes, name): (u64, u64)) -> u64 {
         let size = self.size_of(set, name);
         match place {
             Place::Random => self.flights[flight].draws().below((size / bytes).max(1)) * bytes,
             Place::Next => {
                 let slot = self.slot(flight, set);
-                // What does not fit any more begins again.
+                // A transfer that no longer fits starts at the beginning again.
                 let at = if slot.next + bytes > size {
                     0
                 } else {
@@ -508,8 +508,8 @@ impl Course {
         }
     }
 
-    /// How the present step of a round ended; whether it missed: another worker was faster, which
-    /// is no error.
+    /// Takes the result of a round's current step. Returns true for a miss: another worker was
+    /// faster, which is not an error.
     pub fn ended(&mut self, flight: usize, came: Came) -> bool {
         let Some((step, chosen)) = self.flights[flight].current else {
             return false;
@@ -522,10 +522,10 @@ impl Course {
         };
         let need = step.verb.need();
         let looks = matches!(need, Need::There | Need::Open | Need::Copy);
-        // What nobody takes away and is gone, the file system has lost.
+        // A missing name that no other worker may remove was lost by the file system.
         let taken = self.changed[set] && !self.shares[set].owns(name);
         let missed = came == Came::Gone && looks && taken;
-        // Once more, with a name that nobody else takes away, if it has one.
+        // Repeat it with a name that no other worker removes, if there is one.
         let of_name = matches!(chosen.on, On::Name(_));
         let once_more = missed && !self.flights[flight].again && of_name;
         if once_more && self.shares[set].has_own_there() {
@@ -549,7 +549,8 @@ impl Course {
         missed
     }
 
-    /// The step is over: the round uses what it holds open and what it may come back to.
+    /// Releases the names that the round no longer uses after a step: all except those of open
+    /// files and those it may come back to.
     fn keep_uses(&mut self, flight: usize) {
         let round = &self.flights[flight];
         let open = round
@@ -559,8 +560,8 @@ impl Course {
         self.uses.keep(flight, open, &round.last);
     }
 
-    /// What was found out of a name of its own, after a step that failed halfway: that is
-    /// told as an error once, and not again and again.
+    /// Corrects the knowledge of an own name after a failed step, so that the error is reported
+    /// only once.
     fn correct(&mut self, need: Need, came: Came, (set, name): (usize, u64)) {
         let share = &mut self.shares[set];
         if !share.owns(name) {
@@ -574,7 +575,7 @@ impl Course {
         }
     }
 
-    /// Notes what the step has changed.
+    /// Records the changes of the step.
     fn note(&mut self, flight: usize, step: &Step, (chosen, name): (&Chosen, u64)) {
         let set = step.set;
         let drawn = self.drawn();
@@ -615,7 +616,7 @@ impl Course {
     }
 }
 
-/// With which flags an operation that is drawn opens its file.
+/// Flags with which a drawn operation opens its file.
 fn flags_of(verb: Verb) -> OpenFlags {
     let appends = matches!(verb, Verb::Append(..));
     let writes = verb.changes_file() || verb.syncs();
@@ -623,7 +624,7 @@ fn flags_of(verb: Verb) -> OpenFlags {
     OpenFlags::NONE.access(!writes, writes).with(appending)
 }
 
-/// The number of a step, drawn by weight.
+/// Draws the number of a step by weight.
 fn draw(weights: &[u64], draws: &mut Stream) -> usize {
     let total: u64 = weights.iter().sum();
     let mut left = draws.below(total.max(1));
@@ -643,7 +644,7 @@ mod tests {
     use crate::resolve::{Facts, Plan, Work, resolve};
     use crate::spec::{Common, Mix, MixText, Spec, Workload};
 
-    /// The courses of the only rank's workers, with a round in flight each.
+    /// The courses of the only rank's workers, with one round in flight each.
     fn courses(mix: Mix, threads: u32) -> Vec<Course> {
         courses_in_flight(mix, threads, 1)
     }
@@ -674,8 +675,8 @@ mod tests {
         let all: Vec<Arc<Existence>> = (0..plan.sets.len())
             .map(|set| {
                 let (of, owners) = (&plan.sets[set], plan.owners(set));
-                let there = |name| is_prepared(name, owners, of.prepared);
-                Arc::new(Existence::new(of.number, there))
+                let exists = |name| is_prepared(name, owners, of.prepared);
+                Arc::new(Existence::new(of.number, exists))
             })
             .collect();
         let course = |thread| {
@@ -706,12 +707,12 @@ mod tests {
         }
     }
 
-    /// A model of what is there: no step of an owner ever finds what it does not need.
+    /// Checks with a model of the existing names that every step of an owner finds what it needs.
     #[test]
     fn steps_meet_what_they_need_as_long_as_nobody_else_changes_it() {
         let text = "create, append 1k, close, create, close, stat last, open, read whole, close, rename, delete, delete last";
         let mut all = courses(list(text), 3);
-        let mut there: std::collections::BTreeSet<u64> =
+        let mut names: std::collections::BTreeSet<u64> =
             (0..40).filter(|name| is_prepared(*name, 3, 50)).collect();
         for turn in 0..6000 {
             let course = &mut all[turn % 3];
@@ -723,24 +724,24 @@ mod tests {
                 continue;
             };
             let known = match chosen.script.only() {
-                Some(Call::Open(flags)) if flags.creates() => there.insert(name),
+                Some(Call::Open(flags)) if flags.creates() => names.insert(name),
                 Some(Call::Rename(_)) => {
-                    there.remove(&name) && there.insert(chosen.other.expect("a second name"))
+                    names.remove(&name) && names.insert(chosen.other.expect("a second name"))
                 }
-                Some(Call::Unlink) => there.remove(&name),
-                _ => there.contains(&name),
+                Some(Call::Unlink) => names.remove(&name),
+                _ => names.contains(&name),
             };
             assert!(known, "{chosen:?}");
             assert!(!course.ended(0, Came::Done));
         }
-        assert!(!there.is_empty());
+        assert!(!names.is_empty());
     }
 
-    /// What rounds have under way: steps that end in any order.
+    /// Model of the rounds in flight, whose steps end in any order.
     #[derive(Default)]
     struct Model {
         there: std::collections::BTreeSet<u64>,
-        /// Of each round: what it works on, and what it has open.
+        /// The step and the open file of each round.
         under_way: Vec<Option<Chosen>>,
         open: Vec<Option<u64>>,
         steps: u64,
@@ -752,7 +753,8 @@ mod tests {
                 || matches!(call, Some(Call::Open(flags)) if flags.creates())
         }
 
-        /// A step begins: nobody else changes its names, and who changes them is alone.
+        /// Starts a step: no other round changes its names, and a step that changes names is
+        /// alone on them.
         fn begins(&mut self, flight: usize, chosen: Chosen) {
             let names = |chosen: &Chosen| {
                 let on = match chosen.on {
@@ -781,9 +783,9 @@ mod tests {
                 "{chosen:?} is open"
             );
             if let On::Name(name) = chosen.on {
-                let made =
+                let creates =
                     matches!(chosen.script.only(), Some(Call::Open(flags)) if flags.creates());
-                assert_eq!(self.there.contains(&name), !made, "{chosen:?}");
+                assert_eq!(self.there.contains(&name), !creates, "{chosen:?}");
             }
             assert!(
                 chosen.other.is_none_or(|to| !self.there.contains(&to)),
@@ -894,7 +896,7 @@ mod tests {
                 _ => None,
             });
         }
-        // As long as there is one that no other has, it is taken.
+        // A name that no other round uses is taken while there is one.
         assert_ne!(taken[0], taken[1]);
         assert_eq!(taken.len(), 4);
     }
@@ -920,7 +922,7 @@ mod tests {
             }
         }
         assert!(missed > 50 && rounds.iter().all(|whole| *whole));
-        // Its own are never missed: that would be an error of the file system.
+        // Its own names are never missed: that would be an error of the file system.
         let own = loop {
             match course.turn(0) {
                 Turn::Do(chosen) if chosen.script == Script::of(Call::Unlink) => {
@@ -985,12 +987,12 @@ mod tests {
     #[test]
     fn a_name_that_is_there_against_all_knowledge_is_an_error_once() {
         let mut all = courses(list("create, close"), 1);
-        let mut found = std::collections::BTreeSet::new();
+        let mut names = std::collections::BTreeSet::new();
         let mut lacks = false;
         while !lacks {
             match all[0].turn(0) {
                 Turn::Do(chosen) => {
-                    assert!(matches!(chosen.on, On::Name(name) if found.insert(name)));
+                    assert!(matches!(chosen.on, On::Name(name) if names.insert(name)));
                     assert!(!all[0].ended(0, Came::Exists));
                 }
                 Turn::Lacks(_) => lacks = true,
@@ -998,7 +1000,7 @@ mod tests {
                 other => panic!("{other:?}"),
             }
         }
-        assert_eq!(found.len(), 20);
+        assert_eq!(names.len(), 20);
     }
 
     #[test]
@@ -1047,7 +1049,7 @@ mod tests {
         }
         let all = f64::from(stats + changes + lacks);
         assert!((f64::from(stats) / all - 0.6).abs() < 0.02);
-        // All names are made soon: then only as many are made as are removed.
+        // Soon all names exist: then files are only created as often as they are removed.
         assert!(
             (f64::from(lacks) / all - 0.2).abs() < 0.02,
             "{lacks} of {all}"

@@ -1,5 +1,5 @@
-//! Lists of steps as they are written: `create, append 16k, fsync, close, 5x (open, read
-//! whole, close), delete, append 1k..16k@log`.
+//! Parser of lists of steps: `create, append 16k, fsync, close, 5x (open, read whole,
+//! close), delete, append 1k..16k@log`.
 
 use rbench_core::near::nearest;
 use rbench_core::operations::{Takes, WORDS};
@@ -7,20 +7,20 @@ use rbench_core::{Bytes, Nanos, OpenFlags, linux};
 
 use super::{CALL_MAX, CHUNK, Need, Place, Verb, Word};
 
-/// A step as it was written.
+/// A step as written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Written {
-    /// What it does; opens have their flags when the whole list is known.
+    /// Its operation; opens get their flags when the whole list is known.
     pub verb: Verb,
-    /// The set that it names.
+    /// The named set.
     pub set: Option<String>,
-    /// On the file that was used last.
+    /// True if it uses the last used file.
     pub last: bool,
 }
 
 /// Most steps of a list.
 const STEPS_MAX: usize = 10_000;
-/// Splits at commas that are in no parentheses.
+/// Splits at commas outside of parentheses.
 fn parts(text: &str) -> Result<Vec<&str>, String> {
     let (mut all, mut depth, mut from) = (Vec::new(), 0_u32, 0);
     for (at, letter) in text.char_indices() {
@@ -46,7 +46,7 @@ fn parts(text: &str) -> Result<Vec<&str>, String> {
 /// Reads a list.
 ///
 /// # Errors
-/// What is wrong with it, as a sentence without a subject's end.
+/// The error as a sentence without a subject's end.
 pub fn read(text: &str) -> Result<Vec<Written>, String> {
     let mut steps = Vec::new();
     for part in parts(text)? {
@@ -84,7 +84,7 @@ pub fn read(text: &str) -> Result<Vec<Written>, String> {
 /// Reads a step.
 ///
 /// # Errors
-/// As [`read`].
+/// Like [`read`].
 pub fn step(text: &str) -> Result<Written, String> {
     let (words, set) = match text.split_once('@') {
         Some((words, set)) if set.trim().is_empty() || set.contains(char::is_whitespace) => {
@@ -134,7 +134,7 @@ pub fn step(text: &str) -> Result<Written, String> {
     if last && !may_be_last {
         return Err(names_no_file(text));
     }
-    // It is always the file that was used last.
+    // It always uses the last used file.
     let last = last || verb.need() == Need::Over;
     let set = set.or_else(|| word.set.map(str::to_owned));
     Ok(Written { verb, set, last })
@@ -151,7 +151,7 @@ fn ill_formed(text: &str, form: &str) -> String {
     format!("'{}' is not a valid step (expected {form})", text.trim())
 }
 
-/// A size of one call, from 1 on.
+/// Size of one call, at least 1.
 fn size(text: &str) -> Option<u64> {
     let Bytes(size) = text.parse().ok()?;
     (1..=CALL_MAX).contains(&size).then_some(size)
@@ -165,7 +165,7 @@ fn place(words: &[&str]) -> Option<(u64, Place)> {
     }
 }
 
-/// The step of a word with what follows it; `None`: it is not of the word's form.
+/// The step of a word with its arguments; `None` if they do not have the word's form.
 fn verb_of(word: &'static Word, given: &[&str]) -> Option<Verb> {
     let none = OpenFlags::NONE;
     let synced = none.with(linux::DSYNC);

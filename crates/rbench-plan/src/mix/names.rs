@@ -1,5 +1,5 @@
-//! From the number of a name to its path: directories with at most so many entries each, on
-//! every level.
+//! Mapping from the number of a name to its path, with a limited number of entries per
+//! directory on every level.
 
 use std::io::Write as _;
 
@@ -13,8 +13,8 @@ pub struct Tree {
     /// The letter before the numbers of names.
     letter: char,
     width: Option<u64>,
-    /// Directories of each level below the root, the highest first; none: all names lie in
-    /// the root.
+    /// Number of directories on each level below the root, the highest first; empty if all
+    /// names are in the root.
     levels: Vec<u64>,
 }
 
@@ -24,7 +24,7 @@ impl Tree {
         let mut levels = Vec::new();
         if let Some(width) = set.width {
             let mut count = set.number.div_ceil(width);
-            // What fits into the root needs no level above.
+            // Directories that fit into the root need no level above them.
             while count > 1 {
                 levels.insert(0, count);
                 if count <= width {
@@ -45,18 +45,18 @@ impl Tree {
         }
     }
 
-    /// Directories on each level below the root, the highest first.
+    /// Number of directories on each level below the root, the highest first.
     pub fn levels(&self) -> &[u64] {
         &self.levels
     }
 
-    /// Directories that names lie in.
+    /// Number of directories that contain names.
     pub fn leaves(&self) -> u64 {
         self.levels.last().copied().unwrap_or(1)
     }
 
-    /// Appends the path of the directory with that number on a level; above the first one is
-    /// the root.
+    /// Appends the path of the directory with that number on a level; the parents of the
+    /// first level are the root.
     pub fn directory(&self, level: usize, number: u64, to: &mut Vec<u8>) {
         to.extend(self.root.as_bytes());
         let Some(width) = self.width else {
@@ -64,12 +64,12 @@ impl Tree {
         };
         for above in (0..level).rev() {
             let of_level = (0..above).fold(number, |number, _| number / width);
-            // A Vec takes all.
+            // Writing to a Vec does not fail.
             let _ = write!(to, "/d{of_level}");
         }
     }
 
-    /// Appends the path of one of the directories that names lie in.
+    /// Appends the path of one of the directories that contain names.
     pub fn leaf(&self, number: u64, to: &mut Vec<u8>) {
         self.directory(self.levels.len(), number, to);
     }
@@ -125,12 +125,12 @@ mod tests {
         for (number, width) in [(10_000, 20), (21, 20), (400, 20), (401, 20), (64, 2)] {
             let all = tree(number, Some(width));
             let mut entries: BTreeMap<String, u64> = BTreeMap::new();
-            let mut made = vec!["s/files".to_owned()];
+            let mut paths = vec!["s/files".to_owned()];
             let mut note = |path: String| {
                 let (parent, _) = path.rsplit_once('/').expect("it lies in a directory");
-                assert!(made.contains(&parent.to_owned()), "{path}");
+                assert!(paths.contains(&parent.to_owned()), "{path}");
                 *entries.entry(parent.to_owned()).or_default() += 1;
-                made.push(path);
+                paths.push(path);
             };
             for (level, count) in all.levels().iter().enumerate() {
                 for directory in 0..*count {
@@ -140,10 +140,10 @@ mod tests {
             for name in 0..number {
                 note(text(|to| all.name(name, to)));
             }
-            made.sort();
-            let paths = made.len();
-            made.dedup();
-            assert_eq!(made.len(), paths);
+            paths.sort();
+            let count = paths.len();
+            paths.dedup();
+            assert_eq!(paths.len(), count);
             assert!(entries.values().all(|count| *count <= width), "{entries:?}");
         }
     }

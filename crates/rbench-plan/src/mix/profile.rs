@@ -1,4 +1,4 @@
-//! Profiles: files that describe a mix, those that are built in, and the same from options.
+//! Profiles: files that describe a mix, the built-in ones, and mixes from options.
 
 use rbench_core::{Bytes, Nanos};
 use toml::Spanned;
@@ -12,7 +12,7 @@ type Value<'t> = Spanned<DeValue<'t>>;
 
 macro_rules! built_in {
     ($($name:literal),* $(,)?) => {
-        /// Name and text of every profile that is built in.
+        /// Names and texts of the built-in profiles.
         pub const BUILT_IN: &[(&str, &str)] =
             &[$(($name, include_str!(concat!("../profiles/", $name, ".toml")))),*];
     };
@@ -33,32 +33,32 @@ built_in!(
     "database",
 );
 
-/// The text of the profile with that name.
+/// The text of the built-in profile with that name.
 pub fn built_in(name: &str) -> Option<&'static str> {
     let mut all = BUILT_IN.iter();
     all.find(|(built_in, _)| *built_in == name)
         .map(|(_, text)| *text)
 }
 
-/// A mix as it was written.
+/// A mix as written.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Profile {
-    /// For people.
+    /// Title for people.
     pub title: String,
-    /// In the order of their names, but that the set named `files` comes first.
+    /// The sets in the order of their names, but with the set named `files` first.
     pub sets: Vec<SetText>,
     /// The kinds of workers.
     pub workers: Vec<WorkerText>,
 }
 
-/// A set as it was written.
+/// A set as written.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SetText {
-    /// The line of its table; 0: an option.
+    /// The line of its table; 0 for an option.
     pub line: usize,
-    /// What lists call it.
+    /// Its name in lists.
     pub name: String,
-    /// What its names are.
+    /// Kind of its names.
     pub kind: SetKind,
     /// `number`
     pub number: u64,
@@ -66,24 +66,24 @@ pub struct SetText {
     pub sizes: Sizes,
     /// `width`
     pub width: Option<u64>,
-    /// `prepared`, percent.
+    /// `prepared`, per cent.
     pub prepared: u32,
 }
 
-/// A kind of worker as it was written.
+/// A kind of worker as written.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WorkerText {
-    /// The line of its table; 0: an option.
+    /// The line of its table; 0 for an option.
     pub line: usize,
-    /// What rows call it, where there are several.
+    /// Its name in rows, if there are several kinds.
     pub name: String,
-    /// All of the following, as it was written.
+    /// The text of the following fields, as written.
     pub text: String,
-    /// `threads`: of each rank.
+    /// `threads`: number of workers of each rank.
     pub threads: u32,
-    /// `set`: of steps that name none; the first set where it is not given.
+    /// `set`: the set of steps that name none; by default the first set.
     pub set: Option<String>,
-    /// `first`: before the first round.
+    /// `first`: steps before the first round.
     pub first: Vec<Written>,
     /// `list`, or the operations of `ops`.
     pub steps: Vec<Written>,
@@ -91,17 +91,17 @@ pub struct WorkerText {
     pub weights: Vec<u64>,
     /// `every`
     pub every: Option<Nanos>,
-    /// `per`: a round for so many rounds of another kind.
+    /// `per`: one round per number of rounds of another kind.
     pub per: Option<(u64, String)>,
 }
 
-/// Why a profile is none: in which line.
+/// The error in a profile, with its line.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {message}")]
 pub struct ProfileError {
-    /// From 1 on.
+    /// The line, from 1.
     pub line: usize,
-    /// What is wrong.
+    /// The error.
     pub message: String,
 }
 
@@ -110,12 +110,12 @@ const SET_KEYS: [&str; 5] = ["kind", "number", "size", "width", "prepared"];
 const WORKER_KEYS: [&str; 8] = [
     "name", "threads", "set", "first", "list", "ops", "every", "per",
 ];
-/// Most sets and kinds of workers.
+/// Most sets, and most kinds of workers.
 const MANY: usize = 100;
 /// Most threads of a kind of worker.
 const THREADS_MAX: u32 = 10_000;
 
-/// The text, for lines.
+/// The text, to find lines.
 struct Text<'t>(&'t str);
 
 impl Text<'_> {
@@ -182,7 +182,7 @@ impl Text<'_> {
         }
     }
 
-    /// What a text of a key says, read by `read`.
+    /// The value of a key's text, parsed by `read`.
     fn of<T>(
         &self,
         (key, value): (&str, &Value<'_>),
@@ -196,7 +196,7 @@ impl Text<'_> {
 /// Reads a profile.
 ///
 /// # Errors
-/// What is wrong, and in which line.
+/// The error, with its line.
 pub fn read(text: &str) -> Result<Profile, ProfileError> {
     let of = Text(text);
     let table = DeTable::parse(text).map_err(|error| {
@@ -240,7 +240,7 @@ pub fn read(text: &str) -> Result<Profile, ProfileError> {
     })
 }
 
-/// Looks whether each kind of worker has a name of its own, as its rows are called by it.
+/// Checks that each kind of worker has its own name, as its rows are named by it.
 fn distinct(workers: &[WorkerText]) -> Result<(), ProfileError> {
     for (at, worker) in workers.iter().enumerate() {
         if workers[..at].iter().any(|other| other.name == worker.name) {
@@ -255,7 +255,7 @@ fn distinct(workers: &[WorkerText]) -> Result<(), ProfileError> {
     Ok(())
 }
 
-/// A name that becomes a part of paths and rows.
+/// True for a name that can be part of paths and rows.
 pub fn is_plain(name: &str) -> bool {
     let fits =
         |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == '-';
@@ -313,7 +313,7 @@ fn set(
 /// Reads sizes: `16k`, `gamma 16k`, `exponential 64k`.
 ///
 /// # Errors
-/// What it should be.
+/// The expected form.
 pub fn sizes(text: &str) -> Result<Sizes, String> {
     let words: Vec<&str> = text
         .split([' ', ':'])
@@ -337,7 +337,7 @@ pub fn sizes(text: &str) -> Result<Sizes, String> {
 /// Reads a percentage: `80%` or `80`.
 ///
 /// # Errors
-/// What it should be.
+/// The expected form.
 pub fn percent(text: &str) -> Result<u32, String> {
     let number = text.strip_suffix('%').unwrap_or(text).parse().ok();
     number
@@ -348,7 +348,7 @@ pub fn percent(text: &str) -> Result<u32, String> {
 /// Reads operations with weights: `stat=60,read whole=20`.
 ///
 /// # Errors
-/// What is wrong with it.
+/// The error.
 pub fn ops(text: &str) -> Result<(Vec<Written>, Vec<u64>), String> {
     let (mut steps, mut weights) = (Vec::new(), Vec::new());
     for part in text.split(',') {
@@ -364,7 +364,7 @@ pub fn ops(text: &str) -> Result<(Vec<Written>, Vec<u64>), String> {
                 part.trim()
             )
         })?;
-        // Where nothing is said, all of the file, or a block.
+        // By default, all of the file, or a block.
         let operation = match operation.trim() {
             "read" => "read whole",
             "write" => "write whole",
@@ -388,7 +388,7 @@ fn time(text: &str) -> Result<Nanos, String> {
         .ok_or_else(|| format!("'{text}' is not a time (expected e.g. 125ms)"))
 }
 
-/// `1000 reader`
+/// Reads `1000 reader`.
 fn per(text: &str) -> Result<(u64, String), String> {
     let read = text.split_once(' ').and_then(|(number, role)| {
         let number = number.parse().ok().filter(|number| *number > 0)?;

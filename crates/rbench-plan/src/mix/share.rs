@@ -1,8 +1,8 @@
-//! Which names of a set are there, as far as a worker knows.
+//! Existing names of a set, as far as a worker knows.
 //!
-//! The workers of a rank share a bit for each name. Those of names that workers of the rank
-//! own are up to date; those of names that other ranks own tell what was there at the start.
-//! Only the owner changes a name, and knows exactly which of its own are there.
+//! The workers of a rank share a bit for each name. Bits of names that workers of the rank own
+//! are up to date. Bits of names that other ranks own show the state at the start. Only the
+//! owner changes a name, so it knows exactly which of its names exist.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use rbench_core::random::Stream;
 pub struct Existence(Vec<AtomicU64>);
 
 impl Existence {
-    /// Of so many names, those that are `there`.
+    /// Creates the bits of `number` names; `there` returns true for names that exist.
     pub fn new(number: u64, there: impl Fn(u64) -> bool) -> Existence {
         let word = |first: u64| {
             let bits = (0..64).filter(|bit| first + bit < number && there(first + bit));
@@ -29,8 +29,8 @@ impl Existence {
         word >> (name % 64) & 1 == 1
     }
 
-    /// A name that is there and not taken, if there is any: from a word that is drawn on, once
-    /// around.
+    /// An existing name that is not taken, if any. The search starts at a random word and goes
+    /// around once.
     fn search(&self, draws: &mut Stream, taken: impl Fn(u64) -> bool) -> Option<u64> {
         let words = self.0.len() as u64;
         let from = draws.below(words.max(1));
@@ -61,18 +61,18 @@ impl Existence {
     }
 }
 
-/// Whether a name is there at the start, of which this percentage is: spread evenly over
-/// those of each of its `owners`.
+/// True if a name exists at the start, when `percent` of them do. These are spread evenly over
+/// the names of each of the `owners`.
 pub fn is_prepared(name: u64, owners: u64, percent: u32) -> bool {
     let (nth, percent) = (name / owners, u64::from(percent));
     (nth + 1) * percent / 100 > nth * percent / 100
 }
 
-/// How often a name is drawn from all before one of the worker's own is taken, or any is
-/// searched for where it has none.
+/// Number of names drawn from all before the worker takes one of its own, or searches if it
+/// has none.
 const TRIES: u32 = 16;
 
-/// What a worker knows of a set.
+/// A worker's knowledge of a set.
 #[derive(Debug)]
 pub struct Share {
     all: Arc<Existence>,
@@ -80,16 +80,16 @@ pub struct Share {
     owners: u64,
     /// Its number among the owners.
     me: Option<u64>,
-    /// Its own names, by their numbers among these: first those that are there.
+    /// Its own names, by their numbers among these; existing ones come first.
     own: Vec<u32>,
-    /// Where in `own` each is.
+    /// The index in `own` of each.
     place: Vec<u32>,
-    /// So many of them are there.
+    /// Number of its names that exist.
     there: usize,
 }
 
 impl Share {
-    /// What the owner `me` of `owners` knows of so many names at the start.
+    /// Creates the knowledge of the owner `me` of `owners` at the start.
     pub fn new(
         all: Arc<Existence>,
         number: u64,
@@ -100,7 +100,7 @@ impl Share {
         let name = |nth: u32| u64::from(nth) * owners + me.unwrap_or(0);
         let prepared = |nth: &u32| is_prepared(name(*nth), owners, percent);
         let (mut own, free): (Vec<u32>, Vec<u32>) = (0..count).partition(prepared);
-        let there = own.len();
+        let prepared_count = own.len();
         own.extend(free);
         let mut place = vec![0; own.len()];
         for (at, nth) in own.iter().enumerate() {
@@ -113,16 +113,16 @@ impl Share {
             me,
             own,
             place,
-            there,
+            there: prepared_count,
         }
     }
 
-    /// Whether the worker owns the name.
+    /// True if the worker owns the name.
     pub fn owns(&self, name: u64) -> bool {
         self.me == Some(name % self.owners)
     }
 
-    /// Whether a name of its own is there.
+    /// True if one of its own names exists.
     pub fn has_own_there(&self) -> bool {
         self.there > 0
     }
@@ -131,17 +131,18 @@ impl Share {
         u64::from(self.own[at]) * self.owners + self.me.unwrap_or(0)
     }
 
-    /// A name of its own that is there and not taken.
+    /// One of its own names that exists and is not taken.
     pub fn own_there(&self, draws: &mut Stream, taken: impl Fn(u64) -> bool) -> Option<u64> {
         self.own_of(0..self.there, draws, taken)
     }
 
-    /// A name of its own that is not there, and not taken.
+    /// One of its own names that does not exist and is not taken.
     pub fn own_free(&self, draws: &mut Stream, taken: impl Fn(u64) -> bool) -> Option<u64> {
         self.own_of(self.there..self.own.len(), draws, taken)
     }
 
-    /// One of its own names at these places: from one that is drawn on, once around.
+    /// One of its own names at these positions. The search starts at a random one and goes
+    /// around once.
     fn own_of(
         &self,
         places: Range<usize>,
@@ -153,12 +154,12 @@ impl Share {
             return None;
         }
         let from = draws.below(count as u64) as usize;
-        // No more are passed by than are taken.
+        // No more names are skipped than are taken.
         let mut names = (0..count).map(|behind| self.name(places.start + (from + behind) % count));
         names.find(|name| !taken(*name))
     }
 
-    /// Any name that is there, as far as is known, and not taken.
+    /// Any name that exists, as far as is known, and is not taken.
     pub fn any_there(&self, draws: &mut Stream, taken: impl Fn(u64) -> bool) -> Option<u64> {
         for _ in 0..TRIES {
             let name = draws.below(self.number);
@@ -170,14 +171,14 @@ impl Share {
         own.or_else(|| self.all.search(draws, taken))
     }
 
-    /// Notes that a name of its own is there, or not any more.
+    /// Records that one of its own names exists, or no longer exists.
     pub fn note(&mut self, name: u64, there: bool) {
         self.all.set(name, there);
         let at = self.place[(name / self.owners) as usize] as usize;
         if (at < self.there) == there {
             return;
         }
-        // The border moves by one, and the name changes places with the one there.
+        // The border moves by one, and the name is swapped with the one at the border.
         let border = if there { self.there } else { self.there - 1 };
         self.own.swap(at, border);
         for moved in [at, border] {
@@ -194,8 +195,8 @@ mod tests {
     use super::*;
 
     fn shares(number: u64, owners: u64, percent: u32) -> Vec<Share> {
-        let there = |name| is_prepared(name, owners, percent);
-        let all = Arc::new(Existence::new(number, there));
+        let exists = |name| is_prepared(name, owners, percent);
+        let all = Arc::new(Existence::new(number, exists));
         (0..owners)
             .map(|me| Share::new(Arc::clone(&all), number, (Some(me), owners), percent))
             .collect()
@@ -213,10 +214,10 @@ mod tests {
             for share in &all {
                 let expect = share.own.len() * percent as usize / 100;
                 assert_eq!(share.there, expect);
-                let there = (0..share.there).all(|at| share.all.is_there(share.name(at)));
+                let existing = (0..share.there).all(|at| share.all.is_there(share.name(at)));
                 let free =
                     (share.there..share.own.len()).all(|at| !share.all.is_there(share.name(at)));
-                assert!(there && free);
+                assert!(existing && free);
             }
         }
     }
@@ -224,30 +225,30 @@ mod tests {
     #[test]
     fn what_is_noted_is_what_is_drawn() {
         let mut share = shares(300, 3, 50).remove(1);
-        let mut there: BTreeSet<u64> = (0..share.there).map(|at| share.name(at)).collect();
+        let mut existing: BTreeSet<u64> = (0..share.there).map(|at| share.name(at)).collect();
         let mut draws = Stream::new(&[1]);
         for turn in 0..10_000 {
             if turn % 3 == 0 {
                 if let Some(name) = share.own_there(&mut draws, |_| false) {
-                    assert!(there.remove(&name));
+                    assert!(existing.remove(&name));
                     share.note(name, false);
                 }
             } else if let Some(name) = share.own_free(&mut draws, |_| false) {
-                assert!(share.owns(name) && there.insert(name));
+                assert!(share.owns(name) && existing.insert(name));
                 share.note(name, true);
             }
-            assert_eq!(share.there, there.len());
+            assert_eq!(share.there, existing.len());
         }
         while let Some(name) = share.own_free(&mut draws, |_| false) {
-            assert!(there.insert(name));
+            assert!(existing.insert(name));
             share.note(name, true);
         }
-        assert_eq!(there.len(), 100);
+        assert_eq!(existing.len(), 100);
         for name in 0..300 {
             let known = share.all.is_there(name);
             assert_eq!(
                 known,
-                there.contains(&name) || (name % 3 != 1 && is_prepared(name, 3, 50))
+                existing.contains(&name) || (name % 3 != 1 && is_prepared(name, 3, 50))
             );
         }
     }
@@ -257,19 +258,19 @@ mod tests {
         let share = shares(300, 3, 50).remove(2);
         let taken = |name: u64| !matches!(name, 5 | 80 | 2 | 298 | 299);
         let mut draws = Stream::new(&[4]);
-        let mut found = BTreeSet::new();
+        let mut own_names = BTreeSet::new();
         for _ in 0..500 {
-            found.extend(share.own_there(&mut draws, taken));
-            found.extend(share.own_free(&mut draws, taken));
+            own_names.extend(share.own_there(&mut draws, taken));
+            own_names.extend(share.own_free(&mut draws, taken));
         }
-        assert_eq!(found, [2, 5, 80, 299].into());
-        let mut there = BTreeSet::new();
+        assert_eq!(own_names, [2, 5, 80, 299].into());
+        let mut all_names = BTreeSet::new();
         for _ in 0..500 {
-            there.extend(share.any_there(&mut draws, taken));
+            all_names.extend(share.any_there(&mut draws, taken));
         }
         let expect = [2, 5, 80, 298, 299].into_iter();
         assert_eq!(
-            there,
+            all_names,
             expect.filter(|name| is_prepared(*name, 3, 50)).collect()
         );
         assert!(share.any_there(&mut draws, |_| true).is_none());
@@ -298,11 +299,11 @@ mod tests {
         let all = Arc::new(Existence::new(10_000, |name| few.contains(&name)));
         let looker = Share::new(all, 10_000, (None, 1), 0);
         let mut draws = Stream::new(&[3]);
-        let found = (0..2000).map(|_| {
+        let drawn = (0..2000).map(|_| {
             looker
                 .any_there(&mut draws, |_| false)
                 .expect("one is there")
         });
-        assert_eq!(found.collect::<BTreeSet<u64>>(), few);
+        assert_eq!(drawn.collect::<BTreeSet<u64>>(), few);
     }
 }

@@ -1,5 +1,5 @@
-//! How large the files of a set are: a pure function of seed and name, so that every worker
-//! knows the size of every file.
+//! Sizes of the files of a set: a pure function of seed and name, so that every worker knows
+//! the size of every file.
 
 use rbench_core::Bytes;
 use rbench_core::random::Stream;
@@ -7,20 +7,20 @@ use rbench_core::random::Stream;
 /// Sizes of files.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sizes {
-    /// All of them this large.
+    /// All files have this size.
     Fixed(Bytes),
-    /// Gamma distributed with this mean and the shape 1.5, as filebench has it.
+    /// Gamma distribution with this mean and the shape 1.5, like filebench.
     Gamma(Bytes),
-    /// Exponentially distributed with this mean, cut at 8 times the mean, as smallfile has it.
+    /// Exponential distribution with this mean, cut at 8 times the mean, like smallfile.
     Exponential(Bytes),
 }
 
-/// The shape of gamma distributed sizes.
+/// Shape of the gamma distribution.
 const SHAPE: f64 = 1.5;
 
 impl Sizes {
-    /// The mean that was asked for, bytes; cutting makes that of exponential ones smaller by
-    /// a thirtieth of a percent.
+    /// The given mean in bytes. The cut makes the mean of exponential sizes smaller by a
+    /// thirtieth of a percent.
     pub fn mean(self) -> u64 {
         match self {
             Sizes::Fixed(Bytes(size))
@@ -29,7 +29,8 @@ impl Sizes {
         }
     }
 
-    /// The same with a mean of so much of this one, at least a byte where it is one.
+    /// The same distribution with the mean multiplied by `by`, at least a byte unless the mean
+    /// is 0.
     pub fn scaled(self, by: f64) -> Sizes {
         let scale = |Bytes(size): Bytes| {
             let least = size.min(1);
@@ -42,7 +43,7 @@ impl Sizes {
         }
     }
 
-    /// The size of a file, bytes: drawn from a stream of its own.
+    /// The size of a file in bytes, drawn from its own stream.
     pub fn of(self, parts: &[u64]) -> u64 {
         match self {
             Sizes::Fixed(Bytes(size)) => size,
@@ -58,7 +59,7 @@ impl Sizes {
         }
     }
 
-    /// For people.
+    /// Description for people.
     pub fn describe(self) -> String {
         match self {
             Sizes::Fixed(size) => size.to_string(),
@@ -72,12 +73,12 @@ fn positive(bytes: f64) -> u64 {
     (bytes.round() as u64).max(1)
 }
 
-/// A gamma distributed number of that shape, at least 1, and scale 1 (Marsaglia, Tsang 2000).
+/// A gamma distributed number of that shape (at least 1) and scale 1 (Marsaglia, Tsang 2000).
 fn gamma(stream: &mut Stream, shape: f64) -> f64 {
     let d = shape - 1.0 / 3.0;
     let c = 1.0 / (9.0 * d).sqrt();
     loop {
-        // A normal one (Box, Muller 1958).
+        // A normally distributed number (Box, Muller 1958).
         let radius = (-2.0 * stream.unit().ln()).sqrt();
         let x = radius * (std::f64::consts::TAU * stream.unit()).cos();
         let v = (1.0 + c * x).powi(3);

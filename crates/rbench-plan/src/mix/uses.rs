@@ -1,43 +1,43 @@
-//! Which names the rounds of a worker that are in flight use, so that none takes away what another
-//! one works on.
+//! Names in use by a worker's rounds in flight, so that no round removes a name that another one
+//! uses.
 //!
-//! A name is in use while a step on it is under way, while the round has it open, and as long as
-//! the round may come back to it (`last`). Who may come back to change it changes it from the
-//! first step on.
+//! A name is in use while a step on it is in progress and while the round has it open. It stays
+//! in use while the round may come back to it (`last`). If the round may come back to change it,
+//! it counts as changing it from the first step on.
 
 use std::collections::HashMap;
 
 use super::{Role, Step};
 
-/// How a name is used.
+/// Kind of use of a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Use {
-    /// It is looked at, read or written.
+    /// It is read or written.
     Looks,
-    /// It is made, removed or renamed.
+    /// It is created, removed or renamed.
     Changes,
 }
 
 /// A set and a name of it.
 type Name = (usize, u64);
 
-/// The names that are in use. With one round in flight nobody asks, and nothing is kept.
+/// The names in use. With one round in flight nobody asks, so nothing is recorded.
 #[derive(Debug)]
 pub struct Uses {
-    /// Of each name: so many uses, and those that change it.
+    /// Number of uses of each name, and of those that change it.
     all: HashMap<Name, (u32, u32)>,
-    /// Those of each round in flight.
+    /// The uses of each round in flight.
     of: Vec<Vec<(Name, Use)>>,
-    /// Of each set: whether steps come back to the file that was used last.
+    /// True if steps come back to the last used file, for each set.
     comes_back: Vec<bool>,
-    /// Of each set: whether they come back to change it.
+    /// True if they come back to change it, for each set.
     changes: Vec<bool>,
 }
 
 impl Uses {
-    /// None, of so many rounds in flight of a role, which has as many sets.
+    /// Creates an empty record for `flights` rounds of a role with `sets` sets.
     pub fn new(flights: usize, role: &Role, sets: usize) -> Uses {
-        // What a step works on, what is open, what was used last.
+        // Names of the current step, of open files, and of last used files.
         let most = 2 * sets + 2;
         let of = if flights > 1 { flights } else { 0 };
         let back = |set| move |step: &&Step| step.set == set && step.last;
@@ -54,12 +54,12 @@ impl Uses {
         }
     }
 
-    /// Whether anything is in use.
+    /// True if anything is in use.
     pub fn any(&self) -> bool {
         !self.all.is_empty()
     }
 
-    /// Whether other rounds in flight than this one use the name: any, or those that change it.
+    /// True if other rounds in flight use the name, or change it if that is what `what` asks for.
     #[inline]
     pub fn by_others(&self, flight: usize, name: Name, what: Use) -> bool {
         let Some((uses, changes)) = self.all.get(&name) else {
@@ -72,7 +72,7 @@ impl Uses {
         }
     }
 
-    /// A round begins to use a name.
+    /// Adds a use of a name by a round.
     pub fn begin(&mut self, flight: usize, name: Name, what: Use) {
         let Some(own) = self.of.get_mut(flight) else {
             return;
@@ -88,7 +88,7 @@ impl Uses {
         *changes += u32::from(what == Use::Changes);
     }
 
-    /// A round uses nothing any more.
+    /// Removes all uses of a round.
     pub fn end(&mut self, flight: usize) {
         let Some(own) = self.of.get_mut(flight) else {
             return;
@@ -105,8 +105,8 @@ impl Uses {
         }
     }
 
-    /// A step of a round is over: of each set it uses what it has open, and what was used last
-    /// where it may come back to that.
+    /// Ends a step of a round. For each set, the round keeps its open files, and its last used
+    /// file if it may come back to it.
     pub fn keep(
         &mut self,
         flight: usize,

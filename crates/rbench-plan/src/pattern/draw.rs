@@ -1,41 +1,40 @@
-//! Places drawn from a distribution.
+//! Random offsets drawn from a distribution.
 //!
-//! - Zipf: rejection-inversion (W. Hörmann, G. Derflinger, "Rejection-inversion
-//!   to generate variates from monotone discrete distributions", ACM TOMACS
-//!   6(3), 1996): any theta, no table, no sum over the blocks.
-//! - Pareto: the self-similar distribution of J. Gray et al., "Quickly
-//!   generating billion-record synthetic databases", SIGMOD 1994: with power h
-//!   a share of 1 − h of the accesses goes to a share h of the blocks, and so
-//!   on within these.
-//! - Normal: Box and Muller 1958, about the middle of the file; what falls
-//!   outside is drawn again.
+//! - Zipf: rejection-inversion (W. Hörmann, G. Derflinger, "Rejection-inversion to
+//!   generate variates from monotone discrete distributions", ACM TOMACS 6(3), 1996):
+//!   any theta, without a table or a sum over the blocks.
+//! - Pareto: the self-similar distribution of J. Gray et al., "Quickly generating
+//!   billion-record synthetic databases", SIGMOD 1994. With power h, a share of 1 − h of
+//!   the accesses goes to a share h of the blocks, and so on within these.
+//! - Normal: Box and Muller 1958, around the middle of the file; values outside are
+//!   drawn again.
 //!
-//! The favourites of Zipf and Pareto are spread over the file by a keyed
-//! permutation, which is turned until the first of them is where it was asked for;
-//! normal and zoned draws keep their places.
+//! A keyed permutation spreads the most frequent blocks of Zipf and Pareto over the
+//! file. It is rotated so that the first block is at the requested offset. Normal and
+//! zoned draws are not permuted.
 
 use rbench_core::random::Stream;
 
 use crate::jobs::Distribution;
 use crate::permutation::Permutation;
 
-/// A distribution with what is computed once.
+/// A distribution with its precomputed values.
 #[derive(Debug, Clone)]
 pub enum Choice {
     Uniform,
     Zipf(Zipf),
     /// The exponent log h / log(1 − h).
     Pareto(f64),
-    /// The deviation and the mean as shares of the file.
+    /// The deviation and the mean, as shares of the file.
     Normal(f64, f64),
     /// Zones by shares of the file.
     Zoned(Vec<Zone>),
     /// Zones by bytes.
     ZonedBytes(Vec<Zone>),
-    /// Zipf or Pareto whose favourite lies at this share of the file.
+    /// Zipf or Pareto distribution, centred at this share of the file.
     Centred(Box<Choice>, f64),
-    /// These blocks, from the next one on, counted from a base that moves on by `stride`
-    /// after each round.
+    /// These blocks, continuing at the next one, counted from a base that advances by
+    /// `stride` after each round.
     Sequence {
         blocks: Vec<u64>,
         next: usize,
@@ -44,7 +43,7 @@ pub enum Choice {
     },
 }
 
-/// A zone: accesses up to it as a share, and its bounds.
+/// A zone: the cumulative share of accesses, and its bounds.
 #[derive(Debug, Clone, Copy)]
 pub struct Zone {
     upto: f64,
@@ -53,13 +52,14 @@ pub struct Zone {
 }
 
 impl Choice {
-    /// With `moves_on` a sequence does not come again at the same place.
+    /// Creates the choice. With `moves_on` a sequence does not repeat at the same
+    /// offsets.
     pub fn new(distribution: &Distribution, moves_on: bool) -> Choice {
         match distribution {
             Distribution::Uniform => Choice::Uniform,
             Distribution::Zipf(theta) => Choice::Zipf(Zipf::new(*theta)),
             Distribution::Pareto(power) => {
-                // At the ends of (0, 1) the formula has no value.
+                // The formula has no value at the ends of (0, 1).
                 let h = power.clamp(1e-9, 1.0 - 1e-9);
                 Choice::Pareto(h.ln() / (1.0 - h).ln())
             }
@@ -79,7 +79,7 @@ impl Choice {
         }
     }
 
-    /// A place in `0..count` (count taken as at least 1), of `align` bytes each.
+    /// A block in `0..count` (at least one), with blocks of `align` bytes.
     #[inline]
     pub fn draw(
         &mut self,
@@ -88,16 +88,16 @@ impl Choice {
         stream: &mut Stream,
     ) -> u64 {
         let count = count.max(1);
-        let spread = |place: u64| match scatter {
-            Some(order) if place < count => order.at(place),
-            _ => place,
+        let spread = |block: u64| match scatter {
+            Some(order) if block < count => order.at(block),
+            _ => block,
         };
         match self {
             Choice::Uniform => stream.below(count),
             Choice::Zipf(zipf) => spread(zipf.draw(count, stream)),
             Choice::Pareto(exponent) => {
-                let place = (count as f64 * stream.unit().powf(*exponent)) as u64;
-                spread(place.min(count - 1))
+                let block = (count as f64 * stream.unit().powf(*exponent)) as u64;
+                spread(block.min(count - 1))
             }
             Choice::Normal(deviation, mean) => normal((*deviation, *mean), count, stream),
             Choice::Zoned(zones) => {
@@ -114,11 +114,11 @@ impl Choice {
                 within((from, to), count, stream)
             }
             Choice::Centred(of, at) => {
-                let place = of.draw((count, align), scatter, stream);
+                let block = of.draw((count, align), scatter, stream);
                 let wanted = ((*at * count as f64) as u64).min(count - 1);
-                // Without overflow: each is less than the count.
+                // No overflow: each is less than the count.
                 let turned =
-                    (u128::from(place) + u128::from(count - spread(0))) + u128::from(wanted);
+                    (u128::from(block) + u128::from(count - spread(0))) + u128::from(wanted);
                 (turned % u128::from(count)) as u64
             }
             Choice::Sequence {
@@ -127,27 +127,27 @@ impl Choice {
                 base,
                 stride,
             } => {
-                let place = blocks.get(*next).copied().unwrap_or(0);
-                let place = base.wrapping_add(place) % count;
+                let block = blocks.get(*next).copied().unwrap_or(0);
+                let block = base.wrapping_add(block) % count;
                 *next += 1;
                 if *next >= blocks.len() {
                     *next = 0;
                     *base = base.wrapping_add(*stride);
                 }
-                place
+                block
             }
         }
     }
 }
 
-/// A place of `0..count` between both bounds.
+/// A block of `0..count` between both bounds.
 fn within((from, to): (f64, f64), count: u64, stream: &mut Stream) -> u64 {
     let low = (from as u64).min(count - 1);
     let high = (to.round() as u64).clamp(low + 1, count);
     low + stream.below(high - low)
 }
 
-/// Zones of so many bytes, one behind the other.
+/// Contiguous zones of these numbers of bytes.
 fn places(zones: &[(f64, u64)]) -> Vec<Zone> {
     let accesses: f64 = zones.iter().map(|(share, _)| share).sum();
     let (mut upto, mut from) = (0.0, 0.0);
@@ -184,13 +184,13 @@ fn cumulate(zones: &[(f64, f64)]) -> Vec<Zone> {
 }
 
 fn normal((deviation, mean): (f64, f64), count: u64, stream: &mut Stream) -> u64 {
-    // Even with an enormous deviation a draw falls inside now and then.
+    // Even with a huge deviation, some draws fall inside.
     for _ in 0..1000 {
         let radius = (-2.0 * stream.unit().ln()).sqrt();
         let gauss = radius * (std::f64::consts::TAU * stream.unit()).cos();
-        let place = (mean + deviation * gauss) * count as f64;
-        if place >= 0.0 && place < count as f64 {
-            return place as u64;
+        let block = (mean + deviation * gauss) * count as f64;
+        if block >= 0.0 && block < count as f64 {
+            return block as u64;
         }
     }
     stream.below(count)

@@ -1,4 +1,4 @@
-//! The files of a job's workers: what they are called and how long they are.
+//! The files of a job's workers: their names and lengths.
 
 use std::path::PathBuf;
 
@@ -10,7 +10,7 @@ use crate::jobs::{FileNames, FileService, Files, JobPlan};
 use crate::shift;
 
 impl Files {
-    /// The rank whose files `rank`, one of `ranks`, uses.
+    /// The rank whose files are used by `rank`, one of `ranks`.
     pub fn owner(&self, rank: Rank, ranks: u32) -> Rank {
         match self.drawn {
             None => shift::owner(rank, self.ahead, ranks),
@@ -18,13 +18,13 @@ impl Files {
         }
     }
 
-    /// Whether ranks use the files of others.
+    /// True if ranks use the files of others.
     pub fn shifts(&self) -> bool {
         self.ahead > 0 || self.drawn.is_some()
     }
 }
 
-/// Whether all workers of the job use the same files.
+/// True if all workers of the job use the same files.
 pub fn shares_files(files: &Files) -> bool {
     match &files.names {
         FileNames::Given(_) => true,
@@ -35,9 +35,9 @@ pub fn shares_files(files: &Files) -> bool {
     }
 }
 
-/// The path of the `file`-th file of worker `jobnum`, relative to where the
-/// program was started unless it is absolute. It lies below the directory if
-/// one is given, as in fio: a slash at the start of a name is none then.
+/// The path of the `file`-th file of worker `jobnum`, relative to the start directory
+/// unless it is absolute. If a directory is given, the file lies below it, like in
+/// fio: a slash at the start of a name is then ignored.
 pub fn file_path(job: &JobPlan, jobnum: u64, file: u64) -> PathBuf {
     let name = match &job.files.names {
         FileNames::Given(names) => names
@@ -66,9 +66,9 @@ pub fn file_path(job: &JobPlan, jobnum: u64, file: u64) -> PathBuf {
     }
 }
 
-/// Bytes of the job's part of the `file`-th file of worker `jobnum`: between
-/// the smallest and the largest size, a multiple of the smallest block where
-/// these differ. Zero: as long as the file is.
+/// Bytes of the job's part of the `file`-th file of worker `jobnum`: between the
+/// least and the largest size. If these differ, it is a multiple of the smallest
+/// block. Zero means the length of the existing file.
 pub fn file_size(job: &JobPlan, jobnum: u64, file: u64) -> u64 {
     let (min, max) = job.files.size;
     if min >= max {
@@ -90,7 +90,7 @@ pub fn file_size(job: &JobPlan, jobnum: u64, file: u64) -> u64 {
 }
 
 impl Files {
-    /// Files of a worker that are open at a time.
+    /// Number of a worker's files that are open at a time.
     pub fn window(&self) -> u64 {
         match self.service {
             FileService::Sequential => 1,
@@ -98,8 +98,8 @@ impl Files {
         }
     }
 
-    /// Where the file of the worker `part.owner` ends, bytes, if each one's part has
-    /// `size`: the same for all workers of a file that they share.
+    /// The end in bytes of the file of the worker `part.owner`, if each one's part
+    /// has `size`. It is the same for all workers that share the file.
     pub fn end(&self, part: Part, size: u64) -> u64 {
         let last = match shares_files(self) {
             true => part.workers.saturating_sub(1),
@@ -112,8 +112,8 @@ impl Files {
         self.start(last).saturating_add(bytes)
     }
 
-    /// What stands for the file of a worker in headers, where names do not matter:
-    /// its number, or 0 for one that all share.
+    /// The number of a worker's file in headers, where names do not matter; 0 for a
+    /// shared file.
     pub fn number(&self, owner: u64) -> u64 {
         match shares_files(self) {
             true => 0,
@@ -121,7 +121,7 @@ impl Files {
         }
     }
 
-    /// Where the part of worker `jobnum` starts in each file, bytes.
+    /// The start of the part of worker `jobnum` in each file, bytes.
     pub fn start(&self, jobnum: u64) -> u64 {
         self.offset
             .saturating_add(self.offset_increment.saturating_mul(jobnum))

@@ -1,11 +1,11 @@
-//! Which part of a file a worker uses. What is told in per cent, or not at all,
-//! follows from how long the file is, and that is known only when the job runs.
+//! The part of a file that a worker uses. Values in per cent, or without a size, depend on
+//! the length of the file, which is only known when the job runs.
 
 use super::shares_files;
 use crate::jobs::{Files, Shares};
 
 impl Files {
-    /// Whether parts begin at a place that follows from how long files are.
+    /// True if the start of parts depends on the length of files.
     pub fn begins_by_length(&self) -> bool {
         let Shares {
             offset,
@@ -16,21 +16,20 @@ impl Files {
         append || offset.is_some() || increment.is_some()
     }
 
-    /// Whether the workers that share a file all use the same part of it.
+    /// True if the workers that share a file all use the same part of it.
     pub fn are_alike(&self) -> bool {
         self.offset_increment == 0 && self.shares.increment.is_none() && !self.shares.append
     }
 
-    /// Where the part of worker `jobnum` begins in a file, and how long it is, bytes: of a
-    /// file for which the job says `given` bytes (0: nothing), and which is `there` bytes
-    /// long when it is open.
+    /// Start and length in bytes of the part of worker `jobnum` in a file. `given` is the
+    /// job's size in bytes (0: none), and `there` the length of the file when it is open.
     ///
-    /// The same before and after a file is laid out: shares are those of the file as it is,
-    /// or of what the job says where that is more.
+    /// The result is the same before and after a file is laid out. Shares refer to the
+    /// larger of the file's length and the job's size.
     pub fn part(&self, jobnum: u64, given: u64, there: u64) -> (u64, u64) {
         let shares = self.shares;
         if shares.append {
-            // Workers that share a file append one behind the other.
+            // Workers that share a file append one after the other.
             let before = match shares_files(self) {
                 true => jobnum.saturating_mul(given),
                 false => 0,
@@ -66,7 +65,8 @@ impl Files {
         (start, length)
     }
 
-    /// The length that a file is given before the run, if the job makes it: bytes.
+    /// The length in bytes to which a file is laid out before the run, if the job creates
+    /// it.
     pub fn laid_out(&self, jobnum: u64, given: u64) -> u64 {
         match (self.shares.append || self.fill, self.shares.of_file) {
             (true, _) => 0,
@@ -76,7 +76,7 @@ impl Files {
         }
     }
 
-    /// Where a part begins that is told in per cent of `whole` bytes, as in fio.
+    /// The start of a part that is given in per cent of `whole` bytes, like in fio.
     fn shared_start(&self, jobnum: u64, whole: u64) -> u64 {
         let Shares {
             offset,

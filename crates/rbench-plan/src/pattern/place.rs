@@ -1,4 +1,4 @@
-//! Where the operations on one file go, and the directions of a mix.
+//! Offsets of the operations on one file, and the directions of a mix.
 
 use super::tiles::{Tiles, size};
 use super::zones::Place as ZonePlace;
@@ -8,11 +8,11 @@ use super::{
 use crate::jobs::{BlockSizes, Direction, Each, Sequel};
 use crate::permutation::Permutation;
 
-/// Operations over which the share of reads is exact.
+/// Number of operations over which the share of reads is exact.
 const HUNDRED: u64 = 100;
 
-/// Directions of a mix: of every hundred operations exactly `mix_read` read,
-/// in random places.
+/// Directions of a mix: exactly `mix_read` of every hundred operations read, in random
+/// order.
 #[derive(Debug, Clone)]
 pub struct Mixer {
     seed: u64,
@@ -31,7 +31,7 @@ impl Mixer {
         }
     }
 
-    /// What the operation with this number does.
+    /// The direction of the operation with this number.
     #[inline]
     pub fn next(&mut self, number: u64, reads: u32) -> Direction {
         let hundred = number / HUNDRED;
@@ -46,7 +46,7 @@ impl Mixer {
     }
 }
 
-/// How a direction chooses its offsets in a file.
+/// Order of a direction's offsets in a file.
 #[derive(Debug, Clone)]
 enum Way {
     /// Blocks of one size at random, each once.
@@ -58,13 +58,13 @@ enum Way {
     },
     /// Blocks of several sizes at random, each once.
     Tiles(Tiles),
-    /// See [`Walk::Picks`]: the blocks, and the next of them.
+    /// See [`Walk::Picks`]: the blocks, and the index of the next one.
     Picks(Permutation, u64),
     /// See [`Walk::Free`].
     Free(u32),
     /// See [`Walk::Zones`].
     Zones,
-    /// One behind the other.
+    /// Sequential.
     Ascending,
     /// See [`Walk::Whole`].
     Whole,
@@ -95,27 +95,27 @@ impl Way {
     }
 }
 
-/// A file that operations go to, in one round over the files.
+/// A file in use, for one round over the files.
 #[derive(Debug, Clone)]
 pub struct Active {
     file: u64,
-    /// Where the part begins in it.
+    /// Start of the part in it.
     start: u64,
     region: u64,
-    /// Bytes of it that this round has still to move.
+    /// Bytes that this round still has to move.
     left: u64,
     ways: Each<Way>,
-    /// Whether writes go the way of the reads: a mix that covers the file once.
+    /// True if writes share the order of reads: a mix that covers the file once.
     together: bool,
-    /// Where each direction goes on.
+    /// The next offset of each direction.
     next: Each<u64>,
-    /// Where the latest operation of each began; with runs that stay.
+    /// Start of the latest operation of each direction, for runs that stay.
     latest: Each<u64>,
-    /// What was trimmed and is to be written: from where, up to where in the file.
+    /// Trimmed range that must still be written: from and to.
     trimmed: (u64, u64),
-    /// Where it is in its zones.
+    /// Its position in the zones.
     zone: ZonePlace,
-    /// Spreads the favourites of a skewed distribution over the file.
+    /// Spreads the most frequent blocks of a skewed distribution over the file.
     scatter: Option<Permutation>,
 }
 
@@ -171,18 +171,18 @@ impl Active {
         }
     }
 
-    /// Whether this round has nothing left to do here.
+    /// True if this round has no more work here.
     pub fn is_done(&self) -> bool {
         self.left == 0
     }
 
-    /// Whether something of it was trimmed and is to be written.
+    /// True if a trimmed range must still be written.
     pub fn owes_a_write(&self) -> bool {
         self.trimmed.0 < self.trimmed.1
     }
 
-    /// How operations of a direction choose their places: a mix that covers the file once
-    /// has one way.
+    /// The order of a direction's offsets; a mix that covers the file once has a single
+    /// one.
     #[inline(always)]
     fn way(&mut self, direction: Direction) -> &mut Way {
         match direction {
@@ -191,13 +191,13 @@ impl Active {
         }
     }
 
-    /// The next operation on the file, where each place is trimmed and then written.
+    /// The next operation on a file whose ranges are trimmed and then written.
     #[inline(never)]
     pub fn trim_or_write(&mut self, rules: &Rules, drawing: &mut Drawing) -> Step {
         let (from, to) = self.trimmed;
         if !self.owes_a_write() {
             let step = self.step(rules, Direction::Trim, drawing);
-            // It is done when it is written.
+            // The range is complete when it is written.
             self.left += step.length;
             self.trimmed = (step.offset, step.offset + step.length);
             return Step {
@@ -205,7 +205,7 @@ impl Active {
                 ..step
             };
         }
-        // Random places are written as they were trimmed, as with fio.
+        // Random ranges are written as they were trimmed, like in fio.
         let length = match rules.random {
             true => to - from,
             false => size(&rules.sizes.write, &mut drawing.stream).min(to - from),
@@ -254,8 +254,8 @@ impl Active {
         }
     }
 
-    /// Offset and length, not cut to the region, where blocks have several sizes
-    /// or do not come each once.
+    /// Offset and length, not limited to the region, if blocks have several sizes or may
+    /// repeat.
     fn place(&mut self, rules: &Rules, direction: Direction, drawing: &mut Drawing) -> (u64, u64) {
         let region = self.region;
         let (sizes, align) = (rules.sizes.of(direction), *rules.align.of(direction));
@@ -281,7 +281,7 @@ impl Active {
             if !begins && identical {
                 (stays, random) = (true, false);
             } else if !begins {
-                // At the end of the file a new place is drawn.
+                // At the end of the file a new offset is drawn.
                 random &= next.saturating_add(smallest(sizes)) > region;
             }
         }
@@ -310,7 +310,7 @@ impl Active {
         (at, length)
     }
 
-    /// A random place and a length that it has room for.
+    /// A random offset, and a length that fits there.
     fn random_place(
         &mut self,
         direction: Direction,
@@ -323,23 +323,23 @@ impl Active {
             if *next == (region / bytes).max(1) {
                 *next = 0;
             }
-            let place = order.at(*next);
+            let block = order.at(*next);
             *next += 1;
-            return (place * bytes, bytes);
+            return (block * bytes, bytes);
         }
         let length = size(sizes, &mut drawing.stream).min(region);
         let align = align.max(1);
         let places = (region - length) / align + 1;
         let scatter = self.scatter.as_ref();
-        let place = drawing
+        let block = drawing
             .choice
             .draw((region / align, align), scatter, &mut drawing.stream);
-        (place.min(places - 1) * align, length)
+        (block.min(places - 1) * align, length)
     }
 
-    /// A gap behind (or before) an operation that ended at `end`. As in fio a place beyond
-    /// the end is one at the beginning again, one before the beginning is one at the end,
-    /// and where no block has room the file is at its end: whether there is room.
+    /// Leaves a gap after (or before) an operation that ended at `end`. Like in fio, an
+    /// offset beyond the end becomes the start, and one before the start becomes the end.
+    /// If no block fits, the file is at its end. Returns true if a block fits.
     fn leave_out(&mut self, own: Direction, (end, bytes): (u64, i64), sizes: &BlockSizes) -> bool {
         let region = self.region;
         // fio counts from the job's offset, and compares with the length of the file.

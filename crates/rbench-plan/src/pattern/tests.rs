@@ -36,7 +36,7 @@ fn steps(job: &JobPlan, jobnum: u64) -> Vec<Step> {
     Steps::new(job, jobnum, |file| file_size(job, jobnum, file)).collect()
 }
 
-/// The steps cover `from..to` of the file without overlap or gap.
+/// Checks that the steps cover `from..to` of the file without overlap or gap.
 fn check_covers(steps: &[Step], from: u64, to: u64) {
     let mut places: Vec<(u64, u64)> = steps.iter().map(|s| (s.offset, s.length)).collect();
     places.sort_unstable();
@@ -153,12 +153,12 @@ fn of_every_hundred_operations_of_a_mix_exactly_so_many_read() {
 fn in_a_sequential_mix_each_direction_begins_at_the_front() {
     let all = steps(&job(true, true, false, 4096, 4096 * 100), 0);
     for direction in [Direction::Read, Direction::Write] {
-        let mine: Vec<u64> = all
+        let offsets: Vec<u64> = all
             .iter()
             .filter(|s| s.direction == direction)
             .map(|s| s.offset)
             .collect();
-        assert_eq!(mine, (0..50).map(|i| i * 4096).collect::<Vec<_>>());
+        assert_eq!(offsets, (0..50).map(|i| i * 4096).collect::<Vec<_>>());
     }
 }
 
@@ -169,12 +169,12 @@ fn directions_of_different_sizes_do_not_hit_a_block_twice_by_themselves() {
     let all = steps(&plan, 0);
     assert_eq!(all.iter().map(|s| s.length).sum::<u64>(), 1 << 20);
     for direction in [Direction::Read, Direction::Write] {
-        let mine: Vec<u64> = all
+        let offsets: Vec<u64> = all
             .iter()
             .filter(|s| s.direction == direction)
             .map(|s| s.offset)
             .collect();
-        assert_eq!(mine.len(), mine.iter().collect::<BTreeSet<_>>().len());
+        assert_eq!(offsets.len(), offsets.iter().collect::<BTreeSet<_>>().len());
     }
 }
 
@@ -252,9 +252,10 @@ fn files_are_served_as_asked_for() {
         for open in [1, 2, 4] {
             let (_, all) = files_of(service, 4, open);
             for file in 0..4 {
-                let mine: Vec<Step> = all.iter().filter(|s| s.file == file).copied().collect();
-                check_covers(&mine, 0, 8192);
-                assert!(mine[1].ends_file && !mine[0].ends_file);
+                let file_steps: Vec<Step> =
+                    all.iter().filter(|s| s.file == file).copied().collect();
+                check_covers(&file_steps, 0, 8192);
+                assert!(file_steps[1].ends_file && !file_steps[0].ends_file);
             }
         }
     }
@@ -302,7 +303,7 @@ fn names_are_those_of_fio() {
     assert!(!shares_files(&plan.files));
     plan.files.names = FileNames::Given(vec!["a".to_owned(), "/b".to_owned()]);
     assert_eq!(file_path(&plan, 3, 0).to_string_lossy(), "d/a");
-    // Nothing leaves a directory that is given; without one a path is a path.
+    // Names cannot leave a given directory; without one, a path is a path.
     assert_eq!(file_path(&plan, 3, 1).to_string_lossy(), "d/b");
     plan.files.directory = PathBuf::new();
     assert_eq!(file_path(&plan, 3, 1).to_string_lossy(), "/b");
@@ -311,7 +312,7 @@ fn names_are_those_of_fio() {
     assert!(shares_files(&plan.files));
 }
 
-/// How often each of the 4 KiB blocks of a file was hit.
+/// Number of hits of each 4 KiB block of a file.
 fn hits(distribution: Distribution, blocks: u64, draws: usize) -> Vec<u64> {
     let mut plan = random(4096, blocks * 4096);
     plan.pattern.distribution = distribution;

@@ -1,11 +1,11 @@
-//! Blocks of mixed sizes that cover a file: every byte once, in random order,
-//! without a map.
+//! Blocks of mixed sizes that cover a file: every byte once, in random order, without
+//! a bitmap.
 //!
-//! The file is cut into groups of [`group`] bytes. A draw that belongs to the
-//! group's number cuts each into blocks, the last one shortened to what is
-//! left; it is made again whenever it is needed. Round r visits block π(r) of
-//! every group that has so many, with a permutation of the group's own, and
-//! the groups of a round in another permutation.
+//! The file is cut into groups of [`group`] bytes. A draw that depends on the group's
+//! number cuts each into blocks, and shortens the last one to the rest. It is
+//! repeated whenever it is needed. Round r visits block π(r) of every group with
+//! enough blocks. Each group has its own permutation of blocks, and each round its
+//! own permutation of groups.
 
 use rbench_core::random::{Stream, key, mix};
 
@@ -13,28 +13,29 @@ use super::{largest, mean, smallest};
 use crate::jobs::BlockSizes;
 use crate::permutation::Permutation;
 
-/// Blocks of a group on average.
+/// Average number of blocks of a group.
 const BLOCKS: f64 = 64.0;
 
-/// After so many the rest of a group is cut into the largest blocks. With the shares
-/// in whole per cent that a split has, four of the largest have come long before.
+/// Number of draws after which the rest of a group is cut into the largest blocks. As
+/// a split has shares in whole per cent, four of the largest blocks were drawn long
+/// before.
 const DRAWN_MAX: u64 = 4096;
 
-/// Bytes of a group: about 64 blocks, room for four of the largest.
+/// Bytes of a group: about 64 blocks, with room for four of the largest.
 pub fn group(sizes: &BlockSizes) -> u64 {
     let unit = smallest(sizes).max(1);
     let wanted = ((mean(sizes) * BLOCKS) as u64).max(4 * largest(sizes));
     wanted.next_multiple_of(unit)
 }
 
-/// Blocks of a group at most.
+/// Most blocks of a group.
 pub fn most(sizes: &BlockSizes) -> u64 {
     let group = group(sizes);
     let smallest = group / smallest(sizes).max(1);
     smallest.min(DRAWN_MAX + group.div_ceil(largest(sizes).max(1))) + 1
 }
 
-/// How far a cover has come.
+/// Progress of a cover.
 #[derive(Debug, Clone)]
 pub struct Tiles {
     key: u64,
@@ -47,7 +48,7 @@ pub struct Tiles {
 }
 
 impl Tiles {
-    /// The cover of `region` bytes that belongs to `parts`.
+    /// The cover of `region` bytes for `parts`.
     pub fn new(sizes: &BlockSizes, region: u64, parts: &[u64]) -> Tiles {
         let group = group(sizes);
         let groups = region.div_ceil(group).max(1);
@@ -70,7 +71,7 @@ impl Tiles {
                 self.next = 0;
                 self.round += 1;
                 if self.round > most(sizes) {
-                    // Everything was visited: begin again.
+                    // Everything was visited: start again.
                     self.round = 0;
                 }
                 self.order = Permutation::new(self.groups, &[self.key, self.round]);
@@ -91,7 +92,7 @@ impl Tiles {
     }
 }
 
-/// Cuts a group of `length` bytes into blocks: their offsets.
+/// Cuts a group of `length` bytes into blocks, and stores their offsets.
 fn cut(sizes: &BlockSizes, own: u64, length: u64, offsets: &mut Vec<u64>) {
     offsets.clear();
     let (mut at, mut nth) = (0, 0);

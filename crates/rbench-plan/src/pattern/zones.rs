@@ -5,24 +5,24 @@ use super::{Drawing, Rules, STREAM_ORDER, smallest};
 use crate::jobs::{BlockSizes, Direction, Each};
 use crate::permutation::Permutation;
 
-/// Where a worker is in the zones of a file.
+/// Position of a worker in the zones of a file.
 #[derive(Debug, Clone, Default)]
 pub struct Place {
-    /// Where the zone begins.
+    /// Start of the zone.
     start: u64,
-    /// Bytes that were moved in it.
+    /// Bytes moved in it.
     moved: u64,
-    /// Where each direction goes on in it.
+    /// The next offset of each direction in it.
     next: Each<u64>,
-    /// Zones so far, and how often the blocks of this one have all come.
+    /// Number of zones until now, and of rounds over the blocks of this one.
     visits: u64,
     rounds: u64,
-    /// The order of its blocks, and the next of them.
+    /// The order of its blocks, and the index of the next one.
     order: Option<(Permutation, u64)>,
 }
 
 impl Place {
-    /// Offset and length of the next operation, not cut to the part of `region` bytes.
+    /// Offset and length of the next operation, not limited to the part of `region` bytes.
     pub fn step(
         &mut self,
         rules: &Rules,
@@ -43,7 +43,8 @@ impl Place {
             true => self.random(rules, (range / unit).max(1), drawing) * unit,
             false => {
                 let next = self.next.of_mut(direction);
-                // As in fio the last block of a zone may reach beyond it, but not beyond the file.
+                // Like in fio, the last block of a zone may extend beyond it, but not beyond the
+                // file.
                 let full = *next >= range || self.start + *next + unit > region;
                 let at = if full { 0 } else { *next };
                 *next = at + length;
@@ -54,7 +55,7 @@ impl Place {
         (self.start + at, length)
     }
 
-    /// Goes on to the next zone, so many bytes further on, or to the first.
+    /// Moves on to the next zone, at a distance of `stride`, or to the first.
     fn leave(&mut self, stride: u64, unit: u64, region: u64) {
         let next = self.start.saturating_add(stride);
         *self = Place {
@@ -68,7 +69,7 @@ impl Place {
         };
     }
 
-    /// One of the blocks of the zone.
+    /// A random block of the zone.
     fn random(&mut self, rules: &Rules, count: u64, drawing: &mut Drawing) -> u64 {
         if !rules.course.covers {
             return drawing.choice.draw((count, 1), None, &mut drawing.stream);

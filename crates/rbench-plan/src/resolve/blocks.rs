@@ -1,11 +1,11 @@
-//! Block sizes from the options that give them, native or fio's: one size, a
-//! range, or a split by percentages.
+//! Block sizes from native options or fio's: one size, a range, or a split by
+//! percentages.
 
 use super::PlanError;
 use crate::jobs::BlockSizes;
 use crate::spec::fio::Split;
 
-/// What these options are called.
+/// Names of the options.
 pub(super) struct Options {
     pub(super) split: &'static str,
     pub(super) range: &'static str,
@@ -13,7 +13,8 @@ pub(super) struct Options {
 }
 
 impl Options {
-    /// A split counts before a range, that before one size for all.
+    /// The sizes: a split takes precedence over a range, and a range over a single
+    /// size.
     pub(super) fn sizes(
         &self,
         split: Option<&[Split]>,
@@ -47,7 +48,7 @@ impl Options {
         positive(self.fixed, fixed).map(BlockSizes::Fixed)
     }
 
-    /// Entries without a percentage share what the others leave.
+    /// The shares of a split. Entries without a percentage share the rest.
     fn shares(&self, split: &[Split]) -> Result<Vec<(u64, u32)>, PlanError> {
         let given: u32 = split.iter().filter_map(|(_, percent)| *percent).sum();
         let open = split
@@ -62,7 +63,7 @@ impl Options {
         let parts = split.iter().map(|(size, percent)| {
             let percent = percent.unwrap_or_else(|| {
                 seen += 1;
-                // What does not divide evenly goes to the first ones.
+                // The first ones get the remainder of the division.
                 rest / open + u32::from(seen <= rest % open)
             });
             (*size, percent)

@@ -1,4 +1,4 @@
-//! `rbench find`, checked.
+//! Checks of `rbench find`.
 
 use std::os::unix::ffi::OsStringExt as _;
 

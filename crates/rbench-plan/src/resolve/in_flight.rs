@@ -1,5 +1,5 @@
-//! `--engine` and `--iodepth` of operations on names: how many of a worker are in flight, and
-//! which phases can be.
+//! `--engine` and `--iodepth` of operations on names: the number in flight per worker, and
+//! the phases that support it.
 
 use rbench_core::engine::NAMES_IN_FLIGHT_MAX;
 
@@ -26,7 +26,7 @@ pub(super) fn of(given: &InFlight) -> Result<Option<u32>, PlanError> {
     }
 }
 
-/// Of the phases that are usual those that the engine performs. What is left out is noted.
+/// The usual phases that the engine can perform. Omitted phases are noted.
 pub(super) fn performed(
     usual: impl Iterator<Item = &'static PhaseInfo>,
     meta: &spec::Meta,
@@ -44,7 +44,7 @@ pub(super) fn performed(
     Ok(performed.iter().map(|phase| phase.kind).collect())
 }
 
-/// Looks whether a ring performs all that is measured.
+/// Checks that a ring can perform all measured phases.
 pub(super) fn check(plan: &MetaPlan) -> Result<(), PlanError> {
     if plan.in_flight.is_none() {
         return Ok(());

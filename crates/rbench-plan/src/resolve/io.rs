@@ -1,4 +1,4 @@
-//! `rbench io`: defaults filled in, combinations checked.
+//! Defaults and checks of `rbench io`.
 
 use std::path::PathBuf;
 
@@ -13,8 +13,7 @@ use crate::jobs::{BlockSizes, Buffers, Distribution};
 use crate::pattern;
 use crate::spec;
 
-/// The largest block: what one read or write call takes at most on Linux is
-/// just below 2 GiB.
+/// The largest block: Linux limits a read or write call to just below 2 GiB.
 const BLOCK_MAX: Bytes = Bytes(1 << 30);
 
 /// Block size without an option, where the file is no smaller.
@@ -115,7 +114,7 @@ fn part(io: &spec::Io, total: Bytes, (ranks, threads): (u32, u32)) -> Result<Byt
 /// Most threads that check for one worker.
 const VERIFY_THREADS_MAX: u32 = 64;
 
-/// Engines that part with a buffer while its block is checked.
+/// Engines that can give away a buffer while its block is verified.
 const LENDING: [&str; 6] = ["psync", "sync", "vsync", "pvsync", "pvsync2", "splice"];
 
 fn verify_threads(
@@ -169,7 +168,7 @@ fn small_files(io: &spec::Io) -> Result<Option<SmallFiles>, PlanError> {
     }
 }
 
-/// How large blocks are, and which option says so.
+/// Block sizes, and the name of their option.
 struct Blocks {
     sizes: BlockSizes,
     least: Bytes,
@@ -205,7 +204,8 @@ impl Blocks {
         !matches!(self.sizes, BlockSizes::Fixed(_))
     }
 
-    /// Whether `holds` for every size. A range has the multiples of its least.
+    /// True if `holds` for every size. A range consists of the multiples of its
+    /// least.
     fn all(&self, holds: impl Fn(u64) -> bool) -> bool {
         match &self.sizes {
             BlockSizes::Fixed(_) | BlockSizes::Range { .. } => holds(self.least.0),
@@ -245,7 +245,7 @@ fn check_blocks(
     Ok(())
 }
 
-/// What is written where no stamps are.
+/// Content of the data without stamps.
 fn buffers(io: &spec::Io) -> Result<Buffers, PlanError> {
     if io.no_refill && io.dedupe.is_some() {
         refuse!(
@@ -262,7 +262,7 @@ fn buffers(io: &spec::Io) -> Result<Buffers, PlanError> {
     })
 }
 
-/// Where stamps are and what they need.
+/// Checks the requirements of stamps.
 fn check_verify(
     io: &spec::Io,
     blocks: &Blocks,
@@ -359,7 +359,7 @@ fn io_layout(io: &spec::Io, size: Bytes, blocks: &Blocks) -> Result<Layout, Plan
     }
 }
 
-/// Engines that do something else than to move data.
+/// Engines that move no data.
 const MOVE_NOTHING: [&str; 2] = ["falloc", "ftruncate"];
 
 fn engine_and_depth(io: &spec::Io, facts: &Facts) -> Result<(String, u32), PlanError> {
@@ -449,7 +449,7 @@ fn ramp(io: &spec::Io, small: Option<SmallFiles>) -> Result<Nanos, PlanError> {
     Ok(ramp.unwrap_or(Nanos(0)))
 }
 
-/// The most values of a window: all of them are kept.
+/// Most values of a window; all of them are kept.
 const STEADY_VALUES_MAX: u64 = 100_000;
 
 fn steady(io: &spec::Io, interval: Nanos) -> Result<Option<SteadyRule>, PlanError> {

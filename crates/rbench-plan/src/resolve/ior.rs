@@ -1,7 +1,7 @@
-//! IOR's options, checked and translated into jobs: a round for each of write, write check
-//! and read of each repetition.
+//! Checks IOR's options and translates them into jobs: a round for each write, write check and
+//! read of each repetition.
 //!
-//! What each option means is in docs/reference/ior.md. Sentences name IOR's own letters.
+//! docs/reference/ior.md describes the options. Sentences name IOR's own letters.
 
 use std::path::{Path, PathBuf};
 
@@ -18,13 +18,13 @@ use crate::spec::{Common, Ior, Segments};
 
 const MIB: u64 = 1 << 20;
 
-/// Most bytes that one call moves.
+/// Most bytes of one call.
 const TRANSFER_MAX: u64 = 1 << 30;
 
 /// Alignment of offsets and lengths with O_DIRECT.
 const SECTOR: u64 = 512;
 
-/// The ranks that take part: `-N`.
+/// The number of ranks that take part: `-N`.
 ///
 /// # Errors
 /// A sentence that names the option.
@@ -39,12 +39,12 @@ pub(super) fn tasks(options: &Ior, ranks: u32) -> Result<u32, PlanError> {
 }
 
 impl Ior {
-    /// Whether nothing was named, so that it writes and reads.
+    /// True if no operation was named, so that it writes and reads.
     fn all(&self) -> bool {
         !(self.write || self.read || self.check_write || self.check_read)
     }
 
-    /// Whether the run writes files.
+    /// True if the run writes files.
     pub fn writes(&self) -> bool {
         self.write || self.all()
     }
@@ -53,12 +53,12 @@ impl Ior {
         self.read || self.check_read || self.all()
     }
 
-    /// The file that tells how many transfers an earlier run left each rank with.
+    /// The file in which an earlier run recorded the transfers of each rank.
     pub fn status_to_read(&self) -> Option<&PathBuf> {
         self.status_file.as_ref().filter(|_| !self.writes())
     }
 
-    /// The file that is told how many transfers this run left each rank with.
+    /// The file in which this run records the transfers of each rank.
     pub fn status_to_write(&self) -> Option<&PathBuf> {
         self.status_file.as_ref().filter(|_| self.writes())
     }
@@ -82,15 +82,15 @@ impl Ior {
     }
 }
 
-/// What all jobs have in common.
+/// Extent that all jobs share.
 struct Extent {
     transfer: u64,
     block: u64,
-    /// Bytes of each rank; `None`: as in the files.
+    /// Bytes of each rank; `None`: the length of the files.
     each: Option<u64>,
 }
 
-/// What a job does.
+/// Operation of a job.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Does {
     Write,
@@ -165,7 +165,7 @@ pub(super) fn resolve(
     })
 }
 
-/// The options that say what is moved, by their long names.
+/// The options for the amount of data, by their long names.
 fn told(options: &Ior, extent: &Extent) -> Vec<(String, String)> {
     let segments = extent.each.map(|each| (each / extent.block).to_string());
     let mut all = vec![
@@ -285,7 +285,7 @@ fn exclusions(options: &Ior, extent: &Extent) -> Result<(), PlanError> {
     Ok(())
 }
 
-/// The most transfers of each rank that reads, where an earlier run's stonewall tells.
+/// Most transfers of each rank that reads, as recorded by an earlier run's stonewall.
 fn transfers_max(options: &Ior, facts: &Facts) -> Result<Option<u64>, PlanError> {
     let Some(file) = options.status_to_read() else {
         return Ok(options.transfers_max);
@@ -302,8 +302,8 @@ fn transfers_max(options: &Ior, facts: &Facts) -> Result<Option<u64>, PlanError>
     }
 }
 
-/// How many ranks further on the files lie that a job uses, as in IOR: with `-C` so many
-/// nodes of `-Q`, in a write check two. Ranks that are placed in turn count as nodes.
+/// Distance in ranks to the owner of a job's files, like in IOR. With `-C` it is `-Q` nodes, in a
+/// write check two. Ranks that are placed in turn count as nodes.
 fn ahead(options: &Ior, does: Does, facts: &Facts) -> u32 {
     if !options.reorder {
         return 0;
@@ -325,8 +325,8 @@ fn ahead(options: &Ior, does: Does, facts: &Facts) -> u32 {
     (u64::from(nodes) * u64::from(unit) % u64::from(ranks.max(1))) as u32
 }
 
-/// With `-Z`: what the ranks that are read from are drawn with. A negative seed is another one in
-/// each repetition, as in IOR.
+/// Seed for drawing the ranks to read from, with `-Z`. A negative seed changes in each
+/// repetition, like in IOR.
 fn drawn(options: &Ior, does: Does, seed: u64, repetition: u32) -> Option<u64> {
     let given = match options.reorder_seed {
         Some(given) if given < 0 => u64::from(given.unsigned_abs()) + u64::from(repetition),
@@ -336,7 +336,7 @@ fn drawn(options: &Ior, does: Does, seed: u64, repetition: u32) -> Option<u64> {
     (options.reorder_random && does == Does::Read).then_some(given)
 }
 
-/// Makes a job.
+/// Creates jobs.
 struct Maker<'m> {
     options: &'m Ior,
     extent: &'m Extent,
@@ -347,7 +347,7 @@ struct Maker<'m> {
     drawn: Option<u64>,
     transfers_max: Option<u64>,
     repetition: u32,
-    /// Whether it is the last one of its repetition.
+    /// True if it is the last one of its repetition.
     last: bool,
     first_of_all: bool,
 }
@@ -362,7 +362,7 @@ impl Maker<'_> {
             Does::Read => options.check_read,
         };
         let deadline = options.deadline.filter(|time| time.0 > 0);
-        // A check looks at all that was written.
+        // A check reads everything that was written.
         let deadline = deadline.filter(|_| does != Does::CheckWrite);
         let time_min = options.time_min.filter(|time| time.0 > 0);
         let name = match does {
@@ -497,7 +497,8 @@ impl Maker<'_> {
     }
 }
 
-/// The directories that the files of `-o` lie in, the first one first, and what workers call theirs.
+/// The directories of the files of `-o`, the first one first, and the names of the workers'
+/// files.
 fn names(options: &Ior, end: &str) -> Result<(Vec<PathBuf>, FileNames), PlanError> {
     let files = options.files();
     let mut directories: Vec<PathBuf> = Vec::new();

@@ -1,6 +1,6 @@
-//! mdtest's options, checked and translated into the metadata workload.
+//! Checks mdtest's options and translates them into the metadata workload.
 //!
-//! What each option means is in docs/reference/mdtest.md. Sentences name mdtest's own
+//! docs/reference/mdtest.md describes the options. Sentences name mdtest's own
 //! letters.
 
 use std::path::PathBuf;
@@ -15,7 +15,7 @@ use crate::meta::{
 use crate::spec::Mdtest;
 use crate::tree::{MDTEST, Naming, PATH_MAX, Shape};
 
-/// The numbers of ranks to run with, one after the other: `-f`, `-l`, `-s`.
+/// The numbers of ranks to run with, in order: `-f`, `-l`, `-s`.
 ///
 /// # Errors
 /// A sentence that names the option.
@@ -45,29 +45,29 @@ pub(super) fn counts(options: &Mdtest, ranks: u32) -> Result<Vec<u32>, PlanError
 }
 
 impl Mdtest {
-    /// Whether no phase was named, so that all run.
+    /// True if no phase was named, so that all run.
     fn all_phases(&self) -> bool {
         !(self.create || self.stat || self.read || self.remove || self.rename)
     }
 
-    /// Whether the run makes the items.
+    /// True if the run creates the items.
     pub fn creates(&self) -> bool {
         self.create || self.all_phases()
     }
 
-    /// The file that tells how many items an earlier run made.
+    /// The file in which an earlier run recorded its number of items.
     pub fn status_to_read(&self) -> Option<&PathBuf> {
         self.status_file.as_ref().filter(|_| !self.creates())
     }
 
-    /// The file that is told how many items this run made.
+    /// The file in which this run records its number of items.
     pub fn status_to_write(&self) -> Option<&PathBuf> {
-        let told = self.creates() && self.stonewall.is_some_and(|w| w.0 > 0);
-        self.status_file.as_ref().filter(|_| told)
+        let is_recorded = self.creates() && self.stonewall.is_some_and(|w| w.0 > 0);
+        self.status_file.as_ref().filter(|_| is_recorded)
     }
 }
 
-/// What is done to items, and to which kinds.
+/// The selected operations and kinds of items.
 struct Chosen {
     create: bool,
     stat: bool,
@@ -92,9 +92,9 @@ pub(super) fn resolve(
 ) -> Result<MetaPlan, PlanError> {
     let ranks = facts.ranks();
     let chosen = chosen(options, notes)?;
-    let made = made_before(options, facts, notes)?;
-    let extent = extent(options, &chosen, made, notes)?;
-    // Rank 0 may have to count those of all ranks.
+    let items_made = made_before(options, facts, notes)?;
+    let extent = extent(options, &chosen, items_made, notes)?;
+    // Rank 0 may have to count the items of all ranks.
     if extent
         .per_rank
         .checked_mul(u64::from(ranks))
@@ -164,7 +164,7 @@ pub(super) fn resolve(
             after: options.after.clone(),
             pause: options.pause.unwrap_or_default(),
         },
-        made,
+        made: items_made,
         failures_end_the_run: options.warnings_are_errors,
         rows: Vec::new(),
     };
@@ -172,7 +172,7 @@ pub(super) fn resolve(
     Ok(plan)
 }
 
-/// `-G`; -1 is mdtest's word for none.
+/// `-G`; -1 means none in mdtest.
 fn data_seed(options: &Mdtest) -> Option<i32> {
     options.data_seed.filter(|seed| *seed != -1)
 }
@@ -203,7 +203,7 @@ fn chosen(options: &Mdtest, notes: &mut Vec<String>) -> Result<Chosen, PlanError
     })
 }
 
-/// What the file of `-x` told.
+/// The number of items in the file of `-x`.
 fn made_before(
     options: &Mdtest,
     facts: &Facts,
@@ -299,7 +299,7 @@ fn extent(
     })
 }
 
-/// Items of each tree directory when neither -n nor -I tells.
+/// Items of each tree directory without -n and -I.
 fn open_ended(
     options: &Mdtest,
     chosen: &Chosen,
@@ -328,7 +328,7 @@ fn open_ended(
     }
 }
 
-/// Whether directories are renamed.
+/// True if directories are renamed.
 fn renames(
     options: &Mdtest,
     chosen: &Chosen,
@@ -354,7 +354,7 @@ fn dirs(options: &Mdtest, ranks: u32) -> Result<Vec<PathBuf>, PlanError> {
     if let Some(bad) = dirs.iter().find(|d| d.to_str().is_none_or(str::is_empty)) {
         refuse!("-d '{}' is not a directory name", bad.display());
     }
-    // Room for what is made in it.
+    // The paths below it need this room.
     if let Some(long) = dirs.iter().find(|d| d.as_os_str().len() > PATH_MAX - 512) {
         refuse!(
             "-d names a directory with a path of {} bytes, too long for the paths of the tree",
@@ -438,8 +438,7 @@ fn exclusions(options: &Mdtest) -> Result<(), PlanError> {
     Ok(())
 }
 
-/// `-N`, counted in ranks: multiplied by the ranks of a node where ranks are
-/// placed node by node.
+/// `-N` in ranks: multiplied by the ranks of a node if ranks are placed node by node.
 fn stride(options: &Mdtest, facts: &Facts) -> u64 {
     let first = facts.host_of.first();
     let by_block = facts.hosts() > 1 && facts.host_of.get(1) == first;
@@ -475,8 +474,8 @@ fn phases(
         }
     };
     let of_the_tree = if options.unique_dir {
-        // The items of rank r lie in the tree of rank r + stride: rank r makes
-        // the tree of that number.
+        // The items of rank r lie in the tree of rank r + stride: rank r creates the
+        // tree of that number.
         by_one(ItemOwner::Each {
             ahead: (ranks - stride) % ranks,
         })

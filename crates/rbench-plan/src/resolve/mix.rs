@@ -1,4 +1,4 @@
-//! `rbench mix`: what was written, as options or in a profile, checked and complete.
+//! Checks and completes `rbench mix`, from options or a profile.
 
 use rbench_core::{Bytes, Nanos, OpKind, OpenFlags, linux};
 
@@ -9,16 +9,16 @@ use crate::mix::sizes::Sizes;
 use crate::mix::{FileSet, MixPlan, NAMES_MAX, Need, Per, Role, Row, Scale, SetKind, Step, Verb};
 use crate::spec::{Common, Mix, MixText};
 
-/// Names of the set of `--ops` and `--list` where nothing is said.
+/// Default number of names of the set of `--ops` and `--list`.
 const FILES: u64 = 1000;
-/// Their size.
+/// Default size of its files.
 const SIZE: Bytes = Bytes(4096);
-/// Those of them that are there at the start, percent.
+/// Default percentage of its names that exist at the start.
 const PREPARED: u32 = 80;
-/// How long it goes on where nothing is said.
+/// Default duration.
 const TIME: Nanos = Nanos(10_000_000_000);
 
-/// The sets that steps on directories and links take where they name none.
+/// The default sets of steps on directories and links.
 const IMPLIED: [(&str, SetKind); 2] = [("dirs", SetKind::Directories), ("links", SetKind::Links)];
 
 pub(super) fn resolve(mix: &Mix, common: &Common, ranks: u32) -> Result<MixPlan, PlanError> {
@@ -50,13 +50,13 @@ pub(super) fn resolve(mix: &Mix, common: &Common, ranks: u32) -> Result<MixPlan,
     let threads = threads(&profile.workers, common.threads)?;
     let several = profile.workers.len() > 1;
     for (worker, threads) in profile.workers.iter().zip(threads) {
-        let made = role(worker, (&sets, &profile.workers), threads, several);
+        let role = role(worker, (&sets, &profile.workers), threads, several);
         plan.roles
-            .push(made.map_err(|error| located(&plan.name, worker.line, error))?);
+            .push(role.map_err(|error| located(&plan.name, worker.line, error))?);
     }
     let sharing = if mix.shared() { u64::from(ranks) } else { 1 };
     for (number, written) in sets.iter().enumerate() {
-        // However little is taken, each worker that changes a set has names of it.
+        // However small the scale, each worker that changes a set owns names of it.
         let least = 2 * rounds_of_owners(&plan, number) * sharing;
         let set = &mut plan.sets[number];
         set.number = set.number.max(least.min(written.number));
@@ -65,7 +65,7 @@ pub(super) fn resolve(mix: &Mix, common: &Common, ranks: u32) -> Result<MixPlan,
     Ok(plan)
 }
 
-/// The mix as it was written, and what it is called.
+/// The name of the mix, and the mix as written.
 fn written(mix: &Mix) -> Result<(String, Profile), PlanError> {
     let of_options = |worker: WorkerText| {
         let set = SetText {
@@ -168,7 +168,7 @@ fn scale(mix: &Mix) -> Result<Scale, PlanError> {
     Ok(scale)
 }
 
-/// Adds the sets that steps on directories and links need and that are not there.
+/// Adds the missing sets that steps on directories and links need.
 fn imply(sets: &mut Vec<SetText>, workers: &[WorkerText]) {
     for (name, kind) in IMPLIED {
         let steps = workers.iter().flat_map(|w| w.first.iter().chain(&w.steps));
@@ -200,7 +200,7 @@ fn scaled(set: &SetText, scale: Scale) -> FileSet {
     }
 }
 
-/// Workers of each kind: as written, or so many together in the same proportion.
+/// Workers of each kind: as written, or the requested total in the same proportion.
 fn threads(workers: &[WorkerText], asked: Option<u32>) -> Result<Vec<u32>, PlanError> {
     let Some(asked) = asked else {
         return Ok(workers.iter().map(|worker| worker.threads).collect());
@@ -215,7 +215,7 @@ fn threads(workers: &[WorkerText], asked: Option<u32>) -> Result<Vec<u32>, PlanE
         (part as u32).max(1)
     };
     let mut shares: Vec<u32> = workers.iter().map(share).collect();
-    // The largest kind has what rounding leaves, or gives what it has taken.
+    // The largest kind gets the rounding difference.
     let largest = (0..workers.len())
         .rev()
         .max_by_key(|at| workers[*at].threads);
@@ -232,7 +232,7 @@ fn threads(workers: &[WorkerText], asked: Option<u32>) -> Result<Vec<u32>, PlanE
     Ok(shares)
 }
 
-/// A kind of worker.
+/// Creates the role of a kind of worker.
 fn role(
     worker: &WorkerText,
     (sets, workers): (&[SetText], &[WorkerText]),
@@ -313,13 +313,13 @@ fn role(
     })
 }
 
-/// Flags of an open that makes a new file.
+/// Flags of an open that creates a new file.
 fn creating(flags: OpenFlags) -> OpenFlags {
     let flags = flags.access(flags.reads(), true);
     flags.with(linux::CREAT | linux::EXCL)
 }
 
-/// An operation that is drawn opens its file itself.
+/// Sets the flags of a drawn operation, which opens its file itself.
 fn drawn(step: &mut Step) {
     step.verb = match step.verb {
         Verb::Create(flags) => Verb::Create(creating(flags)),
@@ -339,17 +339,17 @@ fn row(worker: &WorkerText, (op, name, label): (OpKind, &str, &str), several: bo
     Row { op, name, label }
 }
 
-/// The number of the row of a step, which may be the first of its kind.
+/// The index of the row of a step, which is added if it is the first of its kind.
 fn row_of(
     rows: &mut Vec<Row>,
     worker: &WorkerText,
     (verb, set): (Verb, &SetText),
     several: bool,
 ) -> usize {
-    let Some(found) = verb.word(set.kind == SetKind::Directories) else {
+    let Some(word) = verb.word(set.kind == SetKind::Directories) else {
         return 0;
     };
-    let row = row(worker, (found.op, found.name, found.label), several);
+    let row = row(worker, (word.op, word.name, word.label), several);
     let known = rows.iter().position(|other| other.name == row.name);
     known.unwrap_or_else(|| {
         rows.push(row);
@@ -357,7 +357,7 @@ fn row_of(
     })
 }
 
-/// Whether a step can be done on the names of a set.
+/// Checks that a step can work on the names of a set.
 fn fits(verb: Verb, set: &SetText) -> Result<(), String> {
     let word = verb.word(false);
     if word.is_none_or(|word| word.sets.contains(&set.kind)) {
@@ -375,8 +375,8 @@ fn fits(verb: Verb, set: &SetText) -> Result<(), String> {
     ))
 }
 
-/// Looks whether each step finds its file open, or closed, round after round, and gives
-/// opens the flags that the steps on their files need.
+/// Checks that each step finds its file open, or closed, in every round. Gives opens the
+/// flags that the steps on their files need.
 fn order(first: &mut [Step], steps: &mut [Step]) -> Result<(), String> {
     let number = first.len();
     let mut all: Vec<Step> = first.iter().chain(steps.iter()).copied().collect();
@@ -437,8 +437,9 @@ fn order(first: &mut [Step], steps: &mut [Step]) -> Result<(), String> {
     Ok(())
 }
 
-/// Gives the open of a file what a step on it needs; `placed`: whether a step before writes
-/// elsewhere than at its end, where `write whole` of a new file is.
+/// Gives the open of a file the flags that a step on it needs. `placed` is true if an
+/// earlier step writes elsewhere than at its end, which is the position of `write whole` in
+/// a new file.
 fn widen(open: &mut Verb, verb: Verb, placed: &mut bool) -> Result<(), String> {
     let created = matches!(open, Verb::Create(_));
     let (Verb::Create(flags) | Verb::Open(flags)) = open else {
@@ -464,14 +465,14 @@ fn widen(open: &mut Verb, verb: Verb, placed: &mut bool) -> Result<(), String> {
     Ok(())
 }
 
-/// Rounds in flight of the workers of a rank that change a set; at least one.
+/// Rounds in flight of a rank's workers that change a set; at least one.
 fn rounds_of_owners(plan: &MixPlan, set: usize) -> u64 {
     let changed = plan.roles.iter().any(|role| role.changes(set));
     let each = if changed { plan.rounds_in_flight() } else { 1 };
     plan.owners(set) * each as u64
 }
 
-/// Looks whether a ring performs the steps of a kind of workers, where it is to.
+/// Checks that a ring can perform the steps of a kind of worker, if it is used.
 fn in_a_ring(plan: &MixPlan, role: &Role) -> Result<(), String> {
     if plan.in_flight.is_none() {
         return Ok(());
@@ -693,8 +694,12 @@ mod tests {
             "database",
         ];
         for (name, _) in profile::BUILT_IN {
-            let made = plan(&with(named(name), 4), None);
-            assert_eq!(made.is_ok(), able.contains(name), "{name}: {made:?}");
+            let plan_result = plan(&with(named(name), 4), None);
+            assert_eq!(
+                plan_result.is_ok(),
+                able.contains(name),
+                "{name}: {plan_result:?}"
+            );
         }
         let check = |mix: Mix, depth, expect: &str| {
             assert_eq!(plan(&with(mix, depth), None).expect_err(expect), expect);
@@ -721,7 +726,7 @@ mod tests {
             "--ops: the set 'files' has 15 names for 16 rounds in flight that change it: each needs its own name (--iodepth, --threads, --scale)",
         );
         assert!(plan(&with(few, 15), None).is_ok());
-        let mine = |list: &str| {
+        let custom = |list: &str| {
             let text = format!(
                 "[set.files]\nnumber = 50\n[set.log]\nnumber = 1\n[[worker]]\nfirst = \"open@log\"\nlist = \"{list}\"\n"
             );
@@ -739,14 +744,14 @@ mod tests {
             let expect = format!(
                 "--profile mine.toml: line 5: {word} in a round uses the file of the set 'log' that is {why}"
             );
-            check(mine(list), 2, &expect);
-            assert!(plan(&with(mine(list), 1), None).is_ok(), "{list}");
+            check(custom(list), 2, &expect);
+            assert!(plan(&with(custom(list), 1), None).is_ok(), "{list}");
         }
         let shares = "open, read whole, close, append 10@log, fsync@log, fstat@log";
-        assert!(plan(&with(mine(shares), 8), None).is_ok());
+        assert!(plan(&with(custom(shares), 8), None).is_ok());
         assert!(
             plan(
-                &with(mine("write 10@log, read 10@log, truncate 0@log"), 8),
+                &with(custom("write 10@log, read 10@log, truncate 0@log"), 8),
                 None
             )
             .is_ok()

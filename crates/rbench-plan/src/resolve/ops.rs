@@ -1,6 +1,5 @@
 //! `rbench ops`: the rows of the per-operation table as phases of a metadata workload.
-//! Each row is a phase that is shown under the row's name; what it needs comes before
-//! it, untimed.
+//! Each row is a phase under the row's name; its prerequisites run before it, untimed.
 
 use rbench_core::operations::{OPS_ROWS, OpsRow};
 use rbench_core::{Bytes, OpKind};
@@ -14,7 +13,7 @@ use crate::shift;
 use crate::spec::{self, Ops};
 use crate::tree::{NATIVE, Shape};
 
-/// Operations of each row and worker when nothing is said.
+/// Default number of operations of each row and worker.
 const OPERATIONS: u64 = 1000;
 /// Directories of each worker that are filled with 10 entries.
 const FEW_ENTRIES: u64 = 100;
@@ -51,7 +50,7 @@ pub(super) fn resolve(
     if items > UNTIL_THE_DEADLINE {
         refuse!("--ops {each} is more than 2^40, the most operations of a rank");
     }
-    // The first of a phase's rows names it, asked for or not.
+    // The first of a phase's rows names it, requested or not.
     let named = |kind: PhaseKind| {
         let first = kind.info().rows[0].filter(|_| kinds.contains(&kind));
         first.map(|row| row.name)
@@ -107,7 +106,8 @@ pub(super) fn resolve(
     })
 }
 
-/// Filling directories takes long: few of them are listed again and again.
+/// The items of a phase. Filling directories takes long, so only a few are listed,
+/// repeatedly.
 fn part(kind: PhaseKind, each: u64) -> Option<Part> {
     let info = kind.info();
     let most = match info.entries? {

@@ -1,27 +1,28 @@
-//! How often the phases are passed over: a number of times, or until their rates are
-//! known well enough.
+//! Number of passes over the phases: fixed, or until their rates are known with
+//! enough precision.
 
 use super::{PlanError, at_least_one, nonzero_time};
 use crate::spec::{self, Workload};
 use rbench_core::Nanos;
 
-/// Iterations below which no interval can be told.
+/// Least number of iterations for a confidence interval.
 const ITERATIONS_MIN: u32 = 3;
-/// `--max-iterations` where it is not given.
+/// Default of `--max-iterations`.
 const ITERATIONS_MAX: u32 = 30;
-/// `--precision` where it is not given.
+/// Default of `--precision`.
 const PRECISION: f64 = 0.03;
 
-/// When iterations are enough; decided by what they have yielded.
+/// Rule by which enough iterations were done, from their results.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Until {
-    /// Half of the confidence interval of each row's rate, as a share of it, at most.
+    /// Most permitted half width of the confidence interval of each row's rate, as a
+    /// share of the rate.
     pub precision: f64,
-    /// After so long no further iteration begins; `None`: however long it takes.
+    /// Time after which no further iteration starts; `None`: no limit.
     pub time: Option<Nanos>,
 }
 
-/// The iterations that count: their number, or the most of them and when they are
+/// The counted iterations: their number, or the most of them with the rule for
 /// enough.
 pub(super) fn of(
     workload: &Workload,

@@ -1,4 +1,4 @@
-//! `rbench replay`, checked.
+//! Checks of `rbench replay`.
 
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::Path;
@@ -11,7 +11,7 @@ use crate::spec::{Common, Replay};
 use crate::trace::names::Names;
 use crate::trace::{Format, Reading};
 
-/// Most copies side by side.
+/// Most parallel copies.
 const COPIES_MAX: u32 = 100_000;
 
 pub(super) fn resolve(replay: &Replay, common: &Common) -> Result<ReplayPlan, PlanError> {
@@ -61,7 +61,7 @@ pub(super) fn resolve(replay: &Replay, common: &Common) -> Result<ReplayPlan, Pl
     })
 }
 
-/// A directory of the trace, which is looked for nowhere.
+/// Checks a directory of the trace, which need not exist here.
 fn absolute<'p>(flag: &str, path: Option<&'p Path>) -> Result<Option<&'p [u8]>, PlanError> {
     match path {
         Some(path) if !path.is_absolute() => {

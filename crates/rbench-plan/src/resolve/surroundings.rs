@@ -1,23 +1,22 @@
-//! What surrounds the phases of every workload: when the run ends by itself, and what is run
-//! before and after each phase.
+//! Settings around the phases of every workload: the limits at which the run stops by
+//! itself, and the commands before and after each phase.
 
 use rbench_core::Nanos;
 
 use super::{PlanError, nonzero_time};
 use crate::spec::{self, OnError};
 
-/// How long a command around a phase may take.
+/// Default time limit of a command around a phase.
 const PATIENCE: Nanos = Nanos(60_000_000_000);
 
 /// Limits at which a run stops by itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Limits {
-    /// Failed operations of all ranks that are still borne; `None`: any
-    /// number.
+    /// Most failed operations of all ranks that do not stop the run; `None`: any number.
     pub errors: Option<u64>,
-    /// Longest time of one operation; `None`: it may take as long as it takes.
+    /// Longest time of one operation; `None`: no limit.
     pub operation: Option<Nanos>,
-    /// Whether the run goes on where a mount no longer answers.
+    /// True if the run continues when a mount no longer answers.
     pub outlives_dead_mounts: bool,
 }
 
@@ -36,14 +35,14 @@ pub(super) fn limits(given: &spec::LimitOptions) -> Result<Limits, PlanError> {
     })
 }
 
-/// Commands of the user's around each phase that is reported, on every host.
+/// User's commands around each reported phase, on every host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PhaseCommands {
-    /// Before it; shell.
+    /// Shell command before it.
     pub before: Option<String>,
-    /// After it; shell.
+    /// Shell command after it.
     pub after: Option<String>,
-    /// How long each may take.
+    /// Time limit of each command.
     pub patience: Nanos,
 }
 
@@ -58,7 +57,7 @@ impl Default for PhaseCommands {
 }
 
 impl PhaseCommands {
-    /// Whether there are none.
+    /// True if there are none.
     pub fn is_empty(&self) -> bool {
         self.before.is_none() && self.after.is_none()
     }

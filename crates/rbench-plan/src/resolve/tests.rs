@@ -112,7 +112,7 @@ fn asked_phases_bring_what_they_need() {
     );
 }
 
-/// The phases that those asked for come to, in order.
+/// The phases for the requested ones with their prerequisites, in order.
 fn kinds(asked: &[PhaseKind]) -> String {
     let plan = meta(|_, m| m.phases = Some(asked.to_vec()), &twelve()).expect("valid");
     let Work::Meta(work) = &plan.work else {
@@ -124,19 +124,19 @@ fn kinds(asked: &[PhaseKind]) -> String {
 
 #[test]
 fn hard_links_are_made_when_asked_for_and_removed_before_the_tree() {
-    let made = "tree-create file-create file-link";
-    assert_eq!(kinds(&[PhaseKind::FileLink]), made);
+    let phases = "tree-create file-create file-link";
+    assert_eq!(kinds(&[PhaseKind::FileLink]), phases);
     assert_eq!(
         kinds(&[PhaseKind::LinkRemove]),
-        format!("{made} link-remove")
+        format!("{phases} link-remove")
     );
     assert_eq!(
         kinds(&[PhaseKind::FileLink, PhaseKind::TreeRemove]),
-        format!("{made} link-remove file-remove tree-remove")
+        format!("{phases} link-remove file-remove tree-remove")
     );
     assert_eq!(
         kinds(&[PhaseKind::FileLink, PhaseKind::FileRemove]),
-        format!("{made} link-remove file-remove")
+        format!("{phases} link-remove file-remove")
     );
     let others = kinds(&[PhaseKind::FileStat, PhaseKind::TreeRemove]);
     assert_eq!(
@@ -147,11 +147,11 @@ fn hard_links_are_made_when_asked_for_and_removed_before_the_tree() {
 
 #[test]
 fn what_phases_fill_is_emptied_before_others_fill_or_remove_it() {
-    let made = "tree-create dir-create dir-fill-10 dir-list-10";
-    assert_eq!(kinds(&[PhaseKind::DirList10]), made);
+    let phases = "tree-create dir-create dir-fill-10 dir-list-10";
+    assert_eq!(kinds(&[PhaseKind::DirList10]), phases);
     assert_eq!(
         kinds(&[PhaseKind::DirList10, PhaseKind::DirList1k]),
-        format!("{made} dir-empty-10 dir-fill-1k dir-list-1k")
+        format!("{phases} dir-empty-10 dir-fill-1k dir-list-1k")
     );
     assert_eq!(
         kinds(&[PhaseKind::DirResolve, PhaseKind::DirRemove]),
@@ -549,8 +549,8 @@ fn what_shapes_blocks_and_data_is_in_the_settings_in_the_form_of_its_option() {
         ("compress", "30%"),
         ("dedupe", "20%"),
     ] {
-        let found = rows.iter().find(|setting| setting.name == row.0);
-        assert_eq!(found.map(|setting| setting.text.as_str()), Some(row.1));
+        let setting = rows.iter().find(|setting| setting.name == row.0);
+        assert_eq!(setting.map(|setting| setting.text.as_str()), Some(row.1));
     }
     let value = |name: &str| rows.iter().find(|s| s.name == name).map(|s| s.value);
     assert_eq!(value("compress"), Some(SettingValue::Percent(30)));
@@ -598,8 +598,8 @@ fn a_journal_of_acknowledged_writes_needs_stamps_writes_and_data_that_stays() {
     let asks = |io: &mut spec::Io| (io.verify, io.ack_journal) = (true, Some("/var/acks".into()));
     let plan = io(|_, i| asks(i), &twelve()).expect("valid");
     assert!(plan.keep);
-    let told = |s: &Setting| (s.name, s.text.as_str()) == ("ack-journal", "/var/acks");
-    assert!(plan.describe().iter().any(told));
+    let is_journal = |s: &Setting| (s.name, s.text.as_str()) == ("ack-journal", "/var/acks");
+    assert!(plan.describe().iter().any(is_journal));
     check_io("--ack-journal needs --verify", |_, i| {
         i.ack_journal = Some("/var/acks".into());
     });
@@ -663,7 +663,7 @@ fn a_time_or_a_rate_measures_what_was_asked_for_and_prepares_the_rest() {
     let second = Some(Nanos(1_000_000_000));
     let rated = of(&|m| (m.time, m.rate) = (second, Some(2400.0)));
     assert_eq!(shown(&rated), [PhaseKind::FileRemove]);
-    // 100 of each of 24 workers in a second, and one in reserve.
+    // 100 for each of 24 workers in a second, and one in reserve.
     assert_eq!(rated.items_per_rank, 202);
     let removal = rated
         .phases
@@ -678,7 +678,7 @@ fn a_time_or_a_rate_measures_what_was_asked_for_and_prepares_the_rest() {
         .find(|p| p.kind == PhaseKind::FileCreate);
     let creation = creation.expect("it is needed");
     assert_eq!((creation.deadline, creation.open_loop), (None, None));
-    // Nobody knows how many: for as long.
+    // The number is unknown: items are created for the same time.
     let closed = of(&|m| m.time = second);
     assert!(closed.open_ended());
     let creation = closed
@@ -686,7 +686,7 @@ fn a_time_or_a_rate_measures_what_was_asked_for_and_prepares_the_rest() {
         .iter()
         .find(|p| p.kind == PhaseKind::FileCreate);
     assert_eq!(creation.and_then(|phase| phase.deadline), second);
-    // What repeats needs no more items than were asked for.
+    // Repeatable phases need no more items than requested.
     let stat = of(&|m| {
         m.phases = Some(vec![PhaseKind::FileStat]);
         (m.time, m.items, m.depth) = (second, Some(7), Some(0));
@@ -715,7 +715,7 @@ fn impossible_times_and_rates_are_refused() {
     assert!(error(&few).contains("at least 5 items"));
 }
 
-/// `--engine` and `--iodepth`.
+/// Options `--engine` and `--iodepth`.
 fn flight(engine: &str, depth: u32) -> spec::InFlight {
     spec::InFlight {
         engine: (!engine.is_empty()).then(|| engine.to_owned()),

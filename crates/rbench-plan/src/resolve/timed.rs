@@ -1,5 +1,5 @@
-//! `rbench meta --time` and `--rate`: which phases are measured, for how long, and over
-//! how many items. What the measured phases need is prepared untimed.
+//! `rbench meta --time` and `--rate`: the measured phases, their duration and their
+//! number of items. Their prerequisites are prepared untimed.
 
 use rbench_core::{Nanos, OpKind};
 
@@ -11,20 +11,20 @@ use crate::meta::{
 use crate::spec;
 use crate::tree::ItemKind;
 
-/// What `--time` and `--rate` make of the phases.
+/// Effect of `--time` and `--rate` on the phases.
 pub(super) struct Timed {
-    /// Of each measured phase; `None`: until its items are done.
+    /// Duration of each measured phase; `None`: until its items are done.
     pub time: Option<Nanos>,
-    /// When operations are meant to start; `None`: one follows the other.
+    /// Intended starts of operations; `None`: one after the other.
     open_loop: Option<OpenLoop>,
-    /// The phases that are measured.
+    /// The measured phases.
     asked: Vec<PhaseKind>,
-    /// Whether the number of items was given.
+    /// True if the number of items was given.
     counted: bool,
 }
 
 impl Timed {
-    /// `None` if neither option was given.
+    /// Creates the rules; `None` if neither option was given.
     pub fn of(meta: &spec::Meta) -> Result<Option<Timed>, PlanError> {
         let open_loop = open_loop(meta.rate, meta.arrival)?;
         let time = nonzero_time("--time", meta.time)?;
@@ -46,7 +46,8 @@ impl Timed {
         let by_default = PHASES
             .iter()
             .filter(|info| info.by_default && info.items.is_some() && info.items != excluded)
-            // How long a listing takes depends on the time then, and not on the target.
+            // The duration of a listing would then depend on the time limit instead of
+            // the target.
             .filter(|info| info.kind != PhaseKind::DirList)
             .map(|info| info.kind);
         let asked = meta.phases.clone().unwrap_or_else(|| by_default.collect());
@@ -64,19 +65,18 @@ impl Timed {
         }))
     }
 
-    /// Whether a measured phase goes on from item to item and the time alone says how
-    /// many it needs.
+    /// True if a measured phase uses up items, and only the time decides how many.
     fn uses_up(&self) -> bool {
         let repeats = |kind: &PhaseKind| kind.info().repeats();
         self.time.is_some() && !self.counted && !self.asked.iter().all(repeats)
     }
 
-    /// Levels of the tree where nothing is said; `None`: as always.
+    /// Default levels of the tree; `None`: the usual default.
     pub fn depth(&self) -> Option<u32> {
         self.uses_up().then_some(0)
     }
 
-    /// Items that each rank needs; `None`: as many as were given, or as always.
+    /// Items that each rank needs; `None`: the given or usual number.
     pub fn items_per_rank(&self, threads: u32, ranks: u32) -> Option<u64> {
         let time = self.time.filter(|_| self.uses_up())?;
         let Some(open) = self.open_loop else {
@@ -92,18 +92,18 @@ impl Timed {
         Some(((due + room).ceil() as u64).saturating_mul(u64::from(threads)))
     }
 
-    /// The phases that are measured and those that they need, in order.
+    /// The measured phases and their prerequisites, in order.
     pub fn phases(&self) -> Vec<PhaseKind> {
         let all = with_needed(&self.asked);
         all.iter().map(|info| info.kind).collect()
     }
 
-    /// The phase as it is with a time or a rate.
+    /// The phase with its time or rate.
     pub fn phase(&self, plain: PhasePlan) -> PhasePlan {
         let info = plain.kind.info();
         if !self.asked.contains(&plain.kind) {
-            // Without a rate nobody knows how many the measured ones need: as long
-            // as they take.
+            // Without a rate the number of items is unknown: they are created for the
+            // same time.
             let as_long = self.uses_up() && self.open_loop.is_none() && info.creates();
             return PhasePlan {
                 showing: Showing::Untimed,
@@ -122,8 +122,8 @@ impl Timed {
         }
     }
 
-    /// Looks whether every worker has what it needs: the operations of one that has
-    /// nothing to do would be missing from the rate.
+    /// Checks that every worker has enough items: the operations of an idle worker
+    /// would be missing from the rate.
     pub fn check(&self, plan: &MetaPlan, threads: u32, ranks: u32) -> Result<(), PlanError> {
         if self.uses_up() && plan.open_ended() && plan.nodes > 1 {
             refuse!(
@@ -147,7 +147,7 @@ impl Timed {
                     };
                     ("tree directories", places.end - places.start, workers)
                 }
-                // One item goes from name to name, and back is no other name.
+                // One item moves from name to name, so each worker needs a second name.
                 OpKind::Rename if self.time.is_some() => {
                     ("items of each rank", plan.items_per_rank, 2 * threads)
                 }

@@ -1,10 +1,10 @@
-//! `rbench meta --workers`: workers of all ranks together.
+//! `rbench meta --workers`: the total number of workers of all ranks.
 
 use super::{Facts, PlanError};
 use crate::meta::{Layout, PHASES, PhaseKind};
 use crate::spec;
 
-/// Workers of each rank, and the ranks that have one less; `None`: the option was not
+/// Workers of each rank, and the ranks that have one less; `None` if the option was not
 /// given.
 pub(super) fn of(
     meta: &spec::Meta,
@@ -24,8 +24,8 @@ pub(super) fn of(
     let threads = workers.div_ceil(ranks);
     let missing = u64::from(threads) * u64::from(ranks) - u64::from(workers);
     if missing > 0 {
-        // These would count on items that nobody makes, or on a rate of workers that are
-        // not there.
+        // These would need items that nobody creates, or count a rate of missing
+        // workers.
         let by_default = || PHASES.iter().filter(|p| p.by_default).map(|p| p.kind);
         let lists = match &meta.phases {
             Some(phases) => phases.contains(&PhaseKind::DirList),
@@ -50,8 +50,8 @@ pub(super) fn of(
     )))
 }
 
-/// The last so many ranks when each host's first comes first, then each host's second,
-/// and so on; ascending.
+/// The last `count` ranks in this order: each host's first rank, then each host's second, and
+/// so on. Returned in ascending order.
 fn last_in_turn(host_of: &[u32], count: usize) -> Vec<u32> {
     let mut seen = std::collections::BTreeMap::new();
     let mut turns: Vec<(u32, u32)> = (0_u32..)
@@ -75,7 +75,7 @@ mod tests {
     fn what_is_left_over_is_spread_over_the_hosts() {
         let host_of = [0, 0, 0, 1, 1, 1, 2, 2, 2];
         assert_eq!(last_in_turn(&host_of, 0), [] as [u32; 0]);
-        // One worker more than three in each: at each host's first rank.
+        // One worker more than three per host: at each host's first rank.
         assert_eq!(last_in_turn(&host_of, 6), [1, 2, 4, 5, 7, 8]);
         assert_eq!(last_in_turn(&host_of, 2), [5, 8]);
     }

@@ -1,4 +1,4 @@
-//! Reads the text of a suite. Whatever it does not know is an error with its line.
+//! Parser of suites. Anything unknown is an error with its line.
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -6,13 +6,13 @@ use toml::de::{DeTable, DeValue};
 use super::{Step, Suite, SuiteError};
 use crate::series::{Over, Selection};
 
-/// A value and where it stands.
+/// A value and its position.
 pub(crate) type Value<'t> = Spanned<DeValue<'t>>;
 
 const SUITE_KEYS: [&str; 3] = ["version", "title", "step"];
 const STEP_KEYS: [&str; 6] = ["name", "run", "over", "hosts", "ranks-per-host", "ranks"];
 
-/// The text of a file, for the lines of mistakes.
+/// The text of a file, to find the lines of errors.
 pub(crate) struct Text<'t>(pub(crate) &'t str);
 
 impl Text<'_> {
@@ -24,7 +24,7 @@ impl Text<'_> {
         }
     }
 
-    /// Refuses keys that are not known.
+    /// Refuses unknown keys.
     pub(crate) fn known(&self, table: &DeTable<'_>, keys: &[&str]) -> Result<(), SuiteError> {
         let unknown = table
             .keys()
@@ -80,7 +80,7 @@ impl Text<'_> {
 /// Reads a suite.
 ///
 /// # Errors
-/// What is wrong, and in which line.
+/// The error, with its line.
 pub fn read(name: &str, text: &str) -> Result<Suite, SuiteError> {
     let of = Text(text);
     let table = DeTable::parse(text).map_err(|error| {
@@ -122,12 +122,12 @@ fn step(of: &Text<'_>, value: &Value<'_>) -> Result<Step, SuiteError> {
     };
     of.known(table, &STEP_KEYS)?;
     let word = |key: &str| {
-        let found = table.get(key);
-        found.ok_or_else(|| of.error(value.span().start, format!("a step lacks '{key}'")))
+        let entry = table.get(key);
+        entry.ok_or_else(|| of.error(value.span().start, format!("a step lacks '{key}'")))
     };
     let number = |key: &str| {
-        let found = table.get(key).map(|value| of.number(key, value));
-        found.transpose()
+        let entry = table.get(key).map(|value| of.number(key, value));
+        entry.transpose()
     };
     let mut over = Vec::new();
     if let Some(list) = table.get("over") {

@@ -1,8 +1,8 @@
-//! Quantities of which a part is taken.
+//! Scaled quantities.
 
 use rbench_core::{Bytes, Nanos};
 
-/// What a quantity counts, and how it is written.
+/// Unit of a quantity.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Unit {
     Number,
@@ -10,11 +10,11 @@ enum Unit {
     Seconds,
 }
 
-/// The part `scale` (above 0, at most 1) of `N` or `N:LEAST`, in multiples of LEAST, and at least
-/// that; of times in whole seconds.
+/// Scales `N` or `N:LEAST` by `scale` (above 0, at most 1). The result is a multiple of LEAST,
+/// and at least LEAST; times are whole seconds.
 ///
 /// # Errors
-/// A clause that names what is no quantity.
+/// A clause that names the text that is not a quantity.
 pub fn part(text: &str, scale: f64) -> Result<String, String> {
     let (full, least) = match text.split_once(':') {
         Some((full, least)) => (full, Some(least)),
@@ -49,7 +49,7 @@ pub fn part(text: &str, scale: f64) -> Result<String, String> {
     })
 }
 
-/// A number, a size with its suffix, or a time with its unit (in s).
+/// Reads a number, a size with its suffix, or a time with its unit (in s).
 fn quantity(text: &str) -> Result<(u64, Unit), String> {
     let failed = || format!("'{text}' is neither a number, a size nor a whole number of seconds");
     if let Ok(number) = text.parse::<u64>() {
@@ -58,7 +58,7 @@ fn quantity(text: &str) -> Result<(u64, Unit), String> {
     if let Ok(bytes) = text.parse::<Bytes>()
         && text.starts_with(|c: char| c.is_ascii_digit())
     {
-        // `5m` is a size; minutes are written in seconds.
+        // `5m` is a size; minutes must be given in seconds.
         return Ok((bytes.0, Unit::Bytes));
     }
     match text.parse::<Nanos>() {
@@ -69,7 +69,7 @@ fn quantity(text: &str) -> Result<(u64, Unit), String> {
     }
 }
 
-/// With the largest suffix that leaves it whole: binary in every tool.
+/// Formats bytes with the largest suffix that leaves a whole number: binary in every tool.
 fn short(bytes: u64) -> String {
     const UNITS: [(u64, &str); 3] = [(1 << 30, "g"), (1 << 20, "m"), (1 << 10, "k")];
     let fits = |(unit, _): &&(u64, &str)| bytes > 0 && bytes.is_multiple_of(*unit);

@@ -1,4 +1,4 @@
-//! fio's logs of I/O as traces: one process each. What their lines say is [`crate::iolog`]'s.
+//! fio's logs of I/O as traces with one process each. [`crate::iolog`] parses their lines.
 
 use std::path::PathBuf;
 
@@ -8,7 +8,7 @@ use super::names::Unmapped;
 use super::{Op, Out, Reader, Reading};
 use crate::iolog::{Action, Follower, Replay, STAMP, Skip, Version};
 
-/// All of a log, as it was recorded.
+/// A replay of the whole log as recorded.
 static EVERYTHING: Replay = Replay {
     logs: Vec::new(),
     chunked: false,
@@ -28,20 +28,20 @@ static EVERYTHING: Replay = Replay {
     found: None,
 };
 
-/// Reads one.
+/// Reader of a log.
 pub struct Iolog {
     reading: Reading,
     follower: Option<Follower<'static>>,
     version: Version,
-    /// When what comes next begins, at the earliest.
+    /// Earliest start of the next operation.
     at: Nanos,
-    /// By file of the log, the number that it is open under.
+    /// The number of the open file for each file of the log.
     open: Vec<Option<u64>>,
     next: u64,
 }
 
 impl Iolog {
-    /// Before its first line.
+    /// Creates a reader before its first line.
     pub fn new(reading: &Reading) -> Iolog {
         Iolog {
             reading: reading.clone(),
@@ -71,7 +71,7 @@ impl Reader for Iolog {
             return Ok(());
         };
         if let Some(at) = entry.at() {
-            // Stamps of version 3 are in the unit that was named, waits of version 2 in their own.
+            // Stamps of version 3 are in the given unit, waits of version 2 in their own.
             let unit = match self.version {
                 Version::Two => STAMP,
                 Version::Three => self.reading.unit,

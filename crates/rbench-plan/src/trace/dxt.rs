@@ -1,6 +1,6 @@
-//! The text that `darshan-dxt-parser` prints, as a trace: data only. Each rank opens a file before
-//! its first operation on it and closes it behind the last. The text is sorted by file, not by
-//! time, so all of it is held; DXT itself keeps no more than some MiB of each rank.
+//! The output of `darshan-dxt-parser` as a trace: data only. Each rank opens a file before its
+//! first operation on it, and closes it after the last. The output is sorted by file instead of
+//! time, so all of it is kept in memory. DXT itself keeps only some MiB per rank.
 
 use std::collections::BTreeMap;
 
@@ -9,10 +9,10 @@ use rbench_core::{Call, Nanos, linux};
 use super::names::Unmapped;
 use super::{Name, Op, Out, Outcome, Reader, Reading, why};
 
-/// Reads one.
+/// Reader of the output.
 pub struct Dxt {
     reading: Reading,
-    /// The file that lines are about, by number; `None`: none yet, or it is left out.
+    /// The file of the following lines, by number; `None` if there is none yet, or it is left out.
     file: Option<usize>,
     left_out: Option<&'static str>,
     files: Vec<Name>,
@@ -32,7 +32,7 @@ struct Segment {
 }
 
 impl Dxt {
-    /// Before its first line.
+    /// Creates a reader before its first line.
     pub fn new(reading: &Reading) -> Dxt {
         Dxt {
             reading: reading.clone(),
@@ -80,7 +80,7 @@ impl Reader for Dxt {
         let words: Vec<&str> = text.split_ascii_whitespace().collect();
         match words[..] {
             ["X_POSIX", ..] => {}
-            // Old versions print no offsets of it.
+            // Old versions print no offsets for it.
             ["X_MPIIO", ..] => {
                 out.left_out.add(why::MPI_IO);
                 return Ok(());
@@ -126,7 +126,7 @@ impl Reader for Dxt {
 
     fn end(&mut self, out: &mut Out) -> Result<(), String> {
         self.segments.sort_by_key(|segment| segment.at);
-        // Of each rank and file: the number it is open under, and the last line about it.
+        // For each rank and file, the number of the open file, and the last segment about it.
         let mut open: BTreeMap<(u64, usize), (u64, usize)> = BTreeMap::new();
         for (place, segment) in self.segments.iter().enumerate() {
             let next = open.len() as u64;
@@ -176,7 +176,7 @@ impl Reader for Dxt {
                 out.push(implied(segment.end, Op::on_file(file, Call::Close)));
             }
         }
-        // An operation of a rank may have ended behind the start of its next one.
+        // An operation of a rank may have ended after the start of its next one.
         out.ops.sort_by_key(|op| op.at);
         self.segments.clear();
         Ok(())

@@ -1,10 +1,10 @@
-//! From the requests that reach a FUSE file system, which speak of inodes and handles, to the
-//! system calls behind them, which speak of names and open files.
+//! Maps requests to a FUSE file system, with inodes and handles, to the system calls that caused
+//! them, with names and open files.
 //!
-//! What the kernel asks by itself (a lookup on the way to a name, the attributes before a read)
-//! is folded into the call that causes it: a lookup or the reading of attributes whose successor,
-//! of the same process and within 1 ms, is about the same object. `flush` and `release` are one
-//! close.
+//! The kernel sends requests of its own, such as a lookup on the way to a name, or the attributes
+//! before a read. They are merged with the call that causes them. Such a request is a lookup or a
+//! read of attributes. It is followed within 1 ms by a request of the same process about the same
+//! object. `flush` and `release` together are one close.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -18,19 +18,19 @@ use super::{MODES, Name, Op, Other, Out, Outcome, Target, Told, why};
 /// The root of a FUSE file system.
 const ROOT: u64 = 1;
 
-/// What follows later was not caused.
+/// Time after which a following request has another cause.
 const SOON: Nanos = Nanos::MILLISECOND;
 
-/// After so many requests those that wait for their successors are looked through.
+/// Number of requests after which those that wait for their successors are checked.
 const SWEEP: u64 = 64;
 
-/// What requests are about.
+/// Objects of requests.
 trait About {
-    /// The inode that it is about, where that is one.
+    /// The inode, if it has one.
     fn inode(&self) -> Option<u64>;
-    /// The names that it is about.
+    /// The names.
     fn places(&self) -> [Option<&Place>; 2];
-    /// Whether what follows may be what it was asked for.
+    /// True if the kernel may have sent it for the following request.
     fn is_asked_by_the_kernel(&self) -> bool;
 }
 
@@ -80,7 +80,7 @@ impl About for What {
     }
 }
 
-/// Whether `next` is what the kernel asked `first` for.
+/// True if the kernel may have sent `first` for `next`.
 fn causes(next: &Event, first: &Event) -> bool {
     let looks_again = matches!(next.what, What::Lookup(_) | What::Getattr(_));
     let object = match &first.what {
@@ -96,39 +96,39 @@ fn causes(next: &Event, first: &Event) -> bool {
     };
     let same_object = || object.is_some() && next.what.inode() == object;
     match looks_again {
-        // Attributes behind a lookup are those of one stat; another lookup of the name is not.
+        // Attributes after a lookup belong to the same stat; another lookup of the name does not.
         true => goes_through || matches!(first.what, What::Lookup(_)) && same_object(),
         false => goes_through || same_object() || same_name(),
     }
 }
 
-/// A file or directory that somebody has open.
+/// An open file or directory.
 #[derive(Debug)]
 struct Handle {
-    /// Its number, where the trace says so.
+    /// Its number, if the trace has it.
     number: Option<u64>,
     flags: i32,
-    /// The numbers that it is open under, by process; the first one opened it.
+    /// The numbers of the open file, by process; the first one opened it.
     open: Vec<(u64, u64)>,
-    /// The last flush, and how long it took.
+    /// Time and duration of the last flush.
     flushed: Option<(Nanos, Nanos)>,
 }
 
-/// Follows requests.
+/// State of the mapping.
 pub struct Events {
     names: Names,
-    /// The name of each inode, and the other way round.
+    /// The name of each inode, and the inode of each name.
     places: HashMap<u64, Place>,
     inodes: HashMap<Place, u64>,
     handles: HashMap<u64, Vec<Handle>>,
     next_open: u64,
-    /// The last request of each process, where that may be the kernel's own.
+    /// The last request of each process, if the kernel itself may have sent it.
     waiting: HashMap<u64, Event>,
     taken: u64,
 }
 
 impl Events {
-    /// Before the first one.
+    /// Creates the state before the first request.
     pub fn new(names: &Names) -> Events {
         Events {
             names: names.of_a_mount(),
@@ -141,10 +141,10 @@ impl Events {
         }
     }
 
-    /// Takes the next one, by the time of its end. Operations go to `out`.
+    /// Takes the next request, in the order of their ends. Operations go to `out`.
     ///
     /// # Errors
-    /// A name is none.
+    /// Fails if a name is invalid.
     pub fn take(&mut self, mut event: Event, out: &mut Out) -> Result<(), String> {
         if let Some(first) = self.waiting.remove(&event.process) {
             let end = Nanos(first.at.0.saturating_add(first.took.0));
@@ -152,9 +152,9 @@ impl Events {
                 let whole = event.at.since(first.at).0.saturating_add(event.took.0);
                 (event.at, event.took) = (first.at, Nanos(whole));
                 self.know(&first);
-                // What was asked tells of the object of the call.
-                let told = first.found.map(|entry| entry.ino);
-                if event.found.is_none() && told.is_some() && told == event.what.inode() {
+                // The earlier request has attributes of the call's object.
+                let looked_up = first.found.map(|entry| entry.ino);
+                if event.found.is_none() && looked_up.is_some() && looked_up == event.what.inode() {
                     event.found = first.found;
                 }
             } else {
@@ -173,15 +173,15 @@ impl Events {
         self.done(event, out)
     }
 
-    /// There are no more.
+    /// Ends the trace.
     ///
     /// # Errors
-    /// As [`Events::take`].
+    /// Like [`Events::take`].
     pub fn end(&mut self, out: &mut Out) -> Result<(), String> {
         self.sweep(Nanos(u64::MAX), out)
     }
 
-    /// Lets go of those that nothing follows any more.
+    /// Takes the requests that can no longer have a successor.
     fn sweep(&mut self, now: Nanos, out: &mut Out) -> Result<(), String> {
         let old = |event: &Event| {
             let end = event.at.0.saturating_add(event.took.0);
@@ -202,7 +202,7 @@ impl Events {
         Ok(())
     }
 
-    /// Keeps what a reply says of names.
+    /// Records the names in a reply.
     fn know(&mut self, event: &Event) {
         let [Some(place), _] = event.what.places() else {
             return;
@@ -215,24 +215,25 @@ impl Events {
         }
     }
 
-    /// The inode has that name from now on.
+    /// Sets the name of an inode.
     fn name(&mut self, ino: u64, place: Place) {
-        if let Some(there) = self.inodes.insert(place.clone(), ino)
-            && there != ino
+        if let Some(previous) = self.inodes.insert(place.clone(), ino)
+            && previous != ino
         {
-            self.forget(there, &place);
+            self.forget(previous, &place);
         }
         self.places.insert(ino, place);
     }
 
-    /// The inode has not that name any more.
+    /// Removes the name of an inode.
     fn forget(&mut self, ino: u64, place: &Place) {
         if self.places.get(&ino) == Some(place) {
             self.places.remove(&ino);
         }
     }
 
-    /// The path of an inode, in parts; those of one whose name is not known begin with its number.
+    /// The path of an inode, in parts; if a name is unknown, it starts with the number of the
+    /// inode.
     fn path(&self, mut ino: u64) -> Result<Vec<u8>, Unmapped> {
         let mut length = 0;
         let mut parts: Vec<Arc<[u8]>> = Vec::new();
@@ -244,7 +245,7 @@ impl Events {
             parts.push(Arc::clone(name));
             ino = *parent;
             length += name.len() + 1;
-            // A damaged trace may go round in a ring.
+            // A damaged trace may contain a cycle.
             if length > PATH_MAX {
                 return Err(Unmapped::LeftOut(why::LONG));
             }
@@ -262,7 +263,7 @@ impl Events {
 
     fn placed(&self, (parent, name): &Place) -> Result<Name, Unmapped> {
         let parent = self.path(*parent)?;
-        // A name with a slash in it or `..` is none that a directory can have.
+        // A directory cannot have a name with a slash in it, or `..`.
         if name.contains(&b'/') || matches!(&name[..], b"." | b"..") {
             return Err(Unmapped::Wrong(
                 "a name contains a slash or is . or ..".to_owned(),
@@ -271,7 +272,7 @@ impl Events {
         self.names.map(&parent, name)
     }
 
-    /// Takes one that nothing was asked for.
+    /// Takes a request that was not merged with another.
     fn done(&mut self, event: Event, out: &mut Out) -> Result<(), String> {
         let op = match self.call(&event, out) {
             Ok(Some(op)) => op,
@@ -306,7 +307,7 @@ impl Events {
         Ok(())
     }
 
-    /// What names have become.
+    /// Records changes of names.
     fn changed(&mut self, event: &Event) {
         if event.result.is_err() {
             return;
@@ -319,11 +320,11 @@ impl Events {
                 }
             }
             What::Rename(from, to, flags) => {
-                let (moved, there) = (self.inodes.remove(from), self.inodes.remove(to));
-                if let Some(there) = there {
-                    self.forget(there, to);
+                let (moved, replaced) = (self.inodes.remove(from), self.inodes.remove(to));
+                if let Some(replaced) = replaced {
+                    self.forget(replaced, to);
                     if flags & linux::RENAME_EXCHANGE != 0 {
-                        self.name(there, from.clone());
+                        self.name(replaced, from.clone());
                     }
                 }
                 if let Some(moved) = moved {
@@ -334,7 +335,7 @@ impl Events {
         }
     }
 
-    /// The system call behind a request; `None`: it is part of another one.
+    /// The system call of a request; `None` if the request is part of another call.
     fn call(&mut self, event: &Event, out: &mut Out) -> Result<Option<Op>, Unmapped> {
         let link = |ino: u64| Ok::<_, Unmapped>(Target::Link(self.mapped(ino)?));
         let named = |name: &Arc<[u8]>| Ok::<_, Unmapped>(Other::Bytes(attribute(name)?));
@@ -462,8 +463,8 @@ impl Events {
         }))
     }
 
-    /// A file or directory is open from now on, if that worked. Of one that is left out the
-    /// handle is kept all the same, so that what is done with it is left out too.
+    /// Records an open file or directory, if the call succeeded. If its path is left out, the
+    /// handle is kept, so that its operations are left out, too.
     fn opened(
         &mut self,
         event: &Event,
@@ -485,8 +486,8 @@ impl Events {
         Ok(Op::opening(path?, (flags, mode & MODES), file))
     }
 
-    /// The open file of a handle, for the process of `event`: one that did not open it opens it
-    /// for itself, if the file still has a name.
+    /// The open file of a handle for the process of `event`. A process that did not open it opens
+    /// it itself, if the file still has a name.
     fn file(
         &mut self,
         ino: u64,
@@ -528,15 +529,16 @@ impl Events {
         Ok(next)
     }
 
-    /// The last descriptor of a handle is gone: who opened it closes it, timed as the flush was.
+    /// Ends a handle after its last descriptor. The process that opened it closes it, with the
+    /// duration of the flush.
     fn released(&mut self, ino: u64, number: Option<u64>, event: &Event, out: &mut Out) {
-        let place = self.handles.get(&ino).and_then(|all| {
+        let index = self.handles.get(&ino).and_then(|all| {
             let exact = number.and_then(|_| all.iter().position(|one| one.number == number));
             exact.or((!all.is_empty() && number.is_none()).then_some(0))
         });
-        let Some(handle) = place.and_then(|place| {
+        let Some(handle) = index.and_then(|index| {
             let all = self.handles.get_mut(&ino)?;
-            Some(all.remove(place))
+            Some(all.remove(index))
         }) else {
             out.gaps += 1;
             return;
@@ -570,7 +572,7 @@ impl Events {
     }
 }
 
-/// The handle with that number; where none is told, the last one of the inode.
+/// The handle with that number; without a number the last one of the inode.
 fn find(
     handles: &mut HashMap<u64, Vec<Handle>>,
     ino: u64,

@@ -1,5 +1,5 @@
-//! The traces that rbench itself writes (`rbench record`): a line of JSON for each operation,
-//! documented in docs/replay.md. Writing and reading.
+//! rbench's own traces (`rbench record`): a line of JSON for each operation, documented in
+//! docs/replay.md. Writing and reading.
 
 use std::sync::Arc;
 
@@ -11,17 +11,17 @@ use serde_json::{Map, Value, json};
 use super::names::{Unmapped, attribute};
 use super::{Kind, MODES, Name, Op, Other, Out, Outcome, Reader, Reading, Target, Told};
 
-/// The first line: the form's name and version.
+/// The first line: name and version of the format.
 pub const HEADER: &str = "{\"rbench-trace\":1}";
 
-/// Names of kinds of objects.
+/// Names of the kinds of objects.
 const KINDS: [(&str, Kind); 3] = [
     ("file", Kind::File),
     ("directory", Kind::Directory),
     ("link", Kind::Link),
 ];
 
-/// The line of an operation, with its end. Times are ns since `origin`.
+/// The line of an operation, with its line end. Times are in ns since `origin`.
 pub fn line(op: &Op, origin: Nanos) -> Vec<u8> {
     let mut map = Map::new();
     let mut put = |key: &str, value: Value| drop(map.insert(key.to_owned(), value));
@@ -116,14 +116,14 @@ fn put_parameters(call: Call, put: &mut dyn FnMut(&str, Value)) {
     }
 }
 
-/// Reads such a trace.
+/// Reader of such a trace.
 pub struct OwnForm {
     reading: Reading,
     begun: bool,
 }
 
 impl OwnForm {
-    /// Before its first line.
+    /// Creates a reader before its first line.
     pub fn new(reading: &Reading) -> OwnForm {
         let names = reading.names.of_a_mount();
         OwnForm {
@@ -257,7 +257,7 @@ impl Fields<'_> {
         }
     }
 
-    /// A path; that of the directory itself is empty.
+    /// A path; the path of the directory itself is empty.
     fn path(&self, key: &str) -> Found<Name> {
         let mut bytes = self.bytes(key)?;
         if bytes.is_empty() {

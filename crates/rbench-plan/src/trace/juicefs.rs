@@ -1,5 +1,5 @@
-//! JuiceFS's access log (`cat MOUNT/.accesslog`), old and new, as a trace. What its requests mean
-//! is [`super::events`]'.
+//! JuiceFS's access log (`cat MOUNT/.accesslog`), in its old and new form, as a trace.
+//! [`super::events`] interprets its requests.
 
 use std::sync::Arc;
 
@@ -10,19 +10,19 @@ use super::events::Events;
 use super::order::Order;
 use super::{Kind, Out, Reader, Reading, why};
 
-/// Whether it looks like a line of such a log.
+/// True if it looks like a line of such a log.
 pub fn is_line(text: &str) -> bool {
     split(text).is_ok()
 }
 
-/// Reads one.
+/// Reader of such a log.
 pub struct Juicefs {
     events: Events,
     order: Order,
 }
 
 impl Juicefs {
-    /// Before its first line.
+    /// Creates a reader before its first line.
     pub fn new(reading: &Reading) -> Juicefs {
         Juicefs {
             events: Events::new(&reading.names),
@@ -46,32 +46,32 @@ impl Reader for Juicefs {
     fn line(&mut self, number: u64, line: &[u8], out: &mut Out) -> Result<(), String> {
         let text = String::from_utf8_lossy(line);
         let text = text.trim_end();
-        // A second in which nothing happened.
+        // A second without requests.
         if text.is_empty() || text == "#" {
             return Ok(());
         }
         let event = event(text, number)?;
-        let mut found = Out::default();
-        self.events.take(event, &mut found)?;
-        self.hand_over(found, false, out);
+        let mut parsed = Out::default();
+        self.events.take(event, &mut parsed)?;
+        self.hand_over(parsed, false, out);
         Ok(())
     }
 
     fn end(&mut self, out: &mut Out) -> Result<(), String> {
-        let mut found = Out::default();
-        self.events.end(&mut found)?;
-        self.hand_over(found, true, out);
+        let mut parsed = Out::default();
+        self.events.end(&mut parsed)?;
+        self.hand_over(parsed, true, out);
         Ok(())
     }
 }
 
-/// A line in parts.
+/// Parts of a line.
 struct Parts<'l> {
     end: Nanos,
     pid: u64,
     method: &'l str,
     args: &'l str,
-    /// What stands behind the arguments, without the duration.
+    /// The text after the arguments, without the duration.
     rest: &'l str,
     took: Nanos,
 }
@@ -88,7 +88,7 @@ fn split(text: &str) -> Result<Parts<'_>, String> {
     let took = took.strip_suffix('>').and_then(super::seconds);
     let took = took.ok_or_else(cut)?;
     let (method, rest) = rest.split_once(" (").ok_or_else(cut)?;
-    // Names may hold anything, a result begins with ':' or ' -'.
+    // Names may contain anything; a result starts with ':' or ' -'.
     let close = ["): ", "):", ") -", ")"]
         .iter()
         .find_map(|end| rest.find(end));
@@ -103,7 +103,7 @@ fn split(text: &str) -> Result<Parts<'_>, String> {
     })
 }
 
-/// `2006.01.02 15:04:05.000000`, as if it were universal time.
+/// Reads `2006.01.02 15:04:05.000000` as universal time.
 fn stamped(text: &str) -> Option<Nanos> {
     let (date, time) = text.split_once(' ')?;
     let whole = |text: &str| -> Option<u64> {
@@ -119,7 +119,7 @@ fn stamped(text: &str) -> Option<Nanos> {
     if !fits || hours > 24 || minutes > 60 || date.next().is_some() {
         return None;
     }
-    // Days of a calendar whose years begin in March.
+    // Days of a calendar whose years start in March.
     let (y, m) = match month > 2 {
         true => (year, month - 3),
         false => (year - 1, month + 9),
@@ -132,14 +132,14 @@ fn stamped(text: &str) -> Option<Nanos> {
     ))
 }
 
-/// What a result says.
+/// Parts of a result.
 struct Answer {
     result: Result<u64, i32>,
     found: Option<Entry>,
     handle: Option<u64>,
 }
 
-/// `: OK (2,[-rw-r--r--:0100644,1,0,0,0,0,0,0]) [fh:3]`, or `: (…) [fh:3] - OK`.
+/// Reads `: OK (2,[-rw-r--r--:0100644,1,0,0,0,0,0,0]) [fh:3]`, or `: (…) [fh:3] - OK`.
 fn answer(rest: &str) -> Result<Answer, String> {
     let rest = rest.trim_start_matches(':').trim();
     let (status, body) = match rest.rsplit_once("- ") {
@@ -148,7 +148,7 @@ fn answer(rest: &str) -> Result<Answer, String> {
             let end = rest.find([' ', '(', '[']).unwrap_or(rest.len());
             match rest.starts_with("OK") {
                 true => ("OK", &rest[end..]),
-                // A sentence: up to the parenthesis.
+                // A sentence, up to the parenthesis.
                 false => {
                     let end = rest.find(['(', '[']).unwrap_or(rest.len());
                     (rest[..end].trim(), &rest[end..])
@@ -181,7 +181,7 @@ fn answer(rest: &str) -> Result<Answer, String> {
     })
 }
 
-/// `(inode,[mode,nlink,uid,gid,atime,mtime,ctime,length])`
+/// Reads `(inode,[mode,nlink,uid,gid,atime,mtime,ctime,length])`.
 fn entry(text: &str) -> Option<Entry> {
     let (before, rest) = text.split_once(",[")?;
     let ino = before.rsplit('(').next()?.trim().parse().ok()?;
@@ -227,7 +227,7 @@ impl<'a> Args<'a> {
         Some(word.trim())
     }
 
-    /// A number; what stands in brackets after it, as the handle in `2[1]`, is not read.
+    /// A number; a suffix in brackets, like the handle in `2[1]`, is ignored.
     fn try_number(&mut self) -> Option<u64> {
         let word = self.word()?;
         let word = match word.split_once('[') {
@@ -244,7 +244,7 @@ impl<'a> Args<'a> {
         self.try_number().ok_or_else(|| self.wrong())
     }
 
-    /// A directory and all that is left but for `fields` words at the end, as a name in it.
+    /// A directory, and a name in it: the rest except for `fields` words at the end.
     fn place(&mut self, fields: usize) -> Result<Place, String> {
         let parent = self.number()?;
         let (mut name, mut end) = (self.left, self.left.len());
@@ -260,7 +260,7 @@ impl<'a> Args<'a> {
         Ok((parent, Arc::from(name.as_bytes())))
     }
 
-    /// `-rw-r--r--:0100644`
+    /// Reads `-rw-r--r--:0100644`.
     fn mode(&mut self) -> Result<u32, String> {
         let word = self.word().ok_or_else(|| self.wrong())?;
         let digits = word.rsplit(':').next().unwrap_or("");
@@ -325,7 +325,7 @@ fn what(parts: &Parts<'_>, handle: Option<u64>) -> Result<What, String> {
         "link" => What::Link(args.number()?, args.place(0)?),
         "open" => {
             let ino = args.number()?;
-            // Old versions do not tell the flags.
+            // Old versions do not record the flags.
             let flags = args.try_number().map_or(linux::RDWR, |flags| flags as i32);
             What::Open(ino, flags, handle)
         }
@@ -367,10 +367,10 @@ fn what(parts: &Parts<'_>, handle: Option<u64>) -> Result<What, String> {
     })
 }
 
-/// `(4,0x18,[size=0;mtime=NOW;])`
+/// Reads `(4,0x18,[size=0;mtime=NOW;])`.
 fn changes(args: &str) -> Changes {
     let mut changes = Changes::default();
-    // The handle stands in brackets, too.
+    // The handle is in brackets, too.
     let list = args.rsplit_once('[').map_or("", |(_, list)| list);
     for part in list.split([';', ']']) {
         let Some((key, value)) = part.split_once('=') else {

@@ -1,36 +1,38 @@
-//! Names of a trace, and the paths below the directory of a replay that they become.
+//! Names of a trace, and their mapping to paths below the directory of a replay.
 
 use std::sync::Arc;
 
 use super::{Name, Other, why};
 
-/// The longest path that Linux takes, and the longest name in one, bytes.
+/// The longest path that Linux accepts, and the longest name in one, in bytes.
 pub const PATH_MAX: usize = 4095;
 const PART_MAX: usize = 255;
 
-/// Stands for a working directory that a trace does not tell.
+/// Placeholder for an unknown working directory.
 pub const SOMEWHERE: &[u8] = b"/working-directory";
 
-/// Why a name has no path.
+/// The reason why a name has no path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Unmapped {
-    /// What is done with it is left out.
+    /// Operations on it are left out.
     LeftOut(&'static str),
-    /// It is no name: a sentence.
+    /// It is not a name: a sentence.
     Wrong(String),
 }
 
-/// Which names of a trace are replayed.
+/// Selection and mapping of a trace's names.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Names {
-    /// Only those below this directory, which becomes that of the replay: the parts of its path.
+    /// Only names below this directory, which becomes the directory of the replay: the parts of
+    /// its path.
     below: Option<Vec<Vec<u8>>>,
-    /// They begin at the root of a mount, not at that of a host: `/dev` is a directory of users.
+    /// True if names start at the root of a mount instead of a host: `/dev` is then a user's
+    /// directory.
     of_a_mount: bool,
 }
 
 impl Names {
-    /// Those below `directory`; `None`: all.
+    /// Selects the names below `directory`; `None`: all.
     pub fn below(directory: Option<&[u8]>) -> Names {
         Names {
             below: directory.map(|path| parts(b"/", path)),
@@ -38,7 +40,7 @@ impl Names {
         }
     }
 
-    /// The same of a trace whose names begin at the root of a mount.
+    /// The same for a trace whose names start at the root of a mount.
     pub fn of_a_mount(&self) -> Names {
         Names {
             of_a_mount: true,
@@ -46,7 +48,7 @@ impl Names {
         }
     }
 
-    /// That directory.
+    /// The directory given by the user.
     pub fn directory(&self) -> Option<Vec<u8>> {
         let below = self.below.as_ref()?;
         Some([&b"/"[..], &below.join(&b'/')].concat())
@@ -55,7 +57,7 @@ impl Names {
     /// The path of a name, which is relative to `base` unless it is absolute.
     ///
     /// # Errors
-    /// When what is done with it is left out, or it is no name.
+    /// Fails if its operations are left out, or if it is not a name.
     pub fn map(&self, base: &[u8], name: &[u8]) -> Result<Name, Unmapped> {
         checked(name).map_err(Unmapped::Wrong)?;
         if name.len() > PATH_MAX {
@@ -86,11 +88,11 @@ impl Names {
         Ok(Arc::from(rest.join(&b'/')))
     }
 
-    /// Where a symbolic link with that `target` leads whose name, in the trace, is `link`
+    /// Target of a symbolic link in the replay, for the recorded `target` of `link`, a name
     /// below `base`.
     ///
     /// # Errors
-    /// When it is no target, or longer than any.
+    /// Fails if it is not a target, or is too long.
     pub fn target(&self, base: &[u8], link: &[u8], target: &[u8]) -> Result<Other, Unmapped> {
         checked(target).map_err(Unmapped::Wrong)?;
         if target.len() > PATH_MAX {
@@ -108,7 +110,7 @@ impl Names {
             return Err(Unmapped::LeftOut(why::LONG));
         }
         let path = self.path_of(&to).unwrap_or_else(|_| {
-            // Nothing is there in a replay.
+            // This path does not exist in a replay.
             let mut outside = b"outside/".to_vec();
             outside.extend(to.join(&b'/'));
             outside.into()
@@ -117,10 +119,10 @@ impl Names {
     }
 }
 
-/// The name of an extended attribute: only those of users are replayed.
+/// The name of an extended attribute: only the user name space is replayed.
 ///
 /// # Errors
-/// When what is done with it is left out.
+/// Fails if operations on it are left out.
 pub fn attribute(name: &[u8]) -> Result<Name, Unmapped> {
     if !name.starts_with(b"user.") || name.contains(&0) {
         return Err(Unmapped::LeftOut(why::ATTRIBUTE));
@@ -131,7 +133,7 @@ pub fn attribute(name: &[u8]) -> Result<Name, Unmapped> {
     }
 }
 
-/// Whether no system takes a path of those parts.
+/// True if no system accepts a path of those parts.
 fn is_long(parts: &[Vec<u8>]) -> bool {
     let all: usize = parts.iter().map(|part| part.len() + 1).sum();
     all > PATH_MAX || parts.iter().any(|part| part.len() > PART_MAX)
@@ -145,7 +147,7 @@ fn checked(name: &[u8]) -> Result<(), String> {
     }
 }
 
-/// The parts of an absolute path, `.` and `..` gone by their letters: nothing lies above `/`.
+/// The parts of an absolute path, with `.` and `..` resolved textually: nothing lies above `/`.
 fn parts(base: &[u8], name: &[u8]) -> Vec<Vec<u8>> {
     let mut parts: Vec<Vec<u8>> = Vec::new();
     let base = if name.starts_with(b"/") { b"" } else { base };

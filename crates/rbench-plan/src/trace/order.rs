@@ -1,4 +1,4 @@
-//! Operations in the order of their starts, of traces whose lines stand in that of their ends.
+//! Sorts operations by their starts, for traces whose lines are in the order of their ends.
 
 use std::collections::VecDeque;
 
@@ -6,26 +6,26 @@ use rbench_core::Nanos;
 
 use super::Op;
 
-/// So many operations are held back at most, and none longer than so much time of the trace: what
-/// comes later still comes late.
+/// Most operations that are held back, and the longest time of the trace: later ones stay late.
 const HELD: usize = 1 << 14;
 const WINDOW: Nanos = Nanos::SECOND;
 
 /// Operations that are held back.
 #[derive(Debug, Default)]
 pub struct Order {
-    /// In the order of their starts; equal ones as they came.
+    /// The operations in the order of their starts; equal ones in the order of their arrival.
     held: VecDeque<Op>,
 }
 
 impl Order {
-    /// Takes one.
+    /// Adds an operation.
     pub fn push(&mut self, op: Op) {
-        let place = self.held.partition_point(|held| held.at <= op.at);
-        self.held.insert(place, op);
+        let index = self.held.partition_point(|held| held.at <= op.at);
+        self.held.insert(index, op);
     }
 
-    /// The next one that nothing is expected before any more. `ended`: no more come.
+    /// The next operation, if no earlier one is expected any more. `ended` is true at the end of
+    /// the trace.
     pub fn pop(&mut self, ended: bool) -> Option<Op> {
         let (first, last) = (self.held.front()?.at, self.held.back()?.at);
         let due = ended || self.held.len() > HELD || last.since(first) > WINDOW;

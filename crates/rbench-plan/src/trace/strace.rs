@@ -1,8 +1,9 @@
-//! What `strace -f -ttt -T` writes, as a trace: descriptors are followed through `open`, `dup`,
+//! The output of `strace -f -ttt -T` as a trace. Descriptors are tracked through `open`, `dup`,
 //! `fcntl`, `fork`, `clone`, `unshare`, `close` and `exec`, working directories through `chdir`.
 //!
-//! As in the kernel, a descriptor is free when its `close` begins, and `dup2` has replaced one
-//! when it begins, however long they then take; what `open` and `fcntl` return is there when they end.
+//! As in the kernel, `close` frees a descriptor when it starts, and `dup2` replaces one when it
+//! starts, no matter how long they take. Descriptors returned by `open` and `fcntl` exist when
+//! these end.
 
 mod attributes;
 mod calls;
@@ -20,7 +21,7 @@ use super::order::Order;
 use super::{Op, Out, Outcome, Reader, Reading, why};
 use text::{Finished, Line, What};
 
-/// Whether it looks like a line of strace: a time in seconds, and a call.
+/// True if it looks like a line of strace: a time in seconds, and a call.
 pub fn is_line(line: &str) -> bool {
     match text::line(line) {
         Ok(Some(line)) => match line.what {
@@ -31,8 +32,8 @@ pub fn is_line(line: &str) -> bool {
     }
 }
 
-/// What a line tells of the working directory of the first process: what `getcwd` returned, or
-/// `strace -y` writes beside `AT_FDCWD`. To be asked of line after line until it answers.
+/// Finds the working directory of the first process: the result of `getcwd`, or the path that
+/// `strace -y` writes after `AT_FDCWD`. Call it with line after line until it answers.
 pub fn working_directory(line: &str) -> Hint {
     let Ok(Some(Line {
         what: What::Call(call),
@@ -62,40 +63,40 @@ pub fn working_directory(line: &str) -> Hint {
         .map_or(Hint::Nothing, Hint::Directory)
 }
 
-/// An answer of [`working_directory`].
+/// Result of [`working_directory`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Hint {
-    /// This line does not say.
+    /// Not in this line.
     Nothing,
-    /// No line will.
+    /// Not in any line.
     Unknown,
-    /// This.
+    /// The directory.
     Directory(Vec<u8>),
 }
 
-/// How calls begin that make processes.
+/// First words of calls that create processes.
 const FORKS: [&str; 4] = ["clone(", "clone3(", "fork(", "vfork("];
 
-/// What a descriptor is.
+/// Object of a descriptor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Descriptor {
     /// A file that the trace opened.
     File(File),
-    /// Something that is no file of the replay, and why.
+    /// Another object, which is not replayed: the reason.
     Other(&'static str),
 }
 
-/// An open file, seen from a descriptor.
+/// An open file, as seen from a descriptor.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct File {
     open: u64,
-    /// The absolute path that it was opened under.
+    /// The absolute path of its open.
     path: Arc<[u8]>,
-    /// Closed by `exec`.
+    /// True if `exec` closes it.
     cloexec: bool,
 }
 
-/// The number of what threads of a process share: descriptors, or a working directory.
+/// Number of an object that threads share: descriptors, or a working directory.
 type Shared = usize;
 
 /// A process or thread.
@@ -103,11 +104,11 @@ type Shared = usize;
 struct Process {
     table: Shared,
     folder: Shared,
-    /// A call that had not ended when another process went on.
+    /// A call that was interrupted by another process's line.
     begun: Option<Begun>,
 }
 
-/// The beginning of a call.
+/// Start of a call.
 #[derive(Debug, Clone)]
 struct Begun {
     text: String,
@@ -115,55 +116,55 @@ struct Begun {
     taken: Taken,
 }
 
-/// What a call has taken when it begins, whatever others do until it ends.
+/// Effects of a call that take place at its start, whatever happens until its end.
 #[derive(Debug, Clone, Default)]
 struct Taken {
     /// The descriptors that it names.
     seen: HashMap<i64, Option<Descriptor>>,
-    /// What it has done to descriptors.
+    /// Its effect on descriptors.
     early: Option<Early>,
-    /// Of `fork`: the descriptors of its child.
+    /// Descriptors of the child of a `fork`.
     copy: Option<Shared>,
-    /// The open file of which it makes a descriptor when it ends.
+    /// The open file of the descriptor that it creates at its end.
     held: Option<Descriptor>,
-    /// Of `fork`: its child, where that has done something already.
+    /// The child of a `fork`, if it has already appeared.
     child: Option<u64>,
 }
 
-/// What a call has done to descriptors when it begins.
+/// Effect of a call on descriptors at its start.
 #[derive(Debug, Clone)]
 enum Early {
-    /// `close` has taken this from its number (`None`: nothing was known to be there); whether
-    /// nobody else had it open.
+    /// Object that `close` removed from its number (`None` if unknown), and true if this was the
+    /// last descriptor of the open file.
     Closed(Option<Descriptor>, bool),
-    /// All is done that is to be done.
+    /// All effects are complete.
     Done,
 }
 
-/// What lines have said so far.
+/// State from the lines until now.
 struct State {
     reading: Reading,
     processes: BTreeMap<u64, Process>,
-    /// Descriptors.
+    /// Descriptor tables.
     tables: HashMap<Shared, HashMap<i64, Descriptor>>,
     /// Working directories, absolute.
     folders: HashMap<Shared, Vec<u8>>,
     next_shared: Shared,
-    /// Descriptors of each open file.
+    /// Number of descriptors of each open file.
     held: HashMap<u64, u32>,
     next_open: u64,
 }
 
-/// Reads one.
+/// Reader of strace's output.
 pub struct Strace {
     state: State,
     order: Order,
-    /// Of times of day: the latest, and days that have passed.
+    /// For times of day, the latest time, and the number of days that have passed.
     day: (Nanos, u64),
 }
 
 impl Strace {
-    /// Before its first line.
+    /// Creates a reader before its first line.
     pub fn new(reading: &Reading) -> Strace {
         let state = State {
             reading: reading.clone(),
@@ -181,11 +182,11 @@ impl Strace {
         }
     }
 
-    /// A time of day as one of the trace, which may go on past midnight.
+    /// Converts a time of day to a time of the trace, which may continue past midnight.
     fn of_day(&mut self, at: Nanos) -> Nanos {
         const DAY: u64 = 24 * 3600 * 1_000_000_000;
         let (latest, days) = &mut self.day;
-        // What stands behind the start of another call may be a little earlier.
+        // The end of a call may have a slightly earlier time than the start of the line before.
         if at.0 + DAY / 2 < latest.0 {
             *days += 1;
         }
@@ -216,17 +217,17 @@ impl Reader for Strace {
             true => self.of_day(at),
             false => at,
         };
-        let mut found = Vec::new();
+        let mut ops = Vec::new();
         self.state.know(pid);
         match what {
             What::Other => {}
-            What::Exited => self.state.exited(pid, at, &mut found),
-            What::Superseded(by) => self.state.superseded(pid, by, at, &mut found),
-            What::Begun(begun) => {
-                let taken = self.state.begin(pid, at, begun, &mut found);
+            What::Exited => self.state.exited(pid, at, &mut ops),
+            What::Superseded(by) => self.state.superseded(pid, by, at, &mut ops),
+            What::Begun(start) => {
+                let taken = self.state.begin(pid, at, start, &mut ops);
                 if let Some(process) = self.state.processes.get_mut(&pid) {
                     process.begun = Some(Begun {
-                        text: begun.to_owned(),
+                        text: start.to_owned(),
                         at,
                         taken,
                     });
@@ -235,32 +236,30 @@ impl Reader for Strace {
             What::Call(call) => {
                 let call = text::call(call)?;
                 let taken = Taken::default();
-                self.state
-                    .call((pid, at), &call, taken, (&mut found, out))?;
+                self.state.call((pid, at), &call, taken, (&mut ops, out))?;
             }
             What::Resumed(name, rest) => {
                 let process = self.state.processes.get_mut(&pid);
-                let begun = process.and_then(|process| process.begun.take());
-                // A trace may begin in the middle of a call.
+                let start = process.and_then(|process| process.begun.take());
+                // A trace may start in the middle of a call.
                 let Some(Begun {
-                    text: begun,
+                    text: start,
                     at,
                     taken,
-                }) = begun
+                }) = start
                 else {
                     return Ok(());
                 };
-                if !begun.starts_with(name) {
+                if !start.starts_with(name) {
                     return Err(format!(
                         "the end of '{name}', whose start is not in the trace"
                     ));
                 }
-                let call = text::call(&format!("{begun}{rest}"))?;
-                self.state
-                    .call((pid, at), &call, taken, (&mut found, out))?;
+                let call = text::call(&format!("{start}{rest}"))?;
+                self.state.call((pid, at), &call, taken, (&mut ops, out))?;
             }
         }
-        for op in found {
+        for op in ops {
             self.order.push(Op { line: number, ..op });
         }
         self.hand_over(false, out);
@@ -284,27 +283,31 @@ impl State {
         self.next_shared
     }
 
-    /// Makes a process known that has not been seen: the child of one whose `fork` has not
-    /// returned yet, or one that was there before the trace.
+    /// Adds a process that appears for the first time: the child of a process whose `fork` has
+    /// not returned yet, or one that existed before the trace.
     fn know(&mut self, pid: u64) {
         if self.processes.contains_key(&pid) {
             return;
         }
         let forking = |process: &&Process| {
-            let begun = process.begun.as_ref().map(|begun| begun.text.as_str());
-            begun.is_some_and(|text| FORKS.iter().any(|fork| text.starts_with(fork)))
+            let call_start = process
+                .begun
+                .as_ref()
+                .map(|call_start| call_start.text.as_str());
+            call_start.is_some_and(|text| FORKS.iter().any(|fork| text.starts_with(fork)))
         };
-        // Of several the one that began last; all ranks have to come to the same.
+        // Of several, the one that started last; all ranks must choose the same.
         let forking = self
             .processes
             .values_mut()
             .filter(|process| forking(&&**process));
-        let parent = forking.max_by_key(|process| process.begun.as_ref().map(|begun| begun.at));
+        let parent =
+            forking.max_by_key(|process| process.begun.as_ref().map(|call_start| call_start.at));
         let parent = parent.map(|parent| {
-            let begun = parent.begun.as_mut();
-            let (flags, copy) = begun.map_or_else(Default::default, |begun| {
-                begun.taken.child = Some(pid);
-                (begun.text.clone(), begun.taken.copy.take())
+            let call_start = parent.begun.as_mut();
+            let (flags, copy) = call_start.map_or_else(Default::default, |call_start| {
+                call_start.taken.child = Some(pid);
+                (call_start.text.clone(), call_start.taken.copy.take())
             });
             (parent.clone(), flags, copy)
         });
@@ -327,8 +330,8 @@ impl State {
         }
     }
 
-    /// A child, which shares with its parent what the text of the call says; `copy`: the
-    /// descriptors of its own, where they are known from the beginning of the call.
+    /// Adds a child, which shares with its parent what the text of the call says. `copy` is its
+    /// own descriptor table, if known from the start of the call.
     fn fork(&mut self, parent: &Process, child: u64, text: &str, copy: Option<Shared>) {
         if self.processes.contains_key(&child) {
             return;
@@ -350,7 +353,7 @@ impl State {
         self.processes.insert(child, process);
     }
 
-    /// A table of its own with the same descriptors.
+    /// Creates a copy of a table with the same descriptors.
     fn copy_of(&mut self, table: Shared) -> Shared {
         let own = self.tables.get(&table).cloned().unwrap_or_default();
         for descriptor in own.values() {
@@ -363,7 +366,7 @@ impl State {
         table
     }
 
-    /// A working directory of its own, the same for now.
+    /// Creates a copy of a working directory.
     fn folder_like(&mut self, folder: Shared) -> Shared {
         let own = self.folders.get(&folder).cloned();
         let folder = self.shared();
@@ -372,7 +375,7 @@ impl State {
         folder
     }
 
-    /// The process shares its working directory with nobody any more.
+    /// Gives a process its own working directory.
     fn unshare_folder(&mut self, pid: u64) {
         let Some(folder) = self.processes.get(&pid).map(|process| process.folder) else {
             return;
@@ -383,7 +386,7 @@ impl State {
         }
     }
 
-    /// The process shares its descriptors with nobody any more.
+    /// Gives a process its own descriptors.
     fn unshare(&mut self, pid: u64) {
         let Some(table) = self.processes.get(&pid).map(|process| process.table) else {
             return;
@@ -397,7 +400,8 @@ impl State {
         }
     }
 
-    /// A thread has called `exec` and gets the number of its process, whose first thread is gone.
+    /// Handles a thread that has called `exec`: it gets the number of its process, whose first
+    /// thread is gone.
     fn superseded(&mut self, pid: u64, by: u64, at: Nanos, found: &mut Vec<Op>) {
         let Some(process) = self.processes.remove(&by) else {
             return;
@@ -408,7 +412,7 @@ impl State {
         }
     }
 
-    /// The kernel closes what nobody else has open.
+    /// Handles the end of a process: the kernel closes its descriptors that nobody shares.
     fn exited(&mut self, pid: u64, at: Nanos, found: &mut Vec<Op>) {
         let Some(process) = self.processes.remove(&pid) else {
             return;
@@ -438,7 +442,7 @@ impl State {
         self.drop_table(process.table, pid, at, found);
     }
 
-    /// Closes what is open in a table that nobody has any more.
+    /// Closes the descriptors of a table that has no more users.
     fn drop_table(&mut self, table: Shared, pid: u64, at: Nanos, found: &mut Vec<Op>) {
         let table = self.tables.remove(&table).unwrap_or_default();
         let mut descriptors: Vec<_> = table.into_iter().collect();
@@ -450,7 +454,7 @@ impl State {
         }
     }
 
-    /// One descriptor less; whether that was the last of an open file.
+    /// Removes a descriptor of an open file. Returns true if it was the last one.
     fn let_go(&mut self, descriptor: &Descriptor) -> bool {
         let Descriptor::File(file) = descriptor else {
             return false;
@@ -477,7 +481,7 @@ impl State {
         folder.map_or(SOMEWHERE, Vec::as_slice)
     }
 
-    /// A descriptor has become `what`; what it was before is closed without a call.
+    /// Sets a descriptor to `what`; its previous object is closed without a call.
     fn set(&mut self, pid: u64, at: Nanos, fd: i64, what: Descriptor, found: &mut Vec<Op>) {
         if let Descriptor::File(file) = &what {
             *self.held.entry(file.open).or_default() += 1;
@@ -492,7 +496,7 @@ impl State {
         }
     }
 
-    /// `exec` has closed what was to be closed then, among descriptors that are its own from now on.
+    /// Handles `exec`: it closes the descriptors marked for it, and no longer shares descriptors.
     fn executed(&mut self, pid: u64, at: Nanos, found: &mut Vec<Op>) {
         self.unshare(pid);
         let Some(table) = self.descriptors(pid) else {
@@ -516,10 +520,10 @@ impl State {
         }
     }
 
-    /// The process goes to another directory.
+    /// Changes the working directory of a process.
     ///
     /// # Errors
-    /// Its path is longer than any.
+    /// Fails if its path is too long.
     fn go_to(&mut self, pid: u64, path: &[u8]) -> Result<(), String> {
         let to = absolute(self.folder(pid), path);
         if to.len() > PATH_MAX {

@@ -1,5 +1,5 @@
-//! The first look at the traces of a replay: what there is of what, who did it, who shares open
-//! files with whom, and what was there before. It holds names and processes, not operations.
+//! First pass over the traces of a replay: kinds of operations, processes, groups that share open
+//! files, and the files that existed before. It keeps names and processes, but not operations.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -8,56 +8,57 @@ use rbench_core::{Bytes, Call, Latency, Nanos, OpKind};
 use super::world::{Prepared, World};
 use super::{Kind, Op};
 
-/// So much memory is taken by what is known of traces, at most, bytes.
+/// Most memory for the data about traces, bytes.
 const MEMORY_MAX: u64 = 4 << 30;
 
-/// What a process, or an open file, takes of memory, about, bytes.
+/// Approximate memory of a process or an open file, bytes.
 const ENTRY: u64 = 100;
 
-/// No operation took longer, whatever a damaged stamp says: sums of squares have to have room.
+/// Longest duration of an operation, whatever a damaged stamp says: sums of squares must not
+/// overflow.
 const TOOK_MAX: Nanos = Nanos(24 * 3600 * 1_000_000_000);
 
-/// An operation, and the trace that it is of.
+/// An operation, with its trace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Step {
-    /// The trace's number.
+    /// Number of the trace.
     pub trace: u32,
-    /// The operation; it begins so long after the start of the replay as it was recorded.
+    /// The operation; it starts as long after the start of the replay as it was recorded.
     pub op: Op,
 }
 
-/// What there is of a kind of operation.
+/// Recorded operations of a kind.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Recorded {
-    /// How many, in one copy.
+    /// Their number in one copy.
     pub operations: u64,
-    /// How long they took, of those whose trace says so, failed ones included: what fails again
-    /// as recorded is an operation with its latency in the replay too.
+    /// Durations of those whose trace has them, including failed ones: an operation that fails
+    /// again in the replay counts with its latency, too.
     pub latency: Latency,
 }
 
-/// What all traces have.
+/// State of the first pass.
 #[derive(Debug)]
 pub struct Survey {
     worlds: Vec<World>,
-    /// What names take of memory, and what there is, bytes.
+    /// Memory that names use, and its limit, bytes.
     names: u64,
     room: u64,
-    /// Number of each process, in the order in which they come.
+    /// Number of each process, in the order in which they appear.
     processes: HashMap<(u32, u64), u32>,
-    /// The process that stands for all that share open files with it.
+    /// Representative of the processes that share open files.
     shares: Vec<u32>,
-    /// Who has used an open file.
+    /// A process that has used each open file.
     users: HashMap<(u32, u64), u32>,
-    /// By kind of operation.
+    /// Recorded operations by kind.
     pub kinds: BTreeMap<OpKind, Recorded>,
-    /// Operations, without those that are implied.
+    /// Operations, except implied ones.
     pub operations: u64,
-    /// From the first start to the last one.
+    /// Time from the first start to the last.
     pub span: Nanos,
-    /// The largest read or write, or room for names, bytes.
+    /// The largest read, write or room for names, bytes.
     pub largest: u64,
-    /// Bytes that are written, at most.
+    /// Most bytes that are written.
     pub written: u64,
 }
 
@@ -68,7 +69,7 @@ impl Default for Survey {
 }
 
 impl Survey {
-    /// One that takes so much memory, at most, bytes.
+    /// Creates the state with this limit of memory in bytes.
     pub fn in_room(room: u64) -> Survey {
         Survey {
             worlds: Vec::new(),
@@ -85,10 +86,10 @@ impl Survey {
         }
     }
 
-    /// Takes the next operation; in the order of time.
+    /// Takes the next operation, in the order of time.
     ///
     /// # Errors
-    /// There are more names, processes and open files than memory is taken for.
+    /// Fails if names, processes and open files exceed the limit of memory.
     pub fn take(&mut self, step: &Step) -> Result<(), String> {
         let Step { trace, op } = step;
         while self.worlds.len() <= *trace as usize {
@@ -146,26 +147,27 @@ impl Survey {
         }
     }
 
-    /// The process that stands for those that `number` shares open files with.
+    /// The representative of the processes that share open files with `number`.
     fn head(&mut self, mut number: u32) -> u32 {
         loop {
             let next = self.shares[number as usize];
             if next == number {
                 return number;
             }
-            // Half the way for whoever comes again: a chain may be as long as all processes.
+            // Halves the path for later calls: a chain may be as long as the number of processes.
             let behind = self.shares[next as usize];
             self.shares[number as usize] = behind;
             number = behind;
         }
     }
 
-    /// Processes of all traces.
+    /// Number of processes of all traces.
     pub fn processes(&self) -> u32 {
         self.shares.len() as u32
     }
 
-    /// Ends it: what was there before, of each trace, and who goes together.
+    /// Ends the pass. Returns the files that existed before each trace, and the groups of
+    /// processes.
     pub fn finish(mut self) -> Found {
         let worlds = std::mem::take(&mut self.worlds);
         let before = together(worlds.into_iter().flat_map(World::before).collect());
@@ -198,7 +200,8 @@ impl Survey {
     }
 }
 
-/// What several traces need, each once: as long as the longest, and a directory if one needs that.
+/// Files needed by several traces, each once: with the largest length, and a directory if any
+/// trace needs one.
 fn together(mut all: Vec<Prepared>) -> Vec<Prepared> {
     all.sort_by(|one, other| one.path.cmp(&other.path));
     all.dedup_by(|later, kept| {
@@ -214,42 +217,42 @@ fn together(mut all: Vec<Prepared>) -> Vec<Prepared> {
     all
 }
 
-/// What traces hold.
+/// Summary of the traces.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Found {
-    /// What was there before, directories before what lies in them, each once.
+    /// Files that existed before, each once, with directories before their entries.
     pub before: Vec<Prepared>,
-    /// Processes that share open files are one group, which one worker replays.
+    /// Groups of processes that share open files; one worker replays each.
     pub groups: u32,
-    /// By trace and process.
+    /// Group by trace and process.
     pub group_of: HashMap<(u32, u64), u32>,
-    /// How many processes.
+    /// Number of processes.
     pub processes: u32,
-    /// By kind of operation.
+    /// Recorded operations by kind.
     pub kinds: BTreeMap<OpKind, Recorded>,
-    /// Operations, without those that are implied.
+    /// Operations, except implied ones.
     pub operations: u64,
-    /// From the first start to the last one.
+    /// Time from the first start to the last.
     pub span: Nanos,
-    /// The largest read or write, or room for names, bytes.
+    /// The largest read, write or room for names, bytes.
     pub largest: u64,
-    /// Bytes that are written, at most.
+    /// Most bytes that are written.
     pub written: u64,
 }
 
 impl Found {
-    /// Bytes of what was there before, in one copy.
+    /// Bytes of the files that existed before, in one copy.
     pub fn bytes_before(&self) -> u64 {
         let sizes = self.before.iter().map(|one| one.size);
         sizes.fold(0, u64::saturating_add)
     }
 
-    /// Groups of all copies: so many workers have something to do, at most.
+    /// Groups of all copies: at most this number of workers have work.
     pub fn parts(&self, copies: u32) -> u64 {
         u64::from(self.groups) * u64::from(copies)
     }
 
-    /// The worker of all ranks that replays a process in a copy.
+    /// The worker, among all ranks, that replays a process in a copy.
     pub fn worker(
         &self,
         (trace, process): (u32, u64),

@@ -1,4 +1,4 @@
-//! Traces of each form, read line by line.
+//! Traces of each format, read line by line.
 
 use super::survey::{Step, Survey};
 use super::*;
@@ -75,8 +75,8 @@ fn before(out: &Out) -> Vec<String> {
     survey.finish().before.iter().map(show).collect()
 }
 
-/// Recorded latencies are of the same operations as those of the replay, where what fails as it
-/// was recorded is done.
+/// Recorded latencies cover the same operations as those of the replay, in which an expected
+/// failure counts as done.
 #[test]
 fn recorded_latencies_are_of_failed_operations_too() {
     let out = read_as(
@@ -90,10 +90,10 @@ fn recorded_latencies_are_of_failed_operations_too() {
     for op in out.ops {
         survey.take(&Step { trace: 0, op }).expect("taken");
     }
-    let found = survey.finish();
-    let stats = &found.kinds[&rbench_core::OpKind::Stat];
+    let summary = survey.finish();
+    let stats = &summary.kinds[&rbench_core::OpKind::Stat];
     assert_eq!((stats.operations, stats.latency.count()), (3, 3));
-    // A damaged stamp does not take the room of sums.
+    // A damaged stamp does not overflow the sums.
     assert!(stats.latency.max() < Nanos(u64::MAX / 2));
 }
 
@@ -225,7 +225,7 @@ fn jfs_requests_become_calls() {
     );
     assert_eq!(out.gaps, 1);
     assert_eq!(before(&out), ["d Directory 0", "d/a,b File 9000"]);
-    // The open took from the first lookup on.
+    // The open includes the time from the first lookup on.
     assert_eq!(out.ops[0].took, Some(Nanos(250_000)));
     for (line, wanted) in [
         (
@@ -250,7 +250,7 @@ fn jfs_requests_become_calls() {
     }
 }
 
-/// Sizes that a damaged trace claims are as many as there are, at most.
+/// Sizes that a damaged trace claims do not overflow when added.
 #[test]
 fn sizes_do_not_wrap_round() {
     let stat = |name: &str| {
@@ -267,7 +267,7 @@ fn sizes_do_not_wrap_round() {
     assert_eq!(survey.finish().bytes_before(), u64::MAX);
 }
 
-/// What takes more memory than any call needs is not asked for.
+/// Operations that need more memory than any call are left out.
 #[test]
 fn calls_ask_for_room_that_there_is() {
     let text = "1 1.0 listxattr(\"/a\", NULL, 9000000000000000000) = 0\n\
@@ -327,7 +327,7 @@ fn a_rename_makes_no_device() {
     assert_eq!(out.left_out.0[why::DEVICE], 1);
 }
 
-/// Directories in directories take no more memory than a path may have.
+/// Nested directories use no more memory than a path may have.
 #[test]
 fn paths_end_where_those_of_a_system_do() {
     let name = "n".repeat(250);
@@ -348,7 +348,7 @@ fn paths_end_where_those_of_a_system_do() {
     assert_eq!((out.ops.len(), out.left_out.0[why::LONG]), (16, 2));
 }
 
-/// What is known of a trace has an end, whatever it is of.
+/// The data about any trace is limited.
 #[test]
 fn what_is_known_of_a_trace_takes_so_much_memory_at_most() {
     let surveyed = |text: &str| {
@@ -368,7 +368,7 @@ fn what_is_known_of_a_trace_takes_so_much_memory_at_most() {
     refused(&|n| format!("1 1.0 mkdir(\"a{n}\", 0777) = 0\n"));
     refused(&|n| format!("{n} 1.0 stat(\"a\", 0x1) = 0\n"));
     refused(&|n| format!("1 1.0 openat(AT_FDCWD, \"a\", O_RDONLY) = {}\n", n + 3));
-    // What is made and removed takes no more each time.
+    // Names that are created and removed do not add up.
     let again = "1 1.0 mkdir(\"a\", 0777) = 0\n1 1.0 mkdir(\"a/b\", 0777) = 0\n\
                  1 1.0 rmdir(\"a/b\") = 0\n1 1.0 rmdir(\"a\") = 0\n";
     assert_eq!(surveyed(&again.repeat(1_000)), Ok(()));
@@ -386,7 +386,7 @@ fn attributes_with_names_of_users_are_replayed() {
     assert_eq!(left_out, [why::LONG, why::ATTRIBUTE]);
 }
 
-/// `/dev` and the like are the kernel's on a host, and directories of users on a mount.
+/// `/dev` and similar names are the kernel's on a host, but users' directories on a mount.
 #[test]
 fn names_of_the_kernel_are_those_of_a_host() {
     let jfs = "2024.03.01 10:00:00.000100 [uid:0,gid:0,pid:7] mkdir (1,dev,drwxr-xr-x:0040755): OK (2,[drwxr-xr-x:0040755,2,0,0,0,0,0,4096]) <0.000050>";
@@ -402,7 +402,7 @@ fn names_of_the_kernel_are_those_of_a_host() {
     assert_eq!(out.left_out.0[why::KERNEL], 1);
 }
 
-/// Two files of one process, one of them outside of what is replayed.
+/// Two files of one process, one of them outside of the replay.
 #[test]
 fn what_is_done_with_a_file_that_is_left_out_is_left_out_too() {
     let text = "\
@@ -628,7 +628,7 @@ fn a_form_is_known_by_its_first_line() {
     assert_eq!(Format::of(b"hello"), None);
 }
 
-/// A trace of each form, for changes.
+/// A trace of each format, for random changes.
 fn samples() -> Vec<(Format, String)> {
     let jfs = "2024.03.01 10:00:00.000100 [uid:0,gid:0,pid:7] lookup (1,d): OK (2,[drwxr-xr-x:0040755,2,0,0,0,0,0,4096]) <0.000050>\n\
         2024.03.01 10:00:00.000300 [uid:0,gid:0,pid:7] open (3): OK [fh:9] <0.000050>\n\
@@ -654,7 +654,7 @@ fn samples() -> Vec<(Format, String)> {
 proptest::proptest! {
     #![proptest_config(proptest::prelude::ProptestConfig::with_cases(300))]
 
-    /// Whatever is changed in a trace, it is read or refused, and no name of it leads out.
+    /// A changed trace is either read or refused, and none of its names leads out.
     #[test]
     fn a_changed_trace_is_read_or_refused(
         which in 0..5_usize,
@@ -662,16 +662,16 @@ proptest::proptest! {
     ) {
         let (format, text) = samples().swap_remove(which);
         let mut bytes = text.into_bytes();
-        for (place, byte, how) in changes {
+        for (offset, byte, how) in changes {
             if bytes.is_empty() {
                 break;
             }
-            let place = place % bytes.len();
+            let offset = offset % bytes.len();
             match how {
-                0 => bytes[place] = byte,
-                1 => bytes.insert(place, byte),
-                2 => drop(bytes.remove(place)),
-                _ => bytes.truncate(place.max(1)),
+                0 => bytes[offset] = byte,
+                1 => bytes.insert(offset, byte),
+                2 => drop(bytes.remove(offset)),
+                _ => bytes.truncate(offset.max(1)),
             }
         }
         let mut reader = reader(format, &reading());
@@ -687,7 +687,7 @@ proptest::proptest! {
             }
             let _ = survey.take(&Step { trace: 0, op });
         }
-        let found = survey.finish();
-        proptest::prop_assert!(found.before.iter().all(|one| !one.path.starts_with(b"/")));
+        let summary = survey.finish();
+        proptest::prop_assert!(summary.before.iter().all(|one| !one.path.starts_with(b"/")));
     }
 }

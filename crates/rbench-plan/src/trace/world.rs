@@ -1,5 +1,5 @@
-//! What a trace says of the files there were before it: the first look at it, which holds the
-//! names that there are and not the operations.
+//! Files that existed before a trace, as far as the trace shows. This first pass keeps the
+//! names, but not the operations.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -12,30 +12,30 @@ type Id = u64;
 
 const ROOT: Id = 0;
 
-/// What an object, or a name, takes of memory beside the bytes of its path, about.
+/// Approximate memory of an object or a name, in addition to its path, bytes.
 const ENTRY: u64 = 200;
 
 /// A file, directory or link.
 #[derive(Debug, Default)]
 struct Object {
     kind: Option<Kind>,
-    /// The path that it had before the trace; `None`: the trace made it.
+    /// Its path before the trace; `None` if the trace created it.
     before: Option<Name>,
-    /// It was opened with `O_CREAT`: it may have been there, and was if what is read of it was
-    /// not written.
+    /// True if it was opened with `O_CREAT`: it may have existed. It did if data is read from it
+    /// that the trace has not written.
     perhaps: bool,
-    /// Its length before the trace, as far as that shows, bytes.
+    /// Its length before the trace, as far as known, bytes.
     needed: u64,
-    /// Its length now.
+    /// Its current length.
     length: u64,
-    /// The trace has changed its length or data.
+    /// True if the trace has changed its length or data.
     changed: bool,
-    /// By name; `None`: there is none, for sure.
+    /// Entries by name; `None` if the name certainly does not exist.
     children: BTreeMap<Box<[u8]>, Option<Id>>,
     is_directory: bool,
-    /// Open files of it.
+    /// Number of open files on it.
     open: u32,
-    /// Names.
+    /// Number of names.
     names: u32,
 }
 
@@ -47,24 +47,24 @@ struct Opened {
     appends: bool,
 }
 
-/// Something to be made before the replay.
+/// A file, directory or link to create before the replay.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Prepared {
-    /// Where.
+    /// Its path.
     pub path: Name,
-    /// What.
+    /// Its kind.
     pub kind: Kind,
-    /// Bytes of a file; of a link those of its target.
+    /// Bytes of a file, or of the target of a link.
     pub size: u64,
 }
 
-/// Follows a trace.
+/// State of a trace's files.
 #[derive(Debug)]
 pub struct World {
     objects: HashMap<Id, Object>,
     next: Id,
     open: HashMap<u64, Opened>,
-    /// What objects and names take of memory, about, bytes.
+    /// Approximate memory of objects and names in bytes.
     bytes: u64,
 }
 
@@ -87,7 +87,7 @@ impl Default for World {
 }
 
 impl World {
-    /// Takes the next operation; numbers of open files are this trace's.
+    /// Takes the next operation; numbers of open files belong to this trace.
     pub fn take(&mut self, op: &Op) {
         match op.result {
             Outcome::Failed(errno) => self.failed(op, errno),
@@ -96,17 +96,17 @@ impl World {
         }
     }
 
-    /// What its names take of memory, about, bytes.
+    /// Approximate memory of its names in bytes.
     pub fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// What was there before, directories before what lies in them.
+    /// The files that existed before, with directories before their entries.
     pub fn before(self) -> Vec<Prepared> {
-        let there = self.objects.into_iter().filter(|(id, object)| {
+        let existing = self.objects.into_iter().filter(|(id, object)| {
             *id != ROOT && !(object.perhaps && object.needed == 0 && !object.is_directory)
         });
-        let mut all: Vec<Prepared> = there
+        let mut all: Vec<Prepared> = existing
             .filter_map(|(_, object)| {
                 let kind = match (object.is_directory, object.kind) {
                     (true, _) => Kind::Directory,
@@ -131,8 +131,8 @@ impl World {
         }
     }
 
-    /// The object at a path. `was_there`: if nothing is known of it, it was so before the trace,
-    /// as far as its directory was.
+    /// The object at a path. With `was_there`, an unknown object existed before the trace, as
+    /// far as its directory did.
     fn at(&mut self, path: &[u8], was_there: bool) -> Option<Id> {
         let mut id = ROOT;
         if path.is_empty() {
@@ -172,7 +172,7 @@ impl World {
         self.objects.get_mut(&id)
     }
 
-    /// Gives an object a name; what had it before loses it.
+    /// Gives an object a name, and removes the name from its previous object.
     fn bind(&mut self, path: &[u8], id: Option<Id>) {
         let (parent, name) = World::split(path);
         let Some(parent) = self.at(parent, true) else {
@@ -198,11 +198,12 @@ impl World {
         }
     }
 
-    /// What the trace has made and removed is forgotten.
+    /// Removes an object that the trace has created and removed.
     fn drop_if_gone(&mut self, id: Id) {
         let gone = self.objects.get(&id).is_some_and(|object| {
-            let made = object.before.is_none() || object.perhaps && object.needed == 0;
-            made && object.names == 0
+            let is_created = object.before.is_none() || object.perhaps && object.needed == 0;
+            is_created
+                && object.names == 0
                 && object.open == 0
                 && object.children.values().flatten().count() == 0
         });
@@ -329,13 +330,13 @@ impl World {
                     return;
                 };
                 let moved = self.at(path, true);
-                let there = match op.call {
+                let exchanged = match op.call {
                     Call::Rename(flags) if flags & linux::RENAME_EXCHANGE != 0 => self.at(to, true),
                     _ => None,
                 };
                 self.bind(to, moved);
                 if op.call != Call::Link && path != &to[..] {
-                    self.bind(path, there);
+                    self.bind(path, exchanged);
                 }
             }
             Call::Readlink => {
@@ -345,7 +346,7 @@ impl World {
                 }
             }
             Call::Stat(_) => self.told(op),
-            // Their objects were there before.
+            // Their objects existed before.
             _ => drop(self.target(op)),
         }
     }
@@ -374,7 +375,8 @@ impl World {
             (Some(id), ..) => Some(id),
             (None, true, true) => Some(self.make(path, Kind::File)),
             (None, true, false) => {
-                // Known not to be there, or in a directory that the trace made: it makes it.
+                // The name is known not to exist, or is in a directory that the trace created:
+                // this call creates it.
                 match self.at(path, true) {
                     None => Some(self.make(path, Kind::File)),
                     Some(id) => {
@@ -408,7 +410,7 @@ impl World {
         self.told(op);
     }
 
-    /// What a result says of an object, if the trace has not changed it.
+    /// Records attributes of an object in a result, unless the trace has changed it.
     fn told(&mut self, op: &Op) {
         let (kind, size) = (op.told.kind, op.told.size);
         let Some(object) = self.target(op) else {

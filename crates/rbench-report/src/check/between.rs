@@ -1,5 +1,4 @@
-//! What clients promise each other, as tables: each check, and of those that are broken each
-//! pair of clients.
+//! Tables of the promises between clients: each check and, for broken ones, each pair of clients.
 
 use rbench_core::Nanos;
 use rbench_core::plain::plain;
@@ -9,11 +8,11 @@ use crate::schema::{BetweenResult, CheckResult, PairResult, PromiseVerdict, Seen
 use crate::table::{Table, left, right};
 use crate::view::View;
 
-/// Nothing to tell.
+/// Cell without a value.
 const NONE: &str = "-";
 
-/// A row for each check of all clients that was tried, and of those with violations one for each
-/// pair. Begins and ends with a newline; empty when there is no row.
+/// One row per tested check over all clients and, for checks with violations, one per pair. Starts
+/// and ends with a newline; empty if there is no row.
 pub(super) fn tables(check: &CheckResult, view: View) -> String {
     let mut table = Table::new(vec![
         left("Between clients"),

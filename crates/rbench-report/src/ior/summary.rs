@@ -1,4 +1,4 @@
-//! The files of IOR's summaries (`summaryFormat`, `summaryFile`) and of its ranks
+//! IOR's summary files (`summaryFormat`, `summaryFile`) and its table of ranks
 //! (`saveRankPerformanceDetailsCSV`), with IOR's keys and columns.
 
 use std::fmt::Write as _;
@@ -13,7 +13,7 @@ use crate::schema::RunResult;
 use crate::summary::Spread;
 use crate::table::printable;
 
-/// Four decimals, as IOR prints numbers there.
+/// Rounds to four decimals, like IOR in these files.
 fn rounded(value: f64) -> Value {
     json!((value * 1e4).round() / 1e4)
 }
@@ -22,7 +22,7 @@ fn mib(line: &Line<'_>) -> f64 {
     line.access.bandwidth / MIB as f64
 }
 
-/// `segmentCount`; -1: as many as the files have.
+/// `segmentCount`; -1: until the end of the files.
 fn segments(view: &View) -> i64 {
     view.segments
         .map_or(-1, |n| i64::try_from(n).unwrap_or(i64::MAX))
@@ -172,8 +172,8 @@ pub fn csv_summary(result: &RunResult, view: &View) -> String {
     out
 }
 
-/// The table of `saveRankPerformanceDetailsCSV`: times in seconds, throughputs in bytes per
-/// second. The time with opens and closes is that of all ranks together.
+/// The table of `saveRankPerformanceDetailsCSV`: times in seconds, throughputs in bytes per second.
+/// The time with opens and closes is that of all ranks together.
 pub fn csv_ranks(result: &RunResult, view: &View) -> String {
     let mut out =
         "access,rank,runtime-with-openclose,runtime,throughput-withopenclose,throughput\n"

@@ -1,13 +1,13 @@
-//! How many processors ranks and clients keep busy, from the CPU time that they have used.
+//! Number of busy processors, from the CPU time of ranks and clients.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use rbench_core::{Nanos, Rank};
 
-/// Over how long.
+/// Averaging window.
 const OVER: Nanos = Nanos(3_000_000_000);
 
-/// A rank, and its last accounts: when, and the CPU time used by then.
+/// A rank's latest samples: time, and CPU time used by then.
 #[derive(Debug, Clone, Default)]
 struct Accounts {
     host: String,
@@ -15,12 +15,12 @@ struct Accounts {
     client: VecDeque<(Nanos, Nanos)>,
 }
 
-/// The last accounts of all ranks.
+/// The latest samples of all ranks.
 #[derive(Debug, Clone, Default)]
 pub struct Cpus(BTreeMap<Rank, Accounts>);
 
 impl Cpus {
-    /// A rank on `host` and, at the host's leader, the client have used so much by `now`.
+    /// Adds a sample of the CPU time of a rank on `host` and, at the host's leader, of the client.
     pub fn used(&mut self, rank: Rank, host: &str, used: (Nanos, Option<Nanos>), now: Nanos) {
         let accounts = self.0.entry(rank).or_default();
         host.clone_into(&mut accounts.host);
@@ -31,13 +31,12 @@ impl Cpus {
         }
     }
 
-    /// Processors that the ranks of a host, or of all, keep busy; `None` as long as nobody
-    /// knows.
+    /// Processors that the ranks of a host, or of all hosts, keep busy; `None` while unknown.
     pub fn tool(&self, host: Option<&str>) -> Option<f64> {
         self.sum(host, |accounts| &accounts.tool)
     }
 
-    /// The same of the file system's client.
+    /// Processors that the file system's clients keep busy.
     pub fn client(&self, host: Option<&str>) -> Option<f64> {
         self.sum(host, |accounts| &accounts.client)
     }
@@ -55,7 +54,7 @@ impl Cpus {
 }
 
 fn add(accounts: &mut VecDeque<(Nanos, Nanos)>, now: Nanos, used: Nanos) {
-    // Another process has taken its place.
+    // Another process has replaced it.
     if accounts.back().is_some_and(|(_, before)| *before > used) {
         accounts.clear();
     }
@@ -93,7 +92,7 @@ mod tests {
         assert_eq!(cpus.tool(None), Some(2.0));
         assert_eq!(cpus.client(Some("a")), Some(1.0));
         assert_eq!(cpus.client(None), Some(1.0));
-        // A client that was started anew has no past.
+        // A restarted client has no history.
         cpus.used(Rank(2), "b", (Nanos(20 * SECOND), None), Nanos(20 * SECOND));
         assert_eq!(cpus.client(Some("b")), None);
     }

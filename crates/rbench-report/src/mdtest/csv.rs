@@ -7,8 +7,7 @@ use rbench_core::plain::cell;
 use super::measured::{self, Measured, Row, RowOf, Share};
 use crate::schema::RunResult;
 
-/// mdtest's operations in the order of its columns. No rank reads
-/// directories, but the columns are there.
+/// mdtest's operations in column order. No rank reads directories, but the columns exist.
 const OPERATIONS: &[&str] = &[
     "Directory creation",
     "Directory stat",
@@ -25,12 +24,15 @@ const OPERATIONS: &[&str] = &[
 
 /// The CSV of `--saveRankPerformanceDetails`.
 ///
-/// For each iteration, a row `all` and a row for each rank. Columns: `rank`;
-/// `items`, the most operations of one kind that were tried, the tree left
-/// out; for each operation `rate-…` in operations without error per second and
-/// `time-…` in seconds, both empty where there was nothing to do, as in mdtest; then
-/// `iteration`, from 0 as in the result file, `host` (empty for `all`) and
-/// `errors`, the failed operations.
+/// For each iteration, a row `all` and a row for each rank. Columns:
+///
+/// - `rank`;
+/// - `items`, the maximum number of operations of one kind that were tried, without the tree;
+/// - for each operation `rate-…`, operations without error per second, and `time-…`, seconds; both
+///   are empty if there was nothing to do, like in mdtest;
+/// - `iteration`, from 0 like in the result file;
+/// - `host`, empty for `all`;
+/// - `errors`, the failed operations.
 pub fn rank_details_csv(result: &RunResult) -> String {
     let mut out = String::from("rank,items");
     for name in OPERATIONS {
@@ -77,7 +79,7 @@ fn push_line(out: &mut String, rank: &str, shares: &[(&Row, Share)], iteration: 
     let _ = writeln!(out, ",{iteration},{host},{errors}");
 }
 
-/// Like C's `%.Ne` with N decimals: a sign and at least two digits in the exponent.
+/// Formats like C's `%.Ne` with N decimals: a sign and at least two digits in the exponent.
 pub fn exponential(value: f64, decimals: usize) -> String {
     let text = format!("{value:.decimals$e}");
     let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
@@ -87,7 +89,7 @@ pub fn exponential(value: f64, decimals: usize) -> String {
     }
 }
 
-/// In quotes where CSV needs it.
+/// Quotes a cell if CSV requires it.
 fn field(text: &str) -> String {
     let text = &*cell(text);
     if text.contains(['"', ',', '\n', '\r']) {

@@ -1,4 +1,4 @@
-//! What comes before the table: when, on how many ranks and nodes, where.
+//! The head of the report: time, ranks and nodes, path, file system.
 
 use std::fmt::Write as _;
 
@@ -9,13 +9,13 @@ use super::View;
 use crate::schema::{RunResult, Space, World};
 use crate::table::printable;
 
-/// The version of mdtest whose output this is.
+/// The version of mdtest that prints this format.
 const VERSION: &str = "4.1.0";
 
 const GIB: f64 = (1_u64 << 30) as f64;
 const MI: f64 = (1_u64 << 20) as f64;
 
-/// From `-- started at` to the number of tasks and items.
+/// The lines from `-- started at` to the number of tasks and items.
 pub fn render(result: &RunResult, view: &View) -> String {
     let (run, world) = (&result.run, &result.world);
     let started = local_time(&run.started, run.utc_offset_s);
@@ -35,7 +35,7 @@ pub fn render(result: &RunResult, view: &View) -> String {
         out.push_str(&file_system(space));
     }
     if view.shift > 0 {
-        // mdtest prints the line number of its source here.
+        // mdtest prints a line number of its source here.
         let shift = view.shift;
         let _ = writeln!(
             out,
@@ -56,8 +56,8 @@ pub fn render(result: &RunResult, view: &View) -> String {
     out
 }
 
-/// The program's name, and each word of the command line after the program and
-/// its subcommand, quoted so that a shell reads the same words.
+/// The program's name, and the words of the command line after the program and its subcommand,
+/// quoted for a shell.
 pub fn command_line(program: &str, words: &[String]) -> String {
     let subcommand = words.get(1).is_some_and(|w| w == program);
     let own = if subcommand { 2 } else { 1 };
@@ -68,7 +68,7 @@ pub fn command_line(program: &str, words: &[String]) -> String {
     out
 }
 
-/// A digit for each rank: 1 on the node of rank 0.
+/// One digit per rank: 1 on the node of rank 0.
 fn nodemap(world: &World) -> String {
     let first = world.hosts.iter().find(|host| host.ranks.contains(&0));
     let with_first = |rank: u32| first.is_some_and(|host| host.ranks.contains(&rank));
@@ -76,7 +76,7 @@ fn nodemap(world: &World) -> String {
     (0..world.ranks).map(digit).collect()
 }
 
-/// How large the file system is, and how full.
+/// Size and usage of the file system.
 pub fn file_system(space: &Space) -> String {
     let size = space.bytes_total as f64 / GIB;
     let (size, unit) = match size < 1024.0 {
@@ -91,13 +91,13 @@ pub fn file_system(space: &Space) -> String {
     )
 }
 
-/// 0 if the whole is 0.
+/// Used share in percent; 0 if the total is 0.
 fn used_percent(total: u64, free: u64) -> f64 {
     100.0 * total.saturating_sub(free) as f64 / total.max(1) as f64
 }
 
-/// `MM/DD/YYYY HH:MM:SS` at `offset_s` east of UTC. Anything but a time in the
-/// schema's form is shown as it is.
+/// Formats a time as `MM/DD/YYYY HH:MM:SS`, `offset_s` east of UTC. Text that is not a time in the
+/// schema's format is returned unchanged.
 pub fn local_time(utc: &str, offset_s: i32) -> String {
     let local = || {
         let at: Timestamp = utc.parse().ok()?;

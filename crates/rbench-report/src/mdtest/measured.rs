@@ -1,8 +1,8 @@
-//! The rows of mdtest's table, and what a run measured for each.
+//! The rows of mdtest's table, and their measurements in a run.
 
 use crate::schema::{PhaseResult, RankResult, RunResult};
 
-/// What the operations of a row work on.
+/// The objects that a row's operations work on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RowOf {
     /// Directories that are items.
@@ -16,11 +16,11 @@ pub enum RowOf {
 /// A row of the table.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Row {
-    /// mdtest's name of it.
+    /// mdtest's name of the row.
     pub label: &'static str,
-    /// The name of the phase.
+    /// Name of the phase.
     pub phase: &'static str,
-    /// What it works on.
+    /// The objects it works on.
     pub of: RowOf,
 }
 
@@ -42,12 +42,12 @@ const fn row(label: &'static str, phase: &'static str, of: RowOf) -> Row {
     Row { label, phase, of }
 }
 
-/// With `-c`, the second half of file creation: rank 0 has made the files, and
-/// all ranks open and write them.
+/// With `-c`, file creation has two halves: rank 0 creates the files, then all ranks open and write
+/// them.
 const CREATION: &str = "file-create";
 const WRITING: &str = "file-write";
 
-/// One row in one iteration, however far it got.
+/// One row in one iteration, even if incomplete.
 #[derive(Debug, Clone, Copy)]
 pub struct Measured<'r> {
     /// The row.
@@ -57,7 +57,7 @@ pub struct Measured<'r> {
     writing: Option<&'r PhaseResult>,
 }
 
-/// How much of it was done, by all ranks or by one.
+/// The operations of all ranks, or of one.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Share {
     /// Operations that were tried.
@@ -70,8 +70,8 @@ pub struct Share {
     pub rate: f64,
 }
 
-/// What the run measured, in the order of execution. Phases without anything
-/// to do are left out; those whose operations all failed are not.
+/// The measured rows in order of execution. Phases without operations are left out, phases with
+/// only failures are not.
 pub fn all(result: &RunResult) -> Vec<Measured<'_>> {
     let tried = |p: &&PhaseResult| p.items > 0 || p.error_count() > 0;
     let busy: Vec<&PhaseResult> = result.phases.iter().filter(tried).collect();
@@ -97,8 +97,7 @@ impl Measured<'_> {
         self.phase.iteration
     }
 
-    /// What all ranks did together. A file whose second half failed does not count
-    /// as created.
+    /// The operations of all ranks. A file whose second half failed does not count as created.
     pub fn whole(&self) -> Share {
         let (phase, tried) = (
             self.phase,
@@ -123,23 +122,23 @@ impl Measured<'_> {
         }
     }
 
-    /// What `rank` did. With `-c`, the files that it made, in the time of both
-    /// halves: others may have written them.
+    /// The operations of `rank`. With `-c`: the files that it created, in the time of both halves;
+    /// other ranks may have written them.
     pub fn of_rank(&self, rank: u32) -> Share {
-        let made = find(self.phase, rank);
+        let created = find(self.phase, rank);
         let written = self.writing.and_then(|writing| find(writing, rank));
-        let halves = || [made, written].into_iter().flatten();
-        let items = made.map_or(0, |r| r.items);
+        let halves = || [created, written].into_iter().flatten();
+        let items = created.map_or(0, |r| r.items);
         let elapsed_s = halves().map(|r| r.elapsed_s).sum();
         Share {
-            tried: made.map_or(0, |r| r.items.saturating_add(r.errors)),
+            tried: created.map_or(0, |r| r.items.saturating_add(r.errors)),
             errors: halves().map(|r| r.errors).fold(0, u64::saturating_add),
             elapsed_s,
             rate: per_second(items, elapsed_s),
         }
     }
 
-    /// What each rank with work did.
+    /// The operations of each rank with work.
     pub fn by_rank(&self) -> impl Iterator<Item = Share> {
         let shares = self.phase.ranks.iter().map(|r| self.of_rank(r.rank));
         shares.filter(|share| share.tried > 0)
@@ -151,7 +150,7 @@ fn find(phase: &PhaseResult, rank: u32) -> Option<&RankResult> {
     place.ok().map(|i| &phase.ranks[i])
 }
 
-/// 0 when no time passed.
+/// Items per second; 0 if no time passed.
 pub fn per_second(items: u64, elapsed_s: f64) -> f64 {
     if elapsed_s > 0.0 {
         items as f64 / elapsed_s

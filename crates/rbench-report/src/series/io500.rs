@@ -1,5 +1,4 @@
-//! The lines of IO500, and beside them what these do not have: latencies, the balance of
-//! hosts, who answered.
+//! IO500's lines, with additional figures: latencies, the balance of hosts, and the cache verdict.
 
 use std::fmt::Write as _;
 
@@ -28,12 +27,12 @@ pub fn render(series: &SeriesResult, view: View) -> String {
     filled.join("\n")
 }
 
-/// What is behind a line that is not valid.
+/// Suffix of a line: a mark if it is invalid.
 fn mark(valid: bool) -> &'static str {
     if valid { "" } else { " [INVALID]" }
 }
 
-/// A phase as IO500 prints it.
+/// A phase in IO500's format.
 pub fn line(phase: &Io500Phase) -> String {
     let kind = if phase.scored { "RESULT" } else { "      " };
     format!(
@@ -46,7 +45,7 @@ pub fn line(phase: &Io500Phase) -> String {
     )
 }
 
-/// The lines as IO500 prints them.
+/// The lines in IO500's format.
 fn lines(io500: &Io500Result) -> String {
     let mut out: String = io500.phases.iter().map(line).collect();
     let _ = writeln!(
@@ -60,7 +59,7 @@ fn lines(io500: &Io500Result) -> String {
     out
 }
 
-/// The row of each phase that was measured.
+/// The row of each measured phase.
 fn rows<'s>(
     series: &'s SeriesResult,
     io500: &'s Io500Result,
@@ -90,7 +89,7 @@ fn table(series: &SeriesResult, io500: &Io500Result, view: View) -> String {
     for (phase, row, figures) in rows(series, io500) {
         let none = || NONE.to_owned();
         let time = |ns: Option<f64>| ns.map_or_else(none, human_nanos);
-        // With fewer operations it would be the maximum.
+        // With fewer operations the quantile would be the maximum.
         let far = |quantile: f64, least: u64| {
             let enough = figures.items >= least;
             time(figures.quantile_ns(quantile).filter(|_| enough))
@@ -114,7 +113,7 @@ fn table(series: &SeriesResult, io500: &Io500Result, view: View) -> String {
     }
 }
 
-/// The slowest host, and its rate as a part of the fastest one's; `None` of a single one.
+/// The slowest host, and its rate relative to the fastest one's; `None` with a single host.
 fn slowest(row: &PhaseResult) -> Option<String> {
     let hosts = || row.hosts.iter();
     let by_rate = |a: &&crate::schema::HostResult, b: &&crate::schema::HostResult| {
@@ -125,7 +124,7 @@ fn slowest(row: &PhaseResult) -> Option<String> {
     several.then(|| format!("{} {:.0}%", slow.host, slow.rate() / fast.rate() * 100.0))
 }
 
-/// What the search has looked at.
+/// The number of entries that the search read.
 fn found(series: &SeriesResult, io500: &Io500Result, view: View) -> String {
     let found = rows(series, io500).find_map(|(_, row, _)| row.found);
     found.map_or_else(String::new, |found| {
@@ -136,7 +135,7 @@ fn found(series: &SeriesResult, io500: &Io500Result, view: View) -> String {
     })
 }
 
-/// Why it would not be valid.
+/// The reasons why the result would be invalid.
 fn verdict(io500: &Io500Result, view: View) -> String {
     let reasons = io500.reasons();
     if reasons.is_empty() {

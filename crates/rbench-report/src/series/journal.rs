@@ -1,12 +1,12 @@
-//! The journal of a series: the series without cells in its first line, and a
-//! line for each cell that has ended. A crash tears at most the last one.
+//! The journal of a series. The first line holds the series without cells, each further line a
+//! finished cell. A crash tears at most the last line.
 
 use serde::{Deserialize, Serialize};
 
 use crate::journal::ReadError;
 use crate::schema::{CellResult, SERIES_SCHEMA, SeriesResult, same_major};
 
-/// The beginning of the first line of such a journal.
+/// Start of the first line of such a journal.
 const FIELD: &str = "{\"series\":";
 
 #[derive(Serialize, Deserialize)]
@@ -44,7 +44,7 @@ fn line(value: &impl Serialize) -> String {
     text
 }
 
-/// Whether this is the file or the journal of a series.
+/// Returns true for the file or the journal of a series.
 pub fn is_series(bytes: &[u8]) -> bool {
     bytes.starts_with(FIELD.as_bytes())
         || serde_json::from_slice::<Probe>(bytes)
@@ -56,7 +56,7 @@ pub fn is_series(bytes: &[u8]) -> bool {
 /// Reads the file or the journal of a series.
 ///
 /// # Errors
-/// What is wrong with it, and where.
+/// The mistake and its position.
 pub fn read(bytes: &[u8]) -> Result<SeriesResult, ReadError> {
     if bytes.starts_with(FIELD.as_bytes()) {
         return read_journal(bytes);
@@ -74,7 +74,7 @@ fn checked(series: SeriesResult) -> Result<SeriesResult, ReadError> {
 
 fn read_journal(bytes: &[u8]) -> Result<SeriesResult, ReadError> {
     let mut lines: Vec<&[u8]> = bytes.split(|b| *b == b'\n').collect();
-    // What follows the last newline is empty or torn.
+    // The part after the last newline is empty or torn.
     lines.pop();
     let Some((first, rest)) = lines.split_first() else {
         return Err(ReadError::TornHeader);

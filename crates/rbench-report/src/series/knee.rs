@@ -1,5 +1,5 @@
-//! The table of `rbench knee`: the curve of rate and response time, and where the
-//! objective ceases to hold.
+//! The table of `rbench knee`: response times by rate, and the highest rate at which the objective
+//! holds.
 
 use rbench_core::units::{human_count, human_nanos, human_rate};
 
@@ -20,12 +20,12 @@ pub fn render(series: &SeriesResult, view: View) -> String {
     filled.join("\n")
 }
 
-/// What had to hold, on one line.
+/// The objective on one line.
 fn objective(knee: &KneeResult, view: View) -> String {
     wrapped(view, "Objective  ", &parts(&knee.objective), ", ")
 }
 
-/// What has to hold, as clauses.
+/// The conditions of the objective, as clauses.
 pub(crate) fn parts(objective: &KneeObjective) -> Vec<String> {
     let KneeObjective {
         limits,
@@ -48,16 +48,16 @@ pub(crate) fn parts(objective: &KneeObjective) -> Vec<String> {
     parts
 }
 
-/// The steps of a search as text: a line for each row of each.
+/// The steps of a search as text: a line for each row of each step.
 pub(crate) struct Steps {
-    /// Names of the figures of the response time, in the order of their columns.
+    /// Names of the response time's figures, in column order.
     pub figures: Vec<String>,
-    /// Cell, stage, due, done, time, operation (empty if all are of one), the figures,
-    /// errors, not started, objective; and whether that held.
+    /// Cell, stage, target rate, achieved rate, time, operation (empty if all are the same), the
+    /// figures, errors, not started, objective; and true if the objective held.
     pub lines: Vec<(Vec<String>, Option<bool>)>,
 }
 
-/// By rate, the one without a rate first; of one rate the earlier.
+/// Sorted by rate, without a rate first; equal rates in the order of execution.
 pub(crate) fn by_rate(knee: &KneeResult) -> Vec<&KneeStep> {
     let mut steps: Vec<&KneeStep> = knee.steps.iter().collect();
     steps.sort_by(|a, b| {
@@ -138,7 +138,7 @@ fn cells(
     cells
 }
 
-/// A rate with the digits that it was asked for.
+/// A rate with all its digits.
 pub(crate) fn exact(rate: f64) -> String {
     match rate.fract() == 0.0 && rate < 1e18 {
         true => human_count(rate as u64),
@@ -146,12 +146,12 @@ pub(crate) fn exact(rate: f64) -> String {
     }
 }
 
-/// The rate that was found, and how sure it is.
+/// The rate that was found, and its uncertainty.
 fn conclusion(knee: &KneeResult, view: View) -> String {
     sentence(view, "", &found(knee))
 }
 
-/// The same as sentences.
+/// The conclusion as sentences.
 pub(crate) fn found(knee: &KneeResult) -> String {
     let mut text = match knee.held {
         Some(held) => format!("The objective held at {} operations a second", exact(held)),

@@ -1,5 +1,5 @@
-//! The table of `rbench nn`: NNBench's operations by the number of workers, and where
-//! more of them stop helping.
+//! The table of `rbench nn`: NNBench's operations by number of workers, and where they stop
+//! scaling.
 
 use rbench_core::units::{human_count, human_nanos, human_rate};
 
@@ -8,8 +8,8 @@ use crate::schema::{CellResult, SeriesResult};
 use crate::table::{NONE, Table, left, right, sentence};
 use crate::view::View;
 
-/// NNBench's name of an operation, its phase, and the transactions that NNBench counts
-/// for one: creating and closing are two.
+/// NNBench's name of an operation, its phase, and its number of transactions in NNBench: creating
+/// and closing are two.
 const OPERATIONS: [(&str, &str, f64); 4] = [
     ("create_write", "file-create", 2.0),
     ("open_read", "file-read", 1.0),
@@ -17,15 +17,15 @@ const OPERATIONS: [(&str, &str, f64); 4] = [
     ("delete", "file-remove", 1.0),
 ];
 
-/// An operation stops scaling at the number of workers from which to the next one the
-/// rate grows by less than this part of what the workers grow by.
+/// Minimum relative growth of the rate, as a share of the growth of the workers. An operation stops
+/// scaling at the first step below it.
 const SCALES: f64 = 0.1;
 
-/// An operation at a number of workers.
+/// An operation at a given number of workers.
 struct Rung {
     workers: f64,
     figures: Figures,
-    /// Spread of the actual starts, s; of several iterations the largest.
+    /// Spread of the actual starts, s; the maximum over iterations.
     skew_s: f64,
 }
 
@@ -80,7 +80,7 @@ fn cells(name: &str, transactions: f64, rung: &Rung) -> Vec<String> {
     } = rung;
     let or_none = |value: Option<String>| value.unwrap_or_else(|| NONE.to_owned());
     let rate = figures.rate.filter(|rate| *rate > 0.0);
-    // By Little's law so many workers that are always busy take that long for one.
+    // By Little's law, always busy workers need this time for an operation.
     let each_ns = rate.map(|rate| workers / rate * 1e9);
     let ratio = figures
         .mean_ns()
@@ -101,7 +101,7 @@ fn cells(name: &str, transactions: f64, rung: &Rung) -> Vec<String> {
     ]
 }
 
-/// Where an operation stops scaling, in words.
+/// Describes where an operation stops scaling.
 fn ends_at(name: &str, rungs: &[Rung]) -> String {
     let known: Vec<(f64, f64)> = rungs
         .iter()

@@ -1,4 +1,4 @@
-//! What the runs of `rbench DIR` say together, in sentences, and their tables.
+//! The conclusions from the runs of `rbench DIR` as sentences, and the runs' tables.
 
 use rbench_core::units::{human_bandwidth, human_nanos, human_rate};
 
@@ -12,11 +12,11 @@ use crate::table::sentence;
 use crate::text::header::place;
 use crate::view::View;
 
-/// Less than this for a request, and it did not leave the host's kernel, ns.
+/// Below this round trip, a request did not leave the host's kernel, ns.
 const ROUND_TRIP_MIN_NS: u64 = 20_000;
-/// Twice the threads that bring less than this share more do not scale.
+/// Doubling the threads must raise the rate by at least this share to count as scaling.
 const GAIN_MIN: f64 = 0.2;
-/// Promises that are named.
+/// Maximum number of promises that are named.
 const NAMED_MAX: usize = 3;
 
 /// The sentences, then the tables of the steps.
@@ -32,8 +32,7 @@ pub fn render(series: &SeriesResult, view: View) -> String {
     out + &tables
 }
 
-/// Where it is mounted, who answers, which promises are missing, where it stops scaling, and
-/// what to run next.
+/// Mount, cache verdict, missing promises, limit of scaling, and the next command to run.
 fn sentences(series: &SeriesResult) -> Vec<String> {
     let Some(first) = results(series).next() else {
         return Vec::new();
@@ -61,7 +60,7 @@ fn results(series: &SeriesResult) -> impl Iterator<Item = &RunResult> {
     series.cells.iter().filter_map(|cell| cell.result.as_ref())
 }
 
-/// Rows outside of the ladder of threads, by the verdict on who answered them.
+/// Rows whose cache verdict matches, except those of the ladder of threads.
 fn with_verdict(series: &SeriesResult, is: impl Fn(&str) -> bool) -> Vec<String> {
     let runs = series.cells.iter().filter(|cell| cell.values.is_empty());
     let phases = runs
@@ -77,7 +76,7 @@ fn answered_by_memory(series: &SeriesResult) -> Vec<String> {
     with_verdict(series, |word| word.contains("warm") || word == "mixed")
 }
 
-/// Who answered, and what a request that reaches the file system costs.
+/// The cache verdict, and the duration of a request that reaches the file system.
 fn cost(series: &SeriesResult, first: &RunResult, memory: &[String]) -> String {
     let mut text = match memory {
         [] => "No operation was seen to be answered by this host's memory".to_owned(),
@@ -114,14 +113,14 @@ fn cost(series: &SeriesResult, first: &RunResult, memory: &[String]) -> String {
     text
 }
 
-/// The promises that were tried, on each host and between hosts.
+/// The tested promises, on each host and between hosts.
 fn tried(check: &CheckResult) -> impl Iterator<Item = &PromiseResult> {
     let between = check.between.iter().map(|between| &between.promise);
     let of_each = check.hosts.iter().flat_map(|host| &host.promises);
     of_each.chain(between)
 }
 
-/// Which promises are not kept.
+/// The promises that are broken.
 fn promises(check: &CheckResult) -> String {
     let all: Vec<&PromiseResult> = tried(check).collect();
     let names = |is: PromiseVerdict| {
@@ -159,7 +158,7 @@ fn promises(check: &CheckResult) -> String {
     text
 }
 
-/// The first few, and the number of the others.
+/// The first names, and the number of the others.
 fn shortened(names: &[String]) -> String {
     let shown = names.iter().take(NAMED_MAX).cloned().collect::<Vec<_>>();
     match names.len().saturating_sub(NAMED_MAX) {
@@ -168,7 +167,7 @@ fn shortened(names: &[String]) -> String {
     }
 }
 
-/// Rates of reads and writes in both orders.
+/// Rates of reads and writes, sequential and random.
 fn throughput(series: &SeriesResult) -> Option<String> {
     let cells = series.cells.iter();
     let rows: Vec<String> = cells
@@ -188,16 +187,16 @@ fn throughput(series: &SeriesResult) -> Option<String> {
     })
 }
 
-/// The rates of a phase over the numbers of threads.
+/// The rates of a phase by number of threads.
 struct Scaling {
     label: String,
-    /// Threads of each rank, and operations a second of all.
+    /// Threads per rank, and operations per second of all ranks.
     rates: Vec<(u32, f64)>,
 }
 
 impl Scaling {
     fn of(series: &SeriesResult, name: &str) -> Option<Scaling> {
-        let mut found = Scaling {
+        let mut scaling = Scaling {
             label: String::new(),
             rates: Vec::new(),
         };
@@ -208,14 +207,14 @@ impl Scaling {
             let rows = Figures::of(row);
             let row = rows.into_iter().find(|row| row.name == name);
             if let Some((row, rate)) = row.and_then(|row| row.rate.map(|rate| (row, rate))) {
-                found.label = row.label;
-                found.rates.push((threads, rate));
+                scaling.label = row.label;
+                scaling.rates.push((threads, rate));
             }
         }
-        (found.rates.len() > 1).then_some(found)
+        (scaling.rates.len() > 1).then_some(scaling)
     }
 
-    /// The place of the last rate that was worth its threads; `None`: more still brings more.
+    /// Index of the last rate that was worth its threads; `None` if the rate still grows.
     fn stops_at(&self) -> Option<usize> {
         let steps = self.rates.windows(2);
         let worth = |pair: &[(u32, f64)]| pair[1].1 >= (1.0 + GAIN_MIN) * pair[0].1;
@@ -246,13 +245,13 @@ impl Scaling {
     }
 }
 
-/// The number of threads of a cell of the ladder.
+/// Number of threads of a cell of the ladder.
 fn threads_of(cell: &CellResult) -> Option<u32> {
     let value = cell.values.iter().find(|value| value.key == "threads")?;
     value.value.parse().ok()
 }
 
-/// The command that answers the question that is left open.
+/// The next command to run, and the question that it answers.
 fn next(series: &SeriesResult, dir: &str, memory: &[String], scaling: &[Scaling]) -> String {
     let broken = |check: &CheckResult| tried(check).any(|p| p.verdict == PromiseVerdict::Broken);
     let (command, why) = if series.check.as_ref().is_some_and(broken) {
@@ -279,7 +278,7 @@ fn next(series: &SeriesResult, dir: &str, memory: &[String], scaling: &[Scaling]
     format!("Next: {command}  ({why}).")
 }
 
-/// Words with commas, the last one with "and".
+/// Joins words with commas, and the last one with "and".
 fn list(words: &[String]) -> String {
     match words {
         [] => String::new(),

@@ -1,5 +1,4 @@
-//! The table of `juicefs bench`, and under it what that does not have: latencies and
-//! who answered.
+//! The table of `juicefs bench`, followed by additional figures: latencies and the cache verdict.
 
 use rbench_core::Bytes;
 use rbench_core::units::human_nanos;
@@ -9,12 +8,12 @@ use crate::schema::{CLIENT_WORK, ClientCounters, PhaseResult, RunResult, SeriesR
 use crate::table::{NONE, Table, left, right, sentence};
 use crate::view::{Colour, View};
 
-/// What a row's value counts.
+/// The unit of a row's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Unit {
-    /// MiB a second; the cost is seconds for a file.
+    /// MiB per second; the cost is seconds per file.
     Data,
-    /// Files a second; the cost is milliseconds for a file.
+    /// Files per second; the cost is milliseconds per file.
     Files,
 }
 
@@ -27,12 +26,12 @@ struct Row {
     limits: Limits,
 }
 
-/// Up to where figures are good, and from where they are bad: those of juicefs bench.
+/// Limits of good and usual figures, from juicefs bench.
 #[derive(Debug, Clone, Copy)]
 struct Limits {
-    /// Values above the second one are good, those above the first one usual.
+    /// Values above the second limit are good, above the first one usual.
     value: (f64, f64),
-    /// Costs below the first one are good, those below the second one usual.
+    /// Costs below the first limit are good, below the second one usual.
     cost: (f64, f64),
 }
 
@@ -85,8 +84,8 @@ const ROWS: [Row; 5] = [
     ),
 ];
 
-/// Of the kinds of work of a client, in the order of [`CLIENT_WORK`]: below how many
-/// milliseconds each is good, and usual.
+/// Limits for the clients' kinds of work, in the order of [`CLIENT_WORK`]: milliseconds below which
+/// a cost is good, and usual.
 const WORK_COSTS: [(f64, f64); CLIENT_WORK.len()] = [
     (0.5, 2.0),
     (2.0, 5.0),
@@ -102,7 +101,7 @@ const YELLOW: u8 = 33;
 const RED: u8 = 31;
 const MEBI: f64 = 1_048_576.0;
 
-/// A figure, its colour, and its unit.
+/// A figure with its colour and unit.
 struct Shown {
     number: String,
     unit: &'static str,
@@ -165,17 +164,17 @@ pub fn render(series: &SeriesResult, view: View) -> String {
 }
 
 fn phase<'r>(row: &Row, result: &'r RunResult) -> Option<&'r PhaseResult> {
-    let found = result.phases.iter().find(|phase| phase.name == row.phase);
-    found.filter(|phase| phase.complete && phase.elapsed_s > 0.0)
+    let named = result.phases.iter().find(|phase| phase.name == row.phase);
+    named.filter(|phase| phase.complete && phase.elapsed_s > 0.0)
 }
 
-/// Workers of a run.
+/// Number of workers of a run.
 fn workers(result: &RunResult) -> f64 {
     f64::from(result.world.ranks) * f64::from(result.world.threads_per_rank)
 }
 
-/// Value: what was moved or done without error, by the time from the common start to
-/// the end of the last worker. Cost: that time by the files of a worker.
+/// Value: amount without error, divided by the time from the common start to the end of the last
+/// worker. Cost: that time divided by the files of a worker.
 fn measured(row: &Row, result: &RunResult, phase: &PhaseResult) -> [Shown; 2] {
     let workers = workers(result);
     let (value, digits, units) = match row.unit {
@@ -192,7 +191,7 @@ fn measured(row: &Row, result: &RunResult, phase: &PhaseResult) -> [Shown; 2] {
     };
     let cost = match row.unit {
         Unit::Data => Some(phase.elapsed_s),
-        // None where no file came through.
+        // None if every file failed.
         Unit::Files => (phase.items > 0).then(|| workers * 1000.0 / value),
     };
     let of_each = match row.unit {
@@ -225,7 +224,7 @@ fn costing(cost: f64, unit: &'static str, (good, usual): (f64, f64)) -> Shown {
     }
 }
 
-/// Whether every cache's client told its counters in every run.
+/// Returns true if the client of every cache reported its counters in every run.
 fn told(results: &[&RunResult]) -> bool {
     results.iter().all(|result| {
         let hosts = result.world.hosts.iter();
@@ -240,7 +239,7 @@ fn counters<'r>(results: &'r [&RunResult]) -> impl Iterator<Item = &'r ClientCou
     results.iter().flat_map(|result| &result.client_counters)
 }
 
-/// What the clients did over all runs; n/a unless all of them tell.
+/// The clients' work over all runs; n/a unless all clients report it.
 fn worked(results: &[&RunResult], name: &str, limits: (f64, f64)) -> [Shown; 2] {
     let found: Option<Vec<(u64, f64)>> = counters(results).map(|c| c.work(name)).collect();
     let Some(found) = found.filter(|found| told(results) && !found.is_empty()) else {
@@ -308,7 +307,7 @@ fn settings(series: &SeriesResult, results: &[&RunResult]) -> String {
     out
 }
 
-/// A size as juicefs bench writes it: `1.0 MiB`, `128 KiB`.
+/// Formats a size like juicefs bench: `1.0 MiB`, `128 KiB`.
 fn binary(bytes: u64) -> String {
     const UNITS: [&str; 7] = ["B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"];
     let mut value = bytes as f64;
@@ -341,7 +340,7 @@ fn framed(labels: &[&str], lines: &[[Shown; 2]], colour: Colour) -> String {
         .iter()
         .zip(&widths)
         .map(|(title, &width)| {
-            // One that is not in the middle stands to the right.
+            // A title that cannot be centred is moved to the right.
             let before = (width - title.len()).div_ceil(2);
             let after = width - title.len() - before;
             format!("| {}{title}{} ", " ".repeat(before), " ".repeat(after))
@@ -359,7 +358,7 @@ fn framed(labels: &[&str], lines: &[[Shown; 2]], colour: Colour) -> String {
     out + &rule
 }
 
-/// Latencies and who answered, of each row that was measured.
+/// Latencies and the cache verdict of each measured row.
 fn beside(series: &SeriesResult, results: &[&RunResult], view: View) -> String {
     let mut table = Table::new([
         left("Latency of"),
@@ -376,7 +375,7 @@ fn beside(series: &SeriesResult, results: &[&RunResult], view: View) -> String {
         .flat_map(|result| Figures::of(result))
         .collect();
     for row in &ROWS {
-        let Some(found) = figures.iter().find(|found| found.name == row.phase) else {
+        let Some(figure) = figures.iter().find(|figure| figure.name == row.phase) else {
             continue;
         };
         let time = |ns: Option<f64>| ns.map_or_else(|| NONE.to_owned(), human_nanos);
@@ -387,12 +386,12 @@ fn beside(series: &SeriesResult, results: &[&RunResult], view: View) -> String {
         table.row([
             row.label.to_owned(),
             one.to_owned(),
-            time(found.mean_ns()),
-            time(found.quantile_ns(0.5)),
-            time(found.quantile_ns(0.99)),
-            time(found.quantile_ns(1.0)),
-            found.errors.to_string(),
-            found.cache.clone().unwrap_or_else(|| NONE.to_owned()),
+            time(figure.mean_ns()),
+            time(figure.quantile_ns(0.5)),
+            time(figure.quantile_ns(0.99)),
+            time(figure.quantile_ns(1.0)),
+            figure.errors.to_string(),
+            figure.cache.clone().unwrap_or_else(|| NONE.to_owned()),
         ]);
     }
     let mut out = format!("\n{}", table.render(view));
@@ -440,7 +439,7 @@ mod tests {
         assert_eq!(shown(&run, 0), none);
         let told = ("4 operations".to_owned(), "2.00 ms/op".to_owned());
         assert_eq!(shown(&run, 1), told);
-        // Another host's client says nothing: the sum is not known.
+        // The client of another host reports nothing, so the sum is unknown.
         run.world.hosts[0].caches = vec![0, 1];
         assert_eq!(shown(&run, 1), none);
     }

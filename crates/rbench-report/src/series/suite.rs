@@ -1,4 +1,4 @@
-//! The tables of a suite: those of each step, as its kind has them.
+//! The tables of a suite: those of each step, in the form of its kind.
 
 use rbench_core::plain::plain_lines;
 use rbench_core::units::{human_bandwidth, human_count, human_nanos, human_rate};
@@ -9,7 +9,7 @@ use crate::schema::{CellResult, SeriesResult, SeriesStep};
 use crate::table::{NONE, Table, left, right, sentence};
 use crate::view::View;
 
-/// Each step under its name.
+/// Each step below its name.
 pub fn render(series: &SeriesResult, view: View) -> String {
     let shown = |step: &SeriesStep| {
         let part = part(series, step)?;
@@ -50,7 +50,7 @@ fn part(series: &SeriesResult, step: &SeriesStep) -> Option<SeriesResult> {
     })
 }
 
-/// A single run: a row for each operation.
+/// The rows of single runs: one per operation.
 fn rows(cells: &[CellResult], view: View) -> String {
     let mut table = Table::new([
         left("Operation"),

@@ -1,5 +1,5 @@
-//! The tables of `rbench sweep`: for each operation and figure a pivot table, the
-//! last key's values as columns, those of the others as rows.
+//! The tables of `rbench sweep`: a pivot table for each operation and figure. The values of the
+//! last key are the columns, those of the others the rows.
 
 use rbench_core::units::{human_bandwidth, human_nanos, human_rate};
 
@@ -8,7 +8,7 @@ use crate::schema::{SeriesKey, SeriesResult};
 use crate::table::{Column, NONE, Table, left, right, sentence};
 use crate::view::View;
 
-/// A figure of a row, and how it is written.
+/// A figure of a row, and its formatting.
 struct Figure {
     title: &'static str,
     value: fn(&Figures) -> Option<String>,
@@ -78,7 +78,7 @@ pub fn render(series: &SeriesResult, view: View) -> String {
     tables.join("\n")
 }
 
-/// A table; `None` if no cell has that figure.
+/// A table; `None` if no cell has the figure.
 fn pivot(
     view: View,
     measured: &[Measured],
@@ -91,7 +91,7 @@ fn pivot(
         _ => right(value.clone()),
     }));
     let mut table = Table::new(columns);
-    let mut found = false;
+    let mut has_values = false;
     for outer in combinations(measured, down) {
         let mut cells: Vec<String> = outer.iter().map(|v| (*v).to_owned()).collect();
         for inner in &across.values {
@@ -100,16 +100,16 @@ fn pivot(
                 last == inner && first == outer
             });
             let text = cell.and_then(&value);
-            found |= text.is_some();
+            has_values |= text.is_some();
             cells.push(text.unwrap_or_else(|| NONE.to_owned()));
         }
         table.row(cells);
     }
-    found.then(|| table.render(view))
+    has_values.then(|| table.render(view))
 }
 
-/// The values of the keys down, of every cell that was measured, each combination
-/// once, in the order of the keys' values.
+/// All combinations of the rows' keys in measured cells, each once, in the order of the keys'
+/// values.
 fn combinations<'s>(measured: &[Measured<'s>], down: &[SeriesKey]) -> Vec<Vec<&'s str>> {
     let place = |values: &[&str]| -> Vec<Option<usize>> {
         let places = down.iter().zip(values);

@@ -8,7 +8,7 @@ use crate::schema::{CacheResult, EvidenceResult, ResidencyResult, RunResult};
 use crate::table::{NONE, Table, left, right, sentence};
 use crate::view::View;
 
-/// Most caches of a phase that are all shown.
+/// Maximum number of caches of a phase that are all shown.
 const MOST_CACHES: usize = 16;
 
 /// A line for each phase that reads, stats or lists, and for each cache where
@@ -105,7 +105,7 @@ fn rows(name: String, residency: &ResidencyResult, table: &mut Table) {
     }
 }
 
-/// Own items, requests, requests for each operation, pages, fetched bytes.
+/// Own items, requests, requests per operation, pages, fetched bytes.
 fn measures(evidence: &EvidenceResult) -> [String; 5] {
     let EvidenceResult {
         operations: _,

@@ -1,4 +1,4 @@
-//! What the file system's clients cost, and what they counted of their own work.
+//! Cost of the file system's clients, and their own counters.
 
 use rbench_core::units::{human_bytes, human_count, human_nanos};
 
@@ -7,24 +7,23 @@ use crate::schema::{CLIENT_WORK, ClientCostResult, HostClientResult, PhaseResult
 use crate::table::{NONE, Table, left, right};
 use crate::view::View;
 
-/// Most hosts of a phase that are all shown.
+/// Maximum number of hosts of a phase that are all shown.
 const MOST_HOSTS: usize = 16;
 
-/// Least CPU time of a host, s, of which the part of the kernel is told: it is counted in ticks
-/// of 10 ms.
+/// Minimum CPU time of a host, s, to report the kernel's part: that is counted in ticks of 10 ms.
 const LEAST_SPLIT_S: f64 = 0.1;
 
-/// Rows of the result that ran at the same time, with the cost that they share.
+/// Rows that ran at the same time and share a cost.
 pub(crate) struct Shared<'r> {
-    /// The first of them.
+    /// The first row.
     pub phase: &'r PhaseResult,
-    /// Their names.
+    /// Names of all rows.
     pub label: String,
-    /// What the client used.
+    /// Resources that the client used.
     pub cost: &'r ClientCostResult,
 }
 
-/// The phases in which a client was watched.
+/// The phases in which a client was monitored.
 pub(crate) fn watched(result: &RunResult) -> Vec<Shared<'_>> {
     let mut all: Vec<Shared<'_>> = Vec::new();
     for phase in &result.phases {
@@ -32,7 +31,7 @@ pub(crate) fn watched(result: &RunResult) -> Vec<Shared<'_>> {
             continue;
         };
         match all.last_mut() {
-            // CPU time is in ns: two phases do not use the same on every host.
+            // CPU time is in ns: two phases never use the same amount on every host.
             Some(last) if (last.phase.iteration, last.cost) == (phase.iteration, cost) => {
                 last.label = format!("{} + {}", last.label, label(phase));
             }
@@ -46,7 +45,7 @@ pub(crate) fn watched(result: &RunResult) -> Vec<Shared<'_>> {
     all
 }
 
-/// A row for each phase, and with details for each host where there are several.
+/// A row for each phase and, with details, for each of several hosts.
 pub fn cost(result: &RunResult, view: View) -> String {
     let total = iterations(result);
     let mut table = Table::new([
@@ -79,8 +78,8 @@ pub fn cost(result: &RunResult, view: View) -> String {
     }
 }
 
-/// The cells of a phase: its name, CPU time of an operation, CPU time, user, system,
-/// resident memory, processes, and why there is none of it.
+/// The cells of a phase: name, CPU time per operation, CPU time, user, system, resident memory,
+/// processes, and the reason if values are missing.
 pub(crate) fn of_phase(name: String, cost: &ClientCostResult) -> Vec<String> {
     let per_operation = cost.cpu_us_per_operation.map(|us| human_nanos(us * 1e3));
     if let [host] = cost.hosts.as_slice() {
@@ -120,7 +119,7 @@ pub(crate) fn of_phase(name: String, cost: &ClientCostResult) -> Vec<String> {
     ]
 }
 
-/// CPU time of a host in its own code and in the kernel, where there was enough of it.
+/// CPU time of a host in user mode and in the kernel, if there was enough of it.
 fn split(host: &HostClientResult) -> Option<[f64; 2]> {
     let enough = host.cpu_s.is_some_and(|cpu_s| cpu_s >= LEAST_SPLIT_S);
     Some([host.user_s?, host.system_s?]).filter(|_| enough)

@@ -1,5 +1,4 @@
-//! What follows the table: hosts, ranks, stonewalls, errors, warnings,
-//! and whether the run is complete.
+//! Sections after the table: hosts, ranks, stonewalls, errors, warnings, and completeness.
 
 use rbench_core::units::{human_count, human_rate};
 
@@ -9,14 +8,14 @@ use crate::summary::{is_short, over_time, rate_per_rank, slowest_rank};
 use crate::table::{NONE, Table, left, right, sentence};
 use crate::view::View;
 
-/// Most hosts of a phase that are all shown.
+/// Maximum number of hosts of a phase that are all shown.
 const MOST_HOSTS: usize = 16;
-/// Of more hosts, how many are shown at each end.
+/// With more hosts, number of hosts shown at each end.
 const ENDS: usize = 4;
-/// Spread of a rate over time above which one iteration is too few.
+/// Spread of a rate over time above which several iterations are recommended.
 const VARIED: f64 = 0.05;
 
-/// What searches have found.
+/// Results of searches.
 pub fn found(result: &RunResult, view: View) -> String {
     let mut out = String::new();
     for found in result
@@ -36,14 +35,14 @@ pub fn found(result: &RunResult, view: View) -> String {
     out
 }
 
-/// A host whose rate per rank is this much below or above the median host's is shown
-/// without details too.
+/// Relative deviation from the median host's rate per rank at which a host is shown even without
+/// details.
 const OFF_MEDIAN: f64 = 0.2;
-/// A rank that took so much longer than the median rank, likewise.
+/// Factor over the median rank's time at which a rank is shown even without details.
 const SLOW_RANK: f64 = 1.2;
 
-/// Rows for each phase and host, when there is more than one host; without details only
-/// the hosts that are off the median.
+/// Rows for each phase and host, if there are several hosts. Without details, only hosts that
+/// deviate from the median.
 pub fn by_host(result: &RunResult, view: View) -> String {
     if result.world.hosts.len() < 2 {
         return String::new();
@@ -93,11 +92,11 @@ pub fn by_host(result: &RunResult, view: View) -> String {
 
 enum HostLine<'a> {
     Host(&'a HostResult),
-    /// This many hosts, neither the slowest nor the fastest, are not shown.
+    /// This many hosts between the slowest and the fastest are not shown.
     Gap(u64),
 }
 
-/// All hosts, or of many the slowest and the fastest.
+/// All hosts or, if there are many, the slowest and the fastest.
 fn shown_hosts(phase: &PhaseResult) -> Vec<HostLine<'_>> {
     let mut hosts: Vec<&HostResult> = phase.hosts.iter().collect();
     if hosts.len() <= MOST_HOSTS && phase.host_crowd.is_none() || hosts.len() < 2 * ENDS {
@@ -112,11 +111,11 @@ fn shown_hosts(phase: &PhaseResult) -> Vec<HostLine<'_>> {
     slowest.chain([between]).chain(fastest).collect()
 }
 
-/// That of the median host: of an even number the slower of the two in the middle, but of
-/// two alone the faster.
+/// Rate of the median host. For an even number: the slower of the two in the middle, but the faster
+/// of only two hosts.
 fn median_rate(result: &RunResult, phase: &PhaseResult) -> Option<f64> {
     if let Some(crowd) = &phase.host_crowd {
-        // Not every host has a row; ranks are supposed to be spread evenly.
+        // Not every host has a row; assumes that ranks are spread evenly.
         let ranks = f64::from(result.world.ranks) / result.world.hosts.len().max(1) as f64;
         return Some(crowd.rate.p50 / ranks.max(1.0)).filter(|rate| *rate > 0.0);
     }
@@ -131,7 +130,7 @@ fn median_rate(result: &RunResult, phase: &PhaseResult) -> Option<f64> {
     Some(rates[middle]).filter(|rate| *rate > 0.0)
 }
 
-/// `name` stands in the first row only.
+/// Cells of a host's row. `name` is taken, so that only the first row shows it.
 fn host_cells(name: &mut String, host: &HostResult, share: Option<f64>) -> Vec<String> {
     let some = |text: String| if host.items > 0 { text } else { NONE.into() };
     vec![
@@ -147,8 +146,8 @@ fn host_cells(name: &mut String, host: &HostResult, share: Option<f64>) -> Vec<S
     ]
 }
 
-/// A line for each phase, without details only where a rank was slow: how long it took,
-/// start skew, the slowest rank. Nothing for a single worker.
+/// A line for each phase: duration, start skew, slowest rank. Without details, only phases with a
+/// slow rank. Nothing for a single worker.
 pub fn ranks(result: &RunResult, view: View) -> String {
     let one_worker = |p: &PhaseResult| p.rank_count() < 2 && p.start_skew_s == 0.0;
     if result.phases.iter().all(one_worker) {
@@ -202,13 +201,13 @@ pub fn ranks(result: &RunResult, view: View) -> String {
     table.render(view) + &crowd.unwrap_or_default()
 }
 
-/// Whether a rank took clearly longer than the median rank.
+/// Returns true if a rank took clearly longer than the median rank.
 fn has_slow_rank(phase: &PhaseResult) -> bool {
     let slow = |(slowest, median): (&RankResult, f64)| slowest.elapsed_s > SLOW_RANK * median;
     !is_short(phase) && !phase.one_each && slowest_rank(phase).is_some_and(slow)
 }
 
-/// Which host finished long before the others, and when.
+/// The host that finished long before the others, and its time.
 fn early(result: &RunResult, phase: &PhaseResult) -> Option<String> {
     const LONG: f64 = 1.5;
     let first = phase.first_done.as_ref()?;
@@ -243,7 +242,7 @@ pub fn stonewalls(result: &RunResult, view: View) -> String {
     table.render(view)
 }
 
-/// The first failure of each kind, but for those of dead mounts.
+/// The first failure of each kind, except those of dead mounts.
 pub fn errors(result: &RunResult, view: View) -> String {
     let mut lines = String::new();
     for phase in &result.phases {
@@ -284,7 +283,7 @@ fn section(title: &str, lines: String) -> String {
     }
 }
 
-/// The last line: whether the run is complete.
+/// The last line: complete, or not.
 pub fn ending(result: &RunResult, view: View) -> String {
     let counts = result.phases.iter().map(PhaseResult::error_count);
     let failed = counts.fold(0, u64::saturating_add);
@@ -302,10 +301,9 @@ pub fn ending(result: &RunResult, view: View) -> String {
     }
 }
 
-/// Recommends iterations where the only one varied, and names the phase that
-/// varied most.
+/// Recommends iterations if the only one varied, and names the phase that varied most.
 fn repetition(result: &RunResult) -> Option<String> {
-    // Workloads without iterations do not name their number.
+    // Workloads without iterations do not have this setting.
     let single = result.spec.contains_key("iterations") && iterations(result) == 1;
     let varied = result
         .phases

@@ -1,4 +1,4 @@
-//! The header of the report: what ran, where, on what, and what measuring costs.
+//! The header of the report: command, hosts, target, settings, and the cost of measuring.
 
 use rbench_core::plain::ranges;
 use rbench_core::units::human_nanos;
@@ -8,7 +8,7 @@ use crate::schema::{Host, RoundTrip, RunResult, remarks};
 use crate::table::{Table, left, printable, right, sentence, wrapped};
 use crate::view::View;
 
-/// Most hosts that get a line of their own, where details are not asked for.
+/// Maximum number of hosts with a line of their own, without details.
 const MOST_HOSTS: usize = 8;
 
 /// The header of the report.
@@ -37,7 +37,7 @@ pub fn render(result: &RunResult, view: View) -> String {
     out
 }
 
-/// What is said of figures of the built-in file system, to who ran the command.
+/// The note on figures of the built-in file system, for the user of this command.
 pub(crate) fn demonstration(command: &[String]) -> String {
     let how = match command.get(1).map(String::as_str) {
         Some("quick") => "name a directory: rbench quick PATH",
@@ -46,7 +46,7 @@ pub(crate) fn demonstration(command: &[String]) -> String {
     format!("DEMONSTRATION on rbench's built-in file system in memory, not your storage: {how}.")
 }
 
-/// The line after which hosts stand.
+/// Name of the fact that hosts follow.
 const WORLD: &str = "Ranks";
 
 /// A line of the header.
@@ -56,7 +56,7 @@ struct Fact {
     separator: &'static str,
 }
 
-/// Everything but the command; a fact without words is not shown.
+/// Everything except the command; a fact without words is not shown.
 fn all(result: &RunResult) -> [Fact; 8] {
     let run = &result.run;
     let mut identity = vec![run.id.clone(), format!("seed {}", run.seed)];
@@ -70,7 +70,7 @@ fn all(result: &RunResult) -> [Fact; 8] {
         format!("clock {}", human_nanos(cost.clock_ns)),
         format!("recording {}", human_nanos(cost.record_ns)),
     ];
-    // A replay has no loop of operations that could be tried.
+    // A replay has no loop of operations to calibrate.
     if cost.null_op_ns > 0.0 {
         costs.push(format!(
             "null operation {}{}",
@@ -101,7 +101,7 @@ pub(crate) fn command(result: &RunResult) -> String {
     printable(&words.collect::<Vec<String>>().join(" "))
 }
 
-/// What the header says beside the command, as names and sentences.
+/// The header without the command, as names and sentences.
 pub(crate) fn facts(result: &RunResult) -> Vec<(&'static str, String)> {
     let shown = all(result)
         .into_iter()
@@ -118,8 +118,7 @@ pub(crate) fn facts(result: &RunResult) -> Vec<(&'static str, String)> {
         .collect()
 }
 
-/// Where a null operation costs clearly more than on the host of rank 0, in
-/// words.
+/// Hosts where a null operation costs clearly more than on the host of rank 0.
 fn dearer(result: &RunResult) -> String {
     const CLEARLY: f64 = 1.25;
     let cost = &result.calibration;
@@ -131,7 +130,7 @@ fn dearer(result: &RunResult) -> String {
     })
 }
 
-/// What is remarkable about the hosts, apart from the target.
+/// Noteworthy facts about the hosts, apart from the target.
 fn state(hosts: &[Host]) -> Vec<String> {
     let mut all = Vec::new();
     for host in hosts {
@@ -141,14 +140,14 @@ fn state(hosts: &[Host]) -> Vec<String> {
     remarks(&all)
 }
 
-/// Adds a line `name  words…`, or nothing when there are no words.
+/// Adds a line `name words…`; nothing if there are no words.
 fn fact(out: &mut String, view: View, name: &str, (words, separator): (&[String], &str)) {
     if !words.is_empty() {
         out.push_str(&wrapped(view, &format!("{name:<11}"), words, separator));
     }
 }
 
-/// The directory and its file system, in words.
+/// Describes the directory and its file system.
 pub(crate) fn place(result: &RunResult) -> Vec<String> {
     let t = &result.target;
     let mut words = vec![t.path.clone()];
@@ -220,7 +219,7 @@ fn hosts(out: &mut String, view: View, hosts: &[Host]) {
     }
 }
 
-/// How far the host's clock is from that of rank 0's host, and how it drifts.
+/// Offset and drift of the host's clock relative to rank 0's host.
 fn clock(host: &Host, hosts: &[Host]) -> String {
     if host.ranks.contains(&0) {
         return "reference clock".to_owned();
@@ -236,8 +235,7 @@ fn clock(host: &Host, hosts: &[Host]) -> String {
     format!("clock {sign}{offset} (+/- {error}){}", drift(host))
 }
 
-/// How the host's clock drifts, if that is known well enough to tell it from no
-/// drift, or to be sure that there is little.
+/// Drift of the host's clock, if it is significant or certainly small.
 fn drift(host: &Host) -> String {
     const LITTLE_PPM: f64 = 5.0;
     let known = host.clock.as_ref();
@@ -260,7 +258,7 @@ fn shares(host: &Host, hosts: &[Host]) -> String {
     }
 }
 
-/// The round trip of each host, or of many hosts the shortest and the longest.
+/// The round trip of each host or, with many hosts, the shortest and the longest.
 fn round_trips(result: &RunResult) -> Vec<String> {
     let all = &result.target.round_trip;
     let several = result.world.hosts.len() > 1;
@@ -282,8 +280,7 @@ fn round_trips(result: &RunResult) -> Vec<String> {
     ends.chain([count]).collect()
 }
 
-/// The spec as `name value`; switches that are on by name alone, nothing of
-/// what is off or unset.
+/// The settings as `name value`: switches that are on by name only, unset ones not at all.
 fn settings(result: &RunResult) -> Vec<String> {
     let pair = |(name, value): (&String, &Value)| match value {
         Value::Null | Value::Bool(false) => None,
@@ -351,7 +348,7 @@ mod tests {
             caches,
             ["", ", cache shared with c", ", cache shared with b"]
         );
-        // Files of earlier versions do not say which clocks are the same.
+        // Files of earlier versions do not identify clocks.
         let old = hosts.map(|host| Host {
             clock: None,
             caches: Vec::new(),

@@ -1,4 +1,4 @@
-//! What each mark cost, in a line.
+//! The cost of each mark, in a line.
 
 use rbench_core::units::{human_count, human_nanos};
 
@@ -9,7 +9,7 @@ use crate::schema::{
 use crate::table::sentence;
 use crate::view::View;
 
-/// A line for each mark and row of the phase in which it was set.
+/// A line for each mark and each row of its phase.
 pub fn render(result: &RunResult, view: View) -> String {
     let lines = lines(result);
     let lines: String = lines.iter().map(|l| sentence(view, "- ", l)).collect();
@@ -19,7 +19,7 @@ pub fn render(result: &RunResult, view: View) -> String {
     }
 }
 
-/// The same lines, for other forms of the report.
+/// The same lines, for other report formats.
 pub(crate) fn lines(result: &RunResult) -> Vec<String> {
     let of = |mark: &MarkResult| -> Vec<String> {
         let Some(t_s) = mark.t_s.filter(|_| !mark.rows.is_empty()) else {
@@ -36,7 +36,7 @@ pub(crate) fn lines(result: &RunResult) -> Vec<String> {
             let place = place(result, mark, mark.iteration, &mark.rows.join(", "), t_s);
             return vec![format!("{place}: there is no data about the phase.")];
         }
-        // A row with one operation for each worker has no course.
+        // A row with one operation per worker has no course over time.
         rows()
             .filter(|phase| !phase.one_each)
             .map(|phase| {
@@ -79,7 +79,7 @@ fn cost_of(phase: &PhaseResult, cost: &MarkCost) -> String {
     parts.join(", ")
 }
 
-/// How long nothing was finished, by a rank and by all.
+/// The time in which nothing was finished, by a rank and by all.
 fn nothing_finished(phase: &PhaseResult, cost: &MarkCost) -> Option<String> {
     let anywhere = cost.standstill.map(|StandstillResult { length_s, .. }| {
         let alone = phase.rank_count() == 1;
@@ -109,7 +109,7 @@ fn nothing_finished(phase: &PhaseResult, cost: &MarkCost) -> Option<String> {
     }
 }
 
-/// When the 99th percentile was as before.
+/// The time at which the 99th percentile was back to normal.
 fn recovery(phase: &PhaseResult, cost: &MarkCost) -> String {
     let p99 = match phase.latency.response {
         Some(_) => "p99 of response times",

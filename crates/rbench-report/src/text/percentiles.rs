@@ -1,4 +1,4 @@
-//! All percentiles of the phases, for those who ask for details.
+//! All percentiles of the phases, for reports with details.
 
 use super::{for_phases, label, time};
 use crate::figures::{QUANTITIES, Quantity};

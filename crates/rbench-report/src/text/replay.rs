@@ -1,5 +1,5 @@
-//! What a replay was: operations in, out and left out, how late, and each kind beside what was
-//! recorded.
+//! The report of a replay: operations in the trace, replayed and left out; lateness; and each kind
+//! compared with the recording.
 
 use rbench_core::units::{human_bytes, human_count};
 
@@ -9,7 +9,7 @@ use crate::schema::{PhaseResult, ReplayResult, RunResult};
 use crate::table::{NONE, Table, left, right, sentence};
 use crate::view::View;
 
-/// The lines, and a table of rows beside what was recorded.
+/// The lines, and a table that compares rows with the recording.
 pub fn render(result: &RunResult, view: View) -> String {
     let lines = lines(result);
     if lines.is_empty() {
@@ -27,7 +27,7 @@ pub fn render(result: &RunResult, view: View) -> String {
     text
 }
 
-/// What each pass was, in sentences.
+/// The facts about each pass, in sentences.
 pub(crate) fn lines(result: &RunResult) -> Vec<String> {
     let total = iterations(result);
     let of = |replay: &ReplayResult| {
@@ -112,7 +112,7 @@ fn late(replay: &ReplayResult) -> Option<String> {
     ))
 }
 
-/// What stands in the columns of a row beside what was recorded.
+/// Column titles of the comparison with the recording.
 pub(crate) const TITLES: [&str; 9] = [
     "In",
     "Out",
@@ -125,7 +125,7 @@ pub(crate) const TITLES: [&str; 9] = [
     "Not open",
 ];
 
-/// A row beside what was recorded; `None`: it is of no replay.
+/// The cells of the comparison with the recording; `None` if the phase is not a replay.
 pub(crate) fn cells(phase: &PhaseResult) -> Option<[String; 9]> {
     let replayed = phase.replayed.as_ref()?;
     let now = &phase.latency.service;
@@ -134,7 +134,7 @@ pub(crate) fn cells(phase: &PhaseResult) -> Option<[String; 9]> {
     let then = |value: fn(&Hist) -> u64| {
         recorded.map_or(NONE.to_owned(), |hist| time_of(hist, value(hist) as f64))
     };
-    // How much longer operations took than when they were recorded, of their medians.
+    // Ratio of the medians: now to recorded.
     let known = recorded.filter(|then| then.p50_ns > 0 && now.count > 0);
     let ratio = known.map(|then| now.p50_ns as f64 / then.p50_ns as f64);
     Some([

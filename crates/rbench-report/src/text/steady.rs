@@ -1,4 +1,4 @@
-//! Whether phases became steady that end then: a line for each.
+//! Results of phases that end when they are steady: a line for each.
 
 use rbench_core::units::{human_bandwidth, human_rate};
 
@@ -7,8 +7,7 @@ use crate::schema::{PhaseResult, RunResult, SteadyResult};
 use crate::table::sentence;
 use crate::view::View;
 
-/// Phases that end when they are steady, each once, with what came of it: rows of a mix
-/// share it.
+/// Phases that end when they are steady, each once: the rows of a mix share the result.
 fn judged(result: &RunResult) -> Vec<(&PhaseResult, &SteadyResult)> {
     let mut all: Vec<(&PhaseResult, &SteadyResult)> = Vec::new();
     for phase in &result.phases {
@@ -27,12 +26,12 @@ fn judged(result: &RunResult) -> Vec<(&PhaseResult, &SteadyResult)> {
     all
 }
 
-/// The label of the phase that a row belongs to.
+/// Label of the phase that a row belongs to.
 fn whole(label: &str) -> &str {
     label.split_once(": ").map_or(label, |(phase, _)| phase)
 }
 
-/// What came of the phases, as clauses for people.
+/// The results of the phases, as clauses for people.
 pub(crate) fn lines(result: &RunResult) -> Vec<String> {
     let total = iterations(result);
     let of = |(phase, steady): (&PhaseResult, &SteadyResult)| {
@@ -62,7 +61,7 @@ fn clause(steady: &SteadyResult) -> String {
     format!("{begin}: {}", window(steady))
 }
 
-/// What the last window, or the one that kept the limit, was like.
+/// The figures of the last window, or of the one that met the limit.
 pub(crate) fn window(steady: &SteadyResult) -> String {
     let (Some(iops), Some(bandwidth)) = (steady.iops_mean, steady.bandwidth_mean) else {
         return format!("no window of {} was completed", seconds(steady.window_s));
@@ -96,7 +95,7 @@ fn of_bandwidth(steady: &SteadyResult) -> bool {
     steady.criterion.starts_with("bw")
 }
 
-/// A value of the criterion, or its limit.
+/// Formats a value of the criterion, or its limit.
 fn quantity(steady: &SteadyResult, value: f64) -> String {
     match (steady.percent, of_bandwidth(steady)) {
         (true, _) => format!("{}%", short(value)),
@@ -105,7 +104,7 @@ fn quantity(steady: &SteadyResult, value: f64) -> String {
     }
 }
 
-/// With as many digits as matter, at most four behind the point.
+/// Formats with the significant digits, at most four decimals.
 fn short(value: f64) -> String {
     let digits = match value.abs() {
         large if large >= 100.0 => 0,

@@ -1,17 +1,17 @@
-//! Mounts that no longer answered: a warning for each, however much failed there.
+//! Warnings about mounts that stopped answering: one for each mount.
 
 use rbench_core::units::human_count;
 
 use super::seconds;
 use crate::schema::{DeadMountResult, DeadMountRow, Warning};
 
-/// The code of the warning.
+/// Code of the warning.
 pub(super) const CODE: &str = "dead-mount";
 
-/// Most rows that are named.
+/// Maximum number of rows that are named.
 const ROWS_NAMED: usize = 4;
 
-/// What is to be said of it.
+/// The warning about a dead mount.
 pub(super) fn warning(dead: &DeadMountResult) -> Warning {
     let DeadMountResult {
         host,

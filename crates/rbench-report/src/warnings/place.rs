@@ -1,16 +1,16 @@
-//! Targets that are hardly what was meant: the host's own disk, or its memory.
+//! Warnings about targets that are probably a mistake: the host's own disk or memory.
 
 use crate::schema::{RunResult, Warning};
 
-/// Nothing is mounted at the target, which lies on the root file system.
+/// Code: the target is on the root file system, where nothing is mounted.
 const ROOT: &str = "root-file-system";
-/// The files of the target lie in memory.
+/// Code: the files of the target are in memory.
 const MEMORY: &str = "target-in-memory";
 
-/// The codes of these warnings.
+/// Codes of these warnings.
 pub(super) const CODES: [&str; 2] = [ROOT, MEMORY];
 
-/// What is to be said of the target.
+/// The warnings about the target.
 pub(super) fn warnings(result: &RunResult) -> impl Iterator<Item = Warning> {
     let target = &result.target;
     let words = |target: &crate::schema::Target| {
@@ -26,7 +26,7 @@ pub(super) fn warnings(result: &RunResult) -> impl Iterator<Item = Warning> {
         Warning::new(ROOT, message)
     });
     let in_memory = matches!(target.fs_type.as_deref(), Some("tmpfs" | "ramfs"));
-    // Reads say so themselves.
+    // The residency warnings of reads report it.
     let mut asked = result.phases.iter().filter_map(|p| p.residency.as_ref());
     let memory = (in_memory && asked.all(|residency| residency.ground != "memory")).then(|| {
         let (path, fs_type) = words(target);

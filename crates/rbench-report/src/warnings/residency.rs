@@ -1,5 +1,4 @@
-//! Rules about who answered. They do not judge: the verdict comes from the
-//! measurements.
+//! Rules about cache verdicts. They only report: the verdicts come from the measurements.
 
 use rbench_core::residency::{LARGEST_REQUEST, Reason};
 use rbench_core::units::human_count;
@@ -7,7 +6,7 @@ use rbench_core::units::human_count;
 use super::{Finding, seconds};
 use crate::schema::{EvidenceResult, PhaseResult, ResidencyResult, RunResult};
 
-/// How operations of a kind are counted.
+/// Noun for counted operations of a kind.
 fn noun(op: &str) -> &'static str {
     match op {
         "stat" => "stats",
@@ -18,7 +17,7 @@ fn noun(op: &str) -> &'static str {
     }
 }
 
-/// The strongest measure in words: `4,800 stats, 0 requests`.
+/// The strongest evidence in words: `4,800 stats, 0 requests`.
 fn measure(phase: &PhaseResult, residency: &ResidencyResult) -> String {
     let EvidenceResult {
         resident_before,
@@ -55,14 +54,14 @@ fn found(
     note: impl Fn(&ResidencyResult) -> (f64, String),
 ) -> Option<Finding> {
     let residency = phase.residency.as_ref().filter(|_| phase.items > 0)?;
-    let told = verdicts.contains(&residency.verdict.as_str());
-    told.then(|| {
+    let applies = verdicts.contains(&residency.verdict.as_str());
+    applies.then(|| {
         let (weight, note) = note(residency);
         Finding { weight, note }
     })
 }
 
-/// Memory answered all the time.
+/// Finds phases that memory answered entirely.
 pub fn memory_answered(_: &RunResult, phase: &PhaseResult) -> Option<Finding> {
     found(phase, &["memory"], |residency| {
         let asked = residency.total.requests.as_ref();
@@ -71,7 +70,7 @@ pub fn memory_answered(_: &RunResult, phase: &PhaseResult) -> Option<Finding> {
     })
 }
 
-/// Memory answered a part, by the measurements.
+/// Finds phases that memory answered in part, by measurement.
 pub fn memory_answered_partly(_: &RunResult, phase: &PhaseResult) -> Option<Finding> {
     let residency = phase.residency.as_ref()?;
     let measured = |verdict: &str, reason: &str| {
@@ -95,11 +94,11 @@ pub fn memory_answered_partly(_: &RunResult, phase: &PhaseResult) -> Option<Find
     })
 }
 
-/// The share of a phase's operations that memory answered, and whether it may be more.
+/// The share of a phase's operations that memory answered, and true if it is a lower bound.
 fn from_memory(phase: &PhaseResult, total: &EvidenceResult) -> Option<(f64, bool)> {
     let share = |part: f64| (1.0 - part).clamp(0.0, 1.0);
     if let Some(requests) = total.requests.as_ref().filter(|r| r.operations > 0) {
-        // Of reads in sequence a request brings what several ask for later.
+        // In sequential reads, read-ahead fetches data for several operations in one request.
         let reads_ahead = phase.op == "read" && !phase.name.starts_with("rand");
         let bytes_each = total.bytes as f64 / total.operations.max(1) as f64;
         let answered = match reads_ahead && bytes_each > 0.0 {
@@ -115,7 +114,7 @@ fn from_memory(phase: &PhaseResult, total: &EvidenceResult) -> Option<(f64, bool
     Some((pages.share, true))
 }
 
-/// A share in per cent; one below 1 % or above 99.5 % has a decimal.
+/// Formats a share in percent; below 1 % or above 99.5 % with one decimal.
 fn percent(share: f64) -> String {
     match 100.0 * share {
         most if most > 99.5 => format!("{:.1}%", most.min(99.9)),
@@ -124,7 +123,7 @@ fn percent(share: f64) -> String {
     }
 }
 
-/// Memory could answer after some time.
+/// Finds phases that memory could answer after some time.
 pub fn came_round(_: &RunResult, phase: &PhaseResult) -> Option<Finding> {
     let verdicts = ["cold-then-memory", "cold-then-perhaps"];
     found(phase, &verdicts, |residency| match residency.came_round {
@@ -140,7 +139,7 @@ pub fn came_round(_: &RunResult, phase: &PhaseResult) -> Option<Finding> {
     })
 }
 
-/// What was compared was in memory, at least in part.
+/// Finds verifications that compared data in memory, at least in part.
 pub fn verified_memory(_: &RunResult, phase: &PhaseResult) -> Option<Finding> {
     let residency = phase.residency.as_ref().filter(|r| r.verifies)?;
     let partly = residency.reason == Reason::Partly.words();
@@ -153,7 +152,7 @@ pub fn verified_memory(_: &RunResult, phase: &PhaseResult) -> Option<Finding> {
     })
 }
 
-/// Whether writes went over the same blocks again.
+/// Finds phases that wrote the same blocks again.
 pub fn rewritten(_: &RunResult, phase: &PhaseResult) -> Option<Finding> {
     let round = phase.rewritten.as_ref()?;
     let again = 1.0 - round.once as f64 / round.done.max(1) as f64;

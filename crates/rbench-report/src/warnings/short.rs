@@ -1,18 +1,18 @@
-//! What makes short phases long enough: options of the command that was run.
+//! Advice for short phases: command options that make them longer.
 
 use rbench_core::Bytes;
 
 use crate::schema::{PhaseResult, RunResult};
 use crate::summary::{SHORTEST_S, is_short};
 
-/// How much longer than the least a phase is meant to be: times vary.
+/// Target duration relative to the minimum, since times vary.
 const MARGIN: f64 = 2.0;
 
-/// Phases whose items are the tree's: how many, its shape says.
+/// Phases whose number of items follows from the shape of the tree.
 const OF_THE_TREE: [&str; 2] = ["tree-create", "tree-remove"];
 
-/// Whether the list of short phases has this one. Those of the tree, which other options
-/// make longer, are in it where there are no others.
+/// Returns true if the list of short phases includes this one. Phases of the tree depend on other
+/// options, so they are listed only if no others are short.
 pub(super) fn is_listed(result: &RunResult, phase: &PhaseResult) -> bool {
     counts(phase) && (!of_the_tree(phase) || !others(result))
 }
@@ -25,13 +25,13 @@ fn of_the_tree(phase: &PhaseResult) -> bool {
     OF_THE_TREE.contains(&phase.name.as_str())
 }
 
-/// Whether phases are short that are not those of the tree.
+/// Returns true if a phase other than those of the tree is short.
 fn others(result: &RunResult) -> bool {
     let mut phases = result.phases.iter();
     phases.any(|phase| counts(phase) && !of_the_tree(phase))
 }
 
-/// The end of the sentence that lists short phases, for who ran the command of the result.
+/// End of the sentence that lists short phases, for the user of the result's command.
 pub(super) fn advice(result: &RunResult) -> String {
     let command = result.run.command.get(1).map_or("", String::as_str);
     let tree = match command {
@@ -45,7 +45,7 @@ pub(super) fn advice(result: &RunResult) -> String {
         });
     }
     let given = |name: &str| result.spec.get(name).and_then(|value| value.as_str());
-    // A time excludes phases of the tree that were asked for.
+    // --time would exclude phases of the tree that the user selected.
     let tree_asked = given("phases").is_some_and(|phases| phases.contains("tree-"));
     let timed =
         matches!(command, "meta" | "ops" | "io" | "mix") && !tree_asked && given("time").is_none();
@@ -72,8 +72,8 @@ pub(super) fn advice(result: &RunResult) -> String {
     out
 }
 
-/// The same for who ran a series of that kind, of which the result is a cell: such a
-/// series has options of its own. `None` where its options are those of the cell.
+/// The same for the user of a series of this kind with the result as a cell: its options have other
+/// names. `None` if the options are those of the cell.
 pub(super) fn advice_of_series(kind: &str, result: &RunResult) -> Option<String> {
     let own = |name: &str| match (kind, name) {
         ("nn", "--items") => Some("--files"),
@@ -94,8 +94,8 @@ pub(super) fn advice_of_series(kind: &str, result: &RunResult) -> Option<String>
     })
 }
 
-/// The option that says how many items a command has, with as many as make the shortest of
-/// its phases long enough.
+/// The option for a command's number of items, with a value that makes its shortest phase long
+/// enough.
 fn option(result: &RunResult, command: &str) -> Option<(&'static str, String)> {
     let phases = result.phases.iter();
     let phases = phases.filter(|phase| counts(phase) && !of_the_tree(phase));
@@ -120,7 +120,7 @@ fn option(result: &RunResult, command: &str) -> Option<(&'static str, String)> {
             None => {
                 let Bytes(size) = setting("size")?.parse().ok()?;
                 let size = size as f64 * more;
-                // Above that there is no file.
+                // Files cannot be larger.
                 let size = (size < (1_u64 << 62) as f64).then(|| (size as u64).next_power_of_two());
                 let size = Bytes(size?).to_string();
                 let short = size.trim_end_matches("iB").trim_end_matches('B');
@@ -131,7 +131,7 @@ fn option(result: &RunResult, command: &str) -> Option<(&'static str, String)> {
     }
 }
 
-/// The next of 1, 2, 5, 10, 20, 50 …
+/// Rounds up to 1, 2, 5, 10, 20, 50 …
 fn round_up(n: f64) -> u64 {
     let mut step = 1.0;
     while step * 10.0 < n {

@@ -1,5 +1,4 @@
-//! What the workers' time shows: whether it was spent in calls, and what held
-//! up an open loop.
+//! Rules about the workers' time: the share outside calls, and the causes of a missed rate.
 
 use rbench_core::units::{human_count, human_nanos};
 
@@ -7,21 +6,21 @@ use super::{Finding, is_torn, seconds};
 use crate::schema::{PhaseResult, RunResult, WorkersResult};
 use crate::summary::is_short;
 
-/// Least share of the workers' time that should go into calls.
+/// Minimum share of the workers' time in calls.
 const BUSY_LEAST: f64 = 0.95;
-/// Share of the operations due that may not have been started.
+/// Maximum share of due operations that were never started.
 const UNISSUED_SHARE: f64 = 0.01;
-/// How late the median operation may start, as a share of the phase: half of
-/// the delay at the end of a phase whose rate falls short by `UNISSUED_SHARE`.
+/// Maximum delay of the median operation, as a share of the phase: half of the final delay if the
+/// rate falls short by `UNISSUED_SHARE`.
 const LATE_SHARE: f64 = UNISSUED_SHARE / 2.0;
-/// Share of their time from which on workers count as always busy.
+/// Share of their time above which workers count as always busy.
 const FULL: f64 = 0.95;
 
 pub(super) fn outside_calls(result: &RunResult, phase: &PhaseResult) -> Option<Finding> {
-    // What a trace says has its own times, and says of its own how late it was.
+    // A replay follows the times of its trace, and reports its own lateness.
     let has_a_rate = phase.replayed.is_none();
     let busy = phase.busy.filter(|busy| *busy < BUSY_LEAST && has_a_rate)?;
-    // With the null engine there is nothing but the tool.
+    // The null engine runs only the tool's own code.
     let nothing_asked = result.spec.get("engine").and_then(|e| e.as_str()) == Some("null");
     (phase.items > 0 && !is_short(phase) && !phase.one_each && !nothing_asked).then(|| Finding {
         weight: -busy,
@@ -29,11 +28,11 @@ pub(super) fn outside_calls(result: &RunResult, phase: &PhaseResult) -> Option<F
     })
 }
 
-/// How long a host must finish nothing to have stalled, s.
+/// Minimum time without a finished operation to count as a stall, s.
 const STALL_S: f64 = 1.0;
 
-/// Hosts that stood still: for longer than such operations take there, and with one
-/// under way all the time, which pauses and waits for intended starts do not have.
+/// Finds hosts that stalled: longer than their operations usually take, and with an operation
+/// pending all the time. Pauses and waits for intended starts have none pending.
 pub(super) fn stalled(_: &RunResult, phase: &PhaseResult) -> Option<Finding> {
     let mut stalls: Vec<(f64, String)> = Vec::new();
     for host in &phase.hosts {
@@ -56,21 +55,21 @@ pub(super) fn stalled(_: &RunResult, phase: &PhaseResult) -> Option<Finding> {
     stalls.sort_by(|a, b| b.0.total_cmp(&a.0));
     let weight = stalls.first()?.0;
     let more = stalls.len().saturating_sub(STALLS_TOLD);
-    let mut told: Vec<String> = stalls.into_iter().map(|(_, note)| note).collect();
-    told.truncate(STALLS_TOLD);
+    let mut notes: Vec<String> = stalls.into_iter().map(|(_, note)| note).collect();
+    notes.truncate(STALLS_TOLD);
     if more > 0 {
-        told.push(format!("{more} more hosts"));
+        notes.push(format!("{more} more hosts"));
     }
     Some(Finding {
         weight,
-        note: told.join(", "),
+        note: notes.join(", "),
     })
 }
 
-/// Most hosts that a stall is told of by name.
+/// Maximum number of stalled hosts that are named.
 const STALLS_TOLD: usize = 4;
 
-/// Whether an open loop missed its rate, and why.
+/// Finds open loops that missed their rate, with the cause.
 pub(super) fn behind(_: &RunResult, phase: &PhaseResult) -> Option<Finding> {
     if phase.replayed.is_some() {
         return None;
@@ -103,7 +102,7 @@ pub(super) fn behind(_: &RunResult, phase: &PhaseResult) -> Option<Finding> {
     })
 }
 
-/// What held an open loop up.
+/// The cause of a missed rate.
 fn culprit(workers: Option<&WorkersResult>) -> String {
     const TARGET: &str = "the target did not keep up";
     let shares = workers.and_then(|w| Some((w.count, w.occupied()?, w.outside()?)));
@@ -126,7 +125,7 @@ fn culprit(workers: Option<&WorkersResult>) -> String {
     }
 }
 
-/// What workers that were given up did is lost.
+/// Finds workers that were given up: their results are lost.
 pub(super) fn given_up(_: &RunResult, phase: &PhaseResult) -> Option<Finding> {
     let gone = phase.given_up.as_ref()?;
     Some(Finding {

@@ -1,4 +1,4 @@
-//! What the file system's client cost.
+//! Tests the cost of the file system's client in reports.
 
 use rbench_core::client::{ClientCost, ClientGap, ClientUse, HostClient, Watch};
 use rbench_core::outcome::PhaseOutcome;
@@ -38,10 +38,10 @@ fn with(
 }
 
 fn on(hosts: u32, costs: &[&[Result<ClientUse, ClientGap>]]) -> RunResult {
-    let made = Made::on(hosts, 1, 500, 4096, 100_000);
+    let template = Made::on(hosts, 1, 500, 4096, 100_000);
     let rows = costs.iter().map(|cost| {
-        let read = made.phase("rw-read", "Mixed read", OpKind::Read);
-        let write = made.phase("rw-write", "Mixed write", OpKind::Write);
+        let read = template.phase("rw-read", "Mixed read", OpKind::Read);
+        let write = template.phase("rw-write", "Mixed write", OpKind::Write);
         let operations = 2 * read.items;
         [with(read, operations, cost), with(write, operations, cost)]
     });
@@ -72,7 +72,7 @@ fn rows_that_ran_together_share_a_line() {
         words(lines[2]),
         "Mixed read + Mixed write 200 us 200 ms 50.0 ms 150 ms 64.0 MiB 1"
     );
-    // Of 30 ms three ticks say too little.
+    // 30 ms are three ticks, too few to split.
     assert_eq!(
         words(lines[3]),
         "Mixed read + Mixed write 30.0 us 30.0 ms - - 64.0 MiB 1"

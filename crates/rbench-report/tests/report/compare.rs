@@ -1,4 +1,4 @@
-//! Comparisons of runs that are put together by rule.
+//! Tests comparisons of generated runs.
 
 use std::sync::LazyLock;
 
@@ -19,18 +19,22 @@ use crate::valid;
 /// Shifts of five iterations, in thousandths.
 pub const SHIFTS: [i64; 5] = [0, 11, -9, 14, -6];
 
-/// Five iterations of three phases, whose times are `permille` of the usual.
+/// Five iterations of three phases; times are `permille` of the usual.
 pub fn five(permille: i64, shifts: [i64; 5]) -> RunResult {
     let mut phases = Vec::new();
     for (iteration, shift) in shifts.into_iter().enumerate() {
-        let made = |items, bytes, ns: i64| {
+        let template = |items, bytes, ns: i64| {
             let ns = ns * permille / 1000 * (1000 + shift) / 1000;
             Made::on(1, 2, items, bytes, ns as u64)
         };
         let mut pass = vec![
-            made(1000, 102_400, 2_100_000).phase("file-create", "File creation", OpKind::Create),
-            made(1000, 0, 390_000).phase("file-stat", "File stat", OpKind::Stat),
-            made(50, 0, 1_400_000).phase("file-remove", "File removal", OpKind::Unlink),
+            template(1000, 102_400, 2_100_000).phase(
+                "file-create",
+                "File creation",
+                OpKind::Create,
+            ),
+            template(1000, 0, 390_000).phase("file-stat", "File stat", OpKind::Stat),
+            template(50, 0, 1_400_000).phase("file-remove", "File removal", OpKind::Unlink),
         ];
         pass.iter_mut().for_each(|p| p.iteration = iteration as u32);
         phases.extend(pass);
@@ -86,9 +90,9 @@ pub fn failing_if(conditions: &[&str]) -> Options {
     }
 }
 
-/// 10 % more time, and conditions of which two are met.
+/// A run with 10 % more time, and conditions; two of them hold.
 pub fn slower() -> Comparison {
-    // Its intervals take a while, and several tests look at it.
+    // Computing its intervals takes a while, and several tests use it.
     static MADE: LazyLock<Comparison> = LazyLock::new(make_slower);
     MADE.clone()
 }
@@ -155,8 +159,8 @@ fn a_change_that_is_shown_and_too_small_does_not_count() {
 
 #[test]
 fn percentiles_are_those_of_all_iterations_merged() {
-    // One iteration of five is slow: that is a fifth of all operations, and so in the
-    // p90 of all; a mean of percentiles would be something else.
+    // One iteration of five is slow. It contains a fifth of all operations and so determines the
+    // p90 of all; a mean of percentiles would differ.
     let mut base = five(1000, [0; 5]);
     let mut all = Latency::new();
     for (i, phase) in base.phases.iter_mut().enumerate() {
@@ -176,7 +180,7 @@ fn percentiles_are_those_of_all_iterations_merged() {
         let expect = all.quantile(q).0 as f64;
         assert_eq!(figure.map(|f| f.base), Some(expect), "{name}");
     }
-    // The mean is robust: that of the others.
+    // The mean is robust: it is the mean of the other iterations.
     let mean = row.figures.iter().find(|f| f.figure.name == "mean");
     let mean = mean.map(|f| f.base).expect("a mean");
     assert!((mean / 500_500.0 - 1.0).abs() < 1e-9, "{mean}");
@@ -184,7 +188,7 @@ fn percentiles_are_those_of_all_iterations_merged() {
 
 #[test]
 fn from_three_runs_on_the_samples_are_runs() {
-    // Iterations of a run are alike, runs are not: what differs between runs is seen.
+    // Iterations of a run are similar, runs are not: the variation between runs counts.
     let run = |permille: i64| five(permille, [0, 1, -1, 2, -2]);
     let base: Vec<RunResult> = [1000, 1080, 930, 1010].map(run).into();
     let new: Vec<RunResult> = [1060, 1000, 1150, 970].map(run).into();
@@ -194,7 +198,7 @@ fn from_three_runs_on_the_samples_are_runs() {
     let row = &comparison.rows[0];
     assert_eq!((row.base, row.new), (Basis::Runs(4), Basis::Runs(4)));
     assert_eq!(row.verdict, Verdict::NoDifference);
-    // Two of them would be taken for ten iterations, and said to differ.
+    // Compared by their iterations, two of these runs seem to differ.
     let one = between(&base[..1], &new[..1], &Options::default()).expect("the same thing");
     assert_eq!(one.rows[0].base, Basis::Iterations(5));
     assert_eq!(one.rows[0].verdict, Verdict::Slower);
@@ -202,7 +206,7 @@ fn from_three_runs_on_the_samples_are_runs() {
 
 #[test]
 fn single_runs_give_no_verdict_no_p_and_no_exit_code_1() {
-    // Time slices tell nothing of how much the next run differs.
+    // Time slices do not show how much the next run may differ.
     let once = |permille: i64| {
         let mut result = five(permille, SHIFTS);
         result.phases.retain(|phase| phase.iteration == 0);
@@ -226,7 +230,7 @@ fn single_runs_give_no_verdict_no_p_and_no_exit_code_1() {
         "--fail-if 'rate<-10%' cannot be judged: file-create has too few samples (BASE 1 iteration, NEW 1 \
          iteration); repeat with --iterations 5"
     );
-    // Three of each are too few, too; four are enough.
+    // Three of each are still too few, four are enough.
     for (iterations, verdict) in [(3, Verdict::TooFew), (4, Verdict::Slower)] {
         let some = |permille: i64| {
             let mut result = five(permille, SHIFTS);
@@ -240,7 +244,7 @@ fn single_runs_give_no_verdict_no_p_and_no_exit_code_1() {
 
 #[test]
 fn a_sixteenth_is_slower_though_first_iterations_are_wild() {
-    // In permille of the usual time: the first iteration is 58 times off on both sides.
+    // In permille of the usual time: both first iterations are off by a factor of 58.
     let (base, new) = (
         five(1000, [57_000, 11, -9, 14, -6]),
         five(16_000, [57_000, -8, 12, -2, 5]),
@@ -310,7 +314,7 @@ fn runs_that_did_different_things_are_refused_and_every_difference_is_named() {
     assert_eq!(comparison.differences.len(), 4);
     let text = rendered(&comparison, "text");
     assert!(text.contains("\nDIFFERENT "), "{text}");
-    // A command of another kind, and nothing in common.
+    // A different command without common rows.
     new.run.command[1] = "io".to_owned();
     new.phases.iter_mut().for_each(|phase| phase.name.push('x'));
     let refusal = between(&[&base], &[&new], &Options::default()).expect_err("different");
@@ -407,7 +411,7 @@ fn response_times_without_what_never_started_give_no_verdict() {
     let refusal = between(&[&base], &[&new], &failing_if(&["response-p99>+10%"]));
     let refusal = refusal.expect_err("no answer").to_string();
     assert!(refusal.contains("never started"), "{refusal}");
-    // What waits at the end, one for each worker, is no backlog.
+    // Operations that wait at the end, one per worker, are not a backlog.
     let few = between(&[&base], &[&open(100_000, 1)], &Options::default()).expect("the same");
     assert_eq!(few.rows[0].verdict, Verdict::Faster);
 }
@@ -427,7 +431,7 @@ fn a_condition_about_every_operation_needs_every_operation() {
     );
     let named = failing_if(&["file-create.rate<-5%"]);
     assert!(between(&[&base], &[&new], &named).is_ok());
-    // What NEW was not even to do may be missing, where runs may differ.
+    // Rows that NEW was not asked for may be missing if runs may differ.
     new.phases.retain(|phase| phase.name != "file-remove");
     let different = Options {
         even_if_different: true,
@@ -489,10 +493,10 @@ fn a_condition_about_what_is_not_there_is_refused() {
 fn ops() -> RunResult {
     let mut phases = Vec::new();
     for iteration in 0..3_u32 {
-        let made = |ns: u64| Made::solo(1000, 0, ns + u64::from(iteration) * 500);
+        let template = |ns: u64| Made::solo(1000, 0, ns + u64::from(iteration) * 500);
         let mut pass = vec![
-            made(400_000).phase("mkdir", "mkdir", OpKind::Mkdir),
-            made(60_000).phase("getattr", "getattr", OpKind::Getattr),
+            template(400_000).phase("mkdir", "mkdir", OpKind::Mkdir),
+            template(60_000).phase("getattr", "getattr", OpKind::Getattr),
         ];
         pass.iter_mut().for_each(|p| p.iteration = iteration);
         phases.extend(pass);

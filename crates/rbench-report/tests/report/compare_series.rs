@@ -1,4 +1,4 @@
-//! Comparisons of series that are put together by rule.
+//! Tests comparisons of generated series.
 
 use std::sync::LazyLock;
 
@@ -18,7 +18,7 @@ use crate::{io500, knee};
 const OTHERS: [i64; 5] = [3, -8, 12, -2, 5];
 const KEYS: [(&str, [&str; 2]); 2] = [("threads", ["1", "4"]), ("write", ["4k", "64k"])];
 
-/// A sweep of four cells, whose times are so many thousandths of the usual.
+/// A sweep of four cells; times are `permille` of the usual.
 fn sweep(permille: [i64; 4], shifts: [i64; 5]) -> SeriesResult {
     let mut run = empty_run().run;
     run.command =
@@ -84,7 +84,7 @@ fn two(base: &SeriesResult, new: &SeriesResult) -> Comparison {
     between(&[base], &[new], &Options::default()).expect("the same thing")
 }
 
-/// The cells with an operation of that verdict.
+/// The cells that contain an operation with this verdict.
 fn cells_with(comparison: &Comparison, verdict: Verdict) -> Vec<&str> {
     let rows = comparison.rows.iter().filter(|row| row.verdict == verdict);
     let mut names: Vec<&str> = rows.filter_map(|row| row.cell.as_deref()).collect();
@@ -92,9 +92,9 @@ fn cells_with(comparison: &Comparison, verdict: Verdict) -> Vec<&str> {
     names
 }
 
-/// One of four cells takes 30 % longer; two conditions are met.
+/// One of four cells takes 30 % longer; two conditions hold.
 pub fn one_slower() -> Comparison {
-    // Its intervals take a while, and several tests look at it.
+    // Computing its intervals takes a while, and several tests use it.
     static MADE: LazyLock<Comparison> = LazyLock::new(make_one_slower);
     MADE.clone()
 }
@@ -145,7 +145,7 @@ fn the_same_thing_twice_shows_no_difference_in_any_cell() {
     let comparison = two(&sweep([1000; 4], SHIFTS), &sweep([1000; 4], OTHERS));
     let same = |verdict| comparison.rows.iter().all(|row| row.verdict == verdict);
     assert!(same(Verdict::NoDifference) && comparison.rows.len() == 12);
-    // What is judged is each row among those of all cells.
+    // Each row is judged among the rows of all cells.
     let p = |row: &rbench_report::compare::Row| {
         let interval = row.judged().and_then(|outcome| outcome.interval);
         interval.expect("five iterations").p
@@ -171,7 +171,7 @@ fn cells_are_matched_by_their_values_and_what_only_one_has_is_named() {
         cells_with(&comparison, Verdict::Slower),
         ["threads=1 write=64k"]
     );
-    // Without one cell, and with another one in its place.
+    // Replaces one cell by another one.
     let mut other = sweep([1000; 4], OTHERS);
     other.cells[3].name = "threads=8 write=64k".to_owned();
     other.cells[3].values[0].value = "8".to_owned();
@@ -197,7 +197,7 @@ fn cells_are_matched_by_their_values_and_what_only_one_has_is_named() {
         text.contains("- threads=4 write=64k: only BASE has it"),
         "{text}"
     );
-    // A condition about everything is not met by leaving something out.
+    // A condition on everything cannot be met by leaving cells out.
     let refused = |condition: &str| {
         let options = failing_if(&[condition]);
         let refusal = between(&[&base], &[&other], &options).expect_err(condition);
@@ -233,7 +233,7 @@ fn what_was_interrupted_left_out_or_broken_is_named() {
         name: gone.name,
         why: "4 threads do not fit".to_owned(),
     });
-    // Cells of a suite have no other key than their name.
+    // The only key of a suite's cells is their name.
     let suite = |mut series: SeriesResult| {
         series.kind = "suite".to_owned();
         series.suite = Some("mine 1".to_owned());
@@ -280,41 +280,41 @@ fn series_of_different_things_are_refused() {
     other.kind = "nn".to_owned();
     other.scale = 0.5;
     assert!(refusal(&other).contains("command (sweep against nn); scale (1 against 0.5)"));
-    // The same in every cell is said once, what one cell has with its name.
+    // A difference in all cells is reported once, a difference in one cell with the cell's name.
     let mut other = sweep([1000; 4], OTHERS);
     for cell in &mut other.cells {
         cell.result.as_mut().expect("a result").world.ranks = 9;
     }
     other.cells[1].result.as_mut().expect("a result").spec["depth"] = 7.into();
-    let told = refusal(&other);
-    assert!(told.contains(": ranks (2 against 9); "), "{told}");
+    let message = refusal(&other);
+    assert!(message.contains(": ranks (2 against 9); "), "{message}");
     assert!(
-        told.contains("depth in threads=1 write=64k (1 against 7)"),
-        "{told}"
+        message.contains("depth in threads=1 write=64k (1 against 7)"),
+        "{message}"
     );
     let mut other = base.clone();
     for cell in &mut other.cells {
         cell.values[0].value.push('x');
     }
-    let told = refusal(&other);
+    let message = refusal(&other);
     assert!(
-        told.starts_with("no operation has finished in both 1.json and 2.json: "),
-        "{told}"
+        message.starts_with("no operation has finished in both 1.json and 2.json: "),
+        "{message}"
     );
     let key = &base.cells[0].values[0].key;
-    assert!(told.contains(&format!("{key} is ")), "{told}");
+    assert!(message.contains(&format!("{key} is ")), "{message}");
     for cell in &mut other.cells {
         cell.values[0].key = "sort".to_owned();
     }
-    let told = refusal(&other);
+    let message = refusal(&other);
     assert!(
-        told.contains(&format!("only BASE varies {key}; ")),
-        "{told}"
+        message.contains(&format!("only BASE varies {key}; ")),
+        "{message}"
     );
-    assert!(told.contains("only NEW varies sort"), "{told}");
+    assert!(message.contains("only NEW varies sort"), "{message}");
 }
 
-/// A search that held at one rate and not at the other.
+/// A search that held at one rate and failed at the other.
 fn search(held: u32, failed: u32) -> SeriesResult {
     let rate = f64::from;
     let items = u64::from;
@@ -344,7 +344,7 @@ fn a_limit_is_lower_if_all_of_its_bracket_is() {
     for ((low, high), expect) in [
         ((1000, 1050), Verdict::NoDifference),
         ((960, 1010), Verdict::NoDifference),
-        // Apart, and by less than what counts.
+        // The rates differ, but by less than the minimum effect.
         ((920, 960), Verdict::NoDifference),
         ((900, 950), Verdict::Slower),
         ((500, 525), Verdict::Slower),
@@ -354,12 +354,12 @@ fn a_limit_is_lower_if_all_of_its_bracket_is() {
     ] {
         let comparison = two(&base, &search(low, high));
         assert_eq!(held(&comparison).verdict, Some(expect), "{low} to {high}");
-        // Of the cells only the one without a rate is the same thing in both.
+        // Only the cell without a rate is the same in both.
         assert_eq!(comparison.rows.len(), 1);
     }
     let comparison = two(&base, &search(800, 840));
-    let found = held(&comparison);
-    assert_eq!((found.ratio, found.high), (Some(0.8), Some(0.84)));
+    let limit = held(&comparison);
+    assert_eq!((limit.ratio, limit.high), (Some(0.8), Some(0.84)));
     check("compare_knee.txt", &rendered(&comparison, "text"));
     let csv = rendered(&comparison, "csv");
     assert!(
@@ -403,10 +403,10 @@ fn searches_for_other_objectives_are_refused() {
     let mut other = search(1000, 1050);
     other.knee.as_mut().expect("a knee").objective.limits[0].most_ns *= 2;
     let refusal = between(&[&base], &[&other], &Options::default()).expect_err("another objective");
-    let told = refusal.to_string();
+    let message = refusal.to_string();
     assert!(
-        told.contains("objective (p99=10000000 ns, errors=0 against p99=20000000 ns"),
-        "{told}"
+        message.contains("objective (p99=10000000 ns, errors=0 against p99=20000000 ns"),
+        "{message}"
     );
 }
 

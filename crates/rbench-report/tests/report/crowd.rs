@@ -1,5 +1,5 @@
-//! Phases of more ranks and hosts than have rows: what the file says of all of
-//! them, and that the report speaks of all and not of the rows.
+//! Tests phases with more ranks and hosts than rows: the file's figures cover all ranks, and the
+//! report describes all of them, not only those with rows.
 
 use rbench_core::outcome::PhaseOutcome;
 use rbench_core::spread::{self, HostSummary, NAMED_MAX};
@@ -19,7 +19,7 @@ fn made() -> PhaseOutcome {
     Made::on(HOSTS, RANKS, 20, 0, 1_000_000).phase("file-create", "File creation", OpKind::Create)
 }
 
-/// Leaves the rows at the ends, as the reduction does.
+/// Keeps the rows at both ends, like the reduction.
 fn crowded(phase: &PhaseOutcome) -> PhaseOutcome {
     let mut phase = phase.clone();
     let (named, spread) = spread::of_ranks(&phase.ranks);
@@ -111,8 +111,8 @@ fn report_and_warnings_are_those_of_all_ranks_and_hosts() {
     assert_eq!(codes, ["straggler", "uneven-hosts"]);
     let (all, few) = (text::render(&all, DETAILS), text::render(&few, DETAILS));
     assert!(few.contains("(292 more hosts)") && few.contains("rank 777 on client195"));
-    let told =
+    let note =
         "1,200 ranks: the result file has the spread over all of them, and names the outliers.\n";
-    assert_eq!(few.replace(told, ""), all);
-    assert!(few.contains(told));
+    assert_eq!(few.replace(note, ""), all);
+    assert!(few.contains(note));
 }

@@ -1,4 +1,4 @@
-//! A mount that no longer answered is one finding, whatever failed there.
+//! Tests that a mount that stopped answering is reported once, with all its failures.
 
 use std::collections::BTreeMap;
 
@@ -9,8 +9,8 @@ use rbench_report::{Document, RunResult, finish, json, page, text};
 
 use crate::fixtures::{Made, fail, meta_spec, no_space, run};
 
-/// Two hosts and two phases, with failures on the second host; the first phase also has some
-/// for want of room.
+/// Two hosts and two phases with failures on the second host. In the first phase, `full` operations
+/// also failed for lack of space.
 fn result(full: u64) -> RunResult {
     let mut phases = Vec::new();
     for (name, label, lost) in [("create", "Creation", 7), ("stat", "Stat", 5)] {
@@ -99,9 +99,11 @@ fn a_mount_that_died_before_any_operation_has_no_rows() {
     result.dead_mounts[0].rows.clear();
     result.dead_mounts[0].after_s = None;
     finish(&mut result);
-    let told = of(&result, "dead-mount");
+    let messages = of(&result, "dead-mount");
     assert!(
-        told.len() == 1 && told[0].contains("before Creation") && told[0].contains("no row has"),
-        "{told:?}"
+        messages.len() == 1
+            && messages[0].contains("before Creation")
+            && messages[0].contains("no row has"),
+        "{messages:?}"
     );
 }

@@ -1,4 +1,4 @@
-//! The outputs of `rbench fio`.
+//! Tests the outputs of `rbench fio`.
 
 mod bounds;
 mod reading;

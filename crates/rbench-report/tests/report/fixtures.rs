@@ -1,5 +1,5 @@
-//! Runs put together by rule, the same at every call: nothing measured, every
-//! number follows from the arguments.
+//! Generated runs, identical at every call: nothing is measured, and every number follows from the
+//! arguments.
 
 use rbench_core::effort::Effort;
 use rbench_core::failure::{Failure, FailureKind, Failures};
@@ -16,7 +16,7 @@ use serde_json::{Map, Value, json};
 
 use crate::valid;
 
-/// What a phase of the made-up run is like.
+/// Parameters of a generated phase.
 pub struct Made {
     /// Names of the hosts, each with `ranks` ranks.
     pub hosts: Vec<String>,
@@ -47,9 +47,8 @@ impl Made {
         }
     }
 
-    /// Service time of item `i` of `rank`: spread over half the base, every
-    /// hundredth 4 times as long, every thousandth 30 times; later hosts are
-    /// a little slower.
+    /// Service time of item `i` of `rank`: spread over half the base, every hundredth 4 times as
+    /// long, every thousandth 30 times. Later hosts are slightly slower.
     fn service_ns(&self, rank: u32, i: u64) -> u64 {
         let host = u64::from(rank / self.ranks);
         let spread = (i * 7919 + u64::from(rank) * 104_729) % 997;
@@ -61,7 +60,7 @@ impl Made {
         }
     }
 
-    /// The phase.
+    /// Generates the phase.
     pub fn phase(&self, name: &str, label: &str, op: OpKind) -> PhaseOutcome {
         let mut all = PhaseOutcome {
             iteration: 0,
@@ -138,8 +137,8 @@ impl Made {
         let mut service = Latency::new();
         let mut elapsed = Nanos(0);
         for rank in h * self.ranks..(h + 1) * self.ranks {
-            let mine = self.add_rank(all, rank, host);
-            elapsed = elapsed.max(mine.elapsed);
+            let of_rank = self.add_rank(all, rank, host);
+            elapsed = elapsed.max(of_rank.elapsed);
             let mut own = Latency::new();
             (0..self.items).for_each(|i| own.record(Nanos(self.service_ns(rank, i))));
             service.merge(&own);
@@ -147,7 +146,7 @@ impl Made {
                 p50: own.quantile(0.5),
                 p99: own.quantile(0.99),
                 max: own.max(),
-                ..mine
+                ..of_rank
             });
         }
         let items = self.items * u64::from(self.ranks);
@@ -167,7 +166,7 @@ impl Made {
         });
     }
 
-    /// The rank's run through its items, one behind the other.
+    /// Generates the consecutive operations of a rank.
     fn add_rank(&self, all: &mut PhaseOutcome, rank: u32, host: &str) -> RankOutcome {
         let mut line = TimelineRecorder::new(INTERVAL, false);
         let mut at = 0;
@@ -191,8 +190,7 @@ impl Made {
     }
 }
 
-/// Fails `count` operations of `rank` with `kind` in place of items, whose
-/// latencies stay (what they are does not matter here).
+/// Turns `count` items of `rank` into failures. Their latencies stay, since tests do not use them.
 pub fn fail(phase: &mut PhaseOutcome, rank: u32, count: u64, failure: Failure) {
     let place = phase
         .ranks
@@ -217,7 +215,7 @@ pub fn no_space(op: OpKind, path: &str) -> Failure {
     Failure::new(op, path, FailureKind::Errno(28))
 }
 
-/// A run of those phases, finished.
+/// A finished run with these phases.
 pub fn run(hosts: u32, ranks: u32, spec: Value, phases: Vec<PhaseOutcome>) -> RunResult {
     let Value::Object(spec) = spec else {
         panic!("the spec is a map");
@@ -290,7 +288,7 @@ pub fn run(hosts: u32, ranks: u32, spec: Value, phases: Vec<PhaseOutcome>) -> Ru
     result
 }
 
-/// Everything, as wide as without a terminal.
+/// All details, in the width used without a terminal.
 pub const DETAILS: View = View::USUAL.with_details(true);
 
 /// A run without phases.
@@ -338,23 +336,23 @@ pub fn meta_spec() -> Value {
 
 /// The thirteen phases of a metadata run.
 pub fn meta_phases(hosts: u32, ranks: u32) -> Vec<PhaseOutcome> {
-    let made = |items: u64, base_ns: u64| Made::on(hosts, ranks, items, 0, base_ns);
+    let template = |items: u64, base_ns: u64| Made::on(hosts, ranks, items, 0, base_ns);
     let cold = |mut phase: PhaseOutcome| {
         phase.cache = Some(Cache::Cold);
         phase
     };
     vec![
-        made(4, 2_900_000).phase("tree-create", "Tree creation", OpKind::Mkdir),
-        made(400, 1_310_000).phase("dir-create", "Directory creation", OpKind::Mkdir),
-        cold(made(400, 402_000).phase("dir-stat", "Directory stat", OpKind::Stat)),
-        made(400, 1_720_000).phase("dir-rename", "Directory rename", OpKind::Rename),
-        cold(made(4, 3_370_000).phase("dir-list", "Directory listing", OpKind::List)),
-        made(400, 1_540_000).phase("dir-remove", "Directory removal", OpKind::Rmdir),
-        made(400, 2_150_000).phase("file-create", "File creation", OpKind::Create),
-        cold(made(400, 395_000).phase("file-stat", "File stat", OpKind::Stat)),
-        cold(made(400, 811_000).phase("file-read", "File read", OpKind::ReadFile)),
-        made(400, 1_690_000).phase("file-rename", "File rename", OpKind::Rename),
-        made(400, 1_480_000).phase("file-remove", "File removal", OpKind::Unlink),
-        made(4, 2_050_000).phase("tree-remove", "Tree removal", OpKind::Rmdir),
+        template(4, 2_900_000).phase("tree-create", "Tree creation", OpKind::Mkdir),
+        template(400, 1_310_000).phase("dir-create", "Directory creation", OpKind::Mkdir),
+        cold(template(400, 402_000).phase("dir-stat", "Directory stat", OpKind::Stat)),
+        template(400, 1_720_000).phase("dir-rename", "Directory rename", OpKind::Rename),
+        cold(template(4, 3_370_000).phase("dir-list", "Directory listing", OpKind::List)),
+        template(400, 1_540_000).phase("dir-remove", "Directory removal", OpKind::Rmdir),
+        template(400, 2_150_000).phase("file-create", "File creation", OpKind::Create),
+        cold(template(400, 395_000).phase("file-stat", "File stat", OpKind::Stat)),
+        cold(template(400, 811_000).phase("file-read", "File read", OpKind::ReadFile)),
+        template(400, 1_690_000).phase("file-rename", "File rename", OpKind::Rename),
+        template(400, 1_480_000).phase("file-remove", "File removal", OpKind::Unlink),
+        template(4, 2_050_000).phase("tree-remove", "Tree removal", OpKind::Rmdir),
     ]
 }

@@ -1,7 +1,6 @@
-//! Reports held against files in tests/golden. A report that differs from its
-//! file fails, and so does a missing file; `RBENCH_ACCEPT_GOLDEN=1` rewrites
-//! the files and fails too, so that a golden is only ever accepted by a person
-//! who then reads the difference.
+//! Compares reports with files in tests/golden. A difference or a missing file fails.
+//! `RBENCH_ACCEPT_GOLDEN=1` rewrites the files and also fails, so that a person reads the
+//! difference before accepting it.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -34,12 +33,12 @@ fn no_report_steers_the_terminal() {
     assert_eq!(journal::read_any(json.as_bytes()), Ok(result));
 }
 
-/// Holds `got` against the golden file `name`.
+/// Compares `got` with the golden file `name`.
 pub fn check(name: &str, got: &str) {
     check_at(&path_of(name), got);
 }
 
-/// Holds `got` against the file at `path`.
+/// Compares `got` with the file at `path`.
 pub fn check_at(path: &Path, got: &str) {
     let name = path.display();
     if std::env::var_os(ACCEPT).is_some() {
@@ -55,7 +54,7 @@ pub fn check_at(path: &Path, got: &str) {
     );
 }
 
-/// The lines that differ, by their numbers.
+/// The lines that differ, with their numbers.
 fn difference(expect: &str, got: &str) -> String {
     let (old, new): (Vec<&str>, Vec<&str>) = (expect.lines().collect(), got.lines().collect());
     let mut out = String::new();
@@ -122,8 +121,8 @@ fn the_ends_of_the_range_in_a_result_file() {
     check_json("ends_of_range.json", result);
 }
 
-/// Holds the result file against a golden. The compressed bytes may change
-/// with the compressor: `hdr` is compared by what it decodes to.
+/// Compares a result file with a golden file. `hdr` is compared after decoding, since its bytes may
+/// change with the compressor.
 fn check_json(name: &str, mut result: RunResult) {
     let golden: RunResult = std::fs::read(path_of(name))
         .ok()
@@ -206,17 +205,17 @@ fn of_three_iterations() -> RunResult {
     let mut phases = Vec::new();
     for iteration in 0..3_u32 {
         let slower = 1 + u64::from(iteration);
-        let made = |items, bytes, ns: u64| Made::on(2, 2, items, bytes, ns + ns * slower / 20);
+        let template = |items, bytes, ns: u64| Made::on(2, 2, items, bytes, ns + ns * slower / 20);
         let mut pass = vec![
-            made(500, 0, 1_300_000).phase("dir-create", "Directory creation", OpKind::Mkdir),
-            made(500, 102_400, 2_100_000).phase("file-create", "File creation", OpKind::Create),
-            made(500, 0, 390_000).phase("file-stat", "File stat", OpKind::Stat),
-            made(500, 0, 1_400_000).phase("file-remove", "File removal", OpKind::Unlink),
+            template(500, 0, 1_300_000).phase("dir-create", "Directory creation", OpKind::Mkdir),
+            template(500, 102_400, 2_100_000).phase("file-create", "File creation", OpKind::Create),
+            template(500, 0, 390_000).phase("file-stat", "File stat", OpKind::Stat),
+            template(500, 0, 1_400_000).phase("file-remove", "File removal", OpKind::Unlink),
         ];
         pass.iter_mut().for_each(|p| p.iteration = iteration);
         phases.extend(pass);
     }
-    // One straggler in the second iteration only.
+    // A straggler in the second iteration only.
     phases[5].ranks[3].elapsed.0 *= 3;
     phases[5].hosts[1].elapsed.0 *= 3;
     phases[5].elapsed.0 *= 3;
@@ -252,7 +251,7 @@ fn errors_of_several_kinds() {
     );
     wrong.detail = "block at 4096 is of file.18, generation 2".to_owned();
     fail(&mut phases[8], 2, 1, wrong);
-    // A phase in which nothing succeeded.
+    // A phase without a successful operation.
     let (hosts, all) = (phases[9].hosts.clone(), 400);
     for rank in 0..4 {
         let gone = Failure::new(
@@ -279,7 +278,7 @@ fn an_open_loop_shows_response_times() {
     ];
     for phase in &mut phases {
         let mut response = phase.service.clone();
-        // A stall of 500 ms: what was due meanwhile waited for its end.
+        // A stall of 500 ms: operations due meanwhile waited for its end.
         (0..500_u64).for_each(|i| response.record(Nanos(500_000_000 - i * 1_000_000)));
         phase.response = Some(response);
         phase.late.record(Nanos(0));

@@ -1,5 +1,4 @@
-//! The distribution in the file is the one that was recorded, for every
-//! reader of the standard encoding.
+//! Tests that standard readers decode the recorded distribution from the file.
 
 use proptest::prelude::*;
 use rbench_core::latency::HIGHEST;
@@ -79,7 +78,7 @@ fn a_small_hdr_that_would_be_inflated_to_a_large_one_is_an_error() {
     use std::io::Write as _;
 
     use base64::Engine as _;
-    // As in the format: cookie, bytes of counts, 0, digits, lowest and highest value, 1.0.
+    // The format: cookie, bytes of counts, 0, digits, lowest and highest value, 1.0.
     let encoded = |counts: u32, digits: u32| {
         let mut inner = Vec::new();
         for word in [0x1c84_9313, counts, 0, digits] {

@@ -1,4 +1,4 @@
-//! The report of `rbench suite io500`, and its score.
+//! Tests the report of `rbench suite io500`, and its score.
 
 use rbench_core::OpKind;
 use rbench_core::failure::Failure;
@@ -14,7 +14,7 @@ use crate::golden::check;
 
 const GIB: f64 = 1_073_741_824.0;
 
-/// Name, row, figure, and what is measured: GiB/s or thousands a second.
+/// Name, row, figure, and value: GiB/s or thousands per second.
 const PHASES: [(&str, &str, &str, f64); 5] = [
     ("ior-easy-write", "write", "access", 4.0),
     ("mdtest-easy-write", "file-create", "rate", 2.0),
@@ -39,20 +39,20 @@ fn phase(cell: u32) -> Io500Phase {
     }
 }
 
-/// A cell whose phase took so long.
+/// A cell whose phase took `seconds`.
 pub fn cell(index: u32, seconds: f64, failure: Option<Failure>) -> CellResult {
     let (name, row, figure, value) = PHASES[index as usize];
-    let mut made = Made::on(2, 2, 1200, 0, 900_000).phase(row, row, OpKind::Write);
+    let mut phase = Made::on(2, 2, 1200, 0, 900_000).phase(row, row, OpKind::Write);
     if let Some(failure) = failure {
-        fail(&mut made, 1, 3, failure);
+        fail(&mut phase, 1, 3, failure);
     }
-    let mut result = run(2, 2, json!({}), vec![made]);
+    let mut result = run(2, 2, json!({}), vec![phase]);
     result.warnings.clear();
-    let found = &mut result.phases[0];
-    found.elapsed_s = seconds;
+    let phase_result = &mut result.phases[0];
+    phase_result.elapsed_s = seconds;
     match figure {
         "access" => {
-            found.access = Some(AccessResult {
+            phase_result.access = Some(AccessResult {
                 open_s: 0.1,
                 transfer_s: seconds - 0.2,
                 close_s: 0.1,
@@ -61,14 +61,14 @@ pub fn cell(index: u32, seconds: f64, failure: Option<Failure>) -> CellResult {
             });
         }
         "found" => {
-            found.found = Some(FoundResult {
+            phase_result.found = Some(FoundResult {
                 files: 9600,
                 directories: 7,
                 matches: 96,
                 files_per_s: value * 1e3,
             });
         }
-        _ => found.rate = value * 1e3,
+        _ => phase_result.rate = value * 1e3,
     }
     CellResult {
         index,
@@ -129,9 +129,9 @@ fn of(series: &SeriesResult) -> &Io500Result {
     series.io500.as_ref().expect("it is of that kind")
 }
 
-fn near(found: Option<f64>, expect: f64) {
-    let found = found.expect("a figure");
-    assert!((found - expect).abs() < 1e-9, "{found}, not {expect}");
+fn near(figure: Option<f64>, expect: f64) {
+    let figure = figure.expect("a figure");
+    assert!((figure - expect).abs() < 1e-9, "{figure}, not {expect}");
 }
 
 #[test]
@@ -143,7 +143,7 @@ fn the_score_is_of_what_was_measured_and_scored() {
         series.put(cell(index, 300.5, None));
     }
     let io500 = of(&series);
-    // √(4 · 9), √(2 · 8): the random reads do not count.
+    // √(4 · 9), √(2 · 8): random reads do not count.
     near(io500.bandwidth, 6.0);
     near(io500.metadata, 4.0);
     near(io500.total, 24.0_f64.sqrt());
@@ -157,7 +157,7 @@ fn the_score_is_of_what_was_measured_and_scored() {
     check("io500.txt", &text);
     let read = journal::read(render_json(&series).as_bytes());
     assert_eq!(read, Ok(series.clone()));
-    // All there is, and nothing against it.
+    // All phases, and no reason against validity.
     let io500 = series.io500.as_mut().expect("it is of that kind");
     io500.foretold.clear();
     io500.phases.remove(2);
@@ -185,12 +185,12 @@ fn what_speaks_against_a_phase_is_named() {
     let failure = no_space(OpKind::Write, "/mnt/fs/file");
     series.put(cell(0, 301.0, Some(failure)));
     assert_eq!(reasons(&series, 0), "3 operations failed");
-    let mut found = cell(2, 1.0, None);
-    if let Some(result) = &mut found.result {
+    let mut find_cell = cell(2, 1.0, None);
+    if let Some(result) = &mut find_cell.result {
         let row = result.phases[0].found.as_mut().expect("it is a search");
         (row.matches, row.files_per_s) = (0, 0.0);
     }
-    series.put(found);
+    series.put(find_cell);
     assert_eq!(reasons(&series, 3), "its value is 0, nothing was found");
     let mut stopped = cell(3, 1.0, None);
     stopped.error = Some("it was interrupted".to_owned());

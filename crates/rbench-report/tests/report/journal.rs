@@ -1,5 +1,4 @@
-//! Journals and results are read back, whole or torn, and refused with a
-//! sentence when they are something else.
+//! Tests reading of journals and results, complete or torn, and the messages about other files.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -17,7 +16,7 @@ use crate::fixtures::{meta_phases, meta_spec, run};
 fn sample() -> RunResult {
     let phases = meta_phases(2, 2).into_iter().take(3).collect();
     let mut result = run(2, 2, meta_spec(), phases);
-    // Known before the first phase.
+    // A warning from before the first phase.
     result.warnings.insert(
         0,
         Warning {
@@ -28,7 +27,7 @@ fn sample() -> RunResult {
     result
 }
 
-/// The journal of a run that came that far.
+/// The journal of a run with these phases.
 fn journal(result: &RunResult) -> String {
     let mut text = header_line(result);
     result
@@ -38,7 +37,7 @@ fn journal(result: &RunResult) -> String {
     text
 }
 
-/// The result as a journal knows it.
+/// The result as read from a journal.
 fn unfinished(mut result: RunResult) -> RunResult {
     result.complete = false;
     rbench_report::finish(&mut result);
@@ -54,7 +53,7 @@ fn a_whole_journal_gives_back_the_run_as_incomplete() {
     assert_eq!(read_any(text.as_bytes()), Ok(unfinished(result)));
 }
 
-/// Lines of the intervals of a row of ten operations a second, in two parts each.
+/// Interval lines of a row with ten operations per second, in two parts each.
 fn intervals(name: &str, seconds: u64) -> String {
     let of = IntervalOf {
         iteration: 0,
@@ -135,7 +134,7 @@ fn a_journal_torn_at_any_byte_gives_all_whole_phases() {
             assert_eq!(read(torn), Err(ReadError::TornHeader), "{end}");
             continue;
         }
-        // A line that lacks only its newline is whole.
+        // A line that lacks only its newline is complete.
         let whole = torn.split(|b| *b == b'\n').skip(1);
         let is_whole = |line: &&[u8]| serde_json::from_slice::<serde_json::Value>(line).is_ok();
         let n = whole.filter(is_whole).count();
@@ -241,7 +240,7 @@ fn what_is_no_result_is_refused_with_a_sentence() {
 #[test]
 fn a_result_that_breaks_off_is_an_error_with_its_last_line() {
     let text = json::render(&sample());
-    // Between two fields, where nothing but the end is wrong.
+    // Cut between two fields, so that only the end is missing.
     let half = text[..text.len() / 2].rfind(", ").expect("many fields");
     let message = read_any(&text.as_bytes()[..half]).map_err(|e| e.to_string());
     let message = message.expect_err("half a file");

@@ -1,4 +1,4 @@
-//! The published JSON Schemas are those of the types, and what is no result does not pass.
+//! Tests that the published JSON Schemas match the types, and reject invalid results.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::fixtures::{meta_phases, meta_spec, run};
 use crate::{golden, valid};
 
-/// Holds the published schema of that name against the types.
+/// Compares the published schema of this name with the types.
 fn check_published(name: &str) {
     let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/schema");
     let schema = FILE_SCHEMAS.iter().find(|schema| schema.name == name);

@@ -1,4 +1,4 @@
-//! The report of `rbench knee`, and what it computes from the cells.
+//! Tests the report of `rbench knee`, and its computation from the cells.
 
 use rbench_core::{Latency, Nanos, OpKind};
 use rbench_report::View;
@@ -14,8 +14,8 @@ use crate::valid;
 
 const MS: u64 = 1_000_000;
 
-/// A cell in which so many operations were done in so long a response time, and others
-/// were due and not started.
+/// A cell with `done` operations, their response time in ms, and the number of due operations that
+/// were not started.
 pub fn cell(
     index: u32,
     (stage, rate): (&str, f64),
@@ -101,7 +101,7 @@ pub fn series(cells: Vec<CellResult>) -> SeriesResult {
     series
 }
 
-/// A search that came to its end.
+/// A complete search.
 pub fn found_one() -> SeriesResult {
     series(whole())
 }
@@ -110,10 +110,10 @@ pub fn whole() -> Vec<CellResult> {
     vec![
         cell(0, ("closed", 0.0), (4000, 0, 0)),
         cell(1, ("search", 1000.0), (1000, 3, 0)),
-        // Too slow, though all were started.
+        // Too slow, although all operations were started.
         cell(2, ("search", 2000.0), (2000, 12, 0)),
         cell(3, ("search", 2000.0), (2000, 13, 0)),
-        // Fast enough, but behind.
+        // Fast enough, but too many operations were not started.
         cell(4, ("search", 1500.0), (1300, 4, 200)),
         cell(5, ("search", 1250.0), (1230, 9, 20)),
         cell(6, ("search", 1250.0), (1250, 5, 0)),
@@ -122,7 +122,7 @@ pub fn whole() -> Vec<CellResult> {
     ]
 }
 
-/// The cell of a mix: rows of its operations, and of all of them.
+/// The cell of a mix: one row per operation, and one for all.
 fn mixed(rate: f64, rows: &[(&str, OpKind, u64, u64)]) -> CellResult {
     let mut cell = cell(1, ("search", rate), (1, 3, 0));
     let row = |(name, op, items, missed): &(&str, OpKind, u64, u64)| {
@@ -160,7 +160,7 @@ fn rows_of_which_nothing_was_due_are_not_judged() {
         &[("t-read", read, 1000, 0), ("t-write", write, 0, 0)],
     );
     assert_eq!(judged(without), (Some(true), vec![], None));
-    // What had no intended start is no answer to the rate.
+    // Operations without an intended start do not count towards the rate.
     let mut unpaced = mixed(
         1000.0,
         &[("t-read", read, 1000, 0), ("t-write", write, 100, 0)],
@@ -182,13 +182,13 @@ fn a_row_that_was_asked_for_and_was_not_due_ends_the_search() {
     let mut all = series(vec![mixed(1000.0, &rows)]);
     let cells = all.cells.clone();
     let knee = all.knee.as_mut().expect("a knee");
-    let mut told = |row: &str| {
+    let mut trouble = |row: &str| {
         knee.objective.row = Some(row.to_owned());
         knee.update(&cells);
         knee.trouble.clone().unwrap_or_default()
     };
-    assert!(told("mix-create").contains("none of its operations was due at 1000 operations"));
-    assert!(told("mix-other").contains("the workload has no such row"));
+    assert!(trouble("mix-create").contains("none of its operations was due at 1000 operations"));
+    assert!(trouble("mix-other").contains("the workload has no such row"));
 }
 
 #[test]
@@ -220,14 +220,14 @@ fn the_curve_and_its_limit() {
     let series = series(whole());
     assert_eq!(found(&series), (Some(1187.0), Some(1250.0), true));
     let knee = series.knee.as_ref().expect("a knee");
-    let told: Vec<_> = knee
+    let steps: Vec<_> = knee
         .steps
         .iter()
         .map(|step| (step.held, step.far_behind, step.reasons.join(" ")))
         .collect();
     let is = |held, far, reasons: &str| (held, far, reasons.to_owned());
     assert_eq!(
-        told,
+        steps,
         [
             is(None, false, ""),
             is(Some(true), false, ""),
@@ -255,9 +255,9 @@ fn what_was_found_follows_from_the_cells_so_far() {
         (2, (Some(1000.0), None, false)),
         (5, (Some(1000.0), Some(1500.0), false)),
         (6, (Some(1000.0), Some(1250.0), false)),
-        // It held when it was tried again.
+        // It held when it was repeated.
         (7, (Some(1250.0), Some(1500.0), false)),
-        // A longer window has refuted it.
+        // A longer window refuted it.
         (8, (Some(1000.0), Some(1250.0), false)),
     ] {
         let mut all = whole();
@@ -288,7 +288,7 @@ fn failed_operations_and_missing_ones_are_no_rate_that_held() {
     let series_of = |other: CellResult| series(vec![closed(), other]);
     let step = |series: &SeriesResult| series.knee.as_ref().expect("a knee").steps[1].clone();
     assert_eq!(step(&series_of(failing)).reasons, ["errors"]);
-    // A tenth of the operations that the rate makes due.
+    // A tenth of the due operations.
     let short = series_of(cell(1, ("search", 10_000.0), (1000, 3, 0)));
     let trouble = short.knee.as_ref().and_then(|knee| knee.trouble.clone());
     assert!(trouble.is_some_and(|why| why.contains("too few items")));

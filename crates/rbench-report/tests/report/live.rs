@@ -1,4 +1,4 @@
-//! A run while it goes on: what is told of it follows from what rank 0 heard.
+//! Tests the live state of a run: it follows from the messages at rank 0.
 
 use std::path::Path;
 
@@ -31,7 +31,7 @@ fn row(name: &str, open_loop: bool) -> IntervalOf<'_> {
     }
 }
 
-/// `items` operations in an interval, spread evenly from its begin on, that took so long.
+/// `items` operations of duration `took` in an interval, spread evenly from its start.
 fn part(number: u64, items: u64, errors: u64, took: Nanos) -> IntervalPart {
     let mut service = CoarseRecorder::default();
     (0..items).for_each(|_| service.record(took));
@@ -77,7 +77,7 @@ fn live() -> Live {
     live
 }
 
-/// The hosts' parts and their sum.
+/// Sends the hosts' parts and their sum.
 fn told(live: &mut Live, number: u64, [a, b]: [u64; 2], took: [u64; 2]) {
     let parts = [
         part(number, a, 0, Nanos(took[0])),
@@ -121,7 +121,7 @@ fn rows_and_hosts_have_the_last_interval_and_all_of_them() {
     assert_eq!(row.rates, [20.0, 50.0]);
     assert!(row.last.p99_ns >= 5_000_000 && row.last.p50_ns < 1_020_000);
     assert_eq!(row.longest_gap_s, None);
-    // Who waits longest comes first.
+    // The host with the longest wait comes first.
     let hosts: Vec<(&str, f64, u64)> = now
         .hosts
         .iter()
@@ -164,7 +164,7 @@ fn what_a_host_did_counts_when_the_row_is_told_of_that_interval() {
         &part(1, 10, 0, Nanos(1_000_000)),
     );
     assert_eq!(of_a(&live).0, 20);
-    // What comes late counts at once.
+    // Late parts count at once.
     early(&mut live, 0);
     assert_eq!(of_a(&live).0, 30);
 }
@@ -179,12 +179,12 @@ fn an_interval_in_which_nothing_ends_is_zero_and_part_of_the_longest_gap() {
     let row = &now.rows[0];
     assert_eq!(row.last.rate, 0.0);
     assert_eq!(row.rates, [20.0, 0.0, 0.0, 0.0, 0.0]);
-    // From 0.9 s on, up to when all is known.
+    // From 0.9 s to the end of the complete range.
     let gap = row.longest_gap_s.expect("a gap");
     assert!((gap - (5.6 - 0.9)).abs() < 1e-6, "{gap}");
     assert!((now.hosts[0].silent_s - (5.6 - 0.9)).abs() < 1e-6);
     assert_eq!(row.all.rate, 20.0 / 5.0);
-    // What comes late belongs to its own interval.
+    // Late parts belong to their own interval.
     told(&mut live, 2, [1, 2], [1_000_000, 1_000_000]);
     assert_eq!(checked(&live).rows[0].rates, [20.0, 0.0, 3.0, 0.0, 0.0]);
 }
@@ -236,7 +236,7 @@ fn what_has_ended_takes_the_place_of_what_went_on() {
     assert_eq!(now.rows, []);
     assert_eq!(now.finished[0].all.items, first.items);
     assert_eq!(now.finished[0].all.p99_ns, first.latency.service.p99_ns);
-    // Another run knows nothing of it, the same one does.
+    // The same run keeps its state, another one starts empty.
     live.run(run(2, 2, meta_spec(), Vec::new()));
     live.turn(LiveState::Ended);
     assert_eq!(checked(&live).state, LiveState::Ended);
@@ -256,7 +256,7 @@ fn the_first_error_stays_and_notes_are_the_last_ones() {
     assert_eq!(now.notes.len(), 8);
 }
 
-/// A run of which all metrics have a sample.
+/// The metrics of a run in which every metric has a sample.
 fn with_everything() -> String {
     let mut live = live();
     let mut ended = run(2, 2, meta_spec(), meta_phases(2, 2));

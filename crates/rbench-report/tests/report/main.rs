@@ -1,4 +1,4 @@
-//! The result file and the report, seen from outside: one binary for all
+//! Tests of the result file and the reports through the public interface: one binary for all
 //! integration tests of the crate.
 
 #![allow(

@@ -1,4 +1,4 @@
-//! What a mark cost, from timelines that are known.
+//! Tests the cost of marks with known timelines.
 
 use rbench_core::outcome::{PhaseOutcome, RankGap};
 use rbench_core::timeline::{Gap, INTERVAL, TimelineRecorder};
@@ -12,10 +12,11 @@ use crate::valid;
 
 const MS: u64 = 1_000_000;
 
-/// Operations that end each `every` ms from `from` to `to` s, each of which took so many ms.
+/// Operations that end every `every` ms from `from` to `to` s, and their duration in ms: (from, to,
+/// every, duration).
 type Stretch = (f64, f64, u64, u64);
 
-/// A row whose operations ended so.
+/// A row with operations in these stretches.
 fn outcome(stretches: &[Stretch]) -> PhaseOutcome {
     let mut outcome = Made::on(1, 4, 0, 0, 1).phase("file-stat", "File stat", OpKind::Stat);
     let mut line = TimelineRecorder::new(INTERVAL, false);
@@ -43,7 +44,7 @@ fn costs(outcome: &PhaseOutcome, marks: &[PhaseMark]) -> Vec<MarkCost> {
     PhaseResult::with_marks(outcome, marks).marks
 }
 
-/// Before 10 s 2 ms each, then nothing up to 13 s, 2 s of 20 ms, and 2 ms again up to 20 s.
+/// 2 ms each until 10 s, then nothing until 13 s, 20 ms each for 2 s, and 2 ms each until 20 s.
 const FAILOVER: [Stretch; 3] = [(0.0, 10.0, 4, 2), (13.0, 15.0, 4, 20), (15.0, 20.0, 4, 2)];
 
 fn near(found: f64, expect: f64, by: f64) -> bool {
@@ -72,17 +73,17 @@ fn a_failover_has_a_standstill_and_an_end() {
 fn what_does_not_come_back_has_no_end() {
     let check = |stretches: &[Stretch], at: f64, recovered: Option<f64>, before: bool| {
         let costs = costs(&outcome(stretches), &[mark("m", at)]);
-        let found = costs[0].recovered_s;
-        let same = match (found, recovered) {
-            (Some(found), Some(expect)) => near(found, expect, 1e-6),
-            (found, expect) => found == expect,
+        let recovered_s = costs[0].recovered_s;
+        let same = match (recovered_s, recovered) {
+            (Some(recovered_s), Some(expect)) => near(recovered_s, expect, 1e-6),
+            (recovered_s, expect) => recovered_s == expect,
         };
-        assert!(same, "{stretches:?}: {found:?}, not {recovered:?}");
+        assert!(same, "{stretches:?}: {recovered_s:?}, not {recovered:?}");
         assert_eq!(costs[0].p99_before_ns.is_some(), before, "{stretches:?}");
     };
-    // It never left.
+    // It never left the normal state.
     check(&[(0.0, 10.0, 4, 2)], 5.5, Some(0.0), true);
-    // 9 % more is as before, 12 % are not.
+    // 9 % more counts as normal, 12 % do not.
     check(
         &[(0.0, 6.0, 4, 100), (6.0, 12.0, 4, 109)],
         6.0,
@@ -90,20 +91,20 @@ fn what_does_not_come_back_has_no_end() {
         true,
     );
     check(&[(0.0, 6.0, 4, 100), (6.0, 12.0, 4, 112)], 6.0, None, true);
-    // Two intervals as before are too few.
+    // Two normal intervals are too few.
     check(&[(0.0, 6.0, 4, 2), (8.0, 10.0, 4, 2)], 6.0, None, true);
     check(&[(0.0, 6.0, 4, 2), (8.0, 11.0, 4, 2)], 6.0, Some(2.0), true);
-    // A command may take its time until it does harm.
+    // A command may run for a while before it has an effect.
     check(
         &[(0.0, 10.0, 4, 2), (14.0, 20.0, 4, 2)],
         5.0,
         Some(9.0),
         true,
     );
-    // An interval that is slow lies between calm ones.
+    // One slow interval between normal ones.
     let slow = [(0.0, 6.0, 4, 2), (6.0, 7.0, 4, 20), (7.0, 12.0, 4, 2)];
     check(&slow, 5.5, Some(1.5), true);
-    // Of fewer than three intervals nobody knows how it was.
+    // Fewer than three intervals before the mark do not define the normal state.
     check(&FAILOVER, 2.9, None, false);
     check(&FAILOVER, 3.0, Some(12.0), true);
 }
@@ -133,7 +134,7 @@ fn each_of_several_marks_has_what_lies_behind_it() {
         "behind the end nothing is lost"
     );
     let recovered: Vec<Option<f64>> = costs.iter().map(|cost| cost.recovered_s).collect();
-    // The last one has fewer than three intervals behind it.
+    // Fewer than three intervals follow the last mark.
     assert_eq!(recovered, [Some(5.0), Some(3.0), Some(0.0)]);
     let gaps: Vec<bool> = costs
         .iter()
@@ -143,7 +144,7 @@ fn each_of_several_marks_has_what_lies_behind_it() {
     let still = |cost: &MarkCost| cost.standstill.map(|s: StandstillResult| s.length_s);
     assert_eq!(still(&costs[0]), still(&costs[1]));
     assert!(still(&costs[2]).expect("between operations") < 0.03);
-    // All are held against what was before the first.
+    // All marks are compared with the time before the first.
     assert!(costs.iter().all(|cost| cost.intervals_before == 10));
 }
 
@@ -169,7 +170,7 @@ fn response_times_count_in_an_open_loop_and_a_ramp_does_not() {
     assert_eq!((ramp[0].intervals_before, ramp[0].p99_before_ns), (2, None));
 }
 
-/// A run with a failover, a signal, and one outside of all phases.
+/// A run with a failover, a signal, and a mark outside all phases.
 fn marked() -> RunResult {
     let set = |name: &str, t_s: Option<f64>, command: Option<&str>| MarkResult {
         name: name.to_owned(),

@@ -1,5 +1,5 @@
-//! mdtest's output: goldens, and lines that mdtest itself printed, byte for
-//! byte. Other people's parsers are held against it by tests/parse_mdtest.py.
+//! Tests mdtest's output: golden files, and lines of mdtest itself, byte for byte.
+//! tests/parse_mdtest.py tests it with other parsers.
 
 use rbench_core::failure::{Failure, FailureKind};
 use rbench_core::outcome::PhaseOutcome;
@@ -26,7 +26,7 @@ fn view() -> View {
     }
 }
 
-/// The phases of mdtest in `iterations` iterations, each a little slower.
+/// The phases of mdtest in `iterations` iterations, each slightly slower.
 fn mdtest_run(hosts: u32, ranks: u32, iterations: u32) -> RunResult {
     let native_only = |p: &PhaseOutcome| p.name == "dir-list" || p.name == "file-rename";
     let mut phases = Vec::new();
@@ -71,8 +71,8 @@ fn rated(phases: &[(&str, u32, f64)]) -> RunResult {
 }
 
 fn line_with<'t>(text: &'t str, start: &str) -> &'t str {
-    let found = text.lines().find(|line| line.starts_with(start));
-    found.unwrap_or_else(|| panic!("no line '{start}' in\n{text}"))
+    let first = text.lines().find(|line| line.starts_with(start));
+    first.unwrap_or_else(|| panic!("no line '{start}' in\n{text}"))
 }
 
 /// The numbers of the row `label` in the table `title`.
@@ -274,8 +274,8 @@ fn an_iteration_that_only_failed_enters_the_rates_and_has_no_time() {
     assert_eq!(numbers(&text, TIMES, "File stat"), [2.0, 2.0, 2.0, 0.0]);
 }
 
-/// Rank 0 makes `made` files in 1 s, then each of two ranks writes half of
-/// them, of which rank 1 fails `failed`, in 3 s.
+/// Rank 0 creates `made` files in 1 s, then each of two ranks writes half of them in 3 s; rank 1
+/// fails `failed` of them.
 fn collective(made: u64, failed: u64) -> RunResult {
     let mut create =
         Made::on(1, 2, made, 0, 1000).phase("file-create", "File creation", OpKind::Create);
@@ -329,8 +329,8 @@ fn a_stonewall_says_how_far_the_ranks_had_come() {
     let line = |result: &RunResult| {
         let text = render(result, &view());
         let (before, _) = text.split_once("\nSUMMARY").expect("a table");
-        let found = before.lines().find(|l| l.contains("stonewall"));
-        found.map(str::to_owned)
+        let wall = before.lines().find(|l| l.contains("stonewall"));
+        wall.map(str::to_owned)
     };
     assert_eq!(line(&result), None);
     let created = result.phases.iter_mut().find(|p| p.name == "file-create");
@@ -389,11 +389,11 @@ fn the_csv_has_the_columns_of_mdtest_and_then_ours() {
             ("1", "400", "1", "client2"),
         ]
     );
-    // Items are rate times time.
+    // Items equal rate times time.
     for line in &lines[1..] {
         let number = |i: usize| line[i].parse::<f64>().expect("a number");
         assert!((number(2) * number(3) - number(1)).abs() < 1e-5, "{line:?}");
-        // Nothing is read of directories.
+        // Directories are not read.
         assert_eq!((line[6], line[7]), ("", ""));
     }
 }

@@ -1,4 +1,4 @@
-//! The report of `rbench nn`.
+//! Tests the report of `rbench nn`.
 
 use rbench_core::OpKind;
 use rbench_report::View;
@@ -11,7 +11,7 @@ use crate::golden::check;
 
 /// A cell in which each operation has this rate.
 fn cell(index: u32, workers: u32, rate: f64) -> CellResult {
-    let made = Made::on(1, workers, 200, 0, 900_000);
+    let template = Made::on(1, workers, 200, 0, 900_000);
     let phases = [
         ("tree-create", OpKind::Mkdir),
         ("file-create", OpKind::Create),
@@ -19,7 +19,7 @@ fn cell(index: u32, workers: u32, rate: f64) -> CellResult {
         ("file-rename", OpKind::Rename),
         ("file-remove", OpKind::Unlink),
     ];
-    let phases = phases.map(|(name, op)| made.phase(name, name, op));
+    let phases = phases.map(|(name, op)| template.phase(name, name, op));
     let mut result = run(1, workers, json!({}), phases.to_vec());
     result.warnings.clear();
     for phase in &mut result.phases {
@@ -81,7 +81,7 @@ pub fn ladder() -> SeriesResult {
 
 #[test]
 fn advice_names_options_of_the_command_that_ran() {
-    let told = |kind: &str, cell_of: &str, spec: serde_json::Value| {
+    let advice = |kind: &str, cell_of: &str, spec: serde_json::Value| {
         let mut series = bare();
         series.kind = kind.to_owned();
         series.run.command = words(&format!("rbench {kind}"));
@@ -100,20 +100,20 @@ fn advice_names_options_of_the_command_that_ran() {
     };
     let items = || json!({"items": "30"});
     let check = |text: &str, part: &str| assert!(text.contains(part), "{text}");
-    let nn = told("nn", "meta", items());
+    let nn = advice("nn", "meta", items());
     check(&nn, "(1.00 ms). Use more items: --files 1000.");
     check(&nn, "choose a directory with --dir.");
-    let quick = told("quick", "meta", items());
+    let quick = advice("quick", "meta", items());
     check(&quick, "Use more items: --small-file-count 1000.");
     check(
         &quick,
         "not your storage: name a directory: rbench quick PATH.",
     );
-    let big = told("quick", "io", json!({"size": "64KiB"}));
+    let big = advice("quick", "io", json!({"size": "64KiB"}));
     check(&big, "Use more items: --big-file-size 2M.");
-    let suite = told("suite", "meta", items());
+    let suite = advice("suite", "meta", items());
     assert!(!suite.contains("Use more items"), "{suite}");
-    let sweep = told("sweep", "meta", items());
+    let sweep = advice("sweep", "meta", items());
     check(&sweep, "Use more items: --items 1000, or --time 1.");
 }
 
@@ -124,7 +124,7 @@ fn operations_by_workers_and_where_they_stop_scaling() {
     assert!(render(&series, View::default()).contains("needs two numbers of workers"));
     series.put(cell(1, 4, 3100.0));
     assert!(render(&series, View::default()).contains("rename still scales at 4 workers"));
-    // 9% of what the workers grow by.
+    // 9% of the growth of the workers.
     series.put(cell(2, 8, 3100.0 * 1.09));
     let text = render(&series, View::default());
     assert!(

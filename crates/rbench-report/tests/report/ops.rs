@@ -1,4 +1,4 @@
-//! The per-operation table.
+//! Tests the per-operation table.
 
 use rbench_core::OpKind;
 use rbench_core::outcome::Cache;
@@ -12,16 +12,16 @@ use crate::fixtures::{Made, meta_phases, meta_spec, run};
 
 #[test]
 fn rows_stand_in_the_order_of_the_table_and_what_no_call_reaches_says_why() {
-    let made = Made::solo(1000, 0, 100_000);
-    let mut lookup = made.phase("lookup", "lookup", OpKind::Lookup);
+    let template = Made::solo(1000, 0, 100_000);
+    let mut lookup = template.phase("lookup", "lookup", OpKind::Lookup);
     lookup.cache = Some(Cache::Warm);
-    // As they ran.
+    // In order of execution.
     let phases = vec![
-        made.phase("unlink", "unlink", OpKind::Unlink),
+        template.phase("unlink", "unlink", OpKind::Unlink),
         lookup,
-        made.phase("mkdir", "mkdir", OpKind::Mkdir),
-        // Of the same phase, and not asked for.
-        made.phase("close", "close", OpKind::Close),
+        template.phase("mkdir", "mkdir", OpKind::Mkdir),
+        // In the same phase, but not requested.
+        template.phase("close", "close", OpKind::Close),
     ];
     let spec = json!({"rows": "mkdir,unlink,lookup,newchunk", "ops": "1000", "iterations": "1"});
     let mut result = run(1, 1, spec, phases);
@@ -29,7 +29,7 @@ fn rows_stand_in_the_order_of_the_table_and_what_no_call_reaches_says_why() {
     mkdir.workers = Some(WorkersResult {
         count: 2,
         active_s: mkdir.elapsed_s,
-        // One was through long before the other.
+        // One worker finished long before the other.
         waited_s: 0.1 * mkdir.elapsed_s,
         in_calls_s: mkdir.elapsed_s,
         full_s: mkdir.elapsed_s,
@@ -51,7 +51,7 @@ fn rows_stand_in_the_order_of_the_table_and_what_no_call_reaches_says_why() {
     ] {
         assert!(text.contains(told), "{told}: {text}");
     }
-    // The mean in microseconds, and the rate without what was not timed.
+    // The mean in microseconds, and the rate without untimed parts.
     let mean = result.phases[2].latency.service.mean_ns;
     let row = text.lines().find(|line| line.starts_with("mkdir "));
     let cells: Vec<&str> = row.expect("a row").split_whitespace().collect();
@@ -60,7 +60,7 @@ fn rows_stand_in_the_order_of_the_table_and_what_no_call_reaches_says_why() {
         ["1,000".to_owned(), format!("{:.1}", mean / 1000.0)]
     );
     let rate: f64 = cells[7].replace(',', "").parse().expect("a number");
-    // Of the two workers' time half went into operations.
+    // Half of the two workers' time was spent in operations.
     let expected = 2.0 * result.phases[2].rate;
     assert!(
         (rate - expected).abs() <= 0.01 * expected,

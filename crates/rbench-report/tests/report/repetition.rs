@@ -1,4 +1,4 @@
-//! Iterations until their rates are known well enough.
+//! Tests iterations until the rates are precise enough.
 
 use rbench_core::{Nanos, OpKind};
 use rbench_report::repetition::{PRECISION_MISSED, enough};
@@ -43,9 +43,9 @@ fn check(rows: &[(&str, &[f64])], precision: f64, elapsed: Nanos, expect: Option
     assert_eq!(run.repetition.and_then(|rule| rule.enough), expect);
 }
 
-/// Of three samples at e^-0.01, 1 and e^0.01: s = 0.01, s/√3 = 0.005774, Student's t with
-/// two degrees of freedom 4.3027 at 95 %: e^0.02484 − 1 = 2.515 %; where it is looked at after each
-/// iteration 6.9646 at 98 %: e^0.04021 − 1 = 4.103 %.
+/// Three samples at e^-0.01, 1 and e^0.01: s = 0.01, s/√3 = 0.005774. Student's t with two degrees
+/// of freedom is 4.3027 at 95 %: e^0.02484 − 1 = 2.515 %. Tested after each iteration, it is 6.9646
+/// at 98 %: e^0.04021 − 1 = 4.103 %.
 const NEAR: [f64; 3] = [0.990_049_834, 1.0, 1.010_050_167];
 
 #[test]
@@ -67,7 +67,7 @@ fn iterations_are_enough_when_every_rate_is_known_or_at_a_limit() {
     let far = [1.0, 1.5, 0.7];
     check(&[("a", &NEAR)], 0.042, SOON, Some(Enough::Precision));
     check(&[("a", &NEAR)], 0.04, SOON, None);
-    // Two iterations never are.
+    // Two iterations are never enough.
     check(&[("a", &NEAR[..2])], 0.5, SOON, None);
     check(&[("a", &NEAR), ("b", &far)], 0.042, SOON, None);
     let tree = [("a", &NEAR[..]), ("tree-create", &far[..])];
@@ -101,17 +101,17 @@ fn rows_that_missed_the_precision_are_named() {
         let all = run.warnings.iter().filter(|w| w.code == PRECISION_MISSED);
         all.map(|w| w.message.clone()).collect()
     };
-    let told = warnings(&run);
-    assert_eq!(told.len(), 1);
+    let messages = warnings(&run);
+    assert_eq!(messages.len(), 1);
     assert!(
-        told[0].contains("far (±") && !told[0].contains("near"),
-        "{told:?}"
+        messages[0].contains("far (±") && !messages[0].contains("near"),
+        "{messages:?}"
     );
-    // Once, however often it is finished.
+    // Reported once, even if finished several times.
     finish(&mut run);
-    assert_eq!(warnings(&run), told);
+    assert_eq!(warnings(&run), messages);
     assert!(text::render(&run, DETAILS).contains("95% within"));
-    // A stopped run did not come to the end of its iterations.
+    // A stopped run did not complete its iterations.
     let mut stopped = of(&[("far", &far)], rule(0.03));
     finish(&mut stopped);
     assert_eq!(warnings(&stopped), Vec::<String>::new());

@@ -1,4 +1,4 @@
-//! Who answered: what the result file, the text and the warnings say of it.
+//! Tests cache verdicts in the result file, the text and the warnings.
 
 use rbench_core::outcome::PhaseOutcome;
 use rbench_core::residency::{CacheLook, Evidence, Pages, Requests, Residency, Round, Share};
@@ -27,7 +27,7 @@ fn share(made: u64, touched: u64) -> Option<Share> {
     })
 }
 
-/// What a cache saw of so many operations of 4 KiB.
+/// A cache's view of `operations` operations of 4 KiB.
 fn look(host: &str, operations: u64, share: Option<Share>) -> CacheLook {
     CacheLook {
         host: host.to_owned(),
@@ -40,7 +40,7 @@ fn look(host: &str, operations: u64, share: Option<Share>) -> CacheLook {
     }
 }
 
-/// On every host the same.
+/// The same on every host.
 fn alike(one: impl Fn(&str) -> CacheLook) -> Residency {
     Residency {
         ground: Evidence::Client,
@@ -49,7 +49,7 @@ fn alike(one: impl Fn(&str) -> CacheLook) -> Residency {
     }
 }
 
-/// Everything that can be known, on one host.
+/// All kinds of evidence, on one host.
 pub fn everything() -> Residency {
     let pages = Pages {
         files: 8,
@@ -163,17 +163,20 @@ fn what_is_no_read_is_called_an_operation() {
     let phase = result.phases.iter_mut().find(|phase| phase.op == "stat");
     phase.expect("a stat").op = "lookup".to_owned();
     let all = warnings::find(&result);
-    let told = all.iter().find(|warning| warning.code == "cache-hit");
-    let told = &told.expect("found").message;
-    assert!(told.contains("(4,800 operations, 0 requests)"), "{told}");
+    let message = all.iter().find(|warning| warning.code == "cache-hit");
+    let message = &message.expect("found").message;
+    assert!(
+        message.contains("(4,800 operations, 0 requests)"),
+        "{message}"
+    );
 }
 
 #[test]
 fn warnings_name_the_rows_in_which_memory_answered() {
     let all = warnings::find(&several());
     let message = |code: &str| {
-        let found = all.iter().find(|warning| warning.code == code);
-        found.map(|warning| warning.message.as_str())
+        let hit = all.iter().find(|warning| warning.code == code);
+        hit.map(|warning| warning.message.as_str())
     };
     assert_eq!(
         message("cache-hit"),
@@ -211,8 +214,8 @@ fn a_part_from_memory_is_named_with_its_share() {
         };
         let result = run(3, 4, meta_spec(), vec![row(name, label, op, seen)]);
         let all = warnings::find(&result);
-        let found = all.iter().find(|warning| warning.code == "cache-part");
-        found.map(|warning| warning.message.clone())
+        let hit = all.iter().find(|warning| warning.code == "cache-part");
+        hit.map(|warning| warning.message.clone())
     };
     let words = "The client's memory, not the storage, answered some of the operations: ";
     let of = |name, op, operations, counted| {
@@ -223,7 +226,7 @@ fn a_part_from_memory_is_named_with_its_share() {
         of("file-stat", OpKind::Stat, 350, ("lookup", 98)).as_deref(),
         Some("File stat (72% of it, 1,050 stats, 294 requests).")
     );
-    // At random no request brings what others ask for; in sequence one brings 1 MiB at most.
+    // Random requests bring no data for other reads; a sequential one brings at most 1 MiB.
     assert_eq!(
         of("randread", OpKind::Read, 1_000_000, ("read", 2000)).as_deref(),
         Some("Read (99.8% of it, 3,000,000 reads, 6,000 requests).")
@@ -237,7 +240,7 @@ fn a_part_from_memory_is_named_with_its_share() {
 
 #[test]
 fn every_report_has_the_same_word_for_a_verdict() {
-    // Own items, and the client was asked: nobody knows whether it asked its server.
+    // The client was asked about its own items, but it is unknown whether it asked its server.
     let asked = alike(|host| CacheLook {
         requests: requests(&[("lookup", 1600)]),
         ..look(host, 1600, share(4, 0))
@@ -261,8 +264,8 @@ fn a_short_median_alone_is_no_memory_and_large_blocks_from_memory_are() {
     let codes = |residency: Option<Residency>, base_ns: u64| {
         let mut phase = Made::on(1, 1, 400, 128 << 10, base_ns).phase("read", "Read", OpKind::Read);
         phase.residency = residency;
-        let found = warnings::find(&run(1, 1, meta_spec(), vec![phase]));
-        found.iter().any(|warning| warning.code == "cache-hit")
+        let all = warnings::find(&run(1, 1, meta_spec(), vec![phase]));
+        all.iter().any(|warning| warning.code == "cache-hit")
     };
     assert!(!codes(None, 100), "such as those of the engine null");
     let resident = Residency {

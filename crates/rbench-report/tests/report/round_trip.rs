@@ -1,4 +1,4 @@
-//! The line of the head that says what a request to the file system costs.
+//! Tests the header's line about the duration of a request to the file system.
 
 use rbench_report::schema::RoundTrip;
 use rbench_report::{RunResult, json, text};

@@ -1,5 +1,4 @@
-//! The result file has the fields that were promised, and what is written is
-//! what is read.
+//! Tests that the result file has the promised fields, and that written files read back equal.
 
 use std::collections::BTreeSet;
 
@@ -15,9 +14,8 @@ use crate::fixtures::DETAILS;
 use crate::fixtures::{Made, fail, meta_phases, meta_spec, no_space, run};
 use crate::residency::everything;
 
-/// The promise of the schema `rbench.result/1`: these paths exist in every
-/// file, for good. `[]` is an element of a list; adding is fine, taking away
-/// is not.
+/// The promise of the schema `rbench.result/1`: these paths exist in every file, permanently. `[]`
+/// means an element of a list. Paths may be added, but not removed.
 const PROMISED: &str = "
 schema run world target calibration spec phases summary warnings complete
 run.id run.command run.version run.started run.finished run.utc_offset_s run.seed run.labels
@@ -112,8 +110,8 @@ fn paths(value: &Value, at: &str, found: &mut BTreeSet<String>) {
 #[test]
 fn every_promised_field_is_there() {
     let value: Value = serde_json::from_str(&json::render(&full())).expect("it is JSON");
-    let mut found = BTreeSet::new();
-    paths(&value, "", &mut found);
+    let mut present = BTreeSet::new();
+    paths(&value, "", &mut present);
     let hists = [
         "phases[].latency.service",
         "phases[].latency.response",
@@ -136,7 +134,7 @@ fn every_promised_field_is_there() {
         .map(str::to_owned)
         .chain(in_hists)
         .chain(evidence);
-    let missing: Vec<String> = promised.filter(|p| !found.contains(p)).collect();
+    let missing: Vec<String> = promised.filter(|p| !present.contains(p)).collect();
     assert_eq!(missing, Vec::<String>::new());
 }
 

@@ -1,4 +1,4 @@
-//! Statistics over the iterations.
+//! Tests statistics over the iterations.
 
 use rbench_core::{Nanos, OpKind};
 use rbench_report::PhaseResult;
@@ -113,7 +113,7 @@ fn nothing_has_no_spread_and_no_infinities() {
     assert_eq!(spread(&[]), Spread::default());
 }
 
-/// A phase of which so many items ended in each row of the timeline.
+/// A phase with these numbers of items in the rows of its timeline.
 fn over(rows: &[u64]) -> PhaseResult {
     let mut phase = phase("a", 0, 500, 0);
     phase.timeline = rows
@@ -136,21 +136,21 @@ fn over(rows: &[u64]) -> PhaseResult {
 #[test]
 fn a_rate_varies_by_the_deviation_of_ten_stretches_of_time() {
     let check = |rows: &[u64], expect: Option<f64>| {
-        let found = over_time(&over(rows));
-        let near = match (found, expect) {
-            (Some(found), Some(expect)) => (found - expect).abs() < 1e-9,
-            (found, expect) => found == expect,
+        let deviation = over_time(&over(rows));
+        let near = match (deviation, expect) {
+            (Some(deviation), Some(expect)) => (deviation - expect).abs() < 1e-9,
+            (deviation, expect) => deviation == expect,
         };
-        assert!(near, "{rows:?}: {found:?}, not {expect:?}");
+        assert!(near, "{rows:?}: {deviation:?}, not {expect:?}");
     };
-    // The row that the end of the phase cut short does not enter.
+    // The last row, cut short by the end of the phase, is excluded.
     check(&[&[200; 20][..], &[1]].concat(), Some(0.0));
-    // 300 and 100 in turns, two rows a stretch: even again.
+    // 300 and 100 alternating, in stretches of two rows: even again.
     check(&[&[300, 100].repeat(10)[..], &[1]].concat(), Some(0.0));
-    // Half of the time 300, then 100: √(10 · 100² / 9) of 200.
+    // 300 in the first half, 100 in the second: √(10 · 100² / 9) relative to 200.
     let halves = [&[300; 5][..], &[100; 5], &[1]].concat();
     check(&halves, Some((1e5_f64 / 9.0).sqrt() / 200.0));
-    // Too few items, too few rows, none.
+    // Too few items, too few rows, no rows.
     check(&[&[10; 20][..], &[1]].concat(), None);
     check(&[1000; 10], None);
     check(&[], None);

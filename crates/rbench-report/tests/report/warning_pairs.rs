@@ -1,5 +1,5 @@
-//! Every code of a warning: a situation that raises it, one close by that does
-//! not, and a section of docs/reference/warnings.md.
+//! Tests every warning code: a situation that raises it, a similar one that does not, and a section
+//! of docs/reference/warnings.md.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,7 @@ use crate::fixtures::{Made, fail, meta_spec, no_space, run};
 
 type Situation = fn(&mut PhaseOutcome);
 
-/// A code, what raises it, and what does not.
+/// A code, a situation that raises it, and one that does not.
 struct Pair {
     code: &'static str,
     op: OpKind,
@@ -26,7 +26,7 @@ struct Pair {
 const MS: u64 = 1_000_000;
 const SECOND: u64 = 1000 * MS;
 
-/// A window of two seconds whose values are 25 % away from their mean.
+/// A window of two seconds with values 25 % off their mean.
 fn steady(attained_at: Option<Nanos>) -> Steadiness {
     let rates = |ios: f64| Rates {
         ios,
@@ -231,7 +231,7 @@ fn round(once: u64, done: u64) -> Round {
     }
 }
 
-/// What one host's cache saw of so many operations that sent so many requests.
+/// A host's cache with this number of operations and of requests.
 fn seen(operations: u64, count: u64, kind: &str) -> CacheLook {
     CacheLook {
         host: "client1".to_owned(),
@@ -288,7 +288,7 @@ fn verified(operations: u64, requests: u64) -> Residency {
     }
 }
 
-/// One host finishes nothing for so many ms, with an operation under way.
+/// One host finishes nothing for `ms` ms while an operation is pending.
 fn stand_still(phase: &mut PhaseOutcome, ms: u64) {
     let host = &mut phase.hosts[1];
     host.gap = Some(Gap {
@@ -298,7 +298,7 @@ fn stand_still(phase: &mut PhaseOutcome, ms: u64) {
     host.service.record(Nanos(1_000 * MS));
 }
 
-/// The last rank takes so many tenths of the time of the others.
+/// The last rank takes `tenths` tenths of the others' time.
 fn last_rank(phase: &mut PhaseOutcome, tenths: u64) {
     for rank in &mut phase.ranks {
         rank.elapsed = Nanos(100 * MS);
@@ -316,7 +316,7 @@ fn all_at(phase: &mut PhaseOutcome, ns: u64) {
     }
 }
 
-/// The codes of a run whose only phase, 200 ms long, is in that situation.
+/// The codes of a run with one phase of 200 ms in this situation.
 fn codes(op: OpKind, situation: Situation) -> BTreeSet<String> {
     let mut phase = Made::on(2, 2, 500, 4096, 100_000).phase("phase", "The phase", op);
     situation(&mut phase);
@@ -340,8 +340,8 @@ fn every_rule_has_a_situation_that_raises_it_and_one_that_does_not() {
 
 #[test]
 fn every_rule_is_in_the_table_and_in_the_documentation() {
-    // Those of mounts are of no phase, and one is of mdtest alone: dead_mounts.rs and warnings.rs
-    // have their situations.
+    // Codes about mounts belong to no phase, and one to mdtest only: dead_mounts.rs and warnings.rs
+    // test them.
     let pairs = PAIRS.iter().map(|pair| pair.code);
     let others = [
         "dead-mount",
@@ -355,7 +355,7 @@ fn every_rule_is_in_the_table_and_in_the_documentation() {
     let page = include_str!("../../../../docs/reference/warnings.md");
     let headings = page.lines().filter_map(|line| line.strip_prefix("### "));
     let explained: BTreeSet<&str> = headings.map(|name| name.trim_matches('`')).collect();
-    // What the run itself finds, before or after its phases.
+    // Codes that the run itself raises, before or after its phases.
     let of_the_run = [
         "after-phase-failed",
         "ended-early",

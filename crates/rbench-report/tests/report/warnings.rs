@@ -1,4 +1,4 @@
-//! Each rule at its bound.
+//! Tests each rule at its limit.
 
 use rbench_core::effort::Effort;
 use rbench_core::outcome::{CommonStart, PhaseOutcome, Retries};
@@ -9,7 +9,7 @@ use rbench_report::schema::Warning;
 
 use crate::fixtures::{Made, fail, meta_phases, meta_spec, no_space, run};
 
-/// A phase that no rule minds: 2000 items of 100 us, 200 ms long.
+/// A phase without warnings: 2000 items of 100 us in 200 ms.
 fn quiet(op: OpKind) -> PhaseOutcome {
     Made::on(2, 2, 500, 0, 100_000).phase("phase", "The phase", op)
 }
@@ -23,18 +23,18 @@ fn codes(result: &RunResult) -> Vec<&str> {
 }
 
 fn message<'a>(result: &'a RunResult, code: &str) -> &'a str {
-    let found = result.warnings.iter().find(|w| w.code == code);
-    &found.expect("the rule found something").message
+    let warning = result.warnings.iter().find(|w| w.code == code);
+    &warning.expect("the rule found something").message
 }
 
-/// Whether `code` is found in a phase changed by `change`.
+/// Returns true if `code` is raised for a phase changed by `change`.
 fn finds(code: &str, change: impl Fn(&mut PhaseOutcome)) -> bool {
     let mut phase = quiet(OpKind::Create);
     change(&mut phase);
     codes(&of(vec![phase])).contains(&code)
 }
 
-/// Every service time is `ns`.
+/// Sets every service time to `ns`.
 fn all_at(phase: &mut PhaseOutcome, ns: u64) {
     phase.service = Latency::new();
     (0..phase.items).for_each(|_| phase.service.record(Nanos(ns)));
@@ -76,9 +76,9 @@ fn a_host_that_stood_still_for_more_than_a_second_is_named() {
     }
     phase.hosts[0].gap = None;
     let result = of(vec![phase]);
-    let told = message(&result, "stalled");
-    assert!(told.contains("client2 from 2.50 s to 5.50 s"), "{told}");
-    assert!(!told.contains("client1"), "{told}");
+    let text = message(&result, "stalled");
+    assert!(text.contains("client2 from 2.50 s to 5.50 s"), "{text}");
+    assert!(!text.contains("client1"), "{text}");
 }
 
 #[test]
@@ -97,7 +97,7 @@ fn the_tools_cost_may_be_a_twentieth_of_the_median() {
     assert!(with_cost(100.5));
 }
 
-/// The workers' time as shares of all of it.
+/// The workers' time, in ms.
 fn time(in_calls: u64, outside: u64, waited: u64, full: u64) -> Effort {
     Effort {
         workers: 4,
@@ -109,14 +109,13 @@ fn time(in_calls: u64, outside: u64, waited: u64, full: u64) -> Effort {
     }
 }
 
-/// What is said of an open loop with so many operations never started (of
-/// 2,000 that were).
+/// The warning of an open loop in which 2,000 operations were started and `unissued` were not.
 fn behind(unissued: u64, effort: Effort) -> Option<String> {
     let mut phase = quiet(OpKind::Write);
     (phase.unissued, phase.effort) = (unissued, effort);
     let result = of(vec![phase]);
-    let mut found = result.warnings.into_iter();
-    found
+    let mut warnings = result.warnings.into_iter();
+    warnings
         .find(|w| w.code == "open-loop-behind")
         .map(|w| w.message)
 }
@@ -127,8 +126,8 @@ fn an_open_loop_is_behind_when_more_than_a_hundredth_of_what_was_due_was_never_s
     assert_eq!(behind(0, target), None);
     assert_eq!(behind(1, target), None);
     assert_eq!(behind(20, target), None);
-    let told = behind(21, target).expect("more than 1% of 2,021");
-    assert!(told.contains("21 due operations (1.0%) were"), "{told}");
+    let text = behind(21, target).expect("more than 1% of 2,021");
+    assert!(text.contains("21 due operations (1.0%) were"), "{text}");
 }
 
 #[test]
@@ -154,7 +153,7 @@ fn an_open_loop_that_is_behind_names_what_held_it_up() {
     let words = "all 4 workers were busy all the time; more threads or depth";
     assert!(busy.contains(words), "{busy}");
     assert!(!busy.contains("target"), "{busy}");
-    // Workers that had time to wait were not the limit.
+    // Workers with time to wait were not the limit.
     let idle = of(time(60, 3, 37, 60));
     assert!(idle.ends_with("the target did not keep up)."), "{idle}");
     let tool = of(time(30, 70, 0, 30));
@@ -162,10 +161,10 @@ fn an_open_loop_that_is_behind_names_what_held_it_up() {
         tool.contains("rbench itself was the limit: its workers spent 70.0% of their time"),
         "{tool}"
     );
-    // With a depth something was always under way, but not all there was room for.
+    // With a depth, an operation was always pending, but not all slots were in use.
     let deep = of(time(99, 1, 0, 20));
     assert!(deep.ends_with("the target did not keep up)."), "{deep}");
-    // Older results do not know.
+    // Older results lack the figures.
     let unknown = of(Effort::default());
     assert!(
         unknown.ends_with("the target did not keep up)."),
@@ -178,7 +177,7 @@ fn workers_may_spend_a_twentieth_of_their_time_outside_of_calls() {
     let with = |effort| finds("time-outside-calls", |p| p.effort = effort);
     assert!(!with(time(950, 50, 0, 950)));
     assert!(with(time(949, 51, 0, 949)));
-    // Waiting is none of it.
+    // Waiting does not count.
     assert!(!with(time(950, 50, 4000, 950)));
     let of_one = finds("time-outside-calls", |p| {
         (p.effort, p.one_each) = (time(20, 80, 0, 20), true);
@@ -197,10 +196,10 @@ fn what_a_worker_that_was_given_up_takes_with_it_is_told() {
     };
     phase.given_up_at = Some(Nanos(2_100_000_000));
     let result = of(vec![phase]);
-    let told = message(&result, "given-up-workers");
+    let text = message(&result, "given-up-workers");
     assert!(
-        told.contains("1 of 4 workers after 2.10 s, with 500 operations that are not counted: 20.0% of the rate"),
-        "{told}"
+        text.contains("1 of 4 workers after 2.10 s, with 500 operations that are not counted: 20.0% of the rate"),
+        "{text}"
     );
     assert!(!finds("given-up-workers", |_| ()));
 }
@@ -224,16 +223,16 @@ fn one_block_that_was_not_verified_is_a_warning() {
     let result = of(vec![with(0, 1)]);
     assert_eq!(codes(&result), ["unchecked-blocks"]);
     let words = "Blocks were not verified because their write had failed: The phase";
-    let told = message(&result, "unchecked-blocks");
-    assert_eq!(told, format!("{words} (1)."));
+    let text = message(&result, "unchecked-blocks");
+    assert_eq!(text, format!("{words} (1)."));
     let result = of(vec![with(0, 1_200), with(1, 0), with(2, 34)]);
-    let told = message(&result, "unchecked-blocks");
-    assert_eq!(told, format!("{words} in iterations 1, 3 (1,234)."));
+    let text = message(&result, "unchecked-blocks");
+    assert_eq!(text, format!("{words} in iterations 1, 3 (1,234)."));
 }
 
 #[test]
 fn calls_beyond_the_first_of_an_operation_are_a_warning() {
-    let told = |interrupted, continued| {
+    let messages = |interrupted, continued| {
         let mut phase = quiet(OpKind::Write);
         phase.again = Retries {
             interrupted,
@@ -241,15 +240,15 @@ fn calls_beyond_the_first_of_an_operation_are_a_warning() {
         };
         let mut result = of(vec![phase]);
         rbench_report::finish(&mut result);
-        let told = result.warnings.into_iter().map(|w| w.message);
-        let told = told.filter(|message| message.contains("calls"));
-        told.collect::<Vec<String>>()
+        let messages = result.warnings.into_iter().map(|w| w.message);
+        let messages = messages.filter(|message| message.contains("calls"));
+        messages.collect::<Vec<String>>()
     };
-    assert_eq!(told(0, 0), [""; 0]);
+    assert_eq!(messages(0, 0), [""; 0]);
     let expect = "Interrupted calls were retried (EINTR): The phase (1,234).";
-    assert_eq!(told(1234, 0), [expect]);
+    assert_eq!(messages(1234, 0), [expect]);
     let expect = "Short reads or writes were completed by further calls: The phase (6).";
-    assert_eq!(told(0, 6), [expect]);
+    assert_eq!(messages(0, 6), [expect]);
 }
 
 #[test]
@@ -323,7 +322,7 @@ fn clocks_that_are_not_known_well_enough_may_hide_a_start_apart() {
             p.elapsed = Nanos(elapsed_ns);
         })
     };
-    // Either way, so twice as much between two hosts.
+    // Errors go in either direction, so twice as much between two hosts.
     assert!(!unsure(1_000_000, 20_000_000));
     assert!(unsure(1_000_001, 20_000_000));
     assert!(!unsure(500_000, 5_000_000));
@@ -439,14 +438,14 @@ fn a_rank_may_take_one_and_a_half_times_the_median() {
     };
     assert!(!factor(375_000_000));
     assert!(factor(375_000_001));
-    // Ranks without work do not pull the median down.
+    // Ranks without work do not lower the median.
     assert!(!finds("straggler", |p| {
         for rank in &mut p.ranks[1..] {
             rank.elapsed = Nanos(0);
             rank.items = 0;
         }
     }));
-    // In a phase of milliseconds the scheduler decides who is last.
+    // In a phase of milliseconds the scheduler determines the last rank.
     assert!(!finds("straggler", |p| {
         p.elapsed = Nanos(9_000_000);
         p.ranks[2].elapsed = Nanos(900_000_000);
@@ -496,19 +495,19 @@ fn hosts_may_differ_twofold_in_rate_per_rank() {
 
 #[test]
 fn warnings_of_one_code_are_one_line_that_lists_the_phases() {
-    let made = |name: &str, label: &str, iteration: u32, failures: u64| {
+    let phase_of = |name: &str, label: &str, iteration: u32, failures: u64| {
         let mut phase = Made::on(2, 2, 500, 0, 100_000).phase(name, label, OpKind::Create);
         phase.iteration = iteration;
         fail(&mut phase, 0, failures, no_space(OpKind::Create, "f"));
         phase
     };
     let result = of(vec![
-        made("a", "Phase A", 0, 3),
-        made("b", "Phase B", 0, 0),
-        made("c", "Phase C", 0, 1),
-        made("a", "Phase A", 1, 5),
-        made("b", "Phase B", 1, 7),
-        made("c", "Phase C", 1, 0),
+        phase_of("a", "Phase A", 0, 3),
+        phase_of("b", "Phase B", 0, 0),
+        phase_of("c", "Phase C", 0, 1),
+        phase_of("a", "Phase A", 1, 5),
+        phase_of("b", "Phase B", 1, 7),
+        phase_of("c", "Phase C", 1, 0),
     ]);
     assert_eq!(codes(&result), ["errors"]);
     assert_eq!(
@@ -520,16 +519,16 @@ fn warnings_of_one_code_are_one_line_that_lists_the_phases() {
 
 #[test]
 fn of_several_iterations_the_worst_is_told() {
-    let made = |iteration: u32, elapsed: u64| {
+    let phase_of = |iteration: u32, elapsed: u64| {
         let mut phase = quiet(OpKind::Create);
         phase.iteration = iteration;
         phase.elapsed = Nanos(elapsed);
         phase
     };
     let result = of(vec![
-        made(0, 5_000_000),
-        made(1, 4_000_000),
-        made(2, 8_000_000),
+        phase_of(0, 5_000_000),
+        phase_of(1, 4_000_000),
+        phase_of(2, 8_000_000),
     ]);
     assert_eq!(
         message(&result, "short-phase"),

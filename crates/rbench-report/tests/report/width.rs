@@ -1,4 +1,4 @@
-//! Reports for people fit the reader's width, and details lose nothing.
+//! Tests that reports for people fit the view's width, and that details lose nothing.
 
 use std::collections::BTreeMap;
 
@@ -13,18 +13,17 @@ use crate::fixtures::{DETAILS, Made, fail, meta_phases, meta_spec, no_space, run
 use crate::residency::everything;
 use crate::{compare, compare_series, knee, nn};
 
-/// Longest word of a made-up name: two of them, joined as in a label, are shorter than the
-/// narrowest report less the words that
-/// stand before it.
+/// Maximum length of a generated word: two of them, joined as in a label, fit into the narrowest
+/// report after the words that precede them.
 const WORD_MAX: usize = 30;
 
-/// Names with spaces, of any length, of any letters.
+/// Names of any length with spaces and any letters.
 fn name() -> impl Strategy<Value = String> {
     let word = proptest::string::string_regex("[a-zA-Z0-9/_.:äß|<>-]{1,30}").expect("a pattern");
     prop::collection::vec(word, 1..6).prop_map(|words| words.join(" "))
 }
 
-/// A run with every section, and these names everywhere.
+/// A run with every section and these names.
 fn made(names: &[String], iterations: u32) -> RunResult {
     let name = |i: usize| names[i % names.len()].clone();
     let mut phases = Vec::new();
@@ -49,7 +48,7 @@ fn made(names: &[String], iterations: u32) -> RunResult {
         phase.label = name(nth);
         for (k, host) in phase.hosts.iter_mut().enumerate() {
             host.host = name(k);
-            // One that is off the median.
+            // A host that deviates from the median.
             host.elapsed_s *= if k == 1 { 3.0 } else { 1.0 };
         }
         for rank in &mut phase.ranks {
@@ -65,7 +64,7 @@ fn made(names: &[String], iterations: u32) -> RunResult {
     result
 }
 
-/// A series of a kind, with these names for keys, values and rows.
+/// A series of this kind with these names for keys, values and rows.
 fn series_of(kind: &str, names: &[String]) -> SeriesResult {
     let name = |i: usize| names[i % names.len()].clone();
     let mut all = match kind {
@@ -96,7 +95,7 @@ fn series_of(kind: &str, names: &[String]) -> SeriesResult {
     all
 }
 
-/// That no line of `text` is wider than `view`.
+/// Checks that no line of `text` is wider than `view`.
 fn check_width(text: &str, view: View) -> Result<(), TestCaseError> {
     for line in text.lines() {
         let width = line.chars().count();
@@ -111,8 +110,7 @@ fn check_width(text: &str, view: View) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// How often each letter or figure is in `text`; spaces and lines under titles are
-/// laid out anew.
+/// Counts each letter and digit of `text`; spaces and lines under titles depend on the layout.
 fn letters(text: &str) -> BTreeMap<char, usize> {
     let mut counts = BTreeMap::new();
     for c in text.chars().filter(|c| !c.is_whitespace() && *c != '-') {
@@ -121,11 +119,11 @@ fn letters(text: &str) -> BTreeMap<char, usize> {
     counts
 }
 
-/// That all of `wide` is in `narrow`.
+/// Checks that `narrow` contains all of `wide`.
 fn check_nothing_lost(wide: &str, narrow: &str) -> Result<(), TestCaseError> {
-    let found = letters(narrow);
+    let counts = letters(narrow);
     for (letter, count) in letters(wide) {
-        let left = found.get(&letter).copied().unwrap_or(0);
+        let left = counts.get(&letter).copied().unwrap_or(0);
         prop_assert!(
             left >= count,
             "{} of {} {:?} are left:\n{}",
@@ -188,7 +186,7 @@ fn a_word_that_is_wider_than_the_report_stands_alone_and_a_cell_is_broken() {
     let view = DETAILS.wide(80);
     let text = text::render(&result, view);
     let wide: Vec<&str> = text.lines().filter(|l| l.chars().count() > 80).collect();
-    // The table's cell is broken, the path is not: somebody may copy it.
+    // The table's cell is split, the path is not: users may copy it.
     assert!(wide.iter().all(|line| line.contains(&long)), "{wide:?}");
     assert!(wide.iter().any(|line| line.starts_with("Target")), "{text}");
 }
@@ -222,7 +220,7 @@ fn iterations_are_totals_and_each_only_in_details() {
     let result = run(1, 1, json!({ "iterations": 3 }), phases);
     let usual = text::render(&result, View::USUAL);
     assert!(!usual.contains("Iteration 1 of 3") && usual.contains("All iterations"));
-    // Items of all three.
+    // Items of all three operations.
     assert!(
         usual
             .lines()

@@ -1,5 +1,5 @@
-//! Holds the files that tests make against their JSON Schemas, here without room for fields
-//! that the schemas do not have. The tests of the program use it as well.
+//! Validates files against their JSON Schemas, without allowing additional fields. Also used by the
+//! tests of the program.
 
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
@@ -8,7 +8,7 @@ use jsonschema::Validator;
 use rbench_report::json_schema::FILE_SCHEMAS;
 use serde_json::Value;
 
-/// What is wrong with a file, in sentences; nothing, if it is what its schema says.
+/// Validation errors of a file, as sentences.
 pub fn wrong(file: &Value) -> Vec<String> {
     static VALIDATORS: OnceLock<BTreeMap<&str, Validator>> = OnceLock::new();
     let validators = VALIDATORS.get_or_init(|| {
@@ -30,7 +30,7 @@ pub fn wrong(file: &Value) -> Vec<String> {
         .collect()
 }
 
-/// Fails unless a file is what its schema says.
+/// Fails unless a file matches its schema.
 #[track_caller]
 pub fn check(text: &str) {
     let file = serde_json::from_str(text).expect("JSON");
@@ -42,7 +42,7 @@ pub fn check(text: &str) {
     );
 }
 
-/// Takes the room for further fields from each object that has fields of its own.
+/// Forbids additional fields in each object with fields of its own.
 fn close(schema: &mut Value) {
     match schema {
         Value::Object(map) => {

@@ -1,5 +1,5 @@
-//! Many clients at one file and in one directory: records that all append, and listings while
-//! another client makes and removes names.
+//! Many clients at one file and in one directory: all append records, and they list names
+//! while another client adds and removes some.
 
 use std::collections::BTreeMap;
 use std::fs::OpenOptions;
@@ -12,32 +12,32 @@ use serde::{Deserialize, Serialize};
 
 use super::{Step, closed, done, place};
 
-/// Records that each client appends.
+/// Number of records that each client appends.
 pub const RECORDS: u64 = 200;
 /// Bytes of a record.
 const RECORD: usize = 32;
-/// Names that stay.
+/// Number of names that stay.
 const STAY: usize = 400;
-/// Names that come and go, at a time.
+/// Number of names that exist for a while, at a time.
 const COMING: usize = 50;
 
 /// What was found of the records of all clients.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Records {
-    /// Of them are not there.
+    /// Number of missing records.
     pub lost: u64,
-    /// Of them are there more than once.
+    /// Number of records that occur more than once.
     pub twice: u64,
-    /// Places of a record's length in the file that hold none.
+    /// Places of a record's length in the file without a record.
     pub torn: u64,
 }
 
 fn record(client: usize, number: u64) -> String {
-    // All of them are different, and of the same length.
+    // All records are different, and have the same length.
     format!("{client:08} {number:012} end.....\n.")
 }
 
-/// Appends a client's records, each by a call of its own, from the instant `from` on.
+/// Appends a client's records, each with its own call, from the instant `from` on.
 ///
 /// # Errors
 /// The call that failed.
@@ -56,7 +56,8 @@ pub fn append(path: &Path, client: usize, from: Nanos, stop: &dyn Fn() -> bool) 
     closed(path, file)
 }
 
-/// Reads the records of so many clients; again, for at most `within`, while some are missing.
+/// Reads the records of `clients` clients. Repeats it, for at most `within`, while some are
+/// missing.
 ///
 /// # Errors
 /// The call that failed.
@@ -66,12 +67,12 @@ pub fn records(
     within: Duration,
     stop: &dyn Fn() -> bool,
 ) -> Step<Records> {
-    let begun = MonotonicClock.now();
+    let start = MonotonicClock.now();
     loop {
-        let found = count(&done("read", path, std::fs::read(path))?, clients);
-        let waited: Duration = MonotonicClock.now().since(begun).into();
-        if found == Records::default() || waited > within || stop() {
-            return Ok(found);
+        let records = count(&done("read", path, std::fs::read(path))?, clients);
+        let waited: Duration = MonotonicClock.now().since(start).into();
+        if records == Records::default() || waited > within || stop() {
+            return Ok(records);
         }
         std::thread::sleep(Duration::from_millis(50));
     }
@@ -84,28 +85,28 @@ fn count(bytes: &[u8], clients: usize) -> Records {
             wanted.insert(record(client, number).into_bytes(), 0_u64);
         }
     }
-    let mut found = Records::default();
+    let mut records = Records::default();
     for piece in bytes.chunks(RECORD) {
         match wanted.get_mut(piece) {
             Some(times) => *times += 1,
-            None => found.torn += 1,
+            None => records.torn += 1,
         }
     }
     for times in wanted.values() {
-        found.lost += u64::from(*times == 0);
-        found.twice += u64::from(*times > 1);
+        records.lost += u64::from(*times == 0);
+        records.twice += u64::from(*times > 1);
     }
-    found
+    records
 }
 
 /// What listings were like.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Stays {
-    /// Listings.
+    /// Number of listings.
     pub listings: u64,
-    /// Of them without a name that stays, or with one of them twice.
+    /// Listings that lack a name that stays, or have one twice.
     pub wrong: u64,
-    /// What was wrong with one of them.
+    /// The error of one of them.
     pub example: String,
 }
 
@@ -115,7 +116,7 @@ pub fn staying(directory: &Path) -> Vec<PathBuf> {
     (0..STAY).map(stay).collect()
 }
 
-/// Makes the names that stay.
+/// Creates the names that stay.
 ///
 /// # Errors
 /// The call that failed.
@@ -123,7 +124,7 @@ pub fn stays(directory: &Path) -> Step<()> {
     staying(directory).iter().try_for_each(|path| place(path))
 }
 
-/// Makes and removes other names from the instant `from` on, for `during`.
+/// Creates and removes other names from the instant `from` on, for `during`.
 ///
 /// # Errors
 /// The call that failed.
@@ -156,7 +157,7 @@ pub fn listings(
     (from, during): (Nanos, Nanos),
     stop: &dyn Fn() -> bool,
 ) -> Step<Stays> {
-    let mut found = Stays::default();
+    let mut stays = Stays::default();
     super::wait_until(from, stop);
     loop {
         let mut times = [0_u32; STAY];
@@ -168,13 +169,13 @@ pub fn listings(
                 *times += 1;
             }
         }
-        found.listings += 1;
+        stays.listings += 1;
         if let Some((number, times)) = times.iter().enumerate().find(|(_, times)| **times != 1) {
-            found.wrong += 1;
-            found.example = format!("stay-{number} {times} times");
+            stays.wrong += 1;
+            stays.example = format!("stay-{number} {times} times");
         }
         if MonotonicClock.now().since(from) >= during || stop() {
-            return Ok(found);
+            return Ok(stays);
         }
     }
 }

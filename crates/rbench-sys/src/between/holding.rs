@@ -1,4 +1,4 @@
-//! Locks of three kinds, a process that holds one, and taking one again and again.
+//! Locks of three kinds: a process that holds one, and a client that takes one repeatedly.
 
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, Read as _};
@@ -16,22 +16,22 @@ use super::{Spot, Step, done, writable};
 use crate::command::unblocked;
 use crate::promises::Evidence;
 
-/// How long a lock is held by who got it at least: by far more than hosts' clocks are apart
-/// that were compared just now, also on a busy host.
+/// Least time for which a client holds a lock. It is far longer than the clock difference of
+/// hosts that were just compared, even on a busy host.
 pub const HELD: Nanos = Nanos(20_000_000);
-/// How long one is content without it.
+/// Pause of a client without the lock.
 const CONTENT: Nanos = Nanos(700_000);
-/// So often one client takes it at most.
+/// Most times that one client takes it.
 const TIMES: usize = 300;
 
 /// A kind of lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Lock {
-    /// Of a whole file, by an open file: `flock`.
+    /// Lock of a whole file, owned by an open file: `flock`.
     Flock,
-    /// Of a range, by a process: `F_SETLK`.
+    /// Lock of a range, owned by a process: `F_SETLK`.
     Posix,
-    /// Of a range, by an open file: `F_OFD_SETLK`.
+    /// Lock of a range, owned by an open file: `F_OFD_SETLK`.
     Ofd,
 }
 
@@ -48,7 +48,7 @@ impl Lock {
         }
     }
 
-    /// Takes it exclusively; `wait`: as long as that takes.
+    /// Takes it exclusively; with `wait`, blocks until it is free.
     pub(super) fn take(self, file: &File, wait: bool) -> Result<(), Errno> {
         let how = match (self, wait) {
             (Lock::Flock, true) => libc::LOCK_EX,
@@ -66,7 +66,7 @@ impl Lock {
         }
     }
 
-    /// Lets it go.
+    /// Releases it.
     pub(super) fn let_go(self, file: &File) -> Result<(), Errno> {
         let how = match self {
             Lock::Flock => libc::LOCK_UN,
@@ -79,7 +79,7 @@ impl Lock {
     fn call(self, file: &File, how: i32, kind: i32) -> Result<(), Errno> {
         let fd = file.as_raw_fd();
         let done = match self {
-            // SAFETY: flock takes numbers only.
+            // SAFETY: flock only takes numbers.
             Lock::Flock => unsafe { libc::flock(fd, how) },
             Lock::Posix | Lock::Ofd => {
                 let range = libc::flock {
@@ -89,7 +89,7 @@ impl Lock {
                     l_len: 0,
                     l_pid: 0,
                 };
-                // SAFETY: the range lives as long as the call.
+                // SAFETY: the range exists during the call.
                 unsafe { libc::fcntl(fd, how, &raw const range) }
             }
         };
@@ -105,7 +105,7 @@ pub(super) fn locked<T>(path: &Path, lock: Lock, result: Result<T, Errno>) -> St
     done(call, path, result.map_err(std::io::Error::from))
 }
 
-/// A process of ours that holds a lock until it is killed, or we end.
+/// A child process that holds a lock until it is killed or this process ends.
 #[derive(Debug)]
 pub struct Holder(Child);
 
@@ -125,7 +125,7 @@ impl Holder {
         let mut child = done("execve", &spot.program, started)?;
         let mut line = String::new();
         let out = child.stdout.take();
-        // From here on it is killed, however this ends.
+        // From here on it is killed in any case.
         let holder = Holder(child);
         let read = out.map_or(Ok(0), |out| BufReader::new(out).read_line(&mut line));
         done("read", &path, read)?;
@@ -141,7 +141,7 @@ impl Holder {
         }
     }
 
-    /// Kills it; behind this it has ended.
+    /// Kills it, and waits for its end.
     pub(super) fn kill(mut self) -> std::io::Result<()> {
         self.0.kill()?;
         self.0.wait().map(drop)
@@ -156,8 +156,9 @@ impl Drop for Holder {
     }
 }
 
-/// What the process does that holds a lock: takes it, tells the error's number or 0, and stays
-/// until its standard input ends, as it does with whoever started it.
+/// Main function of the process that holds a lock. It takes the lock and prints the number of
+/// the error or 0. Then it waits for the end of its standard input, which comes with the end
+/// of its starter.
 pub fn hold(lock: Lock, path: &Path) -> std::io::Result<()> {
     use std::io::Write as _;
     let file = std::fs::OpenOptions::new()
@@ -178,15 +179,15 @@ pub fn hold(lock: Lock, path: &Path) -> std::io::Result<()> {
 /// When a client had a lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Held {
-    /// When it began to ask for it.
+    /// Time at which it requested the lock.
     pub asked: Nanos,
-    /// When it had it.
+    /// Time at which it got the lock.
     pub got: Nanos,
-    /// When it began to let it go.
+    /// Time at which it started to release the lock.
     pub let_go: Nanos,
 }
 
-/// Takes the lock of a file again and again from the instant `from` on, for `during`.
+/// Takes the lock of a file repeatedly from the instant `from` on, for `during`.
 ///
 /// # Errors
 /// The call that failed.

@@ -1,14 +1,14 @@
-//! Work beside the checks: files of a directory of its own that are made, read and removed.
+//! Load beside the checks: files in a separate directory are created, read and removed.
 
 use std::path::Path;
 
 use super::{Step, done};
 
-/// Files that are there at a time.
+/// Number of files that exist at a time.
 const FILES: u64 = 20;
 
-/// Makes, looks at, reads, renames and removes files of 16 KiB below `directory`, which it
-/// makes, until `stop` says so; how many.
+/// Creates `directory`. Until `stop` returns true, creates, stats, reads, renames and
+/// removes files of 16 KiB in it. Returns the number of files.
 ///
 /// # Errors
 /// The call that failed.

@@ -1,5 +1,5 @@
-//! What locks between clients promise: held by one of them at a time, free when they are let go
-//! and when their holder is killed.
+//! Promises about locks between clients: only one holds a lock at a time, and it is free when
+//! it is released or its holder is killed.
 
 use std::fs::File;
 
@@ -53,7 +53,7 @@ const CHECKS: &[Check] = checks![
     (Lock::Ofd, "ofd", "the lock of an open file (OFD)")
 ];
 
-/// A file with the lock of it.
+/// Creates a file and takes its lock.
 fn taken(spot: &Spot, lock: Lock) -> Step<Hand> {
     let path = spot.path();
     done("open", &path, std::fs::write(&path, b"x"))?;
@@ -76,7 +76,7 @@ fn killed(spot: &Spot, hand: Hand) -> Step<Hand> {
     Ok(Hand::Empty)
 }
 
-/// Whether the lock can be had: taken and let go again.
+/// Tests whether the lock is free by taking and releasing it.
 fn tried(file: Option<&File>, lock: Lock) -> Result<String, Errno> {
     let file = file.ok_or(Errno::EBADF)?;
     match lock.take(file, false) {

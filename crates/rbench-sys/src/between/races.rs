@@ -15,38 +15,38 @@ pub(super) const GROUP: Group = Group {
     checks: CHECKS,
 };
 
-/// What all of them do.
+/// Call of a race.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Race {
-    /// Open with `O_CREAT` and `O_EXCL`.
+    /// Opens with `O_CREAT` and `O_EXCL`.
     Create,
-    /// Make a directory.
+    /// Creates a directory.
     Mkdir,
-    /// Make a symbolic link.
+    /// Creates a symbolic link.
     Symlink,
-    /// Make a hard link, each to a file of its own.
+    /// Creates a hard link; each client has its own file.
     Link,
-    /// Rename a file of their own to it, with `RENAME_NOREPLACE`.
+    /// Renames the client's own file to the name, with `RENAME_NOREPLACE`.
     NoReplace,
-    /// Rename it, each to a name of its own.
+    /// Renames the file; each client has its own new name.
     Rename,
-    /// Unlink it.
+    /// Unlinks the file.
     Unlink,
-    /// Remove the directory.
+    /// Removes the directory.
     Rmdir,
 }
 
-/// Who sleeps comes late to an instant: so long before it nobody does.
+/// Time before an instant from which on nobody sleeps, as a sleeper wakes up late.
 const AWAKE: Nanos = Nanos(200_000);
 
-/// What became of going for a name.
+/// Result of an attempt to get a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Attempt {
-    /// When the call began.
+    /// Start of the call.
     pub begun: Nanos,
-    /// When it had returned.
+    /// Time of its return.
     pub ended: Nanos,
-    /// How.
+    /// Its result.
     pub result: Result<(), Errno>,
 }
 
@@ -102,7 +102,7 @@ const CHECKS: &[Check] = &[
 ];
 
 impl Race {
-    /// What those get who do not win.
+    /// Error of the clients that do not win.
     pub fn lost(self) -> Errno {
         match self {
             Race::Create | Race::Mkdir | Race::Symlink | Race::Link | Race::NoReplace => {
@@ -126,7 +126,7 @@ impl Race {
         }
     }
 
-    /// What all want to have and one client makes.
+    /// The names that one client creates, and all want.
     pub fn prizes(self, directory: &Path, rounds: usize) -> Vec<PathBuf> {
         match self {
             Race::Rename | Race::Unlink | Race::Rmdir => {
@@ -136,7 +136,7 @@ impl Race {
         }
     }
 
-    /// Makes it.
+    /// Creates these names.
     ///
     /// # Errors
     /// The call that failed.
@@ -148,7 +148,7 @@ impl Race {
         })
     }
 
-    /// Makes what each client has for itself.
+    /// Creates the files that each client needs for itself.
     ///
     /// # Errors
     /// The call that failed.
@@ -161,7 +161,8 @@ impl Race {
         Ok(())
     }
 
-    /// Goes for one name after the other, each at its instant; how each ended.
+    /// Tries to get one name after the other, each at its instant. Returns the
+    /// results.
     pub fn run(
         self,
         directory: &Path,

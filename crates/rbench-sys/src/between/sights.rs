@@ -1,4 +1,5 @@
-//! One client does something, and another one, which had looked before, looks until it sees it.
+//! One client changes something, and another one, which has seen the old state, checks until it
+//! sees the new one.
 
 use std::fs::{File, OpenOptions, Permissions};
 use std::io::{Read as _, Write as _};
@@ -23,43 +24,43 @@ pub(super) const GROUP: Group = Group {
     checks: CHECKS,
 };
 
-/// Pauses between looks grow from this to that: a sixteenth of the time since the looks began.
+/// Bounds of the pause between two observations: a sixteenth of the time since the first.
 const PAUSE_LEAST: Nanos = Nanos(20_000);
 const PAUSE_MOST: Nanos = Nanos(5_000_000);
-/// So often it has to be seen in a row: what is seen could be forgotten again.
+/// Required consecutive observations; a cache may go stale again.
 const IN_A_ROW: u32 = 4;
 
-/// What the one who acts keeps for it, until the others have looked.
+/// Object that the acting client keeps open until the others have checked.
 #[derive(Debug)]
 pub enum Hand {
-    /// Nothing.
+    /// None.
     Empty,
-    /// An open file, perhaps with a lock.
+    /// An open file, which may be locked.
     File(File),
     /// A process that holds a lock.
     Holder(Holder),
 }
 
-/// One client does something, the others look for it.
+/// One client changes something, and the others observe it.
 #[derive(Debug, Clone, Copy)]
 pub struct Sight {
-    /// Whether looks disturb each other, so that each thing is looked at by one client only,
-    /// and whether the state before is there at once or not at all.
+    /// Set if observations disturb each other. Each object is then observed by one client only,
+    /// and its old state must be visible at once.
     pub lock: Option<Lock>,
     prepare: fn(&Spot) -> Step<Hand>,
-    /// Whether the others have the file open before.
+    /// True if the observers open the file beforehand.
     open: bool,
     act: fn(&Spot, Hand) -> Step<Hand>,
     look: fn(&Spot, Option<&File>) -> Result<String, Errno>,
-    /// What is seen before and behind it; errors by their names.
+    /// The state before the change, which may also be seen after it; an error by its name.
     pub old: &'static str,
-    /// What is seen behind it.
+    /// The state after the change.
     pub new: &'static str,
-    /// Whether anything else is wrong at any time, and not only behind the act.
+    /// True if any other state is wrong at any time, not only after the change.
     pub always: bool,
 }
 
-/// Who looks at one thing.
+/// A client that observes one object.
 #[derive(Debug)]
 pub struct Looker {
     spot: Spot,
@@ -70,15 +71,15 @@ pub struct Looker {
 /// What was seen of one thing.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Watched {
-    /// When the look began from which on all saw what is right; `None`: none did.
+    /// Start of the observation from which on all had the new state; `None` if none had.
     pub settled: Option<Nanos>,
-    /// When the last look began that saw something else, and what.
+    /// Start of the last observation of another state, and that state.
     pub other: Option<(Nanos, String)>,
-    /// Something that was neither right before nor behind the act.
+    /// A state that was neither the old nor the new one.
     pub odd: Option<String>,
-    /// When the first look ended that saw what is right.
+    /// End of the first observation of the new state.
     pub first: Option<Nanos>,
-    /// Whether it was seen, and then what was before again.
+    /// True if the new state was seen, and then the old one again.
     pub back: bool,
 }
 
@@ -90,7 +91,7 @@ const fn sight(name: &'static str, says: &'static str, sight: Sight) -> Check {
     }
 }
 
-/// What most of them have in common.
+/// Common parts of most checks.
 const PLAIN: Sight = Sight {
     lock: None,
     prepare: |spot| put(&spot.path(), "old").map(|()| Hand::Empty),
@@ -334,7 +335,7 @@ const CHECKS: &[Check] = &[
     },
 ];
 
-/// One that is about a lock: held at first, and free behind the act.
+/// A trial of a lock that is held at first, and free after the change.
 pub(super) const fn freed(
     lock: Lock,
     prepare: fn(&Spot) -> Step<Hand>,
@@ -354,37 +355,38 @@ pub(super) const fn freed(
 }
 
 impl Sight {
-    /// Makes what it is about.
+    /// Prepares the object.
     ///
     /// # Errors
-    /// What went wrong.
+    /// The error.
     pub fn prepare(&self, spot: &Spot) -> Step<Hand> {
         (self.prepare)(spot)
     }
 
-    /// Does it; when that began and when its last call had returned.
+    /// Makes the change. Returns its start, and the return of its last call.
     ///
     /// # Errors
-    /// What went wrong.
+    /// The error.
     pub fn act(&self, spot: &Spot, hand: Hand) -> Step<(Hand, Nanos, Nanos)> {
-        let begun = MonotonicClock.now();
+        let start = MonotonicClock.now();
         let hand = (self.act)(spot, hand)?;
-        Ok((hand, begun, MonotonicClock.now()))
+        Ok((hand, start, MonotonicClock.now()))
     }
 
-    /// Looks before it is done, for at most `within`, until what is there is seen: what it has
-    /// open, and when it saw of a lock what is right behind the act only.
+    /// Observes the object before the change, for at most `within`, until its old state is
+    /// seen. Returns the observer with its open file. For a lock, it also has the time at which
+    /// the lock was already free.
     ///
     /// # Errors
-    /// What was seen instead.
+    /// The state that was seen instead.
     pub fn meet(&self, spot: Spot, within: Duration, stop: &dyn Fn() -> bool) -> Step<Looker> {
-        let begun = MonotonicClock.now();
+        let start = MonotonicClock.now();
         let patience = match self.lock {
             Some(_) => Nanos(0),
             None => Nanos(within.as_nanos() as u64),
         };
         loop {
-            let late = MonotonicClock.now().since(begun) >= patience || stop();
+            let late = MonotonicClock.now().since(start) >= patience || stop();
             let file = match self.open {
                 true => match writable(&spot.path()) {
                     Err(_) if !late => {
@@ -413,7 +415,8 @@ impl Sight {
         }
     }
 
-    /// Looks again and again from the instant `from` on until it is seen, for at most `within`.
+    /// Observes the object repeatedly from the instant `from` on until the new state is seen,
+    /// for at most `within`.
     pub fn watch(
         &self,
         looker: &Looker,
@@ -421,40 +424,40 @@ impl Sight {
         stop: &dyn Fn() -> bool,
     ) -> Watched {
         let Looker { spot, file, early } = looker;
-        let mut found = Watched {
+        let mut watched = Watched {
             first: *early,
             ..Watched::default()
         };
         let mut in_a_row = 0;
         super::wait_until(from, stop);
         loop {
-            let begun = MonotonicClock.now();
+            let start = MonotonicClock.now();
             let seen = self.seen(spot, file.as_ref());
             let ended = MonotonicClock.now();
             if seen == self.new {
-                found.settled.get_or_insert(begun);
-                found.first.get_or_insert(ended);
+                watched.settled.get_or_insert(start);
+                watched.first.get_or_insert(ended);
                 in_a_row += 1;
             } else {
-                found.back |= found.settled.take().is_some() && seen == self.old;
-                // What may be there in between hides nothing that may not.
+                watched.back |= watched.settled.take().is_some() && seen == self.old;
+                // A permitted intermediate state must not hide a wrong one.
                 let mild = |odd: &String| odd.is_empty() || odd == "ENOENT";
-                if seen != self.old && found.odd.as_ref().is_none_or(mild) {
-                    found.odd = Some(seen.clone());
+                if seen != self.old && watched.odd.as_ref().is_none_or(mild) {
+                    watched.odd = Some(seen.clone());
                 }
-                found.other = Some((begun, seen));
+                watched.other = Some((start, seen));
                 in_a_row = 0;
             }
             let since = ended.since(from);
             if in_a_row >= IN_A_ROW || since > within || stop() {
-                return found;
+                return watched;
             }
             let pause = Nanos(since.0 / 16).clamp(PAUSE_LEAST, PAUSE_MOST);
             std::thread::sleep(pause.into());
         }
     }
 
-    /// One look.
+    /// Makes one observation.
     fn seen(&self, spot: &Spot, file: Option<&File>) -> String {
         (self.look)(spot, file).unwrap_or_else(|errno| format!("{errno:?}"))
     }
@@ -471,7 +474,7 @@ fn put(path: &Path, text: &str) -> Step<()> {
     closed(path, file)
 }
 
-/// Writes over the whole content and closes the file.
+/// Overwrites the whole content, and closes the file.
 fn rewrite(spot: &Spot) -> Step<Hand> {
     let path = spot.path();
     let file = writable(&path)?;
@@ -506,7 +509,7 @@ const ATTRIBUTE: &std::ffi::CStr = c"user.rbench";
 fn set_attribute(spot: &Spot, value: &str) -> Step<()> {
     let path = spot.path();
     let file = writable(&path)?;
-    // SAFETY: the name ends with zero, and the value is as long as said.
+    // SAFETY: the name ends with zero, and the value has the given length.
     let set = unsafe {
         libc::fsetxattr(
             file.as_raw_fd(),
@@ -523,7 +526,7 @@ fn set_attribute(spot: &Spot, value: &str) -> Step<()> {
 fn attribute(path: &Path) -> Result<String, Errno> {
     let path = std::ffi::CString::new(path.as_os_str().as_bytes()).map_err(|_| Errno::EINVAL)?;
     let mut value = [0_u8; 16];
-    // SAFETY: both strings end with zero, and the buffer is as long as said.
+    // SAFETY: both strings end with zero, and the buffer has the given length.
     let length = unsafe {
         libc::getxattr(
             path.as_ptr(),
@@ -554,7 +557,7 @@ fn listed(spot: &Spot) -> Result<String, Errno> {
     Ok("ENOENT".to_owned())
 }
 
-/// The first bytes of a file that is opened for it.
+/// The first bytes of a file, which is opened to read them.
 fn content(path: &Path) -> Result<String, Errno> {
     let mut text = Vec::new();
     let file = File::open(path).map_err(|e| errno(&e))?;
@@ -564,7 +567,7 @@ fn content(path: &Path) -> Result<String, Errno> {
     Ok(String::from_utf8_lossy(&text).into_owned())
 }
 
-/// The first bytes of a file that is open.
+/// The first bytes of an open file.
 fn opened(file: Option<&File>) -> Result<String, Errno> {
     let mut bytes = [0; 3];
     let file = file.ok_or(Errno::EBADF)?;

@@ -14,7 +14,7 @@ fn names_are_unique_begin_with_their_group_and_have_a_sentence() {
     assert!(all().count() >= 35);
 }
 
-/// The other client is this process itself: all is seen at once.
+/// The other client is this process itself: every change is visible at once.
 #[test]
 fn what_is_done_in_a_local_directory_is_seen_at_once() {
     let dir = tempfile::tempdir().expect("temporary directory");
@@ -66,7 +66,7 @@ fn what_is_not_yet_done_is_told_from_what_is_never_seen() {
     let seen = sight.watch(&looker, (now, short), &|| false);
     assert_eq!(seen.settled, None);
     assert_eq!(seen.other.map(|(_, what)| what), Some("ENOENT".to_owned()));
-    // What should be seen behind it only is there already.
+    // The new state exists already.
     std::fs::write(dir.path().join("0"), b"new").expect("ours");
     let met = sight.meet(spot, none, &|| false);
     assert_eq!(met.expect_err("it is there").seen, "there");

@@ -1,5 +1,5 @@
-//! Buffers in other memory than a process's own pages: System V segments, huge pages,
-//! mapped files, starts off a page; and memory that is kept from others.
+//! Buffers in special memory: System V segments, huge pages, mapped files, unaligned
+//! starts. Also locked memory.
 
 use std::ffi::c_void;
 use std::fs;
@@ -21,26 +21,26 @@ use rbench_core::memory::{Memory, MemoryKind};
 
 use super::{AlignedBuffer, Origin};
 
-/// What is left to everybody else when memory is locked, in bytes, as with fio.
+/// Bytes that are left to other programs when memory is locked, like in fio.
 const LEFT: u64 = 128 << 20;
 
 /// `HUGETLBFS_MAGIC` of the kernel.
 const HUGETLBFS: FsType = FsType(0x9584_58f6);
 
-/// Why memory cannot be had: the kernel's answer, and what it means where more is known.
+/// The reason why memory is refused: the kernel's errno, and an explanation if known.
 pub type Refusal = (Errno, String);
 
 /// The memory of all buffers of a worker.
 #[derive(Debug)]
 pub struct BlockMemory {
     pub(crate) bytes: AlignedBuffer,
-    /// From one buffer to the next, bytes.
+    /// Distance between two buffers in bytes.
     pub(crate) stride: usize,
 }
 
 impl BlockMemory {
-    /// Pages of the process, each buffer at the start of one. `ENOMEM` when they do not
-    /// fit.
+    /// Allocates pages of the process, with each buffer at the start of a page. `ENOMEM`
+    /// if they do not fit.
     pub(crate) fn of_pages(depth: usize, block: usize) -> Result<BlockMemory, Errno> {
         let stride = block.checked_next_multiple_of(AlignedBuffer::ALIGNMENT);
         let stride = stride.ok_or(Errno::ENOMEM)?;
@@ -49,11 +49,11 @@ impl BlockMemory {
         Ok(BlockMemory { bytes, stride })
     }
 
-    /// Room for `depth` buffers of `block` bytes in what is asked for. Its pages are there
-    /// from the start.
+    /// Allocates `depth` buffers of `block` bytes in the requested memory. Its pages are
+    /// populated from the start.
     ///
     /// # Errors
-    /// Why it cannot be had.
+    /// The reason why it cannot be allocated.
     pub fn new(asked: &Memory, depth: usize, block: usize) -> Result<BlockMemory, Refusal> {
         let none = || (Errno::ENOMEM, String::new());
         let align = asked.align.map(usize::try_from).transpose();
@@ -64,7 +64,7 @@ impl BlockMemory {
         };
         let stride = stride.ok_or_else(none)?;
         let length = stride.checked_mul(depth).ok_or_else(none)?;
-        // A page more than the buffers need would cost a huge one.
+        // One more page than the buffers need would cost a huge page.
         let needed = length.checked_add(align.unwrap_or(0));
         let whole = match asked.kind.is_huge() {
             true => usize::try_from(asked.huge_page).map_err(|_| none())?.max(1),
@@ -77,7 +77,7 @@ impl BlockMemory {
             MemoryKind::Malloc => pages(MapFlags::MAP_PRIVATE, needed)?,
             kind => match &asked.file {
                 Some(path) => mapped_file(kind, path, needed)?,
-                // As with fio, which shares no mapping without a file.
+                // Like in fio, which shares no mapping without a file.
                 None => pages(MapFlags::MAP_PRIVATE, needed)?,
             },
         };
@@ -102,8 +102,7 @@ fn plain(errno: Errno) -> Refusal {
 }
 
 fn pages(flags: MapFlags, length: NonZeroUsize) -> Result<Origin, Refusal> {
-    // SAFETY: a new mapping at an address of the kernel's choice touches no memory that is
-    // in use.
+    // SAFETY: a new mapping at an address chosen by the kernel touches no memory in use.
     let start = unsafe {
         mmap_anonymous(
             None,
@@ -116,7 +115,8 @@ fn pages(flags: MapFlags, length: NonZeroUsize) -> Result<Origin, Refusal> {
     Ok(Origin::Mapping(start.cast(), length))
 }
 
-/// A System V segment, which goes with the process: nobody else gets at it.
+/// Allocates a System V segment, which ends with the process: no other process can attach
+/// it.
 fn segment(kind: MemoryKind, length: NonZeroUsize) -> Result<Origin, Refusal> {
     let huge = match kind {
         MemoryKind::ShmHuge => libc::SHM_HUGETLB,
@@ -133,20 +133,20 @@ fn segment(kind: MemoryKind, length: NonZeroUsize) -> Result<Origin, Refusal> {
             },
         )
     };
-    // SAFETY: a call without pointers.
+    // SAFETY: the call has no pointers.
     let id = unsafe { libc::shmget(libc::IPC_PRIVATE, length.get(), flags) };
     let id = Errno::result(id).map_err(refused)?;
-    // SAFETY: a new segment, at an address of the kernel's choice.
+    // SAFETY: a new segment, at an address chosen by the kernel.
     let start = unsafe { libc::shmat(id, std::ptr::null(), 0) };
     let failed = (start.addr() == usize::MAX).then(Errno::last);
-    // SAFETY: removing takes no argument; the segment stays as long as it is attached.
+    // SAFETY: the removal takes no argument; the segment exists while it is attached.
     unsafe { libc::shmctl(id, libc::IPC_RMID, std::ptr::null_mut()) };
     if let Some(errno) = failed {
         return Err(refused(errno));
     }
     let start = NonNull::new(start.cast::<u8>()).ok_or_else(|| plain(Errno::ENOMEM))?;
     for at in (0..length.get()).step_by(AlignedBuffer::ALIGNMENT) {
-        // SAFETY: `at` lies in the segment, which nobody else uses; it is zeros.
+        // SAFETY: `at` lies in the segment, which nothing else uses; it contains zeros.
         unsafe { start.add(at).write_volatile(0) };
     }
     Ok(Origin::Segment(start))
@@ -167,31 +167,31 @@ fn no_huge_pages(errno: Errno) -> String {
     .to_owned()
 }
 
-/// A mapping of a new file that has its name only until it is mapped: each worker has its
-/// own, and nothing is left behind.
+/// Maps a new file that is unlinked after it was mapped. Each worker has its own, and none
+/// is left.
 fn mapped_file(kind: MemoryKind, path: &Path, length: NonZeroUsize) -> Result<Origin, Refusal> {
     if fs::symlink_metadata(path).is_ok() {
-        let why = format!(
+        let message = format!(
             "{} already exists; buffers do not overwrite it",
             path.display()
         );
-        return Err((Errno::EEXIST, why));
+        return Err((Errno::EEXIST, message));
     }
     let own = own_name(path);
-    let told = |errno| (errno, path.display().to_string());
+    let with_path = |errno| (errno, path.display().to_string());
     let flags =
         OFlag::O_RDWR | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
-    let file = open(&own, flags, Mode::from_bits_truncate(0o600)).map_err(told)?;
-    let mapped = map(kind, &file, length).map_err(|(errno, why)| {
-        let colon = if why.is_empty() { "" } else { ": " };
-        (errno, format!("{}{colon}{why}", path.display()))
+    let file = open(&own, flags, Mode::from_bits_truncate(0o600)).map_err(with_path)?;
+    let mapped = map(kind, &file, length).map_err(|(errno, message)| {
+        let colon = if message.is_empty() { "" } else { ": " };
+        (errno, format!("{}{colon}{message}", path.display()))
     });
-    let removed = unlink(&own).map_err(told);
+    let removed = unlink(&own).map_err(with_path);
     let origin = mapped?;
     removed.map(|()| origin)
 }
 
-/// The name of this worker's file: workers and ranks may be given the same path.
+/// The name of this worker's file: workers and ranks may have the same path.
 fn own_name(path: &Path) -> PathBuf {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
@@ -204,21 +204,21 @@ fn map(kind: MemoryKind, file: &OwnedFd, length: NonZeroUsize) -> Result<Origin,
     let bytes = i64::try_from(length.get()).map_err(|_| plain(Errno::EFBIG))?;
     let huge = kind == MemoryKind::MmapHuge;
     if huge && fstatfs(file).map_err(plain)?.filesystem_type() != HUGETLBFS {
-        let why = "it is not on a file system of huge pages (hugetlbfs)";
-        return Err((Errno::EINVAL, why.to_owned()));
+        let message = "it is not on a file system of huge pages (hugetlbfs)";
+        return Err((Errno::EINVAL, message.to_owned()));
     }
     ftruncate(file, bytes).map_err(plain)?;
     let shared = huge || kind == MemoryKind::MmapShared;
     if shared && !huge {
-        // What the file system has no room for would end the process.
+        // A page without space in the file system would end the process.
         fallocate(file, FallocateFlags::empty(), 0, bytes).map_err(plain)?;
     }
     let flags = match shared {
         true => MapFlags::MAP_SHARED,
         false => MapFlags::MAP_PRIVATE,
     };
-    // SAFETY: a new mapping at an address of the kernel's choice touches no memory that is
-    // in use; the file is nobody else's and stays as long as it is.
+    // SAFETY: a new mapping at an address chosen by the kernel touches no memory in use.
+    // Nothing else uses the file, and it keeps its length.
     let start = unsafe {
         mmap(
             None,
@@ -243,35 +243,35 @@ fn map(kind: MemoryKind, file: &OwnedFd, length: NonZeroUsize) -> Result<Origin,
     Ok(Origin::Mapping(start.cast(), length))
 }
 
-/// Memory that is locked, so that nobody else has it; given back when it is dropped.
+/// Memory that is locked, so that nothing else can use it; freed when it is dropped.
 #[derive(Debug)]
 pub struct LockedMemory {
     _bytes: AlignedBuffer,
 }
 
 impl LockedMemory {
-    /// Locks so many bytes, 1 or more.
+    /// Locks this number of bytes, 1 or more.
     ///
     /// # Errors
-    /// Where they cannot be had or locked, or nearly all that is free would be taken.
+    /// Fails if they cannot be allocated or locked, or would use almost all free memory.
     pub fn new(bytes: u64) -> Result<LockedMemory, Refusal> {
-        // What is free is looked at when those before have locked theirs.
+        // Free memory is read after earlier callers have locked theirs.
         static ONE_AFTER_THE_OTHER: Mutex<()> = Mutex::new(());
         let _turn = ONE_AFTER_THE_OTHER.lock();
         if let Some(free) = available()
             && bytes.saturating_add(LEFT) > free
         {
-            let why = format!(
+            let message = format!(
                 "{bytes} bytes are more than the host can spare: {free} bytes are available, and {LEFT} of them \
                  stay reserved for others"
             );
-            return Err((Errno::ENOMEM, why));
+            return Err((Errno::ENOMEM, message));
         }
         let length = usize::try_from(bytes).map_err(|_| plain(Errno::ENOMEM))?;
-        // Not of a kind that has its pages at once: locking makes them.
+        // Not populated at creation: locking does that.
         let length = NonZeroUsize::new(length).unwrap_or(NonZeroUsize::MIN);
-        // SAFETY: a new private mapping at an address of the kernel's choice touches no
-        // memory that is in use.
+        // SAFETY: a new private mapping at an address chosen by the kernel touches no
+        // memory in use.
         let start = unsafe {
             mmap_anonymous(
                 None,
@@ -283,19 +283,19 @@ impl LockedMemory {
         let start: NonNull<c_void> = start.map_err(plain)?;
         let origin = Origin::Mapping(start.cast(), length);
         let bytes = AlignedBuffer::within(origin, 0, length.get());
-        // SAFETY: the mapping is there, and unmapping it unlocks it.
+        // SAFETY: the mapping exists, and unmapping it unlocks it.
         unsafe { mlock(start, length.get()) }.map_err(|errno| {
-            let why = match errno {
+            let message = match errno {
                 Errno::ENOMEM | Errno::EPERM => "more than the limit for locked memory (ulimit -l)",
                 _ => "",
             };
-            (errno, why.to_owned())
+            (errno, message.to_owned())
         })?;
         Ok(LockedMemory { _bytes: bytes })
     }
 }
 
-/// `MemAvailable` in bytes, where the kernel says it.
+/// `MemAvailable` in bytes, if the kernel has it.
 fn available() -> Option<u64> {
     let text = fs::read_to_string("/proc/meminfo").ok()?;
     let line = text.lines().find_map(|l| l.strip_prefix("MemAvailable:"))?;
@@ -314,7 +314,7 @@ mod tests {
         }
     }
 
-    /// Every byte of the buffers can be written and keeps what it is given.
+    /// Checks that every byte of the buffers can be written and keeps its value.
     fn check(memory: &mut BlockMemory, length: usize) {
         assert_eq!(memory.bytes.len(), length);
         assert!(memory.bytes.iter().all(|byte| *byte == 0));
@@ -340,8 +340,8 @@ mod tests {
     fn a_segment_is_gone_with_its_buffers() {
         let segments = || {
             let text = fs::read_to_string("/proc/sysvipc/shm").expect("the kernel has segments");
-            let mine = std::process::id().to_string();
-            let of_mine = |line: &&str| line.split_whitespace().nth(4) == Some(mine.as_str());
+            let own_pid = std::process::id().to_string();
+            let of_mine = |line: &&str| line.split_whitespace().nth(4) == Some(own_pid.as_str());
             text.lines().filter(of_mine).count()
         };
         let before = segments();

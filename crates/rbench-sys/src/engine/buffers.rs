@@ -1,5 +1,5 @@
-//! The memory of a worker's blocks: one mapping, a page-aligned slot for each
-//! request. Who may touch a slot when is the engines' business.
+//! The memory of a worker's blocks: one mapping, with a page-aligned slot for each
+//! request. Engines decide who may use a slot at which time.
 
 use nix::errno::Errno;
 
@@ -9,7 +9,7 @@ use crate::buffer::{AlignedBuffer, BlockMemory};
 /// The buffers of all slots.
 pub(super) struct Buffers {
     memory: AlignedBuffer,
-    /// Whether it is what it is without any option.
+    /// True if no option changes it.
     ordinary: bool,
     stride: usize,
     depth: usize,
@@ -17,8 +17,8 @@ pub(super) struct Buffers {
 }
 
 impl Buffers {
-    /// Takes the memory that `config` has, or maps the buffers. `EINVAL` when depth or block is 0 or depth exceeds
-    /// `depth_max`; `ENOMEM` when they do not fit.
+    /// Takes the memory from `config`, or maps the buffers. `EINVAL` if depth or
+    /// block is 0, or depth exceeds `depth_max`; `ENOMEM` if they do not fit.
     pub(super) fn new(config: &mut EngineConfig, depth_max: usize) -> Result<Buffers, Errno> {
         let EngineConfig { depth, block, .. } = *config;
         if depth == 0 || depth > depth_max || block == 0 {
@@ -64,14 +64,14 @@ impl Buffers {
         self.block
     }
 
-    /// The start of a slot's buffer, for the kernel. Panics when the slot does
-    /// not exist or `length` bytes do not fit.
+    /// The start of a slot's buffer, for the kernel. Panics if the slot does not
+    /// exist, or `length` bytes do not fit.
     #[inline]
     pub(super) fn pointer(&self, slot: usize, length: usize) -> *mut u8 {
         assert!(slot < self.depth, "there is no slot {slot}");
         assert!(length <= self.block, "{length} bytes exceed the buffer");
-        // SAFETY: `slot` is below the depth, so that the place is within the
-        // memory of depth * stride bytes.
+        // SAFETY: `slot` is less than the depth, so the address is within the memory
+        // of depth * stride bytes.
         unsafe { self.memory.start().add(slot * self.stride) }
     }
 
@@ -79,9 +79,9 @@ impl Buffers {
     #[inline]
     pub(super) fn slice(&mut self, slot: usize) -> &mut [u8] {
         let start = self.pointer(slot, self.block);
-        // Not by way of all the memory: the kernel may be at other slots.
-        // SAFETY: `block` initialised (zeroed) bytes from `start` on lie in
-        // the memory, and `&mut self` keeps other references away.
+        // Not through a reference to all the memory: the kernel may use other slots.
+        // SAFETY: the memory has `block` initialised (zeroed) bytes from `start` on,
+        // and `&mut self` excludes other references.
         unsafe { std::slice::from_raw_parts_mut(start, self.block) }
     }
 }
@@ -108,8 +108,8 @@ mod tests {
     #[test]
     fn impossible_configurations_are_refused() {
         let check = |depth, block, expect| {
-            let made = Buffers::new(&mut EngineConfig::new(depth, block), 8);
-            assert_eq!(made.err(), Some(expect), "{depth} x {block}");
+            let result = Buffers::new(&mut EngineConfig::new(depth, block), 8);
+            assert_eq!(result.err(), Some(expect), "{depth} x {block}");
         };
         check(0, 4096, Errno::EINVAL);
         check(9, 4096, Errno::EINVAL);

@@ -1,8 +1,7 @@
 //! The contract of I/O engines.
 //!
-//! An engine moves blocks between a worker's buffers and open files. It is
-//! data as far as possible ([`EngineInfo`]): what it can do is known before
-//! anything runs.
+//! An engine moves blocks between a worker's buffers and open files. It is described by
+//! data as far as possible ([`EngineInfo`]): its abilities are known before it runs.
 
 use std::os::fd::{OwnedFd, RawFd};
 use std::path::Path;
@@ -22,30 +21,30 @@ pub enum Transfer {
     Read,
     /// From the buffer into the file.
     Write,
-    /// The blocks of the range are given back, and it reads as zeros from then on; the
-    /// file keeps its length (`FALLOC_FL_PUNCH_HOLE`, `FALLOC_FL_KEEP_SIZE`). No buffer:
-    /// the length may be any.
+    /// Deallocates the blocks of the range, which then reads as zeros; the file keeps its
+    /// length (`FALLOC_FL_PUNCH_HOLE`, `FALLOC_FL_KEEP_SIZE`). It has no buffer, and may
+    /// have any length.
     ///
-    /// Every engine does it when it is submitted, after what was queued is handed
-    /// over, as fio's engines do: a write of the same range that is submitted later comes
-    /// later. What cannot punch holes gives `EOPNOTSUPP`; a block device discards the
-    /// range, or gives that too.
+    /// Every engine performs it at submission, after handing over the queue, like fio's
+    /// engines: a write of the same range that is submitted later comes later. Without
+    /// support for holes it gives `EOPNOTSUPP`; a block device discards the range, or gives
+    /// that too.
     Trim,
-    /// Written data and attributes of the file to stable storage; no buffer.
+    /// Writes data and attributes of the file to stable storage; no buffer.
     Fsync,
-    /// Written data to stable storage, with the attributes that are needed to
-    /// read it (fdatasync); no buffer.
+    /// Writes data to stable storage, with the attributes needed to read it (fdatasync); no
+    /// buffer.
     DataSync,
 }
 
 impl Transfer {
-    /// Whether it moves no bytes but makes sure of what was written.
+    /// True if it moves no bytes, but makes earlier writes durable.
     #[inline]
     pub fn is_sync(self) -> bool {
         matches!(self, Transfer::Fsync | Transfer::DataSync)
     }
 
-    /// Whether bytes go between the buffer and the file.
+    /// True if it moves bytes between the buffer and the file.
     #[inline]
     pub(super) fn has_buffer(self) -> bool {
         matches!(self, Transfer::Read | Transfer::Write)
@@ -55,54 +54,55 @@ impl Transfer {
 /// One block to move.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Request {
-    /// What to do.
+    /// The kind of transfer.
     pub transfer: Transfer,
-    /// The open file; with an engine of names the position of the name.
+    /// The open file; with an engine of names the index of the name.
     pub fd: RawFd,
-    /// Where in the file, in bytes.
+    /// Offset in the file, in bytes.
     pub offset: u64,
-    /// How much, in bytes; together with `at` at most the length of the slot's
-    /// buffer, but for trims.
+    /// Length in bytes; except for trims, `at` + `length` is at most the length of the
+    /// slot's buffer.
     pub length: usize,
-    /// Where in the slot's buffer, in bytes.
+    /// Offset in the slot's buffer, in bytes.
     pub at: usize,
 }
 
-/// The end of a request: which slot, and how many bytes or which error.
+/// The completion of a request: its slot, and the number of bytes or the error.
 ///
-/// Fewer bytes than asked for means the end of the file was reached (read) or
-/// the kernel would take no more (write): the engine has already continued a
-/// partial transfer and repeated an interrupted one. An error after part of
-/// the data has moved is the request's error. A sync moves 0 bytes.
+/// Fewer bytes than requested mean that the file ended (read), or that the kernel accepted
+/// no more (write). The engine has already continued a partial transfer, and repeated an
+/// interrupted one. An error after part of the data has moved is the error of the request.
+/// A sync moves 0 bytes.
 ///
-/// With `O_DIRECT` a transfer that ended off a block boundary, or whose rest
-/// the device refuses as unaligned, is complete with what was moved.
+/// With `O_DIRECT` a transfer may end off a block boundary, or the device may refuse its
+/// rest as unaligned. It is then complete with the bytes moved until then.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Completion {
     /// The slot given to [`Engine::submit`].
     pub slot: usize,
-    /// Bytes moved, or why not.
+    /// Number of bytes moved, or the error.
     pub result: Result<usize, Errno>,
 }
 
-/// What a worker asks of its engine.
+/// Configuration of a worker's engine.
 #[derive(Debug)]
 pub struct EngineConfig {
-    /// Most requests under way at a time: the number of slots, at least 1.
+    /// Most requests in flight at a time: the number of slots, at least 1.
     pub depth: usize,
     /// Length of each slot's buffer in bytes.
     pub block: usize,
-    /// What else; an engine takes what belongs to it.
+    /// Further options; an engine uses its own.
     pub options: EngineOptions,
-    /// What the buffers lie in, with room for all of them; `None`: pages of the process,
-    /// each buffer at the start of one.
+    /// Memory for all of the buffers; `None`: pages of the process, with each buffer at the
+    /// start of a page.
     pub memory: Option<BlockMemory>,
-    /// Whether several threads use it, one after the other.
+    /// True if several threads use it, one after the other.
     pub goes_round: bool,
 }
 
 impl EngineConfig {
-    /// So many slots with buffers of `block` bytes, and nothing else.
+    /// Creates a configuration with `depth` slots and buffers of `block` bytes, without
+    /// further options.
     pub fn new(depth: usize, block: usize) -> EngineConfig {
         EngineConfig {
             depth,
@@ -114,37 +114,37 @@ impl EngineConfig {
     }
 }
 
-/// How many requests went to the kernel and came back at a time, and what they
-/// took beyond that.
+/// Counts of the requests per system call, in both directions, and of the calls in addition
+/// to the first.
 ///
-/// Calls are counted by number of requests: none, up to 4, 8, 16, 32, 64, more.
+/// Calls are counted by their number of requests: none, up to 4, 8, 16, 32, 64, more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct EngineCounts {
-    /// System calls that handed requests over, the rest of partial transfers
-    /// included. Calls that only wait are not among them.
+    /// System calls that handed over requests, including the rest of partial transfers.
+    /// Calls that only wait do not count.
     pub submits: [u64; 7],
-    /// Looks at what is complete while something was under way: calls of the
-    /// functions of [`Engine`] that wait and poll. They may find nothing.
+    /// Checks for completions while something was in flight: calls of the functions of
+    /// [`Engine`] that wait and poll. They may find none.
     pub completes: [u64; 7],
-    /// Calls beyond the first of each request.
+    /// Calls after the first one of each request.
     pub again: RetriesByTransfer,
 }
 
-/// Calls beyond the first of a request, by what the request does.
+/// Calls after the first one of a request, by its kind of transfer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RetriesByTransfer {
-    /// Of reads.
+    /// Calls for reads.
     pub read: Retries,
-    /// Of writes.
+    /// Calls for writes.
     pub write: Retries,
-    /// Of trims.
+    /// Calls for trims.
     pub trim: Retries,
-    /// Of fsync and fdatasync.
+    /// Calls for fsync and fdatasync.
     pub sync: Retries,
 }
 
 impl RetriesByTransfer {
-    /// Those of all requests.
+    /// The sum over all kinds.
     pub fn all(self) -> Retries {
         let RetriesByTransfer {
             read,
@@ -159,7 +159,7 @@ impl RetriesByTransfer {
         all
     }
 
-    /// Those of requests that do `transfer`.
+    /// The calls for `transfer`.
     pub fn of(&mut self, transfer: Transfer) -> &mut Retries {
         match transfer {
             Transfer::Read => &mut self.read,
@@ -171,7 +171,7 @@ impl RetriesByTransfer {
 }
 
 impl EngineCounts {
-    /// The place of `requests` at a time in the arrays.
+    /// The index in the arrays for `requests` at a time.
     #[inline]
     pub fn bucket(requests: usize) -> usize {
         match requests {
@@ -185,7 +185,7 @@ impl EngineCounts {
         }
     }
 
-    /// What a synchronous engine counts: `requests` calls of one each.
+    /// The counts of a synchronous engine: `requests` calls with one request each.
     pub(crate) fn one_by_one(requests: u64, again: RetriesByTransfer) -> EngineCounts {
         let one = [0, requests, 0, 0, 0, 0, 0];
         EngineCounts {
@@ -196,97 +196,93 @@ impl EngineCounts {
     }
 }
 
-/// Moves blocks. One engine belongs to one worker.
+/// An engine that moves blocks. It belongs to one worker.
 ///
 /// Each slot has a buffer of [`EngineConfig::block`] bytes, aligned to 4096 unless
-/// [`EngineConfig::memory`] is aligned otherwise, that the worker fills before it submits a write and looks at after a read
-/// has completed. Beside `attach` and `detach` no call allocates. Using a slot whose request is under way,
-/// or a request longer than the buffer, is a mistake of the program: it
-/// panics.
+/// [`EngineConfig::memory`] has another alignment. The worker fills it before it submits a
+/// write, and reads it after a read has completed. No call except `attach` and `detach`
+/// allocates. Using a slot whose request is in flight, or a request longer than the buffer,
+/// is a programming error: it panics.
 pub trait Engine: Send {
-    /// The buffer of `slot`. Must not be called while a request of the slot is
-    /// under way.
+    /// The buffer of `slot`. It must not be called while a request of the slot is in
+    /// flight.
     fn buffer(&mut self, slot: usize) -> &mut [u8];
 
-    /// Tells of an open file to which many requests will go, and how they will
-    /// be spread (`None`: nothing is known). Until [`Engine::detach`] the file
-    /// stays open, nobody else moves its position, and the engine may keep
-    /// what serves it: a mapping, the position, a place in the kernel's table.
-    /// What cannot be kept is done without. Requests to other files work, in
-    /// some engines slower.
+    /// Announces an open file with many requests, and their distribution (`None` if
+    /// unknown). Until [`Engine::detach`] the file stays open, and nothing else moves its
+    /// position. The engine may keep state for it: a mapping, the position, a place in the
+    /// kernel's table. If that is not possible, it works without. Requests to other files
+    /// work, too, but may be slower in some engines.
     fn attach(&mut self, fd: RawFd, advice: Option<Advice>) {
         let _ = (fd, advice);
     }
 
-    /// Lets go of a file. Comes before an attached file is closed or attached
-    /// again, when no request to it is under way; for others it does nothing.
+    /// Releases a file. It is called before an attached file is closed or attached again,
+    /// when no request to it is in flight. For other files it has no effect.
     fn detach(&mut self, fd: RawFd) {
         let _ = fd;
     }
 
-    /// Tells an engine of names which these are: [`Request::fd`] is then a position among
-    /// them. Whatever a call needs is made here.
+    /// Sets the names of an engine of names: [`Request::fd`] is then an index into them.
+    /// Anything that a call needs is created here.
     ///
     /// # Errors
-    /// `EINVAL` for a path with a byte 0.
+    /// `EINVAL` for a path with a zero byte.
     fn name_files(&mut self, paths: &mut dyn Iterator<Item = &Path>) -> Result<(), Errno> {
         let _ = paths;
         Ok(())
     }
 
-    /// The file that the latest request of an engine of names has opened, if it has: the
+    /// The file that the latest request of an engine of names has opened, if any; the
     /// worker closes it.
     fn take_opened(&mut self) -> Option<OwnedFd> {
         None
     }
 
-    /// Puts `buffer` in place of the only slot's buffer, which comes back in
-    /// it, where the engine can do so and both have the same length. No request
-    /// may be under way. Whether that was done.
+    /// Swaps `buffer` with the only slot's buffer, if the engine supports it and both have
+    /// the same length. No request may be in flight. Returns true if they were swapped.
     fn exchange(&mut self, buffer: &mut AlignedBuffer) -> bool {
         let _ = buffer;
         false
     }
 
-    /// Starts `request` in `slot`, which must be free. Synchronous engines do
-    /// all of it here. An asynchronous one may wait with telling the kernel
-    /// until [`Engine::flush`] or [`Engine::wait`].
+    /// Starts `request` in `slot`, which must be free. A synchronous engine performs it
+    /// completely. An asynchronous one may delay it until [`Engine::flush`] or
+    /// [`Engine::wait`].
     fn submit(&mut self, slot: usize, request: Request);
 
-    /// Tells the kernel of everything that was submitted, without waiting.
+    /// Hands all submitted requests to the kernel, without waiting.
     fn flush(&mut self) -> Result<(), Errno> {
         Ok(())
     }
 
-    /// Waits until at least one submitted request is complete (at once when
-    /// none is under way) and appends every complete one to `done`, whose
-    /// capacity is at least the depth.
+    /// Waits until at least one submitted request is complete; returns at once if none is
+    /// in flight. Appends every completion to `done`, whose capacity is at least the depth.
     fn wait(&mut self, done: &mut Vec<Completion>) -> Result<(), Errno>;
 
-    /// As [`Engine::wait`], but until `least` requests are complete, or all
-    /// that are under way where these are fewer.
+    /// Like [`Engine::wait`], but until `least` requests are complete, or all that are in
+    /// flight if these are fewer.
     fn wait_many(&mut self, least: usize, done: &mut Vec<Completion>) -> Result<(), Errno> {
         let _ = least;
         self.wait(done)
     }
 
-    /// As [`Engine::wait`], but waits for `timeout` at most, and a signal may
-    /// end it earlier: nothing may be appended. What a synchronous engine was
-    /// given is always complete.
+    /// Like [`Engine::wait`], but for at most `timeout`; a signal may end it earlier. It
+    /// may append nothing. Requests of a synchronous engine are always complete.
     fn wait_for(&mut self, done: &mut Vec<Completion>, timeout: Nanos) -> Result<(), Errno> {
         let _ = timeout;
         self.wait(done)
     }
 
-    /// As [`Engine::wait`] without waiting: appends what is complete now.
+    /// Like [`Engine::wait`], without waiting: appends what is complete now.
     fn poll(&mut self, done: &mut Vec<Completion>) -> Result<(), Errno>;
 
-    /// Does `request` in slot 0 from beginning to end while nothing else is
-    /// under way: submits it and waits for it. `room` is empty and has the
-    /// capacity for one completion; it is empty again afterwards.
+    /// Performs `request` in slot 0 while nothing else is in flight: submits it and waits
+    /// for it. `room` is empty and has the capacity for one completion; it is empty again
+    /// afterwards.
     ///
     /// # Errors
-    /// When the engine itself fails, and nobody knows how the request ended.
+    /// Fails if the engine itself fails, and the result of the request is unknown.
     fn perform(
         &mut self,
         request: Request,
@@ -294,60 +290,58 @@ pub trait Engine: Send {
     ) -> Result<Result<usize, Errno>, Errno> {
         self.submit(0, request);
         self.wait(room)?;
-        // Waiting without an error delivers what is under way.
+        // A successful wait delivers the request in flight.
         Ok(room.pop().map_or(Err(Errno::EIO), |done| done.result))
     }
 
-    /// How requests were handed over and came back so far.
+    /// Counts of the system calls until now.
     fn counts(&self) -> EngineCounts;
 
-    /// What threads of its own have used so far, up to the last request that each has made.
+    /// Resources that the engine's own threads have used, up to the last request of each.
     fn usage(&self) -> Usage {
         Usage::default()
     }
 }
 
-/// What is known of an engine before it runs.
+/// Properties of an engine that are known before it runs.
 #[derive(Debug, Clone, Copy)]
 pub struct EngineInfo {
     /// The name on the command line.
     pub name: &'static str,
-    /// Most requests under way at a time; 1 for synchronous engines.
+    /// Most requests in flight at a time; 1 for synchronous engines.
     pub depth_max: usize,
-    /// Whether it moves data between buffers and files.
+    /// True if it moves data between buffers and files.
     pub moves_data: bool,
-    /// Whether it works on files at all: the null engine measures the tool.
+    /// True if it uses files: the null engine measures the tool.
     pub uses_files: bool,
-    /// Whether a request is one operation on a name ([`Engine::name_files`]): there are no
+    /// True if a request is one operation on a name ([`Engine::name_files`]), without
     /// buffers.
     pub of_names: bool,
-    /// Whether it changes files where a job only reads.
+    /// True if it changes files even if a job only reads.
     pub always_writes: bool,
-    /// Whether threads that are not the worker's make its calls: then workers must
-    /// not have tables of open files of their own.
+    /// True if threads other than the worker's make its calls. Workers must then share one
+    /// table of open files.
     pub one_file_table: bool,
-    /// Whether its requests move the position of the open file, which threads would share.
+    /// True if its requests move the position of the open file, which threads would share.
     pub moves_position: bool,
-    /// Whether it reaches files through mappings of them. Such an engine makes
-    /// no file longer (a request beyond the end is short), serves regular
-    /// files only, writes only to those open for reading and writing, and
-    /// takes the page cache even where a file is open with `O_DIRECT`.
+    /// True if it uses mappings of files. Such an engine never extends a file (a request
+    /// beyond the end is short). It only supports regular files, and only writes to files
+    /// open for reading and writing. It uses the page cache even with `O_DIRECT`.
     pub mapped: bool,
-    /// Makes one for a worker, in the thread of that worker: an engine may be
-    /// bound to the thread that made it. `EINVAL` when the depth is 0 or above
-    /// `depth_max` or the block is 0, `ENOMEM` when buffers or queues do not
-    /// fit, `EAGAIN` when the host's requests of libaio are used up, `ENOSYS` or
-    /// `EPERM` when the system has no such engine or forbids it, and what the
-    /// kernel says of options.
+    /// Creates an engine for a worker, in the worker's thread: an engine may be bound to
+    /// the thread that created it. It gives `EINVAL` if the depth is 0 or above
+    /// `depth_max`, or the block is 0. It gives `ENOMEM` if buffers or queues do not fit,
+    /// and `EAGAIN` if the host's requests of libaio are used up. It gives `ENOSYS` or
+    /// `EPERM` if the system does not have or forbids the engine, and the kernel's errors
+    /// for options.
     pub make: Make,
 }
 
-/// Makes an engine.
+/// Function that creates an engine.
 pub(super) type Make = fn(EngineConfig) -> Result<Box<dyn Engine>, Errno>;
 
 impl EngineInfo {
-    /// An engine that moves data one request after the other, by system calls; it has
-    /// no name yet.
+    /// A synchronous engine that moves data by system calls; it has no name yet.
     pub(super) const fn of(make: Make) -> EngineInfo {
         EngineInfo {
             name: "",

@@ -1,7 +1,7 @@
-//! The engine `falloc`: fallocate(2) in place of transfers, one request at a
-//! time. A write allocates the range and lengthens the file to its end, a read
-//! allocates it and keeps the file's size, a trim gives it back. No data is moved, and there
-//! are no syncs (`EINVAL`), as with fio's engine.
+//! The engine `falloc`: fallocate(2) instead of transfers, one request at a time. A write
+//! allocates the range and extends the file to its end, a read allocates it and keeps the
+//! file's size, a trim deallocates it. No data is moved, and syncs are refused (`EINVAL`),
+//! like in fio's engine.
 
 use std::os::fd::RawFd;
 
@@ -22,7 +22,7 @@ pub const INFO: EngineInfo = EngineInfo {
 
 struct Falloc;
 
-/// All of `rest`, or why not.
+/// Allocates all of `rest`.
 #[inline]
 fn allocate(rest: &Rest, mode: libc::c_int) -> Result<usize, Errno> {
     let done = calls::fallocate(rest.fd, mode, rest.offset, rest.length);

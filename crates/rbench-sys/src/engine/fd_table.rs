@@ -1,9 +1,9 @@
-//! What an engine keeps for each attached file, found by descriptor.
+//! State of an engine for each attached file, found by descriptor.
 
 use std::os::fd::RawFd;
 
-/// A value for each of some descriptors. The system gives out the lowest free
-/// number, so that a plain array stays about as long as files are open.
+/// Values for some descriptors. The system assigns the lowest free number, so the
+/// array is about as long as the number of open files.
 pub(super) struct FdTable<T>(Vec<Option<T>>);
 
 impl<T> FdTable<T> {
@@ -11,8 +11,7 @@ impl<T> FdTable<T> {
         FdTable(Vec::new())
     }
 
-    /// Keeps `value` for `fd` instead of what was there. Does nothing for what
-    /// is no descriptor.
+    /// Sets the value of `fd`. Has no effect for an invalid descriptor.
     pub(super) fn insert(&mut self, fd: RawFd, value: T) {
         let Ok(index) = usize::try_from(fd) else {
             return;
@@ -23,7 +22,7 @@ impl<T> FdTable<T> {
         self.0[index] = Some(value);
     }
 
-    /// Takes the value of `fd` out.
+    /// Removes the value of `fd`, and returns it.
     pub(super) fn remove(&mut self, fd: RawFd) -> Option<T> {
         self.place(fd)?.take()
     }

@@ -1,6 +1,6 @@
-//! The engine `ftruncate`: a write makes the file as long as its offset says,
-//! one request at a time. No data is moved; reads, trims and syncs are refused with
-//! `EINVAL`, as with fio's engine.
+//! The engine `ftruncate`: a write sets the length of the file to its offset, one
+//! request at a time. No data is moved; reads, trims and syncs are refused with
+//! `EINVAL`, like in fio's engine.
 
 use std::os::fd::RawFd;
 
@@ -25,7 +25,7 @@ impl Calls for Ftruncate {
     }
 
     fn write(&mut self, rest: &Rest) -> Result<usize, Errno> {
-        // SAFETY: no memory is involved; what is no descriptor gives EBADF.
+        // SAFETY: no memory is involved; an invalid descriptor gives EBADF.
         let done = unsafe { libc::ftruncate(rest.fd, rest.offset) };
         Errno::result(done).map(|_| rest.length)
     }

@@ -1,29 +1,27 @@
-//! The engine `io_uring`: one ring a worker, many requests under way.
+//! The engine `io_uring`: one ring per worker, with many requests in flight.
 //!
-//! [`Engine::submit`] queues; [`Engine::flush`], [`Engine::wait`] and
-//! [`Engine::poll`] hand the whole queue to the kernel in one system call.
-//! The buffers are registered with the kernel where locked memory is not
-//! limited (`RLIMIT_MEMLOCK`). Where it is, they are used without: the limit
-//! holds for all processes of a user together and (from Linux 6.14 on) the
-//! rings themselves need a few pages of it, so that the registered buffers of
-//! the first workers would leave later ones without a ring.
+//! [`Engine::submit`] queues requests. [`Engine::flush`], [`Engine::wait`] and
+//! [`Engine::poll`] hand the whole queue to the kernel in one system call. The buffers
+//! are registered with the kernel if locked memory is not limited (`RLIMIT_MEMLOCK`).
+//! With a limit they are used without, because it applies to all processes of a user
+//! together. From Linux 6.14 on, the rings themselves need a few pages of it. So the
+//! registered buffers of the first workers would leave later ones without a ring.
 //!
-//! From Linux 6.1 on the ring is set up for a single issuer: the engine has
-//! to be made and used in the same thread, the worker's. A call from another
-//! thread gives `EEXIST`. Linux 5.6 is the oldest that serves; below, or
-//! where the ring is forbidden, making one gives `ENOSYS` or `EPERM`; where it
-//! does not fit into the limit on locked memory, `ENOMEM`.
+//! From Linux 6.1 on the ring has a single issuer: the engine must be created and used in
+//! the same thread, the worker's. A call from another thread gives `EEXIST`. Linux 5.6 is
+//! the oldest supported version. Before it, or if the ring is forbidden, creating one
+//! gives `ENOSYS` or `EPERM`. If it exceeds the limit of locked memory, it gives
+//! `ENOMEM`.
 //!
-//! Up to 64 attached files are kept in the ring's table of files, where the
-//! kernel permits it: that spares it a tenth of the time of a cached read. A
-//! kernel may hold on to a file for a moment after it was detached.
+//! Up to 64 attached files are kept in the ring's table of files, if the kernel permits
+//! it: that saves a tenth of the time of a cached read. The kernel may keep a file open
+//! for a moment after it was detached.
 //!
-//! Trims are made when they are submitted, after what was queued is handed over, as in
-//! fio: in the ring each would be done by a thread of the kernel, and a write of the same
-//! range could come before it.
+//! Trims are made at submission, after handing over the queue, like in fio. In the ring a
+//! kernel thread would make each, and a write of the same range could come before it.
 //!
-//! Requests under way may complete in any order: an fsync covers the writes
-//! that were complete when it was submitted.
+//! Requests in flight may complete in any order: an fsync covers the writes that were
+//! complete when it was submitted.
 
 mod entries;
 mod registered;
@@ -55,32 +53,32 @@ pub const INFO: EngineInfo = EngineInfo {
     ..EngineInfo::of(make)
 };
 
-/// What is under way in a slot.
+/// State of a slot.
 #[derive(Clone, Copy)]
 struct Slot {
     /// `None` while the slot is free.
     request: Option<Request>,
-    /// Bytes moved so far.
+    /// Bytes moved until now.
     moved: usize,
 }
 
 struct Uring {
     ring: IoUring,
-    /// Given back to the system only when the kernel is done with them.
+    /// Only freed when the kernel has finished with them.
     buffers: ManuallyDrop<Buffers>,
     registered: Registered,
-    /// As `buffers`: the kernel may read the vectors of what is under way.
+    /// Like `buffers`: the kernel may read the vectors of requests in flight.
     entries: ManuallyDrop<Entries>,
-    /// Whether a thread of the kernel takes the requests.
+    /// True if a kernel thread takes the requests.
     polled_queue: bool,
-    /// Whether completions are found by asking the device.
+    /// True if completions are found by polling the device.
     polled_device: bool,
-    /// Requests that are queued and were not handed over.
+    /// Requests that are queued and not handed over.
     queued: usize,
     slots: Vec<Slot>,
-    /// Number of slots that are not free, but for those in `ready`.
+    /// Number of slots that are not free, except those in `ready`.
     under_way: usize,
-    /// Trims, complete without a word of the kernel's.
+    /// Trims, which complete without the kernel's queue.
     ready: Vec<Completion>,
     counts: EngineCounts,
 }
@@ -109,10 +107,10 @@ fn make(mut config: EngineConfig) -> Result<Box<dyn Engine>, Errno> {
     }))
 }
 
-/// A ring with room for `depth` requests and the best flags that this kernel
-/// knows: completions are handled when the worker asks for them instead of
-/// interrupting it (6.1), or at its next system call (5.19), or at once. Where a
-/// thread of the kernel takes the requests, that thread does all of it.
+/// Creates a ring with room for `depth` requests, and the best flags that this kernel
+/// supports. Completions are processed when the worker asks for them, without
+/// interrupting it (6.1), at its next system call (5.19), or at once. With a kernel
+/// thread that takes the requests, that thread processes them, too.
 pub(super) fn open_ring(
     depth: u32,
     options: &EngineOptions,
@@ -120,7 +118,7 @@ pub(super) fn open_ring(
 ) -> Result<IoUring, Errno> {
     let builders = match options.sqthread_poll {
         true => vec![polled_queue(options.sqthread_poll_cpu)],
-        // The best is bound to one thread.
+        // The best one is bound to one thread.
         false => own_queues().split_off(usize::from(goes_round)),
     };
     let mut refused = Errno::EINVAL;
@@ -129,7 +127,7 @@ pub(super) fn open_ring(
             builder.setup_iopoll();
         }
         match builder.build(depth).map_err(errno) {
-            // This feature came with 5.6, as did plain reads and writes.
+            // This feature came with 5.6, like plain reads and writes.
             Ok(ring) if !ring.params().is_feature_rw_cur_pos() => return Err(Errno::ENOSYS),
             Ok(ring) => return Ok(ring),
             Err(Errno::EINVAL) => {}
@@ -142,8 +140,8 @@ pub(super) fn open_ring(
     Err(refused)
 }
 
-/// Hands the ring's queue to the kernel and waits for `want` completions; the requests
-/// that were handed over.
+/// Hands the ring's queue to the kernel, and waits for `want` completions. Returns the
+/// number of requests handed over.
 pub(super) fn enter(ring: &IoUring, want: usize) -> Result<usize, Errno> {
     loop {
         match ring.submit_and_wait(want).map_err(errno) {
@@ -153,10 +151,10 @@ pub(super) fn enter(ring: &IoUring, want: usize) -> Result<usize, Errno> {
     }
 }
 
-/// As [`enter`] for one completion, for `timeout` at most; a signal may end it earlier.
+/// Like [`enter`] for one completion, for at most `timeout`; a signal may end it earlier.
 pub(super) fn enter_for(ring: &IoUring, timeout: Nanos) -> Result<usize, Errno> {
     if !ring.params().is_feature_ext_arg() {
-        // Before Linux 5.11 a ring cannot wait with a limit.
+        // Before Linux 5.11 a ring cannot wait with a time limit.
         let requests = enter(ring, 0)?;
         std::thread::sleep(Duration::from(timeout.min(Nanos(50_000))));
         return Ok(requests + enter(ring, 0)?);
@@ -168,7 +166,7 @@ pub(super) fn enter_for(ring: &IoUring, timeout: Nanos) -> Result<usize, Errno> 
         .submit_with_args(1, &arguments)
         .map_err(errno)
     {
-        // What was handed over before is not told then.
+        // The number of requests handed over before is not reported then.
         Err(Errno::ETIME | Errno::EINTR) => Ok(0),
         entered => entered,
     }
@@ -190,8 +188,8 @@ fn own_queues() -> Vec<Builder> {
     vec![single_issuer, cooperative, IoUring::builder()]
 }
 
-/// A ring with a thread of the kernel, on that processor, that goes to sleep after
-/// as long as the kernel thinks fit.
+/// A ring with a kernel thread on that processor, which sleeps after the kernel's default
+/// idle time.
 fn polled_queue(cpu: Option<u32>) -> Builder {
     let mut builder = IoUring::builder();
     builder.setup_sqpoll(0);
@@ -205,22 +203,21 @@ pub(super) fn errno(error: io::Error) -> Errno {
     error.raw_os_error().map_or(Errno::EIO, Errno::from_raw)
 }
 
-/// Queues `entry`, which names a buffer that stays in place until the request
-/// is complete.
+/// Queues `entry`; its buffer stays in place until the request is complete.
 #[inline]
 fn push(queue: &mut SubmissionQueue<'_>, entry: &squeue::Entry) {
-    // SAFETY: the buffer outlives the request, because dropping the engine
-    // waits for it, and `buffer` refuses a slot that is in use.
+    // SAFETY: the buffer outlives the request, because dropping the engine waits for it,
+    // and `buffer` refuses a slot in use.
     let pushed = unsafe { queue.push(entry) };
     // The queue has an entry for each slot, and a slot queues one at a time.
     assert!(pushed.is_ok(), "the submission queue is full");
 }
 
 impl Uring {
-    /// Counts a system call that handed `requests` over.
+    /// Counts a system call that handed over `requests`.
     #[inline]
     fn handed_over(&mut self, requests: usize) {
-        // The kernel's thread takes them when it likes.
+        // The kernel's thread takes them at any time.
         let requests = match self.polled_queue {
             true => std::mem::take(&mut self.queued),
             false => requests,
@@ -237,15 +234,15 @@ impl Uring {
         Ok(())
     }
 
-    /// Hands the queue to the kernel and waits for a completion, for `timeout`
-    /// at most; a signal may end it earlier.
+    /// Hands the queue to the kernel, and waits for a completion, for at most `timeout`;
+    /// a signal may end it earlier.
     fn enter_for(&mut self, timeout: Nanos) -> Result<(), Errno> {
         let requests = enter_for(&self.ring, timeout)?;
         self.handed_over(requests);
         Ok(())
     }
 
-    /// Makes a trim.
+    /// Performs a trim.
     #[cold]
     fn trim(&mut self, slot: usize, request: Request) {
         let handed_over = self.flush();
@@ -255,7 +252,7 @@ impl Uring {
         self.ready.push(Completion { slot, result });
     }
 
-    /// Appends the trims that are complete.
+    /// Appends completed trims.
     #[cold]
     fn take_ready(&mut self, done: &mut Vec<Completion>) {
         for completion in &self.ready {
@@ -264,7 +261,7 @@ impl Uring {
         done.append(&mut self.ready);
     }
 
-    /// As [`Uring::take_ready`] while the kernel has nothing under way.
+    /// Like [`Uring::take_ready`] while the kernel has no requests in flight.
     fn take_only_ready(&mut self, done: &mut Vec<Completion>) {
         if !self.ready.is_empty() {
             self.counts.completes[EngineCounts::bucket(self.ready.len())] += 1;
@@ -272,7 +269,7 @@ impl Uring {
         }
     }
 
-    /// Appends what is complete and queues the rest of partial transfers.
+    /// Appends completions, and queues the rest of partial transfers.
     fn reap(&mut self, done: &mut Vec<Completion>) {
         if !self.ready.is_empty() {
             self.take_ready(done);
@@ -306,8 +303,8 @@ impl Uring {
         }
     }
 
-    /// The end of a call that brought `requests` to their end: counts it and
-    /// sees to it that the rest of partial transfers does not stay behind.
+    /// Ends a call that completed `requests`: counts it, and hands over the rest of
+    /// partial transfers.
     fn collected(&mut self, requests: usize) -> Result<(), Errno> {
         self.counts.completes[EngineCounts::bucket(requests)] += 1;
         self.flush()
@@ -373,7 +370,7 @@ impl Engine for Uring {
         let before = done.len();
         let enough = before + least.clamp(1, self.under_way + self.ready.len());
         while self.polled_queue && done.len() < enough {
-            // No system call as long as the kernel's thread is awake.
+            // No system call while the kernel's thread is awake.
             self.enter(0)?;
             self.reap(done);
             std::hint::spin_loop();
@@ -426,8 +423,8 @@ impl Engine for Uring {
 }
 
 impl Drop for Uring {
-    /// Waits for what is under way: the kernel may still write to the
-    /// buffers. If waiting is impossible they are left to the process's end.
+    /// Waits for the requests in flight: the kernel may still write to the buffers. If
+    /// waiting is impossible, they are leaked until the process ends.
     fn drop(&mut self) {
         let mut done = Vec::with_capacity(self.slots.len());
         while self.under_way > 0 {
@@ -437,7 +434,7 @@ impl Drop for Uring {
             done.clear();
         }
         self.registered.detach_all(&self.ring);
-        // SAFETY: no request is under way, and neither field is used again.
+        // SAFETY: no request is in flight, and neither field is used again.
         unsafe {
             ManuallyDrop::drop(&mut self.buffers);
             ManuallyDrop::drop(&mut self.entries);

@@ -1,22 +1,20 @@
-//! The engine `libaio`: the kernel's own asynchronous I/O (`io_submit`,
-//! `io_getevents`), without the library of that name. Many requests under way.
+//! The engine `libaio`: the kernel's asynchronous I/O (`io_submit`, `io_getevents`),
+//! without the library of that name. Many requests in flight.
 //!
-//! [`Engine::submit`] queues; [`Engine::flush`] hands all that is queued over in
-//! one `io_submit`, and so do [`Engine::wait`] and [`Engine::poll`]. With
-//! `O_DIRECT` the kernel goes on by itself; without, it moves the data within
-//! `io_submit`.
+//! [`Engine::submit`] queues requests. [`Engine::flush`], [`Engine::wait`] and
+//! [`Engine::poll`] hand over the whole queue in one `io_submit`. With `O_DIRECT` the
+//! kernel works asynchronously; without, it moves the data within `io_submit`.
 //!
-//! Syncs are fsync and fdatasync, made when they are submitted, after what was
-//! queued is handed over. fio's engine does the same; the kernel's
-//! `IOCB_CMD_FSYNC` (Linux 4.18) calls fsync in a thread of its own, and gives
-//! `EINVAL` for a file that has none. Trims are made in the same way.
+//! Syncs are fsync and fdatasync, made at submission, after handing over the queue,
+//! like in fio. The kernel's `IOCB_CMD_FSYNC` (Linux 4.18) calls fsync in its own
+//! thread, and gives `EINVAL` for files without it. Trims are made in the same way.
 //!
-//! What the kernel takes no request of (`EBADF`, `EINVAL`) is that request's
-//! error; the others go on. Files that have only the plain calls read and write
-//! (some of `/proc` and `/dev`) are refused with `EINVAL`.
+//! If the kernel refuses a request (`EBADF`, `EINVAL`), that is the error of the
+//! request; the others continue. Files that only support plain read and write (some
+//! of `/proc` and `/dev`) are refused with `EINVAL`.
 //!
-//! All contexts of a host together hold as many requests as
-//! `/proc/sys/fs/aio-max-nr` permits: beyond, making an engine gives `EAGAIN`.
+//! All contexts of a host together have at most `/proc/sys/fs/aio-max-nr` requests:
+//! beyond that, creating an engine gives `EAGAIN`.
 
 mod ring;
 
@@ -49,28 +47,28 @@ const IOCB_CMD_PWRITE: u16 = 1;
 const IOCB_CMD_PREADV: u16 = 7;
 const IOCB_CMD_PWRITEV: u16 = 8;
 
-/// How long the kernel may have no room for a request while none is under way.
+/// Time for which the kernel may have no room for a request while none is in flight.
 const ROOM_WITHIN: Duration = Duration::from_secs(30);
 
-/// What is under way in a slot.
+/// State of a slot.
 #[derive(Clone, Copy)]
 struct Slot {
     /// `None` while the slot is free.
     request: Option<Request>,
-    /// Bytes moved so far.
+    /// Bytes moved until now.
     moved: usize,
 }
 
 struct Aio {
     context: usize,
-    /// With `userspace_reap`, where the ring has the known form.
+    /// The ring, with `userspace_reap` and if it has the known form.
     ring: Option<Ring>,
-    /// `RWF_…` of reads and of writes.
+    /// `RWF_…` flags of reads and of writes.
     flags: [i32; 2],
-    /// Given back to the system only when the kernel is done with them.
+    /// Only freed when the kernel has finished with them.
     buffers: ManuallyDrop<Buffers>,
     slots: Vec<Slot>,
-    /// The control block of each slot; they stay where they are.
+    /// The control block of each slot; they are not moved.
     blocks: Vec<libc::iocb>,
     /// With `libaio_vectored`: the vector of each slot, which stays where it is; else none.
     vectors: Vec<libc::iovec>,
@@ -78,15 +76,15 @@ struct Aio {
     queued: Vec<*mut libc::iocb>,
     /// Number of requests that the kernel has.
     under_way: usize,
-    /// Complete without a word of the kernel's.
+    /// Requests that completed without the kernel's queue.
     ready: Vec<Completion>,
-    /// What the kernel reports; empty in between.
+    /// Completions from the kernel; empty in between.
     events: Vec<IoEvent>,
     counts: EngineCounts,
 }
 
-// SAFETY: the pointers lead to memory of this value alone, and a context belongs
-// to the process, not to a thread.
+// SAFETY: the pointers lead to memory of this value only, and a context belongs to
+// the process, not to a thread.
 unsafe impl Send for Aio {}
 
 fn make(mut config: EngineConfig) -> Result<Box<dyn Engine>, Errno> {
@@ -97,7 +95,7 @@ fn make(mut config: EngineConfig) -> Result<Box<dyn Engine>, Errno> {
         request: None,
         moved: 0,
     };
-    // SAFETY: all of it are numbers, of which 0 is one.
+    // SAFETY: all fields are numbers, and 0 is valid for each.
     let blank = || unsafe { std::mem::zeroed::<libc::iocb>() };
     let empty = || libc::iovec {
         iov_base: std::ptr::null_mut(),
@@ -125,7 +123,7 @@ fn make(mut config: EngineConfig) -> Result<Box<dyn Engine>, Errno> {
     }))
 }
 
-/// `RWF_…` of reads and of writes.
+/// `RWF_…` flags of reads and of writes.
 fn flags(options: &EngineOptions) -> [i32; 2] {
     let flag = |on: bool, flag: i32| if on { flag } else { 0 };
     let both = flag(options.nowait, libc::RWF_NOWAIT);
@@ -133,7 +131,7 @@ fn flags(options: &EngineOptions) -> [i32; 2] {
 }
 
 impl Aio {
-    /// Queues what is left of the request of `slot`, which reads or writes.
+    /// Queues the rest of the request of `slot`, which reads or writes.
     #[inline]
     fn queue(&mut self, slot: usize, request: &Request, moved: usize) {
         let start = self.buffers.pointer(slot, request.at + request.length);
@@ -166,13 +164,13 @@ impl Aio {
         self.queued.push(block);
     }
 
-    /// The slot of the request that is queued as the `nth`.
+    /// The slot of the `nth` queued request.
     fn queued_slot(&self, nth: usize) -> usize {
         let first = self.blocks.as_ptr().addr();
         (self.queued[nth].addr() - first) / size_of::<libc::iocb>()
     }
 
-    /// Hands over what is queued, but for what there is no room for.
+    /// Hands over the queue, except for requests without room.
     fn hand_over(&mut self) -> Result<(), Errno> {
         let mut taken = 0;
         let result = self.hand_over_from(&mut taken);
@@ -180,13 +178,14 @@ impl Aio {
         result
     }
 
-    /// As [`Aio::hand_over`]; `taken` counts those that are not queued any more.
+    /// Like [`Aio::hand_over`]; `taken` counts the requests that are no longer
+    /// queued.
     fn hand_over_from(&mut self, taken: &mut usize) -> Result<(), Errno> {
         let mut full_since = None;
         while *taken < self.queued.len() {
-            // SAFETY: the control blocks lie in `blocks`, whose memory is not
-            // moved; the buffers outlive the requests, because dropping the
-            // engine waits for them, and `buffer` refuses a slot in use.
+            // SAFETY: the control blocks lie in `blocks`, whose memory is not moved.
+            // The buffers outlive the requests, because dropping the engine waits for
+            // them, and `buffer` refuses a slot in use.
             match unsafe { calls::io_submit(self.context, &self.queued[*taken..]) } {
                 Ok(requests) => {
                     self.counts.submits[EngineCounts::bucket(requests)] += 1;
@@ -194,7 +193,7 @@ impl Aio {
                     *taken += requests;
                 }
                 Err(Errno::EINTR) => {}
-                // There is room again when others are collected.
+                // There is room again after others are collected.
                 Err(Errno::EAGAIN) if self.under_way > 0 || !self.ready.is_empty() => break,
                 Err(Errno::EAGAIN) => {
                     let since = *full_since.get_or_insert_with(Instant::now);
@@ -204,7 +203,7 @@ impl Aio {
                     std::thread::sleep(Duration::from_micros(1));
                 }
                 Err(errno) => {
-                    // It is about the first of them.
+                    // The error concerns the first of them.
                     let slot = self.queued_slot(*taken);
                     *taken += 1;
                     let result = Err(errno);
@@ -215,12 +214,12 @@ impl Aio {
         Ok(())
     }
 
-    /// Whether anything was submitted and is not collected.
+    /// True if all submitted requests were collected.
     fn is_idle(&self) -> bool {
         self.under_way == 0 && self.queued.is_empty() && self.ready.is_empty()
     }
 
-    /// Takes events from the kernel, waiting until there are so many.
+    /// Takes events from the kernel, and waits until there are `least`.
     fn ask(&mut self, least: usize, timeout: Option<&libc::timespec>) -> Result<(), Errno> {
         if let Some(ring) = &self.ring {
             ring.take(&mut self.events);
@@ -235,7 +234,7 @@ impl Aio {
         calls::io_getevents(self.context, least, &mut self.events, timeout)
     }
 
-    /// Appends what is complete and queues the rest of partial transfers.
+    /// Appends completions, and queues the rest of partial transfers.
     fn reap(&mut self, done: &mut Vec<Completion>) {
         for completion in &self.ready {
             self.slots[completion.slot].request = None;
@@ -268,8 +267,8 @@ impl Aio {
         self.events.clear();
     }
 
-    /// The end of a call that brought `requests` to their end: counts it and
-    /// sees to it that the rest of partial transfers does not stay behind.
+    /// Ends a call that completed `requests`: counts it, and hands over the rest of
+    /// partial transfers.
     fn collected(&mut self, requests: usize) -> Result<(), Errno> {
         self.counts.completes[EngineCounts::bucket(requests)] += 1;
         self.hand_over()
@@ -371,8 +370,8 @@ impl Engine for Aio {
 }
 
 impl Drop for Aio {
-    /// Waits for what is under way: the kernel may still write to the
-    /// buffers. If waiting is impossible they are left to the process's end.
+    /// Waits for the requests in flight: the kernel may still write to the buffers.
+    /// If waiting is impossible, they are leaked until the process ends.
     fn drop(&mut self) {
         let mut done = Vec::with_capacity(self.slots.len());
         while !self.is_idle() {
@@ -382,7 +381,7 @@ impl Drop for Aio {
             done.clear();
         }
         calls::io_destroy(self.context);
-        // SAFETY: no request is under way, and the field is not used again.
+        // SAFETY: no request is in flight, and the field is not used again.
         unsafe { ManuallyDrop::drop(&mut self.buffers) };
     }
 }

@@ -1,15 +1,13 @@
-//! The engine `mmap`: a mapping for each attached file. A read copies out of
-//! it, a write copies into it, a sync is `msync(MS_SYNC)` and then fsync or
-//! fdatasync. A file that is not attached is mapped for one request.
+//! The engine `mmap`: a mapping for each attached file. A read copies from it, a
+//! write copies to it, a sync is `msync(MS_SYNC)` and then fsync or fdatasync. A file
+//! that is not attached is mapped for one request.
 //!
-//! No file is made longer: what lies beyond the end of the file is not moved.
-//! The length is looked up when a file is mapped and when a request goes
-//! beyond it. A file that is truncated under the mapping does not end the
-//! process: where pages are missing (or cannot be had, such as those of a hole
-//! on a full disk) the request is done by `pread` or `pwrite` instead and ends
-//! as that does. Only within the last page of a shortened file is it not
-//! noticed, as the kernel has that page: reads find zeros there and writes are
-//! lost.
+//! No file is extended: bytes beyond its end are not moved. The length is read when a
+//! file is mapped, and when a request goes beyond it. A file that is truncated under
+//! the mapping does not end the process. If pages are missing, such as those of a
+//! hole on a full disk, `pread` or `pwrite` does the request instead. A truncation
+//! within the last page is not noticed, as the kernel has that page: reads return
+//! zeros there, and writes are lost.
 
 use std::num::NonZeroUsize;
 use std::os::fd::{BorrowedFd, RawFd};
@@ -44,7 +42,7 @@ fn make(config: EngineConfig) -> Result<Box<dyn Engine>, Errno> {
     synchronous::make(config, Mmap { files })
 }
 
-/// The two ways of a copy.
+/// Direction of a copy.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Way {
     Out,
@@ -55,17 +53,17 @@ enum Way {
 struct MappedFile {
     fd: RawFd,
     advice: Option<Advice>,
-    /// The part of the open flags that says what is permitted.
+    /// The access mode of the open flags.
     access: OFlag,
-    /// In bytes, when it was last looked up.
+    /// Length in bytes, when it was last read.
     length: u64,
-    /// All of the file; `None`: not yet mapped.
+    /// The mapping of the whole file; `None` if not mapped yet.
     mapping: Option<Mapping>,
 }
 
 impl MappedFile {
-    /// Looks at the file. `EBADF` for what is no descriptor, `ENODEV` for what
-    /// is no regular file.
+    /// Reads the properties of the file. `EBADF` for an invalid descriptor, `ENODEV`
+    /// if it is not a regular file.
     fn new(fd: RawFd, advice: Option<Advice>) -> Result<MappedFile, Errno> {
         if fd < 0 {
             return Err(Errno::EBADF);
@@ -82,14 +80,14 @@ impl MappedFile {
         Ok(file)
     }
 
-    /// Asks for the length; a mapping of another length is dropped.
+    /// Reads the length; a mapping of another length is dropped.
     fn look_up_length(&mut self) -> Result<(), Errno> {
-        let found = fstat(borrowed(self.fd))?;
-        let kind = SFlag::from_bits_truncate(found.st_mode) & SFlag::S_IFMT;
+        let attributes = fstat(borrowed(self.fd))?;
+        let kind = SFlag::from_bits_truncate(attributes.st_mode) & SFlag::S_IFMT;
         if kind != SFlag::S_IFREG {
             return Err(Errno::ENODEV);
         }
-        let length = u64::try_from(found.st_size).unwrap_or(0);
+        let length = u64::try_from(attributes.st_size).unwrap_or(0);
         if length != self.length {
             self.length = length;
             self.mapping = None;
@@ -97,7 +95,7 @@ impl MappedFile {
         Ok(())
     }
 
-    /// How many bytes of `rest` lie in the file.
+    /// Number of bytes of `rest` that lie in the file.
     fn within(&mut self, rest: &Rest) -> Result<usize, Errno> {
         let offset = u64::try_from(rest.offset).map_err(|_| Errno::EINVAL)?;
         if offset.saturating_add(rest.length as u64) > self.length {
@@ -109,17 +107,17 @@ impl MappedFile {
             .min(usize::try_from(behind).unwrap_or(usize::MAX)))
     }
 
-    /// The mapping of all of the file, which is not empty.
+    /// The mapping of the whole file, which is not empty.
     fn mapping(&mut self) -> Result<&Mapping, Errno> {
         if self.mapping.is_none() {
-            let made = Mapping::new(self.fd, self.length, self.access)?;
-            made.advise(self.advice);
-            self.mapping = Some(made);
+            let mapping = Mapping::new(self.fd, self.length, self.access)?;
+            mapping.advise(self.advice);
+            self.mapping = Some(mapping);
         }
         self.mapping.as_ref().ok_or(Errno::ENOMEM)
     }
 
-    /// Copies what there is of `rest`.
+    /// Copies the part of `rest` that lies in the file.
     #[inline]
     fn copy(&mut self, rest: &Rest, way: Way) -> Result<usize, Errno> {
         let forbidden = match way {
@@ -135,10 +133,10 @@ impl MappedFile {
         }
         let offset = rest.offset as usize;
         let mapped = self.mapping()?.start.as_ptr().wrapping_byte_add(offset);
-        // SAFETY: `within` has seen to it that `length` bytes at `mapped` lie
-        // in the mapping, which is this engine's alone and permits the way;
-        // the memory of `rest` is valid and in nobody else's use. The handler
-        // was set up in `make`.
+        // SAFETY: `within` has ensured that `length` bytes at `mapped` lie in the
+        // mapping, which belongs only to this engine and permits the access. The
+        // memory of `rest` is valid, and nothing else uses it. `make` has installed
+        // the handler.
         let copied = unsafe {
             match way {
                 Way::Out => faults::copy(mapped, rest.start, length, mapped),
@@ -153,12 +151,12 @@ impl MappedFile {
         self.call(rest, way)
     }
 
-    /// The plain system call, for a request that met a missing page.
+    /// Makes the plain system call for a request that met a missing page.
     #[cold]
     fn call(&mut self, rest: &Rest, way: Way) -> Result<usize, Errno> {
         self.look_up_length()?;
         let length = self.within(rest)?;
-        // SAFETY: the memory of `rest` is valid and in nobody else's use.
+        // SAFETY: the memory of `rest` is valid, and nothing else uses it.
         unsafe {
             match way {
                 Way::Out => calls::pread(rest.fd, rest.start, length, rest.offset),
@@ -168,10 +166,10 @@ impl MappedFile {
     }
 }
 
-/// The file of a descriptor for one call.
+/// Borrows a descriptor for one call.
 fn borrowed<'a>(fd: RawFd) -> BorrowedFd<'a> {
-    // SAFETY: it is not -1, as `MappedFile::new` looks to, and passed to calls
-    // only, which refuse what is not open.
+    // SAFETY: it is not -1, as `MappedFile::new` ensures, and is only passed to
+    // calls, which refuse a closed one.
     unsafe { BorrowedFd::borrow_raw(fd) }
 }
 
@@ -181,11 +179,11 @@ struct Mapping {
     length: NonZeroUsize,
 }
 
-// SAFETY: the mapping belongs to this value alone and to no thread.
+// SAFETY: the mapping belongs only to this value, and to no thread.
 unsafe impl Send for Mapping {}
 
 impl Mapping {
-    /// Maps the first `length` bytes, for what `access` permits.
+    /// Maps the first `length` bytes with the permissions of `access`.
     fn new(fd: RawFd, length: u64, access: OFlag) -> Result<Mapping, Errno> {
         let length = usize::try_from(length).map_err(|_| Errno::ENOMEM)?;
         let length = NonZeroUsize::new(length).ok_or(Errno::EINVAL)?;
@@ -194,8 +192,8 @@ impl Mapping {
         } else {
             ProtFlags::PROT_READ | ProtFlags::PROT_WRITE
         };
-        // SAFETY: a new mapping at an address of the kernel's choice touches
-        // no memory that is in use.
+        // SAFETY: a new mapping at an address chosen by the kernel touches no memory
+        // in use.
         let start = unsafe {
             mmap(
                 None,
@@ -212,21 +210,20 @@ impl Mapping {
         })
     }
 
-    /// Passes on how the accesses will be spread: for a mapping the kernel does
-    /// not heed what was said of the file. It is a wish: a refusal changes
-    /// nothing but the speed.
+    /// Passes on the access pattern: for a mapping the kernel ignores the file's own
+    /// advice. It is a hint: a refusal only affects the speed.
     fn advise(&self, advice: Option<Advice>) {
         let advice = match advice {
             Some(Advice::Sequential) => MmapAdvise::MADV_SEQUENTIAL,
             Some(Advice::Random) => MmapAdvise::MADV_RANDOM,
             Some(Advice::DontNeed) | None => return,
         };
-        // SAFETY: the range is that of the mapping, and the advice leaves its
-        // content as it is.
+        // SAFETY: the range is that of the mapping, and the advice does not change
+        // its content.
         unsafe { madvise(self.start.cast(), self.length.get(), advice) }.ok();
     }
 
-    /// Writes what was changed to the file and waits for it.
+    /// Writes changes to the file, and waits for them.
     fn sync(&self) -> Result<(), Errno> {
         // SAFETY: the range is that of the mapping.
         unsafe { msync(self.start.cast(), self.length.get(), MsFlags::MS_SYNC) }
@@ -235,8 +232,8 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: the range is that of the mapping, into which no reference
-        // was ever made.
+        // SAFETY: the range is that of the mapping; no reference into it was ever
+        // created.
         let unmapped = unsafe { munmap(self.start.cast(), self.length.get()) };
         debug_assert_eq!(unmapped, Ok(()));
     }
@@ -272,7 +269,8 @@ impl Calls for Mmap {
     }
 
     fn attach(&mut self, fd: RawFd, advice: Option<Advice>) {
-        // What is refused here is refused, with its errno, at each request.
+        // A file that is refused here is refused again, with its errno, at each
+        // request.
         if let Ok(file) = MappedFile::new(fd, advice) {
             self.files.insert(fd, file);
         }

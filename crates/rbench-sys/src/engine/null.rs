@@ -1,5 +1,5 @@
-//! The engine `null`: every request is complete at once and nothing is done.
-//! What remains is the cost of the tool itself.
+//! The engine `null`: every request completes at once, and nothing is done. It
+//! measures the cost of the tool itself.
 
 use nix::errno::Errno;
 
@@ -19,9 +19,9 @@ pub const INFO: EngineInfo = EngineInfo {
 
 struct Null {
     buffers: Buffers,
-    /// Requests that are complete and not collected; at most one a slot.
+    /// Completed requests that are not collected; at most one per slot.
     done: Vec<Completion>,
-    /// A batch that is collected counts as one call.
+    /// A collected batch counts as one call.
     counts: EngineCounts,
 }
 
@@ -36,7 +36,7 @@ fn make(mut config: EngineConfig) -> Result<Box<dyn Engine>, Errno> {
 }
 
 impl Null {
-    /// Bytes that `request` says it moves.
+    /// Bytes that `request` claims to move.
     #[inline]
     fn moved(&self, request: &Request) -> usize {
         let length = request.length;

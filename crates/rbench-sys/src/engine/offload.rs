@@ -1,8 +1,8 @@
-//! Requests that other threads make (`io_submit_mode=offload`): as many threads as there
-//! are slots, each with one request at a time, whatever engine makes it.
+//! Requests made by other threads (`io_submit_mode=offload`): one thread per slot, each
+//! with one request at a time, for any engine.
 //!
-//! Each slot has an engine of its own, which goes to a thread with its request and comes
-//! back with its end.
+//! Each slot has its own engine, which moves to a thread with its request, and back with
+//! its completion.
 
 use std::collections::VecDeque;
 use std::os::fd::RawFd;
@@ -19,14 +19,14 @@ use super::contract::{
 use crate::files::Advice;
 use crate::limits::{Usage, thread_usage};
 
-/// What a thread is to do, with what it takes.
+/// Work of a thread: a request with its engine.
 struct Work {
     slot: usize,
     engine: Box<dyn Engine>,
     request: Request,
 }
 
-/// What it has done.
+/// Result of a thread's work.
 struct Done {
     slot: usize,
     engine: Box<dyn Engine>,
@@ -36,7 +36,7 @@ struct Done {
 #[derive(Default)]
 struct Waiting {
     work: VecDeque<Work>,
-    /// There will be no more.
+    /// True if there is no more work.
     closed: bool,
 }
 
@@ -46,17 +46,17 @@ struct Shared {
     given: Condvar,
     done: Mutex<Vec<Done>>,
     ended: Condvar,
-    /// What each thread has used.
+    /// Resources used by each thread.
     used: Vec<Mutex<Usage>>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // A queue is whole between any two of its calls.
+    // A queue is consistent between any two of its calls.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Shared {
-    /// Does one request after the other until there are no more.
+    /// Performs requests until there are no more.
     fn serve(&self, number: usize) {
         let mut room = Vec::with_capacity(1);
         while let Some(work) = self.take() {
@@ -93,7 +93,7 @@ impl Shared {
     }
 }
 
-/// What an engine that is away is told when it is back.
+/// A change that an engine in use by a thread gets when it is back.
 #[derive(Clone, Copy)]
 enum News {
     Attach(RawFd, Option<Advice>),
@@ -101,7 +101,7 @@ enum News {
 }
 
 struct Slot {
-    /// Away while its request is under way.
+    /// The engine; `None` while its request is in flight.
     engine: Option<Box<dyn Engine>>,
     news: Vec<News>,
 }
@@ -114,11 +114,11 @@ struct Offload {
     counts: EngineCounts,
 }
 
-/// An engine of as many slots as there are `configs`, each of one slot: a thread for each
-/// makes its requests with an engine of its own.
+/// Creates an engine with a slot for each of `configs`, which have one slot each. A
+/// thread for each makes its requests with its own engine.
 ///
 /// # Errors
-/// Those of the engine, `EAGAIN` where there is no further thread, and `EINVAL` for an
+/// The engine's errors, and `EAGAIN` if no more threads are possible. `EINVAL` for an
 /// engine that moves the position of files, or that works on names.
 pub fn make(info: &EngineInfo, configs: Vec<EngineConfig>) -> Result<Box<dyn Engine>, Errno> {
     if info.moves_position || info.of_names {
@@ -139,7 +139,7 @@ pub fn make(info: &EngineInfo, configs: Vec<EngineConfig>) -> Result<Box<dyn Eng
         .into_iter()
         .map(engine)
         .collect::<Result<_, Errno>>()?;
-    let mut made = Offload {
+    let mut offload = Offload {
         slots,
         shared: Arc::new(Shared {
             waiting: Mutex::new(Waiting {
@@ -155,17 +155,17 @@ pub fn make(info: &EngineInfo, configs: Vec<EngineConfig>) -> Result<Box<dyn Eng
         counts: EngineCounts::default(),
     };
     for number in 0..depth {
-        let shared = Arc::clone(&made.shared);
+        let shared = Arc::clone(&offload.shared);
         let thread = std::thread::Builder::new().name(format!("submit-{number}"));
         let thread = thread.spawn(move || shared.serve(number));
-        made.threads.push(thread.map_err(|_| Errno::EAGAIN)?);
+        offload.threads.push(thread.map_err(|_| Errno::EAGAIN)?);
     }
-    Ok(Box::new(made))
+    Ok(Box::new(offload))
 }
 
 impl Offload {
-    /// Takes in what is done, once there are `least`, or all that are under way; not
-    /// later than at `until`.
+    /// Collects completions until there are `least`, or all in flight, at the latest at
+    /// `until`.
     fn collect(&mut self, least: usize, until: Option<Instant>, into: &mut Vec<Completion>) {
         let least = least.min(self.under_way);
         let shared = Arc::clone(&self.shared);
@@ -193,14 +193,14 @@ impl Offload {
                 mut engine,
                 result,
             } = done;
-            let place = &mut self.slots[slot];
-            for news in place.news.drain(..) {
+            let slot_state = &mut self.slots[slot];
+            for news in slot_state.news.drain(..) {
                 match news {
                     News::Attach(fd, advice) => engine.attach(fd, advice),
                     News::Detach(fd) => engine.detach(fd),
                 }
             }
-            place.engine = Some(engine);
+            slot_state.engine = Some(engine);
             into.push(Completion { slot, result });
         }
     }
@@ -228,7 +228,7 @@ impl Engine for Offload {
             match &mut slot.engine {
                 Some(engine) => engine.detach(fd),
                 None => {
-                    // What it has not heard of need not be forgotten.
+                    // An attach that it has not received is cancelled.
                     let of = |news: &News| matches!(news, News::Attach(of, _) if *of == fd);
                     match slot.news.iter().position(of) {
                         Some(at) => drop(slot.news.remove(at)),
@@ -301,7 +301,7 @@ impl Drop for Offload {
         lock(&self.shared.waiting).closed = true;
         self.shared.given.notify_all();
         for thread in self.threads.drain(..) {
-            // One that panicked has said so.
+            // A thread that panicked has already printed its message.
             let _ = thread.join();
         }
     }

@@ -1,13 +1,13 @@
 //! The engine `posixaio`: POSIX asynchronous I/O (`aio_read`, `aio_write`,
-//! `aio_fsync`), many requests under way.
+//! `aio_fsync`), with many requests in flight.
 //!
-//! The C library does it in threads of its own, one request to a file after the
-//! other: requests to one open file do not overlap, and wait for an fsync of it.
-//! Each request is handed over when it is submitted. The library has no trims: they are
-//! made at that moment.
+//! The C library makes the requests in its own threads, those to a file one after the
+//! other: requests to one open file do not overlap, and wait for an fsync of it. Each
+//! request is handed over at submission. The library has no trims: they are made at
+//! that time.
 //!
-//! These threads serve all workers, and have the table of open files of the one
-//! that made them ([`EngineInfo::one_file_table`]).
+//! These threads serve all workers, and use the table of open files of the thread that
+//! created them ([`EngineInfo::one_file_table`]).
 
 use std::mem::ManuallyDrop;
 
@@ -30,32 +30,32 @@ pub const INFO: EngineInfo = EngineInfo {
     ..EngineInfo::of(make)
 };
 
-/// What is under way in a slot.
+/// State of a slot.
 #[derive(Clone, Copy)]
 struct Slot {
     /// `None` while the slot is free.
     request: Option<Request>,
-    /// Bytes moved so far.
+    /// Bytes moved until now.
     moved: usize,
 }
 
 struct PosixAio {
-    /// Given back to the system only when the library is done with them.
+    /// Only freed when the library has finished with them.
     buffers: ManuallyDrop<Buffers>,
     slots: Vec<Slot>,
-    /// The control block of each slot; the library refers to those under way.
+    /// The control block of each slot; the library refers to those in flight.
     blocks: ManuallyDrop<Vec<libc::aiocb>>,
-    /// Slots whose requests the library has.
+    /// Slots whose requests were handed to the library.
     under_way: Vec<usize>,
-    /// Complete without a word of the library's.
+    /// Requests that completed without the library.
     ready: Vec<Completion>,
-    /// For `aio_suspend`; empty in between.
+    /// Argument of `aio_suspend`; empty in between.
     awaited: Vec<*const libc::aiocb>,
     counts: EngineCounts,
 }
 
-// SAFETY: the pointers lead to memory of this value alone, and the library's
-// functions may be called from any thread.
+// SAFETY: the pointers lead to memory of this value only, and the library's functions
+// may be called from any thread.
 unsafe impl Send for PosixAio {}
 
 fn make(mut config: EngineConfig) -> Result<Box<dyn Engine>, Errno> {
@@ -65,7 +65,7 @@ fn make(mut config: EngineConfig) -> Result<Box<dyn Engine>, Errno> {
         request: None,
         moved: 0,
     };
-    // SAFETY: all of it are numbers and pointers, of which 0 is one.
+    // SAFETY: all fields are numbers and pointers, and 0 is valid for each.
     let blank = || unsafe { std::mem::zeroed::<libc::aiocb>() };
     Ok(Box::new(PosixAio {
         buffers: ManuallyDrop::new(buffers),
@@ -79,7 +79,7 @@ fn make(mut config: EngineConfig) -> Result<Box<dyn Engine>, Errno> {
 }
 
 impl PosixAio {
-    /// Makes a trim.
+    /// Performs a trim.
     #[cold]
     fn trim(&mut self, slot: usize, request: &Request) {
         self.counts.submits[EngineCounts::bucket(1)] += 1;
@@ -87,20 +87,20 @@ impl PosixAio {
         self.ready.push(Completion { slot, result });
     }
 
-    /// Hands over what is left of the request of `slot`, which is no trim.
+    /// Hands over the rest of the request of `slot`, which is not a trim.
     fn start(&mut self, slot: usize, request: &Request, moved: usize) {
         let start = self.buffers.pointer(slot, request.at + request.length);
         let block = &mut self.blocks[slot];
         block.aio_fildes = request.fd;
         block.aio_buf = start.wrapping_byte_add(request.at + moved).cast();
         block.aio_nbytes = request.length - moved;
-        // What exceeds i64::MAX turns negative, which the kernel refuses.
+        // An offset above i64::MAX becomes negative, which the kernel refuses.
         block.aio_offset = request.offset.wrapping_add(moved as u64).cast_signed();
         block.aio_sigevent.sigev_notify = libc::SIGEV_NONE;
         let block: *mut libc::aiocb = block;
-        // SAFETY: the control block is not moved, and no other request uses it.
-        // Block and buffer outlive the request, because dropping the engine
-        // waits for it, and `buffer` refuses a slot in use.
+        // SAFETY: the control block is not moved, and no other request uses it. Block
+        // and buffer outlive the request, because dropping the engine waits for it, and
+        // `buffer` refuses a slot in use.
         let taken = unsafe {
             match request.transfer {
                 Transfer::Read => libc::aio_read(block),
@@ -121,14 +121,15 @@ impl PosixAio {
         }
     }
 
-    /// How the library's request of `slot` has ended; `None`: it has not.
+    /// Result of the library's request of `slot`; `None` if it is not complete.
     fn ended(&mut self, slot: usize) -> Option<Result<usize, Errno>> {
         let block: *mut libc::aiocb = &mut self.blocks[slot];
-        // SAFETY: the control block is that of a request that was taken.
+        // SAFETY: the control block belongs to a request that was handed over.
         match unsafe { libc::aio_error(block) } {
             libc::EINPROGRESS => None,
             error => {
-                // SAFETY: as before; it is complete, and asked once.
+                // SAFETY: as before; it is complete, and this is the only call for its
+                // result.
                 let returned = unsafe { libc::aio_return(block) };
                 Some(match error {
                     0 => Ok(usize::try_from(returned).unwrap_or(0)),
@@ -138,7 +139,7 @@ impl PosixAio {
         }
     }
 
-    /// Appends what is complete and hands over the rest of partial transfers.
+    /// Appends completions, and hands over the rest of partial transfers.
     fn reap(&mut self, done: &mut Vec<Completion>) {
         for completion in &self.ready {
             self.slots[completion.slot].request = None;
@@ -173,8 +174,8 @@ impl PosixAio {
         }
     }
 
-    /// Waits until one of the library's requests is complete, for `timeout` at
-    /// most; a signal may end it earlier.
+    /// Waits until one of the library's requests is complete, for at most `timeout`; a
+    /// signal may end it earlier.
     fn suspend(&mut self, timeout: Option<Nanos>) -> Result<(), Errno> {
         self.awaited.clear();
         for slot in &self.under_way {
@@ -185,8 +186,8 @@ impl PosixAio {
             tv_nsec: (timeout.0 % Nanos::SECOND.0) as libc::c_long,
         });
         let limit = limit.as_ref().map_or(std::ptr::null(), std::ptr::from_ref);
-        // SAFETY: the list has so many control blocks of requests that were
-        // taken; the limit is read.
+        // SAFETY: the list has this number of control blocks of requests that were
+        // handed over; the limit is only read.
         let woken = unsafe {
             libc::aio_suspend(
                 self.awaited.as_ptr(),
@@ -200,7 +201,7 @@ impl PosixAio {
         }
     }
 
-    /// Whether anything was submitted and is not collected.
+    /// True if all submitted requests were collected.
     fn is_idle(&self) -> bool {
         self.under_way.is_empty() && self.ready.is_empty()
     }
@@ -281,9 +282,9 @@ impl Engine for PosixAio {
 }
 
 impl Drop for PosixAio {
-    /// Waits for what is under way: the library may still write to the buffers
-    /// and control blocks. If waiting is impossible they are left to the
-    /// process's end.
+    /// Waits for the requests in flight: the library may still write to the buffers and
+    /// control blocks. If waiting is impossible, they are leaked until the process
+    /// ends.
     fn drop(&mut self) {
         let mut done = Vec::with_capacity(self.slots.len());
         while !self.is_idle() {
@@ -292,7 +293,7 @@ impl Drop for PosixAio {
             }
             done.clear();
         }
-        // SAFETY: no request is under way, and the fields are not used again.
+        // SAFETY: no request is in flight, and the fields are not used again.
         unsafe {
             ManuallyDrop::drop(&mut self.buffers);
             ManuallyDrop::drop(&mut self.blocks);

@@ -1,18 +1,17 @@
-//! When a request is complete: the rule about partial, interrupted and
-//! unaligned transfers that all engines share.
+//! Completion of a request: the rule about partial, interrupted and unaligned
+//! transfers that all engines share.
 
 use nix::errno::Errno;
 use nix::libc;
 
 use super::contract::{Request, RetriesByTransfer};
 
-/// The smallest logical block of a device: a direct transfer that ended
-/// within one cannot be continued.
+/// The smallest logical block of a device: a direct transfer that ended within a
+/// block cannot be continued.
 const SECTOR: usize = 512;
 
-/// Takes in what one system call for the rest of `request` returned, adds to
-/// `moved`, and notes in `again` what was more than one call. `None`: the rest
-/// is to be asked for (again).
+/// Processes the result of one system call for the rest of `request`: adds it to
+/// `moved`, and counts further calls in `again`. `None` if another call is needed.
 #[inline]
 pub(super) fn advance(
     request: &Request,
@@ -22,7 +21,7 @@ pub(super) fn advance(
 ) -> Option<Result<usize, Errno>> {
     match returned {
         Ok(_) if request.transfer.is_sync() => Some(Ok(0)),
-        // Nothing to be counted: this is how nearly all end.
+        // No counting: almost all calls end like this.
         Ok(n) if n >= request.length && n > 0 => {
             *moved = n;
             Some(Ok(n))
@@ -39,10 +38,10 @@ fn advance_by_part(
     again: &mut RetriesByTransfer,
 ) -> Option<Result<usize, Errno>> {
     match returned {
-        // The call before stays short: there is no more.
+        // The previous call was short: there is no more data.
         Ok(0) => Some(Ok(*moved)),
         Ok(n) => {
-            // The rest of the call before came after all.
+            // The rest of the previous call follows.
             again.of(request.transfer).continued += u64::from(*moved > 0);
             *moved += n;
             let ends =
@@ -59,12 +58,12 @@ fn advance_by_part(
     }
 }
 
-/// Whether the file is open with `O_DIRECT`. Asked only after a partial
-/// transfer: it costs a system call.
+/// True if the file is open with `O_DIRECT`. Only checked after a partial transfer,
+/// because it costs a system call.
 #[cold]
 fn is_direct(request: &Request) -> bool {
-    // SAFETY: F_GETFL takes no argument and changes nothing; a descriptor
-    // that is not open gives -1.
+    // SAFETY: F_GETFL has no argument and changes nothing; a closed descriptor gives
+    // -1.
     let flags = unsafe { libc::fcntl(request.fd, libc::F_GETFL) };
     flags >= 0 && flags & libc::O_DIRECT != 0
 }
@@ -80,13 +79,13 @@ mod tests {
     use super::*;
     use crate::engine::contract::Transfer;
 
-    /// The whole result of a request of 8192 bytes for which the kernel
-    /// returns `calls` one after the other.
+    /// The result of a request of 8192 bytes, with the kernel's results `calls` in
+    /// order.
     fn outcome(file: &File, transfer: Transfer, calls: &[Result<usize, Errno>]) -> String {
         followed(file, transfer, calls).0
     }
 
-    /// The same, and what was more than one call.
+    /// The same, with the counts of further calls.
     fn followed(
         file: &File,
         transfer: Transfer,
@@ -127,7 +126,7 @@ mod tests {
             check(transfer, &[Ok(100), Ok(100), Ok(7992)], 0, 2);
             check(transfer, &[interrupted, interrupted, Ok(8192)], 2, 0);
             check(transfer, &[Ok(1), interrupted, Ok(8191)], 1, 1);
-            // The end of the file: no further call brought the rest.
+            // The end of the file: no further call had the rest.
             check(transfer, &[Ok(0)], 0, 0);
             check(transfer, &[Ok(100), Ok(0)], 0, 0);
             check(transfer, &[Ok(100), Err(Errno::EIO)], 0, 0);

@@ -17,13 +17,13 @@ struct Psync;
 impl Calls for Psync {
     #[inline]
     fn read(&mut self, rest: &Rest) -> Result<usize, Errno> {
-        // SAFETY: the memory of `rest` is valid and in nobody else's use.
+        // SAFETY: the memory of `rest` is valid, and nothing else uses it.
         unsafe { calls::pread(rest.fd, rest.start, rest.length, rest.offset) }
     }
 
     #[inline]
     fn write(&mut self, rest: &Rest) -> Result<usize, Errno> {
-        // SAFETY: the memory of `rest` is valid and nobody else writes to it.
+        // SAFETY: the memory of `rest` is valid, and nothing else writes to it.
         unsafe { calls::pwrite(rest.fd, rest.start, rest.length, rest.offset) }
     }
 }

@@ -18,14 +18,14 @@ struct Pvsync;
 impl Calls for Pvsync {
     #[inline]
     fn read(&mut self, rest: &Rest) -> Result<usize, Errno> {
-        // SAFETY: the one element is the memory of `rest`, which is valid and
-        // in nobody else's use.
+        // SAFETY: the one element is the memory of `rest`, which is valid, and
+        // nothing else uses it.
         bytes(unsafe { libc::preadv(rest.fd, &rest.vector(), 1, rest.offset) })
     }
 
     #[inline]
     fn write(&mut self, rest: &Rest) -> Result<usize, Errno> {
-        // SAFETY: as in `read`; nobody else writes to the memory.
+        // SAFETY: as in `read`; nothing else writes to the memory.
         bytes(unsafe { libc::pwritev(rest.fd, &rest.vector(), 1, rest.offset) })
     }
 }

@@ -1,7 +1,7 @@
-//! The engine `pvsync2`: `preadv2` and `pwritev2` with one element and the flags
-//! that its options ask for, one request at a time. Needs Linux 4.6: before, the C
-//! library makes the calls of `pvsync` instead. Flags that the kernel or the file
-//! system does not know give `EOPNOTSUPP`.
+//! The engine `pvsync2`: `preadv2` and `pwritev2` with one element and the flags of
+//! its options, one request at a time. It needs Linux 4.6: before, the C library
+//! makes the calls of `pvsync` instead. Unknown flags in the kernel or the file
+//! system give `EOPNOTSUPP`.
 
 use nix::errno::Errno;
 use nix::libc;
@@ -20,13 +20,13 @@ pub const INFO: EngineInfo = EngineInfo {
     })
 };
 
-/// What the choice of polled calls derives from.
+/// Seed of the choice of polled calls.
 const CHOICE: u64 = 0x7076_7332;
 
 struct Pvsync2 {
     read_flags: libc::c_int,
     write_flags: libc::c_int,
-    /// With `hipri`: the percentage of calls with RWF_HIPRI, where that is not all.
+    /// With `hipri`: the percentage of calls with RWF_HIPRI, unless it is 100.
     polled: Option<(u64, Stream)>,
 }
 
@@ -45,7 +45,7 @@ impl Pvsync2 {
         }
     }
 
-    /// RWF_HIPRI, if this call is to have it by chance.
+    /// RWF_HIPRI if the random choice selects this call.
     #[inline]
     fn polled(&mut self) -> libc::c_int {
         let chosen = |(percentage, stream): &mut (u64, Stream)| stream.below(100) < *percentage;
@@ -56,8 +56,8 @@ impl Pvsync2 {
     }
 }
 
-/// An offset of -1 would mean the file's own position; -2 is refused with
-/// EINVAL, as preadv does with both.
+/// The offset: -1 would mean the file's own position. -2 is refused with EINVAL, as
+/// preadv refuses both.
 #[inline]
 fn offset(rest: &Rest) -> libc::off_t {
     if rest.offset == -1 { -2 } else { rest.offset }
@@ -67,15 +67,15 @@ impl Calls for Pvsync2 {
     #[inline]
     fn read(&mut self, rest: &Rest) -> Result<usize, Errno> {
         let flags = self.read_flags | self.polled();
-        // SAFETY: the one element is the memory of `rest`, which is valid and
-        // in nobody else's use.
+        // SAFETY: the one element is the memory of `rest`, which is valid, and
+        // nothing else uses it.
         bytes(unsafe { libc::preadv2(rest.fd, &rest.vector(), 1, offset(rest), flags) })
     }
 
     #[inline]
     fn write(&mut self, rest: &Rest) -> Result<usize, Errno> {
         let flags = self.write_flags | self.polled();
-        // SAFETY: as in `read`; nobody else writes to the memory.
+        // SAFETY: as in `read`; nothing else writes to the memory.
         bytes(unsafe { libc::pwritev2(rest.fd, &rest.vector(), 1, offset(rest), flags) })
     }
 }

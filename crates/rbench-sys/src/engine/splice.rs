@@ -1,10 +1,10 @@
-//! The engine `splice`: data goes through a pipe, one request at a time. A read
-//! is `splice` from the file to the pipe and `vmsplice` from there to memory, a
-//! write `vmsplice` from memory to the pipe and `splice` from there to the file,
-//! as many times as the pipe asks for.
+//! The engine `splice`: moves data through a pipe, one request at a time. A read is
+//! `splice` from the file to the pipe, and `vmsplice` from the pipe to memory. A
+//! write is `vmsplice` from memory to the pipe, and `splice` from the pipe to the
+//! file. Each is repeated as often as the pipe requires.
 //!
-//! What cannot be spliced (a pipe, a file open for appending, some files of
-//! /proc and /dev) is refused by the kernel.
+//! The kernel refuses files that cannot be spliced (a pipe, a file open for
+//! appending, some files of /proc and /dev).
 
 use std::io::{PipeReader, PipeWriter};
 use std::os::fd::AsRawFd as _;
@@ -24,7 +24,7 @@ pub const INFO: EngineInfo = EngineInfo {
     })
 };
 
-/// What a pipe usually holds, in bytes: more is not asked for at a time.
+/// Usual capacity of a pipe in bytes: no more is requested at a time.
 const PIPE: usize = 64 << 10;
 
 struct Splice {
@@ -38,15 +38,15 @@ struct Pipe {
 
 impl Pipe {
     fn new() -> Result<Pipe, Errno> {
-        let made = std::io::pipe();
+        let pipe = std::io::pipe();
         let (reader, writer) =
-            made.map_err(|error| error.raw_os_error().map_or(Errno::EMFILE, Errno::from_raw))?;
+            pipe.map_err(|error| error.raw_os_error().map_or(Errno::EMFILE, Errno::from_raw))?;
         Ok(Pipe { reader, writer })
     }
 }
 
 impl Rest {
-    /// What is left of it behind the first `moved` bytes.
+    /// The rest of it after the first `moved` bytes.
     fn behind(&self, moved: usize) -> Rest {
         Rest {
             fd: self.fd,
@@ -58,7 +58,7 @@ impl Rest {
 }
 
 impl Splice {
-    /// Up to a pipe's worth from the file into the memory.
+    /// Moves up to a pipe's capacity from the file to the memory.
     fn read_some(&mut self, rest: &Rest) -> Result<usize, Errno> {
         let length = rest.length.min(PIPE);
         let more = match length < rest.length {
@@ -85,8 +85,8 @@ impl Splice {
                 ..rest.behind(moved)
             };
             let from = self.pipe.reader.as_raw_fd();
-            // SAFETY: the one element is memory of `rest`, which is valid and in
-            // nobody else's use.
+            // SAFETY: the one element is memory of `rest`, which is valid, and
+            // nothing else uses it.
             match bytes(unsafe { libc::vmsplice(from, &part.vector(), 1, 0) }) {
                 Ok(taken) => moved += taken,
                 Err(errno) => {
@@ -98,16 +98,16 @@ impl Splice {
         Ok(moved)
     }
 
-    /// Up to a pipe's worth from the memory into the file. The pages are in the
-    /// pipe until the file has them.
+    /// Moves up to a pipe's capacity from the memory to the file. The pages stay in
+    /// the pipe until the file has them.
     fn write_some(&mut self, rest: &Rest) -> Result<usize, Errno> {
         let part = Rest {
             length: rest.length.min(PIPE),
             ..*rest
         };
         let to = self.pipe.writer.as_raw_fd();
-        // SAFETY: the one element is memory of `rest`; nobody writes to it as
-        // long as it is in the pipe, which is emptied or given up below.
+        // SAFETY: the one element is memory of `rest`; nothing writes to it while it
+        // is in the pipe, which is emptied or replaced below.
         let filled =
             bytes(unsafe { libc::vmsplice(to, &part.vector(), 1, libc::SPLICE_F_NONBLOCK) })?;
         let mut offset: libc::loff_t = rest.offset;
@@ -136,16 +136,15 @@ impl Splice {
         ended
     }
 
-    /// Takes a new pipe: what is in the old one must not go into the next
-    /// request.
+    /// Replaces the pipe: data in the old one must not get into the next request.
     #[cold]
     fn give_up_pipe(&mut self) -> Result<(), Errno> {
         self.pipe = Pipe::new()?;
         Ok(())
     }
 
-    /// Makes calls of `some` until all is moved, nothing more comes, or one
-    /// fails, which then is the next call's business.
+    /// Calls `some` until everything is moved, nothing more comes, or a call fails.
+    /// If data was moved before, the error is left to the next request's call.
     #[inline]
     fn all(
         &mut self,

@@ -1,8 +1,8 @@
 //! The engine `sync`: `lseek`, then `read` or `write`, one request at a time.
 //!
-//! It moves the file's position: two workers must not use one open file. For
-//! an attached file it remembers the position and seeks only where a request
-//! does not begin at the end of the one before.
+//! It moves the file's position: two workers must not use one open file. For an
+//! attached file it remembers the position, and only seeks if a request does not
+//! start at the end of its predecessor.
 
 use std::os::fd::RawFd;
 
@@ -25,21 +25,21 @@ pub const INFO: EngineInfo = EngineInfo {
 };
 
 struct Sync {
-    /// Positions of the attached files; `None`: not known.
+    /// Positions of the attached files; `None` if unknown.
     positions: FdTable<Option<libc::off_t>>,
 }
 
-/// Moves the position of the file to where `rest` begins.
+/// Moves the position of the file to the start of `rest`.
 #[inline]
 pub(super) fn seek(rest: &Rest) -> Result<(), Errno> {
-    // SAFETY: no memory is involved; what is no descriptor gives EBADF.
+    // SAFETY: no memory is involved; an invalid descriptor gives EBADF.
     let reached = unsafe { libc::lseek(rest.fd, rest.offset, libc::SEEK_SET) };
     Errno::result(reached).map(drop)
 }
 
 impl Sync {
-    /// Brings the position to where `rest` begins, makes the call `transfer`
-    /// and notes the position behind it.
+    /// Moves the position to the start of `rest`, makes the call `transfer`, and
+    /// records the new position.
     #[inline]
     fn at(&mut self, rest: &Rest, transfer: impl FnOnce() -> isize) -> Result<usize, Errno> {
         let mut position = self.positions.get_mut(rest.fd);
@@ -58,7 +58,7 @@ impl Sync {
 impl Calls for Sync {
     #[inline]
     fn read(&mut self, rest: &Rest) -> Result<usize, Errno> {
-        // SAFETY: the memory of `rest` is valid and in nobody else's use.
+        // SAFETY: the memory of `rest` is valid, and nothing else uses it.
         self.at(rest, || unsafe {
             libc::read(rest.fd, rest.start.cast(), rest.length)
         })
@@ -66,7 +66,7 @@ impl Calls for Sync {
 
     #[inline]
     fn write(&mut self, rest: &Rest) -> Result<usize, Errno> {
-        // SAFETY: the memory of `rest` is valid and nobody else writes to it.
+        // SAFETY: the memory of `rest` is valid, and nothing else writes to it.
         self.at(rest, || unsafe {
             libc::write(rest.fd, rest.start.cast(), rest.length)
         })

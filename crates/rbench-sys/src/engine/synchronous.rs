@@ -1,5 +1,5 @@
-//! What the engines that do one request after the other have in common: all
-//! but the system calls themselves ([`Calls`]).
+//! Common part of the engines that make one request after the other: everything except
+//! the system calls themselves ([`Calls`]).
 
 use std::os::fd::{OwnedFd, RawFd};
 use std::path::Path;
@@ -16,19 +16,19 @@ use crate::buffer::AlignedBuffer;
 use crate::calls;
 use crate::files::Advice;
 
-/// What is left of a request: `length` bytes of memory from `start` on, which
-/// are valid and in nobody else's use, and the place in the file.
+/// The rest of a request: `length` bytes of memory from `start` on, which are valid and
+/// which nothing else uses, and the offset in the file.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Rest {
     pub(super) fd: RawFd,
     pub(super) start: *mut u8,
     pub(super) length: usize,
-    /// Negative for an offset that no file has: the kernel refuses it.
+    /// The offset; negative for an impossible one, which the kernel refuses.
     pub(super) offset: libc::off_t,
 }
 
 impl Rest {
-    /// All of it as the one element of a vector.
+    /// The rest as the one element of a vector.
     pub(super) fn vector(&self) -> libc::iovec {
         libc::iovec {
             iov_base: self.start.cast(),
@@ -37,8 +37,8 @@ impl Rest {
     }
 }
 
-/// The system calls of an engine. Each may do a part of what is left, or be
-/// interrupted: it is called again.
+/// The system calls of an engine. Each may make a part of the rest, or be interrupted:
+/// it is called again.
 pub(super) trait Calls: Send {
     /// True if requests are of names: each is one call, whose transfer does not matter, and there is no
     /// memory.
@@ -47,15 +47,15 @@ pub(super) trait Calls: Send {
     /// From the file into the memory; the number of bytes.
     fn read(&mut self, rest: &Rest) -> Result<usize, Errno>;
 
-    /// From the memory into the file; the number of bytes.
+    /// Writes to the file; returns the number of bytes.
     fn write(&mut self, rest: &Rest) -> Result<usize, Errno>;
 
-    /// The blocks of the range are given back.
+    /// Deallocates the blocks of the range.
     fn trim(&mut self, rest: &Rest) -> Result<usize, Errno> {
         trim_file(rest.fd, rest.offset, rest.length)
     }
 
-    /// Written data to stable storage; all of the file's attributes too unless
+    /// Writes data to stable storage, with all of the file's attributes unless
     /// `data_only`.
     fn sync(&mut self, fd: RawFd, data_only: bool) -> Result<(), Errno> {
         sync_file(fd, data_only)
@@ -83,27 +83,27 @@ pub(super) trait Calls: Send {
     }
 }
 
-/// fdatasync or fsync.
+/// Calls fdatasync or fsync.
 pub(super) fn sync_file(fd: RawFd, data_only: bool) -> Result<(), Errno> {
     calls::fsync(fd, data_only)
 }
 
-/// A hole in the file, of all the bytes.
+/// Punches a hole in the file; returns the number of bytes.
 #[cold]
 pub(super) fn trim_file(fd: RawFd, offset: libc::off_t, length: usize) -> Result<usize, Errno> {
     let mode = libc::FALLOC_FL_PUNCH_HOLE | libc::FALLOC_FL_KEEP_SIZE;
     calls::fallocate(fd, mode, offset, length).map(|()| length)
 }
 
-/// All of a request that has no buffer, a trim or a sync, in an engine that keeps others
-/// under way.
+/// Performs a request without a buffer (a trim or a sync), in an engine that has other
+/// requests in flight.
 #[cold]
 pub(super) fn at_once(request: &Request, again: &mut RetriesByTransfer) -> Result<usize, Errno> {
     let mut moved = 0;
     loop {
         let returned = match request.transfer {
             Transfer::Trim => {
-                // What exceeds i64::MAX turns negative.
+                // An offset above i64::MAX becomes negative.
                 trim_file(request.fd, request.offset.cast_signed(), request.length)
             }
             sync => sync_file(request.fd, sync == Transfer::DataSync).map(|()| 0),
@@ -120,7 +120,7 @@ pub(super) fn bytes(returned: isize) -> Result<usize, Errno> {
     Errno::result(returned).map(|n| n as usize)
 }
 
-/// Makes an engine of `calls` with one slot.
+/// Creates an engine of `calls` with one slot.
 pub(super) fn make<C: Calls + 'static>(
     mut config: EngineConfig,
     calls: C,
@@ -140,22 +140,22 @@ pub(super) fn make<C: Calls + 'static>(
 struct Synchronous<C> {
     buffers: Buffers,
     calls: C,
-    /// The last request's end, until it is collected.
+    /// The last completion, until it is collected.
     done: Option<Completion>,
-    /// Number of requests that were collected.
+    /// Number of collected requests.
     requests: u64,
     again: RetriesByTransfer,
 }
 
 impl<C: Calls> Synchronous<C> {
-    /// One system call for what is left of `request` after `moved` bytes.
+    /// Makes one system call for the rest of `request` after `moved` bytes.
     #[inline]
     fn call(&mut self, request: &Request, start: *mut u8, moved: usize) -> Result<usize, Errno> {
         let rest = Rest {
             fd: request.fd,
             start: start.wrapping_byte_add(moved),
             length: request.length - moved,
-            // What exceeds i64::MAX turns negative.
+            // An offset above i64::MAX becomes negative.
             offset: request.offset.wrapping_add(moved as u64) as libc::off_t,
         };
         match request.transfer {
@@ -169,7 +169,7 @@ impl<C: Calls> Synchronous<C> {
 }
 
 impl<C: Calls> Synchronous<C> {
-    /// All of `request`.
+    /// Performs all of `request`.
     #[inline]
     fn complete(&mut self, slot: usize, request: &Request) -> Result<usize, Errno> {
         if C::OF_NAMES {

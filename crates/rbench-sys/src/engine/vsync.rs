@@ -23,15 +23,15 @@ impl Calls for Vsync {
     #[inline]
     fn read(&mut self, rest: &Rest) -> Result<usize, Errno> {
         seek(rest)?;
-        // SAFETY: the one element is the memory of `rest`, which is valid and
-        // in nobody else's use.
+        // SAFETY: the one element is the memory of `rest`, which is valid, and
+        // nothing else uses it.
         bytes(unsafe { libc::readv(rest.fd, &rest.vector(), 1) })
     }
 
     #[inline]
     fn write(&mut self, rest: &Rest) -> Result<usize, Errno> {
         seek(rest)?;
-        // SAFETY: as in `read`; nobody else writes to the memory.
+        // SAFETY: as in `read`; nothing else writes to the memory.
         bytes(unsafe { libc::writev(rest.fd, &rest.vector(), 1) })
     }
 }

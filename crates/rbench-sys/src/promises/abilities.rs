@@ -1,5 +1,5 @@
-//! What a file system may be able to do (`rbench probe`, and what runs need): each ability is
-//! one or more promises, tried in a directory of its own.
+//! Abilities of a file system (`rbench probe`, and requirements of runs): each is one or more
+//! promises, tested in its own directory.
 
 use std::os::fd::OwnedFd;
 use std::path::Path;
@@ -16,16 +16,16 @@ use nix::unistd::{Whence, fdatasync, fsync, lseek};
 use super::ground::{Breach, Ground, Kept, Promise, Verdict, made, pattern, promise};
 use crate::buffer::AlignedBuffer;
 
-/// Something that a file system may be able to do.
+/// An ability of a file system.
 #[derive(Debug)]
 pub struct Ability {
-    /// Its name for machines: `rename-over`.
+    /// Name for machines: `rename-over`.
     pub name: &'static str,
-    /// What it is, for people.
+    /// Description for people.
     pub about: &'static str,
     /// The promises that it consists of, by name.
     promises: &'static [&'static str],
-    /// A promise that it may lack, and what to note then.
+    /// A promise that it may lack, and the note in that case.
     except: Option<(&'static str, &'static str)>,
 }
 
@@ -50,23 +50,23 @@ impl Ability {
         }
     }
 
-    /// Tries it in a directory of its own below `directory`, which exists and is ours. What it
-    /// makes there stays. The thread is to end afterwards: see [`Promise::keep`].
+    /// Tests it in its own directory below `directory`, which exists and belongs to this process.
+    /// The files that it creates stay. The thread must end afterwards: see [`Promise::keep`].
     pub fn attempt(&self, directory: &Path, longest: Duration) -> Verdict {
         let own = directory.join(self.name);
         if let Err(undecided) = made(&own) {
             return undecided;
         }
         let keep = |name: &str| {
-            let found = super::all().chain(OWN).find(|known| known.name == name);
-            let verdict = found.map(|promise| promise.keep(&own, 0, longest, &|| false));
+            let promise = super::all().chain(OWN).find(|known| known.name == name);
+            let verdict = promise.map(|promise| promise.keep(&own, 0, longest, &|| false));
             verdict.unwrap_or_else(|| Verdict::LeftOut(format!("there is no promise {name}")))
         };
         let mut note = String::new();
         for name in self.promises {
             match keep(name) {
                 Verdict::Holds(noted) => note = noted,
-                // The place is broken, which says nothing of an ability.
+                // The directory is broken, which shows nothing about an ability.
                 Verdict::Broken(seen) if matches!(seen.errno, Some(Errno::EIO | Errno::ESTALE)) => {
                     return Verdict::Undecided(seen);
                 }
@@ -249,8 +249,9 @@ pub const ABILITIES: &[Ability] = &[
     ),
 ];
 
-/// Tries the abilities of these names in a directory of its own at `path`, which is removed
-/// again; the verdict on each, in this order. Where the directory cannot be made, none is decided.
+/// Tests the abilities with these names in a new directory at `path`, which is removed again.
+/// Returns the verdict on each, in this order. If the directory cannot be created, all are
+/// undecided.
 pub fn try_in(path: &Path, names: &[&str], longest: Duration) -> Vec<Verdict> {
     if let Err(undecided) = made(path) {
         return vec![undecided; names.len()];
@@ -261,12 +262,12 @@ pub fn try_in(path: &Path, names: &[&str], longest: Duration) -> Vec<Verdict> {
         verdict.unwrap_or_else(|| Verdict::LeftOut(format!("there is no ability {name}")))
     };
     let verdicts = names.iter().map(attempt).collect();
-    // It was made just now and is ours; if something stays, its name says whose it is.
+    // It was just created by this process; if files remain, its name shows their owner.
     let _ = std::fs::remove_dir_all(path);
     verdicts
 }
 
-/// Makes a file with this content, for other hosts to see.
+/// Creates a file with this content, for other hosts to see.
 pub fn put(path: &Path, content: &[u8]) -> Result<(), Errno> {
     let flags = OFlag::O_WRONLY | OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_CLOEXEC;
     let fd = open(path, flags, Mode::from_bits_truncate(0o644))?;
@@ -274,22 +275,21 @@ pub fn put(path: &Path, content: &[u8]) -> Result<(), Errno> {
     nix::unistd::close(fd)
 }
 
-/// Returns whether a file has this content; `None`: there is no such name.
+/// Returns true if a file has this content; `None` if the name does not exist.
 pub fn holds(path: &Path, content: &[u8]) -> Option<bool> {
-    let mut found = vec![0; content.len() + 1];
-    let read = |fd| pread(fd, &mut found, 0).ok();
+    let mut content_read = vec![0; content.len() + 1];
+    let read = |fd| pread(fd, &mut content_read, 0).ok();
     let n = open(path, OFlag::O_RDONLY | OFlag::O_CLOEXEC, Mode::empty());
     let n = n.ok().and_then(read)?;
-    Some(found[..n] == *content)
+    Some(content_read[..n] == *content)
 }
 
-/// Returns whether the name is there.
+/// Returns true if the name exists.
 pub fn is_there(path: &Path) -> bool {
     nix::sys::stat::stat(path).is_ok()
 }
 
-/// Promises that `rbench check` does not try: an ability that a file system may lack, or the
-/// limits of one.
+/// Promises that `rbench check` does not test: an ability that a file system may lack, or a limit.
 const OWN: &[Promise] = &[
     promise("ability.direct", "O_DIRECT", direct),
     promise(
@@ -367,7 +367,7 @@ const OWN: &[Promise] = &[
 
 const KIB: usize = 1024;
 
-/// Powers of two that `O_DIRECT` may ask for.
+/// Alignments that `O_DIRECT` may require.
 const ALIGNMENTS: [usize; 8] = [1, 512, 1024, 2048, 4096, 8192, 16384, 65536];
 
 fn direct(g: &Ground) -> Kept {
@@ -378,7 +378,7 @@ fn direct(g: &Ground) -> Kept {
     let fd = g.open("a", OFlag::O_RDWR | OFlag::O_DIRECT).ok()?;
     let mut memory = g.did("mmap", "", AlignedBuffer::new(256 * KIB)).ready()?;
     let mut last = Errno::EINVAL;
-    // First with memory that suits everybody, then with less aligned memory.
+    // First with memory of any required alignment, then with less aligned memory.
     let mut try_each = |from: usize, shift: Option<usize>| {
         ALIGNMENTS.into_iter().find_map(|step| {
             let (size, at) = shift.map_or((step, 0), |_| (from, step));
@@ -412,8 +412,8 @@ fn direct(g: &Ground) -> Kept {
     Ok(())
 }
 
-/// Writes and reads `size` bytes at offset `size`, from memory that starts `shift` bytes
-/// after a multiple of 4096; returns whether they come back.
+/// Writes and reads `size` bytes at offset `size`, from memory that starts `shift` bytes after a
+/// multiple of 4096. Returns true if the data is the same.
 fn transfer(
     fd: &OwnedFd,
     memory: &mut AlignedBuffer,
@@ -429,7 +429,7 @@ fn transfer(
     Ok(n == size && m == size && *place == *wanted)
 }
 
-/// A file of 16 MiB with data at its end only.
+/// A file of 16 MiB with data only at its end.
 fn mostly_hole(g: &Ground) -> Result<OwnedFd, Breach> {
     let fd = g.file("a")?;
     g.write("a", &fd, b"x", (16 << 20) - 1).ready()?;
@@ -437,7 +437,7 @@ fn mostly_hole(g: &Ground) -> Result<OwnedFd, Breach> {
     Ok(fd)
 }
 
-/// Steps in which a file system may keep times, ns, and their names.
+/// Possible resolutions of times in a file system in ns, with their names.
 const STEPS: [(i64, &str); 7] = [
     (1, "1 ns"),
     (100, "100 ns"),
@@ -449,20 +449,20 @@ const STEPS: [(i64, &str); 7] = [
 ];
 
 fn times(g: &Ground) -> Kept {
-    // No multiple of any step but the first.
+    // Only the first resolution divides this number.
     const SECONDS: i64 = 1_600_000_001;
     const NANOS: i64 = 123_456_789;
     drop(g.file("a")?);
     let time = TimeSpec::new(SECONDS, NANOS);
     g.utimens("a", time, time).ok()?;
-    let found = g.stat("a").ok()?;
-    let (wanted, found) = (
+    let attributes = g.stat("a").ok()?;
+    let (wanted, stored) = (
         SECONDS * 1_000_000_000 + NANOS,
-        found.st_mtime * 1_000_000_000 + found.st_mtime_nsec,
+        attributes.st_mtime * 1_000_000_000 + attributes.st_mtime_nsec,
     );
     let step = STEPS
         .into_iter()
-        .find(|(step, _)| found == wanted - wanted % step);
+        .find(|(step, _)| stored == wanted - wanted % step);
     g.is(
         "utimensat",
         "a",
@@ -484,7 +484,7 @@ fn name_length(g: &Ground) -> Kept {
         }
         return Ok(());
     };
-    // The longest that can be made, between one that can and one that cannot.
+    // The longest name that can be created, between a possible and an impossible one.
     let (mut can, mut cannot) = (1, 255);
     while cannot - can > 1 {
         let middle = (can + cannot) / 2;
@@ -499,14 +499,14 @@ fn name_length(g: &Ground) -> Kept {
 }
 
 fn path_length(g: &Ground) -> Kept {
-    // With the byte at its end a path has at most 4096.
+    // With its zero byte a path has at most 4096 bytes.
     const LONGEST: usize = 4095;
     let length = |path: &Path| path.as_os_str().len();
     let mut path = super::opening::whole(g)?;
     while length(&path) + 1 + 100 + 1 < LONGEST {
         path.push("d".repeat(100));
-        let made = nix::unistd::mkdir(&path, Mode::from_bits_truncate(0o755));
-        made.map_err(|errno| g.refused("mkdir", errno, format!("at {} bytes", length(&path))))?;
+        let result = nix::unistd::mkdir(&path, Mode::from_bits_truncate(0o755));
+        result.map_err(|errno| g.refused("mkdir", errno, format!("at {} bytes", length(&path))))?;
     }
     path.push("f".repeat(LONGEST - length(&path) - 1));
     put(&path, b"")
@@ -528,7 +528,7 @@ mod tests {
             let verdict = ability.attempt(dir.path(), LONG);
             let decided = !matches!(verdict, Verdict::Undecided(_) | Verdict::LeftOut(_));
             assert!(decided, "{}: {verdict:?}", ability.name);
-            // What every local file system of Linux has.
+            // Every local file system of Linux has these.
             let everywhere = ["random-write", "append", "truncate", "rename-over", "flock"];
             if everywhere.contains(&ability.name) {
                 assert!(
@@ -545,8 +545,8 @@ mod tests {
         for ability in ABILITIES {
             let except = ability.except.map(|(name, _)| name);
             for name in ability.promises.iter().copied().chain(except) {
-                let found = super::super::all().chain(OWN).find(|p| p.name == name);
-                assert!(found.is_some_and(|p| !p.root), "{}: {name}", ability.name);
+                let promise = super::super::all().chain(OWN).find(|p| p.name == name);
+                assert!(promise.is_some_and(|p| !p.root), "{}: {name}", ability.name);
             }
         }
     }

@@ -1,4 +1,4 @@
-//! Content: what is written is read, by every way that the kernel has.
+//! Content: written data is read back, by every method of the kernel.
 
 use std::num::NonZeroUsize;
 use std::os::fd::{AsRawFd as _, OwnedFd};
@@ -39,8 +39,8 @@ const PROMISES: &[Promise] = &[
             let fd = g.open("a", OFlag::O_RDONLY).ok()?;
             let mut offset = 0;
             for size in sizes {
-                let found = g.read("a", &fd, size, offset).ok()?;
-                g.bytes("pread64", "a", &pattern(size), &found)?;
+                let content = g.read("a", &fd, size, offset).ok()?;
+                g.bytes("pread64", "a", &pattern(size), &content)?;
                 offset += size as i64 + 3;
             }
             Ok(())
@@ -56,7 +56,7 @@ const PROMISES: &[Promise] = &[
             let n = g.did("pwrite64", "a", n).ok()?;
             let rest = nix::sys::uio::pwrite(&fd, &bytes[n..], n as i64);
             if rest.is_err_and(undecides) {
-                // There was room for a part, or a limit of file sizes ends there.
+                // Only a part fitted, or a limit of file sizes ends there.
                 g.did("pwrite64", "a", rest).ok()?;
             }
             g.same("pwrite64", "a", "bytes written", (300_000, n))
@@ -182,8 +182,8 @@ const PROMISES: &[Promise] = &[
             let fd = g.reopened("a")?;
             let map = Mapping::new(g, &fd, 16 * KIB)?;
             map.store(g, 5000, b"stored")?;
-            let found = g.read("a", &fd, 6, 5000).ok()?;
-            g.bytes("pread64", "a", b"stored", &found)
+            let content = g.read("a", &fd, 6, 5000).ok()?;
+            g.bytes("pread64", "a", b"stored", &content)
         },
     ),
     promise(
@@ -352,8 +352,8 @@ fn copy(g: &Ground, from: (&OwnedFd, i64), to: (&OwnedFd, i64), length: usize) -
     Ok(())
 }
 
-/// A mapping of a file. The kernel moves bytes between it and a file in memory: where a page
-/// cannot be had, it returns an error, whereas a processor's access would end the program.
+/// A mapping of a file. The kernel copies bytes between it and a file in memory: it returns
+/// an error for a missing page, whereas an access by the processor would end the program.
 pub(super) struct Mapping {
     start: std::ptr::NonNull<libc::c_void>,
     length: usize,
@@ -370,7 +370,7 @@ impl Mapping {
         let memory = g.did("memfd_create", "a", memory).ready()?;
         let access = ProtFlags::PROT_READ | ProtFlags::PROT_WRITE;
         let size = NonZeroUsize::new(length).unwrap_or(NonZeroUsize::MIN);
-        // SAFETY: a new mapping at an address of the kernel's choice.
+        // SAFETY: a new mapping at an address chosen by the kernel.
         let mapped = unsafe { mmap(None, size, access, how, fd, 0) };
         Ok(Mapping {
             start: g.did("mmap", "a", mapped).able(&[Errno::ENODEV])?,
@@ -394,7 +394,7 @@ impl Mapping {
         let length = bytes.len().min(self.length.saturating_sub(offset));
         g.write("a", &self.memory, bytes, 0).ready()?;
         // SAFETY: `offset` and `length` lie inside the mapping, to which the kernel writes;
-        // nobody holds a reference into it.
+        // there is no reference into it.
         let n = unsafe {
             let to = self.start.as_ptr().byte_add(offset);
             libc::pread(self.memory.as_raw_fd(), to, length, 0)
@@ -403,7 +403,7 @@ impl Mapping {
     }
 
     fn sync(&self, g: &Ground) -> Kept {
-        // SAFETY: the mapping is there and as long.
+        // SAFETY: the mapping exists and has this length.
         let synced = unsafe { msync(self.start, self.length, MsFlags::MS_SYNC) };
         g.did("msync", "a", synced).ok()
     }
@@ -411,8 +411,8 @@ impl Mapping {
 
 impl Drop for Mapping {
     fn drop(&mut self) {
-        // SAFETY: the mapping is ours, and nobody uses it after this. What unmapping says
-        // changes nothing.
+        // SAFETY: only this value uses the mapping, and not after this. The result of
+        // unmapping changes nothing.
         let _ = unsafe { munmap(self.start, self.length) };
     }
 }

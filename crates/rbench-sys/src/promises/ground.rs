@@ -1,5 +1,5 @@
-//! The ground that a promise is tried on: calls that remember what they were about, and
-//! what follows from how they end.
+//! The workspace in which a promise is tested: calls that record their subject, and conclusions
+//! from their results.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -31,14 +31,14 @@ mod prepare;
 
 pub(super) use prepare::pattern;
 
-/// Something that a file system promises.
+/// A promise of a file system.
 #[derive(Debug)]
 pub struct Promise {
-    /// Its name for machines: `rename.over-existing.keeps-one`.
+    /// Name for machines: `rename.over-existing.keeps-one`.
     pub name: &'static str,
-    /// What is promised, a clause for people.
+    /// The promise, a clause for people.
     pub says: &'static str,
-    /// Whether only root can find it out.
+    /// True if only root can test it.
     pub root: bool,
     attempt: fn(&Ground) -> Kept,
 }
@@ -46,24 +46,24 @@ pub struct Promise {
 /// What was seen of a promise.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Verdict {
-    /// It is kept; how much of it was tried, where that depends on the time, or nothing.
+    /// It is kept; the amount that was tested, if it depends on the time, or empty.
     Holds(String),
-    /// It is not.
+    /// It is broken.
     Broken(Evidence),
-    /// The file system says that it has no such thing.
+    /// The file system reports that it does not support it.
     Unsupported(Evidence),
-    /// It could not be decided: what it takes did not come about.
+    /// It could not be decided: a requirement was not met.
     Undecided(Evidence),
-    /// It was not tried, for this reason.
+    /// It was not tested, for this reason.
     LeftOut(String),
 }
 
 /// What a verdict rests on.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Evidence {
-    /// What should have come of it.
+    /// The expected result.
     pub expected: String,
-    /// What came of it.
+    /// The actual result.
     pub seen: String,
     /// The system call.
     pub call: String,
@@ -83,18 +83,18 @@ fn named<S: Serializer>(path: &Path, serializer: S) -> Result<S::Ok, S::Error> {
 /// How an attempt ends: well, or with why it went no further.
 pub(super) type Kept = Result<(), Breach>;
 
-/// Why an attempt went no further.
+/// The reason why an attempt ended early.
 #[derive(Debug)]
 pub(super) struct Breach(Box<Verdict>);
 
 impl Breach {
-    /// It is not tried here.
+    /// The reason why it is not tested here.
     pub(super) fn left_out(why: impl Into<String>) -> Breach {
         Breach(Box::new(Verdict::LeftOut(why.into())))
     }
 }
 
-/// A promise that anyone can find out.
+/// A promise that any user can test.
 pub(super) const fn promise(
     name: &'static str,
     says: &'static str,
@@ -108,7 +108,7 @@ pub(super) const fn promise(
     }
 }
 
-/// A promise that only root can find out.
+/// A promise that only root can test.
 pub(super) const fn as_root(
     name: &'static str,
     says: &'static str,
@@ -123,12 +123,13 @@ pub(super) const fn as_root(
 }
 
 impl Promise {
-    /// Tries it in a directory of its own below `directory`, which exists and is ours, and
-    /// leaves what it made there to [`clear`](super::clear). What is drawn at random follows from `seed`. What may take as long
-    /// as it likes takes most of `longest`; all ends between two calls when `stop` says so.
+    /// Tests the promise in its own directory below `directory`, which exists and belongs to
+    /// this process. The files that it creates stay for [`clear`](super::clear). Random choices
+    /// derive from `seed`. Tests of any duration take most of `longest`; every test ends between
+    /// two calls when `stop` returns true.
     ///
-    /// It takes over the working directory of the calling thread, where the system lets a
-    /// thread have one of its own: the thread is to end behind it.
+    /// It takes over the working directory of the calling thread, if the system permits a thread
+    /// its own: the thread must end afterwards.
     pub fn keep(
         &self,
         directory: &Path,
@@ -136,12 +137,13 @@ impl Promise {
         longest: Duration,
         stop: &dyn Fn() -> bool,
     ) -> Verdict {
-        // The rest is for what it is in the middle of.
+        // The rest is for the operation in progress.
         let most = longest.mul_f64(0.8);
         if self.root && !super::is_root() {
             return Verdict::LeftOut("it can be tested only as root".to_owned());
         }
-        // With a limit of file sizes (ulimit -f) a write is to fail, and not to end the process.
+        // With a limit of file sizes (ulimit -f) a write must fail instead of ending the
+        // process.
         let mut signals = SigSet::empty();
         signals.add(Signal::SIGXFSZ);
         let _ = signals.thread_block();
@@ -151,7 +153,7 @@ impl Promise {
         }
         plain(&own);
         let ground = Ground::new(own.clone(), seed, most, stop);
-        // A mistake of ours costs this promise, not the report of all.
+        // An error in rbench costs this promise, not the whole report.
         let attempt = AssertUnwindSafe(|| (self.attempt)(&ground));
         match catch_unwind(attempt) {
             Ok(Ok(())) => Verdict::Holds(ground.note.take()),
@@ -161,15 +163,15 @@ impl Promise {
     }
 }
 
-/// Makes a directory; otherwise nothing can be decided in it.
+/// Creates a directory; an error makes the verdict undecided.
 pub(super) fn made(directory: &Path) -> Result<(), Verdict> {
-    let made = nix::unistd::mkdir(directory, Mode::from_bits_truncate(0o755));
-    made.map_err(|errno| Verdict::Undecided(failed("mkdir", errno, directory.to_owned())))
+    let result = nix::unistd::mkdir(directory, Mode::from_bits_truncate(0o755));
+    result.map_err(|errno| Verdict::Undecided(failed("mkdir", errno, directory.to_owned())))
 }
 
-/// Takes what a new directory has from the one above: default access control lists, the
-/// set-group-ID bit and its group. With them other modes and groups are right than those that
-/// are promised. What has none, or keeps them, stays as it is.
+/// Removes properties that a new directory inherits from its parent: default access control
+/// lists, the set-group-ID bit and its group. With them, the promised modes and groups would not
+/// apply. A directory without them, or that keeps them, is left unchanged.
 fn plain(directory: &Path) {
     if let Ok(path) = CString::new(directory.as_os_str().as_bytes()) {
         for name in [c"system.posix_acl_default", c"system.posix_acl_access"] {
@@ -182,13 +184,13 @@ fn plain(directory: &Path) {
     let _ = fchmodat(AT_FDCWD, directory, mode, FchmodatFlags::FollowSymlink);
 }
 
-/// An error in words.
+/// Describes an error in words.
 fn described(errno: Errno) -> String {
     format!("{errno:?} ({})", errno.desc())
 }
 
 impl Evidence {
-    /// What was seen beyond the error; nothing where the error says it all.
+    /// The observation in addition to the error; empty if the error is all.
     pub fn beyond_the_error(&self) -> String {
         match self.errno {
             Some(errno) if self.seen == described(errno) => String::new(),
@@ -209,7 +211,7 @@ fn failed(call: &str, errno: Errno, path: PathBuf) -> Evidence {
     }
 }
 
-/// Errors that say nothing of a promise: there is no room, or the place is not ours.
+/// Errors that show nothing about a promise: no space, or the directory is unusable.
 const UNDECIDED: [Errno; 6] = [
     Errno::EDQUOT,
     Errno::EMFILE,
@@ -219,25 +221,25 @@ const UNDECIDED: [Errno; 6] = [
     Errno::EROFS,
 ];
 
-/// Whether an error says nothing of a promise.
+/// True if an error shows nothing about a promise.
 pub(super) fn undecides(errno: Errno) -> bool {
     let limited = || {
-        // What is not known is no limit.
+        // Unknown counts as no limit.
         let limit = getrlimit(Resource::RLIMIT_FSIZE);
         limit.is_ok_and(|(soft, _)| soft != RLIM_INFINITY)
     };
     UNDECIDED.contains(&errno) || errno == Errno::EFBIG && limited()
 }
 
-/// Errors with which a file system says that it has no such thing.
+/// Errors with which a file system reports that it does not support something.
 const UNSUPPORTED: [Errno; 3] = [Errno::EOPNOTSUPP, Errno::ENOSYS, Errno::ENOTTY];
 
-/// A call that was made: what it was about, and how it ended.
+/// A call that was made: its object and its result.
 #[must_use]
 pub(super) struct Did<T> {
     call: &'static str,
     path: PathBuf,
-    /// Whether all is to end, so that nothing is said of it any more.
+    /// True if the test must end, so that no conclusion is drawn.
     stopped: bool,
     pub(super) result: Result<T, Errno>,
 }
@@ -247,7 +249,7 @@ impl<T> Did<T> {
         Breach(Box::new(kind(failed(self.call, errno, self.path))))
     }
 
-    /// What ends an attempt that is to end.
+    /// Ends an attempt that must stop.
     fn going_on(self) -> Result<Did<T>, Breach> {
         match self.stopped {
             false => Ok(self),
@@ -260,7 +262,7 @@ impl<T> Did<T> {
         }
     }
 
-    /// The promise is that it succeeds.
+    /// Expects success, by the promise.
     pub(super) fn ok(self) -> Result<T, Breach> {
         let this = self.going_on()?;
         match this.result {
@@ -270,8 +272,8 @@ impl<T> Did<T> {
         }
     }
 
-    /// The same, where the file system may say that it has no such thing, with one of
-    /// `more` too.
+    /// Like [`Did::ok`], but the file system may report that it does not support the call, also
+    /// with one of `more`.
     pub(super) fn able(self, more: &[Errno]) -> Result<T, Breach> {
         match self.result {
             Err(errno) if UNSUPPORTED.contains(&errno) || more.contains(&errno) => {
@@ -281,7 +283,7 @@ impl<T> Did<T> {
         }
     }
 
-    /// It only prepares what the promise is about.
+    /// Expects success of a call that only prepares the test.
     pub(super) fn ready(self) -> Result<T, Breach> {
         let this = self.going_on()?;
         match this.result {
@@ -290,12 +292,12 @@ impl<T> Did<T> {
         }
     }
 
-    /// The promise is that it fails with this error.
+    /// Expects failure with this error, by the promise.
     pub(super) fn fails(self, errno: Errno) -> Kept {
         self.fails_with(&[errno])
     }
 
-    /// The promise is that it fails with one of these errors.
+    /// Expects failure with one of these errors, by the promise.
     pub(super) fn fails_with(self, errors: &[Errno]) -> Kept {
         let this = self.going_on()?;
         let (seen, errno) = match &this.result {
@@ -326,29 +328,29 @@ pub(super) struct Listed {
     pub(super) kind: Option<nix::dir::Type>,
 }
 
-/// More entries than any directory here has.
+/// More entries than any directory in these tests.
 const LISTED_MAX: usize = 20_000;
 
-/// Who is neither root nor the owner of anything.
+/// A user who is neither root nor the owner of anything.
 pub(super) const USER: u32 = 54_321;
-/// A group that nobody is in.
+/// A group without members.
 pub(super) const GROUP: u32 = 54_322;
 
-/// An empty directory for one promise. Names are below it.
+/// An empty directory for one promise. Names are relative to it.
 pub(super) struct Ground<'a> {
     directory: PathBuf,
-    /// What stands before names: nothing where the thread is in the directory, so that
-    /// nobody's permissions above it matter.
+    /// Prefix of names: empty if the thread is in the directory, so that permissions above it do
+    /// not matter.
     before: PathBuf,
     pub(super) seed: u64,
-    /// How long a promise may take that takes as long as it likes.
+    /// Time limit of promises that take any amount of time.
     pub(super) longest: Duration,
     begun: Instant,
     stop: &'a dyn Fn() -> bool,
     note: RefCell<String>,
 }
 
-/// A ground as all workers of a promise have it.
+/// The common parts of the workspaces of a promise's workers.
 #[derive(Clone)]
 pub(super) struct Shared {
     directory: PathBuf,
@@ -359,8 +361,8 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    /// The ground of one worker, in a thread that the one of the promise has started: what it
-    /// draws is its own.
+    /// Creates the workspace of one worker, in a thread that the promise's thread has started;
+    /// it has its own random stream.
     pub(super) fn ground(self, worker: usize, stop: &dyn Fn() -> bool) -> Ground<'_> {
         let Shared {
             directory,
@@ -388,7 +390,7 @@ impl<'a> Ground<'a> {
         longest: Duration,
         stop: &'a dyn Fn() -> bool,
     ) -> Ground<'a> {
-        // Where the system refuses it, the whole path is written out.
+        // If the system refuses it, names have the whole path.
         let here = unshare(CloneFlags::CLONE_FS).and_then(|()| nix::unistd::chdir(&directory));
         Ground {
             before: match here {
@@ -404,7 +406,7 @@ impl<'a> Ground<'a> {
         }
     }
 
-    /// What workers of one promise need for grounds of their own.
+    /// The parts from which workers of one promise create their own workspaces.
     pub(super) fn shared(&self) -> Shared {
         let Ground {
             directory,
@@ -424,27 +426,27 @@ impl<'a> Ground<'a> {
         }
     }
 
-    /// Whether all is to end.
+    /// True if the test must end.
     pub(super) fn stopped(&self) -> bool {
         (self.stop)()
     }
 
-    /// Whether what takes as long as it likes is to end.
+    /// True if tests of any duration must end.
     pub(super) fn is_late(&self) -> bool {
         self.begun.elapsed() >= self.longest || self.stopped()
     }
 
-    /// Says how much was tried.
+    /// Records the amount that was tested.
     pub(super) fn note(&self, text: String) {
         self.note.replace(text);
     }
 
-    /// What leads to a name.
+    /// The path of a name.
     pub(super) fn at(&self, name: impl AsRef<Path>) -> PathBuf {
         self.before.join(name)
     }
 
-    /// How a call about a name ended.
+    /// Records the result of a call on a name.
     pub(super) fn did<T>(
         &self,
         call: &'static str,
@@ -459,7 +461,7 @@ impl<'a> Ground<'a> {
         }
     }
 
-    /// The promise is that something is as it should be.
+    /// Expects a value to be equal, by the promise.
     pub(super) fn same<T: PartialEq + Debug>(
         &self,
         call: &'static str,
@@ -478,7 +480,7 @@ impl<'a> Ground<'a> {
         }
     }
 
-    /// The same of the mode of a file.
+    /// Expects the mode of a file to be equal, by the promise.
     pub(super) fn same_mode(
         &self,
         call: &'static str,
@@ -492,7 +494,7 @@ impl<'a> Ground<'a> {
         }
     }
 
-    /// The promise is that something is so.
+    /// Expects a condition to be true, by the promise.
     pub(super) fn is(
         &self,
         call: &'static str,
@@ -522,7 +524,7 @@ impl<'a> Ground<'a> {
         }))))
     }
 
-    /// Something is not as it should be.
+    /// A value is not as expected.
     pub(super) fn breach(&self, call: &'static str, expected: String, seen: String) -> Breach {
         Breach(Box::new(Verdict::Broken(Evidence {
             expected,
@@ -533,7 +535,7 @@ impl<'a> Ground<'a> {
         })))
     }
 
-    /// The file system refuses it with an error; what else was seen, or nothing.
+    /// The file system refuses it with an error; `seen` is a further observation, or empty.
     pub(super) fn refused(&self, call: &'static str, errno: Errno, seen: String) -> Breach {
         let mut evidence = failed(call, errno, self.directory.clone());
         if !seen.is_empty() {
@@ -575,8 +577,8 @@ impl Ground<'_> {
     }
 
     pub(super) fn mkdir(&self, name: impl AsRef<Path>, mode: u32) -> Did<()> {
-        let made = nix::unistd::mkdir(&self.at(&name), Mode::from_bits_truncate(mode));
-        self.did("mkdir", name, made)
+        let result = nix::unistd::mkdir(&self.at(&name), Mode::from_bits_truncate(mode));
+        self.did("mkdir", name, result)
     }
 
     pub(super) fn rmdir(&self, name: impl AsRef<Path>) -> Did<()> {
@@ -618,28 +620,28 @@ impl Ground<'_> {
     }
 
     pub(super) fn symlink(&self, target: impl AsRef<Path>, name: impl AsRef<Path>) -> Did<()> {
-        let made = nix::unistd::symlinkat(target.as_ref(), AT_FDCWD, &self.at(&name));
-        self.did("symlinkat", name, made)
+        let result = nix::unistd::symlinkat(target.as_ref(), AT_FDCWD, &self.at(&name));
+        self.did("symlinkat", name, result)
     }
 
     pub(super) fn readlink(&self, name: impl AsRef<Path>) -> Did<std::ffi::OsString> {
-        let found = readlink(&self.at(&name));
-        self.did("readlink", name, found)
+        let target = readlink(&self.at(&name));
+        self.did("readlink", name, target)
     }
 
     pub(super) fn mkfifo(&self, name: impl AsRef<Path>, mode: u32) -> Did<()> {
-        let made = nix::unistd::mkfifo(&self.at(&name), Mode::from_bits_truncate(mode));
-        self.did("mknodat", name, made)
+        let result = nix::unistd::mkfifo(&self.at(&name), Mode::from_bits_truncate(mode));
+        self.did("mknodat", name, result)
     }
 
     pub(super) fn stat(&self, name: impl AsRef<Path>) -> Did<FileStat> {
-        let found = stat(&self.at(&name));
-        self.did("stat", name, found)
+        let attributes = stat(&self.at(&name));
+        self.did("stat", name, attributes)
     }
 
     pub(super) fn lstat(&self, name: impl AsRef<Path>) -> Did<FileStat> {
-        let found = lstat(&self.at(&name));
-        self.did("lstat", name, found)
+        let attributes = lstat(&self.at(&name));
+        self.did("lstat", name, attributes)
     }
 
     pub(super) fn fstat(&self, name: impl AsRef<Path>, fd: impl AsFd) -> Did<FileStat> {
@@ -672,7 +674,7 @@ impl Ground<'_> {
         self.did("truncate", name, changed)
     }
 
-    /// Sets the times of access and of change.
+    /// Sets the times of access and modification.
     pub(super) fn utimens(
         &self,
         name: impl AsRef<Path>,
@@ -684,7 +686,7 @@ impl Ground<'_> {
         self.did("utimensat", name, set)
     }
 
-    /// All entries of a directory but `.` and `..`, in their order.
+    /// All entries of a directory except `.` and `..`, in their order.
     pub(super) fn list(&self, name: impl AsRef<Path>) -> Did<Vec<Listed>> {
         let listed = self
             .opened_directory(&name)
@@ -693,7 +695,7 @@ impl Ground<'_> {
                 let mut all = Vec::new();
                 for entry in directory.iter() {
                     let entry = entry?;
-                    // One that never ends ends here.
+                    // Ends a listing that never ends.
                     if all.len() > LISTED_MAX || self.stopped() {
                         break;
                     }
@@ -710,7 +712,7 @@ impl Ground<'_> {
         self.did("getdents64", name, listed)
     }
 
-    /// The names in a directory but `.` and `..`, however often they are listed.
+    /// The names in a directory except `.` and `..`, however often they are listed.
     pub(super) fn entries(&self, name: impl AsRef<Path>) -> Did<BTreeSet<Vec<u8>>> {
         let Did {
             call,
@@ -777,8 +779,8 @@ mod tests {
                 g.stat(".").ok()?;
             }
         });
-        let begun = Instant::now();
-        let late = || begun.elapsed() > Duration::from_millis(50);
+        let start = Instant::now();
+        let late = || start.elapsed() > Duration::from_millis(50);
         match endless.keep(dir.path(), 1, Duration::from_secs(60), &late) {
             Verdict::Undecided(evidence) => assert_eq!(evidence.seen, "interrupted"),
             verdict => panic!("{verdict:?}"),

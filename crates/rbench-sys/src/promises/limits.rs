@@ -1,4 +1,4 @@
-//! A file system that is full. Only one that is small is filled.
+//! A full file system; only small ones are filled.
 
 use nix::errno::Errno;
 use nix::fcntl::OFlag;
@@ -15,10 +15,10 @@ pub(super) const GROUP: Group = Group {
     promises: PROMISES,
 };
 
-/// A file system of more than this is not filled, however full it is: others work in it,
-/// bytes.
+/// Size above which a file system is not filled, even if it is almost full: others use
+/// it. In bytes.
 const LARGE: u64 = 512 << 20;
-/// So much free space is not filled, bytes.
+/// Free space above which it is not filled, in bytes.
 const SMALL: u64 = 256 << 20;
 const BLOCK: usize = 64 << 10;
 
@@ -41,9 +41,9 @@ const PROMISES: &[Promise] = &[
             let mut offset = 0;
             while offset < length {
                 let part = BLOCK.min((length - offset) as usize);
-                let found = g.read("filler", &fd, part, offset).ok()?;
+                let content = g.read("filler", &fd, part, offset).ok()?;
                 data(g, offset, &mut block);
-                g.bytes("pread64", "filler", &block[..part], &found)?;
+                g.bytes("pread64", "filler", &block[..part], &content)?;
                 offset += BLOCK as i64;
             }
             Ok(())
@@ -65,10 +65,10 @@ const PROMISES: &[Promise] = &[
         fill(g)?;
         g.unlink("filler").ok()?;
         let fd = g.open("a", OFlag::O_CREAT | OFlag::O_RDWR).ready()?;
-        let begun = std::time::Instant::now();
-        // Some free in the background.
+        let start = std::time::Instant::now();
+        // Some file systems free space in the background.
         while g.write("a", &fd, &pattern(1 << 20), 0).result.is_err() {
-            let late = begun.elapsed().as_secs() >= 5;
+            let late = start.elapsed().as_secs() >= 5;
             g.is(
                 "pwrite64",
                 "a",
@@ -100,21 +100,22 @@ const PROMISES: &[Promise] = &[
 ];
 
 fn free(g: &Ground) -> Result<u64, Breach> {
-    let told = g.did("statvfs", ".", statvfs(&g.at("."))).ready()?;
-    Ok(told.blocks_free() * told.fragment_size())
+    let totals = g.did("statvfs", ".", statvfs(&g.at("."))).ready()?;
+    Ok(totals.blocks_free() * totals.fragment_size())
 }
 
-/// Goes on where the file system may be filled.
+/// Returns without an error if the file system may be filled.
 fn small(g: &Ground) -> Result<(), Breach> {
-    let told = g.did("statvfs", ".", statvfs(&g.at("."))).ready()?;
-    let bytes = |blocks: u64| blocks.saturating_mul(told.fragment_size());
-    match fillable(bytes(told.blocks()), bytes(told.blocks_free())) {
+    let totals = g.did("statvfs", ".", statvfs(&g.at("."))).ready()?;
+    let bytes = |blocks: u64| blocks.saturating_mul(totals.fragment_size());
+    match fillable(bytes(totals.blocks()), bytes(totals.blocks_free())) {
         Ok(()) => Ok(()),
         Err(why) => Err(Breach::left_out(why)),
     }
 }
 
-/// Whether a file system of this size with so much free space is filled; why not.
+/// Decides whether a file system with this size and free space is filled; the error is
+/// the reason why not.
 fn fillable(size: u64, free: u64) -> Result<(), &'static str> {
     match (size, free) {
         (0, _) => Err("the file system does not report its size, so it is not filled"),
@@ -124,12 +125,12 @@ fn fillable(size: u64, free: u64) -> Result<(), &'static str> {
     }
 }
 
-/// What stands in the file at this offset, a multiple of [`BLOCK`]; it is not compressed.
+/// Content of the file at this offset, a multiple of [`BLOCK`]; it cannot be compressed.
 fn data(g: &Ground, offset: i64, block: &mut [u8]) {
     DataStream::new(&[g.seed, offset as u64]).fill(block);
 }
 
-/// Fills the file system with one file; returns its length.
+/// Fills the file system with one file. Returns its length.
 fn fill(g: &Ground) -> Result<i64, Breach> {
     small(g)?;
     let fd = g.file("filler")?;
@@ -161,12 +162,12 @@ fn fill(g: &Ground) -> Result<i64, Breach> {
             }
         }
     }
-    // What a file system says late it says here.
+    // A file system may report late errors here.
     match g.did("fsync", "filler", nix::unistd::fsync(&fd)).result {
         Ok(()) => Ok(length),
         Err(errno) => {
-            let told = format!("fsync fails with {errno:?} for acknowledged data");
-            Err(g.undecided("fsync", told))
+            let message = format!("fsync fails with {errno:?} for acknowledged data");
+            Err(g.undecided("fsync", message))
         }
     }
 }
@@ -182,7 +183,7 @@ mod tests {
             (64 * MIB, 60 * MIB, true),
             (512 * MIB, 255 * MIB, true),
             (512 * MIB, 256 * MIB, false),
-            // Nearly full, and everybody's.
+            // Almost full, but used by others.
             (513 * MIB, MIB, false),
             (100 << 40, 0, false),
             (u64::MAX, 100 * MIB, false),

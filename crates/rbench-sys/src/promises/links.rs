@@ -1,4 +1,4 @@
-//! Hard and symbolic links, and files that have no name any more.
+//! Hard and symbolic links, and files that have lost their names.
 
 use std::ffi::OsString;
 
@@ -92,8 +92,8 @@ const PROMISES: &[Promise] = &[
             g.put("target", b"x")?;
             g.symlink("target", "link").ready()?;
             g.link("link", "second").able(&[Errno::EPERM])?;
-            let found = g.lstat("second").ok()?.st_mode & nix::libc::S_IFMT;
-            g.same("lstat", "second", "type", (nix::libc::S_IFLNK, found))
+            let kind = g.lstat("second").ok()?.st_mode & nix::libc::S_IFMT;
+            g.same("lstat", "second", "type", (nix::libc::S_IFLNK, kind))
         },
     ),
     promise(
@@ -107,8 +107,13 @@ const PROMISES: &[Promise] = &[
                 ("d", " "),
             ] {
                 g.symlink(target, name).able(&[Errno::EPERM])?;
-                let found = g.readlink(name).ok()?;
-                g.same("readlink", name, "target", (OsString::from(target), found))?;
+                let link_target = g.readlink(name).ok()?;
+                g.same(
+                    "readlink",
+                    name,
+                    "target",
+                    (OsString::from(target), link_target),
+                )?;
             }
             Ok(())
         },
@@ -118,15 +123,15 @@ const PROMISES: &[Promise] = &[
         "readlink returns a target of 4095 bytes in full",
         |g| {
             let target = "t".repeat(4095);
-            // Some keep it within one block of theirs.
+            // Some keep it within one of their blocks.
             g.symlink(&target, "link")
                 .able(&[Errno::EPERM, Errno::ENAMETOOLONG])?;
-            let found = g.readlink("link").ok()?;
-            g.same("readlink", "link", "length", (4095, found.len()))?;
+            let link_target = g.readlink("link").ok()?;
+            g.same("readlink", "link", "length", (4095, link_target.len()))?;
             g.is(
                 "readlink",
                 "link",
-                found == *target,
+                link_target == *target,
                 ("the target", "another target"),
             )
         },
@@ -136,8 +141,8 @@ const PROMISES: &[Promise] = &[
         "the size of a symbolic link is the length of its target",
         |g| {
             g.symlink("four", "link").able(&[Errno::EPERM])?;
-            let found = g.lstat("link").ok()?;
-            g.same("lstat", "link", "size", (4, found.st_size))
+            let attributes = g.lstat("link").ok()?;
+            g.same("lstat", "link", "size", (4, attributes.st_size))
         },
     ),
     promise(

@@ -1,4 +1,4 @@
-//! Listings: every entry once, with its inode and type, also while the directory changes.
+//! Listings: every entry once, with its inode and type, even while the directory changes.
 
 use std::collections::BTreeMap;
 use std::ffi::CString;
@@ -18,7 +18,7 @@ pub(super) const GROUP: Group = Group {
     promises: PROMISES,
 };
 
-/// Entries of a directory whose listing takes several calls.
+/// Entries of a directory whose listing needs several calls.
 const MANY: usize = 500;
 
 const PROMISES: &[Promise] = &[
@@ -57,8 +57,8 @@ const PROMISES: &[Promise] = &[
             g.put("d/b", b"")?;
             g.list("d").ready()?;
             g.unlink("d/a").ready()?;
-            let found: Vec<String> = names(g.list("d").ok()?).into_keys().collect();
-            g.same("getdents64", "d", "entries", (vec!["b".to_owned()], found))
+            let listed: Vec<String> = names(g.list("d").ok()?).into_keys().collect();
+            g.same("getdents64", "d", "entries", (vec!["b".to_owned()], listed))
         },
     ),
     promise(
@@ -69,8 +69,8 @@ const PROMISES: &[Promise] = &[
             g.put("d/a", b"")?;
             g.list("d").ready()?;
             g.rename("d/a", "d/b").ready()?;
-            let found: Vec<String> = names(g.list("d").ok()?).into_keys().collect();
-            g.same("getdents64", "d", "entries", (vec!["b".to_owned()], found))
+            let listed: Vec<String> = names(g.list("d").ok()?).into_keys().collect();
+            g.same("getdents64", "d", "entries", (vec!["b".to_owned()], listed))
         },
     ),
     promise(
@@ -178,10 +178,10 @@ const PROMISES: &[Promise] = &[
                 back_to(g, &fd, all[at].cookie)?;
                 let again = rest(g, &fd)?;
                 let wanted: Vec<&CString> = all[at + 1..].iter().map(|entry| &entry.name).collect();
-                let found: Vec<&CString> = again.iter().map(|entry| &entry.name).collect();
-                let seen = format!("{} entries, from {:?} on", found.len(), found.first());
+                let relisted: Vec<&CString> = again.iter().map(|entry| &entry.name).collect();
+                let seen = format!("{} entries, from {:?} on", relisted.len(), relisted.first());
                 let expected = format!("{} entries, from {:?} on", wanted.len(), wanted.first());
-                g.is("getdents64", "d", wanted == found, (&expected, &seen))?;
+                g.is("getdents64", "d", wanted == relisted, (&expected, &seen))?;
             }
             Ok(())
         },
@@ -306,7 +306,7 @@ const PROMISES: &[Promise] = &[
     ),
 ];
 
-/// The directory `d` with many files.
+/// Creates the directory `d` with many files.
 fn filled(g: &Ground) -> Kept {
     g.dir("d")?;
     for number in 0..MANY {
@@ -325,7 +325,7 @@ fn names(all: Vec<super::ground::Listed>) -> BTreeMap<String, usize> {
     names
 }
 
-/// The promise is that the files with these numbers were listed once each.
+/// Expects the files with these numbers to be listed once each, by the promise.
 fn once(g: &Ground, seen: &BTreeMap<String, usize>, numbers: std::ops::Range<usize>) -> Kept {
     let times = |number: usize| seen.get(&format!("file-{number}")).copied().unwrap_or(0);
     let missing = numbers.clone().filter(|number| times(*number) == 0).count();
@@ -338,7 +338,7 @@ fn once(g: &Ground, seen: &BTreeMap<String, usize>, numbers: std::ops::Range<usi
     )
 }
 
-/// An entry as the kernel gives it out.
+/// An entry as the kernel returns it.
 struct Entry {
     name: CString,
     ino: u64,
@@ -354,12 +354,12 @@ fn back_to(g: &Ground, fd: &OwnedFd, cookie: i64) -> Kept {
     g.did("lseek", "d", done).ok().map(drop)
 }
 
-/// All entries that are still to come.
+/// All remaining entries.
 fn rest(g: &Ground, fd: &OwnedFd) -> Result<Vec<Entry>, Breach> {
     let mut all = Vec::new();
     loop {
         let part = some(g, fd)?;
-        // One that never ends ends here.
+        // Ends a listing that never ends.
         if part.is_empty() || all.len() > 20 * MANY {
             return Ok(all);
         }
@@ -371,7 +371,7 @@ fn some(g: &Ground, fd: &OwnedFd) -> Result<Vec<Entry>, Breach> {
     some_of(g, fd).ok()
 }
 
-/// The entries that one call returns, in a buffer that holds a few dozen.
+/// The entries that one call returns, in a buffer for a few dozen.
 fn some_of(g: &Ground, fd: &OwnedFd) -> super::ground::Did<Vec<Entry>> {
     const SIZE: usize = 2048;
     let mut buffer = vec![0_u8; SIZE];
@@ -388,7 +388,7 @@ fn some_of(g: &Ground, fd: &OwnedFd) -> super::ground::Did<Vec<Entry>> {
     g.did("getdents64", "d", parsed)
 }
 
-/// Takes records of `struct linux_dirent64` apart: inode, cookie, length, type, name.
+/// Parses records of `struct linux_dirent64`: inode, cookie, length, type, name.
 fn entries(mut bytes: &[u8]) -> Vec<Entry> {
     let mut all = Vec::new();
     while let (Some(ino), Some(cookie), Some(length)) =

@@ -1,6 +1,6 @@
-//! Locks of three kinds: of whole files (flock), of ranges by a process (POSIX) and of ranges
-//! by an open file (OFD). Whether another process holds one is asked by an open file of its
-//! own, which to the kernel is a stranger to both.
+//! Locks of three kinds: of whole files (flock), of ranges by a process (POSIX), and of
+//! ranges by an open file (OFD). A separate open file, which the kernel treats as another
+//! owner, tests whether a lock is held.
 
 use std::os::fd::OwnedFd;
 use std::sync::mpsc::channel;
@@ -19,7 +19,7 @@ pub(super) const GROUP: Group = Group {
     promises: PROMISES,
 };
 
-/// How long who waits for a lock may take to get it.
+/// Time limit for a waiter to get a lock.
 const SOON: Duration = Duration::from_secs(10);
 
 const PROMISES: &[Promise] = &[
@@ -79,7 +79,7 @@ const PROMISES: &[Promise] = &[
             let (sender, receiver) = channel();
             started(g, move || {
                 let got = Flock::lock(next, FlockArg::LockExclusive).map(drop);
-                // Who asked may have gone.
+                // The receiver may be gone.
                 let _ = sender.send(got.map_err(|(_, errno)| errno));
             })?;
             let early = receiver.recv_timeout(Duration::from_millis(50));
@@ -129,19 +129,14 @@ const PROMISES: &[Promise] = &[
         |g| {
             let (one, two) = two(g)?;
             posix(g, &one, range(libc::F_WRLCK, 100, 50)).able(&[])?;
-            let found = held(g, &two, 0, 0)?;
-            let told = (
-                i32::from(found.l_type),
-                found.l_start,
-                found.l_len,
-                found.l_pid,
-            );
+            let lock = held(g, &two, 0, 0)?;
+            let lock_fields = (i32::from(lock.l_type), lock.l_start, lock.l_len, lock.l_pid);
             let me = std::process::id() as i32;
             g.same(
                 "fcntl",
                 "a",
                 "type, start, length, process",
-                ((libc::F_WRLCK, 100, 50, me), told),
+                ((libc::F_WRLCK, 100, 50, me), lock_fields),
             )
         },
     ),
@@ -278,7 +273,7 @@ const PROMISES: &[Promise] = &[
             let (sender, receiver) = channel();
             started(g, move || {
                 let got = fcntl(&two, FcntlArg::F_OFD_SETLKW(&range(libc::F_WRLCK, 0, 0)));
-                // Who asked may have gone.
+                // The receiver may be gone.
                 let _ = sender.send(got.map(drop));
             })?;
             let early = receiver.recv_timeout(Duration::from_millis(50));
@@ -302,13 +297,13 @@ const PROMISES: &[Promise] = &[
     ),
 ];
 
-/// Errors that say that another one has the lock.
+/// Errors that show that another owner has the lock.
 const TAKEN: [Errno; 2] = [Errno::EAGAIN, Errno::EACCES];
 
-/// A thread that waits.
+/// Starts a thread that waits.
 fn started(g: &Ground, work: impl FnOnce() + Send + 'static) -> Kept {
-    let begun = std::thread::Builder::new().spawn(work);
-    begun
+    let thread = std::thread::Builder::new().spawn(work);
+    thread
         .map(drop)
         .map_err(|error| g.undecided("clone", format!("cannot start a thread: {error}")))
 }
@@ -321,7 +316,7 @@ fn flock(g: &Ground, fd: OwnedFd, how: FlockArg) -> Did<Flock<OwnedFd>> {
     )
 }
 
-/// Two open files of one new file.
+/// Opens a new file twice.
 fn two(g: &Ground) -> Result<(OwnedFd, OwnedFd), Breach> {
     Ok((g.file("a")?, g.reopened("a")?))
 }
@@ -348,7 +343,7 @@ fn ofd(g: &Ground, fd: &OwnedFd, range: libc::flock) -> Did<()> {
     )
 }
 
-/// The lock that stands in the way of an exclusive one of this range, or F_UNLCK.
+/// The lock that conflicts with an exclusive one of this range, or F_UNLCK.
 fn held(g: &Ground, fd: &OwnedFd, start: i64, length: i64) -> Result<libc::flock, Breach> {
     let mut lock = range(libc::F_WRLCK, start, length);
     let done = fcntl(fd, FcntlArg::F_OFD_GETLK(&mut lock));
@@ -356,10 +351,10 @@ fn held(g: &Ground, fd: &OwnedFd, start: i64, length: i64) -> Result<libc::flock
     Ok(lock)
 }
 
-/// The promise is that this range is free, or not.
+/// Expects this range to be free or held, by the promise.
 fn free(g: &Ground, fd: &OwnedFd, start: i64, length: i64, wanted: bool) -> Kept {
-    let found = held(g, fd, start, length)?;
-    let is_free = i32::from(found.l_type) == libc::F_UNLCK;
+    let lock = held(g, fd, start, length)?;
+    let is_free = i32::from(lock.l_type) == libc::F_UNLCK;
     let what = format!("bytes {start}+{length} are free:");
     g.same("fcntl", "a", &what, (wanted, is_free))
 }

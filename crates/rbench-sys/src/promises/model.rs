@@ -1,5 +1,5 @@
-//! Random operations against a model: of one file, byte for byte, and of a tree of names. What
-//! goes wrong is shrunk to a few operations that show it.
+//! Random operations against a model: on one file, byte for byte, and on a tree of names. A
+//! failing sequence is minimised to a few operations that show the failure.
 
 use std::time::Instant;
 
@@ -51,20 +51,20 @@ pub(super) const GROUP: Group = Group {
     ],
 };
 
-/// Operations of a whole check.
+/// Number of operations of a whole check.
 const OPERATIONS: usize = 10_000;
 
-/// Something that operations are done to, and its model.
+/// An object of operations, with its model.
 trait Subject: Sized {
     type Operation: Clone + std::fmt::Debug;
 
-    /// A new one under a name that is not taken.
+    /// Creates one under a new name.
     fn new(g: &Ground, number: usize) -> Result<Self, Breach>;
 
-    /// The next operation.
+    /// Draws the next operation.
     fn draw(draws: &mut Stream) -> Self::Operation;
 
-    /// Does it to both, and says what is different then.
+    /// Performs an operation on both, and returns the difference.
     fn step(
         &mut self,
         g: &Ground,
@@ -72,20 +72,21 @@ trait Subject: Sized {
         operation: &Self::Operation,
     ) -> Result<Option<Wrong>, Breach>;
 
-    /// Those of `history` that may have to do with what is wrong, the last one among them.
+    /// The operations of `history` that may have caused the difference, including the last
+    /// one.
     fn concerned(
         history: &[Numbered<Self::Operation>],
         wrong: &Wrong,
     ) -> Vec<Numbered<Self::Operation>>;
 }
 
-/// An operation with its number, from which its data follows.
+/// An operation with its number, which determines its data.
 type Numbered<O> = (usize, O);
 
-/// What is different.
+/// A difference.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Wrong {
-    /// The byte, where there is one.
+    /// The byte, if it concerns one.
     at: Option<u64>,
     expected: String,
     seen: String,
@@ -97,16 +98,17 @@ fn check<S: Subject>(g: &Ground) -> Result<(), Breach> {
     Ok(())
 }
 
-/// Does so many operations, or fewer where the time is short; how many. The first subject has
-/// the number `base`, those that are tried to shrink what goes wrong the numbers behind it.
+/// Performs this number of operations, or fewer if the time is short. Returns their number.
+/// The first object has the number `base`; those for minimising a failure have the numbers
+/// after it.
 fn run<S: Subject>(g: &Ground, base: usize, operations: usize) -> Result<usize, Breach> {
-    let begun = Instant::now();
+    let start = Instant::now();
     let mut draws = Stream::new(&[g.seed, OPERATIONS as u64]);
     let mut subject = S::new(g, base)?;
     let mut history: Vec<Numbered<S::Operation>> = Vec::new();
-    // Fewer where they take longer. As much time again is for what goes wrong.
+    // Half of the time is left for minimising a failure.
     let longest = g.longest / 2;
-    while history.len() < operations && begun.elapsed() < longest {
+    while history.len() < operations && start.elapsed() < longest {
         if g.stopped() {
             return Err(g.undecided("", "interrupted"));
         }
@@ -121,17 +123,17 @@ fn run<S: Subject>(g: &Ground, base: usize, operations: usize) -> Result<usize, 
     Ok(history.len())
 }
 
-/// A reproduction: operations, and what is wrong behind them.
+/// A reproduction: operations with the difference after them.
 struct Reproduction<O> {
     operations: Vec<Numbered<O>>,
     wrong: Wrong,
-    /// Whether it came again when they alone were done; `None`: no time was left to try.
+    /// True if these operations alone reproduced it; `None` if no time was left to try.
     again: Option<bool>,
-    /// After how many operations it came first.
+    /// Number of operations after which it first occurred.
     first: usize,
 }
 
-/// What is wrong behind these operations on something new; nothing where the time is over.
+/// The difference after these operations on a new object; `None` if the time is over.
 fn replay<S: Subject>(
     g: &Ground,
     number: usize,
@@ -149,8 +151,8 @@ fn replay<S: Subject>(
     Ok(None)
 }
 
-/// Fewer operations that go wrong too: first those that are concerned, then parts of them left
-/// out as long as it still goes wrong.
+/// Minimises a failing sequence: first to the concerned operations, then by leaving out parts
+/// of them while it still fails.
 fn shrunk<S: Subject>(
     g: &Ground,
     base: usize,
@@ -161,7 +163,7 @@ fn shrunk<S: Subject>(
     let mut tries = base;
     let mut fails = |operations: &[Numbered<S::Operation>]| {
         tries += 1;
-        // A try that breaks off shows nothing.
+        // An aborted attempt shows nothing.
         replay::<S>(g, tries, operations).ok().flatten()
     };
     let concerned = S::concerned(&history, &wrong);

@@ -1,5 +1,4 @@
-//! Names: which operation refuses what with which error, how long names and paths may be,
-//! and of which bytes.
+//! Names: errors of operations, the lengths of names and paths, and their bytes.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt as _;
@@ -85,8 +84,8 @@ const PROMISES: &[Promise] = &[
             g.rmdir("d").ready()?;
             let flags = OFlag::O_CREAT | OFlag::O_RDWR | OFlag::O_CLOEXEC;
             let mode = nix::sys::stat::Mode::from_bits_truncate(0o644);
-            let made = nix::fcntl::openat(&fd, "new", flags, mode);
-            g.did("openat", "d/new", made).fails(Errno::ENOENT)
+            let result = nix::fcntl::openat(&fd, "new", flags, mode);
+            g.did("openat", "d/new", result).fails(Errno::ENOENT)
         },
     ),
     promise("names.empty", "an empty name fails with ENOENT", |g| {
@@ -334,24 +333,24 @@ const PROMISES: &[Promise] = &[
         "mkdir creates an empty directory",
         |g| {
             g.mkdir("d", 0o755).ok()?;
-            let found = g.stat("d").ok()?;
+            let attributes = g.stat("d").ok()?;
             g.same(
                 "stat",
                 "d",
                 "type",
-                (nix::libc::S_IFDIR, found.st_mode & nix::libc::S_IFMT),
+                (nix::libc::S_IFDIR, attributes.st_mode & nix::libc::S_IFMT),
             )?;
             g.same("getdents64", "d", "entries", (0, g.list("d").ok()?.len()))
         },
     ),
     promise("names.mkfifo.makes", "mkfifo creates a named pipe", |g| {
         g.mkfifo("pipe", 0o600).able(&[Errno::EPERM])?;
-        let found = g.lstat("pipe").ok()?;
+        let attributes = g.lstat("pipe").ok()?;
         g.same(
             "lstat",
             "pipe",
             "type",
-            (nix::libc::S_IFIFO, found.st_mode & nix::libc::S_IFMT),
+            (nix::libc::S_IFIFO, attributes.st_mode & nix::libc::S_IFMT),
         )
     }),
     promise(
@@ -360,15 +359,15 @@ const PROMISES: &[Promise] = &[
         |g| {
             let dev = nix::libc::S_IFSOCK;
             let kind = nix::sys::stat::SFlag::from_bits_truncate(dev);
-            let made = nix::sys::stat::mknod(&g.at("socket"), kind, MODE, 0);
-            g.did("mknodat", "socket", made)
+            let result = nix::sys::stat::mknod(&g.at("socket"), kind, MODE, 0);
+            g.did("mknodat", "socket", result)
                 .able(&[Errno::EPERM, Errno::EINVAL])?;
-            let found = g.lstat("socket").ok()?;
+            let attributes = g.lstat("socket").ok()?;
             g.same(
                 "lstat",
                 "socket",
                 "type",
-                (dev, found.st_mode & nix::libc::S_IFMT),
+                (dev, attributes.st_mode & nix::libc::S_IFMT),
             )?;
             g.open("socket", OFlag::O_RDWR).fails(Errno::ENXIO)
         },
@@ -405,13 +404,13 @@ const PROMISES: &[Promise] = &[
                 .ok()?;
             g.there(&name)?;
             let listed = g.list(".").ok()?;
-            let found = listed
+            let names_listed = listed
                 .iter()
                 .any(|entry| entry.name.to_bytes() == name.as_bytes());
             g.is(
                 "getdents64",
                 &name,
-                found,
+                names_listed,
                 ("the name is listed", "the name is not listed"),
             )?;
             g.unlink(&name).ok()
@@ -467,7 +466,7 @@ const PROMISES: &[Promise] = &[
         "names.bytes.any",
         "a name may hold any bytes but zero and '/', and is listed unchanged",
         |g| {
-            // Upper and lower case are another promise.
+            // Upper and lower case belong to another promise.
             let bytes = || (1..=255_u8).filter(|byte| *byte != b'/' && !byte.is_ascii_uppercase());
             for byte in bytes() {
                 let bytes = [b'a', byte, b'z'];
@@ -508,7 +507,7 @@ const PROMISES: &[Promise] = &[
         "names.bytes.composed",
         "names that differ only in their Unicode form are distinct",
         |g| {
-            // é as one character, and as e with an accent.
+            // é as one character, and as e with a combining accent.
             g.put("\u{e9}", b"one")?;
             g.open("e\u{301}", OFlag::O_RDONLY).fails(Errno::ENOENT)?;
             let first = g.list(".").ok()?;
@@ -559,20 +558,20 @@ const PROMISES: &[Promise] = &[
 
 const MODE: nix::sys::stat::Mode = nix::sys::stat::Mode::from_bits_truncate(0o644);
 
-/// What a name may have at most, in bytes, as the file system says.
+/// The longest name in bytes, as reported by the file system.
 fn longest(g: &Ground) -> Result<usize, super::ground::Breach> {
-    let told = nix::sys::statvfs::statvfs(&g.at("."));
-    let told = g.did("statvfs", ".", told).ready()?.name_max() as usize;
-    match told {
-        2..=1023 => Ok(told),
+    let name_max = nix::sys::statvfs::statvfs(&g.at("."));
+    let name_max = g.did("statvfs", ".", name_max).ready()?.name_max() as usize;
+    match name_max {
+        2..=1023 => Ok(name_max),
         _ => Err(g.undecided(
             "statvfs",
-            format!("statvfs reports names of up to {told} bytes"),
+            format!("statvfs reports names of up to {name_max} bytes"),
         )),
     }
 }
 
-/// Every way to make a name; `file` is there, to be linked and renamed.
+/// Every way to create a name; `file` exists, to be linked and renamed.
 fn making(g: &Ground, name: &str, judge: impl Fn(Did<()>) -> Kept) -> Kept {
     if g.lstat("file").result.is_err() {
         g.put("file", b"")?;

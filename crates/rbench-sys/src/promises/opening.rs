@@ -1,4 +1,4 @@
-//! What the flags of open promise.
+//! Promises about the flags of open.
 
 use std::os::fd::AsRawFd as _;
 use std::sync::{Barrier, OnceLock};
@@ -21,18 +21,18 @@ const NEW: OFlag = OFlag::O_CREAT.union(OFlag::O_EXCL).union(OFlag::O_RDWR);
 const PROMISES: &[Promise] = &[
     promise("open.create.makes", "O_CREAT creates an empty file", |g| {
         let fd = g.open("a", OFlag::O_CREAT | OFlag::O_RDWR).ok()?;
-        let found = g.fstat("a", &fd).ok()?;
+        let attributes = g.fstat("a", &fd).ok()?;
         g.same(
             "fstat",
             "a",
             "size and links",
-            ((0, 1), (found.st_size, found.st_nlink)),
+            ((0, 1), (attributes.st_size, attributes.st_nlink)),
         )?;
         g.same(
             "fstat",
             "a",
             "type",
-            (nix::libc::S_IFREG, found.st_mode & nix::libc::S_IFMT),
+            (nix::libc::S_IFREG, attributes.st_mode & nix::libc::S_IFMT),
         )
     }),
     promise(
@@ -59,12 +59,12 @@ const PROMISES: &[Promise] = &[
             g.put("a", b"content")?;
             let before = g.stat("a").ready()?.st_ino;
             g.open("a", OFlag::O_WRONLY | OFlag::O_TRUNC).ok()?;
-            let found = g.stat("a").ok()?;
+            let attributes = g.stat("a").ok()?;
             g.same(
                 "stat",
                 "a",
                 "size and inode",
-                ((0, before), (found.st_size, found.st_ino)),
+                ((0, before), (attributes.st_size, attributes.st_ino)),
             )
         },
     ),
@@ -143,9 +143,9 @@ const PROMISES: &[Promise] = &[
                 g.did("write", "a", done).ok()?;
             }
             let fd = g.open("a", OFlag::O_RDONLY).ok()?;
-            let found = g.read("a", fd, 4 * EACH * LENGTH + 1, 0).ok()?;
-            g.same("stat", "a", "bytes", (4 * EACH * LENGTH, found.len()))?;
-            let torn = found
+            let content = g.read("a", fd, 4 * EACH * LENGTH + 1, 0).ok()?;
+            g.same("stat", "a", "bytes", (4 * EACH * LENGTH, content.len()))?;
+            let torn = content
                 .chunks(LENGTH)
                 .filter(|part| part.iter().any(|byte| *byte != part[0]));
             g.same("pread64", "a", "torn records", (0, torn.count()))
@@ -180,8 +180,8 @@ const PROMISES: &[Promise] = &[
             for number in 0..20_u8 {
                 g.write("a", &one, &[number; 100], i64::from(number) * 100)
                     .ready()?;
-                let found = g.read("a", &two, 100, i64::from(number) * 100).ok()?;
-                g.bytes("pread64", "a", &[number; 100], &found)?;
+                let content = g.read("a", &two, 100, i64::from(number) * 100).ok()?;
+                g.bytes("pread64", "a", &[number; 100], &content)?;
             }
             Ok(())
         },
@@ -334,13 +334,13 @@ const PROMISES: &[Promise] = &[
     ),
 ];
 
-/// What four threads do at a time, each with its number; all of them meet at the barrier.
+/// Runs `work` in four threads at once, each with its number; all meet at the barrier.
 fn together<T: Send>(
     g: &Ground,
     work: impl Fn(&Barrier, u8) -> T + Sync,
 ) -> Result<Vec<T>, Breach> {
     const THREADS: u8 = 4;
-    // Nobody waits at a barrier to which not all can come.
+    // No thread waits at a barrier that some cannot reach.
     let gate: OnceLock<Option<Barrier>> = OnceLock::new();
     let (gate, work) = (&gate, &work);
     std::thread::scope(|scope| {
@@ -358,7 +358,7 @@ fn together<T: Send>(
     })
 }
 
-/// The whole path of the ground, for threads that are elsewhere.
+/// The whole path of the workspace, for threads in another directory.
 pub(super) fn whole(g: &Ground) -> Result<std::path::PathBuf, Breach> {
     match g.at("") {
         path if path.is_absolute() => Ok(path),

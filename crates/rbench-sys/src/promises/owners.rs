@@ -1,4 +1,4 @@
-//! Modes, owners, and what other users may do.
+//! Modes, owners, and permissions of other users.
 
 use nix::errno::Errno;
 use nix::fcntl::OFlag;
@@ -13,7 +13,7 @@ pub(super) const GROUP: Group = Group {
     promises: PROMISES,
 };
 
-/// Neither the user nor the owner.
+/// A user who is neither the test user nor the owner.
 const STRANGER: u32 = 54_323;
 
 const PROMISES: &[Promise] = &[
@@ -118,13 +118,8 @@ const PROMISES: &[Promise] = &[
         "a new file belongs to its creator",
         |g| {
             g.put("a", b"")?;
-            let found = g.stat("a").ok()?.st_uid;
-            g.same(
-                "stat",
-                "a",
-                "owner",
-                (nix::unistd::geteuid().as_raw(), found),
-            )
+            let uid = g.stat("a").ok()?.st_uid;
+            g.same("stat", "a", "owner", (nix::unistd::geteuid().as_raw(), uid))
         },
     ),
     as_root(
@@ -176,7 +171,7 @@ const PROMISES: &[Promise] = &[
             g.put("a", b"")?;
             let changed = g.chown("a", Some(3_000_000_001), Some(70_000));
             match changed.result {
-                // A user namespace may have no such owner.
+                // A user namespace may lack such an owner.
                 Err(Errno::EINVAL) if !all_ids() => changed.ready()?,
                 _ => changed.ok()?,
             }
@@ -254,12 +249,12 @@ const PROMISES: &[Promise] = &[
                 g.symlink("x", "link").ready()
             })?;
             for name in ["a", "d", "link"] {
-                let found = g.lstat(name).ok()?;
+                let attributes = g.lstat(name).ok()?;
                 g.same(
                     "lstat",
                     name,
                     "owner and group",
-                    ((USER, OTHERS), (found.st_uid, found.st_gid)),
+                    ((USER, OTHERS), (attributes.st_uid, attributes.st_gid)),
                 )?;
             }
             Ok(())
@@ -284,12 +279,15 @@ const PROMISES: &[Promise] = &[
         |g| {
             set_group_directory(g)?;
             g.as_user(USER, USER, || g.mkdir("d/e", 0o755).ready())?;
-            let found = g.stat("d/e").ok()?;
+            let attributes = g.stat("d/e").ok()?;
             g.same(
                 "stat",
                 "d/e",
                 "group and bit",
-                ((OTHERS, 0o2000), (found.st_gid, found.st_mode & 0o2000)),
+                (
+                    (OTHERS, 0o2000),
+                    (attributes.st_gid, attributes.st_mode & 0o2000),
+                ),
             )
         },
     ),
@@ -503,20 +501,20 @@ const PROMISES: &[Promise] = &[
         "a device file keeps its number and type",
         |g| {
             let number = nix::sys::stat::makedev(1, 3);
-            let made = mknod(
+            let result = mknod(
                 &g.at("null"),
                 SFlag::S_IFCHR,
                 Mode::from_bits_truncate(0o600),
                 number,
             );
-            g.did("mknodat", "null", made).able(&[Errno::EPERM])?;
-            let found = g.lstat("null").ok()?;
-            let kind = found.st_mode & nix::libc::S_IFMT;
+            g.did("mknodat", "null", result).able(&[Errno::EPERM])?;
+            let attributes = g.lstat("null").ok()?;
+            let kind = attributes.st_mode & nix::libc::S_IFMT;
             g.same(
                 "lstat",
                 "null",
                 "type and number",
-                ((nix::libc::S_IFCHR, number), (kind, found.st_rdev)),
+                ((nix::libc::S_IFCHR, number), (kind, attributes.st_rdev)),
             )
         },
     ),
@@ -526,7 +524,7 @@ fn mode(g: &Ground, name: &str) -> Result<u32, super::ground::Breach> {
     Ok(g.stat(name).ok()?.st_mode & 0o7777)
 }
 
-/// Whether this user namespace has every user and group.
+/// True if this user namespace has all users and groups.
 fn all_ids() -> bool {
     let whole = |map: &str| {
         let text = std::fs::read_to_string(format!("/proc/self/{map}")).unwrap_or_default();
@@ -537,11 +535,11 @@ fn all_ids() -> bool {
 }
 
 fn owner(g: &Ground, name: &str) -> Result<(u32, u32), super::ground::Breach> {
-    let found = g.stat(name).ok()?;
-    Ok((found.st_uid, found.st_gid))
+    let attributes = g.stat(name).ok()?;
+    Ok((attributes.st_uid, attributes.st_gid))
 }
 
-/// A file of the user and of the others' group.
+/// Creates a file of the test user and the group of others.
 fn owned(g: &Ground, name: &str, bits: u32) -> Kept {
     g.put(name, b"x")?;
     g.chown(name, Some(USER), Some(OTHERS)).ready()?;

@@ -69,7 +69,7 @@ const PROMISES: &[Promise] = &[
         |g| {
             g.put("name", b"x")?;
             let path = super::opening::whole(g)?.join("name");
-            // What is looked at, and what was not there.
+            // Number of checks, and of missing names.
             let (looks, missing) = (AtomicU64::new(0), AtomicU64::new(0));
             let ended = AtomicBool::new(false);
             let look = || {
@@ -313,7 +313,7 @@ const PROMISES: &[Promise] = &[
     ),
 ];
 
-/// Renames files over a name, until it was looked at often enough meanwhile.
+/// Renames files over a name, until it was checked often enough meanwhile.
 fn renamed_over(g: &Ground, looks: &AtomicU64) -> Kept {
     const RENAMES: usize = 100;
     const LOOKS: u64 = 100;

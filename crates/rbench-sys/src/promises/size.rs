@@ -1,4 +1,4 @@
-//! Sizes: truncate, holes, and space that is reserved or given back.
+//! Sizes: truncate, holes, and space that is reserved or deallocated.
 
 use std::os::fd::OwnedFd;
 
@@ -120,8 +120,8 @@ const SIZES: &[Promise] = &[
             let fd = g.file("a")?;
             for number in 0..50 {
                 g.write("a", &fd, &[7; 777], number * 777).ready()?;
-                let found = g.fstat("a", &fd).ok()?.st_size;
-                g.same("fstat", "a", "size", ((number + 1) * 777, found))?;
+                let size = g.fstat("a", &fd).ok()?.st_size;
+                g.same("fstat", "a", "size", ((number + 1) * 777, size))?;
             }
             drop(fd);
             g.same("stat", "a", "size", (50 * 777, g.stat("a").ok()?.st_size))
@@ -192,8 +192,8 @@ const SIZES: &[Promise] = &[
         |g| {
             let fd = g.file("a")?;
             g.write("a", &fd, &pattern(10_000), 0).ready()?;
-            let found = seek(g, &fd, 5000, Whence::SeekData).able(&[Errno::EINVAL])?;
-            g.same("lseek", "a", "offset of data", (5000, found))
+            let offset = seek(g, &fd, 5000, Whence::SeekData).able(&[Errno::EINVAL])?;
+            g.same("lseek", "a", "offset of data", (5000, offset))
         },
     ),
     promise(
@@ -202,12 +202,12 @@ const SIZES: &[Promise] = &[
         |g| {
             let fd = g.file("a")?;
             g.write("a", &fd, b"x", 1 << 20).ready()?;
-            let found = seek(g, &fd, 0, Whence::SeekData).able(&[Errno::EINVAL])?;
+            let offset = seek(g, &fd, 0, Whence::SeekData).able(&[Errno::EINVAL])?;
             g.is(
                 "lseek",
                 "a",
-                (0..=1 << 20).contains(&found),
-                ("an offset up to 1048576", &found.to_string()),
+                (0..=1 << 20).contains(&offset),
+                ("an offset up to 1048576", &offset.to_string()),
             )
         },
     ),
@@ -217,8 +217,8 @@ const SIZES: &[Promise] = &[
         |g| {
             let fd = g.file("a")?;
             g.write("a", &fd, &pattern(10_000), 0).ready()?;
-            let found = seek(g, &fd, 0, Whence::SeekHole).able(&[Errno::EINVAL])?;
-            g.same("lseek", "a", "offset of a hole", (10_000, found))
+            let offset = seek(g, &fd, 0, Whence::SeekHole).able(&[Errno::EINVAL])?;
+            g.same("lseek", "a", "offset of a hole", (10_000, offset))
         },
     ),
     promise(
@@ -227,11 +227,11 @@ const SIZES: &[Promise] = &[
         |g| {
             let fd = g.file("a")?;
             g.write("a", &fd, b"x", 0).ready()?;
-            let found = seek(g, &fd, 100, Whence::SeekData);
-            if matches!(found.result, Err(Errno::EINVAL)) {
-                return found.able(&[Errno::EINVAL]).map(drop);
+            let seek_result = seek(g, &fd, 100, Whence::SeekData);
+            if matches!(seek_result.result, Err(Errno::EINVAL)) {
+                return seek_result.able(&[Errno::EINVAL]).map(drop);
             }
-            found.fails(Errno::ENXIO)?;
+            seek_result.fails(Errno::ENXIO)?;
             seek(g, &fd, 100, Whence::SeekHole).fails(Errno::ENXIO)
         },
     ),
@@ -417,8 +417,8 @@ const SPACES: &[Promise] = &[
             let (one, two) = (g.reopened("a")?, g.reopened("a")?);
             g.holds_open("a", &two, &pattern(64 * KIB))?;
             allocate(g, &one, PUNCH, 0, 32 * 1024).able(&[])?;
-            let found = g.read("a", &two, 32 * KIB, 0).ok()?;
-            g.bytes("pread64", "a", &[0; 32 * KIB], &found)
+            let content = g.read("a", &two, 32 * KIB, 0).ok()?;
+            g.bytes("pread64", "a", &[0; 32 * KIB], &content)
         },
     ),
     promise(
@@ -484,8 +484,8 @@ const SPACES: &[Promise] = &[
             let fd = g.file("a")?;
             allocate(g, &fd, FallocateFlags::empty(), 0, 1 << 20).able(&[])?;
             g.write("a", &fd, &pattern(10_000), 500_000).ok()?;
-            let found = g.read("a", &fd, 10_000, 500_000).ok()?;
-            g.bytes("pread64", "a", &pattern(10_000), &found)
+            let content = g.read("a", &fd, 10_000, 500_000).ok()?;
+            g.bytes("pread64", "a", &pattern(10_000), &content)
         },
     ),
 ];

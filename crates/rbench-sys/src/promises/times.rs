@@ -1,4 +1,4 @@
-//! Times: which operation changes which, and what can be set.
+//! Times: the operations that change each of them, and the values that can be set.
 
 use nix::errno::Errno;
 use nix::fcntl::{FallocateFlags, OFlag, fallocate};
@@ -15,7 +15,7 @@ pub(super) const GROUP: Group = Group {
     promises: PROMISES,
 };
 
-/// A time that no clock of today shows, s.
+/// A time in s that no current clock shows.
 const LONG_AGO: i64 = 1_000_000_000;
 
 const PROMISES: &[Promise] = &[
@@ -121,8 +121,8 @@ const PROMISES: &[Promise] = &[
             g.put("a", b"x")?;
             age(g, "a")?;
             g.rename("a", "b").ready()?;
-            let found = g.stat("b").ok()?.st_mtime;
-            g.same("stat", "b", "modified", (LONG_AGO, found))
+            let mtime = g.stat("b").ok()?.st_mtime;
+            g.same("stat", "b", "modified", (LONG_AGO, mtime))
         },
     ),
     promise(
@@ -278,12 +278,15 @@ const PROMISES: &[Promise] = &[
                 TimeSpec::new(LONG_AGO + 5, 0),
             )
             .ok()?;
-            let found = g.stat("a").ok()?;
+            let attributes = g.stat("a").ok()?;
             g.same(
                 "stat",
                 "a",
                 "accessed and modified",
-                ((LONG_AGO, LONG_AGO + 5), (found.st_atime, found.st_mtime)),
+                (
+                    (LONG_AGO, LONG_AGO + 5),
+                    (attributes.st_atime, attributes.st_mtime),
+                ),
             )
         },
     ),
@@ -297,23 +300,26 @@ const PROMISES: &[Promise] = &[
         age(g, "a")?;
         g.utimens("a", TimeSpec::UTIME_OMIT, TimeSpec::new(LONG_AGO + 7, 0))
             .ok()?;
-        let found = g.stat("a").ok()?;
+        let attributes = g.stat("a").ok()?;
         g.same(
             "stat",
             "a",
             "accessed and modified",
-            ((LONG_AGO, LONG_AGO + 7), (found.st_atime, found.st_mtime)),
+            (
+                (LONG_AGO, LONG_AGO + 7),
+                (attributes.st_atime, attributes.st_mtime),
+            ),
         )?;
         g.utimens("a", TimeSpec::new(LONG_AGO + 9, 0), TimeSpec::UTIME_OMIT)
             .ok()?;
-        let found = g.stat("a").ok()?;
+        let attributes = g.stat("a").ok()?;
         g.same(
             "stat",
             "a",
             "accessed and modified",
             (
                 (LONG_AGO + 9, LONG_AGO + 7),
-                (found.st_atime, found.st_mtime),
+                (attributes.st_atime, attributes.st_mtime),
             ),
         )
     }),
@@ -325,8 +331,8 @@ const PROMISES: &[Promise] = &[
             age(g, "a")?;
             g.utimens("a", TimeSpec::UTIME_NOW, TimeSpec::UTIME_NOW)
                 .ok()?;
-            let found = g.stat("a").ok()?;
-            let now = found.st_atime > LONG_AGO && found.st_mtime > LONG_AGO;
+            let attributes = g.stat("a").ok()?;
+            let now = attributes.st_atime > LONG_AGO && attributes.st_mtime > LONG_AGO;
             g.is("stat", "a", now, ("current times", "earlier times"))
         },
     ),
@@ -338,11 +344,11 @@ const PROMISES: &[Promise] = &[
             g.put("a", b"")?;
             let time = TimeSpec::new(LONG_AGO + 1, NANOS);
             g.utimens("a", time, time).ok()?;
-            let found = g.stat("a").ok()?;
-            let kept = |step: i64| found.st_mtime_nsec == NANOS - NANOS % step;
+            let attributes = g.stat("a").ok()?;
+            let kept = |step: i64| attributes.st_mtime_nsec == NANOS - NANOS % step;
             let steps = [1, 100, 1000, 1_000_000, 10_000_000, 1_000_000_000];
-            let right = found.st_mtime == LONG_AGO + 1 && steps.into_iter().any(kept);
-            let seen = format!("{}.{:09} s", found.st_mtime, found.st_mtime_nsec);
+            let right = attributes.st_mtime == LONG_AGO + 1 && steps.into_iter().any(kept);
+            let seen = format!("{}.{:09} s", attributes.st_mtime, attributes.st_mtime_nsec);
             g.is(
                 "stat",
                 "a",
@@ -420,25 +426,28 @@ fn set(g: &Ground, seconds: i64) -> Kept {
     g.put("a", b"")?;
     let time = TimeSpec::new(seconds, 0);
     g.utimens("a", time, time).able(&[Errno::EINVAL])?;
-    let found = g.stat("a").ok()?;
+    let attributes = g.stat("a").ok()?;
     g.same(
         "stat",
         "a",
         "accessed and modified",
-        ((seconds, seconds), (found.st_atime, found.st_mtime)),
+        (
+            (seconds, seconds),
+            (attributes.st_atime, attributes.st_mtime),
+        ),
     )
 }
 
-/// The promise is that `calls` on a new file `name` change its time of modification.
+/// Expects `calls` on a new file `name` to change its modification time, by the promise.
 fn changes_modified(g: &Ground, name: &str, calls: fn(&Ground) -> Kept) -> Kept {
     g.put(name, b"x")?;
     age(g, name)?;
     calls(g)?;
-    let found = g.stat(name).ok()?.st_mtime;
+    let mtime = g.stat(name).ok()?.st_mtime;
     g.is(
         "stat",
         name,
-        found > LONG_AGO,
+        mtime > LONG_AGO,
         ("modified now", "modified long ago"),
     )
 }
@@ -447,8 +456,8 @@ fn keeps_modified(g: &Ground, name: &str, calls: fn(&Ground) -> Kept) -> Kept {
     g.put(name, b"x")?;
     age(g, name)?;
     calls(g)?;
-    let found = g.stat(name).ok()?.st_mtime;
-    g.same("stat", name, "modified", (LONG_AGO, found))
+    let mtime = g.stat(name).ok()?.st_mtime;
+    g.same("stat", name, "modified", (LONG_AGO, mtime))
 }
 
 fn changes_status(g: &Ground, name: &str, calls: fn(&Ground) -> Kept) -> Kept {
@@ -456,7 +465,7 @@ fn changes_status(g: &Ground, name: &str, calls: fn(&Ground) -> Kept) -> Kept {
     status_moves(g, name, calls)
 }
 
-/// The promise is that `calls` change the time of status change of `name`.
+/// Expects `calls` to change the status-change time of `name`, by the promise.
 fn status_moves(g: &Ground, name: &str, calls: fn(&Ground) -> Kept) -> Kept {
     let before: Result<FileStat, Breach> = g.stat(name).ready();
     let before = changed(&before?);
@@ -472,19 +481,19 @@ fn status_moves(g: &Ground, name: &str, calls: fn(&Ground) -> Kept) -> Kept {
     )
 }
 
-/// The promise is that `calls` change the time of modification of the directory `d`, in which
-/// are `file` and the directory `below`.
+/// Expects `calls` to change the modification time of the directory `d`, which contains
+/// `file` and the directory `below`, by the promise.
 fn directory_modified(g: &Ground, calls: fn(&Ground) -> Kept) -> Kept {
     g.dir("d")?;
     g.put("d/file", b"")?;
     g.dir("d/below")?;
     age(g, "d")?;
     calls(g)?;
-    let found = g.stat("d").ok()?.st_mtime;
+    let mtime = g.stat("d").ok()?.st_mtime;
     g.is(
         "stat",
         "d",
-        found > LONG_AGO,
+        mtime > LONG_AGO,
         ("modified now", "modified long ago"),
     )
 }

@@ -219,8 +219,8 @@ const PROMISES: &[Promise] = &[
         |g| {
             let fd = able(g)?;
             let time = |g: &Ground| {
-                let found = g.stat("a").ok()?;
-                Ok((found.st_ctime, found.st_ctime_nsec))
+                let attributes = g.stat("a").ok()?;
+                Ok((attributes.st_ctime, attributes.st_ctime_nsec))
             };
             let before = time(g)?;
             g.tick()?;
@@ -301,7 +301,7 @@ fn named(name: &str) -> CString {
     CString::new(name).unwrap_or_default()
 }
 
-/// A file `a`, where the file system has attributes of users: that is tried with another one.
+/// Creates a file `a`, if the file system supports user attributes: another file tests that.
 fn able(g: &Ground) -> Result<OwnedFd, Breach> {
     let other = g.file("tried")?;
     // SAFETY: a size of 0 takes no buffer.
@@ -316,7 +316,7 @@ fn able(g: &Ground) -> Result<OwnedFd, Breach> {
 
 fn set(g: &Ground, fd: &OwnedFd, name: &str, bytes: &[u8], flags: i32) -> Did<()> {
     let name = named(name);
-    // SAFETY: the name ends with zero, and the value is as long as said.
+    // SAFETY: the name ends with zero, and the value has the given length.
     let n = unsafe {
         let from = bytes.as_ptr().cast();
         libc::fsetxattr(fd.as_raw_fd(), name.as_ptr(), from, bytes.len(), flags)
@@ -328,21 +328,21 @@ fn set(g: &Ground, fd: &OwnedFd, name: &str, bytes: &[u8], flags: i32) -> Did<()
 fn get(g: &Ground, fd: &OwnedFd, name: &str, most: usize) -> Did<Vec<u8>> {
     let name = named(name);
     let mut buffer = vec![0_u8; most];
-    // SAFETY: the name ends with zero, and the buffer is as long as said.
+    // SAFETY: the name ends with zero, and the buffer has the given length.
     let n = unsafe {
         let into = buffer.as_mut_ptr().cast();
         libc::fgetxattr(fd.as_raw_fd(), name.as_ptr(), into, most)
     };
-    let found = Errno::result(n).map(|n| {
+    let value = Errno::result(n).map(|n| {
         buffer.truncate(n as usize);
         buffer
     });
-    g.did("fgetxattr", "a", found)
+    g.did("fgetxattr", "a", value)
 }
 
 fn value(g: &Ground, fd: &OwnedFd, name: &str, wanted: &[u8]) -> Kept {
-    let found = get(g, fd, name, 70_000).ok()?;
-    g.bytes("fgetxattr", "a", wanted, &found)
+    let value = get(g, fd, name, 70_000).ok()?;
+    g.bytes("fgetxattr", "a", wanted, &value)
 }
 
 fn remove(g: &Ground, fd: &OwnedFd, name: &str) -> Did<()> {
@@ -352,10 +352,10 @@ fn remove(g: &Ground, fd: &OwnedFd, name: &str) -> Did<()> {
     g.did("fremovexattr", "a", Errno::result(n).map(drop))
 }
 
-/// The names of attributes of users, sorted.
+/// The names of user attributes, sorted.
 fn listed(g: &Ground, fd: &OwnedFd) -> Result<Vec<String>, Breach> {
     let mut buffer = vec![0_u8; 10_000];
-    // SAFETY: the buffer is as long as said.
+    // SAFETY: the buffer has the given length.
     let n = unsafe { libc::flistxattr(fd.as_raw_fd(), buffer.as_mut_ptr().cast(), buffer.len()) };
     let n = g.did("flistxattr", "a", Errno::result(n)).ok()?;
     let names = buffer[..n as usize].split(|byte| *byte == 0);

@@ -1,4 +1,4 @@
-//! Which parts of files were never written: reading them fetches nothing.
+//! Parts of files that were never written: reading them fetches nothing.
 
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
@@ -12,10 +12,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::mountinfo;
 
-/// Extents that the kernel is asked for at a time.
+/// Number of extents per request to the kernel.
 const EXTENTS: usize = 256;
 
-/// How often it is asked about one file: what lies behind is not looked at.
+/// Most requests for one file: extents after them are not examined.
 const ROUNDS: usize = 256;
 
 /// `FS_IOC_FIEMAP` and its flags (linux/fiemap.h).
@@ -31,26 +31,25 @@ pub struct Part {
     pub path: PathBuf,
     /// First byte.
     pub from: u64,
-    /// Behind the last byte; what lies behind the end of the file is no part
-    /// of it.
+    /// End, exclusive; bytes after the end of the file do not belong to the part.
     pub to: u64,
 }
 
 /// What was found in parts of files, in bytes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Extents {
-    /// Parts that were looked at.
+    /// Number of examined parts.
     pub parts: u64,
     /// Their bytes.
     pub bytes: u64,
-    /// Of these, reserved (fallocate) and never written.
+    /// Reserved (fallocate) but never written bytes of these.
     pub unwritten: u64,
-    /// Of these, in holes: without any block.
+    /// Bytes of these in holes, without any block.
     pub holes: u64,
 }
 
 impl Extents {
-    /// Both together.
+    /// The sum of both.
     pub fn plus(self, other: Extents) -> Extents {
         let Extents {
             parts,
@@ -67,22 +66,21 @@ impl Extents {
     }
 }
 
-/// Looks at `parts`, of which those that are no regular files, cannot be opened
-/// or lie on a file system that does not say are left out. FIEMAP tells reserved
-/// blocks from holes; where there is none, SEEK_DATA counts both as holes. FUSE
-/// is not asked: opening a file there drops its pages, and few servers would
-/// know.
+/// Examines `parts`. Omits those that are not regular files, cannot be opened, or are
+/// on a file system without this information. FIEMAP distinguishes reserved blocks
+/// from holes; without it, SEEK_DATA counts both as holes. FUSE is not asked: opening
+/// a file there drops its pages, and few servers support it.
 ///
-/// Where something seems not to be written, the file's dirty pages are written
-/// out first, as they may belong there.
+/// If parts seem unwritten, the file's dirty pages are written back first, as they
+/// may belong there.
 pub fn extents<'p>(parts: impl IntoIterator<Item = &'p Part>) -> Extents {
     let mut asked: HashMap<&Path, bool> = HashMap::new();
     let mut sum = Extents::default();
     for part in parts {
         let folder = part.path.parent().unwrap_or(Path::new("/"));
         let says = *asked.entry(folder).or_insert_with(|| says(folder));
-        if let Some(found) = says.then(|| look(part)).flatten() {
-            sum = sum.plus(found);
+        if let Some(extents) = says.then(|| look(part)).flatten() {
+            sum = sum.plus(extents);
         }
     }
     sum
@@ -105,13 +103,13 @@ fn look(part: &Part) -> Option<Extents> {
         return None;
     }
     let range = (part.from, to);
-    let found = match fiemap(&file, range, 0) {
-        Ok(found) if found.unwritten + found.holes == 0 => Ok(found),
+    let result = match fiemap(&file, range, 0) {
+        Ok(result) if result.unwritten + result.holes == 0 => Ok(result),
         Ok(_) => fiemap(&file, range, FLAG_SYNC),
         Err(Errno::EOPNOTSUPP | Errno::ENOTTY) => seek(&file, range),
         Err(errno) => Err(errno),
     };
-    found.ok()
+    result.ok()
 }
 
 /// `struct fiemap_extent`
@@ -139,7 +137,7 @@ struct Map {
 }
 
 fn fiemap(file: &File, (from, to): (u64, u64), flags: u32) -> Result<Extents, Errno> {
-    let mut found = Extents {
+    let mut total = Extents {
         parts: 1,
         ..Extents::default()
     };
@@ -154,8 +152,8 @@ fn fiemap(file: &File, (from, to): (u64, u64), flags: u32) -> Result<Extents, Er
             reserved: 0,
             extents: [Extent::default(); EXTENTS],
         };
-        // SAFETY: the structure has the kernel's layout and room for as many
-        // extents as it says.
+        // SAFETY: the structure has the kernel's layout, and room for the number of
+        // extents that it states.
         let code = unsafe { libc::ioctl(file.as_raw_fd(), FS_IOC_FIEMAP as _, &raw mut map) };
         Errno::result(code)?;
         let extents = &map.extents[..(map.mapped as usize).min(EXTENTS)];
@@ -166,38 +164,38 @@ fn fiemap(file: &File, (from, to): (u64, u64), flags: u32) -> Result<Extents, Er
                 .logical
                 .saturating_add(extent.length)
                 .clamp(start, to);
-            found.holes += start - at;
+            total.holes += start - at;
             if extent.flags & EXTENT_UNWRITTEN != 0 {
-                found.unwritten += end - start;
+                total.unwritten += end - start;
             }
             at = end;
             last |= extent.flags & EXTENT_LAST != 0;
         }
         if last {
-            found.holes += to - at;
+            total.holes += to - at;
             at = to;
         }
         if at >= to {
             break;
         }
     }
-    found.bytes = at - from;
-    Ok(found)
+    total.bytes = at - from;
+    Ok(total)
 }
 
 fn seek(file: &File, (from, to): (u64, u64)) -> Result<Extents, Errno> {
     let find = |at: u64, whence| {
         let at = libc::off_t::try_from(at).map_err(|_| Errno::EOVERFLOW)?;
         // SAFETY: no memory is involved.
-        let found = Errno::result(unsafe { libc::lseek(file.as_raw_fd(), at, whence) });
-        match found {
+        let position = Errno::result(unsafe { libc::lseek(file.as_raw_fd(), at, whence) });
+        match position {
             Ok(at) => Ok(u64::try_from(at).unwrap_or(to).min(to)),
-            // Nothing of that kind up to the end.
+            // There is none up to the end.
             Err(Errno::ENXIO) => Ok(to),
             Err(errno) => Err(errno),
         }
     };
-    let mut found = Extents {
+    let mut extents = Extents {
         parts: 1,
         ..Extents::default()
     };
@@ -207,14 +205,14 @@ fn seek(file: &File, (from, to): (u64, u64)) -> Result<Extents, Errno> {
             break;
         }
         let data = find(at, libc::SEEK_DATA)?;
-        found.holes += data.saturating_sub(at);
+        extents.holes += data.saturating_sub(at);
         at = match data < to {
             true => find(data, libc::SEEK_HOLE)?.max(data + 1),
             false => to,
         };
     }
-    found.bytes = at - from;
-    Ok(found)
+    extents.bytes = at - from;
+    Ok(extents)
 }
 
 #[cfg(test)]
@@ -235,8 +233,8 @@ mod tests {
         }
     }
 
-    /// A file of 8 MiB: 2 written, 2 reserved, 2 in a hole, 2 reserved of which
-    /// 1 is written but dirty; `None` where blocks cannot be reserved.
+    /// A file of 8 MiB: 2 written, 2 reserved, 2 in a hole, 2 reserved with 1 written
+    /// but dirty; `None` if blocks cannot be reserved.
     fn mixed(path: &Path) -> Option<File> {
         let file = File::create_new(path).expect("new");
         let reserve = |at: u64, length: u64| {
@@ -262,7 +260,7 @@ mod tests {
             unwritten: 3 * MIB,
             holes: 2 * MIB,
         };
-        let found = extents(&[part(&path)]);
+        let counted = extents(&[part(&path)]);
         if fiemap(&file, (0, 8 * MIB), 0).is_err() {
             let holes = all.holes + all.unwritten;
             let all = Extents {
@@ -270,11 +268,11 @@ mod tests {
                 holes,
                 ..all
             };
-            assert_eq!(found, all);
+            assert_eq!(counted, all);
             return;
         }
-        assert_eq!(found, all);
-        // Pages of zeros that were read are no data.
+        assert_eq!(counted, all);
+        // Pages of zeros that were read are not data.
         std::fs::read(&path).expect("there");
         assert_eq!(extents(&[part(&path)]), all);
         let inner = Part {
@@ -282,14 +280,14 @@ mod tests {
             to: 5 * MIB,
             ..part(&path)
         };
-        let found = extents(&[inner, part(&path)]);
+        let counted = extents(&[inner, part(&path)]);
         let expect = all.plus(Extents {
             parts: 1,
             bytes: 2 * MIB,
             unwritten: MIB,
             holes: MIB,
         });
-        assert_eq!(found, expect);
+        assert_eq!(counted, expect);
     }
 
     #[test]
@@ -300,9 +298,9 @@ mod tests {
         let Ok(map) = fiemap(&file, (MIB, 8 * MIB), FLAG_SYNC) else {
             return;
         };
-        let found = seek(&file, (MIB, 8 * MIB)).expect("the file system seeks");
-        assert_eq!(found.holes, map.holes + map.unwritten);
-        assert_eq!((found.bytes, found.unwritten), (map.bytes, 0));
+        let counted = seek(&file, (MIB, 8 * MIB)).expect("the file system seeks");
+        assert_eq!(counted.holes, map.holes + map.unwritten);
+        assert_eq!((counted.bytes, counted.unwritten), (map.bytes, 0));
     }
 
     #[test]
@@ -313,9 +311,9 @@ mod tests {
         let count = 3 * EXTENTS as u64;
         (0..count).for_each(|i| file.write_all_at(&[7; 4096], i * 8192).expect("room"));
         file.sync_all().expect("the disk takes it");
-        let found = extents(&[part(&path)]);
-        assert_eq!(found.bytes, count * 8192 - 4096);
-        assert_eq!(found.holes, (count - 1) * 4096);
+        let counted = extents(&[part(&path)]);
+        assert_eq!(counted.bytes, count * 8192 - 4096);
+        assert_eq!(counted.holes, (count - 1) * 4096);
     }
 
     #[test]

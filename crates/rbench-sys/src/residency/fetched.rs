@@ -1,26 +1,26 @@
-//! How many bytes this process's reads made the storage deliver.
+//! Number of bytes that this process's reads fetched from storage.
 
 use std::fs;
 
 use crate::mountinfo::MountInfo;
 
-/// Bytes that came from the storage so far; take the difference of two.
+/// Bytes fetched from storage until now; take the difference of two.
 ///
-/// Where the file system is served by another process (FUSE), lies in memory
-/// (tmpfs) or at another host, reads of this process fetch nothing from a disk
-/// of this host by themselves: it is `None`, as a zero would be taken for
-/// "memory answered". [`crate::residency::RequestCounter`] may know more there.
+/// On some file systems, reads of this process fetch nothing from a disk of this host
+/// themselves: those served by another process (FUSE), in memory (tmpfs) or on
+/// another host. The value is `None` there, as a zero would be taken for an answer
+/// from memory. [`crate::residency::RequestCounter`] may know more there.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Fetched {
-    /// `read_bytes` of `/proc/self/io`: what the kernel asked block devices for
-    /// because this process read (or read ahead), all its threads together,
-    /// programs and libraries included. Measured on Linux 6.18: on ext4 the
-    /// bytes of the first read and nothing for one that the page cache answers;
-    /// on tmpfs and FUSE always 0, which is why it is not given for them.
+    /// `read_bytes` of `/proc/self/io`: bytes requested from block devices because
+    /// this process read (or read ahead), with all its threads, including programs
+    /// and libraries. Measured on Linux 6.18: on ext4 the bytes of the first read,
+    /// and 0 for one that the page cache answers. On tmpfs and FUSE always 0, so it
+    /// is not given for them.
     pub process_bytes: Option<u64>,
 }
 
-/// What has been fetched up to now, as far as that says something of `mount`.
+/// Bytes fetched until now, as far as that is meaningful for `mount`.
 pub fn fetched(mount: &MountInfo) -> Fetched {
     if !lies_on_a_disk_of_this_host(mount) {
         return Fetched::default();
@@ -32,9 +32,9 @@ pub fn fetched(mount: &MountInfo) -> Fetched {
     }
 }
 
-/// Whether the kernel of this host reads the mount's data from a block device.
+/// True if the kernel of this host reads the mount's data from a block device.
 fn lies_on_a_disk_of_this_host(mount: &MountInfo) -> bool {
-    // fuseblk names a device too, but another process reads it.
+    // fuseblk names a device, too, but another process reads it.
     let served = mount.fs_type.starts_with("fuse");
     !served && mount.source.starts_with("/dev/")
 }

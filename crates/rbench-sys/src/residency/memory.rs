@@ -1,12 +1,12 @@
-//! The memory that may hold what is read on this host.
+//! Memory that can hold data read on this host.
 
 use std::fs;
 use std::path::Path;
 
 use rbench_core::Bytes;
 
-/// The memory of this host, or, where it is less, what a control group lets this
-/// process and its page cache have. `None` when the kernel does not say.
+/// The memory of this host or, if smaller, the limit of a control group for this
+/// process and its page cache. `None` if the kernel does not report it.
 pub fn memory() -> Option<Bytes> {
     let all = total(&fs::read_to_string("/proc/meminfo").ok()?)?;
     let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
@@ -24,8 +24,8 @@ fn total(meminfo: &str) -> Option<u64> {
     kibibytes.checked_mul(1024)
 }
 
-/// The least of the numbers in `file` of `group` and of the groups above it,
-/// below `root`; `max` is no number.
+/// The lowest of the numbers in `file` of `group` and of its parent groups, below
+/// `root`; `max` is not a number.
 fn lowest(root: &str, group: &str, file: &str) -> Option<u64> {
     let inside = Path::new(group.trim_start_matches('/'));
     let groups = inside.ancestors().map(|group| Path::new(root).join(group));
@@ -36,7 +36,7 @@ fn lowest(root: &str, group: &str, file: &str) -> Option<u64> {
     groups.filter_map(number).min()
 }
 
-/// The group of `controller` (version 2: the empty name) by the lines of
+/// The group of `controller` (empty for version 2), from the lines of
 /// `/proc/self/cgroup`.
 fn group_of<'t>(groups: &'t str, controller: &str) -> Option<&'t str> {
     groups.lines().find_map(|line| {

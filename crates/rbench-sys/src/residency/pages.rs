@@ -1,4 +1,4 @@
-//! How much of a file lies in this host's page cache.
+//! Pages of a file in this host's page cache.
 
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr;
@@ -9,30 +9,29 @@ use syscalls::{Sysno, syscall4};
 
 use crate::limits::page_size;
 
-/// How many pages mincore is asked for at once: one byte each.
+/// Number of pages per call of mincore: one byte each.
 const WINDOW_PAGES: u64 = 1 << 20;
 
-/// What of a file lay in the page cache at one moment.
+/// Pages of a file in the page cache at one moment.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Resident {
-    /// Pages of the whole file by its length; 0 for an empty one.
+    /// Pages of the whole file by its length; 0 for an empty file.
     pub pages: u64,
-    /// Of these, those in the page cache, dirty ones and ones under writeback
-    /// included. At most `pages`.
+    /// Those of these pages that are in the page cache, including dirty ones and ones
+    /// under writeback. At most `pages`.
     pub cached: u64,
 }
 
-/// What of the open file `fd` lies in the page cache, by cachestat(2) (Linux
-/// 6.5), else by mmap and mincore. It reads nothing, brings no page in and
-/// drops none, and sends no request to a FUSE file system. The descriptor may
-/// have been opened with O_DIRECT: the page cache of the file is looked at all
-/// the same, which others may have filled.
+/// The pages of the open file `fd` in the page cache, by cachestat(2) (Linux 6.5),
+/// else by mmap and mincore. It reads nothing, loads and drops no page, and sends no
+/// request to a FUSE file system. The descriptor may have been opened with O_DIRECT:
+/// the page cache of the file may have been filled by others.
 ///
 /// # Errors
-/// EBADF for an O_PATH descriptor; EPERM where the kernel does not say
-/// (neither owner of the file nor allowed to write to it); EOPNOTSUPP for file
-/// systems without a page cache; EACCES of mmap, before Linux 6.5, for a
-/// descriptor that cannot read.
+/// EBADF for an O_PATH descriptor. EPERM if the kernel refuses the information
+/// (neither owner of the file nor allowed to write to it). EOPNOTSUPP for file
+/// systems without a page cache. EACCES of mmap, before Linux 6.5, for a descriptor
+/// that cannot read.
 pub fn resident(fd: BorrowedFd<'_>) -> Result<Resident, Errno> {
     match by_cachestat(fd) {
         Err(Errno::ENOSYS) => by_mincore(fd),
@@ -40,25 +39,25 @@ pub fn resident(fd: BorrowedFd<'_>) -> Result<Resident, Errno> {
     }
 }
 
-/// Facts of an open file that are known without asking its file system.
+/// Attributes of an open file that are known without asking its file system.
 struct Known {
     bytes: u64,
     owner: u32,
 }
 
-/// What the kernel has of `fd`, without a request to a network or FUSE file
+/// The kernel's attributes of `fd`, without a request to a network or FUSE file
 /// system.
 fn known(fd: BorrowedFd<'_>) -> Result<Known, Errno> {
-    // SAFETY: plain numbers, of which all zeros are valid.
-    let mut found: libc::statx = unsafe { std::mem::zeroed() };
+    // SAFETY: the fields are plain numbers, and zero is valid for each.
+    let mut attributes: libc::statx = unsafe { std::mem::zeroed() };
     let flags = libc::AT_EMPTY_PATH | libc::AT_STATX_DONT_SYNC;
     let wanted = libc::STATX_SIZE | libc::STATX_UID;
-    // SAFETY: the path is a C string, and `found` is valid and ours.
-    let code = unsafe { libc::statx(fd.as_raw_fd(), c"".as_ptr(), flags, wanted, &mut found) };
+    // SAFETY: the path is a C string, and the struct is valid and only used here.
+    let code = unsafe { libc::statx(fd.as_raw_fd(), c"".as_ptr(), flags, wanted, &mut attributes) };
     Errno::result(code)?;
     Ok(Known {
-        bytes: found.stx_size,
-        owner: found.stx_uid,
+        bytes: attributes.stx_size,
+        owner: attributes.stx_uid,
     })
 }
 
@@ -83,14 +82,14 @@ struct Counted {
 fn by_cachestat(fd: BorrowedFd<'_>) -> Result<Resident, Errno> {
     let Known { bytes, .. } = known(fd)?;
     let pages = bytes.div_ceil(page_size());
-    // A length of 0 means the whole file, also of one that grows meanwhile.
+    // A length of 0 means the whole file, even if it grows meanwhile.
     let range = Range {
         offset: 0,
         length: bytes,
     };
     let mut counted = Counted::default();
-    // SAFETY: the kernel reads `range` and writes `counted`; both have its
-    // layout and outlive the call.
+    // SAFETY: the kernel reads `range` and writes `counted`; both have its layout,
+    // and outlive the call.
     let asked = unsafe {
         syscall4(
             Sysno::cachestat,
@@ -113,7 +112,7 @@ fn by_mincore(fd: BorrowedFd<'_>) -> Result<Resident, Errno> {
     let page = page_size();
     let pages = bytes.div_ceil(page);
     if !may_ask(fd, owner) {
-        // The kernel would say that all pages are there.
+        // The kernel would report all pages as resident.
         return Err(Errno::EPERM);
     }
     let mut cached = 0;
@@ -133,7 +132,7 @@ fn may_ask(fd: BorrowedFd<'_>, owner: u32) -> bool {
     me.is_root() || me.as_raw() == owner || writes
 }
 
-/// The pages in the page cache among `count` from the byte `offset` on.
+/// Number of pages in the page cache among `count` pages from the byte `offset` on.
 fn cached_in(fd: BorrowedFd<'_>, offset: u64, count: u64, page: u64) -> Result<u64, Errno> {
     let length = usize::try_from(count * page).map_err(|_| Errno::EOVERFLOW)?;
     let offset = libc::off_t::try_from(offset).map_err(|_| Errno::EOVERFLOW)?;
@@ -152,15 +151,15 @@ fn cached_in(fd: BorrowedFd<'_>, offset: u64, count: u64, page: u64) -> Result<u
     if map == libc::MAP_FAILED {
         return Err(Errno::last());
     }
-    let mut there = vec![0u8; count as usize];
-    // SAFETY: the mapping is `length` bytes long and `there` has a byte for
-    // each of its pages.
-    let asked = unsafe { libc::mincore(map, length, there.as_mut_ptr()) };
+    let mut residency = vec![0u8; count as usize];
+    // SAFETY: the mapping is `length` bytes long, and the vector has a byte for each
+    // of its pages.
+    let asked = unsafe { libc::mincore(map, length, residency.as_mut_ptr()) };
     let asked = Errno::result(asked);
-    // SAFETY: the mapping made above, in nobody else's use.
+    // SAFETY: the mapping created above, which nothing else uses.
     unsafe { libc::munmap(map, length) };
     asked?;
-    Ok(there.iter().map(|byte| u64::from(byte & 1)).sum())
+    Ok(residency.iter().map(|byte| u64::from(byte & 1)).sum())
 }
 
 #[cfg(test)]
@@ -175,8 +174,8 @@ mod tests {
 
     const PAGES: u64 = 300;
 
-    /// A clean file of `PAGES` pages, the last one of a single byte, on a disk
-    /// as far as the system's temporary directory is on one.
+    /// A clean file of `PAGES` pages, the last one of a single byte, on a disk if the
+    /// system's temporary directory is on one.
     fn file() -> (tempfile::TempDir, File) {
         let folder = tempfile::tempdir_in("/var/tmp").expect("a directory");
         let path = folder.path().join("file");
@@ -208,7 +207,7 @@ mod tests {
             let theirs = fincore(&path).unwrap_or(mincore.cached);
             [mincore.cached, cachestat.cached, theirs]
         };
-        // Whoever drops the caches of this host meanwhile makes a try fail.
+        // An attempt fails if someone drops the caches of this host meanwhile.
         let agree = |prepare: &dyn Fn(), expect: &dyn Fn(u64) -> bool| {
             let mut tries = (0..20).map(|_| {
                 prepare();
@@ -225,7 +224,7 @@ mod tests {
             assert_eq!(code, 0);
         };
         let evicted = || advise(libc::POSIX_FADV_DONTNEED);
-        // A file system in memory keeps all it has.
+        // A file system in memory keeps all its pages.
         agree(&evicted, &|cached| cached == 0 || cached == PAGES);
         let some = || {
             evicted();

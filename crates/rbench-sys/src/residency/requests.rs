@@ -1,4 +1,4 @@
-//! Counters of the requests that reached a file system, where it has such.
+//! Counters of the requests that reached a file system, if it has such counters.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -14,24 +14,24 @@ use rbench_core::mountinfo::unescape;
 
 use crate::mountinfo;
 
-/// The kind under which a counter that knows no kinds counts.
+/// Kind of all requests of a counter that does not distinguish kinds.
 pub use rbench_core::residency::TOTAL;
 
-/// How often the counter is read to find out what a reading itself costs.
+/// Number of readings for measuring the cost of a reading.
 const TRIALS: usize = 6;
 
-/// The most that a counter's file may hold in bytes.
+/// Limit for the size of a counter's file (bytes).
 const LONGEST: usize = 4 << 20;
 
-/// Who counts.
+/// Source of the counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Source {
-    /// JuiceFS's file `.stats`, whose form rbench's built-in file system has
-    /// too: `juicefs_fuse_ops_total_KIND`, or, in versions without kinds, the
-    /// number of `juicefs_fuse_ops_durations_histogram_seconds`.
+    /// JuiceFS's file `.stats`, with lines `juicefs_fuse_ops_total_KIND`. Versions
+    /// without kinds only have `juicefs_fuse_ops_durations_histogram_seconds`.
+    /// rbench's built-in file system has a file of the same form.
     JuiceFs,
-    /// MooseFS's file `.stats`: `fuse_ops.KIND`. What its client answers from
-    /// its own memory counts: it has reached the client.
+    /// MooseFS's file `.stats`, with lines `fuse_ops.KIND`. A request that the client
+    /// answers from its own memory counts, as it reached the client.
     MooseFs,
     /// The kernel's `/proc/self/mountstats`: calls to the server by kind.
     Nfs,
@@ -47,20 +47,20 @@ impl fmt::Display for Source {
     }
 }
 
-/// Requests to one mount of this host, whoever made them, by kind.
+/// Requests to one mount of this host, from all processes, by kind.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Requests {
-    /// Who counts.
+    /// Source of the counts.
     pub source: Source,
-    /// By the name of the FUSE request (`lookup`, `getattr`, `read`,
-    /// `readdir` …); [`TOTAL`] alone where kinds are not told apart. Kinds of
-    /// a source that FUSE does not have keep their own name in lower case.
+    /// Number by the name of the FUSE request (`lookup`, `getattr`, `read`, `readdir`
+    /// …), or [`TOTAL`] alone if kinds are not distinguished. Kinds that FUSE does
+    /// not have keep their own name in lower case.
     pub by_kind: BTreeMap<String, u64>,
 }
 
 impl Requests {
-    /// What came since `earlier`, of the same counter; kinds without any are
-    /// left out, and so are those that went back ([`Requests::restarted`]).
+    /// Requests since `earlier`, a reading of the same counter. Kinds without any are
+    /// left out, also those that decreased ([`Requests::restarted`]).
     pub fn since(&self, earlier: &Requests) -> Requests {
         let difference = |(kind, now): (&String, &u64)| {
             let then = earlier.by_kind.get(kind).copied().unwrap_or(0);
@@ -73,8 +73,8 @@ impl Requests {
         }
     }
 
-    /// Whether the counter went back since `earlier`, as that of a client that
-    /// was started again does: differences then mean nothing.
+    /// True if the counter decreased since `earlier`, like that of a restarted
+    /// client: differences are then invalid.
     pub fn restarted(&self, earlier: &Requests) -> bool {
         let now = |kind| self.by_kind.get(kind).copied().unwrap_or(0);
         earlier.by_kind.iter().any(|(kind, then)| now(kind) < *then)
@@ -85,7 +85,7 @@ impl Requests {
         self.by_kind.values().sum()
     }
 
-    /// Whether kinds are told apart.
+    /// True if kinds are distinguished.
     pub fn has_kinds(&self) -> bool {
         !self.by_kind.contains_key(TOTAL)
     }
@@ -93,20 +93,20 @@ impl Requests {
 
 /// A counter of one mount.
 ///
-/// Reading the file of a FUSE file system is itself requests (open, read,
-/// flush, release): the file is held by a descriptor, so that no lookup is
-/// among them, and what one reading costs is found out at first by reading
-/// several times in a row. Later readings are net of that. Whether a client
-/// counts the last release before or after the next reading may differ by one.
+/// Reading the file of a FUSE file system itself causes requests (open, read, flush,
+/// release). A descriptor holds the file, so a reading causes no lookup. The cost of
+/// one reading is measured first, by several readings in a row; later readings are
+/// net of it. A reading may be wrong by one, as a client may count the last release
+/// before or after the next reading.
 ///
-/// The mount cannot be unmounted while this lives, only detached.
+/// While this value lives, the mount cannot be unmounted, only detached.
 #[derive(Debug)]
 pub struct RequestCounter {
     place: Place,
     source: Source,
-    /// What one reading adds, by kind.
+    /// Requests that one reading adds, by kind.
     own: BTreeMap<String, u64>,
-    /// Readings so far.
+    /// Number of readings up to now.
     readings: u64,
 }
 
@@ -119,8 +119,8 @@ enum Place {
 }
 
 impl RequestCounter {
-    /// The counter of the mount that `dir` lies on; `None` where nothing counts
-    /// or says so in a form that is known. It reads the counter several times.
+    /// Finds the counter of the mount that contains `dir`, and reads it several
+    /// times. `None` without a counter, or if its form is unknown.
     pub fn find(dir: &Path) -> Option<RequestCounter> {
         let mount = mountinfo::of(dir).ok()?;
         let place = if mount.fs_type.starts_with("nfs") {
@@ -141,8 +141,8 @@ impl RequestCounter {
         Some(counter)
     }
 
-    /// Finds out what a reading costs: for each kind the median of several
-    /// differences, so that a request of somebody else's does no harm.
+    /// Measures the cost of a reading: for each kind, the median of several
+    /// differences, so that a request of another process does no harm.
     fn calibrate(&mut self, first: BTreeMap<String, u64>) -> Option<()> {
         let mut readings = vec![first];
         for _ in 1..TRIALS {
@@ -162,11 +162,12 @@ impl RequestCounter {
         Some(())
     }
 
-    /// What the counter says now, net of the readings since it was found. Only
-    /// differences of two readings mean something.
+    /// Reads the counter, net of the readings since it was found. Only differences of
+    /// two readings have a meaning.
     ///
     /// # Errors
-    /// A sentence when the counter is gone or does not say what it said before.
+    /// A sentence if the counter is missing or its source differs from the first
+    /// reading's.
     pub fn read(&mut self) -> Result<Requests, String> {
         let (source, mut by_kind) = self.place.read()?;
         if source != self.source {
@@ -200,11 +201,11 @@ impl Place {
                 let failed = |why: io::Error| format!("/proc/self/mountstats: {why}");
                 let text = fs::read("/proc/self/mountstats").map_err(failed)?;
                 let text = String::from_utf8_lossy(&text);
-                let found = of_mountstats(&text, mount_point).ok_or_else(|| {
+                let counts = of_mountstats(&text, mount_point).ok_or_else(|| {
                     let point = mount_point.display();
                     format!("/proc/self/mountstats has no call counters for {point}")
                 })?;
-                Ok((Source::Nfs, found))
+                Ok((Source::Nfs, counts))
             }
         }
     }
@@ -212,14 +213,14 @@ impl Place {
 
 /// The file `.stats` of the mount at `mount_point`, as an O_PATH descriptor.
 pub(super) fn stats_file(mount_point: &Path) -> Option<OwnedFd> {
-    // A link that a user made there is not followed.
+    // Does not follow a link that a user created there.
     let flags = OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
     open(&mount_point.join(".stats"), flags, Mode::empty()).ok()
 }
 
-/// What is in the file that `path` (O_PATH) stands for: opened anew, as the
-/// content is made when it is opened, and read with large requests up to one
-/// that is not filled.
+/// Reads the file of `path` (O_PATH). It opens the file again, because the file
+/// system creates the content at open. It reads with large requests until one is not
+/// filled.
 pub(super) fn content(path: &OwnedFd) -> Result<String, Errno> {
     let name = format!("/proc/self/fd/{}", path.as_raw_fd());
     let flags = OFlag::O_RDONLY | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC;
@@ -236,15 +237,15 @@ pub(super) fn content(path: &OwnedFd) -> Result<String, Errno> {
     Ok(String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// The requests that the file names, and whose form it has.
+/// Source and requests of the file's text.
 fn of_file(text: &str) -> Option<(Source, BTreeMap<String, u64>)> {
     of_juicefs(text)
         .map(|found| (Source::JuiceFs, found))
         .or_else(|| of_moosefs(text).map(|found| (Source::MooseFs, found)))
 }
 
-/// Lines `NAME VALUE`. Sums of seconds have names like those of numbers:
-/// only `…_total_KIND` and the `…_total` of the histogram are numbers.
+/// Reads lines `NAME VALUE`. Only `…_total_KIND` and the `…_total` of the histogram
+/// are numbers of requests; sums of seconds have similar names.
 fn of_juicefs(text: &str) -> Option<BTreeMap<String, u64>> {
     const KINDS: &str = "juicefs_fuse_ops_total_";
     const ALL: &str = "juicefs_fuse_ops_durations_histogram_seconds_total";
@@ -266,8 +267,7 @@ fn of_juicefs(text: &str) -> Option<BTreeMap<String, u64>> {
     Some(BTreeMap::from([(TOTAL.to_owned(), all?)]))
 }
 
-/// A number of a metrics file: floating point by its type, whole by what it
-/// says.
+/// Reads a number of a metrics file: a float by type, an integer by value.
 fn number(text: &str) -> Option<u64> {
     let text = text.trim();
     text.parse().ok().or_else(|| {
@@ -277,10 +277,10 @@ fn number(text: &str) -> Option<u64> {
     })
 }
 
-/// Lines `fuse_ops.KIND: NUMBER`. What has a further dot is a part of the
-/// number above it; `getattr-cached` is beside `getattr`. What is counted as
-/// `readdirplus` is counted as `readdir` too: a listing that takes two requests,
-/// one of them with attributes, adds 1 and 2.
+/// Reads lines `fuse_ops.KIND: NUMBER`. A name with a further dot is a part of the
+/// number above it, so it is left out; `getattr-cached` adds to `getattr`.
+/// `readdirplus` is left out, as `readdir` includes it: a listing of two requests,
+/// one with attributes, adds 1 and 2.
 fn of_moosefs(text: &str) -> Option<BTreeMap<String, u64>> {
     let mut kinds = BTreeMap::new();
     for line in text.lines() {
@@ -298,9 +298,9 @@ fn of_moosefs(text: &str) -> Option<BTreeMap<String, u64>> {
     (!kinds.is_empty()).then_some(kinds)
 }
 
-/// The block of the mount: `device SERVER mounted on POINT with fstype nfs4
-/// statvers=1.1`, and in it `per-op statistics` with lines `KIND: operations
-/// transmissions …`. Of several mounts at one place the last is on top.
+/// Reads the block of the mount: `device SERVER mounted on POINT with fstype nfs4
+/// statvers=1.1`. It contains `per-op statistics` with lines `KIND: operations
+/// transmissions …`. If several mounts share a mount point, the last is on top.
 fn of_mountstats(text: &str, mount_point: &Path) -> Option<BTreeMap<String, u64>> {
     use std::os::unix::ffi::OsStrExt as _;
     let is_head = |line: &str| line.starts_with("device ");
@@ -326,7 +326,7 @@ fn of_mountstats(text: &str, mount_point: &Path) -> Option<BTreeMap<String, u64>
     (!kinds.is_empty()).then_some(kinds)
 }
 
-/// Adds under the name that FUSE has for it.
+/// Adds to the FUSE name of the kind.
 fn add(kinds: &mut BTreeMap<String, u64>, kind: &str, count: u64) {
     let kind = match kind {
         "readdirplus" => "readdir",
@@ -426,7 +426,7 @@ device host:/b mounted on /mnt/b with fstype nfs statvers=1.1
 
     #[test]
     fn the_calls_of_one_nfs_mount_are_read() {
-        let found = of_mountstats(MOUNTSTATS, Path::new("/mnt/with blank"));
+        let counts = of_mountstats(MOUNTSTATS, Path::new("/mnt/with blank"));
         let expect = map(&[
             ("null", 1),
             ("read", 7),
@@ -434,7 +434,7 @@ device host:/b mounted on /mnt/b with fstype nfs statvers=1.1
             ("unlink", 4),
             ("getattr", 11),
         ]);
-        assert_eq!(found, Some(expect));
+        assert_eq!(counts, Some(expect));
         let other = of_mountstats(MOUNTSTATS, Path::new("/mnt/b"));
         assert_eq!(other, Some(map(&[("read", 1)])));
         assert_eq!(of_mountstats(MOUNTSTATS, Path::new("/")), None);

@@ -1,5 +1,5 @@
-//! The program that serves a FUSE mount: the process that holds its
-//! connection open. It is only looked at, never run.
+//! Program that serves a FUSE mount: the process that holds its connection open. It is only
+//! inspected, never run.
 
 use std::fs;
 use std::io::Read as _;
@@ -12,32 +12,32 @@ use super::words::{harmless, has, value};
 use crate::processes;
 use crate::standing::Standing;
 
-/// Most descriptors that are looked at: a host may have any number.
+/// Limit for inspected descriptors, as a host may have any number.
 const MOST_DESCRIPTORS: usize = 200_000;
 
-/// A program that serves a mount.
+/// Program that serves a mount.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Client {
-    /// Its process.
+    /// Process number.
     pub process: u32,
-    /// The name of the process.
+    /// Name of the process.
     pub name: String,
-    /// The program's file.
+    /// File of the program.
     pub program: Option<PathBuf>,
-    /// Its command line without what may be secret.
+    /// Command line without possible secrets.
     pub command: Vec<String>,
-    /// Its version, where the mount itself tells it.
+    /// Version, if the mount itself reports it.
     pub version: Option<String>,
-    /// How long the kernel may keep attributes, s, as its command line says.
+    /// Attribute cache timeout of the command line (s).
     pub attr_timeout_s: Option<f64>,
-    /// How long the kernel may keep names, s, as its command line says.
+    /// Name cache timeout of the command line (s).
     pub entry_timeout_s: Option<f64>,
-    /// Whether its command line turns on the kernel's write-back cache;
-    /// `None`: it says nothing of it.
+    /// True if the command line enables the kernel's write-back cache; `None` if it does
+    /// not mention it.
     pub writeback_cache: Option<bool>,
 }
 
-/// The processes that serve a FUSE mount, ascending, as far as this user may see them.
+/// Processes that serve a FUSE mount, ascending, if this user may see them.
 pub(super) fn serving(below: &Standing) -> Vec<u32> {
     let Some(mount) = &below.mount else {
         return Vec::new();
@@ -48,8 +48,8 @@ pub(super) fn serving(below: &Standing) -> Vec<u32> {
     choose(&holders, connection, &mount.mount_point, words)
 }
 
-/// The client behind a FUSE mount, if this user may see it. Processes that inherited the
-/// device from another are behind it.
+/// Client of a FUSE mount, if this user may see it. Processes that inherited the device are
+/// later in the list.
 pub(super) fn of(below: &Standing) -> Option<Client> {
     let mount = below.mount.as_ref()?;
     let process = *serving(below).first()?;
@@ -72,7 +72,7 @@ pub(super) fn of(below: &Standing) -> Option<Client> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Holder {
     process: u32,
-    /// The connections that its descriptors are for, where the kernel tells.
+    /// Connections of its descriptors, if the kernel reports them.
     connections: Vec<u64>,
 }
 
@@ -81,7 +81,7 @@ fn holders(proc: &Path) -> Vec<Holder> {
         return Vec::new();
     };
     let mut left = MOST_DESCRIPTORS;
-    let mut found = Vec::new();
+    let mut holders = Vec::new();
     for entry in entries.flatten() {
         let name = entry.file_name();
         let Some(process) = name.to_str().and_then(|n| n.parse().ok()) else {
@@ -89,20 +89,20 @@ fn holders(proc: &Path) -> Vec<Holder> {
         };
         let open = open_devices(&entry.path(), &mut left);
         if !open.is_empty() {
-            found.push(Holder {
+            holders.push(Holder {
                 process,
                 connections: open.into_iter().flatten().collect(),
             });
         }
     }
-    found
+    holders
 }
 
-/// The connection of each FUSE device that a process has open.
+/// Connection of each FUSE device that a process has open.
 fn open_devices(process: &Path, left: &mut usize) -> Vec<Option<u64>> {
-    let mut found = Vec::new();
+    let mut connections = Vec::new();
     let Ok(descriptors) = fs::read_dir(process.join("fd")) else {
-        return found;
+        return connections;
     };
     for descriptor in descriptors.flatten() {
         if *left == 0 {
@@ -112,7 +112,7 @@ fn open_devices(process: &Path, left: &mut usize) -> Vec<Option<u64>> {
         let leads = fs::read_link(descriptor.path());
         if leads.is_ok_and(|to| to == Path::new("/dev/fuse")) {
             let facts = process.join("fdinfo").join(descriptor.file_name());
-            found.push(
+            connections.push(
                 fs::read_to_string(facts)
                     .ok()
                     .as_deref()
@@ -120,33 +120,34 @@ fn open_devices(process: &Path, left: &mut usize) -> Vec<Option<u64>> {
             );
         }
     }
-    found
+    connections
 }
 
-/// Newer kernels say `fuse_connection: 53`.
+/// Newer kernels have a line `fuse_connection: 53`.
 fn connection(facts: &str) -> Option<u64> {
     let mut lines = facts.lines();
     lines.find_map(|line| line.strip_prefix("fuse_connection:")?.trim().parse().ok())
 }
 
-/// The processes that serve a connection, ascending: those of which the kernel says so;
-/// else the only one whose command line names the mount point.
+/// Processes that serve a connection, ascending: those that the kernel reports, else the
+/// only one whose command line names the mount point.
 fn choose(
     holders: &[Holder],
     number: u64,
     mount_point: &Path,
     words: impl Fn(u32) -> Vec<String>,
 ) -> Vec<u32> {
-    let told = holders.iter().filter(|h| h.connections.contains(&number));
-    let mut told: Vec<u32> = told.map(|h| h.process).collect();
-    if !told.is_empty() {
-        told.sort_unstable();
-        return told;
+    let serving = holders.iter().filter(|h| h.connections.contains(&number));
+    let mut serving: Vec<u32> = serving.map(|h| h.process).collect();
+    if !serving.is_empty() {
+        serving.sort_unstable();
+        return serving;
     }
     let names = |h: &&Holder| {
         let silent = h.connections.is_empty();
         let is_named = |word: &String| Path::new(word) == mount_point;
-        // Only of those that come into question: of others it may not be readable for ever.
+        // Reads only the command lines of candidates: reading that of another process may
+        // block for ever.
         silent && words(h.process).iter().any(is_named)
     };
     let mut named = holders.iter().filter(names);
@@ -166,7 +167,7 @@ fn command_line(process: u32) -> Option<Vec<String>> {
     )
 }
 
-/// `1`, `0.5`, `1.5s`, `200ms`
+/// Reads `1`, `0.5`, `1.5s`, `200ms`.
 fn as_seconds(text: &str) -> Option<f64> {
     let (number, scale) = match (text.strip_suffix("ms"), text.strip_suffix('s')) {
         (Some(number), _) => (number, 1e-3),
@@ -177,13 +178,13 @@ fn as_seconds(text: &str) -> Option<f64> {
     value.is_finite().then_some(value)
 }
 
-/// The version that JuiceFS writes into a file of the mount that only it has.
+/// Version that JuiceFS writes into a special file of the mount.
 fn version(fs_type: &str, mount_point: &Path) -> Option<String> {
     if fs_type != "fuse.juicefs" {
         return None;
     }
     let path = mount_point.join(".config");
-    // A file of the client's own: small inode numbers are not given to users.
+    // The client's own file: users do not get such inode numbers.
     let file = fs::File::open(&path).ok()?;
     file.metadata().ok().filter(|found| found.ino() > 1 << 62)?;
     let mut text = String::new();
@@ -191,7 +192,7 @@ fn version(fs_type: &str, mount_point: &Path) -> Option<String> {
     version_in(&text)
 }
 
-/// The value of `"Version"` in a text of JSON.
+/// Value of `"Version"` in a JSON text.
 fn version_in(text: &str) -> Option<String> {
     let (_, rest) = text.split_once("\"Version\"")?;
     let rest = rest.trim_start().strip_prefix(':')?.trim_start();
@@ -219,10 +220,10 @@ mod tests {
     #[test]
     fn the_processes_of_the_connection_are_chosen_or_none() {
         let mnt = Path::new("/mnt/a");
-        let check = |told: &[Told], expect: &[u32]| {
-            let holders: Vec<Holder> = told.iter().map(|(holder, _)| holder.clone()).collect();
+        let check = |table: &[Told], expect: &[u32]| {
+            let holders: Vec<Holder> = table.iter().map(|(holder, _)| holder.clone()).collect();
             let words = |process| {
-                let mut of = told.iter().filter(|(holder, _)| holder.process == process);
+                let mut of = table.iter().filter(|(holder, _)| holder.process == process);
                 of.next().map_or_else(Vec::new, |(_, words)| words.clone())
             };
             assert_eq!(choose(&holders, 53, mnt, words), expect);
@@ -232,9 +233,9 @@ mod tests {
         check(&[], &[]);
         check(&[a.clone(), b.clone()], &[7]);
         check(&[a.clone(), holder(9, &[], &["sshfs", "/mnt/a"])], &[]);
-        // The kernel's word counts, the parent before its children.
-        let told = [holder(12, &[53], &["x"]), holder(11, &[53], &["x"]), a];
-        check(&told, &[11, 12]);
+        // The kernel's report counts; the parent comes before its children.
+        let holders = [holder(12, &[53], &["x"]), holder(11, &[53], &["x"]), a];
+        check(&holders, &[11, 12]);
         check(&[holder(5, &[54], &["x", "/mnt/a"]), b], &[]);
         assert_eq!(connection("pos:\t0\nfuse_connection:\t53\n"), Some(53));
         assert_eq!(connection("pos:\t0\n"), None);

@@ -1,18 +1,16 @@
-//! Command lines and sources without what must not be passed on: passwords,
-//! tokens, addresses with credentials in them. What is not known to be
-//! harmless is left out.
+//! Command lines and mount sources without confidential parts: passwords, tokens,
+//! addresses with credentials. Words that are not known to be harmless are left out.
 
-/// What stands for something that was left out.
+/// Replacement for a part that was left out.
 const HIDDEN: &str = "***";
 
-/// Words in the names of options whose values are never shown.
+/// Parts of names of options whose values are never shown.
 const SECRET: &[&str] = &[
     "pass", "pwd", "secret", "token", "key", "cred", "auth", "sas", "sign", "user", "login",
 ];
 
-/// An address or name without the credentials in it: what stands in front of
-/// the last `@` after `://`, or has a colon in front of an `@`, and whatever
-/// follows a `?`.
+/// Address or name without its credentials: without the part before the last `@`
+/// after `://` or with a colon, and without the part after a `?`.
 pub fn without_credentials(text: &str) -> String {
     let text = match text.split_once('?') {
         Some((before, _)) => format!("{before}?{HIDDEN}"),
@@ -23,7 +21,7 @@ pub fn without_credentials(text: &str) -> String {
         None => ("", text.as_str()),
     };
     match rest.rsplit_once('@') {
-        // `user@host:/path` names nobody's secret.
+        // `user@host:/path` contains no secret.
         Some((before, after)) if !scheme.is_empty() || before.contains(':') => {
             format!("{scheme}{HIDDEN}@{after}")
         }
@@ -31,7 +29,7 @@ pub fn without_credentials(text: &str) -> String {
     }
 }
 
-/// The words of a command line, those left out that may be secret.
+/// The words of a command line, without possible secrets.
 pub(super) fn harmless(words: &[String]) -> Vec<String> {
     let mut shown = Vec::with_capacity(words.len());
     let mut hides_next = false;
@@ -46,7 +44,7 @@ pub(super) fn harmless(words: &[String]) -> Vec<String> {
         } else if hide {
             HIDDEN.to_owned()
         } else if nth == 1 && is_name(word) {
-            // The command of a program that has several.
+            // The subcommand, for programs that have several.
             word.clone()
         } else {
             list(word)
@@ -55,7 +53,7 @@ pub(super) fn harmless(words: &[String]) -> Vec<String> {
     shown
 }
 
-/// The program's name. Some write a title of their own over their words.
+/// Name of the program. Some processes overwrite their words with a title.
 fn program(word: &str) -> String {
     match word.split_once(' ') {
         Some((name, _)) => format!("{name} {HIDDEN}"),
@@ -68,7 +66,7 @@ fn is_secret(name: &str) -> bool {
     SECRET.iter().any(|word| name.contains(word))
 }
 
-/// `-x`, `-oallow_other`, `--name`, `--name=value`
+/// Reads `-x`, `-oallow_other`, `--name`, `--name=value`.
 fn option(word: &str) -> String {
     let long = word.starts_with("--");
     match word.split_once('=') {
@@ -83,7 +81,7 @@ fn option(word: &str) -> String {
     }
 }
 
-/// Options with commas, or one value.
+/// Options separated by commas, or one value.
 fn list(word: &str) -> String {
     let piece = |piece: &str| match piece.split_once('=') {
         Some((name, value)) if is_name(name) => format!("{name}={}", value_of(name, value)),
@@ -107,7 +105,7 @@ fn value_of(name: &str, value: &str) -> String {
     }
 }
 
-/// `100`, `1.5s`, `4G`, `0x10`, `100MiB`
+/// Matches `100`, `1.5s`, `4G`, `0x10`, `100MiB`.
 fn is_quantity(value: &str) -> bool {
     let digits = value.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
     digits.len() < value.len()
@@ -115,20 +113,20 @@ fn is_quantity(value: &str) -> bool {
         && digits.chars().all(|c| c.is_ascii_alphabetic() || c == '%')
 }
 
-/// `redis://host:6379/1`
+/// Matches `redis://host:6379/1`.
 fn is_address(value: &str) -> bool {
     let name = |scheme: &str| !scheme.is_empty() && scheme.chars().all(char::is_alphanumeric);
     value.split_once("://").is_some_and(|(s, _)| name(s))
 }
 
-/// `allow_other`, `mount`
+/// Matches `allow_other`, `mount`.
 fn is_name(word: &str) -> bool {
     let plain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "_-.".contains(c);
     word.starts_with(|c: char| c.is_ascii_lowercase()) && word.chars().all(plain)
 }
 
-/// The value of an option by one of its names (`_` for `-`), wherever it
-/// stands: `--name=value`, `--name value`, `-o name=value,…`.
+/// Value of an option by one of its names (`_` for `-`), in any form: `--name=value`,
+/// `--name value`, `-o name=value,…`.
 pub(super) fn value<'w>(words: &'w [String], names: &[&str]) -> Option<&'w str> {
     let named = |name: &str| {
         let name = name.trim_start_matches('-').replace('-', "_");
@@ -139,15 +137,15 @@ pub(super) fn value<'w>(words: &'w [String], names: &[&str]) -> Option<&'w str> 
             return words.get(nth + 1).map(String::as_str);
         }
         let pieces = word.strip_prefix("-o").unwrap_or(word).split(',');
-        let found = pieces.filter_map(|piece| piece.split_once('='));
-        if let Some((_, value)) = found.into_iter().find(|(name, _)| named(name)) {
+        let pairs = pieces.filter_map(|piece| piece.split_once('='));
+        if let Some((_, value)) = pairs.into_iter().find(|(name, _)| named(name)) {
             return Some(value);
         }
     }
     None
 }
 
-/// Whether a switch of one of these names is there.
+/// True if a switch has one of these names.
 pub(super) fn has(words: &[String], names: &[&str]) -> bool {
     let plain = |piece: &str| piece.trim_start_matches('-').replace('-', "_");
     let mut pieces = words

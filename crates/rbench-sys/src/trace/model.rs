@@ -9,26 +9,26 @@ use nix::errno::Errno;
 use rbench_core::request::Kind;
 use rbench_core::{OpenFlags, linux};
 
-/// The first descriptor: far above those of the process, so that none is
-/// mistaken for a real one.
+/// First descriptor: far above those of the process, so that none is mistaken for a
+/// real one.
 const FIRST_FD: RawFd = 1_000_000_000;
 
-/// The plain form of the directory that relative paths start from.
+/// Plain form of the directory that relative paths start from.
 const HERE: &str = ".";
 
-/// The plain form of the directory `/`.
+/// Plain form of the directory `/`.
 const ROOT: &str = "";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Node {
     Directory,
-    /// Its place in [`Model::lengths`].
+    /// Index in [`Model::lengths`].
     File(usize),
-    /// Its place in [`Model::targets`].
+    /// Index in [`Model::targets`].
     Symlink(usize),
 }
 
-/// The extended attributes of a file by their names.
+/// Extended attributes of a file by name.
 type Attributes = BTreeMap<CString, Vec<u8>>;
 
 #[derive(Debug)]
@@ -44,13 +44,13 @@ struct Open {
 pub(crate) struct Model {
     /// Everything by its path in the form of [`Model::resolve`].
     nodes: BTreeMap<String, Node>,
-    /// The length of every file ever made.
+    /// Lengths of all files ever created.
     lengths: Vec<u64>,
-    /// The target of every symbolic link ever made: names of nothing.
+    /// Targets of all symbolic links ever created: no such names exist.
     targets: Vec<String>,
-    /// The extended attributes of the files that have had any.
+    /// Extended attributes of the files that have had any.
     attributes: HashMap<usize, Attributes>,
-    /// Those of the others.
+    /// Extended attributes of the other files.
     none: Attributes,
     open: HashMap<RawFd, Open>,
     next_fd: RawFd,
@@ -70,26 +70,26 @@ impl Default for Model {
     }
 }
 
-/// Whether `path` lies below the directory `top`.
+/// True if `path` is below the directory `top`.
 fn is_below(path: &str, top: &str) -> bool {
     path.strip_prefix(top)
         .is_some_and(|rest| rest.starts_with('/'))
 }
 
-/// Where `path` starts.
+/// Directory in which `path` starts.
 fn top(path: &str) -> &'static str {
     if path.starts_with('/') { ROOT } else { HERE }
 }
 
-/// The names of `path`, from the top down.
+/// Names of `path`, from the top down.
 fn parts(path: &str) -> impl Iterator<Item = &str> {
     path.split('/').filter(|part| !matches!(*part, "" | "."))
 }
 
 impl Model {
-    /// The plain form of `path`, whose parent must be a directory: [`HERE`] or
-    /// [`ROOT`], then a slash and a name for each step: `./a/b`, `/mnt/x`. What
-    /// a slash at the end asks for beyond that is not looked at.
+    /// Plain form of `path`, whose parent must be a directory: [`HERE`] or [`ROOT`],
+    /// then a slash and a name for each step: `./a/b`, `/mnt/x`. A slash at the end
+    /// has no further effect.
     fn resolve(&self, path: &str) -> Result<String, Errno> {
         if path.is_empty() {
             return Err(Errno::ENOENT);
@@ -218,7 +218,7 @@ impl Model {
             (Node::File(_) | Node::Symlink(_), Some(Node::Directory)) => {
                 return Err(Errno::EISDIR);
             }
-            // Two names of one file: nothing is done.
+            // Two names of one file: no change.
             (one, Some(other)) if one != Node::Directory && one == *other => return Ok(()),
             (Node::Directory, Some(Node::Directory)) if self.below(&target).next().is_some() => {
                 return Err(Errno::ENOTEMPTY);

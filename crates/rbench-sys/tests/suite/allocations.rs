@@ -1,4 +1,4 @@
-//! Counts what each thread allocates, for tests that say how much.
+//! Counts allocations by thread, for tests of their number and size.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -22,8 +22,8 @@ fn count(bytes: i64) {
     PEAK_BYTES.set(PEAK_BYTES.get().max(HELD_BYTES.get()));
 }
 
-// SAFETY: every call goes to the system's allocator unchanged; the counters
-// are plain cells that neither allocate nor are dropped.
+// SAFETY: every call goes to the system's allocator unchanged; the counters are plain
+// cells that neither allocate nor are dropped.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(layout.size() as i64);
@@ -45,7 +45,7 @@ pub fn calls(work: impl FnOnce()) -> u64 {
     CALLS.get() - before
 }
 
-/// The most bytes that `work` holds at a time in this thread.
+/// Peak number of bytes that `work` holds in this thread.
 pub fn peak_bytes(work: impl FnOnce()) -> i64 {
     let before = HELD_BYTES.get();
     PEAK_BYTES.set(before);

@@ -1,5 +1,5 @@
-//! Removal by several threads, and of shares by several at a time: everything
-//! goes, and nothing that is not below.
+//! Removal by several threads, and of shares in parallel: removes everything, but
+//! nothing outside.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -20,18 +20,19 @@ fn create(parent: &Path) -> WorkDir {
     WorkDir::create(parent, "rbench.1", MARK).expect("the parent is empty")
 }
 
-/// A tree with directories of very different sizes; how many entries it has.
+/// Creates a tree with directories of very different sizes; returns the number of
+/// entries.
 fn grow(top: &Path) -> u64 {
-    let mut made = 0;
+    let mut entries = 0;
     let mut fill = |dir: &Path, files: u64| {
         if !dir.exists() {
             fs::create_dir(dir).expect("a new name");
-            made += 1;
+            entries += 1;
         }
         for i in 0..files {
             fs::write(dir.join(format!("f{i}")), "").expect("a new name");
         }
-        made += files;
+        entries += files;
     };
     fill(&top.join("flat"), 3000);
     for d in 0..40 {
@@ -46,25 +47,25 @@ fn grow(top: &Path) -> u64 {
         fill(&deep, d % 2);
         deep.push("d");
     }
-    made
+    entries
 }
 
 #[test]
 fn several_threads_remove_a_tree_once_and_tell_of_each_entry() {
     for threads in [1, 2, 5, 16] {
         let top = memory();
-        let made = create(top.path());
-        let entries = grow(made.path());
-        let (never, told) = (|| false, AtomicU64::new(0));
+        let work_dir = create(top.path());
+        let entries = grow(work_dir.path());
+        let (never, reported) = (|| false, AtomicU64::new(0));
         let how = Removal {
             threads,
             progress: &|_| {
-                told.fetch_add(1, Ordering::Relaxed);
+                reported.fetch_add(1, Ordering::Relaxed);
             },
             ..quietly(&never)
         };
-        assert_eq!(made.remove(how), Ok(entries), "{threads} threads");
-        assert_eq!(told.into_inner(), entries);
+        assert_eq!(work_dir.remove(how), Ok(entries), "{threads} threads");
+        assert_eq!(reported.into_inner(), entries);
         assert!(!top.path().join("rbench.1").exists());
     }
 }
@@ -72,8 +73,8 @@ fn several_threads_remove_a_tree_once_and_tell_of_each_entry() {
 #[test]
 fn several_threads_stop_when_they_are_told_to() {
     let top = memory();
-    let made = create(top.path());
-    grow(made.path());
+    let work_dir = create(top.path());
+    grow(work_dir.path());
     let stop = AtomicBool::new(false);
     let stopped = || stop.load(Ordering::Relaxed);
     let how = Removal {
@@ -83,17 +84,17 @@ fn several_threads_stop_when_they_are_told_to() {
         },
         ..quietly(&stopped)
     };
-    let error = made.remove(how).expect_err("it was stopped");
+    let error = work_dir.remove(how).expect_err("it was stopped");
     let RemoveError::Stopped { removed, .. } = error else {
         panic!("{error}")
     };
-    // Each thread ends what it is at.
+    // Each thread completes its current entry.
     assert!((100..200).contains(&removed), "{removed}");
     assert!(top.path().join("rbench.1/.rbench-run").exists());
 }
 
-/// Removes what `anchor` has the way processes do it together: round by round,
-/// each its share; how many entries, and how many rounds.
+/// Removes the content of `anchor` like several processes do, each its share per
+/// round; returns the number of entries and of rounds.
 fn together(anchor: &(dyn Fn() -> Anchor + Sync), of: usize, enough: usize) -> (u64, usize) {
     let mut sum = 0;
     for round in 0.. {
@@ -133,30 +134,35 @@ fn together(anchor: &(dyn Fn() -> Anchor + Sync), of: usize, enough: usize) -> (
 fn shares_of_all_leave_nothing_but_the_directories_on_the_way() {
     for (of, enough) in [(1, 1), (3, 4), (4, 64), (5, 100_000)] {
         let top = memory();
-        let made = create(top.path());
-        let entries = grow(made.path());
-        let anchor = || made.anchor("").expect("no mount").expect("it is there");
+        let work_dir = create(top.path());
+        let entries = grow(work_dir.path());
+        let anchor = || work_dir.anchor("").expect("no mount").expect("it is there");
         let (removed, _) = together(&anchor, of, enough);
         assert!(removed <= entries);
         let left = entries - removed;
         let (parts, whole) = anchor().survey(usize::MAX);
         assert!(parts.is_empty() && whole, "{parts:?}");
-        assert!(made.path().join(".rbench-run").exists());
+        assert!(work_dir.path().join(".rbench-run").exists());
         let never = || false;
-        assert_eq!(made.remove(quietly(&never)), Ok(left));
+        assert_eq!(work_dir.remove(quietly(&never)), Ok(left));
     }
 }
 
 #[test]
 fn what_is_listed_stays_within_bounds_and_goes_in_rounds() {
     let top = memory();
-    let made = create(top.path());
-    let dir = made.path().join("d");
+    let work_dir = create(top.path());
+    let dir = work_dir.path().join("d");
     fs::create_dir(&dir).expect("a new name");
     for i in 0..70_000 {
         fs::File::create(dir.join(format!("{i}"))).expect("a new name");
     }
-    let anchor = || made.anchor("d").expect("no mount").expect("it is there");
+    let anchor = || {
+        work_dir
+            .anchor("d")
+            .expect("no mount")
+            .expect("it is there")
+    };
     let (parts, whole) = anchor().survey(64);
     let listed: usize = parts.iter().map(|part| part.entries.len()).sum();
     assert!(!whole && (65_536..70_000).contains(&listed), "{listed}");
@@ -170,8 +176,8 @@ fn links_in_place_of_what_was_listed_are_not_followed() {
     fs::create_dir_all(outside.join("deep")).expect("new names");
     fs::write(outside.join("deep/precious"), "data").expect("a new name");
     fs::write(outside.join("precious"), "data").expect("a new name");
-    let made = create(top.path());
-    let path = made.path().to_owned();
+    let work_dir = create(top.path());
+    let path = work_dir.path().to_owned();
     for name in ["a/deep", "b/deep", "c/deep"] {
         fs::create_dir_all(path.join(name)).expect("new names");
     }
@@ -179,8 +185,8 @@ fn links_in_place_of_what_was_listed_are_not_followed() {
         fs::write(path.join(name), "").expect("a new name");
     }
     symlink(&outside, path.join("link")).expect("a new name");
-    let anchor = || made.anchor("").expect("no mount").expect("it is there");
-    // Files below a, b and c, by their whole ways; then the directories themselves.
+    let anchor = || work_dir.anchor("").expect("no mount").expect("it is there");
+    // Files below a, b and c, by their whole paths; then the directories themselves.
     for enough in [100, 1] {
         let (parts, _) = anchor().survey(enough);
         assert!(!parts.is_empty());
@@ -224,10 +230,10 @@ fn links_in_place_of_what_was_listed_are_not_followed() {
             symlink(&outside, path.join("link")).expect("a new name");
         }
     }
-    // Nor is a link at the top, or a way that leads out.
+    // Links at the top, and paths that lead outside, are not followed either.
     symlink(&outside, path.join("top")).expect("a new name");
-    assert!(made.anchor("top").is_err());
-    assert!(made.anchor("../outside").is_err());
+    assert!(work_dir.anchor("top").is_err());
+    assert!(work_dir.anchor("../outside").is_err());
     assert!(testdir::anchor(&path.join("top")).is_err());
     let (mut parts, _) = anchor().survey(100);
     parts[0].way = vec![c"..".to_owned(), c"outside".to_owned()];
@@ -243,7 +249,7 @@ fn links_in_place_of_what_was_listed_are_not_followed() {
     assert!(outside.join("deep/precious").exists());
 }
 
-/// These mount, each in a namespace of its own.
+/// These tests mount file systems, each in its own namespace.
 mod needs_root {
     use super::*;
 
@@ -253,15 +259,15 @@ mod needs_root {
         if !is_child(TEST) {
             return child_with_own_mounts(TEST);
         }
-        let place = place();
-        let made = create(&place);
-        let path = made.path().to_owned();
+        let directory = place();
+        let work_dir = create(&directory);
+        let path = work_dir.path().to_owned();
         for name in ["a/other", "b/other", "c"] {
             fs::create_dir_all(path.join(name)).expect("new names");
         }
         fs::write(path.join("b/other/ours"), "").expect("a new name");
-        let anchor = || made.anchor("").expect("no mount").expect("it is there");
-        // One is there when it is listed, the other one comes in between.
+        let anchor = || work_dir.anchor("").expect("no mount").expect("it is there");
+        // One mount exists before the listing, the other one is added after it.
         let first = Mounted::tmpfs(&path.join("a/other"), "");
         fs::write(path.join("a/other/precious"), "data").expect("a new name");
         let (parts, _) = anchor().survey(100);
@@ -287,11 +293,11 @@ mod needs_root {
         }
         assert!(path.join("a/other/precious").exists() && path.join("b/other/ours").exists());
         assert_eq!(
-            made.anchor("a/other").expect_err("it is mounted"),
+            work_dir.anchor("a/other").expect_err("it is mounted"),
             Errno::EXDEV
         );
         drop((first, second));
         let never = || false;
-        assert!(made.remove(quietly(&never)).is_ok());
+        assert!(work_dir.remove(quietly(&never)).is_ok());
     }
 }

@@ -10,10 +10,10 @@ use rbench_sys::{Completion, Engine, EngineConfig, EngineInfo, Request, Transfer
 
 use crate::support::skip;
 
-/// What most tests move, in bytes.
+/// Block size of most tests (bytes).
 pub const BLOCK: usize = 4096;
 
-/// Makes an engine; `None`, in the open, where the system forbids it.
+/// Creates an engine; `None`, with a notice, if the system forbids it.
 pub fn make(info: &EngineInfo, depth: usize, block: usize) -> Option<Box<dyn Engine>> {
     let depth = depth.min(info.depth_max);
     match (info.make)(EngineConfig::new(depth, block)) {
@@ -26,15 +26,15 @@ pub fn make(info: &EngineInfo, depth: usize, block: usize) -> Option<Box<dyn Eng
     }
 }
 
-/// Engines that do with every request what it says, or nothing at all: what is
-/// allocated or cut off instead is looked at on its own.
+/// Engines that execute each request exactly, or do nothing at all. Those that
+/// allocate or truncate instead have their own tests.
 pub fn movers_and_null() -> impl Iterator<Item = &'static EngineInfo> {
     let moves = |info: &&EngineInfo| info.moves_data || !info.uses_files;
     ENGINES.iter().filter(moves)
 }
 
-/// Runs `body` with each engine that moves data as the system calls do: files
-/// grow, and what is no regular file is served too.
+/// Runs `body` with each engine that moves data like the system calls do: files grow,
+/// and other than regular files work too.
 pub fn each_unmapped(
     depth: usize,
     block: usize,
@@ -50,9 +50,9 @@ pub fn each_unmapped(
     }
 }
 
-/// Runs `body` with each engine that serves even what has only the plain calls
-/// read and write, such as /dev/full: the kernel's asynchronous I/O and its pipes
-/// do not.
+/// Runs `body` with each engine that also supports files with only the plain calls
+/// read and write, such as /dev/full. The kernel's asynchronous I/O and splice do
+/// not.
 pub fn each_plain(depth: usize, block: usize, mut body: impl FnMut(&'static str, &mut dyn Engine)) {
     each_unmapped(depth, block, |name, engine| {
         if !["libaio", "splice"].contains(&name) {
@@ -70,7 +70,7 @@ pub fn each_mover(depth: usize, block: usize, mut body: impl FnMut(&'static str,
     }
 }
 
-/// One request in slot 0, waited for.
+/// Submits one request in slot 0 and waits for it.
 pub fn complete(engine: &mut dyn Engine, request: Request) -> Result<usize, Errno> {
     let mut done = Vec::with_capacity(1);
     engine.submit(0, request);
@@ -81,7 +81,7 @@ pub fn complete(engine: &mut dyn Engine, request: Request) -> Result<usize, Errn
     }
 }
 
-/// A request for the beginning of the buffer.
+/// A request for the start of the buffer.
 pub fn request(transfer: Transfer, file: &impl AsRawFd, offset: u64, length: usize) -> Request {
     Request {
         transfer,
@@ -109,7 +109,7 @@ pub fn data(length: usize) -> Vec<u8> {
     bytes
 }
 
-/// The file at `path`, made if it is not there.
+/// Opens the file at `path`, and creates it if missing.
 pub fn read_write(path: &std::path::Path) -> File {
     OpenOptions::new()
         .read(true)
@@ -120,7 +120,7 @@ pub fn read_write(path: &std::path::Path) -> File {
         .expect("the file can be made")
 }
 
-/// An empty file that will hold `length` bytes: it has that length already.
+/// An empty file for `length` bytes: it has that length already.
 pub fn file_of(length: u64) -> File {
     let file = tempfile::tempfile().expect("a temporary file");
     file.set_len(length).expect("the file is ours");

@@ -1,6 +1,5 @@
-//! What every engine promises, whichever it is: each test loops over the
-//! table of engines. Engines that move no data are left out where data is
-//! looked at.
+//! Promises of every engine: each test loops over the table of engines. Engines that
+//! move no data are left out of tests that check data.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::Write;
@@ -40,8 +39,8 @@ fn shuffled(n: u64) -> Vec<u64> {
     order
 }
 
-/// Moves all blocks of `order` with every slot in use as long as there are
-/// blocks; `fill` and `check` see the buffer before and after.
+/// Moves all blocks of `order`, with every slot in use while blocks remain; `fill`
+/// and `check` get the buffer before and after.
 fn move_blocks(
     engine: &mut dyn Engine,
     depth: usize,
@@ -163,10 +162,10 @@ fn blocks_of_4_mib_are_moved_whole() {
         let file = file_of(offset + LARGE as u64);
         engine.buffer(0).copy_from_slice(&content);
         assert_eq!(complete(engine, write_at(&file, offset, LARGE)), Ok(LARGE));
-        let mut found = vec![0; LARGE];
-        file.read_exact_at(&mut found, offset)
+        let mut content_read = vec![0; LARGE];
+        file.read_exact_at(&mut content_read, offset)
             .expect("it was written");
-        assert!(found == content, "{name}");
+        assert!(content_read == content, "{name}");
         engine.buffer(0).fill(0);
         assert_eq!(complete(engine, read_at(&file, offset, LARGE)), Ok(LARGE));
         assert!(engine.buffer(0) == content, "{name}");
@@ -319,7 +318,8 @@ fn direct_transfers_say_what_pread_says() {
         assert_eq!(complete(engine, read_at(&file, 0, whole)), Ok(whole));
         assert!(engine.buffer(0) == content, "{name}");
 
-        // A length or offset off the block boundary: what pread says.
+        // A length or offset that is not a multiple of the block: the same result as
+        // pread.
         for (offset, length) in [(0, 100), (100, BLOCK), (1, 1)] {
             let expect = file
                 .read_at(&mut plain[..length], offset)
@@ -328,7 +328,7 @@ fn direct_transfers_say_what_pread_says() {
             assert_eq!(read, expect, "{name}: {length} at {offset}");
         }
 
-        // The file ends within a block: what is there is read, once.
+        // The file ends within a block: the existing part is read, once.
         file.set_len(5000).expect("the file is ours");
         assert_eq!(complete(engine, read_at(&file, 0, whole)), Ok(5000));
         assert!(engine.buffer(0)[..5000] == content[..5000], "{name}");
@@ -440,13 +440,13 @@ fn a_request_that_hangs_holds_up_neither_others_nor_a_wait_with_a_limit() {
         .expect("waiting works");
     assert_eq!(done, [], "nothing else is");
     let waited = start.elapsed();
-    // Before Linux 5.11 it is a nap of this length.
+    // Before Linux 5.11 it is a sleep of this length.
     assert!(waited >= Duration::from_micros(50), "{waited:?}");
     assert!(waited < Duration::from_secs(200), "{waited:?}");
     engine.poll(&mut done).expect("polling works");
     assert_eq!(done, []);
 
-    // Half of it comes, which is not the end; then the rest.
+    // Half of the data comes, which does not complete the request; then the rest.
     sender.write_all(&[1; 50]).expect("the pipe is open");
     engine
         .wait_for(&mut done, Nanos(20_000_000))
@@ -469,7 +469,7 @@ fn polling_brings_every_completion_without_waiting() {
         };
         let mut done = Vec::with_capacity(depth);
         for slot in 0..depth {
-            // An fsync is handled by another thread of the kernel.
+            // Another thread of the kernel handles an fsync.
             let transfer = if slot % 2 == 0 {
                 Transfer::Fsync
             } else {
@@ -495,8 +495,8 @@ fn after_a_flush_the_kernel_works_without_further_calls() {
         engine.submit(0, write_at(&file, 0, BLOCK));
         engine.flush().expect("flushing works");
         let start = Instant::now();
-        let mut found = vec![0; BLOCK];
-        while file.read_exact_at(&mut found, 0).is_err() || found != content {
+        let mut content_read = vec![0; BLOCK];
+        while file.read_exact_at(&mut content_read, 0).is_err() || content_read != content {
             assert!(start.elapsed() < Duration::from_secs(200), "{name}");
         }
     });
@@ -552,8 +552,8 @@ fn mistakes_of_the_program_are_refused_loudly() {
     let panics = |work: &mut dyn FnMut()| catch_unwind(AssertUnwindSafe(work)).is_err();
     for info in ENGINES.iter().filter(|info| !info.of_names) {
         for (depth, block) in [(0, BLOCK), (info.depth_max + 1, BLOCK), (1, 0)] {
-            let made = (info.make)(EngineConfig::new(depth, block));
-            assert_eq!(made.err(), Some(Errno::EINVAL), "{} {depth}", info.name);
+            let engine = (info.make)(EngineConfig::new(depth, block));
+            assert_eq!(engine.err(), Some(Errno::EINVAL), "{} {depth}", info.name);
         }
         let Some(mut engine) = make(info, 1, BLOCK) else {
             continue;
@@ -635,8 +635,8 @@ fn names_in_the_table_are_unique_and_found() {
     assert!(find("mmap2").is_none());
 }
 
-/// Writes and reads a few blocks with every engine: what has to work under
-/// each of the injected faults below.
+/// Writes and reads a few blocks with every engine: this must work under each of the
+/// injected faults below.
 fn round_trip() {
     let content = data(8 * BLOCK);
     each_mover(8, BLOCK, |name, engine| {
@@ -734,8 +734,8 @@ fn a_limit_on_locked_memory_leaves_a_ring_for_every_worker() {
     }
     assert!(!locks_memory_freely());
     let info = find("io_uring").expect("it is in the table");
-    // The rings alone take less than the 128 pages that are permitted, with
-    // the 128 pages of buffers they would not.
+    // The rings alone need less than the 128 permitted pages; with the 128 pages of
+    // buffers, they would not fit.
     let engines: Vec<_> = (0..32).map(|_| make(info, 4, BLOCK)).collect();
     assert_eq!(engines.len(), 32);
 }
@@ -745,8 +745,8 @@ fn a_forbidden_ring_gives_the_errno_of_the_system() {
     const TEST: &str = "conformance::a_forbidden_ring_gives_the_errno_of_the_system";
     if is_child(TEST) {
         let info = find("io_uring").expect("it is in the table");
-        let made = (info.make)(EngineConfig::new(4, BLOCK));
-        println!("made: {:?}", made.err());
+        let engine = (info.make)(EngineConfig::new(4, BLOCK));
+        println!("made: {:?}", engine.err());
         return;
     }
     for errno in ["ENOSYS", "EPERM"] {
@@ -760,7 +760,7 @@ fn a_forbidden_ring_gives_the_errno_of_the_system() {
     }
 }
 
-/// These mount, each in a namespace of its own.
+/// These tests mount file systems, each in its own namespace.
 mod needs_root {
     use super::*;
 
@@ -771,10 +771,10 @@ mod needs_root {
         if !is_child(TEST) {
             return child_with_own_mounts(TEST);
         }
-        let place = place();
-        let _mounted = Mounted::tmpfs(&place, "size=64k");
+        let directory = place();
+        let _mounted = Mounted::tmpfs(&directory, "size=64k");
         each_unmapped(1, 128 << 10, |name, engine| {
-            let path = place.join("f");
+            let path = directory.join("f");
             let file = File::create(&path).expect("there is an inode left");
             let written = complete(engine, write_at(&file, 0, 128 << 10));
             assert_eq!(written, Err(Errno::ENOSPC), "{name}");

@@ -1,5 +1,5 @@
-//! What only some engines have or forbid: attached files, mappings, counts,
-//! many requests under way.
+//! Features and restrictions of some engines: attached files, mappings, counts, many
+//! requests in flight.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{PipeReader, PipeWriter, Write};
@@ -36,7 +36,7 @@ fn file_with(content: u8) -> File {
     file
 }
 
-/// The first byte of the file, read through the engine.
+/// First byte of the file, read through the engine.
 fn first_byte(engine: &mut dyn Engine, file: &File) -> u8 {
     engine.buffer(0).fill(0xee);
     assert_eq!(complete(engine, read_at(file, 0, BLOCK)), Ok(BLOCK));
@@ -53,7 +53,7 @@ fn more_files_can_be_attached_than_the_kernel_keeps_for_a_ring() {
         for (i, file) in files.iter().enumerate() {
             assert_eq!(first_byte(engine, file), i as u8, "{name}");
         }
-        // The places of those that go are there for others.
+        // The indexes of detached files are free for others.
         for file in &files[..50] {
             engine.detach(file.as_raw_fd());
         }
@@ -73,8 +73,8 @@ fn a_number_that_is_used_again_means_the_new_file() {
     each_mover(1, BLOCK, |name, engine| {
         let file = file_with(1);
         let number = file.as_raw_fd();
-        // Takes over the number, as after closing and opening. The position is
-        // at the beginning; what the engine read last ended at a block.
+        // Replaces the file of the number, like closing and opening does. Its
+        // position is the start; the engine's last read ended at a block boundary.
         let put_in_place = |content| {
             let other = file_with(content);
             let second = [content + 100; BLOCK];
@@ -197,7 +197,7 @@ fn a_file_that_is_truncated_under_its_mapping_gives_short_counts() {
     const TEST: &str = "engines::a_file_that_is_truncated_under_its_mapping_gives_short_counts";
     const LENGTH: u64 = 1 << 20;
     if !is_child(TEST) {
-        // In a process of its own: it might end.
+        // In a separate process: it might end.
         child(TEST, &["env"]);
         return;
     }
@@ -263,14 +263,14 @@ fn mappings_in_many_threads_survive_truncation_at_the_same_time() {
     });
 }
 
-/// How a forked process ends that reads a page beyond the end of a mapped file.
+/// Status of a forked process that reads a page beyond the end of a mapped file.
 fn end_of_a_bus_error(file: &File) -> WaitStatus {
-    // SAFETY: the child makes system calls and touches a mapping, no more.
+    // SAFETY: the child only makes system calls and accesses a mapping.
     match unsafe { fork() }.expect("forking works") {
         ForkResult::Parent { child } => waitpid(child, None).expect("it is our child"),
         ForkResult::Child => {
             let page = std::num::NonZeroUsize::MIN.saturating_add(BLOCK - 1);
-            // SAFETY: a new mapping at a place of the kernel's choice.
+            // SAFETY: a new mapping at an address of the kernel's choice.
             let mapped = unsafe {
                 mmap(
                     None,
@@ -282,11 +282,10 @@ fn end_of_a_bus_error(file: &File) -> WaitStatus {
                 )
             };
             if let Ok(start) = mapped {
-                // SAFETY: the address is mapped; that the page is missing is
-                // the point.
+                // SAFETY: the address is mapped; the test needs the missing page.
                 unsafe { start.cast::<u8>().as_ptr().read_volatile() };
             }
-            // SAFETY: ends the process without running anything of the parent's.
+            // SAFETY: ends the process without running the parent's code.
             unsafe { nix::libc::_exit(0) }
         }
     }
@@ -344,7 +343,7 @@ fn batches_are_counted_by_their_size() {
         }
         let counts = engine.counts();
         let expect = [0, 2, 1, 1, 0, 1, 1];
-        // POSIX has no call that hands several requests over.
+        // POSIX has no call that submits several requests.
         let submits = match info.name {
             "posixaio" => [0, 159, 0, 0, 0, 0, 0],
             _ => expect,
@@ -357,7 +356,7 @@ fn batches_are_counted_by_their_size() {
 /// Both ends of a pipe.
 type Pipe = (PipeReader, PipeWriter);
 
-/// As many pipes as asked for, and a ring that reads from each.
+/// Creates `depth` pipes, and a ring that reads from each.
 fn reads_of_pipes(depth: usize) -> Option<(Box<dyn Engine>, Vec<Pipe>)> {
     let mut engine = named("io_uring", depth, 8)?;
     let pipes: Vec<Pipe> = (0..depth)
@@ -380,7 +379,7 @@ fn all_requests_of_a_ring_are_under_way_at_the_same_time() {
     let mut done = Vec::with_capacity(32);
     engine.poll(&mut done).expect("polling works");
     assert_eq!(done, []);
-    // Each waits for its own pipe: any of them can be the next.
+    // Each request waits for its own pipe: any of them can be the next.
     for slot in (0..32).rev() {
         let bytes = [slot as u8; 8];
         pipes[slot].1.write_all(&bytes).expect("the pipe is open");
@@ -419,7 +418,7 @@ fn waiting_for_many_ends_with_the_last_of_them() {
     assert_eq!(done.len(), 1);
 }
 
-/// These mount, each in a namespace of its own.
+/// These tests mount file systems, each in its own namespace.
 mod needs_root {
     use super::*;
 
@@ -430,20 +429,20 @@ mod needs_root {
         if !is_child(TEST) {
             return child_with_own_mounts(TEST);
         }
-        let place = place();
+        let directory = place();
         for info in ENGINES.iter().filter(|info| info.moves_data) {
-            let mounted = Mounted::tmpfs(&place, "size=1m");
+            let mounted = Mounted::tmpfs(&directory, "size=1m");
             let Some(mut engine) = make(info, 4, BLOCK) else {
                 continue;
             };
-            let file = read_write(&place.join("f"));
+            let file = read_write(&directory.join("f"));
             file.set_len(BLOCK as u64).expect("there is space");
             engine.attach(file.as_raw_fd(), None);
             let written = complete(&mut *engine, write_at(&file, 0, BLOCK));
             assert_eq!(written, Ok(BLOCK), "{}", info.name);
             drop(engine);
             drop(file);
-            assert_eq!(umount(&place), Ok(()), "{}", info.name);
+            assert_eq!(umount(&directory), Ok(()), "{}", info.name);
             std::mem::forget(mounted);
         }
     }
@@ -455,9 +454,9 @@ mod needs_root {
         if !is_child(TEST) {
             return child_with_own_mounts(TEST);
         }
-        let place = place();
-        let _mounted = Mounted::tmpfs(&place, "size=64k");
-        let file = read_write(&place.join("f"));
+        let directory = place();
+        let _mounted = Mounted::tmpfs(&directory, "size=64k");
+        let file = read_write(&directory.join("f"));
         file.set_len(128 << 10).expect("a hole takes no space");
         let mut engine = named("mmap", 1, 128 << 10).expect("it is always permitted");
         engine.attach(file.as_raw_fd(), None);

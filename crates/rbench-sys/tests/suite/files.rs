@@ -1,4 +1,4 @@
-//! Opening and laying out files by their path.
+//! Opening files by path and reserving their space.
 
 use std::fs::{self, Permissions};
 use std::os::fd::{AsFd, OwnedFd};
@@ -36,10 +36,10 @@ fn flags_of(file: &OwnedFd) -> OFlag {
     OFlag::from_bits_truncate(flags)
 }
 
-/// Length in bytes and blocks of 512 bytes that it occupies.
+/// Length in bytes, and number of allocated blocks of 512 bytes.
 fn size(path: &Path) -> (u64, u64) {
-    let found = fs::metadata(path).expect("it is there");
-    (found.len(), found.blocks())
+    let metadata = fs::metadata(path).expect("it is there");
+    (metadata.len(), metadata.blocks())
 }
 
 #[test]
@@ -153,8 +153,8 @@ fn advice_is_taken_for_files_only() {
 
 #[test]
 fn only_a_regular_file_is_removed() {
-    let place = disk();
-    let dir = place.path();
+    let directory = disk();
+    let dir = directory.path();
     let (file, link) = (dir.join("file"), dir.join("link"));
     std::fs::write(&file, "precious").expect("the directory is ours");
     std::os::unix::fs::symlink("file", &link).expect("the directory is ours");

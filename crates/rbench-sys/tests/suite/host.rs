@@ -1,4 +1,4 @@
-//! Caches, mounts, space and commands against what other programs of the system say.
+//! Caches, mounts, space and commands, compared with other programs of the system.
 
 use std::fs::{self, File};
 use std::path::Path;
@@ -15,7 +15,7 @@ use crate::support::{
     text, wait_until,
 };
 
-/// A file of 64 pages on the disk that is in the page cache, clean.
+/// A file of 64 clean pages, on the disk and in the page cache.
 fn cached_file(directory: &Path) -> File {
     let path = directory.join("cached");
     fs::write(&path, [7; 64 * 4096]).expect("there is space");
@@ -24,7 +24,7 @@ fn cached_file(directory: &Path) -> File {
     file
 }
 
-/// The number of pages of the file in the page cache, by `fincore`.
+/// Number of pages of the file in the page cache, by `fincore`.
 fn cached_pages(directory: &Path) -> Option<u64> {
     let path = directory.join("cached");
     let run = Command::new("fincore")
@@ -96,8 +96,8 @@ fn who_may_lock_any_amount_of_memory_is_known() {
     }
 }
 
-/// What `findmnt`, an independent reader of the same table, says of `path`:
-/// type, source and mount point.
+/// Type, source and mount point of `path` by `findmnt`, which reads the same table
+/// independently.
 fn findmnt(path: &Path) -> Option<String> {
     let run = Command::new("findmnt")
         .args(["--raw", "--noheadings", "--first-only", "--nofsroot"])
@@ -115,28 +115,31 @@ fn space_is_what_stat_reports() {
         .args(["-f", "-c", "%S %b %f %c %d", env!("CARGO_TARGET_TMPDIR")])
         .output()
         .expect("there is stat");
-    let told = String::from_utf8_lossy(&run.stdout);
-    let numbers: Vec<u64> = told.split_whitespace().flat_map(str::parse).collect();
+    let output = String::from_utf8_lossy(&run.stdout);
+    let numbers: Vec<u64> = output.split_whitespace().flat_map(str::parse).collect();
     let [block, total, free, inodes, inodes_free] = numbers[..] else {
-        panic!("five numbers, not {told}")
+        panic!("five numbers, not {output}")
     };
     let ours = space(Path::new(env!("CARGO_TARGET_TMPDIR"))).expect("it is there");
     assert_eq!(ours.bytes_total, block * total);
-    // Some file systems make inodes as they need them, and others may write
-    // in between.
+    // Some file systems create inodes on demand, and other processes may write in
+    // between.
     let near = |ours: u64, theirs: u64, by: u64| ours.abs_diff(theirs) <= by;
     assert!(
         near(ours.bytes_free, block * free, 1 << 30),
-        "{ours:?} {told}"
+        "{ours:?} {output}"
     );
-    assert!(near(ours.inodes_total, inodes, 1 << 20), "{ours:?} {told}");
+    assert!(
+        near(ours.inodes_total, inodes, 1 << 20),
+        "{ours:?} {output}"
+    );
     assert!(
         near(ours.inodes_free, inodes_free, 1 << 20),
-        "{ours:?} {told}"
+        "{ours:?} {output}"
     );
 }
 
-/// The sentence that `command` ends with.
+/// Error of `command`, as a sentence.
 fn failure(command: &str) -> String {
     command::run(command, &|| false).result.expect_err(command)
 }
@@ -177,14 +180,14 @@ fn a_command_ends_when_it_is_to_and_what_it_leaves_goes_on() {
     assert_eq!(failed, "the command 'sleep 1000' was ended by SIGTERM");
     let directory = disk();
     let file = |name: &str| directory.path().join(name);
-    // What is in the background is neither waited for nor ended.
+    // rbench does not wait for processes in the background and does not end them.
     let (go, done) = (file("go"), file("g"));
-    let behind = format!(
+    let background = format!(
         "(while ! [ -e {} ]; do sleep 0.05; done; echo done >{}) & exit 0",
         text(&go),
         text(&done)
     );
-    assert_eq!(command::run(&behind, &|| false).result, Ok(()));
+    assert_eq!(command::run(&background, &|| false).result, Ok(()));
     assert!(!done.exists());
     fs::write(&go, "").expect("a new name");
     wait_until("what is in the background ends", || done.exists());
@@ -237,7 +240,7 @@ fn what_a_command_prints_does_not_get_among_the_results_and_it_reads_nothing() {
     }
 }
 
-/// These drop caches, become other users or mount, in a namespace of their own.
+/// These tests drop caches, become other users or mount, in their own namespace.
 mod needs_root {
     use super::*;
 
@@ -248,7 +251,7 @@ mod needs_root {
             drop_caches().expect("root");
             return;
         }
-        // Not in earnest: it would slow down the whole host.
+        // The call is only simulated: a real one would slow down the whole host.
         let options = [
             "--trace=sync,write",
             "--inject=write:retval=2:when=1",
@@ -286,9 +289,9 @@ mod needs_root {
         let _lower = Mounted::tmpfs(&hidden, "");
         let _upper = Mounted::tmpfs(&blank, "size=1m");
         fs::create_dir(&hidden).expect("the upper mount is empty");
-        let found = mountinfo::of(&hidden).expect("it is a plain directory now");
+        let mount = mountinfo::of(&hidden).expect("it is a plain directory now");
         assert_eq!(
-            found.mount_point, blank,
+            mount.mount_point, blank,
             "not the hidden mount of that name"
         );
         let _stacked = Mounted::tmpfs(&blank, "size=2m");
@@ -298,17 +301,17 @@ mod needs_root {
             let Some(expect) = findmnt(path) else {
                 return skip("there is no findmnt");
             };
-            let found = mountinfo::of(path).expect("everything lies on a mount");
-            let (fs_type, source) = (found.fs_type, found.source);
-            let told = format!("{fs_type} {source} {}", text(&found.mount_point));
-            assert_eq!(told.replace(' ', "_"), expect.replace(' ', "_"));
+            let mount = mountinfo::of(path).expect("everything lies on a mount");
+            let (fs_type, source) = (mount.fs_type, mount.source);
+            let line = format!("{fs_type} {source} {}", text(&mount.mount_point));
+            assert_eq!(line.replace(' ', "_"), expect.replace(' ', "_"));
         }
-        let found = mountinfo::of(&blank).expect("it is mounted");
-        assert_eq!(found.mount_point, blank);
+        let mount = mountinfo::of(&blank).expect("it is mounted");
+        assert_eq!(mount.mount_point, blank);
         assert!(
-            found.options.contains(&"size=2048k".to_owned()),
+            mount.options.contains(&"size=2048k".to_owned()),
             "the one on top: {:?}",
-            found.options
+            mount.options
         );
         assert!(
             mountinfo::of(&hidden).is_err(),
@@ -322,8 +325,8 @@ mod needs_root {
         if !is_child(TEST) {
             return child_with_own_mounts(TEST);
         }
-        let place = place();
-        let _mounted = Mounted::tmpfs(&place, "size=1m,nr_inodes=100");
+        let directory = place();
+        let _mounted = Mounted::tmpfs(&directory, "size=1m,nr_inodes=100");
         let page = 4096;
         let total = Space {
             bytes_total: 1 << 20,
@@ -333,9 +336,13 @@ mod needs_root {
             bytes_available: 1 << 20,
             inodes_available: 99,
         };
-        assert_eq!(space(&place), Ok(total), "the root directory is an inode");
+        assert_eq!(
+            space(&directory),
+            Ok(total),
+            "the root directory is an inode"
+        );
         for i in 0..5 {
-            fs::write(place.join(i.to_string()), [1; 3 * 4096]).expect("there is space");
+            fs::write(directory.join(i.to_string()), [1; 3 * 4096]).expect("there is space");
         }
         let rest = Space {
             bytes_free: total.bytes_free - 15 * page,
@@ -344,8 +351,8 @@ mod needs_root {
             inodes_available: 94,
             ..total
         };
-        assert_eq!(space(&place.join("0")), Ok(rest));
-        assert_eq!(space(&place.join("missing")), Err(Errno::ENOENT));
+        assert_eq!(space(&directory.join("0")), Ok(rest));
+        assert_eq!(space(&directory.join("missing")), Err(Errno::ENOENT));
     }
 
     mod timing {
@@ -354,7 +361,7 @@ mod needs_root {
         #[test]
         fn a_file_leaves_the_page_cache_when_all_caches_are_dropped() {
             let directory = disk();
-            // Somebody else may drop the caches just then.
+            // Another process may drop the caches in between.
             let pages = |_| {
                 cached_file(directory.path());
                 cached_pages(directory.path())

@@ -1,7 +1,8 @@
 //! Tests of rbench-sys against the running kernel.
 //!
-//! `conformance` runs every engine, `engines` and `options` what only some have, `system_calls`
-//! looks on with strace, `workdir`, `testdir` and `host` change real (private) mounts.
+//! `conformance` runs every engine; `engines` and `options` test special features.
+//! `system_calls` checks with strace. `workdir`, `testdir` and `host` change real (private)
+//! mounts.
 
 #![allow(
     clippy::print_stderr,

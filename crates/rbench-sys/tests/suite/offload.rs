@@ -1,4 +1,4 @@
-//! Engines whose requests other threads make, and buffers in other memory.
+//! Engines whose requests run in other threads, and buffers in other memory.
 
 use std::fs;
 use std::os::fd::AsRawFd as _;
@@ -19,7 +19,7 @@ fn configs(depth: usize) -> Vec<EngineConfig> {
     (0..depth).map(|_| EngineConfig::new(1, BLOCK)).collect()
 }
 
-/// Each engine that moves data, with so many threads.
+/// Each engine that moves data, with `depth` threads.
 fn each(depth: usize) -> impl Iterator<Item = (&'static EngineInfo, Box<dyn Engine>)> {
     let movers = ENGINES
         .iter()

@@ -1,4 +1,4 @@
-//! Options of engines: what the kernel is asked for, and what comes of it.
+//! Options of engines: the requested calls and their effects.
 
 use std::fs::{File, OpenOptions};
 use std::os::fd::{AsFd, AsRawFd};
@@ -14,8 +14,8 @@ use rbench_sys::{Engine, EngineConfig};
 use crate::blocks::{BLOCK, complete, data, read_at, write_at};
 use crate::support::{child_under_strace, disk, evict, is_child, place, skip, wait_until};
 
-/// An engine with what `change` asks for; `None`, in the open, where the system
-/// has none.
+/// Creates an engine with the options of `change`; `None`, with a notice, if the
+/// system lacks it.
 fn with(
     name: &str,
     depth: usize,
@@ -35,7 +35,7 @@ fn with(
 
 type Change = fn(&mut EngineOptions);
 
-/// Options with which data goes to and fro as without them.
+/// Options that do not change the moved data.
 const HARMLESS: &[(&str, Change)] = &[
     ("io_uring", |o| o.fixedbufs = Some(true)),
     ("io_uring", |o| o.fixedbufs = Some(false)),
@@ -91,9 +91,10 @@ fn data_is_the_same_with_every_option() {
                 "{name} {number}"
             );
         }
-        let mut found = vec![0; content.len()];
-        file.read_exact_at(&mut found, 0).expect("all was written");
-        assert!(found == content, "{name} {number}: written");
+        let mut written = vec![0; content.len()];
+        file.read_exact_at(&mut written, 0)
+            .expect("all was written");
+        assert!(written == content, "{name} {number}: written");
         for i in (0..BLOCKS).rev() {
             let read = complete(&mut *engine, read_at(&file, (i * BLOCK) as u64, BLOCK));
             assert_eq!(read, Ok(BLOCK), "{name} {number}");
@@ -106,7 +107,7 @@ fn data_is_the_same_with_every_option() {
     }
 }
 
-/// What the kernel says to one block of preadv2 or pwritev2 with these flags.
+/// The kernel's result for one block of preadv2 or pwritev2 with these flags.
 fn of_kernel(file: &File, write: bool, flags: libc::c_int) -> Result<usize, Errno> {
     let mut block = vec![0_u8; BLOCK];
     let vector = libc::iovec {
@@ -166,26 +167,26 @@ fn flags_of_requests_reach_the_kernel_by_every_engine_that_has_them() {
             };
             forget(&file);
             let request = if write { write_at } else { read_at };
-            let found = complete(&mut *engine, request(&file, 0, BLOCK));
-            assert_eq!(found, expect, "{what} of {name}");
+            let result = complete(&mut *engine, request(&file, 0, BLOCK));
+            assert_eq!(result, expect, "{what} of {name}");
             let left = resident(file.as_fd()).expect("the kernel says").cached;
             assert_eq!(left, pages, "{what} of {name}: pages in the cache");
         }
     }
     // Without the flag a read of an empty pipe waits; before Linux 6.4 a pipe does not
-    // take it.
+    // support it.
     let (empty, _sender) = std::io::pipe().expect("a pipe");
     for name in ["io_uring", "libaio"] {
         let Some(mut engine) = with(name, 1, |o| o.nowait = true) else {
             continue;
         };
-        let found = complete(&mut *engine, read_at(&empty, 0, BLOCK));
+        let result = complete(&mut *engine, read_at(&empty, 0, BLOCK));
         let refused = [Err(Errno::EAGAIN), Err(Errno::EOPNOTSUPP)];
-        assert!(refused.contains(&found), "{name}: {found:?}");
+        assert!(refused.contains(&result), "{name}: {result:?}");
     }
 }
 
-/// What is asked of an engine, and what strace shows then and without it.
+/// Options, and the words that strace shows only with them.
 const ASKED: &[(&str, &str, Change, &str)] = &[
     (
         "iopoll",
@@ -228,7 +229,7 @@ const ASKED: &[(&str, &str, Change, &str)] = &[
     ),
 ];
 
-/// One write with each of them, and one with nothing asked for.
+/// One write with each option, and one without options.
 fn asked() {
     let file = File::create(place().join("f")).expect("a new file");
     for (what, name, change, _) in ASKED {
@@ -236,7 +237,7 @@ fn asked() {
         for (how, change) in [("with", *change), ("without", plain)] {
             mark(&format!("{what}-{how}"));
             if let Some(mut engine) = with(name, 1, change) {
-                // What becomes of it depends on the file.
+                // The result depends on the file.
                 let _ = complete(&mut *engine, write_at(&file, 0, BLOCK));
             }
         }
@@ -244,7 +245,7 @@ fn asked() {
     mark("end");
 }
 
-/// A call that strace shows and that does nothing.
+/// A call without effect that strace shows.
 fn mark(name: &str) {
     assert!(!std::path::Path::new(&format!("/option/{name}")).exists());
 }
@@ -287,7 +288,7 @@ fn completions_in_mapped_memory_cost_no_call() {
             let mut engine = with("libaio", 1, |o| o.userspace_reap = reap).expect("permitted");
             let file = File::create(place().join("f")).expect("a new file");
             mark(&format!("reap-{reap}"));
-            // Through the page cache it is complete when it is submitted.
+            // Through the page cache, it is complete when it is submitted.
             assert_eq!(complete(&mut *engine, write_at(&file, 0, BLOCK)), Ok(BLOCK));
             mark("end");
         }
@@ -329,7 +330,7 @@ fn about_so_many_calls_are_polled_as_the_percentage_says() {
         return;
     };
     assert_eq!(run.log.matches("pwritev2(").count(), CALLS);
-    // The choice derives from a fixed seed: 3 deviations are plenty.
+    // The choice derives from a fixed seed: 3 standard deviations are enough.
     let polled = run.log.matches("RWF_HIPRI").count();
     assert!((75..=125).contains(&polled), "{polled} of {CALLS}");
 }

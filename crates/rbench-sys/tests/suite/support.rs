@@ -1,4 +1,4 @@
-//! Tests in processes of their own, and skipping in the open.
+//! Tests in their own processes, and skipping with a notice.
 
 use std::fs::File;
 use std::io::Write;
@@ -8,14 +8,14 @@ use std::time::{Duration, Instant};
 
 use nix::mount::{MntFlags, MsFlags, mount, umount2};
 
-/// Names, for a child process, the one test that it is to run.
+/// Environment variable of a child process: the one test that it runs.
 const CHILD: &str = "RBENCH_TEST_CHILD";
 
-/// Names, for a child process, an empty directory for what it does.
+/// Environment variable of a child process: an empty directory for its files.
 const PLACE: &str = "RBENCH_TEST_PLACE";
 
-/// Says why a test does nothing. With `RBENCH_TEST_NO_SKIP` set, as in CI,
-/// that is a failure.
+/// Prints the reason why a test does nothing. With `RBENCH_TEST_NO_SKIP` set, as in
+/// CI, this is a failure.
 pub fn skip(reason: &str) {
     // Not by a macro: the harness would keep the line of a test that passes.
     writeln!(std::io::stderr(), "skipped: {reason}").expect("stderr takes a line");
@@ -25,7 +25,7 @@ pub fn skip(reason: &str) {
     );
 }
 
-/// Waits for an event, for minutes: a busy machine decides nothing.
+/// Waits for an event, for minutes, as the machine may be busy.
 pub fn wait_until(what: &str, happened: impl Fn() -> bool) {
     let start = Instant::now();
     while !happened() {
@@ -37,29 +37,28 @@ pub fn wait_until(what: &str, happened: impl Fn() -> bool) {
     }
 }
 
-/// Has the kernel forget the pages of a file, which are clean.
+/// Drops the clean pages of a file from the kernel's cache.
 pub fn evict(file: &File) {
     let advice = nix::fcntl::PosixFadviseAdvice::POSIX_FADV_DONTNEED;
     nix::fcntl::posix_fadvise(file, 0, 0, advice).expect("it is a file");
 }
 
-/// Whether this process is the child that runs `test`.
+/// True if this process is the child that runs `test`.
 pub fn is_child(test: &str) -> bool {
     std::env::var(CHILD).is_ok_and(|name| name == test)
 }
 
-/// The empty directory of a child process; its parent clears it away.
+/// The empty directory of a child process; its parent removes it.
 pub fn place() -> PathBuf {
     std::env::var_os(PLACE)
         .expect("the parent says where")
         .into()
 }
 
-/// Runs `test` (its full name) in a child process, started by the command
-/// `wrapper`, in whose words `{place}` stands for [`place`]. Hands back what
-/// it printed.
+/// Runs `test` (its full name) in a child process, started by the command `wrapper`.
+/// In its words, `{place}` is replaced by [`place`]. Returns the output.
 pub fn child(test: &str, wrapper: &[&str]) -> String {
-    let place = tempfile::tempdir().expect("a temporary directory");
+    let directory = tempfile::tempdir().expect("a temporary directory");
     let own = std::env::current_exe().expect("the test program has a path");
     let test_words = [
         text(&own),
@@ -71,11 +70,11 @@ pub fn child(test: &str, wrapper: &[&str]) -> String {
     let mut words = wrapper
         .iter()
         .chain(&test_words)
-        .map(|word| word.replace("{place}", text(place.path())));
+        .map(|word| word.replace("{place}", text(directory.path())));
     let run = Command::new(words.next().expect("there are words"))
         .args(words)
         .env(CHILD, test)
-        .env(PLACE, place.path())
+        .env(PLACE, directory.path())
         .output()
         .expect("the wrapper starts");
     let printed = printed(&run);
@@ -91,8 +90,8 @@ fn printed(run: &Output) -> String {
     String::from_utf8_lossy(&text).into_owned()
 }
 
-/// As [`child`], in a mount namespace of its own in which it is root; what it
-/// mounts ends with it.
+/// Like [`child`], in a separate mount namespace in which it is root; its mounts end
+/// with it.
 pub fn child_with_own_mounts(test: &str) {
     let as_root: &[&str] = &["unshare", "--mount"];
     let as_user: &[&str] = &["unshare", "--mount", "--map-root-user"];
@@ -114,12 +113,12 @@ impl Mounted {
         Mounted::new("tmpfs", path, Some("tmpfs"), MsFlags::empty(), options)
     }
 
-    /// Makes what is at `source` appear at `path` too.
+    /// Bind-mounts `source` on `path`.
     pub fn bind(source: &Path, path: &Path) -> Mounted {
         Mounted::new(text(source), path, None, MsFlags::MS_BIND, "")
     }
 
-    /// Mounts whatever is asked for.
+    /// Mounts with any arguments.
     pub fn new(
         source: &str,
         path: &Path,
@@ -132,8 +131,8 @@ impl Mounted {
     }
 }
 
-/// Makes the root file system read-only for this process and its mount
-/// namespace: a mistake of what is tested must not cost the user's files.
+/// Makes the root file system read-only in this mount namespace: a bug of the tested
+/// code must not destroy the user's files.
 pub fn protect_root() {
     let flags = MsFlags::MS_REMOUNT | MsFlags::MS_BIND | MsFlags::MS_RDONLY;
     let nothing: Option<&str> = None;
@@ -147,7 +146,7 @@ impl Drop for Mounted {
     }
 }
 
-/// Whether the command ends well.
+/// True if the command succeeds.
 pub fn runs(words: &[&str]) -> bool {
     Command::new(words[0])
         .args(&words[1..])
@@ -155,16 +154,15 @@ pub fn runs(words: &[&str]) -> bool {
         .is_ok_and(|run| run.status.success())
 }
 
-/// What a child under strace left.
+/// Output of a child under strace.
 pub struct Traced {
-    /// What the child printed.
+    /// The child's output.
     pub printed: String,
-    /// What strace wrote.
+    /// strace's log.
     pub log: String,
 }
 
-/// As [`child`], under strace with `options`; `None` where strace does not
-/// work.
+/// Like [`child`], under strace with `options`; `None` if strace does not work.
 pub fn child_under_strace(test: &str, options: &[&str]) -> Option<Traced> {
     if !runs(&["strace", "-o", "/dev/null", "true"]) {
         skip("strace does not work here");
@@ -178,7 +176,7 @@ pub fn child_under_strace(test: &str, options: &[&str]) -> Option<Traced> {
     Some(Traced { printed, log })
 }
 
-/// A directory on a disk, as far as the build directory is on one.
+/// A directory on a disk, if the build directory is on one.
 pub fn disk() -> tempfile::TempDir {
     tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory in the build directory")
 }

@@ -1,5 +1,5 @@
-//! strace looks on: every method makes the system calls that its
-//! documentation names, and no others.
+//! Checks with strace that every method makes exactly the system calls that its
+//! documentation names.
 
 use std::collections::HashMap;
 use std::os::fd::AsRawFd;
@@ -15,27 +15,27 @@ use rbench_sys::{Data, EngineConfig, Fs, NullFs, Operands, PosixFs, Request, Tra
 use crate::allocations;
 use crate::support::{child_under_strace, is_child, place, skip};
 
-/// The calls after [`mark`] belong to `name`.
+/// Prefix of a marking path: the calls after [`mark`] belong to `name`.
 const MARK: &str = "/rbench-mark/";
 
-/// Leaves a call in the trace that names what comes.
+/// Adds a call to the trace that names the following calls.
 fn mark(name: &str) {
     let path = format!("{MARK}{name}");
     assert_eq!(access(path.as_str(), AccessFlags::F_OK), Err(Errno::ENOENT));
 }
 
-/// What strace wrote, each call in one line behind the number of its thread:
-/// calls during which another thread was heard of are put together again.
+/// Lines of strace's log, each call in one line with the number of its thread. Calls
+/// that strace splits, because another thread's call came in between, are joined again.
 fn whole_lines(log: &str) -> Vec<(&str, String)> {
-    let mut begun: HashMap<&str, &str> = HashMap::new();
+    let mut unfinished: HashMap<&str, &str> = HashMap::new();
     let mut lines = Vec::new();
     for (thread, line) in log.lines().filter_map(|line| line.split_once(' ')) {
         // Numbers below 10000 are padded.
         let line = line.trim_start();
         if let Some(start) = line.strip_suffix(" <unfinished ...>") {
-            begun.insert(thread, start);
+            unfinished.insert(thread, start);
         } else if let Some((_, end)) = line.split_once(" resumed>") {
-            let start = begun.remove(thread).expect("it had begun");
+            let start = unfinished.remove(thread).expect("it had begun");
             lines.push((thread, format!("{start}{end}")));
         } else {
             lines.push((thread, line.to_owned()));
@@ -44,8 +44,8 @@ fn whole_lines(log: &str) -> Vec<(&str, String)> {
     lines
 }
 
-/// The calls of the marking thread, one line each behind the name of the mark
-/// in front of it: `mkdir: mkdirat(<d>, "x", 0775) = 0`.
+/// Calls of the marking thread, one per line after the name of the preceding mark:
+/// `mkdir: mkdirat(<d>, "x", 0775) = 0`.
 fn marked_calls(log: &str) -> Vec<String> {
     let lines = whole_lines(log);
     let marker = lines.iter().find(|(_, line)| line.contains(MARK));
@@ -62,8 +62,8 @@ fn marked_calls(log: &str) -> Vec<String> {
     calls
 }
 
-/// A line without what changes from run to run: `3</tmp/x/d>` becomes `<d>`,
-/// an address `PTR`, a structure `{}`, and blanks are single.
+/// A line without parts that change from run to run: `3</tmp/x/d>` becomes `<d>`, an
+/// address `PTR`, a structure `{}`, and blanks are single.
 fn plain(line: &str) -> String {
     let mut out = String::new();
     let mut rest = line.trim();
@@ -220,7 +220,7 @@ fn links_and_attributes_are_one_call_each() {
     let Some(run) = child_under_strace(TEST, OPTIONS) else {
         return;
     };
-    // What strace shows of times and of nested structures is cut off.
+    // Removes strace's details of times and of nested structures.
     let mut calls = marked_calls(&run.log);
     for call in &mut calls {
         if let Some(at) = call.find("{} /*").or(call.find("{}, f_")) {
@@ -240,7 +240,7 @@ fn links_and_attributes_are_one_call_each() {
             r#"statfs: fstatfs(<f>, "#,
             r#"write-at: pwrite64(<f>, "xxxx"..., 100, 7) = 100"#,
             r#"read-at: pread64(<f>, "xxxx"..., 100, 7) = 100"#,
-            // Without a file: not every file system has attributes of users.
+            // Without a file, as not every file system has user attributes.
             r#"xattr: fsetxattr(-1, "user"..., "v", 1, 0) = -1 EBADF (Bad file descriptor)"#,
             r#"xattr: fgetxattr(-1, "user"..., PTR, 100) = -1 EBADF (Bad file descriptor)"#,
             "xattr: flistxattr(-1, PTR, 100) = -1 EBADF (Bad file descriptor)",
@@ -305,18 +305,18 @@ fn each_attribute() {
         Err(bad)
     );
     mark("end");
-    let found = std::fs::metadata(top.join("f")).expect("it is there");
+    let metadata = std::fs::metadata(top.join("f")).expect("it is there");
     let second = std::time::Duration::from_secs(1);
-    assert_eq!(found.len(), 107);
+    assert_eq!(metadata.len(), 107);
     assert!(
-        found
+        metadata
             .accessed()
             .is_ok_and(|at| at >= std::time::UNIX_EPOCH + second * 5)
     );
     assert_eq!(fs.close(fd), Ok(()));
 }
 
-/// Calls with the parameters that only traces have.
+/// Calls with parameters that only traces use.
 const OF_TRACES: &[Call] = &[
     Call::Stat(By::Path),
     Call::Stat(By::Link),
@@ -361,11 +361,11 @@ fn a_call_by_a_path_a_link_or_a_file_is_the_one_that_its_name_says() {
     let Some(run) = child_under_strace(TEST, OPTIONS) else {
         return;
     };
-    let made = marked_calls(&run.log);
-    assert_eq!(made.len(), 2 * OF_TRACES.len(), "{made:#?}");
-    for (call, line) in OF_TRACES.iter().chain(OF_TRACES).zip(made) {
+    let calls = marked_calls(&run.log);
+    assert_eq!(calls.len(), 2 * OF_TRACES.len(), "{calls:#?}");
+    for (call, line) in OF_TRACES.iter().chain(OF_TRACES).zip(calls) {
         let name = call.names();
-        // Some C libraries ask for the attributes of a descriptor so.
+        // Some C libraries read the attributes of a descriptor with this call.
         let other = name.replace("fstat", "newfstatat");
         let is = |name: &str| line.contains(&format!(": {name}("));
         assert!(is(name) || is(&other), "{call:?}: {line}");
@@ -483,7 +483,7 @@ fn synchronous(name: &str) -> Box<dyn rbench_sys::Engine> {
     (find(name).expect("it is in the table").make)(config).expect("it is always permitted")
 }
 
-/// A new file of three blocks in the place of the test.
+/// A new file of three blocks in the directory of the test.
 fn three_blocks(name: &str) -> std::fs::File {
     let file = std::fs::File::options()
         .read(true)
@@ -512,7 +512,7 @@ fn one(engine: &mut dyn rbench_sys::Engine, file: &impl AsRawFd, transfer: Trans
     assert_eq!(done.len(), 1);
 }
 
-/// One request of each kind for the third block of a file.
+/// Submits one request of each kind for the third block of a file.
 fn each_transfer(name: &str) {
     let mut engine = synchronous(name);
     let file = three_blocks(name);
@@ -607,7 +607,8 @@ fn a_partial_transfer_is_continued_where_it_ended() {
     if is_child(TEST) {
         return ONE_BY_ONE.into_iter().for_each(each_transfer);
     }
-    // (engine, its calls, how their lines go on after a part)
+    // (engine, its calls, arguments of the first call and of the call after its partial
+    // transfer)
     let check = |name: &str, calls: [&str; 2], expect: [&str; 2]| {
         let path = format!("--trace-path={{place}}/{name}");
         let inject = format!("inject={},{}:retval=1000:when=1", calls[0], calls[1]);
@@ -615,7 +616,7 @@ fn a_partial_transfer_is_continued_where_it_ended() {
         let Some(run) = child_under_strace(TEST, &options) else {
             return;
         };
-        // Only calls for the file are in this log, hence no marks.
+        // This log only has calls for the file, hence no marks.
         let lines: Vec<String> = whole_lines(&run.log)
             .into_iter()
             .map(|(_, line)| line)
@@ -689,8 +690,8 @@ fn a_batch_of_requests_is_one_call() {
 /// Submits eight requests and flushes them; then eight that are waited for.
 fn batches(name: &str) {
     let info = find(name).expect("it is in the table");
-    let made = (info.make)(EngineConfig::new(16, 4096));
-    let Ok(mut engine) = made else {
+    let engine = (info.make)(EngineConfig::new(16, 4096));
+    let Ok(mut engine) = engine else {
         println!("{name} is not permitted");
         return;
     };
@@ -755,7 +756,7 @@ fn one_request_of_an_engine_of_names_is_one_call_and_fails_as_that_does() {
     );
 }
 
-/// A call without the path of the working directory, which is another one in every run.
+/// A call without the path of the working directory, which differs in every run.
 fn without_place(call: &str) -> String {
     match call.split_once("AT_FDCWD<") {
         Some((before, rest)) => {
@@ -766,7 +767,7 @@ fn without_place(call: &str) -> String {
     }
 }
 
-/// One request to each engine of names, in their order.
+/// Submits one request to each engine of names, in their order.
 fn names() {
     std::env::set_current_dir(place()).expect("the place is there");
     let ok = Ok(4096);
@@ -790,9 +791,10 @@ fn names() {
         let mut config = EngineConfig::new(1, 4096);
         config.options.stat_type = stat;
         let info = find(engine).expect("it is in the table");
-        let mut made = (info.make)(config).expect("it needs nothing");
+        let mut engine = (info.make)(config).expect("it needs nothing");
         let paths = ["other", "f"].map(std::path::Path::new);
-        made.name_files(&mut paths.into_iter())
+        engine
+            .name_files(&mut paths.into_iter())
             .expect("plain names");
         let request = Request {
             transfer: Transfer::Read,
@@ -804,26 +806,26 @@ fn names() {
         let mut room = Vec::with_capacity(1);
         mark(label);
         let mut done = Ok(Ok(0));
-        let allocated = allocations::calls(|| done = made.perform(request, &mut room));
+        let allocated = allocations::calls(|| done = engine.perform(request, &mut room));
         mark("end");
         assert_eq!(allocated, 0, "{label}");
         assert_eq!(done, Ok(expect), "{label}");
-        let opened = made.take_opened();
+        let opened = engine.take_opened();
         assert_eq!(opened.is_some(), label == "filecreate", "{label}");
-        assert!(made.take_opened().is_none(), "it is given away once");
-        made.submit(
+        assert!(engine.take_opened().is_none(), "it is given away once");
+        engine.submit(
             0,
             Request {
                 transfer: Transfer::Fsync,
                 ..request
             },
         );
-        made.wait(&mut room).expect("nothing can fail");
+        engine.wait(&mut room).expect("nothing can fail");
         let synced = room.pop().map(|done| done.result);
         assert_eq!(synced, Some(Err(Errno::EINVAL)), "{label}: no data");
-        assert_eq!(made.counts().submits[1], 2, "{label}");
+        assert_eq!(engine.counts().submits[1], 2, "{label}");
         let odd = std::path::Path::new("a\0b");
-        let named = made.name_files(&mut std::iter::once(odd));
+        let named = engine.name_files(&mut std::iter::once(odd));
         assert_eq!(named, Err(Errno::EINVAL));
     }
 }

@@ -1,5 +1,5 @@
-//! Directories named by other tools' command lines: made, looked for, and
-//! removed with care.
+//! Directories named by other tools' command lines: created, inspected, and removed
+//! with care.
 
 use std::env;
 use std::ffi::OsStr;
@@ -20,16 +20,17 @@ use crate::support::{
 };
 use crate::workdir::quietly;
 
-/// The sentence that making `path` fails with.
+/// Removes the tree `path`, in one thread.
 fn removed_tree(path: &Path) -> Result<u64, RemoveError> {
     remove_tree(path, quietly(&|| false))
 }
 
+/// Error of creating `path`, as a sentence.
 fn refusal(path: &Path) -> String {
     make(path).expect_err(text(path)).to_string()
 }
 
-/// Why nothing of `path` was removed.
+/// Error of a removal of `path` that removed nothing.
 fn untouched(path: &Path) -> Errno {
     match removed_tree(path).expect_err(text(path)) {
         RemoveError::Kept {
@@ -83,8 +84,8 @@ fn a_relative_path_starts_from_the_current_directory_and_the_mode_is_0775() {
     umask(Mode::empty());
     for path in ["./out", "plain"] {
         assert_eq!(make(Path::new(path)), Ok(Made::Made));
-        let found = fs::metadata(place().join(path)).expect("it was made");
-        assert_eq!(found.permissions().mode() & 0o7777, 0o775);
+        let metadata = fs::metadata(place().join(path)).expect("it was made");
+        assert_eq!(metadata.permissions().mode() & 0o7777, 0o775);
         fs::create_dir(Path::new(path).join("sub")).expect("a new name");
         assert_eq!(remove_empty(Path::new(path)), Ok(false));
         assert_eq!(removed_tree(Path::new(path)), Ok(1));
@@ -132,11 +133,11 @@ fn a_place_that_cannot_be_is_refused_in_a_sentence() {
     }
     assert!(!top.path().join("no").exists(), "parents are not made");
 
-    let there = |relative: &str| is_there(&top.path().join(relative));
-    assert_eq!(there("no/out"), Ok(false));
-    assert_eq!(there("dangling"), Ok(false));
+    let exists = |relative: &str| is_there(&top.path().join(relative));
+    assert_eq!(exists("no/out"), Ok(false));
+    assert_eq!(exists("dangling"), Ok(false));
     let file = SetupError::NotADirectory(top.path().join("file"));
-    assert_eq!(there("file"), Err(file));
+    assert_eq!(exists("file"), Err(file));
 }
 
 #[test]
@@ -157,7 +158,7 @@ fn a_tree_is_removed_with_all_that_is_in_it() {
     assert!(!path.exists());
 }
 
-/// These mount, each in a namespace of its own.
+/// These tests mount file systems, each in its own namespace.
 mod needs_root {
     use super::*;
 
@@ -200,7 +201,7 @@ mod needs_root {
             assert_eq!(removed_tree(out), Ok(1));
             assert_eq!(is_there(out), Ok(false));
             assert!(matches!(make(Path::new("/")), Err(SetupError::Root(_))));
-            // Back, for the mounts to be taken away by their names.
+            // Returns to the old root, so that the mounts can be unmounted by name.
             nix::unistd::fchdir(&old).expect("it is open");
             chroot(".").expect("it is permitted");
         }
@@ -244,8 +245,8 @@ mod needs_root {
         if !is_child(TEST) {
             return child_with_own_mounts(TEST);
         }
-        let place = place();
-        let top = place.as_path();
+        let directory = place();
+        let top = directory.as_path();
         let _mounted = Mounted::tmpfs(top, "");
         protect_root();
         let outside = top.join("outside");
@@ -278,8 +279,8 @@ mod needs_root {
         if !is_child(TEST) {
             return child_with_own_mounts(TEST);
         }
-        let place = place();
-        let top = place.as_path();
+        let directory = place();
+        let top = directory.as_path();
         let outside = top.join("outside");
         let out = top.join("out");
         fs::create_dir_all(out.join("sub/deep")).expect("new names");

@@ -1,4 +1,4 @@
-//! Trims: what every engine does that has them, and what none can do.
+//! Trims: promises of the engines that support them, and limits of all.
 
 use std::fs::{self, File};
 use std::os::fd::AsRawFd as _;
@@ -14,7 +14,7 @@ use crate::support::disk;
 
 const BLOCKS: usize = 16;
 
-/// A file of so many blocks that are all there, and what is in it.
+/// A file of N allocated blocks, and its content.
 fn full(path: &Path) -> (File, Vec<u8>) {
     let content = data(BLOCKS * BLOCK);
     fs::write(path, &content).expect("there is space");
@@ -23,7 +23,7 @@ fn full(path: &Path) -> (File, Vec<u8>) {
     (file, content)
 }
 
-/// Bytes of blocks that a file has.
+/// Bytes of the allocated blocks of a file.
 fn allocated(file: &File) -> u64 {
     file.metadata().expect("it is open").blocks() * 512
 }
@@ -59,7 +59,7 @@ fn a_trimmed_range_is_zeros_without_blocks_in_a_file_of_the_same_length() {
             );
             let back = before - allocated(&file);
             assert_eq!(back, 8 * BLOCK as u64, "{}", info.name);
-            // What lies beyond the end makes the file no longer.
+            // A range beyond the end does not extend the file.
             let beyond = request(Transfer::Trim, &file, (BLOCKS * BLOCK) as u64, BLOCK);
             assert_eq!(complete(&mut *engine, beyond), Ok(BLOCK), "{}", info.name);
             assert_eq!(fs::read(&path).expect("it is there").len(), expect.len());
@@ -98,7 +98,7 @@ fn a_write_that_is_submitted_after_a_trim_of_its_range_comes_after_it() {
                     take(&mut *engine, &mut free);
                 }
                 let slot = free.pop().expect("one is free");
-                // In turns: what stays, and what is trimmed last.
+                // Only writes need data; each follows the trim of its block.
                 if transfer == Transfer::Write {
                     let bytes = &content[block * BLOCK..][..BLOCK];
                     engine.buffer(slot).copy_from_slice(bytes);
@@ -140,7 +140,7 @@ fn trims_are_collected_with_and_without_waiting_and_counted() {
         engine.poll(&mut done).expect("polling works");
         engine.wait(&mut done).expect("nothing is waited for");
         assert!(done.is_empty(), "{}", info.name);
-        // Beside what moves data.
+        // A trim alone, then together with a write.
         let last = depth - 1;
         engine.submit(last, request(Transfer::Trim, &file, 0, BLOCK));
         engine.poll(&mut done).expect("polling works");

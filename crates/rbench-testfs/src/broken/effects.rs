@@ -1,5 +1,5 @@
-//! What broken promises come to: attributes that are told wrongly, times that stay, names and
-//! data that are changed on their way.
+//! Effects of broken promises: wrong attributes, times that do not change, names and data that
+//! are changed on their way.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -25,19 +25,19 @@ pub(crate) struct Broken<S> {
     pub(super) state: Mutex<State>,
 }
 
-/// What has to be remembered to do wrong.
+/// State that broken behaviour needs.
 #[derive(Debug, Default)]
 pub(super) struct State {
     pub(super) open: HashMap<u64, Open>,
-    /// What truncate has cut off: from where on.
+    /// Data that a truncate has cut off, with its offset.
     pub(super) cut: HashMap<u64, (u64, Vec<u8>)>,
-    /// Sizes that are told instead of the true ones.
+    /// Sizes that are reported instead of the true ones.
     pub(super) sizes: HashMap<u64, u64>,
-    /// Inodes about which a lie was told that is told once.
+    /// Inodes with wrong data that was already reported once, and is reported only once.
     pub(super) lied: HashSet<u64>,
-    /// For each directory the last cookie that is shown, and the last one that there is.
+    /// For each directory, the last cookie that is shown and the last that exists.
     pub(super) listed: HashMap<u64, (u64, u64)>,
-    /// The totals that were told first.
+    /// The totals that were reported first.
     pub(super) totals: Option<Totals>,
 }
 
@@ -53,9 +53,9 @@ pub(super) struct Open {
 pub(super) const ROOT_CALLER: Caller = Caller { uid: 0, gid: 0 };
 pub(super) const MIB: u64 = 1 << 20;
 pub(super) const BLOCK: u64 = 4096;
-/// One of so many writes.
+/// One write in this number.
 const RARELY: u64 = 2000;
-/// How long a late write waits before it begins.
+/// Time that a late write waits before it starts.
 pub(super) const LATE: Duration = Duration::from_micros(300);
 
 impl<S: Store> Broken<S> {
@@ -72,7 +72,7 @@ impl<S: Store> Broken<S> {
         self.broken.contains(&broken)
     }
 
-    /// The name under which something is kept.
+    /// The name under which a file is stored.
     pub(super) fn name<'n>(&self, name: &'n OsStr) -> Answer<&'n OsStr> {
         let most = match name.len() {
             101.. if self.is(B::NameCut) => 100,
@@ -90,7 +90,7 @@ impl<S: Store> Broken<S> {
         })
     }
 
-    /// Attributes as they are told.
+    /// Attributes as they are reported.
     pub(super) fn told(&self, mut attr: FileAttr) -> FileAttr {
         let is_file = attr.kind == FileType::RegularFile;
         if self.is(B::SymlinkSize) && attr.kind == FileType::Symlink {
@@ -113,14 +113,14 @@ impl<S: Store> Broken<S> {
         attr
     }
 
-    /// The inode at a place, without a reference of the kernel.
+    /// The inode at a place, without taking a kernel reference.
     pub(super) fn ino(&self, place: Place<'_>) -> Option<u64> {
         let attr = self.inner.lookup(place).ok()?;
         self.inner.forget(attr.ino.0, 1);
         Some(attr.ino.0)
     }
 
-    /// Does something and puts times of an inode back that it changes.
+    /// Runs `work`, and restores the times of an inode that it changes.
     pub(super) fn keeping<T>(
         &self,
         kept: Kept,
@@ -152,7 +152,7 @@ impl<S: Store> Broken<S> {
             ctime: Some(ctime),
             ..Changes::default()
         };
-        // An inode that has gone meanwhile has no times.
+        // An inode that was removed meanwhile has no times.
         let _ = self.inner.setattr(ROOT_CALLER, ino, None, changes);
     }
 
@@ -160,7 +160,7 @@ impl<S: Store> Broken<S> {
         self.set_times(ino, SystemTime::now(), SystemTime::now());
     }
 
-    /// The mtime of the directory above stays where `broken` is.
+    /// The mtime of the parent directory, if `broken` is set.
     pub(super) fn modified(&self, broken: B) -> Kept {
         Kept {
             modified: self.is(broken),
@@ -175,7 +175,7 @@ impl<S: Store> Broken<S> {
         }
     }
 
-    /// Gives what was made the owner and mode that it should not have.
+    /// Gives a new inode the wrong owner and mode.
     pub(super) fn made(&self, caller: Caller, parent: u64, attr: FileAttr) -> Answer<FileAttr> {
         let mut changes = Changes::default();
         if self.is(B::OwnerRoot) {
@@ -214,13 +214,13 @@ impl<S: Store> Broken<S> {
         open.ok_or(Errno::EBADF)
     }
 
-    /// All entries of a directory but `.` and `..`.
+    /// All entries of a directory except `.` and `..`.
     pub(super) fn entries(&self, ino: u64) -> Vec<(OsString, FileType)> {
         let mut all = Vec::new();
         let Ok(handle) = self.inner.opendir(ino) else {
             return all;
         };
-        // What cannot be listed has nothing to lose.
+        // A directory that cannot be listed has no entries to lose.
         let _ = self.inner.readdir(ino, handle, 0, &mut |entry| {
             if !matches!(entry.name.as_bytes(), b"." | b"..") {
                 all.push((entry.name.to_owned(), entry.kind));
@@ -234,7 +234,7 @@ impl<S: Store> Broken<S> {
     /// Fills a range with 0xff.
     pub(super) fn dirty(&self, ino: u64, from: u64, to: u64) {
         let length = to.saturating_sub(from).min(MIB);
-        // There may be no room: then it stays as it should be.
+        // Without room the range stays correct.
         let _ = self.inner.poke(ino, from, &vec![0xff; length as usize]);
     }
 
@@ -248,12 +248,12 @@ impl<S: Store> Broken<S> {
             && let Some((from, data)) = state.cut.remove(&ino)
         {
             let length = data.len().min(new.saturating_sub(from) as usize);
-            // Without room it stays as it should be.
+            // Without room the file stays correct.
             let _ = self.inner.poke(ino, from, &data[..length]);
         }
     }
 
-    /// Takes along what is about to be cut off.
+    /// Stores the data that is about to be cut off.
     pub(super) fn note_cut(&self, ino: u64, old: u64, new: u64) {
         if self.is(B::TruncateKeeps) && new < old {
             let mut data = vec![0; (old - new).min(MIB) as usize];
@@ -264,7 +264,7 @@ impl<S: Store> Broken<S> {
         }
     }
 
-    /// Changes as they are made in the place of those that were asked for; `None`: not at all.
+    /// The changes to make instead of the requested ones; `None` for none at all.
     pub(super) fn changes(
         &self,
         ino: u64,
@@ -326,7 +326,7 @@ impl<S: Store> Broken<S> {
         })
     }
 
-    /// Which times a change of attributes leaves that it should change.
+    /// Times that a change of attributes leaves, although it should change them.
     pub(super) fn kept_by(&self, changes: &Changes) -> Kept {
         let size = changes.size.is_some();
         let owner = changes.uid.is_some() || changes.gid.is_some();
@@ -340,7 +340,7 @@ impl<S: Store> Broken<S> {
         }
     }
 
-    /// What becomes of a write; the data, where it goes, and how much of it.
+    /// Alters a write: the offset and the data to write instead.
     pub(super) fn write_wrongly<'d>(&self, offset: u64, data: &'d [u8]) -> (u64, Cow<'d, [u8]>) {
         let offset = match self.is(B::OffsetShort) {
             true => offset & u64::from(u32::MAX),
@@ -362,7 +362,7 @@ impl<S: Store> Broken<S> {
         (offset, data)
     }
 
-    /// The listing as it is told; `offset` as of `readdir`.
+    /// The listing as it is reported; `offset` as for `readdir`.
     pub(super) fn list(
         &self,
         ino: u64,
@@ -428,7 +428,7 @@ impl<S: Store> Broken<S> {
     }
 }
 
-/// Times that an operation leaves as they are.
+/// Times that an operation does not change.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Kept {
     pub(super) modified: bool,

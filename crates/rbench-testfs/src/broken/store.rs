@@ -1,5 +1,5 @@
-//! A back end that breaks promises: it passes everything on to a sound one, and does wrong
-//! what it was told to.
+//! A back end that breaks the chosen promises, and forwards everything else to a sound
+//! one.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt as _;
@@ -16,7 +16,7 @@ use crate::sync::lock;
 impl<S: Store> Store for Broken<S> {
     fn lookup(&self, place: Place<'_>) -> Answer<FileAttr> {
         let place = self.place(place)?;
-        let found = match self.inner.lookup(place) {
+        let attr = match self.inner.lookup(place) {
             Err(Errno::ENOENT) if self.is(B::CaseIgnored) => {
                 let all = self.entries(place.parent);
                 let alike =
@@ -24,9 +24,9 @@ impl<S: Store> Store for Broken<S> {
                 let (name, _) = all.iter().find(alike).ok_or(Errno::ENOENT)?;
                 self.inner.lookup(Place { name, ..place })
             }
-            found => found,
+            attr => attr,
         };
-        found.map(|attr| self.told(attr))
+        attr.map(|attr| self.told(attr))
     }
 
     fn forget(&self, ino: u64, lookups: u64) {
@@ -96,10 +96,10 @@ impl<S: Store> Store for Broken<S> {
             target = target.strip_prefix(b"/").unwrap_or(target);
         }
         let target = Path::new(OsStr::from_bytes(target));
-        let made = self.keeping(self.modified(B::SymlinkModified), place.parent, || {
+        let attributes = self.keeping(self.modified(B::SymlinkModified), place.parent, || {
             self.inner.symlink(caller, place, target)
         })?;
-        self.made(caller, place.parent, made)
+        self.made(caller, place.parent, attributes)
     }
 
     fn mknod(&self, caller: Caller, place: Place<'_>, mode: u32, rdev: u32) -> Answer<FileAttr> {
@@ -111,19 +111,19 @@ impl<S: Store> Store for Broken<S> {
             _ => mode,
         };
         let rdev = if self.is(B::DeviceLost) { 0 } else { rdev };
-        let made = self.keeping(self.modified(B::MknodModified), place.parent, || {
+        let attributes = self.keeping(self.modified(B::MknodModified), place.parent, || {
             self.inner.mknod(caller, place, mode, rdev)
         })?;
-        self.made(caller, place.parent, made)
+        self.made(caller, place.parent, attributes)
     }
 
     fn mkdir(&self, caller: Caller, place: Place<'_>, mode: u32) -> Answer<FileAttr> {
         let place = self.place(place)?;
         let mode = if self.is(B::MkdirMode) { 0o755 } else { mode };
-        let made = self.keeping(self.modified(B::MkdirModified), place.parent, || {
+        let attributes = self.keeping(self.modified(B::MkdirModified), place.parent, || {
             self.inner.mkdir(caller, place, mode)
         })?;
-        self.made(caller, place.parent, made)
+        self.made(caller, place.parent, attributes)
     }
 
     fn unlink(&self, place: Place<'_>) -> Answer<()> {

@@ -1,6 +1,6 @@
-//! The account of what was injected: one record for each fault that fired,
-//! in memory and, line by line, in a file. Whoever has the reply to a request
-//! finds the faults of the request in here.
+//! The log of injected faults: one record for each fault that fired, in memory and,
+//! line by line, in a file. A client that has the reply to a request finds the
+//! request's faults here.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write as _};
@@ -12,59 +12,58 @@ use serde::{Deserialize, Serialize};
 
 use crate::sync::lock;
 
-/// One fault that fired, and a line of the fault log.
+/// A fault that fired: a line of the fault log.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FaultRecord {
-    /// The number of the record, from 1 without gaps. Set by the log.
+    /// Number of the record, from 1 without gaps. The log sets it.
     pub sequence: u64,
-    /// The fault as its text; `quota` and `power-cut` for those two.
+    /// The text of the fault; `quota` or `power-cut` for these two.
     pub fault: String,
-    /// The kind of request, by [`crate::Kind::name`]; `power_cut` in the
-    /// record that ends those of a power cut.
+    /// The kind of request, by [`crate::Kind::name`]; `power_cut` in the last record
+    /// of a power cut.
     pub kind: String,
-    /// What was done, as in the text of the fault (`EIO`, `stall=5s`,
-    /// `flip`). For the quota `ENOSPC` or `short`, for a power cut
-    /// `survived`, `torn`, `lost` or `vanished`, and `done` at its end.
+    /// The action as in the text of the fault (`EIO`, `stall=5s`, `flip`). For the
+    /// quota, `ENOSPC` or `short`. For a power cut, `survived`, `torn`, `lost` or
+    /// `vanished`, and `done` at its end.
     pub action: String,
-    /// The number of the request among those of its kind, from 1; for a
-    /// power cut that of the change among those of the file which were not
-    /// synced.
+    /// Number of the request among those of its kind, from 1. For a power cut, number
+    /// of the change among the file's changes that were not synced.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request: Option<u64>,
-    /// The file, from the mount point on; `.` for the root.
+    /// The file, relative to the mount point; `.` for the root.
     pub path: String,
-    /// Where the request reads or writes, in bytes.
+    /// Offset of the request's data in bytes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub offset: Option<u64>,
-    /// How many bytes it asks for or brings (what is left of them behind the
-    /// end of the file included).
+    /// Number of bytes that it requests or carries, including those after the end of
+    /// the file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub length: Option<u64>,
-    /// Which bytes are not what they should be.
+    /// The damaged bytes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub damage: Vec<Damage>,
 }
 
-/// A range of a file in which something differs from what it should be. For
-/// a short read or write it is the part that was not moved.
+/// A range of a file that differs from the correct content. For a short read or write
+/// it is the part that was not moved.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Damage {
     /// Its first byte in the file.
     pub offset: u64,
-    /// Its bytes; 1 for a flip.
+    /// Its number of bytes; 1 for a flip.
     pub length: u64,
-    /// The inverted bit of that byte, 0 for the least one.
+    /// The inverted bit of that byte; 0 is the least significant.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bit: Option<u8>,
-    /// Where misdirected data came from or went to.
+    /// The source or destination of misdirected data.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub other: Option<OtherPlace>,
 }
 
-/// A place in a file.
+/// A position in a file.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OtherPlace {
-    /// The file, from the mount point on.
+    /// The file, relative to the mount point.
     pub path: String,
     /// The first byte.
     pub offset: u64,
@@ -81,7 +80,7 @@ impl Damage {
     }
 }
 
-/// The records up to now, and the file that they go to.
+/// The records up to now, and their file.
 #[derive(Debug, Default)]
 pub(crate) struct FaultLog(Mutex<State>);
 
@@ -94,16 +93,16 @@ struct State {
 }
 
 impl FaultLog {
-    /// An empty log that goes to the file `path`, if any; what is in that stays until
-    /// [`FaultLog::begin`].
+    /// Creates an empty log that is written to the file `path`, if any. The file
+    /// keeps its content until [`FaultLog::begin`].
     ///
     /// # Errors
-    /// When the file cannot be made.
+    /// Fails if the file cannot be created.
     pub(crate) fn new(path: Option<&Path>) -> io::Result<FaultLog> {
         let open = |path| {
             let mut how = OpenOptions::new();
             how.write(true).create(true).truncate(false);
-            // Of links only one to a terminal or a pipe may be there.
+            // Only a link to a terminal or a pipe may be followed.
             if Path::is_file(path) || !path.exists() {
                 how.custom_flags(libc::O_NOFOLLOW);
             }
@@ -116,10 +115,10 @@ impl FaultLog {
         })))
     }
 
-    /// Empties the file: the file system is mounted.
+    /// Empties the file, because the file system is now mounted.
     ///
     /// # Errors
-    /// When a regular file cannot be emptied; others have nothing in them.
+    /// Fails if a regular file cannot be emptied; other files have no content.
     pub(crate) fn begin(&self) -> io::Result<()> {
         match &lock(&self.0).file {
             Some(file) if file.metadata()?.is_file() => file.set_len(0),
@@ -127,7 +126,7 @@ impl FaultLog {
         }
     }
 
-    /// Numbers `record` and takes it up.
+    /// Numbers `record` and appends it.
     pub(crate) fn add(&self, mut record: FaultRecord) {
         let mut state = lock(&self.0);
         record.sequence = state.records.len() as u64 + 1;

@@ -1,4 +1,4 @@
-//! Which requests the faults of a file system hit, and how often each fault
+//! Selection of the requests that faults hit, and the number of times that each fault
 //! has fired.
 
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,34 +9,34 @@ use super::log::{FaultLog, FaultRecord};
 use super::{Action, Fault};
 use crate::kind::Kind;
 
-/// A request that a fault hits. It has fired when it is booked
-/// ([`FaultTable::fire`]), which it is not when there is nothing to do.
+/// A request that a fault hits. It only counts as fired when it is recorded
+/// ([`FaultTable::fire`]), which is omitted if there is nothing to do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Hit {
     fault: usize,
     pub(crate) action: Action,
-    /// The number of the request among those of its kind, from 1.
+    /// Number of the request among those of its kind, from 1.
     number: u64,
 }
 
-/// The faults of a file system at work: counts the requests of the kinds that
-/// have faults, and keeps the account of what fired.
+/// The active faults of a file system: counts the requests of the kinds with faults,
+/// and records those that fired.
 #[derive(Debug)]
 pub(crate) struct FaultTable {
     seed: u64,
     faults: Vec<(Fault, AtomicU64)>,
-    /// For each kind: which faults it has (none in the usual case), and how
-    /// many requests came.
+    /// For each kind, the indexes of its faults (usually none), and the number of
+    /// requests.
     kinds: [(Vec<usize>, AtomicU64); Kind::COUNT],
-    /// What else goes wrong by design, by name, and how often it has.
+    /// Names of other injected effects, and how often they happened.
     others: Vec<(&'static str, AtomicU64)>,
     log: FaultLog,
 }
 
-/// A quota that is reached.
+/// Name of the effect that a quota is reached.
 pub(crate) const QUOTA: &str = "quota";
 
-/// A power cut.
+/// Name of the effect of a power cut.
 pub(crate) const POWER_CUT: &str = "power-cut";
 
 impl FaultTable {
@@ -55,13 +55,13 @@ impl FaultTable {
         }
     }
 
-    /// Adds something else that may go wrong, by its name.
+    /// Adds another effect by its name.
     pub(crate) fn with(mut self, other: &'static str) -> FaultTable {
         self.others.push((other, AtomicU64::new(0)));
         self
     }
 
-    /// Counts a request of `kind` and says which faults hit it, in the order
+    /// Counts a request of `kind`, and returns the faults that hit it, in the order
     /// in which they were given.
     #[inline]
     pub(crate) fn judge(&self, kind: Kind) -> Vec<Hit> {
@@ -85,13 +85,13 @@ impl FaultTable {
             .collect()
     }
 
-    /// The random numbers that say where and how `hit` does its harm.
+    /// The random numbers that decide where and how `hit` does damage.
     pub(crate) fn stream(&self, hit: Hit) -> Stream {
         const HARM: u64 = 1;
         Stream::new(&[self.seed, hit.fault as u64, hit.number, HARM])
     }
 
-    /// Books that `hit` fired; `record` says to whom and where.
+    /// Records that `hit` fired; `record` has the file and the position.
     pub(crate) fn fire(&self, hit: Hit, record: FaultRecord) {
         let (fault, fired) = &self.faults[hit.fault];
         self.log.add(FaultRecord {
@@ -104,7 +104,7 @@ impl FaultTable {
         fired.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Books that `other`, which is no fault of a request's kind, happened.
+    /// Records that `other` happened, which is not a fault of a kind of request.
     pub(crate) fn happened(&self, other: &'static str, record: FaultRecord) {
         let fault = other.to_owned();
         self.log.add(FaultRecord { fault, ..record });
@@ -113,7 +113,7 @@ impl FaultTable {
         }
     }
 
-    /// What else may go wrong, with the number of times it has.
+    /// The other effects, with the number of times that they happened.
     pub(crate) fn others(&self) -> Vec<(&'static str, u64)> {
         let count =
             |(name, count): &(&'static str, AtomicU64)| (*name, count.load(Ordering::Relaxed));
@@ -128,7 +128,7 @@ impl FaultTable {
             .collect()
     }
 
-    /// The account of what fired.
+    /// The log of faults that fired.
     pub(crate) fn log(&self) -> &FaultLog {
         &self.log
     }
@@ -145,7 +145,7 @@ mod tests {
         FaultTable::new(&faults, seed, FaultLog::default())
     }
 
-    /// Which of the first `n` reads are hit.
+    /// The numbers of those of the first `n` reads that are hit.
     fn hit(text: &str, n: u64, seed: u64) -> Vec<u64> {
         let table = table(&[text], seed);
         let numbers: Vec<u64> = (0..n)

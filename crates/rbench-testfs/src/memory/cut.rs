@@ -1,11 +1,10 @@
-//! Power cuts of the in-memory file system: what makes content and names
-//! durable, and what a cut leaves.
+//! Power cuts of the in-memory file system: what makes content and names durable, and
+//! what survives a cut.
 //!
-//! A sync of a file makes its content and its names durable, with the
-//! directories above; a sync of a directory the names in it. Removals and
-//! renames are durable at once, and so are attributes. What was open at a cut
-//! cannot be used any more: a sync behind it would be taken for one of what
-//! went with the power.
+//! A sync of a file makes its content and its names durable, and the directories
+//! above it. A sync of a directory makes the names in it durable. Removals and
+//! renames are durable at once, and so are attributes. Files that were open at a cut
+//! can no longer be used: a later sync could not save data that the cut removed.
 
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
@@ -24,23 +23,23 @@ use crate::kind::Kind;
 use crate::store::{Answer, ROOT};
 use crate::sync::{lock, read, write};
 
-/// What a power cut did.
+/// Result of a power cut.
 #[derive(Debug, Default)]
 pub(crate) struct Cut {
-    /// The fate of all that was not durable.
+    /// The fate of every change that was not durable.
     pub(crate) records: Vec<FaultRecord>,
     /// The inodes whose content or attributes may have changed.
     pub(crate) inodes: Vec<u64>,
-    /// Names that are gone, with their directories.
+    /// Removed names, with their directories.
     pub(crate) names: Vec<(u64, OsString)>,
 }
 
 impl Memory {
-    /// Keeps the power from being cut while the file that was opened after
-    /// `cuts` power cuts is used.
+    /// Prevents a power cut while a file is used that was opened after `cuts` power
+    /// cuts.
     ///
     /// # Errors
-    /// EIO when there was a cut since.
+    /// EIO if there was a cut since.
     pub(super) fn with_power(&self, cuts: u64) -> Answer<Option<RwLockReadGuard<'_, u64>>> {
         if !self.durably {
             return Ok(None);
@@ -52,7 +51,7 @@ impl Memory {
         }
     }
 
-    /// Makes the content of a file and its names durable.
+    /// Makes the content and the names of a file durable.
     pub(super) fn make_durable(&self, inode: &Inode) {
         if !self.durably {
             return;
@@ -74,7 +73,7 @@ impl Memory {
         Ok(())
     }
 
-    /// Makes an inode's names durable, and those of the directories above.
+    /// Makes an inode's names durable, and those of the directories above it.
     fn keep(&self, inode: &Inode) {
         if inode.is_kept.swap(true, Ordering::Relaxed) {
             return;
@@ -84,8 +83,7 @@ impl Memory {
         }
     }
 
-    /// Keeps an inode that is durable so in the directory that it has come
-    /// into.
+    /// Makes a durable inode durable in its new directory, too.
     pub(super) fn keep_where_it_is(&self, inode: &Inode) {
         if self.durably
             && inode.is_kept.load(Ordering::Relaxed)
@@ -95,11 +93,11 @@ impl Memory {
         }
     }
 
-    /// Cuts the power: what is not durable is gone, but for what `survivors`
-    /// lets live (nothing without it).
+    /// Cuts the power: changes that are not durable are lost, except those that
+    /// `survivors` chooses.
     ///
     /// # Errors
-    /// ENOSPC when durable data that was removed since does not fit any more.
+    /// ENOSPC if durable data that was removed since no longer fits.
     pub(crate) fn cut_power(&self, mut survivors: Option<Stream>) -> Answer<Cut> {
         let mut cuts = write(&self.cuts);
         *cuts += 1;
@@ -141,7 +139,7 @@ impl Memory {
         Ok(())
     }
 
-    /// Takes the name `name` away, and all that lies below it.
+    /// Removes the name `name`, and everything below it.
     fn vanish(
         &self,
         above: &Inode,
@@ -183,7 +181,7 @@ impl Memory {
             return Err(Errno::EOPNOTSUPP);
         };
         let mut durable = lock(durable);
-        // By a second name it comes here again, with nothing left to do.
+        // A file with a second name comes here again, without changes.
         let fates = durable.cut(survivors);
         if fates.is_empty() {
             return Ok(());
@@ -198,7 +196,7 @@ impl Memory {
     }
 }
 
-/// The record of a power cut about something at `path`.
+/// The record of a power cut about the file at `path`.
 fn record(kind: Kind, action: &str, path: &Path) -> FaultRecord {
     FaultRecord {
         fault: "power-cut".to_owned(),

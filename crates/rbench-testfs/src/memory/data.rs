@@ -1,8 +1,8 @@
-//! The bytes of one file in memory: sparse, in chunks, so that a growing file
-//! is not moved and requests to different chunks copy at the same time.
+//! The bytes of one file in memory. They are sparse and in chunks, so that a growing
+//! file is not moved, and requests to different chunks copy at the same time.
 //!
-//! Invariant: a byte at or behind the end of the file that lies in a chunk is
-//! zero, so extending the file shows zeros.
+//! Invariant: bytes of a chunk at or after the end of the file are zero, so extending
+//! the file shows zeros.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -15,25 +15,25 @@ use super::space::Space;
 use crate::store::Answer;
 use crate::sync::{read, write};
 
-/// Bytes of file that one chunk covers.
+/// Bytes of a file that one chunk covers.
 const CHUNK: u64 = 64 << 10;
 
-/// What chunks are measured in: the memory that a small file takes.
+/// Unit of chunks' lengths: the memory of a small file.
 const UNIT: u64 = 4 << 10;
 
 /// The largest size of a file, that of `loff_t`.
 const LARGEST: u64 = i64::MAX as u64;
 
-/// The beginning of a chunk's range; what lies behind it is zero. Its length
-/// is a multiple of [`UNIT`].
+/// The first part of a chunk's range; the rest is zero. Its length is a multiple of
+/// [`UNIT`].
 type Chunk = RwLock<Box<[u8]>>;
 type Chunks = BTreeMap<u64, Chunk>;
 
 /// The content of a file.
 #[derive(Debug, Default)]
 pub(crate) struct Data {
-    /// Locked for writing when chunks come, go or change their length; for
-    /// reading while bytes are copied.
+    /// Locked for writing when chunks are added, removed or resized; for reading
+    /// while bytes are copied.
     chunks: RwLock<Chunks>,
     size: AtomicU64,
     allocated: AtomicU64,
@@ -42,10 +42,10 @@ pub(crate) struct Data {
 /// A part of a byte range that lies in one chunk.
 struct Piece {
     index: u64,
-    /// Within the chunk.
+    /// Offset in the chunk.
     from: usize,
     to: usize,
-    /// Within the whole range.
+    /// Offset in the whole range.
     at: usize,
 }
 
@@ -70,9 +70,9 @@ fn pieces(offset: u64, length: usize) -> impl Iterator<Item = Piece> {
     })
 }
 
-/// The length that chunk `index` should have to hold `need` bytes: the first
-/// one grows by doubling so that small files stay small, others come whole.
-/// Under a quota none is longer than it must.
+/// The length of chunk `index` to hold `need` bytes. The first one grows by doubling
+/// so that small files stay small, others have their full length. Under a quota none
+/// is longer than necessary.
 fn preferred(space: &Space, index: u64, need: u64) -> u64 {
     match index {
         _ if space.is_exact() => need.next_multiple_of(UNIT),
@@ -87,13 +87,13 @@ impl Data {
         self.size.load(Ordering::Acquire)
     }
 
-    /// The bytes of memory that it takes.
+    /// The bytes of memory that the file takes.
     pub(crate) fn allocated(&self) -> u64 {
         self.allocated.load(Ordering::Relaxed)
     }
 
-    /// Fills the front of `buffer` with what lies at `offset`; returns the
-    /// number of bytes, less than all at the end of the file.
+    /// Reads from `offset` into `buffer`. Returns the number of bytes, which is less
+    /// than its length at the end of the file.
     pub(crate) fn read(&self, offset: u64, buffer: &mut [u8]) -> usize {
         let chunks = read(&self.chunks);
         let left = self.size().saturating_sub(offset);
@@ -112,11 +112,11 @@ impl Data {
         length
     }
 
-    /// Puts `data` at `offset`; returns the number of bytes written, less
-    /// than all when the space runs out on the way.
+    /// Writes `data` at `offset`. Returns the number of bytes written, less than its
+    /// length if the space runs out.
     ///
     /// # Errors
-    /// ENOSPC when not a byte fits, EFBIG beyond the largest file.
+    /// ENOSPC if not a single byte fits, EFBIG beyond the largest file.
     pub(crate) fn write(&self, space: &Space, offset: u64, data: &[u8]) -> Answer<usize> {
         if offset
             .checked_add(data.len() as u64)
@@ -125,7 +125,7 @@ impl Data {
             return Err(Errno::EFBIG);
         }
         if data.is_empty() {
-            // Nothing written does not move the end of the file.
+            // Writing nothing does not move the end of the file.
             return Ok(0);
         }
         let chunks = read(&self.chunks);
@@ -141,7 +141,7 @@ impl Data {
         Ok(length)
     }
 
-    /// Copies into chunks that are there, and moves the end of the file.
+    /// Copies into existing chunks, and moves the end of the file.
     fn copy_in(&self, chunks: &Chunks, offset: u64, data: &[u8]) {
         for piece in pieces(offset, data.len()) {
             if let Some(chunk) = chunks.get(&piece.index) {
@@ -153,8 +153,8 @@ impl Data {
         self.size.fetch_max(end, Ordering::AcqRel);
     }
 
-    /// Makes the chunks for `length` bytes at `offset`; returns for how many
-    /// of them there was space.
+    /// Creates the chunks for `length` bytes at `offset`. Returns the number of bytes
+    /// for which there was space.
     fn make_room(
         &self,
         chunks: &mut Chunks,
@@ -173,8 +173,8 @@ impl Data {
         Ok(length)
     }
 
-    /// Makes chunk `index` hold at least `need` bytes, as few more as the
-    /// space allows.
+    /// Extends chunk `index` to at least `need` bytes, and only to that if space is
+    /// short.
     fn grow(&self, chunks: &mut Chunks, space: &Space, index: u64, need: u64) -> Answer<()> {
         let held = chunks
             .get(&index)
@@ -196,14 +196,14 @@ impl Data {
         Ok(())
     }
 
-    /// Takes the memory of `length` bytes off the books.
+    /// Returns the memory of `length` bytes to the budget.
     fn freed(&self, space: &Space, length: u64) {
         self.allocated.fetch_sub(length, Ordering::Relaxed);
         space.give_back_data(length);
     }
 
-    /// Sets the size of the file: what lies behind it is freed, what is new
-    /// reads as zeros and takes no space.
+    /// Sets the size of the file. Bytes after it are freed; new ones read as zeros
+    /// and take no space.
     ///
     /// # Errors
     /// EFBIG beyond the largest file.
@@ -213,7 +213,7 @@ impl Data {
         }
         let mut chunks = write(&self.chunks);
         self.drop_range(&mut chunks, space, size..u64::MAX);
-        // The chunk that the end now lies in shrinks to what it needs.
+        // The last chunk shrinks to the length that it needs.
         let (index, keep) = (size / CHUNK, size % CHUNK);
         if let Some(chunk) = chunks.get_mut(&index) {
             let mut chunk = write(chunk);
@@ -227,7 +227,7 @@ impl Data {
         Ok(())
     }
 
-    /// Frees the whole chunks in `range` and fills the rest of it with zeros.
+    /// Frees the whole chunks in `range`, and fills the rest of it with zeros.
     fn drop_range(&self, chunks: &mut Chunks, space: &Space, range: Range<u64>) {
         let first = range.start / CHUNK;
         let inside = |index: u64| {
@@ -259,11 +259,11 @@ impl Data {
         self.drop_range(&mut chunks, space, offset..offset.saturating_add(length));
     }
 
-    /// Reserves the memory of `length` bytes at `offset`, and extends the
-    /// file over them unless `keep_size`.
+    /// Reserves the memory of `length` bytes at `offset`, and extends the file over
+    /// them unless `keep_size`.
     ///
     /// # Errors
-    /// ENOSPC when it does not fit (nothing is extended then), EFBIG.
+    /// ENOSPC if it does not fit (the file is not extended then), EFBIG.
     pub(crate) fn reserve(
         &self,
         space: &Space,
@@ -275,13 +275,13 @@ impl Data {
             .checked_add(length)
             .filter(|end| *end <= LARGEST)
             .ok_or(Errno::EFBIG)?;
-        // Asking for more than there can be must not start filling memory.
+        // A request for more than the total space must not start to fill memory.
         if length > space.cap() {
             return Err(Errno::ENOSPC);
         }
         let mut chunks = write(&self.chunks);
-        let made = self.make_room(&mut chunks, space, offset, length as usize)?;
-        if (made as u64) < length {
+        let room = self.make_room(&mut chunks, space, offset, length as usize)?;
+        if (room as u64) < length {
             return Err(Errno::ENOSPC);
         }
         if !keep_size {
@@ -290,10 +290,10 @@ impl Data {
         Ok(())
     }
 
-    /// The next byte at or behind `offset` that lies in memory.
+    /// The next byte at or after `offset` that is in memory.
     ///
     /// # Errors
-    /// ENXIO when there is none before the end of the file.
+    /// ENXIO if there is none before the end of the file.
     pub(crate) fn next_data(&self, offset: u64) -> Answer<u64> {
         let chunks = read(&self.chunks);
         let size = self.size();
@@ -306,11 +306,11 @@ impl Data {
             .ok_or(Errno::ENXIO)
     }
 
-    /// The next byte at or behind `offset` that lies in no memory, or the end
-    /// of the file.
+    /// The next byte at or after `offset` that is not in memory, or the end of the
+    /// file.
     ///
     /// # Errors
-    /// ENXIO when `offset` is not before the end of the file.
+    /// ENXIO if `offset` is not before the end of the file.
     pub(crate) fn next_hole(&self, offset: u64) -> Answer<u64> {
         let chunks = read(&self.chunks);
         let size = self.size();
@@ -337,7 +337,7 @@ impl Data {
     }
 }
 
-/// Whether all bytes of the range lie in chunks.
+/// True if all bytes of the range lie in chunks.
 fn covers(chunks: &Chunks, offset: u64, length: usize) -> bool {
     pieces(offset, length).all(|piece| {
         chunks
@@ -353,7 +353,7 @@ mod tests {
 
     const CAP: u64 = 1 << 30;
 
-    /// What a file can be asked to do; positions up to a few chunks.
+    /// Operations on a file, at positions up to a few chunks.
     #[derive(Debug, Clone)]
     enum Op {
         Write(u64, Vec<u8>),
@@ -377,7 +377,7 @@ mod tests {
         ]
     }
 
-    /// The same on a plain vector.
+    /// The same operation on a plain vector.
     fn model(file: &mut Vec<u8>, op: &Op) {
         match op {
             Op::Write(at, data) => {
@@ -432,7 +432,7 @@ mod tests {
                 prop_assert_eq!(data.read(0, &mut all), expect.len());
                 prop_assert!(all[..expect.len()] == expect, "after {:?}", op);
                 prop_assert_eq!(space.free(), CAP - data.allocated());
-                // Every byte that is not zero lies in what SEEK_DATA finds.
+                // Every byte that is not zero is in a range that SEEK_DATA finds.
                 if let Some(at) = expect.iter().position(|byte| *byte != 0) {
                     prop_assert!(data.next_data(0).is_ok_and(|found| found <= at as u64));
                 }
@@ -465,7 +465,7 @@ mod tests {
         let written = data.write(&space, 0, &block);
         assert_eq!(written, Ok(CHUNK as usize));
         assert_eq!(data.size(), CHUNK);
-        // What is left is still given, in small pieces.
+        // The rest can still be used in small pieces.
         assert_eq!(data.write(&space, CHUNK, &block[..UNIT as usize]), Ok(4096));
         assert_eq!(space.free(), UNIT);
         let full = data.write(&space, 2 * CHUNK, &block[..UNIT as usize + 1]);

@@ -1,16 +1,16 @@
-//! The entries of one directory in memory: found by name, listed in the order
-//! in which they came.
+//! The entries of one directory in memory: looked up by name, listed in the order of
+//! their creation.
 //!
-//! Every entry has a cookie that grows from one entry to the next and stays
-//! with it. A listing goes on behind the cookie it has reached, so an entry
-//! that is there all the time appears exactly once, whatever comes and goes.
+//! Every entry has a cookie, larger than those of earlier entries, which it keeps. A
+//! listing continues after the last cookie that it has returned. So an entry that
+//! exists all the time appears exactly once, whatever is added or removed.
 
 use std::collections::{BTreeMap, HashMap};
 use std::ffi::OsStr;
 use std::ops::Bound;
 use std::sync::{Arc, RwLock};
 
-/// Cookies of `.` and `..`; those of entries follow.
+/// Cookies of `.` and `..`; those of the entries follow.
 const DOT: u64 = 1;
 const DOT_DOT: u64 = 2;
 
@@ -20,21 +20,21 @@ pub(crate) struct Directory<I> {
     pub(crate) entries: RwLock<Entries<I>>,
 }
 
-/// The entries, `.` and `..` not among them.
+/// The entries without `.` and `..`.
 #[derive(Debug)]
 pub(crate) struct Entries<I> {
     by_name: HashMap<Arc<OsStr>, (u64, I)>,
     by_cookie: BTreeMap<u64, (Arc<OsStr>, I)>,
     last_cookie: u64,
-    /// The directory was removed: nothing can come into it any more.
+    /// The directory was removed, and takes no more entries.
     pub(crate) removed: bool,
 }
 
-/// A place in a listing.
+/// An element of a listing.
 pub(crate) enum Listed<'a, I> {
     /// The directory itself.
     Dot,
-    /// The one above.
+    /// The parent directory.
     DotDot,
     /// An entry.
     Entry(&'a OsStr, &'a I),
@@ -58,7 +58,7 @@ impl<I: Clone> Entries<I> {
         self.by_name.get(name).map(|(_, inode)| inode)
     }
 
-    /// All names with their inodes, in the order in which they came.
+    /// All names with their inodes, in the order of their creation.
     pub(crate) fn all(&self) -> impl Iterator<Item = &(Arc<OsStr>, I)> {
         self.by_cookie.values()
     }
@@ -67,8 +67,8 @@ impl<I: Clone> Entries<I> {
         self.by_name.is_empty()
     }
 
-    /// Puts `inode` at `name`. Where the name is there already it keeps its
-    /// place in listings; the inode it had is returned.
+    /// Puts `inode` at `name`, and returns the previous inode. An existing name keeps
+    /// its place in listings.
     pub(crate) fn put(&mut self, name: &OsStr, inode: I) -> Option<I> {
         if let Some((cookie, held)) = self.by_name.get_mut(name) {
             let old = std::mem::replace(held, inode.clone());
@@ -85,19 +85,20 @@ impl<I: Clone> Entries<I> {
         None
     }
 
-    /// Takes the inode away from `name`.
+    /// Removes the inode from `name`.
     pub(crate) fn take(&mut self, name: &OsStr) -> Option<I> {
         let (cookie, inode) = self.by_name.remove(name)?;
         self.by_cookie.remove(&cookie);
         Some(inode)
     }
 
-    /// The cookie of the newest entry: where a listing that starts now ends.
+    /// The cookie of the newest entry, at which a listing that starts now ends.
     pub(crate) fn last_cookie(&self) -> u64 {
         self.last_cookie
     }
 
-    /// What has a cookie above `after` and at most `last`, with its cookie.
+    /// The elements with a cookie above `after` and at most `last`, with their
+    /// cookies.
     pub(crate) fn list(
         &self,
         after: u64,

@@ -1,5 +1,5 @@
-//! What of a file is durable: its content as of the last sync, and the
-//! changes since then, of which a power cut leaves what it likes.
+//! Durable state of a file: its content at the last sync, and the changes since then.
+//! A power cut keeps some of these.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -10,8 +10,8 @@ use super::data::Data;
 use super::space::Space;
 use crate::store::Answer;
 
-/// What a disk writes at once: a change is torn between such blocks, as they
-/// lie in the file, and never within one.
+/// Unit of a disk's writes: a change is torn between such blocks of the file, never
+/// within one.
 pub(crate) const PAGE: u64 = 4096;
 
 type Page = Box<[u8; PAGE as usize]>;
@@ -23,34 +23,34 @@ pub(crate) enum Change {
         offset: u64,
         data: Box<[u8]>,
     },
-    /// The file ends here.
+    /// Sets the end of the file.
     Truncate(u64),
     /// Zeros, without a change of size.
     Punch {
         offset: u64,
         length: u64,
     },
-    /// The file ends here at least; new space reads as zeros.
+    /// Moves the end of the file to at least this offset; new space reads as zeros.
     Extend(u64),
 }
 
-/// What is left of a change after a power cut.
+/// Fate of a change in a power cut.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Fate {
-    /// All of it.
+    /// The whole change survived.
     Survived,
-    /// Of a write, all but these ranges of the file.
+    /// A write without these ranges of the file.
     Torn(Vec<Range<u64>>),
-    /// Nothing.
+    /// Nothing survived.
     Lost,
 }
 
-/// The durable state of one file. A page that is not there reads as zeros.
+/// The durable state of one file. Missing pages read as zeros.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Durable {
     pages: BTreeMap<u64, Page>,
     size: u64,
-    /// In the order in which they were made.
+    /// Changes in the order in which they were made.
     unsynced: Vec<Change>,
 }
 
@@ -76,7 +76,7 @@ impl Durable {
         }
     }
 
-    /// Takes `change` up, of a write only the pages that `keep` names.
+    /// Applies `change`; of a write only the pages that `keep` accepts.
     fn apply(&mut self, change: &Change, keep: impl Fn(u64) -> bool) {
         match change {
             Change::Write { offset, data } => {
@@ -91,7 +91,7 @@ impl Durable {
             Change::Truncate(size) => {
                 self.size = *size;
                 self.pages.split_off(&size.div_ceil(PAGE));
-                // What an extension uncovers later reads as zeros.
+                // The part that a later extension uncovers reads as zeros.
                 let last = size / PAGE;
                 if let Some(page) = self.pages.get_mut(&last) {
                     page[(size % PAGE) as usize..].fill(0);
@@ -117,9 +117,9 @@ impl Durable {
         }
     }
 
-    /// Cuts the power: only what is durable is left, and of the changes since
-    /// then those that `survivors` lets live (none without it), which are
-    /// durable from now on. Returns each change with its fate.
+    /// Cuts the power. Only durable content remains, and those changes since then
+    /// that `survivors` chooses (none without it), which are durable from now on.
+    /// Returns each change with its fate.
     pub(crate) fn cut(&mut self, mut survivors: Option<&mut Stream>) -> Vec<(Change, Fate)> {
         let mut fates = Vec::new();
         for change in std::mem::take(&mut self.unsynced) {
@@ -143,16 +143,16 @@ impl Durable {
         fates
     }
 
-    /// Makes `data` hold what is durable and no more. A reader meets each
-    /// page as it was or as it will be.
+    /// Sets `data` to the durable content. A reader sees each page either before or
+    /// after the change.
     ///
     /// # Errors
-    /// ENOSPC when what had been removed since does not fit any more.
+    /// ENOSPC if data that was removed since no longer fits.
     pub(crate) fn restore(&self, space: &Space, data: &Data) -> Answer<()> {
         data.truncate(space, data.size().min(self.size))?;
         let mut at = 0;
-        while let Ok(found) = data.next_data(at) {
-            let page = found / PAGE;
+        while let Ok(data_start) = data.next_data(at) {
+            let page = data_start / PAGE;
             if !self.pages.contains_key(&page) {
                 data.punch(space, page * PAGE, PAGE);
             }
@@ -171,7 +171,7 @@ impl Durable {
     }
 }
 
-/// A third each survives, is lost, and is torn, page by page.
+/// Draws a fate: a third each survives, is lost, or is torn between pages.
 fn draw_fate(change: &Change, draws: &mut Stream) -> Fate {
     match (draws.below(3), change) {
         (0, _) => Fate::Survived,
@@ -200,7 +200,8 @@ mod tests {
 
     const CAP: u64 = 1 << 30;
 
-    /// The same on a plain vector, byte by byte; of a write what `fate` left.
+    /// The same change on a plain vector, byte by byte; of a write the part that
+    /// `fate` left.
     fn model(file: &mut Vec<u8>, change: &Change, fate: &Fate) {
         if *fate == Fate::Lost {
             return;
@@ -243,14 +244,14 @@ mod tests {
     }
 
     fn make(file: &File, space: &Space, change: &Change) {
-        let made = match change {
+        let result = match change {
             Change::Write { offset, data } => file.write(space, *offset, data).map(drop),
             Change::Truncate(size) => file.truncate(space, *size),
             Change::Punch { offset, length } => file.punch(space, *offset, *length),
             Change::Extend(0) => Ok(()),
             Change::Extend(size) => file.reserve(space, size - 1, 1, false),
         };
-        assert_eq!(made, Ok(()));
+        assert_eq!(result, Ok(()));
     }
 
     fn content(file: &File) -> Vec<u8> {
@@ -259,8 +260,9 @@ mod tests {
         all
     }
 
-    /// Makes `synced`, syncs, makes `rest`, cuts the power; returns what is
-    /// there then, what the fates say should be, and the fates.
+    /// Makes the changes `synced`, syncs, makes the changes `rest`, and cuts the
+    /// power. Returns the content, the content expected from the fates, and the
+    /// fates.
     fn cut(
         synced: &[Change],
         rest: &[Change],
@@ -277,7 +279,7 @@ mod tests {
         let mut durable = lock(file.durable().expect("asked for"));
         let fates = durable.cut(draws.as_mut());
         assert_eq!(durable.restore(&space, file.data()), Ok(()));
-        // The power goes again, and nothing changes any more.
+        // Another power cut changes nothing.
         assert_eq!(durable.cut(draws.as_mut()), []);
         for (change, fate) in &fates {
             model(&mut expect, change, fate);
@@ -292,8 +294,8 @@ mod tests {
             synced in prop::collection::vec(change(), 0..8),
             rest in prop::collection::vec(change(), 0..8),
         ) {
-            let (found, expect, fates) = cut(&synced, &rest, None);
-            prop_assert!(found == expect);
+            let (content, expect, fates) = cut(&synced, &rest, None);
+            prop_assert!(content == expect);
             prop_assert!(fates.iter().all(|fate| *fate == Fate::Lost));
         }
 
@@ -304,8 +306,8 @@ mod tests {
             seed: u64,
         ) {
             let draws = || Some(Stream::new(&[seed]));
-            let (found, expect, fates) = cut(&synced, &rest, draws());
-            prop_assert!(found == expect);
+            let (content, expect, fates) = cut(&synced, &rest, draws());
+            prop_assert!(content == expect);
             prop_assert_eq!(cut(&synced, &rest, draws()).2, fates, "the seed decides");
         }
     }
@@ -319,7 +321,7 @@ mod tests {
         };
         let fates: Vec<Fate> = (0..300).map(|_| draw_fate(&write, &mut draws)).collect();
         let count = |is: fn(&Fate) -> bool| fates.iter().filter(|fate| is(fate)).count();
-        // All four pages of a torn write go, or none, once in eight times.
+        // In one of eight cases a torn write keeps all four pages, or none.
         let third = 90..140;
         assert!(third.contains(&count(|fate| *fate == Fate::Survived)));
         assert!(third.contains(&count(|fate| *fate == Fate::Lost)));

@@ -1,5 +1,5 @@
-//! A regular file in memory: its content, and, where power cuts are to be
-//! simulated, what of it is durable.
+//! A regular file in memory: its content and, if power cuts are simulated, its
+//! durable state.
 
 use std::sync::Mutex;
 
@@ -9,18 +9,17 @@ use super::space::Space;
 use crate::store::Answer;
 use crate::sync::lock;
 
-/// A regular file. What changes it goes through it, what reads it through
-/// [`File::data`].
+/// A regular file. Changes go through its own methods, reads through [`File::data`].
 #[derive(Debug, Default)]
 pub(crate) struct File {
     data: Data,
-    /// Locked while the content changes, so that the changes are noted in
-    /// the order in which they were made.
+    /// Locked while the content changes, so that changes are recorded in the order in
+    /// which they were made.
     durable: Option<Mutex<Durable>>,
 }
 
 impl File {
-    /// An empty file; `durably`: one that a power cut can hit.
+    /// Creates an empty file; if `durably`, power cuts can hit it.
     pub(crate) fn new(durably: bool) -> File {
         File {
             data: Data::default(),
@@ -36,7 +35,7 @@ impl File {
         self.durable.as_ref()
     }
 
-    /// Makes a change and notes as what it is to be made again.
+    /// Makes a change, and records it so that it can be repeated.
     fn change<T>(
         &self,
         make: impl FnOnce(&Data) -> Answer<T>,
@@ -46,14 +45,14 @@ impl File {
             return make(&self.data);
         };
         let mut durable = lock(durable);
-        let made = make(&self.data)?;
-        if let Some(change) = note(&made) {
+        let result = make(&self.data)?;
+        if let Some(change) = note(&result) {
             durable.note(change);
         }
-        Ok(made)
+        Ok(result)
     }
 
-    /// As [`Data::write`].
+    /// Like [`Data::write`].
     pub(crate) fn write(&self, space: &Space, offset: u64, data: &[u8]) -> Answer<usize> {
         self.change(
             |file| file.write(space, offset, data),
@@ -64,13 +63,13 @@ impl File {
         )
     }
 
-    /// As [`Data::truncate`].
+    /// Like [`Data::truncate`].
     pub(crate) fn truncate(&self, space: &Space, size: u64) -> Answer<()> {
         let truncate = |file: &Data| file.truncate(space, size);
         self.change(truncate, |()| Some(Change::Truncate(size)))
     }
 
-    /// As [`Data::punch`].
+    /// Like [`Data::punch`].
     pub(crate) fn punch(&self, space: &Space, offset: u64, length: u64) -> Answer<()> {
         let punch = |file: &Data| {
             file.punch(space, offset, length);
@@ -79,7 +78,7 @@ impl File {
         self.change(punch, |()| Some(Change::Punch { offset, length }))
     }
 
-    /// As [`Data::reserve`].
+    /// Like [`Data::reserve`].
     pub(crate) fn reserve(
         &self,
         space: &Space,
@@ -92,7 +91,7 @@ impl File {
         self.change(reserve, |()| (!keep_size).then(extend))
     }
 
-    /// Makes what it holds durable.
+    /// Makes its content durable.
     pub(crate) fn sync(&self) {
         if let Some(durable) = &self.durable {
             lock(durable).sync();

@@ -1,4 +1,4 @@
-//! One file, directory, link or special file in memory with its attributes.
+//! A file, directory, link or special file in memory, with its attributes.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -27,16 +27,15 @@ pub(crate) struct Inode {
     pub(crate) kind: FileType,
     pub(crate) rdev: u32,
     pub(crate) body: Body,
-    /// The directory that its name was last put into; the root's own number
-    /// for the root.
+    /// The directory of its last name; the root's own number for the root.
     pub(crate) home: AtomicU64,
-    /// Whether its names are durable.
+    /// True if its names are durable.
     pub(crate) is_kept: AtomicBool,
     pub(crate) meta: Mutex<Meta>,
     xattrs: Mutex<BTreeMap<OsString, Box<[u8]>>>,
 }
 
-/// What an inode holds.
+/// Content of an inode.
 #[derive(Debug)]
 pub(crate) enum Body {
     File(File),
@@ -55,7 +54,7 @@ pub(crate) struct Meta {
     pub(crate) atime: SystemTime,
     pub(crate) mtime: SystemTime,
     pub(crate) ctime: SystemTime,
-    /// References that the kernel holds.
+    /// Number of references that the kernel holds.
     pub(crate) lookups: u64,
 }
 
@@ -119,7 +118,7 @@ impl Inode {
         self.attr_of(&lock(&self.meta))
     }
 
-    /// The attributes, and one reference of the kernel more.
+    /// The attributes, with one more reference of the kernel.
     pub(crate) fn attr_for_lookup(&self) -> FileAttr {
         let mut meta = lock(&self.meta);
         meta.lookups += 1;
@@ -151,7 +150,7 @@ impl Inode {
         }
     }
 
-    /// Changes attributes; a change of size has been made before.
+    /// Changes attributes; the size has been changed already.
     pub(crate) fn change(&self, caller: Caller, changes: Changes) -> FileAttr {
         let Changes {
             mode,
@@ -185,8 +184,8 @@ impl Inode {
         self.attr_of(&meta)
     }
 
-    /// Takes the bits away that let a program run with the rights of its
-    /// owner, as a change of owner or content must.
+    /// Clears the bits that let a program run with the rights of its owner, as a
+    /// change of owner or content must.
     fn kill_privileges(&self, meta: &mut Meta) {
         if self.is_directory() {
             return;
@@ -200,7 +199,7 @@ impl Inode {
         }
     }
 
-    /// Notes that the content changed.
+    /// Records that the content changed.
     pub(crate) fn touch(&self, kill_privileges: bool) {
         let now = SystemTime::now();
         let mut meta = lock(&self.meta);
@@ -211,8 +210,8 @@ impl Inode {
         }
     }
 
-    /// Notes that the content was read, where the time of the last reading
-    /// is older than the last change (as the mount option relatime has it).
+    /// Records that the content was read, if the last recorded read is older than the
+    /// last change (like the mount option relatime).
     pub(crate) fn note_read(&self) {
         let mut meta = lock(&self.meta);
         if meta.atime <= meta.mtime || meta.atime <= meta.ctime {
@@ -220,8 +219,8 @@ impl Inode {
         }
     }
 
-    /// Whether `caller` may do what `mask` (of `access`) says. Of the
-    /// caller's groups only the first one is known.
+    /// True if `caller` has the access `mask` (as for `access`). Of the caller's
+    /// groups only the first is known.
     pub(crate) fn allows(&self, caller: Caller, mask: i32) -> bool {
         let meta = lock(&self.meta);
         let perm = i32::from(meta.perm);
@@ -239,7 +238,7 @@ impl Inode {
         wanted & !granted == 0
     }
 
-    /// Sets the attribute `name`; `flags` as of `setxattr`.
+    /// Sets the attribute `name`; `flags` as for `setxattr`.
     pub(crate) fn set_xattr(
         &self,
         space: &Space,
@@ -269,7 +268,7 @@ impl Inode {
         Ok(value.to_vec())
     }
 
-    /// All names, each closed by a zero byte.
+    /// All names, each with a zero byte at its end.
     pub(crate) fn xattr_names(&self) -> Vec<u8> {
         let mut names = Vec::new();
         for name in lock(&self.xattrs).keys() {
@@ -286,7 +285,7 @@ impl Inode {
         Ok(())
     }
 
-    /// Gives back all the space that the content takes.
+    /// Returns the space of the content to the budget.
     pub(crate) fn clear(&self, space: &Space) {
         if let Body::File(file) = &self.body {
             file.data().clear(space);

@@ -1,9 +1,9 @@
-//! The in-memory back end: a whole file system under one budget, with a lock
-//! for each file, directory and set of attributes, and none over all.
+//! The in-memory back end: a file system with one budget. Each file, directory and
+//! set of attributes has its own lock; there is no global one.
 //!
-//! Lock order: entries of directories by ascending inode number, then
-//! attributes, of one inode at a time. A shard of the table is never held
-//! while another lock is taken.
+//! Lock order: entries of directories by ascending inode number, then the attributes
+//! of one inode at a time. A shard of the table is never held while another lock is
+//! taken.
 
 mod cut;
 mod data;
@@ -32,7 +32,7 @@ use self::space::Space;
 use crate::store::{Answer, Caller, Changes, Entry, Place, ROOT, Store, Totals, file_type};
 use crate::sync::{Sharded, lock, read};
 
-/// What an inode costs of the budget, its name included.
+/// Cost of an inode in the budget, including its name.
 const INODE_COST: u64 = 1 << 10;
 
 /// The longest name, in bytes.
@@ -50,34 +50,34 @@ pub(crate) struct Memory {
     orphans: AtomicU64,
     listings: Sharded<Arc<Listing>>,
     next_listing: AtomicU64,
-    /// Whether it is noted what is durable, for power cuts.
+    /// True if durable state is kept for power cuts.
     durably: bool,
-    /// The number of power cuts, which is the handle of the files opened
-    /// since. Locked for writing while the power is cut, for reading while a
-    /// handle is used.
+    /// Number of power cuts, which is the handle of the files opened since. It is
+    /// locked for writing during a power cut, for reading while a handle is used.
     cuts: RwLock<u64>,
 }
 
 /// An open directory.
 #[derive(Debug)]
 struct Listing {
-    /// The last entry of the listing under way.
+    /// Cookie of the last entry of the current listing.
     last: AtomicU64,
     /// The number of power cuts when it was opened.
     cuts: u64,
 }
 
-/// What is asked of a file system in memory beside its size.
+/// Options of a file system in memory, in addition to its size.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Wishes {
-    /// What data may take of it.
+    /// Limit for data.
     pub(crate) quota: Option<Bytes>,
-    /// Whether power cuts are to be simulated.
+    /// True if power cuts are simulated.
     pub(crate) power_cut: bool,
 }
 
 impl Memory {
-    /// An empty file system of `cap` bytes whose root belongs to the process.
+    /// Creates an empty file system of `cap` bytes; its root belongs to the user of
+    /// the process.
     pub(crate) fn new(cap: Bytes, wishes: Wishes) -> Memory {
         let memory = Memory {
             inodes: Sharded::default(),
@@ -103,9 +103,9 @@ impl Memory {
         self.inodes.get(ino).ok_or(Errno::ENOENT)
     }
 
-    /// Runs `attempt`, again for a moment while it fails for want of space
-    /// and files without a name may be about to go: the kernel tells of their
-    /// last use a little later than of their removal.
+    /// Runs `attempt`. If it fails for lack of space while files without a name may
+    /// still be released, it is repeated for a moment. The kernel reports their last
+    /// use a little later than their removal.
     fn with_space<T>(&self, mut attempt: impl FnMut() -> Answer<T>) -> Answer<T> {
         const PAUSES_US: [u64; 5] = [500, 1000, 2000, 4000, 8000];
         for pause_us in PAUSES_US {
@@ -119,8 +119,8 @@ impl Memory {
         attempt()
     }
 
-    /// Takes a link away from an inode that has just lost a name, and the
-    /// inode with the last one unless the kernel still uses it.
+    /// Removes a link from an inode that has just lost a name. With its last link it
+    /// also removes the inode, unless the kernel still uses it.
     fn unlinked(&self, inode: &Inode) {
         let mut meta = lock(&inode.meta);
         meta.ctime = std::time::SystemTime::now();
@@ -140,7 +140,7 @@ impl Memory {
         }
     }
 
-    /// Removes an inode that nobody can reach any more.
+    /// Removes an inode that can no longer be reached.
     fn reap(&self, inode: &Inode) {
         self.inodes.remove(inode.ino);
         inode.clear(&self.space);
@@ -148,8 +148,8 @@ impl Memory {
         self.orphans.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// The entries behind `offset`, each with its inode. A listing ends with
-    /// the entry that was the newest when it started, so that it does end.
+    /// The entries after `offset`, each with its inode. A listing ends with the
+    /// newest entry at its start, so that it does end.
     fn list(
         &self,
         ino: u64,
@@ -189,7 +189,7 @@ impl Memory {
     }
 }
 
-/// What an inode without its content takes of the budget.
+/// Cost of an inode without its content in the budget.
 fn inode_cost(body: &Body) -> u64 {
     match body {
         Body::Symlink(target) => INODE_COST + target.len() as u64,
@@ -204,8 +204,8 @@ fn check_name(name: &OsStr) -> Answer<()> {
     Ok(())
 }
 
-/// Lets those name spaces of extended attributes pass that hold plain data;
-/// what is in `system.` would have a meaning of its own.
+/// Accepts the name spaces of extended attributes that hold plain data; names in
+/// `system.` would have a meaning.
 fn check_xattr_name(name: &OsStr) -> Answer<()> {
     const SPACES: [&[u8]; 3] = [b"user.", b"trusted.", b"security."];
     let name = name.as_encoded_bytes();
@@ -219,7 +219,7 @@ impl Store for Memory {
     fn lookup(&self, place: Place<'_>) -> Answer<FileAttr> {
         check_name(place.name)?;
         let parent = self.inode(place.parent)?;
-        // The lock on the entries keeps the name until the reference counts.
+        // The lock on the entries keeps the name until the reference is counted.
         let entries = read(&parent.directory()?.entries);
         let inode = entries.get(place.name).ok_or(Errno::ENOENT)?;
         Ok(inode.attr_for_lookup())
@@ -309,7 +309,8 @@ impl Store for Memory {
         let cuts = read(&self.cuts);
         let inode = self.inode(ino)?;
         let file = inode.file()?;
-        // Who has looked it up before a cut took it away looks again.
+        // The kernel may have looked it up before a cut removed it; ESTALE makes it
+        // look up again.
         if *cuts > 0 && lock(&inode.meta).nlink == 0 {
             return Err(Errno::ESTALE);
         }
@@ -317,7 +318,7 @@ impl Store for Memory {
             file.truncate(&self.space, 0)?;
             inode.touch(true);
         }
-        // Open files need no more state: the kernel keeps the inode.
+        // Open files need no other state: the kernel keeps the inode.
         Ok(*cuts)
     }
 
@@ -329,7 +330,7 @@ impl Store for Memory {
         flags: i32,
     ) -> Answer<(FileAttr, u64)> {
         let mode = libc::S_IFREG | mode & !libc::S_IFMT;
-        // Of before: a cut may take away what is made here.
+        // Read beforehand: a cut may remove the file that is created here.
         let cuts = *read(&self.cuts);
         match self.mknod(caller, place, mode, 0) {
             Err(Errno::EEXIST) if flags & libc::O_EXCL == 0 => {
@@ -415,12 +416,12 @@ impl Store for Memory {
         let inode = self.inode(ino)?;
         let data = inode.data()?;
         let offset = u64::try_from(offset).map_err(|_| Errno::ENXIO)?;
-        let found = match whence {
+        let position = match whence {
             libc::SEEK_DATA => data.next_data(offset)?,
             libc::SEEK_HOLE => data.next_hole(offset)?,
             _ => return Err(Errno::EINVAL),
         };
-        i64::try_from(found).map_err(|_| Errno::EOVERFLOW)
+        i64::try_from(position).map_err(|_| Errno::EOVERFLOW)
     }
 
     fn opendir(&self, ino: u64) -> Answer<u64> {
@@ -458,7 +459,7 @@ impl Store for Memory {
             };
             let full = add(entry, &inode.attr_for_lookup());
             if full {
-                // Still held by its name, so the count is all there is to it.
+                // Its name still keeps it, so reducing the count is enough.
                 lock(&inode.meta).lookups -= 1;
             }
             full

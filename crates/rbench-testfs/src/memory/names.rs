@@ -1,5 +1,5 @@
-//! What changes directories of the in-memory back end: making, removing,
-//! linking and renaming.
+//! Changes of directories in the in-memory back end: creation, removal, links and
+//! renames.
 
 use std::ffi::OsStr;
 use std::sync::atomic::Ordering;
@@ -15,10 +15,10 @@ use super::{Memory, check_name, inode_cost};
 use crate::store::{Answer, Caller, Place, file_type};
 use crate::sync::{lock, read, write};
 
-/// The bit that makes what comes into a directory belong to its group.
+/// The bit that gives new files of a directory its group.
 const SET_GROUP: u32 = 0o2000;
 
-/// The entries of a few directories, locked in the one order that all use.
+/// The entries of a few directories, always locked in the same order.
 struct Locked<'a>(Vec<(u64, RwLockWriteGuard<'a, Entries<Arc<Inode>>>)>);
 
 impl<'a> Locked<'a> {
@@ -33,7 +33,7 @@ impl<'a> Locked<'a> {
             .map(Locked)
     }
 
-    /// The entries of `directory`, which is one of the locked ones.
+    /// The entries of `directory`, which must be among the locked ones.
     fn of(&mut self, directory: &Inode) -> Answer<&mut Entries<Arc<Inode>>> {
         self.0
             .iter_mut()
@@ -47,7 +47,7 @@ fn same(a: Option<&Arc<Inode>>, b: Option<&Arc<Inode>>) -> bool {
     a.map(Arc::as_ptr) == b.map(Arc::as_ptr)
 }
 
-/// Notes that `below` now lies in `above`.
+/// Records that `below` is now in `above`.
 fn adopt(above: &Inode, below: &Inode) {
     below.home.store(above.ino, Ordering::Relaxed);
     if below.is_directory() {
@@ -55,7 +55,7 @@ fn adopt(above: &Inode, below: &Inode) {
     }
 }
 
-/// Notes that `below`, if it is a directory, no longer lies in `above`.
+/// Records that `below`, if it is a directory, is no longer in `above`.
 pub(super) fn disown(above: &Inode, below: &Inode) {
     if below.is_directory() {
         lock(&above.meta).nlink -= 1;
@@ -63,7 +63,7 @@ pub(super) fn disown(above: &Inode, below: &Inode) {
 }
 
 impl Memory {
-    /// Makes an inode with the type and permissions `mode` at `place`.
+    /// Creates an inode with the type and permissions `mode` at `place`.
     pub(super) fn make(
         &self,
         caller: Caller,
@@ -119,7 +119,7 @@ impl Memory {
         Ok(())
     }
 
-    /// What `name` is in `parent` at this moment.
+    /// The current inode of `name` in `parent`.
     fn peek(&self, parent: &Inode, name: &OsStr) -> Answer<Option<Arc<Inode>>> {
         let entries = read(&parent.directory()?.entries);
         Ok(entries.get(name).cloned())
@@ -132,7 +132,7 @@ impl Memory {
             child.directory()?;
             let mut locked = Locked::new(vec![&parent, &child])?;
             if !same(locked.of(&parent)?.get(place.name), Some(&child)) {
-                // Changed before the locks were taken: look again.
+                // It changed before the locks were taken: look again.
                 continue;
             }
             let below = locked.of(&child)?;
@@ -170,7 +170,7 @@ impl Memory {
         meta.nlink += 1;
         meta.ctime = SystemTime::now();
         drop(meta);
-        // Counted before anyone can take the name away again.
+        // Counted before any other thread can remove the name.
         let attr = inode.attr_for_lookup();
         inode.home.store(parent.ino, Ordering::Relaxed);
         entries.put(place.name, inode);
@@ -179,8 +179,8 @@ impl Memory {
         Ok(attr)
     }
 
-    /// Renames; `flags` as of `renameat2`. That a directory is not moved
-    /// below itself, the kernel has seen to.
+    /// Renames; `flags` as for `renameat2`. The kernel ensures that a directory is
+    /// not moved below itself.
     pub(super) fn move_name(&self, from: Place<'_>, to: Place<'_>, flags: u32) -> Answer<()> {
         check_name(to.name)?;
         if !matches!(flags, 0 | libc::RENAME_NOREPLACE | libc::RENAME_EXCHANGE) {
@@ -193,7 +193,7 @@ impl Memory {
             directories.extend(target.as_deref().filter(|inode| inode.is_directory()));
             let mut locked = Locked::new(directories)?;
             if !same(locked.of(&new_above)?.get(to.name), target.as_ref()) {
-                // Changed before the locks were taken: look again.
+                // It changed before the locks were taken: look again.
                 continue;
             }
             let source = locked.of(&above)?.get(from.name).cloned();
@@ -235,8 +235,8 @@ impl Memory {
     }
 }
 
-/// Whether `source` may come into `new_above` in the place of `target`. A
-/// directory that makes way is closed for new entries.
+/// Checks that `source` may move to `new_above` and replace `target`. A directory
+/// that is replaced is closed for new entries.
 fn check_move(
     locked: &mut Locked<'_>,
     new_above: &Inode,
@@ -255,8 +255,8 @@ fn check_move(
     }
 }
 
-/// Whether `source` may take the place of `target`; a directory that makes
-/// way is closed for new entries.
+/// Checks that `source` may replace `target`. A directory that is replaced is closed
+/// for new entries.
 fn replaceable(locked: &mut Locked<'_>, source: &Inode, target: &Inode) -> Answer<()> {
     match (source.is_directory(), target.is_directory()) {
         (false, false) => Ok(()),

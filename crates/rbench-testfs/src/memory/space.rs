@@ -1,5 +1,5 @@
-//! The budgets of the in-memory file system: what may still be stored in all,
-//! and, with a quota, of file data.
+//! The budgets of the in-memory file system: the space for everything and, with a
+//! quota, for file data.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -7,7 +7,7 @@ use nix::errno::Errno;
 
 use crate::store::Answer;
 
-/// A number of bytes that is shared out.
+/// A number of bytes that can be taken and given back.
 #[derive(Debug)]
 struct Budget {
     cap: u64,
@@ -40,16 +40,16 @@ impl Budget {
     }
 }
 
-/// What there is room for.
+/// The available space.
 #[derive(Debug)]
 pub(crate) struct Space {
     all: Budget,
-    /// Of `all`, what data may take.
+    /// The part of `all` for data.
     quota: Option<Budget>,
 }
 
 impl Space {
-    /// Room for `cap` bytes, of which data may take `quota`.
+    /// Creates space of `cap` bytes, with at most `quota` for data.
     pub(crate) fn new(cap: u64, quota: Option<u64>) -> Space {
         Space {
             all: Budget::new(cap),
@@ -57,45 +57,45 @@ impl Space {
         }
     }
 
-    /// The room for data when nothing is stored, in bytes.
+    /// The space for data in an empty file system, in bytes.
     pub(crate) fn cap(&self) -> u64 {
         let quota = self.quota.as_ref().map_or(u64::MAX, |quota| quota.cap);
         self.all.cap.min(quota)
     }
 
-    /// The room for data that is left, in bytes.
+    /// The free space for data in bytes.
     pub(crate) fn free(&self) -> u64 {
         let quota = self.quota.as_ref().map_or(u64::MAX, Budget::free);
         self.all.free().min(quota)
     }
 
-    /// The room for anything but data that is left, in bytes.
+    /// The free space for anything except data, in bytes.
     pub(crate) fn free_for_inodes(&self) -> u64 {
         self.all.free()
     }
 
-    /// Whether data takes no more than it needs, so that the quota is exact.
+    /// True if data takes no more space than it needs, so that the quota is exact.
     pub(crate) fn is_exact(&self) -> bool {
         self.quota.is_some()
     }
 
-    /// Takes `bytes` for something other than data, all or nothing.
+    /// Takes `bytes` for anything except data: all or nothing.
     ///
     /// # Errors
-    /// ENOSPC when less than that is left.
+    /// ENOSPC if less than that is free.
     pub(crate) fn take(&self, bytes: u64) -> Answer<()> {
         self.all.take(bytes)
     }
 
-    /// Gives `bytes` back that were taken by [`Space::take`].
+    /// Gives back `bytes` from [`Space::take`].
     pub(crate) fn give_back(&self, bytes: u64) {
         self.all.give_back(bytes);
     }
 
-    /// Takes `bytes` for data, all or nothing.
+    /// Takes `bytes` for data: all or nothing.
     ///
     /// # Errors
-    /// ENOSPC when less than that is left.
+    /// ENOSPC if less than that is free.
     pub(crate) fn take_for_data(&self, bytes: u64) -> Answer<()> {
         if let Some(quota) = &self.quota {
             quota.take(bytes)?;
@@ -107,7 +107,7 @@ impl Space {
         taken
     }
 
-    /// Gives `bytes` back that were taken by [`Space::take_for_data`].
+    /// Gives back `bytes` from [`Space::take_for_data`].
     pub(crate) fn give_back_data(&self, bytes: u64) {
         self.all.give_back(bytes);
         if let Some(quota) = &self.quota {

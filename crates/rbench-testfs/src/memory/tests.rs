@@ -1,4 +1,4 @@
-//! The back end by itself: what the kernel's own checks would hide.
+//! Tests of the back end alone, of behaviour that the kernel's own checks would hide.
 
 use super::*;
 
@@ -14,11 +14,11 @@ fn memory() -> Memory {
 }
 
 fn mkdir(memory: &Memory, parent: u64, name: &str) -> u64 {
-    let made = memory.mkdir(ME, at(parent, name), 0o755);
-    made.expect("new").ino.0
+    let attr = memory.mkdir(ME, at(parent, name), 0o755);
+    attr.expect("new").ino.0
 }
 
-/// The names behind `offset` with their offsets, `.` and `..` left out.
+/// The names after `offset` with their offsets, without `.` and `..`.
 fn names(memory: &Memory, handle: u64, offset: u64) -> Vec<(String, u64)> {
     let mut names = Vec::new();
     let listed = memory.readdir(ROOT, handle, offset, &mut |entry| {
@@ -59,8 +59,8 @@ fn what_a_power_cut_has_taken_away_is_not_opened_any_more() {
     };
     let memory = Memory::new(Bytes(1 << 20), wishes);
     let make = |name| {
-        let made = memory.mknod(ME, at(ROOT, name), libc::S_IFREG | 0o644, 0);
-        made.expect("new").ino.0
+        let attr = memory.mknod(ME, at(ROOT, name), libc::S_IFREG | 0o644, 0);
+        attr.expect("new").ino.0
     };
     let (kept, gone) = (make("kept"), make("gone"));
     let handle = memory.open(kept, libc::O_WRONLY).expect("there");
@@ -121,7 +121,7 @@ fn a_name_that_is_replaced_keeps_its_place_in_a_listing() {
     let before = names(&memory, handle, 0);
     let b = before[1].clone();
     assert_eq!(b.0, "b");
-    // The listing is behind `b` when `c` takes its name.
+    // The listing is past `b` when `c` takes its name.
     memory
         .rename(at(ROOT, "c"), at(ROOT, "b"), 0)
         .expect("empty");
@@ -176,8 +176,8 @@ fn a_create_that_meets_a_file_opens_it_unless_it_must_be_new() {
 fn names_and_links_count_against_the_budget() {
     let memory = Memory::new(Bytes(4 * INODE_COST), Wishes::default());
     let link = |name: &str, target: &str| {
-        let made = memory.symlink(ME, at(ROOT, name), Path::new(target));
-        made.map(|attr| attr.size)
+        let link = memory.symlink(ME, at(ROOT, name), Path::new(target));
+        link.map(|attr| attr.size)
     };
     assert_eq!(link("a", &"x".repeat(1024)), Ok(1024));
     assert_eq!(link("b", &"x".repeat(1025)), Err(Errno::ENOSPC));
@@ -198,7 +198,7 @@ fn a_rename_that_must_not_replace_does_not() {
     let rename = |flags| memory.rename(a, b, flags);
     assert_eq!(rename(libc::RENAME_NOREPLACE), Err(Errno::EEXIST));
     assert_eq!(rename(libc::RENAME_WHITEOUT), Err(Errno::EINVAL));
-    let there = memory.lookup(b).map(|attr| attr.ino.0);
-    assert_eq!(there, Ok(kept));
+    let ino = memory.lookup(b).map(|attr| attr.ino.0);
+    assert_eq!(ino, Ok(kept));
     assert_eq!(rename(0), Ok(()));
 }

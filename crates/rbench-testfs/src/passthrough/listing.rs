@@ -1,5 +1,5 @@
-//! An open directory of the folder: its entries, in the order and with the
-//! offsets of the file system that holds it.
+//! An open directory of the folder: its entries, in the order and with the offsets of
+//! its file system.
 
 use std::fs::File;
 use std::os::fd::AsFd as _;
@@ -9,14 +9,14 @@ use nix::unistd::{Whence, lseek64};
 use super::sys::{RawEntry, parse_entry, read_entries};
 use crate::store::Answer;
 
-/// Bytes of raw entries that are read at once.
+/// Bytes of raw entries in one read.
 const BUFFER: usize = 32 << 10;
 
 /// A directory that is being listed.
 #[derive(Debug)]
 pub(crate) struct Listing {
     directory: File,
-    /// Raw entries read ahead; those before `start` are used up.
+    /// Raw entries read ahead; those before `start` were already passed on.
     buffer: Vec<u8>,
     start: usize,
     end: usize,
@@ -39,14 +39,14 @@ impl Listing {
         &self.directory
     }
 
-    /// Passes the entries from `offset` on to `add` until it returns true:
-    /// that entry is passed again by the next call.
+    /// Passes the entries from `offset` on to `add` until it returns true. The next
+    /// call passes that entry again.
     pub(crate) fn read(
         &mut self,
         offset: u64,
         mut add: impl FnMut(&RawEntry) -> Answer<bool>,
     ) -> Answer<()> {
-        // Back at the beginning, too, the directory is read anew.
+        // A return to the beginning, too, reads the directory again.
         if offset != self.next {
             lseek64(&self.directory, offset.cast_signed(), Whence::SeekSet)?;
             (self.start, self.end, self.next) = (0, 0, offset);

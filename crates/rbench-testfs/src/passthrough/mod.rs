@@ -1,9 +1,9 @@
-//! The passthrough back end: every operation is forwarded to a folder.
+//! The passthrough back end: forwards every operation to a folder.
 //!
-//! Each inode that the kernel knows is a descriptor that names the file
-//! (O_PATH); every call goes through such a descriptor and at most one name
-//! without a slash below it, never through a path and never through a
-//! symbolic link, so nothing outside the folder can be reached.
+//! Each inode that the kernel knows is a descriptor that names the file (O_PATH).
+//! Every call uses such a descriptor, and at most one name without a slash below it.
+//! No call uses a path or follows a symbolic link, so nothing outside the folder can
+//! be reached.
 
 mod listing;
 mod operations;
@@ -33,8 +33,8 @@ use self::sys::{RawEntry, path_of};
 use crate::store::{Answer, Caller, Entry, Place, ROOT, file_type};
 use crate::sync::{Sharded, lock, write};
 
-/// Inode numbers for files on other devices than the folder's (a file system
-/// mounted below it) start here; real ones are far below.
+/// First inode number of files on other devices than the folder's (a file system
+/// mounted below it); real numbers are far smaller.
 const OTHER_DEVICES: u64 = 1 << 63;
 
 /// An inode that the kernel knows.
@@ -43,7 +43,7 @@ struct Node {
     /// Names the file (O_PATH) and keeps its inode number from being reused.
     fd: OwnedFd,
     kind: FileType,
-    /// References of the kernel; changed under the lock of the shard.
+    /// References of the kernel, changed under the lock of the shard.
     lookups: AtomicU64,
 }
 
@@ -53,7 +53,7 @@ pub(crate) struct Passthrough {
     nodes: Sharded<Arc<Node>>,
     root_device: u64,
     root_ino: u64,
-    /// Inode numbers given to files of other devices.
+    /// Inode numbers of files on other devices.
     others: Mutex<HashMap<(u64, u64), u64>>,
     files: Sharded<Arc<File>>,
     listings: Sharded<Arc<Mutex<Listing>>>,
@@ -61,12 +61,12 @@ pub(crate) struct Passthrough {
 }
 
 thread_local! {
-    /// Whether this thread has a file mode creation mask of its own.
+    /// True if this thread has its own file mode creation mask.
     static UNMASKED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Makes the modes that the kernel asks for (it has applied the caller's
-/// mask) come out unchanged, without touching the mask of other threads.
+/// Makes the modes that the kernel requests take effect unchanged, as it has already
+/// applied the caller's mask. The mask of other threads is not affected.
 fn unmask() -> Answer<()> {
     if !UNMASKED.get() {
         unshare(CloneFlags::CLONE_FS)?;
@@ -76,8 +76,8 @@ fn unmask() -> Answer<()> {
     Ok(())
 }
 
-/// Lets the process open as many files as it may: one is open for each inode
-/// that the kernel remembers.
+/// Raises the limit of open files to its maximum: one is open for each inode that the
+/// kernel remembers.
 fn raise_file_limit() -> io::Result<()> {
     let (_, hard) = getrlimit(Resource::RLIMIT_NOFILE)?;
     Ok(setrlimit(Resource::RLIMIT_NOFILE, hard, hard)?)
@@ -91,7 +91,7 @@ fn errno(error: io::Error) -> Errno {
     error.raw_os_error().map_or(Errno::EIO, Errno::from_raw)
 }
 
-/// The name of `place`, if it is one that leads nowhere else.
+/// The name of `place` if it is a plain one.
 fn plain(place: Place<'_>) -> Answer<&OsStr> {
     let bytes = place.name.as_encoded_bytes();
     if matches!(bytes, b"" | b"." | b"..") || bytes.contains(&b'/') {
@@ -100,8 +100,8 @@ fn plain(place: Place<'_>) -> Answer<&OsStr> {
     Ok(place.name)
 }
 
-/// What of the flags of `open` is passed on. O_DIRECT is not: the buffers of
-/// the protocol are not aligned. O_APPEND is not: the kernel has the offset.
+/// The flags of `open` to pass on. O_DIRECT is omitted, because the buffers of the
+/// protocol are not aligned. O_APPEND is omitted, because the kernel sets the offset.
 fn open_flags(flags: i32) -> OFlag {
     const KEPT: i32 = libc::O_ACCMODE | libc::O_TRUNC | libc::O_SYNC | libc::O_DSYNC;
     OFlag::from_bits_truncate(flags & KEPT) | OFlag::O_CLOEXEC
@@ -111,7 +111,7 @@ impl Passthrough {
     /// Opens `folder`.
     ///
     /// # Errors
-    /// When it is no folder or cannot be opened.
+    /// Fails if it is not a folder or cannot be opened.
     pub(crate) fn new(folder: &Path) -> io::Result<Passthrough> {
         raise_file_limit()?;
         let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_CLOEXEC;
@@ -143,8 +143,8 @@ impl Passthrough {
         self.files.get(handle).ok_or(Errno::EBADF)
     }
 
-    /// The protocol's number for an inode of the folder's device: its own,
-    /// but the root is 1, and what is 1 there gets the root's.
+    /// The protocol's number for an inode of the folder's device: its own. But the
+    /// root is 1, and the inode with number 1 gets the root's.
     fn number_of(&self, ino: u64) -> u64 {
         match ino {
             ino if ino == self.root_ino => ROOT,
@@ -183,8 +183,8 @@ impl Passthrough {
         sys::attr(&stat(&node.fd)?, ino)
     }
 
-    /// Gives what was just made at `place` to `caller`, where that is not the
-    /// user who runs this, and counts it as a lookup.
+    /// Gives the new file at `place` to `caller`, unless that is the user of this
+    /// process, and counts a lookup of it.
     fn enter_new(&self, caller: Caller, place: Place<'_>) -> Answer<FileAttr> {
         let parent = self.node(place.parent)?;
         let flags = OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
@@ -197,7 +197,7 @@ impl Passthrough {
         self.next_handle.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// The file type of an entry, asked for where the entry does not say it.
+    /// The file type of an entry; asks the file system if the entry has none.
     fn kind_of(&self, directory: &File, entry: &RawEntry) -> Answer<FileType> {
         let mode = match entry.kind {
             libc::DT_UNKNOWN => {
@@ -210,7 +210,7 @@ impl Passthrough {
         file_type(mode)
     }
 
-    /// Passes the entries from `offset` on, with their types.
+    /// Passes the entries from `offset` on to `add`, with their types.
     fn list(
         &self,
         handle: u64,
@@ -222,7 +222,7 @@ impl Passthrough {
         let directory = listing.directory().try_clone().map_err(errno)?;
         listing.read(offset, |raw| {
             let kind = match self.kind_of(&directory, raw) {
-                // Removed since the directory was read.
+                // It was removed after the directory was read.
                 Err(Errno::ENOENT) => return Ok(false),
                 kind => kind?,
             };
@@ -236,8 +236,7 @@ impl Passthrough {
     }
 }
 
-/// Makes `caller` the owner of the new file `fd` in `parent`, where that is
-/// not so already.
+/// Makes `caller` the owner of the new file `fd` in `parent`, if necessary.
 fn give_to(caller: Caller, parent: &Node, fd: &OwnedFd) -> Answer<()> {
     let (uid, gid) = (Uid::from_raw(caller.uid), Gid::from_raw(caller.gid));
     if (uid, gid) == (geteuid(), getegid()) {
@@ -249,8 +248,8 @@ fn give_to(caller: Caller, parent: &Node, fd: &OwnedFd) -> Answer<()> {
     unistd::fchownat(fd, "", Some(uid), gid, AtFlags::AT_EMPTY_PATH)
 }
 
-/// Extended attributes of symbolic links cannot be reached without following
-/// them.
+/// Refuses symbolic links, whose extended attributes cannot be reached without
+/// following them.
 fn check_xattrs(node: &Node) -> Answer<()> {
     match node.kind {
         FileType::Symlink => Err(Errno::EOPNOTSUPP),
@@ -258,8 +257,8 @@ fn check_xattrs(node: &Node) -> Answer<()> {
     }
 }
 
-/// Takes the set-user-id and set-group-id bits away, as a change by another
-/// than root must: the folder's file system does it unless this runs as root.
+/// Clears the set-user-id and set-group-id bits, as a change by anyone except root
+/// must. The folder's file system does it unless this process is root.
 fn kill_privileges(node: &Node, wanted: bool) -> Answer<()> {
     if !wanted || !geteuid().is_root() {
         return Ok(());

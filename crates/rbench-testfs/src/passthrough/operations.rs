@@ -1,4 +1,4 @@
-//! Each operation, by the calls of the system that do it.
+//! The operations, each by the corresponding system calls.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -54,7 +54,7 @@ impl Store for Passthrough {
         handle: Option<u64>,
         changes: Changes,
     ) -> Answer<FileAttr> {
-        // Changing the time of a change is the folder's own business.
+        // The folder's file system sets the time of a change itself.
         let Changes {
             mode,
             uid,
@@ -143,7 +143,7 @@ impl Store for Passthrough {
     fn link(&self, ino: u64, place: Place<'_>) -> Answer<FileAttr> {
         let (node, parent) = (self.node(ino)?, self.node(place.parent)?);
         let path = path_of(&node.fd);
-        // What is followed is the link of /proc alone.
+        // Only the link in /proc is followed.
         let flags = AtFlags::AT_SYMLINK_FOLLOW;
         unistd::linkat(AT_FDCWD, path.as_c_str(), &parent.fd, plain(place)?, flags)?;
         self.lookup(place)
@@ -173,10 +173,10 @@ impl Store for Passthrough {
             Err(Errno::EEXIST) if flags & libc::O_EXCL == 0 => {
                 fcntl::openat(&parent.fd, name, how, perm)?
             }
-            made => {
-                let made = made?;
-                give_to(caller, &parent, &made)?;
-                made
+            file => {
+                let file = file?;
+                give_to(caller, &parent, &file)?;
+                file
             }
         };
         let named = OFlag::O_PATH | OFlag::O_CLOEXEC;
@@ -204,7 +204,7 @@ impl Store for Passthrough {
     }
 
     fn flush(&self, handle: u64) -> Answer<()> {
-        // Closing a copy reports what a close of the file would.
+        // Closing a copy reports the errors that closing the file would.
         let copy = unistd::dup(&*self.file(handle)?)?;
         unistd::close(copy.into_raw_fd())
     }
@@ -289,9 +289,10 @@ impl Store for Passthrough {
             };
             let attr = match self.lookup(place) {
                 Ok(attr) => attr,
-                // Removed since the directory was read.
+                // It was removed after the directory was read.
                 Err(Errno::ENOENT) => return Ok(false),
-                // What was added goes out; the next call meets the error.
+                // The entries added until now are returned; the next call meets the
+                // error.
                 Err(_) if added > 0 => return Ok(true),
                 Err(error) => return Err(error),
             };
@@ -355,8 +356,7 @@ impl Store for Passthrough {
     }
 }
 
-/// Fills the front of `buffer` with what lies at `offset`, up to the end of
-/// the file.
+/// Reads from `offset` into `buffer`, up to the end of the file.
 fn read_all(file: &File, offset: u64, buffer: &mut [u8]) -> Answer<usize> {
     let offset = i64::try_from(offset).map_err(|_| Errno::EFBIG)?;
     let mut done = 0;

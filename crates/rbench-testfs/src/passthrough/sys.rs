@@ -1,6 +1,6 @@
-//! System calls that the safe bindings do not offer: extended attributes,
-//! times of a descriptor, raw directory entries, and what a descriptor that
-//! only names a file (O_PATH) can be asked through /proc.
+//! System calls that the safe bindings lack: extended attributes, times of a
+//! descriptor, raw directory entries, and requests through /proc on a descriptor that
+//! only names a file (O_PATH).
 
 use std::ffi::{CString, OsStr, OsString};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
@@ -13,8 +13,8 @@ use nix::sys::stat::FileStat;
 
 use crate::store::{Answer, file_type};
 
-/// The path under which `fd` can be opened again or be passed to calls that
-/// take no descriptor. It leads to the file itself, wherever its name went.
+/// The path under which `fd` can be opened again, or passed to calls that take no
+/// descriptor. It leads to the file itself, even if it was renamed.
 pub(crate) fn path_of(fd: impl AsFd) -> CString {
     let mut path = format!("/proc/self/fd/{}", fd.as_fd().as_raw_fd()).into_bytes();
     path.push(0);
@@ -31,8 +31,8 @@ fn length(result: isize) -> Answer<usize> {
     usize::try_from(Errno::result(result)?).map_err(|_| Errno::EIO)
 }
 
-/// Reads what `call` delivers into a buffer of the size it asks for; `call`
-/// gets a place and a size, 0 to be told the size.
+/// Reads the result of `call` into a buffer of the size that it asks for. `call` gets
+/// a pointer and a size, which is 0 to query the size.
 fn sized(mut call: impl FnMut(*mut u8, usize) -> isize) -> Answer<Vec<u8>> {
     loop {
         let size = length(call(std::ptr::null_mut(), 0))?;
@@ -42,7 +42,7 @@ fn sized(mut call: impl FnMut(*mut u8, usize) -> isize) -> Answer<Vec<u8>> {
                 buffer.truncate(n);
                 return Ok(buffer);
             }
-            // It grew in between.
+            // It grew between the two calls.
             Err(Errno::ERANGE) => {}
             Err(error) => return Err(error),
         }
@@ -89,14 +89,15 @@ pub(crate) fn remove_xattr(fd: BorrowedFd<'_>, name: &OsStr) -> Answer<()> {
     Errno::result(unsafe { libc::removexattr(path.as_ptr(), name.as_ptr()) }).map(drop)
 }
 
-/// Sets the times of the file that `fd` names; `None` leaves one as it is.
+/// Sets the times of the file that `fd` names; `None` leaves a time unchanged.
 pub(crate) fn set_times(
     fd: BorrowedFd<'_>,
     atime: Option<TimeOrNow>,
     mtime: Option<TimeOrNow>,
 ) -> Answer<()> {
     let times = [timespec(atime), timespec(mtime)];
-    // SAFETY: the path is an empty text with its zero byte, `times` are two.
+    // SAFETY: the path is an empty text with its zero byte, and `times` has two
+    // elements.
     let result = unsafe {
         libc::utimensat(
             fd.as_raw_fd(),
@@ -138,8 +139,7 @@ fn system_time(seconds: i64, nanos: i64) -> SystemTime {
     time.map_or(UNIX_EPOCH, |time| time + nanos)
 }
 
-/// The attributes of a file as the protocol has them, under the inode number
-/// `ino`.
+/// The attributes of a file in the protocol's form, with the inode number `ino`.
 pub(crate) fn attr(stat: &FileStat, ino: u64) -> Answer<FileAttr> {
     Ok(FileAttr {
         ino: INodeNo(ino),
@@ -167,7 +167,7 @@ fn device_number(rdev: u64) -> u32 {
     (minor & 0xff) | (major << 8) | ((minor & !0xff) << 12)
 }
 
-/// The device that the kernel's 32-bit encoding means.
+/// The device number of the kernel's 32-bit encoding.
 pub(crate) fn device_of(rdev: u32) -> u64 {
     let major = (rdev & 0xfff00) >> 8;
     let minor = (rdev & 0xff) | ((rdev >> 12) & 0xfff00);
@@ -193,7 +193,7 @@ pub(crate) fn read_entries(directory: BorrowedFd<'_>, buffer: &mut [u8]) -> Answ
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct RawEntry {
     pub(crate) ino: u64,
-    /// Where the listing goes on behind it.
+    /// Offset at which the listing continues after this entry.
     pub(crate) offset: u64,
     /// DT_REG and so on.
     pub(crate) kind: u8,
@@ -202,8 +202,8 @@ pub(crate) struct RawEntry {
     pub(crate) length: usize,
 }
 
-/// Reads the entry at the beginning of `bytes` (struct linux_dirent64: 8
-/// bytes inode, 8 bytes offset, 2 bytes length, 1 byte type, name, zero).
+/// Reads the entry at the start of `bytes` (struct linux_dirent64: 8 bytes inode,
+/// 8 bytes offset, 2 bytes length, 1 byte type, name, zero).
 pub(crate) fn parse_entry(bytes: &[u8]) -> Answer<RawEntry> {
     const HEADER: usize = 19;
     let number = |at: usize| -> Option<u64> {

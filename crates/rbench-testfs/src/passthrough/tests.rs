@@ -1,4 +1,4 @@
-//! The back end by itself: what it reaches and what it keeps.
+//! Tests of the back end alone: what it can reach, and what it keeps.
 
 use super::*;
 use crate::store::Store as _;
@@ -49,8 +49,8 @@ fn symbolic_links_are_never_followed() {
     assert_eq!(out.kind, FileType::Symlink);
     let through = store.lookup(at(out.ino.0, "secret"));
     assert_eq!(through, Err(Errno::ENOTDIR));
-    let made = store.mkdir(me(), at(out.ino.0, "new"), 0o755);
-    assert_eq!(made, Err(Errno::ENOTDIR));
+    let result = store.mkdir(me(), at(out.ino.0, "new"), 0o755);
+    assert_eq!(result, Err(Errno::ENOTDIR));
     assert_eq!(store.opendir(out.ino.0), Err(Errno::ENOTDIR));
     assert_eq!(store.open(out.ino.0, libc::O_RDONLY), Err(Errno::ELOOP));
     let create = store.create(me(), at(ROOT, "out"), 0o644, libc::O_WRONLY);
@@ -119,7 +119,7 @@ fn a_listing_that_was_full_goes_on_where_it_was() {
     names.sort();
     names.dedup();
     assert_eq!(names.len(), 502);
-    // Each was looked up once for the listing, and no more.
+    // The listing looked up each file exactly once.
     let one = store.lookup(at(ROOT, "f7")).expect("there").ino.0;
     store.forget(one, 2);
     assert_eq!(store.getattr(one).map(drop), Err(Errno::ENOENT));

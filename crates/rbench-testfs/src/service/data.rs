@@ -1,4 +1,4 @@
-//! Reads and writes: where faults do harm to data.
+//! Reads and writes, with injected damage to data.
 
 use std::borrow::Cow;
 
@@ -12,7 +12,7 @@ use crate::fault::log::{Damage, OtherPlace};
 use crate::fault::table::Hit;
 use crate::store::{Answer, Store};
 
-/// How often another place for misdirected data is drawn.
+/// Number of attempts to draw another place for misdirected data.
 const TRIES: usize = 16;
 
 /// A write request.
@@ -27,17 +27,17 @@ pub(super) struct Write<'a> {
     pub(super) flags: i32,
 }
 
-/// Where the data of a write goes.
+/// Destination of a write's data.
 enum Way {
     Home,
-    /// Nowhere.
+    /// The data is lost.
     Lost,
-    /// To another inode and offset.
+    /// Another inode and offset.
     Astray(u64, u64),
 }
 
 impl<S: Store> Service<S> {
-    /// Reads into the front of `buffer`; returns the number of bytes.
+    /// Reads into `buffer` from its start. Returns the number of bytes.
     pub(super) fn read_data(
         &self,
         ticket: &Ticket,
@@ -105,8 +105,8 @@ impl<S: Store> Service<S> {
         }
     }
 
-    /// A place that holds as many bytes as `bytes` and others: in the same
-    /// file at a distance of a multiple of their length, or in another file.
+    /// A place with as many bytes as `bytes`, but different ones. It is in the same
+    /// file, at a distance of a multiple of their length, or in another file.
     fn elsewhere(
         &self,
         ino: u64,
@@ -118,7 +118,7 @@ impl<S: Store> Service<S> {
         if length == 0 {
             return None;
         }
-        let mut found = vec![0; bytes.len()];
+        let mut data = vec![0; bytes.len()];
         for _ in 0..TRIES {
             let own = draws.below(2) == 0;
             let other = match &self.paths {
@@ -134,15 +134,15 @@ impl<S: Store> Service<S> {
             if (other, place) == (ino, offset) {
                 continue;
             }
-            let read = self.store.peek(other, place, &mut found);
-            if read == Ok(bytes.len()) && found != bytes {
-                return Some((other, place, found));
+            let read = self.store.peek(other, place, &mut data);
+            if read == Ok(bytes.len()) && data != bytes {
+                return Some((other, place, data));
             }
         }
         None
     }
 
-    /// Writes; returns the number of bytes that are acknowledged.
+    /// Writes. Returns the number of acknowledged bytes.
     pub(super) fn write_data(&self, ticket: &Ticket, write: Write<'_>) -> Answer<u32> {
         if let Some(error) = ticket.error {
             return Err(error);
@@ -238,7 +238,7 @@ impl<S: Store> Service<S> {
             }
         };
         for (hit, damage) in done {
-            // What there was no room for did no harm.
+            // Bytes without room did no damage.
             let reached = damage.offset < offset + u64::from(written);
             if reached || hit.action == Action::Short {
                 self.fire(hit, subject, vec![damage]);
@@ -247,15 +247,14 @@ impl<S: Store> Service<S> {
         Ok(written)
     }
 
-    /// Whether writing `bytes` would change what can be read at `offset`.
+    /// True if writing `bytes` at `offset` would change the content.
     fn differs(&self, ino: u64, offset: u64, bytes: &[u8]) -> bool {
         let mut old = vec![0; bytes.len()];
-        // Behind the end of the file zeros will be read.
+        // After the end of the file zeros are read.
         self.store.peek(ino, offset, &mut old).is_ok() && old != bytes
     }
 
-    /// Moves the end of the file as far as a write of `length` bytes at
-    /// `offset` would have.
+    /// Moves the end of the file as a write of `length` bytes at `offset` would have.
     fn reach(&self, ino: u64, handle: u64, offset: u64, length: usize) -> Answer<()> {
         let end = offset + length as u64;
         match self.store.getattr(ino)?.size < end {
@@ -264,8 +263,8 @@ impl<S: Store> Service<S> {
         }
     }
 
-    /// Books what the quota refused of a write or a reservation of `length`
-    /// bytes at `offset`.
+    /// Records the part of a write or a reservation of `length` bytes at `offset`
+    /// that the quota refused.
     pub(super) fn book_refusal(&self, ticket: &Ticket, subject: Subject<'_>, outcome: Answer<u64>) {
         if !self.has_quota || ticket.error.is_some() {
             return;

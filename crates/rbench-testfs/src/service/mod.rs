@@ -1,9 +1,9 @@
-//! The FUSE side of a back end: takes requests, has them done, and replies
-//! when it is time to, counting and timing each one.
+//! The FUSE side of a back end: receives requests, passes them to the back end, and replies
+//! when it is due. It counts and times each request.
 //!
-//! An operation is done when its request arrives; injected latency holds the
-//! reply. Every request is recorded just before its reply is sent, and the
-//! faults that fired for it before that.
+//! An operation is done when its request arrives; injected latency delays the reply. Every
+//! request is recorded just before its reply is sent, and the faults that fired for it before
+//! that.
 
 mod data;
 mod requests;
@@ -35,17 +35,17 @@ use crate::servers::Servers;
 use crate::stats::{Record, Stats};
 use crate::store::{Answer, Caller, Place, Store};
 
-/// The largest write (and, with it, read) that is asked for in one request.
+/// The largest write, and so the largest read, of one request.
 const MAX_WRITE: u32 = 1 << 20;
 
-/// Requests that the kernel may have under way without a caller waiting:
-/// readahead, asynchronous direct I/O, releases.
+/// Most requests that the kernel may have in flight without a waiting caller: read-ahead,
+/// asynchronous direct I/O, releases.
 const MAX_BACKGROUND: u16 = 512;
 
 /// Inode numbers are never used twice, so one generation is enough.
 const GENERATION: Generation = Generation(0);
 
-/// A back end at the service of the kernel.
+/// A back end that serves the kernel.
 pub(crate) struct Service<S> {
     store: Arc<S>,
     latency: Latencies,
@@ -54,33 +54,33 @@ pub(crate) struct Service<S> {
     servers: Option<Servers>,
     attr_ttl: Duration,
     entry_ttl: Duration,
-    /// The names of things, where the account of faults needs them.
+    /// Paths of inodes, if the fault log needs them.
     paths: Option<Paths>,
-    /// Whether a fault needs older data.
+    /// True if a fault needs older data.
     keeps_history: bool,
-    /// Whether the back end must be told of writes that are to be durable.
+    /// True if the back end needs to know of writes that must be durable.
     syncs_writes: bool,
     has_quota: bool,
-    /// Whether every file goes around the page cache.
+    /// True if every file bypasses the page cache.
     direct_io: bool,
-    /// Whether pages outlive the opening of their file.
+    /// True if pages are kept when their file is opened again.
     keep_cache: bool,
-    /// The statistics as a file.
+    /// The file with the statistics.
     own_file: Option<OwnFile>,
-    /// Promises broken here, not by the back end.
+    /// Promises that the service breaks, not the back end.
     lies: Lies,
 }
 
 /// Promises that the service itself breaks.
 #[derive(Debug, Clone, Copy)]
 struct Lies {
-    /// Copies nothing and says that it did.
+    /// Copies nothing and reports success.
     copy: bool,
-    /// Gives every lock of a whole file.
+    /// Grants every lock of a whole file.
     flock: bool,
-    /// Gives every lock of a range.
+    /// Grants every lock of a range.
     lock: bool,
-    /// Lists wrongly: a listing with attributes would not show it.
+    /// Lists wrongly. Listings with attributes are disabled, as they would not show it.
     listing: bool,
 }
 
@@ -88,19 +88,19 @@ struct Lies {
 struct Ticket {
     kind: Kind,
     arrival: Nanos,
-    /// How long after the arrival the reply is due.
+    /// Time from the arrival to the reply.
     hold: Nanos,
     /// The injected error.
     error: Option<Errno>,
-    /// Whether the reply waits to be released.
+    /// True if the reply waits to be released.
     hangs: bool,
-    /// Faults that do harm to data: `short`, if any, and then others, of
-    /// which the first that finds something to harm does it.
+    /// Faults that damage data. `short`, if present, comes first; of the others, the first
+    /// one that finds data to damage is applied.
     harm: Vec<Hit>,
 }
 
 impl Ticket {
-    /// A request that has just arrived and is to be answered as it is.
+    /// Creates the ticket of a request that has just arrived, without faults.
     #[inline]
     fn new(kind: Kind, hold: Nanos) -> Ticket {
         Ticket {
@@ -114,7 +114,7 @@ impl Ticket {
     }
 }
 
-/// What a request is about, for the account of the faults.
+/// Subject of a request, for the fault log.
 #[derive(Clone, Copy)]
 struct Subject<'a> {
     what: What<'a>,
@@ -187,8 +187,7 @@ fn send_open(reply: ReplyOpen, how: FopenFlags) -> impl FnOnce(Answer<u64>) {
     }
 }
 
-/// Checks that the caller has room for `value`; with a `size` of 0 it only
-/// asks for the length.
+/// Checks that the caller has room for `value`; with a `size` of 0 it only wants the length.
 fn fitting(value: Vec<u8>, size: u32) -> Answer<Vec<u8>> {
     if size != 0 && value.len() > size as usize {
         return Err(Errno::ERANGE);
@@ -242,7 +241,7 @@ impl<S: Store> Service<S> {
         &self.control.stats
     }
 
-    /// Notes the arrival of a request and what the faults have in store.
+    /// Records the arrival of a request, and selects its faults.
     #[inline]
     fn admit<'a>(&self, kind: Kind, subject: impl Into<Subject<'a>>) -> Ticket {
         let mut ticket = Ticket::new(kind, self.latency.get(kind));
@@ -253,11 +252,11 @@ impl<S: Store> Service<S> {
         ticket
     }
 
-    /// Puts on `ticket` what `hits` do to it.
+    /// Sets the effects of `hits` on `ticket`.
     fn sentence(&self, ticket: &mut Ticket, subject: Subject<'_>, hits: Vec<Hit>) {
         if let Some(hit) = hits.iter().find(|hit| hit.action == Action::Die) {
             self.fire(*hit, subject, Vec::new());
-            // Where the kernel refuses, it is an error of this one request.
+            // If the kernel refuses, this request alone gets an error.
             let died = self.control.die();
             let refused = |error: std::io::Error| error.raw_os_error().unwrap_or(libc::EIO);
             ticket.error = Some(match died {
@@ -283,13 +282,13 @@ impl<S: Store> Service<S> {
         ticket.harm.sort_by_key(|hit| hit.action != Action::Short);
     }
 
-    /// Books that `hit` fired.
+    /// Records that `hit` fired.
     fn fire(&self, hit: Hit, subject: Subject<'_>, damage: Vec<Damage>) {
         let record = self.record_of(subject, damage);
         self.stats().faults().fire(hit, record);
     }
 
-    /// Books that the quota kept `rest` from being written.
+    /// Records that the quota refused to write `rest`.
     fn refuse(&self, kind: Kind, action: &str, subject: Subject<'_>, rest: Damage) {
         let record = FaultRecord {
             kind: kind.name().to_owned(),
@@ -320,7 +319,7 @@ impl<S: Store> Service<S> {
         path.map_or("?".to_owned(), |path| path.display().to_string())
     }
 
-    /// Notes that what `made` describes is at `place`.
+    /// Records that the new inode is at `place`.
     fn named(&self, place: Place<'_>, made: Answer<FileAttr>) -> Answer<FileAttr> {
         if let (Some(paths), Ok(attr)) = (&self.paths, &made) {
             paths.note(place, attr.ino.0, attr.kind);
@@ -328,7 +327,7 @@ impl<S: Store> Service<S> {
         made
     }
 
-    /// Notes that nothing is at `place` any more.
+    /// Records that `place` no longer exists.
     fn unnamed(&self, place: Place<'_>) {
         if let Some(paths) = &self.paths {
             paths.removed(place);
@@ -379,8 +378,8 @@ impl<S: Store> Service<S> {
         });
     }
 
-    /// Serves a request about `subject` that `operation` does, unless a fault
-    /// forbids it.
+    /// Serves a request about `subject` with `operation`, unless an injected error replaces
+    /// it.
     #[inline]
     fn serve<'a, T: Send + 'static>(
         &self,
@@ -397,8 +396,8 @@ impl<S: Store> Service<S> {
         self.finish(ticket, 0, outcome, send);
     }
 
-    /// Serves the end of the use of a handle, which an injected error must
-    /// not keep from happening: the kernel does not ask again.
+    /// Serves the release of a handle. An injected error must not prevent it, as the kernel
+    /// does not repeat it.
     fn serve_release(
         &self,
         kind: Kind,
@@ -412,8 +411,8 @@ impl<S: Store> Service<S> {
         self.finish(ticket, 0, outcome, send_empty(reply));
     }
 
-    /// How a file is opened: around the page cache where that is wanted, and
-    /// then with writes side by side.
+    /// Open flags of the reply: bypass the page cache if requested, and then allow parallel
+    /// writes.
     fn open_how(&self, flags: i32) -> FopenFlags {
         if self.direct_io || flags & libc::O_DIRECT != 0 {
             FopenFlags::FOPEN_DIRECT_IO | FopenFlags::FOPEN_PARALLEL_DIRECT_WRITES
@@ -424,14 +423,13 @@ impl<S: Store> Service<S> {
         }
     }
 
-    /// The statistics' own file, if `ino` is it.
+    /// The file with the statistics, if `ino` is it.
     #[inline]
     fn own_file(&self, ino: INodeNo) -> Option<&OwnFile> {
         self.own_file.as_ref().filter(|file| file.is(ino.0))
     }
 
-    /// Serves a request about the statistics' own file: at once, and without
-    /// faults.
+    /// Serves a request about the file with the statistics, at once and without faults.
     fn serve_own<T: Send + 'static>(
         &self,
         file: &OwnFile,
@@ -462,24 +460,24 @@ impl<S: Store> Service<S> {
         }
     }
 
-    /// The time for which a reply counts that has one for name and attributes.
+    /// The lifetime in a reply with a single one for name and attributes.
     fn common_ttl(&self) -> Duration {
         self.attr_ttl.min(self.entry_ttl)
     }
 }
 
-/// What the kernel is asked to do, where it can. Locks it gives itself, unless there are lies
-/// about them.
+/// The features that the kernel is asked to use if it can. It handles locks itself, unless
+/// these promises are broken.
 fn capabilities(cached: bool, lies: Lies) -> InitFlags {
     let mut always = InitFlags::FUSE_PARALLEL_DIROPS
         | InitFlags::FUSE_ASYNC_DIO
         | InitFlags::FUSE_DIRECT_IO_ALLOW_MMAP
         | InitFlags::FUSE_ATOMIC_O_TRUNC
-        // Without it, every write asks for the attribute security.capability.
+        // Without it, every write requests the attribute security.capability.
         | InitFlags::FUSE_HANDLE_KILLPRIV_V2;
     always.set(InitFlags::FUSE_FLOCK_LOCKS, lies.flock);
     always.set(InitFlags::FUSE_POSIX_LOCKS, lies.lock);
-    // Attributes that come with a listing are of use only if they may be kept.
+    // Attributes in a listing are only useful if they may be kept.
     let listing = InitFlags::FUSE_DO_READDIRPLUS | InitFlags::FUSE_READDIRPLUS_AUTO;
     match cached && !lies.listing {
         true => always | listing,

@@ -1,5 +1,4 @@
-//! Each request of the FUSE protocol: what of it the back end is asked, and
-//! how the answer goes out.
+//! The requests of the FUSE protocol: each one's call of the back end and its reply.
 
 use std::cell::RefCell;
 use std::ffi::{OsStr, OsString};
@@ -27,7 +26,7 @@ use crate::observed::asked_by;
 use crate::store::{Answer, Changes, Entry, Store};
 
 thread_local! {
-    /// What a read is put together in.
+    /// Buffer in which a read is assembled.
     static SCRATCH: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
@@ -52,11 +51,11 @@ impl<S: Store> Filesystem for Service<S> {
         let (at, send) = (place(parent, name), self.send_entry(reply));
         if let Some(file) = self.own_file.as_ref().filter(|file| file.is_at(at)) {
             let real = self.named(at, self.store.lookup(at));
-            let found = match real {
+            let attr = match real {
                 Err(Errno::ENOENT) => Ok(file.attr()),
                 other => other,
             };
-            return self.serve_own(file, Kind::Lookup, found, send);
+            return self.serve_own(file, Kind::Lookup, attr, send);
         }
         self.serve(Kind::Lookup, at, |s| self.named(at, s.lookup(at)), send);
     }
@@ -282,7 +281,7 @@ impl<S: Store> Filesystem for Service<S> {
             let place = (ino.0, handle.0, offset);
             let outcome = self.read_data(&ticket, place, &mut scratch[..size]);
             match outcome {
-                // Sent from where it lies.
+                // Sent from the buffer, without a copy.
                 Ok(length) if ticket.hold == Nanos(0) && !ticket.hangs => {
                     Self::record(self.stats(), &ticket, length as u64, false);
                     reply.data(&scratch[..length]);
@@ -420,8 +419,7 @@ impl<S: Store> Filesystem for Service<S> {
             if let Some(paths) = &self.paths {
                 paths.note(place(ino, entry.name), entry.ino, entry.kind);
             }
-            // The attributes of `..` are not its own; the kernel takes only
-            // the number of it.
+            // These are not the attributes of `..`; the kernel only uses its number.
             let ino = INodeNo(entry.ino);
             let attr = FileAttr { ino, ..*attr };
             reply.add(ino, entry.offset, entry.name, &ttl, &attr, GENERATION)
@@ -628,7 +626,8 @@ impl<S: Store> Filesystem for Service<S> {
         });
     }
 
-    // The kernel asks for locks only where there are lies about them: each is given.
+    // The kernel sends lock requests only if their promises are broken: each is
+    // granted.
 
     fn getlk(
         &self,

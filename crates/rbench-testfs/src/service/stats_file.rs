@@ -1,6 +1,6 @@
-//! The file `.stats` at the root: the numbers of requests in the form of
-//! JuiceFS's, for programs that read such a file. It is found by its name, no
-//! listing has it, and its content is made when it is opened.
+//! The file `.stats` in the root: the numbers of requests in JuiceFS's format, for
+//! programs that read such a file. It is found by name, but not listed, and its
+//! content is created when it is opened.
 
 use std::collections::HashMap;
 use std::ffi::OsStr;
@@ -22,15 +22,15 @@ use crate::sync::lock;
 /// Its name at the root.
 pub(super) const NAME: &str = ".stats";
 
-/// A number that no back end gives to a file.
+/// An inode number that no back end uses.
 const INO: u64 = 0xffff_ffff_ffff_fff0;
 
-/// The file of a mount that has one.
+/// The statistics file of a mount.
 #[derive(Debug)]
 pub(super) struct OwnFile {
-    /// Whether requests about it are counted too.
+    /// True if requests about it are counted, too.
     pub(super) counted: bool,
-    /// What each handle reads.
+    /// The content for each handle.
     open: Mutex<HashMap<u64, Vec<u8>>>,
     handles: AtomicU64,
 }
@@ -78,7 +78,7 @@ impl OwnFile {
         }
     }
 
-    /// A handle on what `snapshot` says.
+    /// Opens a handle with the content of `snapshot`.
     pub(super) fn open(&self, flags: i32, snapshot: &Snapshot) -> Answer<u64> {
         if flags & libc::O_ACCMODE != libc::O_RDONLY || flags & libc::O_TRUNC != 0 {
             return Err(Errno::EACCES);
@@ -88,7 +88,7 @@ impl OwnFile {
         Ok(handle)
     }
 
-    /// At most `size` bytes from `offset` on.
+    /// Returns at most `size` bytes from `offset` on.
     pub(super) fn read(&self, handle: u64, offset: u64, size: u32) -> Answer<Vec<u8>> {
         let open = lock(&self.open);
         let content = open.get(&handle).ok_or(Errno::EBADF)?;
@@ -102,8 +102,8 @@ impl OwnFile {
     }
 }
 
-/// One `NAME VALUE` a line, as JuiceFS writes it: numbers and seconds by kind,
-/// and those of all kinds. As there, `forget` is not among them.
+/// One `NAME VALUE` per line, like JuiceFS: numbers and seconds by kind, and their
+/// totals. `forget` is omitted, as in JuiceFS.
 fn text(snapshot: &Snapshot) -> String {
     let known = Kind::ALL.iter().filter(|kind| **kind != Kind::Forget);
     let kinds: Vec<(Kind, &KindStats)> = known

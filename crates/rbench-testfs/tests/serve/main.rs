@@ -1,8 +1,7 @@
-//! The file system in a process of its own, as rbench starts it: how it ends,
-//! what it leaves, and what it says when it cannot be mounted. This binary is
-//! the tests and, with a role in its environment, the processes that they
-//! start; it has its own `main` because serving needs a process that has no
-//! other threads when it begins.
+//! Tests of the file system in its own process, as rbench starts it: its end, its traces on the
+//! machine, and its messages when it cannot be mounted. This binary contains the tests and,
+//! selected by a role in its environment, the processes that they start. It has its own `main`,
+//! because serving must start in a process with a single thread.
 
 #![allow(
     clippy::print_stderr,
@@ -30,16 +29,16 @@ use tempfile::TempDir;
 /// A budget that no test reaches.
 const PLENTY: Bytes = Bytes(256 << 20);
 
-/// What a started process is to do; its value is one of the roles below.
+/// Role of a started process; its value is one of the roles below.
 const ROLE: &str = "RBENCH_TESTFS_ROLE";
 
-/// The user and the group without rights.
+/// An unprivileged user and group.
 const NOBODY: u32 = 65534;
 
-/// A time in which everything here is long over.
+/// A timeout that no step here reaches.
 const LONG: Duration = Duration::from_secs(300);
 
-/// The tests of a module, under their full names.
+/// The tests of a module, with their full names.
 macro_rules! tests {
     ($($name:ident),+ $(,)?) => {
         pub const TESTS: &[(&str, fn())] =
@@ -74,7 +73,7 @@ fn main() -> ExitCode {
     ExitCode::from(failed)
 }
 
-/// Which tests are asked for, in the words of the usual test programs.
+/// Selection of tests, in the options of the usual test programs.
 #[derive(Default)]
 struct Wanted {
     lists: bool,
@@ -90,7 +89,7 @@ fn wanted(mut arguments: impl Iterator<Item = String>) -> Wanted {
             "--list" => wanted.lists = true,
             "--exact" => wanted.exact = true,
             "--skip" => wanted.skipped.extend(arguments.next()),
-            // What is said of threads and output means nothing here.
+            // Options on threads and output have no effect here.
             "--test-threads" | "--color" | "--format" => drop(arguments.next()),
             option if option.starts_with('-') => {}
             _ => wanted.names.push(argument),
@@ -111,7 +110,7 @@ impl Wanted {
 
 // ---- The roles of the processes that the tests start ----
 
-/// Does what `role` says; the arguments are the role's own.
+/// Plays `role` with its own arguments.
 fn play(role: &str) -> ExitCode {
     let arguments: Vec<PathBuf> = std::env::args_os().skip(1).map(PathBuf::from).collect();
     let point = &arguments[0];
@@ -153,8 +152,8 @@ fn play(role: &str) -> ExitCode {
     }
 }
 
-/// In memory and uncached, with the fault that the third argument names, the
-/// fault log that the fourth one names, and power to cut with a log.
+/// A configuration in memory and uncached. The third argument is its fault, the fourth its fault
+/// log; with a log, power can be cut.
 fn config(arguments: &[PathBuf]) -> Config {
     let mut config = Config::memory(PLENTY).uncached();
     if let Some(fault) = arguments.get(2).and_then(|fault| fault.to_str()) {
@@ -165,7 +164,7 @@ fn config(arguments: &[PathBuf]) -> Config {
     config
 }
 
-/// What the kernel has once seen it does not ask again.
+/// The kernel keeps everything that it has seen.
 fn cached(config: Config) -> Config {
     Config {
         attr_timeout: Nanos(LONG.as_nanos() as u64),
@@ -174,7 +173,7 @@ fn cached(config: Config) -> Config {
     }
 }
 
-/// Mounts and has it die.
+/// Mounts a file system and lets it die.
 fn die_on_a_mount(point: &Path) -> Result<(), String> {
     let fault = "mkdir:die@nth=1".parse().expect("well formed");
     let config = Config {
@@ -190,8 +189,7 @@ fn die_on_a_mount(point: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// Starts a watched file system, tells its process number, and waits to be
-/// killed.
+/// Starts a watched file system, prints its process number, and waits to be killed.
 fn be_a_starter(point: &Path) -> Result<(), String> {
     let mut child = role("watch", &[point]).spawn().expect("this program");
     let mut line = String::new();
@@ -205,7 +203,7 @@ fn be_a_starter(point: &Path) -> Result<(), String> {
     Err("not killed".to_owned())
 }
 
-/// Mounts, uses the mount and unmounts, in one process.
+/// Mounts, uses the mount and unmounts in one process.
 fn use_a_mount(point: &Path) -> Result<(), String> {
     let mounted = mount(Config::memory(PLENTY), point).map_err(|e| e.to_string())?;
     let file = point.join("file");
@@ -216,7 +214,7 @@ fn use_a_mount(point: &Path) -> Result<(), String> {
     mounted.unmount().map_err(|e| e.to_string())?;
     assert!(!is_mounted(point));
 
-    // A file in use makes it a detachment.
+    // A file in use makes the unmount a detachment.
     let mounted = mount(Config::memory(PLENTY), point).map_err(|e| e.to_string())?;
     let mut open = File::create(&file).map_err(|e| e.to_string())?;
     mounted.unmount().map_err(|e| e.to_string())?;
@@ -224,7 +222,7 @@ fn use_a_mount(point: &Path) -> Result<(), String> {
     open.write_all(b"still").map_err(|e| e.to_string())
 }
 
-/// Moves this process to a name space where mounts are its own affair.
+/// Moves this process to its own mount namespace.
 fn leave_the_mounts_of_others() {
     unshare(CloneFlags::CLONE_NEWNS).expect("root");
     let private = MsFlags::MS_REC | MsFlags::MS_PRIVATE;
@@ -233,7 +231,7 @@ fn leave_the_mounts_of_others() {
 
 const NONE: Option<&str> = None;
 
-/// Tries to mount where there is no /dev/fuse.
+/// Tries to mount without /dev/fuse.
 fn without_device(point: &Path) -> Result<(), String> {
     leave_the_mounts_of_others();
     let fresh = Some("tmpfs");
@@ -241,8 +239,7 @@ fn without_device(point: &Path) -> Result<(), String> {
     use_a_mount(point)
 }
 
-/// Becomes the user nobody and plays `role`, where /dev/fuse is open to all
-/// as systems usually have it.
+/// Becomes the user nobody and plays `role`. /dev/fuse is open to all, as on most systems.
 fn as_nobody(point: &Path, role: &str) -> Result<(), String> {
     leave_the_mounts_of_others();
     let device = point.with_file_name("fuse");
@@ -263,7 +260,7 @@ fn as_nobody(point: &Path, role: &str) -> Result<(), String> {
 
 // ---- What the tests have in common ----
 
-/// A process of this program in the role `role`.
+/// A process of this program with the role `role`.
 fn role(role: &str, arguments: &[&Path]) -> Command {
     let mut command = Command::new(std::env::current_exe().expect("known"));
     command
@@ -291,7 +288,7 @@ fn await_that(what: &str, mut done: impl FnMut() -> bool) {
     }
 }
 
-/// A started file system. Whatever a test leaves is removed.
+/// A started file system, which removes everything that a test leaves.
 struct Served {
     child: Child,
     point: PathBuf,
@@ -334,7 +331,7 @@ impl Served {
         kill(Pid::from_raw(self.child.id() as i32), signal).expect("it lives");
     }
 
-    /// Whether the signal has been sent and not yet been taken.
+    /// True if the signal was sent and not yet received.
     fn is_pending(&self, signal: Signal) -> bool {
         let status = format!("/proc/{}/status", self.child.id());
         let status = fs::read_to_string(status).expect("it lives");
@@ -343,9 +340,9 @@ impl Served {
         mask.expect("a mask") & (1 << (signal as i32 - 1)) != 0
     }
 
-    /// Waits until it has done what it does about all that came before, and goes on: it writes its
-    /// statistics to `file` twice on SIGUSR1, and at its end it would write them once. Signals are
-    /// taken by their numbers, those above SIGUSR1 after it.
+    /// Waits until it has handled all earlier events and still runs. It must write its statistics
+    /// to `file` twice on SIGUSR1; at its end it would write them once. Signals are received by
+    /// their numbers, those above SIGUSR1 after it.
     fn still_listens(&self, file: &Path) {
         for _ in 0..2 {
             await_that("earlier statistics", || fs::remove_file(file).is_ok());
@@ -354,21 +351,20 @@ impl Served {
         }
     }
 
-    /// Waits for the end; returns whether it was a success, and what was
-    /// said.
+    /// Waits for the end. Returns true for success, and the messages.
     fn end(&mut self) -> (bool, String) {
         let mut status = None;
         await_that("the end", || {
             status = self.child.try_wait().expect("a child");
             status.is_some()
         });
-        let mut said = String::new();
+        let mut message = String::new();
         let err = self.child.stderr.as_mut().expect("piped");
-        err.read_to_string(&mut said).expect("readable");
-        (status.is_some_and(|status| status.success()), said)
+        err.read_to_string(&mut message).expect("readable");
+        (status.is_some_and(|status| status.success()), message)
     }
 
-    /// Waits for a good end that leaves no mount.
+    /// Waits for a successful end that leaves no mount.
     fn end_well(&mut self) {
         assert_eq!(self.end(), (true, String::new()));
         assert!(!is_mounted(&self.point), "a mount is left");

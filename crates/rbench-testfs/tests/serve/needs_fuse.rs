@@ -1,4 +1,4 @@
-//! The tests: all of them mount the file system.
+//! Tests that mount the file system.
 
 use super::*;
 
@@ -51,7 +51,7 @@ fn with_a_starter_the_signals_of_a_terminal_are_left_to_him() {
         served.signal(signal);
     }
     served.still_listens(&file);
-    // What the starter writes means nothing; only the end does.
+    // The starter's input is ignored; only its end matters.
     let mut stdin = served.child.stdin.take().expect("piped");
     stdin.write_all(b"anything").expect("read");
     served.still_listens(&file);
@@ -81,7 +81,7 @@ fn a_killed_starter_leaves_no_mount_and_no_process() {
     starter.kill().expect("it lives");
     starter.wait().expect("a child");
     await_that("the unmount", || !is_mounted(&point));
-    // A zombie counts as gone where nobody collects it.
+    // A zombie counts as gone if nobody collects it.
     await_that("the end of the process", || {
         let state = fs::read_to_string(process.join("stat"));
         state.map_or(true, |state| state.contains(") Z "))
@@ -168,8 +168,11 @@ fn what_is_there_is_not_hidden() {
     let point = folder.path().canonicalize().expect("there");
     let refused = |expect: &str| {
         let out = role("serve", &[&point]).output().expect("this program");
-        let said = String::from_utf8_lossy(&out.stderr);
-        assert!(!out.status.success() && said.contains(expect), "{said}");
+        let message = String::from_utf8_lossy(&out.stderr);
+        assert!(
+            !out.status.success() && message.contains(expect),
+            "{message}"
+        );
     };
     fs::write(point.join("mine"), "").expect("room");
     refused("is not empty, and what is in it would be hidden");
@@ -210,7 +213,7 @@ fn sigpwr_cuts_the_power() {
         .iter()
         .filter(|r| r.path == "lost" && r.action == "vanished");
     assert_eq!(lost.count(), 2);
-    // Without power to cut, the signal means nothing.
+    // Without power cuts, the signal has no effect.
     let mut served = Served::start("serve", &[&file("stats")]);
     served.signal(Signal::SIGPWR);
     await_that("the signal", || !served.is_pending(Signal::SIGPWR));
@@ -239,9 +242,9 @@ fn statistics_that_cannot_be_written_are_told_at_once() {
     let point = folder.path().canonicalize().expect("there");
     let output = role("serve", &[&point, Path::new("/nowhere/stats.json")]).output();
     let output = output.expect("this program");
-    let said = String::from_utf8_lossy(&output.stderr);
+    let message = String::from_utf8_lossy(&output.stderr);
     let expect = "the statistics cannot be written to /nowhere/stats.json: No such file";
-    assert!(said.starts_with(expect), "{said}");
+    assert!(message.starts_with(expect), "{message}");
     assert!(!output.status.success());
     assert!(!is_mounted(&point));
 }
@@ -257,8 +260,7 @@ fn the_mount_of_a_dead_process_is_recognised() {
     assert!(error.contains(&advice), "{error}");
 }
 
-/// Unmounting by the system call, ending the connection to the kernel, and playing other users take
-/// root.
+/// Unmounting by system call, ending the kernel connection and changing users need root.
 pub mod needs_root {
     use super::*;
 
@@ -275,7 +277,7 @@ pub mod needs_root {
 
     fn an_unmount_from_outside_ends_it() {
         let mut served = Served::start("serve", &[]);
-        // Mounted it is before the kernel and the server have agreed: once it answers, both have.
+        // It is mounted before the handshake is complete; once it answers, it is.
         fs::read_dir(&served.point).expect("it answers");
         nix::mount::umount(&served.point).expect("not in use");
         served.end_well();
@@ -322,9 +324,9 @@ pub mod needs_root {
         let file = folder.path().join("stats.json");
         let mut served = Served::start("watch", &[&file, Path::new("mkdir:die@nth=1")]);
         fs::create_dir(served.point.join("a")).expect_err("the end");
-        // What cut its connection may hold it for a moment.
+        // The process that cut its connection may hold it for a moment.
         await_that("the unmount", || nix::mount::umount(&served.point).is_ok());
-        // It sees it by itself.
+        // It notices the unmount by itself.
         await_that("the end", || {
             served.child.try_wait().expect("a child").is_some()
         });
@@ -336,16 +338,16 @@ pub mod needs_root {
         let with_list = run_as_nobody("mortal-nobody-with-list", &path);
         assert_eq!(with_list, (true, String::new()));
         let (success, said) = run_as_nobody("mortal-nobody", &path);
-        // Where the system has mounted the list, everybody can.
+        // If the system has mounted the list, every user can.
         if !success {
             assert!(said.starts_with("the fault 'die' needs root, or"), "{said}");
         }
     }
 
-    /// Plays `role`, which becomes the user nobody; returns what was said.
+    /// Plays `role`, which becomes the user nobody. Returns true for success, and the messages.
     fn run_as_nobody(role: &str, path: &str) -> (bool, String) {
         let folder = tempfile::tempdir().expect("a temporary folder");
-        // The program itself may lie where nobody may look.
+        // The program itself may lie where the user nobody has no access.
         let program = folder.path().join("program");
         fs::copy(std::env::current_exe().expect("known"), &program).expect("room");
         let point = folder.path().join("point");
@@ -358,8 +360,8 @@ pub mod needs_root {
             .env("PATH", path)
             .output()
             .expect("this program");
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        (output.status.success(), said)
+        let message = String::from_utf8_lossy(&output.stderr).into_owned();
+        (output.status.success(), message)
     }
 
     fn an_ordinary_user_mounts_through_the_helper() {
@@ -393,8 +395,8 @@ pub mod needs_root {
                 .gid(NOBODY)
                 .output()
                 .expect("a shell");
-            let said = String::from_utf8_lossy(&output.stdout);
-            let words: Vec<&str> = said
+            let message = String::from_utf8_lossy(&output.stdout);
+            let words: Vec<&str> = message
                 .lines()
                 .map(|line| line.rsplit(": ").next().unwrap_or(line))
                 .collect();
@@ -426,12 +428,15 @@ pub mod needs_root {
     }
 
     fn what_is_missing_for_a_mount_is_named() {
-        let (_, said) = run_as_nobody("nobody", "/nowhere");
-        assert!(said.contains("needs the program fusermount3"), "{said}");
+        let (_, message) = run_as_nobody("nobody", "/nowhere");
+        assert!(
+            message.contains("needs the program fusermount3"),
+            "{message}"
+        );
         let folder = tempfile::tempdir().expect("a temporary folder");
         let output = role("no-device", &[folder.path()]).output();
-        let said = output.expect("this program").stderr;
-        let said = String::from_utf8_lossy(&said);
-        assert!(said.starts_with("/dev/fuse does not exist"), "{said}");
+        let message = output.expect("this program").stderr;
+        let message = String::from_utf8_lossy(&message);
+        assert!(message.starts_with("/dev/fuse does not exist"), "{message}");
     }
 }

@@ -1,4 +1,4 @@
-//! What the tests on real mounts share.
+//! Helpers of the tests on real mounts.
 
 use std::fs::File;
 use std::io;
@@ -11,14 +11,14 @@ use rbench_core::{Bytes, Clock as _, MonotonicClock, Nanos};
 use rbench_testfs::{Config, Mounted, Snapshot, mount};
 use tempfile::TempDir;
 
-/// A budget that no test but those about it reaches.
+/// A budget that only the tests of budgets reach.
 pub const PLENTY: Bytes = Bytes(256 << 20);
 
-/// A mount in a temporary folder. Fields go in this order: first the mount.
+/// A mount in a temporary folder. Fields are dropped in this order: first the mount.
 pub struct Bed {
     pub mounted: Mounted,
     folder: TempDir,
-    /// What a passthrough passes through.
+    /// The folder that a passthrough forwards to.
     _backing: Option<TempDir>,
 }
 
@@ -34,12 +34,12 @@ impl Bed {
         }
     }
 
-    /// Mounts an in-memory file system of which every call reaches it.
+    /// Mounts an in-memory file system that every call reaches.
     pub fn memory() -> Bed {
         Bed::new(Config::memory(PLENTY).uncached())
     }
 
-    /// Mounts a passthrough of a temporary folder, as `change` has it.
+    /// Mounts a passthrough of a temporary folder, with `change` applied.
     pub fn passthrough(change: impl FnOnce(Config) -> Config) -> Bed {
         let backing = tempfile::tempdir().expect("a temporary folder");
         let config = change(Config::passthrough(backing.path()));
@@ -59,8 +59,8 @@ impl Bed {
     }
 }
 
-/// A mount whose file system dies before it goes, however a test ends: callers that still wait for
-/// an answer would keep the process for as long.
+/// A mount whose file system is killed before it is dropped, however a test ends. Otherwise
+/// callers that still wait for an answer would keep the process alive.
 pub struct Doomed(pub Bed);
 
 impl std::ops::Deref for Doomed {
@@ -77,8 +77,8 @@ impl Drop for Doomed {
     }
 }
 
-/// How often a fault fired, `quota` and `power-cut` included, as the file of
-/// statistics has it; `None` where there is no such.
+/// Number of times that a fault fired, as in the statistics file, including `quota` and
+/// `power-cut`; `None` if it is not configured.
 pub fn fired(snapshot: &Snapshot, fault: &str) -> Option<u64> {
     let all = snapshot.to_file().faults_fired;
     all.iter()
@@ -86,7 +86,7 @@ pub fn fired(snapshot: &Snapshot, fault: &str) -> Option<u64> {
         .map(|fired| fired.count)
 }
 
-/// Waits for an event, for minutes: a busy machine decides nothing.
+/// Waits minutes for an event, so that a busy machine does not decide the result.
 pub fn wait_until(what: &str, happened: impl Fn() -> bool) {
     let start = Instant::now();
     while !happened() {
@@ -98,7 +98,7 @@ pub fn wait_until(what: &str, happened: impl Fn() -> bool) {
     }
 }
 
-/// A buffer that O_DIRECT takes on any file system.
+/// A buffer with an alignment that O_DIRECT accepts on any file system.
 pub struct Aligned {
     bytes: Vec<u8>,
     start: usize,
@@ -129,7 +129,7 @@ impl std::ops::DerefMut for Aligned {
     }
 }
 
-/// Opens a file for reading and writing around the page cache.
+/// Opens a file for reading and writing, bypassing the page cache.
 pub fn open_direct(path: &Path) -> io::Result<File> {
     File::options()
         .read(true)
@@ -140,20 +140,20 @@ pub fn open_direct(path: &Path) -> io::Result<File> {
         .open(path)
 }
 
-/// Milliseconds.
+/// Milliseconds as nanoseconds.
 pub fn ms(n: u64) -> Nanos {
     Nanos(n * 1_000_000)
 }
 
-/// How long `call` takes for its caller.
+/// The duration of `call` for its caller.
 pub fn timed<T>(call: impl FnOnce() -> T) -> (Nanos, T) {
     let start = MonotonicClock.now();
     let result = call();
     (MonotonicClock.now().since(start), result)
 }
 
-/// Runs `call` on `threads` threads at once, each with its number; returns
-/// the time of the whole and of each.
+/// Runs `call` on `threads` threads at once, each with its number. Returns the time of the whole
+/// and of each.
 pub fn at_once(threads: usize, call: impl Fn(usize) + Sync) -> (Nanos, Vec<Nanos>) {
     let barrier = Barrier::new(threads);
     let spans: Vec<(Nanos, Nanos)> = std::thread::scope(|scope| {

@@ -1,5 +1,5 @@
-//! Tests of rbench-testfs on real mounts. `serve`, where it is a process of its own, is another test
-//! program.
+//! Tests of rbench-testfs on real mounts. Tests of `serve` in its own process are
+//! another test program.
 
 #![allow(
     clippy::print_stderr,
@@ -9,7 +9,7 @@
 
 mod common;
 
-/// All of these mount the file system.
+/// Tests that mount the file system.
 mod needs_fuse {
     mod faults;
     mod lateness;

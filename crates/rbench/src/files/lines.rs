@@ -3,8 +3,8 @@
 use std::fs::File;
 use std::io::{self, Seek as _, SeekFrom, Write as _};
 
-/// A file to which whole lines are appended: one that did not fit is cut off again, so
-/// that it does not spoil those after it.
+/// A file to which whole lines are appended. A line that did not fit is cut off again, so that the
+/// following lines stay readable.
 #[derive(Debug)]
 pub struct Lines {
     file: File,
@@ -13,7 +13,7 @@ pub struct Lines {
 }
 
 impl Lines {
-    /// In a file that holds so many bytes of lines.
+    /// Continues a file that holds `length` bytes of lines.
     pub fn after(file: File, length: u64) -> Lines {
         Lines { file, length }
     }
@@ -21,7 +21,7 @@ impl Lines {
     /// Appends lines, each with its newline.
     ///
     /// # Errors
-    /// What the system said.
+    /// The error of the system call.
     pub fn append(&mut self, lines: &str) -> io::Result<()> {
         let place = SeekFrom::Start(self.length);
         let appended = self
@@ -30,7 +30,7 @@ impl Lines {
             .and_then(|_| self.file.write_all(lines.as_bytes()));
         match appended {
             Ok(()) => self.length += lines.len() as u64,
-            // If that fails too, the next line still overwrites it.
+            // If this fails too, the next line still overwrites it.
             Err(_) => drop(self.file.set_len(self.length)),
         }
         appended
@@ -39,13 +39,13 @@ impl Lines {
     /// Appends lines and syncs them.
     ///
     /// # Errors
-    /// What the system said.
+    /// The error of the system call.
     pub fn append_synced(&mut self, lines: &str) -> io::Result<()> {
         let before = self.length;
         self.append(lines)?;
         self.file.sync_data().inspect_err(|_| {
             self.length = before;
-            // As above.
+            // If this fails too, the next line still overwrites it.
             let _ = self.file.set_len(before);
         })
     }

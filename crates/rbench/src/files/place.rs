@@ -1,6 +1,5 @@
-//! Where a file of ours may go when its name is in use: only what a run like this
-//! one has written is replaced, symbolic links stay as they are, and devices
-//! are not files.
+//! The place of an output file whose name may be in use. Only outputs of earlier runs are replaced.
+//! Symbolic links stay, and devices are written as streams.
 
 use std::fs::{File, OpenOptions, Permissions};
 use std::io::{self, Read as _, Seek as _, Write as _};
@@ -16,43 +15,43 @@ use tempfile::NamedTempFile;
 
 use super::{file_beside, new_file, put};
 
-/// Bytes at the beginning of a file by which it is recognised.
+/// Bytes at the start of a file that are read to recognise it.
 pub const KNOWN_BY: u64 = 64 << 10;
 
-/// What is at a path where something is to be written.
+/// The entry at the path of an output.
 #[derive(Debug)]
 pub enum Place {
-    /// Nothing.
+    /// No entry.
     Free(PathBuf),
     /// A file that may be replaced, open for reading and writing.
     Ours(PathBuf, File),
-    /// A pipe, a terminal, `/dev/null`, or our own standard output: it is written to as it is.
+    /// A pipe, a terminal, `/dev/null`, or our own standard output: written without replacing it.
     Stream(PathBuf),
 }
 
-/// What is at `path`. A file that is not empty may be replaced if its
-/// beginning is recognised. No symbolic link is followed to a file.
+/// Finds the entry at `path`. A file may be replaced if it is empty or its start is recognised.
+/// Symbolic links to files are not followed.
 ///
 /// # Errors
-/// Why nothing can be written there, as words that follow the path.
+/// The reason, as words that follow the path.
 pub fn find(path: &Path, is_ours: impl Fn(&[u8]) -> bool) -> Result<Place, String> {
     let unwritable = |e: io::Error| format!("cannot be written: {e}");
     if is_own_stream(path) {
         return Ok(Place::Stream(path.to_owned()));
     }
-    let found = match path.symlink_metadata() {
-        Ok(found) if found.is_symlink() => match path.metadata() {
+    let metadata = match path.symlink_metadata() {
+        Ok(metadata) if metadata.is_symlink() => match path.metadata() {
             Ok(end) if end.is_file() || end.is_dir() => {
                 return Err("is a symbolic link, which is not followed".to_owned());
             }
             Ok(end) => end,
             Err(_) => return Err("is a dangling symbolic link".to_owned()),
         },
-        Ok(found) => found,
+        Ok(metadata) => metadata,
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(Place::Free(path.to_owned())),
         Err(e) => return Err(unwritable(e)),
     };
-    let kind = found.file_type();
+    let kind = metadata.file_type();
     if kind.is_dir() {
         return Err("is a directory".to_owned());
     }
@@ -62,13 +61,13 @@ pub fn find(path: &Path, is_ours: impl Fn(&[u8]) -> bool) -> Result<Place, Strin
     if !kind.is_file() {
         return Ok(Place::Stream(path.to_owned()));
     }
-    // Something else may have taken its place meanwhile.
+    // Another file may have replaced it meanwhile.
     let mut options = OpenOptions::new();
     options.read(true).write(true);
     options.custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
     let mut file = options.open(path).map_err(unwritable)?;
     let mut start = Vec::new();
-    let read = match file.metadata().map(|found| found.is_file()) {
+    let read = match file.metadata().map(|metadata| metadata.is_file()) {
         Ok(true) => (&file).take(KNOWN_BY).read_to_end(&mut start),
         Ok(false) => Err(io::Error::other("it is no longer a file")),
         Err(error) => Err(error),
@@ -80,7 +79,7 @@ pub fn find(path: &Path, is_ours: impl Fn(&[u8]) -> bool) -> Result<Place, Strin
     Ok(Place::Ours(path.to_owned(), file))
 }
 
-/// Whether it names a descriptor of this process, whatever that is open on.
+/// Returns true if the path names a descriptor of this process.
 fn is_own_stream(path: &Path) -> bool {
     let streams = ["/dev/stdout", "/dev/stderr"];
     streams.iter().any(|name| path == Path::new(name))
@@ -90,10 +89,10 @@ fn is_own_stream(path: &Path) -> bool {
 }
 
 impl Place {
-    /// Whether it can be written; nothing of it is changed.
+    /// Checks that it can be written, without changing it.
     ///
     /// # Errors
-    /// What the system said.
+    /// The error of the system call.
     pub fn can_be_written(&self) -> io::Result<()> {
         match self {
             Place::Free(path) => {
@@ -101,38 +100,38 @@ impl Place {
                 std::fs::remove_file(path)
             }
             Place::Ours(path, _) => file_beside(path).map(drop),
-            // To open a pipe may wait for somebody else, and end what reads it.
+            // Opening a pipe may block, and would end its reader.
             Place::Stream(_) => Ok(()),
         }
     }
 
-    /// Opens it as it is: what a file holds stays until it is written over.
+    /// Opens it. A file keeps its content until that is overwritten.
     ///
     /// # Errors
-    /// What the system said; `AlreadyExists` when the place was free and no longer is.
+    /// The error of the system call; `AlreadyExists` if a free name is in use by now.
     pub fn open(self) -> io::Result<File> {
         match self {
             Place::Free(path) => new_file(&path),
             Place::Ours(_, file) => Ok(file),
-            // Behind what is there, should it be a file.
+            // If it is a file after all, its content stays.
             Place::Stream(path) => OpenOptions::new().append(true).open(path),
         }
     }
 }
 
-/// A file that was written.
+/// An output file that was written.
 pub struct Written {
-    /// Open at its end.
+    /// Open, positioned at its end.
     pub file: File,
-    /// Where it is instead, as words that follow the path: something else was there.
+    /// The file's other location, as words that follow the path, if the path was taken.
     pub moved: Option<String>,
 }
 
-/// Writes a new file with `write` and puts it at `path` when it is whole; what was there stays until
-/// then, and what is not ours stays for good: the new file then has a different name beside it.
+/// Writes a new file with `write` and moves it to `path` when complete. The old file stays until
+/// then. A file that is not ours stays for good; the new file then gets another name next to it.
 ///
 /// # Errors
-/// Words that follow the path: why it could not be written.
+/// The reason, as words that follow the path.
 pub fn write_over(
     path: &Path,
     is_ours: impl Fn(&[u8]) -> bool,
@@ -166,39 +165,43 @@ pub fn write_over(
     Ok(Written { file, moved })
 }
 
-/// That something else has come where a file was to be replaced.
+/// Reason why a file was not replaced: another one appeared at its path.
 pub const TAKEN: &str = "appeared during the run and is not overwritten";
 
-/// Puts `new` at `path`, where `old` was recognised, with its owner and permissions; `new` comes back
-/// where something else is there by now, which stays.
+/// Puts `new` at `path` in place of `old`, with the owner and permissions of `old`. Returns `new`
+/// if another file is at `path` by now; that file stays.
 ///
 /// # Errors
-/// What the system said.
+/// The error of the system call.
 pub fn swap(
     new: NamedTempFile,
     path: &Path,
     old: &File,
 ) -> io::Result<Result<File, NamedTempFile>> {
-    let found = old.metadata()?;
-    // Only root can give files away; else it is our own, as a new one is.
-    let _ = fchown(new.as_file(), Some(found.uid()), Some(found.gid()));
-    let permissions = Permissions::from_mode(found.mode() & 0o777);
+    let old_metadata = old.metadata()?;
+    // Only root can change the owner; otherwise the file stays ours, like any new file.
+    let _ = fchown(
+        new.as_file(),
+        Some(old_metadata.uid()),
+        Some(old_metadata.gid()),
+    );
+    let permissions = Permissions::from_mode(old_metadata.mode() & 0o777);
     let _ = new.as_file().set_permissions(permissions);
     let is_old = |path: &Path| {
-        let there = path.symlink_metadata();
-        there.is_ok_and(|there| (there.dev(), there.ino()) == (found.dev(), found.ino()))
+        let now = path.symlink_metadata();
+        now.is_ok_and(|now| (now.dev(), now.ino()) == (old_metadata.dev(), old_metadata.ino()))
     };
     let exchange = |new: &NamedTempFile| {
         let flags = RenameFlags::RENAME_EXCHANGE;
         renameat2(AT_FDCWD, new.path(), AT_FDCWD, path, flags)
     };
     match exchange(&new) {
-        // The old one goes with the temporary name, which it has now.
+        // The old file now has the temporary name and is removed with it.
         Ok(()) if is_old(new.path()) => Ok(Ok(new.into_parts().0)),
         Ok(()) => match exchange(&new) {
             Ok(()) => Ok(Err(new)),
             Err(errno) => {
-                // What is somebody else's stays under the name that it has now.
+                // A foreign file stays under the name that it has now.
                 let (_, name) = new.keep().map_err(|e| e.error)?;
                 let text = format!(
                     "{}; the file that appeared there is now {}",
@@ -213,7 +216,7 @@ pub fn swap(
             Err(e) if e.error.kind() == io::ErrorKind::AlreadyExists => Ok(Err(e.file)),
             Err(e) => Err(e.error),
         },
-        // The file system cannot exchange.
+        // The file system does not support RENAME_EXCHANGE.
         Err(Errno::EINVAL | Errno::ENOSYS | Errno::EOPNOTSUPP) => match is_old(path) {
             true => Ok(Ok(new.persist(path)?)),
             false => Ok(Err(new)),

@@ -1,5 +1,5 @@
-//! `--debug`: what the plan says of each of fio's kinds of messages, and what the devices did. As
-//! in fio it comes before the report, where that goes.
+//! `--debug`: the plan in fio's kinds of messages, and the activity of the devices. Printed before
+//! the report, like in fio.
 
 use std::fmt::Write as _;
 
@@ -10,7 +10,7 @@ use rbench_report::fio::Machine;
 
 use crate::front::Scope;
 
-/// What was asked for of the plan.
+/// Messages about the plan, of the requested kinds.
 pub fn of_plan(scope: Scope<'_>, kinds: &[&str]) -> String {
     let Work::Jobs(jobs) = &scope.plan.work else {
         return String::new();
@@ -99,7 +99,7 @@ fn job_lines(told: &mut Told<'_>, round: usize, job: &JobPlan) {
     );
 }
 
-/// What was asked for of the devices that were watched.
+/// Messages about the monitored devices, of the requested kinds.
 pub fn of_machine(machine: &Machine, kinds: &[&str]) -> String {
     let mut told = Told::new(kinds);
     for host in &machine.hosts {
@@ -110,7 +110,7 @@ pub fn of_machine(machine: &Machine, kinds: &[&str]) -> String {
     told.text
 }
 
-/// Messages of the kinds that were asked for, in fio's form.
+/// Messages of the requested kinds, in fio's format.
 struct Told<'k> {
     kinds: &'k [&'k str],
     text: String,

@@ -1,5 +1,5 @@
-//! By what reports and logs of fio are recognised, which a later run may replace: not by words that a
-//! note may quote, but by the whole of their beginning.
+//! Recognises reports and logs of fio, which a later run may replace. The whole beginning is
+//! parsed: single words could be quoted in a note.
 
 use rbench_report::fio::compressed;
 
@@ -8,16 +8,16 @@ use crate::files::KNOWN_BY;
 /// Lines that fio writes before a report.
 const NOTES: [&str; 3] = ["fio: ", "note: ", "hint: "];
 
-/// Fields of a terse line, at least.
+/// Minimum number of fields in a terse line.
 const TERSE_FIELDS: usize = 40;
 
-/// Fields of a line of version 2, at least.
+/// Minimum number of fields in a line of version 2.
 const FIELDS_OF_2: usize = 161;
 
-/// Columns of the histogram in a line of a log, at least: the most coarse has 29.
+/// Minimum number of histogram columns in a log line: the coarsest histogram has 29.
 const COLUMNS: usize = 29;
 
-/// Whether a file begins as fio's reports do, in any format.
+/// Returns true if a file starts like a report of fio, in any format.
 pub(super) fn is_report(start: &[u8]) -> bool {
     let text = String::from_utf8_lossy(start);
     let mut lines = text.lines().skip_while(|line| {
@@ -33,7 +33,7 @@ pub(super) fn is_report(start: &[u8]) -> bool {
     if is_terse(first) || numbers_in(first, ": (groupid=", ", jobs=", "): err=") {
         return true;
     }
-    // Lines of jobs, the version, how many start.
+    // Lines of jobs, the version, the number of jobs that start.
     let mut lines = std::iter::once(first).chain(lines);
     let after = lines.find(|line| !(is_job(line) || *line == "..."));
     is_job(first)
@@ -42,12 +42,12 @@ pub(super) fn is_report(start: &[u8]) -> bool {
                 let starting = lines.next().unwrap_or_default();
                 starting.starts_with("Starting ")
             }
-            // More jobs than were read.
+            // The list of jobs is longer than what was read.
             _ => start.len() as u64 >= KNOWN_BY && lines.next().is_none(),
         }
 }
 
-/// What `--debug` writes: its kind in 8 columns, and the number of the process.
+/// Returns true for a line of `--debug`: its kind in 8 columns, and the process number.
 fn is_told(line: &str) -> bool {
     let Some((kind, rest)) = line.split_at_checked(8) else {
         return false;
@@ -68,8 +68,8 @@ fn is_job(line: &str) -> bool {
             .all(|part| line.contains(part))
 }
 
-/// Whether `line` has `before`, a number, `between` and, unless that is empty, another number, and
-/// `after`, in a row.
+/// Returns true if `line` has in a row: `before`, a number, `between`, a second number (unless
+/// `between` is empty), and `after`.
 fn numbers_in(line: &str, before: &str, between: &str, after: &str) -> bool {
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     line.match_indices(before).any(|(at, _)| {
@@ -90,7 +90,7 @@ fn numbers_in(line: &str, before: &str, between: &str, after: &str) -> bool {
 fn is_terse(line: &str) -> bool {
     let fields: Vec<&str> = line.split(';').collect();
     let versioned = match fields[0] {
-        // Its lines do not name a version, but percentiles.
+        // Lines of version 2 name percentiles, not a version.
         "2" => fields.len() >= FIELDS_OF_2 && fields[16].contains("%="),
         "3" | "4" | "5" => fields
             .get(1)
@@ -101,7 +101,7 @@ fn is_terse(line: &str) -> bool {
     versioned && fields.len() >= TERSE_FIELDS && fields.iter().skip(3).take(8).all(number)
 }
 
-/// Whether a file begins as fio's logs do: every line that is there.
+/// Returns true if all complete lines at the start of a file are lines of a log.
 pub(super) fn is_log(start: &[u8]) -> bool {
     if compressed::is_stored(start) {
         return true;
@@ -109,7 +109,7 @@ pub(super) fn is_log(start: &[u8]) -> bool {
     let Ok(text) = std::str::from_utf8(start) else {
         return false;
     };
-    // The last one may be cut off.
+    // The last line may be cut off.
     let whole = text.rfind('\n').map_or("", |end| &text[..end]);
     !whole.is_empty() && whole.lines().all(is_log_line)
 }
@@ -152,12 +152,12 @@ mod tests {
             "{JOB}\n...\nb: {}\nfio-3.33\nStarting 3 processes\n",
             &JOB[3..]
         );
-        let told = format!("parse    4711  x: rw=write\nio       4711  x: a file\n{normal}");
+        let with_debug = format!("parse    4711  x: rw=write\nio       4711  x: a file\n{normal}");
         let mut second = vec!["0"; FIELDS_OF_2];
         (second[0], second[16]) = ("2", "1.000000%=7");
         let second = second.join(";");
         for ours in [
-            &told,
+            &with_debug,
             &second,
             "{\n  \"fio version\" : \"fio-3.33\",\n",
             "note: both iodepth >= 1 and\n{\n  \"fio version\" : \"fio-3.33\"",

@@ -1,4 +1,4 @@
-//! The logs of jobs: which files there are, and how workers come to write into them.
+//! The logs of jobs: their files, and how workers write into them.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -18,8 +18,7 @@ use super::on_clock;
 use crate::files::{self, Written};
 use crate::trouble::all_of;
 
-/// Checks where this rank's logs will go: they replace logs of earlier runs, as in fio, and
-/// nothing else.
+/// Checks the paths of this rank's logs. Only logs of earlier runs may be replaced, as in fio.
 ///
 /// # Errors
 /// One sentence that names the file.
@@ -34,8 +33,8 @@ pub fn check(plan: &Plan, cwd: &Path, rank: Rank) -> Result<(), String> {
         before += workers * u64::from(plan.ranks);
         for number in first..first + workers {
             for (_, path) in log_paths(job, number, cwd) {
-                let found = files::find(&path, is_log);
-                found.map_err(|why| format!("the log {} {why}", path.display()))?;
+                let place = files::find(&path, is_log);
+                place.map_err(|why| format!("the log {} {why}", path.display()))?;
             }
         }
         let first = u64::from(rank.0) * workers;
@@ -48,17 +47,17 @@ pub fn check(plan: &Plan, cwd: &Path, rank: Rank) -> Result<(), String> {
     Ok(())
 }
 
-/// Checks where a log of I/O will go: in the place of an earlier one, or where nothing is.
+/// Checks the path of an I/O log: free, or an earlier I/O log.
 fn check_iolog(path: &Path) -> Result<(), String> {
-    let found = match files::find(path, |start| Version::of(start).is_ok()) {
+    let place = match files::find(path, |start| Version::of(start).is_ok()) {
         Ok(files::Place::Stream(_)) => Err("is not a file".to_owned()),
-        found => found.map(drop),
+        place => place.map(drop),
     };
-    found.map_err(|why| format!("write_iolog: {} {why}", path.display()))
+    place.map_err(|why| format!("write_iolog: {} {why}", path.display()))
 }
 
-/// Writes the logs of this rank's workers below `cwd`, overwriting those of
-/// earlier runs, as fio does, and nothing else.
+/// Writes the logs of this rank's workers below `cwd`. Overwrites only those of earlier runs, like
+/// fio.
 ///
 /// # Errors
 /// One sentence that names the file.
@@ -103,7 +102,7 @@ fn write_log(
         },
     };
     all_of(log_paths(job, number, cwd).into_iter().map(|(kind, path)| {
-        // One that all share is replaced before the first of them.
+        // A shared log is replaced once, before its first worker writes.
         let shared = asked.one_file.then_some(&mut *begun);
         match kind {
             None => {
@@ -127,7 +126,7 @@ fn write_log(
     }))
 }
 
-/// The logs that a worker of `job` writes: of a kind, or of histograms.
+/// The logs that a worker of `job` writes: their kind (`None` for histograms) and path.
 fn log_paths(job: &JobPlan, number: u64, cwd: &Path) -> Vec<(Option<form::Kind>, PathBuf)> {
     use form::Kind;
     let Some(asked) = job.logs() else {
@@ -157,15 +156,15 @@ fn log_paths(job: &JobPlan, number: u64, cwd: &Path) -> Vec<(Option<form::Kind>,
     all
 }
 
-/// Whether its engine keeps requests in flight while the worker goes on.
+/// Returns true if the job's engine keeps requests in flight while the worker goes on.
 fn asynchronous(job: &JobPlan) -> bool {
     rbench_sys::engine::find(&job.engine).is_some_and(|e| e.depth_max > 1 && e.moves_data)
 }
 
-/// Logs of several workers that this run has written to.
+/// Logs shared by several workers, once this run has written to them.
 pub type Begun = BTreeMap<PathBuf, Written>;
 
-/// Writes a log, or adds to the one of several workers (`shared`).
+/// Writes a log, or appends to one that several workers share (`shared`).
 pub fn write_lines(
     path: &Path,
     shared: Option<&mut Begun>,
@@ -185,10 +184,10 @@ fn write_file(
     let fresh = |put: &mut dyn FnMut(&mut dyn Write) -> io::Result<()>| {
         files::write_over(path, is_log, |file| put(file)).map_err(named)
     };
-    let Some(begun) = shared else {
+    let Some(written_logs) = shared else {
         return fresh(put)?.moved.map_or(Ok(()), |why| Err(named(why)));
     };
-    let written = match begun.entry(path.to_owned()) {
+    let written = match written_logs.entry(path.to_owned()) {
         Entry::Vacant(none) => none.insert(fresh(put)?),
         Entry::Occupied(there) => {
             let written = there.into_mut();

@@ -1,4 +1,4 @@
-//! What all workers move together, over time: `--bandwidth-log`.
+//! `--bandwidth-log`: the bandwidth of all workers together, over time.
 
 use std::path::Path;
 
@@ -13,25 +13,25 @@ use crate::files;
 use crate::front::Scope;
 use crate::trouble::all_of;
 
-/// Whether such logs are asked for.
+/// Returns true if `--bandwidth-log` is given.
 fn wanted(plan: &Plan) -> bool {
     matches!(&plan.work, Work::Jobs(jobs) if jobs.whole.rates)
 }
 
-/// Checks that nothing but logs is where they will go.
+/// Checks that the logs' paths are free or hold earlier logs.
 ///
 /// # Errors
 /// One sentence that names the file.
 pub fn check(plan: &Plan, cwd: &Path) -> Result<(), String> {
     for name in rates::NAMES.iter().filter(|_| wanted(plan)) {
         let path = cwd.join(name);
-        let found = files::find(&path, is_log);
-        found.map_err(|why| format!("the log {} {why}", path.display()))?;
+        let place = files::find(&path, is_log);
+        place.map_err(|why| format!("the log {} {why}", path.display()))?;
     }
     Ok(())
 }
 
-/// Writes them, in place of those of earlier runs.
+/// Writes the logs, in place of those of earlier runs.
 ///
 /// # Errors
 /// One sentence that names the file.

@@ -1,4 +1,4 @@
-//! What fio does beside running jobs: logs inflated, checksums and clocks tested.
+//! Commands of fio that run no jobs: inflating logs, testing checksums and clocks.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use rbench_sys::speed::{CountersSeen, compare_counters, unit_of_each_cpu};
 use crate::console::{fail, print};
 use crate::exit::{FAILED, SUCCESS};
 
-/// Does it; the exit code.
+/// Runs a tool and returns the exit code.
 pub fn tool(tool: &FioTool) -> u8 {
     match tool {
         FioTool::Print(text) => print(text),
@@ -40,7 +40,7 @@ fn inflate(file: &Path) -> u8 {
     }
 }
 
-/// As fio aligns it.
+/// Formats a speed with fio's alignment.
 fn speed_line(name: &str, mebibytes_per_s: f64) -> String {
     let tabs = if name.len() < 7 { "\t\t" } else { "\t" };
     format!("{name}:{tabs}{mebibytes_per_s:8.2} MiB/sec\n")

@@ -1,6 +1,5 @@
-//! What those hear who connect to `--serve`: metrics, lines as they come, and whether a stop
-//! was taken. Whoever hangs, floods or talks of something else is bounded in number, size and
-//! time, and holds up nobody.
+//! Answers to clients of `--serve`: metrics, a stream of status lines, and requests to stop. Clients that hang, flood
+//! or send anything else are limited in number, size and time, and delay nobody.
 
 use std::cell::Cell;
 use std::convert::Infallible;
@@ -20,49 +19,48 @@ use super::known::Known;
 use super::listener::Listener;
 use super::peer::Peer;
 
-/// Connections at a time; who comes while there are so many is turned away.
+/// Maximum number of connections at a time; further ones are closed.
 const CONNECTIONS: usize = 32;
 
-/// Connections of these that may hold a stream: the others stay for requests that are soon over, as those
-/// for metrics and for a stop are.
+/// Maximum number of streams among these connections. The rest is reserved for short requests (metrics, stop).
 const STREAMS: usize = 24;
 
-/// How long a request may take to arrive.
+/// Time limit for a request to arrive.
 const ARRIVES_WITHIN: Duration = Duration::from_secs(5);
 
-/// Bytes of a request's head.
+/// Maximum size of a request's head, bytes.
 const HEAD: usize = 8 << 10;
 
-/// Pause between two connections, and after one that cannot be taken.
+/// Pause between two connections, and after a failed accept.
 const PAUSE: Duration = Duration::from_millis(5);
 const TROUBLE: Duration = Duration::from_millis(200);
 
 /// The media type of metrics.
 const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// What a request to stop has in its head: the run that is meant. A page in a browser
-/// cannot send it to another address without being asked.
+/// Header of a request to stop: the run's id. A browser page cannot send this header to another address without asking
+/// first.
 pub const RUN_HEADER: &str = "rbench-run";
 
 type Body = Either<Full<Bytes>, Channel<Bytes>>;
 
-/// What goes for all connections of an address.
+/// Shared state of all connections of an address.
 #[derive(Clone)]
 struct Answering {
     known: Rc<Known>,
-    /// Streams that there may be beside those that there are.
+    /// Number of further streams that are allowed.
     streams: Rc<Cell<usize>>,
-    /// Other hosts reach it.
+    /// True if other hosts can reach the address.
     remote: bool,
 }
 
-/// Either kind of listener.
+/// A listener of either kind.
 enum Accepting {
     Tcp(TcpListener),
     Unix(UnixListener),
 }
 
-/// One of the connections that there may be at a time.
+/// A permit from a limited number; returned on drop.
 struct Seat(Rc<Cell<usize>>);
 
 impl Seat {
@@ -78,14 +76,14 @@ impl Drop for Seat {
     }
 }
 
-/// Answers whoever connects, for ever.
+/// Serves connections forever.
 pub async fn serve(listener: Listener, known: Rc<Known>) {
     let remote = listener.is_remote();
     let accepting = match listener {
         Listener::Tcp(listener, _) => TcpListener::from_std(listener).map(Accepting::Tcp),
         Listener::Unix(listener, _) => UnixListener::from_std(listener).map(Accepting::Unix),
     };
-    // It is open; only a runtime without I/O refuses it.
+    // Fails only in a runtime without I/O.
     let Ok(accepting) = accepting else { return };
     let answering = Answering {
         known,
@@ -107,7 +105,7 @@ pub async fn serve(listener: Listener, known: Rc<Known>) {
                 });
                 PAUSE
             }
-            // There is no room: it hears that by the end of its connection.
+            // The limit is reached: the connection is closed.
             (Ok(_), None) => PAUSE,
             (Err(_), _) => TROUBLE,
         };
@@ -115,7 +113,7 @@ pub async fn serve(listener: Listener, known: Rc<Known>) {
     }
 }
 
-/// One request of a connection.
+/// Answers one request of a connection.
 async fn answer(peer: Peer, answering: Answering) {
     let (name, tcp) = (peer.name(), peer.is_tcp());
     let service = service_fn(move |request| {
@@ -128,7 +126,7 @@ async fn answer(peer: Peer, answering: Answering) {
         .keep_alive(false)
         .max_buf_size(HEAD)
         .serve_connection(TokioIo::new(peer), service);
-    // Whatever is wrong with it, it is over.
+    // After an error the connection is over, whatever the reason.
     let _ = connection.await;
 }
 
@@ -181,8 +179,8 @@ fn respond(
     }
 }
 
-/// Whether a request was made to this host by a name that no name server gives: what a page
-/// in a browser asks for under a name of its own is refused.
+/// Returns true if the request names this host as an address or `localhost`. Refusing other names stops browser pages
+/// that point a name of their own to this host.
 fn is_local(host: &HeaderValue) -> bool {
     let Ok(host) = host.to_str() else {
         return false;
@@ -212,7 +210,7 @@ fn with_type(body: Bytes, media: &'static str) -> Response<Body> {
     response
 }
 
-/// Lines as they come; who reads slowly gets fewer.
+/// Streams lines; a slow reader gets fewer.
 fn stream(known: &Rc<Known>, seat: Seat) -> Response<Body> {
     let mut lines = known.lines();
     let first = known.line();
@@ -222,7 +220,7 @@ fn stream(known: &Rc<Known>, seat: Seat) -> Response<Body> {
         let _seat = seat;
         let mut line = first;
         loop {
-            // That is the last line, if it was made after the end.
+            // A line made after the end is the last one.
             let over = known.has_ended();
             let sent = sender.send_data(line).await.is_ok();
             if !sent || over || lines.changed().await.is_err() {

@@ -1,4 +1,4 @@
-//! What the phases of a run tell those who watch.
+//! Reports of a run's phases to the live status.
 
 use rbench_core::timeline::IntervalPart;
 use rbench_core::{Clock as _, MonotonicClock, Nanos, Rank};
@@ -9,10 +9,10 @@ use rbench_report::schema::LiveProgress;
 
 use super::Feed;
 
-/// Passes on what happens in the intervals of a phase.
+/// Forwards the intervals of a phase.
 pub struct OfRows(Feed);
 
-/// The row of an interval, for the report.
+/// Converts the row of an interval for the report.
 pub fn interval_of(row: &IntervalRow, interval: Nanos) -> IntervalOf<'_> {
     IntervalOf {
         iteration: row.iteration,
@@ -25,12 +25,12 @@ pub fn interval_of(row: &IntervalRow, interval: Nanos) -> IntervalOf<'_> {
 }
 
 impl OfRows {
-    /// To there.
+    /// Forwards to this feed.
     pub fn new(feed: Feed) -> OfRows {
         OfRows(feed)
     }
 
-    /// A phase with these rows begins.
+    /// Announces a phase with these rows.
     pub fn begun(&self, rows: &[IntervalRow], interval: Nanos) {
         let rows = rows.to_vec();
         self.0.tell(move |live| {
@@ -39,21 +39,21 @@ impl OfRows {
         });
     }
 
-    /// A row in an interval, or a part of it.
+    /// Forwards a row's interval, or a part of it.
     pub fn interval(&self, row: &IntervalRow, span: Span, part: &IntervalPart) {
         let (row, part) = (row.clone(), part.clone());
         self.0
             .tell(move |live| live.interval(interval_of(&row, span.interval), span.length, &part));
     }
 
-    /// The same of a host.
+    /// Forwards a host's interval.
     pub fn of_host(&self, host: &str, row: &IntervalRow, interval: Nanos, part: &IntervalPart) {
         let (host, row, part) = (host.to_owned(), row.clone(), part.clone());
         self.0
             .tell(move |live| live.of_host(&host, interval_of(&row, interval), &part));
     }
 
-    /// CPU time that a rank and its host's client have used.
+    /// Forwards the CPU time that a rank and its host's client have used.
     pub fn used(&self, rank: Rank, host: &str, tool: Nanos, client: Option<Nanos>) {
         let (host, now) = (host.to_owned(), MonotonicClock.now());
         self.0
@@ -61,7 +61,7 @@ impl OfRows {
     }
 }
 
-/// How far a phase is, for those who watch; `None` before its workers have begun.
+/// Progress of a phase; `None` before its workers have started.
 pub fn progress(progress: &Progress) -> Option<LiveProgress> {
     let Progress {
         items,
@@ -78,7 +78,7 @@ pub fn progress(progress: &Progress) -> Option<LiveProgress> {
         elapsed_s: elapsed?.as_secs_f64(),
         left_s: left.map(Nanos::as_secs_f64),
         items,
-        // An estimate may be too low.
+        // The total may be too low an estimate.
         total: total.map(|total| total.max(items)),
         failed,
         bytes,

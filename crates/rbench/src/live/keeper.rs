@@ -1,5 +1,5 @@
-//! The thread that keeps what is known of the run: it takes news of the control plane, answers
-//! whoever connects, and draws the view of `--progress live`.
+//! The thread that keeps a run's live state: it receives changes from the control plane, answers
+//! connections, and draws the view of `--progress live`.
 
 use std::io::Stderr;
 use std::rc::Rc;
@@ -17,33 +17,33 @@ use super::listener::Listener;
 use super::terminal::{Key, Keys, Screen};
 use super::view::Question;
 
-/// How often those who look see something new.
+/// Update interval of views and streams.
 const SHOWN_EVERY: Duration = Duration::from_millis(500);
 
-/// How long `s` waits for its second key.
+/// Time limit for the second key of a stop (`s`, then `y`).
 const ASKS_FOR: Duration = Duration::from_secs(5);
 
-/// What the thread begins with.
+/// Initial state of the thread.
 pub struct Keeper {
-    /// What the control plane tells.
+    /// Messages of the control plane.
     pub news: UnboundedReceiver<News>,
-    /// Who asks for a stop.
+    /// Receives requests to stop.
     pub stop: UnboundedSender<String>,
-    /// Where it listens, if anywhere.
+    /// The listener of `--serve`.
     pub listener: Option<Listener>,
-    /// Raised when the view is left; `None`: there is none.
+    /// Set when the user leaves the view; `None` without a view.
     pub left: Option<Arc<AtomicBool>>,
-    /// How long those who watch have to hear of the end.
+    /// Time limit for viewers to receive the last line.
     pub ends_within: Duration,
 }
 
 impl Keeper {
-    /// Goes on until the run has ended.
+    /// Runs until the run has ended.
     pub fn run(self) {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build();
-        // Without it nobody can look; the run goes on.
+        // Without a runtime there are no viewers; the run goes on.
         if let Ok(runtime) = runtime {
             tokio::task::LocalSet::new().block_on(&runtime, self.keep());
         }
@@ -94,7 +94,7 @@ struct View {
     keys: Option<Keys>,
     left: Arc<AtomicBool>,
     drawn: Option<Instant>,
-    /// Since when it asks whether the run is to be stopped.
+    /// Start of the question whether to stop the run.
     asks: Option<Instant>,
 }
 
@@ -118,7 +118,7 @@ impl View {
                 self.screen = Some(screen);
                 self.keys = Some(Keys::read());
             }
-            // Plain lines then.
+            // Falls back to plain lines.
             Err(_) => self.left.store(true, Ordering::Relaxed),
         }
         self.drawn = None;
@@ -141,7 +141,7 @@ impl View {
                 known.ask_to_stop("the view of --progress live (key s)".to_owned());
             }
             Key::Interrupt => {
-                // The run's own handler takes it.
+                // The run's own handler handles it.
                 let _ = nix::sys::signal::raise(nix::sys::signal::Signal::SIGINT);
             }
             Key::Yes | Key::Other => self.asks = None,
@@ -164,7 +164,7 @@ impl View {
             Some(_) => Question::Stop,
             None => Question::None,
         };
-        // Whatever is wrong with the terminal, the run goes on.
+        // Errors of the terminal do not stop the run.
         let _ = screen.draw(&known.snapshot(), question);
     }
 }

@@ -1,4 +1,4 @@
-//! What is known of the run that is watched, and its forms for those who ask.
+//! The live state of a run, and its formats for viewers.
 
 use std::cell::{Cell, RefCell};
 use std::time::Duration;
@@ -10,25 +10,25 @@ use tokio::sync::mpsc::UnboundedSender;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-/// So often a line is sent even if nothing is new: whoever watches knows that we are there.
+/// A line is sent at least this often, even without news, as a sign of life.
 const ALIVE_EVERY: Duration = Duration::from_millis(900);
 
-/// Metrics are made anew when they are older.
+/// Maximum age of lines and metrics that are served again.
 const METRICS_FOR: Duration = Duration::from_millis(500);
 
-/// How long the last line may take from here to the connection.
+/// Time that the last line may take to reach the connection.
 const SENT_WITHIN: Duration = Duration::from_millis(50);
 
-/// What is known, for all who ask.
+/// The live state, shared by all connections.
 pub struct Known {
     live: RefCell<Live>,
-    /// Something has changed since the last line.
+    /// True if something has changed since the last line.
     news: Cell<bool>,
-    /// When that was made.
+    /// Time of the last line.
     published: Cell<Instant>,
     /// The last line of the stream.
     line: watch::Sender<Bytes>,
-    /// The metrics that were made last, and when.
+    /// The last metrics and their time.
     metrics: RefCell<Option<(Instant, Bytes)>>,
     stop: UnboundedSender<String>,
 }
@@ -50,14 +50,14 @@ impl Known {
         self.news.set(true);
     }
 
-    /// What is known now.
+    /// The current state.
     pub fn snapshot(&self) -> LiveResult {
         self.live.borrow().snapshot()
     }
 
-    /// The same as a line of the stream.
+    /// The state as a line of the stream.
     ///
-    /// It is not older than half a second, and made after the end of a run that has ended.
+    /// At most half a second old. After the run's end, made after the end.
     pub fn line(&self) -> Bytes {
         let last = self.line.borrow().clone();
         let fresh = self.published.get().elapsed() < METRICS_FOR;
@@ -68,13 +68,13 @@ impl Known {
     }
 
     fn made(&self) -> Bytes {
-        // The types of the line have nothing that JSON has no form for.
+        // All types of the line can be written as JSON.
         let mut line = serde_json::to_vec(&self.snapshot()).unwrap_or_default();
         line.push(b'\n');
         Bytes::from(line)
     }
 
-    /// Lines as they come; each takes the place of the one before.
+    /// The stream of lines; each replaces the one before.
     pub fn lines(&self) -> watch::Receiver<Bytes> {
         self.line.subscribe()
     }
@@ -94,41 +94,41 @@ impl Known {
         line
     }
 
-    /// The metrics, not older than half a second.
+    /// The metrics, at most half a second old.
     pub fn metrics(&self) -> Bytes {
-        let mut made = self.metrics.borrow_mut();
-        match made.as_ref() {
+        let mut cached = self.metrics.borrow_mut();
+        match cached.as_ref() {
             Some((at, text)) if at.elapsed() < METRICS_FOR => text.clone(),
             _ => {
                 let text = Bytes::from(self.live.borrow().metrics());
-                *made = Some((Instant::now(), text.clone()));
+                *cached = Some((Instant::now(), text.clone()));
                 text
             }
         }
     }
 
-    /// The run that goes on.
+    /// Id of the run.
     pub fn run_id(&self) -> String {
         self.live.borrow().run_id().to_owned()
     }
 
-    /// Somebody asks for a stop.
+    /// Forwards a request to stop.
     pub fn ask_to_stop(&self, who: String) {
-        // If nobody hears it the run has ended.
+        // Fails only if the run has ended.
         let _ = self.stop.send(who);
     }
 
-    /// Whether nothing more will come.
+    /// Returns true if no more lines will follow.
     pub fn has_ended(&self) -> bool {
         self.live.borrow().state() == LiveState::Ended
     }
 
-    /// Those who watch hear of the end, as far as they listen.
+    /// Sends the last line to the viewers that still listen.
     pub async fn last_line(&self, within: Duration) {
         if self.line.receiver_count() > 0 {
             self.publish();
             let _ = tokio::time::timeout(within, self.line.closed()).await;
-            // The last bytes are on their way.
+            // Leaves time to send the last bytes.
             tokio::time::sleep(SENT_WITHIN).await;
         }
     }

@@ -1,5 +1,5 @@
-//! The address of `--serve`: opened before anything is made, loopback unless more was asked
-//! for. A socket is for its owner only, and stands where there was nothing.
+//! The listener of `--serve`, opened before anything is created. Only loopback addresses, unless
+//! others are allowed. Socket files are private to their owner and replace nothing.
 
 use std::fmt;
 use std::io;
@@ -16,19 +16,19 @@ use nix::sys::socket::{
 use nix::sys::stat::{Mode, fchmod};
 use rbench_cli::live::ServeAt;
 
-/// Connections that may wait to be taken.
+/// Maximum number of connections that wait to be accepted.
 const WAITING: i32 = 16;
 
-/// An address that is open.
+/// An open address.
 #[derive(Debug)]
 pub enum Listener {
-    /// Where, and whether others than programs of this host reach it.
+    /// With its address.
     Tcp(TcpListener, SocketAddr),
-    /// Where.
+    /// With its path.
     Unix(UnixListener, PathBuf),
 }
 
-/// As `rbench watch` takes it.
+/// In the syntax of `rbench watch`.
 impl fmt::Display for Listener {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -39,7 +39,7 @@ impl fmt::Display for Listener {
 }
 
 impl Listener {
-    /// Opens it; `remote`: others than programs of this host may reach it.
+    /// Opens the address. `remote` allows other hosts to reach it.
     ///
     /// # Errors
     /// A sentence that names the address.
@@ -73,7 +73,7 @@ impl Listener {
         }
     }
 
-    /// Whether others than programs of this host reach it.
+    /// Returns true if other hosts can reach it.
     pub fn is_remote(&self) -> bool {
         match self {
             Listener::Tcp(_, address) => !address.ip().is_loopback(),
@@ -82,8 +82,8 @@ impl Listener {
     }
 }
 
-/// What is there in the place of a socket. It is never replaced: what nobody listens at may
-/// belong to a program that is about to.
+/// Describes an existing file at a socket's path. It is never replaced: an unused socket may belong
+/// to a program that is just starting.
 fn taken(path: &Path) -> String {
     let shown = path.display();
     let is_socket = path
@@ -102,7 +102,7 @@ fn taken(path: &Path) -> String {
 fn open_socket(path: &Path) -> io::Result<(UnixListener, SocketFile)> {
     let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
     let socket = socket(AddressFamily::Unix, SockType::Stream, flags, None)?;
-    // Before it has a name: nobody else can ever connect.
+    // Set before the socket has a name: no other user can ever connect.
     fchmod(&socket, Mode::S_IRUSR | Mode::S_IWUSR)?;
     let address = UnixAddr::new(path).map_err(|errno| match errno {
         Errno::ENAMETOOLONG => io::Error::other("its path is longer than 107 bytes"),
@@ -114,11 +114,11 @@ fn open_socket(path: &Path) -> io::Result<(UnixListener, SocketFile)> {
     Ok((UnixListener::from(socket), file))
 }
 
-/// The name of a socket in a file system, which goes with this.
+/// A socket file, removed on drop.
 #[derive(Debug)]
 pub struct SocketFile {
     path: PathBuf,
-    /// Device and number.
+    /// Device and inode number.
     inode: (u64, u64),
 }
 
@@ -131,10 +131,10 @@ impl SocketFile {
     }
 }
 
-/// Device and number of what is there.
+/// Device and inode number of a path.
 fn inode(path: &Path) -> io::Result<(u64, u64)> {
-    let found = path.symlink_metadata()?;
-    Ok((found.dev(), found.ino()))
+    let metadata = path.symlink_metadata()?;
+    Ok((metadata.dev(), metadata.ino()))
 }
 
 impl Drop for SocketFile {

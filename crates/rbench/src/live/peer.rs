@@ -1,6 +1,6 @@
-//! The connection to whoever watches. It is dropped when it takes nothing for a while, and
-//! is shut down before it is closed: workers with a table of open files of their own have a
-//! copy of it (`rbench-sys`, `own_files`), which would keep it open.
+//! The connection to a viewer. It is closed if it accepts no data for a while. It is shut down
+//! before it is closed: workers with their own file tables (`rbench-sys`, `own_files`) have copies
+//! of it, which would keep it open.
 
 use std::future::Future as _;
 use std::io;
@@ -14,17 +14,17 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::{TcpStream, UnixStream};
 use tokio::time::{Sleep, sleep};
 
-/// How long it may take nothing.
+/// Time limit of a write that makes no progress.
 const STALLED: Duration = Duration::from_secs(5);
 
-/// A connection.
+/// A connection to a viewer.
 pub struct Peer {
     stream: Stream,
-    /// Since when it takes nothing.
+    /// Timeout of the current write, once it is blocked.
     stalled: Option<Pin<Box<Sleep>>>,
 }
 
-/// Of either kind.
+/// A connection of either kind.
 enum Stream {
     Tcp(TcpStream),
     Unix(UnixStream),
@@ -49,7 +49,7 @@ impl From<UnixStream> for Peer {
 }
 
 impl Peer {
-    /// Who it is, in words.
+    /// Describes the peer.
     pub fn name(&self) -> String {
         match &self.stream {
             Stream::Tcp(stream) => match stream.peer_addr() {
@@ -63,7 +63,7 @@ impl Peer {
         }
     }
 
-    /// Whether it came over a network address.
+    /// Returns true for a TCP connection.
     pub fn is_tcp(&self) -> bool {
         matches!(self.stream, Stream::Tcp(_))
     }
@@ -75,7 +75,7 @@ impl Peer {
         }
     }
 
-    /// Lets a write wait for as long as it may.
+    /// Applies the time limit to a write that is pending.
     fn waited<T>(
         &mut self,
         context: &mut Context<'_>,
@@ -93,7 +93,7 @@ impl Peer {
 
 impl Drop for Peer {
     fn drop(&mut self) {
-        // It may be shut down already.
+        // The peer may have shut it down already.
         let _ = shutdown(self.fd(), Shutdown::Both);
     }
 }

@@ -1,4 +1,4 @@
-//! The terminal: taken for a view, and given back as it was, however the program goes on.
+//! The terminal: taken for a view and always restored, even if the program aborts.
 
 use std::io::{self, BufWriter, Write};
 use std::sync::Arc;
@@ -20,13 +20,13 @@ use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use super::view::{Question, draw};
 
-/// How often it is looked whether keys are still wanted.
+/// Poll interval of the thread that reads keys.
 const KEYS_FOR: Duration = Duration::from_millis(500);
 
-/// Bytes of a frame, of a usual size.
+/// Initial buffer for a frame, bytes.
 const FRAME: usize = 64 << 10;
 
-/// A byte that the terminal gives no meaning to (`_POSIX_VDISABLE` of Linux).
+/// Byte value that disables a control character (`_POSIX_VDISABLE` of Linux).
 const NO_BYTE: u8 = 0;
 
 /// A terminal that shows a view.
@@ -34,7 +34,7 @@ pub struct Screen<W: Write> {
     terminal: Terminal<CrosstermBackend<BufWriter<W>>>,
 }
 
-/// What was pressed.
+/// A key that was pressed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Key {
     /// `q`
@@ -43,34 +43,34 @@ pub enum Key {
     Stop,
     /// `y`
     Yes,
-    /// Ctrl-C, where the terminal makes no signal of it.
+    /// Ctrl-C, if the terminal does not turn it into a signal.
     Interrupt,
-    /// Another one.
+    /// Any other key.
     Other,
-    /// None: the terminal has another size.
+    /// Not a key: the terminal was resized.
     Resized,
 }
 
-/// Whether keys can be read.
+/// Returns true if keys can be read.
 pub fn has_keys() -> bool {
     std::fs::File::options().read(true).open("/dev/tty").is_ok()
 }
 
 impl<W: Write> Screen<W> {
-    /// Takes the terminal; `signals`: Ctrl-C is still a signal.
+    /// Takes the terminal. `signals`: Ctrl-C remains a signal.
     ///
     /// # Errors
-    /// What the system said.
+    /// The error of the system call.
     pub fn enter(out: W, signals: bool) -> io::Result<Screen<W>> {
         enable_raw_mode()?;
-        // A frame is one write, as a rule.
+        // A frame is usually one write.
         let mut out = BufWriter::with_capacity(FRAME, out);
         let entered = (|| {
             if signals {
                 keep_signals()?;
             }
             give_back_after_panics();
-            // Without a question to the terminal, which not every one answers.
+            // Does not query the terminal: some do not answer.
             execute!(out, EnterAlternateScreen, Clear(ClearType::All))?;
             let terminal = Terminal::new(CrosstermBackend::new(out))?;
             Ok(Screen { terminal })
@@ -81,10 +81,10 @@ impl<W: Write> Screen<W> {
         entered
     }
 
-    /// Draws a frame, as large as the terminal is now.
+    /// Draws a frame in the terminal's current size.
     ///
     /// # Errors
-    /// What the system said.
+    /// The error of the system call.
     pub fn draw(&mut self, known: &LiveResult, question: Question) -> io::Result<()> {
         self.terminal.draw(|frame| draw(frame, known, question))?;
         Ok(())
@@ -98,7 +98,7 @@ impl<W: Write> Drop for Screen<W> {
     }
 }
 
-/// Gives the terminal back, if a view has it.
+/// Restores the terminal, if a view has it.
 pub fn restore() {
     if is_raw_mode_enabled().unwrap_or(false) {
         let _ = execute!(io::stderr(), LeaveAlternateScreen, Show);
@@ -114,8 +114,8 @@ fn give_back_after_panics() {
     }));
 }
 
-/// Ctrl-C stays a signal to the run; Ctrl-Z, after which the view would stay on the terminal,
-/// does not.
+/// Keeps Ctrl-C as a signal to the run. Disables Ctrl-Z, which would leave the view on the
+/// terminal.
 fn keep_signals() -> io::Result<()> {
     let terminal = std::fs::File::options()
         .read(true)
@@ -127,14 +127,14 @@ fn keep_signals() -> io::Result<()> {
     Ok(tcsetattr(&terminal, SetArg::TCSANOW, &settings)?)
 }
 
-/// Keys as they are pressed; nobody takes them any more when this is dropped.
+/// The keys that are pressed. Dropping it stops reading.
 pub struct Keys {
     keys: UnboundedReceiver<Key>,
     unwanted: Arc<AtomicBool>,
 }
 
 impl Keys {
-    /// Reads them in a thread of its own.
+    /// Starts a thread that reads keys.
     pub fn read() -> Keys {
         let (sender, keys) = unbounded_channel();
         let unwanted = Arc::new(AtomicBool::new(false));
@@ -153,14 +153,14 @@ impl Keys {
                 }
             }
         };
-        // Without it there are no keys; Ctrl-C of the run's terminal is left.
+        // Without the thread there are no keys; Ctrl-C still works as a signal.
         let _ = std::thread::Builder::new()
             .name("rbench-keys".to_owned())
             .spawn(read);
         Keys { keys, unwanted }
     }
 
-    /// The next one; never ready when there are no more.
+    /// The next key; never ready after the last one.
     pub async fn next(&mut self) -> Key {
         match self.keys.recv().await {
             Some(key) => key,

@@ -1,4 +1,4 @@
-//! What is known of a run, drawn: a pure function of it and of the size of the terminal.
+//! Draws the live state of a run: a pure function of the state and the terminal's size.
 
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
@@ -15,35 +15,35 @@ mod grid;
 
 use grid::{GREY, Grid};
 
-/// From this width on a row has both stretches of time side by side.
+/// Minimum width for rows with both time spans side by side.
 const WIDE: u16 = 156;
 
-/// Longest text that is taken from a run, in characters.
+/// Maximum length of a text from a run, in characters.
 const TEXT_MAX: usize = 400;
 
-/// Lines of a curve, on a screen of that many.
+/// Height of a curve on a screen with `height` lines.
 fn curve_lines(height: u16) -> u16 {
     (height / 8).clamp(3, 8)
 }
 
-/// What stands in the last line in place of the keys.
+/// Content of the last line, in place of the keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Question {
-    /// Nothing does.
+    /// The keys.
     None,
-    /// Whether the run is to be stopped.
+    /// Asks whether to stop the run.
     Stop,
-    /// A stop was refused: the run is on another host.
+    /// The stop was refused: the run is on another host.
     Refused,
-    /// Another run goes on meanwhile.
+    /// Another run has started meanwhile.
     Another,
-    /// The request to stop was not answered.
+    /// The stop request was not answered.
     Unheard,
-    /// The run has told nothing for so many seconds.
+    /// The run has sent nothing for this many seconds.
     Silent(u64),
 }
 
-/// Text of a run: nothing of it steers the terminal, and it is not longer than a screen.
+/// Shortens a text of a run and removes its control characters.
 fn text(text: &str) -> String {
     let short: String = text.chars().take(TEXT_MAX).collect();
     let plain = plain(&short);
@@ -60,7 +60,7 @@ fn text(text: &str) -> String {
     out
 }
 
-/// Whether a character turns the direction of those behind it, or has no place of its own.
+/// Returns true for characters that change the text's direction or have no width.
 fn turns(c: char) -> bool {
     matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
 }
@@ -85,7 +85,7 @@ pub fn draw(frame: &mut Frame<'_>, known: &LiveResult, question: Question) {
         20.. => take(curves.min(1) * (curve_lines(area.height) + 1)),
         _ => 0,
     };
-    // Hosts and what has ended share the rest; who needs less leaves it to the other.
+    // Hosts and finished phases share the rest; each leaves unused lines to the other.
     let half = free_half(area.height, fixed + rows_height + curves_height);
     let hosts_height = take(hosts.height().min(half.max(free_rest(
         area.height,
@@ -125,7 +125,7 @@ fn free_half(height: u16, used: u16) -> u16 {
     free_rest(height, used).div_ceil(2)
 }
 
-/// What is wrong, the last of it.
+/// The latest problems.
 fn trouble(known: &LiveResult) -> Vec<String> {
     let notes = known.notes.iter().rev().take(2).rev();
     known
@@ -144,7 +144,7 @@ fn draw_head(frame: &mut Frame<'_>, area: Rect, known: &LiveResult) {
         .take(100)
         .map(|word| text(word))
         .collect();
-    // The path of the program says nothing.
+    // Only the program's name matters, not its path.
     if let Some((_, name)) = words.first().and_then(|first| first.rsplit_once('/')) {
         words[0] = name.to_owned();
     }
@@ -180,12 +180,12 @@ fn place_line(known: &LiveResult) -> String {
     if let Some(cpus) = known.client_cpus {
         line += &format!(", client {cpus:.2}");
     }
-    // Last: it may be long.
+    // Last, because it may be long.
     let fs_type = fs_type.unwrap_or_default();
     line + &format!(", {}{fs_type}", text(&known.target))
 }
 
-/// The phase as a bar, as far as it is known how far it is.
+/// Draws the phase as a bar, if its progress is known.
 fn draw_phase(frame: &mut Frame<'_>, area: Rect, label: &str, progress: &LiveProgress) {
     let LiveProgress {
         elapsed_s,
@@ -215,7 +215,7 @@ fn draw_phase(frame: &mut Frame<'_>, area: Rect, label: &str, progress: &LivePro
     }
 }
 
-/// What there is of the phase as a whole.
+/// Totals of the phase.
 fn sums_line(known: &LiveResult) -> Line<'static> {
     let mut spans = Vec::new();
     let mut say = |text: String, bad: bool| {
@@ -248,7 +248,8 @@ fn sums_line(known: &LiveResult) -> Line<'static> {
     Line::from(spans)
 }
 
-/// Rate and 99th percentile of the first row, side by side; with room of the second, too.
+/// Draws the first row's rate and 99th percentile side by side; with enough room, also the second
+/// row's.
 fn draw_curves(frame: &mut Frame<'_>, area: Rect, known: &LiveResult) {
     if area.height < 2 {
         return;
@@ -264,7 +265,7 @@ fn draw_curves(frame: &mut Frame<'_>, area: Rect, known: &LiveResult) {
         let [head, curve] =
             Layout::vertical([Constraint::Length(1), Constraint::Min(1)]).areas(*area);
         frame.render_widget(Paragraph::new(Line::styled(title, GREY)), head);
-        // The newest at the right edge.
+        // The newest value is at the right edge.
         let room = usize::from(curve.width);
         let newest = &values[values.len().saturating_sub(room)..];
         let mut padded = vec![0; room - newest.len()];
@@ -273,7 +274,7 @@ fn draw_curves(frame: &mut Frame<'_>, area: Rect, known: &LiveResult) {
     }
 }
 
-/// The curves of a row: what they are called and their values.
+/// The curves of a row: titles and values.
 fn curves(row: &LiveRow) -> [(String, Vec<u64>); 2] {
     let top = |values: &[u64]| values.iter().copied().max().unwrap_or(0);
     let rates: Vec<u64> = row

@@ -1,4 +1,4 @@
-//! `rbench watch`: draws a run that goes on elsewhere.
+//! `rbench watch`: draws the live state of a run of another process.
 
 use std::io::{IsTerminal as _, stdout};
 use std::time::Duration;
@@ -22,16 +22,16 @@ use super::view::Question;
 use crate::console::{complain, fail};
 use crate::exit::{FAILED, SUCCESS, USAGE};
 
-/// How long connecting and each answer may take.
+/// Time limit of a connection and of each answer.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(5);
 
-/// A run tells something twice a second; after this time it is said that it does not.
+/// A run sends a line at least every second; after this time its silence is reported.
 const SILENT: Duration = Duration::from_secs(3);
 
-/// How long `s` waits for its second key.
+/// Time limit for the second key of a stop (`s`, then `y`).
 const ASKS_FOR: Duration = Duration::from_secs(5);
 
-/// Most bytes of a line.
+/// Maximum length of a line, bytes.
 const LINE_MAX: usize = 8 << 20;
 
 /// Runs `rbench watch`.
@@ -59,7 +59,7 @@ pub fn watch(at: &WatchAt) -> u8 {
         }
         Err(message) => fail(FAILED, message),
     };
-    // Whoever looks up a name there may take his time.
+    // A name lookup may still be running.
     runtime.shutdown_background();
     code
 }
@@ -93,7 +93,7 @@ async fn connect(at: &WatchAt) -> Result<SendRequest<Empty<Bytes>>, String> {
     Ok(sender)
 }
 
-/// Asks for something; `run`: the run that is meant.
+/// Sends a request. `run`: id of the run that is meant.
 async fn ask(
     at: &WatchAt,
     method: Method,
@@ -124,7 +124,7 @@ async fn ask(
     }
 }
 
-/// The lines of a run.
+/// The lines that a run sends.
 struct Lines {
     body: Incoming,
     rest: Vec<u8>,
@@ -145,7 +145,7 @@ impl Lines {
         }
     }
 
-    /// The next line; `None` when there are no more.
+    /// The next line; `None` at the end.
     async fn next(&mut self) -> Option<Result<LiveResult, String>> {
         loop {
             if let Some(end) = self.rest.iter().position(|byte| *byte == b'\n') {
@@ -164,7 +164,7 @@ impl Lines {
     }
 }
 
-/// The signals that end it.
+/// The signals that end `rbench watch`.
 struct Ends([Option<Signal>; 3]);
 
 impl Ends {
@@ -189,7 +189,7 @@ impl Ends {
     }
 }
 
-/// Draws until the run has ended or somebody leaves; what is to be said afterwards.
+/// Draws until the run has ended or the user leaves. Returns a closing message.
 async fn look(at: &WatchAt) -> Result<Option<String>, String> {
     let mut lines = Lines::of(at).await?;
     let garbled = |why: String| {
@@ -244,14 +244,14 @@ async fn look(at: &WatchAt) -> Result<Option<String>, String> {
     }
 }
 
-/// What is looked at.
+/// The state of the view.
 struct Looks {
     screen: Screen<std::io::Stdout>,
     known: LiveResult,
     heard: Instant,
-    /// Since when it asks whether the run is to be stopped.
+    /// Start of the question whether to stop the run.
     asks: Option<Instant>,
-    /// What came of asking for a stop.
+    /// Answer to the request to stop.
     answer: Option<Result<StatusCode, String>>,
 }
 

@@ -1,5 +1,5 @@
-//! Which runs a series has: known from the start, or each decided from the
-//! results of those before.
+//! The course of a series: its runs, known from the start or each derived from the results of the
+//! earlier ones.
 
 use std::path::PathBuf;
 
@@ -21,8 +21,8 @@ use knee::Knee;
 use quick::Quick;
 use suite::Suite;
 
-/// Which runs a series has, and in which order. Rank 0 asks; what it answers
-/// depends on the results so far alone, so that a series can be resumed.
+/// The runs of a series and their order, at rank 0. Answers depend only on the results until now,
+/// so that a series can be resumed.
 pub trait Course {
     /// The name of the command.
     fn kind(&self) -> &'static str;
@@ -32,107 +32,104 @@ pub trait Course {
         None
     }
 
-    /// The part of the full size.
+    /// The scale relative to full size.
     fn scale(&self) -> f64 {
         1.0
     }
 
-    /// The directory that all cells work in, and whether it is the built-in file
-    /// system.
+    /// The directory of all cells, and true if it is the built-in file system.
     fn dir(&self) -> Option<(String, bool)> {
         None
     }
 
-    /// Of a suite: its steps.
+    /// The steps of a suite.
     fn steps(&self) -> Vec<SeriesStep> {
         Vec::new()
     }
 
-    /// Cells that cannot be run on what was launched.
+    /// Cells that cannot be run on the launched ranks.
     fn left_out(&self) -> Vec<LeftOut> {
         Vec::new()
     }
 
-    /// Where a cell stands in a file.
+    /// The position of a cell in its file.
     fn place(&self, _index: u32) -> Option<String> {
         None
     }
 
-    /// Whether the cells are only to be printed.
+    /// Returns true if the cells are only printed.
     fn dry_run(&self) -> bool {
         false
     }
 
-    /// The longest that a cell is supposed to take where its plan does not tell, s.
+    /// Longest expected duration of a cell whose plan gives none, s.
     fn most_s(&self) -> Option<f64> {
         None
     }
 
-    /// What is varied.
+    /// The keys that vary.
     fn keys(&self) -> Vec<SeriesKey> {
         Vec::new()
     }
 
-    /// The cells that are known before the first has run.
+    /// The cells that are known before the first run.
     fn known(&self) -> Vec<Cell>;
 
-    /// Cells that have to be possible before the first one runs: those that are
-    /// known, and one of each form that may follow.
+    /// Cells to check before the first run: the known ones, and one of each form that may follow.
     fn samples(&self) -> Vec<Cell> {
         self.known()
     }
 
-    /// Of `knee`: what has to hold, and nothing found yet.
+    /// The objectives of `knee`, without results.
     fn knee(&self) -> Option<KneeResult> {
         None
     }
 
-    /// Of `io500`: its phases, and nothing measured yet.
+    /// The phases of `io500`, without results.
     fn io500(&self) -> Option<Io500Result> {
         None
     }
 
-    /// The directory that results go to if `--out` names no file; it is made.
+    /// Directory for results if `--out` names no file; created on demand.
     fn out_dir(&self) -> Option<PathBuf> {
         None
     }
 
-    /// What is said before anything runs, a line each.
+    /// Lines to print before the first run.
     fn remarks(&self) -> Vec<String> {
         Vec::new()
     }
 
-    /// Makes what all cells need.
+    /// Creates what all cells need.
     fn start(&self) -> Result<(), String> {
         Ok(())
     }
 
-    /// How many of the first cells of an earlier launch may stay, those that are complete.
+    /// Number of leading cells that a resumed series may keep, if they are complete.
     fn keeps(&self, _earlier: &SeriesResult) -> u32 {
         u32::MAX
     }
 
-    /// Makes what the cell needs, untimed.
+    /// Prepares a cell, untimed.
     fn begin(&self, _index: u32) -> Result<(), String> {
         Ok(())
     }
 
-    /// A cell has ended; what is said of it while the series goes on.
+    /// Called after a cell. Returns a line to print.
     fn ended(&self, _index: u32, _so_far: &SeriesResult) -> Option<String> {
         None
     }
 
-    /// There is no next cell: removes what [`Course::start`] and [`Course::begin`] have made,
-    /// unless the series is `resumable` and not done. `None`: nothing was run.
+    /// Called after the last cell. Removes what [`Course::start`] and [`Course::begin`] created,
+    /// unless the series is `resumable` and incomplete. `None`: nothing was run.
     fn over(&self, _so_far: Option<&SeriesResult>, _resumable: bool) {}
 
-    /// How many cells there will be; `None` where that depends on the results.
+    /// Number of cells; `None` if it depends on the results.
     fn planned(&self) -> Option<u32> {
         Some(self.known().len() as u32)
     }
 
-    /// The next cell and its number, after those that are complete or failed;
-    /// `None`: there is none.
+    /// The next cell and its index, given the cells that are complete or failed; `None` at the end.
     fn next(&self, so_far: &SeriesResult) -> Option<(u32, Cell)> {
         let all = (0..).zip(self.known());
         let tried = |index: u32| so_far.cells.iter().any(|cell| cell.index == index);
@@ -140,18 +137,18 @@ pub trait Course {
     }
 }
 
-/// What a course may depend on besides its command line.
+/// Inputs of a course beside its command line.
 #[derive(Clone, Copy)]
 pub struct Around<'a> {
-    /// How it was launched.
+    /// The launch of the series.
     pub launch: &'a Launch,
     /// The host of each launched rank.
     pub host_of: &'a [u32],
-    /// With `--resume`: what an earlier launch left.
+    /// Results of an earlier launch, with `--resume`.
     pub earlier: Option<&'a SeriesResult>,
 }
 
-/// The course that a command line asks for.
+/// The course of a command line.
 ///
 /// # Errors
 /// A sentence that names key or option.
@@ -172,7 +169,7 @@ pub fn of(series: &Series, around: Around<'_>) -> Result<Box<dyn Course>, String
     }
 }
 
-/// Every combination of some values.
+/// All combinations of the values.
 struct Sweep {
     keys: Vec<SeriesKey>,
     cells: Vec<Cell>,
@@ -205,7 +202,7 @@ impl Course for Sweep {
     }
 }
 
-/// NNBench's operations at more and more workers.
+/// NNBench's operations with a growing number of workers.
 struct Ladder {
     cells: Vec<Cell>,
 }

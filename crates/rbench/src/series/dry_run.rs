@@ -1,4 +1,4 @@
-//! What a series would run, and how long it may take.
+//! The plan of a series as text: its runs and the expected duration.
 
 use rbench_core::units::human_nanos;
 use rbench_plan::Plan;
@@ -7,7 +7,7 @@ use rbench_plan::series::Cell;
 
 use super::Course;
 
-/// A line for each cell, then the time.
+/// One line for each cell, then the total time.
 pub fn text(course: &dyn Course, cells: &[(Cell, Plan)]) -> String {
     let mut out = String::new();
     let mut all = 0.0;
@@ -49,7 +49,7 @@ pub fn text(course: &dyn Course, cells: &[(Cell, Plan)]) -> String {
     out
 }
 
-/// Seconds, minutes or hours.
+/// Formats a time in seconds, minutes or hours.
 fn shown(seconds: f64) -> String {
     match seconds {
         ..120.0 => human_nanos(seconds * 1e9),

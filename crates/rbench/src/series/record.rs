@@ -1,5 +1,5 @@
-//! What a series has so far: in memory, in its journal, and at the end in its
-//! file and on standard output.
+//! The results of a series: in memory, in its journal, and at the end in its file and on standard
+//! output.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -22,25 +22,25 @@ use crate::launch::Launch;
 use crate::result::run;
 use crate::show::view;
 
-/// More cells no series has: who says so in a file to go on with has made a mistake.
+/// Maximum number of cells; a file to resume with more cells is invalid.
 const CELLS_MAX: u32 = 1 << 20;
 
-/// A series so far.
+/// The results of a series until now.
 pub struct Record {
     series: SeriesResult,
     out: Option<PathBuf>,
     file: Option<ResultFile>,
     format: Format,
     quiet: bool,
-    /// Cells that an earlier launch had run.
+    /// Number of cells taken over from an earlier launch.
     resumed: u32,
-    /// When the running cell began.
+    /// Start of the running cell.
     begun: Instant,
     published: bool,
 }
 
 impl Record {
-    /// Nothing yet, or what an earlier launch left.
+    /// Starts an empty record, or continues the one of an earlier launch.
     ///
     /// # Errors
     /// One sentence that names the file.
@@ -110,7 +110,7 @@ impl Record {
         }
         let (earlier, beside) = read_earlier(&out)?;
         let named = |e: &dyn std::fmt::Display| format!("--resume {}: {e}", out.display());
-        // A launch that died while it went on with a series leaves both.
+        // A launch that died while resuming a series leaves both files.
         let ours = |bytes: &Vec<u8>| {
             let read = journal::is_series(bytes).then(|| journal::read(bytes).ok());
             read.flatten()
@@ -126,7 +126,7 @@ impl Record {
             let number = u64::from(cell.index) + 1;
             return Err(named(&format!("its cell number {number} is too high")));
         }
-        // The cell that was stopped may have come after cells that failed.
+        // The stopped cell may have come after cells that failed.
         let last = earlier.cells.iter().map(|cell| cell.index + 1).max();
         let last = last.max(self.series.planned).unwrap_or_default();
         self.keep(earlier, course).map_err(|e| named(&e))?;
@@ -135,7 +135,7 @@ impl Record {
             lines.push_str(&journal::cell_line(cell));
         }
         self.file = Some(ResultFile::begin_again(&out, &lines)?);
-        // What the cell that was stopped had is run again.
+        // The stopped cell is run again.
         for index in 0..=last {
             self.cell_file(index)
                 .iter()
@@ -144,8 +144,8 @@ impl Record {
         Ok(())
     }
 
-    /// Takes over the complete cells of an earlier launch, as far as this one
-    /// would run the same.
+    /// Takes over complete cells of an earlier launch, as long as this launch would run the same
+    /// cells.
     fn keep(&mut self, earlier: SeriesResult, course: &dyn Course) -> Result<(), String> {
         let known = course.known();
         let keeps = course.keeps(&earlier);
@@ -153,7 +153,7 @@ impl Record {
         for cell in earlier.cells.into_iter().filter(kept) {
             let planned = match known.get(cell.index as usize) {
                 Some(planned) => planned.clone(),
-                // Decided from those before it.
+                // An adaptive course derives it from the earlier cells.
                 None => match course.next(&self.series) {
                     Some((index, planned)) if index == cell.index => planned,
                     _ => break,
@@ -165,7 +165,7 @@ impl Record {
                 .words
                 .iter()
                 .map(|word| word.to_string_lossy().into_owned());
-            // Each launch mounts the built-in file system anew.
+            // Each launch mounts the built-in file system at another path.
             let moved = cell.dir.clone().zip(self.series.dir.clone());
             let moved = moved.filter(|_| self.series.embedded);
             let here = |word: &String| match &moved {
@@ -185,17 +185,17 @@ impl Record {
         Ok(())
     }
 
-    /// Whether there is a file, so that the series can be gone on with.
+    /// Returns true if there is a file, so that the series can be resumed.
     pub fn has_file(&self) -> bool {
         self.out.is_some()
     }
 
-    /// The series so far.
+    /// The results until now.
     pub fn series(&self) -> &SeriesResult {
         &self.series
     }
 
-    /// The line that says which cell begins.
+    /// A line that announces a cell.
     pub fn progress(&self, index: u32, cell: &Cell) -> String {
         let name = match cell.name.as_str() {
             "" => String::new(),
@@ -211,7 +211,7 @@ impl Record {
         }
     }
 
-    /// The time left, if the cells to come take as long as those of the mean.
+    /// The time left if the remaining cells take the mean time of the finished ones.
     fn left(&self, planned: u32) -> String {
         let done = self.series.cells.len() as u32;
         if done == 0 {
@@ -222,19 +222,19 @@ impl Record {
         format!(" (about {} left)", about(left))
     }
 
-    /// A cell begins now.
+    /// Starts the clock of a cell.
     pub fn cell_begins(&mut self) {
         self.begun = Instant::now();
     }
 
-    /// The file beside which a cell's own journal stands while it runs.
+    /// Base path of the journal of a cell while it runs.
     pub fn cell_file(&self, index: u32) -> Option<PathBuf> {
         let mut name = self.out.clone()?.into_os_string();
         name.push(format!(".cell-{}", index + 1));
         Some(name.into())
     }
 
-    /// Takes the result of a cell; whether it is where it can be read again.
+    /// Takes the result of a cell. Returns true if it is stored safely.
     pub fn take(
         &mut self,
         index: u32,
@@ -250,7 +250,7 @@ impl Record {
         self.put(index, cell, Some(result.clone()), error)
     }
 
-    /// A cell ended without a whole result.
+    /// Records a cell that ended without a complete result.
     pub fn failed(&mut self, index: u32, cell: &Cell, error: Option<String>) {
         let so_far = self.series.cells.iter().find(|other| other.index == index);
         let result = so_far.and_then(|cell| cell.result.clone());
@@ -292,7 +292,7 @@ impl Record {
         }
     }
 
-    /// Writes file and report, once; the exit code. `ended`: no cell is left.
+    /// Writes file and report once, and returns the exit code. `ended`: no cell is left.
     pub fn publish(&mut self, ended: bool) -> u8 {
         if std::mem::replace(&mut self.published, true) {
             return SUCCESS;
@@ -333,7 +333,7 @@ impl Record {
     }
 }
 
-/// The directory of results, which is made if it is not there.
+/// The directory for results, created if missing.
 fn made(launch: &Launch, dir: &Path) -> Result<PathBuf, String> {
     let dir = Path::new(&launch.cwd).join(dir);
     std::fs::create_dir_all(&dir).map_err(|e| {
@@ -345,13 +345,13 @@ fn made(launch: &Launch, dir: &Path) -> Result<PathBuf, String> {
     Ok(dir)
 }
 
-/// Where the file is that was asked for.
+/// Path of the file for `--out`.
 fn path_of(launch: &Launch, out: Option<PathBuf>) -> Option<PathBuf> {
     out.map(|out| named_after(out, &launch.cwd, &launch.run_id))
         .map(|out| Path::new(&launch.cwd).join(out))
 }
 
-/// With `--resume`: the series that is to be gone on with.
+/// The series to resume, with `--resume`.
 ///
 /// # Errors
 /// One sentence that names the file.
@@ -362,18 +362,18 @@ pub fn earlier(launch: &Launch, asked: &SeriesOptions) -> Result<Option<SeriesRe
     }
 }
 
-/// What an earlier launch left, and what is at `out` besides its journal.
+/// Reads an earlier launch's record, and the content of `out` if there is also a journal.
 fn read_earlier(out: &Path) -> Result<(SeriesResult, Option<Vec<u8>>), String> {
-    let (found, beside) = ResultFile::earlier(out)?;
+    let (content, beside) = ResultFile::earlier(out)?;
     let named = |e: &dyn std::fmt::Display| format!("--resume {}: {e}", out.display());
-    if !journal::is_series(&found) {
+    if !journal::is_series(&content) {
         return Err(named(&"it does not hold a series"));
     }
-    let earlier = journal::read(&found).map_err(|e| named(&e))?;
+    let earlier = journal::read(&content).map_err(|e| named(&e))?;
     Ok((earlier, beside))
 }
 
-/// Whether an earlier series is the same as the one that is asked for.
+/// Checks that an earlier series is the requested one.
 fn same(earlier: &SeriesResult, asked: &SeriesResult) -> Result<(), String> {
     let differs = |what: &str| Err(format!("it holds a series with different {what}"));
     match () {
@@ -394,7 +394,7 @@ fn same(earlier: &SeriesResult, asked: &SeriesResult) -> Result<(), String> {
     }
 }
 
-/// Whether what names the directory of each cell means the same in both.
+/// Checks that relative directories and RBENCH_DIR mean the same in both launches.
 fn launched_alike(earlier: &SeriesResult, asked: &SeriesResult) -> Result<(), String> {
     match (&earlier.launched, &asked.launched) {
         (Some(then), Some(now)) if then.rbench_dir != now.rbench_dir => {
@@ -411,7 +411,7 @@ fn launched_alike(earlier: &SeriesResult, asked: &SeriesResult) -> Result<(), St
     }
 }
 
-/// Whether two series search for the same.
+/// Returns true if both series search for the same objectives.
 fn same_search(earlier: &SeriesResult, asked: &SeriesResult) -> bool {
     let bare = |series: &SeriesResult| {
         let mut knee = series.knee.clone()?;
@@ -421,7 +421,7 @@ fn same_search(earlier: &SeriesResult, asked: &SeriesResult) -> bool {
     bare(earlier) == bare(asked)
 }
 
-/// A time for people.
+/// Formats a time for people.
 fn about(seconds: f64) -> String {
     let time = Duration::from_secs_f64(seconds.max(0.0)).as_secs();
     match time {

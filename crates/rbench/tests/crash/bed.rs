@@ -1,5 +1,5 @@
-//! A file system whose power can be cut, runs on it, and a place for journals
-//! outside.
+//! A test bed: a file system whose power can be cut, runs on it, and a place for journals outside
+//! it.
 
 use std::cell::Cell;
 use std::fs;
@@ -15,15 +15,15 @@ use rbench_exec::ack::{Audit, audit};
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// Nothing may take longer, however busy the machine is.
+/// Time limit of every wait, even on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(300);
 
-/// The file system, mounted, and two places outside it.
+/// The mounted file system, and two directories outside it.
 pub struct Bed {
     dir: TempDir,
     server: Child,
     cuts: Cell<usize>,
-    /// While it is there the server may live, for [`PATIENCE`].
+    /// While this exists, the server may run, for [`PATIENCE`].
     _watched: Sender<()>,
 }
 
@@ -39,7 +39,7 @@ fn pid(child: &Child) -> Pid {
     Pid::from_raw(child.id().cast_signed())
 }
 
-/// Waits until `there` says so.
+/// Waits until `there` returns true.
 pub fn wait_for(what: &str, mut there: impl FnMut() -> bool) {
     let deadline = Instant::now() + PATIENCE;
     while !there() {
@@ -48,7 +48,7 @@ pub fn wait_for(what: &str, mut there: impl FnMut() -> bool) {
     }
 }
 
-/// The end of a process.
+/// Waits for the end of a process.
 fn end(child: &mut Child, what: &str) -> ExitStatus {
     let mut status = None;
     wait_for(what, || {
@@ -59,7 +59,7 @@ fn end(child: &mut Child, what: &str) -> ExitStatus {
 }
 
 impl Bed {
-    /// Mounts it with these options of `rbench testfs`.
+    /// Mounts the file system with these options of `rbench testfs`.
     pub fn new(options: &str) -> Bed {
         let dir = tempfile::tempdir().expect("temporary directory");
         for name in ["target", "outside"] {
@@ -73,12 +73,12 @@ impl Bed {
             .stdout(Stdio::null())
             .spawn()
             .expect("starts");
-        // When it ends, whoever waits for its mount goes on with an error.
+        // If the server is killed, processes that wait for its mount get an error.
         let (watched, watcher) = mpsc::channel::<()>();
         let server_pid = pid(&server);
         std::thread::spawn(move || {
             if watcher.recv_timeout(2 * PATIENCE) == Err(RecvTimeoutError::Timeout) {
-                // It may have ended already.
+                // The server may have ended already.
                 let _ = kill(server_pid, Signal::SIGKILL);
             }
         });
@@ -97,12 +97,12 @@ impl Bed {
         mounts.contains(&*self.target().to_string_lossy())
     }
 
-    /// What is tested.
+    /// The directory to test.
     pub fn target(&self) -> PathBuf {
         self.dir.path().join("target")
     }
 
-    /// The only run's directory.
+    /// The directory of the only run.
     pub fn run_directory(&self) -> PathBuf {
         let mut entries = fs::read_dir(self.target()).expect("listing");
         entries.next().expect("a run").expect("an entry").path()
@@ -116,14 +116,14 @@ impl Bed {
         all
     }
 
-    /// Starts `rbench io` on it, with a journal.
+    /// Starts `rbench io` on the file system, with a journal.
     pub fn start(&self, options: &str) -> Running {
         self.begin(&format!(
             "io --dir target --verify --ack-journal outside/acks --quiet --progress off {options}"
         ))
     }
 
-    /// Starts jobs of `rbench fio` on it, with a journal.
+    /// Starts jobs of `rbench fio` on the file system, with a journal.
     pub fn start_jobs(&self, options: &str) -> Running {
         self.begin(&format!(
             "fio --ack-journal outside/acks --quiet --output=outside.report --directory=target {options}"
@@ -141,7 +141,7 @@ impl Bed {
         Running(child)
     }
 
-    /// Cuts the power and waits until that is done.
+    /// Cuts the power and waits until that is complete.
     pub fn cut(&self) {
         let cuts = self.cuts.get() + 1;
         self.cuts.set(cuts);
@@ -161,12 +161,12 @@ impl Bed {
             .collect()
     }
 
-    /// What the journals say of the data.
+    /// Audits the data with the journals.
     pub fn audit(&self) -> Audit {
         audit(&self.journals(), None).expect("journals")
     }
 
-    /// The same by `rbench verify`: its exit code and what it says.
+    /// Audits with `rbench verify`: its exit code and output.
     pub fn verify(&self, options: &str) -> (Option<i32>, String) {
         let mut command = program(&format!("verify {options}"));
         let output = command.args(self.journals()).output().expect("starts");
@@ -176,7 +176,7 @@ impl Bed {
 }
 
 impl Bed {
-    /// Waits until the server has ended, or ends it.
+    /// Waits until the server ends; kills it after the time limit.
     fn wait_for_the_server(&mut self) {
         let deadline = Instant::now() + PATIENCE;
         while matches!(self.server.try_wait(), Ok(None)) {
@@ -203,15 +203,14 @@ impl Drop for Bed {
 pub struct Running(Child);
 
 impl Running {
-    /// Waits until it has begun to write, or ended; it may be too short to be
-    /// seen.
+    /// Waits until it has started to write, or has ended: a short run may finish unnoticed.
     pub fn begun(&mut self, bed: &Bed) {
         wait_for("a run's beginning", || {
             !bed.journals().is_empty() || self.0.try_wait().is_ok_and(|s| s.is_some())
         });
     }
 
-    /// Sends it a signal, unless it has ended.
+    /// Sends a signal, unless it has ended.
     pub fn signal(&mut self, signal: Signal) {
         if self.0.try_wait().is_ok_and(|status| status.is_none()) {
             kill(pid(&self.0), signal).expect("it is there");
@@ -231,7 +230,7 @@ impl Drop for Running {
     }
 }
 
-/// The files below a folder and what they hold.
+/// Collects the files below a directory and their content.
 pub fn contents(folder: &Path, into: &mut Vec<(PathBuf, Vec<u8>)>) {
     let Ok(entries) = fs::read_dir(folder) else {
         return;

@@ -1,4 +1,4 @@
-//! Damage that no crash does, done on purpose and then looked for.
+//! Damage that no crash can cause: inserted deliberately, and then searched for.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,14 +12,14 @@ use rbench_exec::verify::{BlockHeader, Headers};
 use super::bed::Bed;
 use super::oracle::Known;
 
-/// Blocks of a scenario that are damaged, one after the other.
+/// Number of blocks per scenario that are damaged, one after the other.
 const BLOCKS: usize = 3;
 
-/// What was done and what was found.
+/// The damage that was done, and the findings.
 #[derive(Debug, Default)]
 pub struct Tally {
     done: BTreeMap<&'static str, u64>,
-    /// Contents that a crash may leave, put there on purpose.
+    /// Number of legitimate contents after a crash that were inserted deliberately.
     allowed: u64,
     pub missed: Vec<String>,
 }
@@ -64,13 +64,13 @@ fn open(block: &Known) -> File {
     options.open(&block.path).expect("what is damaged is there")
 }
 
-/// Writes, however often that is to fail by the scenario.
+/// Writes, retrying failures that the scenario injects.
 fn put(file: &File, bytes: &[u8], offset: u64) {
     let tries = (0..100).find(|_| file.write_all_at(bytes, offset).is_ok());
     assert!(tries.is_some(), "cannot be written");
 }
 
-/// The block as it was written.
+/// The block's content as written.
 fn written(block: &Known, generation: u64) -> Vec<u8> {
     let mut bytes = vec![0; block.length];
     let header = BlockHeader {
@@ -84,8 +84,7 @@ fn written(block: &Known, generation: u64) -> Vec<u8> {
     bytes
 }
 
-/// What is there now, and the length of the file; `None` where the block lies
-/// behind its end.
+/// The block's current content and the length of its file; `None` if the block is beyond the end.
 fn content(block: &Known) -> Option<(Vec<u8>, u64)> {
     let file = File::open(&block.path).ok()?;
     let mut bytes = vec![0; block.length];
@@ -93,12 +92,11 @@ fn content(block: &Known) -> Option<(Vec<u8>, u64)> {
     Some((bytes, file.metadata().expect("open").len()))
 }
 
-/// Does the damage that these blocks can have, one kind after the other, and
-/// mends it.
+/// Tries each kind of damage that these blocks can have, one after the other, and repairs it.
 pub fn try_all(bed: &Bed, seed: u64, blocks: &[Known], chance: &mut Stream) -> Tally {
     let mut tally = Tally::default();
-    let there: Vec<&Known> = blocks.iter().filter(|b| content(b).is_some()).collect();
-    let (durable, others): (Vec<&Known>, Vec<&Known>) = there.iter().partition(|b| b.durable);
+    let existing: Vec<&Known> = blocks.iter().filter(|b| content(b).is_some()).collect();
+    let (durable, others): (Vec<&Known>, Vec<&Known>) = existing.iter().partition(|b| b.durable);
     let pick = |chance: &mut Stream, from: &[&Known]| {
         let nth = chance.below(from.len().max(1) as u64) as usize;
         from.get(nth).copied().cloned()
@@ -112,7 +110,7 @@ pub fn try_all(bed: &Bed, seed: u64, blocks: &[Known], chance: &mut Stream) -> T
         if let Some(block) = pick(chance, &others) {
             trial.flip(&block, chance);
         }
-        if let Some(block) = pick(chance, &there) {
+        if let Some(block) = pick(chance, &existing) {
             trial.leave(&block, chance);
         }
         let Some(block) = pick(chance, &durable) else {
@@ -139,28 +137,28 @@ struct Trial<'a> {
 }
 
 impl Trial<'_> {
-    /// Counts a damage to `block`, which must be found as one of `classes`.
+    /// Counts a damage to `block`, and checks that the audit reports it as one of `classes`.
     fn look(&mut self, name: &'static str, block: &Known, classes: &[Class]) {
         self.tally.count(name, 1);
-        let found = audit(&self.bed.journals(), None).expect("journals");
+        let report = audit(&self.bed.journals(), None).expect("journals");
         let here = |class: &Class| {
-            // Of many only the first ones are told one by one.
-            let told = found
+            // The audit lists only the first of many findings.
+            let listed = report
                 .findings
                 .iter()
                 .any(|f| f.class == *class && f.path == block.path && f.offset == block.offset);
-            told || found.count(*class) > 10
+            listed || report.count(*class) > 10
         };
         if !classes.iter().any(here) {
             let why = format!(
                 "seed {}: {name}: {block:?}: {:?}",
-                self.seed, found.findings
+                self.seed, report.findings
             );
             self.tally.missed.push(why);
         }
     }
 
-    /// Puts `bytes` in place of the block while it is looked for.
+    /// Replaces the block by `bytes` during an audit.
     fn replace(&mut self, name: &'static str, block: &Known, bytes: &[u8], classes: &[Class]) {
         let Some((before, _)) = content(block) else {
             return;
@@ -174,8 +172,8 @@ impl Trial<'_> {
         put(&file, &before, block.offset);
     }
 
-    /// What a crash may leave: each sector of any permitted content, or of two
-    /// that change in its midst. Nobody is to blame.
+    /// Inserts content that a crash may leave: each sector from any permitted content, or from two
+    /// that change within the sector. The audit must not report it.
     fn leave(&mut self, block: &Known, chance: &mut Stream) {
         let Some((before, _)) = content(block) else {
             return;
@@ -191,7 +189,7 @@ impl Trial<'_> {
         while at < bytes.len() {
             let first = block.offset as usize + at;
             let end = ((first / 512 + 1) * 512 - block.offset as usize).min(bytes.len());
-            // Between lines of a cache, and not within the stamp.
+            // The change is between two cache lines, and not within the stamp.
             let within = (first.next_multiple_of(64) + 128 - block.offset as usize).min(end);
             bytes[at..within].copy_from_slice(&contents[one()][at..within]);
             bytes[within..end].copy_from_slice(&contents[one()][within..end]);
@@ -200,15 +198,18 @@ impl Trial<'_> {
         let file = open(block);
         put(&file, &bytes, block.offset);
         self.tally.allowed += 1;
-        let found = audit(&self.bed.journals(), None).expect("journals");
-        if !found.is_clean() {
-            let why = format!("seed {}: blamed {block:?}: {:?}", self.seed, found.findings);
+        let report = audit(&self.bed.journals(), None).expect("journals");
+        if !report.is_clean() {
+            let why = format!(
+                "seed {}: blamed {block:?}: {:?}",
+                self.seed, report.findings
+            );
             self.tally.missed.push(why);
         }
         put(&file, &before, block.offset);
     }
 
-    /// The file is not there.
+    /// Removes the file during an audit.
     fn take_away(&mut self, block: &Known) {
         let away = block.path.with_extension("away");
         fs::rename(&block.path, &away).expect("renamed");
@@ -216,8 +217,8 @@ impl Trial<'_> {
         fs::rename(&away, &block.path).expect("renamed back");
     }
 
-    /// One bit; not of the stamp where it may be that of another write, of
-    /// which only the beginning was written.
+    /// Flips one bit. Spares the stamp if it may belong to another write that was only partly
+    /// written.
     fn flip(&mut self, block: &Known, chance: &mut Stream) {
         let Some((mut bytes, _)) = content(block) else {
             return;
@@ -240,7 +241,7 @@ impl Trial<'_> {
         let nth = chance.below(block.superseded.len() as u64) as usize;
         let bytes = written(block, block.superseded[nth]);
         self.replace("rolled back", block, &bytes, &[Class::Lost]);
-        // Only a part of it.
+        // Only a part of the block.
         let Some((mut mixed, _)) = content(block) else {
             return;
         };
@@ -255,7 +256,7 @@ impl Trial<'_> {
         let Some((mut bytes, _)) = content(block) else {
             return;
         };
-        // All of it in one sector.
+        // Zeros within one sector only.
         let first = (block.offset.next_multiple_of(64) - block.offset) as usize;
         let places = (bytes.len() - first) / 64;
         let at = first + 64 * chance.below(places as u64) as usize;

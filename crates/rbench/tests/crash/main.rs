@@ -1,11 +1,9 @@
-//! Runs with a journal of acknowledged writes, killed or on a file system whose
-//! power is cut: nothing that a crash may leave is blamed, and nothing else is
-//! missed.
+//! Tests runs with a journal of acknowledged writes that are killed, or whose file system loses
+//! power. Contents that a crash may leave must not be reported, and all other damage must be.
 //!
-//! File system, run and audit are processes of their own, as they are for a
-//! user: a process must not wait for a mount that it serves itself.
-//! `RBENCH_CRASH_SCENARIOS` sets how many scenarios are played (24 without
-//! it), `RBENCH_CRASH_SEED` the first one's seed.
+//! File system, run and audit are separate processes, like in practice: a process must not wait for
+//! a mount that it serves itself. `RBENCH_CRASH_SCENARIOS` sets the number of scenarios (default
+//! 24), `RBENCH_CRASH_SEED` the seed of the first one.
 
 #![allow(
     clippy::print_stderr,
@@ -42,7 +40,7 @@ fn run(bed: &Bed, options: &str) {
     assert_eq!(bed.start(options).end().code(), Some(0), "{options}");
 }
 
-/// All of them run on the built-in file system.
+/// All tests run on the built-in file system.
 mod needs_fuse {
     use super::*;
 
@@ -59,7 +57,7 @@ mod needs_fuse {
                 &bed,
                 &format!("--rw write --bs 4k --size 128k --threads 2 --fsync {fsync}"),
             );
-            // Before the crash everything is there.
+            // Before the crash all data exists.
             assert_eq!(counts(&bed.audit()), [64, 0, 0, 0, 0, 0], "{fsync}");
             bed.cut();
             let audit = bed.audit();
@@ -92,8 +90,8 @@ mod needs_fuse {
         for name in ["data.0", "data.1"] {
             fs::copy(from.join("0").join(name), to.join(name)).expect("copied");
         }
-        let found = audit(&bed.journals(), Some(moved.path())).expect("journals");
-        assert_eq!(counts(&found), [16, 0, 0, 0, 0, 0]);
+        let report = audit(&bed.journals(), Some(moved.path())).expect("journals");
+        assert_eq!(counts(&report), [16, 0, 0, 0, 0, 0]);
         let one = audit(&bed.journals()[1..], Some(moved.path())).expect("a journal");
         assert_eq!(counts(&one), [8, 0, 0, 0, 0, 0]);
         assert!(one.notes[0].contains("only 1 of 2 workers' journals"));
@@ -101,8 +99,8 @@ mod needs_fuse {
         assert_eq!(counts(&nowhere), [0, 0, 0, 16, 0, 0]);
         assert!(nowhere.notes[0].contains("check that the file system is mounted"));
         let twice = [bed.journals(), bed.journals()].concat();
-        let told = audit(&twice, None).expect_err("twice the same");
-        assert!(told.contains("to the same worker"), "{told}");
+        let message = audit(&twice, None).expect_err("twice the same");
+        assert!(message.contains("to the same worker"), "{message}");
     }
 
     #[test]
@@ -127,8 +125,8 @@ mod needs_fuse {
         assert_eq!(value["findings"][0]["offset"], 61_440);
     }
 
-    /// Jobs of which one syncs what it writes, and one does not: 3 files of 32 blocks for each
-    /// of two workers, and a file of 32 blocks.
+    /// One job that syncs its writes, and one that does not: 3 files of 32 blocks for each of two
+    /// workers, and a file of 32 blocks.
     const JOBS: &str = "--name=synced --rw=write --bs=4k --nrfiles=3 --filesize=128k --numjobs=2 --end_fsync=1 \
         --name=unsynced --rw=randwrite --ioengine=libaio --iodepth=8 --bsrange=4k-16k --size=128k --fallocate=none";
 
@@ -148,8 +146,8 @@ mod needs_fuse {
         fs::write(&one, bytes).expect("written");
         let audit = bed.audit();
         assert_eq!(counts(&audit), [190, 32, 0, 1, 1, 0]);
-        let found: Vec<_> = audit.findings.iter().map(|f| (f.offset, &f.path)).collect();
-        assert_eq!(found, [(5 * 4096, &one), (9 * 4096, &one)]);
+        let findings: Vec<_> = audit.findings.iter().map(|f| (f.offset, &f.path)).collect();
+        assert_eq!(findings, [(5 * 4096, &one), (9 * 4096, &one)]);
     }
 
     #[test]
@@ -181,17 +179,17 @@ mod needs_fuse {
         );
     }
 
-    /// What scenarios gave.
+    /// Results of all scenarios.
     #[derive(Debug, Default)]
     struct Total {
         scenarios: u64,
-        /// Scenarios of each trait.
+        /// Number of scenarios with each trait.
         traits: BTreeMap<String, u64>,
         records: u64,
-        /// Blocks of each class.
+        /// Number of blocks of each class.
         blocks: [u64; 6],
         durable: u64,
-        /// Blocks whose fate is known without the journal.
+        /// Number of blocks whose fate is known without the journal.
         witnessed: u64,
         alarms: Vec<String>,
         damage: Tally,
@@ -250,22 +248,22 @@ mod needs_fuse {
             durable: blocks.iter().filter(|block| block.durable).count() as u64,
             ..Total::default()
         };
-        let told = |what: &dyn std::fmt::Debug| format!("seed {seed}: {what:?}: {scenario:?}");
+        let failure = |what: &dyn std::fmt::Debug| format!("seed {seed}: {what:?}: {scenario:?}");
         if scenario.harms() {
             let (done, wrong) = witness::harm(&bed, &blocks, &audit);
             total.damage.count("done while it was written", done);
-            let wrong = wrong.iter().map(|what| told(what));
+            let wrong = wrong.iter().map(|what| failure(what));
             total.damage.missed.extend(wrong);
             return total;
         }
         if !audit.is_clean() {
-            total.alarms.push(told(&audit.findings));
+            total.alarms.push(failure(&audit.findings));
             return total;
         }
         let (witnessed, wrong) = witness::check(&scenario, &bed, &before, &blocks, &audit);
         total.witnessed = witnessed;
         total.damage = try_all(&bed, seed, &blocks, &mut chance);
-        let wrong = wrong.iter().map(|what| told(what));
+        let wrong = wrong.iter().map(|what| failure(what));
         total.damage.missed.extend(wrong);
         total
     }
@@ -304,7 +302,7 @@ mod needs_fuse {
             "false alarms: {alarms:#?}\nmissed: {missed:#?}"
         );
         assert_eq!(total.scenarios, count);
-        // The scenarios are worth something.
+        // Checks that the scenarios covered enough.
         let [current, allowed, ..] = total.blocks;
         assert!(count < 24 || (current > 0 && allowed > 0 && total.witnessed > 0));
         assert!(count < 24 || damage.done() > 2 * count);

@@ -1,5 +1,5 @@
-//! The rule in its plainest form, over all records of a journal again for each
-//! write: which writes are durable, and which contents are superseded.
+//! A simple model of the audit's rule. For each write it reads all records of a journal again, to
+//! determine which writes are durable and which contents are superseded.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use rbench_exec::ack::format::Records;
 use rbench_exec::ack::{Header, Kind, Record};
 
-/// A block that a write has begun.
+/// A block for which a write was started.
 #[derive(Debug, Clone)]
 pub struct Known {
     pub run: u64,
@@ -17,17 +17,17 @@ pub struct Known {
     pub file: u64,
     pub offset: u64,
     pub length: usize,
-    /// Whether any write of it is durable.
+    /// True if any write of it is durable.
     pub durable: bool,
     /// Generations that are superseded by a durable write.
     pub superseded: Vec<u64>,
-    /// Generations that it may have.
+    /// Generations that the block may have.
     pub permitted: Vec<u64>,
-    /// Whether the journal ends before a sync of the file was answered.
+    /// True if the journal ends before a sync of the file was answered.
     pub unanswered: bool,
 }
 
-/// All blocks of these journals that were written.
+/// All blocks that were written according to these journals.
 pub fn read(journals: &[PathBuf]) -> Vec<Known> {
     journals.iter().flat_map(of_one).collect()
 }
@@ -56,7 +56,7 @@ fn of_one(path: &PathBuf) -> Vec<Known> {
     }
     let unanswered = |file: u64| {
         let last = records.iter().rfind(|record| record.file == file);
-        // A small file is one write, from its opening to its sync.
+        // A small file counts as one write, from its open to its sync.
         let small = header.small.is_some();
         last.is_some_and(|last| {
             last.kind == Kind::SyncStarted || (small && last.kind == Kind::WriteStarted)
@@ -71,7 +71,7 @@ fn of_one(path: &PathBuf) -> Vec<Known> {
         .collect()
 }
 
-/// A write: its place among the records.
+/// A write, and its position among the records.
 #[derive(Debug, Clone, Copy)]
 struct Life {
     generation: u64,

@@ -1,4 +1,4 @@
-//! What a seed says: a workload, its faults, and how it ends.
+//! A scenario derived from a seed: a workload, its faults, and its end.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -9,18 +9,18 @@ use rbench_core::random::Stream;
 use super::bed::Bed;
 use super::witness;
 
-/// How a run ends.
+/// The end of a run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ends {
-    /// By itself; then the power is cut.
+    /// It finishes; then the power is cut.
     ByItself,
-    /// By SIGINT; then the power is cut.
+    /// SIGINT stops it; then the power is cut.
     Stopped,
-    /// By SIGKILL; then the power is cut.
+    /// SIGKILL ends it; then the power is cut.
     Killed,
-    /// By SIGKILL; the file system lives on.
+    /// SIGKILL ends it; the file system continues.
     OnlyKilled,
-    /// The power is cut while it goes on; then it goes on with what is left.
+    /// The power is cut during the run, which continues with the remaining data.
     CutInTheMidst,
 }
 
@@ -30,7 +30,7 @@ pub struct Scenario {
     iterations: u64,
     phases: Vec<&'static str>,
     block: u64,
-    /// A range of block sizes up to `block` times this.
+    /// Block sizes range up to `block` times this.
     range: u64,
     size: u64,
     shared: bool,
@@ -42,9 +42,9 @@ pub struct Scenario {
     time_ms: Option<u64>,
     skewed: bool,
     latency: bool,
-    /// Failures that the run is told of.
+    /// Failures that the run receives as errors.
     faults: Vec<&'static str>,
-    /// Damage that nobody is told of.
+    /// Silent damage.
     harm: Option<&'static str>,
     stop_on_error: bool,
     ends: Ends,
@@ -87,7 +87,7 @@ impl Scenario {
             4 => format!("every={}", 1 + chance.below(20)),
             _ => format!("every={}", 1 + chance.below(5)),
         };
-        // The kernel itself does not mind when a page is written in part.
+        // The kernel itself handles partial writes of pages.
         let faults = ["write:EIO@p=0.02", "fsync:EIO@p=0.1", "write:short@p=0.02"];
         let mut faults = faults[..if mapped { 2 } else { 3 }].to_vec();
         faults.retain(|_| often(chance, 12));
@@ -133,8 +133,8 @@ impl Scenario {
         }
     }
 
-    /// The same, but each block is written once and synced, and the file
-    /// system does harm meanwhile.
+    /// The same, but each block is written once and synced, while the file system damages data
+    /// silently.
     fn harmed(self, chance: &mut Stream) -> Scenario {
         let harms = [
             "write:lost@p=0.05",
@@ -149,7 +149,7 @@ impl Scenario {
             } else {
                 self.engine
             },
-            // Of a block in parts its neighbours may be hit.
+            // Damage to a part of a block could hit its neighbours.
             block: self.block.max(4096),
             size: self.block.max(4096) * self.range * (self.size / self.block / self.range),
             // A short write fails, and the next ones are elsewhere.
@@ -226,8 +226,8 @@ impl Scenario {
         options
     }
 
-    /// Plays it up to what the crash has left; what was there before the power
-    /// was cut behind its end.
+    /// Runs the scenario up to the state after the crash. Returns the content from before a power
+    /// cut that followed the run's end.
     pub fn run(&self, bed: &Bed, chance: &mut Stream) -> Vec<(PathBuf, Vec<u8>)> {
         let mut run = bed.start(&self.options());
         if self.ends != Ends::ByItself {
@@ -248,7 +248,7 @@ impl Scenario {
                 if often(chance, 30) {
                     run.signal(Signal::SIGKILL);
                 }
-                // What is written behind the cut is cut as well, or not.
+                // Data written after the first cut may be cut again.
                 cuts = often(chance, 50);
             }
         }
@@ -267,30 +267,29 @@ impl Scenario {
         self.fsync == "end" || self.fsync.starts_with("every")
     }
 
-    /// Whether the file system does harm that nobody is told of.
+    /// Returns true if the file system damages data silently.
     pub fn harms(&self) -> bool {
         self.harm.is_some()
     }
 
-    /// Whether everything was synced in the end.
+    /// Returns true if all data was synced at the end.
     pub fn settles(&self) -> bool {
         self.ends == Ends::ByItself && self.syncs() && self.faults.is_empty()
     }
 
-    /// Whether no write of a block begins while another one is under way.
+    /// Returns true if the writes of a block never overlap.
     pub fn writes_in_order(&self) -> bool {
         self.engine != "io_uring" || (self.time_ms.is_none() && !self.skewed)
     }
 
-    /// Whether, behind the cut, nothing is there but what was synced by the
-    /// worker that wrote it.
+    /// Returns true if, after the cut, only data exists that the worker who wrote it had synced.
     pub fn only_synced_stays(&self) -> bool {
         let cut_behind = matches!(self.ends, Ends::ByItself | Ends::Stopped | Ends::Killed);
         let own = !self.shared || self.threads == 1;
         cut_behind && own && self.syncs() && self.faults.is_empty() && !self.tear
     }
 
-    /// What it is counted as.
+    /// Labels under which the scenario is counted.
     pub fn traits(&self) -> Vec<String> {
         let form = match (self.files, self.shared, self.interleave) {
             (Some(_), ..) => "small files",

@@ -1,5 +1,5 @@
-//! What is known without the journal: from the content before and after a cut,
-//! and from what the file system says that it did.
+//! Knowledge that does not depend on the journal: the content before and after a cut, and the file
+//! system's fault log.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -14,7 +14,7 @@ use super::scenario::Scenario;
 
 type Contents = Vec<(PathBuf, Vec<u8>)>;
 
-/// The data of a run; its marker is none.
+/// The data of a run, without its marker.
 pub fn data(bed: &Bed) -> Contents {
     let mut all = Vec::new();
     contents(&bed.target(), &mut all);
@@ -22,20 +22,18 @@ pub fn data(bed: &Bed) -> Contents {
     all
 }
 
-/// Whether the block holds anything.
+/// Returns true if the block contains data.
 fn is_there(block: &Known) -> bool {
     let mut bytes = vec![0; block.length];
     let read = File::open(&block.path).and_then(|file| file.read_at(&mut bytes, block.offset));
     read.is_ok() && bytes.iter().any(|b| *b != 0)
 }
 
-/// How many blocks have a fate that is known without the journal, and where
-/// the journal says anything else.
+/// Number of blocks whose fate is known without the journal, and contradictions of the journal.
 ///
-/// - A run that ended by itself and synced everything: what was there before
-///   the cut is there behind it, and nothing else would be right.
-/// - Behind a cut that leaves only what was synced, what is there was synced:
-///   the journal says so too, or the sync was never answered.
+/// - A run that finished and synced everything: all data from before the cut must exist after it.
+/// - After a cut that keeps only synced data: all remaining data was synced. The journal must agree,
+///   or the sync was never answered.
 pub fn check(
     scenario: &Scenario,
     bed: &Bed,
@@ -59,20 +57,19 @@ pub fn check(
         wrong.extend(blocks.iter().find(open).map(|b| format!("open: {b:?}")));
     }
     if scenario.only_synced_stays() {
-        let there: Vec<&Known> = blocks.iter().filter(|block| is_there(block)).collect();
-        witnessed += there.len() as u64;
-        let denied = there.iter().find(|b| !b.durable && !b.unanswered);
+        let existing: Vec<&Known> = blocks.iter().filter(|block| is_there(block)).collect();
+        witnessed += existing.len() as u64;
+        let denied = existing.iter().find(|b| !b.durable && !b.unanswered);
         wrong.extend(denied.map(|block| format!("synced, but not by the journal: {block:?}")));
     }
     (witnessed, wrong)
 }
 
-/// For a run that wrote each block once and synced it, on a file system that
-/// did harm: the blocks that were damaged, and where the audit has missed one
-/// or blamed another.
+/// For a run that wrote each block once and synced it, on a file system that damaged data: the
+/// number of damaged blocks, and blocks that the audit missed or reported wrongly.
 pub fn harm(bed: &Bed, blocks: &[Known], audit: &Audit) -> (u64, Vec<String>) {
     let mut damaged = BTreeSet::new();
-    // What a misdirected write hit; what was written there later mends it.
+    // Blocks hit by misdirected writes; a later write there repairs them.
     let mut perhaps = BTreeSet::new();
     let hit = |path: &str, offset: u64, length: u64, into: &mut BTreeSet<_>| {
         let path = bed.target().join(path);
@@ -87,7 +84,7 @@ pub fn harm(bed: &Bed, blocks: &[Known], audit: &Audit) -> (u64, Vec<String>) {
         );
     };
     let faults = bed.faults();
-    // What a cut took away was never synced: here only what was misdirected.
+    // Data lost in a cut was never synced, so only misdirected writes count here.
     for fault in faults.iter().filter(|fault| fault["fault"] != "power-cut") {
         for damage in fault["damage"].as_array().into_iter().flatten() {
             let length = damage["length"].as_u64().unwrap_or(0);

@@ -1,4 +1,5 @@
-//! What tests of the program share: a place for each, the built-in file system in it, and waiting.
+//! Shared helpers for tests of the program: a directory for each test, the built-in file system in
+//! it, and waiting.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -10,7 +11,7 @@ use tempfile::TempDir;
 
 use crate::valid;
 
-/// A place of its own for each test: target, results and temporary files.
+/// A directory for one test: target, results and temporary files.
 pub struct Place {
     dir: TempDir,
 }
@@ -63,14 +64,14 @@ impl Place {
     }
 }
 
-/// The built-in file system, mounted in a place.
+/// The built-in file system, mounted in a test's directory.
 pub struct Server {
     pub child: std::process::Child,
     pub mnt: PathBuf,
 }
 
 impl Server {
-    /// On `mnt`.
+    /// Starts it on `mnt`.
     pub fn start(place: &Place, options: &str) -> Server {
         Server::start_on(place, "mnt", options)
     }
@@ -104,14 +105,14 @@ pub fn mounted_below(path: &Path) -> bool {
     mounts.contains(&*path.to_string_lossy())
 }
 
-/// Whatever takes longer hangs, however busy the machine is.
+/// Anything that takes longer hangs, however busy the machine is.
 pub const PATIENCE: Duration = Duration::from_secs(300);
 
-/// Waits for what is to come.
+/// Waits until `holds` returns true.
 pub fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
-    let begun = Instant::now();
+    let started = Instant::now();
     while !holds() {
-        assert!(begun.elapsed() < PATIENCE, "in vain: {what}");
+        assert!(started.elapsed() < PATIENCE, "in vain: {what}");
         std::thread::sleep(Duration::from_millis(5));
     }
 }

@@ -1,6 +1,5 @@
-//! What is in use is not written over: loop devices with real file systems,
-//! swap areas and partitions, before and after `rbench fio` was told to write
-//! to them.
+//! Tests that devices in use are not overwritten: loop devices with real file systems, swap areas
+//! and partitions, before and after `rbench fio` was allowed to write to them.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
@@ -10,8 +9,7 @@ use std::process::{Child, Command, Output, Stdio};
 
 use tempfile::TempDir;
 
-/// Says why a test does nothing. With `RBENCH_TEST_NO_SKIP` set, as in CI,
-/// nothing may be skipped.
+/// Prints why a test is skipped. With `RBENCH_TEST_NO_SKIP` set, as in CI, it fails instead.
 fn skip(why: &str) {
     assert!(
         std::env::var_os("RBENCH_TEST_NO_SKIP").is_none(),
@@ -32,14 +30,13 @@ fn sh(program: &str, arguments: &[&str]) -> Result<String, String> {
     }
 }
 
-/// Bytes of an image.
+/// Size of an image, bytes.
 const SIZE: u64 = 16 << 20;
 
-/// Where ext4 has its magic number.
+/// Offset of ext4's magic number.
 const MAGIC_AT: u64 = 1080;
 
-/// A directory with an image that a loop device shows; all of it goes with the
-/// value.
+/// A directory with an image on a loop device; dropping it removes all.
 struct Bed {
     dir: TempDir,
     devices: Vec<String>,
@@ -48,8 +45,7 @@ struct Bed {
 }
 
 impl Bed {
-    /// With an ext4 file system in the image; `None` where there are no loop
-    /// devices.
+    /// Creates an ext4 file system in the image; `None` without loop devices.
     fn new() -> Option<Bed> {
         let dir = tempfile::tempdir().expect("a directory");
         let mut bed = Bed {
@@ -61,9 +57,9 @@ impl Bed {
         let image = bed.path("image");
         let file = fs::File::create(&image).expect("made");
         file.set_len(SIZE).expect("room");
-        let made = sh("mkfs.ext4", &["-q", &image.to_string_lossy()])
+        let attached = sh("mkfs.ext4", &["-q", &image.to_string_lossy()])
             .and_then(|_| bed.attach(&image.clone(), &[]));
-        match made {
+        match attached {
             Ok(_) => Some(bed),
             Err(why) => {
                 skip(&why);
@@ -102,7 +98,7 @@ impl Bed {
         place
     }
 
-    /// Whether the file system is still there.
+    /// Returns true if the file system still exists.
     fn sound(&self) -> bool {
         let file = fs::File::open(self.image()).expect("there");
         let mut magic = [0; 2];
@@ -120,8 +116,7 @@ impl Bed {
             .expect("starts")
     }
 
-    /// That writing to what these options name is refused before anything is
-    /// touched.
+    /// Checks that writing to the files of these options is refused before anything is changed.
     fn check_refused(&self, names: &[&str], expect: &[&str]) {
         let words = [&["--rw=write", "--size=64k"], names].concat();
         let output = self.fio(&words);
@@ -153,7 +148,7 @@ fn filename(path: impl AsRef<Path>) -> String {
     format!("--filename={}", path.as_ref().display())
 }
 
-/// A shell in a mount namespace of its own, until its standard input ends.
+/// A shell in a private mount namespace, until its standard input closes.
 struct Elsewhere(Child);
 
 impl Drop for Elsewhere {
@@ -187,11 +182,11 @@ fn with_a_directory_given_nothing_is_opened_outside_it() {
     let check = |words: &[&str], file: &str, length: u64| {
         let output = fio(words);
         assert_eq!(output.status.code(), Some(0), "{words:?}: {output:?}");
-        let made = fs::metadata(dir.path().join(file));
-        assert_eq!(made.expect(file).len(), length, "{words:?}");
+        let metadata = fs::metadata(dir.path().join(file));
+        assert_eq!(metadata.expect(file).len(), length, "{words:?}");
         assert_eq!(fs::read(&victim).expect("there"), b"precious", "{words:?}");
     };
-    // As fio 3.33 does it.
+    // The same as fio 3.33.
     let absolute = filename(&victim);
     check(&[&absolute, "--name=a"], &below, 8192);
     check(&["--filename=/x:sub/y", "--name=a"], "below/x", 4096);
@@ -204,7 +199,7 @@ fn with_a_directory_given_nothing_is_opened_outside_it() {
         8192,
     );
     check(&["--name=/slash"], "below/slash.0.0", 8192);
-    // fio follows these out of the directory.
+    // fio follows these paths out of the directory.
     for words in [
         &["--filename=../victim", "--name=a"][..],
         &["--filename=x:sub/../../victim", "--name=a"],
@@ -233,7 +228,7 @@ mod needs_root {
             &[&filename(&device)],
             &[&device, &mounted, "allow_mounted_write"],
         );
-        // A symbolic link, another node of the same number, a name from a format.
+        // A symbolic link, another node with the same number, and a name from a format.
         let link = bed.path("link");
         symlink(&device, &link).expect("made");
         bed.check_refused(&[&filename(&link)], &[&mounted]);
@@ -251,7 +246,7 @@ mod needs_root {
             &[&filename(&node), "--numjobs=3", "--ioengine=io_uring"],
             &[&mounted],
         );
-        // Second among several, and in a later group.
+        // The second of several, and one in a later group.
         fs::write(bed.path("file"), []).expect("made");
         bed.check_refused(&["--filename=file:node"], &[&mounted]);
         let later = [
@@ -263,12 +258,12 @@ mod needs_root {
         ];
         bed.check_refused(&later, &["job 'b'", &mounted]);
         assert_eq!(fs::metadata(bed.path("file")).expect("there").len(), 0);
-        // What a log of I/O names.
+        // A name in an I/O log.
         let lines = format!("{device} add\n{device} open\n{device} write 0 4096\n");
         fs::write(bed.path("log"), format!("fio version 2 iolog\n{lines}")).expect("written");
         bed.check_refused(&["--read_iolog=log"], &[&mounted]);
         bed.check_refused(&["--read_iolog=log", "--read_iolog_chunked=1"], &[&mounted]);
-        // The file that stands behind it.
+        // The backing file of the device.
         let behind = format!("backing the loop device {device}");
         bed.check_refused(&[&filename(bed.image())], &[&behind]);
     }
@@ -294,7 +289,7 @@ mod needs_root {
         let Some(bed) = Bed::new() else { return };
         let device = bed.device();
         symlink(&device, bed.path("a.0.0")).expect("made");
-        // As a file system holds its further devices: no table names them.
+        // Like a file system's additional devices: no table lists them.
         let holder = fs::OpenOptions::new()
             .read(true)
             .custom_flags(nix::libc::O_EXCL)
@@ -368,7 +363,7 @@ mod needs_root {
             .and_then(|file| file.set_len(SIZE))
             .expect("made");
         let device = bed.attach(&image, &["--partscan"]).expect("attached");
-        // As the kernel's own parser does where there is a table.
+        // Like the kernel's own parser for a partition table.
         let added = sh("addpart", &[&device, "1", "2048", "20480"]);
         added.expect("a partition");
         let part = format!("{device}p1");

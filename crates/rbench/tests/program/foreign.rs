@@ -1,5 +1,5 @@
-//! Runs of root in a directory of somebody else, who swaps what they make for links while they go on: nothing
-//! outside is touched.
+//! Tests runs of root in another user's directory. That user replaces the run's entries by links while it runs; nothing
+//! outside may be touched.
 
 mod needs_root {
     use std::collections::BTreeMap;
@@ -11,28 +11,28 @@ mod needs_root {
 
     use crate::common::{Place, text};
 
-    /// A user that nobody is.
+    /// A user id that nobody has.
     const STRANGER: u32 = 54_323;
 
-    /// A directory of the stranger's, and what root has elsewhere.
+    /// A directory of the stranger, and files of root elsewhere.
     struct Scene {
         place: Place,
     }
 
-    /// What is at a path: its mode, owner and content, and when that was changed: what was made there and
-    /// removed again counts too.
+    /// Entries by path: mode, owner, change time and content. The change time reveals entries that were created and
+    /// removed again.
     type Found = BTreeMap<PathBuf, (u32, u32, (i64, i64), Vec<u8>)>;
 
     impl Scene {
         fn new() -> Scene {
             let place = Place::new();
-            // The stranger has to come as far as the target.
+            // The stranger must be able to reach the target.
             let top = place.target();
             let top = top.parent().expect("it is in a directory");
             fs::set_permissions(top, fs::Permissions::from_mode(0o711)).expect("allowed");
             chown(place.target(), Some(STRANGER), Some(STRANGER)).expect("given away");
             let victim = place.path("victim");
-            // Names that runs use below their directories, so that a way that leads here is taken.
+            // The same names as runs use in their directories, so that a path that leads here exists.
             for pass in ["0", "1"] {
                 for folder in ["", "0", "tree", "w0"] {
                     let folder = victim.join(pass).join(folder);
@@ -50,7 +50,7 @@ mod needs_root {
             self.place.path("victim")
         }
 
-        /// All below the victim.
+        /// All entries below the victim.
         fn found(&self) -> Found {
             fn look(at: &Path, into: &mut Found) {
                 let meta = at.symlink_metadata().expect("it is there");
@@ -66,12 +66,12 @@ mod needs_root {
                     }
                 }
             }
-            let mut found = Found::new();
-            look(&self.victim(), &mut found);
-            found
+            let mut entries = Found::new();
+            look(&self.victim(), &mut entries);
+            entries
         }
 
-        /// Starts what the stranger does, again and again, in the target.
+        /// Starts the stranger's script in the target, in a loop.
         fn attack(&self, script: &str) -> Attack {
             let looped = format!("n=0; while :; do n=$((n+1)); {script}\ndone");
             let child = Command::new("sh")
@@ -87,7 +87,7 @@ mod needs_root {
             Attack(child.expect("sh starts"))
         }
 
-        /// Runs each line while the stranger does that; nothing of root's changes.
+        /// Runs each line during the attack, and checks that nothing of root's changes.
         fn withstands(&self, script: &str, lines: &[&str]) {
             let before = self.found();
             let attack = self.attack(script);
@@ -110,13 +110,13 @@ mod needs_root {
 
     impl Drop for Attack {
         fn drop(&mut self) {
-            // It has not ended by itself.
+            // It must not have ended by itself.
             self.0.kill().expect("it runs");
             self.0.wait().expect("ended");
         }
     }
 
-    /// Puts links in the places of directories whose names begin so.
+    /// Replaces directories whose names match by links.
     fn swap(names: &str) -> String {
         format!(
             "for d in {names}; do \
@@ -125,7 +125,7 @@ mod needs_root {
         )
     }
 
-    /// The same, and the directories come back after a moment.
+    /// The same; the directories come back after a moment.
     fn swap_and_back(names: &str) -> String {
         format!(
             "for d in {names}; do \
@@ -191,7 +191,7 @@ mod needs_root {
              done";
         let line = "replay trace --dir target --below /src --cwd /src";
         scene.withstands(plant, &[line]);
-        // Where the way itself is swapped, calls by path follow it as little as others.
+        // If the path itself is replaced, calls by path must not follow it either.
         for pass in ["0", "1"] {
             let folder = scene.victim().join(pass).join("0/d");
             fs::create_dir_all(&folder).expect("made");
@@ -231,7 +231,7 @@ mod needs_root {
             .expect("it was kept");
         let marker = scene.place.target().join(run).join(".rbench-run");
         let marker = fs::read(marker).unwrap_or_default();
-        // A directory of the stranger's that looks like one of a run, with ways that lead away.
+        // A directory of the stranger that looks like a run's, with links that lead away.
         let false_run = scene.place.target().join("rbench.false");
         fs::create_dir(&false_run).expect("made");
         fs::write(false_run.join(".rbench-run"), marker).expect("written");

@@ -1,4 +1,4 @@
-//! What other programs read of ours, and what is given to us in their forms.
+//! Tests our files in other programs, and files of other programs as our inputs.
 
 use std::fs;
 use std::process::Output;
@@ -63,16 +63,16 @@ fn what_is_told_of_the_work_of_a_run_stands_before_its_report() {
     let place = Place::new();
     let line = "fio --debug=parse --name=x --directory=target --rw=write --size=16k";
     let output = run_well(&place, line);
-    let told = text(&output.stdout);
-    let report = told.find("groupid=").expect("a report");
-    assert!(told[..report].contains("parse "), "{told}");
+    let printed = text(&output.stdout);
+    let report = printed.find("groupid=").expect("a report");
+    assert!(printed[..report].contains("parse "), "{printed}");
     assert!(!text(&output.stderr).contains("parse "));
 
     run_well(&place, &format!("{line} --output=r"));
-    let told = fs::read_to_string(place.path("r")).expect("a report");
+    let printed = fs::read_to_string(place.path("r")).expect("a report");
     assert!(
-        told.starts_with("parse ") && told.contains("groupid="),
-        "{told}"
+        printed.starts_with("parse ") && printed.contains("groupid="),
+        "{printed}"
     );
 }
 
@@ -105,7 +105,7 @@ fn a_script_of_ior_and_its_summaries() {
     let head = lines.next().expect("a head").split(',').count();
     let row = lines.next().expect("a row").split(',').count();
     assert_eq!(head, row, "{table}");
-    // Neither file is written over.
+    // Neither file is overwritten.
     let output = place.run(&format!("ior -w -f script {more}"));
     assert_ne!(output.status.code(), Some(0));
     assert_eq!(json(&place, "s.json"), summary);
@@ -121,13 +121,13 @@ fn directories_that_mdtest_finds_are_no_failures_and_not_counted() {
     let codes: Vec<&str> = result.warnings.iter().map(|w| w.code.as_str()).collect();
     assert!(codes.contains(&"already-there"), "{codes:?}");
     assert!(!codes.contains(&"errors"), "{codes:?}");
-    let made = |name: &str| {
+    let items = |name: &str| {
         let row = result.phases.iter().find(|p| p.name == name);
         row.expect(name).items
     };
-    assert_eq!(made("tree-create"), 0);
-    assert_eq!(made("dir-create"), 0);
-    assert_eq!(made("file-create"), 3);
+    assert_eq!(items("tree-create"), 0);
+    assert_eq!(items("dir-create"), 0);
+    assert_eq!(items("file-create"), 3);
     assert!(text(&output.stderr).contains("already existed"));
 
     let output = place.run(&format!("{line} --warningAsErrors"));
@@ -146,8 +146,8 @@ fn a_folder_for_the_results_of_io500_is_made() {
     }
     fs::write(place.path("small.ini"), ini).expect("written");
     run_well(&place, "suite io500 --ini small.ini");
-    let found = fs::metadata(place.path("results")).expect("made");
-    assert!(found.is_dir());
+    let metadata = fs::metadata(place.path("results")).expect("made");
+    assert!(metadata.is_dir());
     assert_eq!(place.entries("results").len(), 1);
 }
 
@@ -174,9 +174,9 @@ fn a_line_that_cannot_be_read_is_left_out_of_a_replay_and_counted() {
         .warnings
         .iter()
         .find(|w| w.code == "unreadable-lines");
-    let told = &warning.expect("a warning").message;
+    let message = &warning.expect("a warning").message;
     for part in ["left out: 1.", "log, line 3:", "a word of tomorrow"] {
-        assert!(told.contains(part), "{told}");
+        assert!(message.contains(part), "{message}");
     }
     let wrote = result.phases.iter().find(|phase| phase.op == "write");
     assert_eq!(wrote.expect("a row of writes").items, 1);

@@ -1,4 +1,4 @@
-//! The program as a user meets it.
+//! Tests of the program from a user's view.
 
 #![allow(
     clippy::print_stderr,

@@ -1,5 +1,5 @@
-//! What a run says of its target before it measures: the round trip, data
-//! against memory, and parts of files that were never written.
+//! Tests statements about the target that precede the measurement: the round trip, data against
+//! memory, and unwritten parts of files.
 
 use std::fs;
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use tempfile::TempDir;
 
 use crate::valid;
 
-/// A directory on the disk of the build, as far as it is on one.
+/// A directory on the disk of the build, if that is on a disk.
 struct Place(TempDir);
 
 impl Place {
@@ -35,7 +35,7 @@ impl Place {
         run
     }
 
-    /// The result of a run, without what it prints.
+    /// The result of a run; its output is discarded.
     fn result(&self, arguments: &str) -> RunResult {
         let out = self.path("out.json");
         drop(fs::remove_file(&out));
@@ -51,11 +51,11 @@ fn text(bytes: &[u8]) -> String {
 }
 
 fn message(result: &RunResult, code: &str) -> Option<String> {
-    let found = result.warnings.iter().find(|w| w.code == code);
-    found.map(|w| w.message.clone())
+    let warning = result.warnings.iter().find(|w| w.code == code);
+    warning.map(|w| w.message.clone())
 }
 
-/// The built-in file system on `t`; ends with its standard input.
+/// The built-in file system on `t`; ends when its standard input closes.
 fn serve(place: &Place, options: &str) -> std::process::Child {
     let mut child = Command::new(env!("CARGO_BIN_EXE_rbench"))
         .args(format!("testfs t --watch-parent {options}").split_whitespace())
@@ -175,13 +175,13 @@ fn reads_of_what_was_never_written_are_said_with_their_share() {
         .arg(place.path("t/f"))
         .status();
     if reserved.is_ok_and(|status| status.success()) {
-        // Again, when zeros are in the page cache.
+        // Repeated, when the page cache holds zeros.
         for _ in 0..2 {
             let said = message(&place.result(job), "never-written").expect("a warning");
             assert!(said.contains(" 75% ("), "{said}");
         }
     }
-    // What our own phases read is written before.
+    // Data that our own phases read is written beforehand.
     let result = place.result("io --dir t --size 1m --rw write,read,randread");
     assert_eq!(message(&result, "never-written"), None);
 }
@@ -195,12 +195,12 @@ mod needs_fuse {
         let child = serve(&place, "--latency getattr=2ms --stats account.json");
         let meta = "meta --dir t --items 3 --depth 0 --phases file-create";
         let result = place.result(meta);
-        let [found] = &result.target.round_trip[..] else {
+        let [round_trip] = &result.target.round_trip[..] else {
             panic!("{:?}", result.target);
         };
-        assert_eq!((found.call.as_str(), found.seen), ("statx", true));
-        assert!(found.median_ns >= 2_000_000, "{found:?}");
-        assert_eq!(found.host, result.world.hosts[0].name);
+        assert_eq!((round_trip.call.as_str(), round_trip.seen), ("statx", true));
+        assert!(round_trip.median_ns >= 2_000_000, "{round_trip:?}");
+        assert_eq!(round_trip.host, result.world.hosts[0].name);
         let head = text(&place.run(meta).stdout);
         let line = head.lines().find(|line| line.starts_with("Round trip "));
         assert!(line.is_some_and(|line| line.contains("statx ")), "{head}");
@@ -208,7 +208,10 @@ mod needs_fuse {
         let account = fs::read(place.path("account.json")).expect("an account");
         let account: serde_json::Value = serde_json::from_slice(&account).expect("JSON");
         let getattr = account["requests"]["getattr"]["count"].as_u64();
-        // On a slow machine the second run's second is over after fewer calls.
-        assert!(getattr > Some(found.calls), "{getattr:?}, {found:?}");
+        // On a slow machine, the second run's time limit is reached after fewer calls.
+        assert!(
+            getattr > Some(round_trip.calls),
+            "{getattr:?}, {round_trip:?}"
+        );
     }
 }

@@ -1,6 +1,5 @@
-//! What the program writes beside the target: nothing of the user's is
-//! replaced or lost, symbolic links stay what they are, and standard error is
-//! empty when nothing is wrong.
+//! Tests the program's files outside the target: no file of the user is replaced or lost, symbolic
+//! links stay, and standard error is empty if nothing is wrong.
 
 use std::fs;
 use std::io::{BufRead as _, BufReader};
@@ -43,11 +42,11 @@ impl Place {
     }
 
     fn is_link(&self, name: &str) -> bool {
-        let found = self.path(name).symlink_metadata();
-        found.expect(name).file_type().is_symlink()
+        let metadata = self.path(name).symlink_metadata();
+        metadata.expect(name).file_type().is_symlink()
     }
 
-    /// Names in the place, but for the target.
+    /// Names in the directory, except the target.
     fn names(&self) -> Vec<String> {
         let all = fs::read_dir(self.0.path()).expect("listing");
         let mut names: Vec<String> = all
@@ -77,7 +76,7 @@ impl Place {
         output
     }
 
-    /// That `line` ends with `code` and says each of `parts`.
+    /// Checks that `line` ends with `code` and prints each of `parts`.
     fn check(&self, line: &str, code: i32, parts: &[&str]) {
         let output = self.run(line);
         let said = said(&output);
@@ -94,7 +93,7 @@ fn said(output: &Output) -> String {
 
 const META: &str = "meta --dir target --items 4 --threads 1 --iterations 1";
 const FIO: &str = "fio --name=a --directory=target --rw=write --bs=4k --size=16k";
-/// What `-x` writes of [`MDTEST`].
+/// The status file that `-x` writes for [`MDTEST`].
 const STATUS: &str = "3\n# items of each rank, written by rbench\n";
 const MDTEST: &str = "mdtest -d target/md -F -C -n 3 -W 60";
 
@@ -211,7 +210,7 @@ fn a_status_file_only_replaces_its_like_and_no_link_is_followed() {
     place.run_well(&format!("{} -x /dev/null", MDTEST.replace("/md", "/other")));
     let null = fs::metadata("/dev/null").expect("there");
     assert!(null.file_type().is_char_device());
-    // What was put there during the run stays, and the number is not lost.
+    // A file that appeared during the run stays, and the number is not lost.
     let option = between("echo precious >late", &place);
     let line = MDTEST.replace("/md", "/third");
     place.check(&format!("{line} -x late {option}"), 1, &["late.1"]);
@@ -258,7 +257,7 @@ fn an_output_of_fio_only_replaces_a_report() {
         &["is a symbolic link, which is not followed"],
     );
     assert!(!place.path("target/a.0.0").exists(), "nothing was made");
-    // Reports are written over, in every form, as fio does it.
+    // Reports in all formats are overwritten, like in fio.
     for format in ["normal", "json", "terse", "json+,normal", "normal"] {
         place.run_well(&format!("{FIO} --output=report --output-format={format}"));
         let length = place.text("report").len();
@@ -271,13 +270,13 @@ fn an_output_of_fio_only_replaces_a_report() {
     place.run_well(&format!("{FIO} --output=/dev/null"));
     let output = place.run_well(&format!("{FIO} --output=/dev/stdout"));
     assert!(String::from_utf8_lossy(&output.stdout).contains("(groupid=0"));
-    // What takes the place of an earlier report during the run stays.
+    // A file that replaces an earlier report during the run stays.
     between("cp thesis new\nmv new report", &place);
     let line = format!("{FIO} --exec_prerun=./between --output=report");
     place.check(&line, 1, &["report.1"]);
     assert_eq!(place.text("report"), "precious");
     fs::rename(place.path("report.1"), place.path("report")).expect("moved");
-    // The report of a run that is refused takes its place, as fio's would.
+    // The report of a refused run replaces it, like fio's.
     nix::unistd::mkfifo(&place.path("pipe"), nix::sys::stat::Mode::S_IRWXU).expect("made");
     place.check(
         "fio --name=p --filename=pipe --rw=write --size=1m --output=report",
@@ -359,17 +358,17 @@ fn logs_of_fio_only_replace_logs() {
         &["log_clat.1.log holds other data and is not overwritten"],
     );
     assert_eq!(place.text("log_clat.1.log"), "precious");
-    // Numbers between commas may be anybody's.
-    let mine = "1, 2\n3, 4\n";
-    place.write("log_clat.1.log", mine);
+    // A file with comma-separated numbers may belong to anyone.
+    let numbers = "1, 2\n3, 4\n";
+    place.write("log_clat.1.log", numbers);
     place.check(&line, 1, &["log_clat.1.log holds other data"]);
-    assert_eq!(place.text("log_clat.1.log"), mine);
+    assert_eq!(place.text("log_clat.1.log"), numbers);
     fs::rename(place.path("log_clat.1.log"), place.path("mine")).expect("moved");
     symlink("log_lat.1.log", place.path("log_clat.1.log")).expect("made");
     place.check(&line, 1, &["log_clat.1.log is a symbolic link"]);
 }
 
-/// On a full disk under a report or a log, what an earlier run has written stays.
+/// On a full disk, the report or log of an earlier run stays.
 #[cfg(test)]
 mod needs_root {
     use super::*;
@@ -393,7 +392,7 @@ mod needs_root {
         let output = command.output().expect("unshare starts");
         assert_eq!(output.status.code(), Some(1), "{}", said(&output));
         let report = String::from_utf8_lossy(&output.stdout);
-        // A long path of the temporary directory breaks the line.
+        // A long path of the temporary directory wraps the line.
         let report = report.split_whitespace().collect::<Vec<_>>().join(" ");
         let reason = "/m could not be removed: another file system is mounted there";
         assert!(report.contains(reason), "{report}");
@@ -440,9 +439,9 @@ fn standard_error_is_empty_when_nothing_is_wrong() {
     ] {
         let output = place.run_well(&line);
         assert_eq!(said(&output), "", "{line}");
-        // There is something to be said of what was asked for.
-        let told = place.result(result).warnings;
-        assert!(told.iter().any(|w| w.code == "plan"), "{told:?}");
+        // The plan has a note about the options.
+        let warnings = place.result(result).warnings;
+        assert!(warnings.iter().any(|w| w.code == "plan"), "{warnings:?}");
     }
     let output = place.run_well(&format!("{FIO} --iodepth=4 --rbench-report"));
     let report = String::from_utf8_lossy(&output.stdout);
@@ -545,12 +544,12 @@ fn iterations_end_where_rates_are_not_known_after_the_most() {
     let line = "meta --dir target --items 20 --depth 0 --warmup 1 --iterations auto --precision 0.1% \
                 --max-iterations 3 --out b.json";
     place.run_well(line);
-    let found = place.result("b.json");
-    let rule = found.repetition.expect("a rule");
+    let result = place.result("b.json");
+    let rule = result.repetition.expect("a rule");
     assert_eq!(rule.enough, Some(Enough::MaxIterations), "{rule:?}");
-    let told = found.warnings.iter().any(|w| w.code == PRECISION_MISSED);
-    assert!(told && !rule.missed.is_empty(), "{rule:?}");
-    assert!(found.summary.iter().all(|row| row.iterations == 3));
+    let missed = result.warnings.iter().any(|w| w.code == PRECISION_MISSED);
+    assert!(missed && !rule.missed.is_empty(), "{rule:?}");
+    assert!(result.summary.iter().all(|row| row.iterations == 3));
 }
 
 #[test]
@@ -566,7 +565,7 @@ fn reports_are_as_wide_as_columns_says_and_details_show_everything() {
     for line in ["show a.json", "show --details a.json"] {
         let narrow = shown(line, "80");
         assert!(widest(&narrow).is_some_and(|width| width <= 80), "{narrow}");
-        // Narrower than the least there is, and no number: as if it were not there.
+        // Values below the minimum and invalid numbers count as unset.
         assert_eq!(shown(line, "20"), narrow);
         assert_eq!(shown(line, "wide"), shown(line, ""));
         assert_eq!(shown(line, "120"), shown(line, ""));
@@ -577,7 +576,7 @@ fn reports_are_as_wide_as_columns_says_and_details_show_everything() {
 mod timing {
     use super::*;
 
-    /// What a rate limit gives hardly varies.
+    /// The rate under a rate limit hardly varies.
     #[test]
     fn iterations_go_on_until_rates_are_known() {
         let place = Place::new();
@@ -585,11 +584,11 @@ mod timing {
         place.run_well(&format!(
             "{line} --precision 50% --max-time 60 --out a.json"
         ));
-        let found = place.result("a.json");
-        let rule = found.repetition.expect("a rule");
+        let result = place.result("a.json");
+        let rule = result.repetition.expect("a rule");
         assert_eq!(rule.enough, Some(Enough::Precision), "{rule:?}");
         assert_eq!((rule.precision, rule.max_iterations), (0.5, 30));
-        let row = &found.summary[0];
+        let row = &result.summary[0];
         assert!(row.iterations >= 3 && row.precision.is_some_and(|known| known <= 0.5));
     }
 }
@@ -616,7 +615,7 @@ fn a_directory_alone_gets_sentences_tables_and_a_page_and_keeps_nothing() {
     assert_eq!(left.count(), 0);
     let page = place.text("page.html");
     assert!(page.contains("Sequential write"), "{}", page.len());
-    // What is there is not replaced, and known before anything runs.
+    // An existing file is not replaced, and is detected before anything runs.
     let again = place.run("./target --scale 0.02 --quiet --html page.html");
     assert_eq!(again.status.code(), Some(2), "{}", words(&again.stderr));
     assert!(again.stdout.is_empty() && words(&again.stderr).contains("--html"));

@@ -1,4 +1,4 @@
-//! The program as a user meets it: exit codes, sentences, files, signals.
+//! Tests the program from a user's view: exit codes, sentences, files, signals.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,8 +14,8 @@ use rbench_sys::engine::{ENGINES, EngineInfo};
 
 use crate::common::{Place, Server, mounted_below, text, wait_until};
 
-/// Runs in a fresh place; the exit code, and one line of standard error that
-/// holds `expect`; nothing on standard output and in the target.
+/// Runs in a new directory. Checks the exit code, one line of standard error that contains
+/// `expect`, and that standard output and the target are empty.
 fn check_refused(arguments: &str, code: i32, expect: &str) {
     let place = Place::new();
     let output = place.run(arguments);
@@ -26,7 +26,7 @@ fn check_refused(arguments: &str, code: i32, expect: &str) {
         "{arguments}: '{said}' does not say '{expect}'"
     );
     let printed = text(&output.stdout);
-    // A report of fio tells of the error, as fio's does.
+    // A report of fio contains the error, like fio's own.
     let is_report = arguments.starts_with("fio ") && code == 1 && printed.contains("err=");
     assert!(printed.is_empty() || is_report, "{arguments}: {printed}");
     assert!(
@@ -126,7 +126,7 @@ fn misuse_ends_with_2_and_names_the_flag() {
     );
     check_refused("ops --dir target --ops 0", 2, "--ops must be at least 1");
     check_refused("verify", 2, "<FILE>");
-    // 1 would speak of the data.
+    // 1 would mean damaged data.
     check_refused("verify nothing", 2, "the journal nothing: cannot be read");
     check_refused("verify /proc/cpuinfo", 2, "not a journal");
     check_refused("testfs tmp --latency crate=2ms", 2, "--latency");
@@ -158,7 +158,7 @@ fn a_run_that_cannot_be_done_ends_with_1_and_one_sentence() {
     check_refused("show nothing.json", 1, "nothing.json cannot be read");
     check_refused("show /proc/cpuinfo", 1, "not a result file of rbench");
     check_refused("io --size 4000g", 1, "give a directory with --dir");
-    // The target lies on the same file system as everything of these tests.
+    // The target is on the same file system as all files of these tests.
     check_refused(
         "io --dir target --verify --ack-journal acks",
         1,
@@ -330,8 +330,7 @@ fn the_same_seed_writes_the_same_bytes() {
     assert_ne!(written(1), written(2));
 }
 
-/// Waits until a file below `target` has more than one block of data: something
-/// was measured.
+/// Waits until a file below `target` has more than one block of data, i.e. something was measured.
 fn wait_for_data(target: &Path) {
     fn has_data(dir: &Path) -> bool {
         let mut entries = fs::read_dir(dir).into_iter().flatten().flatten();
@@ -367,14 +366,14 @@ fn a_signal_ends_the_run_with_what_was_measured() {
         assert!(!result.complete);
         assert!(result.phases[0].items > 0 && !result.phases[0].complete);
         assert!(place.entries("target").is_empty());
-        let told = result
+        let warning = result
             .warnings
             .iter()
             .find(|w| w.code == "stopped-by-signal");
-        let told = &told.expect("it says what ended the run").message;
+        let warning = &warning.expect("it says what ended the run").message;
         let from = format!("{signal} from process {} (", std::process::id());
-        assert!(told.starts_with(&from), "{told}");
-        assert!(told.contains(" to rank 0 on "), "{told}");
+        assert!(warning.starts_with(&from), "{warning}");
+        assert!(warning.contains(" to rank 0 on "), "{warning}");
     }
 }
 
@@ -424,7 +423,7 @@ fn help_goes_to_stdout_and_every_flag_of_the_readme_exists() {
 #[test]
 fn clean_removes_what_a_killed_run_left_and_nothing_else() {
     let place = Place::new();
-    // Alike, but not marked; marked by somebody else; and a link.
+    // A directory without a marker, one with a foreign marker, and a link.
     fs::create_dir(place.target().join("rbench.mine")).expect("made");
     fs::write(place.target().join("rbench.mine/precious"), "x").expect("written");
     fs::create_dir(place.target().join("rbench.other")).expect("made");
@@ -480,11 +479,11 @@ fn clean_goes_deeper_than_files_may_be_open_and_names_what_has_no_marker() {
     let run = place.target().join(&place.entries("target")[0]);
     let script =
         "i=0; while [ $i -lt 300 ]; do mkdir d && cd d || exit 1; i=$((i+1)); done; echo x >f";
-    let made = Command::new("sh")
+    let status = Command::new("sh")
         .args(["-c", script])
         .current_dir(&run)
         .status();
-    assert!(made.expect("sh").success());
+    assert!(status.expect("sh").success());
     fs::create_dir(place.target().join("rbench.unmarked")).expect("made");
     let line = format!(
         "ulimit -n 64; exec {} clean target --kept --threads 2",
@@ -519,11 +518,11 @@ mod timing {
 
     #[test]
     fn nobody_waits_for_a_tick_of_a_second_between_phases() {
-        let begun = Instant::now();
+        let started = Instant::now();
         let output = Place::new().run(MANY_PHASES);
         assert_eq!(output.status.code(), Some(0));
-        // Each has a common start some ms ahead.
-        assert!(begun.elapsed() < Duration::from_secs(200));
+        // Each phase has a common start some ms ahead.
+        assert!(started.elapsed() < Duration::from_secs(200));
     }
 }
 
@@ -632,12 +631,12 @@ mod needs_fuse {
             fs::read_to_string(&journal).map_or(0, |j| j.lines().count()) >= 6
         });
         kill(Pid::from_raw(child.id().cast_signed()), Signal::SIGINT).expect("signal");
-        let begun = Instant::now();
+        let started = Instant::now();
         assert_eq!(child.wait().expect("ends").code(), Some(130));
         assert!(
-            begun.elapsed() > Duration::from_secs(10),
+            started.elapsed() > Duration::from_secs(10),
             "the removal took {:?}",
-            begun.elapsed()
+            started.elapsed()
         );
         assert!(!place.result("run.json").complete);
         assert!(place.entries("mnt").is_empty());
@@ -662,7 +661,7 @@ mod needs_fuse {
             "{report}"
         );
         assert!(place.entries("target").is_empty());
-        // What fitted is there to be read.
+        // The part that fitted can be read.
         let journal = place.run("show mnt/run.json.journal");
         assert_eq!(journal.status.code(), Some(0), "{}", text(&journal.stderr));
         server.end();
@@ -686,7 +685,7 @@ mod needs_fuse {
             (said.lines().count(), text(&output.stdout).as_str()),
             (1, "")
         );
-        // Nothing was made, neither there nor here.
+        // Nothing was created on either file system.
         assert!(place.entries("mnt").is_empty());
         assert_eq!(fs::read(place.path("acks.1.1")).expect("there"), b"mine");
         assert!(!place.path("acks.0.0").exists());
@@ -716,7 +715,7 @@ mod needs_fuse {
     fn a_full_disk_under_the_journal_ends_the_run_and_spoils_nothing() {
         let place = Place::new();
         let server = Server::start(&place, "--memory 64m");
-        // Room for the first MiB, not for the second.
+        // Space for the first MiB, but not for the second.
         let room = "--memory 8m --quota 1600k";
         let disk = Server::start_on(&place, "disk", room);
         let other = Server::start_on(&place, "other", room);
@@ -730,15 +729,15 @@ mod needs_fuse {
         );
         let written = &place.result("run.json").phases[0];
         assert!(!written.complete && written.items > 0, "{written:?}");
-        // No write without its record.
+        // Every write has a record.
         let audit = place.run("verify disk/acks.0.0 --format json");
         assert_eq!(audit.status.code(), Some(0), "{}", text(&audit.stdout));
         let audit: serde_json::Value = serde_json::from_slice(&audit.stdout).expect("JSON");
         let blocks = |class: &str| audit["blocks"][class].as_u64().expect("a number");
-        // The acknowledgement of the last one had no room.
+        // There was no space for the last acknowledgement.
         let known = blocks("as-acknowledged") + blocks("allowed");
         assert!(known == written.items && blocks("allowed") <= 1, "{audit}");
-        // Small files: the target is not blamed for it.
+        // Small files: the target must not be reported as the cause.
         let small = "io --dir mnt --rw write --files 500 --file-size 512 --verify --ack-journal other/small";
         let output = place.run(&format!("{small} --fsync never --time 60 --out small.json"));
         let said = text(&output.stderr);
@@ -751,7 +750,7 @@ mod needs_fuse {
             !written.complete && written.errors.is_empty(),
             "{written:?}"
         );
-        // No room at all: no journal is left that holds nothing.
+        // No space at all: no empty journal is left.
         let output = place.run(&format!("{options} --threads 2 --ack-journal disk/more"));
         let said = text(&output.stderr);
         assert_eq!(output.status.code(), Some(1), "{said}");

@@ -1,5 +1,5 @@
-//! What is made of finished results: other forms from the file alone, journals of
-//! runs that were killed, completions and man pages.
+//! Tests outputs from finished results: other formats from the file alone, journals of killed runs,
+//! completions and man pages.
 
 use std::fs;
 use std::io::Write as _;
@@ -40,14 +40,14 @@ impl Place {
         self.command(line).output().expect("starts")
     }
 
-    /// What a command that ends well prints.
+    /// The output of a command that succeeds.
     fn printed(&self, line: &str) -> String {
         let output = self.run(line);
         assert_eq!(output.status.code(), Some(0), "{line}: {}", said(&output));
         String::from_utf8(output.stdout).expect("text")
     }
 
-    /// That `line` ends with `code` and says each of `parts` in one line.
+    /// Checks that `line` ends with `code` and prints each of `parts` in one line.
     fn check(&self, line: &str, code: i32, parts: &[&str]) {
         let output = self.run(line);
         let said = said(&output);
@@ -141,7 +141,7 @@ fn several_files_are_one_table() {
     place.check("show a.json gone.json", 1, &["gone.json cannot be read"]);
 }
 
-/// Waits until the journal holds a line that begins so.
+/// Waits until the journal contains a line with this start.
 fn wait_for(journal: &Path, start: &str) {
     wait_until(start, || {
         let text = fs::read_to_string(journal).unwrap_or_default();
@@ -182,18 +182,18 @@ fn the_journal_of_a_killed_run_shows_what_had_ended_in_every_form() {
     }
 }
 
-/// Whether a program is there; with `RBENCH_TEST_NO_SKIP` it has to be.
+/// Returns true if a program is installed; with `RBENCH_TEST_NO_SKIP` it must be.
 fn available(program: &str) -> bool {
-    let found = Command::new(program)
+    let started = Command::new(program)
         .arg("--version")
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn()
         .and_then(|mut child| child.wait());
-    if found.is_err() {
+    if started.is_err() {
         let _ = writeln!(std::io::stderr(), "skipped: there is no {program}");
     }
-    found.is_ok()
+    started.is_ok()
 }
 
 #[test]
@@ -239,8 +239,8 @@ fn man_pages_are_written_once() {
                 .arg(place.path("man1").join(name))
                 .output()
                 .expect("runs");
-            let found = String::from_utf8_lossy(&lint.stdout);
-            assert!(lint.status.success(), "{name}: {found}");
+            let complaints = String::from_utf8_lossy(&lint.stdout);
+            assert!(lint.status.success(), "{name}: {complaints}");
         }
     }
 }
@@ -298,7 +298,7 @@ fn only_a_result_of_ours_is_overwritten_and_only_when_asked() {
     std::os::unix::fs::symlink("real.json", place.path("run.json")).expect("linked");
     place.check(&run("--overwrite"), 1, &["run.json is a symbolic link"]);
     assert_eq!(place.text("real.json"), real);
-    // The journal of a run that died holds results.
+    // The journal of a run that died contains results.
     fs::write(place.path("new.json.journal"), "{}").expect("written");
     place.check(
         &format!("{META} --out new.json --overwrite"),

@@ -1,5 +1,5 @@
-//! System calls of the program, as strace sees them: within a phase only those of its operations, in their
-//! order, reach the target.
+//! Tests system calls of the program with strace: within a phase, only calls of its operations reach the target, in
+//! their order.
 
 use std::collections::HashMap;
 use std::fs;
@@ -21,28 +21,28 @@ struct Call {
     /// Thread that made it.
     thread: u32,
     name: String,
-    /// From its name to its result; descriptors have their paths.
+    /// The text from its name to its result; descriptors are shown with their paths.
     text: String,
 }
 
-/// What a traced run printed, and its calls on files and descriptors in the order in which they started.
+/// The output of a traced run, and its calls on files and descriptors in order of their starts.
 struct Traced {
     printed: String,
     calls: Vec<Call>,
 }
 
-/// A directory on the disk of the build, as far as it is on one: attributes of users have to work there.
+/// A directory on the disk of the build, if that is on a disk: user attributes have to work there.
 fn place() -> TempDir {
     tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).expect("a directory")
 }
 
-/// Runs the program on `target` under strace, in `dir`; `None`, after saying so, where strace does not work.
+/// Runs the program on `target` under strace, in `dir`. Prints a note and returns `None` if strace does not work.
 fn traced(dir: &Path, target: &Path, arguments: &str) -> Option<Traced> {
     let probe = Command::new("strace")
         .args(["-o", "/dev/null", "true"])
         .status();
     if !probe.is_ok_and(|status| status.success()) {
-        // Not by a macro: the harness would keep the line of a test that passes.
+        // Not by a macro: the harness would capture the line of a passing test.
         writeln!(std::io::stderr(), "skipped: strace does not work here")
             .expect("stderr takes a line");
         let may = std::env::var_os("RBENCH_TEST_NO_SKIP").is_none();
@@ -81,7 +81,7 @@ fn traced(dir: &Path, target: &Path, arguments: &str) -> Option<Traced> {
     })
 }
 
-/// The calls of a log. One during which another thread's call came has its end on a line of its own.
+/// Parses the calls of a log. The result of an interrupted call is on a line of its own.
 fn calls(log: &str) -> Vec<Call> {
     let mut calls: Vec<Call> = Vec::new();
     let mut unfinished: HashMap<u32, usize> = HashMap::new();
@@ -110,8 +110,8 @@ fn calls(log: &str) -> Vec<Call> {
     calls
 }
 
-/// Phases whose workers make other calls than the timed ones of the table: those for each item, and
-/// those after the last item. `9*a,b` is `a` and `b`, nine times.
+/// Phases whose workers make other calls than the timed ones in the table: calls for each item, and calls after the
+/// last item. `9*a,b` means `a` and `b`, nine times.
 const OTHERS: &[(&str, &str, &str)] = &[
     // Untimed, back to its own name.
     ("dir-rename", "renameat", "renameat"),
@@ -125,7 +125,7 @@ const OTHERS: &[(&str, &str, &str)] = &[
     ("file-create", "openat close", ""),
 ];
 
-/// Calls that are made again until they bring nothing.
+/// Calls that are repeated until they return nothing.
 const AGAIN: [&str; 2] = ["getdents64", "copy_file_range"];
 
 /// A worker of `rbench ops`.
@@ -164,7 +164,7 @@ fn workers() -> Vec<Worker> {
     of_items.map(worker).collect()
 }
 
-/// Calls written as in [`OTHERS`].
+/// Expands calls in the syntax of [`OTHERS`].
 fn written_out(calls: &str) -> Vec<&str> {
     let words = calls.split_whitespace().flat_map(|word| {
         let (times, calls) = word.split_once('*').unwrap_or(("1", word));
@@ -174,7 +174,7 @@ fn written_out(calls: &str) -> Vec<&str> {
     words.collect()
 }
 
-/// Whether it is a call on an item: the tree's own directory is made and removed around the rows.
+/// Returns true for a call on an item: the tree's own directory is created and removed outside the rows.
 fn is_on_an_item(call: &Call) -> bool {
     let numbered = |kind: &str| {
         let mut places = call
@@ -228,7 +228,7 @@ fn each_worker_of_the_per_operation_table_makes_the_calls_of_its_row_and_no_othe
     }
 }
 
-/// The table prints each row with the calls that are timed.
+/// Checks that the table prints each row with its timed calls.
 fn check_printed(printed: &str, items: usize) {
     for row in OPS_ROWS.iter().filter(|row| row.phase.is_some()) {
         let calls = row.calls();

@@ -1,5 +1,6 @@
-//! Where tests live: `needs_fuse` is above those that mount the built-in file system, `timing` above
-//! those that only a clock can decide, which may be tried again. As far as source text shows it.
+//! Tests the places of tests, as far as source text shows it. Tests that mount the built-in file
+//! system are below a module `needs_fuse`. Tests that only a clock can decide, and that may be
+//! repeated, are below `timing`.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -11,12 +12,12 @@ use super::{all_sources, root};
 /// A function of a source file.
 #[derive(Debug)]
 struct Function<'a> {
-    /// Modules around it, from the root of its test program or crate.
+    /// Enclosing modules, from the root of its test program or crate.
     modules: Vec<String>,
-    /// As others call it: `name`, or `Type::name`.
+    /// The name that callers use: `name`, or `Type::name`.
     name: String,
     is_test: bool,
-    /// Whether its file knows the library of the file system.
+    /// True if its file uses the library of the file system.
     knows_testfs: bool,
     body: Vec<Token<'a>>,
 }
@@ -40,7 +41,7 @@ impl Function<'_> {
         }
     }
 
-    /// Whether it mounts the file system by itself, or starts who does.
+    /// Returns true if it mounts the file system, directly or by starting a program.
     fn mounts(&self) -> bool {
         let library = self.knows_testfs && self.calls("mount");
         let program = self.body.iter().any(|token| {
@@ -49,7 +50,7 @@ impl Function<'_> {
         library || program
     }
 
-    /// Whether it sleeps in a loop that is left when something holds.
+    /// Returns true if it sleeps in a loop that ends on a condition.
     fn sleeps_and_tries_again(&self) -> bool {
         let (mut depth, mut loops) = (0, Vec::new());
         let mut opens_loop = false;
@@ -87,8 +88,8 @@ impl Function<'_> {
 fn functions<'a>(program: &str, text: &'a str, modules: &[String]) -> Vec<Function<'a>> {
     let all = tokens(text);
     let knows_testfs = text.contains("rbench_testfs") || program.starts_with("rbench-testfs");
-    let mut found = Vec::new();
-    // What the braces around are of: a module, an implementation, or anything else.
+    let mut all_functions = Vec::new();
+    // The owner of the enclosing braces.
     enum Around {
         Module,
         Type(String),
@@ -139,7 +140,7 @@ fn functions<'a>(program: &str, text: &'a str, modules: &[String]) -> Vec<Functi
                     Some(Around::Type(kind)) => format!("{kind}::{own}"),
                     _ => own,
                 };
-                found.push(Function {
+                all_functions.push(Function {
                     modules: here.clone(),
                     name,
                     is_test: std::mem::take(&mut tested),
@@ -158,7 +159,7 @@ fn functions<'a>(program: &str, text: &'a str, modules: &[String]) -> Vec<Functi
         }
         at += 1;
     }
-    found
+    all_functions
 }
 
 /// The modules of a file below `crates`, from the root of its crate or test program.
@@ -172,7 +173,7 @@ fn modules_of(path: &Path) -> Vec<String> {
     parts
 }
 
-/// Files of tests with the program that they belong to: a crate, or a test program of one.
+/// Files with tests, and the program of each: a crate, or a test program of one.
 fn files_of_tests() -> Vec<(String, String, Vec<String>)> {
     let crates = root().join("crates");
     let mut files = Vec::new();
@@ -230,7 +231,7 @@ fn who_mounts_the_built_in_file_system_is_below_needs_fuse() {
         for test in all.iter().filter(|function| function.is_test) {
             if test.mounts() || known.iter().any(|name| test.calls(name)) {
                 mounting += 1;
-                // What is below `timing` runs in `scripts/test all` only, which has FUSE.
+                // Tests below `timing` run only in `scripts/test all`, which has FUSE.
                 if !test.is_below("needs_fuse") && !test.is_below("timing") {
                     wrong.push(format!(
                         "{program}: {}::{}",
@@ -262,7 +263,7 @@ fn only_what_a_clock_decides_is_tried_again() {
                 continue;
             }
             let again = TRY_AGAIN.iter().any(|name| function.calls(name));
-            // To wait for an event, in a function that says so, is another thing.
+            // Waiting for an event, in a function that is named so, is allowed.
             let waits = function.name.contains("wait");
             let sleeps = function.sleeps_and_tries_again();
             if again || sleeps && !waits {
@@ -279,15 +280,15 @@ fn only_what_a_clock_decides_is_tried_again() {
 fn functions_are_found_with_their_modules() {
     let text = "use rbench_testfs::mount; fn a() { b::c(); S::new(); } mod m { impl S { fn new() -> S { mount(x) } } #[test]\nfn t() { \
                 for _ in 0..3 { if x { break; } thread::sleep(d); } } } fn z() {}";
-    let found = functions("", text, &["tests".to_owned()]);
-    let names: Vec<(&str, &[String])> = found
+    let parsed = functions("", text, &["tests".to_owned()]);
+    let names: Vec<(&str, &[String])> = parsed
         .iter()
         .map(|f| (f.name.as_str(), &f.modules[1..]))
         .collect();
     let m = ["m".to_owned()];
     let expect: [(&str, &[String]); 4] = [("a", &[]), ("S::new", &m), ("t", &m), ("z", &[])];
     assert_eq!(names, expect);
-    assert!(found[0].calls("S::new") && !found[0].calls("c") && !found[0].mounts());
-    assert!(found[1].mounts() && !found[1].is_test);
-    assert!(found[2].is_test && found[2].sleeps_and_tries_again());
+    assert!(parsed[0].calls("S::new") && !parsed[0].calls("c") && !parsed[0].mounts());
+    assert!(parsed[1].mounts() && !parsed[1].is_test);
+    assert!(parsed[2].is_test && parsed[2].sleeps_and_tries_again());
 }

@@ -1,5 +1,5 @@
-//! The arrows inside a crate: its modules stand on floors, and each imports
-//! from lower ones only.
+//! Tests the dependencies inside a crate: each module is on a floor and imports only from lower
+//! ones.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -9,10 +9,9 @@ use super::source::{Source, names};
 
 /// The floors of a crate, the lowest first: names of rooms.
 ///
-/// A room is a module: its file, and the files below it that are no rooms
-/// themselves. Rooms of one floor do not know each other. The root of the
-/// crate stands above all: nothing imports what is defined there; what it
-/// exports counts where it comes from.
+/// A room is a module: its file, and the files below it that are not rooms themselves. Rooms of one
+/// floor do not import from each other. The root of the crate is above all: nothing imports its own
+/// definitions, and its exports count as those of their modules.
 struct House {
     name: &'static str,
     floors: &'static [&'static str],
@@ -177,10 +176,10 @@ const HOUSES: &[House] = &[
     },
 ];
 
-/// A path of names: of a module, or of something in it.
+/// A path of names: of a module, or of an item in it.
 pub type Names = Vec<String>;
 
-/// The modules of a crate and what they import.
+/// The modules of a crate and their imports.
 struct Crate(BTreeMap<Names, Source>);
 
 impl Crate {
@@ -199,8 +198,8 @@ impl Crate {
         Crate(all)
     }
 
-    /// The module that a path leads to, through what other modules export; `None`: it is
-    /// another crate's.
+    /// The module that a path leads to, through exports of other modules; `None` if it is in
+    /// another crate.
     fn home(&self, path: &[String]) -> Option<Names> {
         let known = |length: &usize| self.0.contains_key(&path[..*length]);
         let length = (0..=path.len()).rev().find(known).unwrap_or(0);
@@ -214,7 +213,7 @@ impl Crate {
         }
     }
 
-    /// Which modules each module imports from.
+    /// The modules that each module imports from.
     fn arrows(&self) -> Arrows {
         let homes = |(module, source): (&Names, &Source)| {
             let paths = source.paths.iter().filter(|path| !path.is_empty());
@@ -237,10 +236,10 @@ impl Crate {
 /// The name of a crate's root.
 const ROOT: &str = "lib";
 
-/// Which modules each module imports from.
+/// The modules that each module imports from.
 type Arrows = BTreeMap<String, BTreeSet<String>>;
 
-/// The room of a module, and the number of its floor.
+/// The room of a module, and its floor's number.
 fn room<'a>(floors: &[&'a str], module: &str) -> Option<(usize, &'a str)> {
     let inside = |room: &str| {
         let rest = module.strip_prefix(room);
@@ -253,7 +252,7 @@ fn room<'a>(floors: &[&'a str], module: &str) -> Option<(usize, &'a str)> {
         .max_by_key(|(_, room)| room.len())
 }
 
-/// What is wrong with a house: sentences.
+/// The mistakes of a house, as sentences.
 fn wrong(floors: &[&str], arrows: &Arrows) -> Vec<String> {
     let mut wrong = Vec::new();
     for room in floors.iter().flat_map(|rooms| rooms.split_whitespace()) {
@@ -282,8 +281,8 @@ fn wrong(floors: &[&str], arrows: &Arrows) -> Vec<String> {
     wrong
 }
 
-/// Modules that import each other round and round, if there are such. A module
-/// may use its own children, and these it, where both are of one room.
+/// Modules that import each other in a cycle, if any. A module and its own children in the same
+/// room may import each other.
 fn ring(floors: &[&str], arrows: &Arrows) -> Option<Vec<String>> {
     let mut left = arrows.clone();
     for (module, used) in &mut left {
@@ -294,7 +293,7 @@ fn ring(floors: &[&str], arrows: &Arrows) -> Option<Vec<String>> {
         };
         used.retain(|other| !own(other));
     }
-    // Takes away who imports nobody that is left, and whom nobody imports.
+    // Removes modules that import no remaining module or that no remaining module imports.
     loop {
         let imported: BTreeSet<String> = left.values().flatten().cloned().collect();
         let before = left.len();
@@ -307,7 +306,7 @@ fn ring(floors: &[&str], arrows: &Arrows) -> Option<Vec<String>> {
     (!left.is_empty()).then(|| left.into_keys().collect())
 }
 
-/// The floors as a picture: the highest above, and what each room stands on.
+/// The floors as text: the highest on top, and for each room the rooms that it uses.
 fn picture(house: &House, arrows: &Arrows) -> String {
     let mut lines = vec![house.name.to_owned()];
     for (floor, rooms) in house.floors.iter().enumerate().rev() {

@@ -1,17 +1,17 @@
-//! What a source file imports: as much of Rust as that takes.
+//! Parses the imports of a source file, with as much of Rust's syntax as necessary.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::floors::Names;
 
-/// What a module imports and exports, without its tests.
+/// Imports and exports of a module, without its tests.
 #[derive(Debug, Default)]
 pub struct Source {
     /// Paths to modules of the same crate, from the root.
     pub paths: BTreeSet<Names>,
-    /// What `pub use` gives a home here: its name, and its path.
+    /// Names that `pub use` exports here, and their paths.
     pub exported: BTreeMap<String, Names>,
-    /// The modules below, each in a file of its own.
+    /// The modules below, each in its own file.
     children: BTreeSet<String>,
 }
 
@@ -26,11 +26,11 @@ impl Source {
         let words = without_tests(&words);
         let children = words.windows(3).filter(|w| w[0] == "mod" && w[2] == ";");
         let children = children.map(|w| w[1].to_owned()).collect();
-        let mut found = Source {
+        let mut source = Source {
             children,
             ..Source::default()
         };
-        // Modules in braces, by the depth of these.
+        // Modules in braces, by the depth of their braces.
         let (mut here, mut inner, mut depth) = (module, Vec::new(), 0);
         let mut at = 0;
         while at < words.len() {
@@ -51,7 +51,7 @@ impl Source {
                 ["use", rest @ ..] => {
                     let public = at > 0 && ["pub", ")"].contains(&words[at - 1]);
                     let end = rest.iter().position(|w| *w == ";").unwrap_or(rest.len());
-                    found.tree(&mut &rest[..end], &[], &here, public);
+                    source.tree(&mut &rest[..end], &[], &here, public);
                     at += end;
                 }
                 [first, "::", ..] if at == 0 || words[at - 1] != "::" => {
@@ -65,14 +65,14 @@ impl Source {
                     let path = &path[..ends.map_or(path.len(), |last| last + 1)];
                     let path: Names = path.iter().map(|pair| pair[0].to_owned()).collect();
                     at += 2 * path.len() - 2;
-                    let path = found.absolute(&path, &here);
-                    found.paths.extend(path);
+                    let path = source.absolute(&path, &here);
+                    source.paths.extend(path);
                 }
                 _ => {}
             }
             at += 1;
         }
-        found
+        source
     }
 
     /// One path of a `use`, or several in braces.
@@ -99,7 +99,7 @@ impl Source {
         self.import(path, here, public);
     }
 
-    /// A path from the root, where it leads to a module of the crate.
+    /// The path from the root, if it leads to a module of the crate.
     fn absolute(&self, path: &[String], here: &[String]) -> Option<Names> {
         let mut names = match path.first()?.as_str() {
             "crate" => return Some(path[1..].to_vec()),
@@ -146,7 +146,7 @@ fn is_name(word: &str) -> bool {
     word.starts_with(|c: char| c.is_alphabetic() || c == '_')
 }
 
-/// Names, `::` and single signs, without comments and what stands in quotes.
+/// Names, `::` and single characters, without comments and literals.
 pub fn words(text: &str) -> Vec<&str> {
     let all = tokens(text).into_iter();
     all.filter(|token| !token.quoted)
@@ -154,14 +154,14 @@ pub fn words(text: &str) -> Vec<&str> {
         .collect()
 }
 
-/// A word, or what stands in quotes, with these.
+/// A word, or a literal with its quotes.
 #[derive(Debug, Clone, Copy)]
 pub struct Token<'a> {
     pub text: &'a str,
     pub quoted: bool,
 }
 
-/// All but comments and blanks.
+/// All tokens except comments and whitespace.
 pub fn tokens(text: &str) -> Vec<Token<'_>> {
     let mut tokens = Vec::new();
     let mut add = |text, quoted| tokens.push(Token { text, quoted });
@@ -204,13 +204,13 @@ pub fn tokens(text: &str) -> Vec<Token<'_>> {
     tokens
 }
 
-/// Whether the quote at the beginning opens a character, not a lifetime.
+/// Returns true if the quote at the start opens a character, not a lifetime.
 fn is_character(text: &str) -> bool {
     let mut following = text.chars().skip(1);
     following.next() == Some('\\') || following.next() == Some('\'')
 }
 
-/// The length of a literal in quotes, with these.
+/// Length of a literal, with its quotes.
 fn quoted(text: &str, quote: char) -> usize {
     let mut escaped = true;
     for (at, c) in text.char_indices() {
@@ -222,7 +222,7 @@ fn quoted(text: &str, quote: char) -> usize {
     text.len()
 }
 
-/// Leaves out every item below `#[cfg(test)]`.
+/// Removes every item with `#[cfg(test)]`.
 fn without_tests<'a>(words: &[&'a str]) -> Vec<&'a str> {
     const TEST: &[&str] = &["#", "[", "cfg", "(", "test", ")", "]"];
     let mut left = Vec::new();

@@ -1,4 +1,4 @@
-//! Plain English where users read: README, docs, help and messages.
+//! Tests that texts for users are plain English: README, docs, help and messages.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::source::tokens;
 use super::{all_sources, is_test, root};
 
-/// Phrases that are not used, and what is said instead.
+/// Phrases to avoid, and their replacements.
 const NOT_USED: &[(&str, &str)] = &[
     ("anew", "again"),
     ("are gone over", "are read, are visited"),
@@ -39,7 +39,7 @@ const NOT_USED: &[(&str, &str)] = &[
     ("whom", "who"),
 ];
 
-/// Phrases that are right English although they contain one of those.
+/// Correct phrases that contain one of those.
 const RIGHT: &[&str] = &[
     "are no longer",
     "is no longer",
@@ -52,7 +52,7 @@ const RIGHT: &[&str] = &[
     "there is no",
 ];
 
-/// The phrases of a text that are not used.
+/// The phrases to avoid in a text.
 fn found(text: &str) -> Vec<&'static str> {
     let mut apart = String::new();
     for c in text.to_lowercase().chars() {
@@ -71,7 +71,7 @@ fn found(text: &str) -> Vec<&'static str> {
         .collect()
 }
 
-/// The prose of a page by line: without code.
+/// The prose of a page by line, without code.
 fn prose(page: &str) -> Vec<(usize, String)> {
     let mut fenced = false;
     let mut all = Vec::new();
@@ -97,7 +97,7 @@ fn pages(folder: &Path, into: &mut Vec<PathBuf>) {
     }
 }
 
-/// A format string without the names of what is filled in.
+/// A format string without its placeholders.
 fn without_places(text: &str) -> String {
     let mut parts = text.split('{');
     let first = parts.next().unwrap_or_default().to_owned();
@@ -107,7 +107,7 @@ fn without_places(text: &str) -> String {
     })
 }
 
-/// What is to be said instead, for a message of the test.
+/// The replacement of a phrase, for the test's message.
 fn instead(phrase: &str) -> &'static str {
     let entry = NOT_USED.iter().find(|(known, _)| *known == phrase);
     entry.map_or("", |(_, instead)| instead)
@@ -141,7 +141,7 @@ fn pages_are_in_plain_english() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// Help and messages are string literals with blanks in them; help is in doc comments, too.
+/// Help and messages are string literals that contain spaces; help is also in doc comments.
 #[test]
 fn help_and_messages_are_in_plain_english() {
     let mut wrong = Vec::new();

@@ -1,4 +1,4 @@
-//! The file system is mounted by the test; ranks are threads.
+//! Tests that mount the file system themselves; ranks are threads.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -18,12 +18,12 @@ mod timing;
 /// One millisecond, in ns.
 const MS: u64 = 1_000_000;
 
-/// Mounts the file system with this latency, as on the command line.
+/// Mounts the file system with this latency, in the syntax of the command line.
 fn slow(latency: &str) -> Mount {
     mount(|config| config.latency = latency.parse().expect("valid"))
 }
 
-/// Runs without a failure; all rows add up.
+/// Runs without failures, and checks that all rows add up.
 fn sound(run: Run<'_>) -> Outcome {
     let outcome = run.go().expect("runs");
     assert!(outcome.complete && outcome.trouble.is_none() && outcome.left.is_empty());
@@ -34,14 +34,14 @@ fn sound(run: Run<'_>) -> Outcome {
     outcome
 }
 
-/// The file system's account when a phase started, and when its row came.
+/// Snapshots of the file system's figures at the start of a phase and when its row arrives.
 struct Account {
     before: Snapshot,
     after: Snapshot,
 }
 
 impl Account {
-    /// Number of requests in between, and their times added up.
+    /// Number of requests in between, and the sum of their times.
     fn of(&self, kind: Kind) -> (u64, Nanos) {
         let total = |snapshot: &Snapshot| match snapshot.kind(kind) {
             Some(stats) => (stats.counts.requests, stats.latency.total()),
@@ -52,7 +52,7 @@ impl Account {
     }
 }
 
-/// As [`sound`], with an account for each row.
+/// Like [`sound`], with the file system's figures for each row.
 fn accounted(mount: &Mount, run: Run<'_>) -> (Outcome, BTreeMap<String, Account>) {
     let stats = Arc::clone(mount.fs.stats());
     let before = Arc::new(Mutex::new(stats.snapshot()));
@@ -76,7 +76,7 @@ fn accounted(mount: &Mount, run: Run<'_>) -> (Outcome, BTreeMap<String, Account>
     (outcome, accounts.into_inner().expect("no panic"))
 }
 
-/// Number of values that are `least` or more; the bucket of `least` counts.
+/// Number of values of at least `least`; the bucket of `least` counts.
 fn at_least(latency: &Latency, least: Nanos) -> u64 {
     let long = latency.ranges().filter(|(_, highest, _)| *highest >= least);
     long.map(|(_, _, count)| count).sum::<u64>() + latency.above()

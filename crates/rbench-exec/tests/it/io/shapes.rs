@@ -1,5 +1,5 @@
-//! Engines, distributions, mixed sizes and shaped data: what `rbench io` has in
-//! common with the jobs of fio.
+//! Tests engines, distributions, mixed sizes and shaped data, which `rbench io` shares with jobs of
+//! fio.
 
 use std::collections::BTreeSet;
 use std::fs::{self, OpenOptions};
@@ -37,7 +37,7 @@ fn check_clean(outcome: &Outcome, about: &str) {
     }
 }
 
-/// What lies in the file after each row of a phase.
+/// Content of the file after each row.
 fn contents(dir: &Path, spec: Io) -> Vec<Vec<u8>> {
     let seen = Mutex::new(Vec::new());
     let mut run = Run::io(&[0], dir, spec);
@@ -140,7 +140,7 @@ fn small_files_that_are_not_refilled_are_alike() {
             let trees = below(&own.join("0")).flat_map(|tree| below(&tree.path()));
             let files: Vec<_> = trees.map(|f| fs::read(f.path()).expect("data")).collect();
             assert_eq!(files.len(), 7);
-            // Each of its blocks is data of its own.
+            // Each block has its own data.
             let blocks = |f: &Vec<u8>| f.chunks(2048).collect::<BTreeSet<_>>().len();
             assert!(files.iter().all(|f| blocks(f) == 5));
             assert_eq!(files.iter().collect::<BTreeSet<_>>().len(), expect);
@@ -233,8 +233,8 @@ fn random_writes_hit_as_many_blocks_as_their_distribution_says() {
     };
     assert_eq!(hit(None), blocks);
     assert_eq!(hit(Some(Distribution::Uniform)), blocks);
-    // With so many draws each of them with probability p, a block is hit with
-    // 1 − (1 − p)^draws.
+    // With this many draws of probability p each, a block is hit with probability 1 − (1 −
+    // p)^draws.
     let expected = |weight: &dyn Fn(usize) -> f64| {
         let sum: f64 = (0..blocks).map(weight).sum();
         let missed = |rank| (1.0 - weight(rank) / sum).powi(blocks as i32);
@@ -266,7 +266,7 @@ fn repeated_blocks_verify() {
     for (engine, time) in [
         ("psync", None),
         ("io_uring", None),
-        // Longer than it takes to write each block once.
+        // Longer than writing each block once.
         ("io_uring", Some(Nanos(2_000_000))),
     ] {
         for block_split in [None, split()] {
@@ -311,7 +311,7 @@ fn blocks_of_a_split_move_every_byte_once_in_their_shares() {
         for name in ["write", "read", "randwrite", "randread"] {
             let row = outcome.row(name);
             assert_eq!(row.bytes, 2 * size, "{engine} {name}");
-            // Two sizes: the mean tells their shares.
+            // With two sizes, the mean gives their shares.
             let mean = row.bytes as f64 / row.items as f64;
             let large = 100.0 * (mean - 4096.0) / 4096.0;
             assert!((large - 40.0).abs() < 3.0, "{engine} {name}: {large}%");
@@ -375,7 +375,7 @@ fn damage_in_a_block_of_a_split_is_told_at_its_place() {
     assert!(text.contains("at offset 69632: flipped"), "{text}");
 }
 
-/// Percentage of `data` that compresses away.
+/// Percentage of `data` that compression saves.
 fn compressible(data: &[u8]) -> f64 {
     let packed = zstd::bulk::compress(data, 3).expect("compresses");
     100.0 * (1.0 - packed.len() as f64 / data.len() as f64)
@@ -394,7 +394,7 @@ fn written_data_compresses_as_asked_for() {
                     compress: Some(percent),
                     ..io(&[rw])
                 };
-                // What only is read was laid out.
+                // Files that are only read were laid out beforehand.
                 let file = &contents(dir.path(), spec)[0];
                 let got = compressible(file);
                 assert!(

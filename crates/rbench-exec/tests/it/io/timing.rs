@@ -1,4 +1,4 @@
-//! Phases with a time or a rate by the machine's own clock.
+//! Tests phases with a time or a rate on the machine's own clock.
 
 use super::*;
 use crate::clock::tried_again;
@@ -32,7 +32,7 @@ fn what_starts_in_the_ramp_is_not_counted() {
     tried_again(what_starts_in_the_ramp_is_not_counted_once);
 }
 
-/// What counts of 800 operations in a ramp and 1000 behind it.
+/// Plausible counts of 800 operations in a ramp and 1000 after it.
 const UNRAMPED: std::ops::RangeInclusive<u64> = 200..=1600;
 
 fn what_starts_in_the_ramp_is_not_counted_once() {
@@ -52,7 +52,7 @@ fn what_starts_in_the_ramp_is_not_counted_once() {
         };
         let outcome = Run::io(&[0, 0], dir.path(), spec).go().expect("runs");
         let row = outcome.row("randwrite");
-        // 1000 are due behind the ramp, 800 in it; a busy machine does some late.
+        // 1000 are due after the ramp, 800 in it; a busy machine executes some late.
         assert!(UNRAMPED.contains(&row.items), "{engine}: {}", row.items);
         assert_eq!(row.measured_from, Nanos(400_000_000), "{engine}");
         let syncs = outcome.row("randwrite-fsync").items;
@@ -63,7 +63,7 @@ fn what_starts_in_the_ramp_is_not_counted_once() {
         };
         assert!(expect.contains(&syncs), "{engine}: {syncs} syncs");
     }
-    // Nor by the threads that check what was read.
+    // Checking threads must not affect it either.
     for verify_threads in [None, Some(2)] {
         let spec = Io {
             time: Some(Nanos(500_000_000)),

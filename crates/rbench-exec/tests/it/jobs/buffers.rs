@@ -1,10 +1,10 @@
-//! What is in written files.
+//! Tests the content of written files.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::*;
 
-/// The file that a job of 4 MiB in blocks of 64 KiB leaves.
+/// The file written by a job of 4 MiB in blocks of 64 KiB.
 fn written(more: &str) -> Vec<u8> {
     let dir = tempdir();
     let line = format!("--name=x --rw=write --size=4M --bs=64k {more}");
@@ -12,13 +12,13 @@ fn written(more: &str) -> Vec<u8> {
     data(dir.path(), "x.0.0")
 }
 
-/// Per cent by which zstd at its fastest common level makes the data smaller.
+/// Percentage that zstd at its fastest common level saves.
 fn compresses(data: &[u8]) -> f64 {
     let packed = zstd::bulk::compress(data, 1).expect("compresses");
     100.0 * (1.0 - packed.len() as f64 / data.len() as f64)
 }
 
-/// Per cent of the blocks that are copies of others.
+/// Percentage of blocks that are copies of others.
 fn copies(data: &[u8], block: usize) -> f64 {
     let all = data.chunks(block).count();
     let different: BTreeSet<&[u8]> = data.chunks(block).collect();
@@ -62,7 +62,7 @@ fn copies_are_of_the_latest_block_or_of_a_working_set() {
     for block in blocks("--dedupe_mode=working_set --dedupe_working_set_percentage=5") {
         *times.entry(block).or_default() += 1;
     }
-    // Half of the 1024 blocks are of 51, and all others differ, as with fio 3.33.
+    // Half of the 1024 blocks are copies of 51, and all others differ, like with fio 3.33.
     assert_eq!(times.values().filter(|n| **n == 1).count(), 512);
     assert_eq!(times.len(), 512 + 51);
 }
@@ -126,7 +126,7 @@ fn zeros_and_patterns_are_what_is_written() {
         let right = b"abc".iter().cycle().take(4096);
         assert!(block.iter().eq(right), "{:?}", &block[..6]);
     }
-    // Half of it compresses away, and that half is the pattern.
+    // Half of it compresses away; that half is the pattern.
     let half = written("--buffer_pattern=0x7a --buffer_compress_percentage=50");
     let z = half.iter().filter(|b| **b == b'z').count() as f64;
     check_near(100.0 * z / half.len() as f64, 50.0, "the pattern's part");

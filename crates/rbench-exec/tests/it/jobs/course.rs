@@ -1,5 +1,5 @@
-//! Jobs that end others, hold a ratio, record late; the memory of their buffers; who
-//! makes their requests, and which wait for each other.
+//! Tests jobs that end others, hold a ratio or record late; the memory of their buffers; and offloaded and serialised
+//! requests.
 
 use nix::errno::Errno;
 use rbench_core::Nanos;
@@ -7,7 +7,7 @@ use rbench_core::Nanos;
 use super::pace::{MS, US, run_stepped};
 use super::*;
 
-/// Reads, writes of each job, by its position.
+/// Sum of the reads and writes of each job, by its position.
 fn ios(outcome: &Outcome) -> Vec<u64> {
     let jobs = outcome.jobs.iter().map(|job| job.job).max().unwrap_or(0);
     let of = |n: u32| {
@@ -17,13 +17,13 @@ fn ios(outcome: &Outcome) -> Vec<u64> {
     (0..=jobs).map(of).collect()
 }
 
-/// How long the longest worker of a job ran.
+/// Elapsed time of the longest worker of a job.
 fn longest(outcome: &Outcome, job: u32) -> Nanos {
     let all = outcome.jobs.iter().filter(|outcome| outcome.job == job);
     all.map(|job| job.elapsed).max().unwrap_or_default()
 }
 
-/// That nothing was measured, and that a warning says so of this job.
+/// Checks that nothing was measured, and that a warning about this job reports it.
 pub fn check_ramp_only(outcome: &Outcome, job: &str) {
     assert!(outcome.rows.iter().all(|row| row.items == 0), "{job}");
     let [(code, message)] = outcome.warnings.as_slice() else {
@@ -33,7 +33,7 @@ pub fn check_ramp_only(outcome: &Outcome, job: &str) {
     assert!(message.starts_with(&format!("{job}: ")), "{message}");
 }
 
-/// A job that never ends by itself within the test's time.
+/// A job that does not end by itself within the test's time.
 const ENDLESS: &str = "--rw=read --size=64k --time_based --runtime=10m";
 
 #[test]
@@ -71,7 +71,7 @@ fn rows_of_jobs_of_one_name_are_told_apart_in_all_groups_and_alike_in_all_iterat
 #[test]
 fn only_the_rank_whose_worker_ends_has_to_for_all_to_end() {
     let dir = tempdir();
-    // The file of rank 1 has an end, that of rank 0 none before the time is over.
+    // The file of rank 1 has an end; rank 0 does not reach its end in time.
     let sizes = [(0, 4 << 20), (1, 4096)];
     for (rank, bytes) in sizes {
         let name = dir.path().join(format!("a.{rank}.0"));
@@ -93,13 +93,13 @@ fn what_exit_what_says_ends() {
         let done = ios(&outcome);
         assert!(expect(&done), "{what}: {done:?}");
     };
-    // Of the group: another one beside it goes on.
+    // Only its group: another group at the same time continues.
     let line = format!(
         "{short} --name=b --new_group --rw=read --size=64k --rate_iops=100 --name=c --stonewall \
          --rw=read --size=64k"
     );
     check("group", &line, &|done| done == [16, 16, 16]);
-    // All that run, and not what comes later.
+    // All running jobs, but not later ones.
     let line = format!(
         "{short} --exit_what=stonewall --name=b --new_group {ENDLESS} --name=c --stonewall \
          --rw=read --size=64k"
@@ -118,7 +118,7 @@ fn jobs_that_wait_are_ended_by_those_of_their_group_on_all_ranks() {
     for hosts in [&[0][..], &[0, 1]] {
         let outcome = run_on(hosts, dir.path(), &line);
         let (done, all) = (ios(&outcome), 16 * hosts.len() as u64);
-        // Whoever is first ends those of its job on other ranks, too.
+        // The first to finish also ends its job's workers on other ranks.
         assert!((16..=all).contains(&done[0]) && done[1] == 0, "{done:?}");
     }
 }
@@ -137,7 +137,7 @@ fn operations_of_a_flow_are_in_the_ratio_of_its_weights() {
         let line = format!(
             "--rw=randread --size=1m --norandommap --invalidate=0 --exitall {more} --name=a --flow=3"
         );
-        // Whoever is through its operations ends the other, and did not get ahead of it.
+        // The job that finishes its operations ends the other one, and did not get ahead of it.
         let endless = "--time_based --runtime=1h";
         let ends = format!("{line} {endless} --name=b --flow=1 --io_size=4m");
         let done = ios(&run_well(dir.path(), &ends));
@@ -165,7 +165,7 @@ fn whoever_is_left_of_a_flow_comes_to_its_end() {
 #[test]
 fn whoever_waits_for_the_others_of_its_flow_ends_in_time() {
     let dir = tempdir();
-    // The other one would begin in an hour, unless it was ended.
+    // The other job would start in an hour if it were not ended.
     let late = "--name=b --rw=read --size=64k --startdelay=1h";
     for depth in ["", "--ioengine=io_uring --iodepth=4"] {
         let line = format!(
@@ -187,10 +187,10 @@ fn what_is_checked_in_a_ramp_of_bytes_is_checked_whole() {
         );
         let outcome = run(dir.path(), &line);
         check_sound(&outcome, &line);
-        // The ramp ends within the second pass; what comes behind it is recorded, of this and two further passes.
+        // The ramp ends within the second pass. The rest of this pass and two more passes are recorded.
         let job = &outcome.jobs[0];
         assert_eq!(job.read.ios, 3 * 16, "{line}");
-        // Those that were in flight are of the ramp.
+        // Requests in flight at that point belong to the ramp.
         let rest = 12 + 16 + 16;
         let least = if depth.is_empty() { rest } else { rest - 3 };
         let written = job.write.ios;
@@ -205,20 +205,20 @@ fn nothing_is_recorded_before_so_many_bytes() {
         let line = format!("--name=a --rw=read --size=256k --ramp_size=64k {more}");
         let outcome = run_well(dir.path(), &line);
         let job = only(&outcome);
-        // What is in flight when that is reached belongs to it.
+        // Requests in flight when the ramp ends belong to it.
         assert!(
             (45..=48).contains(&job.read.ios),
             "{more}: {}",
             job.read.ios
         );
         assert_eq!(outcome.row("a-read").items, job.read.ios, "{more}");
-        // As in fio, what ends within its ramp is reported with it; no row has it.
+        // A job that ends within its ramp is reported with it, like in fio; no row includes it.
         let line = format!("--name=b --rw=read --size=64k --ramp_size=1m {more}");
         let outcome = run_well(dir.path(), &line);
         assert_eq!(only(&outcome).read.ios, 16, "{more}");
         check_ramp_only(&outcome, "b");
     }
-    // Run time is what follows.
+    // The run time follows the ramp.
     let line = "--name=c --rw=read --size=64k --rate_iops=200 --time_based --runtime=300ms \
                 --ramp_size=160k";
     let outcome = run_stepped(US, dir.path(), line);
@@ -237,7 +237,7 @@ fn a_group_ramps_together() {
         check_sound(&outcome, &line);
         ios(&outcome)[0]
     };
-    // Each of 8 by itself; or all together, each rank a half.
+    // Each of 8 separately; or all together, half on each rank.
     assert_eq!(of(""), 8 * 32);
     let together = of("--group_reporting");
     assert!(
@@ -297,8 +297,8 @@ fn data_is_right_in_every_kind_of_memory() {
 #[test]
 fn memory_that_cannot_be_had_is_a_sentence_that_names_the_option() {
     let dir = tempdir();
-    let there = dir.path().join("there");
-    std::fs::write(&there, "of the user's").expect("written");
+    let file = dir.path().join("there");
+    std::fs::write(&file, "of the user's").expect("written");
     let line = |what: &str| format!("--name=x --rw=read --size=64k {what}");
     let check = |what: &str, parts: &[&str]| {
         let why = refusal(dir.path(), &line(what));
@@ -307,7 +307,7 @@ fn memory_that_cannot_be_had_is_a_sentence_that_names_the_option() {
         }
     };
     check(
-        &format!("--mem=mmap:{}", there.display()),
+        &format!("--mem=mmap:{}", file.display()),
         &["mem=mmap", "already exists"],
     );
     check(
@@ -317,7 +317,7 @@ fn memory_that_cannot_be_had_is_a_sentence_that_names_the_option() {
     check("--lockmem=1000t", &["lockmem", "can spare"]);
     // More than any machine has.
     check("--mem=shmhuge --hugepage-size=64t", &["mem=shmhuge"]);
-    assert_eq!(std::fs::read(&there).expect("there"), b"of the user's");
+    assert_eq!(std::fs::read(&file).expect("there"), b"of the user's");
 }
 
 #[test]
@@ -354,11 +354,11 @@ mod needs_fuse {
         target.end();
     }
 
-    /// The most requests of one place that were in flight together, as the file system saw it:
-    /// each write of a block takes so long that two of one block would overlap.
+    /// Elapsed time of writes that all go to the same block. Each takes 10 ms on the file system, so serialised writes
+    /// take the sum.
     fn two_at_a_time(more: &str) -> Nanos {
         let target = mount(|config| config.latency = "write=10ms".parse().expect("valid"));
-        // One block in all: whatever overlaps is the same.
+        // A single block, so that all writes overlap.
         let line = format!(
             "--name=x --rw=randwrite --bs=4k --size=4k --direct=1 --norandommap --number_ios=12 --io_size=48k \
          --filename=one --fallocate=none {more}"
@@ -382,7 +382,7 @@ mod needs_fuse {
         assert!(took >= all(1), "{}", took.0);
         let offload = "--iodepth=4 --io_submit_mode=offload --serialize_overlap=1";
         assert!(two_at_a_time(offload) >= all(1));
-        // With threads of their own, also those of other workers.
+        // With offload threads, also across workers.
         let took = two_at_a_time(&format!("{offload} --numjobs=2"));
         assert!(took >= all(2), "{}", took.0);
         let took = two_at_a_time("--io_submit_mode=offload --serialize_overlap=1 --numjobs=2");
@@ -428,7 +428,7 @@ mod timing {
             let done = ios(&run_well(dir.path(), &line));
             assert!(done[1] > 20, "{more}: {done:?}");
             let ratio = done[0] as f64 / done[1] as f64;
-            // The one that was over last may have done some more.
+            // The last one to finish may have done slightly more.
             assert!((2.5..3.5).contains(&ratio), "{more}: {done:?}");
             assert!(done[2] > 0);
         }
@@ -444,7 +444,7 @@ mod timing {
             );
             let outcome = run(dir.path(), &line);
             check_sound(&outcome, &line);
-            // Not when the other one has done its part.
+            // It no longer waits once the other one has finished its part.
             assert!(longest(&outcome, 0) < Nanos(1_500_000_000), "{line}");
             assert_eq!(ios(&outcome)[1], 16);
         }
@@ -456,7 +456,7 @@ mod timing {
     }
 
     fn other_threads_once() {
-        // Four at a time on a file system whose reads take a known time.
+        // Four at a time on a file system with a known read latency.
         let target = mount(|config| config.latency = "read=5ms".parse().expect("valid"));
         let line = |depth| {
             format!(

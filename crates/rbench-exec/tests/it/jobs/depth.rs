@@ -1,4 +1,4 @@
-//! Requests under way at a time.
+//! Tests the number of requests in flight.
 
 use super::*;
 
@@ -14,7 +14,7 @@ fn below_the_low_mark_all_is_submitted_anew() {
         let outcome = run_well(dir.path(), &format!("{line} {more}"));
         let job = only(&outcome);
         assert_eq!(job.read.ios, 1024, "{more}");
-        // From 8 up to 32 each depth is there once in a round.
+        // Within a round, each depth from 8 to 32 occurs once.
         let share = job.depths[5] as f64 / job.read.ios as f64;
         assert!((share - deepest).abs() < 0.1, "{more}: {:?}", job.depths);
     }
@@ -24,8 +24,7 @@ mod needs_fuse {
     use super::*;
     use crate::testfs::{let_go, mount};
 
-    /// Reads at random of which each hangs until as many hang as may be under way; in how many
-    /// groups that was.
+    /// Random reads that hang until the expected number hangs; it must be `depth` each time.
     fn held(depth: u64, requests: u64, more: &str) -> JobOutcome {
         let target = mount(|config| config.faults = vec!["read:hang@p=1".parse().expect("valid")]);
         let line = format!(
@@ -47,7 +46,7 @@ mod needs_fuse {
         assert_eq!(one.depths[1..], [0; 6]);
         let many = held(32, 320, "--ioengine=io_uring");
         assert_eq!(many.depths[6], 0, "{:?}", many.depths);
-        // With other threads that make the requests, whatever the engine.
+        // With offload threads that make the requests, for any engine.
         for engine in ["psync", "libaio", "io_uring", "pvsync"] {
             held(
                 4,
@@ -61,7 +60,7 @@ mod needs_fuse {
     fn requests_are_submitted_and_reaped_in_batches_where_asked_for() {
         let batches = "--iodepth_batch=16 --iodepth_batch_complete_min=16";
         let job = held(16, 320, &format!("--ioengine=io_uring {batches}"));
-        // Each call submits 9 to 16 of them, and none waits for fewer.
+        // Each call submits 9 to 16 requests, and none waits for fewer.
         assert_eq!((job.submits[3], job.submits.iter().sum()), (20, 20));
         assert_eq!(job.completes[1..3], [0, 0], "{:?}", job.completes);
     }
@@ -71,7 +70,7 @@ mod timing {
     use super::*;
     use crate::testfs::mount;
 
-    /// Reads at random from a file system whose reads take 1 ms.
+    /// Random reads from a file system with a read latency of 1 ms.
     fn at_depth(depth: u32, more: &str) -> JobOutcome {
         let target = mount(|config| config.latency = "read=1ms".parse().expect("valid"));
         let line = format!(
@@ -83,7 +82,7 @@ mod timing {
         target.end();
         let rate = job.read.ios as f64 / job.read.runtime.as_secs_f64();
         let mean = job.read.lat.mean_ns();
-        // Little's law: so many were under way on average, by the clock alone.
+        // Little's law gives the mean number in flight from times only.
         let under_way = rate * mean / 1e9;
         eprintln!(
             "depth {depth} {more}: {rate:.0} reads/s, mean latency {mean:.0} ns, {under_way:.1} under way, \
@@ -133,7 +132,7 @@ mod timing {
             32,
             "--iodepth_batch=16 --iodepth_batch_complete_min=16 --runtime=500ms",
         );
-        // Nearly every call submits 9 to 16 of them.
+        // Nearly every call submits 9 to 16 requests.
         let calls: u64 = job.submits.iter().sum();
         assert!(
             job.submits[3] as f64 > 0.8 * calls as f64,
@@ -141,7 +140,7 @@ mod timing {
             job.submits
         );
         assert!(calls < job.read.ios / 8, "{calls} calls");
-        // Of waits that end with at least 16.
+        // Most waits end with at least 16 requests.
         let few: u64 = job.completes[1..3].iter().sum();
         let all: u64 = job.completes[1..].iter().sum();
         assert!((few as f64) < 0.2 * all as f64, "{:?}", job.completes);

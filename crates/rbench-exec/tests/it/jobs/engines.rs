@@ -1,5 +1,5 @@
-//! Engines that do something else than to move data, and options that the kernel
-//! refuses: as fio 3.33 does with the same lines.
+//! Tests engines that do not move data, and options that the kernel refuses, against the behaviour
+//! of fio 3.33 for the same lines.
 
 use std::os::unix::fs::MetadataExt as _;
 
@@ -7,10 +7,10 @@ use nix::errno::Errno;
 
 use super::*;
 
-/// Length in bytes and whether any block is allocated.
+/// Length in bytes, and true if any block is allocated.
 fn shape(dir: &Path, name: &str) -> (u64, bool) {
-    let found = fs::metadata(dir.join(name)).expect("the file is there");
-    (found.len(), found.blocks() > 0)
+    let metadata = fs::metadata(dir.join(name)).expect("the file is there");
+    (metadata.len(), metadata.blocks() > 0)
 }
 
 #[test]
@@ -28,7 +28,7 @@ fn falloc_allocates_and_ftruncate_sets_the_length() {
         "nothing was written"
     );
 
-    // A read reserves what lies beyond the end, and the length stays.
+    // A read reserves space beyond the end; the length stays.
     fs::write(dir.path().join("r.0.0"), []).expect("there is space");
     let beyond = "--ioengine=falloc --rw=read --offset=64k --filename=r.0.0 --overwrite=0";
     let sparse = fs::File::options()
@@ -42,7 +42,7 @@ fn falloc_allocates_and_ftruncate_sets_the_length() {
     assert_eq!(counts(&reserved), (16, 64 * KIB, 0, 0));
     assert_eq!(shape(dir.path(), "r.0.0"), (128 * KIB, true));
 
-    // The last of them goes to the offset of the last block.
+    // The last one truncates to the offset of the last block.
     let cut = run_well(dir.path(), &line("t", "--ioengine=ftruncate --rw=write"));
     assert_eq!(counts(&cut), (0, 0, 16, 64 * KIB));
     assert_eq!(shape(dir.path(), "t.0.0"), (60 * KIB, false));

@@ -1,5 +1,5 @@
-//! Names, lengths and lives of files; the command lines of published
-//! evaluations, with sizes cut down.
+//! Tests names, lengths and lifetimes of files, and command lines of published evaluations with
+//! smaller sizes.
 
 use std::os::unix::fs::MetadataExt as _;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -12,8 +12,8 @@ fn names(all: &[(&str, u64)]) -> BTreeMap<String, u64> {
     all.iter().map(|(n, l)| ((*n).to_owned(), *l)).collect()
 }
 
-/// Runs a command line in an empty directory; files and (reads, bytes read,
-/// writes, bytes written) must be these.
+/// Runs a command line in an empty directory; checks the files and (reads, bytes read, writes,
+/// bytes written).
 fn check(line: &str, files: BTreeMap<String, u64>, counted: (u64, u64, u64, u64)) {
     let dir = tempdir();
     let outcome = run_well(dir.path(), line);
@@ -85,7 +85,7 @@ fn directories_in_a_name_are_made() {
 #[test]
 fn a_file_that_is_read_at_random_is_made_once_and_every_block_of_it_read_once() {
     let dir = tempdir();
-    let mut found = None;
+    let mut first = None;
     for (size, blocks) in [("4k", 256), ("16k", 64), ("64k", 16), ("256k", 4)] {
         for pre_read in ["", "--pre_read=1"] {
             let line = format!(
@@ -97,9 +97,9 @@ fn a_file_that_is_read_at_random_is_made_once_and_every_block_of_it_read_once() 
             assert_eq!(listing(dir.path()), names(&[("randread.bin", MIB)]));
             let meta = fs::metadata(dir.path().join("randread.bin")).expect("there");
             let now = (meta.ino(), meta.mtime_nsec(), meta.blocks() * 512);
-            // Data, not holes, and never laid out again.
+            // Data instead of holes, and laid out only once.
             assert!(now.2 >= MIB, "{now:?}");
-            assert_eq!(*found.get_or_insert(now), now, "{line}");
+            assert_eq!(*first.get_or_insert(now), now, "{line}");
         }
     }
 }
@@ -148,7 +148,7 @@ fn one_large_file_for_each_job_in_every_order() {
 
 #[test]
 fn sizes_are_divided_and_budgets_kept_as_fio_does() {
-    // Each line with what fio 3.33 leaves and counts.
+    // Each line with the files and counts of fio 3.33.
     let three = [("x.0.0", 34133), ("x.0.1", 34133), ("x.0.2", 34133)];
     check(
         "--name=x --rw=write --size=100k --nrfiles=3",
@@ -199,7 +199,7 @@ fn sizes_are_divided_and_budgets_kept_as_fio_does() {
 
 #[test]
 fn how_far_a_file_reaches_before_it_is_written_depends_on_fallocate_as_with_fio() {
-    // After three blocks, and where files are only made.
+    // After three blocks, and when files are only created.
     for (how, written, made) in [
         ("none", 12 * KIB, 0),
         ("native", MIB, MIB),
@@ -347,7 +347,7 @@ fn what_is_to_be_unlinked_goes_unless_the_user_had_it_before() {
 #[test]
 fn fsyncs_come_after_so_many_writes_and_are_counted_apart() {
     let dir = tempdir();
-    // None behind the last write, as with fio, unless that closes its file.
+    // No sync follows the last write, like with fio, unless that write closes its file.
     for (more, syncs) in [
         ("--fsync=1", 15),
         ("--fsync=4", 3),
@@ -368,7 +368,7 @@ fn fsyncs_come_after_so_many_writes_and_are_counted_apart() {
 
 #[test]
 fn the_last_write_before_a_rest_that_is_shorter_than_a_block_is_synced() {
-    // What fio 3.33 did with each: writes, syncs.
+    // Results of fio 3.33: writes, syncs.
     for (more, expect) in [
         ("--bs=2300 --size=22k --fsync=1", (9, 9)),
         ("--bs=2300 --size=22k --fsync=2", (9, 4)),
@@ -411,7 +411,7 @@ mod needs_fuse {
         let expect: Vec<String> = (0..4).map(|n| format!("big-write.{n}.0")).collect();
         let expect: Vec<(&str, u64)> = expect.iter().map(|n| (n.as_str(), 8 * MIB)).collect();
         assert_eq!(listing(target.path()), names(&expect));
-        // The fsync counts in run time and bandwidth, and is no latency.
+        // The fsync counts towards run time and bandwidth, but not as a latency.
         assert!(all.write.runtime.0 >= 80_000_000, "{}", all.write.runtime);
         assert!(all.write.clat.max() < all.write.runtime);
         assert_eq!((all.write.clat.count(), all.sync.count()), (8, 0));
@@ -499,8 +499,8 @@ mod needs_fuse {
         target.end();
     }
 
-    /// The most files of `target` that this process has open while both workers of `line`
-    /// are in a read, over all of their reads.
+    /// Maximum number of `target`'s files that this process has open while both workers of `line`
+    /// are in a read.
     fn most_open(target: &Mount, line: &str) -> usize {
         let most = AtomicUsize::new(0);
         let count = || {
@@ -508,7 +508,7 @@ mod needs_fuse {
             let open = all
                 .filter_map(|fd| fs::read_link(fd.ok()?.path()).ok())
                 .filter(|path| path.starts_with(target.path()) && path != target.path())
-                // The counter of requests is held, not open.
+                // The file of the counters is held by the test.
                 .filter(|path| path.file_name().is_some_and(|name| name != ".stats"));
             most.fetch_max(open.count(), Ordering::SeqCst);
         };

@@ -1,5 +1,5 @@
-//! File systems that are filled, files that are removed between passes, and syncs of ranges
-//! and of file systems.
+//! Tests full file systems, removal of files between passes, and syncs of ranges and of file
+//! systems.
 
 use rbench_core::Bytes;
 use rbench_testfs::Kind;
@@ -82,13 +82,13 @@ mod needs_fuse {
         run_well(target.path(), line);
         assert_eq!((requests(Kind::Create), requests(Kind::Unlink)), (6, 4));
         assert_eq!(listing(target.path()).len(), 2);
-        // What is made anew each time is a creation each time.
+        // Every pass creates the files again.
         let line = "--name=n --ioengine=dircreate --filesize=4k --nrfiles=5 --loops=3 \
                 --unlink_each_loop=1";
         let outcome = run_well(target.path(), line);
         assert_eq!(outcome.row("n-mkdir").items, 15);
         assert_eq!((requests(Kind::Mkdir), requests(Kind::Rmdir)), (15, 10));
-        // A job that reads does not find them again, as with fio.
+        // A reading job does not find them in the second pass, like with fio.
         let line = "--name=r --rw=read --size=16k --loops=2 --unlink_each_loop=1";
         let outcome = run(target.path(), line);
         assert_eq!(only(&outcome).error, nix::errno::Errno::ENOENT as i32);

@@ -1,5 +1,5 @@
-//! Logs of I/O: what is recorded, and what is replayed and when. That fio reads and writes the
-//! same is checked by scripts/checks/traces.py.
+//! Tests I/O logs: what is recorded, and what is replayed and when. scripts/checks/traces.py
+//! compares with fio.
 
 use std::io::Write as _;
 use std::sync::mpsc;
@@ -15,7 +15,7 @@ use crate::clock::PATIENCE;
 mod needs_fuse;
 mod timing;
 
-/// Writes a log of so many versions into `dir`.
+/// Writes a log of this version into `dir`.
 fn log(dir: &Path, name: &str, version: u32, lines: &[String]) {
     let text = format!("fio version {version} iolog\n{}\n", lines.join("\n"));
     fs::write(dir.join(name), text).expect("written");
@@ -25,7 +25,7 @@ fn lines(text: &str) -> Vec<String> {
     text.split(';').map(|line| line.trim().to_owned()).collect()
 }
 
-/// The words of the lines of a log, without its header and times.
+/// The words of a log's lines, without its header and times.
 fn recorded(dir: &Path, name: &str) -> Vec<String> {
     let text = String::from_utf8(data(dir, name)).expect("text");
     let mut all = text.lines();
@@ -44,7 +44,7 @@ fn stamps(dir: &Path, name: &str) -> Vec<u64> {
         .collect()
 }
 
-/// Reads, writes, trims and syncs of the only entry.
+/// Reads, writes, trims and syncs of the single entry.
 fn done(outcome: &Outcome) -> [u64; 4] {
     let job = only(outcome);
     [job.read.ios, job.write.ios, job.trim.ios, job.sync.count()]
@@ -58,7 +58,7 @@ fn usage(dir: &Path, line: &str) -> String {
     }
 }
 
-/// The only row that has items, and how late its operations were.
+/// Lateness of a row's operations.
 fn late(outcome: &Outcome, row: &str) -> Lateness {
     outcome.row(row).late
 }
@@ -195,7 +195,7 @@ fn each_worker_of_each_rank_takes_its_turn_at_the_logs() {
     check_sound(&outcome, line);
     let ios: Vec<u64> = outcome.jobs.iter().map(|job| job.read.ios).collect();
     assert_eq!(ios, [1, 2, 3, 1]);
-    // One reads and another writes: rows are there on every rank.
+    // One rank reads and the other writes: every rank has both rows.
     log(
         dir.path(),
         "w",
@@ -244,17 +244,17 @@ fn an_earlier_log_is_replaced_and_nothing_else() {
     run_well(dir.path(), line);
     assert_eq!(recorded(dir.path(), "t").len(), 2 + 3);
     fs::write(dir.path().join("t"), "of the user's").expect("written");
-    let told = refusal(dir.path(), line);
+    let message = refusal(dir.path(), line);
     assert!(
-        told.contains("not an I/O log, so it is not overwritten"),
-        "{told}"
+        message.contains("not an I/O log, so it is not overwritten"),
+        "{message}"
     );
     assert_eq!(data(dir.path(), "t"), b"of the user's");
     fs::remove_file(dir.path().join("t")).expect("removed");
     fs::write(dir.path().join("other"), "fio version 3 iolog\n").expect("written");
     std::os::unix::fs::symlink("other", dir.path().join("t")).expect("linked");
-    let told = refusal(dir.path(), line);
-    assert!(told.contains("write_iolog"), "{told}");
+    let message = refusal(dir.path(), line);
+    assert!(message.contains("write_iolog"), "{message}");
     assert_eq!(data(dir.path(), "other"), b"fio version 3 iolog\n");
 }
 
@@ -305,12 +305,12 @@ fn what_a_log_wrote_is_verified_and_damage_is_found() {
             let line =
                 format!("--name=v --read_iolog=t --bs=4k --size=64k {verify} --verify_only {rw}");
             let outcome = run_well(dir.path(), &line);
-            // The writes that were left out are counted, as in fio.
+            // Writes that were left out count, like in fio.
             assert_eq!(done(&outcome), [8, 8, 0, 0], "{line}");
             assert!(only(&outcome).read.runtime.0 > 0, "{line}");
             assert_eq!(data(dir.path(), "f"), before, "{line}");
         }
-        // A byte of a block that was written.
+        // A byte of a written block.
         let at = before.iter().position(|byte| *byte != 0).expect("data") + 2000;
         let mut damaged = before.clone();
         damaged[at] ^= 1;
@@ -381,8 +381,8 @@ fn a_pipe_is_replayed_as_it_is_written_and_ends_where_it_is_wrong() {
     }
 }
 
-/// Does a job that reads the pipe `p`, which says nothing for a time, of the workers', after
-/// so many operations.
+/// Runs a job that reads the pipe `p`. After `operations` operations, the pipe pauses for a time on
+/// the workers' clock.
 fn run_of_slow_pipe(line: &str, (first, operations): (&str, u64), last: &str) -> Outcome {
     let dir = tempdir();
     fs::write(dir.path().join("f"), vec![7; 65536]).expect("written");
@@ -394,7 +394,7 @@ fn run_of_slow_pipe(line: &str, (first, operations): (&str, u64), last: &str) ->
     run.clocks = vec![clock];
     run.progressed = Some(Box::new(move |progress| {
         if progress.items == operations {
-            // It is enough to hear it once.
+            // The first message is enough.
             let _ = done.send(());
         }
     }));
@@ -404,7 +404,7 @@ fn run_of_slow_pipe(line: &str, (first, operations): (&str, u64), last: &str) ->
             pipe.write_all(first.as_bytes()).expect("written");
             all_done.recv_timeout(PATIENCE).expect("they are done");
             clock.advance(0, Nanos(600 * MS));
-            // Whoever has read enough is gone.
+            // A reader that has read enough is gone.
             let _ = pipe.write_all(last.as_bytes());
         });
         finish(run, line)
@@ -526,10 +526,10 @@ fn a_log_that_is_written_is_nothing_else() {
             "a data file of a job",
         ),
     ] {
-        let told = usage(dir.path(), &line);
+        let message = usage(dir.path(), &line);
         assert!(
-            told.contains("write_iolog") && told.contains(why),
-            "{line}: {told}"
+            message.contains("write_iolog") && message.contains(why),
+            "{line}: {message}"
         );
         assert_eq!(listing(dir.path()), before, "{line}");
     }

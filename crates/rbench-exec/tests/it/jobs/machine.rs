@@ -1,4 +1,4 @@
-//! What is told of the machine, what ends a run early, and where states go.
+//! Tests the machine's figures, early ends of runs, and the files of verification states.
 
 use std::path::PathBuf;
 
@@ -17,7 +17,7 @@ fn devices_and_processors_are_watched_while_jobs_run() {
         dir.path(),
         &format!("{line} --name=b --stonewall --size=64k"),
     );
-    // Of both groups of jobs that of each host, as often as there are processors.
+    // Each host appears once per group of jobs, with its number of processors.
     let hosts: Vec<u32> = outcome.machine.iter().map(|one| one.host).collect();
     assert_eq!(hosts, [0, 1, 0, 1]);
     let cpus = rbench_sys::limits::host_facts()
@@ -47,7 +47,7 @@ fn nothing_is_watched_where_nobody_asks_or_no_file_is() {
     ] {
         assert_eq!(run_well(dir.path(), line).machine, [], "{line}");
     }
-    // A file system in memory stands on no device.
+    // An in-memory file system has no device.
     let shm = tempfile::tempdir_in("/dev/shm").expect("a temporary directory");
     let outcome = run_well(shm.path(), "--name=a --rw=write --size=64k");
     assert_eq!(outcome.machine.len(), 1);
@@ -76,7 +76,7 @@ fn what_is_moved_over_time_is_all_that_is_moved() {
     assert_eq!(outcome.jobs[0].moved, Moved::default());
 }
 
-/// A job of an hour that a trigger ends, and the file that its command makes.
+/// A job of an hour that a trigger ends, and the file that the trigger's command creates.
 fn triggered(dir: &Path, by: &str) -> (String, PathBuf) {
     let fired = dir.join("fired");
     let line = format!(
@@ -95,13 +95,13 @@ fn a_trigger_ends_the_jobs_and_runs_its_command() {
     let (line, fired) = triggered(path, "timeout=300ms");
     run(path, &line);
     assert!(fired.exists());
-    // A file does the same, and is removed.
+    // A trigger file has the same effect, and is removed.
     fs::remove_file(&fired).expect("it is there");
     let (line, _) = triggered(path, "file=go");
     let (mut run, go) = (job(&[0], path, &line), path.join("go"));
     run.progressed = Some(Box::new(move |progress| {
         if progress.items > 0 {
-            // It may be seen and removed before this is called for the last time.
+            // It may be seen and removed before the last call of this.
             let _ = fs::write(&go, "");
         }
     }));
@@ -159,15 +159,15 @@ mod timing {
             fired.display()
         );
         let line = line.replace("touch>", ":>");
-        let begun = Instant::now();
+        let started = Instant::now();
         let outcome = run(path, &line);
         assert!(
-            begun.elapsed() < Duration::from_secs(1800),
+            started.elapsed() < Duration::from_secs(1800),
             "{:?}",
-            begun.elapsed()
+            started.elapsed()
         );
         assert!(fired.exists() && outcome.jobs[0].write.ios > 0);
-        // A file does the same, and is removed.
+        // A trigger file has the same effect, and is removed.
         fs::remove_file(&fired).expect("it is there");
         fs::write(path.join("go"), "").expect("written");
         let line = line.replace("--trigger-timeout=300ms", "--trigger-file=go");

@@ -1,5 +1,5 @@
-//! Engines of names: one operation for each file, what is made before, and what is
-//! there afterwards, as with fio 3.33.
+//! Tests the engines of names: one operation per file, entries created beforehand, and entries that
+//! remain, like with fio 3.33.
 
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 
@@ -59,8 +59,12 @@ fn each_file_is_one_operation_of_its_own_kind_without_bytes() {
             let dir = tempdir();
             let line = line(engine, &format!("--rw={rw}"));
             let outcome = run_well(dir.path(), &line);
-            let found = outcome.row(row);
-            assert_eq!((found.op, found.items, found.bytes), (op, 10, 0), "{line}");
+            let counted = outcome.row(row);
+            assert_eq!(
+                (counted.op, counted.items, counted.bytes),
+                (op, 10, 0),
+                "{line}"
+            );
             let all = 160 * KIB;
             let expect = match reads {
                 true => (10, all, 0, 0),
@@ -76,8 +80,8 @@ fn each_file_is_one_operation_of_its_own_kind_without_bytes() {
 fn what_is_made_is_private_and_empty_and_what_is_looked_at_is_laid_out() {
     let dir = tempdir();
     let mode = |name: &str| {
-        let found = fs::metadata(dir.path().join(name)).expect("it is there");
-        (found.is_dir(), found.permissions().mode() & 0o777)
+        let metadata = fs::metadata(dir.path().join(name)).expect("it is there");
+        (metadata.is_dir(), metadata.permissions().mode() & 0o777)
     };
     run_well(dir.path(), &line("filecreate", ""));
     assert_eq!(listing(dir.path())["a.0.3"], 0);
@@ -100,8 +104,8 @@ fn workers_of_all_ranks_have_names_of_their_own() {
         let line = line(engine, "--numjobs=2 --group_reporting");
         let outcome = run_on(&[0, 1, 2], dir.path(), &line);
         check_sound(&outcome, &line);
-        let found = outcome.row(row);
-        assert_eq!((found.items, found.ranks.len()), (60, 3), "{line}");
+        let counted = outcome.row(row);
+        assert_eq!((counted.items, counted.ranks.len()), (60, 3), "{line}");
         assert_eq!(own(dir.path()), left, "{line}");
     }
 }
@@ -137,7 +141,7 @@ fn errors_are_counted_by_errno() {
     let row = outcome.row("a-stat");
     assert_eq!((row.items, row.failures.total()), (5, 5));
     assert_eq!(only(&outcome).first_error, Errno::ENOENT as i32);
-    // None was made before the run, and none is.
+    // No entry was created before the run, and none is created.
     assert_eq!(own(dir.path()), 5);
 }
 

@@ -1,3 +1,3 @@
-//! Jobs on the built-in file system alone.
+//! Tests jobs that run only on the built-in file system.
 
 mod faults;

@@ -1,5 +1,5 @@
-//! How long and how fast: rates, times and searches in virtual time, where every reading of the
-//! clock takes a step, and so does each operation. The machine's own time is in `timing`.
+//! Tests rates, times and searches in virtual time: every clock reading takes a step, and so does
+//! every operation. `timing` tests with the machine's own clock.
 
 use nix::errno::Errno;
 use rbench_core::{Nanos, SimulatedClock, Timeline};
@@ -10,7 +10,7 @@ mod timing;
 
 pub const US: u64 = 1_000;
 pub const MS: u64 = 1_000 * US;
-/// From the time at which a job is begun to its start.
+/// Time between the launch of a job and its start.
 const LEAD: u64 = MS;
 
 /// Runs a job on one rank in virtual time.
@@ -20,7 +20,7 @@ pub fn run_by(clock: &'static SimulatedClock, dir: &Path, line: &str) -> Outcome
     finish(run, line)
 }
 
-/// The same with operations that take `step`; nothing may go wrong.
+/// The same with operations of duration `step`, and without any failure.
 pub fn run_stepped(step: u64, dir: &Path, line: &str) -> Outcome {
     let outcome = finish(job(&[0], dir, line).stepped(step), line);
     check_sound(&outcome, line);
@@ -33,7 +33,7 @@ fn null(more: &str) -> Outcome {
     run_stepped(US, tempdir().path(), &line)
 }
 
-/// This many operations of a row were due, and each was done within microseconds.
+/// Checks that `expect` operations of a row were due, and each was done within microseconds.
 fn check_due(outcome: &Outcome, row: &str, expect: u64, what: &str) {
     let row = outcome.row(row);
     assert_eq!((row.items, row.unissued), (expect, 0), "{what}");
@@ -71,7 +71,7 @@ fn poisson_arrivals_come_to_the_rate_at_a_high_rate_too() {
         let outcome = null(&more);
         let due = outcome.row("x-read").items;
         check_due(&outcome, "x-read", due, &more);
-        // Four deviations of the number of a Poisson process; the seed is always the same.
+        // Four standard deviations of a Poisson process; the seed is fixed.
         let expect = (rate * jobs * 2) as f64;
         let off = due as f64 - expect;
         assert!(off.abs() < 4.0 * expect.sqrt(), "{more}: {due}");
@@ -87,7 +87,7 @@ fn gaps_of_poisson_arrivals_are_spread_like_exponential_ones() {
     let gaps: Vec<f64> = starts.windows(2).map(|w| w[1] - w[0]).collect();
     let mean = gaps.iter().sum::<f64>() / gaps.len() as f64;
     assert!((mean / (2 * MS) as f64 - 1.0).abs() < 0.04, "{mean}");
-    // Of exponential gaps, 1 − e^−n are below n times their mean.
+    // A share of 1 − e^−n of exponential gaps is below n times their mean.
     for times in [0.5, 1.0, 2.0] {
         let below = gaps.iter().filter(|gap| **gap < times * mean).count();
         let share = below as f64 / gaps.len() as f64;
@@ -117,7 +117,7 @@ fn thinking_comes_behind_operations() {
             "{line}: {}",
             job.elapsed
         );
-        // Spinning is waiting, too.
+        // Spinning also counts as waiting.
         let waited = outcome.row("x-write").effort.waited.0;
         assert!((least..least + MS).contains(&waited), "{line}: {waited} ns");
         assert_eq!((job.write.ios, job.write.lat.max()), (20, Nanos(US)));
@@ -134,10 +134,10 @@ fn pauses_come_after_a_time_of_operations_and_put_off_what_is_due() {
         let took = only(&outcome).elapsed.0;
         assert!((expect..expect + MS).contains(&took), "{line}: {took} ns");
     };
-    // Starts are 5 ms apart. Each pause comes after 50 ms of operations, and the last at the end.
+    // Starts are 5 ms apart. Each pause follows 50 ms of operations; the last one is at the end.
     let timed = "--thinktime=50ms --thinktime_iotime=50ms";
     check(520 * MS, &format!("--rate_iops=200 {timed}"));
-    // Five pauses put off what follows them, but for the last, which nothing follows.
+    // Each of the five pauses except the last one delays the following operations.
     let counted = "--thinktime=100ms --thinktime_blocks=20 --rate_ignore_thinktime=1";
     check(
         99 * 5 * MS + 5 * 100 * MS,
@@ -167,7 +167,7 @@ fn what_is_done_in_the_ramp_is_not_counted() {
     for time in [job.elapsed, job.read.runtime] {
         assert!(time.0.abs_diff(500 * MS) < MS, "{time}");
     }
-    // Times in logs count from the end of the ramp, as in fio; those of a clock are its own.
+    // Log times count from the end of the ramp, like in fio; times of a given clock do not.
     let log = &outcome.logs[0];
     assert_eq!(log.samples.len(), 1000);
     let first = log.samples[0].at.0;
@@ -204,7 +204,7 @@ fn a_row_of_a_job_is_over_the_time_in_which_its_own_operations_were_measured() {
         assert_eq!(row.measured_from.0, from * MS, "{name}");
         assert_eq!((row.set_aside.0, row.start_skew.0), (0, 0), "{name}");
         check_due(&outcome, &row.name, 2 * (to - from), name);
-        // The last operation of any worker ends the time, and no other job's.
+        // The last operation of any worker of this job ends the time.
         let (line, bins) = (&row.timeline, row.timeline.bins());
         let end = row.measured_from.0 + row.elapsed.0;
         let last = Timeline::bin_of(line.interval(), line.power(), Nanos(end));
@@ -229,7 +229,7 @@ fn reading_back_is_no_part_of_the_time_of_the_writes() {
         ("--rw=write --verify_backlog=8", 1),
         ("--rw=write --verify_backlog=8 --numjobs=2", 1),
     ] {
-        // Reading back takes 40 times 5 ms, in each pass.
+        // Reading back takes 40 times 5 ms in each pass.
         let outcome = run_stepped(5 * MS, dir.path(), &format!("{job} {more}"));
         let (writes, read) = (outcome.row("x-write"), outcome.row("x-read"));
         let whole = outcome.jobs.iter().map(|job| job.elapsed).max();
@@ -273,7 +273,7 @@ fn runtime_caps_what_would_take_longer_and_time_based_work_begins_again() {
         let line = format!("--name=x --rw=read --runtime=300ms {more}");
         only(&run_stepped(10 * MS, dir.path(), &line)).clone()
     };
-    // An operation every 20 ms, the first of them soon after the start.
+    // An operation every 20 ms, the first soon after the start.
     for more in ["--size=4M", "--size=20k --time_based"] {
         let cut = of(more);
         assert!(
@@ -284,7 +284,7 @@ fn runtime_caps_what_would_take_longer_and_time_based_work_begins_again() {
         let elapsed = cut.elapsed.0;
         assert!((300 * MS..350 * MS).contains(&elapsed), "{more}: {elapsed}");
     }
-    // Work that is done sooner is not stretched.
+    // Work that ends early is not stretched.
     let short = of("--size=20k");
     assert_eq!(short.read.ios, 5);
     assert!(short.elapsed.0 < 200 * MS, "{}", short.elapsed);
@@ -293,14 +293,14 @@ fn runtime_caps_what_would_take_longer_and_time_based_work_begins_again() {
 #[test]
 fn the_depth_that_keeps_a_latency_is_found_and_shown_by_itself() {
     let line = "--iodepth=32 --time_based --latency_window=15ms --latency_percentile=90";
-    // Of requests in flight together one takes 1 us, the next 2 us, and so on: with a tenth more
-    // than that in flight, nine out of ten keep the latency.
+    // Of the requests in flight at the same time, one takes 1 us, the next 2 us, and so on. With a
+    // tenth more in flight than the target allows, nine out of ten still meet the latency.
     for (target, depth, doublings) in [(1, 1, 2), (10, 11, 5), (20, 22, 6), (50, 32, 6)] {
         let more = format!("{line} --runtime=20 --latency_target={target}");
         let outcome = null(&more);
         let job = only(&outcome);
         assert_eq!(job.latency_depth, depth, "{target} us");
-        // A window for each depth that is tried, and one with that which is found.
+        // A window for each depth that is tried, and one with the final depth.
         let windows = job.elapsed.0 / (15 * MS);
         assert!(
             (doublings + 1..12).contains(&windows),
@@ -312,7 +312,7 @@ fn the_depth_that_keeps_a_latency_is_found_and_shown_by_itself() {
         let slowest = job.read.lat.max().0;
         assert_eq!(slowest, u64::from(depth) * US, "{target} us");
     }
-    // No depth keeps what not even one request keeps.
+    // If a single request misses the target, no depth meets it.
     let dir = tempdir();
     let line = format!(
         "--name=x --rw=randread --size=64M --ioengine=null {line} --runtime=60ms --latency_target=1"
@@ -334,7 +334,7 @@ fn a_steady_rate_ends_the_job() {
     for (ios, bytes) in &job.steady_window {
         assert!(ios.abs_diff(500) < 2 && bytes.abs_diff(500 * 4096) < 2 * 4096);
     }
-    // With the first window.
+    // Includes the first window.
     assert!(
         job.elapsed.0.abs_diff(2000 * MS) < 3 * MS,
         "{}",
@@ -353,7 +353,7 @@ fn a_job_that_is_too_slow_or_has_a_late_operation_fails() {
     };
     let one = |more: &str| of(&format!("--name=x --rw=read --size=8M {more}"));
     let eio = Errno::EIO as i32;
-    // It is known at the end of the first second, or of the first cycle.
+    // Detected at the end of the first second, or of the first cycle.
     for (more, cycle) in [
         ("--rate_min=2m --runtime=20", 1000),
         ("--rate_iops_min=1000 --rate_cycle=200 --runtime=20", 200),
@@ -366,7 +366,7 @@ fn a_job_that_is_too_slow_or_has_a_late_operation_fails() {
     }
     assert_eq!(one("--rate_iops_min=2 --runtime=1500ms").error, 0);
     assert_eq!(one("--rate_min=4k --runtime=1500ms").error, 0);
-    // While data is read back, which takes 2 s, nothing is written, and that is not slow.
+    // Reading back takes 2 s without writes; that does not count as slow.
     let back = of("--name=y --rw=write --size=480k --rate_min=4k --verify=crc32c");
     assert_eq!((back.error, back.read.ios), (0, 120));
     let late = one("--max_latency=5ms");
@@ -375,8 +375,8 @@ fn a_job_that_is_too_slow_or_has_a_late_operation_fails() {
     assert_eq!((fine.error, fine.read.ios), (0, 10));
 }
 
-/// Jobs that stand still at `at` after their start for a time: at one of the first readings from
-/// then on, whichever belongs to what.
+/// Clocks that stall for `by` soon after `at` since the job's start, each at another reading. Which
+/// code makes the reading depends on its number.
 fn stalling(at: u64, by: u64) -> impl Iterator<Item = &'static SimulatedClock> {
     let after = move |readings| SimulatedClock::ORIGIN.0 + LEAD + at + readings * US + 1;
     (0..6).map(move |n| SimulatedClock::stalling(Nanos(US), Nanos(after(n)), Nanos(by)))
@@ -395,14 +395,14 @@ fn a_stall_shows_in_the_response_times_of_those_that_had_to_wait() {
         assert_eq!((row.items, row.unissued), (1000, 0));
         assert_eq!(job.read.lat.quantile(0.9), Nanos(US));
         slowest.push(job.read.lat.max().0);
-        // 250 of 1000 were due while it stood still: evenly from 0 to 500 ms, so the hundredth of
-        // them waited 300 ms.
+        // 250 of 1000 operations were due during the stall, evenly from 0 to 500 ms. So the
+        // hundredth of them waited 300 ms.
         let response = job.read.response.as_ref().expect("a rate is given");
         let waited = response.quantile(0.9).0;
         assert!(waited.abs_diff(300 * MS) < 6 * MS, "{waited}");
         assert!(response.max().0.abs_diff(500 * MS) < 3 * MS);
     }
-    // Where it was within an operation, in the service time of that one.
+    // A stall within an operation appears in its service time.
     slowest.sort_unstable();
     assert!(slowest[5] >= 500 * MS, "{slowest:?}");
     assert!(slowest[4] == US, "{slowest:?}");
@@ -419,7 +419,7 @@ fn an_operation_that_stalls_ends_the_job_where_it_was() {
     });
     let mut ends: Vec<_> = ends.collect();
     ends.sort_unstable();
-    // Time that passes outside of operations is no latency.
+    // Time outside operations is not latency.
     assert_eq!(ends[..5], [(0, 256, false); 5]);
     assert_eq!(ends[5], (Errno::ETIMEDOUT as i32, 20, true));
 }

@@ -1,14 +1,14 @@
-//! Parts of files that follow from how long the files are.
+//! Tests parts of files given relative to the files' length.
 
 use super::*;
 
-/// A file of 64 KiB whose blocks of 4096 bytes hold their number.
+/// A file of 64 KiB in which each block of 4096 bytes holds its number.
 fn numbered(dir: &Path, name: &str) {
     let blocks: Vec<u8> = (0..16).flat_map(|n| [n; 4096]).collect();
     fs::write(dir.join(name), blocks).expect("written");
 }
 
-/// The blocks of a file that are zeros.
+/// The blocks of a file that contain only zeros.
 fn zeroed(dir: &Path, name: &str) -> Vec<usize> {
     let all = data(dir, name);
     let zero = |(_, block): &(usize, &[u8])| block.iter().all(|byte| *byte == 0);
@@ -37,7 +37,7 @@ fn what_is_written_in_per_cent_lies_where_fio_puts_it() {
         let line = format!("--name=a --filename=x --rw=write --zero_buffers {more}");
         run_well(dir.path(), &line);
         let mut expect = expect.to_vec();
-        // The block that was 0 before.
+        // Block 0 is always zero.
         if expect[0] != 0 {
             expect.insert(0, 0);
         }

@@ -1,4 +1,4 @@
-//! Where operations go, by the logs of each of them and by what is on disk.
+//! Tests the offsets of operations, in logs of single operations and in the files.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,7 +6,7 @@ use rbench_core::job::LogSample;
 
 use super::*;
 
-/// The samples of each worker, of a run whose operations are all logged.
+/// The samples of each worker in a run that logs all operations.
 fn logged(dir: &Path, hosts: &[u32], line: &str) -> BTreeMap<u64, Vec<LogSample>> {
     let line = format!("{line} --write_lat_log=x --log_offset=1");
     let outcome = run_on(hosts, dir, &line);
@@ -65,7 +65,7 @@ fn every_block_is_written_exactly_once() {
         let dir = tempdir();
         let line = format!("--name=x --rw=randwrite --size=1000k --buffer_pattern=0x6e {more}");
         let outcome = run_well(dir.path(), &line);
-        // As many bytes as the files have, and none of these left out.
+        // All bytes of the files are written.
         assert_eq!(only(&outcome).write.bytes, 1000 * KIB, "{line}");
         for name in listing(dir.path()).keys() {
             let whole = data(dir.path(), name).iter().all(|b| *b == b'n');
@@ -89,7 +89,7 @@ fn the_same_seed_gives_a_worker_the_same_offsets_wherever_it_runs() {
     let four = series(&[0], "--numjobs=4");
     assert_eq!(four.len(), 4);
     assert_eq!(series(&[0], "--numjobs=4"), four);
-    // Rank 0 is the only one whose logs are seen here: workers 0 and 1.
+    // Only rank 0's logs are available here: workers 0 and 1.
     let two = series(&[0, 1], "--numjobs=2");
     assert_eq!((&two[&0], &two[&1]), (&four[&0], &four[&1]));
     let other = series(&[0], "--numjobs=4 --randseed=7");
@@ -183,7 +183,7 @@ fn a_distribution_decides_where_operations_go() {
     for (got, expect) in zones.into_iter().zip([0.6, 0.3, 0.1]) {
         assert!((got - expect).abs() < 0.02, "{zones:?}");
     }
-    // theta 1.2 over 1024 blocks: the first rank has 1/Σ r^-1.2 of them.
+    // theta 1.2 over 1024 blocks: the first block gets a share of 1/Σ r^-1.2.
     let sum: f64 = (1..=1024).map(|r| f64::from(r).powf(-1.2)).sum();
     let most = *hits("zipf:1.2").iter().max().expect("hits") as f64 / 16384.0;
     assert!((most - 1.0 / sum).abs() < 0.02, "{most} {}", 1.0 / sum);

@@ -1,14 +1,14 @@
-//! What threads of workers are to the kernel, and the commands around them.
+//! Tests the kernel's view of the workers' threads, and the commands around them.
 
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
 
 use super::*;
 use crate::children;
 
-/// What a command that a worker runs says of the thread that it came from.
+/// A worker's command that prints properties of its thread.
 const WHO: &str = "grep -E '^(Cpus_allowed_list|Uid):' /proc/self/status; nice";
 
-/// A job that writes, and what its workers tell of themselves.
+/// A job that writes, and the output of its workers' commands.
 fn told(options: &str, ranks: &[u32]) -> (Outcome, String) {
     let _children = children::some();
     let dir = tempdir();
@@ -17,7 +17,7 @@ fn told(options: &str, ranks: &[u32]) -> (Outcome, String) {
     jobs.jobs[0].settings.exec_prerun = Some(WHO.to_owned());
     jobs.jobs[0].settings.exec_postrun = Some("echo after; wc -c < a.0.0; false".to_owned());
     let mut run = Run::fio(ranks, dir.path(), jobs);
-    // Others may write there.
+    // Other users may write there.
     fs::set_permissions(dir.path(), fs::Permissions::from_mode(0o777)).expect("opened");
     run.common.leave.private_dirs = true;
     let outcome = finish(run, &line);
@@ -56,9 +56,9 @@ mod needs_root {
         let line = "--name=a --rw=write --size=16k --uid=1234 --gid=1235 --create_on_open=1";
         let outcome = run(dir.path(), line);
         check_sound(&outcome, line);
-        let made = fs::metadata(dir.path().join("a.0.0")).expect("made");
-        assert_eq!((made.uid(), made.gid()), (1234, 1235));
-        // The process stays what it was.
+        let metadata = fs::metadata(dir.path().join("a.0.0")).expect("made");
+        assert_eq!((metadata.uid(), metadata.gid()), (1234, 1235));
+        // The process itself is unchanged.
         assert_eq!(fs::metadata("/proc/self").expect("there").uid(), 0);
     }
 
@@ -74,7 +74,7 @@ mod needs_root {
             "{text}"
         );
         assert!(text.contains("Uid:\t0\t"), "{text}");
-        // SAFETY: it only says what the priority of this process is.
+        // SAFETY: it only returns the priority of this process.
         let own = unsafe { nix::libc::getpriority(nix::libc::PRIO_PROCESS, 0) };
         let nice: i32 = text
             .lines()
@@ -83,7 +83,7 @@ mod needs_root {
             .expect(&text);
         assert_eq!(nice, (own + 3).min(19), "{text}");
 
-        // One for each, in turn, over all ranks of the host.
+        // One CPU for each, in turn, over all ranks of the host.
         let options = format!("--cpus_allowed={first},{last} --cpus_allowed_policy=split");
         let (outcome, text) = told(&options, &[0, 0]);
         check_sound(&outcome, &options);

@@ -1,4 +1,4 @@
-//! Several ranks and hosts, groups of jobs, stops and errors.
+//! Tests several ranks and hosts, groups of jobs, stops and errors.
 
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -30,7 +30,7 @@ fn outcomes_of_all_workers_come_to_rank_0_by_job_and_worker() {
         assert_eq!((job.read.ios, job.write.ios), expect, "{:?}", job.worker);
         assert_eq!(job.workers, 1);
     }
-    // jobnum counts over all ranks, so nobody shares a file.
+    // jobnum counts over all ranks, so no file is shared.
     let mut names: Vec<String> = (0..8).map(|n| format!("a.{n}.0")).collect();
     names.extend((0..4).map(|n| format!("b.{n}.0")));
     assert_eq!(listing(dir.path()).into_keys().collect::<Vec<_>>(), names);
@@ -63,7 +63,7 @@ fn every_iteration_has_rows_and_outcomes_of_its_own() {
         .flat_map(|n| [(2 * n, 16), (2 * n, 16), (2 * n + 1, 8), (2 * n + 1, 8)])
         .collect();
     assert_eq!(jobs, expect);
-    // Each begins with what it removes itself.
+    // The files of a job that removes them itself are gone.
     let left: Vec<String> = listing(dir.path()).into_keys().collect();
     assert_eq!(left, ["a.0.0", "a.1.0"]);
 }
@@ -89,7 +89,7 @@ fn a_shared_file_is_made_once_and_read_by_all() {
     check_sound(&outcome, line);
     assert_eq!(counts(&outcome), (6 * 64, 6 * 256 * KIB, 0, 0));
     assert_eq!(listing(dir.path()).len(), 1);
-    // Parts of their own in one file, as long as the last one needs.
+    // Each worker has a part of one file; the file is as long as the last part needs.
     let line = "--name=w --rw=write --filename=parts --size=64k --offset_increment=64k --numjobs=2 \
                 --verify=crc32c";
     let outcome = run_on(&[0, 0, 1], dir.path(), line);
@@ -102,9 +102,9 @@ fn a_signal_in_the_middle_leaves_what_was_done() {
     let dir = tempdir();
     let line = "--rw=write --size=64M --thinktime=10ms --bs=4k --fallocate=none --name=a --numjobs=2 \
                 --name=b --name=never --stonewall";
-    let there = dir.path().to_owned();
+    let folder = dir.path().to_owned();
     let all_have_written = move || {
-        let written = listing(&there).into_values().filter(|length| *length > 0);
+        let written = listing(&folder).into_values().filter(|length| *length > 0);
         written.count() == 9
     };
     let mut run = job(&[0, 0, 1], dir.path(), line);
@@ -121,7 +121,7 @@ fn a_signal_in_the_middle_leaves_what_was_done() {
     for job in &outcome.jobs {
         assert!((1..16384).contains(&job.write.ios), "{}", job.write.ios);
         assert_eq!((job.error, job.write.bytes), (0, job.write.ios * 4096));
-        // By themselves they think for 160 s.
+        // Undisturbed they would think for 160 s.
         assert!(job.elapsed.0 < 160_000_000_000, "{}", job.elapsed);
     }
     for row in &outcome.rows {
@@ -135,7 +135,7 @@ fn a_file_that_ends_early_is_an_error_and_not_a_short_success() {
     let dir = tempdir();
     let line = "--name=x --rw=read --filename=f --size=64k";
     run_well(dir.path(), line);
-    // Behind the layout, as another process might.
+    // After the layout, like another process.
     let path = dir.path().join("f");
     let mut run = job(
         &[0],
@@ -282,14 +282,14 @@ mod needs_fuse {
         let line =
             "--name=many --rw=read --filesize=4k --nrfiles=200 --name=one --rw=read --size=4k";
         run_well(target.path(), &format!("{line} --create_only=1"));
-        let begun = SystemTime::now().duration_since(UNIX_EPOCH);
-        let begun = begun.expect("it is not 1970").as_millis() as u64;
+        let started_ms = SystemTime::now().duration_since(UNIX_EPOCH);
+        let started_ms = started_ms.expect("it is not 1970").as_millis() as u64;
         let outcome = run_on(&[0, 1], target.path(), line);
         // Opening 200 files takes 200 ms.
         let starts: Vec<u64> = outcome.jobs.iter().map(|job| job.start_ms).collect();
         assert!(
-            starts.len() == 4 && starts.iter().all(|at| *at >= begun + 200),
-            "{begun}: {starts:?}"
+            starts.len() == 4 && starts.iter().all(|at| *at >= started_ms + 200),
+            "{started_ms}: {starts:?}"
         );
         target.end();
     }
@@ -301,7 +301,7 @@ mod needs_root {
     #[test]
     fn with_a_shift_workers_that_only_read_use_the_files_of_other_ranks() {
         let dir = tempdir();
-        // As long as they are: each worker is known by what it reads.
+        // Files of different lengths: the amount read identifies the file.
         for (rank, blocks) in [(0, 1), (1, 2), (2, 3)] {
             let name = dir.path().join(format!("a.{rank}.0"));
             std::fs::write(name, vec![1; blocks * 4096]).expect("written");
@@ -316,7 +316,7 @@ mod needs_root {
             of.map(|job| job.read.ios + job.write.ios)
                 .collect::<Vec<_>>()
         };
-        // Rank r reads what rank r − 1 has, and in the next group of readers r − 2.
+        // Rank r reads the file of rank r − 1 and, in the next group of readers, of r − 2.
         assert_eq!(ios(0), [3, 1, 2]);
         assert_eq!(ios(1), [16; 3]);
         assert!(ios(2) == [2; 3], "{:?}", ios(2));
@@ -383,7 +383,7 @@ mod timing {
             a.1.max(b.1) <= c.0 + 1 && c.1 <= d.0 + 1,
             "{a:?} {b:?} {c:?} {d:?}"
         );
-        // c has ended before d's group begins, and so e has not to wait for d.
+        // c ends before the group of d starts, so e does not have to wait for d.
         assert!(
             d.0.abs_diff(e.0) < 40 && e.0 + 1 >= c.1,
             "{c:?} {d:?} {e:?}"

@@ -1,4 +1,4 @@
-//! Trims: holes in files, their rows and reports, and what reading back finds there.
+//! Tests trims: holes in files, their rows and reports, and reading back.
 
 use std::os::unix::fs::MetadataExt as _;
 
@@ -10,10 +10,10 @@ use super::*;
 
 const BLOCK: u64 = 4 * KIB;
 
-/// Bytes of blocks that a file has.
+/// Allocated bytes of a file.
 fn allocated(dir: &Path, name: &str) -> u64 {
-    let found = fs::metadata(dir.join(name)).expect("the file is there");
-    found.blocks() * 512
+    let metadata = fs::metadata(dir.join(name)).expect("the file is there");
+    metadata.blocks() * 512
 }
 
 /// (trims, bytes trimmed) of all jobs.
@@ -128,7 +128,7 @@ fn some_of_the_verified_blocks_are_trimmed_and_read_back_as_zeros() {
     let line = "--name=x --rw=write --size=64k --bs=4k --verify=crc32c --trim_percentage=100 \
                 --trim_backlog=4 --write_lat_log=l --log_offset=1";
     for (more, trims, reads) in [
-        // The last four were written when nothing followed any more.
+        // No write followed the last four, so they are not trimmed.
         ("", 12, 16),
         ("--trim_verify_zero=0", 12, 4),
         ("--trim_backlog_batch=1", 3, 16),
@@ -158,13 +158,13 @@ fn some_of_the_verified_blocks_are_trimmed_and_read_back_as_zeros() {
             assert_eq!(order[..28], expect.map(Vec::as_slice).concat());
         }
     }
-    // With several in flight there is more than one order.
+    // With several requests in flight the order varies.
     let line = format!("{line} --ioengine=io_uring --iodepth=4");
     let outcome = run_well(dir.path(), &line);
     let (trims, _) = trimmed(&outcome);
     assert!((4..=16).contains(&trims), "{trims}");
     assert_eq!(counts(&outcome), (16, 64 * KIB, 16, 64 * KIB));
-    // Half of them, the same ones in every run.
+    // Half of the blocks, the same ones in every run.
     let line = "--name=y --rw=randwrite --size=4m --bs=4k --verify=crc32c --trim_percentage=50 \
                 --trim_backlog=16 --verify_backlog=64";
     let outcome = run_well(dir.path(), line);
@@ -276,7 +276,7 @@ mod needs_fuse {
             refusing(&format!("--ioengine={engine}"), (errno, 0));
         }
         refusing("--ignore_error=,95", (0, 4));
-        // It is an error of a write, as with fio.
+        // It is a write error, like with fio.
         refusing("--ignore_error=95", (errno, 0));
     }
 }

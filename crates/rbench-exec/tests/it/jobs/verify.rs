@@ -1,5 +1,4 @@
-//! Verification: what was damaged behind the back of a run is found, all of it
-//! and nothing else.
+//! Tests verification: all damage done between runs is found, and nothing else.
 
 use std::fs::OpenOptions;
 use std::os::unix::fs::FileExt as _;
@@ -11,13 +10,13 @@ use super::*;
 
 const BLOCK: u64 = 4 * KIB;
 
-/// Every kind that carries a checksum.
+/// All checksum types.
 const SUMS: [&str; 14] = [
     "crc32c", "crc64", "crc32", "crc16", "crc7", "xxhash", "md5", "sha1", "sha256", "sha512",
     "sha3-224", "sha3-256", "sha3-384", "sha3-512",
 ];
 
-/// Runs a command line as a run with this key; nothing may go wrong.
+/// Runs a command line with this run key, without any failure.
 fn run_as(key: u64, dir: &Path, line: &str) -> Outcome {
     let mut run = job(&[0], dir, line);
     run.key = key;
@@ -26,23 +25,23 @@ fn run_as(key: u64, dir: &Path, line: &str) -> Outcome {
     outcome
 }
 
-/// Runs a command line as a run with this key: the job's outcome and what was
-/// found to be wrong, with the name of the file before it.
+/// Runs a command line with this run key. Returns the job's outcome and the damage found, prefixed
+/// with the file's name.
 fn verdict(key: u64, dir: &Path, line: &str) -> (JobOutcome, Vec<String>) {
     let mut run = job(&[0], dir, line);
     run.key = key;
     let outcome = finish(run, line);
     let failures: u64 = outcome.rows.iter().map(|row| row.failures.total()).sum();
     let all = outcome.details.iter().flat_map(|(_, _, d)| &d.damaged);
-    let told: Vec<String> = all
+    let reports: Vec<String> = all
         .map(|failure| {
             assert_eq!(failure.kind, FailureKind::Mismatch, "{line}");
             let name = Path::new(&failure.path).file_name().expect("a name");
             format!("{} {}", name.to_string_lossy(), failure.detail)
         })
         .collect();
-    assert_eq!(told.len() as u64, failures, "{line}");
-    (only(&outcome).clone(), told)
+    assert_eq!(reports.len() as u64, failures, "{line}");
+    (only(&outcome).clone(), reports)
 }
 
 fn change(dir: &Path, name: &str, change: impl FnOnce(&mut Vec<u8>)) {
@@ -59,8 +58,8 @@ fn put(bytes: &mut [u8], number: u64, block: &[u8]) {
     bytes[(number * BLOCK) as usize..][..BLOCK as usize].copy_from_slice(block);
 }
 
-/// What is done to a file, given also what an earlier run left in it, and what
-/// must be told of it: the beginnings of all reports.
+/// A change of a file, given also its content from an earlier run, and the expected starts of all
+/// reports.
 type Damage = (fn(&mut Vec<u8>, &[u8]), &'static [&'static str]);
 
 const DAMAGES: [Damage; 8] = [
@@ -97,7 +96,7 @@ const DAMAGES: [Damage; 8] = [
             "f truncated: expected 4096 bytes at offset 61440, but the file ends at 61440",
         ],
     ),
-    // Who wrote what is there already nobody knows, as with fio.
+    // Blocks of an earlier run are indistinguishable, like with fio.
     (|now, before| put(now, 6, block(before, 6)), &[]),
     (|now, before| put(now, 0, block(before, 0)), &[]),
 ];
@@ -129,9 +128,9 @@ fn each_kind_of_damage_is_found_by_each_checksum_and_nothing_else() {
                 let mut bytes = now.clone();
                 damage(&mut bytes, &before);
                 fs::write(dir.path().join("f"), &bytes).expect("written");
-                let (job, told) = verdict(3, dir.path(), &format!("{line} --verify_only"));
+                let (job, reports) = verdict(3, dir.path(), &format!("{line} --verify_only"));
                 let what = format!("{line}: damage {index}");
-                check_told(told, expect, &what);
+                check_told(reports, expect, &what);
                 let error = if expect.is_empty() {
                     0
                 } else {
@@ -139,13 +138,13 @@ fn each_kind_of_damage_is_found_by_each_checksum_and_nothing_else() {
                 };
                 assert_eq!(job.error, error, "{what}");
                 let right = 16 - expect.len() as u64;
-                // The writes are those that would have been made.
+                // The writes count as if they had been made.
                 assert_eq!((job.read.ios, job.write.ios), (right, 16), "{what}");
                 assert_eq!(data(dir.path(), "f"), bytes, "{what}: the file was changed");
             }
         }
     };
-    // Side by side: most of a run is waiting.
+    // In parallel: a run mostly waits.
     std::thread::scope(|scope| {
         for more in [
             "--rw=write",
@@ -164,13 +163,13 @@ fn found_and_expected_are_the_bytes_themselves() {
     run_as(1, dir.path(), &format!("{line} --do_verify=0"));
     let right = data(dir.path(), "f")[9000];
     change(dir.path(), "f", |bytes| bytes[9000] ^= 0x84);
-    let (_, told) = verdict(2, dir.path(), &format!("{line} --verify_only"));
+    let (_, reports) = verdict(2, dir.path(), &format!("{line} --verify_only"));
     let expect = format!(
         "f at offset 8192: flipped: 2 bits, the first in byte 808; found {:#04x} there, expected \
          {right:#04x}",
         right ^ 0x84
     );
-    assert_eq!(told, [expect]);
+    assert_eq!(reports, [expect]);
 }
 
 #[test]
@@ -180,21 +179,21 @@ fn a_pattern_shows_every_damage_but_an_older_copy_of_itself() {
                 --verify_pattern=0x616263";
     run_as(1, dir.path(), &format!("{line} --do_verify=0"));
     let now = data(dir.path(), "f");
-    // It begins anew with each block, as with fio.
+    // The pattern restarts with each block, like with fio.
     let right = || b"abc".iter().cycle().take(4096);
     assert!(now.chunks(4096).all(|block| block.iter().eq(right())));
     for (index, (damage, expect)) in DAMAGES.iter().enumerate() {
         let mut bytes = now.clone();
         damage(&mut bytes, &now);
         fs::write(dir.path().join("f"), &bytes).expect("written");
-        let (_, told) = verdict(2, dir.path(), &format!("{line} --verify_only"));
-        // A pattern has no identity: all blocks are the same.
+        let (_, reports) = verdict(2, dir.path(), &format!("{line} --verify_only"));
+        // A pattern has no identity: all blocks are equal.
         let expect: Vec<String> = match index {
             4 | 6 | 7 => Vec::new(),
             _ => expect.iter().map(|text| (*text).to_owned()).collect(),
         };
         let expect: Vec<&str> = expect.iter().map(String::as_str).collect();
-        check_told(told, &expect, &format!("damage {index}"));
+        check_told(reports, &expect, &format!("damage {index}"));
     }
 }
 
@@ -300,16 +299,16 @@ fn a_block_that_an_earlier_job_wrote_is_as_good_as_a_later_one_to_who_only_verif
     finish(run, line);
     assert_eq!(earlier.len(), 65536);
     let only = "--filename=f --rw=write --bs=4k --size=64k --verify=crc32c --verify_only --name=v";
-    let (counted, told) = verdict(2, dir.path(), only);
-    assert_eq!(told, [""; 0]);
-    // As with fio, the writes that are left out are counted, and took no time.
+    let (counted, reports) = verdict(2, dir.path(), only);
+    assert_eq!(reports, [""; 0]);
+    // Like with fio, writes that were left out count, but take no time.
     let written = &counted.write;
     assert_eq!((written.ios, written.bytes), (16, 65536));
     assert_eq!((written.runtime, written.lat.count()), (Nanos(0), 0));
     change(dir.path(), "f", |now| put(now, 11, block(&earlier, 11)));
-    let (_, told) = verdict(2, dir.path(), only);
-    // As with fio: who wrote what is there already nobody knows.
-    check_told(told, &[], only);
+    let (_, reports) = verdict(2, dir.path(), only);
+    // Like with fio, blocks of an earlier run are indistinguishable.
+    check_told(reports, &[], only);
 }
 
 #[test]
@@ -322,8 +321,8 @@ fn the_first_wrong_block_ends_the_job_when_it_is_fatal_and_no_error_when_it_may_
         put(bytes, 8, &[0; 4096]);
     });
     let check = |more: &str, reads, found, error, errors| {
-        let (job, told) = verdict(2, dir.path(), &format!("{line} --verify_only {more}"));
-        assert_eq!(told.len(), found, "{more}");
+        let (job, reports) = verdict(2, dir.path(), &format!("{line} --verify_only {more}"));
+        assert_eq!(reports.len(), found, "{more}");
         assert_eq!(
             (job.read.ios, job.error, job.errors),
             (reads, error, errors),
@@ -350,14 +349,14 @@ fn a_job_that_reads_checks_what_another_wrote() {
     ];
     for rw in ways {
         let line = format!("{common} --name=r --rw={rw}");
-        let (job, told) = verdict(2, dir.path(), &line);
-        assert_eq!((job.read.ios, told), (16, Vec::new()), "{line}");
+        let (job, reports) = verdict(2, dir.path(), &line);
+        assert_eq!((job.read.ios, reports), (16, Vec::new()), "{line}");
     }
     change(dir.path(), "f", |bytes| bytes[50_000] ^= 1);
     for rw in ways {
         let line = format!("{common} --name=r --rw={rw}");
-        let (job, told) = verdict(2, dir.path(), &line);
-        check_told(told, &["f at offset 49152: flipped: 1 bits"], &line);
+        let (job, reports) = verdict(2, dir.path(), &line);
+        check_told(reports, &["f at offset 49152: flipped: 1 bits"], &line);
         assert_eq!(job.error, Errno::EILSEQ as i32, "{line}");
     }
 }
@@ -369,9 +368,9 @@ fn intervals_within_blocks_are_named_by_their_own_offsets() {
                 --verify_interval=512";
     run_as(1, dir.path(), &format!("{line} --do_verify=0"));
     change(dir.path(), "f", |bytes| bytes[512 * 77 + 100] ^= 0x40);
-    let (_, told) = verdict(2, dir.path(), &format!("{line} --verify_only"));
+    let (_, reports) = verdict(2, dir.path(), &format!("{line} --verify_only"));
     let expect = "f at offset 39424: flipped: 1 bits, the first in byte 100; found 0x";
-    check_told(told, &[expect], line);
+    check_told(reports, &[expect], line);
 }
 
 #[test]
@@ -398,8 +397,8 @@ fn every_damaged_block_of_many_workers_is_found() {
     expect.sort_unstable();
     let expect: Vec<&str> = expect.iter().map(String::as_str).collect();
     let line = format!("{line} --verify_only --group_reporting");
-    let (_, told) = verdict(2, dir.path(), &line);
-    check_told(told, &expect, &line);
+    let (_, reports) = verdict(2, dir.path(), &line);
+    check_told(reports, &expect, &line);
 }
 
 mod needs_fuse {
@@ -409,7 +408,7 @@ mod needs_fuse {
 
     #[test]
     fn damage_between_writing_and_reading_back_is_found_in_the_same_run() {
-        // Of 16 blocks the first is read back, which hangs, and all are written.
+        // 16 blocks are all written; the first read back hangs.
         let target =
             mount(|config| config.faults = vec!["read:hang@nth=1".parse().expect("valid")]);
         let path = target.path().join("f");
@@ -427,10 +426,10 @@ mod needs_fuse {
             });
             let line = "--name=v --filename=f --rw=write --bs=4k --size=64k --verify=crc32c \
                         --fallocate=none --direct=1";
-            let (job, told) = verdict(1, target.path(), line);
+            let (job, reports) = verdict(1, target.path(), line);
             damage.join().expect("damaged");
             check_told(
-                told,
+                reports,
                 &["f at offset 20480: flipped: 1 bits, the first in byte 2000; found 0x"],
                 line,
             );

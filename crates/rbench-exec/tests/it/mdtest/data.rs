@@ -1,4 +1,4 @@
-//! What is written can be verified, by the same run or by a later one.
+//! Tests that written data can be verified, by the same run or a later one.
 
 use std::fs;
 use std::path::Path;
@@ -33,7 +33,7 @@ fn files(size: u64, packet: Packet) -> Mdtest {
     }
 }
 
-/// Reads what [`files`] has made.
+/// Options that read the files of [`files`].
 fn reads(made: &Mdtest, seed: i32) -> Mdtest {
     Mdtest {
         create: false,
@@ -50,7 +50,7 @@ fn path(dir: &Path, rank: u32, number: u64) -> String {
     format!("{test_dir}/mdtest_tree.{rank}.0/file.mdtest.{rank}.{number}")
 }
 
-/// Files of rank 0 that did not verify.
+/// Files that failed verification at rank 0.
 fn damaged(outcome: &Outcome) -> Vec<String> {
     let paths = |details: &Details| -> Vec<String> {
         details
@@ -87,16 +87,16 @@ fn files_verify_with_their_seed_and_none_does_with_another() {
     for packet in PACKETS {
         for size in [1, 16, 100, 4096, 10_000] {
             let dir = tempdir();
-            let made = files(size, packet);
-            run_well(&[0, 0], dir.path(), &made);
-            let right = run_well(&[0, 0], dir.path(), &reads(&made, 7));
+            let options = files(size, packet);
+            run_well(&[0, 0], dir.path(), &options);
+            let right = run_well(&[0, 0], dir.path(), &reads(&options, 7));
             assert_eq!(right.row("file-read").bytes, 6 * size);
             assert!(right.details.is_empty());
             if size == 1 {
-                // Without a whole word there is nothing but positions.
+                // Without a whole word there are only positions.
                 continue;
             }
-            let wrong = run(&[0, 0], dir.path(), &reads(&made, 8));
+            let wrong = run(&[0, 0], dir.path(), &reads(&options, 8));
             assert_eq!(wrong.row("file-read").items, 0, "{packet:?} {size}");
             assert_eq!(mismatches(&wrong), 6);
             let all: Vec<String> = (0..3).map(|k| path(dir.path(), 0, k)).collect();
@@ -110,15 +110,15 @@ fn one_wrong_byte_anywhere_is_found_and_the_file_named() {
     for packet in PACKETS {
         for size in [8, 100, 4096, 10_000] {
             let dir = tempdir();
-            let made = files(size, packet);
-            run_well(&[0, 0], dir.path(), &made);
+            let options = files(size, packet);
+            run_well(&[0, 0], dir.path(), &options);
             for at in [0, size / 2, size - 1] {
                 let victim = path(dir.path(), 0, 1);
                 let good = fs::read(&victim).expect("the file is there");
                 let mut bad = good.clone();
                 bad[at as usize] ^= 0x40;
                 fs::write(&victim, bad).expect("written");
-                let outcome = run(&[0, 0], dir.path(), &reads(&made, 7));
+                let outcome = run(&[0, 0], dir.path(), &reads(&options, 7));
                 assert_eq!(mismatches(&outcome), 1, "{packet:?} {size} at {at}");
                 assert_eq!(outcome.row("file-read").items, 5);
                 assert_eq!(damaged(&outcome), [victim.as_str()]);
@@ -126,7 +126,7 @@ fn one_wrong_byte_anywhere_is_found_and_the_file_named() {
                 assert!(detail.contains(&format!("byte {at} ")), "{detail}");
                 fs::write(&victim, good).expect("written");
             }
-            run_well(&[0, 0], dir.path(), &reads(&made, 7));
+            run_well(&[0, 0], dir.path(), &reads(&options, 7));
         }
     }
 }
@@ -134,19 +134,19 @@ fn one_wrong_byte_anywhere_is_found_and_the_file_named() {
 #[test]
 fn files_that_were_swapped_do_not_verify() {
     for packet in PACKETS {
-        // All files of a rank are the same: of timestamps only other ranks' are noticed, as in mdtest.
+        // All files of a rank are equal. With timestamps, only other ranks' files are detected, like in mdtest.
         let swapped = packet != Packet::Timestamp;
         let dir = tempdir();
-        let made = files(4096, packet);
-        run_well(&[0, 0], dir.path(), &made);
+        let options = files(4096, packet);
+        run_well(&[0, 0], dir.path(), &options);
         let (a, b) = (path(dir.path(), 0, 0), path(dir.path(), 0, 2));
         let aside = dir.path().join("aside");
         fs::rename(&a, &aside).expect("renamed");
         fs::rename(&b, &a).expect("renamed");
         fs::rename(&aside, &b).expect("renamed");
-        // And one with a file of the other rank.
+        // Replaces another one by a file of the other rank.
         fs::copy(path(dir.path(), 0, 1), path(dir.path(), 1, 1)).expect("copied");
-        let outcome = run(&[0, 0], dir.path(), &reads(&made, 7));
+        let outcome = run(&[0, 0], dir.path(), &reads(&options, 7));
         assert_eq!(
             mismatches(&outcome),
             if swapped { 3 } else { 1 },
@@ -159,7 +159,7 @@ fn files_that_were_swapped_do_not_verify() {
 
 #[test]
 fn data_does_not_repeat_within_a_run() {
-    // mdtest's own types repeat: ranks and numbers are added up for random words.
+    // mdtest's own types repeat; for random words, rank and number are added.
     let dir = tempdir();
     run_well(&[0, 0], dir.path(), &files(8192, Packet::Unique));
     let mut blocks: Vec<Vec<u8>> = (0..2)
@@ -186,7 +186,7 @@ fn whoever_reads_and_whoever_made_the_file_it_verifies() {
         |o| (o.items, o.items_per_dir, o.iterations) = (Some(6), Some(3), Some(2)),
     ];
     for change in changes {
-        // Less than all of it can be read, too.
+        // Partial reads also work.
         for read in [5000, 700] {
             let dir = tempdir();
             let mut options = Mdtest {
@@ -209,13 +209,13 @@ fn whoever_reads_and_whoever_made_the_file_it_verifies() {
 #[test]
 fn what_lies_behind_the_end_of_a_file_is_not_read() {
     let dir = tempdir();
-    let made = files(10, Packet::Offset);
-    run_well(&[0, 0], dir.path(), &made);
+    let options = files(10, Packet::Offset);
+    run_well(&[0, 0], dir.path(), &options);
     for verify_read in [false, true] {
         let beyond = Mdtest {
             read_bytes: Some(Bytes(100)),
             verify_read,
-            ..reads(&made, 7)
+            ..reads(&options, 7)
         };
         let outcome = run(&[0, 0], dir.path(), &beyond);
         let row = outcome.row("file-read");

@@ -1,4 +1,4 @@
-//! What runs make and leave on directories.
+//! Tests the entries that runs create and leave in directories.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -30,9 +30,9 @@ fn creation_leaves_a_tree_for_each_rank_with_its_items() {
         ..Mdtest::default()
     };
     run_well(&[0, 0], dir.path(), &options);
-    let found = walk(dir.path());
+    let entries = walk(dir.path());
     assert_eq!(
-        names(&found),
+        names(&entries),
         [
             "test-dir.0-0",
             "test-dir.0-0/mdtest_tree.0.0",
@@ -55,7 +55,7 @@ fn creation_leaves_a_tree_for_each_rank_with_its_items() {
             "test-dir.0-0/mdtest_tree.1.0/mdtest_tree.1.2/file.mdtest.1.2",
         ]
     );
-    assert!(found.values().flatten().all(|length| *length == 5));
+    assert!(entries.values().flatten().all(|length| *length == 5));
 }
 
 #[test]
@@ -88,7 +88,7 @@ fn each_phase_as_a_run_of_its_own_finds_what_creation_left() {
         };
         let create = options(|o| o.create = true);
         run_well(&[0; 3], dir.path(), &create);
-        let made: BTreeSet<String> = oracle::expected(&create, &[0; 3], true)
+        let created: BTreeSet<String> = oracle::expected(&create, &[0; 3], true)
             .calls
             .concat()
             .iter()
@@ -103,9 +103,9 @@ fn each_phase_as_a_run_of_its_own_finds_what_creation_left() {
                 }
             })
             .collect();
-        let found = walk(dir.path());
-        assert_eq!(found.keys().cloned().collect::<BTreeSet<_>>(), made);
-        assert!(found.values().flatten().all(|length| *length == 9));
+        let entries = walk(dir.path());
+        assert_eq!(entries.keys().cloned().collect::<BTreeSet<_>>(), created);
+        assert!(entries.values().flatten().all(|length| *length == 9));
         for phase in [
             (|o| o.stat = true) as fn(&mut Mdtest),
             |o| o.read = true,
@@ -120,7 +120,7 @@ fn each_phase_as_a_run_of_its_own_finds_what_creation_left() {
                 .collect();
             let expected = oracle::expected(&options, &[0; 3], true);
             assert_eq!(rows, expected.phases);
-            assert_eq!(walk(dir.path()), found, "nothing was changed");
+            assert_eq!(walk(dir.path()), entries, "nothing was changed");
         }
         run_well(&[0; 3], dir.path(), &options(|o| o.remove = true));
         assert_eq!(walk(dir.path()).len(), 0);
@@ -204,14 +204,14 @@ fn a_directory_that_is_missing_is_made_and_removed_again() {
     };
     run_well(&[0, 1], &missing, &options);
     assert_eq!(walk(dir.path()).len(), 0);
-    // Without the removal phase it stays.
+    // Without the removal phase the directory stays.
     let create = Mdtest {
         create: true,
         ..options.clone()
     };
     run_well(&[0, 1], &missing, &create);
     assert!(missing.join("test-dir.0-0/mdtest_tree.0").exists());
-    // A run that did not make it does not remove it.
+    // A run does not remove directories that it did not create.
     let remove = Mdtest {
         remove: true,
         ..options
@@ -235,7 +235,7 @@ fn a_directory_in_a_missing_one_is_an_error_and_nothing_is_made() {
         .to_string();
     assert!(error.contains("nowhere"), "{error}");
     assert_eq!(walk(dir.path()).len(), 0);
-    // Of several, those that could be made go again.
+    // Of several directories, those that were created are removed again.
     let several = Mdtest {
         dirs: vec![dir.path().join("new"), missing],
         unique_dir: true,
@@ -434,7 +434,7 @@ fn nodes_are_empty_regular_files() {
     run_well(&[0, 0], dir.path(), &options);
     let lengths: Vec<u64> = walk(dir.path()).values().flatten().copied().collect();
     assert_eq!(lengths, [0; 4]);
-    // A node that is there is none that was made.
+    // An existing node does not count as created.
     let again = run(&[0, 0], dir.path(), &options);
     let (kind, count, _) = again
         .row("file-create")

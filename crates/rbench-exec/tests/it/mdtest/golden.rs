@@ -1,7 +1,6 @@
-//! Whole sequences of calls held against files in tests/it/golden. A sequence
-//! that differs from its file fails, and so does a missing file;
-//! `RBENCH_ACCEPT_GOLDEN=1` rewrites the files and fails too, so that a golden
-//! is only ever accepted by a person who then reads the difference.
+//! Compares whole sequences of calls with files in tests/it/golden. A difference or a missing file
+//! fails. `RBENCH_ACCEPT_GOLDEN=1` rewrites the files and also fails, so that a person reads the
+//! difference before accepting it.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -13,8 +12,7 @@ use super::{calls, record, recorders};
 
 const ACCEPT: &str = "RBENCH_ACCEPT_GOLDEN";
 
-/// Holds the calls of `options` on `ranks` ranks of one host against the file
-/// `name`.
+/// Compares the calls of `options` on `ranks` ranks of one host with the file `name`.
 fn check(name: &str, ranks: usize, options: &Mdtest) {
     let recorders = recorders(ranks);
     record(options, &vec![0; ranks], &recorders);
@@ -47,7 +45,7 @@ fn check(name: &str, ranks: usize, options: &Mdtest) {
 
 #[test]
 fn the_default_set_of_one_rank() {
-    // -n 2 -z 1 -b 2 leaves no item for three directories: -n 6 does.
+    // -n 2 -z 1 -b 2 gives three directories no items: -n 6 does.
     let options = Mdtest {
         items: Some(6),
         depth: Some(1),

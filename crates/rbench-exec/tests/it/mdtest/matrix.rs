@@ -1,5 +1,5 @@
-//! Every combination of the options that decide over names, trees and who
-//! works on what, call by call and rank by rank.
+//! Tests all combinations of options that affect names, trees and ownership, call by call and rank
+//! by rank.
 
 use std::collections::HashSet;
 use std::fmt::Write as _;
@@ -73,7 +73,7 @@ fn options(digits: &[usize]) -> Mdtest {
     }
 }
 
-/// The first call that differs.
+/// The first difference between the calls.
 fn difference(expect: &[Vec<String>], got: &[Vec<String>]) -> Option<String> {
     for (rank, (expect, got)) in expect.iter().zip(got).enumerate() {
         for nth in 0..expect.len().max(got.len()) {
@@ -88,8 +88,8 @@ fn difference(expect: &[Vec<String>], got: &[Vec<String>]) -> Option<String> {
     None
 }
 
-/// What is wrong with a run of `options` on `recorders`, in words. `there`:
-/// whether its directories exist before.
+/// Describes a mistake of a run of `options` on `recorders`. `there`: true if its directories
+/// already exist.
 fn fault_on(recorders: &[TraceFs], options: &Mdtest, hosts: &[u32], there: bool) -> Option<String> {
     let expected = oracle::expected(options, hosts, there);
     recorders.iter().for_each(TraceFs::clear);
@@ -117,12 +117,12 @@ fn fault_on(recorders: &[TraceFs], options: &Mdtest, hosts: &[u32], there: bool)
     }
 }
 
-/// The same on recorders with nothing in them.
+/// The same on empty recorders.
 fn fault(options: &Mdtest, hosts: &[u32]) -> Option<String> {
     fault_on(&recorders(hosts.len()), options, hosts, false)
 }
 
-/// Checks all `jobs`, several at a time: most of a run is waiting.
+/// Checks all `jobs`, several at a time: a run mostly waits.
 fn check(jobs: &[(&Mdtest, &[u32])]) {
     let (next, faults) = (AtomicUsize::new(0), Mutex::new(Vec::new()));
     let work = || {
@@ -147,12 +147,12 @@ fn check(jobs: &[(&Mdtest, &[u32])]) {
     );
 }
 
-/// How many choices meet in every way that is possible on each of [`PLACES`]; a run takes the
-/// longer the more ranks there are.
+/// Number of choices that are combined in every possible way on each of [`PLACES`]. Runs with more
+/// ranks take longer.
 const STRENGTHS: [u32; 4] = [4, 3, 3, 2];
 
-/// A few of the cases, in which all choices meet that meet in any of them (a covering array):
-/// first those that bring most at once.
+/// A covering array: a few cases that contain every combination of `strength` choices that any case
+/// contains. Cases with many new combinations are selected first.
 fn covering(cases: &[Case], strength: u32) -> Vec<&Case> {
     let meetings: Vec<_> = cases.iter().map(|case| meetings(case, strength)).collect();
     let most = meetings.first().map_or(0, Vec::len);
@@ -170,8 +170,7 @@ fn covering(cases: &[Case], strength: u32) -> Vec<&Case> {
     chosen
 }
 
-/// Every `strength` choices that `case` combines: their positions as bits, their digits in two
-/// bits each.
+/// All combinations of `strength` choices in `case`: positions as bits, digits in two bits each.
 fn meetings(case: &Case, strength: u32) -> Vec<(u32, u32)> {
     let digits: Vec<u32> = case.digits.iter().map(|digit| *digit as u32).collect();
     assert!(digits.iter().all(|digit| *digit < 4), "two bits each");
@@ -253,7 +252,7 @@ fn what_surrounds_the_operations_is_where_it_belongs() {
         |o| o.no_barriers = true,
         |o| o.mknod = true,
         |o| (o.mknod, o.collective) = (true, true),
-        // Without -w there is nothing to bring to storage.
+        // Without -w there is nothing to sync.
         |o| o.fsync = true,
         |o| (o.fsync, o.write_bytes) = (true, Some(Bytes(4096))),
         |o| {
@@ -282,7 +281,7 @@ fn a_directory_that_is_there_is_used_and_stays() {
     let recorders = recorders(3);
     let options = three(|o| o.dirs = vec!["/t".into()]);
     assert_eq!(fault_on(&recorders, &options, &[0; 3], true), None);
-    // A second time: nothing is left of the first.
+    // A second run: the first one removed everything.
     assert_eq!(fault_on(&recorders, &options, &[0; 3], true), None);
 }
 
@@ -327,8 +326,7 @@ fn runs_of_one_phase_each_work_on_the_same_items() {
     });
 }
 
-/// What a run of `options` does after a stonewall that every rank's `count`
-/// survived.
+/// The calls of a run of `options` after a stonewall with `count` items on every rank.
 fn after_a_stonewall(mut options: Mdtest, count: u64) -> Vec<Vec<String>> {
     options.status_file = Some("status".into());
     let recorders = recorders(3);
@@ -336,7 +334,7 @@ fn after_a_stonewall(mut options: Mdtest, count: u64) -> Vec<Vec<String>> {
     run.recorders = recorders.clone();
     run.stonewalled = Some(count);
     run.go().expect("runs");
-    // There is nothing to be found: what is asked for is the same.
+    // The files do not exist, but the requests are the same.
     let call = |line: String| line.split(" = ").next().unwrap_or_default().to_owned();
     let all = calls(&recorders).into_iter();
     all.map(|lines| lines.into_iter().map(call).collect())
@@ -398,7 +396,7 @@ fn a_random_order_changes_stat_and_read_alone_and_visits_everything_once() {
     let all = recorders(3);
     record(&options, &[0; 3], &all);
     let expected = oracle::expected(&options, &[0; 3], false);
-    // Of each file read, the call that names the order.
+    // For each file read, only the call that determines the order.
     let asks = |line: &String| line.starts_with("stat") || line.ends_with(" read");
     let reads = |line: &String| line.starts_with("read ");
     for (expect, got) in expected.calls.iter().zip(calls(&all)) {

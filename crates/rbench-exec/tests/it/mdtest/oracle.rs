@@ -1,20 +1,19 @@
-//! mdtest in a few lines: which calls each rank makes, worked out from the
-//! description of mdtest and not from the code under test. Of the code it
-//! takes only the order within a phase: item numbers ascending, trees from
-//! the root down and back up, one loop after the other.
+//! A small model of mdtest: the calls of each rank, derived from mdtest's description and not from
+//! the tested code. It takes only the order within a phase from that code: item numbers ascend,
+//! trees go from the root down and back up, and loops follow one another.
 
 use rbench_plan::spec::Mdtest;
 
-/// What a run does.
+/// Expected results of a run.
 pub struct Expected {
-    /// Name and operations, over all ranks, of each phase.
+    /// Name and number of operations of each phase, over all ranks.
     pub phases: Vec<(String, u64)>,
     /// The calls of each rank.
     pub calls: Vec<Vec<String>>,
 }
 
-/// The calls of `options` on ranks that are placed on `hosts`. `there`:
-/// whether the directories of `-d` exist before.
+/// Expected calls of `options` on ranks that are placed on `hosts`. `there`: true if the
+/// directories of `-d` already exist.
 pub fn expected(options: &Mdtest, hosts: &[u32], there: bool) -> Expected {
     let mut machine = Machine {
         options,
@@ -34,8 +33,7 @@ pub fn expected(options: &Mdtest, hosts: &[u32], there: bool) -> Expected {
     machine.out
 }
 
-/// Letters of two options that cannot be combined, or of one that asks for
-/// what cannot be.
+/// The letters of two options that cannot be combined, or of an impossible option.
 pub fn excluded(options: &Mdtest) -> Option<&'static str> {
     let o = options;
     let (n, each) = (o.items.unwrap_or(0), o.items_per_dir.unwrap_or(0));
@@ -66,7 +64,7 @@ enum Kind {
     File,
 }
 
-/// The calls for each thing that a rank works on.
+/// The calls for each object that a rank works on.
 type Work = Vec<Vec<String>>;
 
 struct Machine<'o> {
@@ -107,8 +105,8 @@ impl Machine<'_> {
             .collect()
     }
 
-    /// Directories of the tree with `number` below `test_dir`, and how many of
-    /// them are not in the lowest level.
+    /// Directories of the tree `number` below `test_dir`, and the number of those above the lowest
+    /// level.
     fn tree(&self, test_dir: &str, number: usize) -> (Vec<String>, usize) {
         let word = if self.options.unique_dir {
             format!("mdtest_tree.{number}")
@@ -128,8 +126,8 @@ impl Machine<'_> {
         (nodes, level.start)
     }
 
-    /// The paths that `rank` works on in each loop where names are shifted by
-    /// `times` the stride; directories are by once more.
+    /// The paths that `rank` works on in each loop, with names shifted by `times` strides.
+    /// Directories are shifted by one stride more.
     fn items(&self, rank: usize, times: usize, kind: Kind) -> Vec<Vec<String>> {
         let shifted = |times: usize| (rank + times * self.stride()) % self.ranks();
         let whose = if self.options.shared {
@@ -161,8 +159,7 @@ impl Machine<'_> {
         self.items(rank, times, kind).concat()
     }
 
-    /// Work of every rank; with `-c`, if it is a matter of that, rank 0 does
-    /// that of all.
+    /// Work of every rank. With `-c`, rank 0 does the work of all in phases that are `collective`.
     fn each(&self, collective: bool, work: impl Fn(usize) -> Work) -> Vec<Work> {
         let mut all: Vec<Work> = (0..self.ranks()).map(work).collect();
         if collective && self.options.collective {
@@ -173,7 +170,7 @@ impl Machine<'_> {
         all
     }
 
-    /// Work of rank 0 alone.
+    /// Work of rank 0 only.
     fn first(&self, work: Work) -> Vec<Work> {
         let mut all = vec![Vec::new(); self.ranks()];
         all[0] = work;
@@ -199,8 +196,8 @@ impl Machine<'_> {
         let (create, remove) = (all || o.create, all || o.remove);
         if create {
             for (rank, dir) in self.dirs.iter().enumerate() {
-                let found = if there { " = EEXIST" } else { "" };
-                self.out.calls[rank].push(format!("mkdir {dir}{found}"));
+                let result = if there { " = EEXIST" } else { "" };
+                self.out.calls[rank].push(format!("mkdir {dir}{result}"));
             }
         }
         for iteration in 0..o.iterations.unwrap_or(1) {
@@ -230,7 +227,7 @@ impl Machine<'_> {
         }
     }
 
-    /// Makes or removes the test directories.
+    /// Creates or removes the test directories.
     fn around(&mut self, call: &str) {
         for (rank, dir) in self.dirs.clone().iter().enumerate() {
             let calls = self.test_dirs(dir);
@@ -251,7 +248,7 @@ impl Machine<'_> {
             return self.first(of(0, 0));
         }
         if self.options.collective {
-            // Owner after owner, each with the tree that its items lie in.
+            // One owner after the other, each with the tree of its items.
             return self.each(true, |r| of(r, (r + self.stride()) % self.ranks()));
         }
         self.each(false, |rank| of(rank, rank))
@@ -272,7 +269,7 @@ impl Machine<'_> {
         if all || o.stat {
             phases.push(("dir-stat", self.each(false, |r| calls("stat", r, 1))));
         }
-        // One item has no name but its own to take.
+        // A single item has no other name to take.
         let several = self.items(0, 0, Kind::Dir)[0].len() > 1;
         if (all || o.rename) && several {
             phases.push(("dir-rename", self.each(false, |r| self.chains(r))));
@@ -288,8 +285,8 @@ impl Machine<'_> {
         }
     }
 
-    /// Renaming: the first steps aside, each takes the name before its own,
-    /// the first comes back in place of the last but one.
+    /// Renaming in a chain: the first item moves aside, each other one takes the name before its
+    /// own, and the first takes the last name but one.
     fn chains(&self, rank: usize) -> Work {
         let chain = |items: Vec<String>| {
             let aside = format!("{}-XX", items[0]);
@@ -368,7 +365,7 @@ impl Machine<'_> {
     }
 }
 
-/// The shift of removal; what one rank removes for all is not shifted.
+/// The shift of removal; a removal by one rank for all is not shifted.
 fn removal(options: &Mdtest) -> usize {
     if options.collective { 0 } else { 3 }
 }

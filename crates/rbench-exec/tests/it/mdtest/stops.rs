@@ -1,5 +1,5 @@
-//! Runs that are interrupted: what is measured so far is told, what the run
-//! made goes, what was there before stays.
+//! Tests interrupted runs: measurements until then are reported, the run's entries are removed,
+//! existing entries stay.
 
 use std::fs;
 use std::path::Path;
@@ -11,7 +11,7 @@ use rbench_plan::spec::Mdtest;
 use super::{run_well, tempdir, walk};
 use crate::group::{At, Outcome, Run, Signal};
 
-/// More files than are made before the signal comes.
+/// More files than can be created before the signal.
 const MANY: u64 = 500_000;
 
 fn many(change: impl FnOnce(&mut Mdtest)) -> Mdtest {
@@ -24,10 +24,10 @@ fn many(change: impl FnOnce(&mut Mdtest)) -> Mdtest {
     options
 }
 
-/// Takes entries below `dir` that are directories, or that are not, off
-/// `missing` until none is missing.
+/// Subtracts the number of entries below `dir` that are (or are not) directories from `missing`,
+/// until that is 0.
 fn take(dir: &Path, directories: bool, missing: &mut usize) {
-    // Before the run made it there is nothing.
+    // The directory is empty before the run creates it.
     for entry in fs::read_dir(dir).into_iter().flatten().flatten() {
         let is_dir = entry.file_type().is_ok_and(|kind| kind.is_dir());
         *missing = missing.saturating_sub(usize::from(is_dir == directories));
@@ -40,7 +40,7 @@ fn take(dir: &Path, directories: bool, missing: &mut usize) {
     }
 }
 
-/// As soon as there are `more` directories, or others, below `dir` than now.
+/// As soon as `dir` contains `more` directories (or other entries) than now.
 fn at_more(dir: &Path, directories: bool, more: usize) -> At {
     let mut uncounted = usize::MAX;
     take(dir, directories, &mut uncounted);
@@ -53,8 +53,7 @@ fn at_more(dir: &Path, directories: bool, more: usize) -> At {
     }))
 }
 
-/// Runs `options` on three ranks of two hosts; rank 1 gets a signal while
-/// files are made, when there are some.
+/// Runs `options` on three ranks of two hosts. Rank 1 receives a signal once some files exist.
 fn interrupted(dir: &Path, options: Mdtest) -> Outcome {
     let mut run = Run::mdtest(&[0, 0, 1], dir, options);
     run.signal = Some(Signal {
@@ -120,7 +119,7 @@ fn a_test_directory_that_was_there_is_left_with_what_is_in_it_and_named() {
         if outcome.left.is_empty() || !outcome.left.iter().all(|l| l.contains(&path)) {
             faults.push((nth, outcome.left));
         }
-        // Of the same run's test directories, those that it made go.
+        // Only the test directories that this run created are removed.
         assert!(!dir.path().join("test-dir.0-1").exists());
     }
     assert!(faults.is_empty(), "not named by the layouts {faults:?}");
@@ -183,9 +182,9 @@ fn a_run_on_what_an_earlier_one_made_leaves_it_when_it_is_interrupted() {
         during: "pausing",
         at: At::After(Duration::from_millis(30)),
     });
-    let begun = Instant::now();
+    let started = Instant::now();
     let outcome = run.go().expect("ends well");
-    assert!(begun.elapsed() < Duration::from_secs(1800));
+    assert!(started.elapsed() < Duration::from_secs(1800));
     assert!(!outcome.complete && outcome.rows.is_empty());
     assert_eq!(walk(dir.path()), before);
     assert!(!outcome.left.is_empty());
@@ -194,7 +193,7 @@ fn a_run_on_what_an_earlier_one_made_leaves_it_when_it_is_interrupted() {
 
 #[test]
 fn without_barriers_a_signal_ends_all_ranks_and_leaves_nothing() {
-    // The last one, collective creation, needs barriers.
+    // The last layout, collective creation, needs barriers.
     for layout in &LAYOUTS[..5] {
         let dir = tempdir();
         let options = many(|o| {
@@ -221,7 +220,7 @@ fn a_signal_while_trees_are_made_leaves_nothing() {
         run.signal = Some(Signal {
             rank: 2,
             during: "Tree creation",
-            // More than hold the trees.
+            // More directories than in the trees.
             at: at_more(dir.path(), true, 50),
         });
         run.common.leave.overfill = true;
@@ -277,9 +276,9 @@ fn an_interrupted_stonewall_does_not_top_up() {
         o.unique_dir = true;
         o.stonewall = Some(Nanos(3_600_000_000_000));
     });
-    let begun = Instant::now();
+    let started = Instant::now();
     let outcome = interrupted(dir.path(), options);
-    assert!(begun.elapsed() < Duration::from_secs(1800));
+    assert!(started.elapsed() < Duration::from_secs(1800));
     check_partial(&outcome);
     assert_eq!(walk(dir.path()).len(), 0);
 }

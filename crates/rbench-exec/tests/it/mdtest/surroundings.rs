@@ -1,4 +1,4 @@
-//! Stonewalls, pauses, commands and syncs: what goes on around the operations.
+//! Tests stonewalls, pauses, commands and syncs around the operations.
 
 use std::fs;
 use std::time::Instant;
@@ -25,7 +25,7 @@ fn after_a_stonewall_later_runs_find_exactly_as_many_files() {
         ..Mdtest::default()
     };
     let mut run = Run::mdtest(&[0, 0, 0], dir.path(), options.clone()).stepped(5_000);
-    // One is faster, and one is slower than that.
+    // One rank is faster, and one is slower.
     run.clocks[0] = SimulatedClock::new(Nanos(2_000));
     run.clocks[2] = SimulatedClock::new(Nanos(8_000));
     let outcome = run.go().expect("runs");
@@ -100,10 +100,10 @@ fn pauses_come_before_the_directories_and_before_the_files() {
             ..Mdtest::default()
         };
         phases(&mut options);
-        let begun = Instant::now();
+        let started = Instant::now();
         let outcome = run_well(&[0, 0], dir.path(), &options);
-        let whole = begun.elapsed().as_nanos() as u64;
-        // In no row.
+        let whole = started.elapsed().as_nanos() as u64;
+        // Not included in any row.
         let rows = in_rows(&outcome);
         assert!(rows + pauses * 100 * MS <= whole, "{rows} of {whole} ns");
     };
@@ -117,8 +117,7 @@ fn pauses_come_before_the_directories_and_before_the_files() {
 #[test]
 fn commands_run_on_every_rank_around_every_phase_of_items() {
     let _children = children::some();
-    // Four phases of directories and four of files; with -c writing is a
-    // phase of its own.
+    // Four phases of directories and four of files; with -c, writing is a separate phase.
     let layouts: [fn(&mut Mdtest); 4] = [
         |o| o.unique_dir = true,
         |o| (o.unique_dir, o.no_barriers) = (true, true),
@@ -177,7 +176,7 @@ fn without_barriers_what_was_measured_before_a_command_failed_is_told() {
     let options = Mdtest {
         items: Some(2),
         files_only: true,
-        // Well before the first phase, badly before the second.
+        // Succeeds before the first phase and fails before the second.
         before: Some(format!("mkdir '{once}'")),
         no_barriers: true,
         ..Mdtest::default()
@@ -185,14 +184,14 @@ fn without_barriers_what_was_measured_before_a_command_failed_is_told() {
     let outcome = run(&[0], dir.path(), &options);
     assert!(outcome.trouble.is_some_and(|why| why.contains("mkdir")));
     let items: Vec<u64> = outcome.rows.iter().map(|row| row.items).collect();
-    // The trees, the files, and what was not reached.
+    // The trees, the files, and the phases that were not reached.
     assert_eq!(items, [1, 2, 0, 0, 0]);
     assert!(outcome.rows[2..].iter().all(|row| !row.complete));
     assert_eq!(walk(dir.path()).len(), 0);
 }
 
-/// The outcome of phases of files with a command before or after them that takes 100 ms, and how
-/// long it was until then.
+/// Results of file phases with a command before or after them that takes 100 ms, and the total
+/// time.
 fn with_command(before: bool) -> (Outcome, u64) {
     let dir = tempdir();
     let command = |wanted: bool| wanted.then(|| "sleep 0.1".to_owned());
@@ -203,9 +202,9 @@ fn with_command(before: bool) -> (Outcome, u64) {
         after: command(!before),
         ..Mdtest::default()
     };
-    let begun = Instant::now();
+    let started = Instant::now();
     let outcome = run_well(&[0, 0], dir.path(), &options);
-    (outcome, begun.elapsed().as_nanos() as u64)
+    (outcome, started.elapsed().as_nanos() as u64)
 }
 
 #[test]
@@ -220,7 +219,7 @@ fn the_command_after_a_phase_belongs_to_its_time_and_the_one_before_does_not() {
     let (timed, _) = with_command(false);
     for row in timed.rows.iter().filter(of_items) {
         assert!(row.elapsed.0 >= 100 * MS, "{}", row.name);
-        // No operation took that long.
+        // No operation took this long.
         let rest = row.elapsed.0 - row.service.max().0;
         assert!(rest >= 100 * MS, "{}: {rest} ns", row.name);
     }
@@ -328,12 +327,12 @@ mod timing {
                 ..Mdtest::default()
             };
             phases(&mut options);
-            let begun = Instant::now();
+            let started = Instant::now();
             let outcome = run_well(&[0, 0], dir.path(), &options);
             for row in &outcome.rows {
                 assert!(row.elapsed.0 < 250 * MS, "{} holds the pause", row.name);
             }
-            begun.elapsed().as_millis()
+            started.elapsed().as_millis()
         };
         assert!(took(|_| ()) >= 600);
         assert!(took(|o| o.no_barriers = true) >= 600);
@@ -365,7 +364,7 @@ mod timing {
         for row in &timed.rows {
             let of_items = row.name.starts_with("file");
             assert_eq!(row.elapsed.0 >= 300 * MS, of_items, "{}", row.name);
-            // No operation took that long.
+            // No operation took this long.
             assert!(row.service.max() < Nanos(250 * MS), "{}", row.name);
         }
     }

@@ -1,5 +1,5 @@
-//! Rows that say of their writes that nothing synced them, held against the
-//! requests that the built-in file system got.
+//! Compares the note that nothing synced a row's writes with the requests of the built-in file
+//! system.
 
 use std::ffi::OsString;
 
@@ -11,8 +11,8 @@ use rbench_testfs::Kind;
 use crate::group::Run;
 use crate::testfs::mount;
 
-/// Runs a command line of any front end on a file system of its own: whether
-/// it wrote and got no fsync, and whether the rows say so.
+/// Runs a command line of any front end on a new file system. Returns whether it wrote without an
+/// fsync, and whether the rows report that.
 fn unsynced(line: &str) -> (bool, bool) {
     let mount = mount(|_| ());
     let words = ["rbench"].into_iter().chain(line.split_whitespace());
@@ -22,7 +22,7 @@ fn unsynced(line: &str) -> (bool, bool) {
         Ok(other) => panic!("{line}: {other:?}"),
         Err(stop) => panic!("{line}: {}", stop.text),
     };
-    // The run's own directory has a marker, which is written and synced.
+    // The marker in the run's own directory is written and synced.
     let markers = u64::from(matches!(spec.workload, Workload::Meta(_) | Workload::Io(_)));
     let mut run = match spec.workload {
         Workload::Mdtest(options) => Run::mdtest(&[0], mount.path(), *options),

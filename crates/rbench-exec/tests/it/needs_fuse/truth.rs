@@ -1,5 +1,4 @@
-//! Reports held against what the built-in file system counted and measured
-//! itself.
+//! Compares reports with the counts and times of the built-in file system.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -14,8 +13,7 @@ use rbench_testfs::{Counts, Kind};
 use crate::group::{Run, check_adds_up};
 use crate::testfs::mount;
 
-/// Each worker a rank with a directory of its own: the kernel lets only one
-/// create at a time into a directory.
+/// Each worker is a rank with its own directory: the kernel serialises creations in a directory.
 fn files<'r>(ranks: &'r [u32], each: u64, dir: &'r std::path::Path) -> Run<'r> {
     let meta = Meta {
         depth: Some(0),
@@ -51,10 +49,10 @@ fn reported_latencies_enclose_what_the_file_system_measured() {
     }
 }
 
-/// That the file system took its time, and operations no less; what they took, and the file system.
+/// Checks that requests took at least `injected`, and operations at least as long as requests.
+/// Returns the quantiles of both.
 fn check_encloses(service: &Latency, items: u64, all: &Latency, injected: u64) -> [[u64; 3]; 2] {
-    // Setting up makes a file as well: the k-th smallest of more is at most the k-th smallest of
-    // those that the row has.
+    // Setting up also creates a file: with more values, the k-th smallest one cannot grow.
     let share = items as f64 / all.count() as f64;
     let truth = QUANTILES.map(|q| all.quantile(q * share - 1e-9).0);
     let reported = quantiles(service);
@@ -93,7 +91,7 @@ fn the_file_system_counts_as_many_requests_as_the_report_has_items() {
     let check = |name: &str, kind: Kind| {
         let requests = counted[name].get(&kind).map_or(0, |c| c.requests);
         let row = outcome.row(name);
-        // Some files are opened before the start to look at their pages.
+        // Some files are opened before the start to inspect their pages.
         let opened = match (&row.residency, kind) {
             (Some(seen), Kind::Open | Kind::Flush) => seen.total().before.files,
             _ => 0,
@@ -105,7 +103,7 @@ fn the_file_system_counts_as_many_requests_as_the_report_has_items() {
             counted[name]
         );
     };
-    // The run's directory and that of the iteration come before.
+    // The run's directory and the iteration's directory are created first.
     assert_eq!(
         counted["tree-create"][&Kind::Mkdir].requests,
         outcome.row("tree-create").items + 2
@@ -160,7 +158,7 @@ fn direct_reads_and_writes_reach_the_file_system_one_by_one() {
     });
     run.go().expect("runs");
     let counts: BTreeMap<_, _> = counts.into_inner().expect("no panic").into_iter().collect();
-    // One write more is the marker of the run's directory.
+    // The additional write is the marker of the run's directory.
     assert_eq!(counts["write"].0, 512 + 1);
     assert_eq!(counts["randread"].1 - counts["write"].1, 512);
     target.end();
@@ -214,7 +212,7 @@ fn operations_that_were_due_and_never_started_are_counted() {
         let outcome = Run::io(&[0, 0], target.path(), spec).go().expect("runs");
         let row = outcome.row("randread");
         check_adds_up(row);
-        // At most 31 in each of 8 places.
+        // At most 31 in each of 8 slots.
         assert!(
             row.unissued > 50,
             "{engine}: {} of 300 were served",
@@ -255,8 +253,8 @@ mod timing {
                 eprintln!(
                     "{workers:2} workers {name:11} p50/p99/p99.9 ns: reported {reported:?} truth {truth:?} without {bare:?}"
                 );
-                // A wide bound: other tests run meanwhile, and a machine under load
-                // wakes threads late.
+                // A wide limit: other tests run at the same time, and a loaded machine wakes
+                // threads late.
                 assert!(
                     reported[0] - truth[0] < 10_000_000,
                     "{name}: {reported:?} far above {truth:?}"
@@ -314,8 +312,8 @@ mod timing {
             "{}",
             row.service.quantile(0.99)
         );
-        // About 500 of 4000 operations wait behind the stall: evenly from 0 to
-        // 500 ms, so a percentile of the whole lies at (1 − 1 %·8) of it.
+        // About 500 of 4000 operations wait for the stall, uniformly from 0 to 500 ms. So a
+        // percentile of the total is at (1 − 1 %·8) of it.
         let p99 = response.quantile(0.99).0;
         assert!((400_000_000..550_000_000).contains(&p99), "{}", Nanos(p99));
         target.end();

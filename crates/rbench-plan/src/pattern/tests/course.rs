@@ -1,10 +1,10 @@
-//! Gaps, runs, zones and sequences: what fio 3.33 logged (`write_lat_log` with
-//! `log_offset`), and what its documentation says where places are drawn.
+//! Gaps, runs, zones and sequences as fio 3.33 logged them (`write_lat_log` with
+//! `log_offset`), and as its documentation describes random offsets.
 
 use super::*;
 use crate::jobs::{Sequel, Zones};
 
-/// Where operations go in KiB, with a minus for writes.
+/// Offsets in KiB, negative for writes.
 fn places(plan: &JobPlan) -> Vec<i64> {
     let sign = |step: &Step| {
         if step.direction == Direction::Write {
@@ -91,7 +91,7 @@ fn runs_begin_at_different_places_and_go_on_from_there() {
     let mut starts = BTreeSet::new();
     for run in all.chunks(4) {
         starts.insert(run[0]);
-        // At the end of the file a run goes on at another place.
+        // At the end of the file a run continues at another offset.
         for pair in run.windows(2).filter(|pair| pair[0] < 124) {
             assert_eq!(pair[1], pair[0] + 4, "{run:?}");
         }
@@ -195,7 +195,7 @@ fn sizes_by_order_differ_between_what_goes_on_and_what_is_random() {
     let all = steps(&plan, 0);
     let mut end = 0;
     for step in &all[..all.len() - 1] {
-        // A long one may also lie behind the last by chance.
+        // A long one may also follow the last one by chance.
         assert!(step.length == 8 * KIB || step.offset == end % (1024 * KIB));
         end = step.offset + step.length;
     }

@@ -1,10 +1,11 @@
-//! Parts of files in per cent: what fio 3.33 did with files of 65536 and 40000 bytes.
+//! Parts of files in per cent, as fio 3.33 used them on files of 65536 and
+//! 40000 bytes.
 
 use super::*;
 
 const FILE: u64 = 65_536;
 
-/// A job with these files and blocks of 4096 bytes.
+/// The files of a job, with blocks of 4096 bytes.
 fn files(change: fn(&mut Files)) -> Files {
     let mut files = job(true, false, false, 4096, 0).files;
     files.size = (0, 0);
@@ -24,7 +25,7 @@ fn parts_in_per_cent_are_those_of_fio() {
             "{:?}",
             files.shares
         );
-        // Laying out does not move them.
+        // Layout does not move them.
         let after = there.max(files.laid_out(jobnum, given));
         assert_eq!(
             files.part(jobnum, given, after),
@@ -51,7 +52,7 @@ fn parts_in_per_cent_are_those_of_fio() {
         f.shares.align = 512;
     };
     check(aligned, 0, FILE, (6656, 16_384));
-    // Of a file that is not there, what it will be counts: fio begins at 0.
+    // For a missing file, its future length counts: fio starts at 0.
     let new: fn(&mut Files) = |f| {
         (f.shares.offset, f.size) = (Some(25), (FILE, FILE));
     };
@@ -66,18 +67,18 @@ fn workers_begin_further_on_by_per_cent_as_with_fio() {
         let files = files(change);
         [0, 1, 2].map(|jobnum| files.part(jobnum, files.size.0, FILE).0)
     };
-    let found = starts(|f| f.shares.increment = Some(10));
-    assert_eq!(found, [0, 8192, 16_384]);
-    let found = starts(|f| (f.shares.increment, f.offset) = (Some(10), 4096));
-    assert_eq!(found, [4096, 12_288, 20_480]);
-    let found = starts(|f| {
+    let offsets = starts(|f| f.shares.increment = Some(10));
+    assert_eq!(offsets, [0, 8192, 16_384]);
+    let offsets = starts(|f| (f.shares.increment, f.offset) = (Some(10), 4096));
+    assert_eq!(offsets, [4096, 12_288, 20_480]);
+    let offsets = starts(|f| {
         (f.shares.increment, f.offset, f.shares.align) = (Some(10), 4096, 1024);
     });
-    assert_eq!(found, [4096, 11_264, 17_408]);
-    let found = starts(|f| (f.shares.offset, f.shares.increment) = (Some(10), Some(25)));
-    assert_eq!(found, [8192, 24_576, 40_960]);
-    let found = starts(|f| (f.shares.offset, f.offset_increment) = (Some(25), 8192));
-    assert_eq!(found, [16_384, 24_576, 32_768]);
+    assert_eq!(offsets, [4096, 11_264, 17_408]);
+    let offsets = starts(|f| (f.shares.offset, f.shares.increment) = (Some(10), Some(25)));
+    assert_eq!(offsets, [8192, 24_576, 40_960]);
+    let offsets = starts(|f| (f.shares.offset, f.offset_increment) = (Some(25), 8192));
+    assert_eq!(offsets, [16_384, 24_576, 32_768]);
 }
 
 #[test]
@@ -112,7 +113,7 @@ fn parts_that_begin_elsewhere_in_each_file_are_stepped_through_from_there() {
     let steps = Steps::new(&plan, 0, |_| 8192).beginning_at(vec![4096, 20_480]);
     let places: Vec<_> = steps.map(|s| (s.file, s.offset)).collect();
     assert_eq!(places, [(0, 4096), (0, 8192), (1, 20_480), (1, 24_576)]);
-    // In per cent of both together, whatever their lengths are.
+    // Per cent of both together, whatever their lengths.
     plan.pace.io_share = Some(25);
     let lengths = [65_536, 40_000];
     let steps = Steps::new(&plan, 0, |file| lengths[file as usize]);

@@ -1,6 +1,6 @@
-//! Trims, alone and before writes: what fio 3.33 logged with the engine falloc, and what
-//! its documentation says ("blocks will be trimmed first, then the same blocks will be
-//! written to").
+//! Trims, alone and before writes, as fio 3.33 logged them with the engine falloc. Its
+//! documentation says: "blocks will be trimmed first, then the same blocks will be
+//! written to".
 
 use super::*;
 
@@ -11,7 +11,7 @@ fn trims(writes: bool, random: bool, [trim, write]: [u64; 2], size: u64) -> JobP
     plan
 }
 
-/// `T0+16 W0+8 …`, in KiB.
+/// Formats steps as `T0+16 W0+8 …`, in KiB.
 fn text(steps: &[Step]) -> String {
     let one = |step: &Step| {
         let letter = match step.direction {
@@ -59,7 +59,7 @@ fn limits_hold_for_trims_and_for_writes() {
     plan.pace.io_size = Some(12 * KIB);
     assert_eq!(text(&steps(&plan, 0)), six);
     assert_eq!(Steps::new(&plan, 0, |_| 64 * KIB).expected(), Some(6));
-    // What was trimmed is written, too.
+    // A trimmed range is also written.
     plan.pattern.sizes.trim = BlockSizes::Fixed(8 * KIB);
     plan.pace.io_size = Some(10 * KIB);
     assert_eq!(text(&steps(&plan, 0)), "T0+8 W0+4 W4+4 T8+8 W8+4 W12+4");
@@ -96,7 +96,7 @@ fn trims_alone_go_where_reads_would_go_by_their_own_sizes() {
     let all = steps(&plan, 0);
     assert!(all.iter().all(|step| step.direction == Direction::Trim));
     check_covers(&all, 0, 4096 * KIB);
-    // They have no data, and need no room for it.
+    // Trims have no data, and need no buffer.
     assert_eq!(Steps::length_max(&plan), 0);
 }
 

@@ -61,14 +61,17 @@ fn transfers_lie_where_ior_has_them() {
     });
     assert_eq!((shared.len(), own.len()), (2, 2));
     for rank in 0..3 {
-        let place = |first: u64, step: u64| -> Vec<u64> {
+        let offsets_of = |first: u64, step: u64| -> Vec<u64> {
             let of = |segment: u64| (0..3).map(move |k| first + segment * step + k * transfer);
             (0..segments).flat_map(of).collect()
         };
         for job in &shared {
-            assert_eq!(offsets(job, rank, rank), place(rank * block, 3 * block));
+            assert_eq!(
+                offsets(job, rank, rank),
+                offsets_of(rank * block, 3 * block)
+            );
         }
-        assert_eq!(offsets(&own[0], rank, rank), place(0, block));
+        assert_eq!(offsets(&own[0], rank, rank), offsets_of(0, block));
     }
     let random = jobs(&[0, 0, 0], |o| {
         sizes(o, block, transfer, segments);
@@ -172,7 +175,7 @@ fn what_was_not_there_is_removed_unless_it_is_kept() {
         [(true, false, false), (false, false, false)]
     );
     assert_eq!(standing(|o| o.read = true), [(false, false, false)]);
-    // The second repetition writes what the first has kept.
+    // The second repetition overwrites the files that the first has kept.
     let again = standing(|o| {
         (o.write, o.keep, o.repetitions) = (true, true, Some(2));
     });

@@ -36,7 +36,7 @@ fn spec(options: Mdtest) -> Spec {
     }
 }
 
-/// On twelve ranks of three hosts.
+/// A plan for twelve ranks on three hosts.
 fn plan(change: impl FnOnce(&mut Mdtest)) -> Result<Plan, PlanError> {
     plan_on(&facts(&BY_BLOCK, None), |_, options| change(options))
 }
@@ -112,7 +112,7 @@ fn numbers_that_do_not_fit_are_refused_by_their_letters() {
         (o.rename, o.items) = (true, Some(1));
     });
     check_refused("-U needs more than one item", |o| o.rename = true);
-    // Each loop has one: there is no other name in it.
+    // Each loop has one item: there is no other name in it.
     check_refused("-U needs more than one item", |o| {
         (o.rename, o.items, o.items_per_dir) = (true, Some(5), Some(1));
     });
@@ -160,7 +160,7 @@ fn sizes_that_do_not_fit_are_refused_by_their_letters() {
         both(o);
         (o.create, o.read, o.stat) = (true, true, true);
     });
-    // Only where one run writes and reads files.
+    // Only a run that both writes and reads files.
     for change in [
         (|o| o.read = true) as fn(&mut Mdtest),
         |o| (o.create, o.stat) = (true, true),
@@ -323,7 +323,7 @@ fn what_is_left_out_or_rounded_is_said() {
         &twelve,
         |o| (o.stat, o.items, o.status_file) = (true, Some(2), Some("s".into())),
     );
-    // Nothing is said where nothing was asked for.
+    // No note without a request.
     for change in [
         (|o| (o.shared, o.files_only) = (true, true)) as fn(&mut Mdtest),
         |o| o.files_only = true,
@@ -364,7 +364,7 @@ fn items_are_told_by_directory_or_by_rank() {
     check((3, 18, 2), |o| {
         (o.items, o.items_per_dir, o.depth) = (Some(6), Some(3), Some(2));
     });
-    // None is as good as not given.
+    // 0 means the same as no option.
     check((6, 6, 1), |o| {
         (o.items, o.items_per_dir, o.unique_dir) = (Some(6), Some(0), true);
     });
@@ -442,7 +442,8 @@ fn without_a_number_of_items_files_are_made_until_the_deadline() {
     };
     let endless = open(|_| ()).expect("valid");
     assert_eq!(work(&endless).items_per_rank, UNTIL_THE_DEADLINE);
-    // Directories have no deadline: without a number none is made, and no file either.
+    // Directories have no deadline: without a number none is created, and no file
+    // either.
     let no_items = plan(|o| (o.create, o.stonewall) = (true, Some(Nanos(1)))).expect("valid");
     assert_eq!(work(&no_items).items_per_rank, 0);
     assert!(
@@ -464,15 +465,15 @@ fn an_earlier_run_tells_the_number_of_items_in_its_file() {
             change(o);
         })
     };
-    let told = later(Some(17), |_| ()).expect("valid");
+    let planned = later(Some(17), |_| ()).expect("valid");
     assert_eq!(
-        (work(&told).made, work(&told).items_per_rank),
+        (work(&planned).made, work(&planned).items_per_rank),
         (Some(17), 17)
     );
-    // -n tells how they lie in the tree.
-    let told = later(Some(17), |o| (o.items, o.depth) = (Some(30), Some(1))).expect("valid");
+    // -n determines their distribution over the tree.
+    let planned = later(Some(17), |o| (o.items, o.depth) = (Some(30), Some(1))).expect("valid");
     assert_eq!(
-        (work(&told).made, work(&told).items_per_rank),
+        (work(&planned).made, work(&planned).items_per_rank),
         (Some(17), 30)
     );
     for (told, expect) in [
@@ -486,7 +487,7 @@ fn an_earlier_run_tells_the_number_of_items_in_its_file() {
         .expect_err("a tree")
         .0;
     assert!(tree.contains("-z"), "{tree}");
-    // A run that creates tells and does not ask.
+    // A run that creates records the number and does not read it.
     let first = later(Some(17), |o| {
         (o.create, o.items) = (true, Some(5));
     });
@@ -657,7 +658,7 @@ fn the_shift_is_stated_in_ranks_and_the_random_order_as_it_was_asked_for() {
         let plan = plan.expect("can be done");
         (work(&plan).stated_shift, work(&plan).stated_random)
     };
-    // Four ranks on each of three hosts; mdtest does not reduce it.
+    // Four ranks on each of three hosts; mdtest does not reduce the number.
     assert_eq!(stated(0, false), (0, false));
     assert_eq!(stated(1, true), (4, true));
     assert_eq!(stated(5, false), (20, false));

@@ -1,4 +1,4 @@
-//! What calls in a trace of strace ask and change of a file's attributes.
+//! Calls in a trace of strace that read or change attributes of files.
 
 use rbench_core::Call;
 
@@ -46,7 +46,8 @@ impl State {
         }))
     }
 
-    /// The first argument: a descriptor (`f…`), a link itself (`l…`), or a name.
+    /// The object of the first argument: a descriptor (`f…`), a link itself (`l…`),
+    /// or a name.
     fn target(&mut self, made: &Made<'_>, name: &str) -> Found<Target> {
         Ok(match name.as_bytes() {
             [b'f', ..] => Target::File(self.file(made, 0)?.open),

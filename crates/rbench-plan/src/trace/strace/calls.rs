@@ -1,4 +1,4 @@
-//! What calls in a trace of strace do with files.
+//! Interpretation of calls in a trace of strace.
 
 use std::collections::HashMap;
 
@@ -9,9 +9,9 @@ use super::{Descriptor, Early, FORKS, File, Finished, Shared, State, Taken};
 use crate::trace::names::{Unmapped, absolute};
 use crate::trace::{Kind, MODES, Name, Op, Other, Out, Outcome, Target, Told, why};
 
-/// Why a call is no operation.
+/// The reason why a call does not become an operation.
 pub(super) enum Skip {
-    /// It has nothing to do with files.
+    /// It does not concern files.
     Nothing,
     /// It is left out, and counted.
     LeftOut(&'static str),
@@ -30,14 +30,14 @@ impl From<Unmapped> for Skip {
 
 pub(super) type Found<T> = Result<T, Skip>;
 
-/// A call and who made it.
+/// A call and its process.
 pub(super) struct Made<'c> {
     pid: u64,
     at: Nanos,
     call: &'c Finished,
-    /// Descriptors as they were when it began.
+    /// Descriptors at the start of the call.
     seen: HashMap<i64, Option<Descriptor>>,
-    /// Of `fork`: the descriptors of its child, and the child that has been seen already.
+    /// Descriptors of the child of a `fork`, and the child if it has already appeared.
     copy: Option<Shared>,
     child: Option<u64>,
 }
@@ -65,7 +65,7 @@ impl Made<'_> {
         let text = self.arg(n)?;
         string(text).ok_or_else(|| match text.starts_with('"') {
             true => Skip::Wrong("a name is cut off".to_owned()),
-            // An address: the call has failed with EFAULT.
+            // An address: the call failed with EFAULT.
             false => Skip::LeftOut(why::OTHER),
         })
     }
@@ -114,7 +114,7 @@ fn open_flags(text: &str) -> i32 {
     flags(text, linux::open_flag)
 }
 
-/// A close of what this was.
+/// The close of this object.
 fn closed(gone: Option<Descriptor>, last: bool) -> Found<Op> {
     match gone {
         Some(Descriptor::File(file)) if last => Ok(Op::on_file(file.open, Call::Close)),
@@ -128,8 +128,7 @@ impl State {
     /// Takes a call that has ended.
     ///
     /// # Errors
-    /// What is wrong with it.
-    /// `taken`: what it had taken before it ended.
+    /// The error. `taken` has the effects from the start of the call.
     pub(super) fn call(
         &mut self,
         (pid, at): (u64, Nanos),
@@ -144,7 +143,7 @@ impl State {
             held,
             child,
         } = taken;
-        let made = Made {
+        let completed = Made {
             pid,
             at,
             call,
@@ -152,15 +151,15 @@ impl State {
             copy,
             child,
         };
-        // It has made no process.
-        if let (Some(copy), None) = (copy, made.succeeded()) {
+        // It has not created a process.
+        if let (Some(copy), None) = (copy, completed.succeeded()) {
             self.drop_table(copy, pid, at, found);
         }
         let read = match early {
             Some(Early::Closed(gone, last)) => closed(gone, last),
             Some(Early::Done) => return Ok(()),
-            None => match self.descriptor_call(&made, found) {
-                Err(Skip::Nothing) => self.file_call(&made),
+            None => match self.descriptor_call(&completed, found) {
+                Err(Skip::Nothing) => self.file_call(&completed),
                 other => other,
             },
         };
@@ -181,14 +180,15 @@ impl State {
         found.push(Op {
             at,
             process: pid,
-            took: made.call.took,
-            result: made.call.result,
+            took: completed.call.took,
+            result: completed.call.result,
             ..op
         });
         Ok(())
     }
 
-    /// What a call takes when it begins: the kernel looks its descriptors up then.
+    /// Determines the effects at the start of a call, when the kernel looks up its
+    /// descriptors.
     pub(super) fn begin(&mut self, pid: u64, at: Nanos, begun: &str, found: &mut Vec<Op>) -> Taken {
         let args = begun.split_once('(').map_or("", |(_, args)| args);
         let call = super::text::call(&format!("f({args}) = 0"));
@@ -217,7 +217,7 @@ impl State {
         }
     }
 
-    /// Takes from their numbers what the kernel frees when a call begins.
+    /// Removes the descriptors that the kernel frees at the start of a call.
     fn early(&mut self, pid: u64, at: Nanos, begun: &str, found: &mut Vec<Op>) -> Option<Early> {
         let (name, args) = begun.split_once('(')?;
         if !matches!(name, "close" | "close_range" | "dup2" | "dup3") {
@@ -229,7 +229,7 @@ impl State {
             let to = number(call.args.get(1)?)?;
             call.result = Outcome::Done(u64::try_from(to).ok()?);
         }
-        let made = Made {
+        let completed = Made {
             pid,
             at,
             call: &call,
@@ -239,34 +239,37 @@ impl State {
         };
         match name {
             "close" => {
-                let fd = made.number(0).ok()?;
+                let fd = completed.number(0).ok()?;
                 let (gone, last) = self.take_away(pid, fd);
                 Some(Early::Closed(gone, last))
             }
-            "close_range" => self.close_range(&made, found).ok().map(|()| Early::Done),
+            "close_range" => self
+                .close_range(&completed, found)
+                .ok()
+                .map(|()| Early::Done),
             _ => {
-                // Of what is not open nothing becomes anything else.
-                let from = made.number(0).ok()?;
+                // Duplicating a closed descriptor has no effect.
+                let from = completed.number(0).ok()?;
                 self.descriptors(pid)?.get(&from)?;
-                let _ = self.descriptor_call(&made, found);
+                let _ = self.descriptor_call(&completed, found);
                 Some(Early::Done)
             }
         }
     }
 
-    /// What had this number, which is free now.
+    /// Removes a descriptor from its number, which is then free.
     fn take(&mut self, pid: u64, fd: i64) -> Option<Descriptor> {
         self.descriptors(pid).and_then(|table| table.remove(&fd))
     }
 
-    /// What descriptors, processes and working directories become.
+    /// Handles calls that change descriptors, processes and working directories.
     fn descriptor_call(&mut self, made: &Made<'_>, found: &mut Vec<Op>) -> Found<Op> {
         let Made { pid, at, call, .. } = *made;
         let (name, done) = (call.name.as_str(), made.succeeded());
         match (name, done) {
             ("open" | "openat" | "openat2" | "creat", _) => return self.open(made, found),
             ("close", _) => return self.close(made),
-            // One that has been seen may have ended since.
+            // A child that has already appeared may have ended since.
             ("clone" | "clone3" | "fork" | "vfork", Some(child))
                 if child > 0 && made.child != Some(child) =>
             {
@@ -409,19 +412,19 @@ impl State {
         let raw = open_flags(text);
         let file = self.next_open;
         let temporary = text.contains("O_TMPFILE");
-        let place = made.name(path_at).and_then(|name| {
+        let base_and_name = made.name(path_at).and_then(|name| {
             let absolute = name.starts_with(b"/");
             let beside = (path_at == 1 && !absolute).then_some(0);
             Ok((self.base(made, beside)?, name))
         });
-        let mapped = place.and_then(|(base, name)| match temporary {
+        let mapped = base_and_name.and_then(|(base, name)| match temporary {
             true => Err(Skip::LeftOut(why::OTHER)),
             false => {
                 let path = self.reading.names.map(&base, &name)?;
                 Ok((path, absolute(&base, &name)))
             }
         });
-        // The number is taken, whatever has it.
+        // The number is in use, even if the path is left out.
         let descriptor = match &mapped {
             Ok((_, path)) => Descriptor::File(File {
                 open: file,
@@ -452,7 +455,8 @@ impl State {
         closed(gone, last)
     }
 
-    /// What had this number, which is free now; whether nobody else has it open.
+    /// Removes a descriptor from its number. Returns true if it was the last one of the
+    /// open file.
     fn take_away(&mut self, pid: u64, fd: i64) -> (Option<Descriptor>, bool) {
         let gone = self.take(pid, fd);
         let last = gone.as_ref().is_some_and(|gone| self.let_go(gone));
@@ -469,7 +473,7 @@ impl State {
         }
     }
 
-    /// What a number was when the call began.
+    /// The object of a number at the start of the call.
     fn descriptor(&mut self, made: &Made<'_>, fd: i64) -> Option<Descriptor> {
         match made.seen.get(&fd) {
             Some(seen) => seen.clone(),
@@ -477,7 +481,7 @@ impl State {
         }
     }
 
-    /// What a name is relative to: the working directory, or that of a descriptor.
+    /// The base of a relative name: the working directory, or the path of a descriptor.
     fn base(&mut self, made: &Made<'_>, n: Option<usize>) -> Found<Vec<u8>> {
         match n {
             Some(n) if !made.arg(n)?.starts_with("AT_FDCWD") => {
@@ -490,7 +494,7 @@ impl State {
     /// The path of argument `n`, relative to the descriptor in argument `at`.
     pub(super) fn path(&mut self, made: &Made<'_>, at: Option<usize>, n: usize) -> Found<Name> {
         let name = made.name(n)?;
-        // An absolute name does not look at the descriptor.
+        // An absolute name ignores the descriptor.
         let base = match name.starts_with(b"/") {
             true => Vec::new(),
             false => self.base(made, at)?,
@@ -498,7 +502,7 @@ impl State {
         Ok(self.reading.names.map(&base, &name)?)
     }
 
-    /// What an `…at` call is about: a name, or with `AT_EMPTY_PATH` or without a name the
+    /// The object of an `…at` call: a name, or with `AT_EMPTY_PATH` or without a name the
     /// descriptor itself.
     pub(super) fn at(&mut self, made: &Made<'_>, n: usize, flags_at: usize) -> Found<Target> {
         let name = made.arg(n + 1)?;
@@ -516,17 +520,17 @@ impl State {
         })
     }
 
-    /// What calls do with files and names.
+    /// Handles calls on files and names.
     fn file_call(&mut self, made: &Made<'_>) -> Found<Op> {
         let name = made.call.name.as_str();
         if let Some(read) = self.transfer(made, name)? {
             return Ok(read);
         }
-        if let Some(found) = self.names(made, name)? {
-            return Ok(found);
+        if let Some(op) = self.names(made, name)? {
+            return Ok(op);
         }
-        if let Some(found) = self.attributes(made, name)? {
-            return Ok(found);
+        if let Some(op) = self.attributes(made, name)? {
+            return Ok(op);
         }
         if name == "mmap" || name == "mmap2" {
             return match self.file(made, 4) {
@@ -606,7 +610,7 @@ impl State {
     }
 
     fn names(&mut self, made: &Made<'_>, name: &str) -> Found<Option<Op>> {
-        // A descriptor stands before each name of an `…at` call.
+        // In an `…at` call, a descriptor precedes each name.
         let is_at = name.trim_end_matches('2').ends_with("at");
         let (dir, n) = (is_at.then_some(0), usize::from(is_at));
         Ok(Some(match name {

@@ -1,5 +1,6 @@
-//! Traces of programs that a model runs: random threads, forks, descriptors and calls that
-//! others interrupt. The model knows which open file each read is of; so must the reader.
+//! Traces of programs that a model runs: random threads, forks, descriptors and
+//! interrupted calls. The model knows the open file of each read; the reader must find the
+//! same.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,22 +11,22 @@ use rbench_core::random::Stream;
 use super::*;
 use crate::trace::names::Names;
 
-/// Steps of a run, and most processes at a time.
+/// Number of steps of a run, and most processes at a time.
 const STEPS: usize = 400;
 const PROCESSES: usize = 6;
 
-/// An open file, and whether `exec` closes this descriptor of it.
+/// An open file, and true if `exec` closes this descriptor of it.
 type Slot = (u64, bool);
 
 #[derive(Clone, Default)]
 struct Table {
     open: BTreeMap<i64, Slot>,
-    /// Numbers that calls which have not ended will return.
+    /// Numbers that unfinished calls will return.
     reserved: BTreeSet<i64>,
 }
 
 impl Table {
-    /// The lowest number from `least` on that is free.
+    /// The lowest free number from `least` on.
     fn free(&self, least: i64) -> i64 {
         let taken = |fd: &i64| self.open.contains_key(fd) || self.reserved.contains(fd);
         (least.max(3)..)
@@ -34,16 +35,16 @@ impl Table {
     }
 }
 
-/// What the end of a call does.
+/// Effect of the end of a call.
 enum End {
     Nothing,
-    /// This number is this open file from now on.
+    /// This number refers to this open file from now on.
     Installs(i64, Slot),
 }
 
 struct Call {
     name: &'static str,
-    /// What the trace has of it when it begins, and when it ends.
+    /// Its text in the trace at its start, and at its end.
     begin: String,
     end: String,
     does: End,
@@ -53,11 +54,11 @@ struct Program {
     pid: u64,
     table: usize,
     pending: Option<Call>,
-    /// It makes a process that has its number already.
+    /// True if it is creating a process that already has its number.
     forks: bool,
 }
 
-/// A machine on which programs run.
+/// A machine that runs programs.
 struct Machine {
     draw: Stream,
     tables: Vec<Table>,
@@ -95,7 +96,7 @@ impl Machine {
             .push(format!("{pid} 1.{:06} {text}", self.now_us));
     }
 
-    /// A random one of the descriptors of a program.
+    /// A random descriptor of a program.
     fn any(&mut self, program: usize) -> Option<(i64, Slot)> {
         let table = &self.tables[self.programs[program].table];
         let all: Vec<(i64, Slot)> = table.open.iter().map(|(fd, slot)| (*fd, *slot)).collect();
@@ -103,7 +104,7 @@ impl Machine {
         all.get(nth as usize).copied()
     }
 
-    /// A call of a program, with all that happens when it begins.
+    /// A call of a program, with all effects of its start.
     fn call(&mut self, program: usize) -> Option<Call> {
         let (pid, at) = (self.programs[program].pid, self.programs[program].table);
         let plain = |name, begin: String, end: String| Call {
@@ -175,7 +176,7 @@ impl Machine {
         }
     }
 
-    /// A program of another number with these descriptors begins.
+    /// Starts a program with a new number and these descriptors.
     fn begins(&mut self, table: usize) -> u64 {
         let pid = self.next_pid;
         self.next_pid += 1;
@@ -188,7 +189,7 @@ impl Machine {
         pid
     }
 
-    /// Its table, which it may share from now on with nobody.
+    /// Creates a table for it that it does not share.
     fn own_table(&mut self, program: usize) -> usize {
         let copy = Table {
             open: self.tables[self.programs[program].table].open.clone(),
@@ -207,7 +208,7 @@ impl Machine {
             return self.ends(program, call.does);
         }
         let interrupted = self.draw.below(2) == 0;
-        // Of two that fork at the same time no line says whose child one is.
+        // If two fork at the same time, no line shows which one a child belongs to.
         let forking = self.programs.iter().any(|program| program.forks);
         let room = self.programs.len() < PROCESSES && !forking;
         match self.draw.below(30) {
@@ -263,7 +264,7 @@ impl Machine {
         }
     }
 
-    /// Runs for a while; then everything ends.
+    /// Runs for a while; then all programs end.
     fn run(mut self) -> Machine {
         for _ in 0..STEPS {
             self.step();
@@ -294,7 +295,7 @@ fn read(lines: &[String]) -> Out {
     out
 }
 
-/// What of a trace goes another way than the machine went it.
+/// Compares a trace with the machine. Returns the first difference.
 fn check(machine: &Machine) -> Result<(), String> {
     let out = read(&machine.lines);
     let number = |path: &[u8]| -> Option<u64> {
@@ -352,8 +353,8 @@ proptest! {
     #[test]
     fn each_read_is_of_the_file_that_the_kernel_gave_it(seed: u64) {
         let machine = Machine::new(seed).run();
-        if let Err(why) = check(&machine) {
-            prop_assert!(false, "{why}\n{}", machine.lines.join("\n"));
+        if let Err(message) = check(&machine) {
+            prop_assert!(false, "{message}\n{}", machine.lines.join("\n"));
         }
     }
 }
@@ -459,6 +460,6 @@ fn times_of_day_go_on_past_midnight() {
     let at: Vec<Nanos> = out.ops.iter().map(|op| op.at).collect();
     assert_eq!(at[1].since(at[0]), Nanos(200_000_000));
     assert!(is_line(lines[0]) && !is_line("1 23:59:59 close(3) = 0"));
-    let why = text::line("1 23:59:59 close(3) = 0").expect_err("whole seconds");
-    assert!(why.contains("-ttt"), "{why}");
+    let message = text::line("1 23:59:59 close(3) = 0").expect_err("whole seconds");
+    assert!(message.contains("-ttt"), "{message}");
 }

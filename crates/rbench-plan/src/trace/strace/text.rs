@@ -1,4 +1,4 @@
-//! Lines of strace, taken apart; what they mean is not looked at.
+//! Parser of strace's lines, without interpretation.
 
 use rbench_core::{Nanos, linux};
 
@@ -9,49 +9,49 @@ use crate::trace::{Outcome, seconds, why};
 pub struct Finished {
     /// `openat`
     pub name: String,
-    /// As they stand there.
+    /// Its arguments, as written.
     pub args: Vec<String>,
-    /// What it returned.
+    /// Its result.
     pub result: Outcome,
-    /// How long it took.
+    /// Its duration.
     pub took: Option<Nanos>,
 }
 
 /// A line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Line<'l> {
-    /// The process; 0 where the line has none.
+    /// The process; 0 if the line has none.
     pub pid: u64,
-    /// When.
+    /// The time.
     pub at: Nanos,
-    /// `at` is a time of day (`-tt`), not one since 1970.
+    /// True if `at` is a time of day (`-tt`), not since 1970.
     pub of_day: bool,
-    /// What.
+    /// The content.
     pub what: What<'l>,
 }
 
-/// What a line says.
+/// Content of a line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum What<'l> {
-    /// A call that is whole: its text.
+    /// A complete call: its text.
     Call(&'l str),
-    /// The beginning of one.
+    /// The start of a call.
     Begun(&'l str),
-    /// The end of one: its name, and its text.
+    /// The end of a call: its name, and its text.
     Resumed(&'l str, &'l str),
-    /// The process has ended.
+    /// The end of a process.
     Exited,
-    /// The thread that had this number is gone: that one has called `exec`, and has its number
-    /// from now on.
+    /// The end of the thread with this process's number: the given thread has called `exec`,
+    /// and takes over the number.
     Superseded(u64),
     /// A signal.
     Other,
 }
 
-/// Takes a line apart; `None`: a message of strace, or nothing.
+/// Parses a line; `None` for a message of strace, or an empty line.
 ///
 /// # Errors
-/// It is no line of strace.
+/// Fails if it is not a line of strace.
 pub fn line(text: &str) -> Result<Option<Line<'_>>, String> {
     let text = text.trim_end();
     if text.is_empty() || text.starts_with("strace: ") {
@@ -86,8 +86,8 @@ pub fn line(text: &str) -> Result<Option<Line<'_>>, String> {
             .split_once(" resumed>")
             .ok_or("the end of a call is cut off")?;
         What::Resumed(name, rest)
-    } else if let Some(begun) = rest.strip_suffix("<unfinished ...>") {
-        What::Begun(begun)
+    } else if let Some(start) = rest.strip_suffix("<unfinished ...>") {
+        What::Begun(start)
     } else {
         What::Call(rest)
     };
@@ -99,7 +99,7 @@ pub fn line(text: &str) -> Result<Option<Line<'_>>, String> {
     }))
 }
 
-/// `15:04:05.000000`
+/// Reads `15:04:05.000000`.
 fn time_of_day(text: &str) -> Option<Nanos> {
     let mut parts = text.splitn(3, ':');
     let mut whole = |below: u64| {
@@ -112,7 +112,7 @@ fn time_of_day(text: &str) -> Option<Nanos> {
     Some(Nanos((hours * 60 + minutes) * 60_000_000_000 + within.0))
 }
 
-/// The process of a line, and what follows it.
+/// The process of a line, and the rest of the line.
 fn process(text: &str) -> (u64, &str) {
     let bare = text.strip_prefix("[pid ").unwrap_or(text).trim_start();
     let Some((word, rest)) = bare.split_once([' ', ']']) else {
@@ -124,10 +124,10 @@ fn process(text: &str) -> (u64, &str) {
     }
 }
 
-/// Takes a call apart.
+/// Parses a call.
 ///
 /// # Errors
-/// What is wrong with it.
+/// The error.
 pub fn call(text: &str) -> Result<Finished, String> {
     let cut = || "a call is cut off".to_owned();
     let (name, rest) = text.split_once('(').ok_or_else(|| {
@@ -155,14 +155,14 @@ pub fn call(text: &str) -> Result<Finished, String> {
     })
 }
 
-/// Arguments up to the closing parenthesis, and what follows that.
+/// Arguments up to the closing parenthesis, and the text after it.
 fn arguments(text: &str) -> Option<(Vec<String>, &str)> {
     let (mut args, mut depth, mut quoted, mut escaped, mut from) =
         (Vec::new(), 0_u32, false, false, 0);
-    // With -y: a path behind a descriptor, a number or AT_FDCWD.
+    // With -y: a path after a descriptor, a number or AT_FDCWD.
     let behind_descriptor = |c: char| c.is_ascii_digit() || c == 'D';
     let mut path = false;
-    // The arrow of a socket stands in brackets: strace writes a > of a name as \76.
+    // A socket's arrow is in brackets: strace writes a > of a name as \76.
     let arrow = |at: usize| {
         let before = &text[..at];
         before.ends_with('-') && before.rfind('[') > before.rfind(']')
@@ -217,7 +217,7 @@ fn returned(text: &str) -> Result<Outcome, String> {
         .ok_or_else(|| format!("'{word}' is not a result of a call"))
 }
 
-/// A number as strace writes it: decimal, hexadecimal with 0x, octal with 0.
+/// Reads a number of strace: decimal, hexadecimal with 0x, octal with 0.
 pub fn number(text: &str) -> Option<i64> {
     let text = text.split(['<', ' ']).next().unwrap_or("");
     let (negative, digits) = match text.strip_prefix('-') {
@@ -252,15 +252,15 @@ pub fn flags(text: &str, of: impl Fn(&str) -> i32) -> i32 {
     })
 }
 
-/// A string in quotes, its escapes undone; `None`: it is none, or is cut off.
+/// Reads a string in quotes with its escapes; `None` if it is not one, or is cut off.
 pub fn string(arg: &str) -> Option<Vec<u8>> {
     let inner = arg.strip_prefix('"')?.strip_suffix('"')?;
     let bytes = inner.as_bytes();
-    let (mut found, mut at) = (Vec::with_capacity(bytes.len()), 0);
+    let (mut unescaped, mut at) = (Vec::with_capacity(bytes.len()), 0);
     while let Some(byte) = bytes.get(at) {
         at += 1;
         if *byte != b'\\' {
-            found.push(*byte);
+            unescaped.push(*byte);
             continue;
         }
         let escape = *bytes.get(at)?;
@@ -273,31 +273,31 @@ pub fn string(arg: &str) -> Option<Vec<u8>> {
             })
         };
         match escape {
-            b'n' => found.push(b'\n'),
-            b't' => found.push(b'\t'),
-            b'r' => found.push(b'\r'),
-            b'v' => found.push(0x0b),
-            b'f' => found.push(0x0c),
-            b'a' => found.push(0x07),
-            b'b' => found.push(0x08),
-            b'e' => found.push(0x1b),
+            b'n' => unescaped.push(b'\n'),
+            b't' => unescaped.push(b'\t'),
+            b'r' => unescaped.push(b'\r'),
+            b'v' => unescaped.push(0x0b),
+            b'f' => unescaped.push(0x0c),
+            b'a' => unescaped.push(0x07),
+            b'b' => unescaped.push(0x08),
+            b'e' => unescaped.push(0x1b),
             b'x' => {
                 let (value, count) = digits(16, 2, at);
-                found.push(u8::try_from(value).ok()?);
+                unescaped.push(u8::try_from(value).ok()?);
                 at += count;
             }
             b'0'..=b'7' => {
                 let (value, count) = digits(8, 3, at - 1);
-                found.push(u8::try_from(value).ok()?);
+                unescaped.push(u8::try_from(value).ok()?);
                 at += count - 1;
             }
-            other => found.push(other),
+            other => unescaped.push(other),
         }
     }
-    Some(found)
+    Some(unescaped)
 }
 
-/// Calls whose result is a descriptor of no file.
+/// Calls that return a descriptor, but not of a file.
 pub(super) const OTHERS: [&str; 26] = [
     "bpf",
     "fanotify_init",
@@ -327,7 +327,7 @@ pub(super) const OTHERS: [&str; 26] = [
     "userfaultfd",
 ];
 
-/// Other calls on descriptors of files, and why they are left out.
+/// Other calls on descriptors of files, with the reasons why they are left out.
 pub(super) const LEFT_OUT: [(&str, &str); 13] = [
     ("flock", why::LOCK),
     ("ioctl", why::OTHER),

@@ -1,4 +1,4 @@
-//! What holds for any latencies: no output has a percentile above the maximum.
+//! Tests a property of all latencies: no output has a percentile above the maximum.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -53,7 +53,7 @@ fn run(values: &[u64], percentiles: Vec<f64>, lat: bool) -> FioRun {
     }
 }
 
-/// ns of a bound of a normal line: `(usec)` and `[  22]` or `max=13.6k`.
+/// Parses a bound of a normal report in ns: `(usec)` and `[ 22]`, or `max=13.6k`.
 fn scaled(line: &str, number: &str) -> f64 {
     let unit = [("nsec", 1.0), ("usec", 1e3), ("msec", 1e6)];
     let unit = unit.iter().find(|(name, _)| line.contains(name));
@@ -95,7 +95,7 @@ fn percentiles_of<'a>(value: &'a Value, found: &mut Vec<(&'a Value, &'a Value)>)
     }
 }
 
-/// Any latency up to two hours, small and large ones as often.
+/// Latencies up to two hours, small and large ones equally likely.
 fn latency() -> impl Strategy<Value = u64> {
     (0_u32..43, any::<u64>())
         .prop_map(|(bits, value)| (value % (2_u64 << bits)).min(7_200_000_000_000))
@@ -118,11 +118,11 @@ proptest! {
         let min = values.iter().min().copied().unwrap_or(0);
 
         let document: Value = serde_json::from_str(&json(&run, true)).expect("JSON");
-        let mut found = Vec::new();
-        percentiles_of(&document, &mut found);
+        let mut distributions = Vec::new();
+        percentiles_of(&document, &mut distributions);
         let of = if lat { 3 } else { 2 };
-        prop_assert_eq!(found.len(), of, "of slat and lat, or clat, and of syncs");
-        for (percentiles, highest) in found {
+        prop_assert_eq!(distributions.len(), of, "of slat and lat, or clat, and of syncs");
+        for (percentiles, highest) in distributions {
             prop_assert_eq!(highest.as_u64(), Some(max));
             let all = percentiles.as_object().expect("percentiles").values();
             let all: Vec<u64> = all.map(|v| v.as_u64().expect("whole")).collect();
@@ -147,7 +147,7 @@ proptest! {
 fn a_terse_line_has_the_fields_of_its_version() {
     let mut run = run(&[1000, 2000], vec![99.0], false);
     run.entries[0].options = vec![("description".to_owned(), "words".to_owned())];
-    // Counted in lines of fio 3.33. Version 2 has the description on a line of its own.
+    // Counted in lines of fio 3.33. Version 2 puts the description on a line of its own.
     for (version, counts) in [
         (2, vec![161, 2]),
         (3, vec![122]),
@@ -156,8 +156,8 @@ fn a_terse_line_has_the_fields_of_its_version() {
     ] {
         run.terse_version = version;
         let text = terse(&run);
-        let found: Vec<usize> = text.lines().map(|l| l.split(';').count()).collect();
-        assert_eq!(found, counts, "version {version}: {text}");
+        let field_counts: Vec<usize> = text.lines().map(|l| l.split(';').count()).collect();
+        assert_eq!(field_counts, counts, "version {version}: {text}");
         assert!(text.starts_with(&format!("{version};")) && text.ends_with(";words\n"));
     }
 }

@@ -1,5 +1,5 @@
-//! What fio printed, read back into a [`FioRun`]: numbers that fio measured
-//! then go through our renderers, and have to come out as fio's text.
+//! Parses fio's output into a [`FioRun`], so that our renderers can format numbers that fio
+//! measured. The result must match fio's text.
 
 use rbench_core::job::{DirectionOutcome, JobOutcome, Series};
 use rbench_core::latency::BUCKETS;
@@ -85,7 +85,7 @@ fn disk(json: &Value) -> DiskUse {
     DiskUse {
         name: json["name"].as_str().expect("a name").to_owned(),
         ios: both("ios"),
-        // Of later versions.
+        // Only later versions have these.
         sectors: [0; 2],
         merges: both("merges"),
         ticks_ms: both("ticks"),
@@ -108,7 +108,7 @@ fn float(value: &Value) -> f64 {
         .unwrap_or_else(|| panic!("no number: {value}"))
 }
 
-/// Options in the order of the text, which a map of JSON does not keep.
+/// Options in the order of the text, which a JSON map does not preserve.
 fn blocks<'a>(json: &'a str, title: &'a str) -> impl Iterator<Item = Vec<(String, String)>> + 'a {
     json.split(title).skip(1).map(|rest| {
         let lines = rest
@@ -213,8 +213,8 @@ fn entry(job: &Value, options: Vec<(String, String)>, head: &str) -> FioEntry {
 }
 
 fn option<'a>(options: &'a [(String, String)], key: &str) -> Option<&'a str> {
-    let found = options.iter().find(|(k, _)| k == key);
-    found.map(|(_, value)| value.as_str())
+    let entry = options.iter().find(|(k, _)| k == key);
+    entry.map(|(_, value)| value.as_str())
 }
 
 fn wanted(options: &[(String, String)]) -> Vec<f64> {
@@ -225,7 +225,7 @@ fn wanted(options: &[(String, String)]) -> Vec<f64> {
         .collect()
 }
 
-/// Shares as counts of a large total.
+/// Shares converted to counts of a large total.
 fn parts(shares: &Value, keys: [&str; 7]) -> [u64; 7] {
     keys.map(|key| (float(&shares[key]) * 1e6).round() as u64)
 }
@@ -271,7 +271,7 @@ fn series(json: &Value, keys: [&str; 5]) -> Series {
     }
 }
 
-/// (value, count) of each bin, or everything at the mean without bins.
+/// (value, count) of each bin; without bins, everything at the mean.
 fn bins(json: &Value) -> Vec<(u64, u64)> {
     let one = |(ns, count): (&String, &Value)| (ns.parse().expect("ns"), int(count));
     match json.get("bins").and_then(Value::as_object) {
@@ -284,8 +284,8 @@ fn latency(json: &Value) -> Latency {
     from_bins(&bins(json), json)
 }
 
-/// Where a bound of the latency distribution lies within a bin, fio knows how
-/// many values lie on either side: the bins are parted to hold as many.
+/// Splits bins that contain a bound of the latency distribution, so that each side has the number
+/// of values that fio reports.
 fn distribute(outcome: &mut JobOutcome, job: &Value, ios: u64) {
     let ways: &[&str] = match job.get("read") {
         Some(_) => &["read", "write", "trim"],
@@ -308,7 +308,7 @@ fn distribute(outcome: &mut JobOutcome, job: &Value, ios: u64) {
     }
 }
 
-/// The latencies of a direction, ns: bins, and the extremes, of which fio knows the side.
+/// The latencies of a direction, ns: bins, and extremes that fio assigned to a side of each bound.
 struct Way {
     bins: Vec<(u64, u64)>,
     min: u64,
@@ -325,9 +325,9 @@ impl Way {
     }
 }
 
-/// The bounds of fio's latency distribution, ns, and how many values lie below each and not below
-/// the one before. fio says 0.01 % of every count that is less than that: it is what the bins show
-/// for certain, and what the other counts leave over is of bins that lie on both sides of a bound.
+/// The bounds of fio's latency distribution, ns, and the number of values from the previous bound
+/// up to each. fio prints 0.01 % for every smaller share: such a count is the number that the bins
+/// certainly show. The rest belongs to bins that contain a bound.
 fn counts(job: &Value, ios: u64, all: &[Way]) -> Vec<(u64, u64)> {
     const TRACE: f64 = 0.01;
     let units = [
@@ -378,15 +378,15 @@ fn counts(job: &Value, ios: u64, all: &[Way]) -> Vec<(u64, u64)> {
     counts
 }
 
-/// The least and the highest value of fio's bin that holds this one, ns.
+/// The lowest and the highest value of fio's bin that contains this one, ns.
 fn bin(ns: u64) -> (u64, u64) {
     let width = 1_u64 << (u64::BITS - (ns | 64).leading_zeros() - 7);
     let low = ns / width * width;
     (low, low + width - 1)
 }
 
-/// Moves values of the bins that hold `bound` to its other side until `below`
-/// are below it. An extreme stays where it is.
+/// Moves values of the bins that contain `bound` across it until `below` values are below it.
+/// Extremes stay on their side.
 fn part(all: &mut [Way], bound: u64, below: u64) {
     let values = all.iter().flat_map(|way| &way.bins);
     let values = values.filter(|(ns, _)| *ns < bound);
@@ -411,9 +411,8 @@ fn part(all: &mut [Way], bound: u64, below: u64) {
     }
 }
 
-/// The distribution of these bins with fio's extremes, mean and deviation. A
-/// bin of fio's, which is wider than ours, may stand for less or more than
-/// these.
+/// The distribution of these bins with fio's extremes, mean and deviation. fio's bins are wider
+/// than ours, so their value may be outside the extremes.
 fn from_bins(bins: &[(u64, u64)], json: &Value) -> Latency {
     let n = int(&json["N"]) as f64;
     if n == 0.0 {

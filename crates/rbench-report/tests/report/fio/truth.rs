@@ -1,7 +1,6 @@
-//! fio itself is the truth: what it measured, put through our renderers, is
-//! what it printed.
+//! Tests our renderers against fio: given fio's measurements, they must print fio's text.
 //!
-//! What fio 3.33 printed is in `fio/recorded`, a file for each of `RUNS`. `living_fio` runs fio
+//! The output of fio 3.33 is in `fio/recorded`, one file for each of `RUNS`. `living_fio` runs fio
 //! and compares its new numbers; with `RBENCH_RECORD=1` it writes the files.
 
 use std::fmt::Write as _;
@@ -14,7 +13,7 @@ use super::reading::{self, Output};
 
 mod living_fio;
 
-/// Options that stand before those of a run.
+/// Options that precede those of a run.
 const FORMS: &str = "--output-format=normal,terse,json+";
 
 /// Name and options of each run.
@@ -166,7 +165,7 @@ const RUNS: &[(&str, &str)] = &[
     ),
 ];
 
-/// A text in words and numbers.
+/// Splits a text into words and numbers.
 fn tokens(line: &str) -> Vec<&str> {
     let numeric = |c: char| c.is_ascii_digit() || c == '.';
     let mut all = Vec::new();
@@ -180,8 +179,8 @@ fn tokens(line: &str) -> Vec<&str> {
     all
 }
 
-/// The same words, and numbers that differ by at most `relative` and
-/// `absolute`, with as many decimals.
+/// Compares two lines: equal words, and numbers with equal decimals that differ by at most
+/// `relative` and `absolute`.
 fn alike(ours: &str, fios: &str, relative: f64, absolute: f64) -> bool {
     let (a, b) = (tokens(ours), tokens(fios));
     let decimals = |t: &str| t.split_once('.').map(|(_, d)| d.len());
@@ -190,14 +189,13 @@ fn alike(ours: &str, fios: &str, relative: f64, absolute: f64) -> bool {
             let near = (m - n).abs() <= absolute + relative * n.abs();
             near && decimals(x) == decimals(y)
         }
-        // Blanks before a number depend on its digits.
+        // Spaces before a number depend on its digits.
         _ => x.trim_end() == y.trim_end(),
     };
     a.len() == b.len() && a.iter().zip(&b).all(|(x, y)| same(x, y))
 }
 
-/// What a line may differ by, because the way through JSON loses it: (relative,
-/// absolute). `None`: nothing.
+/// Tolerance of a line, because values lose precision in JSON: (relative, absolute). `None`: exact.
 type Slack = fn(&str) -> Option<(f64, f64)>;
 
 fn compare(what: &str, ours: &[String], fios: &[String], slack: Slack) -> String {
@@ -228,11 +226,11 @@ fn normal_slack(line: &str) -> Option<(f64, f64)> {
     if line.starts_with('|') {
         return Some((0.02, 1.0));
     }
-    // fio holds a criterion against the whole part of the mean.
+    // fio compares a criterion with the integer part of the mean.
     if line.starts_with("steadystate") {
         return Some((1e-3, 1e-3));
     }
-    // Halves may be rounded either way.
+    // Halves may be rounded up or down.
     if line.contains("avg=") {
         return Some((0.0, 0.0101));
     }
@@ -241,8 +239,8 @@ fn normal_slack(line: &str) -> Option<(f64, f64)> {
     any.then(|| shares_slack(line))
 }
 
-/// Where fio shows a trace as 0.1 %, the rest does not add up; and it counts
-/// syncs among the depths, but not in the number that they are parts of.
+/// fio shows small shares as 0.1 %, so the sum exceeds 100 %. It also counts syncs among the
+/// depths, but not in the total.
 fn shares_slack(line: &str) -> (f64, f64) {
     let above = |t: &&str| t.contains('.') && t.parse::<f64>().is_ok_and(|p| p > 100.1);
     match tokens(line).iter().any(above) {
@@ -251,7 +249,7 @@ fn shares_slack(line: &str) -> (f64, f64) {
     }
 }
 
-/// fio's text without what we do not say.
+/// fio's text without the parts that we do not print.
 fn normal_lines(text: &str) -> Vec<String> {
     text.lines()
         .map(|line| match (line.find(" (file:"), line.find(", error=")) {
@@ -261,7 +259,7 @@ fn normal_lines(text: &str) -> Vec<String> {
                 (Some(from), Some(to)) => format!("{}{}", &line[..from], &line[to..]),
                 _ => line.to_owned(),
             },
-            // The heading ends with the second in which it was written.
+            // The heading ends with the time of writing.
             _ if line.contains("(groupid=") => line[..line.len() - 24].to_owned(),
             _ => line.to_owned(),
         })
@@ -280,7 +278,7 @@ fn terse_slack(field: &str) -> Option<(f64, f64)> {
     }
 }
 
-/// Lines of JSON without bins and what only one of both has.
+/// Lines of JSON, without bins and without keys that only one side has.
 fn json_lines(text: &str) -> Vec<String> {
     let mut out: Vec<String> = Vec::new();
     let mut until: Option<String> = None;
@@ -321,7 +319,7 @@ fn json_slack(line: &str) -> Option<(f64, f64)> {
     }
 }
 
-/// What differs between fio's output and ours of the same numbers.
+/// Differences between fio's output and ours for the same numbers.
 pub fn differences(text: &str) -> String {
     let output = Output::of(text);
     let run = reading::run(&output);
@@ -344,7 +342,7 @@ pub fn differences(text: &str) -> String {
     out
 }
 
-/// What later versions of fio have, and what cannot be compared.
+/// Keys of later versions of fio, and keys that cannot be compared.
 const LATER: [&str; 6] = [
     "\"job_start\"",
     "\"read_sectors\"",
@@ -354,20 +352,20 @@ const LATER: [&str; 6] = [
     "\"latency_window_us\"",
 ];
 
-/// Where the output of a run is recorded.
+/// Path of a run's recorded output.
 fn path_of(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("tests/report/fio/recorded")
         .join(format!("{name}.txt"))
 }
 
-/// What the record of a run starts with.
+/// First line of a run's record.
 fn command(options: &str) -> String {
     let options: Vec<&str> = options.split_whitespace().collect();
     format!("$ fio {FORMS} {}\n", options.join(" "))
 }
 
-/// What fio printed in a run.
+/// The recorded output of fio for a run.
 fn recorded(name: &str) -> String {
     let path = path_of(name);
     let text = fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
@@ -381,28 +379,28 @@ fn options_of(name: &str) -> &'static str {
     run.expect("a run of RUNS").1
 }
 
-/// Compares what fio printed in a run with our texts of its numbers.
+/// Compares the recorded output of a run with our output for its numbers.
 fn check(name: &str) {
     compare_run(options_of(name), &recorded(name));
 }
 
-/// The same for an output of fio.
+/// Compares an output of fio with ours.
 fn compare_run(options: &str, text: &str) {
     if options.contains("unified_rw_reporting=both") {
         return compare_both(text);
     }
-    let found = differences(text);
-    assert!(found.is_empty(), "fio {options}\n{found}");
+    let mismatches = differences(text);
+    assert!(mismatches.is_empty(), "fio {options}\n{mismatches}");
 }
 
-/// Reads and writes apart and as one.
+/// Compares `unified_rw_reporting=both`: separate and combined directions.
 fn compare_both(text: &str) {
     let output = Output::of(text);
     let run = reading::run(&output);
     let ours = json_lines(&json(&run, false));
-    let found = compare("json", &ours, &json_lines(output.json), json_slack);
-    assert!(found.is_empty(), "{found}");
-    // fio's row has no rates; its order and the rest of its lines are ours.
+    let mismatches = compare("json", &ours, &json_lines(output.json), json_slack);
+    assert!(mismatches.is_empty(), "{mismatches}");
+    // fio's row lacks rates; its order and its other lines are ours.
     let kinds = |text: &str| -> Vec<String> {
         let words = text
             .lines()

@@ -1,4 +1,4 @@
-//! The entries of a ring's queue: what of the options goes with each request.
+//! Entries of a ring's queue, with the options of each request.
 
 use io_uring::{opcode, squeue, types};
 use nix::libc;
@@ -8,21 +8,21 @@ use super::super::buffers::Buffers;
 use super::super::contract::{Request, Transfer};
 use super::Registered;
 
-/// Makes the entries.
+/// Builder of the entries.
 pub(super) struct Entries {
-    /// `RWF_…` of reads and of writes.
+    /// `RWF_…` flags of reads and of writes.
     read_flags: i32,
     write_flags: i32,
-    /// With vectors: that of each slot, which stays where it is; else none.
+    /// The vector of each slot, which is not moved; empty without vectors.
     vectors: Vec<libc::iovec>,
-    /// Every so many reads and writes one goes to a thread of the kernel at once.
+    /// One in this number of reads and writes goes straight to a kernel thread.
     async_every: u64,
-    /// Reads and writes since the last that did.
+    /// Reads and writes since the last one that did.
     since_async: u64,
 }
 
-// SAFETY: the vectors are written before the kernel reads them, by whoever has
-// this value; what they point to belongs to the same engine.
+// SAFETY: the owner of this value writes the vectors before the kernel reads them;
+// they point to memory of the same engine.
 unsafe impl Send for Entries {}
 
 impl Entries {
@@ -47,7 +47,7 @@ impl Entries {
         }
     }
 
-    /// The entry for what is left of a request, which is no trim.
+    /// The entry for the rest of a request, which is not a trim.
     #[inline]
     pub(super) fn entry(
         &mut self,
@@ -76,7 +76,7 @@ impl Entries {
             }
             _ => None,
         };
-        // The two kinds of files have no type in common that could be named.
+        // The two kinds of files have no common type that could be named.
         macro_rules! entry_for {
             ($file:expr) => {
                 match (request.transfer, vector) {
@@ -126,7 +126,7 @@ impl Entries {
         }
     }
 
-    /// Whether this one, of all reads and writes, goes to a thread at once.
+    /// True if this read or write goes straight to a kernel thread.
     fn is_async_due(&mut self) -> bool {
         self.since_async += 1;
         let due = self.since_async >= self.async_every;
@@ -144,15 +144,15 @@ mod tests {
     use super::*;
     use crate::engine::contract::EngineConfig;
 
-    /// What the entries of so many reads and a write are, as the kernel numbers them:
-    /// `22` reads without a vector, `+A` at once by a thread.
+    /// The entries of reads, a sync and a write, by the kernel's numbers: `22` reads
+    /// without a vector, `+A` goes straight to a kernel thread.
     fn entries(options: EngineOptions) -> Option<String> {
         let buffers = Buffers::new(&mut EngineConfig::new(1, 4096), 1).expect("a page is there");
-        // Where a ring is forbidden there is nothing to see.
+        // If rings are forbidden there is nothing to test.
         let ring = IoUring::new(1).ok()?;
         let registered = Registered::new(&ring, &buffers, &options).expect("it is permitted");
         let mut entries = Entries::new(&options, 1);
-        let mut made = Vec::new();
+        let mut words = Vec::new();
         for transfer in [
             Transfer::Read,
             Transfer::Read,
@@ -180,9 +180,9 @@ mod tests {
                 0 => "",
                 _ => "+A",
             };
-            made.push(format!("{}{forced}", number("op_code")));
+            words.push(format!("{}{forced}", number("op_code")));
         }
-        Some(made.join(" "))
+        Some(words.join(" "))
     }
 
     #[test]
@@ -193,8 +193,8 @@ mod tests {
                 ..EngineOptions::default()
             };
             change(&mut options);
-            if let Some(made) = entries(options) {
-                assert_eq!(made, expect, "{options:?}");
+            if let Some(entries_made) = entries(options) {
+                assert_eq!(entries_made, expect, "{options:?}");
             }
         };
         check(|_| (), "22 22 3 23");

@@ -1,5 +1,6 @@
-//! What the kernel keeps with a ring, so that it need not look it up at each
-//! request: the buffers and some files. Whatever is refused is done without.
+//! Objects registered with a ring, so that the kernel need not look them up at each
+//! request: the buffers and some files. If the kernel refuses them, the engine works
+//! without.
 
 use std::os::fd::RawFd;
 
@@ -12,34 +13,34 @@ use super::super::buffers::Buffers;
 use super::super::fd_table::FdTable;
 use crate::limits::locks_memory_freely;
 
-/// Length of a ring's table of files. Files beyond it are used without.
+/// Length of a ring's table of files. Further files are used without it.
 const FILES: usize = 64;
 
-/// What is registered with a ring.
+/// Objects registered with a ring.
 pub(super) struct Registered {
-    /// Whether the buffers are, each under its slot's number.
+    /// True if the buffers are registered, each under its slot's number.
     pub(super) buffers: bool,
-    /// Places of files in the kernel's table.
+    /// Indexes of files in the kernel's table.
     files: FdTable<u32>,
-    /// Places that are free; empty where there is no table.
+    /// Free indexes; empty without a table.
     free: Vec<u32>,
-    /// Whether the kernel was asked for a table of files.
+    /// True if the kernel was asked for a table of files.
     asked: bool,
 }
 
 impl Registered {
-    /// Registers the buffers where that can be: see [`super`] on locked
-    /// memory. A refusal (such as of blocks above 1 GiB) leaves the ring as it
-    /// was. The buffers must not be unmapped while a request is under way.
+    /// Registers the buffers if possible: see [`super`] on locked memory. A refusal
+    /// (such as for blocks above 1 GiB) leaves the ring unchanged. The buffers must
+    /// not be unmapped while a request is in flight.
     ///
     /// # Errors
-    /// The kernel's, for what the options ask for.
+    /// The kernel's error, for objects that the options require.
     pub(super) fn new(
         ring: &IoUring,
         buffers: &Buffers,
         options: &EngineOptions,
     ) -> Result<Registered, Errno> {
-        // Registered buffers go without vectors.
+        // Registered buffers are used without vectors.
         let may = options.nonvectored && locks_memory_freely();
         let mut registered = Registered {
             buffers: match options.fixedbufs {
@@ -55,7 +56,7 @@ impl Registered {
             asked: false,
         };
         match options.registerfiles {
-            // The kernel's thread had to look each file up.
+            // Otherwise the kernel's thread would have to look up each file.
             _ if options.sqthread_poll => registered.make_table(ring)?,
             Some(true) => registered.make_table(ring)?,
             Some(false) => registered.asked = true,
@@ -64,26 +65,26 @@ impl Registered {
         Ok(registered)
     }
 
-    /// Asks the kernel for a table of files.
+    /// Registers a table of files.
     fn make_table(&mut self, ring: &IoUring) -> Result<(), Errno> {
         self.asked = true;
-        // -1 marks a free place.
+        // -1 marks a free index.
         let table = ring.submitter().register_files(&[-1; FILES]);
         table.map_err(super::errno)?;
         self.free = (0..FILES as u32).rev().collect();
         Ok(())
     }
 
-    /// The place of a file in the kernel's table.
+    /// The index of a file in the kernel's table.
     #[inline]
     pub(super) fn file(&self, fd: RawFd) -> Option<u32> {
         self.files.get(fd).copied()
     }
 
-    /// Puts a file into the table, as long as there are free places.
+    /// Adds a file to the table while there are free indexes.
     pub(super) fn attach(&mut self, ring: &IoUring, fd: RawFd) {
         if !self.asked {
-            // Without a table it is done without.
+            // If there is no table, the engine works without.
             self.make_table(ring).ok();
         }
         self.detach(ring, fd);
@@ -96,22 +97,22 @@ impl Registered {
         }
     }
 
-    /// Takes a file out of the table.
+    /// Removes a file from the table.
     pub(super) fn detach(&mut self, ring: &IoUring, fd: RawFd) {
-        let Some(place) = self.files.remove(fd) else {
+        let Some(index) = self.files.remove(fd) else {
             return;
         };
-        // A place that cannot be cleared is not used again.
-        if ring.submitter().register_files_update(place, &[-1]).is_ok() {
-            self.free.push(place);
+        // An index that cannot be cleared is not used again.
+        if ring.submitter().register_files_update(index, &[-1]).is_ok() {
+            self.free.push(index);
         }
     }
 
-    /// Lets go of all files. With the ring they would go too, but only some
-    /// time after it is closed, and keep a file system busy until then.
+    /// Releases all files. Closing the ring would release them, too, but only some
+    /// time later, and keep a file system busy until then.
     pub(super) fn detach_all(&self, ring: &IoUring) {
         if self.asked {
-            // Fails where there is no table.
+            // Fails without a table.
             ring.submitter().unregister_files().ok();
         }
     }
@@ -124,8 +125,8 @@ fn register_buffers(ring: &IoUring, buffers: &Buffers) -> Result<(), Errno> {
             iov_len: buffers.block(),
         })
         .collect();
-    // SAFETY: the buffers are unmapped only when no request is under way, and
-    // the kernel holds on to registered pages by itself.
+    // SAFETY: the buffers are only unmapped when no request is in flight, and the
+    // kernel itself keeps registered pages.
     unsafe { ring.submitter().register_buffers(&slots) }.map_err(super::errno)
 }
 
@@ -140,29 +141,29 @@ mod tests {
     #[test]
     fn places_in_the_table_are_given_out_again() {
         let buffers = Buffers::new(&mut EngineConfig::new(1, 4096), 1).expect("a page is there");
-        // Where a ring is forbidden there is nothing to see.
+        // If rings are forbidden there is nothing to test.
         let Ok(ring) = IoUring::new(1) else {
             return;
         };
         let options = EngineOptions::default();
-        let made = Registered::new(&ring, &buffers, &options);
-        let mut registered = made.expect("nothing is asked for");
+        let result = Registered::new(&ring, &buffers, &options);
+        let mut registered = result.expect("nothing is asked for");
         let files: Vec<File> = (0..FILES + 6)
             .map(|_| tempfile::tempfile().expect("a temporary file"))
             .collect();
         let numbers: Vec<RawFd> = files.iter().map(AsRawFd::as_raw_fd).collect();
         let places = |registered: &Registered| {
-            let found = numbers.iter().filter_map(|fd| registered.file(*fd));
-            let mut found: Vec<u32> = found.collect();
-            found.sort_unstable();
-            found
+            let indexes = numbers.iter().filter_map(|fd| registered.file(*fd));
+            let mut indexes: Vec<u32> = indexes.collect();
+            indexes.sort_unstable();
+            indexes
         };
         let all: Vec<u32> = (0..FILES as u32).collect();
 
         numbers.iter().for_each(|fd| registered.attach(&ring, *fd));
         assert_eq!(places(&registered), all);
         assert_eq!(registered.file(numbers[FILES]), None, "no place was left");
-        // Attaching again takes no second place.
+        // Attaching again uses no second index.
         registered.attach(&ring, numbers[0]);
         assert_eq!(places(&registered), all);
         for fd in &numbers[..10] {

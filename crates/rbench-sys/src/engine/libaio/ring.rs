@@ -1,22 +1,22 @@
-//! The ring of completions that the kernel maps into the process with a
-//! context: what is complete can be taken out of it without a system call.
+//! The ring of completions that the kernel maps into the process with a context.
+//! Completions can be taken from it without a system call.
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::calls::IoEvent;
 
-/// What the kernel's `aio_ring` begins with.
+/// Magic number of the kernel's `aio_ring`.
 const MAGIC: u32 = 0xa10a_10a1;
 
-/// The kernel's `aio_ring`; as many events as it has places follow.
+/// The kernel's `aio_ring`, followed by its events.
 #[repr(C)]
 struct Header {
     id: u32,
-    /// Number of places.
+    /// Number of events.
     places: u32,
-    /// The next event to take out; the kernel reads it.
+    /// Index of the next event to take; the kernel reads it.
     head: u32,
-    /// Behind the last event; the kernel writes it.
+    /// Index after the last event; the kernel writes it.
     tail: u32,
     magic: u32,
     compat_features: u32,
@@ -31,28 +31,27 @@ pub(super) struct Ring {
 }
 
 impl Ring {
-    /// The ring of `context`, whose number is its address; `None` where it has
-    /// another form than is known here.
+    /// The ring of `context`, whose number is its address; `None` if it has an
+    /// unknown form.
     pub(super) fn of(context: usize) -> Option<Ring> {
         let header = std::ptr::with_exposed_provenance_mut::<Header>(context);
-        // SAFETY: the kernel has mapped the ring there, readable and writable,
-        // until the context is destroyed; nobody writes these fields.
-        let found = unsafe { (&raw const *header).read_volatile() };
-        let known = found.magic == MAGIC
-            && found.incompat_features == 0
-            && found.header_length as usize == size_of::<Header>()
-            && found.places > 0;
+        // SAFETY: the kernel has mapped the ring there, readable and writable, until
+        // the context is destroyed; nothing writes these fields.
+        let ring = unsafe { (&raw const *header).read_volatile() };
+        let known = ring.magic == MAGIC
+            && ring.incompat_features == 0
+            && ring.header_length as usize == size_of::<Header>()
+            && ring.places > 0;
         known.then_some(Ring {
             header,
-            places: found.places,
+            places: ring.places,
         })
     }
 
-    /// Moves what is complete to `events`, as far as its capacity reaches.
+    /// Moves completions to `events`, up to its capacity.
     #[inline]
     pub(super) fn take(&self, events: &mut Vec<IoEvent>) {
-        // SAFETY: as in `of`; both fields are written by one side only, each
-        // whole.
+        // SAFETY: as in `of`; only one side writes each field, as a whole.
         let (head, tail) = unsafe {
             let header = self.header;
             (
@@ -65,7 +64,7 @@ impl Ring {
         let (before, end) = (head.load(Ordering::Relaxed), tail.load(Ordering::Acquire));
         let mut next = before;
         while next != end && events.len() < events.capacity() {
-            // SAFETY: `next` is below the number of places, and the kernel has
+            // SAFETY: `next` is less than the number of events, and the kernel has
             // written the event before it moved the tail past it.
             events.push(unsafe { first.add(next as usize).read_volatile() });
             next = (next + 1) % self.places;

@@ -1,4 +1,4 @@
-//! Preparations, and what is looked at behind.
+//! Preparations and checks.
 
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::Path;
@@ -14,18 +14,18 @@ use nix::unistd::{Gid, Uid, setfsgid, setfsuid};
 use super::{Breach, Did, Ground, Kept};
 
 impl Ground<'_> {
-    /// A new file, open for reading and writing.
+    /// Creates a file, open for reading and writing.
     pub(in crate::promises) fn file(&self, name: impl AsRef<Path>) -> Result<OwnedFd, Breach> {
         let flags = OFlag::O_RDWR | OFlag::O_CREAT | OFlag::O_EXCL;
         self.open(name, flags).ready()
     }
 
-    /// A file open for reading and writing.
+    /// Opens a file for reading and writing.
     pub(in crate::promises) fn reopened(&self, name: impl AsRef<Path>) -> Result<OwnedFd, Breach> {
         self.open(name, OFlag::O_RDWR).ready()
     }
 
-    /// A new closed file with this content.
+    /// Creates a file with this content, and closes it.
     pub(in crate::promises) fn put(
         &self,
         name: impl AsRef<Path>,
@@ -35,12 +35,12 @@ impl Ground<'_> {
         self.write(&name, &fd, content, 0).ready()
     }
 
-    /// A new directory that its owner, group and others may use.
+    /// Creates a directory that its owner, group and others may use.
     pub(in crate::promises) fn dir(&self, name: impl AsRef<Path>) -> Result<(), Breach> {
         self.mkdir(name, 0o755).ready()
     }
 
-    /// Writes all of it.
+    /// Writes all bytes.
     pub(in crate::promises) fn write(
         &self,
         name: impl AsRef<Path>,
@@ -64,7 +64,7 @@ impl Ground<'_> {
         self.did("pwrite64", name, result)
     }
 
-    /// Up to `length` bytes from `offset` on.
+    /// Reads up to `length` bytes from `offset` on.
     pub(in crate::promises) fn read(
         &self,
         name: impl AsRef<Path>,
@@ -89,24 +89,24 @@ impl Ground<'_> {
         self.did("pread64", name, result.map(|()| buffer))
     }
 
-    /// The promise is that a file has this content, and no more.
+    /// Expects a file to have exactly this content, by the promise.
     pub(in crate::promises) fn holds(&self, name: impl AsRef<Path>, content: &[u8]) -> Kept {
         let fd = self.open(&name, OFlag::O_RDONLY).ok()?;
         self.holds_open(name, fd, content)
     }
 
-    /// The same of an open file.
+    /// Expects an open file to have exactly this content, by the promise.
     pub(in crate::promises) fn holds_open(
         &self,
         name: impl AsRef<Path>,
         fd: impl AsFd,
         content: &[u8],
     ) -> Kept {
-        let found = self.read(&name, fd, content.len() + 1, 0).ok()?;
-        self.bytes("pread64", name, content, &found)
+        let content_read = self.read(&name, fd, content.len() + 1, 0).ok()?;
+        self.bytes("pread64", name, content, &content_read)
     }
 
-    /// The promise is that bytes are these.
+    /// Expects bytes to be equal, by the promise.
     pub(in crate::promises) fn bytes(
         &self,
         call: &'static str,
@@ -120,24 +120,24 @@ impl Ground<'_> {
         let mut both = expected.iter().zip(found);
         let at = both.position(|(a, b)| a != b);
         let at = at.unwrap_or(expected.len().min(found.len()));
-        let told = |bytes: &[u8]| {
+        let describe = |bytes: &[u8]| {
             let part = &bytes[at.min(bytes.len())..bytes.len().min(at + 16)];
             format!("{} bytes, at {at} '{}'", bytes.len(), part.escape_ascii())
         };
-        self.broken(call, name, told(expected), told(found))
+        self.broken(call, name, describe(expected), describe(found))
     }
 
-    /// The promise is that nothing has this name.
+    /// Expects a name not to exist, by the promise.
     pub(in crate::promises) fn gone(&self, name: impl AsRef<Path>) -> Kept {
         self.lstat(name).fails(Errno::ENOENT)
     }
 
-    /// The promise is that something has this name.
+    /// Expects a name to exist, by the promise.
     pub(in crate::promises) fn there(&self, name: impl AsRef<Path>) -> Kept {
         self.lstat(name).ok().map(drop)
     }
 
-    /// The bits that new files of this process do not get.
+    /// The mode bits that new files of this process lack.
     pub(in crate::promises) fn umask(&self) -> Result<u32, Breach> {
         let status = std::fs::read_to_string("/proc/thread-self/status").unwrap_or_default();
         let line = status.lines().find_map(|line| line.strip_prefix("Umask:"));
@@ -145,14 +145,14 @@ impl Ground<'_> {
         mask.ok_or_else(|| self.undecided("umask", "the umask is unknown"))
     }
 
-    /// Runs calls as a user who is not root, in this group. The thread is root again behind them.
+    /// Runs calls as a user who is not root, in this group. Afterwards the thread is root again.
     pub(in crate::promises) fn as_user(
         &self,
         user: u32,
         group: u32,
         calls: impl FnOnce() -> Kept,
     ) -> Kept {
-        /// Whether the process may be traced and dumped, which the kernel takes from one that
+        /// True if the process can be traced and dumped, which the kernel disables when a process
         /// changes its user.
         struct Back(bool);
         impl Drop for Back {
@@ -160,17 +160,18 @@ impl Ground<'_> {
                 setfsuid(Uid::from_raw(0));
                 setfsgid(Gid::from_raw(0));
                 if self.0 {
-                    // If not, only who traces it is concerned.
+                    // A failure only affects tracing.
                     let _ = prctl::set_dumpable(true);
                 }
             }
         }
-        // SAFETY: it takes no pointer. 2 is not for a process to set: then it stays as it gets.
+        // SAFETY: the call takes no pointer. A process cannot set the value 2: it is then left as
+        // it becomes.
         let dumpable = unsafe { libc::prctl(libc::PR_GET_DUMPABLE) };
         let back = Back(dumpable == 1);
         setfsgid(Gid::from_raw(group));
         setfsuid(Uid::from_raw(user));
-        // A wrong value changes nothing and tells the present one.
+        // An invalid value changes nothing, and returns the current one.
         let is_user = setfsuid(Uid::from_raw(u32::MAX)).as_raw() == user;
         if !is_user || setfsgid(Gid::from_raw(u32::MAX)).as_raw() != group {
             return Err(self.undecided("setfsuid", "the thread cannot switch to another user"));
@@ -183,22 +184,22 @@ impl Ground<'_> {
         kept
     }
 
-    /// Waits until the file system's clock has gone on, so that what is changed now gets
-    /// another time than what was changed before.
+    /// Waits until the file system's clock has advanced, so that later changes get a different
+    /// time than earlier ones.
     pub(in crate::promises) fn tick(&self) -> Result<(), Breach> {
         const LONGEST: Duration = Duration::from_millis(2500);
-        let begun = Instant::now();
+        let start = Instant::now();
         let stamp = |number: u32| {
             let name = format!(".tick-{number}");
             drop(self.file(&name)?);
-            let found = self.stat(&name).ready()?;
+            let attributes = self.stat(&name).ready()?;
             self.unlink(&name).ready()?;
-            Ok((found.st_ctime, found.st_ctime_nsec))
+            Ok((attributes.st_ctime, attributes.st_ctime_nsec))
         };
         let first = stamp(0)?;
         let mut number = 1;
         while stamp(number)? == first {
-            if begun.elapsed() > LONGEST {
+            if start.elapsed() > LONGEST {
                 return Err(self.undecided("stat", "the times of new files do not advance"));
             }
             std::thread::sleep(Duration::from_millis(3));
@@ -208,7 +209,7 @@ impl Ground<'_> {
     }
 }
 
-/// Bytes that are different everywhere and never zero.
+/// Bytes that differ everywhere and are never zero.
 pub(in crate::promises) fn pattern(length: usize) -> Vec<u8> {
     (0..length).map(|i| (i * 7 + i / 251) as u8 | 1).collect()
 }

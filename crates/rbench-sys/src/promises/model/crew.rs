@@ -1,4 +1,4 @@
-//! Several workers at a time, each with a model of its own.
+//! Several workers at a time, each with its own model.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -6,22 +6,23 @@ use std::time::Duration;
 use super::super::ground::{Breach, Ground};
 use super::{OPERATIONS, Subject, run};
 
-/// Workers at a time.
+/// Number of workers.
 const WORKERS: usize = 4;
-/// Subjects of a worker: the one that all begin with, and those to shrink what goes wrong.
+/// Numbers of a worker's objects: the first one, and those for minimising a failure.
 pub(super) const SUBJECTS: usize = 1 << 20;
 
-/// Which worker a subject belongs to, and which of its own it is.
+/// The worker of an object, and the number of the object in it.
 pub(super) fn whose(number: usize) -> (usize, usize) {
     (number / SUBJECTS, number % SUBJECTS)
 }
 
-/// Has each of them do its part of the operations; what went wrong is that of the first one.
+/// Lets each worker perform its share of the operations. Returns the failure of the first
+/// one.
 pub(super) fn check<S: Subject>(g: &Ground) -> Result<(), Breach> {
     const STEP: Duration = Duration::from_millis(5);
     let ended = AtomicBool::new(false);
     let ends = || ended.load(Ordering::Relaxed);
-    let found: Vec<Result<usize, Breach>> = std::thread::scope(|scope| {
+    let results: Vec<Result<usize, Breach>> = std::thread::scope(|scope| {
         let work = |worker: usize| {
             let (shared, ends) = (g.shared(), &ends);
             scope.spawn(move || {
@@ -39,8 +40,8 @@ pub(super) fn check<S: Subject>(g: &Ground) -> Result<(), Breach> {
         ends.map(|end| end.unwrap_or_else(failed)).collect()
     });
     let mut done = 0;
-    for found in found {
-        done += found?;
+    for result in results {
+        done += result?;
     }
     g.note(format!(
         "{done} of {OPERATIONS} operations by {WORKERS} workers"

@@ -1,4 +1,4 @@
-//! One file against its bytes.
+//! A file against a model of its bytes.
 
 use std::os::fd::OwnedFd;
 use std::sync::LazyLock;
@@ -16,7 +16,7 @@ use super::{Numbered, Subject, Wrong};
 const LONGEST: usize = 256 << 10;
 /// The longest transfer, bytes.
 const PIECE: u64 = 16 << 10;
-/// Errors with which a file system says that it has no such operation.
+/// Errors with which a file system reports that it does not support an operation.
 const UNSUPPORTED: [Errno; 5] = [
     Errno::EOPNOTSUPP,
     Errno::ENOSYS,
@@ -25,14 +25,14 @@ const UNSUPPORTED: [Errno; 5] = [
     Errno::EINVAL,
 ];
 
-/// A file, and what should be in it.
+/// A file, with its expected content.
 pub(super) struct File {
     name: String,
     fd: OwnedFd,
     model: Vec<u8>,
 }
 
-/// What is done to a file; offsets and lengths in bytes.
+/// Operation on a file; offsets and lengths in bytes.
 #[derive(Debug, Clone)]
 pub(super) enum Operation {
     Write {
@@ -66,7 +66,7 @@ pub(super) enum Operation {
 }
 
 impl Operation {
-    /// Whether it may change or show a byte. A change of size may concern every byte behind it.
+    /// True if it may change or read a byte. A change of size may concern every later byte.
     fn concerns(&self, byte: usize) -> bool {
         let within = |at: usize, length: usize| (at..at + length).contains(&byte);
         match *self {
@@ -79,7 +79,7 @@ impl Operation {
         }
     }
 
-    /// Whether the byte has no other past than this.
+    /// True if it alone determines the byte.
     fn sets(&self, byte: usize) -> bool {
         match *self {
             Operation::Write { at, length } => (at..at + length).contains(&byte),
@@ -90,7 +90,7 @@ impl Operation {
 
 /// The data of the operation with this number, at most [`PIECE`] bytes.
 pub(super) fn data(number: usize, length: usize) -> Vec<u8> {
-    // It repeats after this many bytes.
+    // Number of bytes after which the data repeats.
     const PERIOD: usize = 251 * 256;
     static BYTES: LazyLock<Vec<u8>> = LazyLock::new(|| {
         let indices = 0..PERIOD + PIECE as usize;
@@ -100,7 +100,7 @@ pub(super) fn data(number: usize, length: usize) -> Vec<u8> {
     BYTES[start..start + length].to_vec()
 }
 
-/// The first index at which two slices differ, as far as both reach.
+/// The first index at which two slices differ, within their common length.
 pub(super) fn difference(a: &[u8], b: &[u8]) -> Option<usize> {
     let length = a.len().min(b.len());
     let (a, b) = (&a[..length], &b[..length]);
@@ -111,16 +111,16 @@ pub(super) fn difference(a: &[u8], b: &[u8]) -> Option<usize> {
 }
 
 impl File {
-    /// Compares a range with what was read of it.
+    /// Compares a range with the data that was read.
     fn compare(&self, at: usize, found: &[u8], length: usize) -> Option<Wrong> {
         let end = self.model.len().min(at + length);
         let expected = &self.model[at.min(end)..end];
-        if let Some(place) = difference(expected, found) {
-            let byte = at + place;
+        if let Some(index) = difference(expected, found) {
+            let byte = at + index;
             return Some(Wrong {
                 at: Some(byte as u64),
-                expected: format!("byte {byte} is {:#04x}", expected[place]),
-                seen: format!("byte {byte} is {:#04x}", found[place]),
+                expected: format!("byte {byte} is {:#04x}", expected[index]),
+                seen: format!("byte {byte} is {:#04x}", found[index]),
             });
         }
         (expected.len() != found.len()).then(|| Wrong {
@@ -131,8 +131,8 @@ impl File {
     }
 
     fn read(&self, g: &Ground, at: usize, length: usize) -> Result<Option<Wrong>, Breach> {
-        let found = g.read(&self.name, &self.fd, length, at as i64).ok()?;
-        Ok(self.compare(at, &found, length))
+        let content = g.read(&self.name, &self.fd, length, at as i64).ok()?;
+        Ok(self.compare(at, &content, length))
     }
 
     fn put(&mut self, at: usize, bytes: &[u8]) {
@@ -144,7 +144,7 @@ impl File {
     }
 
     fn reopen(&mut self, g: &Ground) -> Result<Option<Wrong>, Breach> {
-        // Closed before it is opened again, so that nothing need be kept.
+        // Closed before it is opened again, so that the file system keeps no state.
         let null = g.open("/dev/null", OFlag::O_RDONLY).ready()?;
         drop(std::mem::replace(&mut self.fd, null));
         self.fd = g.open(&self.name, OFlag::O_RDWR).ok()?;
@@ -189,8 +189,8 @@ impl Subject for File {
 
     fn draw(draws: &mut Stream) -> Operation {
         let length = 1 + draws.below(PIECE) as usize;
-        let mut place = || draws.below(LONGEST as u64 - PIECE) as usize;
-        let (at, to) = (place(), place());
+        let mut random_offset = || draws.below(LONGEST as u64 - PIECE) as usize;
+        let (at, to) = (random_offset(), random_offset());
         match draws.below(20) {
             0..6 => Operation::Write { at, length },
             6..8 => Operation::Append {

@@ -1,4 +1,4 @@
-//! Names of a worker in a directory in which others have theirs.
+//! Names of a worker in a directory with names of others.
 
 use std::collections::BTreeMap;
 
@@ -10,20 +10,20 @@ use super::super::ground::{Breach, Ground, undecides};
 use super::crew::whose;
 use super::{Numbered, Subject, Wrong};
 
-/// Names of a worker.
+/// Number of a worker's names.
 const NAMES: u64 = 12;
-/// The directory is listed behind so many operations.
+/// Number of operations after which the directory is listed.
 const LISTED_EVERY: usize = 16;
 
-/// A worker's names, each with the file that it should be of.
+/// A worker's names, with their expected files.
 pub(super) struct Names {
     before: String,
-    /// The inode of the file behind each name.
+    /// The inode of each name.
     model: BTreeMap<u64, u64>,
     steps: usize,
 }
 
-/// What is done to names, by their numbers.
+/// Operation on names, by their numbers.
 #[derive(Debug, Clone)]
 pub(super) enum Operation {
     Create(u64),
@@ -38,7 +38,7 @@ impl Names {
         format!("{}{number}", self.before)
     }
 
-    /// What the model says comes of it.
+    /// The result that the model expects.
     fn expect(&self, operation: &Operation) -> Result<(), Errno> {
         let has = |number: &u64| match self.model.contains_key(number) {
             true => Ok(()),
@@ -70,7 +70,7 @@ impl Names {
         }
     }
 
-    /// Takes down what was done.
+    /// Updates the model after an operation.
     fn learn(&mut self, g: &Ground, operation: &Operation) -> Result<(), Breach> {
         match operation {
             Operation::Create(one) => {
@@ -82,7 +82,7 @@ impl Names {
             }
             Operation::Rename(from, to) => {
                 let (old, new) = (self.model.get(from).copied(), self.model.get(to).copied());
-                // Of two names of one file nothing changes.
+                // If both are names of one file, nothing changes.
                 if let Some(inode) = old.filter(|_| old != new) {
                     self.model.remove(from);
                     self.model.insert(*to, inode);
@@ -98,21 +98,21 @@ impl Names {
         Ok(())
     }
 
-    /// Compares the names of the directory, and the files that they are of.
+    /// Compares the names of the directory, and their files.
     fn whole(&self, g: &Ground) -> Result<Option<Wrong>, Breach> {
-        let mut found: Vec<u64> = Vec::new();
+        let mut numbers: Vec<u64> = Vec::new();
         for entry in g.list(".").ok()? {
             let name = entry.name.to_string_lossy().into_owned();
             let number = name.strip_prefix(&self.before);
-            found.extend(number.and_then(|number| number.parse::<u64>().ok()));
+            numbers.extend(number.and_then(|number| number.parse::<u64>().ok()));
         }
-        found.sort_unstable();
+        numbers.sort_unstable();
         let expected: Vec<u64> = self.model.keys().copied().collect();
-        if expected != found {
+        if expected != numbers {
             return Ok(Some(Wrong {
                 at: None,
                 expected: format!("names {expected:?}"),
-                seen: format!("names {found:?}"),
+                seen: format!("names {numbers:?}"),
             }));
         }
         for (number, inode) in &self.model {
@@ -183,7 +183,7 @@ impl Subject for Names {
             self.learn(g, operation)?;
         }
         self.steps += 1;
-        // A short sequence is compared behind every step.
+        // A short sequence is compared after every step.
         match self.steps < LISTED_EVERY || self.steps.is_multiple_of(LISTED_EVERY) {
             true => self.whole(g),
             false => Ok(None),

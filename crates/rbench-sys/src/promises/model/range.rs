@@ -1,4 +1,4 @@
-//! A range of a file that others write to as well, against its bytes.
+//! A range of a file that others also write to, against a model of its bytes.
 
 use std::os::fd::OwnedFd;
 
@@ -10,12 +10,12 @@ use super::crew::whose;
 use super::file::{data, difference};
 use super::{Numbered, Subject, Wrong};
 
-/// Bytes of a range: no multiple of a page, so that neighbours share one.
+/// Bytes of a range: not a multiple of a page, so that neighbours share one.
 const LENGTH: usize = 50_001;
 /// The longest transfer, bytes.
 const PIECE: u64 = 10_000;
 
-/// A range, and what should be in it.
+/// A range, with its expected content.
 pub(super) struct Range {
     name: String,
     fd: OwnedFd,
@@ -23,7 +23,7 @@ pub(super) struct Range {
     model: Vec<u8>,
 }
 
-/// What is done to it; places within the range and lengths in bytes.
+/// Operation on it; offsets within the range and lengths in bytes.
 #[derive(Debug, Clone)]
 pub(super) enum Operation {
     Write { at: usize, length: usize },
@@ -38,18 +38,18 @@ impl Range {
     }
 
     fn compare(&self, g: &Ground, at: usize, length: usize) -> Result<Option<Wrong>, Breach> {
-        let place = (self.from + at) as i64;
-        let mut found = g.read(&self.name, &self.fd, length, place).ok()?;
-        // Behind the end of the file is what nobody has written.
-        found.resize(length, 0);
+        let offset = (self.from + at) as i64;
+        let mut content = g.read(&self.name, &self.fd, length, offset).ok()?;
+        // After the end of the file are bytes that were never written.
+        content.resize(length, 0);
         let expected = &self.model[at..at + length];
-        Ok(difference(expected, &found).map(|byte| {
-            let (expected, found) = (expected[byte], found[byte]);
+        Ok(difference(expected, &content).map(|byte| {
+            let (expected, content) = (expected[byte], content[byte]);
             let byte = self.from + at + byte;
             Wrong {
                 at: Some(byte as u64),
                 expected: format!("byte {byte} is {expected:#04x}"),
-                seen: format!("byte {byte} is {found:#04x}"),
+                seen: format!("byte {byte} is {content:#04x}"),
             }
         }))
     }
@@ -91,8 +91,8 @@ impl Subject for Range {
         match *operation {
             Operation::Write { at, length } => {
                 let bytes = data(number, length);
-                let place = (self.from + at) as i64;
-                g.write(&self.name, &self.fd, &bytes, place).ok()?;
+                let offset = (self.from + at) as i64;
+                g.write(&self.name, &self.fd, &bytes, offset).ok()?;
                 self.model[at..at + length].copy_from_slice(&bytes);
                 Ok(None)
             }

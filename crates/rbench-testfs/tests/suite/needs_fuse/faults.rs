@@ -1,5 +1,5 @@
-//! Every fault against the calls of an application on a real mount: what it
-//! sees is what the account of the faults says, one by one.
+//! Every fault against an application's calls on a real mount: the results match the fault
+//! log, one by one.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -30,7 +30,7 @@ fn faulty(faults: &[&str]) -> Bed {
     Bed::new(with_faults(Config::memory(PLENTY), faults))
 }
 
-/// `blocks` blocks that are unlike all others.
+/// Data of `blocks` blocks that are all different.
 fn random(seed: u64, blocks: usize) -> Vec<u8> {
     let mut data = vec![0; blocks * BLOCK];
     DataStream::new(&[seed]).fill(&mut data);
@@ -47,7 +47,7 @@ fn open(path: &Path) -> File {
     options.open(path).expect("there is room")
 }
 
-/// The records of the faults, which are as many as the statistics say.
+/// The records of the faults, whose number matches the statistics.
 fn records(mounted: &Mounted) -> Vec<FaultRecord> {
     let records = mounted.faults();
     let numbers = records.iter().map(|record| record.sequence);
@@ -59,7 +59,7 @@ fn records(mounted: &Mounted) -> Vec<FaultRecord> {
     records
 }
 
-/// The record of the read or write with the number `number`, from 1.
+/// The record of the read or write `number`, from 1.
 fn record_of(records: &[FaultRecord], kind: Kind, number: u64) -> Option<&FaultRecord> {
     let mut of_it = records
         .iter()
@@ -89,20 +89,20 @@ fn around_the_page_cache_each_call_is_one_request() {
 
 // ---- Damaged reads ----
 
-/// What the files of a test hold.
+/// Content of a test's files.
 type Truth = BTreeMap<String, Vec<u8>>;
 
-/// Reads `file` of `truth` in pieces of `piece` bytes, `rounds` times, and
-/// compares each with what the records say; `older` is what the file held
-/// before. Returns the number of damaged reads.
+/// Reads `file` of `truth` in pieces of `piece` bytes, `rounds` times, and compares each
+/// with the records; `older` is the file's earlier content. Returns the number of damaged
+/// reads.
 fn check_reads(bed: &Bed, truth: &Truth, older: &[u8], piece: usize, rounds: usize) -> usize {
     let f = open(&bed.join("f"));
     let whole = &truth["f"];
     let mut damaged = 0;
     for number in 0..rounds * whole.len() / piece {
         let at = number * piece % whole.len();
-        let mut found = vec![0xaa; piece];
-        let length = f.read_at(&mut found, at as u64).expect("no error");
+        let mut data = vec![0xaa; piece];
+        let length = f.read_at(&mut data, at as u64).expect("no error");
         assert_eq!(length, piece);
         let records = records(&bed.mounted);
         let mut expect = whole[at..at + piece].to_vec();
@@ -114,13 +114,13 @@ fn check_reads(bed: &Bed, truth: &Truth, older: &[u8], piece: usize, rounds: usi
             assert!(expect != whole[at..at + piece], "no harm: {record:?}");
             damaged += 1;
         }
-        assert!(found == expect, "read {number} is not what the log says");
+        assert!(data == expect, "read {number} is not what the log says");
     }
     assert_eq!(records(&bed.mounted).len(), damaged);
     damaged
 }
 
-/// Does to `bytes`, which lie at `at`, what `record` says.
+/// Applies the damage of `record` to `bytes`, which lie at `at`.
 fn damage(bytes: &mut [u8], at: usize, record: &FaultRecord, truth: &Truth, older: &[u8]) {
     assert!(!record.damage.is_empty());
     for harm in &record.damage {
@@ -133,16 +133,16 @@ fn damage(bytes: &mut [u8], at: usize, record: &FaultRecord, truth: &Truth, olde
             "stale" => part.copy_from_slice(&older[here..here + part.len()]),
             "misdirect" => {
                 let other = harm.other.as_ref().expect("misdirected");
-                let there = other.offset as usize;
-                assert_ne!((other.path.as_str(), there), ("f", here));
-                part.copy_from_slice(&truth[&other.path][there..there + part.len()]);
+                let other_start = other.offset as usize;
+                assert_ne!((other.path.as_str(), other_start), ("f", here));
+                part.copy_from_slice(&truth[&other.path][other_start..other_start + part.len()]);
             }
             action => panic!("{action}"),
         }
     }
 }
 
-/// Makes the files `f`, overwritten once but for its last block, and `d/g`.
+/// Creates the files `f`, overwritten once except for its last block, and `d/g`.
 fn two_files(bed: &Bed) -> (Truth, Vec<u8>) {
     let older = random(1, 32);
     let mut newer = random(2, 31);
@@ -186,12 +186,12 @@ fn a_damaged_read_is_damaged_as_the_log_says() {
 fn a_read_that_cannot_be_damaged_is_not_and_is_not_logged() {
     let bed = faulty(&["read:stale@p=1", "read:misdirect@p=1", "read:zero@p=1"]);
     let f = open(&bed.join("f"));
-    // Never overwritten, alone, and without anything that zeros would hide.
+    // Never overwritten, a single file, and no content that zeros would hide.
     f.write_all_at(&[0; BLOCK], 0).expect("room");
     let mut block = [1; BLOCK];
     f.read_exact_at(&mut block, 0).expect("there");
     assert_eq!(block, [0; BLOCK]);
-    // The same again is no older data.
+    // The same content again is not older data.
     f.write_all_at(&[0; BLOCK], 0).expect("room");
     f.read_exact_at(&mut block, 0).expect("there");
     assert_eq!(f.read_at(&mut block, 1 << 20).expect("the end"), 0);
@@ -222,7 +222,7 @@ fn put(file: &mut Vec<u8>, at: usize, data: &[u8]) {
     file[at..at + data.len()].copy_from_slice(data);
 }
 
-/// What a write of `data` to `path` leaves, by the record of its fault.
+/// Applies a write of `data` to `files`, with the effect of its fault's record.
 fn write_with_record(files: &mut Truth, at: usize, data: &[u8], record: Option<&FaultRecord>) {
     let Some(record) = record else {
         return put(files.get_mut("f").expect("there"), at, data);
@@ -260,7 +260,7 @@ fn a_damaged_write_leaves_what_the_log_says() {
         let check = |bed: &Bed| {
             fs::create_dir(bed.join("d")).expect("new");
             let mut files = Truth::new();
-            // Filled without a hit on the way: by truncating.
+            // Filled by truncation, as writes would be hit by the fault.
             for name in ["f", "d/g"] {
                 let f = File::create(bed.join(name)).expect("new");
                 f.set_len(10 * BLOCK as u64).expect("in order");
@@ -277,8 +277,8 @@ fn a_damaged_write_leaves_what_the_log_says() {
                 write_with_record(&mut files, at, &data, record);
             }
             for (name, expect) in &files {
-                let found = fs::read(bed.join(name)).expect("there");
-                assert!(found == *expect, "{name} after {fault}");
+                let content = fs::read(bed.join(name)).expect("there");
+                assert!(content == *expect, "{name} after {fault}");
             }
             let fired = records(&bed.mounted).len();
             assert!((8..32).contains(&fired), "{fault}: {fired} of 60");
@@ -305,7 +305,7 @@ fn a_lost_write_that_changes_nothing_is_not_lost() {
 
 #[test]
 fn a_short_read_moves_half_and_the_rest_is_there_next_time() {
-    // Not asked for: cutting reads short implies it.
+    // Not requested: short reads imply it.
     let config = Config {
         direct_io: false,
         ..with_faults(Config::memory(PLENTY), &["read:short@nth=2"])
@@ -314,10 +314,10 @@ fn a_short_read_moves_half_and_the_rest_is_there_next_time() {
     let data = random(1, 4);
     fs::write(bed.join("f"), &data).expect("room");
     let f = File::open(bed.join("f")).expect("there");
-    let mut found = vec![0; data.len()];
+    let mut buffer = vec![0; data.len()];
     let mut read = |at: usize| {
-        let length = f.read_at(&mut found[at..], at as u64).expect("no error");
-        assert!(found[..at + length] == data[..at + length]);
+        let length = f.read_at(&mut buffer[at..], at as u64).expect("no error");
+        assert!(buffer[..at + length] == data[..at + length]);
         length
     };
     assert_eq!(
@@ -389,7 +389,7 @@ fn each_error_goes_to_the_file_that_the_log_names() {
                 seen.push((kind.to_owned(), Errno::from_raw(code), name.clone()));
             }
         };
-        // std tries again what was interrupted; the system call does not.
+        // std repeats interrupted calls; the system call does not.
         let outcome = errno(File::create_new(&path));
         note("create", outcome);
         if outcome.is_none() {
@@ -477,7 +477,8 @@ fn several_faults_on_one_write_are_each_logged_once() {
     assert_eq!(errno(f.write_at(&random(1, 2), 0)), Some(libc::EIO));
     let records = records(&bed.mounted);
     let actions: Vec<&str> = records.iter().map(|r| r.action.as_str()).collect();
-    // Of two harms to the same data the first is done, of two errors too.
+    // Of two kinds of damage to the same data the first is applied, and likewise of two
+    // errors.
     assert_eq!(actions, ["stall=1ms", "short", "flip", "EIO"]);
     assert!(records[2].damage[0].offset < BLOCK as u64);
 }
@@ -524,7 +525,7 @@ fn a_quota_lets_so_many_bytes_in_and_refuses_the_rest() {
     let snapshot = bed.mounted.stats().snapshot();
     assert_eq!(fired(&snapshot, "quota"), Some(10));
     assert_eq!(snapshot.counts(Kind::Write).errors, 10);
-    // What is overwritten needs no room, and what is removed makes some.
+    // Overwriting needs no space, and a removal frees some.
     files[0]
         .write_all_at(&random(2, 1), 0)
         .expect("its own room");
@@ -590,7 +591,7 @@ fn what_hangs_goes_on_when_it_is_released() {
             bed.mounted.stats().snapshot().counts(Kind::Read).requests,
             2
         );
-        // The kernel lets one mkdir at a time into the directory.
+        // The kernel allows one mkdir at a time in the directory.
         wait_until("the end", || {
             bed.mounted.release_hangs();
             hung.is_finished() && others.iter().all(|mkdir| mkdir.is_finished())
@@ -631,7 +632,7 @@ fn is_mounted(point: &Path) -> bool {
         .any(|line| line.split(' ').nth(4) == Some(&*point))
 }
 
-/// Ending the connection to the kernel takes root, or a list of connections that is mounted.
+/// Ending the kernel connection needs root, or a mounted list of connections.
 mod needs_root {
     use super::*;
 
@@ -692,7 +693,7 @@ fn the_log_file_holds_what_the_owner_is_told() {
     let f = open(&bed.join("f"));
     for i in 0..20 {
         f.write_all_at(&random(i, 1), 0).expect("acknowledged");
-        // Some fail, as the log says.
+        // Some fail, as the log shows.
         let _ = f.read_at(&mut [0; BLOCK], 0);
         let text = fs::read_to_string(&path).expect("readable");
         let read = |line| serde_json::from_str(line).expect("a record");
@@ -737,10 +738,10 @@ fn a_log_that_cannot_be_made_is_told_before_anything_is_mounted() {
         ..Config::memory(PLENTY)
     };
     let refused = rbench_testfs::mount(config, point.path()).expect_err("no folder");
-    let said = refused.to_string();
+    let message = refused.to_string();
     assert!(
-        said.starts_with("the fault log /nowhere/log cannot be written"),
-        "{said}"
+        message.starts_with("the fault log /nowhere/log cannot be written"),
+        "{message}"
     );
     assert!(!is_mounted(point.path()));
 }

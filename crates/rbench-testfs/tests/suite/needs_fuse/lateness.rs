@@ -1,5 +1,5 @@
-//! Injected latency: never early, however many requests are late at once; how little late they
-//! are, only a clock can tell.
+//! Injected latency: never too short, however many requests are late at once. Only a clock can
+//! show how accurate it is.
 
 use std::fs::{self, File};
 use std::io;
@@ -11,11 +11,11 @@ use rbench_testfs::{Config, Kind};
 
 use crate::common::{Aligned, Bed, Doomed, PLENTY, at_once, ms, open_direct, timed, wait_until};
 
-/// Requests at once, many more than the file system has threads.
+/// Requests at once, far more than the file system has threads.
 const MANY: usize = 64;
 
-/// What many callers do at once: each gets a path in a directory of its own, for the kernel lets
-/// one create at a time into a directory.
+/// Calls of many callers at once. Each gets a path in its own directory, because the kernel allows
+/// one create at a time in a directory.
 struct Calls {
     kind: Kind,
     call: fn(PathBuf, &File, u64) -> io::Result<()>,
@@ -40,7 +40,7 @@ const READS: Calls = Calls {
     },
 };
 
-/// To one file, of which each caller has a block.
+/// Writes to one file, in which each caller has a block.
 const DIRECT_WRITES: Calls = Calls {
     kind: Kind::Write,
     call: |_, shared, number| {
@@ -50,8 +50,8 @@ const DIRECT_WRITES: Calls = Calls {
 };
 
 impl Calls {
-    /// A file system on which these are late as `change` has it, with a directory for each caller;
-    /// and a file of blocks for all.
+    /// A file system on which these calls are late, as `change` configures, with a directory for
+    /// each caller and a file of blocks for all.
     fn bed(&self, change: impl FnOnce(&mut Config)) -> (Bed, File) {
         let mut config = Config {
             threads: 4,
@@ -60,17 +60,17 @@ impl Calls {
         change(&mut config);
         let bed = Bed::new(config);
         (0..MANY).for_each(|i| fs::create_dir(bed.join(format!("d{i}"))).expect("new"));
-        // Made by another request than those of the calls.
+        // Created by another request than those of the calls.
         let mode = nix::sys::stat::Mode::S_IRWXU;
         let plain = nix::sys::stat::SFlag::S_IFREG;
         nix::sys::stat::mknod(&bed.join("shared"), plain, mode, 0).expect("room");
         let shared = open_direct(&bed.join("shared")).expect("there");
-        // What extends a file, the kernel lets through one by one.
+        // The kernel serialises writes that extend a file.
         shared.set_len(MANY as u64 * 4096).expect("in order");
         (bed, shared)
     }
 
-    /// Makes all of them at once, on files called `name`; the time of the whole and of each.
+    /// Makes all calls at once, on files called `name`. Returns the time of the whole and of each.
     fn make(&self, bed: &Bed, shared: &File, name: &str) -> (Nanos, Vec<Nanos>) {
         at_once(MANY, |i| {
             let path = bed.join(format!("d{i}/{name}"));
@@ -79,7 +79,7 @@ impl Calls {
     }
 }
 
-/// Each of many at once takes its latency.
+/// Each of many calls at once takes its latency.
 #[test]
 fn no_late_request_is_answered_early() {
     for calls in [CREATES, STATS, READS, DIRECT_WRITES] {
@@ -93,8 +93,8 @@ fn no_late_request_is_answered_early() {
     }
 }
 
-/// Late requests wait side by side: all of them are taken up, though none is answered and the file
-/// system has fewer threads. The file system dies at the end, for which root is needed.
+/// Late requests wait in parallel: all are accepted, although none is answered and the file system
+/// has fewer threads. The file system dies at the end, which needs root.
 mod needs_root {
     use super::*;
 
@@ -116,7 +116,7 @@ mod needs_root {
         drop(bed);
         for caller in callers {
             let error = caller.join().expect("no panic").expect_err("no answer");
-            // Of pages that could not be read at once, the kernel asks for each by itself.
+            // The kernel requests pages that could not be read together one by one.
             let dead = [Some(libc::ECONNABORTED), Some(libc::ENOTCONN)];
             assert!(dead.contains(&error.raw_os_error()), "{fault}: {error}");
         }
@@ -138,7 +138,7 @@ mod needs_root {
     }
 }
 
-/// What a caller measured of one kind of call, and the file system of it.
+/// Latencies of one kind of call: those that a caller measured, and those of the file system.
 fn both_sides(
     bed: &Bed,
     kind: Kind,
@@ -148,11 +148,11 @@ fn both_sides(
 ) -> (Latency, Latency) {
     let seen = std::sync::Mutex::new(Latency::new());
     at_once(threads, |thread| {
-        let mut mine = Latency::new();
+        let mut latencies = Latency::new();
         for i in 0..calls {
-            mine.record(timed(|| call(thread * calls + i)).0);
+            latencies.record(timed(|| call(thread * calls + i)).0);
         }
-        seen.lock().expect("no panic").merge(&mine);
+        seen.lock().expect("no panic").merge(&latencies);
     });
     let seen = seen.into_inner().expect("no panic");
     let own = bed.mounted.stats().snapshot();
@@ -161,8 +161,7 @@ fn both_sides(
     (seen, own)
 }
 
-/// The file system's times are at least `least` and nowhere above the
-/// caller's.
+/// The file system's times are at least `least` and never above the caller's.
 fn assert_enclosed(seen: &Latency, own: &Latency, least: Nanos) {
     assert!(own.min() >= least, "{} < {least}", own.min());
     for quantile in [0.0, 0.01, 0.1, 0.25, 0.5, 0.75, 0.9, 0.99, 0.999, 1.0] {
@@ -215,21 +214,20 @@ fn a_request_can_be_late_and_fail() {
     assert!(time >= ms(20));
 }
 
-/// Other work on the machine may delay a reply, so what is asked is that the best of some tries is
-/// in time.
+/// Other work on the machine may delay a reply, so only the best of some tries must be in time.
 mod timing {
     use std::sync::{Mutex, MutexGuard, PoisonError};
 
     use super::*;
 
-    /// One test at a time: they measure.
+    /// Lets one test run at a time, because they measure.
     fn alone() -> MutexGuard<'static, ()> {
         static ONE: Mutex<()> = Mutex::new(());
         ONE.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Each must take its 20 ms, and all together less than 160 ms: the four
-    /// threads of the file system would take 320 ms if they waited.
+    /// Each must take its 20 ms, and all together less than 160 ms. The four threads of the file
+    /// system would take 320 ms if they waited.
     fn take_as_long_as_one(calls: &Calls) {
         const TRIES: usize = 30;
         let _alone = alone();
@@ -268,7 +266,7 @@ mod timing {
     #[test]
     fn a_late_reply_comes_on_time() {
         let _alone = alone();
-        // Most of them may suffer from whatever else the machine does.
+        // Most of them may suffer from other work on the machine.
         let lucky = || {
             let mut config = Config::memory(PLENTY).uncached();
             config.latency.set(Kind::Getattr, ms(2));

@@ -7,7 +7,7 @@ use std::path::Path;
 use crate::common::{Bed, PLENTY, wait_until};
 use rbench_testfs::{Config, Kind, mount};
 
-/// Type and source of what the mount table shows at `point`, topmost last.
+/// Type and source of the mounts at `point` in the mount table, the topmost last.
 fn mounts_at(point: &Path) -> Vec<(String, String)> {
     let table = fs::read_to_string("/proc/self/mountinfo").expect("readable");
     let here = table.lines().filter(|line| {
@@ -86,12 +86,12 @@ fn a_file_that_is_open_goes_on_while_the_mount_is_gone() {
     open.read_to_string(&mut text).expect("it is still served");
     assert_eq!(text, "before after");
     drop(open);
-    // Its last user gone, the file system ends and lets go of all it had.
+    // With its last user gone, the file system ends and frees everything.
     let users = || std::sync::Arc::strong_count(&stats);
     wait_until("its end", || users() == 1);
 }
 
-/// Unmounting by the system call takes root.
+/// Unmounting by system call needs root.
 mod needs_root {
     use super::*;
 
@@ -107,8 +107,8 @@ mod needs_root {
         above.unmount().expect("not in use");
         assert!(point.join("below").exists());
 
-        // Unmounted by someone else: there is nothing left to do, and what is
-        // mounted there afterwards is not touched.
+        // Already unmounted from outside: nothing is left to do, and a later mount
+        // there is not touched.
         nix::mount::umount(&point).expect("not in use");
         let other = mount(Config::memory(PLENTY), &point).expect("/dev/fuse is there");
         below.unmount().expect("it is gone");
@@ -121,7 +121,7 @@ mod needs_root {
         let bed = Bed::new(Config::memory(PLENTY));
         let point = bed.mounted.mountpoint().to_owned();
         let in_use = File::create(bed.join("f")).expect("room");
-        // Cuts the connection even where it cannot unmount.
+        // Cuts the connection even if it cannot unmount.
         let force = nix::mount::MntFlags::MNT_FORCE;
         let busy = nix::mount::umount2(&point, force);
         assert_eq!(busy, Err(nix::errno::Errno::EBUSY));
@@ -205,8 +205,8 @@ fn changes_of_the_folder_are_seen_through_the_mount() {
     fs::write(backing.path().join("f"), "outside").expect("room");
     assert_eq!(fs::read_to_string(bed.join("f")).expect("there"), "outside");
     fs::write(bed.join("f"), "inside").expect("room");
-    let there = fs::read_to_string(backing.path().join("f")).expect("there");
-    assert_eq!(there, "inside");
+    let content = fs::read_to_string(backing.path().join("f")).expect("there");
+    assert_eq!(content, "inside");
     fs::remove_file(backing.path().join("f")).expect("there");
     assert!(!bed.join("f").exists());
 }

@@ -1,6 +1,6 @@
-//! What the file system does is what a plain folder does: every body runs on
-//! each back end, with and without the kernel's caches, and on a temporary
-//! folder, and what it writes down must be the same everywhere.
+//! The file system behaves like a plain folder. Every test body runs on each back end,
+//! with and without the kernel's caches, and on a temporary folder. Its log must be the
+//! same everywhere.
 
 use std::ffi::CString;
 use std::fmt::Debug;
@@ -19,7 +19,7 @@ use nix::sys::mman::{MapFlags, ProtFlags, mmap, msync, munmap};
 use nix::sys::stat::Mode;
 use rbench_testfs::{Config, Kind};
 
-/// What happened, line by line.
+/// Results of a test body, line by line.
 #[derive(Default)]
 struct Log(Vec<String>);
 
@@ -28,15 +28,15 @@ impl Log {
         self.0.push(format!("{what}: {outcome:?}"));
     }
 
-    /// Notes an outcome, an error by its errno.
+    /// Records a result, an error by its errno.
     fn io<T: Debug>(&mut self, what: &str, outcome: io::Result<T>) {
         let outcome = outcome.map_err(|e| Errno::from_raw(e.raw_os_error().unwrap_or(0)));
         self.note(what, outcome);
     }
 }
 
-/// Runs `body` everywhere and compares what it notes with what it notes on a
-/// plain folder.
+/// Runs `body` on every kind of mount, and compares its log with the one on a plain
+/// folder.
 fn same_as_a_plain_folder(body: impl Fn(&Path, &mut Log) -> io::Result<()>) {
     same_on_beds(
         &[
@@ -51,7 +51,7 @@ fn same_as_a_plain_folder(body: impl Fn(&Path, &mut Log) -> io::Result<()>) {
     );
 }
 
-/// A kind of mount: its name, and how it is made.
+/// A kind of mount: its name, and the function that creates it.
 type Make<'a> = (&'a str, fn() -> Bed);
 
 /// The same on chosen mounts.
@@ -79,7 +79,7 @@ fn same_on_beds(beds: &[Make<'_>], body: impl Fn(&Path, &mut Log) -> io::Result<
 /// Type, permissions, links and size.
 fn kind(path: &Path) -> io::Result<String> {
     let m = fs::symlink_metadata(path)?;
-    // What directories have of these is every file system's own affair.
+    // For directories these depend on the file system.
     let rest = match m.is_dir() {
         true => String::new(),
         false => format!(" nlink {} size {}", m.nlink(), m.len()),
@@ -202,7 +202,7 @@ fn an_unlinked_file_lives_until_it_is_closed() {
         let mut text = Vec::new();
         log.io("read", open.read_to_end(&mut text));
         log.note("content", (text[0], text[199_999], text[200_003]));
-        // A new file of the same name is another one.
+        // A new file of the same name is a different one.
         fs::write(&f, "new")?;
         log.io("size of the old", open.metadata().map(|m| m.len()));
         log.io("size of the new", kind(&f));
@@ -267,7 +267,7 @@ fn renames_and_exchanges_are_those_of_a_plain_folder() {
     });
 }
 
-/// Counting entries, errors and all.
+/// Counts entries, and fails on the first error.
 trait CountNames {
     fn count_names(self) -> io::Result<usize>;
 }
@@ -334,7 +334,7 @@ fn sparse_files_and_truncation_read_as_in_a_plain_folder() {
             .truncate(true)
             .open(&path)?;
         let sum = |log: &mut Log, what: &str| -> io::Result<()> {
-            // Not from the page cache of this open file alone.
+            // Read through a new open, not only from the page cache of this one.
             let bytes = fs::read(&path)?;
             let sum = bytes.iter().enumerate().fold(0_u64, |sum, (i, byte)| {
                 sum.wrapping_mul(31)
@@ -411,9 +411,9 @@ fn space_is_reserved_and_punched_as_in_a_plain_folder() {
             .collect();
         log.note("edges", zeros);
         let seek = |whence: fn(i64) -> i32, at: i64| {
-            // SAFETY: lseek takes no memory.
-            let found = unsafe { libc::lseek(f.as_raw_fd(), at, whence(0)) };
-            Errno::result(found)
+            // SAFETY: lseek accesses no memory.
+            let position = unsafe { libc::lseek(f.as_raw_fd(), at, whence(0)) };
+            Errno::result(position)
         };
         log.note("data", seek(|_| libc::SEEK_DATA, 0));
         log.note("hole", seek(|_| libc::SEEK_HOLE, 0));
@@ -426,8 +426,7 @@ fn space_is_reserved_and_punched_as_in_a_plain_folder() {
     });
 }
 
-/// Calls `call` under a file mode creation mask that other threads do not
-/// have.
+/// Calls `call` with a file mode creation mask that other threads do not have.
 fn with_umask<T: Send>(mask: u32, call: impl FnOnce() -> T + Send) -> T {
     std::thread::scope(|scope| {
         let thread = scope.spawn(move || {
@@ -473,9 +472,9 @@ fn attributes_change_as_in_a_plain_folder() {
             "times",
             (m.atime(), m.atime_nsec(), m.mtime(), m.mtime_nsec()),
         );
-        // File systems read a clock that is some milliseconds behind.
-        let begun = SystemTime::now() - Duration::from_secs(1);
-        let recent = |time: io::Result<SystemTime>| time.map(|time| time >= begun);
+        // File systems use a clock that lags some milliseconds.
+        let start = SystemTime::now() - Duration::from_secs(1);
+        let recent = |time: io::Result<SystemTime>| time.map(|time| time >= start);
         open.write_all_at(b"T", 0)?;
         log.io("a write is noted", recent(fs::metadata(&f)?.modified()));
         open.set_times(times)?;
@@ -514,8 +513,8 @@ fn special_files_are_what_they_are_in_a_plain_folder() {
         log.io("socket", socket.map(drop));
         log.note("is one", fs::metadata(p("socket"))?.file_type().is_socket());
         let plain = nix::sys::stat::SFlag::S_IFREG;
-        let made = nix::sys::stat::mknod(&p("node"), plain, Mode::S_IRWXU, 0);
-        log.note("mknod of a file", made);
+        let result = nix::sys::stat::mknod(&p("node"), plain, Mode::S_IRWXU, 0);
+        log.note("mknod of a file", result);
         log.io("kind", kind(&p("node")));
         log.io("writable", fs::write(p("node"), "x"));
         log.io("names", names(dir));
@@ -534,7 +533,7 @@ mod xattr {
     pub fn set(path: &Path, name: &str, value: &[u8], flags: i32) -> nix::Result<()> {
         let (path, name) = (c(path), c(Path::new(name)));
         let (place, size) = (value.as_ptr().cast(), value.len());
-        // SAFETY: the texts end with a zero byte, the value is `size` long.
+        // SAFETY: the texts end with a zero byte, and the value is `size` bytes long.
         let done = unsafe { libc::setxattr(path.as_ptr(), name.as_ptr(), place, size, flags) };
         Errno::result(done).map(drop)
     }
@@ -543,17 +542,17 @@ mod xattr {
         let (path, name) = (c(path), c(Path::new(name)));
         let mut value = vec![0_u8; room];
         let place = value.as_mut_ptr().cast();
-        // SAFETY: the texts end with a zero byte; there is `room` at `place`.
+        // SAFETY: the texts end with a zero byte, and `place` has `room` bytes.
         let length = unsafe { libc::getxattr(path.as_ptr(), name.as_ptr(), place, room) };
         value.truncate(Errno::result(length)? as usize);
         Ok(value)
     }
 
-    /// The names in the user's own name space, sorted.
+    /// The names in the `user.` name space, sorted.
     pub fn list(path: &Path) -> nix::Result<Vec<String>> {
         let path = c(path);
         let mut all = vec![0_u8; 1000];
-        // SAFETY: the text ends with a zero byte; there is room as told.
+        // SAFETY: the text ends with a zero byte, and `all` has the given length.
         let n = unsafe { libc::listxattr(path.as_ptr(), all.as_mut_ptr().cast(), all.len()) };
         all.truncate(Errno::result(n)? as usize);
         let names = all.split(|byte| *byte == 0).map(String::from_utf8_lossy);
@@ -643,7 +642,7 @@ fn mapped_memory_is_the_file() {
         let f = File::options().read(true).write(true).open(&path)?;
         let length = std::num::NonZeroUsize::new(LENGTH).expect("not zero");
         let access = ProtFlags::PROT_READ | ProtFlags::PROT_WRITE;
-        // SAFETY: a new mapping, of which only this body knows.
+        // SAFETY: a new mapping, which only this body uses.
         let map = unsafe { mmap(None, length, access, MapFlags::MAP_SHARED, &f, 0) };
         let map = map.map_err(io::Error::from)?;
         // SAFETY: the mapping is LENGTH bytes long, and so is the file.
@@ -651,7 +650,7 @@ fn mapped_memory_is_the_file() {
         let sum = bytes.iter().map(|b| u64::from(*b)).sum::<u64>();
         log.note("sum", sum);
         bytes[150_000] = 42;
-        // SAFETY: the mapping is there and not used after it is removed.
+        // SAFETY: the mapping exists and is not used after its removal.
         let synced = unsafe {
             msync(map, LENGTH, nix::sys::mman::MsFlags::MS_SYNC).and_then(|()| munmap(map, LENGTH))
         };
@@ -673,7 +672,7 @@ fn ten_thousand_entries_are_each_listed_once() {
     same_on_beds(&beds, |dir, log| {
         fs::write(dir.join("file"), "")?;
         for i in 0..10_000 {
-            // A link costs fewer requests than a file.
+            // A link needs fewer requests than a file.
             fs::hard_link(dir.join("file"), dir.join(format!("entry-{i}")))?;
         }
         let listed = names(dir)?;
@@ -681,7 +680,7 @@ fn ten_thousand_entries_are_each_listed_once() {
         unique.dedup();
         log.note("entries", (listed.len(), unique.len()));
         log.note("first and last", (listed.first(), listed.last()));
-        // Removing what is listed while it is listed leaves nothing behind.
+        // Removing entries while they are listed leaves none.
         for entry in fs::read_dir(dir)? {
             fs::remove_file(entry?.path())?;
         }
@@ -705,7 +704,7 @@ fn what_stays_is_listed_once_while_others_come_and_go() {
                     .filter(|name| name.starts_with("stays"))
                     .map(str::to_owned),
             );
-            // One goes and two come for every entry that is listed.
+            // For every listed entry, one is removed and two are added.
             let _ = fs::remove_file(bed.join(format!("goes-{n}")));
             File::create(bed.join(format!("comes-{n}"))).expect("room");
             fs::rename(
@@ -738,10 +737,10 @@ fn a_directory_read_again_from_its_start_shows_what_is_new() {
     });
 }
 
-/// Gives the folder `path` as many entries as `to` says, where it has those up to `from`.
+/// Adds entries to the folder `path`, from `from` up to `to`.
 fn fill(path: &Path, from: usize, to: usize) {
     for i in from..to {
-        // Links cost one request each, files three.
+        // A link needs one request, a file three.
         fs::hard_link(path.join("file"), path.join(format!("e{i}"))).expect("room");
     }
 }
@@ -761,7 +760,7 @@ fn a_listing_takes_requests_in_proportion_to_its_entries() {
     let few = requests(300);
     fill(bed.path(), 300, 3000);
     let many = requests(3000);
-    // The last one finds nothing more, and the one before is not full.
+    // The last one returns nothing, and the one before is not full.
     assert!(few >= 2 && many <= 10 * few, "{many} after {few}");
 }
 
@@ -778,15 +777,16 @@ mod timing {
             assert_eq!(count.expect("a folder"), expect + 1);
             start.elapsed().as_secs_f64()
         };
-        // Ten listings of the one take as long as one of the other, so that a busy machine makes both slow.
+        // Ten listings of the small one take as long as one of the large one, so that a
+        // busy machine slows down both.
         fill(bed.path(), 0, 5_000);
         let small = (0..5)
             .map(|_| (0..10).map(|_| time(5_000)).sum::<f64>() / 10.0)
             .fold(f64::INFINITY, f64::min)
             .max(0.001);
         fill(bed.path(), 5_000, 50_000);
-        // Ten times the entries; a quadratic listing would take a hundred times.
-        // What else the machine does makes it slow now and then.
+        // Ten times the entries; a quadratic listing would take a hundred times as long.
+        // Other work on the machine slows it down now and then.
         let mut large = f64::INFINITY;
         let near = |large: &mut f64| {
             *large = large.min(time(50_000));
@@ -812,7 +812,7 @@ fn statfs_and_enospc_hold_to_the_cap_and_space_comes_back() {
     assert_eq!(free(), CAP);
     let path = bed.join("f");
     for round in 0..20 {
-        // The second half of the rounds keeps the file open while it goes.
+        // In the second half of the rounds the file is open when it is removed.
         let mut f = File::create(&path).expect("room");
         let block = vec![1; 1 << 16];
         let mut written = 0;
@@ -834,13 +834,16 @@ fn statfs_and_enospc_hold_to_the_cap_and_space_comes_back() {
             fs::remove_file(&path).expect("there");
             drop(f);
         }
-        // The kernel sends a release when it likes.
+        // The kernel sends a release at any time.
         wait_until("the space of the removed file", || free() == CAP);
     }
     let inodes = (0..).map(|i| File::create(bed.join(format!("i{i}"))));
-    let made = inodes.take_while(Result::is_ok).count() as u64;
-    assert!(made > CAP / 1024 - 100 && made <= CAP / 1024, "{made}");
-    for i in 0..made {
+    let created = inodes.take_while(Result::is_ok).count() as u64;
+    assert!(
+        created > CAP / 1024 - 100 && created <= CAP / 1024,
+        "{created}"
+    );
+    for i in 0..created {
         fs::remove_file(bed.join(format!("i{i}"))).expect("there");
     }
     wait_until("the space of the removed files", || free() == CAP);

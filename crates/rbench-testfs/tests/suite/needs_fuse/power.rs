@@ -1,5 +1,5 @@
-//! Power cuts on a real mount: what was synced is there, the rest is what the
-//! account of the cut says, and the kernel has forgotten what it had seen.
+//! Power cuts on a real mount: synced data survives, the rest matches the records of
+//! the cut, and the kernel has dropped its caches.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -16,7 +16,7 @@ const BLOCK: u64 = 4096;
 
 const HOUR: Nanos = Nanos(3_600_000_000_000);
 
-/// A file system whose kernel keeps all that it has seen.
+/// A file system whose kernel keeps everything that it has seen.
 fn cached() -> Bed {
     with_direct_io(false)
 }
@@ -63,7 +63,7 @@ fn names(folder: &Path) -> Vec<String> {
     names
 }
 
-/// Each record as a few words.
+/// Each record in a few words.
 fn brief(records: &[FaultRecord]) -> Vec<String> {
     let number = |n: Option<u64>| n.map_or("-".to_owned(), |n| n.to_string());
     let brief = |r: &FaultRecord| {
@@ -98,7 +98,7 @@ fn what_was_synced_is_there_and_the_rest_is_gone_from_every_cache() {
     assert_eq!(f.metadata().expect("open").len(), synced.len() as u64);
     assert!(fs::read(bed.join("f")).expect("there") == synced);
 
-    // What was open went with the power; what is opened goes on from there.
+    // Files that were open cannot be used any more; files that are opened again can.
     let errno = |outcome: io::Result<()>| outcome.map_err(|e| e.raw_os_error());
     let gone = Err(Some(libc::EIO));
     let mut block = Aligned::new(4096, 0);
@@ -154,13 +154,13 @@ fn names_are_kept_by_a_sync_of_the_file_or_of_its_folder() {
         fs::read(bed.join("a/deep/synced")).expect("there"),
         b"a/deep/synced"
     );
-    // The names were synced, what is in the files was not.
+    // The names were synced, the content of the files was not.
     assert_eq!(names(&bed.join("b")), ["one", "two"]);
     assert_eq!(fs::read(bed.join("b/one")).expect("there"), b"");
     assert!(!bed.join("top").exists(), "the kernel has forgotten it");
     let folder = fs::metadata(bed.path()).expect("there");
     assert_eq!(std::os::unix::fs::MetadataExt::nlink(&folder), 4);
-    // Nothing is in the way of the same names.
+    // The same names can be created again.
     fs::create_dir_all(bed.join("c/deep")).expect("new");
     drop(make("c/deep/open"));
     drop(open);
@@ -209,7 +209,7 @@ fn what_is_written_synchronously_needs_no_sync() {
     }
 }
 
-/// A change of a file that a test made.
+/// A change that a test made to a file.
 #[derive(Debug, Clone)]
 enum Change {
     Write(u64, Vec<u8>),
@@ -225,8 +225,8 @@ impl Change {
     }
 }
 
-/// Does what the records say to what was durable: each lost range of a write
-/// is left out.
+/// Applies a change to the durable content, without the ranges that the record has as
+/// lost.
 fn survive(file: &mut Vec<u8>, record: &FaultRecord, change: &Change) {
     let lost = |at: u64| {
         let mut ranges = record.damage.iter();
@@ -249,11 +249,11 @@ fn survive(file: &mut Vec<u8>, record: &FaultRecord, change: &Change) {
     }
 }
 
-/// Writes, syncs and truncates three files at random, and cuts the power now
-/// and then; each time the files are what the records say. Returns all
-/// records and how many were of each action.
+/// Writes, syncs and truncates three files at random, and cuts the power now and
+/// then. After each cut the files match the records. Returns all records, and their
+/// number by action.
 fn live_through_cuts(seed: u64) -> (Vec<FaultRecord>, BTreeMap<String, u64>) {
-    // The page cache would make several requests of one write.
+    // The page cache would split a write into several requests.
     let bed = with_direct_io(true);
     let mut draws = Stream::new(&[seed]);
     let mut files: Vec<File> = (0..3)
@@ -263,7 +263,7 @@ fn live_through_cuts(seed: u64) -> (Vec<FaultRecord>, BTreeMap<String, u64>) {
             f
         })
         .collect();
-    // What is durable, and the changes since then.
+    // Durable content, and the changes since then.
     let mut durable = vec![Vec::new(); 3];
     let mut since: Vec<Vec<Change>> = vec![Vec::new(); 3];
     let mut all = Vec::new();
@@ -291,14 +291,14 @@ fn live_through_cuts(seed: u64) -> (Vec<FaultRecord>, BTreeMap<String, u64>) {
                 let records = cut(&bed.mounted, Survivors::Seeded(key(seed, step)));
                 for (i, (durable, since)) in durable.iter_mut().zip(&mut since).enumerate() {
                     let name = format!("f{i}");
-                    let mine = records.iter().filter(|r| r.path == name);
+                    let file_records = records.iter().filter(|r| r.path == name);
                     let changes = std::mem::take(since);
-                    assert_eq!(mine.clone().count(), changes.len());
-                    for (record, change) in mine.zip(&changes) {
+                    assert_eq!(file_records.clone().count(), changes.len());
+                    for (record, change) in file_records.zip(&changes) {
                         survive(durable, record, change);
                     }
-                    let found = fs::read(bed.join(&name)).expect("there");
-                    assert!(found == *durable, "{name}, seed {seed}, step {step}");
+                    let content = fs::read(bed.join(&name)).expect("there");
+                    assert!(content == *durable, "{name}, seed {seed}, step {step}");
                     files[i] = open(&bed.join(&name));
                 }
                 all.extend(records);
@@ -407,7 +407,8 @@ fn cuts_under_load_leave_every_synced_write() {
                 scope.spawn(move || {
                     let mut f = new_file(&path);
                     f.sync_all().expect("in order");
-                    // Block n holds n + 1; the number of those synced.
+                    // Block n contains n + 1; the result is the number of synced
+                    // blocks.
                     let mut synced = 0;
                     while !stop.load(Ordering::Relaxed) {
                         let block = [(synced + 1) as u8; 4096];
@@ -424,8 +425,8 @@ fn cuts_under_load_leave_every_synced_write() {
                 })
             })
             .collect();
-        // The files' own names are not at stake: the first cut comes when each
-        // has synced something, as do the others.
+        // The first cut comes when each file has synced something, so the files' own
+        // names are durable. Each later cut waits for another sync, too.
         for seed in 0..20 {
             let before = progress.each_ref().map(|n| n.load(Ordering::Relaxed));
             let goes_on = |(now, before): (&AtomicU64, u64)| now.load(Ordering::Relaxed) > before;
@@ -438,10 +439,10 @@ fn cuts_under_load_leave_every_synced_write() {
         for writer in writers {
             let (path, synced) = writer.join().expect("no panic");
             cut(&bed.mounted, Survivors::None);
-            let found = fs::read(path).expect("there");
+            let content = fs::read(path).expect("there");
             assert!(synced >= 20, "{synced}");
             for n in 0..synced {
-                let block = &found[(n * BLOCK) as usize..][..4096];
+                let block = &content[(n * BLOCK) as usize..][..4096];
                 assert!(block.iter().all(|byte| *byte == (n + 1) as u8), "block {n}");
             }
         }

@@ -1,5 +1,5 @@
-//! The file system as the ground truth: its counts are the calls that were
-//! made, and faults are those that were asked for.
+//! The file system as the ground truth: its counts match the calls, and its faults match the
+//! configured ones.
 
 use std::fs::{self, File};
 use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _};
@@ -13,15 +13,15 @@ fn snapshot(bed: &Bed) -> Snapshot {
     bed.mounted.stats().snapshot()
 }
 
-/// How many files and directories are open.
+/// Number of open files and directories.
 fn open_now(of: &Snapshot) -> u64 {
     let requests = |kinds: &[Kind]| kinds.iter().map(|k| of.counts(*k).requests).sum::<u64>();
     requests(&[Kind::Open, Kind::Create, Kind::Opendir])
         - requests(&[Kind::Release, Kind::Releasedir])
 }
 
-/// Requests, errors and bytes of each kind that `calls` made, which close all that they open.
-/// Releases come after the close that they belong to, so they are waited for.
+/// Requests, errors and bytes of each kind for `calls`, which close everything that they open. A
+/// release comes after its close, so the releases are waited for.
 fn requests_of(bed: &Bed, calls: impl FnOnce()) -> Vec<(&'static str, u64, u64, u64)> {
     let before = snapshot(bed);
     calls();
@@ -96,7 +96,7 @@ fn without_caches_every_call_is_counted_where_it_belongs() {
 fn a_write_is_one_request() {
     let bed = Bed::memory();
     let f = File::create(bed.join("f")).expect("room");
-    // The first one asks once for attributes that would be in its way.
+    // The first one also requests attributes, which would distort the counts.
     f.write_all_at(b"first", 0).expect("room");
     let writes = requests_of(&bed, || {
         (0..50).for_each(|i| f.write_all_at(b"more", i * 10_000).expect("room"));
@@ -114,21 +114,22 @@ fn with_caches_the_kernel_answers_from_what_it_has_seen() {
             ..Config::memory(PLENTY)
         });
         fs::create_dir(bed.join("d")).expect("new");
-        // As long as it is open, its name stays known, whoever drops the caches of this machine.
+        // While it is open, its name stays known, even if someone drops the caches of this
+        // machine.
         let open = File::options()
             .read(true)
             .custom_flags(libc::O_PATH)
             .open(bed.join("d"));
         let _open = open.expect("there");
         if attr_timeout < HOUR {
-            // More than a time-out.
+            // Longer than a time-out.
             std::thread::sleep(std::time::Duration::from_millis(150));
         }
         let stat = || assert!(fs::metadata(bed.join("d")).is_ok());
         assert_eq!(requests_of(&bed, stat), expect);
     };
     check(HOUR, &[]);
-    // The name is still known, the attributes are not.
+    // The name is still known, but not its attributes.
     check(ms(100), &[("getattr", 1, 0, 0)]);
     check(Nanos(0), &[("getattr", 1, 0, 0)]);
 }
@@ -155,7 +156,8 @@ fn fired(bed: &Bed) -> Vec<u64> {
     snapshot.faults_fired().iter().map(|(_, n)| *n).collect()
 }
 
-/// Reads one block twenty times, of which the fifth is stalled for `stall`; the time of each.
+/// Reads one block twenty times, with the fifth read stalled for `stall`. Returns the time of
+/// each.
 fn reads_with_a_stall(stall: u64) -> Vec<Nanos> {
     let bed = faulty(&[&format!("read:stall={stall}ms@nth=5")]);
     let f = open_direct(&bed.join("f")).expect("room");
@@ -180,7 +182,7 @@ fn a_stall_holds_the_request_it_names() {
     assert!(times[4] >= ms(200), "{times:?}");
 }
 
-/// The file system dies at the end.
+/// Tests in which the file system dies at the end.
 mod needs_root {
     use super::*;
 
@@ -192,7 +194,7 @@ mod needs_root {
             .map(|i| bed.join(format!("f{i}")))
             .map(|path| std::thread::spawn(|| fs::read(path)))
             .collect();
-        // More requests than service threads are being held.
+        // More requests than service threads are held.
         wait_until("the stalls", || fired(&bed) == [16]);
         let before = snapshot(&bed).counts(Kind::Getattr).requests;
         fs::metadata(bed.path()).expect("there");
@@ -201,7 +203,7 @@ mod needs_root {
         drop(bed);
         for read in reads {
             let error = read.join().expect("no panic").expect_err("no answer");
-            // The kernel asks for the page once more.
+            // The kernel requests the page again.
             assert_eq!(error.raw_os_error(), Some(libc::ENOTCONN));
         }
     }
@@ -243,7 +245,7 @@ fn an_injected_error_is_the_reply_and_nothing_is_done() {
     assert_eq!(errno(removed), Err(Some(libc::EACCES)));
     assert!(bed.join("f").exists());
     drop(f);
-    // The release comes when it likes.
+    // The release comes at any time.
     wait_until("the release", || fired(&bed) != [1, 2, 1, 0]);
     assert_eq!(fired(&bed), [1, 2, 1, 1]);
     let own = snapshot(&bed);
@@ -272,7 +274,7 @@ fn a_hundred_threads_leave_a_tree_that_adds_up() {
                     fs::remove_file(&to).expect("there");
                 }
                 let shared = bed.join("d3").join(format!("s{}", i % 5));
-                // Whoever is first makes or removes it.
+                // Whichever thread is first creates or removes it.
                 let _ = fs::create_dir(&shared);
                 let _ = fs::remove_dir(&shared);
                 fs::rename(bed.join("d2").join(&name), bed.join("d2/same")).expect("there");

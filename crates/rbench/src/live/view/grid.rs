@@ -1,8 +1,8 @@
-//! The tables of the view: rows of the phase, hosts, what has ended.
+//! The tables of the view: rows of the phase, hosts, finished phases.
 
 use super::*;
 
-/// The style of what is there for orientation.
+/// Style of secondary text.
 pub const GREY: Style = Style::new().add_modifier(Modifier::DIM);
 
 /// A column of a table.
@@ -13,7 +13,7 @@ pub struct Column {
     left: bool,
 }
 
-/// Cells in columns, with lines for their heads.
+/// A table with lines of headings.
 #[derive(Debug, Clone, Default)]
 pub struct Grid {
     columns: Vec<Column>,
@@ -61,7 +61,7 @@ fn figures(figures: &LiveFigures) -> [String; 5] {
     ]
 }
 
-/// As it fits into its column: a number that is cut off is a wrong one.
+/// Formats a rate to fit its column, since a truncated number would be wrong.
 fn rate(per_s: f64) -> String {
     let rate = human_rate(per_s);
     match rate.len() > 9 {
@@ -81,7 +81,7 @@ fn seconds(s: f64) -> String {
     human_nanos(s * 1e9)
 }
 
-/// The length of an interval: `1 s`, `250 ms`.
+/// Formats the length of an interval: `1 s`, `250 ms`.
 fn whole_seconds(s: f64) -> String {
     match s.fract() == 0.0 && s < 1e6 {
         true => format!("{s:.0} s"),
@@ -97,7 +97,7 @@ fn count(n: u64) -> String {
 }
 
 impl Grid {
-    /// The rows of the phase that runs: two lines for each, or one where there is room.
+    /// The rows of the running phase: two lines each, or one if there is room.
     pub fn of_rows(known: &LiveResult, width: u16) -> Grid {
         let last = whole_seconds(known.interval_s);
         let rows = known
@@ -140,7 +140,7 @@ impl Grid {
         Grid { columns, lines }
     }
 
-    /// Its hosts, those that wait longest first.
+    /// The hosts of the phase; those that have waited longest come first.
     pub fn of_hosts(known: &LiveResult, width: u16) -> Grid {
         if known.hosts.is_empty() {
             return Grid::default();
@@ -179,7 +179,7 @@ impl Grid {
         Grid { columns, lines }
     }
 
-    /// What has ended, the last at the end.
+    /// The finished phases; the latest is last.
     pub fn of_finished(known: &LiveResult, width: u16) -> Grid {
         if known.finished.is_empty() {
             return Grid::default();
@@ -216,21 +216,21 @@ impl Grid {
         Grid { columns, lines }
     }
 
-    /// Lines that it takes.
+    /// Height in lines.
     pub fn height(&self) -> u16 {
         match self.lines.len() {
             0 => 0,
-            // A line for the heads, and one to set it off.
+            // One line for the headings and one blank line.
             lines => u16::try_from(lines).unwrap_or(u16::MAX).saturating_add(2),
         }
     }
 
-    /// Draws what there is room for, from the first line on.
+    /// Draws the first lines that fit.
     pub fn draw(&self, frame: &mut Frame<'_>, area: Rect) {
         self.draw_from(frame, area, 0);
     }
 
-    /// The same up to the last line.
+    /// Draws the last lines that fit.
     pub fn draw_end(&self, frame: &mut Frame<'_>, area: Rect) {
         let room = usize::from(area.height).saturating_sub(2);
         self.draw_from(frame, area, self.lines.len().saturating_sub(room));
@@ -260,7 +260,7 @@ impl Grid {
 }
 
 impl Column {
-    /// The text in its width; what does not fit ends with a dot.
+    /// The text cut to the column's width; cut text ends with a dot.
     fn fit(&self, cell: &str) -> String {
         let width = usize::from(self.width);
         let line = Line::raw(cell);
@@ -285,7 +285,7 @@ impl Column {
     }
 }
 
-/// From which start the times of a row count.
+/// The start from which the row's times count.
 fn times_of(row: &LiveRow) -> &'static str {
     match row.response {
         true => "  response times",

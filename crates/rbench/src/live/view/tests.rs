@@ -90,7 +90,7 @@ fn known(rows: usize, hosts: usize, finished: usize) -> LiveResult {
     }
 }
 
-/// The lines of a screen of that size.
+/// The lines of a screen of this size.
 fn screen(known: &LiveResult, (width, height): (u16, u16), question: Question) -> Vec<String> {
     let mut terminal = Terminal::new(TestBackend::new(width, height)).expect("a terminal");
     terminal

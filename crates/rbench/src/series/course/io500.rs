@@ -1,6 +1,6 @@
-//! The runs of `rbench suite io500`: what stands between the phases (their directory, the time
-//! stamp, which files are whole) is made here; the phases are command lines of
-//! [`rbench_plan::io500`].
+//! The runs of `rbench suite io500`. The phases are command lines of [`rbench_plan::io500`]. This
+//! module creates the state that the phases share: their directory, the time stamp, and the signs
+//! of complete sets of files.
 
 use std::cell::RefCell;
 use std::ffi::CString;
@@ -23,35 +23,36 @@ use crate::console::complain;
 use crate::embedded::Embedded;
 use crate::marker;
 
-/// What is searched and measured, in the run's directory.
+/// Subdirectory of the run's directory that is searched and measured.
 const DATA: &str = "data";
-/// Threads that remove what an interrupted launch left.
+/// Number of threads that remove an interrupted launch's files.
 const REMOVING: u32 = 16;
-/// What the stonewalls left, the time stamp, and which files are whole.
+/// Subdirectory of the stonewalls' status files, the time stamp, and the signs of complete sets of
+/// files.
 const STATE: &str = "state";
 
-/// The phases, one after the other.
+/// The phases of IO500, one after the other.
 pub struct Io500 {
     settings: Settings,
     scale: f64,
     dry_run: bool,
     phases: Vec<&'static Phase>,
     cells: Vec<Cell>,
-    /// What is tested.
+    /// The directory to test.
     parent: PathBuf,
-    /// The name of the run's directory in it.
+    /// Name of the run's directory in `parent`.
     name: String,
     marker: Vec<u8>,
-    /// Whether an earlier launch may have made that.
+    /// True if an earlier launch may have created that directory.
     resumes: bool,
     made: RefCell<Option<WorkDir>>,
-    /// The built-in file system, if it is what is tested; it ends with this.
+    /// The built-in file system, if tested; unmounted on drop.
     embedded: Option<Embedded>,
     quiet: bool,
 }
 
 impl Io500 {
-    /// Reads the settings; nothing is made yet, but for the built-in file system.
+    /// Reads the settings. Creates nothing except the built-in file system.
     pub fn new(
         asked: &series::Suite,
         series: &Series,
@@ -120,17 +121,17 @@ impl Io500 {
         self.parent.join(&self.name)
     }
 
-    /// Whether a set of files is there as it was written.
+    /// Returns true if a set of files is complete and unchanged.
     fn is_whole(&self, files: &str) -> bool {
         let sign = self.path().join(whole(files));
         self.made.borrow().is_some() && testdir::is_there(&sign).unwrap_or(false)
     }
 
-    /// The run's directory as an earlier launch left it.
+    /// Opens the run's directory of an earlier launch.
     fn adopt(&self) -> Result<Option<WorkDir>, String> {
-        let found = WorkDir::find(&self.parent).map_err(|e| e.to_string())?;
-        let found = found.marked;
-        let Some((_, marker)) = found.into_iter().find(|(name, _)| *name == self.name) else {
+        let runs = WorkDir::find(&self.parent).map_err(|e| e.to_string())?;
+        let runs = runs.marked;
+        let Some((_, marker)) = runs.into_iter().find(|(name, _)| *name == self.name) else {
             return Ok(None);
         };
         let path = self.path();
@@ -151,7 +152,7 @@ impl Io500 {
         Ok(opened)
     }
 
-    /// What has to be done in the run's directory before a phase.
+    /// Prepares the run's directory for a phase.
     fn prepare(&self, dir: &WorkDir, phase: &Phase) -> Result<(), String> {
         let remover = Remover::new(REMOVING);
         let remove = |name: &str| {
@@ -165,8 +166,8 @@ impl Io500 {
             remove(&format!("{DATA}/{}", phase.files))?;
         }
         for files in FILES {
-            let made = dir.mkdir_all(&format!("{DATA}/{files}"));
-            made.map_err(|e| e.to_string())?;
+            let created = dir.mkdir_all(&format!("{DATA}/{files}"));
+            created.map_err(|e| e.to_string())?;
         }
         let state = dir.mkdir_all(STATE).map_err(|e| e.to_string())?;
         if io500::stamped_before(&self.phases) != Some(phase.name) {
@@ -176,7 +177,7 @@ impl Io500 {
     }
 }
 
-/// Makes the time stamp anew.
+/// Creates the time stamp again.
 fn stamp(state: &PosixFs) -> Result<(), Errno> {
     let name = CString::new(io500::STAMP).map_err(|_| Errno::EINVAL)?;
     match state.on_path(Call::Unlink, &name) {
@@ -187,7 +188,7 @@ fn stamp(state: &PosixFs) -> Result<(), Errno> {
     state.close(file)
 }
 
-/// The sign that a set of files is as it was written, in the run's directory.
+/// Sign of a complete and unchanged set of files, in the run's directory.
 fn whole(files: &str) -> String {
     format!("{STATE}/{files}.whole")
 }
@@ -199,7 +200,7 @@ fn read(file: &Path, around: Around<'_>) -> Result<Settings, String> {
     io500::read(&text).map_err(|e| format!("--ini {} {e}", file.display()))
 }
 
-/// The name of an earlier launch's directory, if it lies in the same one.
+/// Name of an earlier launch's directory, if it is in the same parent.
 fn name_in(earlier: &SeriesResult, parent: &str) -> Option<String> {
     let path = Path::new(earlier.dir.as_ref()?);
     let name = path.file_name()?.to_str()?;
@@ -240,7 +241,7 @@ impl Course for Io500 {
         self.dry_run
     }
 
-    /// What is read was written before the stonewall, and is supposed to go as fast.
+    /// The stonewall: reads cover data written before it, and are assumed to be as fast.
     fn most_s(&self) -> Option<f64> {
         Some(self.settings.stonewall_s() as f64)
     }
@@ -286,21 +287,21 @@ impl Course for Io500 {
     }
 
     fn start(&self) -> Result<(), String> {
-        let made = match self.resumes {
+        let run_dir = match self.resumes {
             true => self.adopt()?,
             false => {
-                let made = WorkDir::create(&self.parent, &self.name, &self.marker);
-                Some(made.map_err(|e| e.to_string())?)
+                let created = WorkDir::create(&self.parent, &self.name, &self.marker);
+                Some(created.map_err(|e| e.to_string())?)
             }
         };
-        *self.made.borrow_mut() = made;
+        *self.made.borrow_mut() = run_dir;
         if !self.quiet {
             self.remarks().iter().for_each(|remark| complain(remark));
         }
         Ok(())
     }
 
-    /// As long as the files are there that those after them need.
+    /// Keeps cells while the files exist that later cells need.
     fn keeps(&self, earlier: &SeriesResult) -> u32 {
         let complete = (0..).take_while(|index| earlier.done(*index).is_some());
         let whole = |files: &str| self.is_whole(files);
@@ -309,7 +310,7 @@ impl Course for Io500 {
 
     fn next(&self, so_far: &SeriesResult) -> Option<(u32, Cell)> {
         let tried = |index: u32| so_far.cells.iter().any(|cell| cell.index == index);
-        // Whose files were not written cannot be run.
+        // A phase cannot run if its files were not written.
         let possible = |phase: &Phase| {
             let mut written = (0..).zip(&self.phases).filter(|(_, p)| p.writes());
             written.all(|(index, write)| !phase.needs(write.files) || so_far.done(index).is_some())
@@ -320,13 +321,13 @@ impl Course for Io500 {
     }
 
     fn begin(&self, index: u32) -> Result<(), String> {
-        let mut made = self.made.borrow_mut();
-        let dir = match made.take() {
+        let mut run_dir = self.made.borrow_mut();
+        let dir = match run_dir.take() {
             Some(dir) => dir,
             None => WorkDir::create(&self.parent, &self.name, &self.marker)
                 .map_err(|e| e.to_string())?,
         };
-        let dir = made.insert(dir);
+        let dir = run_dir.insert(dir);
         let phase = self.phases.get(index as usize);
         phase.map_or(Ok(()), |phase| self.prepare(dir, phase))
     }
@@ -338,7 +339,7 @@ impl Course for Io500 {
             && so_far.done(index).is_some()
             && let Err(error) = dir.mkdir_all(&whole(phase.files))
         {
-            // It is written again should the run be resumed.
+            // Without the sign, a resumed run writes the files again.
             complain(&error.to_string());
         }
         let mut results = so_far.io500.iter().flat_map(|io500| &io500.phases);
@@ -348,9 +349,9 @@ impl Course for Io500 {
     }
 
     fn over(&self, so_far: Option<&SeriesResult>, resumable: bool) {
-        let made = self.made.borrow_mut().take();
-        // The built-in file system goes as a whole.
-        let Some(dir) = made.filter(|_| self.embedded.is_none()) else {
+        let run_dir = self.made.borrow_mut().take();
+        // The built-in file system is dropped as a whole.
+        let Some(dir) = run_dir.filter(|_| self.embedded.is_none()) else {
             return;
         };
         let done = |so_far: &SeriesResult| {

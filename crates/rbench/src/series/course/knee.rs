@@ -1,4 +1,4 @@
-//! `rbench knee`: each step follows from what those before it have shown.
+//! `rbench knee`: each step depends on the results of the earlier ones.
 
 use rbench_cli::series;
 use rbench_core::Nanos;
@@ -8,7 +8,7 @@ use rbench_report::schema::{KneeLimit, KneeObjective, KneeResult, KneeStep, Seri
 
 use super::Course;
 
-/// The highest rate at which an objective holds.
+/// A search for the highest rate at which an objective holds.
 pub struct Knee {
     search: Search,
     form: Form,
@@ -47,7 +47,7 @@ impl Knee {
     }
 }
 
-/// A step of the result for the search.
+/// Converts a step of the result for the search.
 fn tried(step: &KneeStep) -> Option<Tried> {
     let stages = [Stage::Search, Stage::Confirm];
     Some(Tried {
@@ -62,14 +62,14 @@ fn tried(step: &KneeStep) -> Option<Tried> {
     })
 }
 
-/// The rates of each worker of fio's jobs for reads, writes and trims: `rate` spread
-/// over all of them in the proportion in which they were done without a rate.
+/// Splits `rate` into rates for reads, writes and trims of each worker of fio's jobs. The split
+/// follows the proportions measured without a rate.
 fn of_each(rate: f64, workers: f64, done: [u64; 3]) -> [u64; 3] {
     let each = (rate / workers).round().max(1.0) as u64;
     let all = done.iter().copied().fold(0, u64::saturating_add).max(1);
     let part = |items: u64| (each as f64 * items as f64 / all as f64).round() as u64;
     let mut rates = done.map(part);
-    // The largest has what rounding leaves.
+    // The largest rate absorbs the rounding error.
     let spread: u64 = rates.iter().sum();
     if let Some(largest) = (0..3).rev().max_by_key(|i| done[*i]) {
         rates[largest] = (rates[largest] + each).saturating_sub(spread);
@@ -77,8 +77,8 @@ fn of_each(rate: f64, workers: f64, done: [u64; 3]) -> [u64; 3] {
     rates
 }
 
-/// The lowest rate of a worker of which each kind of operation that was `done` has at least one
-/// a second: a rate of 0 would be none.
+/// The lowest rate of a worker at which each kind of operation in `done` occurs at least once a
+/// second. A rate of 0 would mean no limit.
 fn least_each(done: [u64; 3]) -> u64 {
     let all = done.iter().copied().fold(0, u64::saturating_add);
     let rarest = done.iter().copied().filter(|items| *items > 0).min();
@@ -143,7 +143,7 @@ impl Course for Knee {
             return Some((0, self.cell(self.search.first(), [0; 3])));
         };
         let knee = so_far.knee.as_ref()?;
-        // What cannot be judged ends the search.
+        // A step that cannot be judged ends the search.
         if knee.trouble.is_some() || so_far.cells.iter().any(|cell| !cell.is_complete()) {
             return None;
         }

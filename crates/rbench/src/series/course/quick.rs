@@ -15,8 +15,7 @@ pub struct Quick {
 }
 
 impl Quick {
-    /// Caches are dropped only where that is permitted; else it is said unless
-    /// `quiet`.
+    /// Drops caches only if permitted; otherwise prints a note, unless `quiet`.
     pub fn new(asked: &quick::Quick, quiet: bool) -> Result<Quick, String> {
         let permitted = may_drop_caches();
         if asked.drop_caches && !permitted && !quiet {

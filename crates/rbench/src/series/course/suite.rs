@@ -14,10 +14,10 @@ use crate::embedded::Embedded;
 use crate::embedded::WITHOUT_TESTFS;
 use crate::target::room_for;
 
-/// What `{dir}` is in a dry run without a directory.
+/// Value of `{dir}` in a dry run without a directory.
 pub(super) const ANY_DIR: &str = "DIR";
 
-/// The words that begin a series of its own.
+/// Commands that expand to a series.
 const SERIES: [&str; 4] = ["quick", "sweep", "nn", "knee"];
 
 /// The steps of a suite, one after the other.
@@ -29,16 +29,16 @@ pub struct Suite {
     scale: f64,
     dry_run: bool,
     dir: Option<String>,
-    /// The built-in file system, if the suite runs on it; it ends with this.
+    /// The built-in file system, if used; unmounted on drop.
     embedded: Option<Embedded>,
     steps: Vec<SeriesStep>,
     cells: Vec<Cell>,
-    /// The line of each cell.
+    /// The line of each cell in the suite's file.
     lines: Vec<usize>,
     left_out: Vec<LeftOut>,
 }
 
-/// What a step comes to.
+/// The runs of a step.
 struct Expanded {
     kind: &'static str,
     keys: Vec<SeriesKey>,
@@ -46,8 +46,8 @@ struct Expanded {
 }
 
 impl Suite {
-    /// Reads the suite and expands its steps; without a directory it mounts the
-    /// built-in file system, if all ranks are on one host.
+    /// Reads the suite and expands its steps. Without a directory, mounts the built-in file system
+    /// if all ranks are on one host.
     pub fn new(
         asked: &series::Suite,
         series: &Series,
@@ -100,7 +100,7 @@ impl Suite {
         Ok(())
     }
 
-    /// Adds a step's cells, but for those that need more than was launched.
+    /// Adds a step's cells, except those that need more than the launched ranks.
     fn add(&mut self, step: &Step, expanded: Expanded, around: Around<'_>) {
         let first = self.cells.len() as u32;
         for mut cell in expanded.cells {
@@ -130,7 +130,7 @@ impl Suite {
     }
 }
 
-/// The built-in file system, with all the memory it may have.
+/// Mounts the built-in file system with the maximum of memory.
 pub(super) fn mount() -> Result<Embedded, String> {
     match cfg!(feature = "testfs") {
         true => Embedded::mount(room_for(0)?),
@@ -138,7 +138,7 @@ pub(super) fn mount() -> Result<Embedded, String> {
     }
 }
 
-/// What is selected by the cell, or else by its step.
+/// The cell's selection, completed by its step's.
 fn within(cell: Selection, step: Selection) -> Selection {
     Selection {
         hosts: cell.hosts.or(step.hosts),
@@ -147,7 +147,7 @@ fn within(cell: Selection, step: Selection) -> Selection {
     }
 }
 
-/// The runs of a step: the product of its values, or those of a series.
+/// The runs of a step: all combinations of its values, or the cells of a series.
 fn expand(
     step: &Step,
     words: &[OsString],
@@ -209,14 +209,14 @@ fn text_of(name: &str, around: Around<'_>) -> Result<String, String> {
     std::fs::read_to_string(&path).map_err(|e| format!("{name} cannot be read: {e}"))
 }
 
-/// The name of a file without folder and ending.
+/// A file's name without directory and extension.
 fn stem(name: &str) -> &str {
     let path = Path::new(name);
     let stem = path.file_stem().and_then(|stem| stem.to_str());
     stem.unwrap_or(name)
 }
 
-/// The directory that is tested, as an absolute path.
+/// The tested directory as an absolute path.
 fn dir_of(asked: &series::Suite, around: Around<'_>) -> Result<Option<String>, String> {
     match asked.dir.as_ref().or(asked.env_dir.as_ref()) {
         Some(dir) => absolute(dir, around).map(Some),
@@ -224,7 +224,7 @@ fn dir_of(asked: &series::Suite, around: Around<'_>) -> Result<Option<String>, S
     }
 }
 
-/// A directory as the cells have it.
+/// A directory as an absolute path in UTF-8.
 pub(super) fn absolute(dir: &Path, around: Around<'_>) -> Result<String, String> {
     let path = Path::new(&around.launch.cwd).join(dir);
     let text = path.into_os_string().into_string();

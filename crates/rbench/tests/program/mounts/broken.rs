@@ -1,9 +1,9 @@
-//! Each promise that the built-in file system breaks on purpose is found by the checks that are
-//! about it, and by no others.
+//! Tests that each promise that the built-in file system breaks deliberately is found by the
+//! related checks, and by no others.
 //!
-//! All checks together take a second or two, so promises are broken ten at a time: what is found has
-//! to be what the members of a group are found by, which are different checks. Each promise is in two
-//! groups that share nobody else, so that a check that finds one too many shows.
+//! A run of all checks takes a second or two, so ten promises are broken at once. The findings must
+//! be the union of the members' findings, whose checks are disjoint. Each promise is in two groups
+//! that share no other member, so that a superfluous finding is noticed.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,11 +13,11 @@ use super::check::{UNCACHED, checked, with_verdict};
 use super::on_one_processor;
 use crate::common::{Place, Server, text};
 
-/// All but random operations, which take some seconds, and a file system that is full.
+/// All checks except random operations, which take some seconds, and a full file system.
 const ALL: &str = "names,rename,links,owners,times,open,size,space,content,listing,xattr,locks";
 
-/// What is broken, and the checks that find it: first the one that names it, the others because they
-/// are about the same thing. What is in brackets is undecided. The order decides who is in a group.
+/// Broken promises and the checks that find them: the dedicated check first, then related ones.
+/// Checks in parentheses are undecided. The position determines the groups of a row.
 const FOUND: &[(&str, &str)] = &[
     (
         "name-cut",
@@ -181,7 +181,7 @@ const FOUND: &[(&str, &str)] = &[
     ("reserve-leaves-size", "space.reserve.size"),
     ("keep-size-extends", "space.keep-size"),
     ("write-flips", "content.sizes content.whole-read"),
-    // Too rare for anything but random operations (`model`).
+    // Too rare for checks other than random operations (`model`).
     ("write-flips-rarely", ""),
     ("write-late", ""),
     ("write-short", "content.whole-write"),
@@ -243,7 +243,7 @@ const FOUND: &[(&str, &str)] = &[
     ),
 ];
 
-/// The same of a file system that is full, without those of its checks that would each write half a
+/// The same on a full file system, without those of its checks that would each write half a
 /// gigabyte.
 const FOUND_FULL: &[(&str, &str)] = &[
     ("full-lies", "(full.error)"),
@@ -251,11 +251,11 @@ const FOUND_FULL: &[(&str, &str)] = &[
     ("free-stays", "full.free-told"),
 ];
 
-/// Groups of a division, a prime number: with rows of this length the table is a square, and groups
-/// are its lines in one of two directions.
+/// Number of groups per division, a prime. The table is a square with rows of this length, and the
+/// groups are its lines in two directions.
 const GROUPS: usize = 11;
 
-/// The steps from row to row of lines, of which no two meet twice.
+/// Slopes of the lines: two lines meet at most once.
 const STEPS: [usize; 2] = [0, 7];
 
 type Row = (&'static str, &'static str);
@@ -313,15 +313,15 @@ fn the_table_has_every_promise_that_can_be_broken() {
 mod needs_fuse {
     use super::*;
 
-    /// Those that other users try are for root.
+    /// Checks that act as other users need root.
     mod needs_root {
         use super::*;
 
-        /// By which checks broken promises are found.
+        /// The checks that find these broken promises.
         fn found(options: &str, only: &str, broken: &[Row]) -> BTreeSet<String> {
             let place = Place::new();
             let broken = broken.iter().map(|row| format!(" --broken {}", row.0));
-            // Another thread would only take its turn.
+            // With one processor, a second thread would only alternate with the first.
             let options = format!("{UNCACHED} --threads 1 {options}");
             let result = on_one_processor(|| {
                 let server = Server::start(&place, &(options + &broken.collect::<String>()));
@@ -336,7 +336,7 @@ mod needs_fuse {
             broken.chain(undecided).collect()
         }
 
-        /// Breaks the members of a group together; one by one only where that shows something else.
+        /// Breaks the members of a group together, and one by one only if the findings differ.
         fn together(number: usize) {
             for step in STEPS {
                 let members = group(step, number);
@@ -395,9 +395,9 @@ mod needs_fuse {
             let options = format!("--memory 1g --allow-other --broken {broken}");
             let server = Server::start(&place, &options);
             let result = checked(&place, "mnt", check);
-            let found = with_verdict(&result, PromiseVerdict::Broken).into_iter();
-            let found: Vec<&str> = found.map(|promise| &*promise.name).collect();
-            assert_eq!(found, [check], "{broken}");
+            let names = with_verdict(&result, PromiseVerdict::Broken).into_iter();
+            let names: Vec<&str> = names.map(|promise| &*promise.name).collect();
+            assert_eq!(names, [check], "{broken}");
             server.end();
         }
     }

@@ -1,5 +1,5 @@
-//! `rbench check` as a user meets it: forms, exit codes, expectations, limits, interrupts. Which
-//! promises file systems keep is tried in `crates/rbench-exec/tests/promises`.
+//! Tests `rbench check` from a user's view: formats, exit codes, expectations, limits, interrupts.
+//! `crates/rbench-exec/tests/promises` tests which promises file systems keep.
 
 use std::fs;
 use std::process::Output;
@@ -9,7 +9,7 @@ use rbench_report::schema::{CheckResult, PromiseResult, PromiseVerdict};
 use crate::common::{Place, Server, text};
 use crate::valid;
 
-/// Users are let in, and the kernel asks for attributes and names each time.
+/// Other users have access, and the kernel asks for attributes and names each time.
 pub const UNCACHED: &str = "--memory 1g --attr-timeout 0 --entry-timeout 0 --allow-other";
 
 fn result(output: &Output) -> CheckResult {
@@ -21,7 +21,7 @@ fn read(json: &str) -> CheckResult {
     serde_json::from_str(json).expect("a check")
 }
 
-/// Checks `mnt`, with this exit code.
+/// Checks `mnt`, and expects this exit code.
 fn check(place: &Place, options: &str, code: i32) -> Output {
     let output = place.run(&format!("check --dir mnt --quiet {options}"));
     let said = text(&output.stderr);
@@ -29,8 +29,8 @@ fn check(place: &Place, options: &str, code: i32) -> Output {
     output
 }
 
-/// Checks `directory`: all that `only` names, or everything; what was found. What does not end is a
-/// defect, and how long the rest takes is the machine's affair.
+/// Checks `directory` with the checks in `only`, or with all. A check that does not end is a
+/// defect; the duration otherwise depends on the machine.
 pub fn checked(place: &Place, directory: &str, only: &str) -> CheckResult {
     let only = match only {
         "" => String::new(),
@@ -58,7 +58,7 @@ pub fn with_verdict(result: &CheckResult, verdict: PromiseVerdict) -> Vec<&Promi
     all.filter(|promise| promise.verdict == verdict).collect()
 }
 
-/// Without the ends of lines, which follow the width of the terminal.
+/// Removes line breaks, which depend on the terminal's width.
 fn on_one_line(bytes: &[u8]) -> String {
     text(bytes).split_whitespace().collect::<Vec<_>>().join(" ")
 }
@@ -116,7 +116,7 @@ mod needs_root {
         for path in [place.path(""), own.path().to_owned()] {
             std::os::unix::fs::chown(path, Some(NOBODY), Some(NOBODY)).expect("root");
         }
-        // What leads to the program may be closed to others.
+        // The program's directory may be inaccessible to other users.
         fs::copy(env!("CARGO_BIN_EXE_rbench"), &copy).expect("copied");
         let output = Command::new(copy)
             .args(["check", "--format", "json", "--quiet", "--dir"])
@@ -151,9 +151,9 @@ mod needs_root {
         let image = memory.path().join("image");
         let file = fs::File::create(&image).expect("made");
         file.set_len(600 << 20).expect("sparse");
-        let made = Command::new("mkfs.ext4").arg("-q").arg(&image).output();
-        let made = made.expect("mkfs.ext4 starts");
-        assert!(made.status.success(), "{}", text(&made.stderr));
+        let mkfs = Command::new("mkfs.ext4").arg("-q").arg(&image).output();
+        let mkfs = mkfs.expect("mkfs.ext4 starts");
+        assert!(mkfs.status.success(), "{}", text(&mkfs.stderr));
         let mnt = place.path("mnt");
         fs::create_dir(&mnt).expect("made");
         let mounted = Mounted::new(&["-o", "loop", image.to_str().expect("text")], mnt.clone());
@@ -185,7 +185,7 @@ mod needs_fuse {
 
     const ONLY: &str = "--only times.rename,times.chmod,space.insert";
 
-    /// The status and name of each line of TAP, and whether it is skipped.
+    /// Status and name of each TAP line, and true if it is skipped.
     fn lines_of_tap(tap: &str) -> Vec<(String, bool)> {
         let results = tap.lines().filter(|line| line.contains("ok "));
         let line = |line: &str| {
@@ -217,10 +217,10 @@ mod needs_fuse {
         let junit = text(&check(&place, &format!("{ONLY} --format junit"), 1).stdout);
         let counts = "tests=\"4\" failures=\"2\" errors=\"0\" skipped=\"1\"";
         assert!(junit.contains(counts), "{junit}");
-        let told = on_one_line(&check(&place, ONLY, 1).stdout);
+        let printed = on_one_line(&check(&place, ONLY, 1).stdout);
         let sum = "2 promises are broken or undecided";
-        assert!(told.contains(sum), "{told}");
-        assert!(told.contains("times.rename.keeps-mtime"), "{told}");
+        assert!(printed.contains(sum), "{printed}");
+        assert!(printed.contains("times.rename.keeps-mtime"), "{printed}");
         assert_eq!(place.entries("mnt"), [""; 0]);
         server.end();
     }
@@ -241,8 +241,8 @@ mod needs_fuse {
             fs::write(place.path("expect.toml"), text).expect("written");
         };
         expect(one("times.rename"));
-        let found = result(&check(&place, options, 1));
-        let broken = with_verdict(&found, PromiseVerdict::Broken).into_iter();
+        let result_file = result(&check(&place, options, 1));
+        let broken = with_verdict(&result_file, PromiseVerdict::Broken).into_iter();
         let allowed = broken.map(|promise| (&*promise.name, promise.allowed.as_deref()));
         assert_eq!(
             allowed.collect::<Vec<_>>(),
@@ -292,7 +292,7 @@ mod needs_fuse {
             .stderr(File::create(&err).expect("made"))
             .spawn()
             .expect("starts");
-        // The kernel lets a process end only when the file system has answered.
+        // The kernel ends a process only after the file system has answered.
         let size = || fs::metadata(&out).map_or(0, |found| found.len());
         wait_until("the report is there although a call hangs", || size() > 0);
         let server_pid = Pid::from_raw(server.child.id().cast_signed());
@@ -357,7 +357,7 @@ mod needs_fuse {
     }
 }
 
-/// Waits until a promise is being tried in `mnt`.
+/// Waits until a promise is being tested in `mnt`.
 fn wait_for_a_promise(place: &Place) {
     let below = |path: &std::path::Path| {
         let entries = fs::read_dir(path).into_iter().flatten().flatten();
@@ -411,7 +411,7 @@ mod needs_mpi {
             server.end();
         }
 
-        /// A rank among the descendants of a process.
+        /// Process number of a rank below a process.
         fn rank_below(pid: u32) -> Option<u32> {
             let children = format!("/proc/{pid}/task/{pid}/children");
             let children = fs::read_to_string(children).unwrap_or_default();
@@ -434,8 +434,8 @@ mod needs_mpi {
                 .spawn()
                 .expect("mpirun starts");
             wait_for_a_promise(&place);
-            // Open MPI, interrupted, leaves its ranks a second, in which a busy machine removes
-            // nothing: one of them hears it.
+            // When interrupted, Open MPI gives its ranks only a second, too short for a removal on
+            // a busy machine. So one rank gets the signal.
             let rank = rank_below(child.id()).expect("ranks run");
             kill(Pid::from_raw(rank.cast_signed()), Signal::SIGINT).expect("it is ours");
             assert_eq!(child.wait().expect("ends").code(), Some(130));
@@ -447,7 +447,7 @@ mod needs_mpi {
     }
 }
 
-/// Each promise has to end within its time, and what it was in the middle of.
+/// Each promise, and the operation it was in, has to end within its time limit.
 mod timing {
     mod needs_fuse {
         use nix::sys::signal::{Signal, kill};
@@ -508,13 +508,13 @@ mod timing {
                 &place,
                 &format!("{UNCACHED} --latency all=10ms --broken punch-rounds"),
             );
-            // To shrink it all the way takes longer.
+            // Minimising it completely takes longer.
             let options = "--only model.file --time-limit 10s --seed 3 --format json";
             let result = result(&check(&place, options, 1));
-            let [found] = promises(&result) else {
+            let [promise] = promises(&result) else {
                 panic!("{:?}", result.hosts);
             };
-            assert_eq!(found.verdict, PromiseVerdict::Broken, "{found:?}");
+            assert_eq!(promise.verdict, PromiseVerdict::Broken, "{promise:?}");
             server.end();
         }
     }

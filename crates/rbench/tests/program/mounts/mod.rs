@@ -1,6 +1,5 @@
-//! What the program says of a mount: what a run needs and the file system lacks (`needs`), what a
-//! mount can do (`probe`), which promises it keeps (`check`, `promises`, `broken`, `model`); ranks that
-//! do not come together (`start`).
+//! Tests statements about a mount: requirements of a run that the file system lacks (`needs`), abilities (`probe`),
+//! promises (`check`, `promises`, `broken`, `model`); and ranks that do not join (`start`).
 
 mod broken;
 mod check;
@@ -17,8 +16,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use nix::sched::{CpuSet, sched_getaffinity, sched_setaffinity};
 use nix::unistd::Pid;
 
-/// Does the work, and all that it starts, on one processor, with the next test on the next one. A
-/// file system and its only client take turns: on one processor they need a third of the time.
+/// Runs the work, and all processes that it starts, on one processor; the next test uses the next one. A file system
+/// and its only client alternate: on one processor they take a third of the time.
 fn on_one_processor<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     let this = Pid::from_raw(0);
@@ -38,11 +37,11 @@ fn on_one_processor<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     })
 }
 
-/// Something that is mounted, by a command, until the value goes.
+/// A mount made by a command, until dropped.
 struct Mounted(PathBuf);
 
 impl Mounted {
-    /// `arguments` of mount(8), without the mount point.
+    /// Mounts with these `arguments` of mount(8), without the mount point.
     fn new(arguments: &[&str], at: PathBuf) -> Mounted {
         let done = Command::new("mount").args(arguments).arg(&at).output();
         let done = done.expect("mount starts");
@@ -57,7 +56,7 @@ impl Mounted {
 
 impl Drop for Mounted {
     fn drop(&mut self) {
-        // What is in use goes from the name space all the same.
+        // A mount that is in use disappears from the namespace anyway.
         let _ = nix::mount::umount2(&self.0, nix::mount::MntFlags::MNT_DETACH);
     }
 }

@@ -1,4 +1,4 @@
-//! Random operations on a file system that goes wrong: what is wrong is found, and shrunk to a few
+//! Tests random operations on a defective file system: the defect is found, and minimised to a few
 //! operations that show it.
 
 use rbench_report::schema::PromiseVerdict;
@@ -6,24 +6,27 @@ use rbench_report::schema::PromiseVerdict;
 use super::check::{checked, promises};
 use crate::common::{Place, Server};
 
-/// What is said of a promise that is broken, and whether it is.
+/// The verdict on a promise, and the observation.
 fn tried(options: &str, promise: &str, seed: u32) -> (PromiseVerdict, String) {
     let place = Place::new();
     let server = Server::start(&place, &format!("--memory 1g --allow-other {options}"));
     let result = checked(&place, "mnt", &format!("{promise} --seed {seed}"));
-    let [found] = promises(&result) else {
+    let [promise_result] = promises(&result) else {
         panic!("{:?}", result.hosts);
     };
     assert_eq!(place.entries("mnt"), [""; 0]);
     server.end();
-    (found.verdict, found.seen.clone().unwrap_or_default())
+    (
+        promise_result.verdict,
+        promise_result.seen.clone().unwrap_or_default(),
+    )
 }
 
 mod needs_fuse {
     use super::super::on_one_processor;
     use super::*;
 
-    /// After how many operations it went wrong, and how many of them show it.
+    /// Number of operations before the defect showed, and number of operations after minimising.
     fn shrunk(broken: &str, promise: &str) -> (usize, usize) {
         let options = format!("--broken {broken}");
         let (verdict, seen) = on_one_processor(|| tried(&options, promise, 3));
@@ -39,7 +42,7 @@ mod needs_fuse {
 
     #[test]
     fn what_goes_wrong_for_one_worker_is_shrunk_to_three_operations() {
-        // What one worker does follows from the seed alone.
+        // The operations of one worker follow from the seed alone.
         assert_eq!(shrunk("write-flips-rarely", "model.file"), (2284, 3));
         assert_eq!(shrunk("punch-rounds", "model.file"), (64, 3));
         assert_eq!(shrunk("rename-empties", "model.tree"), (293, 3));
@@ -62,7 +65,7 @@ mod needs_fuse {
 
     #[test]
     fn what_four_workers_read_wrongly_in_one_file_is_found() {
-        // Nothing is kept in the kernel: what a worker reads does not depend on the others.
+        // Without caching in the kernel, the reads of a worker do not depend on the others.
         let options = "--direct-io --broken write-flips-rarely";
         let (verdict, seen) = tried(options, "model.shared-file", 3);
         assert_eq!(verdict, PromiseVerdict::Broken, "{seen}");
@@ -76,8 +79,8 @@ mod needs_fuse {
     }
 }
 
-/// It comes of how four workers meet in the pages of a file, and what is wrong may be written over
-/// before it is read again.
+/// The defect depends on how four workers meet in the pages of a file, and may be overwritten
+/// before it is read.
 mod timing {
     mod needs_fuse {
         use super::super::*;

@@ -1,17 +1,17 @@
-//! What a run needs and the file system lacks is refused before anything is made, with the option
-//! and what the file system answered, for every command line.
+//! Tests that a run is refused, before any change, if the file system lacks a required operation.
+//! The message names the option and the file system's answer, for every command line.
 
 use crate::common::{Place, text};
 
 const FIO: &str = "fio --name=job --size=1m --bs=4k";
 
-/// The words of a line, and one that has spaces in it.
+/// The words of a line, and one last word that may contain spaces.
 fn words<'l>(line: &'l str, last: &'l str) -> Vec<&'l str> {
     let words = line.split_whitespace().chain([last]);
     words.filter(|word| !word.is_empty()).collect()
 }
 
-/// Ends with 2 and these sentences, and leaves in `directory` what was there.
+/// Checks that the run ends with 2 and these sentences, and leaves `directory` unchanged.
 fn refused(place: &Place, directory: &str, words: &[&str], sentences: &[String]) {
     let before = place.entries(directory);
     let output = place.command("").args(words).output().expect("it starts");
@@ -53,7 +53,7 @@ mod needs_root {
             refused(&place, "target", &words(line, ""), &says(what));
         }
         goes(&place, &words("io --dir target --size 1m", ""));
-        // A file that is only read is left alone, and so is what is around it; it fails by itself.
+        // A file that is only read, and its directory, are left alone; the run fails later.
         fs::write(target.join("there"), vec![0; 1 << 20]).expect("written");
         let read = place.run(&format!(
             "{FIO} --filename=target/there --rw=read --direct=1"
@@ -69,7 +69,7 @@ mod needs_fuse {
     use super::*;
     use crate::common::Server;
 
-    /// The faults, a command line that needs what fails then, and what is said of it.
+    /// The faults, a command line that needs the failing operations, and the message.
     struct Case {
         faults: &'static [&'static str],
         words: Vec<&'static str>,

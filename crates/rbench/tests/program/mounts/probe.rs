@@ -1,5 +1,5 @@
-//! `rbench probe`: each "no" is an error that the kernel returned, abilities that a mount is known to
-//! have or lack, nothing left, and a file system that does not answer.
+//! Tests `rbench probe`: each "no" is an error of the kernel, known abilities are reported, and
+//! nothing is left. A file system that does not answer is reported.
 
 use std::fs;
 
@@ -8,15 +8,15 @@ use rbench_report::schema::{AbilityVerdict, HostProbeResult, ProbeResult};
 use crate::common::{Place, text};
 use crate::valid;
 
-/// What the one host found.
+/// The result of the single host.
 fn host(json: &str) -> HostProbeResult {
     valid::check(json);
-    let found: ProbeResult = serde_json::from_str(json).expect("a probe");
-    let [host] = found.hosts.try_into().expect("one host");
+    let probe: ProbeResult = serde_json::from_str(json).expect("a probe");
+    let [host] = probe.hosts.try_into().expect("one host");
     host
 }
 
-/// Ends with 1 and one line that holds `word`.
+/// Checks that it ends with 1 and one line that contains `word`.
 fn refused(place: &Place, directory: &str, word: &str) {
     let output = place.run(&format!("probe {directory} --quiet"));
     let said = text(&output.stderr);
@@ -55,7 +55,7 @@ mod traced {
 
     use super::*;
 
-    /// Names of one call for different processors, and of what the C library makes of others.
+    /// Names of the same call on other processors or in the C library.
     const ALIKE: &[(&str, &str)] = &[
         ("open", "openat"),
         ("unlink", "unlinkat"),
@@ -67,7 +67,7 @@ mod traced {
         ("mkdirat", "mkdir"),
     ];
 
-    /// Call and error of a line of strace whose call failed.
+    /// Call and error of a failed call in a line of strace.
     fn failure(line: &str) -> Option<(String, String)> {
         let is_word = |c: char| c.is_ascii_alphanumeric() || c == '_';
         let (call, rest) = line.split_once('(')?;
@@ -81,7 +81,8 @@ mod traced {
         Some((call.to_owned(), errno.to_owned()))
     }
 
-    /// Probes with strace beside it: each error that is told is in the trace, and all is decided.
+    /// Probes under strace. Each reported error must be in the trace, and everything must be
+    /// decided.
     pub fn confirmed(place: &Place, directory: &str) -> HostProbeResult {
         let traced = Command::new("strace")
             .args(["-f", "-Z", "-o", "trace"])
@@ -120,8 +121,8 @@ mod traced {
         let directory = memory.path().to_str().expect("text");
         let host = confirmed(&place, directory);
         let verdict = |name: &str| {
-            let found = host.abilities.iter().find(|ability| ability.name == name);
-            found.map(|ability| ability.verdict)
+            let entry = host.abilities.iter().find(|ability| ability.name == name);
+            entry.map(|ability| ability.verdict)
         };
         assert_eq!(
             verdict("zero-range"),
@@ -152,8 +153,8 @@ mod needs_fuse {
     }
 }
 
-/// A file system that has not answered for 20 s is given up: the calls before that have to be
-/// faster, and nobody waits that long by default.
+/// A file system that does not answer for 20 s is given up: earlier calls have to be faster, and
+/// other tests cannot wait that long.
 mod timing {
     mod needs_fuse {
         use std::fs::File;
@@ -169,7 +170,7 @@ mod timing {
             kill(Pid::from_raw(server.child.id().cast_signed()), signal).expect("it is ours");
         }
 
-        /// Goes on when the value goes.
+        /// Continues the server when dropped.
         struct Frozen<'s>(&'s Server);
 
         impl Drop for Frozen<'_> {
@@ -189,7 +190,7 @@ mod timing {
                 .stderr(File::create(&err).expect("made"))
                 .spawn()
                 .expect("starts");
-            // The kernel lets a process end only when the file system has answered.
+            // The kernel ends a process only after the file system has answered.
             let size = || fs::metadata(&out).map_or(0, |found| found.len());
             wait_until("the report is there although a call hangs", || size() > 0);
             send(&server, Signal::SIGUSR2);
@@ -212,7 +213,7 @@ mod timing {
             let err = place.path("err");
             send(&server, Signal::SIGSTOP);
             let frozen = Frozen(&server);
-            let begun = Instant::now();
+            let started = Instant::now();
             let mut child = place
                 .command("probe mnt/x --quiet")
                 .stderr(File::create(&err).expect("made"))
@@ -220,7 +221,7 @@ mod timing {
                 .expect("starts");
             let size = || fs::metadata(&err).map_or(0, |found| found.len());
             wait_until("it is told", || size() > 0);
-            let took = begun.elapsed().as_secs();
+            let took = started.elapsed().as_secs();
             drop(frozen);
             assert_eq!(child.wait().expect("ends").code(), Some(1));
             let said = fs::read_to_string(&err).expect("there");

@@ -1,4 +1,4 @@
-//! File systems that are sound keep every promise that they do not say they lack.
+//! Tests that sound file systems keep all promises, except those that they report as unsupported.
 
 use std::collections::BTreeSet;
 
@@ -7,12 +7,12 @@ use rbench_report::schema::PromiseVerdict;
 use super::check::{checked, with_verdict};
 use crate::common::Place;
 
-/// All but random operations, which take some seconds.
+/// All checks except random operations, which take some seconds.
 const ALL: &str =
     "names,rename,links,owners,times,open,size,space,content,listing,xattr,locks,full";
 
-/// Tries promises in `directory`: none is broken or undecided, and at most `lacks` is not supported. Nothing is left but
-/// what was there.
+/// Tests promises in `directory`: none may be broken or undecided, and only those in `lacks` unsupported. Only previous
+/// entries may remain.
 fn sound(place: &Place, directory: &str, only: &str, lacks: &[&str]) {
     let before = place.entries(directory);
     let result = checked(place, directory, only);
@@ -53,8 +53,8 @@ mod needs_root {
         drop(mounted);
     }
 
-    /// In a file system on a loop device, of an image in memory: a disk that others use may take
-    /// longer for one promise than it is given.
+    /// Tests a file system on a loop device with an image in memory: on a shared disk a promise may exceed its time
+    /// limit.
     fn on_a_loop_device(kind: &str, mib: u64, lacks: &[&str]) {
         let place = Place::new();
         let memory = tempfile::tempdir_in("/dev/shm").expect("a temporary directory");
@@ -69,17 +69,17 @@ mod needs_root {
     fn make(kind: &str, mib: u64, image: &Path) {
         let file = fs::File::create(image).expect("made");
         file.set_len(mib << 20).expect("sparse");
-        let made = Command::new(format!("mkfs.{kind}"))
+        let mkfs = Command::new(format!("mkfs.{kind}"))
             .arg("-q")
             .arg(image)
             .output();
-        let made = made.expect("it is installed (scripts/install-packages test)");
-        assert!(made.status.success(), "{}", text(&made.stderr));
+        let mkfs = mkfs.expect("it is installed (scripts/install-packages test)");
+        assert!(mkfs.status.success(), "{}", text(&mkfs.stderr));
     }
 
     #[test]
     fn ext4_keeps_every_promise() {
-        // Targets and attributes fit into a block, here of 1 KiB.
+        // Targets and attributes must fit into a block, here 1 KiB.
         let lacks = [
             "links.symbolic.long-target",
             "xattr.value-1000",
@@ -90,13 +90,13 @@ mod needs_root {
 
     #[test]
     fn xfs_keeps_every_promise() {
-        // Targets of at most 1023 bytes.
+        // Targets have at most 1023 bytes.
         on_a_loop_device("xfs", 400, &["links.symbolic.long-target"]);
     }
 
     #[test]
     fn btrfs_keeps_every_promise() {
-        // An attribute fits into a node of 16 KiB.
+        // An attribute must fit into a node of 16 KiB.
         let lacks = ["space.collapse", "space.insert", "xattr.value-64k"];
         on_a_loop_device("btrfs", 400, &lacks);
     }
@@ -107,7 +107,7 @@ mod needs_fuse {
     use super::*;
     use crate::common::Server;
 
-    /// The built-in file system with these options.
+    /// Tests the built-in file system with these options.
     fn built_in(options: &str, only: &str) {
         let place = Place::new();
         let server = Server::start(&place, &format!("--memory 1g --allow-other {options}"));
@@ -126,7 +126,7 @@ mod needs_fuse {
     const ASKED: &str = "--attr-timeout 0 --entry-timeout 0 --keep-cache";
     const FOUR: &str = "model.files,model.trees,model.shared-file,model.shared-names";
 
-    // Where each open forgets the pages, the kernel may keep old ones beside a write: see `write-late`.
+    // If each open drops the pages, the kernel may keep old ones next to a write: see `write-late`.
 
     #[test]
     fn the_built_in_file_system_keeps_every_promise_when_it_is_asked_each_time() {
@@ -175,7 +175,7 @@ mod needs_fuse {
 
     #[test]
     fn random_operations_on_names_come_out_right_when_it_is_asked_each_time() {
-        // Those of one worker take half a minute.
+        // With one worker it takes half a minute.
         built_in(ASKED, "model.trees,model.shared-names");
     }
 }

@@ -1,5 +1,5 @@
-//! Ranks that do not come together at the start: it is said who is missing, and everybody ends. The
-//! sentences are tried in `rbench-comm` (`mpi/watch.rs`), three hosts in `scripts/checks/bed_mounts.py`.
+//! Tests ranks that do not join at the start: missing ranks are reported, and all ranks exit. `rbench-comm`
+//! (`mpi/watch.rs`) tests the sentences, `scripts/checks/bed_mounts.py` tests three hosts.
 
 use crate::common::{Place, text};
 
@@ -50,7 +50,7 @@ mod needs_mpi {
         command
     }
 
-    /// Whether a process of a session has not ended.
+    /// Returns true if a process of the session is still running.
     fn any_in_session(session: u32) -> bool {
         let processes = fs::read_dir("/proc").expect("there").flatten();
         let mut stats = processes.filter_map(|entry| {
@@ -64,9 +64,9 @@ mod needs_mpi {
         })
     }
 
-    /// Ends, not well, after these seconds or later, and leaves no process; what was said.
+    /// Checks that the command fails after at least this many seconds and leaves no process. Returns its messages.
     fn failed(mut command: Command, least_s: u64) -> String {
-        let begun = Instant::now();
+        let started = Instant::now();
         let child = command
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
@@ -75,15 +75,15 @@ mod needs_mpi {
         let session = child.id();
         let output = child.wait_with_output().expect("it ends");
         let said = text(&output.stderr) + &text(&output.stdout);
-        assert!(begun.elapsed() >= Duration::from_secs(least_s), "{said}");
-        // 137: it was killed because it did not end.
+        assert!(started.elapsed() >= Duration::from_secs(least_s), "{said}");
+        // 137 means that it was killed because it did not end.
         let code = output.status.code();
         assert!(!matches!(code, Some(0 | 137) | None), "{code:?}: {said}");
         wait_until("no process is left", || !any_in_session(session));
         said
     }
 
-    /// The rest of the line behind a part that it holds.
+    /// The rest of the line after `part`, which it must contain.
     fn behind<'s>(said: &'s str, part: &str) -> &'s str {
         let (_, rest) = said
             .split_once(part)
@@ -108,7 +108,7 @@ mod needs_mpi {
         );
     }
 
-    /// Another program, by what it says of itself.
+    /// Creates a program whose announcement differs.
     fn other_program(to: &Path) {
         let mut image = fs::read(PROGRAM).expect("it can be read");
         let (from, into) = (b" (commit ", b" (COMMIT ");
@@ -151,11 +151,11 @@ mod needs_mpi {
         );
     }
 
-    /// The other ranks have to be there before the time of rank 0 is over.
+    /// The other ranks have to arrive before rank 0's time limit.
     mod timing {
         use super::*;
 
-        /// What stands between MPI's start and the first message: the last rank stays there.
+        /// A library that blocks the last rank between MPI's start and the first message.
         const STUCK: &str = r#"
 #include <mpi.h>
 #include <stdlib.h>
@@ -169,8 +169,8 @@ int MPI_Init_thread(int *argc, char ***argv, int required, int *provided) {
 }
 "#;
 
-        /// Rank 3 is stuck, and has more time than the others: it is rank 0's to say who is missing,
-        /// whoever started first. Checks that this is said within these seconds; what was said.
+        /// Rank 3 is stuck, and has a longer time limit: rank 0 must report missing ranks, whichever started first.
+        /// Checks that it does within these seconds, and returns the message.
         fn stuck(seconds: u32, line: &str) -> String {
             let place = Place::new();
             fs::write(place.path("stuck.c"), STUCK).expect("written");

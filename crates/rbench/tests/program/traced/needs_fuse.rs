@@ -1,18 +1,18 @@
-//! On the built-in file system.
+//! The same tests on the built-in file system.
 
 use std::io::{BufRead as _, BufReader};
 use std::process::Stdio;
 
 use super::*;
 
-/// Whether the call reaches no file system: what a descriptor is called, and the close of one that is
-/// only a name (O_PATH).
+/// Returns true if the call does not reach a file system: it reads a descriptor's path, or closes
+/// one opened with O_PATH.
 fn asks_nobody(call: &Call, names: &[String]) -> bool {
     let closes = |name: &String| call.text.starts_with(&format!("close({name})"));
     call.text.starts_with("readlink(\"/proc/") || names.iter().any(closes)
 }
 
-/// The descriptor that an open with O_PATH returned, as strace shows it: `3</path>`.
+/// The descriptor that an open with O_PATH returned, in strace's format: `3</path>`.
 fn name_only(call: &Call) -> Option<String> {
     let (arguments, result) = call.text.rsplit_once("= ")?;
     let path = arguments.contains("O_PATH") && result.ends_with('>');
@@ -24,7 +24,7 @@ fn within_a_phase_only_its_own_calls_reach_the_mount() {
     let place = place();
     let target = place.path().join("t");
     fs::create_dir(&target).expect("new");
-    // Its counter of requests is read around phases, which is not what this is about.
+    // Without its counters, which would be read around phases.
     let mut server = Command::new(env!("CARGO_BIN_EXE_rbench"))
         .args("testfs t --watch-parent --stats-file off".split_whitespace())
         .current_dir(place.path())
@@ -38,7 +38,7 @@ fn within_a_phase_only_its_own_calls_reach_the_mount() {
     assert_eq!(line.trim(), "ready");
     let arguments = "meta --items 3 --branch 2 --write 1k --quiet";
     let run = traced(place.path(), &target, arguments);
-    // It ends with its standard input.
+    // It ends when its standard input closes.
     drop(server.stdin.take());
     assert!(server.wait().expect("ends").success());
     let Some(run) = run else {
@@ -58,7 +58,7 @@ fn within_a_phase_only_its_own_calls_reach_the_mount() {
         .iter()
         .rposition(in_tree)
         .expect("there are phases");
-    let found: Vec<&str> = reaching[first..=last]
+    let calls: Vec<&str> = reaching[first..=last]
         .iter()
         .map(|call| call.name.as_str())
         .collect();
@@ -78,5 +78,5 @@ fn within_a_phase_only_its_own_calls_reach_the_mount() {
         vec!["unlinkat"; nodes],
     ]
     .concat();
-    assert_eq!(found, expect);
+    assert_eq!(calls, expect);
 }

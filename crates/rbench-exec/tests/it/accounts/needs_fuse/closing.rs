@@ -1,5 +1,5 @@
-//! Where the time of I/O jobs goes besides their operations: closes, and syncs at the end, on a file
-//! system whose requests of that kind take a known time.
+//! Time of I/O jobs outside their operations: closes, and syncs at the end, on a file system with
+//! known latencies of these requests.
 
 use rbench_core::Bytes;
 use rbench_plan::io::{FsyncRule, Rw};
@@ -8,7 +8,7 @@ use rbench_plan::spec::Io;
 use super::*;
 use crate::jobs::job;
 
-/// What each of these requests takes at least, and what no other request takes.
+/// Minimum duration of each of these requests; no other request takes this long.
 pub const SLOW: Nanos = Nanos(100 * MS);
 
 /// Two workers, four files each.
@@ -36,9 +36,9 @@ pub fn fio(target: &Mount, more: &str) -> Outcome {
     sound(job(&[0], target.path(), &format!("{FIO} {more}")))
 }
 
-/// Checks that the row `name` has `items` operations, and that each took the known time; returns its
-/// label. The row is left out only where it is less than 1 % of the workers' time, which the row
-/// `transfers` has.
+/// Checks that the row `name` has `items` operations, each with at least the known duration, and
+/// returns its label. The row may be missing only if it is less than 1 % of the workers' time,
+/// which is taken from the row `transfers`.
 fn check_slow(outcome: &Outcome, name: &str, items: u64, transfers: &str) -> Option<String> {
     let Some(row) = outcome.rows.iter().find(|row| row.name == name) else {
         let effort = outcome.row(transfers).effort;
@@ -117,7 +117,7 @@ fn closes_and_syncs_that_take_no_time_have_no_row() {
     for row in io.rows.iter().chain(&fio.rows) {
         let aside =
             ["write-closing", "read-closing", "j-closing", "j-flush"].contains(&row.name.as_str());
-        // Where the machine makes them slow they have one.
+        // On a slow machine they may take long enough for a row.
         let long = row.service.total() > Nanos(100 * MS);
         assert!(!aside || long, "{}: {}", row.name, row.service.total());
     }

@@ -1,5 +1,4 @@
-//! The per-operation table: each row takes at least the time of its own requests, and 12 ranks
-//! report every row.
+//! The per-operation table: each row takes at least the time of its own requests, and 12 ranks report every row.
 
 use std::collections::BTreeSet;
 
@@ -9,8 +8,8 @@ use rbench_plan::spec;
 
 use super::*;
 
-/// The requests of an operation of each row. Before it changes what is in a file the kernel asks for the
-/// attribute `security.capability`.
+/// The requests of an operation of each row. Before a file's content changes, the kernel asks for the attribute
+/// `security.capability`.
 pub const REQUESTS: &[(&str, &[Kind])] = &[
     ("mkdir", &[Kind::Mkdir]),
     ("mvdir", &[Kind::Rename]),
@@ -51,14 +50,14 @@ const COPY: &[Kind] = &[
     Kind::Flush,
 ];
 
-/// A row that caches would answer, or that takes thousands of requests to prepare; it has a run of its own.
+/// A row that caches would answer, or whose preparation takes thousands of requests; it has a run of its own.
 pub struct Asked {
     pub row: &'static str,
     pub kind: Kind,
-    /// Requests of an operation. A path is looked up name by name: those of the pass, the rank and
-    /// the item, and for `resolve` of the four below it.
+    /// Requests per operation. A path is looked up name by name: the pass, the rank and the item, and for `resolve`
+    /// four more below the item.
     pub requests: u64,
-    /// Whether the kernel may keep names.
+    /// True if the kernel may cache names.
     pub keeps_names: bool,
 }
 
@@ -79,23 +78,23 @@ pub const ASKED: &[Asked] = &[
     asked("resolve", Kind::Lookup, 7, false),
 ];
 
-/// Latencies of kinds of requests.
+/// Latencies by kind of request.
 pub type Latencies = BTreeMap<Kind, Nanos>;
 
-/// A latency for each kind of [`REQUESTS`]: `ms` of its number, from 0.
+/// A latency for each kind in [`REQUESTS`]: `ms` of its index, from 0.
 pub fn latencies(ms: impl Fn(u64) -> u64) -> Latencies {
     let kinds: BTreeSet<Kind> = REQUESTS.iter().flat_map(|(_, all)| *all).copied().collect();
     let latency = |(number, kind)| (kind, Nanos(ms(number) * MS));
     (0..).zip(kinds).map(latency).collect()
 }
 
-/// The latencies of these requests, added up.
+/// The sum of these requests' latencies.
 pub fn injected(requests: &[Kind], latencies: &Latencies) -> Nanos {
     Nanos(requests.iter().map(|kind| latencies[kind].0).sum())
 }
 
-/// Runs the rows `only`, `operations` each, on a file system with `latencies`. The kernel keeps attributes, and
-/// names where it may.
+/// Runs the rows `only`, `operations` each, on a file system with `latencies`. The kernel caches attributes, and names
+/// if allowed.
 pub fn rows(only: &[&str], operations: u64, keeps_names: bool, latencies: &Latencies) -> Outcome {
     let target = mount(|config| {
         let long = Nanos(100 * Nanos::SECOND.0);
@@ -119,7 +118,7 @@ fn table(only: &[&str], operations: u64) -> spec::Ops {
     }
 }
 
-/// Every row but those of [`ASKED`].
+/// Checks every row except those of [`ASKED`].
 fn check_own(latencies: &Latencies) {
     let names: Vec<&str> = REQUESTS.iter().map(|(name, _)| *name).collect();
     let outcome = rows(&names, 2, true, latencies);
@@ -167,7 +166,7 @@ fn rows_that_caches_would_answer_take_at_least_the_time_of_their_requests() {
     }
 }
 
-/// Runs `only` on 12 ranks; every worker does `each` operations of every row, and no other row is reported.
+/// Runs `only` on 12 ranks. Every worker does `each` operations of every row, and no other row is reported.
 fn on_twelve_ranks(only: &[&str], threads: u32, each: u64) -> Outcome {
     let target = mount(|_| ());
     let mut run = Run::ops(&[0; 12], target.path(), table(only, each));

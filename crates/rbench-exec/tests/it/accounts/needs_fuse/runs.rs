@@ -1,5 +1,5 @@
-//! Runs of `rbench meta` and `rbench io`: operations and their requests, all requests of a run, and a
-//! stall in an open loop.
+//! Runs of `rbench meta` and `rbench io`: operations and their requests, all requests of a run, and a stall in an open
+//! loop.
 
 use rbench_core::Bytes;
 use rbench_plan::io::Rw;
@@ -12,7 +12,7 @@ fn operations_enclose_their_requests_and_lie_one_after_the_other_in_the_phase() 
     for workers in [1, 4, 16] {
         let target = slow("create=2ms,read=500us");
         let hosts = vec![0; workers];
-        // Each rank has a directory of its own: the kernel lets only one create at a time into a directory.
+        // Each rank has its own directory: the kernel serialises creations in a directory.
         let meta = Meta {
             depth: Some(0),
             items: Some(40),
@@ -51,8 +51,8 @@ fn a_whole_run_sends_the_requests_of_its_items_and_of_its_own_directories() {
     let outcome = sound(Run::meta(&[0; 4], target.path(), meta));
     let items = |name: &str| outcome.row(name).items;
     let counted = target.fs.stats().snapshot();
-    // The run's directory with its marker, and that of the iteration, are made and removed around
-    // the phases.
+    // The run's directory with its marker, and the directory of the iteration, are created and removed outside the
+    // phases.
     for (kind, expect) in [
         (Kind::Mkdir, items("tree-create") + items("dir-create") + 2),
         (Kind::Rmdir, items("dir-remove") + items("tree-remove") + 2),
@@ -70,7 +70,7 @@ fn a_whole_run_sends_the_requests_of_its_items_and_of_its_own_directories() {
     target.end();
 }
 
-/// An open loop of 1000 reads in a second, 400 of them; the 100th takes 200 ms.
+/// An open loop with 1000 reads per second, 400 in total; the 100th takes 200 ms.
 pub fn stalled() -> PhaseOutcome {
     let target = mount(|config| {
         let stall = "read:stall=200ms@nth=100".parse().expect("valid");
@@ -97,7 +97,7 @@ fn in_an_open_loop_all_that_is_due_during_a_stall_waits_for_its_end() {
     assert!(row.service.max() >= Nanos(200 * MS), "one is stalled");
     let half = Nanos(100 * MS);
     assert!(at_least(&row.service, half) >= 1);
-    // What was due in the first half of the stall waits for all of the other half.
+    // Operations due in the first half of the stall wait at least for the second half.
     let response = row.response.as_ref().expect("an open loop");
     let late = at_least(response, half);
     assert!(late >= 100, "{late} of {}", row.items);

@@ -1,4 +1,4 @@
-//! Upper bounds: what only the clock of an idle machine can decide.
+//! Upper bounds, which only the clock of an idle machine can decide.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -9,20 +9,20 @@ use super::runs::stalled;
 use super::*;
 use crate::clock::tried_again;
 
-/// Kinds of which preparing and removing take thousands.
+/// Kinds with thousands of requests in preparation and removal.
 const PREPARING: [Kind; 3] = [Kind::Mkdir, Kind::Mknod, Kind::Unlink];
 
 fn ms(time: Nanos) -> f64 {
     time.0 as f64 / MS as f64
 }
 
-/// Of the times of a row, in ms.
+/// Mean service time of a row, in ms.
 fn mean(outcome: &Outcome, name: &str) -> f64 {
     outcome.row(name).service.mean_ns() / MS as f64
 }
 
-/// What is wrong with the mean of a row with and without injected latency: all in ms, `room` for a
-/// machine that is not steady.
+/// Describes a wrong mean of a row, given the means with and without injected latency. All in ms;
+/// `room` is the tolerance for a noisy machine.
 fn wrong(name: &str, means: [f64; 2], injected: f64, room: f64) -> Option<String> {
     let [with, without] = means;
     let text = format!("{name}: {with:.3} ms, {injected} ms injected, {without:.3} ms without");
@@ -31,7 +31,7 @@ fn wrong(name: &str, means: [f64; 2], injected: f64, room: f64) -> Option<String
     (with < injected || with > most).then_some(text)
 }
 
-/// Tries rows until each was right once: a row that measures something else never is.
+/// Repeats rows until each was right once: a row that measures something else never is.
 fn each_right_once<'n>(names: &[&'n str], try_rows: impl Fn(&[&'n str]) -> Vec<(&'n str, String)>) {
     let right: RefCell<BTreeSet<&str>> = RefCell::default();
     tried_again(|| {
@@ -59,7 +59,7 @@ fn each_row_takes_the_time_of_its_own_requests_and_no_more() {
         let tried = REQUESTS.iter().filter(|(name, _)| names.contains(name));
         let judge = |(name, requests): &(&'static str, &[Kind])| {
             let injected = ms(injected(requests, &latencies));
-            // Two kinds differ by more.
+            // The latencies of two kinds differ by more.
             let room = 0.9;
             let means = [&with, &without].map(|outcome| mean(outcome, name));
             Some((*name, wrong(name, means, injected, room)?))
@@ -78,7 +78,8 @@ fn rows_that_caches_would_answer_take_the_time_of_their_requests_and_of_no_other
     });
 }
 
-/// What is wrong with such a row: with late requests of its own kind, and of all others.
+/// Describes a wrong row, tested with slow requests of its own kind, and with slow requests of all
+/// others.
 fn wrong_asked(asked: &Asked) -> Option<String> {
     let Asked {
         row,

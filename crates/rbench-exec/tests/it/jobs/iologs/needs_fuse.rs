@@ -1,4 +1,4 @@
-//! Replays on the built-in file system.
+//! Tests replays on the built-in file system.
 
 use super::*;
 use crate::testfs::mount;
@@ -12,7 +12,7 @@ fn a_target_that_is_too_slow_makes_the_replay_late() {
     log(target.path(), "t", 3, &text);
     let line = "--name=a --read_iolog=t --direct=1 --invalidate=1";
     let outcome = run_well(target.path(), line);
-    // The last one was due after 9 ms, and nine of 20 ms come before it.
+    // The last one was due after 9 ms, after nine operations of 20 ms.
     let late = late(&outcome, "a-read");
     assert!(late.max.0 >= 9 * 20_000_000 - 9_000_000, "{late:?}");
     let response = outcome

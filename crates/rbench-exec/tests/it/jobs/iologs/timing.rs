@@ -1,4 +1,4 @@
-//! Replays by the machine's own clock.
+//! Tests replays on the machine's own clock.
 
 use super::*;
 use crate::clock::tried_again;
@@ -34,7 +34,7 @@ fn times_are_kept_scaled_and_left_out() {
                 return;
             }
             assert_eq!(late.operations, outcome.row("a-read").items, "{more}");
-            // Far below any of the times, and more than a busy machine takes often.
+            // Far below all times, but rarely exceeded on a busy machine.
             assert!(late.max.0 < 100_000_000, "{more}: {late:?}");
             assert!(
                 late.mean() <= late.max && late.max.0 > 0,
@@ -51,8 +51,8 @@ fn times_are_kept_scaled_and_left_out() {
     }
 }
 
-/// Does a job that reads the pipe `p`, into which `text` is written with a pause before its
-/// last line.
+/// Runs a job that reads the pipe `p`, into which `text` is written with a pause before its last
+/// line.
 fn run_of_slow_pipe(line: &str, text: &[&str]) -> Outcome {
     let dir = tempdir();
     fs::write(dir.path().join("f"), vec![7; 65536]).expect("written");
@@ -65,7 +65,7 @@ fn run_of_slow_pipe(line: &str, text: &[&str]) -> Outcome {
         let mut pipe = fs::File::create(pipe).expect("a reader");
         pipe.write_all(first.as_bytes()).expect("written");
         std::thread::sleep(std::time::Duration::from_millis(600));
-        // Whoever has read enough is gone.
+        // A reader that has read enough is gone.
         let _ = pipe.write_all(last.as_bytes());
     });
     let outcome = run(dir.path(), line);
@@ -77,7 +77,7 @@ const START: &str = "fio version 3 iolog\n0 f add\n0 f open\n";
 
 #[test]
 fn a_log_that_pauses_makes_no_latencies_longer() {
-    // A busy disk may take as long.
+    // A busy disk may take this long.
     tried_again(|| {
         for engine in ["io_uring", "libaio", "posixaio"] {
             let line = format!(
@@ -94,7 +94,7 @@ fn a_log_that_pauses_makes_no_latencies_longer() {
 
 #[test]
 fn a_replay_that_is_cut_off_tells_what_was_due() {
-    // A busy machine or disk may do too little in so short a time.
+    // A busy machine or disk may do too little in this short time.
     tried_again(|| {
         let line = "--name=a --read_iolog=p --read_iolog_chunked=1 --runtime=100ms";
         let outcome = run_of_slow_pipe(line, &[START, "0 f read 0 4096\n", "0 f read 0 4096\n"]);

@@ -1,5 +1,5 @@
-//! Faults of the file system: each is told, once, where it belongs, and
-//! nothing is told that did not happen.
+//! Tests faults of the file system: each is reported once, in the right place, and nothing else is
+//! reported.
 
 use nix::errno::Errno;
 use rbench_core::{Bytes, FailureKind, OpKind};
@@ -18,14 +18,14 @@ fn faulty(faults: &[&str]) -> Mount {
     })
 }
 
-/// The faults that fired and did `action`.
+/// The fired faults with this `action`.
 fn fired(target: &Mount, action: &str) -> Vec<FaultRecord> {
     let mut all = target.fs.faults();
     all.retain(|record| record.action == action);
     all
 }
 
-/// (errors of all rows of that kind, items of the row with this name)
+/// Number of errors of this kind in all rows.
 fn told(outcome: &Outcome, kind: FailureKind) -> u64 {
     let rows = outcome.rows.iter().flat_map(|row| row.failures.iter());
     let of_kind = rows.filter(|(found, _, _)| *found == kind);
@@ -45,7 +45,7 @@ fn what_close_says_is_an_error_of_the_job() {
             "write",
             16,
         ),
-        // The survey before the run, making the file, filling it, the job.
+        // In order: the survey before the run, creating the file, filling it, the job.
         ("--rw=read", 3, "read", 16),
     ] {
         let target = faulty(&[&format!("flush:EIO@nth={nth}")]);
@@ -60,7 +60,7 @@ fn what_close_says_is_an_error_of_the_job() {
         assert_eq!(example.failure.op, OpKind::Close, "{line}");
         assert!(example.failure.path.contains("x.0."), "{line}");
         assert_eq!(only(&outcome).error, Errno::EIO as i32, "{line}");
-        // In a turn it ends the job, at the end there is nothing to be ended.
+        // An error between files ends the job; an error at the end has nothing to end.
         assert!(row.items <= items && row.items >= 4, "{line}");
         assert!(!more.contains("nrfiles") || row.items < items, "{line}");
         target.end();
@@ -129,11 +129,11 @@ fn blocks_that_could_not_be_written_are_not_said_to_be_wrong() {
         assert_eq!(outcome.row("x-write").unchecked, 0, "{line}");
         let (reads, _, writes, _) = counts(&outcome);
         if more.contains("--norandommap") {
-            // What was written several times is checked once, as with fio.
+            // Blocks that were written several times are checked once, like with fio.
             assert!(reads > 0 && reads < writes, "{line}: {reads}");
             assert!(unchecked > 0 && unchecked <= failed, "{line}: {unchecked}");
         } else if more.contains("--loops=3") {
-            // What was written again later is checked each time.
+            // Blocks that a later pass wrote again are checked each time.
             assert!(reads > 0 && reads + writes < 6 * 256, "{line}: {reads}");
             assert_eq!(reads + unchecked, writes + failed, "{line}");
         } else {
@@ -241,7 +241,7 @@ fn calls_that_were_made_again_are_counted_one_by_one() {
             "io_uring --iodepth=8",
         ] {
             if fault.starts_with("write:short") && engine.ends_with("--iodepth=8") {
-                // The kernel makes EIO of it where FUSE requests are asynchronous.
+                // With asynchronous FUSE requests, the kernel turns it into EIO.
                 continue;
             }
             let target = faulty(&[fault]);

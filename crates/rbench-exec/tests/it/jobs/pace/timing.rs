@@ -1,4 +1,4 @@
-//! How long and how fast by the machine's own clock, which may be busy.
+//! Tests rates, times and searches on the machine's own clock, which may be busy.
 
 use std::time::Instant;
 
@@ -18,8 +18,8 @@ fn null(dir: &Path, more: &str) -> Outcome {
     run_well(dir, &line)
 }
 
-/// So many operations of a row must have been due, and nearly all of them done
-/// in time: a busy machine may wake a worker late at the end.
+/// Checks that about `expect` operations of a row were due, and nearly all of them done in time: a
+/// busy machine may wake a worker late at the end.
 fn check_due(outcome: &Outcome, row: &str, expect: f64, percent: f64, what: &str) {
     let row = outcome.row(row);
     check_share(row.items + row.unissued, expect, percent, what);
@@ -76,7 +76,7 @@ fn poisson_arrivals_come_to_the_rate_at_a_high_rate_too_once() {
     for (rate, jobs) in [(1000_u64, 1_u64), (50_000, 1), (20_000, 3)] {
         let more = format!("{line} --rate_iops={rate} --numjobs={jobs} --group_reporting");
         let outcome = null(dir.path(), &more);
-        // Four deviations of the number of a Poisson process, or 2 %.
+        // Four standard deviations of a Poisson process, or 2 %.
         let expect = (rate * jobs * 2) as f64;
         let percent = (400.0 / expect.sqrt()).max(2.0);
         check_due(&outcome, "x-read", expect, percent, &more);
@@ -98,7 +98,7 @@ fn gaps_of_poisson_arrivals_are_spread_like_exponential_ones_once() {
     let gaps: Vec<f64> = starts.windows(2).map(|w| (w[1] - w[0]).max(0.0)).collect();
     let mean = gaps.iter().sum::<f64>() / gaps.len() as f64;
     let below = gaps.iter().filter(|g| **g < mean).count() as f64 / gaps.len() as f64;
-    // 1 − 1/e of exponential gaps are below their mean; half of even ones.
+    // A share of 1 − 1/e of exponential gaps is below their mean; of equal gaps, half.
     assert!((below - 0.632).abs() < 0.06, "{below}");
     target.end();
 }
@@ -119,9 +119,9 @@ fn thinking_comes_behind_operations_once() {
         ),
     ] {
         let line = format!("--name=x --rw=write --size=80k {more}");
-        let begun = Instant::now();
+        let started = Instant::now();
         let outcome = run_well(dir.path(), &line);
-        let whole = begun.elapsed().as_nanos() as u64;
+        let whole = started.elapsed().as_nanos() as u64;
         let job = only(&outcome);
         let least = pauses * 10 * MS;
         assert!(
@@ -130,10 +130,10 @@ fn thinking_comes_behind_operations_once() {
             job.elapsed
         );
         assert!(job.elapsed.0 < least + 100 * MS, "{line}: {}", job.elapsed);
-        // No operation took that long.
+        // No operation took this long.
         assert_eq!(job.write.ios, 20);
         if more.contains("spin") {
-            // The others on the machine get a part of the time that it spins.
+            // Other processes also use a part of its spinning time.
             assert!(job.cpu_user.0 + job.cpu_system.0 >= MS, "{}", job.cpu_user);
         }
     }
@@ -169,7 +169,7 @@ fn what_is_done_in_the_ramp_is_not_counted_once() {
 
 #[test]
 fn a_row_of_a_job_is_over_the_time_in_which_its_own_operations_were_measured() {
-    // A worker that waits for a processor all through its second measures nothing.
+    // A worker that waits for a processor during its whole second measures nothing.
     tried_again(rows_are_over_their_own_time);
 }
 
@@ -186,7 +186,7 @@ fn rows_are_over_their_own_time() {
         let row = outcome.row(&format!("{name}-read"));
         assert_eq!(row.measured_from.0, from * MS, "{name}");
         assert_eq!(row.set_aside.0, 0, "{name}");
-        // The last operation of any worker ends the time, and no other job's.
+        // The last operation of any worker of this job ends the time.
         let (line, bins) = (&row.timeline, row.timeline.bins());
         let end = row.measured_from.0 + row.elapsed.0;
         let last = Timeline::bin_of(line.interval(), line.power(), Nanos(end));
@@ -210,9 +210,9 @@ fn a_delayed_start_counts_nowhere_but_in_the_clock() {
 fn a_delayed_start_counts_nowhere_but_in_the_clock_once() {
     let dir = tempdir();
     let line = "--name=x --rw=write --size=64k --startdelay=300ms --name=y --rw=write --size=64k";
-    let begun = Instant::now();
+    let started = Instant::now();
     let outcome = run_well(dir.path(), line);
-    assert!(begun.elapsed().as_millis() >= 300);
+    assert!(started.elapsed().as_millis() >= 300);
     let (x, y) = (&outcome.jobs[0], &outcome.jobs[1]);
     let apart = x.start_ms - y.start_ms;
     assert!((250..900).contains(&apart), "{apart} ms");
@@ -234,14 +234,14 @@ fn runtime_caps_what_would_take_longer_and_time_based_work_begins_again_once() {
     let line = "--name=x --rw=read --direct=1 --runtime=300ms";
     let outcome = run_well(target.path(), &format!("{line} --size=4M"));
     let cut = only(&outcome);
-    // Each read takes 10 ms at least, so there are 30 of them at most.
+    // Each read takes at least 10 ms, so there are at most 30.
     assert!((5..=31).contains(&cut.read.ios), "{}", cut.read.ios);
     assert!(cut.elapsed.0 >= 290 * MS, "{}", cut.elapsed);
     let outcome = run_well(target.path(), &format!("{line} --size=20k --time_based"));
     let again = only(&outcome);
     assert!((6..=31).contains(&again.read.ios), "{}", again.read.ios);
     assert!(again.elapsed.0 >= 290 * MS, "{}", again.elapsed);
-    // Work that is done sooner is not stretched.
+    // Work that ends early is not stretched.
     let outcome = run_well(target.path(), &format!("{line} --size=20k"));
     assert_eq!(only(&outcome).read.ios, 5);
     assert!(only(&outcome).elapsed.0 < 280 * MS);
@@ -263,7 +263,7 @@ fn the_depth_that_keeps_a_latency_is_found_and_shown_by_itself_once() {
     );
     let job = only(&outcome);
     assert_eq!(job.latency_depth, 8);
-    // 1, 2, 4, 8, and 8 once more.
+    // 1, 2, 4, 8, and 8 again.
     assert!(
         job.elapsed.0 >= 5 * 150 * MS && job.elapsed.0 < 6_000 * MS,
         "{}",
@@ -277,7 +277,7 @@ fn the_depth_that_keeps_a_latency_is_found_and_shown_by_itself_once() {
     );
     let deep = job.depths[3] as f64 / job.read.ios as f64;
     assert!(deep > 0.9, "{:?}", job.depths);
-    // No depth keeps what not even one request keeps.
+    // If a single request misses the target, no depth meets it.
     let outcome = run_well(
         target.path(),
         &format!("{line} --runtime=600ms --latency_target=1000"),
@@ -336,8 +336,7 @@ fn a_job_that_is_too_slow_or_has_a_late_operation_fails() {
         assert_eq!(one("--rate_iops_min=2 --runtime=1500ms").error, 0);
         let enough = one("--rate_min=4k --runtime=1500ms");
         assert_eq!(enough.error, 0);
-        // While data is read back nothing is written, and that is not slow. The
-        // reads take 1.2 s.
+        // Reading back takes 1.2 s without writes; that does not count as slow.
         let back = "--name=y --rw=write --size=480k --direct=1 --rate_min=4k --verify=crc32c";
         let back = run(target.path(), back);
         assert_eq!((only(&back).error, only(&back).read.ios), (0, 120));
@@ -356,7 +355,7 @@ fn an_operation_that_stalls_ends_the_job_where_it_was() {
         config.faults.push(stall);
     });
     let line = "--name=x --rw=read --size=1M --direct=1 --max_latency=1000ms";
-    // The layout writes only.
+    // The layout only writes.
     assert_eq!(target.fs.stats().snapshot().counts(Kind::Read).requests, 0);
     let outcome = run(target.path(), line);
     let job = only(&outcome);

@@ -1,4 +1,4 @@
-//! fio 3.33 itself, with numbers that nobody has seen before.
+//! Tests against an installed fio 3.33, with newly measured numbers.
 
 use std::io::{ErrorKind, Write as _};
 use std::process::Command;
@@ -6,12 +6,12 @@ use std::thread;
 
 use super::*;
 
-/// Whether fio is here. Without it the test says so and does nothing, or fails where nothing may
-/// be skipped or something is to be recorded.
+/// Returns true if fio is installed. Otherwise the test prints a note, or fails if skipping is not
+/// allowed or a record is requested.
 fn fio_is_here() -> bool {
     match Command::new("fio").arg("--version").output() {
         Err(error) if error.kind() == ErrorKind::NotFound => {
-            // Not by a macro: the harness would keep the line of a test that passes.
+            // Not by a macro: the harness would capture the line of a passing test.
             writeln!(std::io::stderr(), "skipped: fio is not installed")
                 .expect("stderr takes a line");
             let needed = ["RBENCH_TEST_NO_SKIP", "RBENCH_RECORD"];
@@ -27,7 +27,7 @@ fn fio_is_here() -> bool {
     }
 }
 
-/// What fio prints in all forms, in a folder of its own.
+/// fio's output in all formats, run in a temporary directory.
 fn printed(options: &str) -> String {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let fio = Command::new("fio")
@@ -47,7 +47,7 @@ fn what_fio_measures_now_is_what_it_prints() {
         return;
     }
     let record = std::env::var_os("RBENCH_RECORD").is_some();
-    // Most runs wait for their time to pass.
+    // Most runs only wait, so several run at once.
     thread::scope(|scope| {
         for first in 0..4 {
             scope.spawn(move || {

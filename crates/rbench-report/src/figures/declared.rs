@@ -295,6 +295,11 @@ pub const FIGURES: &[Figure] = figures! {
         "replay: times of the operations when they were recorded",
         put(Text, In(BESIDE)), put(Page, In("the table Replay")), put(OpenMetrics, Not(OF_TRACE)),
         put(Compare, Not(OF_TRACE));
+    "concurrency", "Concurrency", Ratio, ["latency.service", "elapsed_s"],
+        Number(|p| Some(&p.latency.service).filter(|_| p.elapsed_s > 0.0).map(|hist| {
+            hist.mean_ns * hist.count as f64 / 1e9 / p.elapsed_s
+        })),
+        "operations in flight on average: the sum of service times / elapsed time (Little's law)";
 };
 
 macro_rules! quantities {

@@ -1,14 +1,12 @@
-//! The journal of acknowledged writes, and what it says of the data after a
-//! crash.
+//! The journal of acknowledged writes, and the judgement of the data by it after a crash.
 //!
-//! Each worker takes down in a file of its own, outside the target, when a
-//! write or a sync begins and how it ended ([`journal`], [`mod@format`]). After a
-//! crash the records tell which contents each block may have ([`history`]);
-//! every block is read and judged by them ([`judge`], [`mod@audit`]).
+//! Each worker records in a file of its own, outside the target, when a write or a sync starts and
+//! how it ended ([`journal`], [`mod@format`]). After a crash the records determine which contents
+//! each block may have ([`history`]). Every block is read and judged by them ([`judge`],
+//! [`mod@audit`]).
 //!
-//! A record is in the kernel's page cache before the next step is taken, so
-//! the journal survives the end of the process at any moment, but not that of
-//! its own host.
+//! A record is in the kernel's page cache before the next step. The journal therefore survives the
+//! end of the process at any moment, but not a crash of its own host.
 
 pub mod audit;
 pub mod format;

@@ -1,11 +1,10 @@
-//! Blocks of files, moved through an engine: the worker of a phase of
-//! `rbench io` and of a job, closed loop or at given times, with everything that
-//! happens between the operations.
+//! Blocks of files, moved through an engine: the worker of a phase of `rbench io` and of a job,
+//! closed loop or open loop, with everything between the operations.
 //!
-//! This file owns a worker's life: passes over its work, what follows them, the end.
-//! `context` makes it, `single` performs one request at a time, `many` keeps several
-//! in flight; `noting` says what becomes of one, `syncs` syncs and closes, `checks` draws the operations and reads
-//! back what was written.
+//! This file owns a worker's life: passes over its work, the steps after them, and the end.
+//! `context` creates it, `single` performs one request at a time, `many` keeps several in flight.
+//! `noting` records results, `syncs` syncs and closes, `checks` draws operations and verifies
+//! written data.
 
 use std::os::fd::RawFd;
 use std::sync::atomic::Ordering;
@@ -81,11 +80,10 @@ pub use others::{Exit, Others};
 pub use process::check as check_process;
 pub(crate) use small::bare_loop_of_small;
 
-/// Makes the worker that is the `clone`-th of its job on this rank: opens its
-/// files, untimed.
+/// Creates the worker with index `clone` of its job on this rank: opens its files, untimed.
 ///
 /// # Errors
-/// Why it cannot do anything.
+/// The reason why it cannot work.
 pub fn prepare(context: &WorkerContext, clone: u32) -> Prepared {
     match context.job.small {
         Some(small) => small::prepare(context, clone, small),
@@ -93,20 +91,20 @@ pub fn prepare(context: &WorkerContext, clone: u32) -> Prepared {
     }
 }
 
-/// What is done with a block.
+/// The kind of operation on a block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Read,
     Write,
     Trim,
-    /// Read and compared.
+    /// Read and compare.
     Check,
-    /// Read where it was trimmed: it must be zeros.
+    /// Read a trimmed block: it must be zeros.
     CheckZeros,
 }
 
 impl Kind {
-    /// Of the row that it belongs to.
+    /// Returns the direction of the row that it belongs to.
     #[inline(always)]
     fn direction(self) -> Direction {
         match self {
@@ -117,16 +115,16 @@ impl Kind {
     }
 }
 
-/// An operation to do.
+/// A planned operation.
 #[derive(Debug, Clone, Copy)]
 struct Planned {
     kind: Kind,
     file: u64,
     offset: u64,
     length: usize,
-    /// Of a write: its number. Of a check: the earliest it may have.
+    /// Number of a write, or the lowest valid number for a check.
     generation: u64,
-    /// Whether the file is done after it.
+    /// Set for the last operation on its file.
     last: bool,
     intended: Option<Nanos>,
 }
@@ -151,31 +149,31 @@ impl Planned {
     }
 }
 
-/// In headers of jobs, the job's position stands above the worker's number.
+/// In headers of jobs, the job's position is in the bits above the worker's number.
 const JOB_SHIFT: u32 = 40;
 
-/// What headers say of a worker of the job with that position.
+/// Returns the mark in the headers of a worker, from its job's position and its number.
 pub fn mark(job: u32, worker: u64) -> u64 {
     u64::from(job) << JOB_SHIFT | worker
 }
 
-/// Writes of a job since the last of each that may follow them.
+/// Writes of a job since the last operation of each kind that may follow them.
 #[derive(Debug, Default)]
 struct Since {
     fsync: u64,
     datasync: u64,
-    /// With `sync_file_range`: writes, and which part of which file they went to.
+    /// With `sync_file_range`: writes, and the part of the file that they went to.
     range: u64,
     range_file: u64,
     range_part: (u64, u64),
     think: u64,
-    /// When the last pause was over, and the latest operation.
+    /// End of the last pause, and the latest operation.
     thought: Nanos,
     ended: Nanos,
 }
 
 impl Since {
-    /// Notes where a write went.
+    /// Records the place of a write.
     fn note_range(&mut self, what: &Planned) {
         let end = what.offset.saturating_add(what.length as u64);
         let (from, to) = match self.range > 0 && self.range_file == what.file {
@@ -187,12 +185,12 @@ impl Since {
     }
 }
 
-/// How a worker ended, and what it used.
+/// The end of a worker, and the resources that it used.
 #[derive(Debug, Default)]
 struct Ended {
-    /// errno of what ended it; 0: nothing did.
+    /// errno of the error that ended it; 0: none.
     error: i32,
-    /// Errors that did not, and errno of the first.
+    /// Errors that did not end it, and errno of the first.
     errors: u64,
     first_error: i32,
     start_ms: u64,
@@ -201,84 +199,84 @@ struct Ended {
     at: Nanos,
 }
 
-/// Where a worker's next operation comes from.
+/// Source of a worker's next operation.
 struct Pattern {
     steps: Steps,
     source: Source,
-    /// The log of I/O that takes the place of the pattern.
+    /// The log of I/O that replaces the pattern.
     replayed: Option<Box<Replayed>>,
     arrivals: Arrivals,
-    /// The next operation, where it was drawn and is not in a slot.
+    /// The next operation if it was drawn and is not in a slot.
     next: Option<Planned>,
-    /// The number of the latest write, and the last there is.
+    /// The number of the latest write, and the highest number.
     generation: u64,
     generation_max: u64,
     pass_over: bool,
-    /// The pass that is over is to be waited for.
+    /// The worker has to wait after the finished pass.
     stops: bool,
-    /// When cached pages are dropped.
+    /// Schedule of dropping cached pages.
     renewal: renewal::Renewal,
     exhausted: bool,
-    /// Operations of this pass that were started.
+    /// Operations started in this pass.
     pass_steps: u64,
 }
 
 /// A worker's requests in flight.
 struct Requests {
-    /// With several requests in flight: their slots.
+    /// Slots, with several requests in flight.
     slots: Vec<many::Slot>,
     queue: Queue,
-    /// Ready, and not yet given to the engine.
+    /// Ready, but not yet submitted to the engine.
     pending: Vec<usize>,
-    /// The completion of one request.
+    /// Completion of a single request.
     done: Vec<Completion>,
-    /// The slot in which the next operation is ready.
+    /// The slot with the next operation, ready.
     held: Option<usize>,
-    /// What its requests wait for.
+    /// Dependencies of its requests.
     order: Option<Box<Order>>,
 }
 
-/// What a worker's blocks carry, and what is to be checked of them.
+/// Contents of a worker's blocks, and the state of verification.
 struct Checks {
     headers: Option<Marks>,
-    /// What headers say of the worker.
+    /// The worker's mark in headers.
     mark: u64,
     checkers: Option<Checkers>,
     /// The journal of its acknowledged writes.
     log: Option<Log>,
     backlog: Vec<Written>,
-    /// Blocks of the backlog that are to be checked before the next ones are waited for.
+    /// Blocks of the backlog to check before waiting for the next ones.
     batch_left: u64,
-    /// What of it is to be trimmed.
+    /// Trims of the worker, if any.
     trims: Option<Box<Trims>>,
-    /// What is not to be checked.
+    /// Blocks not to check.
     unwritten: Unwritten,
-    /// Which writes completed, and how far to verify.
+    /// Writes that completed, and the limit of verification.
     progress: Option<Box<Progress>>,
 }
 
-/// How far a worker is, and what it reports.
+/// A worker's progress and its report.
 struct Accounts {
     /// Taken in `finish`.
     stats: Option<Box<JobStats>>,
     ended: Ended,
     start: Nanos,
-    /// What starts earlier is not recorded (ramp).
+    /// Operations that start earlier are not recorded (ramp).
     records_from: Nanos,
-    /// What is moved before anything is recorded.
+    /// Operations and bytes before recording starts.
     ramp: Ramp,
     since: Since,
     last_written: u64,
-    /// Requests started in all, the most there may be, and how many are planned.
+    /// Requests started in total, the maximum, and the number planned.
     submitted: u64,
     upto: u64,
     planned: u64,
-    /// No further operation: an error, or a goal was reached.
+    /// Set when no further operation starts: after an error, or at a goal.
     over: bool,
 }
 
 impl Accounts {
-    /// Ends the work for a reason that is no failed operation.
+    /// Ends the work for a reason other than a failed operation.
     fn give_up(&mut self, errno: Option<Errno>) {
         self.over = true;
         if let (Some(errno), 0) = (errno, self.ended.error) {
@@ -305,16 +303,16 @@ pub struct BlockRunner {
     accounts: Accounts,
     /// The log of its own I/O.
     recorder: Option<Box<Recorder>>,
-    /// Its part in a flow.
+    /// Its share of a flow.
     flow: Option<FlowShare>,
-    /// What it keeps from others as long as it is there.
+    /// Memory kept from others for the life of the worker.
     locked: Option<LockedMemory>,
-    /// Where opens and closes are timed.
+    /// Rows in which opens and closes are timed.
     framed: Option<Box<Framed>>,
 }
 
 impl BlockRunner {
-    /// The worker's own start, deadline and stop.
+    /// The gate with the worker's own start, deadline and stop.
     fn own_gate(&self, gate: &Gate) -> Gate {
         let pace = &self.context.job.pace;
         let start = gate.start.0.saturating_add(pace.delay.0);
@@ -323,7 +321,7 @@ impl BlockRunner {
         Gate {
             clock: gate.clock,
             start: Nanos(start),
-            // Where the ramp has no end yet, neither has the rest.
+            // Without an end of the ramp, the rest has none either.
             deadline: pace
                 .runtime
                 .filter(|_| !self.accounts.ramp.goes_on())
@@ -333,7 +331,7 @@ impl BlockRunner {
         }
     }
 
-    /// Pass after pass, each with what follows it.
+    /// Runs pass after pass, each with the steps after it.
     fn passes(&mut self, gate: &Gate, meter: &mut Meter) {
         let mut gate = gate.clone();
         let gate = &mut gate;
@@ -373,14 +371,14 @@ impl BlockRunner {
                 break;
             }
             if let Some(time) = self.context.job.pace.time_min {
-                // From now on time decides.
+                // From here on time decides.
                 gate.deadline = Some(Nanos(self.accounts.start.0.saturating_add(time.0)));
             }
         }
         self.note_missed(gate, meter);
     }
 
-    /// Does what the source gives, to its end or to the end of the pass; whether
+    /// Performs the operations of the source, to its end or to the end of the pass. Returns whether
     /// the gate is still open.
     fn pump(&mut self, gate: &Gate, meter: &mut Meter) -> bool {
         let open = match self.requests.slots.len() {
@@ -391,7 +389,7 @@ impl BlockRunner {
         open
     }
 
-    /// Notes what was due before the deadline and never started.
+    /// Records the operations that were due before the deadline and never started.
     fn note_missed(&mut self, gate: &Gate, meter: &mut Meter) {
         let closed = gate
             .end()
@@ -433,7 +431,7 @@ impl BlockRunner {
         }
     }
 
-    /// Puts the data of a write into the slot's buffer.
+    /// Fills the slot's buffer with the data of a write.
     #[inline(always)]
     fn fill<E: Extras>(&mut self, slot: usize, what: &Planned) {
         if E::asks(self.how.names) {
@@ -495,13 +493,13 @@ impl BlockRunner {
         }
     }
 
-    /// Bytes of the operations that were started.
+    /// Returns the bytes of started operations.
     fn started_bytes(&self) -> u64 {
         let waiting = self.pattern.next.map_or(0, |what| what.length as u64);
         self.pattern.steps.bytes().saturating_sub(waiting)
     }
 
-    /// Whether the worker's part was gone over in full, and each block once or more.
+    /// Returns whether the worker covered its part in full, and each block at least once.
     fn went_everywhere(&self) -> bool {
         self.pattern.steps.covers() && self.started_bytes() >= self.pattern.steps.total()
     }
@@ -517,7 +515,7 @@ impl Runner for BlockRunner {
         (self.accounts.start, self.accounts.ended.at) = (own.start, own.start);
         let pace = &self.context.job.pace;
         let from = match self.accounts.ramp.goes_on() {
-            // When that is, bytes will tell.
+            // In this case bytes decide.
             true => Nanos(u64::MAX),
             false => Nanos(own.start.0.saturating_add(pace.ramp.0)),
         };
@@ -582,11 +580,11 @@ impl Runner for BlockRunner {
 
     fn once(&self) -> Option<u64> {
         let job = &self.context.job;
-        // What comes before the ramp's end is not counted, and what a job checks was
+        // Operations before the end of the ramp are not counted, and data that a job verifies was
         // just written.
         let plain = !job.pace.ramps() && (job.verify.is_none() || self.accounts.stats.is_none());
         let plain = plain && self.pattern.replayed.is_none();
-        // Each pass begins with the pages of what it reads dropped, but for those that are mapped.
+        // Each pass starts with the pages that it reads dropped, unless they are mapped.
         let directions = job.pattern.directions;
         let drops = self.how.renews && !self.context.engine.mapped;
         let renews = drops && directions.read && !directions.write;
@@ -612,7 +610,7 @@ impl Runner for BlockRunner {
         let stop = &self.context.others.run_stop;
         process::leave(&self.context.job, &self.context.base, &|| stop.is_raised());
         self.save_progress(meter);
-        // What was lost by the time of closing is not there.
+        // Pages lost by the time of closing are absent.
         if let Some(kept) = &self.context.kept
             && let Some(covered) = kept.covered.get(self.own_thread())
             && self.accounts.is_sound()
@@ -668,8 +666,8 @@ impl Runner for BlockRunner {
 }
 
 impl BlockRunner {
-    /// Goes on, whatever the time, until so many operations were started in all. Only
-    /// one may be under way at a time.
+    /// Continues, whatever the time, until `upto` operations were started in total. Only one may be
+    /// in flight at a time.
     fn top_up(&mut self, upto: u64, own: Gate, meter: &mut Meter) {
         self.accounts.upto = upto;
         let gate = Gate {
@@ -681,7 +679,7 @@ impl BlockRunner {
         self.transferred(begun, meter);
     }
 
-    /// Its number on this rank.
+    /// Returns its number on this rank.
     fn own_thread(&self) -> usize {
         (self.part.worker % u64::from(self.context.job.numjobs.max(1))) as usize
     }

@@ -1,5 +1,5 @@
-//! Which ranks share a cache: those of one kernel that work on the same file
-//! system, on however many hosts (containers) they are.
+//! Ranks that share a cache: those of one kernel that work on the same file system, on however many
+//! hosts (containers) they are.
 
 use std::path::PathBuf;
 
@@ -8,15 +8,14 @@ use rbench_sys::identity::file_system;
 
 use crate::group::{ExecError, Group};
 
-/// The number of each rank's cache, the same on every rank, for a run that
-/// works in `dirs`; `kernel` names this rank's. Where nothing is known of them,
-/// ranks of a host share.
+/// Returns the number of each rank's cache, the same on every rank, for a run that works in `dirs`;
+/// `kernel` identifies this rank's kernel. Ranks of a host share a cache if nothing is known.
 pub async fn caches(
     group: &Group<'_>,
     kernel: &str,
     dirs: Vec<PathBuf>,
 ) -> Result<Vec<u32>, ExecError> {
-    // What cannot be looked at is complained of by whoever needs it.
+    // Errors are reported later, by the code that needs the directory.
     let look = move || {
         let found: Vec<String> = dirs.iter().flat_map(|dir| file_system(dir)).collect();
         found
@@ -34,7 +33,7 @@ pub async fn caches(
     group.quietly(sharing(group.world, &keys)).await
 }
 
-/// Drops the kernel's caches on every host, by one rank each.
+/// Drops the kernel's caches, by one rank on each host.
 ///
 /// # Errors
 /// One sentence, the same on every rank.

@@ -1,6 +1,5 @@
-//! What the tool itself costs on each host: a clock reading, recording a
-//! latency, and one operation of the loop that the workload runs, with nothing
-//! behind it: metadata operations on a file system that is none, blocks and
+//! Overhead of the tool on each host: a clock reading, recording a latency, and one operation of
+//! the workload's loop without real I/O. Metadata operations run on a null file system, blocks and
 //! jobs with the engine `null`.
 
 use std::sync::Arc;
@@ -19,7 +18,7 @@ use crate::pace::{Gate, StopFlag, Waits};
 use crate::workload;
 
 const ROUNDS: u64 = 50_000;
-/// The fastest of so many tries counts: what disturbs only makes it slower.
+/// Number of tries. The fastest counts: disturbances only make one slower.
 const TRIES: u32 = 5;
 
 /// Costs in ns.
@@ -29,14 +28,12 @@ pub struct Calibration {
     pub clock_ns: f64,
     /// Recording one latency.
     pub record_ns: f64,
-    /// One operation of the loop that runs with nothing behind it, fully
-    /// measured.
+    /// One operation of the loop without real I/O, fully measured.
     pub null_op_ns: f64,
 }
 
-/// What the tool costs on each host, at rank 0 in the order of the hosts; none
-/// elsewhere. One rank of each host measures while the others wait, so that
-/// they do not disturb it.
+/// Measures the overhead on each host, at rank 0 in the order of the hosts; empty elsewhere. One
+/// rank of each host measures while the others wait, to avoid disturbing it.
 pub async fn on_each_host(group: &Group<'_>, work: &Work) -> Result<Vec<Calibration>, ExecError> {
     let mine = group
         .is_leader()
@@ -85,7 +82,7 @@ fn best(mut once: impl FnMut() -> Nanos) -> f64 {
     fastest as f64 / ROUNDS as f64
 }
 
-/// What a loop that starts now runs with.
+/// Returns the gate and meter of a loop that starts now.
 fn surroundings(clock: CpuClock) -> (Gate, Meter) {
     let start = clock.now();
     let gate = Gate {
@@ -108,8 +105,8 @@ fn surroundings(clock: CpuClock) -> (Gate, Meter) {
     (gate, meter)
 }
 
-/// A block loop of `operations` sequential reads with the null engine, ready
-/// to run, and what it runs with.
+/// Returns a block loop of `operations` sequential reads with the null engine, ready to run, with
+/// its gate and meter.
 pub fn null_loop(clock: CpuClock, operations: u64) -> Option<(BlockRunner, Gate, Meter)> {
     let (gate, meter) = surroundings(clock);
     let plan = IoPlan {

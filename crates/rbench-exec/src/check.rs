@@ -1,6 +1,6 @@
-//! Whether the file system of a directory keeps its promises, tried by clients (the first rank of
-//! each host, or one rank for each mount) in directories of their own, and then between them
-//! (`rbench check`). Nothing here is timed but what it says.
+//! Checks of the promises of a directory's file system (`rbench check`). Clients (the first rank of
+//! each host, or one rank for each mount) try them in directories of their own, and then between
+//! each other. Nothing is timed unless it says so.
 
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
@@ -25,76 +25,74 @@ mod between;
 pub use between::{Between, Counted, Pair};
 use between::{Clients, Load};
 
-/// After so many promises in a row that did not come to an end nothing more is tried.
+/// After this number of consecutive promises that did not finish, nothing more is tried.
 const SILENT_MAX: usize = 3;
 
-/// How long removing what a promise made may take.
+/// Time limit for removing the files of a promise.
 const REMOVED_WITHIN: Duration = Duration::from_secs(60);
 
-/// What is to be tried.
+/// The checks to run.
 #[derive(Debug, Clone)]
 pub struct Asked {
-    /// In this order.
+    /// Promises, in this order.
     pub promises: Vec<&'static Promise>,
-    /// What is drawn at random follows from it.
+    /// Seed of all random choices.
     pub seed: u64,
-    /// How long one promise may take.
+    /// Time limit of one promise.
     pub longest: Duration,
-    /// The rank of each client, in ascending order: the ranks that try it. All see the same
-    /// file system, each by a mount of its own.
+    /// The rank of each client, in ascending order. All see the same file system, each by a mount
+    /// of its own.
     pub clients: Vec<Rank>,
-    /// What is to be tried between them, in this order; with one client it is left out.
+    /// Checks between the clients, in this order; left out with one client.
     pub between: Vec<&'static Check>,
-    /// Whether the clients work on other files besides, while it is.
+    /// Set if clients work on other files meanwhile.
     pub under_load: bool,
     /// This program.
     pub program: PathBuf,
 }
 
-/// What was found.
+/// Results of all checks.
 #[derive(Debug)]
 pub struct Checked {
-    /// Each client.
+    /// Results of each client.
     pub hosts: Vec<HostCheck>,
-    /// What was seen between them, in the order in which it was tried. After a stop the rest
-    /// is missing.
+    /// Results between clients, in the order of the checks. After a stop the rest is missing.
     pub between: Vec<Between>,
-    /// Files that clients made besides, and what went wrong with that; `None`: none were to.
+    /// Files that clients created as load, and an error if it failed; `None` without load.
     pub load: Option<(u64, Option<String>)>,
-    /// How far instants of two clients may have been apart at worst that were told to be the
-    /// same, when something was judged by them.
+    /// Largest possible distance of two clients' instants that were meant to be equal, if something
+    /// was judged by them.
     pub clock_error: Nanos,
-    /// What could not be removed.
+    /// Files that could not be removed.
     pub left: Vec<String>,
 }
 
-/// What a client found.
+/// Results of a client.
 #[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostCheck {
-    /// Whether it was tried as root.
+    /// Set if it ran as root.
     pub root: bool,
-    /// What was seen of each promise, in the order in which they were tried. After a stop the
-    /// rest is missing.
+    /// Result of each promise, in the order of the checks. After a stop the rest is missing.
     pub found: Vec<Seen>,
 }
 
-/// What was seen of a promise.
+/// Result of a promise.
 #[derive(Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Seen {
     /// Its name.
     pub name: String,
-    /// What came of it.
+    /// The verdict.
     pub verdict: Verdict,
-    /// How long it took.
+    /// Time that it took.
     pub took: Nanos,
 }
 
-/// Tries the promises on each client, and then what they promise each other; at rank 0 what was
-/// found. What is made there is removed, but for what belongs to calls that have not returned.
+/// Checks the promises on each client, and then between them; returns the results at rank 0. Files
+/// created for it are removed, unless calls that have not returned use them.
 ///
 /// # Errors
-/// When the directory cannot be made (one sentence, the same on every rank), or the ranks
-/// cannot talk.
+/// When the directory cannot be created (one sentence, the same on every rank), or the ranks
+/// cannot communicate.
 pub async fn check(
     group: &Group<'_>,
     place: &Place<'_>,
@@ -140,7 +138,7 @@ pub async fn check(
         }
     }
     let left = match silent {
-        // Removing would wait as well.
+        // Removing would block, too.
         true => target.leave(group).await?,
         false => {
             group.step("removing test files");
@@ -156,14 +154,15 @@ pub async fn check(
     })
 }
 
-/// Whether it is so at any rank.
+/// Returns whether it is true on any rank.
 async fn any(group: &Group<'_>, mine: bool) -> Result<bool, ExecError> {
     let word = vec![u64::from(mine)];
     let word = group.world.all_reduce(Combine::Max, word);
     Ok(group.quietly(word).await?[0] != 0)
 }
 
-/// Why nothing is tried between the clients; `silent`: one has a call that has not returned.
+/// Returns why nothing is checked between the clients; `silent`: one has a call that has not
+/// returned.
 fn why_not(asked: &Asked, silent: bool, target: &Target) -> Option<Verdict> {
     if asked.clients.len() < 2 {
         let why = "there is only one client".to_owned();
@@ -188,8 +187,8 @@ fn not_tried(check: &Check, verdict: Verdict) -> Between {
 
 type Loaded = Option<(u64, Option<String>)>;
 
-/// What is seen between clients, beside a load if there is to be one; whether a call of this
-/// rank has not returned.
+/// Runs the checks between clients, with load if requested. Returns whether a call of this rank has
+/// not returned.
 async fn all_between(
     clients: &Clients<'_, '_>,
     asked: &Asked,
@@ -218,7 +217,7 @@ async fn all_between(
     Ok((found, Some((sum, example)), hangs || slow))
 }
 
-/// What this host finds, and whether a call is left that has not returned.
+/// Returns this host's results, and whether a call has not returned.
 async fn host(
     group: &Group<'_>,
     target: &Path,
@@ -237,7 +236,7 @@ async fn host(
         Some(Err(why)) => Some(why.clone()),
         None => Some(not_within(asked.longest)),
     };
-    // How many in a row did not come to an end in time, and whether any did not.
+    // The number of consecutive promises that did not finish in time, and whether any did not.
     let (mut silent, mut late) = (0, false);
     let hangs = why.as_ref().is_some_and(|_| made.is_none());
     let working = Arc::new(());
@@ -271,12 +270,12 @@ async fn host(
             };
             let kept = alone(group, longest, work).await?;
             took = MonotonicClock.now().since(begun);
-            // It ends behind the call in which it is.
+            // It ends after its current call.
             given_up.store(kept.is_none(), Ordering::Relaxed);
             silent = if kept.is_none() { silent + 1 } else { 0 };
             late |= kept.is_none();
             if kept.is_some() {
-                // Removing what was made says nothing of the promise: it has a time of its own.
+                // Removing the files is not part of the promise: it has a time limit of its own.
                 let (place, works) = (directory.clone(), Arc::clone(&working));
                 let clear = move || {
                     promises::clear(&place, promise);
@@ -290,7 +289,7 @@ async fn host(
             kept.unwrap_or_else(|why| undecided("", &why, &directory.join(promise.name)))
         };
         if group.stop_reason().is_some() {
-            // It was broken off, perhaps.
+            // It may have been interrupted.
             break;
         }
         host.found.push(Seen {
@@ -303,8 +302,8 @@ async fn host(
     Ok((host, hangs))
 }
 
-/// Does work in a thread, for at most so long (`None`: it takes longer): its result, or why there
-/// is none, as a sentence. That is this rank's matter alone, the others wait for its word.
+/// Works in a thread, for at most this time (`None`: it takes longer). Returns its result, or an
+/// error as a sentence. Only this rank waits for it; the others wait for its word.
 async fn alone<T: Send + 'static>(
     group: &Group<'_>,
     longest: Duration,
@@ -317,7 +316,7 @@ async fn alone<T: Send + 'static>(
     }
 }
 
-/// Whether the threads that were given up end soon: what was slow, and does not hang.
+/// Returns whether the abandoned threads end soon: slow calls, not hanging ones.
 async fn all_end(group: &Group<'_>, working: &Arc<()>) -> Result<bool, ExecError> {
     const PATIENCE: Duration = Duration::from_secs(5);
     const STEP: Duration = Duration::from_millis(20);

@@ -1,6 +1,6 @@
-//! What the processes of the file system's client use while a phase runs: CPU time and
-//! memory, read at the leader of each host right before the common start and when all
-//! workers have come to their end. All of it while no worker works.
+//! CPU time and memory of the file system client's processes in a phase. They are read at the
+//! leader of each host just before the common start and after all workers have ended, never while a
+//! worker works.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -18,15 +18,14 @@ use crate::phase::OpRow;
 use crate::sight::Watched;
 use crate::thread::in_thread;
 
-/// How long looking may take: what is measured is worth more.
+/// Time limit of a reading: the measurement matters more.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// From now on what `watch` names is watched on each host; without it the processes that
-/// serve the FUSE mounts at `dirs`, where any can be found on some host. Every rank calls
-/// this.
+/// From now on watches the processes of `watch` on each host. Without it, watches the processes
+/// that serve the FUSE mounts at `dirs`, if any are found on some host. Every rank calls this.
 ///
 /// # Errors
-/// When a host has no process that `watch` names, or the ranks cannot talk.
+/// When a host has no process that `watch` names, or the ranks cannot communicate.
 pub async fn watch(
     group: &Group<'_>,
     watch: Option<Watch>,
@@ -65,7 +64,7 @@ pub async fn watch(
     Ok(())
 }
 
-/// Whether this host's processes have the same numbers on another host of the run: one
+/// Returns whether this host's processes have the same numbers on another host of the run: one
 /// process would be counted on both.
 async fn numbers_shared(group: &Group<'_>) -> Result<bool, ExecError> {
     let mine = match group.is_leader() {
@@ -82,7 +81,7 @@ async fn numbers_shared(group: &Group<'_>) -> Result<bool, ExecError> {
     group.any(spaces.len() < hosts).await
 }
 
-/// The processes on this host that are to be watched, ascending by number.
+/// Returns the processes on this host to watch, ascending by number.
 fn find(watched: &Watched) -> Vec<Process> {
     let Watched {
         watch,
@@ -93,7 +92,7 @@ fn find(watched: &Watched) -> Vec<Process> {
     } = watched;
     let own = |process: &Process| !numbers_shared || processes::is_of_this_host(*process);
     match watch {
-        // Another one that has got its number since is not it.
+        // A different process that reused the number does not count.
         Some(Watch::Process(_)) if !known.is_empty() => known.clone(),
         Some(Watch::Process(number)) => Process::of(*number).into_iter().filter(own).collect(),
         Some(Watch::Name(name)) => {
@@ -111,28 +110,28 @@ fn find(watched: &Watched) -> Vec<Process> {
     }
 }
 
-/// What each process has used so far.
+/// Use of each process up to now.
 type Reading = Vec<(Process, ProcessUse)>;
 
-/// What all of them have used; `None` when one has ended.
+/// Reads the use of all processes; `None` if one has ended.
 fn read(processes: &[Process]) -> Option<Reading> {
     let each = processes.iter();
     each.map(|process| Some((*process, process.used()?)))
         .collect()
 }
 
-/// What a rank knows before the phase: the processes and what they have used, or why not;
-/// `None` at ranks that lead no host.
+/// State of a rank before the phase: the processes and their use, or an error; `None` at ranks that
+/// are not leaders.
 pub(crate) type Before = Option<Result<Reading, ClientGap>>;
 
-/// What a rank knows after it, in the same way.
+/// State of a rank after the phase, in the same form.
 pub(crate) type Seen = Option<Result<ClientUse, ClientGap>>;
 
-/// Reads what the processes have used before a phase; `None` on all ranks where nothing is
-/// watched. All ranks wait for it.
+/// Reads the use of the processes before a phase; `None` on all ranks if nothing is watched. All
+/// ranks wait for it.
 ///
 /// # Errors
-/// When the ranks cannot talk.
+/// When the ranks cannot communicate.
 pub(crate) async fn begin(group: &Group<'_>) -> Result<Option<Before>, ExecError> {
     let Some(watched) = group.probes.sight.client.borrow().clone() else {
         return Ok(None);
@@ -150,7 +149,7 @@ async fn first(
     watched: Watched,
 ) -> Result<Result<Reading, ClientGap>, ExecError> {
     let look = in_thread(move || {
-        // Those of a mount are looked for again only when they are gone: that may take long.
+        // Processes of a mount are searched again only if they have ended: a search may take long.
         let same = match &watched.watch {
             None => read(&watched.processes).filter(|reading| !reading.is_empty()),
             Some(_) => None,
@@ -170,10 +169,10 @@ async fn first(
     Ok(Ok(reading))
 }
 
-/// The same after it; no worker works.
+/// Reads the use after a phase; no worker works.
 ///
 /// # Errors
-/// When the ranks cannot talk.
+/// When the ranks cannot communicate.
 pub(crate) async fn end(
     group: &Group<'_>,
     before: Option<Before>,
@@ -195,7 +194,7 @@ pub(crate) async fn end(
         .unwrap_or_default();
     let look = in_thread(move || {
         let after = read(&watched.processes);
-        // Whoever came during the phase has done part of its work.
+        // Processes that started during the phase have done part of its work.
         let named = matches!(watched.watch, Some(Watch::Name(_)));
         let same = !named || find(&watched) == watched.processes;
         after.filter(|_| same)
@@ -210,7 +209,7 @@ pub(crate) async fn end(
     })))
 }
 
-/// What the same processes used between two readings.
+/// Computes the use of the same processes between two readings.
 fn between(before: &Reading, after: &Reading) -> ClientUse {
     let mut sum = ClientUse::default();
     for ((_, before), (_, after)) in before.iter().zip(after) {
@@ -224,11 +223,11 @@ fn between(before: &Reading, after: &Reading) -> ClientUse {
     sum
 }
 
-/// Puts together at rank 0 what was seen on all hosts, and says it in the rows of the
-/// phase; all ranks call this.
+/// Combines the results of all hosts at rank 0, and adds them to the rows of the phase; all ranks
+/// call this.
 ///
 /// # Errors
-/// When the ranks cannot talk.
+/// When the ranks cannot communicate.
 pub(crate) async fn gather(
     group: &Group<'_>,
     lanes: &[OpRow],
@@ -257,9 +256,9 @@ pub(crate) async fn gather(
     Ok(())
 }
 
-/// Operations of all rows, each once: neither what was done aside, such as closes at the end,
-/// nor rows that are made of others. `None` where others came before those that were measured,
-/// or between them.
+/// Returns the operations of all rows, each counted once: without rows set aside, such as closes at
+/// the end, and without rows derived from others. `None` if unmeasured operations came before or
+/// between them.
 fn operations(lanes: &[OpRow], rows: &[PhaseOutcome]) -> Option<u64> {
     let own = |(lane, _): &(&OpRow, &PhaseOutcome)| !lane.aside && !is_of_others(lane.op);
     let own = || lanes.iter().zip(rows).filter(own).map(|(_, row)| row);

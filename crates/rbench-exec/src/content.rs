@@ -1,5 +1,5 @@
-//! The content of small files that can be made again from seed, owner and number: for verification by a later phase, a
-//! later run, or by mdtest 4.1, whose bytes these are.
+//! Content of small files that can be regenerated from seed, owner and number, to verify it in a
+//! later phase, a later run, or with mdtest 4.1, which writes the same bytes.
 //!
 //! mdtest fills files with little-endian words of 64 bits, `w[0..length / 8)`. With the writer's rank, the number in the
 //! file's name and G, the value of `-G`:
@@ -11,9 +11,10 @@
 //! | incompressible | one word for the whole file: two draws from the seed G + rank | as offset |
 //! | random | x * [`FACTOR`] >> 3 of the last x; the first x: one draw from the seed G + rank + number | as the others |
 //!
-//! What lies behind the last whole word is its position mod 256. Of timestamps all files of a rank are the same: swapped
-//! files go unnoticed. With the type unique, which mdtest does not have, every block of 4 KiB tells seed, owner, number
-//! and place (mixed) in its first eight bytes, and is incompressible behind them.
+//! Bytes after the last whole word hold their position mod 256. For timestamps all files of a rank
+//! are the same, so swapped files go unnoticed. With the type unique, which mdtest does not have,
+//! the first eight bytes of every block of 4 KiB encode seed, owner, number and place (mixed); the
+//! rest is incompressible.
 
 use rbench_core::random::{DataStream, key};
 use rbench_plan::meta::Packet;
@@ -21,17 +22,17 @@ use rbench_plan::meta::Packet;
 /// Length of a block that starts with a word of its own.
 const BLOCK: usize = 4096;
 const WORD: usize = 8;
-/// Of mdtest's random words.
+/// Multiplier of mdtest's random words.
 const FACTOR: u64 = 0x9e37_ffff_fffc_0001;
 
-/// Whose content it is.
+/// Identity of a file's content.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Identity {
-    /// `-G`: decides over everything.
+    /// `-G`: the seed of everything.
     pub seed: i32,
     /// The rank that owns the file.
     pub owner: u32,
-    /// Which of the owner's trees it is in; mdtest's own types do not tell them apart.
+    /// The owner's tree that it is in; mdtest's own types do not distinguish them.
     pub tree: u64,
     /// The number in the file's name.
     pub number: u64,
@@ -114,7 +115,7 @@ impl Draws {
     }
 }
 
-/// The first byte of `found` that differs from `expected`, in words.
+/// Describes the first byte of `found` that differs from `expected`.
 pub fn difference(found: &[u8], expected: &[u8]) -> Option<String> {
     let (at, (is, should)) = found
         .iter()
@@ -208,7 +209,7 @@ mod tests {
         ] {
             assert_eq!(made(packet, 5, 3, 7, 3), [0, 1, 2]);
             assert_eq!(made(packet, 5, 3, 7, 301)[296..], [40, 41, 42, 43, 44]);
-            // The start of a longer file has its words.
+            // The start of a longer file has the same words.
             let whole = made(packet, 5, 3, 7, 304);
             let mut part = vec![0; 301];
             let identity = Identity {
@@ -230,7 +231,7 @@ mod tests {
             assert_ne!(one, made(packet, 8, 1, 2, 10_000), "{packet:?}");
             assert_ne!(one, made(packet, 7, 2, 2, 10_000), "{packet:?}");
             let other = made(packet, 7, 1, 3, 10_000);
-            // mdtest's own weakness.
+            // A weakness of mdtest's format.
             assert_eq!(one == other, packet == Packet::Timestamp);
         }
     }

@@ -1,5 +1,5 @@
-//! Before a phase that reads: whether what it reads was ever written. Reads of
-//! reserved blocks and of holes fetch nothing and are fast.
+//! Check before a phase that reads: was the data ever written? Reads of reserved blocks and of
+//! holes fetch nothing and are fast.
 
 use rbench_sys::residency::{Extents, Part, extents};
 
@@ -9,22 +9,21 @@ use crate::listener::Listener;
 /// The code of the warning.
 const NEVER_WRITTEN: &str = "never-written";
 
-/// Parts that a rank looks at; of more, so many at even distances.
+/// Maximum number of parts that a rank inspects; of more, a sample at even distances.
 const MOST_PARTS: usize = 64;
 
 /// Hosts that the warning names.
 const MOST_HOSTS: usize = 4;
 
-/// What the ranks of a host found, and of how many parts.
+/// Findings of the ranks of a host, and the number of inspected parts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 struct Found {
     extents: Extents,
     parts: u64,
 }
 
-/// Looks at `parts` of files, which this rank reads next in what is called
-/// `what`, untimed; a warning where some of it was never written. All ranks call
-/// it. Where the file system does not say, nothing is said.
+/// Inspects the `parts` of files that this rank reads next in `what`, untimed; warns if some of it
+/// was never written. All ranks call it. Says nothing if the file system does not report it.
 pub(crate) async fn look(
     group: &Group<'_>,
     mut parts: Vec<Part>,
@@ -58,7 +57,7 @@ pub(crate) async fn look(
     Ok(())
 }
 
-/// What is to be said, if anything.
+/// Returns the warning, if any.
 fn sentence(what: &str, hosts: &[(&str, Found)]) -> Option<String> {
     let lacks = |found: &Found| found.extents.unwritten + found.extents.holes > 0;
     let lacking: Vec<&(&str, Found)> = hosts.iter().filter(|(_, found)| lacks(found)).collect();
@@ -94,7 +93,7 @@ fn sentence(what: &str, hosts: &[(&str, Found)]) -> Option<String> {
     ))
 }
 
-/// A share for people; what is there is never 0%.
+/// Rounds a share for people; a nonzero share is never 0%.
 fn rounded(percent: f64) -> String {
     if percent > 0.0 && percent < 1.0 {
         "under 1%".to_owned()

@@ -29,7 +29,7 @@ use queue::Queue;
 use walker::{Search, Totals, Walker};
 
 impl Workload for FindPlan {
-    /// Nothing is made where only is searched.
+    /// A search creates nothing.
     fn spots(&self, _run: Run<'_>) -> Vec<Spot> {
         Vec::new()
     }
@@ -46,7 +46,7 @@ impl Workload for FindPlan {
                     device,
                     newer_than,
                     size: self.size,
-                    // A name has no byte 0, so that such a pattern fits none.
+                    // A name has no byte 0, so such a pattern matches none.
                     name: self
                         .name
                         .clone()
@@ -100,7 +100,7 @@ impl Pass<Untouched> for FindPass<'_> {
     }
 }
 
-/// When the content of the file of `--newer` was changed, as rank 0 sees it.
+/// Returns the time of the last content change of `--newer`'s file, as rank 0 sees it.
 async fn reference(group: &Group<'_>, plan: &FindPlan) -> Result<Option<(i64, i64)>, ExecError> {
     let Some(file) = plan.newer.clone() else {
         return Ok(None);
@@ -119,7 +119,7 @@ async fn reference(group: &Group<'_>, plan: &FindPlan) -> Result<Option<(i64, i6
     group.quietly(told).await
 }
 
-/// The device number of the directory at which the search starts, on this rank.
+/// Returns the device number of the start directory, on this rank.
 async fn start(group: &Group<'_>, root: &Path) -> Result<u64, ExecError> {
     let path = root.to_owned();
     let looked = group.agree_in_thread(move || match walk::attributes(&path) {
@@ -140,7 +140,7 @@ fn phase(plan: &Plan, iteration: u32, search: &Arc<Search>) -> Phase {
     let search = Arc::clone(search);
     let make: MakeRunner =
         Arc::new(move |thread| Ok(Box::new(Walker::new(Arc::clone(&search), thread))));
-    // Nobody knows who has looked there before: nothing is said of caches.
+    // Earlier visitors are unknown: the cache state is not reported.
     Phase {
         iteration,
         log_operations: plan.log,
@@ -149,7 +149,7 @@ fn phase(plan: &Plan, iteration: u32, search: &Arc<Search>) -> Phase {
     }
 }
 
-/// What all ranks have looked at and found.
+/// Sums up the visited and matching entries of all ranks.
 async fn sum(group: &Group<'_>, totals: &Totals) -> Result<Found, ExecError> {
     let all = group.sums(totals.words()).await?;
     Ok(Found {

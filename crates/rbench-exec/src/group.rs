@@ -1,7 +1,7 @@
-//! The ranks together: agreeing on trouble, waiting while signals, notes and
-//! progress are attended to, and asking everybody to stop.
+//! The ranks as a group: they agree on errors, wait while handling signals, notes and progress, and
+//! ask all to stop.
 //!
-//! Whatever waits for other ranks fails when the ranks can no longer talk.
+//! All waits for other ranks fail when the ranks can no longer communicate.
 
 use std::cell::{Cell, RefCell};
 use std::future::Future;
@@ -25,37 +25,37 @@ use crate::pace::{Exits, StopFlag};
 use crate::sight::Sight;
 use crate::trap::Trap;
 
-/// How long the others may be silent once the group was asked to stop.
+/// Time that other ranks may be silent after the group was asked to stop.
 const STOP_PATIENCE: Duration = Duration::from_secs(10);
 
-/// How often each rank tells rank 0 how far it is.
+/// Interval of each rank's progress reports to rank 0.
 const TELL_EVERY: Duration = Duration::from_millis(500);
 
-/// Words of a note beside the number of its run, which is the last one.
+/// Words of a note besides the number of its run, which is the last one.
 const WORDS: usize = NOTE_WORDS - 1;
 
 const NOTE_STOP: u64 = 1;
 const NOTE_PROGRESS: u64 = 2;
-/// "I was asked to stop and am still at it": sent while a rank ends its own
-/// work, such as a long fsync or the removal of a large tree.
+/// "I was asked to stop and am still working": sent while a rank ends its own work, such as a long
+/// fsync or the removal of a large tree.
 const NOTE_BUSY: u64 = 3;
 
-/// "I am there": once a second while phases run.
+/// Heartbeat: sent once a second while phases run.
 const NOTE_ALIVE: u64 = 4;
 
-/// "This has ended, and whoever ends with it": a job that ends others.
+/// "This job has ended, and the jobs that end with it."
 const NOTE_END: u64 = 5;
 
-/// "So much was done in an interval", or a part of it.
+/// Work done in an interval, or a part of it.
 const NOTE_INTERVAL: u64 = 6;
 
-/// "Of this phase's intervals you have all that I know."
+/// "I have sent all that I know of this phase's intervals."
 const NOTE_INTERVALS_END: u64 = 7;
 
-/// "All that was done before this interval you have."
+/// "I have sent all work done before this interval."
 const NOTE_PASSED: u64 = 8;
 
-/// "The phase ends so long after the common start."
+/// End of the phase, as time since the common start.
 const NOTE_PHASE_END: u64 = 9;
 
 /// "This is the first of my operations that failed": the text.
@@ -67,30 +67,30 @@ const NOTE_DEAD_MOUNT: u64 = 11;
 /// "All my operations fail, and my mount answers": one of them.
 const NOTE_ALL_FAIL: u64 = 12;
 
-/// "So much CPU time has this rank used, and the client of its host": to whoever looks on.
+/// CPU time that this rank has used, and the client of its host, for observers.
 const NOTE_USED: u64 = 13;
 
-/// How long a rank may be silent while phases run: it is taken for lost then.
+/// Time without a heartbeat after which a rank is declared dead while phases run.
 const SILENCE: Duration = Duration::from_secs(7);
 
-/// A rank that has not looked for this long was away itself, such as in a
-/// suspended job: how long others were silent meanwhile, it cannot know.
+/// A rank that has not checked for this long was itself suspended, perhaps. It cannot know how long
+/// others were silent meanwhile.
 const AWAY: Duration = Duration::from_secs(2);
 
-/// How often ranks say that they are there.
+/// Heartbeat interval.
 const ALIVE_EVERY: Duration = Duration::from_secs(1);
 
-/// Why a run ended before its time. The text is one sentence, the same on
-/// every rank where the group still answers.
+/// Reason why a run ended early. The text is one sentence, the same on every rank if the group
+/// still answers.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ExecError {
-    /// The plan cannot be done on these hosts: misuse.
+    /// The plan cannot run on these hosts: misuse.
     #[error("{0}")]
     Usage(String),
     /// Something needed could not be set up.
     #[error("{0}")]
     SetUp(String),
-    /// The ranks can no longer talk.
+    /// The ranks can no longer communicate.
     #[error("{0}")]
     Comm(#[from] CommError),
     /// A rank is silent: it, its host or the network is down.
@@ -101,139 +101,138 @@ pub enum ExecError {
     NoAnswer,
 }
 
-/// What each worker has for itself, of what threads of a process share.
+/// Resources of each worker's own that threads of a process otherwise share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct WorkerResources {
-    /// A processor, as far as there are so many.
+    /// A processor, if there are enough.
     pub pinned: bool,
-    /// A table of open files, where the system permits it. What the rest of
-    /// the process has open is open in it too until the worker's end.
+    /// A file descriptor table, if the system permits it. Files that the rest of the process has
+    /// open stay open in it until the worker's end.
     pub own_files: bool,
 }
 
-/// Someone who asks for a stop from outside: the signals of the process.
+/// Source of stop requests from outside: the signals of the process.
 pub trait Interrupts {
-    /// Ready with the next signal's number.
+    /// Resolves with the next signal's number.
     fn next(&self) -> std::pin::Pin<Box<dyn Future<Output = i32> + '_>>;
 
-    /// Ready when a mark is to be set.
+    /// Resolves when a mark is to be set.
     fn mark(&self) -> std::pin::Pin<Box<dyn Future<Output = ()> + '_>> {
         Box::pin(std::future::pending())
     }
 
-    /// The signal by its name, with who sent it as far as that is known.
+    /// Describes the signal by its name, with its sender if known.
     fn told(&self, signal: i32) -> String {
         format!("signal {signal}")
     }
 }
 
-/// Where rank 0 shows what goes on.
+/// Display of rank 0.
 pub trait Show {
-    /// Set-up work has begun that may take a while.
+    /// Reports the start of set-up work that may take a while.
     fn step(&self, text: &str);
-    /// A phase has begun; operations planned by all ranks, where that is known.
+    /// Reports the start of a phase; `total`: operations planned by all ranks, if known.
     fn phase(&self, label: &str, total: Option<u64>);
-    /// A phase is so far.
+    /// Reports the progress of a phase.
     fn progress(&self, progress: Progress);
-    /// The group was asked to stop.
+    /// Reports that the group was asked to stop.
     fn stopping(&self);
-    /// On any rank: something is wrong with its operations or its group, as a
-    /// sentence.
+    /// Reports, on any rank, a problem with its operations or its group, as a sentence.
     fn trouble(&self, text: &str);
-    /// The same of the first operation of a run that failed.
+    /// Reports the first failed operation of a run.
     fn failure(&self, text: &str) {
         self.trouble(text);
     }
 }
 
-/// What ends a run, or a phase of it, before its time.
+/// Early end of a run, or of a phase.
 #[derive(Default)]
 pub(crate) struct RunControl {
     stop: RefCell<StopFlag>,
-    /// That of the present phase.
+    /// Stop flag of the current phase.
     phase_stop: RefCell<StopFlag>,
     reason: Cell<Option<StopReason>>,
-    /// Of a signal: which, from whom, to which rank; of the first that was heard of.
+    /// The first known stop signal: its name, sender and rank.
     signal: RefCell<Option<String>>,
-    /// An operation of this rank was given up.
+    /// Set if an operation of this rank was given up.
     stuck: Cell<bool>,
     limits: Limits,
-    /// Failed operations of each rank so far (at other ranks their own only),
-    /// and this rank's before the phase.
+    /// Failed operations of each rank up to now (at other ranks only their own), and this rank's
+    /// before the phase.
     failed: RefCell<Vec<u64>>,
     failed_before: Cell<u64>,
-    /// At rank 0: what ends the run early.
+    /// At rank 0: triggers that end the run early.
     pub(crate) trap: Trap,
-    /// Whom the end of a job ends.
+    /// Jobs that the end of a job ends.
     pub(crate) exits: Arc<Exits>,
 }
 
-/// When ranks were last heard of.
+/// Times of the last heartbeats.
 struct Heartbeat {
-    /// Since when all ranks say that they are there; when each was heard of.
+    /// Start of the heartbeat watch, and the last heartbeat of each rank.
     guarded: Cell<Option<Instant>>,
     alive: RefCell<Vec<Instant>>,
     told_alive: Cell<Instant>,
-    /// When this rank last looked whether the others are there.
+    /// Time of this rank's last heartbeat check.
     looked: Cell<Instant>,
-    /// When another rank was last heard of.
+    /// Time of the last word from another rank.
     last_word: Cell<Instant>,
 }
 
-/// The time that the ranks agree on.
+/// The common time of the ranks.
 pub struct RunClock {
-    /// The clock that instants are agreed on by.
+    /// The clock of common instants.
     pub clock: Rc<dyn Clock>,
-    /// What workers read the same time from.
+    /// Workers read the same time from this counter.
     pub counter: Counter,
-    /// What is known of the clocks of all ranks.
+    /// Known state of the clocks of all ranks.
     clocks: RefCell<Clocks>,
-    /// The common start of the present phase, and the same by this host's clock.
+    /// The common start of the current phase, and the same by this host's clock.
     start: Cell<Option<CommonStart>>,
     starts_here: Cell<Option<Nanos>>,
 }
 
-/// What looks at a run, and what is done around its phases.
+/// Observers of a run, and actions around its phases.
 #[derive(Default)]
 pub struct Probes {
-    /// What there is to see of the file system that the phases work on.
+    /// View of the file system that the phases work on.
     pub sight: Sight,
-    /// What is done in each interval.
+    /// Work done in each interval.
     pub intervals: Intervals,
-    /// What happens besides, at rank 0.
+    /// Marks of the run, at rank 0.
     pub marks: Marks,
     /// Mounts that no longer answer.
     pub mounts: Rc<Mounts>,
-    /// What is run around phases.
+    /// Commands run around phases.
     pub hooks: Rc<PhaseHooks>,
 }
 
-/// The ranks of a run and what each keeps to talk to the others.
+/// The ranks of a run, and this rank's means to communicate with the others.
 pub struct Group<'a> {
     ranks: Ranks<'a>,
     pub(crate) control: RunControl,
     heartbeat: Heartbeat,
     /// The time.
     pub time: RunClock,
-    /// What looks at the run.
+    /// Observers of the run.
     pub probes: Probes,
-    /// How many ranks and hosts have rows of their own.
+    /// Limits for rows per rank and per host.
     pub rows: RowLimits,
-    /// Tells the notes of this run from late ones of a run before it on the
-    /// same ranks; the same number on all of them.
+    /// Distinguishes notes of this run from late ones of an earlier run on the same ranks; equal on
+    /// all ranks.
     run: u64,
     interrupts: &'a dyn Interrupts,
     show: &'a dyn Show,
-    /// The present phase, among all and for people.
+    /// The current phase, for all ranks and for people.
     phase_number: Cell<u64>,
     label: RefCell<String>,
-    /// How far the phase is: at rank 0 all ranks, at others they themselves.
+    /// Progress of the phase: at rank 0 of all ranks, at others only their own.
     progress: ProgressBook,
     interval: Nanos,
     seats: WorkerResources,
 }
 
-/// A group is its ranks, with what they have together.
+/// A group acts as its ranks.
 impl<'a> std::ops::Deref for Group<'a> {
     type Target = Ranks<'a>;
 
@@ -242,7 +241,7 @@ impl<'a> std::ops::Deref for Group<'a> {
     }
 }
 
-/// While it is there, silent ranks are taken for lost.
+/// While alive, ranks that stop sending heartbeats are declared dead.
 pub struct Guard<'g>(&'g Cell<Option<Instant>>);
 
 impl Drop for Guard<'_> {
@@ -297,69 +296,67 @@ impl<'a> Group<'a> {
         })
     }
 
-    /// The same group with limits at which it stops.
+    /// Sets the limits at which the group stops.
     pub fn with_limits(mut self, limits: Limits) -> Group<'a> {
         self.control.limits = limits;
         self
     }
 
-    /// The same group with commands around its phases, the same on all ranks.
+    /// Sets the commands around phases, the same on all ranks.
     pub fn with_hooks(mut self, hooks: PhaseHooks) -> Group<'a> {
         self.probes.hooks = Rc::new(hooks);
         self
     }
 
-    /// The same group with timelines of that interval, the same on all ranks.
+    /// Sets the interval of the timelines, the same on all ranks.
     pub fn with_interval(self, interval: Nanos) -> Group<'a> {
         Group { interval, ..self }
     }
 
-    /// The interval of the timelines.
+    /// Returns the interval of the timelines.
     pub fn interval(&self) -> Nanos {
         self.interval
     }
 
-    /// The same group whose workers are seated so.
+    /// Sets the resources of the group's workers.
     pub fn with_seats(self, seats: WorkerResources) -> Group<'a> {
         Group { seats, ..self }
     }
 
-    /// What this rank's workers have of their own.
+    /// Returns the resources of this rank's workers.
     pub fn seats(&self) -> WorkerResources {
         self.seats
     }
 
-    /// The same group with rows for so many ranks and hosts, the same on all
-    /// ranks.
+    /// Sets the limits for rows per rank and per host, the same on all ranks.
     pub fn with_rows(self, rows: RowLimits) -> Group<'a> {
         Group { rows, ..self }
     }
 
-    /// The same group with these caches of its ranks, the same on all of them.
+    /// Sets the caches of the ranks, the same on all of them.
     pub fn with_caches(mut self, cache_of: Vec<u32>) -> Group<'a> {
         self.ranks.cache_of = cache_of;
         self
     }
 
-    /// The same group on a rank with another clock.
+    /// Sets another clock for this rank.
     pub fn with_clock(mut self, clock: Rc<dyn Clock>) -> Group<'a> {
         self.time.clock = clock;
         self
     }
 
-    /// The time by this rank's clock.
+    /// Returns the time by this rank's clock.
     pub fn now(&self) -> Nanos {
         self.time.clock.now()
     }
 
-    /// The limits at which it stops.
+    /// Returns the limits at which the group stops.
     pub fn limits(&self) -> Limits {
         self.control.limits
     }
 
-    /// From now on silent ranks are taken for lost, until the guard is
-    /// dropped. All ranks have just met, and none does anything on its main
-    /// thread that may take long.
+    /// From now on declares silent ranks dead, until the guard is dropped. All ranks have just met,
+    /// and none blocks its main thread for long.
     pub fn guard(&self) -> Guard<'_> {
         let now = Instant::now();
         self.heartbeat.alive.borrow_mut().fill(now);
@@ -368,36 +365,36 @@ impl<'a> Group<'a> {
         Guard(&self.heartbeat.guarded)
     }
 
-    /// Tells people of trouble.
+    /// Reports trouble to people.
     pub fn trouble(&self, text: &str) {
         self.show.trouble(text);
     }
 
-    /// Where rank 0 shows what goes on; silent at the others.
+    /// Shows a step at rank 0; silent at the others.
     pub fn step(&self, text: &str) {
         if self.is_root() {
             self.show.step(text);
         }
     }
 
-    /// The flag that ends the workers' loops.
+    /// Returns the flag that ends the workers' loops.
     pub fn stop_flag(&self) -> StopFlag {
         self.control.stop.borrow().clone()
     }
 
-    /// The flag that ends the workers' loops in the present phase: with the group's, or
-    /// by itself.
+    /// Returns the flag that ends the workers' loops in the current phase: with the group's, or by
+    /// itself.
     pub fn phase_stop(&self) -> StopFlag {
         self.control.phase_stop.borrow().clone()
     }
 
-    /// Why the group was asked to stop, as far as this rank has heard.
+    /// Returns why the group was asked to stop, if this rank knows.
     pub fn stop_reason(&self) -> Option<StopReason> {
         self.control.reason.get()
     }
 
-    /// Begins phase after phase at the same place on all ranks, so that late
-    /// progress notes are told from new ones.
+    /// Starts a phase at the same point on all ranks, to distinguish late progress notes from new
+    /// ones.
     pub fn begin_phase(&self, label: &str, total: Option<u64>, deadline: Option<Nanos>) {
         self.phase_number.set(self.phase_number.get() + 1);
         self.progress.begin(total, deadline);
@@ -415,9 +412,9 @@ impl<'a> Group<'a> {
         }
     }
 
-    /// Waits for work of this rank itself while signals, notes and the progress
-    /// tick are attended to; `done` tells the items this rank has done so far.
-    /// Takes as long as it takes: a second signal ends the program.
+    /// Waits for work of this rank while handling signals, notes and the progress tick; `done`
+    /// returns the items that this rank has done. Has no time limit: a second signal ends the
+    /// program.
     pub async fn attend<T>(
         &self,
         work: impl Future<Output = T>,
@@ -427,7 +424,7 @@ impl<'a> Group<'a> {
         self.serve(work, done, None).await
     }
 
-    /// Waits for other ranks, attending to the same.
+    /// Waits for other ranks, handling the same.
     ///
     /// # Errors
     /// Those of `wait`, and [`ExecError::NoAnswer`] when the group was asked
@@ -451,7 +448,7 @@ impl<'a> Group<'a> {
         tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         tick.reset();
         self.heartbeat.last_word.set(Instant::now());
-        // Many waits one after the other may each be over before the first tick.
+        // Each of many successive waits may end before the first tick.
         self.say_alive(Instant::now());
         loop {
             tokio::select! {
@@ -489,7 +486,7 @@ impl<'a> Group<'a> {
         self.post_to_others(NOTE_STOP, [reason.code(), 0, 0, 0, 0]);
     }
 
-    /// A signal reached this rank.
+    /// Handles a signal to this rank.
     fn interrupted(&self, signal: i32) {
         let (rank, host) = (self.rank(), self.host_name());
         let text = format!("{} to rank {rank} on {host}", self.interrupts.told(signal));
@@ -502,34 +499,31 @@ impl<'a> Group<'a> {
         }
     }
 
-    /// Which signal ended the run early, from whom and to which rank, as far as this rank has
-    /// heard.
+    /// Returns the signal that ended the run early, with its sender and rank, if this rank knows.
     pub fn stop_signal(&self) -> Option<String> {
         self.control.signal.borrow().clone()
     }
 
-    /// Tells the other ranks which jobs have ended others here.
+    /// Reports to the other ranks which jobs have ended others here.
     pub fn tell_exits(&self) {
         for id in self.control.exits.news() {
             self.post_to_others(NOTE_END, [id, 0, 0, 0, 0]);
         }
     }
 
-    /// Whether an operation was given up on any rank, whatever was the first
-    /// reason to stop: the same answer on every rank.
+    /// Returns whether an operation was given up on any rank, whatever the first reason to stop:
+    /// the same answer on every rank.
     pub async fn any_stuck(&self) -> Result<bool, ExecError> {
         self.any(self.control.stuck.get()).await
     }
 
-    /// Takes down how many operations of this rank have failed in the present
-    /// phase.
+    /// Records how many operations of this rank have failed in the current phase.
     pub fn count_failed(&self, failed: u64) {
         let mine = self.rank().0 as usize;
         self.control.failed.borrow_mut()[mine] = self.control.failed_before.get() + failed;
     }
 
-    /// At the end of a phase, on all ranks: stops the group when more
-    /// operations failed than may.
+    /// Stops the group if too many operations failed; called on all ranks at the end of a phase.
     pub async fn settle_errors(&self) -> Result<(), ExecError> {
         let Some(most) = self.control.limits.errors else {
             return Ok(());
@@ -541,10 +535,10 @@ impl<'a> Group<'a> {
         Ok(())
     }
 
-    /// Stops the group when more operations failed than may. Each rank knows
-    /// its own at once; rank 0 hears of the others'.
+    /// Stops the group if too many operations failed. Each rank knows its own at once; rank 0
+    /// receives the others'.
     fn check_errors(&self) {
-        // Added up only if it matters: this is done at every note.
+        // The sum is lazy: this runs at every note.
         let too_many = |most: u64| self.control.failed.borrow().iter().sum::<u64>() > most;
         if self.control.reason.get().is_none() && self.control.limits.errors.is_some_and(too_many) {
             self.ask_to_stop(StopReason::Errors);
@@ -555,7 +549,7 @@ impl<'a> Group<'a> {
         self.post_with(to, kind, words, Vec::new());
     }
 
-    /// The way of all notes: marks them with the run.
+    /// Sends a note marked with the run.
     fn post_with(&self, to: Rank, kind: u64, words: [u64; WORDS], more: Vec<u64>) {
         let mut marked = [self.run; NOTE_WORDS];
         marked[..WORDS].copy_from_slice(&words);
@@ -577,7 +571,7 @@ impl<'a> Group<'a> {
     }
 
     fn hear(&self, note: &Note) {
-        // Also its sender may be none of this run.
+        // The sender may not be part of this run.
         if note.words[WORDS] != self.run {
             return;
         }
@@ -633,9 +627,8 @@ impl<'a> Group<'a> {
         }
     }
 
-    /// Agrees on whether something went well everywhere: the same result on
-    /// every rank, the error that of the lowest rank, with its host's name
-    /// when there are several hosts.
+    /// Agrees on success of all ranks: the same result on every rank. The error is that of the
+    /// lowest rank, with its host's name if there are several hosts.
     ///
     /// # Errors
     /// [`ExecError::SetUp`] when it failed on some rank.
@@ -654,12 +647,12 @@ impl<'a> Group<'a> {
         Err(ExecError::SetUp(first.unwrap_or_default()))
     }
 
-    /// What rank 0 decides, on all ranks; only there `decide` is called.
+    /// Returns rank 0's decision, on all ranks; `decide` is called only there.
     pub async fn decided(&self, decide: impl FnOnce() -> bool) -> Result<bool, ExecError> {
         self.any(self.is_root() && decide()).await
     }
 
-    /// Whether any rank was asked to stop: the same answer on every rank.
+    /// Returns whether any rank was asked to stop: the same answer on every rank.
     pub async fn stopped(&self) -> Result<bool, ExecError> {
         let number = self.control.reason.get().map_or(0, StopReason::code);
         let highest = self.largest(vec![number]).await?[0];

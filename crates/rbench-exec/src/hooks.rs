@@ -1,5 +1,4 @@
-//! What surrounds the operations of a phase and belongs to its time: `sync`,
-//! and the user's command.
+//! Steps around the operations of a phase that belong to its time: `sync`, and the user's command.
 
 use std::sync::Arc;
 
@@ -11,37 +10,36 @@ use crate::meter::Meter;
 use crate::pace::Gate;
 use crate::worker::Runner;
 
-/// What follows the operations.
+/// Steps after the operations.
 #[derive(Clone)]
 pub struct After {
-    /// `sync` of the host.
+    /// Run `sync` on the host.
     pub sync: bool,
     /// A shell command.
     pub command: Option<String>,
-    /// Where `sync` goes.
+    /// Target of `sync`.
     pub fs: Arc<dyn Fs>,
 }
 
 impl After {
-    /// Whether there is anything to do.
+    /// Returns whether there is nothing to do.
     pub fn is_empty(&self) -> bool {
         !self.sync && self.command.is_none()
     }
 }
 
-/// A runner with something behind its operations, in the phase's time.
+/// A runner with steps after its operations, in the phase's time.
 pub struct Followed {
     inner: Box<dyn Runner>,
     after: After,
-    /// The operations may go on after the deadline, to top up: what follows
-    /// waits for the end.
+    /// The operations may continue after the deadline, to top up: the steps wait for the end.
     tops_up: bool,
-    /// Where the operations ended and on which clock, once they have.
+    /// Gate and clock at the end of the operations.
     gate: Option<Gate>,
 }
 
 impl Followed {
-    /// `inner`, then `after`. `tops_up`: whether `inner` may run twice.
+    /// Creates the runner: `inner`, then `after`. `tops_up`: `inner` may run twice.
     pub fn new(inner: Box<dyn Runner>, after: After, tops_up: bool) -> Followed {
         Followed {
             inner,
@@ -60,7 +58,7 @@ impl Followed {
         let mut took = gate.clock.now().since(begun);
         if let Some(text) = &self.after.command {
             let ran = command::run(text, &|| gate.stop.is_raised());
-            // Not what it takes to start and end it.
+            // Without the time to start and end it.
             let ran_for = u64::try_from(ran.took.as_nanos()).unwrap_or(u64::MAX);
             took = Nanos(took.0.saturating_add(ran_for));
             if let Err(detail) = ran.result {
@@ -75,7 +73,7 @@ impl Followed {
                 );
             }
         }
-        // None of the operations' time, and none of the tool's.
+        // Neither part of the operations' time, nor of the tool's.
         gate.waits.add(begun, gate.clock.now());
         let end = gate.start.0 + meter.last_end().0 + took.0;
         meter.extend_to(Nanos(end));

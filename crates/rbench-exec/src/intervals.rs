@@ -1,14 +1,12 @@
-//! What the workers of all ranks did in each interval, on its way to rank 0 while a
-//! phase still runs.
+//! Work of all ranks' workers in each interval, sent to rank 0 while a phase still runs.
 //!
-//! Workers hand over what they did in an interval that is over. Each rank adds up what
-//! its workers hand over within a moment, and passes the sum on: to the leader of its
-//! host, leaders to rank 0. Whatever comes late, because a worker stood still, follows as
-//! a further part: parts of the same interval are added up, in any order. Rank 0 waits a
-//! moment after the end of an interval, so that it mostly tells of it in one part.
+//! Workers hand over their work of a finished interval. Each rank sums up the work of its workers
+//! for a moment, and passes the sum on: to the leader of its host, leaders to rank 0. Late work of
+//! a stalled worker follows as a further part: parts of the same interval are summed, in any order.
+//! Rank 0 waits a moment after the end of an interval, to report it mostly as one part.
 //!
-//! In a phase that ends when its rate is steady, ranks also pass on before which interval
-//! they have passed on everything: rank 0 judges by whole intervals alone.
+//! In a phase that ends when its rate is steady, ranks also report the interval before which
+//! everything was passed on: rank 0 judges only whole intervals.
 
 mod judge;
 mod passed;
@@ -27,14 +25,14 @@ use tokio::time::Instant;
 pub use judge::Judge;
 pub use passed::Passed;
 
-/// How long parts are collected before they are passed on.
+/// Time for collecting parts before passing them on.
 const COLLECT: Duration = Duration::from_millis(50);
 
-/// How long rank 0 waits for parts after the end of an interval, and after a part that
-/// comes later: parts of other hosts are collected twice on their way.
+/// Time that rank 0 waits for parts after the end of an interval, and after a late part: parts of
+/// other hosts are collected twice on their way.
 const SETTLE: Duration = Duration::from_millis(250);
 
-/// A row of the phase that runs.
+/// A row of the running phase.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IntervalRow {
     /// The pass over all phases, from 0.
@@ -45,47 +43,47 @@ pub struct IntervalRow {
     pub label: String,
     /// Name of the kind of operation.
     pub op: &'static str,
-    /// Whether there are response times.
+    /// Set if there are response times.
     pub open_loop: bool,
-    /// Whether nothing is heard of it before its end, and nothing at all unless it took long.
+    /// Set if it is reported only at the end, and only if it took long.
     pub aside: bool,
 }
 
-/// When an interval was.
+/// Time of an interval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Span {
     /// The common start of its phase, on rank 0's clock.
     pub start: Nanos,
     /// The length of all intervals.
     pub interval: Nanos,
-    /// Its own: in the last one of a phase up to the last operation.
+    /// Its own length: the last interval of a phase ends at the last operation.
     pub length: Nanos,
 }
 
-/// Who takes at rank 0 what all ranks did in an interval, while the phase goes on.
+/// Receiver, at rank 0, of the work of all ranks in an interval, while the phase runs.
 pub trait Observer {
-    /// A phase with these rows and intervals of that length begins.
+    /// Called when a phase with these rows and this interval starts.
     fn begun(&self, _rows: &[IntervalRow], _interval: Nanos) {}
 
-    /// A row in an interval, or a part of it: parts are to be added up.
+    /// Takes a row's work in an interval, or a part of it: parts are to be summed.
     fn interval(&self, row: &IntervalRow, span: Span, part: &IntervalPart);
 
-    /// What a host did in an interval of that length, or a part of it, as soon as rank 0
-    /// hears of it. The parts of all hosts add up to what [`Observer::interval`] is told.
+    /// Takes a host's work in an interval, or a part of it, as soon as rank 0 has it. The parts of
+    /// all hosts sum up to the parts of [`Observer::interval`].
     fn of_host(&self, _host: &str, _row: &IntervalRow, _interval: Nanos, _part: &IntervalPart) {}
 
-    /// CPU time that a rank's own process has used so far and, at the leader of a host
-    /// whose file system's client is watched, that the client has.
+    /// Takes the CPU time that a rank's process has used up to now. The leader of a host with a
+    /// watched client adds the client's.
     fn used(&self, _rank: Rank, _host: &str, _tool: Nanos, _client: Option<Nanos>) {}
 }
 
-/// What is known of an interval, and since when.
+/// Known work of an interval, and the time since when.
 struct Held {
     since: Instant,
     part: IntervalPart,
 }
 
-/// By row and interval.
+/// Parts by row and interval.
 type Parts = BTreeMap<(u64, u64), Held>;
 
 /// The common start of the present phase.
@@ -97,11 +95,11 @@ struct Begun {
     here: Instant,
 }
 
-/// What goes from one rank to another: the number of a row, and what was done in it. A note has
-/// room for one distribution.
+/// A message from rank to rank: the number of a row, and its work. A note has room for one
+/// distribution.
 pub type Letter = (u64, IntervalPart);
 
-/// The intervals of the present phase at one rank.
+/// The intervals of the current phase at one rank.
 #[derive(Default)]
 pub struct Intervals {
     observer: RefCell<Option<Rc<dyn Observer>>>,
@@ -112,45 +110,44 @@ pub struct Intervals {
     interval: Cell<Nanos>,
     begun: Cell<Option<Begun>>,
     parts: RefCell<Parts>,
-    /// The last interval that was told of.
+    /// The last reported interval.
     newest: Cell<Option<u64>>,
     come: Notify,
-    /// How many of those that pass parts on to this rank have passed on all.
+    /// Number of senders to this rank that have passed on everything.
     ended: Cell<u64>,
-    /// In a phase that is judged: how far they are, and since when that is news.
+    /// In a judged phase: its progress, and since when it is unreported.
     passed: RefCell<Option<Passed>>,
     news_since: Cell<Option<Instant>>,
-    /// At rank 0: who judges, and whether the phase has just become steady.
+    /// At rank 0: the judge, and whether the phase has just become steady.
     judge: RefCell<Option<Judge>>,
     verdict: Cell<bool>,
 }
 
 impl Intervals {
-    /// From now on somebody takes them at rank 0.
+    /// Sets the receiver at rank 0.
     pub fn observe(&self, observer: Option<Rc<dyn Observer>>) {
         self.wanted.set(true);
         *self.observer.borrow_mut() = observer;
     }
 
-    /// On all ranks: somebody looks on while phases run, and also wants to know what the
-    /// processes use.
+    /// On all ranks: an observer watches the phases, and also wants the use of the processes.
     pub fn look_on(&self) {
         self.looked_on.set(true);
     }
 
-    /// Whether somebody looks on while phases run.
+    /// Returns whether an observer watches the phases.
     pub fn looked_on(&self) -> bool {
         self.looked_on.get()
     }
 
-    /// At rank 0: tells whoever looks on what a rank and its host's client have used.
+    /// At rank 0: reports the use of a rank and its host's client to the observer.
     pub fn tell_used(&self, rank: Rank, host: &str, tool: Nanos, client: Option<Nanos>) {
         if let Some(observer) = self.observer.borrow().as_ref() {
             observer.used(rank, host, tool, client);
         }
     }
 
-    /// At rank 0: tells whoever looks on what a host did.
+    /// At rank 0: reports the work of a host to the observer.
     pub fn tell_host(&self, host: &str, row: u64, part: &IntervalPart) {
         if !self.looked_on.get() || !self.told() {
             return;
@@ -162,12 +159,12 @@ impl Intervals {
         }
     }
 
-    /// Whether nobody is told of the phases that follow.
+    /// Pauses or resumes the reports of the following phases.
     pub fn pause(&self, paused: bool) {
         self.paused.set(paused);
     }
 
-    /// A phase with intervals of that length begins; nobody is told of one without rows.
+    /// Starts a phase with this interval; one without rows is not reported.
     pub fn begin(&self, rows: Vec<IntervalRow>, interval: Nanos) {
         *self.rows.borrow_mut() = rows;
         self.interval.set(interval);
@@ -181,13 +178,13 @@ impl Intervals {
         self.verdict.set(false);
     }
 
-    /// The phase that begins is judged: at rank 0, by `judge`.
+    /// Marks the starting phase as judged: at rank 0, by `judge`.
     pub fn judge_by(&self, passed: Passed, judge: Option<Judge>) {
         *self.passed.borrow_mut() = Some(passed);
         *self.judge.borrow_mut() = judge;
     }
 
-    /// At rank 0: when all workers begin, on its clock and as the instant `here`.
+    /// At rank 0: sets the start of all workers, on its clock and as the instant `here`.
     pub fn started(&self, at: Nanos, here: Instant) {
         self.begun.set(Some(Begun { at, here }));
         if let Some(observer) = self.observer.borrow().as_ref()
@@ -197,8 +194,7 @@ impl Intervals {
         }
     }
 
-    /// The rows of the present phase that somebody may be told of: those that are
-    /// reported, whatever becomes of them.
+    /// Returns the rows of the current phase that may be reported.
     pub fn told_rows(&self) -> Vec<IntervalRow> {
         if self.paused.get() {
             return Vec::new();
@@ -207,22 +203,22 @@ impl Intervals {
         rows.iter().filter(|row| !row.aside).cloned().collect()
     }
 
-    /// Whether somebody is told of the intervals of the present phase.
+    /// Returns whether intervals of the current phase are reported.
     fn told(&self) -> bool {
         self.wanted.get() && !self.paused.get() && !self.rows.borrow().is_empty()
     }
 
-    /// Whether the present phase is judged.
+    /// Returns whether the current phase is judged.
     pub fn judged(&self) -> bool {
         self.passed.borrow().is_some()
     }
 
-    /// Whether workers are to hand over the intervals of the present phase.
+    /// Returns whether workers hand over the intervals of the current phase.
     pub fn wanted(&self) -> bool {
         self.told() || self.judged()
     }
 
-    /// Adds what a worker or another rank did.
+    /// Adds work of a worker or another rank.
     pub fn add(&self, row: u64, part: &IntervalPart) {
         if let Some(judge) = self.judge.borrow_mut().as_mut() {
             judge.add(row, part.number, &part.bin);
@@ -241,7 +237,7 @@ impl Intervals {
         }
     }
 
-    /// When it is time to pass on what is known of an interval.
+    /// Returns the time to pass on the known work of an interval.
     fn due_at(&self, held: &Held) -> Instant {
         if self.observer.borrow().is_none() {
             return held.since + COLLECT;
@@ -260,8 +256,8 @@ impl Intervals {
         parts_due.chain(news_due.map(|since| since + COLLECT)).min()
     }
 
-    /// Away from rank 0: how far all are that pass on to this rank, if the next one is to
-    /// be told that now.
+    /// Away from rank 0: returns the progress of all senders to this rank, if it is to be passed on
+    /// now.
     fn news(&self) -> Option<u64> {
         let held = self.parts.borrow().keys().map(|(_, number)| *number).min();
         let passed = self.passed.borrow();
@@ -269,7 +265,7 @@ impl Intervals {
         passed?.news(held)
     }
 
-    /// The same, once: it is told.
+    /// Returns the same, once, and marks it as passed on.
     pub fn take_passed(&self) -> Option<u64> {
         let upto = self.news()?;
         if let Some(passed) = self.passed.borrow_mut().as_mut() {
@@ -279,12 +275,12 @@ impl Intervals {
         Some(upto)
     }
 
-    /// A worker has handed over all that it did before that interval.
+    /// Records that a worker has handed over all work before that interval.
     pub fn worker_passed(&self, worker: u32, interval: u64) {
         self.note_passed(|passed| passed.worker(worker, interval));
     }
 
-    /// A rank has passed on all that was done before that interval.
+    /// Records that a rank has passed on all work before that interval.
     pub fn rank_passed(&self, rank: Rank, interval: u64) {
         self.note_passed(|passed| passed.rank(rank, interval));
     }
@@ -295,7 +291,7 @@ impl Intervals {
             return;
         };
         note(passed);
-        // All have ended: what they have not done any more is no part of the rate.
+        // All have ended: work that no longer happens is not part of the rate.
         let all = Some(passed.all()).filter(|all| *all < u64::MAX);
         if let (Some(judge), Some(all)) = (self.judge.borrow_mut().as_mut(), all)
             && judge.complete(all)
@@ -308,13 +304,13 @@ impl Intervals {
         self.come.notify_waiters();
     }
 
-    /// At rank 0: whether the phase has become steady, once.
+    /// At rank 0: returns once whether the phase has become steady.
     pub fn take_verdict(&self) -> bool {
         self.verdict.replace(false)
     }
 
-    /// What came of judging a phase that is over, at rank 0. It went on up to its
-    /// `deadline` after the common start, or to its end; `None`: it was stopped.
+    /// Returns the verdict on a finished phase, at rank 0. It ran up to its `deadline` after the
+    /// common start, or to its end; `None`: it was stopped.
     pub fn found(&self, over: Option<Option<Nanos>>) -> Option<Steadiness> {
         let mut judge = self.judge.borrow_mut();
         let judge = judge.as_mut()?;
@@ -324,7 +320,7 @@ impl Intervals {
         Some(judge.found())
     }
 
-    /// Ready when it is time to pass on what is known of some interval.
+    /// Resolves when it is time to pass on the known work of some interval.
     pub async fn due(&self) {
         loop {
             let come = self.come.notified();
@@ -338,15 +334,14 @@ impl Intervals {
         }
     }
 
-    /// Takes out what it is time to pass on `now`: when the phase is `over`, all.
+    /// Takes out the work to pass on `now`: everything when the phase is `over`.
     fn take(&self, over: bool, now: Instant) -> BTreeMap<(u64, u64), IntervalPart> {
         let mut parts = self.parts.borrow_mut();
         let due = parts.extract_if(.., |_, held| over || self.due_at(held) <= now);
         due.map(|(key, held)| (key, held.part)).collect()
     }
 
-    /// Tells the observer of all that it is time for; at rank 0. `over`: the phase has
-    /// come to its end.
+    /// Reports all due work to the observer; at rank 0. `over`: the phase has ended.
     pub fn tell(&self, over: bool) {
         self.tell_at(over, Instant::now());
     }
@@ -368,7 +363,7 @@ impl Intervals {
         for ((row, number), part) in &parts {
             let row = usize::try_from(*row).ok().and_then(|row| rows.get(row));
             let length = match ends {
-                // What was told of before was over then, whatever part of it comes late.
+                // An interval reported earlier had ended, whatever part of it comes late.
                 Some(end) if over && told < Some(*number) && newest == Some(*number) => {
                     let begins = Nanos(interval.0.saturating_mul(*number));
                     end.since(begins).min(interval)
@@ -386,7 +381,7 @@ impl Intervals {
         }
     }
 
-    /// What it is time to pass on, as letters to the next rank on the way; all when the
+    /// Returns the work to pass on, as letters to the next rank on the way; everything when the
     /// phase is `over`.
     pub fn letters(&self, over: bool) -> Vec<Letter> {
         let parts = self.take(over, Instant::now());
@@ -403,13 +398,13 @@ impl Intervals {
         parts.into_iter().flat_map(letter).collect()
     }
 
-    /// One more of those that pass parts on to this rank has passed on all.
+    /// Records that one more sender to this rank has passed on everything.
     pub fn one_ended(&self) {
         self.ended.set(self.ended.get() + 1);
         self.come.notify_waiters();
     }
 
-    /// Ready when that many have passed on all.
+    /// Resolves when that many have passed on everything.
     pub async fn all_ended(&self, expected: u64) {
         loop {
             let come = self.come.notified();
@@ -438,7 +433,7 @@ mod tests {
         }
     }
 
-    /// What a worker with these operations hands over.
+    /// Returns the parts that a worker with these operations hands over.
     fn parts(times: &[u64]) -> Vec<IntervalPart> {
         let taken = Arc::new(Mutex::new(Vec::new()));
         let into = Arc::clone(&taken);

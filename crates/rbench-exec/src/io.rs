@@ -66,8 +66,7 @@ struct IoPass<'p> {
 }
 
 impl IoPass<'_> {
-    /// Directories that a rank's workers have for small files, below the
-    /// pass's own.
+    /// Returns the directories of a rank's workers for small files, below the pass's own.
     fn small_dirs(&self, rank: Rank) -> Vec<String> {
         let threads = self.run.plan.threads;
         let Some(small) = self.io.small else {

@@ -1,8 +1,8 @@
-//! The job workload (`rbench fio`): group after group of jobs, each laid out,
-//! started together on all ranks, and reported.
+//! The job workload (`rbench fio`): group after group of jobs, each laid out, started together on
+//! all ranks, and reported.
 //!
-//! There is no directory of our own here: files lie where the user named
-//! them, and stay there unless the job says otherwise.
+//! It has no directory of its own: files are where the user named them, and stay there unless the
+//! job removes them.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -93,49 +93,49 @@ impl Workload for JobsPlan {
     }
 }
 
-/// A job with what is known of it before it runs.
+/// A job, with its properties known before it runs.
 struct Member {
     job: Arc<JobPlan>,
-    /// What its rows are called by.
+    /// Name of its rows.
     name: String,
     /// Its position among all jobs of the plan.
     index: u32,
-    /// Workers that a rank has of the jobs before it.
+    /// Workers of earlier jobs on a rank.
     before: u64,
     engine: &'static EngineInfo,
-    /// Numbered from 0 on, as each of its workers has them.
+    /// Rows of each of its workers, numbered from 0.
     lanes: Lanes,
-    /// Which of the group's they are.
+    /// Its rows among those of the group.
     lane_numbers: Range<usize>,
 }
 
 impl Member {
-    /// Whether the devices below its files are reported.
+    /// Returns whether the devices below its files are reported.
     fn reports_disks(&self) -> bool {
         let report = self.job.report.as_ref();
         self.engine.uses_files && report.is_some_and(|report| report.disks)
     }
 
-    /// Whether it reads what files hold.
+    /// Returns whether it reads file contents.
     fn reads(&self) -> bool {
         self.engine.moves_data && self.lanes.read.is_some()
     }
 }
 
-/// What all groups of jobs of a run have in common.
+/// State common to all groups of jobs of a run.
 pub(crate) struct Common<'w> {
     pub run: Run<'w>,
-    /// What relative paths are below.
+    /// Base of relative paths.
     pub base: &'w Path,
     pub journals: &'w Journals,
     pub iologs: &'w AllIologs,
-    /// What is asked for beside the jobs.
+    /// Options besides the jobs.
     pub whole: Whole,
     ends: Ends,
 }
 
 impl<'w> Common<'w> {
-    /// Of jobs that have nothing to do with each other.
+    /// For jobs that are independent of each other.
     pub fn new(
         run: Run<'w>,
         base: &'w Path,
@@ -153,15 +153,14 @@ impl<'w> Common<'w> {
     }
 }
 
-/// What groups of jobs leave for the next one.
+/// State left by a group of jobs for the next one.
 #[derive(Default)]
 struct State {
-    /// Whether the listener knows of the run.
+    /// Set once the listener knows of the run.
     begun: bool,
-    /// Files to be removed that were not there before the run, as far as this
-    /// rank removes them.
+    /// Files to remove that did not exist before the run, if this rank removes them.
     made: BTreeSet<PathBuf>,
-    /// Where a deadline ended the writes: operations that each worker was left with.
+    /// With a deadline at the writes: the number of operations of each worker.
     most: Option<u64>,
 }
 
@@ -215,7 +214,7 @@ async fn carry_out(
                     return Ok(end);
                 }
             }
-            // What earlier groups measured is reported all the same.
+            // Results of earlier groups are reported nevertheless.
             Err(ExecError::SetUp(message)) if state.begun => {
                 end.trouble = Some(message);
                 let left = standing::give_up(group, plan, base, &state.made).await?;
@@ -229,12 +228,12 @@ async fn carry_out(
     Ok(end)
 }
 
-/// The engine of a job.
+/// Returns the engine of a job.
 fn find(job: &JobPlan) -> &'static EngineInfo {
     engine_of(&job.engine)
 }
 
-/// Operations of a job on each rank, where they can be told.
+/// Returns the operations of a job on each rank, if they are predictable.
 fn expected(job: &JobPlan) -> Option<u64> {
     let each = match (&job.small, &job.replay) {
         (Some(small), _) => Some(small.files),
@@ -245,7 +244,7 @@ fn expected(job: &JobPlan) -> Option<u64> {
     Some(each.saturating_mul(u64::from(job.numjobs)))
 }
 
-/// Why files could not be laid out, at rank 0, should some not have been.
+/// Returns why files could not be laid out, at rank 0.
 fn why_unmade(end: &PhaseEnd, what: &str) -> Result<(), String> {
     let failure = end.rows.first().and_then(|row| row.failures.iter().next());
     failure.map_or(Ok(()), |(_, _, example)| {
@@ -256,7 +255,7 @@ fn why_unmade(end: &PhaseEnd, what: &str) -> Result<(), String> {
     })
 }
 
-/// Whether no further iteration is to begin, on any rank.
+/// Returns whether no further iteration is to start, on any rank.
 async fn is_over(
     group: &Group<'_>,
     time_max: Option<Nanos>,
@@ -286,8 +285,7 @@ async fn check_directories(
 }
 
 impl JobRound<'_> {
-    /// Lays out, runs and reports; whether it was stopped, and what could not
-    /// be removed.
+    /// Lays out, runs and reports; returns whether it was stopped, and what could not be removed.
     async fn go(
         &self,
         group: &Group<'_>,
@@ -310,7 +308,7 @@ impl JobRound<'_> {
         residency::turn_to(group, self.directories(group)).await?;
         let sink = Sink::default();
         let end = self.measure(group, &sink, listener).await?;
-        // What is read is what this repetition has written.
+        // Reads use the data that this repetition has written.
         if self.members.iter().any(|m| m.job.pattern.directions.write) {
             state.most = end.each;
         }
@@ -322,7 +320,7 @@ impl JobRound<'_> {
         group.share_dead_mounts().await?;
         let paths = self.to_remove(group, &state.made);
         let left = if end.stopped && group.any_stuck().await? {
-            // Removing would wait as well.
+            // Removing would block, too.
             let texts = left_as_they_are(&paths, left_behind);
             gather_texts(group, texts.into_iter().collect()).await?
         } else {
@@ -331,7 +329,7 @@ impl JobRound<'_> {
         Ok((end.stopped, left))
     }
 
-    /// Workers that use the files of other ranks have to see them.
+    /// Checks that workers that use the files of other ranks can see them.
     async fn check_shifts(&self, group: &Group<'_>, shared: bool) -> Result<(), ExecError> {
         let shifted = self.members.iter().find(|m| m.job.files.shifts());
         group

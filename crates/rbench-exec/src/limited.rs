@@ -1,16 +1,15 @@
-//! Blocking work beside the control plane that is given up when it takes too long: calls of
-//! a file system that may never answer.
+//! Blocking work besides the control plane that is given up if it takes too long: calls of a file
+//! system that may never answer.
 
 use std::time::Duration;
 
 use crate::group::{ExecError, Group};
 use crate::thread::in_thread;
 
-/// Does work in a thread, for at most so long; `None`: it takes longer, and its thread is
-/// left to itself.
+/// Works in a thread, for at most this time; `None`: it takes longer, and its thread is abandoned.
 ///
 /// # Errors
-/// When the thread cannot be started, or the ranks cannot talk.
+/// When the thread cannot be started, or the ranks cannot communicate.
 pub(crate) async fn limited<T: Send + 'static>(
     group: &Group<'_>,
     longest: Duration,

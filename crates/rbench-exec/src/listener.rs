@@ -1,4 +1,4 @@
-//! Who hears of what a run yields, and how it ended.
+//! Receivers of a run's results, and the end of a run.
 
 use std::path::PathBuf;
 
@@ -8,66 +8,64 @@ use rbench_core::outcome::{Details, PhaseOutcome, ReplayTotals};
 
 use crate::group::{Group, StopReason};
 
-/// How a workload ended.
+/// End of a workload.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct RunEnd {
-    /// Whether every phase ran to its end.
+    /// True if every phase ran to its end.
     pub complete: bool,
-    /// Why it could not go on, as a sentence; finished phases keep their rows.
+    /// Reason why it could not continue, as a sentence; finished phases keep their rows.
     pub trouble: Option<String>,
-    /// At rank 0: what could not be removed, as sentences.
+    /// At rank 0: files that could not be removed, as sentences.
     pub left: Vec<String>,
-    /// With `--keep`: the directory that was left.
+    /// With `--keep`: the directory left behind.
     pub kept: Option<PathBuf>,
 }
 
-/// Who takes what a run yields while it goes on.
+/// Receiver of the results of a run while it goes on.
 pub trait Listener {
-    /// At rank 0, once the directory is there and before the first phase:
-    /// whether all hosts share it.
+    /// At rank 0, called when the directory exists and before the first phase; `shared`: all hosts
+    /// share it.
     ///
     /// # Errors
     /// A sentence: the run ends before its first phase.
     fn begun(&mut self, shared: bool) -> Result<(), String>;
 
-    /// At rank 0: something to know before trusting the rows, by the code of
-    /// the warning; of the target before anything is made there.
+    /// At rank 0: takes a warning about the rows, by its code; or about the target, before anything
+    /// is created there.
     fn warning(&mut self, code: &'static str, message: String);
 
-    /// At rank 0: a row of the report.
+    /// At rank 0: takes a row of the report.
     fn row(&mut self, outcome: PhaseOutcome);
 
-    /// At rank 0, behind each pass of a plan that says when passes are enough: whether
-    /// there is to be another one.
+    /// At rank 0, after each pass of a plan with a rule for enough passes: returns whether to run
+    /// another one.
     fn another(&mut self) -> bool;
 
-    /// At rank 0, when the group was asked to stop: no more rows will come.
-    /// What can take long, such as removing a large tree, has not begun.
+    /// At rank 0, called when the group was asked to stop: no more rows will come. Slow work, such
+    /// as removing a large tree, has not started.
     fn stopped(&mut self);
 
-    /// On every rank, where there is something: what stays with it of the phase
-    /// with these rows in pass `iteration`.
+    /// On every rank with details: takes those of the phase with these rows in pass `iteration`.
     fn details(&mut self, iteration: u32, rows: &[&str], details: Details);
 
-    /// At rank 0, behind the rows of each group of jobs: what each worker did,
-    /// those of a rank merged where the job reports as a group; by job and
-    /// worker.
+    /// At rank 0, after the rows of each group of jobs: takes the results of workers, by job and
+    /// worker. Those of a rank are merged if the job reports as a group.
     fn jobs(&mut self, outcomes: Vec<JobOutcome>);
 
-    /// At rank 0, behind each group of jobs that asks for it: what the hosts did meanwhile.
+    /// At rank 0, after each group of jobs that asks for it: takes the use of the hosts.
     fn machine(&mut self, hosts: Vec<HostUse>);
 
-    /// At rank 0, behind the rows of a pass of a replay: what it was as a whole.
+    /// At rank 0, after the rows of a pass of a replay: takes its totals.
     fn replayed(&mut self, totals: ReplayTotals);
 
-    /// On every rank, where there is something: the logs of its workers.
+    /// On every rank with logs: takes the logs of its workers.
     fn job_logs(&mut self, logs: Vec<JobLog>);
 }
 
-/// The warning of a run that a signal ended.
+/// Code of the warning for a run that a signal ended.
 pub const STOPPED_BY_SIGNAL: &str = "stopped-by-signal";
 
-/// At rank 0, when a stop was asked for and no more rows will come: says by what.
+/// At rank 0, when a stop was requested and no more rows will come: reports the reason.
 pub(crate) fn tell_stopped(group: &Group<'_>, listener: &mut dyn Listener) {
     if let Some(signal) = group.stop_signal() {
         let message = format!("{signal} ended the run early.");
@@ -76,7 +74,7 @@ pub(crate) fn tell_stopped(group: &Group<'_>, listener: &mut dyn Listener) {
     listener.stopped();
 }
 
-/// Why a group that nobody interrupted has stopped.
+/// Returns why a group has stopped that nobody interrupted.
 pub(crate) fn stopped_by_itself(group: &Group<'_>) -> Option<String> {
     let limits = group.limits();
     match (group.stop_reason()?, limits.errors) {

@@ -1,4 +1,4 @@
-//! What the workers of jobs did so far, for reports during the run.
+//! Current results of the workers of jobs, for reports during the run.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -6,13 +6,13 @@ use std::sync::Mutex;
 use rbench_core::job::JobOutcome;
 use rbench_plan::jobs::JobsPlan;
 
-/// What the workers of this process did so far, for reports on the way. Each
-/// puts its own there about twice a second, between two operations.
+/// Current results of the workers of this process, for reports on the way. Each stores its own
+/// about twice a second, between two operations.
 #[derive(Debug)]
 pub struct LiveStats(Mutex<BTreeMap<(u32, u64), JobOutcome>>);
 
 impl LiveStats {
-    /// One on which every worker of the jobs has done nothing yet.
+    /// Creates one in which every worker of the jobs has done nothing yet.
     pub fn of(plan: &JobsPlan) -> LiveStats {
         let mut all = BTreeMap::new();
         for (job, plan) in (0..).zip(plan.rounds.iter().flatten()) {
@@ -30,7 +30,7 @@ impl LiveStats {
         LiveStats(Mutex::new(all))
     }
 
-    /// Everything on it, by job and worker.
+    /// Returns all results, by job and worker.
     pub fn outcomes(&self) -> Vec<JobOutcome> {
         let all = self.0.lock();
         all.map_or_else(|_| Vec::new(), |all| all.values().cloned().collect())

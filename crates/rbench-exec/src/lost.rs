@@ -1,4 +1,4 @@
-//! What failed in a phase on mounts that no longer answer, brought to rank 0 row by row.
+//! Failures of a phase on mounts that no longer answer, sent to rank 0 row by row.
 
 use std::collections::BTreeMap;
 
@@ -13,11 +13,11 @@ use crate::phase::Phase;
 /// Operations that failed, by row of the phase and errno.
 type Counts = BTreeMap<(usize, i32), u64>;
 
-/// On all ranks, behind a phase in which operations failed on some of them: rank 0 learns of
-/// dead mounts, and what failed there.
+/// On all ranks, after a phase with failed operations on some of them: reports dead mounts, and the
+/// failures there, to rank 0.
 ///
 /// # Errors
-/// When the ranks cannot talk.
+/// When the ranks cannot communicate.
 pub async fn gather(
     group: &Group<'_>,
     phase: &Phase,
@@ -35,7 +35,7 @@ pub async fn gather(
         }
         told.push((rank, counts));
     }
-    // All dead mounts are known now, also to ranks that have not found out themselves.
+    // All dead mounts are known now, also to ranks that have not detected them.
     for (rank, counts) in told {
         let host = group.host_name_of(rank);
         for ((row, errno), count) in counts {
@@ -53,8 +53,8 @@ pub async fn gather(
     Ok(())
 }
 
-/// What of it may have come of a lost mount. Where it is no longer mounted, also what was not
-/// found: paths then lead to the directory below it.
+/// Counts failures that a lost mount may have caused. For an unmounted one also those of missing
+/// files: paths then lead to the directory below it.
 fn counts(outcomes: &[WorkerOutcome], mounts: &Mounts) -> Counts {
     let is_absent = |kind: FailureKind| kind == Errno::ENOENT.into();
     let lanes = || outcomes.iter().flat_map(|outcome| &outcome.lanes);

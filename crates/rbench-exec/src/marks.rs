@@ -1,5 +1,5 @@
-//! Marks in a run, at rank 0: moments that have a name, because a command of the user's
-//! was started then, or a signal came.
+//! Marks of a run, at rank 0: named moments, because a command of the user's was started then, or a
+//! signal came.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -13,20 +13,20 @@ use tokio::time::{Instant, sleep, sleep_until};
 
 use crate::intervals::IntervalRow;
 
-/// How long what was asked to end has for that.
+/// Time for a command to end after it was asked to.
 const LAST_BREATH: Duration = Duration::from_secs(2);
 
-/// How often it is looked whether something has ended.
+/// Interval of checks for ended commands.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// A moment.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mark {
-    /// Tells it from the others of the run.
+    /// Its number among the marks of the run.
     pub number: u32,
     /// Its name.
     pub name: String,
-    /// When it was set, on rank 0's clock.
+    /// Its time, on rank 0's clock.
     pub at: Nanos,
     /// The phase that ran.
     pub phase: Option<MarkedPhase>,
@@ -34,7 +34,7 @@ pub struct Mark {
     pub command: Option<String>,
 }
 
-/// A phase that runs, as far as it is reported.
+/// A running phase that is reported.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct MarkedPhase {
     /// The pass over all phases, from 0.
@@ -45,20 +45,20 @@ pub struct MarkedPhase {
     pub start: Nanos,
 }
 
-/// How a command has ended.
+/// End of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ended {
-    /// By itself, or when it was made to.
+    /// Its end: by itself, or forced.
     pub end: CommandEnd,
-    /// Whether it was still running at the end of the run and was ended.
+    /// Set if it was still running at the end of the run and was ended.
     pub cut_off: bool,
 }
 
-/// Who takes marks while the run goes on.
+/// Receiver of marks while the run goes on.
 pub trait MarkObserver {
-    /// A mark was set just now.
+    /// Called when a mark was set.
     fn set(&self, mark: Mark);
-    /// The command of the mark with this number has ended.
+    /// Called when the command of the mark with this number has ended.
     fn ended(&self, number: u32, ended: Ended);
 }
 
@@ -69,9 +69,9 @@ struct Waiting {
     command: String,
 }
 
-/// What has come about.
+/// An event.
 pub enum Happening {
-    /// It is time for a command.
+    /// A command is due.
     Due,
     /// A command has ended.
     Ended(u32, CommandEnd),
@@ -85,13 +85,13 @@ pub struct Marks {
     signal_name: RefCell<String>,
     signals: Cell<u32>,
     set: Cell<u32>,
-    /// The common start of the first phase that is reported.
+    /// The common start of the first reported phase.
     begun: Cell<Option<Instant>>,
     phase: RefCell<Option<MarkedPhase>>,
     running: RefCell<Vec<Background>>,
-    /// Commands that were started and of whose end nobody has heard.
+    /// Started commands whose end is not yet known.
     open: Cell<u32>,
-    /// From now on commands that end are cut off.
+    /// Set when commands that end from now on count as cut off.
     closing: Cell<bool>,
     ends: UnboundedSender<(u32, CommandEnd)>,
     ended: RefCell<UnboundedReceiver<(u32, CommandEnd)>>,
@@ -118,7 +118,7 @@ impl Default for Marks {
 }
 
 impl Marks {
-    /// From now on these may happen, and somebody takes the marks.
+    /// Sets the events that may happen, and the receiver of marks.
     pub fn observe(&self, events: &[Event], observer: Rc<dyn MarkObserver>) {
         *self.observer.borrow_mut() = Some(observer);
         let mut waiting = self.waiting.borrow_mut();
@@ -135,7 +135,7 @@ impl Marks {
         waiting.sort_by_key(|event| event.at);
     }
 
-    /// A phase with these rows starts at the instant `here`, which is `at` on rank 0's
+    /// Records that a phase with these rows starts at the instant `here`, which is `at` on rank 0's
     /// clock; one without rows is not reported.
     pub fn started(&self, rows: &[IntervalRow], at: Nanos, here: Instant) {
         let Some(first) = rows.first() else {
@@ -151,18 +151,18 @@ impl Marks {
         });
     }
 
-    /// The phase has come to its end.
+    /// Records the end of the phase.
     pub fn left(&self) {
         *self.phase.borrow_mut() = None;
     }
 
-    /// When the first of the commands that wait is to be started.
+    /// Returns the time to start the first of the waiting commands.
     fn first_due(&self) -> Option<Instant> {
         let at = self.waiting.borrow().first()?.at;
         self.begun.get()?.checked_add(at.into())
     }
 
-    /// Ready when something has come about.
+    /// Resolves with the next event.
     pub async fn next(&self) -> Happening {
         let ended = std::future::poll_fn(|context| self.ended.borrow_mut().poll_recv(context));
         let due = async {
@@ -178,7 +178,7 @@ impl Marks {
         }
     }
 
-    /// Does what is to be done about it; `now` on rank 0's clock.
+    /// Handles an event; `now` on rank 0's clock.
     pub fn take(&self, happening: Happening, now: Nanos) {
         match happening {
             Happening::Due => {
@@ -200,7 +200,7 @@ impl Marks {
         self.tell(|observer| observer.ended(number, Ended { end, cut_off }));
     }
 
-    /// The signal has come.
+    /// Handles the signal.
     pub fn signalled(&self, now: Nanos) {
         self.signals.set(self.signals.get() + 1);
         let name = format!("{} {}", self.signal_name.borrow(), self.signals.get());
@@ -211,7 +211,7 @@ impl Marks {
         let Waiting { name, command, .. } = event;
         let number = self.set.get();
         let ends = self.ends.clone();
-        // Nobody may be there any more.
+        // The receiver may no longer exist.
         let when_ended = move |end| drop(ends.send((number, end)));
         let started = Background::start(&command, when_ended);
         self.mark(name, now, Some(command));
@@ -249,21 +249,21 @@ impl Marks {
         }
     }
 
-    /// Whether a command that was started has not ended.
+    /// Returns whether a started command has not ended.
     pub fn any_running(&self) -> bool {
         self.open.get() > 0
     }
 
-    /// Names of the commands that were not started.
+    /// Returns the names of the commands that were not started.
     pub fn not_started(&self) -> Vec<String> {
         let waiting = self.waiting.borrow();
         waiting.iter().map(|event| event.name.clone()).collect()
     }
 
-    /// Ends all that the commands have started and not let go of: SIGTERM, and SIGKILL
-    /// to what is left after 2 s.
+    /// Ends all processes that the commands have started and not detached: SIGTERM, and SIGKILL to
+    /// the rest after 2 s.
     pub async fn end(&self) {
-        // What has ended before did so by itself.
+        // Commands that ended earlier did so by themselves.
         self.take_ends();
         self.closing.set(true);
         let left = self.running.take();
@@ -273,7 +273,7 @@ impl Marks {
             sleep(LOOK_EVERY).await;
         }
         drop(left);
-        // Threads tell of what was killed, unless it hangs in the kernel.
+        // Threads report killed commands, unless they hang in the kernel.
         let patience = Instant::now() + LAST_BREATH;
         self.take_ends();
         while self.any_running() && Instant::now() < patience {
@@ -282,7 +282,7 @@ impl Marks {
         }
     }
 
-    /// Takes the ends that have been told of.
+    /// Takes the reported ends.
     fn take_ends(&self) {
         loop {
             let ended = self.ended.borrow_mut().try_recv();
@@ -341,7 +341,7 @@ mod tests {
         runtime.expect("a runtime").block_on(test);
     }
 
-    /// What comes about within a time, is done.
+    /// Handles events within a time.
     async fn attend(marks: &Marks, within: Duration) -> bool {
         match tokio::time::timeout(within, marks.next()).await {
             Ok(happening) => {

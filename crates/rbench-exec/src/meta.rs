@@ -37,7 +37,7 @@ impl Workload for MetaPlan {
         }
     }
 
-    /// A row of the per-operation table that fails says so itself.
+    /// A row of the per-operation table that fails reports so itself.
     fn needs(&self) -> Needs {
         let mut needs = Needs::default();
         let is_row = |p: &PhasePlan| matches!(p.showing, Showing::Row(_));
@@ -59,7 +59,7 @@ impl Workload for MetaPlan {
     }
 
     fn in_flight(&self) -> Option<NamesInFlight> {
-        // The most that an operation of the plan writes or reads.
+        // The largest read or write of an operation of the plan.
         let data = |phase: &PhasePlan| Calls::of_phase(phase.kind.info(), self, phase.who).data;
         Some(NamesInFlight {
             depth: self.in_flight?,
@@ -110,11 +110,10 @@ impl Workload for MetaPlan {
     }
 }
 
-/// What later phases of an iteration need to know of earlier ones, for one
-/// kind of item.
+/// State from earlier phases of an iteration that later ones need, for one kind of item.
 #[derive(Debug, Clone, Default)]
 struct Made {
-    /// After a deadline: items that each worker made.
+    /// After a deadline: number of items that each worker created.
     each: Option<u64>,
     renamed: bool,
     all_there: bool,
@@ -129,11 +128,11 @@ struct MetaPass<'p> {
     forest: Arc<Forest>,
     dirs: Made,
     files: Made,
-    /// Entries made and not removed, at rank 0.
+    /// Entries created and not removed, at rank 0.
     left: u64,
 }
 
-/// The pass with the number `iteration`.
+/// Creates the pass with the number `iteration`.
 fn pass<'p>(plan: &'p Plan, meta: &MetaPlan, iteration: u32) -> MetaPass<'p> {
     MetaPass {
         plan,
@@ -150,13 +149,12 @@ fn pass<'p>(plan: &'p Plan, meta: &MetaPlan, iteration: u32) -> MetaPass<'p> {
 }
 
 impl<G: Workspace> Pass<G> for MetaPass<'_> {
-    /// The rank's private trees.
+    /// Returns the rank's private trees.
     fn own_dirs(&self, rank: Rank) -> Vec<String> {
         if self.meta.layout == Layout::Shared {
             return Vec::new();
         }
-        // The tree with the rank's number holds the items of the one so many
-        // numbers behind.
+        // The tree with the rank's number holds the items of the rank `tree_ahead` before it.
         let back = self.plan.ranks - self.meta.tree_ahead % self.plan.ranks;
         let owner = shift::owner(rank, back, self.plan.ranks);
         let mut paths = Paths::new(Arc::clone(&self.forest), owner, ItemKind::Dir);
@@ -171,7 +169,7 @@ impl<G: Workspace> Pass<G> for MetaPass<'_> {
     }
 
     fn left(&self) -> Option<u64> {
-        // A tree that was there before: nobody has counted it.
+        // A tree that existed before: nobody has counted it.
         (self.meta.made.is_none()).then_some(self.left)
     }
 
@@ -208,7 +206,7 @@ impl<G: Workspace> Pass<G> for MetaPass<'_> {
     }
 }
 
-/// The smaller of two limits, as far as there are any.
+/// Returns the smaller of two optional limits.
 fn least(a: Option<u64>, b: Option<u64>) -> Option<u64> {
     match (a, b) {
         (Some(a), Some(b)) => Some(a.min(b)),
@@ -217,7 +215,7 @@ fn least(a: Option<u64>, b: Option<u64>) -> Option<u64> {
 }
 
 impl MetaPass<'_> {
-    /// The phases that run without the ranks meeting in between.
+    /// Groups the phases that run without a meeting of the ranks in between.
     fn steps<'a>(&self, plans: &'a [PhasePlan]) -> Vec<&'a [PhasePlan]> {
         let together = |a: &PhasePlan, b: &PhasePlan| {
             let of_items = |p: &PhasePlan| p.kind.info().items.is_some();
@@ -226,8 +224,8 @@ impl MetaPass<'_> {
         plans.chunk_by(together).collect()
     }
 
-    /// What comes before a phase: a pause before the first one of each kind of
-    /// item, and the user's commands.
+    /// Returns the steps before a phase: a pause before the first one of each kind of item, and the
+    /// user's commands.
     fn before(&self, plan: &PhasePlan) -> Before {
         let items = plan.kind.info().items;
         let first = self.meta.kinds().find(|k| k.info().items == items);
@@ -260,8 +258,8 @@ impl MetaPass<'_> {
         }
     }
 
-    /// Hands over what a phase gave and remembers what later ones need;
-    /// whether the pass ends here.
+    /// Hands over the results of a phase and remembers the state for later ones; returns whether
+    /// the pass ends here.
     fn note(
         &mut self,
         plan: &PhasePlan,
@@ -309,7 +307,7 @@ impl MetaPass<'_> {
                 made.all_there = covered && each.is_none();
             }
             PhaseKind::DirRename | PhaseKind::FileRename => made.renamed = true,
-            // What it did not come to is not there for later phases either.
+            // Items not reached do not exist for later phases either.
             _ if info.makes() => made.each = least(made.each, each),
             _ => {}
         }
@@ -322,8 +320,7 @@ impl MetaPass<'_> {
         Ok(stopped)
     }
 
-    /// Drops the caches if asked for; what is known of them for a phase that
-    /// asks.
+    /// Drops the caches if requested; returns the cache state for a phase that asks.
     async fn cache(
         &mut self,
         group: &Group<'_>,
@@ -342,12 +339,12 @@ impl MetaPass<'_> {
             self.made(info.items).seen.make(caches, plan.who);
         }
         let seen = self.made(info.items).seen.visit(caches, plan.who);
-        // In a shared tree every host has the directories in its cache, and
-        // shared files are everybody's.
+        // In a shared tree every host has the directories in its cache, and all ranks use shared
+        // files.
         let common = info.kind == PhaseKind::DirList && self.meta.layout == Layout::Shared
             || self.meta.naming.common.is_some();
         let shares = match (self.meta.makes(items), common) {
-            // Made by an earlier run: nobody knows who has seen them since.
+            // Created by an earlier run: later visitors are unknown.
             (false, _) => None,
             (true, true) => Some(Seen::visit_common(caches, plan.who)),
             (true, false) => Some(seen),
@@ -367,7 +364,7 @@ impl MetaPass<'_> {
         }))
     }
 
-    /// The rows of a phase.
+    /// Returns the rows of a phase.
     fn lanes(&self, plan: &PhasePlan) -> Vec<OpRow> {
         let info = plan.kind.info();
         let row = |op: OpKind, name: &str, label: &str| OpRow {

@@ -1,4 +1,4 @@
-//! What a worker notes of each operation, outside the two clock readings.
+//! Records of a worker's operations, written outside the two clock readings.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering};
@@ -10,48 +10,48 @@ use rbench_core::timeline::{HandOver, Timeline, TimelineRecorder};
 use rbench_core::{Failure, FailureKind, Nanos, OpKind, Rank};
 use rbench_sys::engine::RetriesByTransfer;
 
-/// A worker's running count for the progress display, on a cache line of its
-/// own so that workers do not slow each other down.
+/// A worker's running count for the progress display, on a cache line of its own so that workers do
+/// not slow each other down.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 pub struct Tally {
     items: AtomicU64,
     failed: AtomicU64,
     bytes: AtomicU64,
-    /// What it has got done and counts as neither.
+    /// Completed work that counts as neither.
     others: AtomicU64,
     /// The worker's thread, once it runs.
     thread: AtomicI32,
 }
 
 impl Tally {
-    /// Operations done so far.
+    /// Returns the operations done until now.
     pub fn items(&self) -> u64 {
         self.items.load(Ordering::Relaxed)
     }
 
-    /// Operations that failed so far.
+    /// Returns the operations that failed until now.
     pub fn failed(&self) -> u64 {
         self.failed.load(Ordering::Relaxed)
     }
 
-    /// Bytes that operations have moved so far.
+    /// Returns the bytes that operations have moved until now.
     pub fn bytes(&self) -> u64 {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    /// The calling thread is the worker.
+    /// Registers the calling thread as the worker's.
     pub fn is_here(&self) {
         let number = rbench_sys::waiting::this_thread();
         self.thread.store(number, Ordering::Relaxed);
     }
 
-    /// The worker's thread, by the number that the kernel gives it.
+    /// Returns the worker's thread, by the kernel's number.
     pub fn thread(&self) -> Option<i32> {
         Some(self.thread.load(Ordering::Relaxed)).filter(|number| *number > 0)
     }
 
-    /// Something that changes with every operation, counted or not.
+    /// Returns a value that changes with every operation, counted or not.
     pub fn progress(&self) -> u64 {
         let others = self.others.load(Ordering::Relaxed);
         self.items()
@@ -60,16 +60,16 @@ impl Tally {
     }
 }
 
-/// How many operations may fail, and what is done when more do.
+/// Limit of failed operations, and the action beyond it.
 #[derive(Debug, Clone, Default)]
 pub struct ErrorBudget {
-    /// So many of this worker alone end the group's phase.
+    /// More errors than this of this worker alone end the group's phase.
     pub errors: Option<u64>,
-    /// Raised then; rank 0 hears of it.
+    /// Raised at the limit; rank 0 is informed.
     pub stop: StopFlag,
 }
 
-/// When an operation was meant to start, started and ended.
+/// Intended start, start and end of an operation.
 #[derive(Debug, Clone, Copy)]
 pub struct Span {
     /// The intended start; in an open loop only.
@@ -81,7 +81,7 @@ pub struct Span {
 }
 
 impl Span {
-    /// Of what has no intended start.
+    /// Creates the span of an operation without intended start.
     pub fn new(start: Nanos, end: Nanos) -> Span {
         Span {
             intended: None,
@@ -91,17 +91,17 @@ impl Span {
     }
 }
 
-/// Whether such operations only follow others: they have no intended start.
+/// Returns whether operations of this kind only follow others, without an intended start.
 pub fn follows(op: OpKind) -> bool {
     matches!(op, OpKind::Fsync | OpKind::Close)
 }
 
-/// Whether a row of such operations is made of those of other rows.
+/// Returns whether a row of such operations is derived from other rows.
 pub fn is_of_others(op: OpKind) -> bool {
     matches!(op, OpKind::Round | OpKind::Mixed)
 }
 
-/// An empty lane of `op`, with response times or without.
+/// Creates an empty lane of `op`, with response times or without.
 pub fn empty_lane(op: OpKind, responses: bool, interval: Nanos) -> OpStats {
     OpStats {
         timeline: Timeline::new(interval),
@@ -109,13 +109,13 @@ pub fn empty_lane(op: OpKind, responses: bool, interval: Nanos) -> OpStats {
     }
 }
 
-/// A lane that is recorded into.
+/// A lane while it is recorded.
 #[derive(Debug)]
 struct Lane {
-    /// Its timeline is still empty.
+    /// Statistics, whose timeline is still empty.
     stats: OpStats,
     line: TimelineRecorder,
-    /// Its operations belong to no other's time.
+    /// Its operations belong to no other lane's time.
     aside: bool,
 }
 
@@ -141,14 +141,14 @@ impl Lane {
     }
 }
 
-/// The calls of a worker that has many requests under way at a time.
+/// Calls of a worker that has many requests in flight at a time.
 #[derive(Debug, Clone, Copy)]
 pub struct Calls {
-    /// Since when at least one is under way; [`Calls::NONE`]: none is.
+    /// Time since when at least one is in flight; [`Calls::NONE`]: none is.
     since: Nanos,
-    /// Time with at least one under way, up to `since`.
+    /// Time with at least one in flight, up to `since`.
     under_way: Nanos,
-    /// Their durations added up.
+    /// Sum of their durations.
     durations: Nanos,
 }
 
@@ -163,32 +163,31 @@ impl Default for Calls {
 }
 
 impl Calls {
-    /// No instant of any clock.
+    /// Not an instant of any clock.
     const NONE: Nanos = Nanos(u64::MAX);
 
-    /// A request is submitted at `now`, not before any that is under way.
+    /// Records a request submitted at `now`, not before any that is in flight.
     #[inline]
     pub fn begun(&mut self, now: Nanos) {
         self.since = self.since.min(now);
     }
 
-    /// None is under way any more.
+    /// Records that none is in flight any more.
     #[inline]
     pub fn idle(&mut self, now: Nanos) {
-        // Nothing when none was.
+        // Adds nothing if none was.
         self.under_way.0 += now.since(self.since).0;
         self.since = Calls::NONE;
     }
 
-    /// Tells the duration of an operation.
+    /// Records the duration of an operation.
     #[inline]
     pub fn took(&mut self, duration: Nanos) {
         self.durations.0 += duration.0;
     }
 }
 
-/// Who is told of the first operation that fails, and of the first that says that the mount is
-/// lost.
+/// Receiver of the first failed operation, and of the first that indicates a lost mount.
 struct FirstFailure(Box<dyn FnMut(&Failure) + Send>);
 
 impl std::fmt::Debug for FirstFailure {
@@ -210,23 +209,23 @@ pub struct Meter {
     moved: u64,
     others: u64,
     first_failure: Option<FirstFailure>,
-    /// Whether it was told of one that says that the mount is lost.
+    /// Set if it has reported one that indicates a lost mount.
     told_of_loss: bool,
     details: Details,
     logs: bool,
     failed: u64,
     patience: ErrorBudget,
-    /// Time of failed operations, which no lane has.
+    /// Time of failed operations, which is in no lane.
     failed_for: Nanos,
     active: Nanos,
     waited: Nanos,
-    /// With several requests at a time: their account, and how many they are.
+    /// With several requests at a time: their account, and the depth.
     many: Option<(Calls, u64)>,
-    /// Who is told which intervals were handed over in full.
+    /// Receiver of the intervals that were handed over in full.
     passes: Option<Passes>,
 }
 
-/// Takes the interval before which all that a worker did was handed over.
+/// Receiver of the interval before which all work of a worker was handed over.
 pub struct Passes(Box<dyn FnMut(u64) + Send>);
 
 impl std::fmt::Debug for Passes {
@@ -236,8 +235,8 @@ impl std::fmt::Debug for Passes {
 }
 
 impl Meter {
-    /// A meter with one lane for each of `ops`; with response times in an
-    /// open loop. Its timelines are of that interval.
+    /// Creates a meter with one lane for each of `ops`; with response times in an open loop. Its
+    /// timelines are of that interval.
     pub fn new(
         rank: Rank,
         host: &str,
@@ -274,7 +273,7 @@ impl Meter {
         }
     }
 
-    /// Whether operations of that lane, which is empty, have an intended start.
+    /// Sets whether operations of that empty lane have an intended start.
     pub fn expects_starts(&mut self, lane: usize, starts: bool) {
         let Lane {
             stats,
@@ -284,24 +283,23 @@ impl Meter {
         self.lanes[lane] = Lane::new(stats.op, starts, stats.timeline.interval());
     }
 
-    /// From now on keeps start and duration of each operation, with room for
-    /// `expected` of them.
+    /// From now on keeps start and duration of each operation, with room for `expected` of them.
     pub fn log_operations(&mut self, expected: u64) {
         self.logs = true;
-        // More than that grows on the way, outside the timer.
+        // Beyond that it grows on the way, outside the timer.
         let room = usize::try_from(expected).unwrap_or(usize::MAX);
         self.details.operations.reserve(room.min(1 << 20));
     }
 
-    /// The operations of these lanes belong to no other's time: [`Meter::aside`].
+    /// Marks the operations of these lanes as part of no other lane's time: [`Meter::aside`].
     pub fn set_aside(&mut self, lanes: &[bool]) {
         for (lane, aside) in self.lanes.iter_mut().zip(lanes) {
             lane.aside = *aside;
         }
     }
 
-    /// From now on hands over each lane's intervals, by the lane's number; not of what is
-    /// done aside, which may be shown or not.
+    /// From now on hands over each lane's intervals, by the lane's number; without work set aside,
+    /// which may be shown or not.
     pub fn hand_over(&mut self, to: impl Fn(usize) -> HandOver) {
         let lanes = self.lanes.iter_mut().enumerate();
         for (number, lane) in lanes.filter(|(_, lane)| !lane.aside) {
@@ -309,24 +307,24 @@ impl Meter {
         }
     }
 
-    /// From now on says whenever all that was done before an interval was handed over.
+    /// From now on reports when all work before an interval was handed over.
     pub fn tell_passes(&mut self, to: impl FnMut(u64) + Send + 'static) {
         self.passes = Some(Passes(Box::new(to)));
     }
 
-    /// Tells of the first operation that fails, and of the first whose failure says that the
-    /// mount is lost, outside the timer.
+    /// Reports the first failed operation, and the first whose failure indicates a lost mount,
+    /// outside the timer.
     pub fn tell_first(&mut self, tell: impl FnMut(&Failure) + Send + 'static) {
         self.first_failure = Some(FirstFailure(Box::new(tell)));
     }
 
-    /// Sets the common start, which all times are counted from.
+    /// Sets the common start, the origin of all times.
     pub fn start_at(&mut self, common_start: Nanos) {
         self.common_start = common_start;
         self.last_end = common_start;
     }
 
-    /// Notes an operation that moved `bytes` without error.
+    /// Records an operation that moved `bytes` without error.
     #[inline]
     pub fn done(&mut self, lane: usize, span: Span, bytes: u64) {
         let entered = self.record(lane, span, bytes);
@@ -340,8 +338,8 @@ impl Meter {
         }
     }
 
-    /// Notes in a row that is made of others what was noted there: an operation once more,
-    /// or a round of operations with the bytes of all. It is neither work nor progress.
+    /// Records an operation in a derived row: a copy of an operation, or a round of operations with
+    /// the bytes of all. It is neither work nor progress.
     #[inline]
     pub fn as_well(&mut self, lane: usize, span: Span, bytes: u64) {
         if self.record(lane, span, bytes) {
@@ -349,8 +347,8 @@ impl Meter {
         }
     }
 
-    /// Notes an operation whose file was not there any more, or already there, because
-    /// another worker was faster.
+    /// Records an operation whose file no longer existed, or already existed, because another
+    /// worker was faster.
     #[cold]
     pub fn missed(&mut self, lane: usize, span: Span) {
         self.failed_for.0 += span.end.since(span.start).0;
@@ -358,14 +356,14 @@ impl Meter {
         self.lacked(lane);
     }
 
-    /// Notes an operation that found no file to work on, and made no call.
+    /// Records an operation that found no file to work on, and made no call.
     #[cold]
     pub fn lacked(&mut self, lane: usize) {
         self.lanes[lane].stats.missed += 1;
         self.went_on();
     }
 
-    /// Notes it in its row; whether that has entered another interval.
+    /// Records it in its row; returns whether the row has entered another interval.
     #[inline(always)]
     fn record(&mut self, lane: usize, span: Span, bytes: u64) -> bool {
         let service = span.end.since(span.start);
@@ -396,13 +394,13 @@ impl Meter {
         entered
     }
 
-    /// A lane has entered another interval.
+    /// Handles a lane that has entered another interval.
     #[cold]
     fn entered(&mut self, lane: usize) {
         self.pass(self.lanes[lane].line.interval());
     }
 
-    /// Hands over all that was done before that interval, and says so where it is asked.
+    /// Hands over all work before that interval, and reports it on request.
     fn pass(&mut self, interval: u64) {
         if let Some(passes) = &mut self.passes {
             self.lanes
@@ -412,21 +410,21 @@ impl Meter {
         }
     }
 
-    /// Nothing more is to come, unless the worker is told to go on.
+    /// Hands over everything: nothing more follows, unless the worker continues.
     pub fn pause(&mut self) {
         self.pass(u64::MAX);
     }
 
-    /// Notes that something went well that is no item, such as an operation
-    /// before the measured time or a close: the worker is not stuck.
+    /// Records progress that is not an item, such as an operation before the measured time or a
+    /// close: the worker is not stuck.
     #[inline]
     pub fn went_on(&mut self) {
         self.others += 1;
         self.tally.others.store(self.others, Ordering::Relaxed);
     }
 
-    /// Notes an operation of a lane that is set aside: it went well, is none of the worker's
-    /// items, and moves nobody's end.
+    /// Records a successful operation of a lane that is set aside: it is not an item of the worker,
+    /// and moves no end.
     pub fn aside(&mut self, lane: usize, span: Span) {
         let service = span.end.since(span.start);
         let (from, to) = (
@@ -443,7 +441,7 @@ impl Meter {
         self.went_on();
     }
 
-    /// Notes an operation that failed.
+    /// Records an operation that failed.
     #[cold]
     pub fn failed(&mut self, lane: usize, span: Span, failure: Failure) {
         self.note_failed(&failure);
@@ -458,7 +456,7 @@ impl Meter {
         }
     }
 
-    /// Notes a failure outside the timed part, which does not move its end.
+    /// Records a failure outside the timed part, which does not move its end.
     #[cold]
     pub fn failed_untimed(&mut self, lane: usize, failure: Failure) {
         self.note_failed(&failure);
@@ -484,15 +482,15 @@ impl Meter {
         }
     }
 
-    /// Moves the end of the timed part to `end`: what follows the operations
-    /// is part of the phase. An end that is noted late does not move it back.
+    /// Moves the end of the timed part to `end`: steps after the operations are part of the phase.
+    /// A late record does not move it back.
     #[inline]
     pub fn extend_to(&mut self, end: Nanos) {
         self.last_end = self.last_end.max(end);
     }
 
-    /// Sets the time in which the operations of a lane were measured, where it is
-    /// not the worker's whole time; on the clock that `start_at` was told of.
+    /// Sets the time in which the operations of a lane were measured, if it is not the worker's
+    /// whole time; on the clock of `start_at`.
     pub fn measured(&mut self, lane: usize, measured: Measured) {
         let start = self.common_start;
         let after_start = match measured.is_nothing() {
@@ -506,7 +504,7 @@ impl Meter {
         self.lanes[lane].stats.measured = Some(after_start);
     }
 
-    /// All lanes were measured from `from` on, up to the last end.
+    /// Sets the measured time of all lanes: from `from` up to the last end.
     pub fn measured_from(&mut self, from: Nanos) {
         let to = self.last_end;
         let measured = match to > from {
@@ -524,24 +522,24 @@ impl Meter {
         }
     }
 
-    /// Notes operations of an open loop that were due and never started.
+    /// Records operations of an open loop that were due and never started.
     pub fn unissued(&mut self, lane: usize, count: u64) {
         self.lanes[lane].stats.unissued += count;
     }
 
-    /// Notes a block that is not read back because it could not be written.
+    /// Records a block that is not verified because it could not be written.
     #[cold]
     pub fn unchecked(&mut self, lane: usize) {
         self.lanes[lane].stats.unchecked += 1;
     }
 
-    /// Notes calls that were made beyond the first of an operation.
+    /// Records calls beyond the first of an operation.
     pub fn again(&mut self, lane: usize, calls: Retries) {
         self.lanes[lane].stats.again.add(calls);
     }
 
-    /// The same for the lanes of reads, writes, trims and syncs; where syncs have none
-    /// they belong to the writes.
+    /// Records the same for the lanes of reads, writes, trims and syncs; without a lane, syncs
+    /// belong to the writes.
     pub fn again_of(&mut self, lanes: [Option<usize>; 4], calls: RetriesByTransfer) {
         let RetriesByTransfer {
             read: reads,
@@ -562,18 +560,18 @@ impl Meter {
         }
     }
 
-    /// The end of the last operation, after the common start.
+    /// Returns the end of the last operation, after the common start.
     pub fn last_end(&self) -> Nanos {
         self.last_end.since(self.common_start)
     }
 
-    /// The same, on the clock itself.
+    /// Returns the same, on the clock itself.
     pub fn last_end_at(&self) -> Nanos {
         self.last_end
     }
 
-    /// Operations done without error, of all lanes but fsync and close, which
-    /// only follow others, and opens of files whose blocks are moved.
+    /// Returns the operations done without error, of all lanes except fsync and close, which only
+    /// follow others, and opens of files whose blocks are moved.
     pub fn items(&self) -> u64 {
         let moves = |lane: &OpStats| matches!(lane.op, OpKind::Read | OpKind::Write);
         let moves_blocks = self.stats().any(moves);
@@ -584,8 +582,8 @@ impl Meter {
             .sum()
     }
 
-    /// Notes that the worker has run since `begun`: up to the end of its last
-    /// operation, or of a wait behind it.
+    /// Records that the worker has run since `begun`: up to the end of its last operation, or of a
+    /// wait after it.
     pub fn ran(&mut self, begun: Nanos, gate: &Gate) {
         let (waited, until) = gate.waits.take();
         let all = self.last_end.max(until).since(begun);
@@ -593,20 +591,20 @@ impl Meter {
         self.active.0 += all.0.saturating_sub(waited.0);
     }
 
-    /// Notes the calls of a worker with up to `depth` requests at a time;
-    /// without this they come one after the other.
+    /// Records the calls of a worker with up to `depth` requests at a time; without this they are
+    /// sequential.
     pub fn overlapped(&mut self, calls: Calls, depth: u64) {
         self.many = Some((calls, depth));
     }
 
-    /// The stonewall is down: what is done from now on tops up.
+    /// Sets the stonewall: work from now on tops up.
     pub fn stonewall(&mut self) {
         for Lane { stats, .. } in &mut self.lanes {
             stats.stonewalled = Some(stats.service.clone());
         }
     }
 
-    /// Where the worker's time went.
+    /// Returns how the worker spent its time.
     fn effort(&self) -> Effort {
         let own = |lane: &&Lane| !lane.aside && !is_of_others(lane.stats.op);
         let own = self.lanes.iter().filter(own);
@@ -616,7 +614,7 @@ impl Meter {
             None => (recorded, recorded),
             Some((calls, depth)) => {
                 let durations = calls.durations;
-                // One at a time, they are the time with any under way.
+                // Sequential calls last as long as the time with any in flight.
                 match depth {
                     0 | 1 => (durations, durations),
                     _ => (calls.under_way, Nanos(durations.0 / depth)),
@@ -638,12 +636,12 @@ impl Meter {
         self.lanes.iter().map(|lane| &lane.stats)
     }
 
-    /// What was noted in a lane, its timeline excepted.
+    /// Returns the records of a lane, without its timeline.
     pub fn lane(&self, lane: usize) -> &OpStats {
         &self.lanes[lane].stats
     }
 
-    /// The lanes, and what stays with the rank.
+    /// Returns the lanes, and the details that stay with the rank.
     pub fn into_parts(mut self) -> (Vec<OpStats>, Details) {
         let effort = self.effort();
         for lane in &mut self.lanes {
@@ -700,7 +698,7 @@ mod tests {
         Failure::new(OpKind::Read, "f", FailureKind::Short)
     }
 
-    /// Workers, active, waited, in calls, full.
+    /// Returns workers, active, waited, in calls, full.
     fn told(lane: &OpStats) -> [u64; 5] {
         let words = lane.effort.to_words();
         [words[0], words[1], words[2], words[3], words[4]]
@@ -715,7 +713,7 @@ mod tests {
         meter.failed(0, span(1_360, 1_390), failure());
         meter.done(1, span(1_400, 1_420), 1);
         meter.ran(Nanos(1_050), &gate);
-        // A stonewall: the pause before the topping up is nobody's time.
+        // A stonewall: the pause before topping up belongs to no time.
         meter.stonewall();
         meter.done(0, span(9_010, 9_050), 1);
         meter.ran(Nanos(9_000), &gate);
@@ -774,7 +772,7 @@ mod tests {
         let second = INTERVAL.0;
         meter.done(0, span(1, 2), 1);
         meter.done(1, span(3, 4), 1);
-        // The reads hear nothing of the time that has passed.
+        // The reads do not know of the elapsed time.
         meter.done(1, span(5, second), 1);
         meter.failed(1, span(second, 3 * second), failure());
         meter.pause();

@@ -34,13 +34,13 @@ mod worker;
 use making::{Making, Part};
 use worker::{Counters, MixSource};
 
-/// What symbolic links point to.
+/// Target of symbolic links.
 const TARGET: &[u8] = b"nowhere";
-/// What a stream of draws is for.
+/// Stream of draws.
 const STREAM_DRAWS: u64 = 40;
-/// What a stream of random gaps between intended starts is for.
+/// Stream of random gaps between intended starts.
 const STREAM_STARTS: u64 = 41;
-/// What a stream of written data is for.
+/// Stream of written data.
 const STREAM_DATA: u64 = 42;
 
 impl Workload for MixPlan {
@@ -79,7 +79,7 @@ impl Workload for MixPlan {
 
     /// One of each set and each round in flight, and a directory that is listed, or a ring.
     fn open_files_each(&self) -> u32 {
-        // What a role's first steps leave open, and a file for each round of its own.
+        // Files left open by a role's first steps, and a file for each round of its own.
         let (sets, depth) = (self.sets.len() as u32, self.in_flight.unwrap_or(1));
         let held = if depth > 1 { sets } else { 0 };
         sets.saturating_mul(depth) + held + 1
@@ -105,15 +105,15 @@ struct MixPass<'p> {
     plan: &'p Plan,
     mix: Arc<MixPlan>,
     iteration: u32,
-    /// Entries made and not removed, at rank 0.
+    /// Entries created and not removed, at rank 0.
     left: u64,
 }
 
-/// Stats of a name that nobody looks up: the loop of steps with nothing behind it, for so
-/// many operations.
+/// Creates a loop of `operations` stat calls of a name on a null file system: the loop of steps
+/// without real I/O.
 ///
 /// # Errors
-/// When there is not the memory.
+/// When memory is short.
 fn over_nothing(mix: &MixPlan, operations: u64) -> Prepared {
     let step = Step {
         verb: Verb::Plain(const { named("stat") }, 0),
@@ -135,7 +135,7 @@ fn over_nothing(mix: &MixPlan, operations: u64) -> Prepared {
         weights: vec![1],
         every: None,
         per: None,
-        // The loop of which this is a measure has one row.
+        // The loop that this measures has one row.
         rows: vec![row],
     };
     let set = FileSet {
@@ -165,11 +165,11 @@ fn over_nothing(mix: &MixPlan, operations: u64) -> Prepared {
     Arc::new(scene).work()(0)
 }
 
-/// What all workers of a rank have in common.
+/// State common to all workers of a rank.
 struct Scene {
     mix: Arc<MixPlan>,
     fs: Arc<dyn Fs>,
-    /// Of each set.
+    /// Tree of each set.
     trees: Vec<Arc<Tree>>,
     rank: Rank,
     ranks: u32,
@@ -177,7 +177,7 @@ struct Scene {
 }
 
 impl Scene {
-    /// Ranks that share the sets.
+    /// Returns the number of ranks that share the sets.
     fn sharing(&self) -> u64 {
         if self.mix.shared {
             u64::from(self.ranks)
@@ -186,7 +186,7 @@ impl Scene {
         }
     }
 
-    /// The number of this rank among those.
+    /// Returns the number of this rank among those.
     fn place(&self) -> u64 {
         if self.mix.shared {
             u64::from(self.rank.0)
@@ -195,12 +195,12 @@ impl Scene {
         }
     }
 
-    /// Workers that own names of a set, of all ranks that share it.
+    /// Returns the number of workers that own names of a set, of all ranks that share it.
     fn owners(&self, set: usize) -> u64 {
         self.mix.owners(set) * self.sharing()
     }
 
-    /// The number of a worker among those.
+    /// Returns the number of a worker among those.
     fn owner(&self, set: usize, thread: u32) -> Option<u64> {
         let within = self.mix.owner(set, thread)?;
         Some(self.place() * self.mix.owners(set) + within)
@@ -211,7 +211,7 @@ impl Scene {
         [self.seed[0], self.seed[1], purpose, rank, thread]
     }
 
-    /// The seed of the sizes of files.
+    /// Returns the seed of the sizes of files.
     fn size_seed(&self) -> u64 {
         let own = if self.mix.shared {
             0
@@ -221,7 +221,7 @@ impl Scene {
         rbench_core::random::key(&[self.seed[0], own])
     }
 
-    /// A worker's part of so many things that all workers deal among themselves.
+    /// Returns a worker's part of `of` things that all workers divide among themselves.
     fn part(&self, thread: u32, of: u64) -> Part {
         let threads = u64::from(self.mix.threads());
         let first = self.place() * threads + u64::from(thread);
@@ -232,7 +232,7 @@ impl Scene {
         }
     }
 
-    /// Makes the directories of one level of each set, each worker its part of them.
+    /// Creates the directories of one level of each set, each worker its part of them.
     fn make_level(self: &Arc<Self>, level: usize) -> MakeRunner {
         let scene = Arc::clone(self);
         Arc::new(move |thread| {
@@ -245,7 +245,7 @@ impl Scene {
         })
     }
 
-    /// Makes what is there at the start, each worker its part of it.
+    /// Creates the items present at the start, each worker its part of them.
     fn make_names(self: &Arc<Self>) -> MakeRunner {
         let scene = Arc::clone(self);
         Arc::new(move |thread| {
@@ -275,12 +275,12 @@ impl Scene {
         StepRunner::new(script, Arc::clone(&self.fs), room, self.data(thread))
     }
 
-    /// What a worker writes.
+    /// Returns the data that a worker writes.
     fn data(&self, thread: u32) -> DataStream {
         DataStream::new(&self.stream(STREAM_DATA, thread))
     }
 
-    /// The measured workers.
+    /// Creates the measured workers.
     fn work(self: &Arc<Self>) -> MakeRunner {
         let scene = Arc::clone(self);
         let existence = |(number, set): (usize, &FileSet)| {
@@ -294,7 +294,7 @@ impl Scene {
         Arc::new(move |thread| scene.worker(thread, &all, (&counters, &schedule)))
     }
 
-    /// Intended starts of all workers of this rank.
+    /// Returns the intended starts of all workers of this rank.
     fn schedule(&self) -> Option<Arc<Schedule>> {
         let open = self.mix.open_loop?;
         let workers = Workers::of_rank(self.rank, self.ranks, self.mix.threads());
@@ -342,7 +342,7 @@ impl Scene {
 }
 
 impl MixPass<'_> {
-    /// The directory of a set, from the run's own on.
+    /// Returns the directory of a set, relative to the run's own.
     fn root(&self, set: &str, rank: Rank) -> String {
         match self.mix.shared {
             true => format!("{}/all/{set}", self.iteration),
@@ -364,7 +364,7 @@ impl MixPass<'_> {
         })
     }
 
-    /// Makes the sets; whether the group was stopped.
+    /// Creates the sets; returns whether the group was stopped.
     async fn prepare(
         &mut self,
         group: &Group<'_>,
@@ -399,7 +399,7 @@ impl MixPass<'_> {
         self.run_untimed(group, &phase, listener).await
     }
 
-    /// Runs what prepares; only what failed in it is told.
+    /// Runs a preparing phase; reports only failures.
     async fn run_untimed(
         &mut self,
         group: &Group<'_>,
@@ -425,7 +425,7 @@ impl MixPass<'_> {
         }
     }
 
-    /// The rows of all roles, and which each worker has.
+    /// Returns the rows of all roles, and those of each worker.
     fn rows(&self) -> (Vec<OpRow>, Vec<std::ops::Range<usize>>) {
         let mut lanes = Vec::new();
         for role in &self.mix.roles {
@@ -450,7 +450,7 @@ impl MixPass<'_> {
         (lanes, (0..self.mix.threads()).map(of).collect())
     }
 
-    /// The measured phase.
+    /// Returns the measured phase.
     async fn phase(&self, group: &Group<'_>, scene: &Arc<Scene>) -> Result<Phase, ExecError> {
         if self.plan.drop_caches {
             drop_caches(group).await?;
@@ -506,7 +506,7 @@ impl Pass<Target> for MixPass<'_> {
     }
 
     fn left(&self) -> Option<u64> {
-        // Those that the mix has made and removed are about as many.
+        // The mix has created and removed about equally many.
         Some(self.left)
     }
 

@@ -1,8 +1,7 @@
-//! Mounts that no longer answer: what each rank knows of those of its host, and rank 0 of
-//! all hosts.
+//! Mounts that no longer answer: each rank knows those of its host, and rank 0 those of all hosts.
 //!
-//! That a mount is dead is found out by asking it. Whether it is asked follows from the
-//! operations that fail: one that says so by itself, or nothing but failures.
+//! A dead mount is detected by asking it. Failed operations decide when it is asked: one whose
+//! error indicates a lost mount, or a series of nothing but failures.
 
 use std::cell::{Cell, RefCell};
 use std::path::PathBuf;
@@ -18,58 +17,58 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::time::{Instant, sleep_until};
 
-/// How long a mount has to answer while operations on it fail.
+/// Time for a mount to answer while operations on it fail.
 pub const PATIENCE: Duration = Duration::from_secs(5);
 
-/// After an answer it is not asked again for so long.
+/// After an answer it is not asked again for this time.
 const ASK_AGAIN: Duration = Duration::from_secs(2);
 
-/// So many looks one after the other, half a second apart, with failed operations and none
-/// that was done, are a reason to ask.
+/// Consecutive checks, half a second apart, with failed operations and none done, after which the
+/// mount is asked.
 const FAILING_LOOKS: u32 = 2;
 
 /// A directory that the run works in.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WatchedMount {
-    /// The directory, which is asked.
+    /// The directory to ask.
     pub dir: PathBuf,
-    /// Its mount; `None` if that is not known.
+    /// Its mount; `None` if unknown.
     pub mount: Option<MountInfo>,
 }
 
 impl WatchedMount {
-    /// Where it is mounted, as far as that is known.
+    /// Returns its mount point, if known.
     fn place(&self) -> String {
         let place = self.mount.as_ref().map_or(&self.dir, |m| &m.mount_point);
         place.display().to_string()
     }
 
-    /// Asks by a call that FUSE and network file systems pass on (statfs), and looks whether
-    /// the mount is in the kernel's table; `None`: it is there.
+    /// Asks by a call that FUSE and network file systems pass on (statfs), and checks that the
+    /// mount is in the kernel's table; `None`: it is alive.
     fn ask(&self) -> Option<Answer> {
         match space(&self.dir) {
             Err(errno) if FailureKind::from(errno).may_be_of_a_lost_mount() => {
                 return Some(Answer::Error(errno));
             }
-            // Also that the directory is not there: the file system has answered.
+            // A missing directory is an answer of the file system, too.
             Ok(_) | Err(_) => {}
         }
         self.is_unmounted().then_some(Answer::Unmounted)
     }
 
-    /// Whether its mount is known and no longer in the kernel's table.
+    /// Returns whether its mount is known and no longer in the kernel's table.
     fn is_unmounted(&self) -> bool {
         let mount = self.mount.as_ref();
         mount.is_some_and(|mount| !mountinfo::is_mounted(mount).unwrap_or(true))
     }
 }
 
-/// How a mount that is dead has answered.
+/// Answer of a dead mount.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Answer {
-    /// statfs(2) of it failed.
+    /// statfs(2) on it failed.
     Error(Errno),
-    /// Not within [`PATIENCE`].
+    /// No answer within [`PATIENCE`].
     Nothing,
     /// It is no longer mounted.
     Unmounted,
@@ -91,19 +90,19 @@ impl Answer {
 pub struct DeadMount {
     /// The host.
     pub host: String,
-    /// Where it is mounted.
+    /// Its mount point.
     pub mount: String,
-    /// How it answered: [`Answer::name`].
+    /// Its answer: [`Answer::name`].
     pub answer: String,
-    /// The phase that ran, for people.
+    /// The running phase, for people.
     pub phase: String,
-    /// How long after its start the first operation failed that led there; `None` before it.
+    /// Time from the phase's start to the first failed operation that led there; `None` before it.
     pub after: Option<Nanos>,
     /// That operation: its name, its path, the name of its error.
     pub first: [String; 3],
-    /// When rank 0 heard of it, on its clock.
+    /// Time when rank 0 was informed, on its clock.
     pub at: Nanos,
-    /// What failed there, row by row.
+    /// Failures there, row by row.
     pub rows: Vec<RowErrors>,
 }
 
@@ -116,33 +115,33 @@ pub struct RowErrors {
     pub name: String,
     /// The row, for people.
     pub label: String,
-    /// How many, by kind.
+    /// Number of failures, by kind.
     pub kinds: Vec<(FailureKind, u64)>,
 }
 
-/// The failed operation for which a mount is doubted.
+/// The failed operation that makes a mount suspect.
 #[derive(Debug, Clone)]
 pub struct Doubt {
     /// The operation.
     pub failure: Failure,
-    /// After the start of its phase; `None` before it.
+    /// Time after the start of its phase; `None` before it.
     pub after: Option<Nanos>,
 }
 
-/// What a mount that was asked is.
+/// Result of asking the mounts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Verdict {
-    /// There.
+    /// Alive.
     Alive,
-    /// Lost: the number of the directory, and what it answered.
+    /// Lost: the number of the directory, and its answer.
     Lost(usize, Answer),
 }
 
-/// A question under way.
+/// A question in progress.
 #[derive(Debug)]
 struct Question {
     until: Instant,
-    /// The directory that is asked.
+    /// The directory being asked.
     at: Arc<AtomicUsize>,
 }
 
@@ -152,14 +151,15 @@ pub struct Mounts {
     doubt: RefCell<Option<Doubt>>,
     question: RefCell<Option<Question>>,
     answered: Cell<Option<Instant>>,
-    /// Operations done and failed at the last look, and looks with nothing but failures.
+    /// Operations done and failed at the last check, and consecutive checks with nothing but
+    /// failures.
     seen: Cell<(u64, u64)>,
     failing: Cell<u32>,
-    /// Of this rank's host, as far as this rank has found out or was told.
+    /// The dead mount of this rank's host, if this rank knows one.
     dead: RefCell<Option<DeadMount>>,
-    /// At rank 0: of all hosts, one of each.
+    /// At rank 0: dead mounts of all hosts, one for each host.
     found: RefCell<Vec<DeadMount>>,
-    /// At rank 0: ranks on which every operation fails, and hosts of which that was told.
+    /// At rank 0: ranks on which every operation fails, and the hosts for which this was reported.
     all_fail: RefCell<Vec<u32>>,
     told: RefCell<Vec<u32>>,
     answers: UnboundedSender<(Arc<AtomicUsize>, Verdict)>,
@@ -187,17 +187,17 @@ impl Default for Mounts {
 }
 
 impl Mounts {
-    /// From now on these are asked.
+    /// Sets the mounts to ask from now on.
     pub fn watch(&self, watched: Vec<WatchedMount>) {
         *self.watched.borrow_mut() = watched;
     }
 
-    /// Whether any of them is known to be no longer mounted.
+    /// Returns whether any of them is known to be no longer mounted.
     pub fn is_one_unmounted(&self) -> bool {
         self.watched.borrow().iter().any(WatchedMount::is_unmounted)
     }
 
-    /// A phase begins.
+    /// Starts a phase.
     pub fn begin(&self) {
         self.doubt.replace(None);
         self.seen.set((0, 0));
@@ -205,7 +205,7 @@ impl Mounts {
         self.all_fail.borrow_mut().clear();
     }
 
-    /// An operation has failed: it is remembered unless an earlier one said more.
+    /// Remembers a failed operation, unless an earlier one said more.
     pub fn note(&self, failure: &Failure, after: Option<Nanos>) {
         let lost = |failure: &Failure| failure.kind.says_the_mount_is_lost();
         let mut doubt = self.doubt.borrow_mut();
@@ -218,12 +218,12 @@ impl Mounts {
         }
     }
 
-    /// The operation that was remembered.
+    /// Returns the remembered operation.
     pub fn doubt(&self) -> Option<Doubt> {
         self.doubt.borrow().clone()
     }
 
-    /// Takes down how many operations of the phase were done and failed by now; whether for
+    /// Records how many operations of the phase were done and failed until now; returns whether for
     /// some time there were only failures.
     pub fn only_failures(&self, done: u64, failed: u64) -> bool {
         let (done_before, failed_before) = self.seen.replace((done, failed));
@@ -235,13 +235,12 @@ impl Mounts {
         self.failing.get() >= FAILING_LOOKS
     }
 
-    /// Whether for some time there were only failures.
+    /// Returns whether for some time there were only failures.
     pub fn is_failing(&self) -> bool {
         self.failing.get() >= FAILING_LOOKS
     }
 
-    /// Asks the mounts in a thread of its own, unless they are being asked or have answered
-    /// just now.
+    /// Asks the mounts in a thread of its own, unless they are being asked or have just answered.
     pub fn ask(&self) {
         let now = Instant::now();
         let recent = self.answered.get().is_some_and(|at| now < at + ASK_AGAIN);
@@ -264,8 +263,7 @@ impl Mounts {
         }
     }
 
-    /// The same when one of them is known to be no longer mounted, also if it has answered just
-    /// now.
+    /// Asks them if one is known to be no longer mounted, even if it has just answered.
     pub fn ask_if_unmounted(&self) {
         if self.is_one_unmounted() {
             self.answered.set(None);
@@ -273,12 +271,12 @@ impl Mounts {
         }
     }
 
-    /// Whether an answer is waited for.
+    /// Returns whether an answer is pending.
     pub fn is_asked(&self) -> bool {
         self.question.borrow().is_some()
     }
 
-    /// Ready with the answer, or when it has taken too long.
+    /// Resolves with the answer, or when it has taken too long.
     pub async fn next(&self) -> Verdict {
         let until = self.question.borrow().as_ref().map(|asked| asked.until);
         let late = async {
@@ -316,7 +314,7 @@ impl Mounts {
             .is_some_and(|asked| Arc::ptr_eq(&asked.at, at))
     }
 
-    /// The answer is known; the mount that is lost, with what it said.
+    /// Takes the answer; returns the lost mount with its answer.
     pub fn answered(&self, verdict: Verdict) -> Option<(String, Answer)> {
         self.question.replace(None);
         self.answered.set(Some(Instant::now()));
@@ -329,17 +327,17 @@ impl Mounts {
         }
     }
 
-    /// This host's mount is dead.
+    /// Records that this host's mount is dead.
     pub fn note_dead(&self, dead: DeadMount) {
         self.dead.borrow_mut().get_or_insert(dead);
     }
 
-    /// The dead mount of this host, as far as this rank knows of it.
+    /// Returns the dead mount of this host, if this rank knows of it.
     pub fn dead(&self) -> Option<DeadMount> {
         self.dead.borrow().clone()
     }
 
-    /// At rank 0: takes down a dead mount; whether its host had none so far.
+    /// At rank 0: records a dead mount; returns whether it is the first of its host.
     pub fn add(&self, dead: DeadMount) -> bool {
         let mut found = self.found.borrow_mut();
         let new = found.iter().all(|known| known.host != dead.host);
@@ -349,7 +347,7 @@ impl Mounts {
         new
     }
 
-    /// At rank 0: adds what failed on the dead mount of a host; nothing where it has none.
+    /// At rank 0: adds the failures on the dead mount of a host; nothing if it has none.
     pub fn add_errors(&self, host: &str, row: RowErrors) {
         let mut found = self.found.borrow_mut();
         let Some(dead) = found.iter_mut().find(|dead| dead.host == host) else {
@@ -363,13 +361,13 @@ impl Mounts {
         }
     }
 
-    /// At rank 0: the dead mounts of all hosts.
+    /// At rank 0: returns the dead mounts of all hosts.
     pub fn found(&self) -> Vec<DeadMount> {
         self.found.borrow().clone()
     }
 
-    /// At rank 0: every operation of a rank fails; whether that is so on all ranks of its
-    /// `host` that `count`, and has not been told yet.
+    /// At rank 0: records that every operation of a rank fails. Returns whether it is so on all
+    /// ranks of its `host` that `count`, and is not yet reported.
     pub fn every_fails(&self, rank: u32, host: u32, counts: impl Iterator<Item = u32>) -> bool {
         let mut all = self.all_fail.borrow_mut();
         if !all.contains(&rank) {
@@ -394,7 +392,7 @@ fn add_kinds(kinds: &mut Vec<(FailureKind, u64)>, more: &[(FailureKind, u64)]) {
     kinds.sort_unstable_by_key(|(kind, _)| *kind);
 }
 
-/// Asks one after the other, and tells which it is at.
+/// Asks one after the other, and publishes which one it is asking.
 fn look(watched: &[WatchedMount], at: &AtomicUsize) -> Verdict {
     for (number, mount) in watched.iter().enumerate() {
         at.store(number, Ordering::Relaxed);

@@ -1,9 +1,9 @@
-//! What a run needs of the file system beyond reading and writing files in order, tried on
-//! every host before anything of the run is made.
+//! A run's needs of the file system beyond reading and writing files in order, tried on every host
+//! before the run creates anything.
 //!
-//! Attempts are those of `rbench probe` (`sys::abilities`), in a directory of their own where
-//! the run is to work, which is removed again. What could not be tried refuses nothing: the
-//! run itself will tell.
+//! The attempts are those of `rbench probe` (`sys::abilities`), in a directory of their own at the
+//! run's place, which is removed again. An inconclusive attempt refuses nothing: the run itself
+//! will show it.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -22,9 +22,9 @@ use serde::{Deserialize, Serialize};
 use crate::group::{ExecError, Group, Ranks};
 use crate::spots::Spot;
 
-/// Most refusals that are told.
+/// Maximum number of refusals in a message.
 const MOST: usize = 4;
-/// How long an attempt may take that takes as long as it likes; none of these does.
+/// Time limit for attempts of unlimited length; none of these is one.
 const LONGEST: Duration = Duration::from_secs(60);
 
 /// Something that a run needs.
@@ -40,7 +40,7 @@ pub(crate) enum Need {
 }
 
 impl Need {
-    /// The ability that is tried for it.
+    /// Returns the ability that is tried for it.
     fn ability(self) -> &'static str {
         match self {
             Need::Direct => "direct",
@@ -53,7 +53,7 @@ impl Need {
         }
     }
 
-    /// In a sentence.
+    /// Describes it in a sentence.
     fn about(self) -> &'static str {
         match self {
             Need::Direct => "O_DIRECT",
@@ -66,19 +66,19 @@ impl Need {
         }
     }
 
-    /// Whether a call that succeeds and does something else refuses the run too. An operation
-    /// on names is measured all the same.
+    /// Returns whether a call that succeeds but does something else also refuses the run. An
+    /// operation on names is measured nevertheless.
     fn is_of_data(self) -> bool {
         self <= Need::Trims
     }
 }
 
-/// What a plan needs, and for what.
+/// Needs of a plan, each with its purpose.
 #[derive(Debug, Default)]
 pub(crate) struct Needs(BTreeMap<Need, String>);
 
 impl Needs {
-    /// Adds what is needed for `what`, on this condition.
+    /// Adds a need for `what`, on this condition.
     pub fn add(&mut self, condition: bool, need: Need, what: &str) {
         if condition {
             self.0.entry(need).or_insert_with(|| what.to_owned());
@@ -86,23 +86,23 @@ impl Needs {
     }
 }
 
-/// Operations on names that a plan has in flight in a ring.
+/// Operations on names that a plan keeps in flight in a ring.
 #[derive(Debug)]
 pub(crate) struct NamesInFlight {
-    /// How many each worker has.
+    /// Number in flight for each worker.
     pub depth: u32,
-    /// What they call, beside opens and closes.
+    /// Their calls, besides opens and closes.
     pub calls: Vec<Call>,
-    /// What an operation has for itself.
+    /// Buffer of each operation.
     pub data: Bytes,
 }
 
-/// Tries on every host what the plan needs, in each of `spots` in which it makes something.
-/// `name` is the run's.
+/// Tries on every host the plan's needs, in each of `spots` in which it creates something. `name`
+/// is the run's.
 ///
 /// # Errors
-/// One sentence for each kind of refusal, the same on every rank; nothing of what was made
-/// to find out is left.
+/// One sentence for each kind of refusal, the same on every rank; all files of the attempts
+/// are removed.
 pub(crate) async fn check(
     group: &Group<'_>,
     Needs(needs): &Needs,
@@ -136,7 +136,8 @@ pub(crate) async fn check(
     Err(ExecError::Usage(group.quietly(text).await?))
 }
 
-/// Whether the kernel of every host performs in a ring what the plan has in flight, and has room for it.
+/// Checks that the kernel of every host can perform the plan's operations in a ring, and has room
+/// for them.
 ///
 /// # Errors
 /// One sentence, the same on every rank.
@@ -172,7 +173,7 @@ pub(crate) async fn names_in_flight(
     group.agree(fits).await.map_err(ExecError::as_usage)
 }
 
-/// What a host has for operations in flight; `None`: there is no limit, or it cannot be told.
+/// Limits of a host for operations in flight; `None`: unlimited or unknown.
 struct Room {
     memory: Option<Bytes>,
     /// For all of them, where [`Lack::Threads`] is about those of one worker.
@@ -180,8 +181,7 @@ struct Room {
 }
 
 impl Room {
-    /// Whether there is room for `depth` operations of each of so many workers, with that much data
-    /// in each.
+    /// Checks the room for `depth` operations of each worker, with that much data in each.
     fn check(&self, depth: u32, workers: u64, data: Bytes) -> Result<(), String> {
         let all = workers.saturating_mul(u64::from(depth));
         let bytes = all.saturating_mul(data.0);
@@ -201,10 +201,10 @@ impl Room {
     }
 }
 
-/// What surrounds a call on a file that is open.
+/// Calls around a call on an open file.
 const AROUND: [Call; 2] = [Call::Open(OpenFlags::READ), Call::Close];
 
-/// What a file system refuses, and how.
+/// A refusal of a file system.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Refusal {
     need: Need,

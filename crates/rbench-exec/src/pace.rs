@@ -1,5 +1,4 @@
-//! When a worker acts: the common start, intended starts, the deadline, and
-//! the request to stop.
+//! Timing of a worker: the common start, intended starts, the deadline, and the request to stop.
 
 mod exits;
 mod flow;
@@ -13,11 +12,11 @@ use rbench_plan::arrival::Schedule;
 pub use exits::Exits;
 pub use flow::{Flow, FlowShare, RampBytes};
 
-/// How long before an instant a worker stops sleeping and spins: the kernel
-/// wakes a thread that much late on a busy machine.
+/// Time before an instant at which a worker stops sleeping and spins: the kernel wakes a thread
+/// that much late on a busy machine.
 const SPIN: Nanos = Nanos(100_000);
 
-/// How long a waiting worker sleeps before it looks for a stop.
+/// Longest sleep of a waiting worker between checks for a stop.
 const NAP: Nanos = Nanos(50_000_000);
 
 /// Waits until `at`: sleeps until shortly before, then spins.
@@ -35,21 +34,20 @@ pub fn wait_until(clock: CpuClock, at: Nanos) {
     }
 }
 
-/// The group's request to end the phase at the next operation, or to start none from an
-/// instant on; clones share it.
+/// The group's request to end the phase at the next operation, or at an instant; clones share it.
 #[derive(Debug, Clone, Default)]
 pub struct StopFlag(Arc<Flag>);
 
 #[derive(Debug)]
 struct Flag {
-    /// No operation starts from then on, by the host's clock: [`Flag::NEVER`] until it is
-    /// asked for, [`Flag::AT_ONCE`] once the flag is raised.
+    /// Instant by the host's clock from which on no operation starts: [`Flag::NEVER`] without a
+    /// request, [`Flag::AT_ONCE`] once the flag is raised.
     from: AtomicU64,
-    /// Whether nothing more is to be done on the target.
+    /// Set if nothing more is to be done on the target.
     abandoned: AtomicBool,
-    /// What it follows.
+    /// The flag that it follows.
     of_all: Option<StopFlag>,
-    /// What is raised with it.
+    /// Flags raised with it.
     followers: Mutex<Vec<Weak<Flag>>>,
 }
 
@@ -70,7 +68,7 @@ impl Default for Flag {
 }
 
 impl StopFlag {
-    /// Asks.
+    /// Requests a stop.
     pub fn raise(&self) {
         self.0.from.store(Flag::AT_ONCE, Ordering::Relaxed);
         let followers = self.0.followers.lock();
@@ -81,8 +79,8 @@ impl StopFlag {
         }
     }
 
-    /// Asks those with this flag, and those that follow it, and nothing more is to be done on
-    /// the target, what belongs to the end of the work neither.
+    /// Requests a stop of this flag and its followers. Nothing more is to be done on the target,
+    /// not even the steps at the end of the work.
     pub fn abandon(&self) {
         self.0.abandoned.store(true, Ordering::Relaxed);
         let followers = self.0.followers.lock();
@@ -94,43 +92,43 @@ impl StopFlag {
         self.raise();
     }
 
-    /// Whether it was asked.
+    /// Returns whether a stop was requested.
     #[inline]
     pub fn is_raised(&self) -> bool {
         self.0.from.load(Ordering::Relaxed) == Flag::AT_ONCE
     }
 
-    /// Asks for an end in time, as a deadline is one: what is due before it is done, and
-    /// so is what belongs to the end of the work. Not for those that follow.
+    /// Requests an end in time, like a deadline: operations due before it are done, and so are the
+    /// steps at the end of the work. Does not affect followers.
     pub fn end_at(&self, at: Nanos) {
         let at = at.0.max(Flag::AT_ONCE + 1);
         self.0.from.fetch_min(at, Ordering::Relaxed);
     }
 
-    /// Whether no operation may start at `now`.
+    /// Returns whether no operation may start at `now`.
     #[inline]
     fn is_over(&self, now: Nanos) -> bool {
         now.0 >= self.0.from.load(Ordering::Relaxed)
     }
 
-    /// The end that was asked for; `None`: none was.
+    /// Returns the requested end; `None`: none.
     fn end(&self) -> Option<Nanos> {
         let from = self.0.from.load(Ordering::Relaxed);
         (from != Flag::NEVER).then_some(Nanos(from))
     }
 
-    /// The flag that this one follows, or itself.
+    /// Returns the flag that this one follows, or itself.
     pub fn of_all(&self) -> StopFlag {
         self.0.of_all.clone().unwrap_or_else(|| self.clone())
     }
 
-    /// Whether all were asked, and not only those with this flag, or the target was abandoned.
+    /// Returns whether the stop concerns all, not only this flag, or the target was abandoned.
     pub fn is_of_all(&self) -> bool {
         self.0.abandoned.load(Ordering::Relaxed)
             || self.0.of_all.as_ref().unwrap_or(self).is_raised()
     }
 
-    /// A flag that is raised with this one, and can be by itself.
+    /// Creates a flag that is raised with this one, and can be raised by itself.
     pub fn follower(&self) -> StopFlag {
         let follower = StopFlag(Arc::new(Flag {
             of_all: Some(self.clone()),
@@ -148,8 +146,7 @@ impl StopFlag {
     }
 }
 
-/// The worker's account of its waits, which are none of the tool's time;
-/// clones share it.
+/// The worker's account of its waits, which are not part of the tool's time; clones share it.
 #[derive(Debug, Clone, Default)]
 pub struct Waits(Arc<Account>);
 
@@ -157,7 +154,7 @@ pub struct Waits(Arc<Account>);
 struct Account {
     /// Sum in ns.
     waited: AtomicU64,
-    /// Up to when the worker was at work or waited, as far as was told.
+    /// Last reported instant at which the worker was at work or waited.
     until: AtomicU64,
 }
 
@@ -170,20 +167,20 @@ impl Waits {
         self.at_work_until(until);
     }
 
-    /// The worker was at work until then.
+    /// Records that the worker was at work until then.
     pub fn at_work_until(&self, until: Nanos) {
         self.0.until.store(until.0, Ordering::Relaxed);
     }
 
-    /// What was waited since this was asked last, and up to when the worker
-    /// is known to have been at work; zero when nothing was told.
+    /// Takes the time waited since the last call, and the last instant at which the worker was
+    /// known to be at work; zero without reports.
     pub fn take(&self) -> (Nanos, Nanos) {
         let take = |word: &AtomicU64| Nanos(word.swap(0, Ordering::Relaxed));
         (take(&self.0.waited), take(&self.0.until))
     }
 }
 
-/// What a worker keeps to while it runs.
+/// Timing limits of a running worker.
 #[derive(Debug, Clone)]
 pub struct Gate {
     /// The clock of all timing.
@@ -192,16 +189,15 @@ pub struct Gate {
     pub start: Nanos,
     /// Stop issuing at this instant.
     pub deadline: Option<Nanos>,
-    /// Stop issuing when raised, or from the instant on that it names.
+    /// Stop issuing when raised, or at the instant that it names.
     pub stop: StopFlag,
-    /// How long it waited.
+    /// Account of its waits.
     pub waits: Waits,
 }
 
 impl Gate {
-    /// Waits for the common start, waking up in between to see a stop; how
-    /// late it was met, in ns. A stop that comes before it ends the wait; that
-    /// counts as met.
+    /// Waits for the common start, waking up in between to check for a stop; returns how late it
+    /// was met, in ns. An earlier stop ends the wait; that counts as met.
     pub fn wait_for_start(&self) -> i64 {
         loop {
             let now = self.clock.now();
@@ -216,26 +212,25 @@ impl Gate {
         }
     }
 
-    /// Whether no further operation may start at `now`.
+    /// Returns whether no further operation may start at `now`.
     #[inline]
     pub fn closed(&self, now: Nanos) -> bool {
         self.stop.is_over(now) || self.deadline.is_some_and(|d| now >= d)
     }
 
-    /// The instant from which on none starts: the deadline, or an earlier end that was
-    /// asked for meanwhile.
+    /// Returns the instant from which on none starts: the deadline, or an earlier requested end.
     pub fn end(&self) -> Option<Nanos> {
         self.deadline.into_iter().chain(self.stop.end()).min()
     }
 
-    /// The end of the time, if that is over and nothing else has ended the work. What an open loop
-    /// did is over all of this time, however long before it the last operation was.
+    /// Returns the end of the time, if it is over and nothing else has ended the work. An open loop
+    /// covers all of this time, however early its last operation was.
     pub fn end_of_time(&self) -> Option<Nanos> {
         let end = self.end().filter(|_| !self.stop.is_raised())?;
         (self.clock.now() >= end).then_some(end)
     }
 
-    /// Operations that were due before the deadline and were not started: the one with the
+    /// Returns the operations that were due before the deadline and not started: the one with the
     /// intended start `waiting`, and those that no worker has taken from the schedule. At most
     /// `left`. Zero without a deadline and after a stop.
     pub fn missed(&self, schedule: &Schedule, waiting: Option<Nanos>, left: u64) -> u64 {
@@ -248,21 +243,21 @@ impl Gate {
         }
     }
 
-    /// Waits until `at`, at most until the deadline, waking up in between to
-    /// see a stop. Whether an operation may start then.
+    /// Waits until `at`, at most until the deadline, waking up in between to check for a stop.
+    /// Returns whether an operation may start then.
     pub fn wait(&self, at: Nanos) -> bool {
         self.pass(at, |until| wait_until(self.clock, until))
     }
 
-    /// The same without spinning at the end, for waits of which nobody measures the end: it
-    /// may be later by what the kernel takes to wake a thread.
+    /// Waits the same way without spinning, where nobody measures the end: it may be late by the
+    /// kernel's time to wake a thread.
     pub fn nap_until(&self, at: Nanos) -> bool {
         self.pass(at, |until| {
             self.clock.sleep(until.since(self.clock.now()));
         })
     }
 
-    /// Waits until `at` as `wait` does: piece by piece, each until an instant.
+    /// Waits until `at` like `wait`: piece by piece, each until an instant.
     fn pass(&self, at: Nanos, wait: impl Fn(Nanos)) -> bool {
         let target = self.deadline.map_or(at, |d| d.min(at));
         let mut now = self.clock.now();
@@ -295,7 +290,7 @@ mod tests {
             wait_until(clock, at);
             assert!(clock.now() >= at);
         }
-        // With the reading that sees it, and the one after it.
+        // Includes the reading that sees it, and the one after it.
         let clock = simulated.counter().clock();
         let at = Nanos(clock.now().0 + 5_000_000);
         wait_until(clock, at);
@@ -370,7 +365,7 @@ mod tests {
         assert_eq!(gate.end(), Some(Nanos(500)), "the earliest holds");
         assert!(!gate.stop.is_raised() && !all.is_raised());
         assert_eq!(all.end(), None, "others go on");
-        // One a nanosecond, from the start at 100 on.
+        // One per nanosecond, starting at 100.
         let one = Workers::of_rank(Rank(0), 1, 1);
         let schedule = || Schedule::new(Arrival::Uniform, 1e9, one, &[1]);
         assert_eq!(gate.missed(&schedule(), Some(Nanos(500)), 10), 10);
@@ -404,7 +399,7 @@ mod tests {
             status.lines().find_map(line).expect("every Linux tells")
         };
         let before = given_away();
-        // Where another thread comes in between, the time is over before it naps.
+        // If another thread runs in between, the time is over before it naps.
         let begun = std::time::Instant::now();
         while given_away() < before + 10 {
             assert!(begun.elapsed() < Duration::from_secs(120), "it spins");

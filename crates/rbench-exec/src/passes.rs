@@ -1,5 +1,4 @@
-//! The passes of a workload, one after the other: each leaves nothing behind that the plan does
-//! not leave.
+//! The passes of a workload in sequence: each leaves only items that the plan leaves.
 
 use crate::group::ExecError;
 use crate::listener::{Listener, RunEnd, stopped_by_itself, tell_stopped};
@@ -12,7 +11,7 @@ use crate::workload::{Pass, Run};
 /// Runs the passes of a workload in a directory of the run's own.
 ///
 /// # Errors
-/// As [`crate::execute`].
+/// Like [`crate::execute`].
 pub(crate) async fn in_own_directory<P: Pass<Target>>(
     run: Run<'_>,
     listener: &mut dyn Listener,
@@ -30,10 +29,10 @@ pub(crate) async fn in_own_directory<P: Pass<Target>>(
     })
 }
 
-/// Runs pass after pass in `workspace`; `shared`: whether all hosts see the same.
+/// Runs pass after pass in `workspace`; `shared`: all hosts see the same.
 ///
 /// # Errors
-/// As [`crate::execute`].
+/// Like [`crate::execute`].
 pub(crate) async fn all<G: Workspace, P: Pass<G>>(
     run: Run<'_>,
     mut workspace: G,
@@ -50,7 +49,7 @@ pub(crate) async fn all<G: Workspace, P: Pass<G>>(
     let mut broken_off = end.trouble_of(group.agree(ready).await.map(|()| false))?;
     let removes = !plan.keep && workspace.holds_something();
     let last = plan.iterations;
-    // Passes that do not count have the numbers behind those of all that may.
+    // Warm-up passes are numbered after all that may count.
     let warmup = last..plan.passes();
     for iteration in warmup.chain(0..last) {
         if broken_off {
@@ -76,7 +75,7 @@ pub(crate) async fn all<G: Workspace, P: Pass<G>>(
         }
         group.share_dead_mounts().await?;
         if broken_off && group.any_stuck().await? {
-            // Removing would wait as well.
+            // Removing would block, too.
             end.left = workspace.leave(group).await?;
             return Ok(end);
         }
@@ -103,7 +102,7 @@ pub(crate) async fn all<G: Workspace, P: Pass<G>>(
 }
 
 impl RunEnd {
-    /// Whether a pass was broken off; notes the trouble that did it.
+    /// Returns whether a pass was interrupted; records the error that did it.
     fn trouble_of(&mut self, result: Result<bool, ExecError>) -> Result<bool, ExecError> {
         match result {
             Err(ExecError::SetUp(message)) => {

@@ -1,4 +1,4 @@
-//! What a phase is: its rows, its workers and what surrounds it.
+//! Description of a phase: its rows, its workers and the steps around it.
 
 use std::ops::Range;
 
@@ -12,20 +12,21 @@ use crate::intervals::{IntervalRow, Judge};
 use crate::meter::{empty_lane, follows};
 use crate::worker::MakeRunner;
 
-/// Share of the workers' time from which on what was done aside has a row.
+/// Share of the workers' time from which on operations set aside have a row.
 const ASIDE_SHARE: f64 = 0.01;
 
-/// What took no longer than this, all workers together, has none: it is 1 % of ten seconds.
+/// Operations set aside that took no longer, all workers together, have no row: it is 1 % of ten
+/// seconds.
 const ASIDE_LEAST: Nanos = Nanos(100_000_000);
 
-/// Whether what was done aside is worth a row: how long it took beside the time of the workers
-/// without it, both added up over the workers.
+/// Returns whether operations set aside took long enough for a row: their time and the remaining
+/// time of the workers, both summed over the workers.
 fn took_long(aside: Nanos, others: Nanos) -> bool {
     let all = others.0.saturating_add(aside.0);
     aside > ASIDE_LEAST && aside.0 as f64 > ASIDE_SHARE * all as f64
 }
 
-/// What a lane is called.
+/// Description of a lane's row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OpRow {
     /// Its operation.
@@ -34,81 +35,78 @@ pub struct OpRow {
     pub name: String,
     /// For people: `File creation`.
     pub label: String,
-    /// Whether what it writes stays unsynced: nothing in the phase brings it to
-    /// stable storage.
+    /// Set if its writes stay unsynced: nothing in the phase brings them to stable storage.
     pub unsynced: bool,
-    /// Whether its operations belong to no other's time and rate, such as the closes at the end:
-    /// the row is only shown when they took long.
+    /// Set if its operations belong to no other row's time and rate, such as the closes at the end:
+    /// the row is only shown if they took long.
     pub aside: bool,
-    /// Whether they have intended starts in an open loop.
+    /// Rule for intended starts in an open loop.
     pub starts: Starts,
 }
 
-/// Whether operations have intended starts in an open loop.
+/// Rule for intended starts of operations in an open loop.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Starts {
-    /// Unless their kind only follows others, as closes and syncs do.
+    /// By kind: kinds that only follow others, such as closes and syncs, have none.
     #[default]
     ByKind,
-    /// No: they are operations of a round, which alone has one.
+    /// None: they are operations of a round, which alone has one.
     InRound,
-    /// Yes, whatever they are: a trace has recorded them.
+    /// All have one: a trace has recorded them.
     Recorded,
 }
 
-/// A phase to run. The same on every rank but for `make`.
+/// A phase to run. The same on every rank except for `make`.
 pub struct Phase {
     /// The pass over all phases, from 0.
     pub iteration: u32,
     /// For people, while it runs.
     pub label: String,
-    /// Whether its rows are reported.
+    /// Set if its rows are reported.
     pub shown: bool,
     /// A row of the report for each kind of operation.
     pub lanes: Vec<OpRow>,
-    /// Whether intended starts are given.
+    /// Set if there are intended starts.
     pub open_loop: bool,
-    /// Operations of all workers together that are due in a second; `None` without
-    /// intended starts, and where others count too (those of a ramp, syncs).
+    /// Operations due per second, of all workers together. `None` without intended starts, and if
+    /// other operations count too (those of a ramp, syncs).
     pub offered: Option<f64>,
     /// Stop issuing after this time.
     pub deadline: Option<Nanos>,
-    /// End before the deadline when the rate of all workers together is steady.
+    /// End before the deadline once the rate of all workers together is steady.
     pub steady: Option<SteadyEnd>,
-    /// After the deadline top up to the worker with the most; in an open loop later
-    /// phases only work on what every worker came to.
+    /// After the deadline top up to the worker with the most. In an open loop, later phases only
+    /// work on items that every worker reached.
     pub wear_out: bool,
-    /// Whether opens and closes are part of it.
+    /// Treatment of opens and closes.
     pub framing: Framing,
-    /// What is known of the caches and looked at around it; `None`: nothing of
-    /// it asks for what is there.
+    /// Cache state before it and observations around it; `None`: none of its rows asks for them.
     pub cache: Option<Looking>,
-    /// Operations of all workers; `None` when time decides.
+    /// Operations of all workers; `None` if time decides.
     pub total: Option<u64>,
     /// Workers of each rank.
     pub threads: u32,
-    /// Which of the lanes each worker of a rank has, and numbers from 0 on;
-    /// empty when all have all.
+    /// Rows of each worker of a rank, numbered from 0; empty if each has all.
     pub lanes_of: Vec<Range<usize>>,
-    /// Whether start and duration of each operation are kept.
+    /// Set if start and duration of each operation are kept.
     pub log_operations: bool,
-    /// What comes first, untimed.
+    /// Untimed steps before it.
     pub before: Before,
-    /// Makes each worker's runner.
+    /// Creates each worker's runner.
     pub make: MakeRunner,
 }
 
-/// When a phase ends because its rate is steady.
+/// Early end of a phase with a steady rate.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SteadyEnd {
-    /// What counts as steady.
+    /// Definition of steady.
     pub rule: SteadyRule,
-    /// When recording begins, after the common start.
+    /// Start of recording, after the common start.
     pub from: Nanos,
 }
 
 impl OpRow {
-    /// A row of operations that are timed with the others, and need no sync.
+    /// Creates a row of operations that are timed with the others, and need no sync.
     pub fn new(op: OpKind, name: impl Into<String>, label: impl Into<String>) -> OpRow {
         OpRow {
             op,
@@ -120,7 +118,7 @@ impl OpRow {
         }
     }
 
-    /// The row of files that are made before phases that need them.
+    /// Creates the row of files that are created before phases that need them.
     pub fn layout(op: OpKind) -> OpRow {
         OpRow {
             unsynced: true,
@@ -128,7 +126,7 @@ impl OpRow {
         }
     }
 
-    /// Whether its operations have response times.
+    /// Returns whether its operations have response times.
     pub fn has_responses(&self, open_loop: bool) -> bool {
         open_loop
             && match self.starts {
@@ -138,8 +136,8 @@ impl OpRow {
             }
     }
 
-    /// Whether its operations are those of which a steady rate is one: they move data, and
-    /// do not only follow others.
+    /// Returns whether its operations count for the steady rate: they move data, and do not only
+    /// follow others.
     fn is_of_the_rate(&self) -> bool {
         use OpKind::{Read, ReadFile, Write, WriteFile};
         matches!(self.op, Read | Write | ReadFile | WriteFile)
@@ -147,8 +145,8 @@ impl OpRow {
 }
 
 impl Phase {
-    /// A phase of `threads` workers on each rank that `make` makes. It ends with their work and
-    /// is reported; each worker has all rows.
+    /// Creates a phase of `threads` workers on each rank, created by `make`. It ends with their
+    /// work and is reported; each worker has all rows.
     pub fn new(
         label: impl Into<String>,
         lanes: Vec<OpRow>,
@@ -176,7 +174,7 @@ impl Phase {
         }
     }
 
-    /// A phase that only prepares others, and is not reported.
+    /// Creates a phase that only prepares others, and is not reported.
     pub fn untimed(what: &str, lane: OpRow, threads: u32, make: MakeRunner) -> Phase {
         Phase {
             shown: false,
@@ -184,20 +182,19 @@ impl Phase {
         }
     }
 
-    /// The names of its rows.
+    /// Returns the names of its rows.
     pub fn row_names(&self) -> Vec<&str> {
         self.lanes.iter().map(|row| row.name.as_str()).collect()
     }
 
-    /// Who judges whether it is steady, where that ends it; its timelines are of that
-    /// interval.
+    /// Creates the judge of its steady end, if it has one; its timelines are of that interval.
     pub fn judge(&self, interval: Nanos) -> Option<Judge> {
         let SteadyEnd { rule, from } = self.steady?;
         let counts = self.lanes.iter().map(OpRow::is_of_the_rate).collect();
         Some(Judge::new(rule, interval, from, counts))
     }
 
-    /// Puts what came of that into the rows that it is about.
+    /// Puts the verdict into the rows of the rate.
     pub fn tell_steadiness(&self, rows: &mut [PhaseOutcome], found: Option<Steadiness>) {
         let both = rows.iter_mut().zip(&self.lanes);
         for (row, _) in both.filter(|(_, lane)| lane.is_of_the_rate()) {
@@ -205,9 +202,8 @@ impl Phase {
         }
     }
 
-    /// Leaves out the rows of what was done aside, unless it took more than `ASIDE_SHARE` of
-    /// the time of the workers that did it and more than `ASIDE_LEAST`, or something of it
-    /// failed. All rows are there, in order.
+    /// Leaves out rows set aside, unless they took more than `ASIDE_SHARE` of their workers' time
+    /// and more than `ASIDE_LEAST`, or had a failure. `rows` has all rows, in order.
     pub fn drop_asides(&self, rows: &mut Vec<PhaseOutcome>) {
         let whole = 0..self.lanes.len();
         let counts = |number: usize, row: &PhaseOutcome, rows: &[PhaseOutcome]| {
@@ -236,7 +232,7 @@ impl Phase {
         rows.retain(|_| kept.next().unwrap_or(true));
     }
 
-    /// Its rows, as far as they are reported, for those who hear of intervals.
+    /// Returns its reported rows, for observers of intervals.
     pub fn interval_rows(&self) -> Vec<IntervalRow> {
         let lanes = self.lanes.iter().filter(|_| self.shown);
         let row = |info: &OpRow| IntervalRow {
@@ -250,14 +246,14 @@ impl Phase {
         lanes.map(row).collect()
     }
 
-    /// The numbers of the lanes that a worker of a rank has.
+    /// Returns the numbers of the lanes that a worker of a rank has.
     pub fn own_lanes(&self, worker: usize) -> Range<usize> {
         let all = 0..self.lanes.len();
         self.lanes_of.get(worker).cloned().unwrap_or(all)
     }
 
-    /// An empty lane for each of those with these numbers, not to be recorded
-    /// into; its timeline is of that interval.
+    /// Creates an empty lane for each of these numbers, not to be recorded into; its timeline is of
+    /// that interval.
     pub fn empty_lanes(&self, interval: Nanos, numbers: Range<usize>) -> Vec<OpStats> {
         let empty = |info: &OpRow| {
             let mut lane = empty_lane(info.op, info.has_responses(self.open_loop), interval);
@@ -268,27 +264,27 @@ impl Phase {
     }
 }
 
-/// What is known of the caches before a phase that reads, stats or lists.
+/// Cache state before a phase that reads, stats or lists.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Looking {
-    /// Whose items each cache works on; `None`: nobody knows who used them.
+    /// Owner of the items that each cache works on; `None`: their users are unknown.
     pub shares: Option<Vec<Share>>,
     /// The kernel's caches were dropped just before.
     pub dropped: bool,
     /// Files are opened with O_DIRECT.
     pub direct: bool,
-    /// Lanes whose reads are compared with what was written.
+    /// Lanes whose reads are verified.
     pub verifies: Vec<usize>,
-    /// Before the operations that are measured come others (ramp): what was counted
-    /// around the phase is not theirs alone.
+    /// Other operations run before the measured ones (ramp): counts around the phase include
+    /// theirs.
     pub ramps: bool,
-    /// Each operation opens its file and closes it, untimed: a counter that does not tell
-    /// kinds of requests apart counts these too.
+    /// Each operation opens and closes its file, untimed: a counter that does not distinguish kinds
+    /// of requests counts these too.
     pub opens: bool,
 }
 
 impl Before {
-    /// Only the commands of all hosts, which know the phase by `name`.
+    /// Creates the steps with only the commands of all hosts, which know the phase by `name`.
     pub fn named(name: impl Into<String>) -> Before {
         Before {
             name: Some(name.into()),
@@ -297,14 +293,14 @@ impl Before {
     }
 }
 
-/// What a rank does before a phase, untimed.
+/// Untimed steps of a rank before a phase.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Before {
     /// A pause.
     pub pause: Nanos,
     /// A shell command of the user's.
     pub command: Option<String>,
-    /// What the commands that all hosts run around it know it by; `None`: they are not run.
+    /// Name of the phase for the commands that all hosts run around it; `None`: they are not run.
     pub name: Option<String>,
 }
 

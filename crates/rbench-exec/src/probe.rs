@@ -1,5 +1,5 @@
-//! What the file system of a directory can do on each host, and whether the hosts see
-//! one another's files (`rbench probe`). Nothing here is timed but what it says.
+//! Abilities of a directory's file system on each host, and the visibility of files between hosts
+//! (`rbench probe`). Nothing is timed unless it says so.
 
 use std::path::Path;
 use std::time::Duration;
@@ -17,58 +17,58 @@ use crate::limited::limited;
 use crate::removal::Remover;
 use crate::target::{Place, Target, Workspace as _};
 
-/// A file system that has not answered by then does not answer, for people.
+/// Time limit of an answer of the file system, for people.
 pub const PATIENCE: Duration = Duration::from_secs(20);
-/// How long a host looks for another one's file.
+/// Time limit of a host's search for another one's file.
 const SEEN_WITHIN: Nanos = Nanos(10_000_000_000);
-/// Pause between two looks: the resolution of the time until a file is seen.
+/// Pause between two checks: the resolution of the time until a file is seen.
 const LOOK_EVERY: Duration = Duration::from_millis(1);
 
-/// What a probe found.
+/// Results of a probe.
 #[derive(Debug)]
 pub struct Probed {
-    /// Each host, in the order of the group.
+    /// Results of each host, in the order of the group.
     pub hosts: Vec<HostProbe>,
-    /// Whether all hosts see the same directory; with one host it does.
+    /// Set if all hosts see the same directory; always with one host.
     pub shared: bool,
     /// Each pair of hosts that see the same directory.
     pub sights: Vec<Sight>,
-    /// What could not be removed.
+    /// Files that could not be removed.
     pub left: Vec<String>,
 }
 
-/// What a host found.
+/// Results of a host.
 #[derive(Debug, Default, Serialize, Deserialize)]
 pub struct HostProbe {
     /// The cheapest call that the file system answers itself: its name and median, ns.
     pub round_trip: Option<(String, Nanos)>,
-    /// Abilities by name, in the order of [`ABILITIES`]. After one that the file system did
-    /// not answer there are no more.
+    /// Abilities by name, in the order of [`ABILITIES`]. The list ends at one that the file system
+    /// did not answer.
     pub found: Vec<(String, Verdict)>,
     /// The ability at which it did not answer.
     pub silent_at: Option<String>,
 }
 
-/// A file that one host made and another one looked for. The other one had looked for the
-/// name before, and found nothing.
+/// A file that one host created and another one searched. The other one had searched the name
+/// before, and found nothing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sight {
-    /// Number of the host that made it.
+    /// Number of the host that created it.
     pub maker: usize,
-    /// Number of the host that looked.
+    /// Number of the host that searched.
     pub looker: usize,
-    /// From the maker's word that the file is closed to the first look that found it, at
-    /// most 1 ms and one call too long. `None`: not within 10 s.
+    /// Time from the maker's word that the file is closed to the first check that found it, at most
+    /// 1 ms and one call too long. `None`: not within 10 s.
     pub after: Option<Nanos>,
-    /// Whether it had its content then.
+    /// Set if it had its content then.
     pub whole: bool,
 }
 
-/// Whether the file system at `directory` answers at every rank that asks.
+/// Checks that the file system at `directory` answers at every rank that asks.
 ///
 /// # Errors
 /// When one does not within `patience` (one sentence, the same on every rank), or the ranks
-/// cannot talk.
+/// cannot communicate.
 pub async fn answers(
     group: &Group<'_>,
     directory: &Path,
@@ -89,13 +89,13 @@ pub async fn answers(
     group.agree(said).await
 }
 
-/// Tries what the file system of `place` can do, on the first rank of each host; at rank 0
-/// what was found. What is made there is removed. On a host where a call has not returned
-/// after `patience` nothing more is tried.
+/// Tries the abilities of the file system of `place`, on the first rank of each host; returns the
+/// results at rank 0. Its files are removed. A host stops at a call that has not returned after
+/// `patience`.
 ///
 /// # Errors
-/// When the directory cannot be made (one sentence, the same on every rank), or the ranks
-/// cannot talk.
+/// When the directory cannot be created (one sentence, the same on every rank), or the ranks
+/// cannot communicate.
 pub async fn probe(
     group: &Group<'_>,
     place: &Place<'_>,
@@ -119,7 +119,7 @@ pub async fn probe(
         false => Ok(Vec::new()),
     };
     let left = match silent {
-        // Removing would wait as well.
+        // Removing would block, too.
         true => target.leave(group).await?,
         false => {
             group.step("removing test files");
@@ -134,7 +134,7 @@ pub async fn probe(
     })
 }
 
-/// What this host finds.
+/// Returns this host's results.
 async fn host(
     group: &Group<'_>,
     target: &Path,
@@ -170,8 +170,8 @@ async fn host(
     Ok(found)
 }
 
-/// Each host makes a file; all others look for it. At rank 0 all pairs; on every rank why
-/// a file could not be made, if so: nobody could see it.
+/// Each host creates a file; all others search it. Returns all pairs at rank 0; on every rank the
+/// error if a file could not be created: nobody could see it.
 async fn sights(
     group: &Group<'_>,
     target: &Path,
@@ -190,7 +190,7 @@ async fn sights(
         let path = target.join(format!("seen-{maker}"));
         let looks = group.is_leader() && me != maker;
         if looks {
-            // Clients may remember that there is none.
+            // Clients may cache that it does not exist.
             let path = path.clone();
             limited(group, patience, move || abilities::is_there(&path)).await?;
         }
@@ -228,12 +228,13 @@ async fn sights(
     Ok(Ok(all))
 }
 
-/// What stands in the file of a host.
+/// Returns the content of a host's file.
 fn content(maker: usize) -> String {
     format!("made by host {maker}")
 }
 
-/// Looks for a file until it is there: after how long, and whether its content is.
+/// Checks for a file until it exists; returns the time until then, and whether its content is
+/// complete.
 fn look(path: &Path, content: &str) -> (Option<Nanos>, bool) {
     let begun = MonotonicClock.now();
     loop {

@@ -1,5 +1,5 @@
-//! Requests in flight: which slots are taken, what is complete and not noted
-//! yet, and for how long any was in flight.
+//! Requests in flight: the taken slots, completions not yet recorded, and the time with any in
+//! flight.
 
 use std::collections::VecDeque;
 
@@ -10,30 +10,30 @@ use rbench_sys::engine::{Completion, NamesInFlight};
 
 use crate::meter::{Calls, Meter};
 
-/// Bytes that take longer to fill in than a call takes that hands an operation over.
+/// Bytes that take longer to fill in than a call that submits an operation.
 pub const MUCH: usize = 16 << 10;
 
-/// How long to wait for completions.
+/// Rule for waiting for completions.
 #[derive(Debug, Clone, Copy)]
 pub enum Wait {
     /// Not at all.
     Poll,
-    /// Until so many are complete.
+    /// Until this number is complete.
     Least(usize),
-    /// Until one is, for so long at most.
+    /// Until one is, for at most this time.
     For(Nanos),
 }
 
-/// What has requests in flight.
+/// Owner of requests in flight.
 pub trait Collect {
-    /// Appends those that are complete to `done`, as long as is said there at the latest.
+    /// Appends completions to `done`, waiting as `wait` says.
     ///
     /// # Errors
     /// When it fails itself.
     fn collect(&mut self, wait: Wait, done: &mut Vec<Completion>) -> Result<(), Errno>;
 
-    /// Hands over the requests that follow those that are complete, if there are such. What it
-    /// takes is no part of what has ended before.
+    /// Submits the requests that follow the completed ones, if any. Its time is not part of
+    /// requests that have ended before.
     ///
     /// # Errors
     /// When it fails itself.
@@ -76,18 +76,18 @@ impl Collect for NamesInFlight {
 pub struct Queue {
     slots: usize,
     free: Vec<usize>,
-    /// What the engine reports; empty in between.
+    /// Completions from the engine; empty in between.
     done: Vec<Completion>,
-    /// With the end of each.
+    /// Completions, each with its end.
     complete: VecDeque<(Completion, Nanos)>,
     in_flight: usize,
     calls: Calls,
-    /// Why the engine itself failed: it takes no further request.
+    /// Reason why the engine itself failed: it takes no further request.
     failed: Option<Errno>,
 }
 
 impl Queue {
-    /// A queue of so many slots, all free.
+    /// Creates a queue of `slots` slots, all free.
     pub fn new(slots: usize) -> Queue {
         Queue {
             slots,
@@ -100,62 +100,62 @@ impl Queue {
         }
     }
 
-    /// How many slots there are.
+    /// Returns the number of slots.
     #[inline]
     pub fn slots(&self) -> usize {
         self.slots
     }
 
-    /// Takes a free slot, if there is one.
+    /// Takes a free slot, if any.
     #[inline]
     pub fn take(&mut self) -> Option<usize> {
         self.free.pop()
     }
 
-    /// Gives a slot back that was taken.
+    /// Returns a taken slot.
     #[inline]
     pub fn give_back(&mut self, slot: usize) {
         self.free.push(slot);
     }
 
-    /// Slots that are taken: in flight, complete and not noted yet, or being
+    /// Returns the number of taken slots: in flight, complete and not yet recorded, or being
     /// prepared.
     #[inline]
     pub fn taken(&self) -> usize {
         self.slots - self.free.len()
     }
 
-    /// Requests that the engine has.
+    /// Returns the number of requests in the engine.
     #[inline]
     pub fn in_flight(&self) -> usize {
         self.in_flight
     }
 
-    /// Whether nothing is in flight and nothing is to be noted.
+    /// Returns whether nothing is in flight and nothing is to be recorded.
     #[inline]
     pub fn is_idle(&self) -> bool {
         self.in_flight == 0 && self.complete.is_empty()
     }
 
-    /// With one slot calls come one after the other and need no account.
+    /// Returns whether calls overlap: with one slot they are sequential and need no account.
     #[inline]
     fn overlaps(&self) -> bool {
         self.slots > 1
     }
 
-    /// Whether all that is complete has been noted.
+    /// Returns whether all completions have been recorded.
     #[inline]
     pub fn all_noted(&self) -> bool {
         self.complete.is_empty()
     }
 
-    /// Why the engine can take no further request, if it cannot: requests that
-    /// ended with its failure may still be with it.
+    /// Returns why the engine can take no further request, if it cannot: it may still hold requests
+    /// that ended with its failure.
     pub fn failed(&self) -> Option<Errno> {
         self.failed
     }
 
-    /// The engine was given so many requests at `now`.
+    /// Records that the engine received `requests` requests at `now`.
     #[inline]
     pub fn submitted(&mut self, requests: usize, now: Nanos) {
         self.in_flight += requests;
@@ -164,32 +164,32 @@ impl Queue {
         }
     }
 
-    /// What is in a slot has ended at `end` without any request.
+    /// Records that the operation in a slot has ended at `end` without any request.
     pub fn ended_at_once(&mut self, slot: usize, result: Result<usize, Errno>, end: Nanos) {
         self.complete.push_back((Completion { slot, result }, end));
     }
 
-    /// An operation took so long, for the account of those that no row has.
+    /// Records the duration of an operation, for the account of those in no row.
     #[inline]
     pub fn took(&mut self, duration: Nanos) {
         self.calls.took(duration);
     }
 
-    /// A call beside the queue, while nothing is in flight.
+    /// Records a call besides the queue, while nothing is in flight.
     pub fn called(&mut self, start: Nanos, end: Nanos) {
         self.calls.begun(start);
         self.calls.idle(end);
         self.calls.took(end.since(start));
     }
 
-    /// The next that is complete, with its end.
+    /// Returns the next completion, with its end.
     #[inline]
     pub fn next(&mut self) -> Option<(Completion, Nanos)> {
         self.complete.pop_front()
     }
 
-    /// Asks the engine, or the ring of names, what is complete; all of that has ended by the reading of
-    /// the clock which follows.
+    /// Asks the engine, or the ring of names, for completions; all of them have ended by the clock
+    /// reading after it.
     ///
     /// # Errors
     /// When the engine itself fails: see [`Queue::fail`].
@@ -216,8 +216,8 @@ impl Queue {
         waited
     }
 
-    /// Waits for the request of `slot`, whatever else completes meanwhile and is
-    /// noted later with its own end.
+    /// Waits for the request of `slot`; other completions meanwhile are recorded later with their
+    /// own ends.
     pub fn reap_slot(
         &mut self,
         engine: &mut dyn Engine,
@@ -247,9 +247,8 @@ impl Queue {
         (result, end)
     }
 
-    /// The engine itself failed at `end`: nothing in flight will
-    /// complete, so all of it ends with that error. `held`: a slot that is
-    /// prepared and was not submitted.
+    /// Handles a failure of the engine itself at `end`: nothing in flight will complete, so all of
+    /// it ends with that error. `held`: a slot that is prepared and was not submitted.
     #[cold]
     pub fn fail(&mut self, errno: Errno, end: Nanos, held: Option<usize>) {
         self.in_flight = 0;
@@ -277,7 +276,7 @@ impl Queue {
 mod tests {
     use super::*;
 
-    /// Remembers when it was asked to hand over.
+    /// Remembers the time of the submit request.
     struct Follows(Option<Nanos>);
 
     impl Collect for Follows {

@@ -1,12 +1,10 @@
-//! From the outcomes of all workers to the rows of the report at rank 0,
-//! exactly: integers are added, nothing is averaged.
+//! Exact reduction of all workers' outcomes to the rows of the report at rank 0: integers are
+//! added, nothing is averaged.
 //!
-//! Distributions travel as dense counts, cut to the range of buckets that any
-//! rank used, and are added up by the communicator's reduction in two steps:
-//! over the ranks of each host at its leader, and over the leaders at rank 0,
-//! which leads its host and the leaders. Memory at rank 0 does not grow with
-//! the ranks. What stays apart for each rank is a short summary; for each
-//! host, its distribution: `rows` gathers them.
+//! Distributions travel as dense counts, cut to the range of buckets that any rank used. The
+//! communicator's reduction adds them up in two steps: over the ranks of each host at its leader,
+//! and over the leaders at rank 0. Memory at rank 0 does not grow with the ranks. Each rank keeps a
+//! short summary of its own, each host its distribution: `rows` gathers them.
 
 mod rows;
 mod slices;
@@ -29,20 +27,20 @@ use crate::phase::Phase;
 use rows::{Hosts, Ranks};
 use slices::Buckets;
 
-/// What one rank brings to the reduction.
+/// Input of one rank to the reduction.
 #[derive(Debug)]
 pub struct Part {
     /// Its workers' outcomes; at least one.
     pub outcomes: Vec<WorkerOutcome>,
-    /// CPU time its process used.
+    /// CPU time that its process used.
     pub cpu: Nanos,
     /// The stonewall, the same on all ranks.
     pub stonewall: Option<Stonewall>,
-    /// Whether the phase ran to its end, the same on all ranks.
+    /// True if the phase ran to its end, the same on all ranks.
     pub complete: bool,
 }
 
-/// Starts may lie before the common start; this keeps them positive.
+/// Starts may be before the common start; this keeps them positive.
 const START_BIAS: u64 = 1 << 62;
 
 /// Bins may be narrower than an interval: this keeps the power positive.
@@ -51,7 +49,7 @@ const POWER_BIAS: u64 = 1 << 31;
 /// Reduces one phase; a row for each lane at rank 0, none elsewhere.
 ///
 /// # Errors
-/// When the ranks cannot talk.
+/// When the ranks cannot communicate.
 pub async fn reduce(
     group: &Group<'_>,
     phase: &Phase,
@@ -75,7 +73,7 @@ pub async fn reduce(
         let buckets = frame.of_slices();
         slices::reduce(group, &merged.lane.timeline, &buckets, frame.bins, total).await?;
         let ranks = rows::ranks_of_host(group, &merged, cpu).await?;
-        // The others have done their part; the leaders go on.
+        // The others have done their part; the leaders continue.
         let (Some((host, total)), Some(ranks)) = (sums, ranks) else {
             continue;
         };
@@ -103,7 +101,7 @@ pub async fn reduce(
         };
         let host_of = |rank| group.host_name_of(rank).to_owned();
         let measured = total.measured;
-        // How much was set aside by then, nobody knows.
+        // The amount set aside by then is unknown.
         let first = first.filter(|_| measured.aside.0 == 0);
         let first_done = first.map(|(rank, first)| FirstDone {
             elapsed: first.at.since(measured.from),
@@ -162,7 +160,7 @@ pub async fn reduce(
     Ok(rows)
 }
 
-/// How far apart the workers of all ranks started.
+/// Returns the distance between the first and the last start of all workers.
 async fn start_skew(group: &Group<'_>, outcomes: &[WorkerOutcome]) -> Result<Nanos, ExecError> {
     let own = start_bounds(outcomes.iter().map(|outcome| outcome.started_ns));
     let all = group
@@ -171,8 +169,8 @@ async fn start_skew(group: &Group<'_>, outcomes: &[WorkerOutcome]) -> Result<Nan
     Ok(Nanos(all[0].saturating_sub(!all[1])))
 }
 
-/// The latest start and the complement of the earliest one: the largest of each over all ranks
-/// are their bounds.
+/// Returns the latest start and the complement of the earliest one: the largest of each over all
+/// ranks are their bounds.
 fn start_bounds(started_ns: impl Iterator<Item = i64> + Clone) -> [u64; 2] {
     let started = started_ns.map(|ns| START_BIAS.saturating_add_signed(ns));
     [
@@ -184,7 +182,7 @@ fn start_bounds(started_ns: impl Iterator<Item = i64> + Clone) -> [u64; 2] {
 /// One lane of this rank, its workers merged.
 struct Merged {
     lane: OpStats,
-    /// When its operations were measured.
+    /// Time in which its operations were measured.
     measured: Measured,
     /// The busy worker that finished first.
     first: Option<First>,
@@ -220,10 +218,9 @@ impl Merged {
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 struct First {
     at: Nanos,
-    /// Its items.
+    /// Number of its items.
     items: u64,
-    /// Whether most of its operations failed: it was not at work with the
-    /// others.
+    /// Set if most of its operations failed: it did not work like the others.
     failed: bool,
 }
 
@@ -236,13 +233,13 @@ impl First {
         }
     }
 
-    /// Items that all workers had done by then: at least its own, since a bin of the timeline
-    /// is wider than the moment.
+    /// Returns the items that all workers had done by then: at least its own, since a bin of the
+    /// timeline is wider than the moment.
     fn items_of_all(&self, timeline: &Timeline, measured: Measured) -> u64 {
         self.items.max(timeline.done_by(self.at, measured.to))
     }
 
-    /// The earlier of two.
+    /// Returns the earlier of two.
     fn earlier(a: Option<First>, b: Option<First>) -> Option<First> {
         match (a, b) {
             (Some(a), Some(b)) => Some(if b.at < a.at { b } else { a }),
@@ -251,8 +248,8 @@ impl First {
     }
 }
 
-/// Merges the lanes of this rank's workers, each with those that it has; a lane
-/// that none of them has is empty.
+/// Merges the lanes of this rank's workers, each with its own; a lane that none of them has is
+/// empty.
 fn merge_workers(phase: &Phase, interval: Nanos, outcomes: Vec<WorkerOutcome>) -> Vec<Merged> {
     let mut merged: Vec<Option<Merged>> = phase.lanes.iter().map(|_| None).collect();
     for WorkerOutcome {
@@ -288,15 +285,14 @@ fn merge_workers(phase: &Phase, interval: Nanos, outcomes: Vec<WorkerOutcome>) -
         .collect()
 }
 
-/// The range of buckets and bins that any rank used, so that only these
-/// travel.
+/// The range of buckets and bins that any rank used: only these travel.
 struct Frame {
     service: Range,
     response: Option<Range>,
-    /// Under a stonewall.
+    /// Range under a stonewall.
     stonewalled: Option<Range>,
     interval: Nanos,
-    /// How wide bins are: [`Timeline::power`].
+    /// Width of bins: [`Timeline::power`].
     power: i32,
     bins: usize,
 }
@@ -335,7 +331,7 @@ impl Range {
 impl Frame {
     async fn agree(group: &Group<'_>, lane: &OpStats, stonewall: bool) -> Result<Frame, ExecError> {
         let line = &lane.timeline;
-        // The last bin by its start: how many there are depends on the width.
+        // The last bin by its start: the number of bins depends on the width.
         let last = line.bins().len().checked_sub(1);
         let last = last.map_or(0, |last| line.start(last).0 + 1);
         let mut mine = vec![
@@ -369,7 +365,7 @@ impl Frame {
 }
 
 impl Frame {
-    /// The buckets of the slices.
+    /// Returns the buckets of the slices.
     fn of_slices(&self) -> Buckets {
         let of = |range: &Range| slices::coarse(range.first, range.count);
         Buckets {
@@ -379,7 +375,7 @@ impl Frame {
     }
 }
 
-/// The range between two bounds, where there are any.
+/// Returns the range between two bounds, if there are any.
 fn of_two(bounds: &[u64]) -> Option<Range> {
     (bounds.len() == 2).then(|| Range::from_bounds(bounds))
 }
@@ -393,7 +389,7 @@ struct Total {
     missed: u64,
     unchecked: u64,
     again: Retries,
-    /// When its operations were measured.
+    /// Time in which its operations were measured.
     measured: Measured,
     service: Latency,
     response: Option<Latency>,
@@ -405,8 +401,8 @@ struct Total {
     rewritten: Option<Round>,
 }
 
-/// Adds the lane up over the ranks of each host, for its leader, and those
-/// sums over all hosts, for rank 0.
+/// Adds the lane up over the ranks of each host, for its leader, and those sums over all hosts, for
+/// rank 0.
 async fn sum(
     group: &Group<'_>,
     merged: &Merged,
@@ -618,8 +614,8 @@ impl<'w> Words<'w> {
     }
 }
 
-/// Both ends are the same program: this does not happen unless memory or the
-/// network damages a message, and a report without it would be wrong.
+/// Returns the error of a damaged message. Both ends are the same program: only faulty memory or a
+/// faulty network damages it, and a report without it would be wrong.
 fn garbled() -> ExecError {
     let text = "a part of the result arrived incomplete at rank 0";
     ExecError::Comm(CommError::Start(text.to_owned()))

@@ -1,6 +1,6 @@
-//! Removal of trees by all ranks: each what only it has, then all together what
-//! is left. Of the latter one rank says what is there, and each removes its
-//! share with all its workers; that rank removes what remains.
+//! Removal of trees by all ranks: each removes its own, then all together remove the rest. One rank
+//! lists the rest, and each removes its share with all its workers; that rank removes the
+//! remainder.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -15,18 +15,18 @@ use crate::group::{ExecError, Group};
 use crate::pace::StopFlag;
 use crate::thread::in_thread;
 
-/// With so many directories on a level for each that removes, these are dealt.
+/// A level with this many directories for each remover is divided among them.
 const ENOUGH: usize = 16;
 
-/// Where trees lie that are removed by name.
+/// Place of trees that are removed by name.
 pub trait Trees: Send + Sync + 'static {
-    /// The tree `name`, if it is there and may be removed.
+    /// Returns the tree `name`, if it exists and may be removed.
     fn anchor(&self, name: &Path) -> Option<Anchor>;
 
-    /// Removes the tree `name`; nothing to do when it is not there.
+    /// Removes the tree `name`; does nothing if it does not exist.
     ///
     /// # Errors
-    /// What stays, and why.
+    /// The paths that stay, and the reason.
     fn remove(&self, name: &Path, how: Removal<'_>) -> Result<u64, RemoveError>;
 }
 
@@ -40,7 +40,7 @@ impl Trees for WorkDir {
     }
 }
 
-/// What this rank removes with, and how far it is.
+/// A rank's means of removal, and its progress.
 #[derive(Debug, Clone)]
 pub struct Remover {
     threads: u32,
@@ -49,7 +49,7 @@ pub struct Remover {
 }
 
 impl Remover {
-    /// With so many threads, at least one.
+    /// Creates a remover with this number of threads, at least one.
     pub fn new(threads: u32) -> Remover {
         Remover {
             threads: threads.max(1),
@@ -58,17 +58,17 @@ impl Remover {
         }
     }
 
-    /// The same, which ends when `stop` is raised.
+    /// Sets the flag that ends it.
     pub fn until(self, stop: StopFlag) -> Remover {
         Remover { stop, ..self }
     }
 
-    /// Entries that this rank has removed.
+    /// Returns the entries that this rank has removed.
     pub fn removed(&self) -> u64 {
         self.removed.load(Ordering::Relaxed)
     }
 
-    /// Removes with all threads; `work` is told how.
+    /// Removes with all threads; `work` takes the parameters.
     pub fn with<T>(&self, work: impl FnOnce(Removal<'_>) -> T) -> T {
         let count = |_| {
             self.removed.fetch_add(1, Ordering::Relaxed);
@@ -81,7 +81,7 @@ impl Remover {
         })
     }
 
-    /// Does `work` beside the control plane, and shows how far it is.
+    /// Works besides the control plane, and shows the progress.
     pub async fn beside<T: Send + 'static>(
         &self,
         group: &Group<'_>,
@@ -92,8 +92,8 @@ impl Remover {
         group.attend(work, || self.removed()).await
     }
 
-    /// Removes what is in a tree so that its threads are in different directories: calls in the
-    /// same one wait for each other. What stays is told by the last removal.
+    /// Removes a tree's content with its threads in different directories: calls in the same one
+    /// wait for each other. The last removal reports the remainder.
     fn spread<T: Trees>(&self, trees: &T, name: &Path) {
         let anchor = (self.threads > 1).then(|| trees.anchor(name)).flatten();
         let Some(anchor) = anchor else {
@@ -111,17 +111,17 @@ impl Remover {
         }
     }
 
-    /// Removes the trees that only this rank has; what stays, as sentences.
+    /// Removes the trees of only this rank; returns the remainder, as sentences.
     ///
     /// # Errors
-    /// When the ranks cannot talk.
+    /// When the ranks cannot communicate.
     pub async fn own<T: Trees>(
         &self,
         group: &Group<'_>,
         trees: &Arc<T>,
         names: Vec<PathBuf>,
     ) -> Result<Vec<String>, ExecError> {
-        // What is left of it all is told by who looks after it.
+        // The rank that keeps the trees reports the remainder.
         if group.untouchable().is_some() {
             return Ok(Vec::new());
         }
@@ -138,11 +138,11 @@ impl Remover {
         Ok(left.unwrap_or_else(|lost| vec![lost]))
     }
 
-    /// Removes trees together with all ranks of `team`, which see the same ones: `kept` are
-    /// those that this rank looks after. What stays of these, as sentences.
+    /// Removes trees together with all ranks of `team`, which see the same ones: `kept` are those
+    /// that this rank keeps. Returns the remainder of these, as sentences.
     ///
     /// # Errors
-    /// When the ranks cannot talk.
+    /// When the ranks cannot communicate.
     pub async fn together<T: Trees>(
         &self,
         group: &Group<'_>,
@@ -159,11 +159,11 @@ impl Remover {
         Ok(left)
     }
 
-    /// The part of it that all do, round by round as long as that removes anything: what
-    /// remains of `kept` are directories without files, and what cannot be removed.
+    /// Removes shares on all ranks, round by round while that removes anything: of `kept` only
+    /// directories without files, and failures, remain.
     ///
     /// # Errors
-    /// When the ranks cannot talk.
+    /// When the ranks cannot communicate.
     pub async fn shares<T: Trees>(
         &self,
         group: &Group<'_>,
@@ -209,7 +209,7 @@ impl Remover {
                         continue;
                     }
                     if let Some(anchor) = there.anchor(Path::new(name)) {
-                        // What stays is told by the last removal.
+                        // The last removal reports the remainder.
                         remover.with(|how| anchor.remove(&own, how)).ok();
                     }
                 }
@@ -224,7 +224,7 @@ impl Remover {
     }
 }
 
-/// That something was not removed, as this host's mount is dead.
+/// Says that something was not removed, as this host's mount is dead.
 pub fn left_untouched(path: &Path, why: &str) -> String {
     format!("{} is left behind: {why}", path.display())
 }

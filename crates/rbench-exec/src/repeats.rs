@@ -1,10 +1,10 @@
-//! Workers that go over the same part more than once.
+//! Workers that cover the same part more than once.
 
 use rbench_core::outcome::OpStats;
 use rbench_core::residency::Round;
 use rbench_core::{OpKind, Timeline};
 
-/// When and how often a worker went over its part again.
+/// Returns when and how often a worker repeated its part.
 pub fn round<'l>(lanes: impl Iterator<Item = &'l OpStats>, once: Option<u64>) -> Option<Round> {
     let once = once.filter(|once| *once > 0)?;
     let (mut line, mut done): (Option<Timeline>, u64) = (None, 0);
@@ -22,8 +22,8 @@ pub fn round<'l>(lanes: impl Iterator<Item = &'l OpStats>, once: Option<u64>) ->
     })
 }
 
-/// Notes of a worker that did nothing but write that it had written everything,
-/// which takes it `once` operations, and wrote over it from then on.
+/// Records that a worker that only wrote has written its whole part after `once` operations, and
+/// overwrote it from then on.
 pub fn note_rewritten(lanes: &mut [OpStats], once: Option<u64>) {
     if lanes.iter().any(|lane| lane.op.asks()) {
         return;

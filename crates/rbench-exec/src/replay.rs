@@ -1,6 +1,6 @@
-//! Replays of traces (`rbench replay`). They are read twice: once before anything is made, by
-//! every rank, for what there is in them; and once while they are replayed, each rank handing
-//! its workers their operations.
+//! Replays of traces (`rbench replay`). Each is read twice: first by every rank, before anything is
+//! created, for its contents; then during the replay, when each rank hands its workers their
+//! operations.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -39,23 +39,23 @@ use player::{Common, Counts, Player};
 use prepare::Preparer;
 use stream::{Form, Merged, Own, PIECES, Task};
 
-/// The warning of a replay whose operations start later than they were recorded.
+/// Code of the warning: operations start later than recorded.
 const LATE: &str = "replay-late";
 
-/// The warning of a replay with other results than those of the trace.
+/// Code of the warning: results differ from those of the trace.
 const DIFFERS: &str = "replay-differs";
 
-/// The warning of a replay that leaves out lines it cannot read.
+/// Code of the warning: unreadable lines are left out.
 const UNREADABLE: &str = "unreadable-lines";
 
-/// So late is on time, for so large a share of the operations.
+/// Delay that still counts as on time, and the share of operations that must meet it.
 const CLOSE: Nanos = Nanos::MILLISECOND;
 const WITHIN: f64 = 0.99;
 
-/// How often what waits for the traces looks for a stop.
+/// Interval of checks for a stop while waiting for the traces.
 const LOOKS: Duration = Duration::from_millis(100);
 
-/// Path of a copy's file, relative to the directory of the pass.
+/// Returns the path of a copy's file, relative to the directory of the pass.
 fn relative(copy: u32, path: &[u8]) -> Vec<u8> {
     let mut relative = format!("c{copy}").into_bytes();
     if !path.is_empty() {
@@ -81,21 +81,21 @@ impl Workload for ReplayPlan {
     }
 }
 
-/// What is known of the traces before anything is made.
+/// Findings in the traces before anything is created.
 #[derive(Debug)]
 struct Looked {
     forms: Vec<Form>,
     found: Arc<Found>,
     left_out: BTreeMap<&'static str, u64>,
     gaps: u64,
-    /// The first line of each trace that cannot be read, and why.
+    /// The first unreadable line of each trace, with the reason.
     unreadable: Vec<String>,
 }
 
-/// Looks the traces through, on every rank.
+/// Inspects the traces, on every rank.
 ///
 /// # Errors
-/// A sentence with the file, and the line where it is one that is wrong; the same on every rank.
+/// A sentence with the file, and the line if one is wrong; the same on every rank.
 async fn look_through(
     group: &Group<'_>,
     all: &Plan,
@@ -121,7 +121,7 @@ async fn look_through(
     Ok(looked)
 }
 
-/// `None`: `stop` came before they were read.
+/// Inspects the traces. `None`: `stop` came before they were read.
 fn look(plan: &ReplayPlan, stop: &StopFlag) -> Result<Option<Looked>, String> {
     let forms = plan.traces.iter();
     let forms = forms.map(|path| stream::form(path, plan.format));
@@ -171,7 +171,7 @@ fn look(plan: &ReplayPlan, stop: &StopFlag) -> Result<Option<Looked>, String> {
     }))
 }
 
-/// Bytes as words, the first of which is their number.
+/// Spells bytes as words, after a word with their number.
 fn spelled(bytes: &[u8]) -> impl Iterator<Item = u64> + '_ {
     let words = bytes.chunks(8).map(|chunk| {
         let mut word = [0; 8];
@@ -181,7 +181,7 @@ fn spelled(bytes: &[u8]) -> impl Iterator<Item = u64> + '_ {
     std::iter::once(bytes.len() as u64).chain(words)
 }
 
-/// All ranks have to read the same.
+/// Checks that all ranks read the same.
 async fn alike(group: &Group<'_>, looked: &Looked) -> Result<(), ExecError> {
     let Found {
         before,
@@ -227,11 +227,11 @@ async fn alike(group: &Group<'_>, looked: &Looked) -> Result<(), ExecError> {
     }
 }
 
-/// Whether what is made beforehand has room on the target. What is written later may be written
-/// to the same places, and is not foreseen.
+/// Checks that the files created beforehand fit on the target. Later writes may overwrite the same
+/// places, and are not predicted.
 fn fits(found: &Found, plan: &ReplayPlan, target: &Path) -> Result<(), String> {
     let needed = found.bytes_before().saturating_mul(u64::from(plan.copies));
-    // Where that cannot be told, writing does.
+    // Without this information, writing will show it.
     let free = space(target).ok().filter(|free| free.bytes_total > 0);
     match free {
         Some(free) if needed > free.bytes_available => Err(format!(
@@ -296,7 +296,7 @@ impl ReplayPass<'_> {
         key(&[self.all.seed, u64::from(self.iteration)])
     }
 
-    /// The workers of this rank among those of all.
+    /// Returns the workers of this rank among those of all.
     fn own(&self, here: &Ranks<'_>) -> Own {
         Own {
             first: u64::from(here.rank().0) * u64::from(self.all.threads),
@@ -304,7 +304,7 @@ impl ReplayPass<'_> {
         }
     }
 
-    /// Makes what was there before; whether the group was stopped.
+    /// Creates the files that existed before; returns whether the group was stopped.
     async fn prepare(
         &self,
         group: &Group<'_>,
@@ -338,7 +338,7 @@ impl ReplayPass<'_> {
         Ok(end.stopped)
     }
 
-    /// Replays; whether the group was stopped.
+    /// Replays; returns whether the group was stopped.
     async fn play(
         &self,
         group: &Group<'_>,
@@ -375,7 +375,7 @@ impl ReplayPass<'_> {
         });
         let total = found.operations.saturating_mul(u64::from(self.plan.copies));
         let threads = self.all.workers_of(group.rank());
-        // The trace's own operations are all that is known of who has seen what.
+        // Only the trace's own operations show who has seen which files.
         let phase = Phase {
             iteration: self.iteration,
             open_loop: self.plan.pace != Pace::AsFastAsPossible,
@@ -402,8 +402,8 @@ impl ReplayPass<'_> {
         Ok(end.stopped)
     }
 
-    /// Begins to read the traces for the workers of this rank, and waits until enough is read ahead
-    /// that they need not wait.
+    /// Starts reading the traces for the workers of this rank, and waits until enough is read
+    /// ahead.
     async fn deal(&self, group: &Group<'_>, own: Own) -> Result<(Dealer, Inboxes), ExecError> {
         let threads = self.all.workers_of(group.rank());
         let (to, inboxes): (Vec<_>, Vec<_>) = (0..threads)
@@ -421,7 +421,7 @@ impl ReplayPass<'_> {
             .spawn(move || stream::deal((&plan, &forms, &found), own, to, primed, &stopped));
         let dealer = dealer.map_err(|error| format!("cannot start a thread: {error}"));
         let dealer = group.agree(dealer).await?;
-        // Nothing is sent: that the other end is gone says it.
+        // Nothing is sent: the closed channel is the signal.
         let waits = group.agree_in_thread(move || {
             while ready.recv_timeout(LOOKS) == Err(RecvTimeoutError::Timeout) {
                 if stop.is_raised() {
@@ -434,7 +434,7 @@ impl ReplayPass<'_> {
         Ok((dealer, Arc::new(Mutex::new(inboxes))))
     }
 
-    /// A row with what the trace says of it.
+    /// Adds the counts of the trace to a row.
     fn told(&self, row: PhaseOutcome, place: usize, counts: &Counts) -> PhaseOutcome {
         let recorded = self.looked.found.kinds.get(&row.op);
         let copies = u64::from(self.plan.copies);
@@ -447,7 +447,7 @@ impl ReplayPass<'_> {
         PhaseOutcome { replayed, ..row }
     }
 
-    /// What the reader should know before comparing with the trace.
+    /// Warns of differences to know before comparing with the trace.
     fn warn(&self, counts: &Counts, listener: &mut dyn Listener) {
         let within = counts.late.within(CLOSE);
         if self.plan.pace != Pace::AsFastAsPossible && within < WITHIN {
@@ -520,10 +520,10 @@ impl ReplayPass<'_> {
 /// The thread that reads the traces.
 type Dealer = JoinHandle<Result<(), String>>;
 
-/// Where workers of this rank take their operations from.
+/// Sources of the operations of this rank's workers.
 type Inboxes = Arc<Mutex<Vec<Option<Receiver<Vec<Task>>>>>>;
 
-/// The end of reading.
+/// Joins the reading thread.
 async fn join(group: &Group<'_>, dealer: Dealer) -> Result<Result<(), String>, ExecError> {
     let ended = group.in_thread(move || {
         let ended = dealer.join();
@@ -532,7 +532,7 @@ async fn join(group: &Group<'_>, dealer: Dealer) -> Result<Result<(), String>, E
     Ok(ended.await?.and_then(|read| read))
 }
 
-/// What the workers of all ranks have counted.
+/// Sums up the counts of all ranks' workers.
 async fn sum(group: &Group<'_>, common: &Common) -> Result<Counts, ExecError> {
     let Counts {
         differ,

@@ -1,7 +1,6 @@
-//! Whether what a run writes has room where it works, before anything is
-//! made. Only what cannot fit is refused: what is certain to be written, in
-//! data that no file system stores in less, against what is free. What comes
-//! near is a warning.
+//! Check that a run's writes fit, before anything is created. Only a run that cannot fit is
+//! refused: certain writes, in data that no file system compresses, against the free space. A run
+//! near the limit gets a warning.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -16,29 +15,30 @@ use crate::group::{ExecError, Group, Ranks};
 use crate::spots::Spot;
 use crate::target::gather_texts;
 
-/// From how many bytes on a file system of other machines that says it has as
-/// many has no bound: object stores give such numbers.
+/// A remote file system that reports at least this many bytes is unlimited: object stores report
+/// such numbers.
 const NO_BOUND: u64 = 1 << 50;
 
-/// Tenths of what is free from which on a run comes near the edge.
+/// Tenths of the free space above which a run is near the limit.
 const EDGE_TENTHS: u64 = 9;
 
-/// What a run takes in each directory at a moment.
+/// Demand of a run in each directory at a moment.
 pub(crate) type Moment = Vec<(PathBuf, Demand)>;
 
-/// What a run takes, moment after moment. Called with `false` it touches no file, and it is all
-/// that it can be; with `true`, files that are there are taken off. `None`: nothing is certain.
+/// Demands of a run, moment after moment. With `false` it accesses no file and returns the upper
+/// bound; with `true` it subtracts existing files. `None`: nothing is certain.
 pub(crate) type Demands = Box<dyn Fn(bool) -> Option<Vec<Moment>> + Send>;
 
-/// What follows from the plan alone, in directories each with the ranks that fill it.
+/// Returns the demands that follow from the plan alone, in directories each with the ranks that
+/// fill it.
 pub(crate) fn of_plan(plan: &Plan, spots: Vec<(PathBuf, Vec<u32>)>) -> Demands {
     let of = |(dir, ranks): (PathBuf, Vec<u32>)| (dir, demand(plan, ranks.len() as u32));
     let moments: Vec<Moment> = vec![spots.into_iter().map(of).collect()];
     Box::new(move |_| Some(moments.clone()))
 }
 
-/// Checks the room for what this rank judges: all that ends in the file systems that its host
-/// sees. Warnings, at rank 0.
+/// Checks the room of the spots that this rank judges: all in the file systems that its host sees.
+/// Returns warnings, at rank 0.
 ///
 /// # Errors
 /// One sentence, the same on every rank, when it cannot fit.
@@ -55,8 +55,8 @@ pub(crate) async fn check(
     gather_texts(group, warnings).await
 }
 
-/// The spots that this rank judges, with the ranks that fill them: one host
-/// for all that see the same, each host for its own where they do not.
+/// Returns the spots that this rank judges, with the ranks that fill them: one host judges for all
+/// that see the same, otherwise each host its own.
 pub(crate) fn judged_here(
     ranks: &Ranks<'_>,
     private_dirs: bool,
@@ -82,7 +82,7 @@ pub(crate) fn judged_here(
 }
 
 fn judge(demands: &Demands, root: bool) -> Result<Vec<String>, String> {
-    // Files are only looked at where it matters.
+    // Files are only inspected if it matters.
     for looks in [false, true] {
         let Some(moments) = demands(looks) else {
             return Ok(Vec::new());
@@ -104,11 +104,11 @@ fn judge(demands: &Demands, root: bool) -> Result<Vec<String>, String> {
     Ok(Vec::new())
 }
 
-/// Holds the demands against the file systems that they are for. Warnings.
+/// Compares the demands with their file systems. Returns warnings.
 fn judge_moment(moment: &[(PathBuf, Demand)], root: bool) -> Result<Vec<String>, String> {
     let mut by_device: BTreeMap<u64, (&Path, Standing, Demand)> = BTreeMap::new();
     for (path, demand) in moment {
-        // What is not there, what follows will tell of.
+        // A missing path is reported later.
         let Ok(found) = standing(path) else {
             continue;
         };
@@ -127,16 +127,16 @@ fn judge_moment(moment: &[(PathBuf, Demand)], root: bool) -> Result<Vec<String>,
     Ok(warnings)
 }
 
-/// What is free; `None` where the file system does not say.
+/// Free space; `None` if the file system does not report it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Room {
-    /// Bytes and inodes that this user can have at the very most.
+    /// Upper bound of bytes and inodes for this user.
     bytes: Option<u64>,
     inodes: Option<u64>,
-    /// Those that are there for everybody.
+    /// Bytes available to everybody.
     bytes_for_all: Option<u64>,
     inodes_for_all: Option<u64>,
-    /// Whether data takes its length whatever is in it.
+    /// Set if data takes its length whatever its content.
     as_it_is: bool,
 }
 
@@ -162,10 +162,10 @@ impl Room {
         }
     }
 
-    /// A warning when it comes near the edge.
+    /// Returns a warning near the limit.
     ///
     /// # Errors
-    /// A sentence when it cannot fit.
+    /// A sentence if it cannot fit.
     fn judge(&self, path: &Path, demand: &Demand) -> Result<Option<String>, String> {
         let path = path.display();
         let sure = match self.as_it_is {
@@ -262,7 +262,7 @@ mod tests {
         let disk = space((10 * GIB, 2 * GIB, GIB), (1000, 500));
         let refused = "the run writes 1.50 GiB at /mnt, where only 1.00 GiB is free: write less";
         check(disk, "ext4", false, writes(GIB + GIB / 2), refused);
-        // What is kept for root is there for root.
+        // The reserve for root is available to root.
         check(disk, "ext4", true, writes(GIB + GIB / 2), "may become full");
         check(
             disk,
@@ -327,7 +327,7 @@ mod tests {
         ] {
             check(space, fs_type, false, huge, "");
         }
-        // Disks mean what they say.
+        // Disks report true sizes.
         let large = space((1 << 51, 1 << 51, 1 << 51), (0, 0));
         check(large, "xfs", false, huge, "the run writes 4096 TiB");
         let full = space((GIB, 0, 0), (10, 10));

@@ -582,8 +582,8 @@ impl Meter {
             .sum()
     }
 
-    /// Records that the worker has run since `begun`: up to the end of its last operation, or of a
-    /// wait after it.
+    /// Records that the worker has run since this instant: up to the end of its last operation, or
+    /// of a wait after it.
     pub fn ran(&mut self, begun: Nanos, gate: &Gate) {
         let (waited, until) = gate.waits.take();
         let all = self.last_end.max(until).since(begun);

@@ -98,7 +98,7 @@ pub struct DeadMount {
     pub phase: String,
     /// Time from the phase's start to the first failed operation that led there; `None` before it.
     pub after: Option<Nanos>,
-    /// That operation: its name, its path, the name of its error.
+    /// The first failed operation: its name, its path, the name of its error.
     pub first: [String; 3],
     /// Time when rank 0 was informed, on its clock.
     pub at: Nanos,

@@ -22,32 +22,31 @@ use crate::worker::{Command, OwnLanes, Report, Stage, Worker, WorkerConfig, spaw
 
 mod around;
 
-/// What a phase gave, beside its rows at rank 0.
+/// Results of a phase, besides its rows at rank 0.
 #[derive(Debug)]
 pub struct PhaseEnd {
     /// A row for each lane, at rank 0; empty elsewhere.
     pub rows: Vec<PhaseOutcome>,
-    /// Whether every worker of every rank did all it had without error.
+    /// True if every worker of every rank did all of its work without error.
     pub covered: bool,
-    /// After a deadline that cut workers off: operations that each has issued, at
-    /// least.
+    /// After a deadline that cut workers off: the minimum of operations that each has issued.
     pub each: Option<u64>,
-    /// Whether the group was asked to stop.
+    /// Set if the group was asked to stop.
     pub stopped: bool,
-    /// Whether any operation failed on any rank.
+    /// Set if any operation failed on any rank.
     pub failed: bool,
-    /// What stays with this rank.
+    /// Details that stay with this rank.
     pub details: Details,
 }
 
-/// How far the workers of this rank are prepared.
+/// Preparation state of this rank's workers.
 #[derive(Debug, Default)]
 struct Ready {
-    /// Operations that they plan together.
+    /// Sum of their planned operations.
     planned: u64,
-    /// Whether any of them can work.
+    /// True if any of them can work.
     able: bool,
-    /// Why the first that cannot, cannot.
+    /// The reason of the first that cannot work.
     trouble: Option<String>,
 }
 
@@ -64,20 +63,20 @@ impl WorkerPool {
             self.watch.begun(start);
         }
         for worker in &self.workers {
-            // A worker that failed to prepare has gone; it is known by then.
+            // A worker that failed to prepare has gone; this is known by then.
             let _ = worker.commands.send(command);
         }
     }
 
-    /// Operations done so far; the group hears of failed ones and of bytes.
+    /// Returns the operations done until now; reports failed ones and bytes to the group.
     fn items(&self, group: &Group<'_>) -> u64 {
         group.count_failed(self.workers.iter().map(|w| w.tally.failed()).sum());
         group.count_bytes(self.workers.iter().map(|w| w.tally.bytes()).sum());
         self.workers.iter().map(|w| w.tally.items()).sum()
     }
 
-    /// Gives every worker of this rank an order and waits for their answers;
-    /// all ranks agree that all were given. `None`: the worker was given up.
+    /// Gives every worker of this rank an order and waits for their answers; all ranks agree that
+    /// all were given. `None`: the worker was given up.
     async fn order<T>(
         &self,
         group: &Group<'_>,
@@ -90,8 +89,7 @@ impl WorkerPool {
         group.agree(answers).await
     }
 
-    /// One report of each worker, as far as `take` accepts them; `None` of
-    /// those that were given up.
+    /// Collects one report of each worker that `take` accepts; `None` for those that were given up.
     async fn collect<T>(
         &self,
         group: &Group<'_>,
@@ -142,7 +140,7 @@ impl WorkerPool {
         Ok(taken)
     }
 
-    /// Waits until all are prepared, or have said why they cannot be.
+    /// Waits until each is prepared, or has reported why it cannot be.
     async fn ready(&self, group: &Group<'_>) -> Result<Ready, String> {
         let all = self
             .collect(group, |report| match report {
@@ -166,8 +164,8 @@ impl WorkerPool {
         Ok(ready)
     }
 
-    /// The outcomes of all workers; of those that were given up what they
-    /// waited for is all there is.
+    /// Returns the outcomes of all workers; those that were given up only have the call that they
+    /// waited for.
     fn outcomes(
         &self,
         group: &Group<'_>,
@@ -190,13 +188,12 @@ impl WorkerPool {
         std::future::poll_fn(|context| self.reports.borrow_mut().poll_recv(context)).await
     }
 
-    /// Lets the workers go and waits until all have ended, so that what they
-    /// hold open is closed.
+    /// Dismisses the workers and waits until all have ended, so that their open files are closed.
     async fn dismiss(self) {
         let given_up = self.watch.gave_up_any();
         drop(self.workers);
         if given_up {
-            // That one never ends.
+            // A worker that was given up never ends.
             return;
         }
         let mut reports = self.reports.into_inner();
@@ -208,17 +205,17 @@ impl WorkerPool {
 ///
 /// # Errors
 /// When no worker of any rank could be prepared (the same error on every rank)
-/// or the ranks cannot talk.
+/// or the ranks cannot communicate.
 pub async fn run(group: &Group<'_>, phase: &Phase) -> Result<PhaseEnd, ExecError> {
     let hooked = around::before_phase(group, phase).await?;
     let end = measure(group, phase).await?;
     around::after_phase(group, phase, end.stopped).await?;
-    // What the command before the phase has left running ends with the phase.
+    // Processes that the command before the phase left running end with the phase.
     drop(hooked);
     Ok(end)
 }
 
-/// The same without the commands around it.
+/// Runs the phase without the commands around it.
 async fn measure(group: &Group<'_>, phase: &Phase) -> Result<PhaseEnd, ExecError> {
     let cpu_before = cpu();
     group.begin_phase(&phase.label, phase.total, phase.deadline);
@@ -253,7 +250,7 @@ async fn measure(group: &Group<'_>, phase: &Phase) -> Result<PhaseEnd, ExecError
     let start = match group.common_start().await? {
         Ok(start) => start,
         Err(message) => {
-            // The others have begun: they hear of it as of any stop.
+            // The others have started: they see it like any stop.
             group.ask_to_stop(StopReason::Start);
             group.attend(hands.dismiss(), || 0).await?;
             return group.agree(Err(message)).await;
@@ -296,14 +293,14 @@ async fn measure(group: &Group<'_>, phase: &Phase) -> Result<PhaseEnd, ExecError
     group.settle_errors().await?;
     group.settle_mounts().await?;
     let stopped = group.stopped().await?;
-    // Every rank is done by here: waiting for the slowest one is counted.
+    // Every rank is done here: waiting for the slowest one is counted.
     let glances = before.zip(after).map(|(before, after)| [before, after]);
     let mine = Mine {
         glances,
         client,
         ..Mine::new(ended, cpu().since(cpu_before))
     };
-    // Without topping up it is an end like any other.
+    // Without topping up it is an ordinary end.
     let each = stonewall.map(|wall| {
         if phase.open_loop {
             wall.least
@@ -322,18 +319,18 @@ async fn measure(group: &Group<'_>, phase: &Phase) -> Result<PhaseEnd, ExecError
     Ok(PhaseEnd { each, ..end })
 }
 
-/// How far workers go before they wait for each other.
+/// Returns the stage at which workers first wait for each other.
 fn first_stage(phase: &Phase) -> Stage {
     match phase.framing {
         Framing::Apart => Stage::Opened,
-        // What is topped up is closed after that.
+        // Files that are topped up are closed after that.
         Framing::Timed if phase.wear_out => Stage::Worked,
         Framing::Timed | Framing::Untimed => Stage::Closed,
     }
 }
 
-/// Looks what memory holds before anything is timed: workers at their files,
-/// then one rank of each cache at its counters. All ranks wait for that.
+/// Inspects memory before anything is timed: workers inspect their files, then one rank of each
+/// cache reads its counters. All ranks wait for that.
 async fn look_before(
     group: &Group<'_>,
     phase: &Phase,
@@ -352,8 +349,7 @@ async fn look_before(
     }))
 }
 
-/// The same when all workers have come to their end, before they close their
-/// files: the counters first.
+/// Inspects memory when all workers have ended, before they close their files: the counters first.
 async fn look_after(
     group: &Group<'_>,
     phase: &Phase,
@@ -371,10 +367,9 @@ async fn look_after(
     }))
 }
 
-/// Runs `phases` one after the other without waiting for the other ranks in
-/// between: each rank's times count from its own start. Rows come at the end,
-/// also those of what was done before some rank could not go on: why it could
-/// not is the second value, the same on every rank.
+/// Runs `phases` in sequence without waiting for the other ranks in between: each rank's times
+/// count from its own start. Rows come at the end, also those from before some rank could not
+/// continue. The second value is the reason of that, the same on every rank.
 pub async fn run_freely(
     group: &Group<'_>,
     phases: &[Phase],
@@ -417,7 +412,7 @@ pub async fn run_freely(
     Ok((ends, trouble))
 }
 
-/// One phase of this rank by itself.
+/// Runs one phase of this rank by itself.
 async fn alone(group: &Group<'_>, phase: &Phase) -> Result<Result<Mine, String>, ExecError> {
     let cpu_before = cpu();
     if let Err(message) = around::go_before(group, &phase.before).await? {
@@ -449,14 +444,14 @@ async fn alone(group: &Group<'_>, phase: &Phase) -> Result<Result<Mine, String>,
     Ok(ended.map(|ended| Mine::new(ended, cpu().since(cpu_before))))
 }
 
-/// What this rank's workers did in a phase.
+/// Results of this rank's workers in a phase.
 struct Mine {
     outcomes: Vec<WorkerOutcome>,
     covered: bool,
     cpu: Nanos,
-    /// What it saw before and after.
+    /// Observations before and after.
     glances: Option<[Glance; 2]>,
-    /// What the client used, where it is watched.
+    /// Use of the client, if it is watched.
     client: Option<client::Seen>,
 }
 
@@ -471,7 +466,7 @@ impl Mine {
         }
     }
 
-    /// Of a rank that did not get as far as `phase`.
+    /// Creates the result of a rank that did not reach `phase`.
     fn idle(phase: &Phase, interval: Nanos) -> Mine {
         Mine {
             outcomes: vec![WorkerOutcome {
@@ -490,7 +485,7 @@ impl Mine {
     }
 }
 
-/// Puts what all ranks did together.
+/// Combines the results of all ranks.
 async fn merge(
     group: &Group<'_>,
     phase: &Phase,
@@ -537,15 +532,14 @@ async fn merge(
     })
 }
 
-/// CPU time of this process so far; zero where the kernel does not tell.
+/// Returns the CPU time of this process until now; zero if the kernel does not report it.
 fn cpu() -> Nanos {
     limits::process_cpu().unwrap_or_default()
 }
 
-/// The processor of each of `threads` workers: in turn those that the rank may
-/// use. A launcher that has given the rank some of the host's `online` ones has
-/// seen to the other ranks; else the workers of the host's ranks are counted,
-/// among which this is number `nth`.
+/// Assigns a processor to each of `threads` workers: in turn those that the rank may use. If the
+/// launcher gave the rank only some of the host's `online` ones, it has placed the other ranks as
+/// well. Otherwise the workers of the host's ranks are counted; this is rank `nth` among them.
 fn cpus(allowed: &[usize], online: usize, nth: u32, threads: u32) -> Vec<usize> {
     let before = if allowed.len() < online {
         0
@@ -608,9 +602,9 @@ fn spawn_workers(group: &Group<'_>, phase: &Phase) -> Result<WorkerPool, String>
     })
 }
 
-/// Starts the workers and waits until all of them, everywhere, are prepared;
-/// with the operations that this rank's workers plan. A worker that cannot be
-/// counts as one failed operation as long as any other can work.
+/// Starts the workers and waits until all of them, everywhere, are prepared; returns them with the
+/// operations that this rank's workers plan. A worker that cannot prepare counts as one failed
+/// operation as long as any other can work.
 async fn prepare(group: &Group<'_>, phase: &Phase) -> Result<(WorkerPool, u64), ExecError> {
     let hands = group.agree(spawn_workers(group, phase)).await?;
     let ready = group.attend(hands.ready(group), || 0).await?;
@@ -631,7 +625,7 @@ async fn prepare(group: &Group<'_>, phase: &Phase) -> Result<(WorkerPool, u64), 
     }
 }
 
-/// What a worker had issued and done when it stopped running.
+/// Returns the issued and done operations of a worker when it stopped running.
 fn reached_counts(report: Report) -> Option<(u64, u64)> {
     match report {
         Report::Reached { issued, done } => Some((issued, done)),
@@ -639,7 +633,7 @@ fn reached_counts(report: Report) -> Option<(u64, u64)> {
     }
 }
 
-/// What a worker saw of its files.
+/// Returns a worker's observations of its files.
 fn looked(report: Report) -> Option<(Pages, Option<u64>)> {
     match report {
         Report::Looked { pages, once } => Some((pages, once)),
@@ -654,10 +648,10 @@ fn ended(report: Report) -> Option<(WorkerOutcome, bool)> {
     }
 }
 
-/// If the deadline cut some worker off: lets every worker top up to what the
-/// worker with the most had issued by then, unless operations have intended
-/// starts: none is meant to start after the deadline. `planned` is what this
-/// rank's workers would have issued in all, `stopped` when the last of them stopped.
+/// If the deadline cut some worker off: lets every worker top up to the highest number issued by
+/// then. Operations with intended starts are excluded: none is meant to start after the deadline.
+/// `planned` is the number that this rank's workers would have issued in total, `stopped` the time
+/// when the last of them stopped.
 async fn wear_out(
     group: &Group<'_>,
     hands: &WorkerPool,
@@ -666,7 +660,7 @@ async fn wear_out(
     tops_up: bool,
 ) -> Result<Option<Stonewall>, ExecError> {
     let issued = reached.iter().map(|(issued, _)| *issued);
-    // Who ended because its mount is dead was not cut off by the deadline.
+    // A worker that ended because its mount is dead was not cut off by the deadline.
     let lost = group.probes.mounts.dead().is_some() && !group.limits().outlives_dead_mounts;
     let cut_off = u64::from(!lost && issued.clone().sum::<u64>() < planned);
     let most = issued.clone().max().unwrap_or(0);
@@ -703,7 +697,7 @@ mod tests {
         let check = |allowed: &[usize], online, nth, threads, expect: &[usize]| {
             assert_eq!(cpus(allowed, online, nth, threads), expect);
         };
-        // All are there for all ranks of the host.
+        // All processors are available to all ranks of the host.
         check(&[0, 1, 2, 3], 4, 0, 2, &[0, 1]);
         check(&[0, 1, 2, 3], 4, 1, 2, &[2, 3]);
         check(&[0, 1, 2, 3], 4, 2, 2, &[0, 1]);

@@ -8,14 +8,14 @@ use crate::target::Place;
 use crate::workload::{self, Run, Workload};
 use crate::{needs, room, spots};
 
-/// The warning of a run that comes near what is free.
+/// Code of the warning: the run nearly fills the free space.
 pub const NEARLY_FULL: &str = "nearly-full";
 
 /// Carries out `plan`.
 ///
 /// # Errors
-/// When nothing could be set up (one sentence, the same on every rank; what
-/// was made is removed), or the ranks cannot talk.
+/// When nothing could be set up (one sentence, the same on every rank; created
+/// files are removed), or the ranks cannot communicate.
 pub async fn execute(
     group: &Group<'_>,
     plan: &Plan,
@@ -33,7 +33,7 @@ pub async fn execute(
     let broken = match &ended {
         Ok(end) => end.trouble.is_some(),
         Err(ExecError::SetUp(_)) => true,
-        // Nothing was begun, or the ranks can no longer talk.
+        // Nothing was started, or the ranks can no longer communicate.
         Err(_) => return ended,
     };
     group.examine_mounts_if(broken).await?;
@@ -69,7 +69,7 @@ async fn carry_out(
     work.run(run, listener).await
 }
 
-/// Checks what the plan needs of every host, before anything is made.
+/// Checks the plan's needs on every host, before anything is created.
 async fn check_limits(run: Run<'_>, work: &dyn Workload) -> Result<(), ExecError> {
     let Run { group, plan, .. } = run;
     let limit = rbench_sys::limits::raise_open_files()

@@ -1,4 +1,4 @@
-//! What a rank has of the file system to look at, around phases.
+//! A rank's view of the file system, observed around phases.
 
 use std::cell::{Cell, RefCell};
 use std::path::PathBuf;
@@ -9,31 +9,31 @@ use rbench_sys::mountinfo::MountInfo;
 use rbench_sys::processes::Process;
 use rbench_sys::residency::RequestCounter;
 
-/// What a rank has of the file system to look at.
+/// A rank's view of the file system.
 #[derive(Default)]
 pub struct Sight {
-    /// What kind of file system it is.
+    /// Kind of the file system.
     pub ground: Cell<Evidence>,
-    /// Its mount, where there is one.
+    /// Its mount, if it has one.
     pub mount: RefCell<Option<MountInfo>>,
-    /// Counts the requests that reach it.
+    /// Counter of the requests that reach it.
     pub counter: RefCell<Option<RequestCounter>>,
-    /// Whose processes are watched, at the leader of each host what is known of them; `None`
-    /// on all ranks: nobody's.
+    /// Watched processes of the client, known at the leader of each host; `None` on all ranks:
+    /// none.
     pub client: RefCell<Option<Watched>>,
 }
 
 /// The processes of the file system's client on this host.
 #[derive(Debug, Clone, Default)]
 pub struct Watched {
-    /// Which were asked for; `None`: those that serve the mounts below `dirs`.
+    /// Requested processes; `None`: those that serve the mounts below `dirs`.
     pub watch: Option<Watch>,
     /// The directories that the run works in.
     pub dirs: Vec<PathBuf>,
-    /// Processes that are none of them: the ranks of this host.
+    /// Excluded processes: the ranks of this host.
     pub ranks: Vec<u32>,
-    /// Whether another host of the run numbers the same processes.
+    /// Set if another host of the run numbers the same processes.
     pub numbers_shared: bool,
-    /// Those that were found, ascending by number.
+    /// Processes found, ascending by number.
     pub processes: Vec<Process>,
 }

@@ -1,46 +1,46 @@
-//! One operation at a time: the shortest way between two readings of the clock. What the
-//! operations are, and what becomes of them, the program says: items of a tree
-//! ([`crate::ops`]) or blocks of files ([`crate::blocks`]).
+//! One operation at a time: the shortest way between two readings of the clock. A program defines
+//! the operations and the treatment of their results: items of a tree ([`crate::ops`]) or blocks of
+//! files ([`crate::blocks`]).
 
 use rbench_core::{Clock as _, Nanos};
 
 use crate::meter::Meter;
 use crate::pace::Gate;
 
-/// What a program has to do next.
+/// The next action of a program.
 pub enum Next<T> {
-    /// This.
+    /// This operation.
     Operation(T),
-    /// Something else was done in its place: it is to be asked again.
+    /// Something else was done in its place: ask again.
     Again,
-    /// Nothing; whether the gate is still open.
+    /// End of the program; true if the gate is still open.
     End(bool),
 }
 
-/// What a worker does, one operation after the other.
+/// A worker's work, one operation after the other.
 pub trait Program {
     /// An operation.
     type Operation: Copy;
-    /// What its calls said.
+    /// Result of its calls.
     type Outcome;
 
-    /// The next operation, with all that it needs. Outside the timer.
+    /// Returns the next operation, fully prepared. Outside the timer.
     fn next(&mut self, gate: &Gate, meter: &mut Meter) -> Next<Self::Operation>;
 
-    /// Waits for its intended start. Whether it may start; if not, it is put back.
+    /// Waits for its intended start. Returns whether it may start; if not, it is put back.
     fn may_start(&mut self, what: &Self::Operation, gate: &Gate) -> bool;
 
-    /// Whether it is done even where the time is over when it is to start: it was looked
-    /// at that before, or somebody was told that it is done. Inside the timer.
+    /// Returns whether it is performed even if the time is over at its start: because the gate was
+    /// checked before, or the operation was already announced. Inside the timer.
     fn is_sure(&self, what: &Self::Operation) -> bool;
 
-    /// It does not start, and is the first one if the program goes on.
+    /// Puts back an operation that does not start: it is the first one if the program continues.
     fn put_back(&mut self, what: Self::Operation);
 
-    /// Does it. Inside the timer.
+    /// Performs it. Inside the timer.
     fn perform(&mut self, what: &Self::Operation, gate: &Gate) -> Self::Outcome;
 
-    /// Looks at what became of it, and records it. Outside the timer.
+    /// Checks its result, and records it. Outside the timer.
     fn ended(
         &mut self,
         what: Self::Operation,
@@ -51,8 +51,7 @@ pub trait Program {
     );
 }
 
-/// Does what `program` says until it ends or the gate is closed; whether the gate is
-/// still open.
+/// Runs `program` until it ends or the gate is closed; returns whether the gate is still open.
 #[inline(always)]
 pub fn one_by_one<P: Program>(program: &mut P, gate: &Gate, meter: &mut Meter) -> bool {
     loop {

@@ -1,12 +1,10 @@
-//! The directories that a run works in, and what each host has there: hosts
-//! whose file system is not that of the others are found before anything is
-//! made.
+//! The directories that a run works in, as each host sees them. Hosts whose file system differs
+//! from the others' are found before anything is created.
 //!
-//! Two things are compared. The type of the file system, as the kernel of each
-//! host names it: no request is made for that. Then whether all hosts see the
-//! same directory: one of them makes an empty directory there, the others look
-//! for it, and it is removed again. Sources are shown and not compared: the
-//! same server may be mounted by several names.
+//! Two properties are compared. First the type of the file system, by the kernel of each host,
+//! without any request. Then whether all hosts see the same directory: one of them creates an empty
+//! directory there, the others look for it, and it is removed again. Sources are shown but not
+//! compared: the same server may be mounted by several names.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -21,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use crate::group::{ExecError, Group, Ranks};
 use crate::target::SEEN_WITHIN;
 
-/// Most hosts that a sentence names.
+/// Maximum number of hosts in a sentence.
 const MOST_NAMES: usize = 4;
 
 /// A directory that a run works in.
@@ -29,21 +27,20 @@ const MOST_NAMES: usize = 4;
 pub(crate) struct Spot {
     /// The directory, absolute.
     pub path: PathBuf,
-    /// Whether the run makes it where it is not there.
+    /// Set if the run creates it if missing.
     pub makes: bool,
-    /// A file in it that is only read: where it is there, nothing is made to
-    /// find out what hosts see.
+    /// A file in it that is only read: if it exists, nothing is created to compare the hosts.
     pub witness: Option<PathBuf>,
     /// The ranks that work in it.
     pub ranks: Vec<u32>,
 }
 
-/// What one host has at a spot.
+/// View of one host on a spot.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Has {
     host: u32,
-    /// The directory that is there: itself, or, where the run makes it, the
-    /// one above. `None`: neither is.
+    /// The existing directory: itself or, if the run creates it, its parent. `None`: neither
+    /// exists.
     at: Option<OsString>,
     mount: Option<MountInfo>,
     witness: Option<u64>,
@@ -57,7 +54,7 @@ impl Has {
             found.at == spot.path || above
         };
         let at = found.as_ref().filter(|f| near(f)).map(|f| f.at.clone());
-        // Nobody compares options, which may be long.
+        // Options are not compared, and may be long.
         let short = |mount| MountInfo {
             options: Vec::new(),
             ..mount
@@ -82,12 +79,12 @@ impl Has {
         }
     }
 
-    /// Whether types say that both may have the same.
+    /// Returns whether both may be the same, judged by type.
     fn is_like(&self, other: &Has) -> bool {
         match (&self.mount, &other.mount) {
             _ if self.at.is_some() != other.at.is_some() => false,
             (Some(a), Some(b)) => a.is_of_the_type_of(b),
-            // What is not told is not held against anybody.
+            // Unknown values count as equal.
             _ => true,
         }
     }
@@ -98,12 +95,11 @@ impl Has {
     }
 }
 
-/// Finds hosts whose file system is not that of the others. On several hosts
-/// only.
+/// Finds hosts whose file system differs from the others'. On several hosts only.
 ///
 /// # Errors
-/// One sentence that names the hosts, the same on every rank; nothing of what
-/// was made to find out is left.
+/// One sentence that names the hosts, the same on every rank; the files created for the
+/// comparison are removed.
 pub(crate) async fn compare(
     group: &Group<'_>,
     spots: &[Spot],
@@ -129,7 +125,7 @@ pub(crate) async fn compare(
     let marks = marks(&spots, all.as_deref(), name);
     let marks = group.world.broadcast_value(Rank(0), &marks);
     let marks = group.quietly(marks).await?;
-    // Local file systems show at once what is there.
+    // Local file systems show new entries at once.
     let waits = facts.iter().any(|(_, has)| has.may_be_remote());
     let within = if waits { SEEN_WITHIN } else { Nanos(0) };
     let unseen = seek(group, &spots, &marks, within).await?;
@@ -139,7 +135,7 @@ pub(crate) async fn compare(
 }
 
 impl Spot {
-    /// A directory that is there, in which all ranks of a run work.
+    /// Creates the spot of an existing directory in which all ranks of a run work.
     pub fn of_all(path: PathBuf, ranks: u32) -> Spot {
         Spot {
             path,
@@ -149,13 +145,13 @@ impl Spot {
         }
     }
 
-    /// Whether something is made in it: not where only a file is read that is there.
+    /// Returns whether something is created in it: not if an existing file is only read.
     pub fn makes_something(&self) -> bool {
         let read_only = self.witness.as_deref().and_then(file_length);
         read_only.is_none()
     }
 
-    /// The hosts that work in it, ascending.
+    /// Returns the hosts that work in it, ascending.
     pub fn hosts(&self, ranks: &Ranks<'_>) -> Vec<u32> {
         let hosts = self.ranks.iter();
         let mut hosts: Vec<u32> = hosts.map(|rank| ranks.host_of[*rank as usize]).collect();
@@ -165,7 +161,7 @@ impl Spot {
     }
 }
 
-/// The spots that this rank looks at for its host.
+/// Returns the spots that this rank inspects for its host.
 fn looks_at(ranks: &Ranks<'_>, spots: &[Spot]) -> Vec<(usize, Spot)> {
     let me = ranks.host_number();
     let mine = |spot: &Spot| ranks.is_leader() && spot.hosts(ranks).contains(&me);
@@ -173,7 +169,7 @@ fn looks_at(ranks: &Ranks<'_>, spots: &[Spot]) -> Vec<(usize, Spot)> {
     spots.filter(|(_, spot)| mine(spot)).collect()
 }
 
-/// What the hosts have at each spot, at rank 0.
+/// Gathers the hosts' views of each spot, at rank 0.
 async fn gather(
     group: &Group<'_>,
     facts: &[(usize, Has)],
@@ -192,14 +188,14 @@ async fn gather(
     Ok(Some(found))
 }
 
-/// Rank 0's refusal on every rank.
+/// Distributes rank 0's refusal to every rank.
 async fn verdict(group: &Group<'_>, refused: Option<String>) -> Result<(), ExecError> {
     let refused = group.world.broadcast_value(Rank(0), &refused);
     let refused = group.quietly(refused).await?;
     refused.map_or(Ok(()), |text| Err(ExecError::SetUp(text)))
 }
 
-/// Hosts that have another type of file system than the others, in words.
+/// Describes hosts that have another type of file system than the others.
 fn unlike(ranks: &Ranks<'_>, spots: &[Spot], all: &[Vec<Has>]) -> Option<String> {
     spots
         .iter()
@@ -218,7 +214,7 @@ fn unlike_at(names: &[String], spot: &Spot, all: &[Has]) -> Option<String> {
     if kinds.len() < 2 {
         return None;
     }
-    // What is mounted from elsewhere is what was meant.
+    // A remote mount is the intended one.
     let worth = |kind: &Vec<&Has>| (kind[0].may_be_remote(), kind[0].at.is_some(), kind.len());
     let best = kinds.iter().map(worth).max()?;
     let meant = kinds.iter().position(|kind| worth(kind) == best)?;
@@ -256,8 +252,8 @@ fn named(names: &[String], all: &[&Has]) -> String {
     }
 }
 
-/// Where hosts look for what the first of them makes, for each spot; `None` where nothing is to
-/// be made.
+/// Returns the mark of the first host that the others look for, for each spot; `None` where nothing
+/// is to be created.
 fn marks(spots: &[Spot], all: Option<&[Vec<Has>]>, name: &str) -> Vec<Option<OsString>> {
     let mark = |(spot, all): (&Spot, &Vec<Has>)| {
         let first = all.iter().min_by_key(|has| has.host)?;
@@ -269,8 +265,8 @@ fn marks(spots: &[Spot], all: Option<&[Vec<Has>]>, name: &str) -> Vec<Option<OsS
     all.map(mark).collect()
 }
 
-/// Makes the marks, looks for those of others, and removes them; the spots
-/// where this host does not see what another has made.
+/// Creates the marks, looks for those of others, and removes them; returns the spots where this
+/// host does not see another's mark.
 async fn seek(
     group: &Group<'_>,
     spots: &[Spot],
@@ -287,7 +283,7 @@ async fn seek(
     };
     let (own, others): (Vec<_>, Vec<_>) = (of(true).collect(), of(false).collect());
     let made = group.agree_in_thread(move || {
-        // Where nothing can be made, the types have to do.
+        // If nothing can be created, the types decide.
         let make = |(k, mark): &(usize, PathBuf)| Some((*k, testdir::make(mark).ok()?));
         let made: Vec<usize> = own.iter().filter_map(make).map(|(k, _)| k).collect();
         Ok((made, own))
@@ -311,8 +307,8 @@ async fn seek(
     Ok(unseen)
 }
 
-/// Of the marks that others have made, the numbers of those that this host
-/// does not see in this time: some clients keep a listing for a while.
+/// Returns the numbers of others' marks that this host does not see in this time: some clients keep
+/// a listing for a while.
 async fn look_for(
     group: &Group<'_>,
     mut sought: Vec<(usize, PathBuf)>,
@@ -328,7 +324,7 @@ async fn look_for(
     }
 }
 
-/// (spot, host) of all that was not seen, at rank 0.
+/// Gathers (spot, host) of all unseen marks, at rank 0.
 async fn gather_unseen(
     group: &Group<'_>,
     unseen: Vec<usize>,
@@ -341,7 +337,7 @@ async fn gather_unseen(
     Ok(found)
 }
 
-/// Hosts that do not see what another host has, in words.
+/// Describes hosts that do not see another host's directory.
 fn unseen_by(
     ranks: &Ranks<'_>,
     spots: &[Spot],
@@ -412,7 +408,7 @@ mod tests {
                 "client3 has ext4 (/dev/vda) at /mnt/mfs, the others fuse.mfs (mfsmaster:9421): mount it there, or use --private-dirs",
             ),
         );
-        // What is meant is not what most hosts have.
+        // The intended file system may not be that of most hosts.
         check(
             &[DISK, DISK, MFS],
             Some(

@@ -1,8 +1,8 @@
-//! Watching the workers of a rank: which of them is in a call that does not
-//! return, and when to give it up.
+//! Watches the workers of a rank: detects calls that do not return, and decides when to give a
+//! worker up.
 //!
-//! A worker says nothing of the call it is about to make. That it makes no
-//! progress is seen from outside, and what it waits for is asked of the kernel.
+//! A worker does not announce its next call. Its lack of progress is seen from outside, and the
+//! kernel reports the call that it waits for.
 
 use std::cell::{Cell, OnceCell, RefCell};
 use std::time::Duration;
@@ -18,27 +18,26 @@ use crate::group::{Group, StopReason};
 use crate::phase::{OpRow, Phase};
 use crate::worker::Worker;
 
-/// From this time on people are told of a call.
+/// Calls longer than this are reported to people.
 const LONG: Duration = Duration::from_secs(10);
 
-/// What is known of one worker.
+/// State of one worker.
 #[derive(Debug, Clone, Default)]
 struct Seen {
     progress: u64,
-    /// The call that it was in at the last look, and for how long by then.
+    /// Its call at the last check, and the duration of it by then.
     call: Option<Waiting>,
     span: Duration,
     told: bool,
-    /// Why it is waited for no longer, and how long it was.
+    /// The call for which it was given up, with its duration.
     given_up: Option<(Waiting, Duration)>,
-    /// When that was.
+    /// Time of giving it up.
     given_up_at: Nanos,
 }
 
 impl Seen {
-    /// Takes down what it is in, `gap` behind the last look; for how long it
-    /// has been in that without getting anything done. Sleeping counts for
-    /// nothing, nor does one call after the other.
+    /// Records its current call, `gap` after the last check; returns for how long it has been in
+    /// that call without progress. Sleeping does not count, nor do successive calls.
     fn look(&mut self, progress: u64, call: Option<Waiting>, gap: Duration) -> Duration {
         if call.is_some() && (progress, &call) == (self.progress, &self.call) {
             self.span += gap;
@@ -50,11 +49,11 @@ impl Seen {
     }
 }
 
-/// The workers of a rank, as they are seen from outside.
+/// The workers of a rank, observed from outside.
 #[derive(Debug)]
 pub struct StuckDetector {
     workers: RefCell<Vec<Seen>>,
-    /// When they were looked at last, and how often they are.
+    /// Time of the last check, and the interval of checks.
     looked: Cell<Instant>,
     every: Cell<Duration>,
     /// The common start.
@@ -62,7 +61,7 @@ pub struct StuckDetector {
 }
 
 impl StuckDetector {
-    /// All make progress.
+    /// Creates a detector of workers that all make progress.
     pub fn new(workers: usize) -> StuckDetector {
         StuckDetector {
             workers: RefCell::new(vec![Seen::default(); workers]),
@@ -72,12 +71,12 @@ impl StuckDetector {
         }
     }
 
-    /// The workers were told to start then.
+    /// Records the start of the workers.
     pub fn begun(&self, start: Nanos) {
         self.start.set(start);
     }
 
-    /// How often to look.
+    /// Returns the timer of the checks.
     pub fn pace(&self, group: &Group<'_>) -> Interval {
         let least = operation_limit(group).map_or(LONG, |limit| limit.min(LONG));
         let every = (least / 4).clamp(Duration::from_millis(10), Duration::from_secs(1));
@@ -86,32 +85,33 @@ impl StuckDetector {
         pace.reset();
         self.every.set(every);
         self.looked.set(Instant::now());
-        // What came before was no operation of theirs.
+        // Earlier calls were not operations of theirs.
         let mut workers = self.workers.borrow_mut();
         workers.iter_mut().for_each(|seen| seen.call = None);
         pace
     }
 
-    /// Whether this worker is waited for no longer.
+    /// Returns whether this worker was given up.
     pub fn gave_up(&self, worker: usize) -> bool {
         self.workers.borrow()[worker].given_up.is_some()
     }
 
-    /// Whether any is.
+    /// Returns whether any worker was given up.
     pub fn gave_up_any(&self) -> bool {
         let workers = self.workers.borrow();
         workers.iter().any(|seen| seen.given_up.is_some())
     }
 
-    /// Looks at the workers for which `waits` holds.
+    /// Checks the workers for which `waits` holds.
     pub fn look(&self, group: &Group<'_>, workers: &[Worker], waits: impl Fn(usize) -> bool) {
         let limit = operation_limit(group);
         let now = Instant::now();
         let gap = now.saturating_duration_since(self.looked.replace(now));
-        // Who looks this late was suspended, and the workers with it.
+        // A check this late means that the process was suspended, and the workers with it.
         let gap = gap.min(2 * self.every.get());
         let mut all = self.workers.borrow_mut();
-        // Helper threads of the C library do the calls of workers that wait for them; looked up once for all.
+        // Helper threads of the C library perform the calls of workers that wait for them; looked
+        // up once for all.
         let helpers = OnceCell::new();
         let in_helper = |thread| {
             waits_for_a_thread(thread).then(|| helpers.get_or_init(waiting_for_us).clone())?
@@ -158,8 +158,8 @@ impl StuckDetector {
         }
     }
 
-    /// What is left of a worker that was given up: the call that it is in, as
-    /// a failure. What it did before went with it.
+    /// Returns the outcome of a worker that was given up: its call, as a failure. Its earlier
+    /// results are lost.
     pub fn outcome(
         &self,
         group: &Group<'_>,
@@ -205,7 +205,7 @@ impl StuckDetector {
         WorkerOutcome {
             started_ns: 0,
             finished: Nanos(0),
-            // When it finished, nobody knows: it is not the first to have done so.
+            // Its finish is unknown: it does not count as the first one.
             busy: false,
             lanes,
             details: Details::default(),
@@ -225,7 +225,7 @@ fn text(waiting: &Waiting) -> String {
     }
 }
 
-/// The lane of a call, among those of its worker.
+/// Returns the lane of a call, among those of its worker.
 fn lane_of(call: &str, lanes: &[OpRow]) -> Option<usize> {
     let ops: &[OpKind] = match call {
         "fallocate" => &[OpKind::Trim, OpKind::Allocate, OpKind::Write],
@@ -295,7 +295,7 @@ mod tests {
             };
             looks.iter().map(look).collect()
         };
-        // From the first look at it on; not asleep; not when something was done.
+        // From the first check on; not asleep; not with progress.
         let one = [(5, true), (5, true), (5, true)];
         assert_eq!(spans(&one), [0, 1, 2]);
         let asleep = [(5, false), (5, false), (5, true), (5, true)];

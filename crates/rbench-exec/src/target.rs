@@ -1,5 +1,5 @@
-//! The run's own directory on the target: made once, recognised by every
-//! host, removed at the end.
+//! The run's own directory on the target: created once, recognised by every host, removed at the
+//! end.
 
 use std::ffi::CString;
 use std::os::fd::OwnedFd;
@@ -16,21 +16,21 @@ use crate::group::{ExecError, Group};
 use crate::live::LiveStats;
 use crate::removal::{Remover, left_untouched};
 
-/// How long another host may take to see a directory that rank 0 has made:
-/// some clients keep a parent's listing for a second or two.
+/// Time for another host to see a directory that rank 0 has created: some clients keep a parent's
+/// listing for a second or two.
 pub(crate) const SEEN_WITHIN: Nanos = Nanos(4_000_000_000);
 
-/// What the trees and files of a run stand on; what is not said otherwise, nothing is made in.
+/// Place of a run's trees and files; by default nothing is created in it.
 pub(crate) trait Workspace {
-    /// Whether the run makes anything in it that is to be removed.
+    /// Returns whether the run creates anything in it that is to be removed.
     fn holds_something(&self) -> bool {
         true
     }
 
-    /// Where the calls of the workers go.
+    /// Returns the file system of the workers' calls.
     fn fs(&self) -> Arc<dyn Fs>;
 
-    /// Makes the directory of a pass, untimed.
+    /// Creates the directory of a pass, untimed.
     ///
     /// # Errors
     /// One sentence, the same on every rank.
@@ -38,10 +38,9 @@ pub(crate) trait Workspace {
         Ok(())
     }
 
-    /// Removes what a pass left, by all ranks at once: each what it alone has in
-    /// `own`, then all together the rest. `broken_off`: whether the pass did not
-    /// reach its end. What could not be removed, at rank 0: not being able to is
-    /// no error.
+    /// Removes the items left by a pass, on all ranks at once: each removes its own from `own`,
+    /// then all together the rest. `broken_off`: the pass did not reach its end. Returns the
+    /// remainder, at rank 0; a failed removal is not an error.
     async fn close(
         &mut self,
         _group: &Group<'_>,
@@ -53,8 +52,7 @@ pub(crate) trait Workspace {
         Ok(Vec::new())
     }
 
-    /// Leaves everything as it is, as it cannot be removed now; what that is,
-    /// at rank 0.
+    /// Leaves everything in place, as it cannot be removed now; returns the remainder, at rank 0.
     async fn leave(self, _group: &Group<'_>) -> Result<Vec<String>, ExecError>
     where
         Self: Sized,
@@ -62,7 +60,7 @@ pub(crate) trait Workspace {
         Ok(Vec::new())
     }
 
-    /// Removes what the run made; what could not be, at rank 0.
+    /// Removes the items of the run; returns the remainder, at rank 0.
     async fn end(self, _group: &Group<'_>, _remover: &Remover) -> Result<Vec<String>, ExecError>
     where
         Self: Sized,
@@ -71,7 +69,7 @@ pub(crate) trait Workspace {
     }
 }
 
-/// Where nothing is made.
+/// A workspace in which nothing is created.
 pub(crate) struct Untouched;
 
 impl Workspace for Untouched {
@@ -88,13 +86,13 @@ impl Workspace for Untouched {
 pub struct Target {
     workdir: Arc<WorkDir>,
     path: PathBuf,
-    /// Whether this rank makes and removes on behalf of its name space.
+    /// Set if this rank creates and removes on behalf of its name space.
     keeper: bool,
-    /// Whether every host sees the same directory.
+    /// Set if every host sees the same directory.
     shared: bool,
 }
 
-/// What the caller knows of the target.
+/// The caller's description of the target.
 #[derive(Clone)]
 pub struct Place<'p> {
     /// The directory given by the user, or this host's built-in mount.
@@ -103,18 +101,17 @@ pub struct Place<'p> {
     pub name: &'p str,
     /// Content of the marker file.
     pub marker: &'p [u8],
-    /// Why all hosts must see the same directory, as a flag.
+    /// Reason why all hosts must see the same directory, as a flag.
     pub needs_shared: Option<&'static str>,
-    /// Takes the calls of test directories instead of the target: for checks
-    /// of what is issued.
+    /// Takes the calls of test directories instead of the target, to check the issued calls.
     pub recorder: Option<Arc<dyn Fs>>,
-    /// Takes what the workers of jobs did so far.
+    /// Takes the current results of the workers of jobs.
     pub live: Option<Arc<LiveStats>>,
 }
 
 impl Target {
-    /// Makes the run's own directory: once where all hosts see the same
-    /// target, on each host where they do not.
+    /// Creates the run's own directory: once if all hosts see the same target, otherwise on each
+    /// host.
     ///
     /// # Errors
     /// One sentence, the same on every rank.
@@ -149,7 +146,7 @@ impl Target {
                 })
             }
             Err(error) => {
-                // What was made goes again; the first reason is the one to tell.
+                // The directory is removed again; the first error is the one to report.
                 if let Some(dir) = found.workdir.filter(|_| found.keeper) {
                     Remover::new(1).with(|how| dir.remove(how)).ok();
                 }
@@ -158,29 +155,29 @@ impl Target {
         }
     }
 
-    /// Whether every host sees the same directory.
+    /// Returns whether every host sees the same directory.
     pub fn shared(&self) -> bool {
         self.shared
     }
 
-    /// Its path.
+    /// Returns its path.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Its descriptor, by which its files are opened.
+    /// Returns its descriptor, by which its files are opened.
     pub fn directory(&self) -> Arc<OwnedFd> {
         self.workdir.directory_shared()
     }
 
-    /// Its path for calls that take no directory: by way of the descriptor, so that it leads here whatever
-    /// is at [`Target::path`] by now.
+    /// Returns its path for calls that take no directory: through the descriptor, so that it leads
+    /// here whatever is at [`Target::path`] by now.
     pub fn held_path(&self) -> PathBuf {
         self.workdir.held_path()
     }
 
-    /// Makes the directories `own` (by this rank) below `shared_parent` (made
-    /// once for each name space), untimed.
+    /// Creates the directories `own` (by this rank) below `shared_parent` (created once for each
+    /// name space), untimed.
     ///
     /// # Errors
     /// One sentence, the same on every rank.
@@ -207,8 +204,8 @@ impl Target {
             .await
     }
 
-    /// Makes the empty file `name` once for each name space, untimed: some file
-    /// systems fail when several clients create the same file at a time.
+    /// Creates the empty file `name` once for each name space, untimed: some file systems fail when
+    /// several clients create the same file at a time.
     ///
     /// # Errors
     /// One sentence, the same on every rank.
@@ -243,7 +240,7 @@ impl Workspace for Target {
         _broken_off: bool,
         remover: &Remover,
     ) -> Result<Vec<String>, ExecError> {
-        // What cannot be removed now may go with the whole: the end tells.
+        // Items that cannot be removed now may go with the whole directory: the end reports them.
         let own = own.into_iter().map(PathBuf::from).collect();
         remover.own(group, &self.workdir, own).await?;
         group.quietly(group.world.barrier()).await?;
@@ -257,7 +254,7 @@ impl Workspace for Target {
 
     async fn leave(self, group: &Group<'_>) -> Result<Vec<String>, ExecError> {
         let mine = self.keeper.then(|| left_behind(&self.path));
-        // Closing it may wait for ever.
+        // Closing it may block for ever.
         std::mem::forget(self);
         gather_texts(group, mine.into_iter().collect()).await
     }
@@ -265,7 +262,7 @@ impl Workspace for Target {
     async fn end(self, group: &Group<'_>, remover: &Remover) -> Result<Vec<String>, ExecError> {
         if let Some(why) = group.untouchable() {
             let mine = self.keeper.then(|| left_untouched(&self.path, &why));
-            // Closing it may wait for ever.
+            // Closing it may block for ever.
             std::mem::forget(self);
             group.quietly(group.world.barrier()).await?;
             return gather_texts(group, mine.into_iter().collect()).await;
@@ -276,7 +273,7 @@ impl Workspace for Target {
             keeper,
             shared: _,
         } = self;
-        // The others let go of their descriptors first.
+        // The others close their descriptors first.
         let mine = if keeper {
             Arc::into_inner(workdir)
         } else {
@@ -305,7 +302,7 @@ impl Workspace for Target {
     }
 }
 
-/// The ranks that see the same directories as this one: all, or those of its host.
+/// Returns the ranks that see the same directories as this one: all, or those of its host.
 pub(crate) fn team<'g>(group: &'g Group<'_>, shared: bool) -> &'g dyn Communicator {
     match shared {
         true => group.world,
@@ -313,7 +310,7 @@ pub(crate) fn team<'g>(group: &'g Group<'_>, shared: bool) -> &'g dyn Communicat
     }
 }
 
-/// What this rank knows of the run's own directory while it is set up.
+/// This rank's knowledge of the run's own directory during set-up.
 struct Found {
     workdir: Option<WorkDir>,
     keeper: bool,
@@ -321,9 +318,8 @@ struct Found {
 }
 
 impl Found {
-    /// After rank 0 has made the directory: opens it on every rank, and makes
-    /// one of its own on each host that does not see it. All ranks make the
-    /// same collective calls.
+    /// After rank 0 has created the directory: opens it on every rank, and creates a separate one
+    /// on each host that does not see it. All ranks make the same collective calls.
     async fn everywhere(
         &mut self,
         group: &Group<'_>,
@@ -372,7 +368,8 @@ impl Found {
     }
 }
 
-/// A directory that another rank has made: one that belongs to somebody else is none of this run's.
+/// Accepts a directory that another rank has created; one that belongs to another run is not
+/// accepted.
 fn own(opened: Result<Option<WorkDir>, SetupError>) -> Result<Option<WorkDir>, String> {
     let Some(workdir) = opened.map_err(|e| e.to_string())? else {
         return Ok(None);
@@ -384,7 +381,7 @@ fn own(opened: Result<Option<WorkDir>, SetupError>) -> Result<Option<WorkDir>, S
     }
 }
 
-/// Looks for what rank 0 has made until it is seen or time is up.
+/// Checks for the directory of rank 0 until it is seen or time is up.
 async fn look_for(
     group: &Group<'_>,
     open: &dyn Fn() -> Result<Option<WorkDir>, String>,
@@ -400,7 +397,7 @@ async fn look_for(
     }
 }
 
-/// That something was not removed, and why.
+/// Says that something was not removed, and why.
 pub(crate) fn left_behind(path: &Path) -> String {
     format!(
         "{} is left behind: removing it would wait for the same file system",
@@ -408,7 +405,7 @@ pub(crate) fn left_behind(path: &Path) -> String {
     )
 }
 
-/// All ranks' texts at rank 0, each with its host where there are several.
+/// Gathers all ranks' texts at rank 0, each with its host if there are several.
 pub(crate) async fn gather_texts(
     group: &Group<'_>,
     texts: Vec<String>,

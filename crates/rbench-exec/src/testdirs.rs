@@ -1,7 +1,6 @@
-//! The directories that mdtest's command line names: `test-dir.<iteration>-
-//! <loop>` below them is made for each pass and removed when the pass has
-//! removed what was in it. No marker is left in them: mdtest itself must be
-//! able to go on with them.
+//! The directories on mdtest's command line: `test-dir.<iteration>- <loop>` below them is created
+//! for each pass, and removed once the pass has removed its content. No marker is left in them:
+//! mdtest itself must be able to continue with them.
 
 use std::collections::HashSet;
 use std::ffi::CString;
@@ -27,32 +26,31 @@ use crate::target::{Place, SEEN_WITHIN, Workspace, gather_texts, left_behind, te
 pub(crate) struct TestDirs {
     dirs: Vec<PathBuf>,
     loops: u64,
-    /// Whether the run makes and removes what lies in them.
+    /// Set if the run creates and removes the items in them.
     makes: bool,
     removes: bool,
-    /// Whether there is a file system behind the calls.
+    /// Set if the calls reach a file system.
     real: bool,
     fs: Arc<dyn Fs>,
-    /// Name of the mark that is set in a directory for a moment.
+    /// Name of the mark that is created in a directory for a moment.
     mark: String,
-    /// The directories that this rank looks after for its name space: for all
-    /// hosts that see the same.
+    /// The directories that this rank keeps for its name space: for all hosts that see the same.
     keeps: Vec<usize>,
-    /// Whether every host sees the same directories.
+    /// Set if every host sees the same directories.
     shared: bool,
-    /// Those of `dirs` that were not there before.
+    /// Those of `dirs` that did not exist before.
     made: Vec<PathBuf>,
-    /// Test directories of the pass that this rank made.
+    /// Test directories of the pass that this rank created.
     made_now: Vec<PathBuf>,
-    /// Where somebody else may change what these are in: `dirs`, open.
+    /// Open `dirs` whose parents others may change.
     tops: Held,
-    /// The same of the test directories of the pass.
+    /// The same for the test directories of the pass.
     held: Held,
 }
 
 impl TestDirs {
-    /// Makes the directories that are not there yet, as far as their last
-    /// component. With a recorder all calls go to it.
+    /// Creates the missing directories, down to their last component. With a recorder all calls go
+    /// to it.
     ///
     /// # Errors
     /// One sentence, the same on every rank.
@@ -98,7 +96,7 @@ impl TestDirs {
                 .await;
             this.made = made;
             if let Err(error) = result {
-                // What was made goes again; the first reason is the one to tell.
+                // Created directories are removed again; the first error is the one to report.
                 for dir in this.made.iter().filter(|_| this.real) {
                     testdir::remove_empty(dir).ok();
                 }
@@ -109,14 +107,13 @@ impl TestDirs {
         Ok(TestDirs { tops, ..this })
     }
 
-    /// Whether every host sees the same directories, as far as it is known.
+    /// Returns whether every host sees the same directories, if known.
     pub fn shared(&self) -> bool {
         self.shared
     }
 
-    /// Makes what `names` gives for each directory: by its keeper, then by the
-    /// first of its ranks on each host that does not see it. Notes in `made`
-    /// what this rank made, also when that fails.
+    /// Creates the `names` of each directory: by its keeper, then by the first of its ranks on each
+    /// host that does not see it. Records this rank's in `made`, even on failure.
     async fn make(
         &mut self,
         group: &Group<'_>,
@@ -132,10 +129,9 @@ impl TestDirs {
         Ok(())
     }
 
-    /// A client may still hold a directory of the same name that was removed a
-    /// moment ago, and hosts may have file systems of their own: a mark inside,
-    /// gone again before anything is measured, tells that all hosts see the
-    /// directories `kept` by their keepers. Those that do not make their own.
+    /// Checks with a mark that all hosts see the directories `kept` by their keepers; hosts that do
+    /// not create their own. A client may still hold a removed directory of the same name, and
+    /// hosts may have separate file systems. The mark is removed before anything is measured.
     async fn look_everywhere(
         &mut self,
         group: &Group<'_>,
@@ -155,7 +151,7 @@ impl TestDirs {
             }
             Err(error) => Err(error),
         };
-        // In any case: mdtest must find the directories as it makes them.
+        // In any case: mdtest must find the directories in its own form.
         let unmarked = marks.iter().try_for_each(|mark| {
             self.tops
                 .remove_empty(mark)
@@ -168,7 +164,7 @@ impl TestDirs {
         Ok(())
     }
 
-    /// Whether this host has directories of its own; makes them.
+    /// Creates directories of this host's own if needed; returns whether it has them.
     async fn make_where_unseen(
         &mut self,
         group: &Group<'_>,
@@ -179,7 +175,7 @@ impl TestDirs {
             return Ok(false);
         };
         let mut unseen = Vec::new();
-        // One wait for all: what is not seen by its end is not there.
+        // One wait for all: a path not seen by its end is missing.
         let begun = group.now();
         for path in names(k) {
             if !seen(group, &self.tops, &path.join(&self.mark), begun).await? {
@@ -195,7 +191,7 @@ impl TestDirs {
         Ok(!unseen.is_empty())
     }
 
-    /// The directory whose first rank on this host this rank is.
+    /// Returns the directory for which this rank is the first on this host.
     fn looks_after(&self, ranks: &Ranks<'_>) -> Option<usize> {
         let of = |rank: u32| rank as usize % self.dirs.len().max(1);
         let (me, host) = (ranks.rank().0, ranks.host_number());
@@ -220,11 +216,11 @@ impl TestDirs {
         }
     }
 
-    /// Opens the directories that somebody else may put something else in the places of.
+    /// Opens the directories that others may replace.
     fn hold_tops(&self) -> Result<Held, String> {
         let mut tops = Vec::new();
         for dir in self.dirs.iter().filter(|_| self.real) {
-            // What is not there is nobody's.
+            // A missing path belongs to nobody.
             if !testdir::others_may_replace(dir).unwrap_or(false) {
                 continue;
             }
@@ -238,8 +234,8 @@ impl TestDirs {
         Ok(Held(tops.into()))
     }
 
-    /// Opens the test directories of a pass where somebody else may put something else in their places:
-    /// mdtest's paths are absolute, and would lead there.
+    /// Opens the test directories of a pass if others may replace them: mdtest's paths are
+    /// absolute, and would lead to the replacement.
     fn hold(&mut self, iteration: u32) -> Result<Held, String> {
         let mut held = Vec::new();
         let is_held = |dir: &&PathBuf| {
@@ -268,7 +264,7 @@ impl TestDirs {
             .collect()
     }
 
-    /// Removes empty directories; those that stay, as sentences.
+    /// Removes empty directories; returns those that stay, as sentences.
     async fn remove_empty(
         &self,
         group: &Group<'_>,
@@ -336,9 +332,8 @@ impl Workspace for TestDirs {
         Ok(())
     }
 
-    /// After a whole pass the empty test directories go. After one that was
-    /// broken off, so do the trees, if the run was to remove them and made
-    /// them itself.
+    /// After a complete pass the empty test directories are removed. After an interrupted one the
+    /// trees are, too, if the run was to remove them and created them itself.
     async fn close(
         &mut self,
         group: &Group<'_>,
@@ -373,8 +368,8 @@ impl Workspace for TestDirs {
             );
             return gather_texts(group, left).await;
         }
-        // Whether the test directories are this run's is known to their
-        // keepers; the private trees of all ranks go at once.
+        // Only the keepers know if the test directories are this run's; the private trees of all
+        // ranks go at once.
         let mine = made_now.len() == self.keeps.len() * self.loops as usize;
         let mine = group.all(mine).await?;
         let trees = Arc::new(ByPath(self.held.clone()));
@@ -419,7 +414,7 @@ impl Workspace for TestDirs {
     }
 }
 
-/// The directories as places of a run: rank r works in directory r modulo their number.
+/// Returns the directories as places of a run: rank r works in directory r modulo their number.
 pub(crate) fn spots(dirs: &[PathBuf], ranks: u32) -> Vec<Spot> {
     let spot = |(k, path): (usize, &PathBuf)| Spot {
         path: path.clone(),
@@ -433,7 +428,7 @@ pub(crate) fn spots(dirs: &[PathBuf], ranks: u32) -> Vec<Spot> {
     spots.filter(|spot| !spot.ranks.is_empty()).collect()
 }
 
-/// Whether a directory has trees of an earlier run, as far as that can be told.
+/// Returns whether a directory has trees of an earlier run, if known.
 pub(crate) fn has_trees(dir: &Path) -> bool {
     testdir::is_there(&dir.join("test-dir.0-0")).unwrap_or(true)
 }
@@ -442,8 +437,7 @@ fn open_root() -> Result<PosixFs, String> {
     PosixFs::open_directory(Path::new("/")).map_err(|e| format!("cannot open /: {}", e.desc()))
 }
 
-/// Looks for what the keeper has made until it is seen or, counted from
-/// `begun`, time is up.
+/// Checks for the keeper's directory until it is seen or, counted from `begun`, time is up.
 async fn seen(group: &Group<'_>, tops: &Held, path: &Path, begun: Nanos) -> Result<bool, String> {
     loop {
         let there = tops.is_there(path).map_err(|e| e.to_string())?;

@@ -1,8 +1,8 @@
-//! Blocking work that is not timed, beside the control plane.
+//! Blocking work that is not timed, besides the control plane.
 
 use tokio::sync::oneshot;
 
-/// Runs blocking work beside the control plane.
+/// Runs blocking work besides the control plane.
 ///
 /// # Errors
 /// A sentence when the thread cannot be started or panics.
@@ -13,7 +13,7 @@ pub async fn in_thread<T: Send + 'static>(
     std::thread::Builder::new()
         .name("rbench-untimed".to_owned())
         .spawn(move || {
-            // The receiver is only gone when the run is.
+            // The receiver lives as long as the run.
             let _ = sender.send(work());
         })
         .map_err(|e| format!("cannot start a helper thread: {e}"))?;

@@ -1,4 +1,4 @@
-//! What ends a run early at a time or when a file appears, at rank 0.
+//! Triggers that end a run early, at rank 0: a time, or the appearance of a file.
 
 use std::cell::{Cell, RefCell};
 use std::path::PathBuf;
@@ -9,22 +9,22 @@ use std::time::Duration;
 use rbench_sys::files::take_sign;
 use tokio::time::{Instant, sleep_until};
 
-/// How often it is looked for the file.
+/// Interval of checks for the file.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// What is waited for; nothing until it is set, and again once it has happened.
+/// The awaited trigger; nothing until it is set, and again once it has happened.
 #[derive(Debug, Default)]
 pub struct Trap {
-    /// Set by the thread that looks for the file: the file system that it lies on may not
-    /// answer, and the control plane must not wait for that.
+    /// Set by the thread that checks for the file: the file system may not answer, and the control
+    /// plane must not wait for it.
     seen: RefCell<Option<Arc<AtomicBool>>>,
     at: Cell<Option<Instant>>,
-    /// When it is looked at the next time. Waits are begun anew often, and this is not.
+    /// Time of the next check. It persists when a wait is cancelled and restarted.
     next: Cell<Option<Instant>>,
 }
 
 impl Trap {
-    /// Waits from now on for `file` to be there, and for the end of `after`.
+    /// Starts waiting for `file` to exist, and for the end of `after`.
     ///
     /// # Errors
     /// A sentence when no thread can be started.
@@ -40,7 +40,7 @@ impl Trap {
         Ok(())
     }
 
-    /// Ready once it has happened; the file is removed if it is empty.
+    /// Resolves once it has happened; the file is removed if it is empty.
     pub async fn sprung(&self) {
         loop {
             let Some(next) = self.next.get() else {
@@ -64,7 +64,7 @@ impl Trap {
     }
 }
 
-/// Looks for the file until it is there, or nobody asks any more.
+/// Checks for the file until it exists, or nobody waits any more.
 fn watch(file: PathBuf) -> Result<Arc<AtomicBool>, String> {
     let seen = Arc::new(AtomicBool::new(false));
     let told = Arc::downgrade(&seen);
@@ -118,7 +118,7 @@ mod tests {
         std::fs::write(&file, "").expect("written");
         std::thread::sleep(4 * LOOK_EVERY);
         assert!(file.exists(), "nobody looks for it any more");
-        // In one step: while it was empty, it could be taken for a sign.
+        // In one step: an empty file could be taken for a sign.
         let made = dir.path().join("made");
         std::fs::write(&made, "of the user's").expect("written");
         std::fs::rename(&made, &file).expect("renamed");

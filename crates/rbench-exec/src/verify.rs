@@ -1,10 +1,9 @@
-//! The header of verified blocks of `rbench io`: each interval
-//! says which run wrote it, into which file, at which offset, as which write,
-//! and carries a checksum of itself and its data, so that swapped,
-//! stale, torn, zeroed and flipped blocks are told apart. The data derives from the
-//! header, so what is damaged can be compared with what it should be.
+//! The header of verified blocks of `rbench io`. Each interval names its run, file, offset and
+//! write, and has a checksum of itself and its data. Swapped, stale, torn, zeroed and flipped
+//! blocks are distinguished this way. The data derives from the header: damaged data can be
+//! compared with the original.
 //!
-//! That layout is our own. Blocks of jobs have fio's (`fio`); [`Marks`] is either.
+//! This layout is our own. Blocks of jobs have fio's (`fio`); [`Marks`] is either.
 
 use std::fmt;
 use std::ops::RangeInclusive;
@@ -29,35 +28,33 @@ pub use packets::Packets;
 pub use speed::bytes_per_s;
 pub(crate) use sums::crc32c as fio_crc;
 
-/// Bits below the phase number in a generation of `rbench io`: the number of the
-/// write among those of its worker in the phase, which tells every write of a block
-/// from any other.
+/// Bits below the phase number in a generation of `rbench io`: the number of the write among those
+/// of its worker in the phase, which distinguishes every write of a block.
 pub const WRITE_BITS: u32 = 32;
 
 /// Bits of the phase number below the number of the pass over all phases.
 pub const STEP_BITS: u32 = 16;
 
-/// What a header begins with.
+/// First word of a header.
 const MAGIC: u64 = u64::from_le_bytes(*b"rbB\0\0\0\0\0");
 /// Bytes of the header that the check of the header covers.
 const FIELDS: usize = 48;
-/// Where the checksum of header and data stands, XXH3 with 64 bits. With it a header is a
-/// cache line, within which no kernel changes from one content of a block to another
-/// ([`crate::ack::judge`]).
+/// Offset of the checksum of header and data, XXH3 with 64 bits. With it a header is a cache line,
+/// within which no kernel changes from one content of a block to another ([`crate::ack::judge`]).
 const SUM: usize = 56;
 /// The kind of checksum, for the header.
 const KIND: u64 = 3;
 
-/// Who wrote an interval, and for which place.
+/// Writer of an interval, and its place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct BlockHeader {
     /// The run.
     pub run: u64,
-    /// What stands for the name of the file.
+    /// Key of the file's name.
     pub file: u64,
     /// Offset in the file, bytes.
     pub offset: u64,
-    /// Of a job: the worker's writes so far, this one included. Of `rbench io`: the
+    /// Generation. Of a job: the worker's writes until now, this one included. Of `rbench io`: the
     /// number of the phase, and below it of the write in it.
     pub generation: u64,
     /// The worker of a job; 0 with `rbench io`, whose generations are those of all
@@ -65,21 +62,21 @@ pub struct BlockHeader {
     pub worker: u64,
 }
 
-/// What an interval may be.
+/// Valid headers of an interval.
 #[derive(Debug, Clone)]
 pub struct Expected {
     /// The run; `None`: any.
     pub run: Option<u64>,
-    /// What stands for the name of the file.
+    /// Key of the file's name.
     pub file: u64,
     /// Offset of the block in the file, bytes.
     pub offset: u64,
-    /// What is known of its generation.
+    /// Valid generations, if known.
     pub generations: Option<Generations>,
 }
 
 impl Expected {
-    /// Exactly that.
+    /// Accepts exactly this header.
     pub fn of(header: &BlockHeader) -> Expected {
         Expected {
             run: Some(header.run),
@@ -95,32 +92,31 @@ impl Expected {
     }
 }
 
-/// The generations that a worker's blocks may have; those of others are not
-/// known.
+/// The valid generations of a worker's blocks; those of others are unknown.
 #[derive(Debug, Clone)]
 pub struct Generations {
     /// The worker.
     pub worker: u64,
-    /// The bits by which it is told from others.
+    /// The bits that distinguish it from others.
     pub mask: u64,
-    /// These.
+    /// Range of its generations.
     pub range: RangeInclusive<u64>,
-    /// The one that it most likely has.
+    /// The most likely generation.
     pub likely: u64,
 }
 
-/// What is wrong with a block.
+/// Damage of a block.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Wrong {
     /// Offset of the interval in the file, bytes.
     pub offset: u64,
-    /// What happened to it.
+    /// Kind of damage.
     pub damage: Damage,
-    /// Whether it is misplaced from within the same file.
+    /// Set if it is misplaced from within the same file.
     same_file: bool,
-    /// The first byte that is wrong: what was found and what was expected.
+    /// The first wrong byte: found and expected value.
     byte: Option<(u8, u8)>,
-    /// The whole block as it should be, where that was asked for; else empty.
+    /// The whole correct block on request; else empty.
     pub right: Vec<u8>,
 }
 
@@ -159,7 +155,7 @@ pub struct Headers {
     content: BufferContent,
 }
 
-/// What puts something into blocks by which they are known again, and checks it.
+/// Writer and checker of the marks that identify blocks.
 #[derive(Debug, Clone)]
 pub enum Marks {
     /// The stamps of `rbench io`.
@@ -171,8 +167,8 @@ pub enum Marks {
 }
 
 impl Marks {
-    /// Those of a job that verifies, where it uses the part of the worker `owner`; `None`
-    /// for one that does not.
+    /// Creates the marks of a verifying job that uses the part of the worker `owner`; `None` for
+    /// other jobs.
     pub fn new(job: &JobPlan, owner: u64) -> Option<Marks> {
         let verify = job.verify.as_ref()?;
         Some(match &verify.carries {
@@ -184,7 +180,7 @@ impl Marks {
         })
     }
 
-    /// Fills `block`, which will be written to `header.offset`.
+    /// Fills `block`, to be written to `header.offset`.
     pub fn stamp(&self, block: &mut [u8], header: &BlockHeader) {
         match self {
             Marks::Own(headers) => headers.stamp(block, header),
@@ -196,7 +192,7 @@ impl Marks {
     /// Checks a block that was read from `expected.offset`.
     ///
     /// # Errors
-    /// What is wrong with its first wrong interval.
+    /// The damage of its first wrong interval.
     pub fn check(&self, block: &[u8], expected: &Expected) -> Result<(), Wrong> {
         match self {
             Marks::Own(headers) => headers.check(block, expected),
@@ -206,7 +202,7 @@ impl Marks {
     }
 }
 
-/// What stands for the name of a file, whatever directory it is in.
+/// Returns the key of a file's name, whatever directory it is in.
 pub fn file_key(name: &str) -> u64 {
     xxh3_64(name.as_bytes())
 }
@@ -214,18 +210,18 @@ pub fn file_key(name: &str) -> u64 {
 /// The headers of a phase of `rbench io`.
 #[derive(Debug, Clone)]
 pub struct Stamps {
-    /// Puts and checks them.
+    /// Writes and checks headers.
     pub headers: Headers,
     /// The run.
     pub run: u64,
-    /// The generation of what is written, without the number of the write.
+    /// The generation of writes, without the number of the write.
     pub writes: u64,
-    /// The generations that blocks may have when they are read.
+    /// The valid generations of blocks that are read.
     pub reads: RangeInclusive<u64>,
 }
 
 impl Stamps {
-    /// Fills `block`, which lies at `offset` of the file with that number.
+    /// Fills `block` at `offset` of the file with that number.
     pub fn stamp(&self, block: &mut [u8], file: u64, offset: u64, generation: u64) {
         let header = BlockHeader {
             run: self.run,
@@ -237,12 +233,12 @@ impl Stamps {
         self.headers.stamp(block, &header);
     }
 
-    /// The generation of the `nth` write of a worker.
+    /// Returns the generation of the `nth` write of a worker.
     pub fn generation(&self, nth: u64) -> u64 {
         self.writes | nth.min(u64::from(u32::MAX))
     }
 
-    /// What a block at `offset` of that file must be.
+    /// Returns the valid headers of a block at `offset` of that file.
     pub fn expected(&self, file: u64, offset: u64) -> Expected {
         Expected {
             run: Some(self.run),
@@ -258,7 +254,7 @@ impl Stamps {
     }
 }
 
-/// The checksum of `head` and `data`.
+/// Returns the checksum of `head` and `data`.
 fn sum(head: &[u8], data: &[u8]) -> u64 {
     let mut state = Xxh3::new();
     state.update(head);
@@ -277,7 +273,7 @@ impl Headers {
     /// Length of a header in bytes.
     pub(crate) const LENGTH: usize = SUM + 8;
 
-    /// The headers of `rbench io --verify`: one for every `interval` bytes, with
+    /// Creates the headers of `rbench io --verify`: one for every `interval` bytes, with
     /// incompressible data.
     pub fn every(interval: u64) -> Headers {
         Headers {
@@ -290,17 +286,17 @@ impl Headers {
         }
     }
 
-    /// What an interval says of itself; `None` when any bit of it is wrong.
+    /// Reads the header of an interval; `None` if any bit of it is wrong.
     pub(crate) fn read(&self, piece: &[u8]) -> Option<BlockHeader> {
         (piece.len() >= Headers::LENGTH && is_whole(piece)).then(|| claimed(piece))
     }
 
-    /// Fills `block`, which will be written to `header.offset`.
+    /// Fills `block`, to be written to `header.offset`.
     pub fn stamp(&self, block: &mut [u8], header: &BlockHeader) {
         let mut offset = header.offset;
         for piece in block.chunks_mut(self.interval) {
             self.stamp_interval(piece, &BlockHeader { offset, ..*header });
-            // Any offset may be asked for; no file reaches so far.
+            // Any offset may be requested; no file is that long.
             offset = offset.saturating_add(piece.len() as u64);
         }
     }
@@ -315,7 +311,7 @@ impl Headers {
         } = *header;
         let length = piece.len() as u64;
         if piece.len() < Headers::LENGTH {
-            // The rest of a file behind its last whole interval.
+            // The rest of a file after its last whole interval.
             data::fill(&self.content, key(&[run, file, offset, generation]), piece);
             return;
         }
@@ -339,14 +335,14 @@ impl Headers {
     /// Checks a block that was read from `expected.offset`.
     ///
     /// # Errors
-    /// What is wrong with its first wrong interval.
+    /// The damage of its first wrong interval.
     pub fn check(&self, block: &[u8], expected: &Expected) -> Result<(), Wrong> {
         let mut offset = expected.offset;
         for piece in block.chunks(self.interval) {
             if piece.len() >= Headers::LENGTH {
                 self.check_interval(piece, expected, offset)?;
             }
-            // Any offset may be asked for; no file reaches so far.
+            // Any offset may be requested; no file is that long.
             offset = offset.saturating_add(piece.len() as u64);
         }
         Ok(())
@@ -369,7 +365,7 @@ impl Headers {
         }
     }
 
-    /// Finds out what happened to an interval whose checksum is wrong.
+    /// Determines the damage of an interval whose checksum is wrong.
     fn diagnose(&self, piece: &[u8], expected: &Expected, offset: u64) -> Wrong {
         let wrong = |damage, byte| Wrong {
             offset,
@@ -400,7 +396,7 @@ impl Headers {
     }
 }
 
-/// What the header of an interval says, true or not.
+/// Decodes the header of an interval, valid or not.
 pub(crate) fn claimed(piece: &[u8]) -> BlockHeader {
     BlockHeader {
         run: word(piece, 1),
@@ -411,7 +407,7 @@ pub(crate) fn claimed(piece: &[u8]) -> BlockHeader {
     }
 }
 
-/// Why a whole interval is not the one that should be there.
+/// Returns why an intact interval is not the expected one.
 fn mistaken(found: &BlockHeader, expected: &Expected, offset: u64) -> Option<Damage> {
     if (found.file, found.offset) != (expected.file, offset) {
         return Some(Damage::Misplaced {
@@ -438,8 +434,8 @@ fn mistaken(found: &BlockHeader, expected: &Expected, offset: u64) -> Option<Dam
     }
 }
 
-/// What a damaged interval may have been: what its header says if that is
-/// sound or differs from a sound one by a bit, and what is expected.
+/// Returns the possible originals of a damaged interval: the expected header, and its own if that
+/// is sound or differs from a sound one by a bit.
 fn candidates(piece: &[u8], expected: &Expected, offset: u64) -> Vec<BlockHeader> {
     let mut all = Vec::new();
     let sound = |head: &[u8]| word(head, FIELDS / 8) == xxh3_64(&head[..FIELDS]);
@@ -458,7 +454,7 @@ fn candidates(piece: &[u8], expected: &Expected, offset: u64) -> Vec<BlockHeader
         }
     }
     if let (Some(run), Some(known)) = (expected.run, &expected.generations) {
-        // What it says of its generation, if that can be.
+        // Its own generation, if that is possible.
         let said = claimed(piece).generation;
         if known.range.contains(&said) {
             all.push(BlockHeader {
@@ -485,8 +481,7 @@ fn first_byte(found: &[u8], right: &[u8]) -> Option<(u8, u8)> {
     both.find(|(f, r)| f != r).map(|(f, r)| (*f, *r))
 }
 
-/// The magic, the kind of the checksum and the length in bytes (of what fits in
-/// 32 bits).
+/// Returns the magic, the kind of the checksum and the length in bytes (if it fits in 32 bits).
 fn first_word(length: u64) -> u64 {
     MAGIC | KIND << 24 | length << 32
 }

@@ -1,4 +1,4 @@
-//! Passes that come before those that count.
+//! Passes before those that count.
 
 use rbench_core::job::{JobLog, JobOutcome};
 use rbench_core::machine::HostUse;
@@ -6,11 +6,11 @@ use rbench_core::outcome::{Details, PhaseOutcome, ReplayTotals};
 
 use crate::listener::Listener;
 
-/// The warning of operations that failed where nothing was counted.
+/// Code of the warning for operations that failed where nothing was counted.
 pub const WARM_UP_ERRORS: &str = "warm-up-errors";
 
-/// Keeps what a pass measures from the listener. What failed is told as a warning:
-/// what follows may not have started from what it was meant to.
+/// Hides the results of a pass from the listener. Failures become a warning: later passes may not
+/// have started from the intended state.
 pub(crate) struct WarmUp<'l>(pub &'l mut dyn Listener);
 
 impl Listener for WarmUp<'_> {

@@ -1,5 +1,5 @@
-//! A worker: an OS thread that prepares, waits for the common start, runs the
-//! bare loop, perhaps tops up, and hands over its outcome.
+//! A worker: an OS thread that prepares, waits for the common start, runs the bare loop, perhaps
+//! tops up, and hands over its outcome.
 
 use std::sync::Arc;
 use std::sync::mpsc;
@@ -19,48 +19,49 @@ use crate::repeats::note_rewritten;
 
 /// The work of one worker in one phase.
 pub trait Runner {
-    /// Issues operations until the work is done, the gate closes, or (when
-    /// topping up) `upto` operations have been issued in all.
+    /// Issues operations until the work is done, the gate closes, or (when topping up) `upto`
+    /// operations have been issued in total.
     fn run(&mut self, gate: &Gate, meter: &mut Meter, upto: Option<u64>);
 
-    /// Before it: opens files, where that is part of what is timed.
+    /// Opens files before the run, if that is timed.
     fn open(&mut self, _gate: &Gate, _meter: &mut Meter) {}
 
-    /// Behind it: syncs and closes them, where that is.
+    /// Syncs and closes files after the run, if that is timed.
     fn close(&mut self, _gate: &Gate, _meter: &mut Meter) {}
 
-    /// Operations issued so far, failed ones included.
+    /// Returns the operations issued until now, failed ones included.
     fn issued(&self) -> u64;
 
-    /// Operations it would issue without a deadline, where that is known; zero: nothing to do.
+    /// Returns the operations that it would issue without a deadline, if known; zero: nothing to
+    /// do.
     fn planned(&self) -> u64 {
         0
     }
 
-    /// Whether everything it had was done once without error.
+    /// Returns whether all of its work was done once without error.
     fn covered(&self) -> bool {
         true
     }
 
-    /// What the page cache holds of the files it reads, untimed: before the run,
-    /// and again when it has `ended`.
+    /// Returns the pages of its files in the page cache, untimed: before the run, and again when it
+    /// has `ended`.
     fn look(&mut self, _ended: bool) -> Pages {
         Pages::default()
     }
 
-    /// Operations after which it has been everywhere once and goes over the
-    /// same again; `None` where it does not, or in no such order.
+    /// Returns the operations of one pass over its part if it repeats the part in the same order;
+    /// `None` otherwise.
     fn once(&self) -> Option<u64> {
         None
     }
 
-    /// Closes files and the like, untimed; failures are noted all the same.
+    /// Closes files and the like, untimed; failures are recorded nevertheless.
     fn finish(&mut self, _meter: &mut Meter) {}
 }
 
-/// What stands for a runner that could not be made: all it does is to fail once.
+/// Placeholder for a runner that could not be created; fails once.
 struct Unable {
-    /// The first lane of its worker; `None` where it has none.
+    /// The first lane of its worker; `None` without lanes.
     lane: Option<usize>,
     /// Taken when it is counted.
     failure: Option<Failure>,
@@ -82,7 +83,7 @@ impl Runner for Unable {
     }
 }
 
-/// What stands for a runner that has nothing to do: all it had is done.
+/// Placeholder for a runner without work: everything is done.
 pub struct Idle;
 
 impl Runner for Idle {
@@ -93,26 +94,26 @@ impl Runner for Idle {
     }
 }
 
-/// A runner, or why it could not be made.
+/// A runner, or the reason why it could not be created.
 pub type Prepared = Result<Box<dyn Runner>, Failure>;
 
-/// Makes the runner of the worker with that number within its rank, in the
-/// worker's thread: opens files, allocates buffers; untimed.
+/// Creates the runner of the worker with that number within its rank, in the worker's thread: opens
+/// files, allocates buffers; untimed.
 pub type MakeRunner = Arc<dyn Fn(u32) -> Prepared + Send + Sync>;
 
-/// How far a worker goes before it waits for the others.
+/// Stage at which a worker waits for the others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Stage {
     /// Its files are open.
     Opened,
     /// Its operations are done, or their time is over.
     Worked,
-    /// What it wrote is synced and its files are closed, as far as these are timed.
+    /// Its writes are synced and its files are closed, if these are timed.
     Closed,
 }
 
-/// What the control plane tells a worker. A worker whose channel is closed
-/// ends without an outcome.
+/// A command of the control plane to a worker. A worker whose channel is closed ends without an
+/// outcome.
 #[derive(Debug, Clone, Copy)]
 pub enum Command {
     /// Run from the common start on.
@@ -123,94 +124,94 @@ pub enum Command {
         start: Nanos,
         /// Stop issuing at this instant.
         deadline: Option<Nanos>,
-        /// As far as that.
+        /// Last stage of this command.
         upto: Stage,
     },
-    /// Go on as far as that.
+    /// Continue to that stage.
     Go(Stage),
-    /// Go on until so many operations have been issued.
+    /// Continue until this number of operations has been issued.
     TopUp(u64),
-    /// Look what memory holds: before the run, and when it has `ended`.
+    /// Inspect memory: before the run, and when it has `ended`.
     Look {
-        /// Which of the two.
+        /// Set after the run.
         ended: bool,
     },
     /// Hand over the outcome and end.
     Finish,
 }
 
-/// What a worker tells the control plane.
+/// A report of a worker to the control plane.
 #[derive(Debug)]
 pub enum Report {
-    /// Prepared, with the number of operations it plans, or why not: then its
-    /// outcome will be that failure.
+    /// Prepared, with the number of planned operations; or not prepared: then its outcome will be
+    /// that failure.
     Ready(Result<u64, Failure>),
     /// Stopped running.
     Reached {
-        /// Operations issued so far, failed ones included.
+        /// Operations issued until now, failed ones included.
         issued: u64,
-        /// Operations done without error so far.
+        /// Operations done without error until now.
         done: u64,
     },
-    /// Did this in an interval that is over; no answer to any command.
+    /// Work in an interval that has ended; not an answer to a command.
     Interval {
         /// The number of the row among those of the phase.
         row: usize,
-        /// What it did.
+        /// Work in the interval.
         part: Box<IntervalPart>,
     },
-    /// Has handed over all that it did before that interval; no answer to any command.
+    /// All work before that interval was handed over; not an answer to a command.
     Passed(u64),
-    /// The first of its operations that failed, or the first that says that the mount is lost;
-    /// no answer to any command.
+    /// The first failed operation, or the first that indicates a lost mount; not an answer to a
+    /// command.
     Failed(Box<Failure>),
-    /// Looked.
+    /// Inspected.
     Looked {
-        /// What of its files the page cache holds.
+        /// Pages of its files in the page cache.
         pages: Pages,
         /// [`Runner::once`]
         once: Option<u64>,
     },
     /// Ended.
     Ended {
-        /// What it did.
+        /// Results of the worker.
         outcome: Box<WorkerOutcome>,
-        /// Whether everything it had was done once without error.
+        /// True if all of its work was done once without error.
         covered: bool,
     },
     /// Ended without an outcome: it panicked.
     Lost,
 }
 
-/// What all workers of a rank have in common in a phase.
+/// Configuration common to all workers of a rank in a phase.
 #[derive(Debug, Clone)]
 pub struct WorkerConfig {
     /// This rank.
     pub rank: Rank,
     /// Its host.
     pub host: String,
-    /// Whether response times are recorded.
+    /// Set if response times are recorded.
     pub open_loop: bool,
     /// The interval of the timelines.
     pub interval: Nanos,
-    /// Whether each interval is handed over when it is over.
+    /// Set if each interval is handed over at its end.
     pub hands_over: bool,
-    /// Whether each says how far it has handed over everything.
+    /// Set if each worker reports the interval before which everything was handed over.
     pub judged: bool,
     /// The request to end the phase.
     pub stop: StopFlag,
-    /// Whether start and duration of each operation are kept.
+    /// Set if start and duration of each operation are kept.
     pub log_operations: bool,
     /// A worker with more failed operations ends the phase.
     pub errors_max: Option<u64>,
-    /// The processors to stay on, by worker; empty: wherever the kernel likes.
+    /// The processors to stay on, by worker; empty: the kernel decides.
     pub cpus: Vec<usize>,
-    /// Whether each has a table of open files of its own.
+    /// Set if each has a file descriptor table of its own.
     pub own_files: bool,
 }
 
 impl WorkerConfig {
-    /// What a worker has for itself from now on, until the value is dropped.
+    /// Gives a worker its own resources, until the value is dropped.
     fn seat(&self, thread: u32, ops: &[OpKind]) -> Result<Option<OwnFiles>, Failure> {
         if let Some(cpu) = self.cpus.get(thread as usize) {
             limits::stay_on(*cpu).map_err(|errno| {
@@ -226,7 +227,7 @@ impl WorkerConfig {
     }
 }
 
-/// The way to a worker's thread.
+/// The control plane's end of a worker's thread.
 #[derive(Debug)]
 pub struct Worker {
     /// Commands to it; dropping this ends it.
@@ -243,19 +244,19 @@ struct Reports {
 }
 
 impl Reports {
-    /// Whether the control plane is still there.
+    /// Sends a report; returns whether the control plane still exists.
     fn send(&self, report: Report) -> bool {
         self.reports.send((self.thread, report)).is_ok()
     }
 }
 
-/// Tells of a worker that ends without having said so.
+/// Reports a worker that ends without a report of its own.
 struct LostGuard(Option<Reports>);
 
 impl Drop for LostGuard {
     fn drop(&mut self) {
         if let Some(reports) = self.0.take() {
-            // The control plane has gone as well when this fails.
+            // This fails only if the control plane has gone as well.
             reports.send(Report::Lost);
         }
     }
@@ -268,17 +269,17 @@ pub struct OwnLanes {
     pub first: usize,
     /// The operation of each.
     pub ops: Vec<OpKind>,
-    /// Whether each belongs to no other's time.
+    /// For each: set if it belongs to no other lane's time.
     pub aside: Vec<bool>,
-    /// Whether its operations have intended starts.
+    /// For each: set if its operations have intended starts.
     pub starts: Vec<bool>,
 }
 
-/// Starts worker `thread` of the config with lanes of its own; it prepares at
-/// once and then takes commands.
+/// Starts worker `thread` of the config with lanes of its own; it prepares at once and then takes
+/// commands.
 ///
 /// # Errors
-/// When the system has no thread left.
+/// When the system cannot start another thread.
 pub fn spawn(
     config: &Arc<WorkerConfig>,
     thread: u32,
@@ -313,7 +314,7 @@ pub fn spawn(
             };
             Box::new(move |part| {
                 let (row, part) = (first + lane, Box::new(part));
-                // Nobody listens any more when this fails.
+                // This fails only if nobody listens any more.
                 to.send(Report::Interval { row, part });
             })
         });
@@ -329,7 +330,7 @@ pub fn spawn(
         });
     }
     meter.tell_first(move |failure| {
-        // Nobody listens any more when this fails.
+        // This fails only if nobody listens any more.
         to.send(Report::Failed(Box::new(failure.clone())));
     });
     let (stop, log_operations) = (config.stop.clone(), config.log_operations);
@@ -346,14 +347,12 @@ pub fn spawn(
                 Ok(_) => make(thread),
                 Err(failure) => Err(failure.clone()),
             };
-            // What keeps a worker from its operations is counted with the
-            // first kind of them.
+            // Failures that keep a worker from its operations count with the first kind of them.
             let lane = (!lanes.ops.is_empty()).then_some(0);
             let prepared = (&prepare as &dyn Fn() -> Prepared, log_operations);
             work(prepared, (lanes.first, lane), meter, stop, &inbox, &reports);
-            // Gives back what is its own before the reports end; and before
-            // that, while its table still has the files in it, what the runner
-            // is made of: nobody else may hold that any more.
+            // Frees its own resources before the reports end. Before that it drops the runner's
+            // parts, while its table still has their files: nobody else may hold them any more.
             drop(make);
             drop(seat);
             guard.0 = None;
@@ -411,7 +410,7 @@ fn work(
                 gate.clock = clock.of_worker(reports.thread);
                 (gate.start, gate.deadline) = (start, deadline);
                 meter.start_at(start);
-                // Who was stopped before the start has not started early.
+                // A worker stopped before the start has not started early.
                 started_ns = gate.wait_for_start();
                 go(runner.as_mut(), (&mut stage, upto), &gate, &mut meter);
             }
@@ -455,11 +454,11 @@ fn work(
             done: meter.items(),
         });
     }
-    // Let go without an outcome: what is open is closed all the same.
+    // Dismissed without an outcome: open files are closed nevertheless.
     runner.finish(&mut meter);
 }
 
-/// Goes on from the stage that was reached as far as `upto`.
+/// Continues from the reached stage to `upto`.
 fn go(
     runner: &mut dyn Runner,
     (reached, upto): (&mut Option<Stage>, Stage),
@@ -490,8 +489,7 @@ mod tests {
 
     use super::*;
 
-    /// What a runner is made of, as a journal is: a file that was opened before
-    /// the worker began.
+    /// Part of a runner, like a journal: a file that was opened before the worker started.
     struct Held {
         file: File,
         gone: mpsc::Sender<bool>,
@@ -504,9 +502,8 @@ mod tests {
         }
     }
 
-    /// Lets a worker be the last one to hold what its runner is made of. Whether
-    /// the file in it was still open when it let go, and whether that was before
-    /// the worker's reports ended.
+    /// Makes a worker the last holder of its runner's parts. Returns whether the file in them was
+    /// still open at the drop, and whether that was before the worker's reports ended.
     fn last_to_hold(cpus: Vec<usize>) -> (bool, bool) {
         let folder = tempfile::tempdir().expect("a temporary directory");
         let file = nix::fcntl::open(

@@ -149,7 +149,7 @@ enum Command {
     },
 }
 
-/// A workload, how often it is run, and the options of every run.
+/// A workload, its repetitions, and the options of every run.
 #[derive(Debug, ClapArgs)]
 struct Run<W: ClapArgs, R: ClapArgs = Repeats> {
     #[command(flatten)]
@@ -163,10 +163,9 @@ struct Run<W: ClapArgs, R: ClapArgs = Repeats> {
 }
 
 impl<W: ClapArgs, R: ClapArgs + Repeated> Run<W, R> {
-    /// What it asks for.
+    /// Converts the options into an invocation.
     ///
-    /// # Errors
-    /// What to print when nothing is to be run.
+    /// # Errors The text to print when there is nothing to run.
     fn invocation(
         mut self,
         env_dir: Option<&OsStr>,
@@ -184,8 +183,8 @@ impl<W: ClapArgs, R: ClapArgs + Repeated> Run<W, R> {
     }
 }
 
-/// The commands. `mdtest`, `fio` and `ior` are here for the list of commands and for
-/// help: what follows them is not in clap's grammar and never gets here.
+/// The commands. `mdtest`, `fio` and `ior` are here only for the list of commands and for help:
+/// clap does not read their options.
 pub fn command() -> clap::Command {
     let mdtest = clap::Command::new("mdtest")
         .about("Run mdtest's command line, with mdtest's phases and summary table")
@@ -200,7 +199,7 @@ pub fn command() -> clap::Command {
     help::arranged(command.subcommand(mdtest).subcommand(fio).subcommand(ior))
 }
 
-/// The command line with the command that a path in its place means.
+/// Inserts the command that a path in the command's place means.
 fn with_command(argv: &[OsString]) -> Vec<OsString> {
     let mut argv = argv.to_vec();
     let is_path = |word: &OsString| {

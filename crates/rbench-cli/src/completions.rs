@@ -1,5 +1,4 @@
-//! What is made of the definitions of the commands beside help texts:
-//! completions for shells, and man pages.
+//! Shell completions and man pages, generated from the definitions of the commands.
 
 use clap::builder::PossibleValuesParser;
 use clap::{Arg, Command, ValueHint};
@@ -33,10 +32,9 @@ pub fn completions(shell: Shell, names: &Names) -> String {
     String::from_utf8_lossy(&out).into_owned()
 }
 
-/// The man pages: file name and text in roff; the first is that of the program.
+/// The man pages: file name and text in roff; the program's own comes first.
 ///
-/// # Errors
-/// Only if memory were not written to.
+/// # Errors Only if writing to memory failed.
 pub fn man_pages() -> std::io::Result<Vec<(String, String)>> {
     let mut program = command();
     program.build();
@@ -49,7 +47,7 @@ pub fn man_pages() -> std::io::Result<Vec<(String, String)>> {
 
 fn page(command: &Command, name: &str) -> std::io::Result<(String, String)> {
     let mut out = Vec::new();
-    // The page's title; its synopsis keeps the words that are typed.
+    // The page's title; the synopsis keeps the words that are typed.
     let man = clap_mangen::Man::new(command.clone().display_name(name))
         .title(name.to_uppercase())
         .source(concat!("rbench ", env!("CARGO_PKG_VERSION")))

@@ -12,16 +12,16 @@ pub struct Definition {
     pub aliases: &'static [&'static str],
     /// The name of its value; empty: it takes none.
     pub value: &'static str,
-    /// Whether it may stand without its value.
+    /// True if the option may be given without its value.
     pub optional: bool,
     /// Its help, one line.
     pub help: &'static str,
-    /// The heading it stands under.
+    /// The heading under which the help lists it.
     pub heading: &'static str,
 }
 
 impl Definition {
-    /// The same for clap.
+    /// Returns the same option for clap.
     pub fn arg(&self, id: String) -> Arg {
         let mut arg = Arg::new(id).help(self.help).help_heading(self.heading);
         if let Some(letter) = self.letter {

@@ -1,4 +1,4 @@
-//! Fields that options fill: those of rows of fio's options and of options of letters.
+//! Fields that options fill, for fio's options and for options with letters.
 
 use std::path::PathBuf;
 
@@ -10,9 +10,9 @@ use crate::{Communicator, FioFormat, Format, IorSummary, Progress};
 
 /// A field that an option fills.
 pub trait Field {
-    /// What the option reads.
+    /// The type that the option's reader returns.
     type Value;
-    /// Fills it.
+    /// Stores the value.
     fn put(&mut self, value: Self::Value);
 }
 
@@ -23,7 +23,7 @@ impl<T> Field for Option<T> {
     }
 }
 
-/// What is left out keeps the value that it has.
+/// An omitted element keeps its value.
 impl<T> Field for Each<Option<T>> {
     type Value = Each<Option<T>>;
     fn put(&mut self, value: Each<Option<T>>) {
@@ -36,7 +36,7 @@ impl<T> Field for Each<Option<T>> {
     }
 }
 
-/// Fields that are never missing.
+/// Implements [`Field`] for types that always hold a value.
 macro_rules! plain_fields {
     ($($type:ty)*) => {
         $(impl Field for $type {

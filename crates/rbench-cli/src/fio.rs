@@ -1,9 +1,8 @@
 //! fio's command line and job files, read into a Spec.
 //!
-//! Owns how options are written and which job they belong to. Which options
-//! there are and what each sets is in `table`; which of them go together is for
-//! the plan to say. The caller reads the job files, and asks [`files_named`] for
-//! their names.
+//! Defines how options are written and to which job they belong. `table` lists the options and what
+//! each sets; the plan checks which options go together. The caller reads the job files, and calls
+//! [`files_named`] for their names.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -29,7 +28,7 @@ mod table;
 pub use file::Surroundings;
 pub use help::{definitions, help, tables};
 
-/// What the words read so far ask for.
+/// The options read from the words until now.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Line {
     fio: Fio,
@@ -45,19 +44,19 @@ pub struct Line {
     drop_caches: bool,
     /// `--append-terse`
     append_terse: bool,
-    /// `--section`: only these of job files.
+    /// `--section`: run only these sections of job files.
     sections: Vec<String>,
     /// `--showcmd`
     show_command: bool,
-    /// What is done in place of jobs; what follows it on the command line is not read.
+    /// Tool to run instead of jobs; the words after it are not read.
     tool: Option<FioTool>,
-    /// In the order they were given.
+    /// Jobs, in the order given.
     jobs: Vec<Named>,
     /// `--name=global` was the last name: options apply to the jobs that follow.
     in_globals: bool,
 }
 
-/// What follows `rbench fio`, if that is the command.
+/// Returns the words after `rbench fio`, or `None` for other commands.
 pub(crate) fn words(argv: &[OsString]) -> Option<&[OsString]> {
     match argv {
         [_, command, words @ ..] if command == "fio" => Some(words),
@@ -65,10 +64,9 @@ pub(crate) fn words(argv: &[OsString]) -> Option<&[OsString]> {
     }
 }
 
-/// The files that have to be read before [`read`] can be called and are not
-/// in `known` yet: job files of the command line, what those in `known` include,
-/// and what patterns name. `-` is standard input. Call it until nothing is missing.
-/// Empty when the command is another one.
+/// Returns the files that [`read`] needs and that are missing from `known`. They are job files of
+/// the command line, files that those in `known` include, and files that patterns name. `-` is
+/// standard input. Call it until it returns an empty list. Other commands get an empty list.
 pub fn files_named(argv: &[OsString], known: &BTreeMap<PathBuf, Vec<u8>>) -> Vec<PathBuf> {
     let Some(words) = words(argv) else {
         return Vec::new();
@@ -101,7 +99,7 @@ pub fn files_named(argv: &[OsString], known: &BTreeMap<PathBuf, Vec<u8>>) -> Vec
     named
 }
 
-/// The files that the value of an option names.
+/// Returns the files that the value of an option names.
 fn named_by(option: &Opt, value: &str) -> Vec<PathBuf> {
     match option.name {
         "buffer_pattern" | "verify_pattern" => pattern::quoted_files(value),
@@ -110,7 +108,7 @@ fn named_by(option: &Opt, value: &str) -> Vec<PathBuf> {
     }
 }
 
-/// The environment variables that job files ask for, `${NAME}`.
+/// Returns the environment variables that job files use, `${NAME}`.
 pub fn variables_named(files: &BTreeMap<PathBuf, Vec<u8>>) -> Vec<String> {
     let mut names: Vec<String> = files.values().flat_map(|b| file::variables(b)).collect();
     names.sort();
@@ -127,7 +125,7 @@ pub fn read(argv: &[OsString], around: &Surroundings<'_>) -> Result<Invocation, 
     line(words, around)?.invocation()
 }
 
-/// How these words ask ranks to come together.
+/// Returns the options of these words on how ranks join.
 pub(crate) fn start(words: &[OsString]) -> Start {
     let mut line = Line::default();
     for item in items(words).map_while(Result::ok) {
@@ -145,7 +143,7 @@ pub(crate) fn start(words: &[OsString]) -> Start {
     line.output.start
 }
 
-/// What a word of a command line is.
+/// A word of a command line.
 enum Item {
     /// An option, how it was typed, and its value.
     Option {
@@ -156,15 +154,15 @@ enum Item {
     /// A job file.
     File {
         file: PathBuf,
-        /// It stands behind an option that is wrong, and may be its value.
+        /// True if it follows an invalid option and may be that option's value.
         doubtful: bool,
     },
 }
 
-/// Something wrong on a command line or in a job file.
+/// An error on a command line or in a job file.
 struct Wrong {
     what: String,
-    /// What was probably meant.
+    /// The option that was probably meant.
     tip: Option<String>,
 }
 
@@ -177,9 +175,9 @@ impl From<String> for Wrong {
 /// A command line as options and files.
 struct Items<'a> {
     words: std::slice::Iter<'a, OsString>,
-    /// After `--`: what follows are job files.
+    /// True after `--`: all further words are job files.
     files_only: bool,
-    /// The word before was an option that is wrong, without a value.
+    /// True if the word before was an invalid option without a value.
     doubt: bool,
 }
 
@@ -272,7 +270,7 @@ impl Items<'_> {
         })
     }
 
-    /// The next word as a value, whatever it looks like.
+    /// Returns the next word as a value, even if it looks like an option.
     fn next_word(&mut self, typed: &str, name: &str) -> Result<String, Wrong> {
         let word = self.words.next().ok_or_else(|| missing(typed, name))?;
         match word.to_str() {
@@ -290,8 +288,8 @@ fn missing(typed: &str, name: &str) -> Wrong {
     format!("a value is required for '{typed}=<{name}>' but none was supplied").into()
 }
 
-/// Reads all words and job files; what is wrong with them is told together, since a
-/// job file from elsewhere often has several options that cannot be.
+/// Reads all words and job files and reports all errors together: a job file written for fio often
+/// has several unsupported options.
 fn line(words: &[OsString], around: &Surroundings<'_>) -> Result<Line, Stop> {
     let mut line = Line::default();
     let mut files = Vec::new();
@@ -358,7 +356,7 @@ fn invalid(typed: &str, value: Option<&str>, why: &str) -> String {
     format!("invalid value '{value}' for '{typed}': {why}")
 }
 
-/// What an option prints, or why not.
+/// Returns the text that an option prints, or the error.
 fn stop(text: Result<String, String>, typed: &str, value: Option<&str>) -> Stop {
     match text {
         Ok(text) => Stop { text, code: 0 },
@@ -367,7 +365,7 @@ fn stop(text: Result<String, String>, typed: &str, value: Option<&str>) -> Stop 
 }
 
 impl Line {
-    /// Where the following options belong: to the last job, or to all that follow.
+    /// Returns the section that the following options belong to: the last job or the globals.
     fn open_section<'a>(&'a mut self, globals: &'a mut Section) -> &'a mut Section {
         match self.jobs.last_mut() {
             Some(job) if !self.in_globals => &mut job.section,
@@ -375,7 +373,7 @@ impl Line {
         }
     }
 
-    /// Reads the values of that section; yields what is wrong.
+    /// Reads the values of the open section and returns the errors.
     fn read_open_section(
         &mut self,
         globals: &mut Section,
@@ -385,8 +383,8 @@ impl Line {
         wrong.into_iter().map(Wrong::from)
     }
 
-    /// Reads job files below `globals`. A doubtful one that is not there was the value of
-    /// an option that is wrong.
+    /// Reads job files below `globals`. Ignores a missing file whose name may be the value of an
+    /// invalid option.
     fn take_files(
         &mut self,
         files: &[(PathBuf, bool)],
@@ -404,7 +402,7 @@ impl Line {
         }
     }
 
-    /// Takes the jobs of a file; `later`: it is not the first file.
+    /// Takes the jobs of a file; `later` is true for all files but the first.
     fn take(&mut self, content: Content, later: bool) {
         let asked = |job: &Named| self.sections.is_empty() || self.sections.contains(&job.files);
         let mut jobs: Vec<Named> = content.jobs.into_iter().filter(asked).collect();
@@ -519,7 +517,7 @@ fn command_line(jobs: &[Named]) -> String {
     text
 }
 
-/// Returns true for an option without its value, for which a job file has the job's name.
+/// Returns true for an option without a value that takes the job's name in a job file.
 fn takes_the_name(typed: &Typed) -> bool {
     let option = table::exact(typed.name).map(|option| option.takes);
     typed.value.is_none() && matches!(option, Some(Takes::ValueOrJob(_)))
@@ -528,13 +526,13 @@ fn takes_the_name(typed: &Typed) -> bool {
 fn show(text: &mut String, typed: &Typed, job: &str) {
     let _ = match &typed.value {
         Some(value) => write!(text, " --{}={}", typed.name, quoted(value)),
-        // On a command line the value cannot be left out.
+        // On a command line the value cannot be omitted.
         None if takes_the_name(typed) => write!(text, " --{}={}", typed.name, quoted(job)),
         None => write!(text, " --{}", typed.name),
     };
 }
 
-/// A word as a shell reads it back.
+/// Quotes a word for a shell.
 fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_alphanumeric() || "_./:,=%+@-".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
@@ -543,7 +541,7 @@ fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', "'\\''"))
 }
 
-/// All errors in the form of the native commands: a line for each.
+/// Formats all errors like the native commands do: one line each.
 fn misuse(all: &[Wrong]) -> Stop {
     let mut text = String::new();
     for Wrong { what, tip } in all {

@@ -1,4 +1,4 @@
-//! What a command line asks for.
+//! Results of reading a command line.
 
 use std::ffi::OsStr;
 use std::path::PathBuf;
@@ -21,10 +21,9 @@ pub use check::{Check, CheckFormat, Probe};
 pub use results::{Compare, CompareFormat, Page, Show, ShowFormat};
 pub use testfs::{PowerCut, Record, Testfs};
 
-/// The directory that `RBENCH_DIR` names: only one, even if its name contains `@`.
+/// Reads the directory in `RBENCH_DIR`: only one, even if its name contains `@`.
 ///
-/// # Errors
-/// When the variable is set and empty.
+/// # Errors When the variable is set and empty.
 pub fn env_dir(value: Option<&OsStr>) -> Result<Option<PathBuf>, Stop> {
     match value {
         Some(name) if name.is_empty() => Err(Stop {
@@ -35,7 +34,7 @@ pub fn env_dir(value: Option<&OsStr>) -> Result<Option<PathBuf>, Stop> {
     }
 }
 
-/// What was asked for.
+/// The action that a command line requests.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Invocation {
     /// A workload.
@@ -46,24 +45,24 @@ pub enum Invocation {
     Testfs(Testfs),
     /// `rbench record`
     Record(Record),
-    /// What the file system of a directory can do.
+    /// Probe the abilities of a directory's file system.
     Probe(Probe),
-    /// Which promises the file system of a directory keeps.
+    /// Check the promises of a directory's file system.
     Check(Check),
-    /// Hold a lock of a file until the standard input ends: for a check.
+    /// Hold a lock of a file until the standard input ends; a check uses it.
     HoldLock {
-        /// Which kind, by its name.
+        /// The kind of lock, by its name.
         kind: String,
         /// The file.
         path: PathBuf,
     },
-    /// What became of acknowledged writes.
+    /// Check acknowledged writes after a crash.
     Verify(Verify),
-    /// Removal of what interrupted runs left behind.
+    /// Remove directories that interrupted runs left behind.
     Clean(Clean),
-    /// What fio does beside running jobs.
+    /// Run one of fio's tools instead of jobs.
     Fio(FioTool),
-    /// Watch a run that goes on.
+    /// Watch a running run.
     Watch(WatchAt),
     /// Print the reports of result files or journals.
     Show(Show),
@@ -73,26 +72,26 @@ pub enum Invocation {
     Completions(Shell),
     /// Print or write the man pages.
     Man {
-        /// `--out`: the directory for them; `None`: the one of the program is printed.
+        /// `--out`: the directory to write to; `None`: print the program's man page.
         out: Option<PathBuf>,
     },
-    /// Runs against each other or against published figures.
+    /// Compare runs with each other or with published figures.
     Compare(Compare),
     /// Print the version, how the program was built, and its MPI library.
     Version,
 }
 
-/// What `rbench fio` does in place of jobs.
+/// A tool of `rbench fio` that runs instead of jobs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FioTool {
     /// Prints this.
     Print(String),
     /// `--inflate-log`: prints a compressed log as text.
     Inflate(PathBuf),
-    /// `--crctest`: measures how fast these checksums are, by their names.
+    /// `--crctest`: measures the speed of these checksums, by their names.
     Checksums(Vec<(&'static str, Checksum)>),
     /// `--cpuclock-test`: compares the processors' counters.
     ClockTest,
-    /// `--idle-prof=calibrate`: measures how fast processors are.
+    /// `--idle-prof=calibrate`: measures the speed of the processors.
     Calibrate,
 }

@@ -1,4 +1,4 @@
-//! IOR's command line, read into a Spec. `table` has the options and what each sets; `letters`
+//! IOR's command line, read into a Spec. `table` lists the options and what each sets; `letters`
 //! reads how they are written.
 
 use std::ffi::OsString;
@@ -14,11 +14,11 @@ mod table;
 
 pub use script::{options_of, script_of};
 
-/// What the words read so far ask for.
+/// The options read from the words until now.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Line {
     spec: spec::Ior,
-    /// `-f`: its options are words of the command line by then.
+    /// `-f`: its options are already among the words of the command line.
     script: Option<PathBuf>,
     view: IorView,
     shared: Shared,

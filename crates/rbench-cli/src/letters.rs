@@ -1,9 +1,8 @@
-//! Command lines of letters and long names, as mdtest and IOR have them: read
-//! by a table of options into what is typed.
+//! Command lines with letters and long names, like those of mdtest and IOR, read by a table of
+//! options.
 //!
-//! Owns how options are written: letters, bundles, long names, values. Which
-//! options there are and what each sets is in the table of each command; which of them go
-//! together is for the plan to say.
+//! Defines how options are written: letters, bundles, long names, values. The table of each command
+//! lists its options and what each sets; the plan checks which go together.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt as _;
@@ -25,7 +24,7 @@ pub use help::{definitions, help};
 pub use own::Own;
 pub use table::{Group, Opt, Table, Takes, text};
 
-/// What rbench's own options of every command of letters ask for.
+/// rbench's own options, which every command with letters has.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Shared {
     pub output: Output,
@@ -35,7 +34,7 @@ pub struct Shared {
 }
 
 impl Shared {
-    /// What the plan takes of it, and where results go.
+    /// Splits the options into those of the plan and those of the output.
     pub fn split(mut self) -> (spec::Common, Output) {
         self.output.progress = self.output.progress.unless(self.output.quiet);
         let common = spec::Common {
@@ -48,25 +47,24 @@ impl Shared {
     }
 }
 
-/// What the words of a command line ask for, as they are read.
+/// The options of a command, filled while its words are read.
 pub trait Line: Default + 'static {
-    /// The options there are.
+    /// The options of the command.
     const TABLE: Table<Self>;
 
-    /// What every command of letters has besides.
+    /// Returns the options that every command with letters has.
     fn shared(&mut self) -> &mut Shared;
 
-    /// Whether the native report is printed after the tool's own.
+    /// Returns the switch that prints the native report after the tool's own.
     fn report(&mut self) -> &mut bool;
 }
 
-/// The words that are still to be read.
+/// The unread words.
 type Words<'a> = std::slice::Iter<'a, OsString>;
 
 /// Reads the words of a command line.
 ///
-/// # Errors
-/// A text to print: of help, or of what is wrong.
+/// # Errors The text to print: help, or an error message.
 pub fn read<L: Line>(words: &[OsString]) -> Result<L, Stop> {
     let mut line = L::default();
     let mut words = words.iter();
@@ -85,7 +83,7 @@ pub fn read<L: Line>(words: &[OsString]) -> Result<L, Stop> {
     Ok(line)
 }
 
-/// How these words ask ranks to come together.
+/// Returns the options of these words on how ranks join.
 pub fn start<L: Line>(words: &[OsString]) -> Start {
     read::<L>(words).map_or(Start::default(), |mut line| line.shared().output.start)
 }
@@ -103,7 +101,7 @@ fn long<L: Line>(line: &mut L, body: &[u8], words: &mut Words) -> Result<(), Sto
     apply(line, option, &typed, value, words)
 }
 
-/// Letters after one dash: flags, up to one that takes a value.
+/// Reads letters after one dash: flags, up to one that takes a value.
 fn bundle<L: Line>(line: &mut L, letters: &[u8], words: &mut Words) -> Result<(), Stop> {
     let mut rest = letters;
     while let [letter, after @ ..] = rest {
@@ -120,8 +118,7 @@ fn bundle<L: Line>(line: &mut L, letters: &[u8], words: &mut Words) -> Result<()
     Ok(())
 }
 
-/// Applies an option with the value that is attached to it or, where it
-/// needs one, with the next word.
+/// Applies an option with its attached value or, where it needs one, with the next word.
 fn apply<L: Line>(
     line: &mut L,
     option: &Opt<L>,
@@ -169,10 +166,10 @@ fn apply<L: Line>(
     })
 }
 
-/// Applies `name=value`, by a long name in any case: IOR's directives. A switch takes 1 or 0.
+/// Applies `name=value`, a directive of IOR; the name is a long one in any case. A switch takes 1
+/// or 0.
 ///
-/// # Errors
-/// A clause that says what is wrong.
+/// # Errors A clause that describes the error.
 pub fn directive<L: Line>(line: &mut L, word: &OsStr) -> Result<(), String> {
     let Some((name, value)) = text(word)?.split_once('=') else {
         return Err("it is not of the form name=value".to_owned());
@@ -213,9 +210,8 @@ pub fn directive<L: Line>(line: &mut L, word: &OsStr) -> Result<(), String> {
     }
 }
 
-/// The next word as a value. A word that looks like an option is not one: the
-/// value was forgotten. A negative number goes to the reader, which says what
-/// is wrong with it.
+/// Returns the next word as a value. A word that looks like an option is refused: the value was
+/// forgotten. A negative number goes to the reader, which reports its error.
 fn separate<'a, L: Line>(
     typed: &str,
     name: &str,
@@ -270,7 +266,7 @@ fn tip(similar: String) -> String {
     format!("a similar option exists: '{similar}'")
 }
 
-/// An error in the form of the native commands.
+/// Formats an error like the native commands do.
 fn misuse<L: Line>(what: String, tip: Option<String>) -> Stop {
     let what = plain(&what);
     let tip = tip.map_or(String::new(), |tip| format!("  tip: {}\n\n", plain(&tip)));

@@ -1,7 +1,7 @@
 //! Every command line of rbench, read into an [`Invocation`].
 //!
-//! Pure: nothing here looks at the environment, the file system or the
-//! terminal; the caller passes what is needed and prints what comes back.
+//! Pure: nothing here reads the environment, the file system or the terminal. The caller passes
+//! them in and prints the result.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -35,12 +35,11 @@ mod mdtest;
 mod output;
 pub mod series;
 
-/// Reads a command line, the program's name first. `env_dir` is the value of
-/// `RBENCH_DIR`, which stands in for `--dir` and for mdtest's `-d`. Job files
-/// of `rbench fio` are not known here: see [`fio::read`].
+/// Reads a command line, the program's name first. `env_dir` is the value of `RBENCH_DIR`, the
+/// default of `--dir` and of mdtest's `-d`. It cannot read job files of `rbench fio`: see
+/// [`fio::read`].
 ///
-/// # Errors
-/// [`Stop`] when there is nothing to run.
+/// # Errors [`Stop`] when there is nothing to run.
 pub fn parse(argv: &[OsString], env_dir: Option<&std::ffi::OsStr>) -> Result<Invocation, Stop> {
     if let Some(words) = words_of("mdtest", argv) {
         return mdtest::read(words, env_dir);
@@ -48,7 +47,7 @@ pub fn parse(argv: &[OsString], env_dir: Option<&std::ffi::OsStr>) -> Result<Inv
     if let Some(words) = words_of("ior", argv) {
         return ior::read(words);
     }
-    // A process that `rbench check` starts; nobody types it, and no help tells of it.
+    // `rbench check` starts this process; users do not type it, and no help lists it.
     if let Some([kind, path]) = words_of("hold-lock", argv) {
         return Ok(Invocation::HoldLock {
             kind: kind.to_string_lossy().into_owned(),
@@ -75,7 +74,7 @@ pub fn parse(argv: &[OsString], env_dir: Option<&std::ffi::OsStr>) -> Result<Inv
     args.invocation(env_dir)
 }
 
-/// The text of an error with what the standard library says of numbers in our words.
+/// Replaces the standard library's messages about numbers with ours.
 fn numbers_named(text: &str) -> String {
     const SAID: [(&str, &str); 4] = [
         ("invalid digit found in string", "not a whole number"),
@@ -92,8 +91,8 @@ fn numbers_named(text: &str) -> String {
     })
 }
 
-/// How a command line asks ranks to come together: it must be known before rank 0's
-/// command line can be. A mistake in it is told later.
+/// Returns the options on how ranks join, which are needed before rank 0's command line is known.
+/// Errors in it are reported later.
 pub fn start(argv: &[OsString]) -> Start {
     if let Some(words) = words_of("mdtest", argv) {
         return letters::start::<mdtest::Line>(words);
@@ -107,7 +106,7 @@ pub fn start(argv: &[OsString]) -> Start {
     }
 }
 
-/// What follows `rbench` and this command.
+/// Returns the words after `rbench` and this command.
 fn words_of<'a>(name: &str, argv: &'a [OsString]) -> Option<&'a [OsString]> {
     match argv {
         [_, command, words @ ..] if command == name => Some(words),
@@ -115,7 +114,7 @@ fn words_of<'a>(name: &str, argv: &'a [OsString]) -> Option<&'a [OsString]> {
     }
 }
 
-/// The help texts of the program and each command, for checks of the docs.
+/// Returns the help texts of the program and each command, for checks of the docs.
 pub fn help_texts() -> Vec<(String, String)> {
     let mut command = args::command();
     command.build();

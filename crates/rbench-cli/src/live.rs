@@ -1,4 +1,4 @@
-//! Where a run can be watched, and which is.
+//! Addresses for watching a run.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -40,14 +40,14 @@ pub enum WatchAt {
     Unix(PathBuf),
 }
 
-/// A unix socket, if that is what is meant: `unix:PATH`, or whatever has a slash.
+/// Returns the unix socket of `unix:PATH`, or of any text with a slash.
 fn socket(text: &str) -> Option<PathBuf> {
     let path = text.strip_prefix("unix:");
     let path = path.or_else(|| text.contains('/').then_some(text));
     path.filter(|path| !path.is_empty()).map(PathBuf::from)
 }
 
-/// `--serve`
+/// Reads the value of `--serve`.
 pub fn serve_at(text: &str) -> Result<ServeAt, String> {
     if let Some(path) = socket(text) {
         return Ok(ServeAt::Unix(path));
@@ -64,7 +64,7 @@ pub fn serve_at(text: &str) -> Result<ServeAt, String> {
     })
 }
 
-/// The address of `rbench watch`.
+/// Reads the address of `rbench watch`.
 pub fn watch_at(text: &str) -> Result<WatchAt, String> {
     if let Some(path) = socket(text) {
         return Ok(WatchAt::Unix(path));

@@ -1,5 +1,5 @@
-//! mdtest's command line, read into a Spec. Which options there are and what each
-//! sets is in [`table`]; how they are written is [`crate::letters`]' business.
+//! mdtest's command line, read into a Spec. [`table`] lists the options and what each sets;
+//! [`crate::letters`] reads how they are written.
 
 use std::ffi::{OsStr, OsString};
 
@@ -10,7 +10,7 @@ use crate::{Invocation, MdtestView, Stop, invocation};
 
 mod table;
 
-/// What the words read so far ask for.
+/// The options read from the words until now.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Line {
     spec: spec::Mdtest,

@@ -1,4 +1,4 @@
-//! Where results go and how a run is shown, of all commands.
+//! Options of all commands on results and progress.
 
 use std::path::PathBuf;
 
@@ -21,7 +21,7 @@ pub enum Format {
     Json,
 }
 
-/// How rank 0 shows progress on stderr.
+/// The form of progress on stderr of rank 0.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub enum Progress {
     /// A bar on a terminal, otherwise a line every few seconds
@@ -36,13 +36,13 @@ pub enum Progress {
 }
 
 impl Progress {
-    /// This, or nothing with `--quiet`.
+    /// Returns `Off` with `--quiet`, otherwise itself.
     pub fn unless(self, quiet: bool) -> Progress {
         if quiet { Progress::Off } else { self }
     }
 }
 
-/// Which communicator.
+/// The choice of communicator.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub enum Communicator {
     /// MPI if started by an MPI launcher, else solo
@@ -152,19 +152,19 @@ pub struct Output {
     /// Print only the report and errors: no progress, no notes
     #[arg(long, short, help_heading = "Output")]
     pub quiet: bool,
-    /// How `rbench mdtest` prints; `None` for other commands.
+    /// Output of `rbench mdtest`; `None` for other commands.
     #[arg(skip)]
     pub mdtest: Option<MdtestView>,
-    /// How `rbench fio` prints; `None` for other commands.
+    /// Output of `rbench fio`; `None` for other commands.
     #[arg(skip)]
     pub fio: Option<FioView>,
-    /// How `rbench ior` prints; `None` for other commands.
+    /// Output of `rbench ior`; `None` for other commands.
     #[arg(skip)]
     pub ior: Option<IorView>,
 }
 
 impl Output {
-    /// Whether rbench's own report is printed.
+    /// Returns true if rbench's own report is printed.
     pub fn has_report(&self) -> bool {
         match (&self.mdtest, &self.fio, &self.ior) {
             (Some(view), _, _) => view.report,
@@ -188,16 +188,16 @@ pub enum FioFormat {
     JsonPlus,
 }
 
-/// What is reported of idle processors.
+/// The report on idle processors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IdleReport {
-    /// All of them together.
+    /// All processors together.
     System,
-    /// Each of them, too.
+    /// Each processor, too.
     EachCpu,
 }
 
-/// What `rbench fio` prints, and where.
+/// Contents and place of the output of `rbench fio`.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct FioView {
     /// `--output-format`, `--minimal`: at least one, in the order given.
@@ -212,9 +212,9 @@ pub struct FioView {
     pub progress_every: Option<Nanos>,
     /// `--rbench-report`: the native report after fio's.
     pub report: bool,
-    /// `--parse-only`: the plan is made, and nothing runs.
+    /// `--parse-only`: only make the plan and run nothing.
     pub parse_only: bool,
-    /// `--showcmd`: this is printed, and nothing runs.
+    /// `--showcmd`: print this and run nothing.
     pub show: Option<String>,
     /// `--idle-prof`
     pub idle: Option<IdleReport>,
@@ -222,7 +222,7 @@ pub struct FioView {
     pub debug: Vec<&'static str>,
 }
 
-/// Which of mdtest's summary tables are printed.
+/// The summary tables of mdtest to print.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Print {
     /// Rates.
@@ -234,7 +234,7 @@ pub enum Print {
     Both,
 }
 
-/// What `rbench mdtest` prints on stdout.
+/// Output of `rbench mdtest` on stdout.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct MdtestView {
     /// `-Z`, `-P`
@@ -249,7 +249,7 @@ pub struct MdtestView {
     pub report: bool,
 }
 
-/// What `rbench ior` prints on stdout.
+/// Output of `rbench ior` on stdout.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct IorView {
     /// `-v`, counted.
@@ -272,10 +272,10 @@ pub enum IorSummary {
     Csv,
 }
 
-/// There is nothing to run: help was asked for, or the command line is wrong.
+/// A command line with nothing to run: a request for help, or an error.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Stop {
-    /// What to print: on stdout when `code` is 0, else on stderr.
+    /// Text to print: on stdout when `code` is 0, else on stderr.
     pub text: String,
     /// The exit code: 0 for help and version, 2 for misuse.
     pub code: i32,

@@ -1,4 +1,4 @@
-//! Several workloads in one launch: which runs, and where their results go.
+//! Several workloads in one launch: the runs, and the place of their results.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -12,14 +12,14 @@ use rbench_plan::values;
 use crate::live::Serve;
 use crate::output::{Format, Progress, Start};
 
-/// Several runs from one launch, and where their results go.
+/// Several runs from one launch, and the place of their results.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Series {
-    /// Which runs.
+    /// The runs.
     pub course: Course,
-    /// `rbench DIR`: what is done beside the runs.
+    /// `rbench DIR`: work besides the runs.
     pub overview: Option<Overview>,
-    /// Where its results go.
+    /// The place of its results.
     pub options: SeriesOptions,
 }
 
@@ -59,16 +59,16 @@ pub struct SeriesOptions {
     pub start: Start,
 }
 
-/// `rbench DIR`: the promises of the directory's file system are checked, and a page is written.
+/// `rbench DIR`: checks the promises of the directory's file system, and writes a page.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Overview {
     /// The directory.
     pub dir: PathBuf,
-    /// `--html`; `None`: a file of the working directory that is named after the series.
+    /// `--html`; `None`: a file in the working directory, named after the series.
     pub html: Option<PathBuf>,
 }
 
-/// Which runs a series has.
+/// The runs of a series.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Course {
     /// `rbench sweep`
@@ -77,13 +77,13 @@ pub enum Course {
     Knee(Knee),
     /// `rbench nn`
     Nn(rbench_plan::nn::Asked),
-    /// `rbench quick`; caches are dropped unless that is not wanted.
+    /// `rbench quick`; drops caches unless an option forbids it.
     Quick(Quick),
     /// `rbench suite`
     Suite(Suite),
 }
 
-/// `rbench sweep`: a workload with every combination of some values.
+/// `rbench sweep`: one workload with every combination of some values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sweep {
     /// `--over`, in the order given.
@@ -110,17 +110,17 @@ pub struct Suite {
     pub dir: Option<PathBuf>,
     /// `RBENCH_DIR`
     pub env_dir: Option<PathBuf>,
-    /// `--ini`, of `io500` only.
+    /// `--ini`; only for `io500`.
     pub ini: Option<PathBuf>,
-    /// `--stonewall`, in whole seconds from 1 on; of `io500` only.
+    /// `--stonewall`, in whole seconds, at least 1; only for `io500`.
     pub stonewall_s: Option<u64>,
     /// `--scale`: above 0, at most 1.
     pub scale: f64,
-    /// `--dry-run`: the cells are only printed.
+    /// `--dry-run`: only print the cells.
     pub dry_run: bool,
 }
 
-/// Whether a suite is named by its file.
+/// Returns true if this names a suite by its file.
 pub fn is_file(name: &str) -> bool {
     name.ends_with(".toml") || name.contains('/')
 }

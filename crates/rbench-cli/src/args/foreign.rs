@@ -1,5 +1,5 @@
-//! Options of fio and mdtest on the command lines of `rbench io` and `rbench meta`: the error says
-//! what they are called here. Options of find(1) are taken as they are.
+//! Options of fio and mdtest on the command lines of `rbench io` and `rbench meta`: the error names
+//! rbench's option. Options of find(1) are accepted as they are.
 
 use std::ffi::OsString;
 
@@ -7,7 +7,7 @@ use clap::builder::StyledStr;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use rbench_core::near::nearest;
 
-/// fio's option, and how `rbench io` has it.
+/// fio's option, and its form in `rbench io`.
 const FIO: &[(&str, &str)] = &[
     ("--blocksize", "--bs"),
     ("--bssplit", "--bs-split"),
@@ -36,7 +36,7 @@ const FIO: &[(&str, &str)] = &[
     ("--verify_async", "--verify-threads"),
 ];
 
-/// mdtest's option, and how `rbench meta` has it.
+/// mdtest's option, and its form in `rbench meta`.
 const MDTEST: &[(&str, &str)] = &[
     ("-b", "--branch"),
     ("-C", "--phases"),
@@ -59,9 +59,9 @@ const MDTEST: &[(&str, &str)] = &[
     ("-z", "--depth"),
 ];
 
-/// The error with a tip, if the command has what was typed in another form.
+/// Adds a tip to the error if the command has the option in another form.
 ///
-/// `argv`: the whole command line; `command`: what its first word names.
+/// `argv` is the whole command line; `command` is the one that its first word names.
 pub fn named(
     argv: &[OsString],
     command: Option<&clap::Command>,
@@ -111,7 +111,7 @@ pub fn named(
     with_tip(error, tip)
 }
 
-/// How the command takes what was typed; `None` if it does not.
+/// Returns the command's form of the typed option; `None` if there is none.
 fn in_another_form(argv: &[OsString], command: &clap::Command, typed: &str) -> Option<String> {
     let name = command.get_name();
     let is_command = |word: &str| super::command().find_subcommand(word).is_some();
@@ -147,7 +147,7 @@ fn in_another_form(argv: &[OsString], command: &clap::Command, typed: &str) -> O
     }
 }
 
-/// The error with this tip alone: a name that only looks alike would mislead.
+/// Returns the error with only this tip: a merely similar name would mislead.
 fn with_tip(mut error: clap::Error, tip: String) -> clap::Error {
     let tips = vec![StyledStr::from(tip)];
     if error.remove(ContextKind::SuggestedArg).is_some() {
@@ -157,7 +157,7 @@ fn with_tip(mut error: clap::Error, tip: String) -> clap::Error {
     error
 }
 
-/// The error without a suggested option that only shares letters with what was typed.
+/// Removes a suggested option that is too different from the typed one.
 fn without_far_names(mut error: clap::Error, typed: &str) -> clap::Error {
     let far = match error.get(ContextKind::SuggestedArg) {
         Some(ContextValue::String(name)) => {
@@ -172,7 +172,7 @@ fn without_far_names(mut error: clap::Error, typed: &str) -> clap::Error {
     error
 }
 
-/// With the tests of `rbench find` as long options, where they are written as in find(1).
+/// Turns the tests of `rbench find`, written like in find(1), into long options.
 pub fn as_long_options(argv: &[OsString]) -> Vec<OsString> {
     let is_find = argv.get(1).is_some_and(|command| command == "find");
     let long = |word: &OsString| match word.to_str() {

@@ -1,5 +1,5 @@
-//! The order of help: commands by purpose, and in each command first the options that everybody
-//! needs. `-h` shows these, `--help` all.
+//! The order of help: commands by purpose, and in each command the most common options first. `-h`
+//! shows only these, `--help` all.
 
 use clap::{Arg, Command};
 
@@ -23,10 +23,10 @@ const GROUPS: &[(&str, &[&str])] = &[
 /// Options that come first in every command that has them.
 const FIRST: [&str; 3] = ["dir", "threads", "out"];
 
-/// Options of the plan that stand among those of the output, before its format.
+/// Options of the plan that the help lists with the output options, before the format.
 const BEFORE_FORMAT: [&str; 2] = ["interval", "log"];
 
-/// Options that `-h` shows beside [`FIRST`]; commands that are not here have few.
+/// Options that `-h` shows besides [`FIRST`]; commands missing here have few.
 const SHOWN: &[(&str, &[&str])] = &[
     (
         "io",
@@ -78,7 +78,7 @@ const SHOWN: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// The command and its subcommands with help in this order.
+/// Sorts the help of the command and its subcommands in this order.
 pub fn arranged(command: Command) -> Command {
     let groups = groups(&command);
     let names: Vec<String> = command
@@ -93,7 +93,7 @@ pub fn arranged(command: Command) -> Command {
     ))
 }
 
-/// The list of commands, each with its one line.
+/// The list of commands, one line each.
 fn groups(command: &Command) -> String {
     let about = |name: &str| {
         let sub = command.find_subcommand(name);
@@ -111,7 +111,7 @@ fn groups(command: &Command) -> String {
     GROUPS.iter().map(group).collect()
 }
 
-/// Names of values that are numbers: a minus before one is a mistake of the number, not an option.
+/// Names of numeric values: a minus before one is part of the number, not an option.
 const NUMBERS: [&str; 9] = [
     "N",
     "SIZE",
@@ -124,7 +124,7 @@ const NUMBERS: [&str; 9] = [
     "N1,N2,…",
 ];
 
-/// The options of a command, first those that everybody needs.
+/// Sorts the options of a command, the most common first.
 fn in_order(command: Command) -> Command {
     let shown = SHOWN.iter().find(|(name, _)| *name == command.get_name());
     let mut ids: Vec<String> = command
@@ -163,7 +163,7 @@ fn in_order(command: Command) -> Command {
     }
 }
 
-/// An option that leads the list, whatever group it is declared in.
+/// Moves an option to the top of the list, whatever group declares it.
 fn first(arg: Arg, place: usize) -> Arg {
     arg.display_order(place).help_heading(None)
 }

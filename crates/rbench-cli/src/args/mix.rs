@@ -43,10 +43,9 @@ pub struct MixArgs {
 }
 
 impl MixArgs {
-    /// The mix that it asks for.
+    /// Converts the options into a mix.
     ///
-    /// # Errors
-    /// What to print when nothing is to be run.
+    /// # Errors The text to print when there is nothing to run.
     pub fn mix(self) -> Result<spec::Mix, Stop> {
         if self.profiles {
             return Err(stop(profiles(), 0));
@@ -70,12 +69,12 @@ impl MixArgs {
     }
 }
 
-/// Whether a profile is named by its file.
+/// Returns true if this names a profile by its file.
 fn is_file(name: &str) -> bool {
     name.ends_with(".toml") || name.contains('/')
 }
 
-/// The profile that a command line of `rbench mix` names as a file.
+/// Returns the profile that a command line of `rbench mix` names as a file.
 pub fn profile_file(argv: &[OsString]) -> Option<PathBuf> {
     let [_, command, words @ ..] = argv else {
         return None;
@@ -108,7 +107,7 @@ fn unknown(name: &str) -> String {
     )
 }
 
-/// A line for each profile.
+/// Lists the profiles, one a line.
 fn profiles() -> String {
     let line = |(name, text): &(&str, &str)| {
         let profile = profile::read(text).ok()?;

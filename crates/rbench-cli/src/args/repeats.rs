@@ -1,4 +1,4 @@
-//! How often the phases are repeated.
+//! Options for the number of iterations.
 
 use clap::Args as ClapArgs;
 use rbench_core::Nanos;
@@ -6,9 +6,9 @@ use rbench_plan::spec;
 
 use rbench_plan::values::{self, Iterations};
 
-/// What is said of iterations.
+/// Options that set iterations.
 pub trait Repeated {
-    /// Notes what was given.
+    /// Stores the options in `common`.
     fn tell(&self, common: &mut spec::Common);
 }
 

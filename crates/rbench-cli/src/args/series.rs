@@ -22,7 +22,7 @@ pub use quick::QuickArgs;
 pub use suite::SuiteArgs;
 
 impl SeriesOptions {
-    /// A series of these runs.
+    /// Combines the options with these runs.
     pub fn with(self, course: Course) -> Invocation {
         Invocation::Series(Box::new(self.series(course)))
     }
@@ -58,7 +58,7 @@ pub struct SweepArgs {
 }
 
 impl SweepArgs {
-    /// What it asks for.
+    /// Converts the options into an invocation.
     pub fn invocation(self) -> Invocation {
         self.options.with(Course::Sweep(Sweep {
             over: self.over,

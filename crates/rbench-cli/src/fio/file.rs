@@ -1,7 +1,6 @@
 //! Job files: sections, keys, comments, inclusions, variables.
 //!
-//! Owns their grammar. What a key means is in the table; the section reads its
-//! value.
+//! Defines their grammar. The table defines the keys; the section reads their values.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -10,14 +9,14 @@ use super::section::Section;
 use super::table::{self, Does, Opt, Takes};
 use rbench_plan::given::evaluate;
 
-/// What job files may refer to; the same on all ranks.
+/// Everything that job files may refer to; the same on all ranks.
 pub struct Surroundings<'a> {
-    /// The content of job files, of what they include and of the files that patterns
-    /// name, by the names that [`super::files_named`] gives them.
+    /// The content of job files, of files that they include and of files that patterns name. Keys
+    /// are the names that [`super::files_named`] returns.
     pub files: &'a BTreeMap<PathBuf, Vec<u8>>,
-    /// The value of an environment variable.
+    /// Returns the value of an environment variable.
     pub variable: &'a dyn Fn(&str) -> Option<String>,
-    /// Why those of them that could not be read are not in `files`.
+    /// Why a file could not be read, for those missing from `files`.
     pub unreadable: &'a BTreeMap<PathBuf, String>,
     /// `$pagesize`, bytes.
     pub page_size: u64,
@@ -27,14 +26,14 @@ pub struct Surroundings<'a> {
     pub memory_mib: u64,
 }
 
-/// Deeper inclusion means that files include each other.
+/// Deepest inclusion; deeper means that files include each other.
 const DEPTH: usize = 16;
 
-/// Most inclusions of one job file, repeated ones counted: files that include
-/// each other several times would add up to millions.
+/// Most inclusions of one job file, repeated ones counted. Files that include each other several
+/// times would add up to millions.
 const INCLUDED_MAX: usize = 1000;
 
-/// Most jobs of a file: no more workers than that can run.
+/// Most jobs of a file: no more workers can run.
 const JOBS_MAX: usize = 4096;
 
 /// A line of a job file that is not empty.
@@ -80,7 +79,7 @@ fn saying(line: &str) -> Result<Saying<'_>, String> {
     })
 }
 
-/// The path of an included file, relative to the one that includes it.
+/// Returns the path of an included file, which is relative to the including file.
 fn beside(file: &Path, included: &str) -> PathBuf {
     match file.parent() {
         Some(parent) => parent.join(included),
@@ -88,7 +87,7 @@ fn beside(file: &Path, included: &str) -> PathBuf {
     }
 }
 
-/// The files that a job file includes.
+/// Returns the files that a job file includes.
 pub fn includes(file: &Path, bytes: &[u8]) -> Vec<PathBuf> {
     let text = String::from_utf8_lossy(bytes);
     let named = sayings(&text).filter_map(|(_, saying)| match saying {
@@ -98,8 +97,7 @@ pub fn includes(file: &Path, bytes: &[u8]) -> Vec<PathBuf> {
     named.collect()
 }
 
-/// The files that patterns in a job file name, relative to where the program was
-/// started.
+/// Returns the files that patterns in a job file name, relative to the working directory.
 pub fn pattern_files(bytes: &[u8]) -> Vec<PathBuf> {
     let text = String::from_utf8_lossy(bytes);
     let named = sayings(&text).filter_map(|(_, saying)| match saying {
@@ -111,7 +109,7 @@ pub fn pattern_files(bytes: &[u8]) -> Vec<PathBuf> {
     named.flatten().collect()
 }
 
-/// The environment variables that a job file asks for.
+/// Returns the environment variables that a job file uses.
 pub fn variables(bytes: &[u8]) -> Vec<String> {
     let text = String::from_utf8_lossy(bytes);
     let mut names = Vec::new();
@@ -128,21 +126,21 @@ pub fn variables(bytes: &[u8]) -> Vec<String> {
     names
 }
 
-/// A job, of a file or of the command line.
+/// A job from a file or the command line.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Named {
     /// Its name in reports.
     pub name: String,
-    /// The name that its files are made of: that of its section.
+    /// The prefix of its files' names: the name of its section.
     pub files: String,
-    /// Whether it waits for the jobs of the files before.
+    /// True if it waits for the jobs of the files before.
     pub apart: bool,
     /// Its options.
     pub section: Section,
 }
 
 impl Named {
-    /// A job and its files of this name.
+    /// A job whose files have its name, too.
     pub fn new(name: String, section: Section) -> Named {
         Named {
             files: name.clone(),
@@ -153,21 +151,21 @@ impl Named {
     }
 }
 
-/// Reads a job file.
+/// Reader of a job file.
 pub struct Reader<'a> {
     around: &'a Surroundings<'a>,
     /// Options that apply to the following sections.
     globals: Section,
     /// The section that keys belong to.
     open: Open,
-    /// Files included so far.
+    /// Number of files included until now.
     included: usize,
     jobs: Vec<Named>,
-    /// What is wrong, a sentence each.
+    /// Errors, a sentence each.
     wrong: Vec<String>,
 }
 
-/// What keys belong to.
+/// The section that keys belong to.
 enum Open {
     Nothing,
     Global,
@@ -176,15 +174,14 @@ enum Open {
 
 /// The jobs of a file, and its global options.
 pub struct Content {
-    /// In order.
+    /// Jobs, in order.
     pub jobs: Vec<Named>,
-    /// Of its `[global]` sections.
+    /// Options of its `[global]` sections.
     pub globals: Section,
 }
 
 impl<'a> Reader<'a> {
-    /// A reader of a file below `globals`, the options of the command line
-    /// that apply to all jobs.
+    /// A reader of a file below `globals`, the options of the command line that apply to all jobs.
     pub fn new(around: &'a Surroundings<'a>, globals: &Section) -> Reader<'a> {
         Reader {
             around,
@@ -196,10 +193,10 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reads the file: what it holds, and a sentence about everything that is wrong in it,
-    /// with file, line and option.
+    /// Reads the file. Returns its content and a sentence for each error, with file, line and
+    /// option.
     pub fn read(mut self, file: &Path) -> (Content, Vec<String>) {
-        // What makes the rest unreadable.
+        // Such an error makes the rest unreadable.
         if let Err(why) = self.lines(file, 0) {
             self.wrong.push(why);
         }
@@ -226,7 +223,7 @@ impl<'a> Reader<'a> {
                 Ok(saying) => saying,
                 Err(why) => {
                     self.wrong.push(at(why));
-                    // The keys below it are looked at all the same.
+                    // The keys below it are checked all the same.
                     self.begin("?");
                     continue;
                 }
@@ -269,7 +266,7 @@ impl<'a> Reader<'a> {
         Ok(())
     }
 
-    /// Ends the section that is open and begins another.
+    /// Closes the open section and opens another.
     fn begin(&mut self, name: &str) {
         self.close();
         if name.to_ascii_lowercase().starts_with("global") {
@@ -356,7 +353,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// The option of a key, which a file must spell out.
+/// Returns the option of a key; a file must spell it out.
 fn known(key: &str) -> Result<&'static Opt, String> {
     if let Some(option) = table::exact(key) {
         return if option.in_files() {

@@ -1,4 +1,4 @@
-//! The help texts of `rbench fio`, made from the table of options.
+//! The help texts of `rbench fio`, generated from the table of options.
 
 use std::fmt::Write as _;
 
@@ -9,8 +9,7 @@ use super::table::{self, Does, GROUPS, Group, Opt, Takes};
 use crate::definition::Definition;
 use rbench_plan::given::{Base, Given};
 
-/// Where the second column begins; the help of an option that reaches into it
-/// is on the next line.
+/// Start of the second column; the help of an option that reaches into it moves to the next line.
 const COLUMN: usize = 31;
 
 /// Longest line of the help.
@@ -119,7 +118,7 @@ pub fn command(name: &str) -> Result<String, String> {
     })
 }
 
-/// In the form of fio's own.
+/// Describes an option in the form that fio prints.
 fn describe(option: &Opt) -> String {
     let mut text = format!("{:>20}: {}\n", option.name, option.help);
     let mut row = |title: &str, what: &str| {
@@ -147,7 +146,7 @@ fn describe(option: &Opt) -> String {
     text
 }
 
-/// The type of its value: fio's words, and the form where fio says only "string".
+/// The type of its value in fio's words; the form where fio says only "string".
 fn kind(option: &Opt) -> String {
     let of_value = |value: &str| match value {
         "0|1" => "boolean value (opt=1)".to_owned(),
@@ -165,17 +164,17 @@ fn kind(option: &Opt) -> String {
     }
 }
 
-/// What an option accepts.
+/// The values that an option accepts.
 #[derive(Default)]
 struct Valid {
-    /// Smallest and largest number.
+    /// Smallest and largest accepted number.
     range: Option<(u64, u64)>,
-    /// Words.
+    /// Accepted words.
     words: Vec<String>,
 }
 
-/// What an option accepts, by asking its own reader: so the help cannot say anything
-/// else.
+/// Returns the values that an option accepts. It asks the option's own reader, so that help and
+/// reader agree.
 fn valid(option: &Opt) -> Valid {
     let (takes, does) = (option.takes, option.does);
     let reads = |text: &str| -> Result<(), String> {
@@ -216,7 +215,7 @@ fn valid(option: &Opt) -> Valid {
     }
 }
 
-/// The ends of the numbers that are accepted, which are all between them.
+/// Returns the smallest and largest accepted number; all between them are accepted.
 fn range(accepts: impl Fn(u64) -> bool) -> Option<(u64, u64)> {
     let known = [0, 1, 2, 100, 512, 1 << 12, 1 << 16].into_iter();
     let inside = known.into_iter().find(|number| accepts(*number))?;
@@ -236,7 +235,7 @@ fn range(accepts: impl Fn(u64) -> bool) -> Option<(u64, u64)> {
     Some((end(inside, 0), end(inside, u64::MAX)))
 }
 
-/// Every engine, as `ioengine` has it.
+/// All engines, in the form of `ioengine`.
 #[rustfmt::skip]
 const ENGINES: [&str; 19] = [
     "sync", "psync", "vsync", "pvsync", "pvsync2", "libaio", "io_uring", "posixaio", "mmap", "splice",
@@ -277,7 +276,7 @@ pub fn engine(what: &str) -> Result<String, String> {
     }
 }
 
-/// A line for each option.
+/// Lists the options, one a line.
 fn list<'o>(options: impl Iterator<Item = &'o Opt>) -> String {
     options.fold(String::new(), |mut text, option| {
         let _ = writeln!(text, "{:26}: {}", option.name, option.help);
@@ -285,7 +284,7 @@ fn list<'o>(options: impl Iterator<Item = &'o Opt>) -> String {
     })
 }
 
-/// The tables of docs/reference/fio.md: every option, and every one that is refused.
+/// The tables of docs/reference/fio.md: all supported and all refused options.
 pub fn tables() -> String {
     let mut text = String::new();
     for group in GROUPS {

@@ -1,5 +1,4 @@
-//! The files of directories that `opendir` names: what the caller is asked for, and what
-//! it answers.
+//! The files of directories that `opendir` names: requests to the caller, and its answers.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt as _, OsStringExt as _};
@@ -7,18 +6,18 @@ use std::path::{Path, PathBuf};
 
 use rbench_plan::given::Contents;
 
-/// What the files of a directory are asked for by: no path has a zero in it.
+/// The key that requests the files of a directory. No path contains a zero byte.
 pub fn question(directory: &str) -> PathBuf {
     PathBuf::from(format!("{directory}\0"))
 }
 
-/// The directory whose files are asked for, if that is the question.
+/// Returns the directory whose files are requested, if `question` is such a key.
 pub fn asked(question: &Path) -> Option<PathBuf> {
     let directory = question.as_os_str().as_bytes().strip_suffix(b"\0")?;
     Some(PathBuf::from(OsString::from_vec(directory.to_vec())))
 }
 
-/// The answer: these paths.
+/// Encodes these paths as the answer.
 pub fn answer(paths: &[PathBuf]) -> Vec<u8> {
     let paths: Vec<&[u8]> = paths
         .iter()
@@ -27,10 +26,9 @@ pub fn answer(paths: &[PathBuf]) -> Vec<u8> {
     paths.join(&0)
 }
 
-/// The names of a directory's files, as they were answered.
+/// Reads the names of a directory's files from the answer.
 ///
-/// # Errors
-/// A clause where there is no answer, or none of which jobs can be made.
+/// # Errors A clause if there is no answer, or if no jobs can be made of it.
 pub fn read(directory: &str, files: &Contents) -> Result<Vec<String>, String> {
     let Some(answer) = files.get(&question(directory)) else {
         return Err(format!("{directory} is not a readable directory"));

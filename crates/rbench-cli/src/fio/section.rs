@@ -1,4 +1,4 @@
-//! Options that are collected for a job, or for all jobs after them.
+//! Options collected for a job, or for all jobs after them.
 
 use std::cell::RefCell;
 
@@ -8,7 +8,7 @@ use super::table::{Does, Opt, Takes};
 use rbench_plan::given::Contents;
 use rbench_plan::given::{Base, Given};
 
-/// What has to be known before `filename`.
+/// The option that `filename` depends on.
 const DIRECTORY: &str = "directory";
 
 /// An option as it was typed.
@@ -23,19 +23,19 @@ pub struct Typed {
 /// Options of a job, or of a `[global]` section.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Section {
-    /// What they add up to.
+    /// The settings that they result in.
     pub settings: Settings,
-    /// What suffixes mean.
+    /// The meaning of suffixes.
     base: Base,
-    /// Global ones that apply here.
+    /// Global options that apply here.
     pub inherited: Vec<Typed>,
-    /// Its own ones; one that was given twice is here twice, since `bs=,8k`
-    /// keeps the read size of `bs=4k`.
+    /// Its own options. An option given twice is here twice, since `bs=,8k` keeps the read size of
+    /// `bs=4k`.
     pub own: Vec<Typed>,
-    /// Read when all are known: `kb_base` applies to those before it too.
+    /// Options read when all are known: `kb_base` applies to those before it, too.
     pending: Vec<Pending>,
-    /// It stands in a job file: there `directory` counts for a `filename` before it too, as
-    /// in fio; on a command line it does not.
+    /// True in a job file: `directory` then also applies to a `filename` before it, like in fio. On
+    /// a command line it does not.
     in_file: bool,
 }
 
@@ -43,13 +43,13 @@ pub struct Section {
 #[derive(Clone)]
 struct Pending {
     option: &'static Opt,
-    /// How and where it was typed, for complaints.
+    /// Place and form in which it was typed, for error messages.
     place: String,
     value: Option<String>,
 }
 
 impl Pending {
-    /// What its value is read from.
+    /// The text that its value is read from.
     fn text(&self) -> &str {
         match (self.option.takes, self.value.as_deref()) {
             (Takes::ValueOrJob(_), None) => "",
@@ -75,7 +75,7 @@ impl PartialEq for Pending {
 }
 
 impl Section {
-    /// A section below this one, to which all of this applies.
+    /// Returns a section below this one, which inherits all options.
     pub fn below(&self) -> Section {
         let inherited = self.inherited.iter().chain(&self.own).cloned().collect();
         Section {
@@ -88,7 +88,7 @@ impl Section {
         }
     }
 
-    /// The same as a section of a job file.
+    /// Returns the same as a section of a job file.
     pub fn in_file(self) -> Section {
         Section {
             in_file: true,
@@ -96,7 +96,7 @@ impl Section {
         }
     }
 
-    /// Takes an option of jobs.
+    /// Adds an option of a job.
     pub fn push(&mut self, option: &'static Opt, place: String, value: Option<&str>) {
         self.own.push(Typed {
             name: option.name,
@@ -109,14 +109,14 @@ impl Section {
         });
     }
 
-    /// Reads the values, which may name `files`; returns a sentence about each that is
-    /// wrong, which names the option as it was typed.
+    /// Reads the values, which may name `files`. Returns a sentence for each error, which names the
+    /// option as it was typed.
     pub fn read(&mut self, files: &Contents) -> Vec<String> {
         let mut complaints = Vec::new();
         let mut pending = std::mem::take(&mut self.pending);
         if self.in_file {
             pending.sort_by_key(|option| option.option.name != DIRECTORY);
-            // A command line that shows the same has it first as well.
+            // `--showcmd` must print it first as well.
             self.own.sort_by_key(|typed| typed.name != DIRECTORY);
         }
         let wrong = |option: &Pending, why: String| {
@@ -132,7 +132,7 @@ impl Section {
                 }
             }
         }
-        // What belongs to an engine is known with it, wherever it stands.
+        // An engine's option is known once the engine is, wherever `ioengine` is given.
         let names_engine = |option: &&Pending| option.option.name == "ioengine";
         let engines = pending.iter().filter(names_engine);
         let others = pending.iter().filter(|option| !names_engine(option));
@@ -164,7 +164,8 @@ impl Section {
 /// Options whose values add up.
 const ADDED: [&str; 2] = ["filename", "opendir"];
 
-/// Those with a value, for the report; of one that was given twice, the last, or all of them where they add up.
+/// Returns the options with a value, for the report. Of an option given twice it returns the last,
+/// or all where values add up.
 pub fn with_values(typed: &[Typed]) -> Vec<(String, String)> {
     let mut all: Vec<(String, String)> = Vec::new();
     for Typed { name, value } in typed {

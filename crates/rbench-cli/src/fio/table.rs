@@ -1,6 +1,6 @@
 //! The options of `rbench fio`: one row each, in the form that [`row`] describes. The parser, the
-//! help, the page of options and the checks of engines' options follow from the rows. What
-//! fio knows and rbench does not is in [`refused`].
+//! help, the options page and the checks of engine options use these rows. [`refused`] lists
+//! options of fio that rbench does not have.
 
 use rbench_core::Nanos;
 use rbench_plan::spec::fio::Settings;
@@ -29,9 +29,9 @@ pub struct Opt {
     pub name: &'static str,
     /// Other names.
     pub aliases: &'static [&'static str],
-    /// The engines that have it; empty: it is no option of particular engines.
+    /// The engines that have it; empty: it does not belong to particular engines.
     pub engines: &'static [&'static str],
-    /// What follows it.
+    /// The kind of value it takes.
     pub takes: Takes,
     /// The default, as text; empty: none.
     pub default: &'static str,
@@ -40,40 +40,40 @@ pub struct Opt {
     /// Whether it fills the field of its name with what a plain kind reads.
     #[cfg(test)]
     pub plain: bool,
-    /// What is done with it.
+    /// Its effect.
     pub does: Does,
 }
 
-/// What follows an option.
+/// The value that follows an option.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Takes {
     /// Nothing.
     Nothing,
     /// Nothing, or 0 or 1.
     Switch,
-    /// Nothing, or a value behind `=`, by its name in the help.
+    /// Nothing, or a value after `=`; the help shows this name for it.
     Optional(&'static str),
-    /// A value, by its name in the help.
+    /// A value; the help shows this name for it.
     Value(&'static str),
     /// The same; in a job file it may be missing, and the job's name takes its place.
     ValueOrJob(&'static str),
 }
 
-/// Sets a value in a job, or says in a clause what is wrong with it.
+/// Sets a value in a job, or returns a clause that describes the error.
 type Set = fn(&mut Settings, Given<'_>) -> Result<(), String>;
 
-/// What an option does.
+/// The effect of an option.
 #[derive(Clone, Copy)]
 pub enum Does {
-    /// Sets something of a job.
+    /// Sets a value of a job.
     Job(Set),
-    /// Starts a job, or names the one that a section has started.
+    /// Starts a job, or names the job that a section started.
     Name,
-    /// Says how suffixes of the job's other options are read.
+    /// Sets how suffixes of the job's other options are read.
     Base,
-    /// Sets something of the whole run; on the command line only.
+    /// Sets a value of the whole run; only on the command line.
     Line(fn(&mut Line, Given<'_>) -> Result<(), String>),
-    /// Prints a text and runs nothing; on the command line only.
+    /// Prints a text and runs nothing; only on the command line.
     Text(fn(&str) -> Result<String, String>),
 }
 
@@ -83,13 +83,13 @@ impl Opt {
         std::iter::once(self.name).chain(self.aliases.iter().copied())
     }
 
-    /// Whether it belongs to particular engines: fio knows it only once the engine is
-    /// given, so it cannot be shortened.
+    /// Returns true for options of particular engines. fio knows them only once the engine is
+    /// given, so they cannot be shortened.
     pub fn of_engines(&self) -> bool {
         !self.engines.is_empty()
     }
 
-    /// Whether it may stand in a job file.
+    /// Returns true if a job file may have it.
     pub fn in_files(&self) -> bool {
         matches!(self.does, Does::Job(_) | Does::Name | Does::Base)
     }
@@ -238,7 +238,7 @@ pub fn find(name: &str) -> Found {
     }
 }
 
-/// The name nearest to one that does not exist.
+/// Returns the known name nearest to an unknown one.
 pub fn near(name: &str) -> Option<&'static str> {
     let names = options().flat_map(Opt::names);
     rbench_core::near::nearest(name, names.filter(|known| known.len() > 1))
@@ -252,7 +252,7 @@ fn text(g: Given<'_>) -> Result<String, String> {
     }
 }
 
-/// A time of which a bare number is in milliseconds.
+/// Reads a time; a bare number is in milliseconds.
 fn milliseconds(g: Given<'_>) -> Result<Nanos, String> {
     g.time(Nanos::MILLISECOND)
 }

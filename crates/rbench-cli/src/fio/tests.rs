@@ -26,7 +26,7 @@ fn listed() -> BTreeMap<PathBuf, Vec<u8>> {
     BTreeMap::from([(listing::question("d"), listing::answer(&["d/a".into()]))])
 }
 
-/// Nothing around: no files, no variables.
+/// Surroundings without files or variables.
 fn bare(files: &BTreeMap<PathBuf, Vec<u8>>) -> Surroundings<'_> {
     static NONE: BTreeMap<PathBuf, String> = BTreeMap::new();
     Surroundings {
@@ -43,7 +43,7 @@ fn read_line(words: &[OsString]) -> Result<Line, Stop> {
     line(words, &bare(&BTreeMap::new()))
 }
 
-/// The whole way, as the program goes it.
+/// Reads a command line the way the program does.
 fn run(text: &str) -> Result<(Fio, Output), Stop> {
     match read(&words(&format!("rbench fio {text}")), &bare(&listed()))? {
         Invocation::Run(spec, output) => match spec.workload {
@@ -54,7 +54,7 @@ fn run(text: &str) -> Result<(Fio, Output), Stop> {
     }
 }
 
-/// The jobs of a command line that is right.
+/// The jobs of a correct command line.
 fn jobs(text: &str) -> Vec<Job> {
     match run(text) {
         Ok((fio, _)) => fio.jobs,
@@ -271,7 +271,7 @@ fn a_directory_counts_for_the_names_behind_it() {
         let owned = |all: &[&str]| all.iter().map(|&one| one.to_owned()).collect::<Vec<_>>();
         (owned(directories), owned(names))
     };
-    // What fio 3.33 made of each.
+    // Results of fio 3.33 for each.
     assert_eq!(
         of("--name=j --filename=f --directory=a"),
         expect(&[""], &["f"])
@@ -371,7 +371,7 @@ fn a_command_line_is_shown_that_says_the_same() {
     let again = shown(&format!("--showcmd {text}"));
     let rest = again.strip_prefix("fio ").expect("the command");
     assert_eq!(jobs(rest), jobs(text));
-    // What comes later says nothing of reads.
+    // The later option does not mention reads.
     let text = "--name=x --ba=8k --blockalign=,16k --bs=4k --bs=,8k";
     assert_eq!(
         shown(&format!("--showcmd {text}")),
@@ -539,7 +539,7 @@ fn help_on_engines_has_their_options() {
 
 #[test]
 fn what_to_use_instead_of_a_refused_option_exists() {
-    /// What is neither an option nor a command of rbench.
+    /// Words in backticks that are neither options nor commands of rbench.
     const OTHERS: &str = "/sys/block/*/queue/scheduler gzip ionice iostat job_start mpirun mpstat nice numactl \
         setpriv sudo systemd-run taskset";
     let helps = crate::help_texts();
@@ -696,7 +696,7 @@ proptest! {
     ) {
         let typed = |(text, _): &samples::JobSample| (*text).to_owned();
         let mut texts: Vec<String> = options.iter().map(typed).collect();
-        // In a file it counts for names before it as well.
+        // In a file it also applies to names before it.
         texts.sort_by_key(|text| !text.starts_with("directory="));
         let line = format!("rbench fio --name=a --{}", texts.join(" --"));
         let file = format!("[a]\n{}\n", texts.join("\n"));

@@ -1,4 +1,4 @@
-//! Commands for what a run or a crash left behind.
+//! Commands for data left behind by a run or a crash.
 
 use std::path::PathBuf;
 

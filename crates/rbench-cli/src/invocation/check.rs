@@ -1,4 +1,4 @@
-//! What the file system of a directory can do, and which promises it keeps.
+//! Commands that test the abilities and the promises of a directory's file system.
 
 use std::path::PathBuf;
 
@@ -62,7 +62,7 @@ pub struct Check {
     pub start: Start,
 }
 
-/// The format of what `rbench check` prints.
+/// The format of the report of `rbench check`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
 pub enum CheckFormat {
     /// Tables for people

@@ -1,4 +1,4 @@
-//! The built-in file system, and recording through one.
+//! The built-in file system, and recording through a mount.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -99,8 +99,7 @@ pub struct Testfs {
     pub remove_mountpoint: bool,
 }
 
-/// What a power cut of the built-in file system leaves of data that was not
-/// synced.
+/// The fate of unsynced data when the power of the built-in file system is cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum PowerCut {
     /// None of it survives

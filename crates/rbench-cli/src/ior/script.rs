@@ -1,9 +1,9 @@
-//! IOR's scripts: the options of a test, a line each, between `IOR START` and `IOR STOP`.
+//! IOR's scripts: the options of a test, one a line, between `IOR START` and `IOR STOP`.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-/// The script that a command line names with `-f`; nothing for other commands.
+/// Returns the script that a command line names with `-f`; `None` for other commands.
 pub fn script_of(argv: &[OsString]) -> Option<PathBuf> {
     match argv {
         [_, command, words @ ..] if command == "ior" => super::line(words).ok()?.script,
@@ -11,10 +11,9 @@ pub fn script_of(argv: &[OsString]) -> Option<PathBuf> {
     }
 }
 
-/// The words that a script adds to the command line: its options as directives.
+/// Returns the words that a script adds to the command line: its options as directives.
 ///
-/// # Errors
-/// A clause that says what is wrong with it, with the line.
+/// # Errors A clause that describes the error, with the line.
 pub fn options_of(script: &str) -> Result<Vec<OsString>, String> {
     let (mut words, mut started, mut tests) = (Vec::new(), false, 0_u32);
     for (number, line) in (1..).zip(script.lines()) {
@@ -24,7 +23,7 @@ pub fn options_of(script: &str) -> Result<Vec<OsString>, String> {
             "" => {}
             "ior start" => started = true,
             "ior stop" => break,
-            // What stands before is text.
+            // Lines before `IOR START` are plain text.
             _ if !started => {}
             "run" => tests += 1,
             _ if !line.contains('=') => {

@@ -31,7 +31,7 @@ case; a switch is 1 or 0. Suffixes k, m, g, t and p are powers of 1024; times ar
 have a unit (500ms). If an option is given twice, the last one counts.
 ";
 
-/// All of them.
+/// The options of the command.
 pub const TABLE: Table<Line> = Table {
     command: "ior",
     head: HEAD,
@@ -197,7 +197,7 @@ fn directives(line: &mut Line, words: &OsStr) -> Result<(), String> {
     all.try_for_each(|word| directive(line, OsStr::from_bytes(word)))
 }
 
-/// `-s`
+/// Reads the value of `-s`.
 fn segments(text: &str) -> Result<Segments, String> {
     match text {
         "-1" => Ok(Segments::AsInFiles),
@@ -208,8 +208,7 @@ fn segments(text: &str) -> Result<Segments, String> {
 const NO_POSIX: &str = "it belongs to another interface than POSIX";
 const NO_GPU: &str = "this build has no GPU buffers";
 
-/// Options that are known and not supported, by the beginning of
-/// their names, and why.
+/// Known but unsupported options by the beginning of their names, and why.
 const REFUSED: &[(&str, &str)] = &[
     ("-A", "results have no reference number; use --label"),
     ("-B", "use --posix.odirect, as in newer versions of IOR"),

@@ -1,12 +1,11 @@
-//! The help text of a command, made from its table of options.
+//! The help text of a command, generated from its table of options.
 
 use std::fmt::Write as _;
 
 use super::{Group, Line, Opt};
 use crate::definition::Definition;
 
-/// Where the second column begins; the help of an option that reaches into it
-/// is on the next line.
+/// Start of the second column; the help of an option that reaches into it moves to the next line.
 const COLUMN: usize = 29;
 
 /// The text of `rbench COMMAND --help`.

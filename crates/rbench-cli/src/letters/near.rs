@@ -1,15 +1,15 @@
-//! The option that was probably meant when one does not exist.
+//! Suggestions for an unknown option.
 
 use super::{Line, Table};
 
-/// The long option nearest to a name, when it is near: the name is its
-/// beginning, or at most one in three characters would have to change.
+/// Returns the long option nearest to a name: one that starts with it, or differs in at most one of
+/// three characters.
 pub fn long<L: Line>(table: &Table<L>, name: &str) -> Option<String> {
     rbench_core::near::nearest(name, table.options().filter_map(|option| option.long))
         .map(|known| format!("--{known}"))
 }
 
-/// The same letter in the other case.
+/// Returns the same letter in the other case.
 pub fn letter<L: Line>(table: &Table<L>, letter: u8) -> Option<String> {
     let other = letter ^ 0x20;
     (letter.is_ascii_alphabetic() && table.letter(other).is_some())

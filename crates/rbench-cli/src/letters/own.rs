@@ -14,7 +14,7 @@ use crate::live;
 pub struct Own<L>(PhantomData<L>);
 
 impl<L: Line> Own<L> {
-    /// These options, in the help's order.
+    /// The options, in the help's order.
     pub const OPTIONS: &'static [Opt<L>] = rows! { (shared().)
     "rbench-report": takes(Nothing(|l| *l.report() = true)),
         "Print rbench's own report after the tool's, with latency percentiles";

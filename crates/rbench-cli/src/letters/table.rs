@@ -1,4 +1,4 @@
-//! What an option of letters and long names is, and a table of them.
+//! The type of an option with letters and long names, and a table of options.
 
 use std::ffi::OsStr;
 
@@ -10,26 +10,26 @@ pub struct Opt<L: 'static> {
     pub letter: Option<char>,
     /// `--verify-read`, without the dashes.
     pub long: Option<&'static str>,
-    /// What follows it, and what is done with it.
+    /// The value that it takes, and its effect.
     pub takes: Takes<L>,
     /// Its help, one line.
     pub help: &'static str,
 }
 
-/// Takes a value into the line, or says in a clause what is wrong with it.
+/// Stores a value in the line, or returns a clause that describes the error.
 type Read<L> = fn(&mut L, &OsStr) -> Result<(), String>;
 
-/// What follows an option.
+/// The value that follows an option, and its effect.
 pub enum Takes<L: 'static> {
     /// Nothing.
     Nothing(fn(&mut L)),
-    /// Nothing; a directive switches it off as well.
+    /// Nothing; a directive can also switch it off.
     Switch(fn(&mut L, bool)),
-    /// Nothing, and each time counts; a directive sets the number.
+    /// Nothing; each use adds one. A directive sets the number.
     Count(fn(&mut L) -> &mut u32),
-    /// A value, by its name in the help.
+    /// A value; the help shows this name for it.
     Value(&'static str, Read<L>),
-    /// Nothing, or a number that is attached to the letter.
+    /// Nothing, or a number attached to the letter.
     Digits(fn(&mut L), Read<L>),
     /// Nothing: prints a text and runs nothing.
     Text(fn() -> String),
@@ -53,13 +53,12 @@ impl<L> Takes<L> {
         }
     }
 
-    /// Whether the option is wrong without a value.
+    /// Returns true if the option is invalid without a value.
     pub fn needs_value(self) -> bool {
         matches!(self, Takes::Value(..))
     }
 
-    /// Whether what follows the letter in the same word is its value, and not
-    /// more letters.
+    /// Returns true if the rest of the word is the letter's value, and not more letters.
     pub fn claims(self, rest: &[u8]) -> bool {
         match (self, rest.first()) {
             (_, None) => false,
@@ -82,12 +81,11 @@ pub struct Group<L: 'static> {
 pub struct Table<L: 'static> {
     /// The command.
     pub command: &'static str,
-    /// What its help begins with.
+    /// The first part of its help.
     pub head: &'static str,
     /// Every option.
     pub groups: &'static [Group<L>],
-    /// Options of the tool that are known and not supported, by the beginning of
-    /// their names, and why.
+    /// Known but unsupported options of the tool by the beginning of their names, and why.
     pub refused: &'static [(&'static str, &'static str)],
 }
 
@@ -108,7 +106,7 @@ impl<L: Line> Table<L> {
         self.options().find(|option| option.long == Some(name))
     }
 
-    /// Why an option of the tool is not supported, by its name with dashes.
+    /// Returns why an option of the tool is not supported, by its name with dashes.
     pub fn refusal(&self, name: &str) -> Option<&'static str> {
         self.refused
             .iter()
@@ -117,7 +115,7 @@ impl<L: Line> Table<L> {
     }
 }
 
-/// A word as text.
+/// Converts a word to text.
 pub fn text(word: &OsStr) -> Result<&str, String> {
     word.to_str().ok_or_else(|| "it is not UTF-8".to_owned())
 }

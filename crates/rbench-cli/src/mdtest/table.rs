@@ -26,7 +26,7 @@ bundled (-Fun100). Suffixes k, m, g, t and p are powers of 1024; times are in se
 (500ms). If an option is given twice, the last one counts.
 ";
 
-/// All of them.
+/// The options of the command.
 pub const TABLE: Table<Line> = Table {
     command: "mdtest",
     head: HEAD,
@@ -186,8 +186,7 @@ fn print_times(line: &mut Line) {
 
 const NO_GPU: &str = "this build has no GPU buffers";
 
-/// Options that are known and not supported, by the beginning of
-/// their names, and why.
+/// Known but unsupported options by the beginning of their names, and why.
 const REFUSED: &[(&str, &str)] = &[
     (
         "-g",

@@ -17,7 +17,7 @@ fn words(line: &str) -> Vec<OsString> {
     line.split_whitespace().map(OsString::from).collect()
 }
 
-/// The whole way, as the program goes it.
+/// Reads a command line the way the program does.
 fn run(words: &[OsString]) -> Result<Invocation, Stop> {
     let mut argv = self::words("/usr/bin/rbench mdtest");
     argv.extend_from_slice(words);
@@ -47,7 +47,7 @@ fn check_misuse(text: &str, expect: &[&str]) {
     }
 }
 
-/// Each option, and what it changes.
+/// An option, and the change that it makes.
 type Sample = (&'static str, fn(&mut Line));
 
 const SAMPLES: &[Sample] = &[
@@ -481,7 +481,7 @@ fn any_word() -> impl Strategy<Value = OsString> {
     ]
 }
 
-/// Letters that take nothing or, as -R, nothing that begins like a letter.
+/// Letters without a value, except -R, whose value could be mistaken for letters.
 fn flags() -> Vec<char> {
     Line::TABLE
         .options()

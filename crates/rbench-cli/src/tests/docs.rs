@@ -1,4 +1,4 @@
-//! The command lines of README and docs are read as their readers would type them.
+//! Reads the command lines of README and docs the way users would type them.
 #![allow(
     clippy::disallowed_methods,
     reason = "the pages of the project are read"
@@ -20,7 +20,7 @@ fn pages(folder: &Path, into: &mut Vec<PathBuf>) {
     }
 }
 
-/// The lines of code of a page, each with what continues it.
+/// Returns the lines of code of a page, joined with their continuation lines.
 fn code(page: &str) -> Vec<(usize, String)> {
     let mut all: Vec<(usize, String)> = Vec::new();
     let mut goes_on = false;
@@ -39,8 +39,8 @@ fn code(page: &str) -> Vec<(usize, String)> {
     all
 }
 
-/// The words of a shell's command, up to a pipe, a redirection, a comment or the next command;
-/// `None` where only a shell knows what they are.
+/// Returns the words of a shell command up to a pipe, a redirection, a comment or the next command.
+/// Returns `None` if only a shell can expand the words.
 fn words(line: &str) -> Option<Vec<String>> {
     let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
     for c in line.chars() {
@@ -62,7 +62,7 @@ fn words(line: &str) -> Option<Vec<String>> {
     Some(words)
 }
 
-/// What follows a launcher with its options, from the program's name on.
+/// Skips a launcher and its options; returns the words from the program's name on.
 fn command(words: &[String]) -> Option<&[String]> {
     let at = match words.first()?.as_str() {
         "rbench" => 0,
@@ -83,7 +83,7 @@ fn the_command_lines_of_readme_and_docs_are_ones_that_are_taken() {
         for (number, line) in code(&text) {
             let Some(line) = words(&line) else { continue };
             let Some(argv) = command(&line) else { continue };
-            // Job files and their jobs are not known here.
+            // Job files and their jobs are unknown here.
             let foreign = argv.get(1).is_some_and(|word| word == "fio");
             let needs_file = foreign && argv.iter().any(|word| word.ends_with(".fio"));
             let generic = argv.get(1).is_some_and(|word| word == "COMMAND");

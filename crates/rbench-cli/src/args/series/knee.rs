@@ -61,7 +61,7 @@ pub struct KneeArgs {
 }
 
 impl KneeArgs {
-    /// What it asks for.
+    /// Converts the options into an invocation.
     pub fn invocation(self) -> Invocation {
         self.options.with(Course::Knee(Knee {
             asked: Asked {
@@ -78,7 +78,7 @@ impl KneeArgs {
     }
 }
 
-/// `p99=10ms`, `errors=0.1%`
+/// Reads an objective: `p99=10ms`, `errors=0.1%`
 fn slo(text: &str) -> Result<Slo, String> {
     let form = || format!("'{text}' is not of the form p99=10ms, mean=1ms, max=1s or errors=0");
     let (name, value) = text.split_once('=').ok_or_else(form)?;
@@ -102,7 +102,7 @@ fn slo(text: &str) -> Result<Slo, String> {
     Ok(Slo::Time(Limit { figure, most }))
 }
 
-/// `p50`, `p99.9`; `p999` is `p99.9`.
+/// Reads a percentile: `p50`, `p99.9`; `p999` is `p99.9`.
 fn percentile(name: &str) -> Option<f64> {
     let digits = name.strip_prefix('p')?;
     let plain = digits.bytes().all(|b| b.is_ascii_digit());
@@ -116,7 +116,7 @@ fn percentile(name: &str) -> Option<f64> {
     (percent > 0.0 && percent < 100.0).then_some(percent)
 }
 
-/// A percentage, with or without its sign, as a part of the whole.
+/// Reads a percentage, with or without its sign, as a fraction.
 fn share(text: &str) -> Result<f64, String> {
     match values::share(text)? {
         share if (0.0..=1.0).contains(&share) => Ok(share),

@@ -1,4 +1,4 @@
-//! `rbench nn`: NNBench's operations at more and more workers.
+//! `rbench nn`: NNBench's operations with more and more workers.
 
 use std::path::PathBuf;
 
@@ -48,7 +48,7 @@ pub struct NnArgs {
 }
 
 impl NnArgs {
-    /// What it asks for.
+    /// Converts the options into an invocation.
     pub fn invocation(self) -> Invocation {
         let switches = [
             ("drop-caches", self.drop_caches),

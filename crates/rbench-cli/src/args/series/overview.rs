@@ -1,4 +1,4 @@
-//! `rbench DIR`: what a mount is like.
+//! `rbench DIR`: an overview of a mount.
 
 use std::path::PathBuf;
 
@@ -33,7 +33,7 @@ pub struct OverviewArgs {
 }
 
 impl OverviewArgs {
-    /// The series that it asks for.
+    /// Converts the options into a series.
     pub fn invocation(self) -> Invocation {
         let course = Course::Suite(Suite {
             name: OVERVIEW.to_owned(),

@@ -48,10 +48,9 @@ pub struct QuickArgs {
 }
 
 impl QuickArgs {
-    /// The series that it asks for.
+    /// Converts the options into a series.
     ///
-    /// # Errors
-    /// When neither an argument nor a non-empty variable names the directory.
+    /// # Errors When neither an argument nor a non-empty variable names the directory.
     pub fn invocation(self, env_dir: Option<&OsStr>) -> Result<Invocation, Stop> {
         let usual = Quick::default();
         let dir = match self.path {
@@ -78,7 +77,7 @@ fn kibibytes(text: &str) -> Result<Bytes, String> {
     in_units(text, "k")
 }
 
-/// A size; a bare number has the unit.
+/// Reads a size; a bare number has the unit.
 fn in_units(text: &str, unit: &str) -> Result<Bytes, String> {
     let bare = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     match bare {

@@ -54,10 +54,9 @@ pub struct SuiteArgs {
 }
 
 impl SuiteArgs {
-    /// What it asks for.
+    /// Converts the options into an invocation.
     ///
-    /// # Errors
-    /// What to print when nothing is to be run.
+    /// # Errors The text to print when there is nothing to run.
     pub fn invocation(self, env_dir: Option<&OsStr>) -> Result<Invocation, Stop> {
         if self.list {
             return Err(stop(list(), 0));
@@ -109,7 +108,7 @@ fn unknown(name: &str) -> String {
     format!("error: unknown suite '{name}'{near}; rbench suite --list prints all\n")
 }
 
-/// A line for each suite.
+/// Lists the suites, one a line.
 fn list() -> String {
     let line = |(name, text): &(&str, &str)| {
         let suite = suite::read(name, text).ok()?;
@@ -122,7 +121,7 @@ fn list() -> String {
     out
 }
 
-/// The text of a built-in suite; of `io500` its settings.
+/// Returns the text of a built-in suite, or the settings of `io500`.
 fn text(name: &str) -> Option<String> {
     match name {
         io500::NAME => Some(io500::Settings::text()),
@@ -140,7 +139,7 @@ fn whole_seconds(text: &str) -> Result<u64, String> {
     }
 }
 
-/// ns
+/// A second, ns.
 const SECOND: u64 = 1_000_000_000;
 
 pub(super) fn scale(text: &str) -> Result<f64, String> {

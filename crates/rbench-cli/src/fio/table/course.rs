@@ -1,4 +1,4 @@
-//! Options of jobs: how long and how fast, verification, statistics.
+//! Options of jobs: duration and rate, verification, statistics.
 
 use rbench_plan::jobs::{ContinueOn, ExitWhat, Unified};
 
@@ -6,7 +6,7 @@ use super::{Given, milliseconds};
 use rbench_plan::given::one_of;
 
 options! {
-    /// How long and how fast.
+    /// Duration and rate.
     PACE: Job () {
     runtime | timeout: time(s), "Maximum run time";
     time_based: switch, "Repeat the work until runtime has passed";

@@ -11,7 +11,7 @@ use super::{Given, text};
 use rbench_plan::given::one_of;
 
 options! {
-    /// How operations are done.
+    /// Engines and how they issue operations.
     ENGINE: Job () {
     ioengine: set("NAME", engine) = "psync", "I/O engine, one of those listed by --enghelp";
     iodepth: number(1) = "1", "Requests in flight per worker (libaio, io_uring, posixaio)";
@@ -66,7 +66,7 @@ options! {
         "system call: stat, lstat, statx";
 }}
 
-/// Options of these engines that are not taken.
+/// Unsupported options of these engines.
 pub const REFUSED: &[Refused] = &[
     of_engine(
         "cmdprio cmdprio_bssplit cmdprio_class cmdprio_hint cmdprio_percentage",
@@ -104,7 +104,7 @@ options! {
     lockmem: size = "0", "Memory to lock per worker, to make memory scarce (bytes)";
 }}
 
-/// An engine does not inherit what was given for another one.
+/// Sets the engine. An engine does not inherit options given for another engine.
 fn engine(s: &mut Settings, g: Given<'_>) -> Result<(), String> {
     let name = text(g)?;
     if s.ioengine.as_ref().is_some_and(|before| *before != name) {
@@ -119,7 +119,7 @@ fn buffered(g: Given<'_>) -> Result<bool, String> {
     g.flag().map(|buffered| !buffered)
 }
 
-/// -1 is fio's "where the kernel can do it".
+/// Reads the switch; -1 is fio's "where the kernel can do it".
 fn nonvectored(g: Given<'_>) -> Result<bool, String> {
     match g.text {
         "-1" => Ok(true),
@@ -127,7 +127,7 @@ fn nonvectored(g: Given<'_>) -> Result<bool, String> {
     }
 }
 
-/// A kind of memory, and the file behind a colon that some can be mapped from.
+/// Reads a kind of memory, and the file after a colon that some kinds map.
 fn memory(g: Given<'_>) -> Result<(MemoryKind, Option<PathBuf>), String> {
     use MemoryKind::{Malloc, Mmap, MmapHuge, MmapShared, Shm, ShmHuge};
     let (word, file) = match g.text.split_once(':') {

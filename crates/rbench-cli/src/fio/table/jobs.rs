@@ -76,7 +76,7 @@ options! {
 }}
 
 options! {
-    /// Where operations go.
+    /// The offsets of operations.
     PATTERN: Job () {
     rw | readwrite: set("WHAT", rw) = "read",
         "read, write, rw, trim, trimwrite, also rand...; :N: see rw_sequencer";
@@ -113,7 +113,7 @@ options! {
     randrepeat: flag = "1", "Use the same offsets in every run";
     randseed: number = "0x89", "Seed of all random choices";
 }}
-/// Empty names between colons are none, as in fio.
+/// Adds directories; empty names between colons are ignored, like in fio.
 fn directories(s: &mut Settings, g: Given<'_>) -> Result<(), String> {
     let names = g.names().into_iter().filter(|name| !name.is_empty());
     let mut names = names.map(PathBuf::from);
@@ -122,8 +122,8 @@ fn directories(s: &mut Settings, g: Given<'_>) -> Result<(), String> {
     Ok(())
 }
 
-/// Names add up, and each lies in the directory that was given before it: as in fio, where
-/// `filename` opens its files' entries at once.
+/// Adds file names, each in the directory given before it. fio's `filename` also creates its file
+/// entries at once.
 fn filenames(s: &mut Settings, g: Given<'_>) -> Result<(), String> {
     let names = g.names();
     if names.iter().any(String::is_empty) {
@@ -141,11 +141,11 @@ fn filenames(s: &mut Settings, g: Given<'_>) -> Result<(), String> {
     Ok(())
 }
 
-/// The files of a directory are names like others.
+/// Adds the files of a directory by name.
 fn opendir(s: &mut Settings, g: Given<'_>) -> Result<(), String> {
     let directory = s.directory.clone().unwrap_or_default();
     let names = match g.files {
-        // It is known later.
+        // The caller lists the directory before the next reading.
         None => return Ok(()),
         Some(files) => listing::read(g.text, files)?,
     };

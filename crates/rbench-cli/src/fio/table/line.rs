@@ -1,4 +1,4 @@
-//! Options that are only for the command line.
+//! Options for the command line only.
 
 use std::path::PathBuf;
 
@@ -11,11 +11,11 @@ use crate::fio::help;
 use crate::{FioFormat, Progress, live};
 use rbench_plan::given::one_of;
 
-/// The least of `--eta-interval`, as in fio.
+/// Smallest `--eta-interval`, like in fio.
 const ETA_LEAST: Nanos = Nanos(250_000_000);
 
 options! {
-    /// What fio prints, and where.
+    /// Contents and place of fio's output.
     OUTPUT: Line () {
     output => view.output: word("FILE", path),
         "Write the report to FILE instead of standard output";
@@ -43,7 +43,7 @@ options! {
 }}
 
 options! {
-    /// What fio does not have.
+    /// Options that fio does not have.
     OWN: Line () {
     "rbench-report" => view.report: sets(true), "Print rbench's own report after fio's";
     out => output.out: word("FILE", path),
@@ -102,7 +102,7 @@ options! {
     version | v: prints(version), "Print version";
 }}
 
-/// The version of fio whose command line and outputs these are, and our own.
+/// The version of fio that command line and outputs follow, and rbench's own.
 fn version(_: &str) -> Result<String, String> {
     Ok(concat!("fio-3.33-rbench-", env!("CARGO_PKG_VERSION"), "\n").to_owned())
 }
@@ -118,7 +118,7 @@ fn formats(list: &str) -> Result<Vec<FioFormat>, String> {
     list.split(',').map(|word| one_of(word, &known)).collect()
 }
 
-/// As in fio, any other word leaves the choice to the program.
+/// Reads `--eta`; like in fio, any other word leaves the choice to the program.
 fn eta(word: &str) -> Result<Progress, String> {
     Ok(match word {
         "always" => Progress::Plain,

@@ -1,5 +1,4 @@
-//! Options that say what a job's threads are to the kernel, and the commands around
-//! them.
+//! Options on the kernel's view of a job's threads, and on commands before and after the job.
 
 use super::{Given, text};
 

@@ -1,16 +1,15 @@
 //! Options of fio up to 3.42 that rbench does not support: why, and what to use instead.
 
-/// Options that are refused for one reason.
+/// Options refused for the same reason.
 pub struct Refused {
     /// Their names.
     pub names: &'static str,
     /// Why: a clause that follows "is not supported: ".
     pub why: &'static str,
-    /// What to use instead, a noun; empty: nothing does the same. Code is in
-    /// backticks.
+    /// The replacement, a noun; empty: there is none. Code is in backticks.
     pub instead: &'static str,
-    /// Whether they belong to particular engines: fio knows them only once the
-    /// engine is given, so they cannot be shortened.
+    /// True for options of particular engines. fio knows them only once the engine is given, so
+    /// they cannot be shortened.
     pub of_engines: bool,
 }
 
@@ -50,8 +49,8 @@ pub(super) const fn of_engine(
     }
 }
 
-/// Options that are refused, in the order of the documentation; those of engines that rbench
-/// has stand beside what is taken of them.
+/// Refused options, in the order of the documentation. Those of engines that rbench has are listed
+/// with the engine's supported options.
 pub const REFUSED: &[Refused] = &[
     // Pattern and blocks
     refused(

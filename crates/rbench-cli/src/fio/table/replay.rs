@@ -25,7 +25,7 @@ fn speed(g: Given<'_>) -> Result<u32, String> {
     g.within(1, i32::MAX as u64)
 }
 
-/// Names between colons, none of them empty.
+/// Reads names between colons; none may be empty.
 fn logs(g: Given<'_>) -> Result<Vec<String>, String> {
     let names = g.names();
     match names.iter().any(String::is_empty) {

@@ -158,7 +158,7 @@ macro_rules! set {
     };
 }
 
-/// The value, or a clause on what is wrong with it.
+/// The value, or a clause that describes the error.
 macro_rules! read {
     ($g:ident, flag) => { $g.flag() };
     ($g:ident, switch) => { $g.flag() };

@@ -1,5 +1,4 @@
-//! Options of the command line on the machine, on what ends a run, and on tools that fio has
-//! beside its jobs.
+//! Options of the command line on the machine, on ending a run, and on fio's tools.
 
 use rbench_plan::jobs::Checksum;
 use rbench_plan::values;
@@ -8,7 +7,7 @@ use super::line::{path, seconds};
 use super::{Given, Line};
 use crate::{FioTool, IdleReport};
 
-/// fio's kinds of messages.
+/// fio's names for kinds of messages.
 #[rustfmt::skip]
 pub const DEBUG: &[&str] = &[
     "process", "file", "io", "mem", "blktrace", "verify", "random", "parse", "diskutil", "job",
@@ -34,7 +33,7 @@ const SUMS: &[(&str, Checksum)] = &[
 ];
 
 options! {
-    /// What is watched, what ends a run, and tools.
+    /// Options on monitoring, on ending a run, and tools.
     WHOLE: Line () {
     "bandwidth-log" => fio.whole.rates: sets(true),
         "Log the total bandwidth of all workers to agg-read_bw.log etc.";

@@ -1,7 +1,7 @@
-//! fio itself: what it accepts and refuses, so do we.
+//! Comparison with fio: rbench accepts and refuses the same command lines.
 //!
-//! fio's answers are data, a row for each question in `against_fio/fio-3.33.tsv`; `living_fio`
-//! asks fio 3.33, and writes them with `RBENCH_RECORD=1`.
+//! fio's answers are data, a row for each question in `against_fio/fio-3.33.tsv`. `living_fio` asks
+//! fio 3.33, and records its answers with `RBENCH_RECORD=1`.
 
 use super::*;
 
@@ -10,9 +10,9 @@ mod record;
 
 use record::{Kind, Question, recorded};
 
-/// Command lines that follow `--name=a --size=1m`. What fio reads in part and we
-/// refuse (1q), or refuses and we accept (dsync, expressions in parentheses, which later versions
-/// take), is in the page of differences and not here.
+/// Command lines after `--name=a --size=1m`. Known differences are on the page of differences and
+/// not here. fio reads 1q in part, which we refuse. We accept dsync and expressions in parentheses,
+/// like later versions of fio.
 const LINES: &[&str] = &[
     "",
     "--rw=randread --bs=4k",
@@ -221,8 +221,7 @@ const FILES: &[&str] = &[
     "[globals]\nsize=1m\n[Global]\nbs=8k\n[a]\n",
 ];
 
-/// Job files whose jobs are the same for both; options of the command line
-/// stand before them.
+/// Job files that both read into the same jobs; options of the command line come first.
 const JOBS: &[(&str, &str)] = &[
     (
         "",
@@ -246,21 +245,21 @@ const JOBS: &[(&str, &str)] = &[
     ),
 ];
 
-/// A job file to show.
+/// A job file for `--showcmd`.
 const SHOWN: &str = "[global]\nsize=1m\ngroup_reporting\ntime_based\n[a]\nrw=write\n; none\n[b]\nnew_group\n\
                      numjobs=2\n[c]\nstonewall\ngroup_reporting=0\nrw=randrw\nbs=4k,8k\n";
 
-/// Whether fio accepts one of `LINES`.
+/// Asks whether fio accepts one of `LINES`.
 fn accepts_line(text: &str) -> Question {
     Question::new(Kind::Accepts, format!("--name=a --size=1m {text}"), "")
 }
 
-/// Whether fio accepts one of `FILES`.
+/// Asks whether fio accepts one of `FILES`.
 fn accepts_file(text: &'static str) -> Question {
     Question::new(Kind::Accepts, "-", text)
 }
 
-/// The headings of one of `JOBS`.
+/// Asks for the headings of one of `JOBS`.
 fn headings((line, text): (&str, &'static str)) -> Question {
     let line = format!("--ioengine=null --number_ios=1 {line} -");
     Question::new(Kind::Headings, line, text)
@@ -270,7 +269,7 @@ fn shown() -> Question {
     Question::new(Kind::Prints, "--showcmd -", SHOWN)
 }
 
-/// The options that fio lists when asked for help in this way.
+/// Asks for the options that this help of fio lists.
 fn listed_by(help: &str) -> Question {
     Question::new(Kind::Options, help, "")
 }
@@ -312,7 +311,7 @@ fn job_files_that_fio_accepts_or_refuses_so_do_we() {
     }
 }
 
-/// What fio says before it runs a job.
+/// The line about a job that fio prints before it runs.
 #[derive(Debug, PartialEq)]
 struct Head {
     name: String,
@@ -419,7 +418,7 @@ fn a_job_file_is_shown_as_fio_shows_it() {
     assert_eq!(ours.trim(), recorded(&shown()));
 }
 
-/// Each option that fio lists in this way is known, or refused with a reason.
+/// Checks that each option in this help of fio is known, or refused with a reason.
 fn known_or_refused(help: &str, at_least: usize) {
     let listed = recorded(&listed_by(help));
     let names: Vec<&str> = listed.split_whitespace().collect();

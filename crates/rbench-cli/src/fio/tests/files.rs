@@ -191,7 +191,7 @@ fn files_include_others_that_lie_beside_them() {
     wrong(&[("f", "[a]\ninclude g\n")], "job file g was not read");
     let looped = [("f", "[a]\ninclude g\n"), ("g", "include g\n")];
     wrong(&looped, "include each other");
-    // 8^14 times the last one, were it not for the bound.
+    // Without the limit it would be 8^14 times the last one.
     let names: Vec<String> = (0..15).map(|n| format!("{n}")).collect();
     let next = |n: usize| format!("include {}\n", n + 1).repeat(8);
     let chain: Vec<String> = (0..14).map(next).chain(["size=1m\n".to_owned()]).collect();
@@ -415,7 +415,7 @@ fn in_a_file_a_directory_counts_for_the_names_before_it_in_its_section() {
             .map(|(d, n)| d.join(n).display().to_string());
         pairs.collect::<Vec<_>>()
     };
-    // What fio 3.33 made of each.
+    // Results of fio 3.33 for each.
     assert_eq!(placed("[j]\nfilename=f\ndirectory=a\n"), ["a/f"]);
     assert_eq!(placed("[global]\nfilename=f\n[j]\ndirectory=a\n"), ["f"]);
     let globals = "[global]\nfilename=f\ndirectory=a\n[j]\ndirectory=b\n";
@@ -428,10 +428,10 @@ fn in_a_file_a_directory_counts_for_the_names_before_it_in_its_section() {
 fn a_name_in_a_section_is_the_name_of_its_job_and_not_of_its_files() {
     let fio = one("[a]\nname=b\nsize=1m\n");
     assert_eq!((names(&fio), fio.jobs[0].files.as_str()), (vec!["b"], "a"));
-    // A section is asked for by its own name.
+    // A section is selected by its own name.
     let text = "[a]\nname=b\n[c]\n";
     let (fio, _) = read_files("--section=a f", &[("f", text)]).expect("one section");
     assert_eq!(names(&fio), ["b"]);
-    // fio 3.33 takes the sections' names.
+    // fio 3.33 uses the names of the sections.
     assert_eq!(names(&one("[global]\nname=x\n[a]\n[b]\n")), ["a", "b"]);
 }

@@ -1,4 +1,4 @@
-//! Every option, and what it changes.
+//! A sample of every option, with the field that it changes.
 
 use rbench_core::memory::MemoryKind;
 use rbench_core::steady::Criterion;
@@ -12,7 +12,7 @@ use super::*;
 use crate::live::ServeAt;
 use crate::{Communicator, FioTool, IdleReport};
 
-/// An option of jobs without its dashes, and the change.
+/// An option of jobs without its dashes, and the change that it makes.
 pub type JobSample = (&'static str, fn(&mut Settings));
 
 const fn both<T: Copy>(value: T) -> Each<Option<T>> {
@@ -547,7 +547,7 @@ pub const JOB_OPTIONS: &[JobSample] = &[
     ("log_compression_cpus=0-1", |_| {}),
 ];
 
-/// An option of the command line, and the change.
+/// An option of the command line, and the change that it makes.
 type LineSample = (&'static str, fn(&mut Line));
 
 const LINE_OPTIONS: &[LineSample] = &[

@@ -1,4 +1,4 @@
-//! fio 3.33 still answers as it is recorded. With `RBENCH_RECORD=1` its answers become the record.
+//! Checks that fio 3.33 still gives the recorded answers. `RBENCH_RECORD=1` records them again.
 
 use std::io::Write as _;
 use std::process::{Command, Stdio};
@@ -14,8 +14,8 @@ fn is_set(variable: &str) -> bool {
     std::env::var_os(variable).is_some()
 }
 
-/// Whether fio 3.33 is here. Without it the test says so and does nothing, or
-/// fails where nothing may be skipped.
+/// Returns true if fio 3.33 is installed. Otherwise the test is skipped with a message, or fails
+/// where skipping is not allowed.
 fn fio_is_here() -> bool {
     let out = Command::new("fio").arg("--version").output();
     let here = out.is_ok_and(|out| out.stdout.starts_with(b"fio-3.33"));
@@ -28,7 +28,7 @@ fn fio_is_here() -> bool {
     here
 }
 
-/// What fio prints, and whether it ends well.
+/// Runs fio and returns its output and whether it succeeded.
 fn run(words: &[OsString], input: &str) -> (String, bool) {
     let mut child = Command::new("fio")
         .args(words)
@@ -38,7 +38,7 @@ fn run(words: &[OsString], input: &str) -> (String, bool) {
         .spawn()
         .expect("fio starts");
     let mut stdin = child.stdin.take().expect("its standard input");
-    // It may end before it has read all.
+    // fio may end before it has read everything.
     let _ = stdin.write_all(input.as_bytes());
     drop(stdin);
     let out = child.wait_with_output().expect("fio ends");

@@ -1,5 +1,5 @@
-//! fio's answers as they are recorded: rows of what was asked for, the command line, what was on
-//! standard input, and the answer, with tabs between them.
+//! fio's recorded answers: rows of question, command line, standard input and answer, separated by
+//! tabs.
 
 use std::fmt;
 
@@ -8,12 +8,12 @@ pub const PATH: &str = concat!(
     "/src/fio/tests/against_fio/fio-3.33.tsv"
 );
 
-/// What is asked for.
+/// A kind of question.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Kind {
-    /// Whether fio accepts it: `yes` or `no`.
+    /// Does fio accept it? `yes` or `no`.
     Accepts,
-    /// The line of each job that fio prints before it runs.
+    /// The line about each job that fio prints before it runs.
     Headings,
     /// All of standard output.
     Prints,
@@ -37,7 +37,7 @@ impl Question {
     }
 }
 
-/// As it stands in a row.
+/// The form of a question in a row.
 impl fmt::Display for Question {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let kind = match self.kind {
@@ -82,18 +82,18 @@ fn plain(text: &str) -> String {
     out
 }
 
-/// Each row as question and answer. The first line says what the file is.
+/// Returns each row as question and answer. The first line describes the file.
 fn rows() -> impl Iterator<Item = (&'static str, &'static str)> {
     let rows = include_str!("fio-3.33.tsv").lines().skip(1);
     rows.map(|row| row.rsplit_once('\t').expect("an answer"))
 }
 
-/// The questions in the order of the record.
+/// Returns the questions in the order of the record.
 pub fn asked() -> Vec<&'static str> {
     rows().map(|(question, _)| question).collect()
 }
 
-/// What fio answered.
+/// Returns fio's recorded answer.
 pub fn recorded(question: &Question) -> String {
     let text = question.to_string();
     let mut found = rows().filter(|(asked, _)| *asked == text);

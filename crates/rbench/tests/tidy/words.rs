@@ -171,6 +171,56 @@ fn help_and_messages_are_in_plain_english() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+/// Folders whose comments are in plain English; the others still have some hits.
+const COMMENTS_DONE: &[&str] = &[
+    "crates/rbench-cli",
+    "crates/rbench-exec/tests",
+    "crates/rbench-fuzz",
+    "crates/rbench-testfs",
+];
+
+/// The comments of a file: the line of each first one, and the text of those that follow each other.
+fn comments(code: &str) -> Vec<(usize, String)> {
+    let mut all: Vec<(usize, String)> = Vec::new();
+    let mut open = false;
+    for (line, number) in code.lines().zip(1..) {
+        let Some(comment) = line.trim_start().strip_prefix("//") else {
+            open = false;
+            continue;
+        };
+        let words = comment.trim_start_matches(['/', '!']);
+        match all.last_mut().filter(|_| open) {
+            Some((_, text)) => text.push_str(&format!(" {words}")),
+            None => all.push((number, words.to_owned())),
+        }
+        open = true;
+    }
+    all
+}
+
+#[test]
+fn comments_are_in_plain_english() {
+    let mut wrong = Vec::new();
+    for path in all_sources() {
+        let name = path
+            .strip_prefix(root())
+            .expect("it is below")
+            .display()
+            .to_string();
+        if !COMMENTS_DONE.iter().any(|folder| name.starts_with(folder)) {
+            continue;
+        }
+        let code = fs::read_to_string(&path).expect("a source file");
+        for (line, text) in comments(&code) {
+            let outside = text.split('`').step_by(2).collect::<Vec<_>>().join(" . ");
+            for phrase in found(&outside) {
+                wrong.push(format!("{name}:{line}: '{phrase}': {}", instead(phrase)));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
 #[test]
 fn phrases_are_found_as_whole_words_and_not_where_they_are_right() {
     assert_eq!(found("It tells of no items"), ["tells of"]);

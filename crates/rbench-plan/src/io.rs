@@ -695,7 +695,7 @@ mod tests {
             let existing = there % blocks * 512;
             let plan = plan(layout, size, 512);
             let round = plan.rounds(1, 0, (0, workers as u32), 1).remove(0);
-            let job = plan.layout(&round.job, there, workers);
+            let job = plan.layout(&round.job, existing, workers);
             for owner in 0..workers {
                 let part = Part { worker: owner, owner, workers };
                 let written = Steps::of(&job, part, |_| job.files.size.0);
